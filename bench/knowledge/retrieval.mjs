@@ -1,9 +1,9 @@
 /** How well the committed queries find their passages, by mode: with the model, and by words alone. */
 
 import { embeddedText } from '../../dist/knowledge/embedder.js';
-import { NamespaceIndex } from '../../dist/knowledge/search/namespace-index.js';
-import { rankAll } from '../../dist/knowledge/search/rank.js';
-import { queryTerms, termsOf } from '../../dist/knowledge/search/terms.js';
+import { NamespaceIndex } from '../../dist/knowledge/search/index/namespace-index.js';
+import { queryTerms, termsOf } from '../../dist/knowledge/search/index/terms.js';
+import { rankAll } from '../../dist/knowledge/search/rank/rank.js';
 import { quality, readPassages, readQueries } from './quality-set.mjs';
 
 const MIN_SCORE = 0.2;
@@ -18,7 +18,7 @@ export async function measureRetrieval(embedder) {
   const index = new NamespaceIndex(embedder?.dimensions ?? 0);
   index.add(
     passages.map(({ id }, at) => ({
-      source: { sourceId: id, place: 1, model: embedder?.model ?? null },
+      source: { sourceId: id, version: 1, model: embedder?.model ?? null },
       chunks: [{ ordinal: 0, terms: termsOf(texts[at]), vector: vectors?.[at] }],
     })),
   );

@@ -11,6 +11,8 @@ CREATE TABLE knowledge_bases (
   visibility text NOT NULL CHECK (visibility IN ('private', 'tenant')),
   config jsonb NOT NULL,
   created_by text NOT NULL, -- credential_id; with `private`, only it and the scope `full` reach the base
+  idempotency_key text, -- of the call that created it, if it named one
+  fingerprint text, -- SHA-256 of that call's request, in hex
   -- Grows with every change that a query may see: the key of what processes keep of the base in memory.
   revision bigint NOT NULL DEFAULT nextval('knowledge_order'),
   last_ingested_at timestamptz,
@@ -24,10 +26,12 @@ CREATE INDEX knowledge_bases_deleted ON knowledge_bases (deleted_at) WHERE delet
 -- One document as it was taken in last. It is written and replaced together with its chunks, in one transaction.
 CREATE TABLE knowledge_sources (
   tenant_id text NOT NULL, namespace text COLLATE "C" NOT NULL, source_id text COLLATE "C" NOT NULL,
-  place bigint NOT NULL, -- of the document that it was made from: an older document never replaces a newer one
+  place bigint NOT NULL, -- of the document that was taken in last: an older document never replaces a newer one
+  version bigint NOT NULL, -- of its chunks: the place of the document that they were made from
   title text NOT NULL, filename text, url text, etag text,
   content_type text NOT NULL, -- the type that was found, by which it was parsed
   source_type text,
+  declared jsonb NOT NULL DEFAULT '{}', -- title, filename and content_type as the caller named them, for when the URL is read again
   tags text[] NOT NULL DEFAULT '{}', metadata jsonb NOT NULL DEFAULT '{}',
   content_hash text NOT NULL, -- SHA-256 of the content as it came, in hex
   chunking text NOT NULL, -- what the chunks depend on besides the content: parser and chunk settings

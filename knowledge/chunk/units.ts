@@ -30,7 +30,6 @@ function cutAt(text: string, start: number, at: number): number {
 function* sentences(text: string, start: number, end: number): Generator<[number, number]> {
   for (let at = start; at < end; ) {
     const limit = Math.min(end, at + SENTENCE_CHARS_MAX);
-    SENTENCE_END.lastIndex = at;
     const window = text.slice(at, limit);
     SENTENCE_END.lastIndex = 0;
     const found = SENTENCE_END.exec(window);

@@ -1,8 +1,9 @@
 import type { Db, Tx } from '../../db/pool.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
-import { type Embedder, embeddedText } from '../embedder.js';
+import type { Embedder } from '../embedder.js';
 import { ParseError } from '../parse/parse-error.js';
+import type { KnowledgeSearch } from '../search/search.js';
 import { failureOf, isOutage, mayPass } from './document-failure.js';
 import {
   ATTEMPTS_MAX,
@@ -15,8 +16,10 @@ import {
 } from './documents.js';
 import { type IngestJob, type IngestProgress, progressOf, readIngestJob } from './ingest-job.js';
 import type { JobRef } from './jobs.js';
-import { type PrepareDeps, type Prepared, prepareDocument } from './prepare-document.js';
-import { BaseGone, keepSource, type NewVersion, writeSource } from './write-source.js';
+import { type Piece, piecesOf, type Version } from './pieces.js';
+import { type PrepareDeps, prepareDocument } from './prepare-document.js';
+import { vectorRows } from './write-chunks.js';
+import { BaseGone, keepSource, type NewVersion, type WriteResult, writeSource } from './write-source.js';
 
 /** Texts of one call of the embedder. */
 const EMBED_BATCH = 64;
@@ -27,27 +30,8 @@ export interface IngestorDeps extends Omit<PrepareDeps, 'embedder'> {
   db: Db;
   log: Pick<Logger, 'info' | 'warn'>;
   embedder: Embedder | undefined;
-}
-
-/** A document that was read and waits for its vectors. */
-interface Version {
-  document: PendingDocument;
-  prepared: Extract<Prepared, { kind: 'version' }>;
-  vectors: Float32Array[];
-}
-
-/** A chunk to be embedded. */
-interface Piece {
-  version: Version;
-  text: string;
-}
-
-function piecesOf(version: Version): Piece[] {
-  const { fields, read } = version.prepared;
-  return read.chunks.map(({ heading_path, text }) => ({
-    version,
-    text: embeddedText(fields.title, heading_path, text),
-  }));
+  /** Told of new chunks once they are committed; where it fails, or the process dies before, the next search does without it. */
+  writeVectors: KnowledgeSearch['writeVectors'];
 }
 
 /**
@@ -234,13 +218,20 @@ export class Ingestor {
       chunks: read.chunks,
       vectors: this.deps.embedder && vectors,
     };
-    await this.#transact(job, (tx) => writeSource(tx, { ...job, ...document }, version));
+    const result = await this.#transact(job, (tx) => writeSource(tx, { ...job, ...document }, version));
+    if (result !== 'created' && result !== 'updated') return;
+    const chunks = vectorRows(document, { vectors: version.vectors, model: fields.model });
+    const { writeVectors, log } = this.deps;
+    await writeVectors(job.tenant_id, job.namespace, chunks).catch((error: unknown) => {
+      log.warn({ err: errorMessage(error), job_id: job.job_id }, 'the next search writes the vectors of a source');
+    });
   }
 
   /** Runs a write; one that finds its base deleted leaves nothing. */
-  async #transact(job: IngestJob, work: (tx: Tx) => Promise<unknown>): Promise<void> {
-    await this.deps.db.tenant(job.tenant_id, work).catch((error: unknown) => {
+  #transact(job: IngestJob, work: (tx: Tx) => Promise<WriteResult>): Promise<WriteResult> {
+    return this.deps.db.tenant(job.tenant_id, work).catch((error: unknown) => {
       if (!(error instanceof BaseGone)) throw error;
+      return 'gone';
     });
   }
 }

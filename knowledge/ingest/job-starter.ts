@@ -11,8 +11,6 @@ const EVERY_MS = 2_000;
 const BATCH = 100;
 /** Until a job is looked at again, in seconds. */
 const NEXT_LOOK_SECONDS = 60;
-/** How long the status of a job can be read after its end, and its `idempotency_key` counts. */
-const KEPT_DAYS = 7;
 const PURGE_EVERY_MS = 60_000;
 
 /** Claims jobs that are due, of each tenant the oldest first, so that one with many leaves room for others. */
@@ -31,7 +29,7 @@ const DELETE_OLD = `
   DELETE FROM knowledge_jobs WHERE (tenant_id, job_id) IN (
     SELECT tenant_id, job_id FROM (
       SELECT tenant_id, job_id, sum(documents) OVER (ORDER BY ended_at, job_id) - documents AS before FROM (
-        SELECT tenant_id, job_id, ended_at, documents FROM knowledge_jobs WHERE ended_at < now() - interval '${KEPT_DAYS} days'
+        SELECT tenant_id, job_id, ended_at, documents FROM knowledge_jobs WHERE ended_at < now() - $1 * interval '1 day'
          ORDER BY ended_at LIMIT 1000) AS listed) AS counted
      WHERE before < 20000) RETURNING 1`;
 
@@ -45,11 +43,17 @@ async function startAgain(db: Db, workflows: WatchedWorkflows, ref: JobRef): Pro
   else await workflows.ensureIngest(ref);
 }
 
+/** Deletes jobs that ended longer ago, with what is known of their documents. */
+export async function deleteOldJobs(db: Pick<Db, 'system'>, keptDays: number): Promise<void> {
+  while ((await db.system((tx) => tx.query(DELETE_OLD, [keptDays]))).length > 0);
+}
+
 /**
  * Looks after jobs whose process died or whose workflow could not be started, deletes old jobs, and finishes the deletion of knowledge bases.
  * Several processes may run it at once.
+ * @param keptDays how long the status of a job can be read after its end, and its `idempotency_key` counts
  */
-export function createJobStarter(db: Db, workflows: WatchedWorkflows, log: Logger): Loop {
+export function createJobStarter(db: Db, workflows: WatchedWorkflows, keptDays: number, log: Logger): Loop {
   let purgedAt = Number.NEGATIVE_INFINITY;
   return new Loop({
     name: 'knowledge jobs',
@@ -65,7 +69,7 @@ export function createJobStarter(db: Db, workflows: WatchedWorkflows, log: Logge
       if (performance.now() - purgedAt < PURGE_EVERY_MS) return;
       purgedAt = performance.now();
       await purgeDeletedBases(db);
-      while ((await db.system((tx) => tx.query(DELETE_OLD))).length > 0);
+      await deleteOldJobs(db, keptDays);
     },
   });
 }

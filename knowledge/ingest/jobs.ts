@@ -31,13 +31,14 @@ const SHOWN_SOURCES = 100;
 const FIRST_LOOK_SECONDS = 30;
 
 /** The job of the same key. @throws PlatformError IDEMPOTENCY_MISMATCH when it was for something else */
-async function repeatedJob(tx: Tx, job: NewJob): Promise<string | undefined> {
+export async function repeatedJob(tx: Tx, job: NewJob): Promise<JobRef | undefined> {
   if (job.idempotencyKey === undefined) return undefined;
   const [found] = await tx.query<{ job_id: string; fingerprint: string }>(
     'SELECT job_id, fingerprint FROM knowledge_jobs WHERE tenant_id = $1 AND namespace = $2 AND idempotency_key = $3',
     [job.tenantId, job.namespace, job.idempotencyKey],
   );
-  if (!found || found.fingerprint === job.fingerprint) return found?.job_id;
+  if (!found) return undefined;
+  if (found.fingerprint === job.fingerprint) return { tenant_id: job.tenantId, job_id: found.job_id };
   throw new PlatformError('IDEMPOTENCY_MISMATCH', 'The idempotency_key was used for other documents.');
 }
 
@@ -70,7 +71,7 @@ export async function writeJob(
   documents: readonly NewDocument[],
 ): Promise<JobRef & { repeated: boolean }> {
   const repeated = await repeatedJob(tx, job);
-  if (repeated !== undefined) return { tenant_id: job.tenantId, job_id: repeated, repeated: true };
+  if (repeated) return { ...repeated, repeated: true };
   const ref = await insertJob(tx, job, documents.length);
   if (!ref) return writeJob(tx, job, documents);
   const insert = `
@@ -114,7 +115,7 @@ export async function writeRefreshJob(
   await tx.query(
     `INSERT INTO knowledge_documents (tenant_id, job_id, ordinal, namespace, source_id, state, input, content_bytes)
      SELECT $1, $4, row_number() OVER (ORDER BY source_id) - 1, $2, source_id, 'pending',
-            jsonb_strip_nulls(jsonb_build_object('url', url, 'title', title, 'filename', filename, 'source_type', source_type, 'force', $5::boolean))
+            declared || jsonb_strip_nulls(jsonb_build_object('url', url, 'source_type', source_type, 'force', $5::boolean))
               || jsonb_build_object('tags', tags, 'metadata', metadata), byte_count
        FROM knowledge_sources WHERE ${wanted}`,
     [tenantId, namespace, sourceIds ?? null, ref.job_id, force],

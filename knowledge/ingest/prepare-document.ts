@@ -92,10 +92,12 @@ function isCurrent(
 function fieldsOf(
   deps: PrepareDeps,
   document: PendingDocument,
-  more: Omit<SourceFields, 'url' | 'source_type' | 'model' | 'dim'>,
-) {
-  const { url = null, source_type = null } = document.input;
-  return { ...more, url, source_type, model: deps.embedder?.model ?? null, dim: deps.embedder?.dimensions ?? null };
+  more: Omit<SourceFields, 'url' | 'source_type' | 'declared' | 'model' | 'dim'>,
+): SourceFields {
+  const { url = null, source_type = null, title, filename, content_type } = document.input;
+  const declared = { title, filename, content_type };
+  const { model = null, dimensions: dim = null } = deps.embedder ?? {};
+  return { ...more, url, source_type, declared, model, dim };
 }
 
 /** A new version from bytes. */

@@ -1,11 +1,8 @@
 import type { Tx } from '../../db/pool.js';
-import { newId } from '../../runtime/ids.js';
 import type { Chunk } from '../chunk/chunks.js';
 import type { StoredInput } from './document-input.js';
 import type { JobRef } from './jobs.js';
-
-/** Chunks of one statement. */
-const CHUNKS_AT_ONCE = 500;
+import { insertChunks } from './write-chunks.js';
 
 /** What is stored of a source beside its input and chunks. */
 export interface SourceFields {
@@ -15,6 +12,8 @@ export interface SourceFields {
   etag: string | null;
   content_type: string;
   source_type: string | null;
+  /** What the caller named, and not what was found: it counts again when the URL is read again. */
+  declared: Pick<StoredInput, 'title' | 'filename' | 'content_type'>;
   content_hash: string;
   chunking: string;
   byte_count: number;
@@ -25,6 +24,7 @@ export interface SourceFields {
 /** A source as it is stored: what a new version is compared with. */
 export interface StoredSource extends SourceFields {
   place: number;
+  version: number;
   tags: string[];
   metadata: Record<string, unknown>;
   chunk_count: number;
@@ -53,8 +53,8 @@ interface Target extends JobRef {
 /** What became of a write: `gone` where job, document or base have ended meanwhile. */
 export type WriteResult = 'created' | 'updated' | 'unchanged' | 'superseded' | 'gone';
 
-const SOURCE = `place, title, filename, url, etag, content_type, source_type, content_hash, chunking, byte_count, model, dim, tags, metadata,
-  chunk_count, token_count`;
+const SOURCE = `place, version, title, filename, url, etag, content_type, source_type, declared, content_hash, chunking, byte_count, model, dim,
+  tags, metadata, chunk_count, token_count`;
 
 /** The stored source of a document. @param lock for a transaction that replaces it */
 export async function readSource(
@@ -79,21 +79,29 @@ async function lockDocument(tx: Tx, { tenant_id, job_id, ordinal }: Target): Pro
   return rows.length > 0;
 }
 
-/** Ends the document, and makes the change known to whoever keeps the base in memory. @returns false where the base was deleted */
-async function finish(tx: Tx, target: Target, result: WriteResult, chunks: number, hash: string): Promise<boolean> {
+/**
+ * Ends the document. Where the chunks are new, whoever keeps the base in memory finds it changed.
+ * @throws BaseGone where the base was deleted
+ */
+async function finish(
+  tx: Tx,
+  target: Target,
+  done: { result: WriteResult; chunks: number; hash: string; hasNewChunks: boolean },
+): Promise<WriteResult> {
   const { tenant_id, job_id, ordinal, namespace } = target;
+  const { result, chunks, hash, hasNewChunks } = done;
   await tx.query(
     `UPDATE knowledge_documents SET state = 'done', result = $4, content = NULL, chunk_count = $5, content_hash = $6
       WHERE tenant_id = $1 AND job_id = $2 AND ordinal = $3`,
     [tenant_id, job_id, ordinal, result, chunks, hash],
   );
-  // Also where it is unchanged: it has the place of another document now, by which searches read what they have found.
   const base = await tx.query(
-    `UPDATE knowledge_bases SET revision = nextval('knowledge_order'), last_ingested_at = now()
+    `UPDATE knowledge_bases SET revision = CASE WHEN $3 THEN nextval('knowledge_order') ELSE revision END, last_ingested_at = now()
       WHERE tenant_id = $1 AND namespace = $2 AND deleted_at IS NULL RETURNING 1`,
-    [tenant_id, namespace],
+    [tenant_id, namespace, hasNewChunks],
   );
-  return base.length > 0;
+  if (base.length === 0) throw new BaseGone();
+  return result;
 }
 
 async function supersede(tx: Tx, { tenant_id, job_id, ordinal }: Target): Promise<WriteResult> {
@@ -122,7 +130,7 @@ export async function writeSource(tx: Tx, target: Target, version: NewVersion): 
   const tokens = chunks.reduce((sum, chunk) => sum + chunk.tokens, 0);
   await tx.query(
     `INSERT INTO knowledge_sources (tenant_id, namespace, source_id, ${SOURCE}, extracted)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+     VALUES ($1, $2, $3, $4, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
      ON CONFLICT (tenant_id, namespace, source_id) DO UPDATE SET (${SOURCE}, extracted, updated_at) =
        ROW (${SOURCE.split(',').map((column) => `excluded.${column.trim()}`)}, excluded.extracted, now())`,
     [
@@ -136,6 +144,7 @@ export async function writeSource(tx: Tx, target: Target, version: NewVersion): 
       fields.etag,
       fields.content_type,
       fields.source_type,
+      fields.declared,
       fields.content_hash,
       fields.chunking,
       fields.byte_count,
@@ -152,71 +161,35 @@ export async function writeSource(tx: Tx, target: Target, version: NewVersion): 
     const key = [target.tenant_id, target.namespace, target.source_id];
     await tx.query('DELETE FROM knowledge_chunks WHERE tenant_id = $1 AND namespace = $2 AND source_id = $3', key);
   }
-  await insertChunks(tx, target, version);
-  const result = before ? 'updated' : 'created';
-  if (!(await finish(tx, target, result, chunks.length, fields.content_hash))) throw new BaseGone();
-  return result;
-}
-
-async function insertChunks(tx: Tx, target: Target, { chunks, vectors, fields }: NewVersion): Promise<void> {
-  const insert = `
-    INSERT INTO knowledge_chunks (tenant_id, namespace, source_id, ordinal, chunk_id, text, char_start, char_end, page_start, page_end,
-                                  heading_path, tokens, embedding, dim, model)
-    SELECT $1, $2, $3, c.ordinal, c.chunk_id, c.text, c.char_start, c.char_end, c.page_start, c.page_end,
-           ARRAY (SELECT jsonb_array_elements_text(c.heading_path)), c.tokens, c.embedding, $13, $14
-      FROM unnest($4::integer[], $5::text[], $6::text[], $7::integer[], $8::integer[], $9::integer[], $10::integer[], $11::jsonb[],
-                  $12::integer[], $15::bytea[])
-           AS c (ordinal, chunk_id, text, char_start, char_end, page_start, page_end, heading_path, tokens, embedding)`;
-  for (let from = 0; from < chunks.length; from += CHUNKS_AT_ONCE) {
-    const part = chunks.slice(from, from + CHUNKS_AT_ONCE);
-    await tx.query(insert, [
-      target.tenant_id,
-      target.namespace,
-      target.source_id,
-      part.map((_, place) => from + place),
-      part.map(() => newId('chk')),
-      part.map(({ text }) => text),
-      part.map(({ char_start }) => char_start),
-      part.map(({ char_end }) => char_end),
-      part.map(({ page_start }) => page_start),
-      part.map(({ page_end }) => page_end),
-      part.map(({ heading_path }) => JSON.stringify(heading_path)),
-      part.map(({ tokens }) => tokens),
-      fields.dim,
-      fields.model,
-      part.map((_, place) => bytesOf(vectors?.[from + place])),
-    ]);
-  }
-}
-
-function bytesOf(vector: Float32Array | undefined): Buffer | null {
-  return vector ? Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength) : null;
+  await insertChunks(tx, target, { ...version, ...fields });
+  const done = { chunks: chunks.length, hash: fields.content_hash, hasNewChunks: true };
+  return finish(tx, target, { ...done, result: before ? 'updated' : 'created' });
 }
 
 /** Keeps the chunks of a source, and writes what else is said of it. @throws BaseGone, to undo the transaction */
 export async function keepSource(
   tx: Tx,
   target: Target,
-  fields: Pick<SourceFields, 'filename' | 'url' | 'etag' | 'source_type'>,
+  fields: Pick<SourceFields, 'filename' | 'url' | 'etag' | 'source_type' | 'declared'>,
   input: Pick<StoredInput, 'tags' | 'metadata'>,
 ): Promise<WriteResult> {
   if (!(await lockDocument(tx, target))) return 'gone';
   const before = await readSource(tx, target, true);
   if (!before) return 'gone';
   if (before.place > target.place) return supersede(tx, target);
-  const { filename, url, etag, source_type } = fields;
-  const values = [filename, url, etag, source_type, input.tags, input.metadata, target.place];
+  const { filename, url, etag, source_type, declared } = fields;
+  const values = [filename, url, etag, source_type, input.tags, input.metadata, target.place, declared];
   const [changed] = await tx.query<{ differs: boolean }>(
-    `UPDATE knowledge_sources s SET filename = $4, url = $5, etag = $6, source_type = $7, tags = $8, metadata = $9, place = $10,
+    `UPDATE knowledge_sources s SET filename = $4, url = $5, etag = $6, source_type = $7, tags = $8, metadata = $9, place = $10, declared = $11,
             updated_at = CASE WHEN b.same THEN s.updated_at ELSE now() END
        FROM (SELECT (filename, url, source_type, tags, metadata) IS NOT DISTINCT FROM ($4, $5, $7, $8::text[], $9::jsonb) AS same
                FROM knowledge_sources WHERE tenant_id = $1 AND namespace = $2 AND source_id = $3) AS b
       WHERE s.tenant_id = $1 AND s.namespace = $2 AND s.source_id = $3 RETURNING NOT b.same AS differs`,
     [target.tenant_id, target.namespace, target.source_id, ...values],
   );
-  const result = changed?.differs ? 'updated' : 'unchanged';
-  if (!(await finish(tx, target, result, before.chunk_count, before.content_hash))) throw new BaseGone();
-  return result;
+  // Searches keep what they have in memory: its version is the same, and tags and metadata are read with each of them.
+  const done = { chunks: before.chunk_count, hash: before.content_hash, hasNewChunks: false };
+  return finish(tx, target, { ...done, result: changed?.differs ? 'updated' : 'unchanged' });
 }
 
 /** The text of a source with its outline, as it was extracted. */

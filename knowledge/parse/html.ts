@@ -6,13 +6,13 @@ import { type Extracted, TextBuilder } from './extracted.js';
 type Node = DefaultTreeAdapterTypes.Node;
 
 const SKIPPED = new Set(
-  'script style noscript template svg math iframe object embed canvas audio video nav form button select textarea input head'.split(
+  'script style noscript template svg math iframe object embed canvas audio video nav button select textarea input head'.split(
     ' ',
   ),
 );
 /** Elements that begin a line of their own. */
 const BLOCKS = new Set(
-  'p div section article main header footer aside ul ol li dl dt dd blockquote pre figure figcaption address table caption thead tbody tfoot tr details summary hr h1 h2 h3 h4 h5 h6 body html'.split(
+  'p div form section article main header footer aside ul ol li dl dt dd blockquote pre figure figcaption address table caption thead tbody tfoot tr details summary hr h1 h2 h3 h4 h5 h6 body html'.split(
     ' ',
   ),
 );
@@ -120,7 +120,7 @@ function textOf(node: Node): string {
 
 type Visit = { node: Node; depth: number } | { close: string };
 
-/** HTML: headings, paragraphs and table rows; scripts, navigation and forms are left out. */
+/** HTML: headings, paragraphs and table rows; scripts, navigation and the fields of forms are left out. */
 export function readHtml(content: string): Extracted {
   const reader = new HtmlReader();
   // With a stack of its own: elements may be nested a hundred thousand times.

@@ -58,8 +58,8 @@ export async function readResults(tx: Tx, tenantId: string, found: readonly Foun
     `SELECT f.found::int, namespace, source_id, c.chunk_id, c.text, s.title, s.tags, s.metadata, s.url, s.filename,
       c.page_start, c.page_end, c.heading_path, c.char_start, c.char_end
     FROM unnest($2::text[], $3::text[], $4::bigint[], $5::int[]) WITH ORDINALITY
-      AS f (namespace, source_id, place, ordinal, found)
-    JOIN knowledge_sources s USING (namespace, source_id, place)
+      AS f (namespace, source_id, version, ordinal, found)
+    JOIN knowledge_sources s USING (namespace, source_id, version)
     JOIN knowledge_bases b USING (tenant_id, namespace)
     JOIN knowledge_chunks c USING (tenant_id, namespace, source_id, ordinal)
     WHERE tenant_id = $1 AND b.deleted_at IS NULL
@@ -68,7 +68,7 @@ export async function readResults(tx: Tx, tenantId: string, found: readonly Foun
       tenantId,
       found.map(({ namespace }) => namespace),
       found.map(({ sourceId }) => sourceId),
-      found.map(({ place }) => place),
+      found.map(({ version }) => version),
       found.map(({ ordinal }) => ordinal),
     ],
     'knowledge_results',

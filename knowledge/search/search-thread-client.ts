@@ -6,16 +6,17 @@ import { workerFile } from '../../runtime/worker-file.js';
 import type { SearchThreadData, ThreadReply, ThreadRequest } from './search-thread.js';
 import type { SearchReply, SearchRequest } from './searcher.js';
 
-/** Searches at once, and of one tenant; those that wait of one tenant, and how long in milliseconds. 429 beyond. */
-const AT_ONCE = 8;
+/** Searches in the thread at once: many more than those that compare (searcher.ts), because the others wait for an index to be read. */
+const AT_ONCE = 64;
+/** Of one tenant at once; those that wait of one tenant, and how long in milliseconds. 429 beyond. */
 const AT_ONCE_PER_TENANT = 4;
 const WAITING_MAX = 200;
 const WAIT_MAX_MS = 20_000;
 
-/** The turns of the tenants at searching, or at embedding what they search for. */
-export function turnsOfSearches(): FairSemaphore {
+/** The turns of the tenants at searching, or at embedding what they search for. @param limit of all tenants together */
+export function turnsOfSearches(limit: number): FairSemaphore {
   return new FairSemaphore({
-    limit: AT_ONCE,
+    limit,
     perKey: AT_ONCE_PER_TENANT,
     waitingMax: WAITING_MAX,
     waitMaxMs: WAIT_MAX_MS,
@@ -30,7 +31,7 @@ interface Pending {
 
 /** The thread that searches. It starts with the first search; when it dies its searches fail, and the next one starts another. */
 export class SearchThread {
-  readonly #turns = turnsOfSearches();
+  readonly #turns = turnsOfSearches(AT_ONCE);
   readonly #pending = new Map<number, Pending>();
   #worker: Worker | undefined;
   #nextId = 1;

@@ -4,7 +4,7 @@ import { errorMessage, PlatformError } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
 import type { Embedder } from '../embedder.js';
 import type { KnowledgeQuery, KnowledgeResults, SearchScope } from '../search-query.js';
-import { makeVectorIndex, preparePgvector } from './database-vectors.js';
+import { DatabaseVectors, makeVectorIndex, preparePgvector, type VectorRow } from './rank/database-vectors.js';
 import { readResults } from './result-rows.js';
 import { SearchThread, turnsOfSearches } from './search-thread-client.js';
 import type { SearchReply } from './searcher.js';
@@ -12,6 +12,8 @@ import type { SearchReply } from './searcher.js';
 /** A source may be replaced between a search and the reading of its chunks; then the search is made again, so often at most. */
 const ATTEMPTS = 10;
 const EMBED_TIMEOUT_MS = 30_000;
+/** Queries that are embedded at once. */
+const EMBEDDED_AT_ONCE = 8;
 
 export interface SearchOptions {
   db: Db;
@@ -32,6 +34,11 @@ export interface KnowledgeSearch {
    * the provider of embeddings fails; `RATE_LIMITED` when too many searches wait
    */
   search(scope: SearchScope, query: KnowledgeQuery): Promise<KnowledgeResults>;
+  /**
+   * Writes the vectors of chunks that were taken in to where the database searches them: an index takes some milliseconds for each, for which
+   * no query should wait. A search writes those that are missing. Nothing without pgvector.
+   */
+  writeVectors(tenantId: string, namespace: string, chunks: readonly VectorRow[]): Promise<void>;
   /** Memory that the indexes took after the last search, in bytes. */
   readonly cacheBytes: number;
   close(): Promise<void>;
@@ -58,10 +65,11 @@ export async function createKnowledgeSearch(options: SearchOptions): Promise<Kno
   const { db, databaseUrl, embedder, cacheMb, log } = options;
   const usesPgvector = embedder ? await preparePgvector(databaseUrl, log) : false;
   const model = embedder?.model ?? null;
+  const vectors = usesPgvector ? new DatabaseVectors(db) : undefined;
   const thread = new SearchThread({ databaseUrl, model, usesPgvector, cacheBytes: cacheMb * 1024 * 1024 }, log);
 
   // The embedder serves all tenants in one queue. These turns are not those of the thread, so that words are found while a provider is slow.
-  const embeddings = turnsOfSearches();
+  const embeddings = turnsOfSearches(EMBEDDED_AT_ONCE);
 
   const embed = async (by: Embedder, query: string): Promise<Float32Array | undefined> => {
     const late = AbortSignal.timeout(EMBED_TIMEOUT_MS);
@@ -75,7 +83,8 @@ export async function createKnowledgeSearch(options: SearchOptions): Promise<Kno
     }
   };
 
-  // Begun with the first vector, which says how many dimensions the model has: of a provider nobody knows it before.
+  // Begun after the first search by meaning: its vector says how many dimensions the model has, which of a provider nobody knows before, and
+  // the vectors that it wrote are indexed all at once, which is much quicker than one by one.
   let indexing: Promise<void> | undefined;
   const closing = new AbortController();
   const makeIndex = (dimensions: number): Promise<void> =>
@@ -89,15 +98,17 @@ export async function createKnowledgeSearch(options: SearchOptions): Promise<Kno
       const mode = modeOf(asked, embedder);
       const usesVector = embedder && mode !== 'lexical';
       const vector = usesVector ? await embeddings.run(tenantId, () => embed(embedder, query)) : undefined;
-      if (usesPgvector && vector) indexing ??= makeIndex(vector.length);
       const request = { tenantId, namespaces, query, vector, mode, minScore, limit: topK, filters };
       for (let attempt = 1; ; attempt++) {
         const reply = await thread.search(request, embedder?.dimensions ?? 0);
-        const results = await db.tenant(tenantId, (tx) => readResults(tx, tenantId, reply.found));
-        if (results.length < reply.found.length && attempt < ATTEMPTS) continue;
-        return { results, total_candidates: reply.total, mode_used: modeUsed(mode, reply) };
+        if (usesPgvector && vector) indexing ??= makeIndex(vector.length);
+        const { found, total } = reply;
+        const results = found.length > 0 ? await db.tenant(tenantId, (tx) => readResults(tx, tenantId, found)) : [];
+        if (results.length < found.length && attempt < ATTEMPTS) continue;
+        return { results, total_candidates: total, mode_used: modeUsed(mode, reply) };
       }
     },
+    writeVectors: async (...chunks) => vectors?.write(...chunks),
     get cacheBytes() {
       return thread.cacheBytes;
     },

@@ -1,12 +1,17 @@
 import type { SearchFilters, SearchMode } from '../../contracts/api/knowledge/knowledge-query.js';
 import type { Db } from '../../db/pool.js';
-import { DatabaseVectors } from './database-vectors.js';
-import { IndexCache } from './index-cache.js';
-import { IndexLoader } from './index-loader.js';
-import { readFiltered, readRevisions } from './index-rows.js';
-import { type Candidate, rankAll } from './rank.js';
-import { rankWithDatabase } from './rank-database.js';
-import { queryTerms } from './terms.js';
+import { PlatformError } from '../../runtime/errors.js';
+import { FairSemaphore } from '../../runtime/fair-semaphore.js';
+import { IndexCache } from './index/index-cache.js';
+import { IndexLoader } from './index/index-loader.js';
+import { readFiltered, readRevisions } from './index/index-rows.js';
+import { queryTerms } from './index/terms.js';
+import { DatabaseVectors } from './rank/database-vectors.js';
+import { type Candidate, rankAll } from './rank/rank.js';
+import { rankWithDatabase } from './rank/rank-database.js';
+
+/** Searches that compare at once, and of one tenant: each holds some numbers for every chunk. Of those that wait the thread takes fewer. */
+const COMPARED_AT_ONCE = { limit: 8, perKey: 4, waitingMax: 64 };
 
 /** A query as the search thread gets it. */
 export interface SearchRequest {
@@ -28,7 +33,7 @@ export interface SearchReply {
   /** The best first. */
   found: FoundChunk[];
   total: number;
-  /** Chunks of all the knowledge bases, and those with a vector of the present model. */
+  /** Chunks of all the knowledge bases that passed the filters, and those with a vector of the present model. */
   chunks: number;
   chunksWithVector: number;
 }
@@ -44,6 +49,11 @@ export interface SearcherOptions {
 /** Searches knowledge bases with indexes in memory, which it brings up to date before each query. */
 export class Searcher {
   readonly #cache: IndexCache;
+  /** Not those of the thread, so that nobody stands behind searches that wait for an index. */
+  readonly #turns = new FairSemaphore({
+    ...COMPARED_AT_ONCE,
+    refusal: () => new PlatformError('RATE_LIMITED', 'Too many searches at once.'),
+  });
   readonly #vectors: DatabaseVectors | undefined;
 
   constructor(private readonly options: SearcherOptions) {
@@ -76,11 +86,12 @@ export class Searcher {
     const reply: SearchReply = { found: [], total: 0, chunks: 0, chunksWithVector: 0 };
     for (const namespace of new Set(namespaces)) {
       const index = await this.#cache.at({ tenantId, namespace }, revisions.get(namespace), dimensions);
-      const { candidates, total } = await this.#rank(request, namespace, index);
+      const ranked = await this.#turns.run(tenantId, () => this.#rank(request, namespace, index));
+      const { candidates, total, chunks, chunksWithVector } = ranked;
       reply.found.push(...candidates.map((candidate) => ({ ...candidate, namespace })));
       reply.total += total;
-      reply.chunks += index.chunks;
-      reply.chunksWithVector += index.chunksWithVector;
+      reply.chunks += chunks;
+      reply.chunksWithVector += chunksWithVector;
     }
     reply.found = reply.found.sort((one, other) => other.score - one.score).slice(0, request.limit);
     return reply;

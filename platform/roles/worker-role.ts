@@ -50,7 +50,7 @@ export async function startWorkerRole(
     createSessionExpiry(sessionDeps(core)),
     createMaintenance(db, log),
     createRetention(services, infrastructure),
-    createJobStarter(db, temporal, log),
+    createJobStarter(db, temporal, services.config.KNOWLEDGE_JOB_RETENTION_DAYS, log),
     createEraser({ db, log, bus: core.bus, workflows: createWorkflowErasure(temporal), ...endsOfWork(core) }),
   ];
   for (const loop of loops) {

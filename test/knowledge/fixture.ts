@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { beforeAll } from 'vitest';
 import type { z } from 'zod';
 import {
   type DocumentInput,
@@ -10,6 +11,7 @@ import {
 } from '../../contracts/api/knowledge/knowledge.js';
 import { QueryResponse } from '../../contracts/api/knowledge/knowledge-query.js';
 import type { ApiClient } from '../setup/platform/api-client.js';
+import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
 import { gate, until } from '../setup/until.js';
 
 const DIMENSIONS = 64;
@@ -83,6 +85,20 @@ export async function testProvider(model = 'words-1'): Promise<TestProvider> {
       server.close();
     },
   };
+}
+
+/** A platform of the file that embeds with a provider of the test's own; both are there once `beforeAll` is over. */
+export function platformWithProvider(): { shared: SharedPlatform; provider: TestProvider } {
+  const found = {} as { shared: SharedPlatform; provider: TestProvider };
+  beforeAll(async () => {
+    found.provider = await testProvider();
+    found.shared = await startPlatform(found.provider.env);
+    return async () => {
+      await found.shared.dispose();
+      found.provider.close();
+    };
+  });
+  return found;
 }
 
 type Document = z.input<typeof DocumentInput>;

@@ -1,28 +1,27 @@
-import { beforeAll, describe, expect, test } from 'vitest';
-import { IngestResponse, Sources, Stats } from '../../contracts/api/knowledge/knowledge.js';
+import { describe, expect, test } from 'vitest';
+import { IngestResponse, NewKnowledgeBaseResponse, Sources, Stats } from '../../contracts/api/knowledge/knowledge.js';
 import { ok } from '../../contracts/primitives.js';
 import { ingestWorkflowId } from '../../workflows/definitions.js';
-import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
 import { until } from '../setup/until.js';
-import { TestBase, type TestProvider, testProvider } from './fixture.js';
+import { platformWithProvider, TestBase } from './fixture.js';
 import { docxOf, pdfOf, zipOf } from './parse/documents.js';
 
-let shared: SharedPlatform;
-let provider: TestProvider;
-beforeAll(async () => {
-  provider = await testProvider();
-  shared = await startPlatform(provider.env);
-  return async () => {
-    await shared.dispose();
-    provider.close();
-  };
-});
-const client = () => shared.platform.client;
+const fixture = platformWithProvider();
+const client = () => fixture.shared.platform.client;
 const create = (more?: object) => TestBase.create(client(), more);
 const base64 = (content: Buffer) => content.toString('base64');
 /** Enough text to be a job of its own. */
 const long = (word: string) =>
   Array.from({ length: 12_000 }, (_, at) => `The ${word} sentence has the number ${at}.`).join(' ');
+
+/** Makes the chunks of a base, or of one of its sources, those of a model of before. */
+const makeStale = (base: TestBase, sourceId: string | null = null) =>
+  fixture.shared.database.query(
+    `WITH s AS (UPDATE knowledge_sources SET model = 'old' WHERE namespace = $1 AND ($2::text IS NULL OR source_id = $2)),
+          b AS (UPDATE knowledge_bases SET revision = nextval('knowledge_order') WHERE namespace = $1)
+     UPDATE knowledge_chunks SET model = 'old' WHERE namespace = $1 AND ($2::text IS NULL OR source_id = $2)`,
+    [base.namespace, sourceId],
+  );
 
 describe('documents', () => {
   test('of every format are found, with citations that point at them; what cannot be read fails alone', async () => {
@@ -87,11 +86,11 @@ describe('documents', () => {
       result: { created: 1, failed: 0 },
     });
     expect(job.progress.chunks_done).toBe(job.sources[0]?.chunk_count);
-    const ref = { tenant_id: shared.platform.devJson().tenant_id, job_id: large.job_id };
-    const handle = shared.temporal.workflow.getHandle(ingestWorkflowId(ref));
+    const ref = { tenant_id: fixture.shared.platform.devJson().tenant_id, job_id: large.job_id };
+    const handle = fixture.shared.temporal.workflow.getHandle(ingestWorkflowId(ref));
     await until(async () => (await handle.describe()).status.name === 'COMPLETED', { what: 'the end of the workflow' });
     expect(JSON.stringify(await handle.fetchHistory())).not.toMatch(/xylophone|eHlsb3Bob25l/);
-    const [left] = await shared.database.query('SELECT count(content) AS contents FROM knowledge_documents');
+    const [left] = await fixture.shared.database.query('SELECT count(content) AS contents FROM knowledge_documents');
     expect(left).toEqual({ contents: 0 });
   });
 
@@ -140,7 +139,7 @@ describe('a source', () => {
     const base = await create();
     const document = { source_id: 'same', content: 'Unchanging marmalade.', tags: ['a'] };
     expect((await base.ingest(document)).sources[0]?.result).toBe('created');
-    const embedded = provider.texts.length;
+    const embedded = fixture.provider.texts.length;
     expect((await base.ingest(document)).sources[0]).toMatchObject({
       result: 'unchanged',
       status: 'completed',
@@ -150,7 +149,7 @@ describe('a source', () => {
       result: 'updated',
       tags: ['b'],
     });
-    expect(provider.texts).toHaveLength(embedded);
+    expect(fixture.provider.texts).toHaveLength(embedded);
     const [found] = (await base.query('marmalade')).results;
     expect(found?.tags).toEqual(['b']);
     const twice = [await base.ingest({ content: 'Without an id.' }), await base.ingest({ content: 'Without an id.' })];
@@ -158,19 +157,32 @@ describe('a source', () => {
     expect(twice[0]?.source_id).toBe(twice[1]?.source_id);
   });
 
-  test('that is sent again unchanged answers as before', async () => {
+  test('that is sent again unchanged answers as before, and is not read into memory again', async () => {
     const base = await create();
     const document = { source_id: 'again', content: 'Steady quince.' };
+    const revisionAndVersion = () =>
+      fixture.shared.database.query(
+        `SELECT revision, version FROM knowledge_bases JOIN knowledge_sources USING (tenant_id, namespace) WHERE namespace = $1`,
+        [base.namespace],
+      );
     await base.ingest(document);
     expect(await base.texts('quince')).toEqual(['Steady quince.']);
+    const before = await revisionAndVersion();
     expect((await base.ingest(document)).sources[0]?.result).toBe('unchanged');
-    expect(await base.texts('quince')).toEqual(['Steady quince.']);
+    expect((await base.ingest({ ...document, tags: ['new'] })).sources[0]?.result).toBe('updated');
+    expect(await revisionAndVersion()).toEqual(before);
+    expect(await base.query('quince', { filters: { tags_any: ['new'] } })).toMatchObject({
+      results: [{ text: 'Steady quince.', tags: ['new'] }],
+    });
+    await base.ingest({ ...document, content: 'Restless quince.' });
+    expect(await revisionAndVersion()).not.toEqual(before);
+    expect(await base.texts('quince')).toEqual(['Restless quince.']);
   });
 
   test('is replaced at one instant; a new version that fails keeps the old one', async () => {
     const base = await create();
     await base.ingest({ source_id: 'page', content: 'Old rhubarb text.' });
-    const held = provider.hold('New rhubarb');
+    const held = fixture.provider.hold('New rhubarb');
     const replaced = await base.ingest({ source_id: 'page', content: 'New rhubarb text.' }, { wait: false });
     await held.held;
     expect(await base.texts('rhubarb text')).toEqual(['Old rhubarb text.']);
@@ -185,7 +197,7 @@ describe('a source', () => {
   test('that was deleted while it was taken in never appears', async () => {
     const base = await create();
     await base.ingest({ source_id: 'gone', content: 'Old turnip.' });
-    const held = provider.hold('New turnip');
+    const held = fixture.provider.hold('New turnip');
     const { job_id } = await base.ingest({ source_id: 'gone', content: 'New turnip.' }, { wait: false });
     await held.held;
     await base.ok('delete_source', { source_id: 'gone' }, ok({}));
@@ -200,7 +212,7 @@ describe('a source', () => {
 
   test('keeps the version of the last call, whichever is written first', async () => {
     const base = await create();
-    const held = provider.hold('First parsnip');
+    const held = fixture.provider.hold('First parsnip');
     const first = await base.ingest({ source_id: 'raced', content: 'First parsnip.' }, { wait: false });
     await held.held;
     expect(await base.ingest({ source_id: 'raced', content: 'Second parsnip.' })).toMatchObject({
@@ -213,20 +225,20 @@ describe('a source', () => {
 
   test('loses no attempt while the provider of embeddings is away', async () => {
     const base = await create();
-    provider.fail('');
+    fixture.provider.fail('');
     const { job_id } = await base.ingest({ source_id: 'patient', content: 'Patient chicory.' }, { wait: false });
     // More are not to be had: an outage must not end the document.
-    await shared.database.query('UPDATE knowledge_documents SET attempts = 6 WHERE job_id = $1', [job_id]);
-    const calls = () => provider.texts.filter((text) => text.includes('Patient chicory')).length;
+    await fixture.shared.database.query('UPDATE knowledge_documents SET attempts = 6 WHERE job_id = $1', [job_id]);
+    const calls = () => fixture.provider.texts.filter((text) => text.includes('Patient chicory')).length;
     const callsOfSlice = 4;
     await until(() => calls() > 2 * callsOfSlice, { timeoutMs: 60_000, what: 'a slice after two that failed' });
-    provider.fail(null);
+    fixture.provider.fail(null);
     expect(await base.ended(job_id, 60_000)).toMatchObject({ status: 'completed' });
   }, 150_000);
 
   test('is tried again while the provider of embeddings fails, and fails with its name in the end', async () => {
     const base = await create();
-    provider.fail('Unlucky celery');
+    fixture.provider.fail('Unlucky celery');
     const { job_id } = await base.ingest(
       {
         documents: [
@@ -237,7 +249,7 @@ describe('a source', () => {
       { wait: false },
     );
     const job = await base.ended(job_id, 120_000);
-    provider.fail(null);
+    fixture.provider.fail(null);
     expect(job.sources.map(({ source_id, status, error }) => [source_id, status, error?.code])).toEqual([
       ['bad', 'failed', 'BAD_GATEWAY'],
       ['good', 'completed', undefined],
@@ -254,10 +266,26 @@ test('a repeat under the same key is the same job; with other documents it is re
   expect(await client().failure('/knowledge_base/ingest', other)).toBe('409 IDEMPOTENCY_MISMATCH');
 });
 
+test('a base is created once under a key, with one job, and a repeat that asks for another one is refused', async () => {
+  const namespace = `keyed-${Date.now()}`;
+  const body = { namespace, description: 'd', documents: [{ content: 'Keyed salsify.' }], idempotency_key: 'once' };
+  const create = async () => NewKnowledgeBaseResponse.parse((await client().post('/knowledge_base/new', body)).body);
+  const [one, other] = await Promise.all([create(), create()]);
+  expect(one).toMatchObject({ status: expect.any(String), knowledge_base: { namespace, description: 'd' } });
+  expect(other).toMatchObject({ job_id: one.job_id, knowledge_base: one.knowledge_base });
+  expect(await create()).toMatchObject({ job_id: one.job_id, status: 'completed' });
+  for (const changed of [{ description: 'e' }, { documents: [{ content: 'Other.' }] }, { documents: undefined }])
+    expect(await client().failure('/knowledge_base/new', { ...body, ...changed })).toBe('409 IDEMPOTENCY_MISMATCH');
+  expect(await client().failure('/knowledge_base/new', { ...body, idempotency_key: 'other' })).toBe('409 CONFLICT');
+  const bare = { namespace: `bare-${Date.now()}`, idempotency_key: 'once' };
+  expect((await client().post('/knowledge_base/new', bare)).status).toBe(200);
+  expect((await client().post('/knowledge_base/new', bare)).status).toBe(200);
+});
+
 test('a base that is deleted in the middle of an ingest leaves nothing, and one of its name begins empty', async () => {
   const base = await create();
   await base.ingest({ source_id: 'kept', content: 'Vanishing leek.' });
-  const held = provider.hold('Late leek');
+  const held = fixture.provider.hold('Late leek');
   const { job_id } = await base.ingest({ source_id: 'late', content: 'Late leek.' }, { wait: false });
   await held.held;
   await base.ok('delete', {}, ok({}));
@@ -270,15 +298,17 @@ test('a base that is deleted in the middle of an ingest leaves nothing, and one 
   expect(await client().failure('/knowledge_base/query', { namespace, query: 'leek' })).toBe('404 NOT_FOUND');
   expect((await client().post('/knowledge_base/new', { namespace })).status).toBe(200);
   held.open();
-  const handle = shared.temporal.workflow.getHandle(
-    ingestWorkflowId({ tenant_id: shared.platform.devJson().tenant_id, job_id }),
+  const handle = fixture.shared.temporal.workflow.getHandle(
+    ingestWorkflowId({ tenant_id: fixture.shared.platform.devJson().tenant_id, job_id }),
   );
   await until(async () => (await handle.describe()).status.name === 'COMPLETED', {
     what: 'the end of the late workflow',
   });
   expect(await base.texts('leek')).toEqual([]);
   for (const table of ['sources', 'chunks', 'documents', 'jobs']) {
-    const rows = await shared.database.query(`SELECT 1 FROM knowledge_${table} WHERE namespace = $1`, [namespace]);
+    const rows = await fixture.shared.database.query(`SELECT 1 FROM knowledge_${table} WHERE namespace = $1`, [
+      namespace,
+    ]);
     expect([table, rows.length]).toEqual([table, 0]);
   }
 });
@@ -293,11 +323,7 @@ test('stats count what a base holds, and chunks that no present model has embedd
   });
   const { stats } = await base.ok('get_stats', {}, Stats);
   expect(stats).toMatchObject({ sources: 2, chunks: 2, bytes: 21, embedding_model: 'words-1', stale_chunks: 0 });
-  await shared.database.query(
-    `WITH s AS (UPDATE knowledge_sources SET model = 'old' WHERE namespace = $1 AND source_id = 'a')
-     UPDATE knowledge_chunks SET model = 'old' WHERE namespace = $1 AND source_id = 'a'`,
-    [base.namespace],
-  );
+  await makeStale(base, 'a');
   expect((await base.ok('get_stats', {}, Stats)).stats.stale_chunks).toBe(1);
   const { job_id } = await base.ok('refresh', {}, IngestResponse.pick({ job_id: true }));
   expect(await base.ended(job_id)).toMatchObject({ status: 'completed', result: { updated: 1, unchanged: 1 } });
@@ -333,4 +359,55 @@ test('other chunk settings ask for a refresh, which cuts what is there anew', as
     source_type: 'book',
     content_hash: before?.content_hash,
   });
+});
+
+test('while stale chunks are embedded anew every query finds them, and mode_used says how', async () => {
+  const base = await create();
+  const names = ['alpha', 'beta', 'gamma'];
+  await base.ingest({ documents: names.map((name) => ({ source_id: name, content: `The ${name} fennel.` })) });
+  await makeStale(base);
+  const answer = async (more: object = {}) => {
+    const { results, mode_used } = await base.query('fennel', more);
+    const ids = (of: typeof results) => of.map(({ source_id }) => source_id).sort();
+    return { mode_used, found: ids(results), byMeaning: ids(results.filter(({ scores }) => 'semantic' in scores)) };
+  };
+  const refresh = async (more: object = {}) =>
+    (await base.ok('refresh', more, IngestResponse.pick({ job_id: true }))).job_id;
+  expect(await answer()).toEqual({ mode_used: 'lexical', found: names, byMeaning: [] });
+  await base.ended(await refresh({ source_ids: ['alpha'] }));
+  const partly = { mode_used: 'hybrid', found: names, byMeaning: ['alpha'] };
+  expect(await answer()).toEqual(partly);
+  const held = fixture.provider.hold('beta fennel');
+  const job_id = await refresh();
+  await held.held;
+  expect(await answer()).toEqual(partly);
+  const ofStale = { filters: { source_ids: ['beta'] } };
+  expect(await answer(ofStale)).toEqual({ mode_used: 'lexical', found: ['beta'], byMeaning: [] });
+  held.open();
+  const meanwhile: Awaited<ReturnType<typeof answer>>[] = [];
+  await until(async () => {
+    meanwhile.push(await answer());
+    return (await base.job(job_id)).status === 'completed';
+  });
+  // Each source is replaced at one instant: no answer lacks one.
+  expect(meanwhile.map(({ found, mode_used }) => [mode_used, ...found])).toEqual(
+    meanwhile.map(() => ['hybrid', ...names]),
+  );
+  expect(await answer()).toEqual({ mode_used: 'hybrid', found: names, byMeaning: names });
+  expect(await answer(ofStale)).toMatchObject({ mode_used: 'hybrid' });
+});
+
+test('stale chunks that cannot be embedded anew are found as before', async () => {
+  const base = await create();
+  await base.ingest({ documents: [{ source_id: 'kept', content: 'A kept lovage.' }] });
+  await makeStale(base);
+  const held = fixture.provider.hold('kept lovage');
+  const { job_id } = await base.ok('refresh', {}, IngestResponse.pick({ job_id: true }));
+  await held.held;
+  await fixture.shared.temporal.workflow
+    .getHandle(ingestWorkflowId({ tenant_id: fixture.shared.platform.devJson().tenant_id, job_id }))
+    .cancel();
+  expect(await base.ended(job_id)).toMatchObject({ status: 'failed', error: { code: 'CANCELED' } });
+  held.open();
+  expect(await base.query('lovage')).toMatchObject({ mode_used: 'lexical', results: [{ source_id: 'kept' }] });
 });

@@ -1,22 +1,14 @@
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { ingestWorkflowId } from '../../workflows/definitions.js';
-import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
 import { until } from '../setup/until.js';
-import { TestBase, type TestProvider, testProvider } from './fixture.js';
+import { platformWithProvider, TestBase } from './fixture.js';
 
-let shared: SharedPlatform;
-let provider: TestProvider;
-beforeAll(async () => {
-  provider = await testProvider();
-  shared = await startPlatform(provider.env);
-  return async () => {
-    await shared.dispose();
-    provider.close();
-  };
-});
-const create = () => TestBase.create(shared.platform.client);
+const fixture = platformWithProvider();
+const create = () => TestBase.create(fixture.shared.platform.client);
 const workflowOf = (job_id: string) =>
-  shared.temporal.workflow.getHandle(ingestWorkflowId({ tenant_id: shared.platform.devJson().tenant_id, job_id }));
+  fixture.shared.temporal.workflow.getHandle(
+    ingestWorkflowId({ tenant_id: fixture.shared.platform.devJson().tenant_id, job_id }),
+  );
 
 test('a job says how far it is, in its status and in the Temporal UI, and embeds titles and headings with the text', async () => {
   const base = await create();
@@ -24,7 +16,7 @@ test('a job says how far it is, in its status and in the Temporal UI, and embeds
     { length: 9_000 },
     (_, at) => `The ${at === 8_000 ? 'persimmon' : 'apple'} is number ${at}.`,
   );
-  const held = provider.hold('persimmon');
+  const held = fixture.provider.hold('persimmon');
   const document = { title: 'Fruits', filename: 'a.md', content: `# Orchard\n\n## Trees\n\n${lines.join(' ')}` };
   const { job_id } = await base.ingest(
     { documents: [document, { source_id: 'other', content: 'Other words.' }] },
@@ -39,7 +31,7 @@ test('a job says how far it is, in its status and in the Temporal UI, and embeds
   expect(progress.percent).toBeLessThan(50);
   held.open();
   expect((await base.ended(job_id)).progress).toMatchObject({ percent: 100, sources_done: 2 });
-  expect(provider.texts.find((text) => text.includes('persimmon'))).toMatch(/^Fruits\nOrchard > Trees\n/);
+  expect(fixture.provider.texts.find((text) => text.includes('persimmon'))).toMatch(/^Fruits\nOrchard > Trees\n/);
   const details = await workflowOf(job_id)
     .query<string>('__temporal_workflow_metadata')
     .catch((error: Error) => error.message);
@@ -49,7 +41,7 @@ test('a job says how far it is, in its status and in the Temporal UI, and embeds
 test('a job that an operator cancels in the Temporal UI fails, and what it has written stays', async () => {
   const base = await create();
   await base.ingest({ source_id: 'kept', content: 'Kept medlar.' });
-  const held = provider.hold('Stopped medlar');
+  const held = fixture.provider.hold('Stopped medlar');
   const { job_id } = await base.ingest({ source_id: 'stopped', content: 'Stopped medlar.' }, { wait: false });
   await held.held;
   await workflowOf(job_id).cancel();
@@ -61,11 +53,11 @@ test('a job that an operator cancels in the Temporal UI fails, and what it has w
 
 test('a job whose workflow an operator terminates fails as soon as somebody looks', async () => {
   const base = await create();
-  const held = provider.hold('Terminated loquat');
+  const held = fixture.provider.hold('Terminated loquat');
   const { job_id } = await base.ingest({ source_id: 'ended', content: 'Terminated loquat.' }, { wait: false });
   await held.held;
   await workflowOf(job_id).terminate();
-  await shared.database.query('UPDATE knowledge_jobs SET wake_at = now() WHERE job_id = $1', [job_id]);
+  await fixture.shared.database.query('UPDATE knowledge_jobs SET wake_at = now() WHERE job_id = $1', [job_id]);
   const job = await base.ended(job_id);
   held.open();
   expect(job).toMatchObject({ status: 'failed', error: { code: 'CANCELED' } });
@@ -74,13 +66,13 @@ test('a job whose workflow an operator terminates fails as soon as somebody look
 
 test('a job that lost its workflow gets another one', async () => {
   const base = await create();
-  const held = provider.hold('Lost sorb');
+  const held = fixture.provider.hold('Lost sorb');
   const { job_id } = await base.ingest({ source_id: 'lost', content: 'Lost sorb.' }, { wait: false });
   await held.held;
-  const { tenant_id } = shared.platform.devJson();
-  const { namespace } = shared.temporal.options;
+  const { tenant_id } = fixture.shared.platform.devJson();
+  const { namespace } = fixture.shared.temporal.options;
   const workflow_id = ingestWorkflowId({ tenant_id, job_id });
-  await shared.temporal.workflowService.deleteWorkflowExecution({
+  await fixture.shared.temporal.workflowService.deleteWorkflowExecution({
     namespace,
     workflowExecution: { workflowId: workflow_id },
   });
@@ -94,14 +86,14 @@ test('a job that lost its workflow gets another one', async () => {
         ),
     { what: 'the loss of the workflow' },
   );
-  await shared.database.query('UPDATE knowledge_jobs SET wake_at = now() WHERE job_id = $1', [job_id]);
+  await fixture.shared.database.query('UPDATE knowledge_jobs SET wake_at = now() WHERE job_id = $1', [job_id]);
   held.open();
   expect(await base.ended(job_id)).toMatchObject({ status: 'completed' });
 });
 
 test('a small text does not stand behind the large jobs of its tenant', async () => {
   const base = await create();
-  const held = provider.hold('Slow damson');
+  const held = fixture.provider.hold('Slow damson');
   const jobs = await Promise.all(
     Array.from({ length: 5 }, (_, at) => base.ingest({ content: `Slow damson ${at}.` }, { wait: false })),
   );

@@ -1,16 +1,22 @@
 import { beforeAll, expect, test } from 'vitest';
+import { redisServer } from '../messages/bus/redis-server.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
 import type { TestPlatform } from '../setup/platform/platform-process.js';
+import { until } from '../setup/until.js';
 import { TestBase, type TestProvider, testProvider } from './fixture.js';
+import { expectAll, ingestAll, RECOVERY_MS, SOURCES, versionsOf } from './many-documents.js';
 
 let shared: SharedPlatform;
 let provider: TestProvider;
 let front: TestPlatform;
+let worker: TestPlatform;
+let reader: TestPlatform;
 beforeAll(async () => {
   provider = await testProvider();
-  shared = await startPlatform(provider.env);
+  const redis = await redisServer();
+  shared = await startPlatform({ ...provider.env, REDIS_URL: redis.url });
   await shared.platform.stop(); // it made the credential; from here on the roles run apart
-  front = await shared.startPeer({ roles: 'api,mesh,worker' });
+  [front, worker] = await Promise.all([shared.startPeer({ roles: 'api,mesh' }), shared.startPeer({ roles: 'worker' })]);
   return async () => {
     await shared.dispose();
     provider.close();
@@ -22,7 +28,7 @@ test('documents wait for a process with the knowledge role, and outlive one that
   const small = await base.ingest({ source_id: 'small', content: 'A small cranberry.' });
   expect(small).toMatchObject({ status: 'processing', async: true });
   expect((await base.job(small.job_id)).progress).toMatchObject({ phase: 'queued', percent: 0 });
-  const first = await shared.startPeer({ roles: 'knowledge' });
+  reader = await shared.startPeer({ roles: 'knowledge' });
   expect(await base.ended(small.job_id)).toMatchObject({ status: 'completed' });
   // With such a process a small text is there when the call answers, though it is taken in elsewhere.
   expect(await base.ingest({ source_id: 'next', content: 'A second cranberry.' })).toMatchObject({
@@ -31,9 +37,36 @@ test('documents wait for a process with the knowledge role, and outlive one that
   const held = provider.hold('Third cranberry');
   const { job_id } = await base.ingest({ source_id: 'third', content: 'Third cranberry.' }, { wait: false });
   await held.held;
-  await first.kill9();
+  await reader.kill9();
   held.open();
-  await shared.startPeer({ roles: 'knowledge' });
+  reader = await shared.startPeer({ roles: 'knowledge' });
   expect(await base.ended(job_id, 120_000)).toMatchObject({ status: 'completed', result: { created: 1 } });
   expect(await base.texts('third cranberry', { top_k: 1 })).toEqual(['Third cranberry.']);
 }, 240_000);
+
+test('500 documents are taken in once each, and none half, though the worker and the knowledge process are killed in the middle', async () => {
+  const base = await TestBase.create(front.client);
+  const query = (text: string, values: unknown[]) => shared.database.query(text, values);
+  const written = async (least: number) => {
+    const found = await until(
+      async () => {
+        const { sources, ...rest } = await versionsOf(query, base, 'only');
+        return sources > least && { sources, ...rest };
+      },
+      { timeoutMs: RECOVERY_MS, what: `${least} documents` },
+    );
+    expect(found).toMatchObject({ mixed: 0 });
+    expect(found.sources).toBeLessThan(SOURCES);
+    return found.sources;
+  };
+  const last = provider.hold('doc-4-99'); // so that both die in the middle, however quick they are
+  const jobs = await ingestAll(base, 'only');
+  const before = await written(20);
+  await reader.kill9();
+  reader = await shared.startPeer({ roles: 'knowledge' });
+  await written(before + 20);
+  await worker.kill9();
+  worker = await shared.startPeer({ roles: 'worker' });
+  last.open();
+  await expectAll(query, base, jobs, { version: 'only', result: 'created' });
+}, 500_000);

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { deleteTenant } from '../../auth/tenants.js';
 import { purgeDeletedBases } from '../../knowledge/bases.js';
+import { deleteOldJobs } from '../../knowledge/ingest/job-starter.js';
 import { serveApi } from '../api/served-api.js';
 import { ApiClient } from '../setup/platform/api-client.js';
 import { TestBase } from './fixture.js';
@@ -47,6 +48,20 @@ test('a tenant that is deleted leaves no knowledge behind', async () => {
     expect([table, rows.length]).toEqual([table, 0]);
   }
   expect(await kept.texts('kept words')).toEqual(['Kept words.']);
+});
+
+test('jobs go when they ended longer ago than they are kept; what they took in stays', async () => {
+  const base = await TestBase.create(api.client);
+  const [old, recent] = [await base.ingest({ content: 'Old words.' }), await base.ingest({ content: 'Recent words.' })];
+  await api.database.query(`UPDATE knowledge_jobs SET ended_at = now() - interval '49 hours' WHERE job_id = $1`, [
+    old.job_id,
+  ]);
+  await deleteOldJobs(api.database.db(), 3);
+  expect(await base.job(old.job_id)).toMatchObject({ status: 'completed' });
+  await deleteOldJobs(api.database.db(), 2);
+  expect(await api.client.failure('/knowledge_base/get_status', { job_id: old.job_id })).toBe('404 NOT_FOUND');
+  expect(await base.job(recent.job_id)).toMatchObject({ status: 'completed' });
+  expect((await base.texts('words')).sort()).toEqual(['Old words.', 'Recent words.']);
 });
 
 test('large calls have their bounds in each process, which one tenant cannot use up', async () => {

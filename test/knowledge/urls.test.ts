@@ -76,6 +76,39 @@ test('a page is read, cited by its address, and refreshed by its ETag', async ()
   expect(await base.texts('news version')).toEqual(['News of version 2.']);
 });
 
+test('a page that is read again is read as its caller said, and has the title that it has now', async () => {
+  let version = 1;
+  pages['/notes'] = (response) => {
+    response.setHeader('content-type', 'text/plain');
+    response.end(`# Version ${version}\n\n## Seals\n\nSeals of version ${version}.`);
+  };
+  const base = await create();
+  const page = { url: `${site}/notes`, content_type: 'text/markdown' };
+  const documents = [
+    { ...page, source_id: 'named', title: 'My notes' },
+    { ...page, source_id: 'found' },
+  ];
+  await base.ingest({ documents }, { wait: true });
+  const shown = async () => {
+    const { sources } = await base.ok('get_sources', {}, Sources);
+    const headings = (await base.query('seals')).results.map(({ citation }) => citation.heading_path[0]);
+    const titles = sources.map(({ source_id, title, content_type }) => [source_id, title, content_type]).sort();
+    return { titles, headings };
+  };
+  const expected = () => ({
+    titles: [
+      ['found', `Version ${version}`, 'text/markdown'],
+      ['named', 'My notes', 'text/markdown'],
+    ],
+    headings: [`Version ${version}`, `Version ${version}`],
+  });
+  expect(await shown()).toEqual(expected());
+  expect(await refreshed(base)).toMatchObject({ result: { unchanged: 2 } });
+  version = 2;
+  expect(await refreshed(base)).toMatchObject({ result: { updated: 2 } });
+  expect(await shown()).toEqual(expected());
+});
+
 test.each<[string, string, Answer, string, RegExp]>([
   [
     'leads to a private address',

@@ -93,9 +93,9 @@ export async function insertSource(database: FreshDatabase, source: TestSource):
     await tx.query('DELETE FROM knowledge_sources WHERE namespace = $1 AND source_id = $2', [namespace, sourceId]);
     await tx.query(
       `WITH source AS (
-      INSERT INTO knowledge_sources (tenant_id, namespace, source_id, place, title, filename, content_type, tags, metadata,
+      INSERT INTO knowledge_sources (tenant_id, namespace, source_id, place, version, title, filename, content_type, tags, metadata,
         content_hash, chunking, extracted, chunk_count, token_count, byte_count, model, dim)
-      VALUES ($1, $2, $3, nextval('knowledge_order'), $4, $3 || '.txt', 'text/plain', $5, $6, 'hash', '', '', $7, 0, 0, $8, $9)
+      VALUES ($1, $2, $3, nextval('knowledge_order'), currval('knowledge_order'), $4, $3 || '.txt', 'text/plain', $5, $6, 'hash', '', '', $7, 0, 0, $8, $9)
     ), chunks AS (
       INSERT INTO knowledge_chunks (tenant_id, namespace, source_id, ordinal, chunk_id, text, char_start, char_end, page_start, page_end,
         heading_path, tokens, embedding, dim, model)

@@ -21,58 +21,63 @@ import {
 } from './knowledge.js';
 import { Namespace, QueryRequest, QueryResponse } from './knowledge-query.js';
 
+type Shapes<Request, Response> = { request: Request; response: Response; bodyBytes?: number; statuses?: number[] };
+
+/** An operation that reads. */
+function read<Request extends z.ZodType, Response extends z.ZodType>(
+  name: string,
+  summary: string,
+  shapes: Shapes<Request, Response>,
+) {
+  return post(`/knowledge_base/${name}`, TENANT, summary, shapes);
+}
+
+/** An operation that changes. */
+function change<Request extends z.ZodType, Response extends z.ZodType>(
+  name: string,
+  summary: string,
+  shapes: Shapes<Request, Response>,
+) {
+  return post(`/knowledge_base/${name}`, FULL, summary, shapes);
+}
+
+/** Documents come with the call: a large body, and a key that may be used already. */
+const WITH_DOCUMENTS = { bodyBytes: LIMITS.knowledgeBodyBytes, ...CONFLICT };
+const pages = z.strictObject(pageFields);
+const ofSource = z.strictObject({ namespace: Namespace, source_id: AnyId });
+const ofJob = z.strictObject({ job_id: AnyId });
+const created = { request: NewKnowledgeBaseRequest, response: NewKnowledgeBaseResponse, ...WITH_DOCUMENTS };
+const ingested = { request: IngestRequest, response: IngestResponse, ...WITH_DOCUMENTS };
+const updated = { request: UpdateKnowledgeBaseRequest, response: UpdateKnowledgeBaseResponse };
+const deleted = ok({});
+
 /** Knowledge bases (specification section 4): reading needs `read`, changing `full`. Agents use the tools `knowledge_base.query` and `.ingest`. */
 export const KNOWLEDGE_OPERATIONS = {
-  newKnowledgeBase: post('/knowledge_base/new', FULL, 'Create a knowledge base, with documents if given', {
-    request: NewKnowledgeBaseRequest,
-    response: NewKnowledgeBaseResponse,
-    bodyBytes: LIMITS.knowledgeBodyBytes,
-    ...CONFLICT,
-  }),
-  getKnowledgeBases: post('/knowledge_base/get', TENANT, 'List knowledge bases', {
-    request: z.strictObject(pageFields),
-    response: Bases,
-  }),
-  getKnowledgeBase: post('/knowledge_base/get_by_id', TENANT, 'Read a knowledge base', {
+  newKnowledgeBase: change('new', 'Create a knowledge base, with documents if given', created),
+  getKnowledgeBases: read('get', 'List knowledge bases', { request: pages, response: Bases }),
+  getKnowledgeBase: read('get_by_id', 'Read a knowledge base', { request: OfNamespace, response: OneBase }),
+  updateKnowledgeBase: change('update', 'Change a knowledge base; only given fields change', updated),
+  deleteKnowledgeBase: change('delete', 'Delete a knowledge base and all its data', {
     request: OfNamespace,
-    response: OneBase,
+    response: deleted,
   }),
-  updateKnowledgeBase: post('/knowledge_base/update', FULL, 'Change a knowledge base; only given fields change', {
-    request: UpdateKnowledgeBaseRequest,
-    response: UpdateKnowledgeBaseResponse,
-  }),
-  deleteKnowledgeBase: post('/knowledge_base/delete', FULL, 'Delete a knowledge base and all its data', {
-    request: OfNamespace,
-    response: ok({}),
-  }),
-  ingestDocuments: post('/knowledge_base/ingest', FULL, 'Take in documents, as a job where they are large', {
-    request: IngestRequest,
-    response: IngestResponse,
-    bodyBytes: LIMITS.knowledgeBodyBytes,
-    ...CONFLICT,
-  }),
-  queryKnowledge: post('/knowledge_base/query', TENANT, 'Search knowledge bases; results carry citations', {
+  ingestDocuments: change('ingest', 'Take in documents, as a job where they are large', ingested),
+  queryKnowledge: read('query', 'Search knowledge bases; results carry citations', {
     request: QueryRequest,
     response: QueryResponse,
   }),
-  refreshKnowledgeBase: post('/knowledge_base/refresh', FULL, 'Fetch sources again, and embed stale ones anew', {
+  refreshKnowledgeBase: change('refresh', 'Fetch sources again, and embed stale ones anew', {
     request: RefreshRequest,
     response: JobStarted,
   }),
-  getKnowledgeStats: post('/knowledge_base/get_stats', TENANT, 'Count what a knowledge base holds', {
-    request: OfNamespace,
-    response: Stats,
-  }),
-  getKnowledgeSources: post('/knowledge_base/get_sources', TENANT, 'List the sources of a knowledge base', {
+  getKnowledgeStats: read('get_stats', 'Count what a knowledge base holds', { request: OfNamespace, response: Stats }),
+  getKnowledgeSources: read('get_sources', 'List the sources of a knowledge base', {
     request: SourcesRequest,
     response: Sources,
   }),
-  deleteKnowledgeSource: post('/knowledge_base/delete_source', FULL, 'Delete a source and all its chunks', {
-    request: z.strictObject({ namespace: Namespace, source_id: AnyId }),
-    response: ok({}),
+  deleteKnowledgeSource: change('delete_source', 'Delete a source and all its chunks', {
+    request: ofSource,
+    response: deleted,
   }),
-  getKnowledgeJob: post('/knowledge_base/get_status', TENANT, 'Read how far a job is', {
-    request: z.strictObject({ job_id: AnyId }),
-    response: JobResponse,
-  }),
+  getKnowledgeJob: read('get_status', 'Read how far a job is', { request: ofJob, response: JobResponse }),
 };

@@ -136,6 +136,12 @@ describe('what formats say', () => {
     ]);
   });
 
+  it('a page that is all in a form keeps its text, without the fields', async () => {
+    const fields = '<select><option>No</option></select><input value="no"><button>Send</button>';
+    const { extracted } = await parse(`<html><form><p>Read me</p>${fields}</form>`);
+    expect(shown(extracted)).toEqual(['text: Read me']);
+  });
+
   it('nested tables keep their words in the cell around them', async () => {
     const inner = '<table><tr><td>x</td><td>y</td></tr></table>';
     const { extracted } = await parse(`<html><table><tr><td>a ${inner} b</td><td>c</td></tr></table>`);

@@ -1,11 +1,13 @@
 import { expect, test } from 'vitest';
 import type { SearchMode } from '../../../contracts/api/knowledge/knowledge-query.js';
+import { createOutbound } from '../../../http/outbound.js';
 import { createKnowledgeSearch } from '../../../knowledge/search/search.js';
 import type { SearchScope } from '../../../knowledge/search-query.js';
 import { createLogger } from '../../../runtime/logger.js';
 import { cleanUp } from '../../setup/clean-up.js';
 import { insertTenant } from '../../setup/core.js';
 import { freshDatabase } from '../../setup/database.js';
+import { knowledgeOf } from '../../setup/knowledge.js';
 import {
   ask,
   deleteSource,
@@ -148,6 +150,26 @@ test('a tenant does not see the vectors of another', async () => {
   });
   const seen = await withPgvector.db().tenant(other, (tx) => tx.query('SELECT FROM knowledge_vectors'));
   expect(seen).toEqual([]);
+});
+
+test('what is taken in has its vectors in the database before it is searched', async () => {
+  const outbound = createOutbound({ allowCidrs: [] });
+  cleanUp(() => outbound.close());
+  const knowledge = await knowledgeOf(withPgvector, outbound, embedder);
+  const writer = { tenantId: scope.tenantId, credentialId: 'cred_1', full: true, name: 'cred_1' };
+  await knowledge.create(writer, { namespace: 'taken-in' });
+  const vectors = () =>
+    withPgvector.query<{ source_id: string; matches: boolean }>(
+      `SELECT source_id, v.version = s.version AS matches FROM knowledge_vectors v JOIN knowledge_sources s USING (tenant_id, namespace, source_id)
+        WHERE namespace = 'taken-in'`,
+    );
+  for (const content of ['lanterns at the jetty', 'lanterns at the inlet']) {
+    await knowledge.ingest(writer, { namespace: 'taken-in', source_id: 'one', content });
+    expect(await vectors()).toEqual([{ source_id: 'one', matches: true }]);
+  }
+  const inlet = { namespace: 'taken-in', query: 'inlet lanterns', mode: 'semantic' as const };
+  const { results } = await knowledge.query(writer, inlet);
+  expect(results.map(({ text }) => text)).toEqual(['lanterns at the inlet']);
 });
 
 test('a second process finds what the first one wrote, and starts beside it', async () => {

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { NamespaceIndex } from '../../../knowledge/search/namespace-index.js';
-import { rankAll } from '../../../knowledge/search/rank.js';
-import { inverseFrequency, lexicalScore, scoreOf } from '../../../knowledge/search/ranking.js';
-import { queryTerms, termsOf } from '../../../knowledge/search/terms.js';
-import { TopList } from '../../../knowledge/search/top-list.js';
+import { NamespaceIndex } from '../../../knowledge/search/index/namespace-index.js';
+import { queryTerms, termsOf } from '../../../knowledge/search/index/terms.js';
+import { rankAll } from '../../../knowledge/search/rank/rank.js';
+import { inverseFrequency, lexicalScore, scoreOf } from '../../../knowledge/search/rank/ranking.js';
+import { TopList } from '../../../knowledge/search/rank/top-list.js';
 
 test.each([
   ['retries retrying retried', ['retry', 'retry', 'retry']],
@@ -61,7 +61,7 @@ function indexOf(texts: Record<string, string>): NamespaceIndex {
   for (const [sourceId, text] of Object.entries(texts))
     index.add([
       {
-        source: { sourceId, place: 1, model: null },
+        source: { sourceId, version: 1, model: null },
         chunks: [{ ordinal: 0, terms: termsOf(text), vector: undefined }],
       },
     ]);

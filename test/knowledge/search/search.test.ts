@@ -1,6 +1,7 @@
 import { beforeEach, expect, test } from 'vitest';
-import { IndexCache } from '../../../knowledge/search/index-cache.js';
-import { IndexLoader } from '../../../knowledge/search/index-loader.js';
+import type { Db } from '../../../db/pool.js';
+import { IndexCache } from '../../../knowledge/search/index/index-cache.js';
+import { IndexLoader } from '../../../knowledge/search/index/index-loader.js';
 import type { SearchScope } from '../../../knowledge/search-query.js';
 import { cleanUp } from '../../setup/clean-up.js';
 import { insertTenant } from '../../setup/core.js';
@@ -15,7 +16,7 @@ import {
   type TestSource,
   WORD_MODEL,
 } from '../../setup/knowledge-rows.js';
-import { gate } from '../../setup/until.js';
+import { gate, until } from '../../setup/until.js';
 
 const database = await freshDatabase();
 const { embedder, state } = await embeddingsProvider();
@@ -184,6 +185,9 @@ test('chunks of another model are stale: they answer by words, and mode_used say
   const both = await ask(search, scope, 'anchor chain');
   expect(both.mode_used).toBe('hybrid');
   expect(found(both).sort()).toEqual(['current', 'stale']);
+  const only = (sourceId: string) => ask(search, scope, 'anchor chain', { filters: { source_ids: [sourceId] } });
+  expect(await only('stale')).toMatchObject({ mode_used: 'lexical', results: [{ source_id: 'stale' }] });
+  expect(await only('current')).toMatchObject({ mode_used: 'hybrid', results: [{ source_id: 'current' }] });
   await put('stale', ['anchor chain inspection'], { model: WORD_MODEL });
   expect((await ask(search, scope, 'anchor chain')).results.every(({ scores }) => 'semantic' in scores)).toBe(true);
 });
@@ -254,6 +258,63 @@ test('indexes that need more memory than there is make room for each other, and 
   await put('large', Array(2_000).fill(text));
   await expect(ask(small, scope, 'word7')).rejects.toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
   expect((await ask(small, { tenantId, namespaces: ['first'] }, 'word7')).results).toHaveLength(5);
+});
+
+test('a query waits only so long for its knowledge base to be read, and a later one finds what was read meanwhile', async () => {
+  await put('slow', ['the boiler is inspected in march']);
+  const held = gate();
+  let reads = 0;
+  const db: Pick<Db, 'tenant'> = {
+    tenant: async (...call) => {
+      reads += 1;
+      await held.promise;
+      return database.db().tenant(...call);
+    },
+  };
+  const inTurn = (_: string, __: object, load: () => Promise<void>) => load();
+  const loader = new IndexLoader({ db, model: null, keepsVectors: true, inTurn, onGrowth: () => undefined });
+  const cache = new IndexCache(loader, 1024 * 1024, 20);
+  const key = { tenantId, namespace: NAMESPACE };
+  for (let n = 0; n < 3; n++)
+    await expect(cache.at(key, 1, 0)).rejects.toMatchObject({
+      code: 'SERVICE_UNAVAILABLE',
+      message: expect.stringContaining('still being read'),
+    });
+  expect(reads).toBe(1);
+  held.open();
+  const index = await until(() => cache.at(key, 1, 0));
+  expect(index.chunks).toBe(1);
+  expect(reads).toBe(2); // its sources and their chunks
+});
+
+test('searches that wait for their indexes keep no other tenant from searching', async () => {
+  await put('quick', ['the boiler is inspected in march']);
+  await ask(wordSearch, scope, 'boiler');
+  const others = [await insertTenant(database), await insertTenant(database)];
+  for (const other of others) {
+    await insertBase(database, other, NAMESPACE);
+    await insertSource(database, { tenantId: other, namespace: NAMESPACE, sourceId: 'doc', texts: ['a boiler'] });
+  }
+  const locked = gate();
+  const release = gate();
+  const lock = database.db().system(async (tx) => {
+    await tx.query('LOCK TABLE knowledge_chunks IN ACCESS EXCLUSIVE MODE');
+    locked.open();
+    await release.promise;
+  });
+  await locked.promise;
+  let answered = 0;
+  const waiting = [...others, ...others, ...others, ...others].map(async (other) => {
+    const { results } = await ask(wordSearch, { tenantId: other, namespaces: [NAMESPACE] }, 'boiler');
+    answered += 1;
+    return results.length;
+  });
+  // It finds nothing, so that the locked chunks are not read for it.
+  expect(await ask(wordSearch, scope, 'zeppelin')).toMatchObject({ results: [] });
+  expect(answered).toBe(0);
+  release.open();
+  await lock;
+  expect(await Promise.all(waiting)).toEqual([1, 1, 1, 1, 1, 1, 1, 1]);
 });
 
 test('large loads run one at a time, in the turns of their tenants, and small ones beside them', async () => {

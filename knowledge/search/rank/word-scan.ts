@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { NamespaceIndex } from './namespace-index.js';
+import type { NamespaceIndex } from '../index/namespace-index.js';
+import { countChunks, type Segment } from '../index/segment.js';
 import { BM25_B, BM25_K1, inverseFrequency, lexicalScore } from './ranking.js';
-import { countChunks, type Segment } from './segment.js';
 
 /** Chunks that are looked at in one turn of the event loop: some two milliseconds. */
 const CHUNKS_PER_TURN = 8_192;

@@ -1,7 +1,7 @@
-import type { SearchMode } from '../../contracts/api/knowledge/knowledge-query.js';
-import type { NamespaceIndex } from './namespace-index.js';
+import type { SearchMode } from '../../../contracts/api/knowledge/knowledge-query.js';
+import type { NamespaceIndex } from '../index/namespace-index.js';
+import { countConsidered, type Segment } from '../index/segment.js';
 import { isEnough, scoreOf } from './ranking.js';
-import type { Segment } from './segment.js';
 import { TopList } from './top-list.js';
 import { scanVectors } from './vector-scan.js';
 import { scanWords, type WordFits } from './word-scan.js';
@@ -23,7 +23,7 @@ export interface IndexQuery {
 /** A chunk that was found. */
 export interface Candidate {
   sourceId: string;
-  place: number;
+  version: number;
   ordinal: number;
   score: number;
   semantic?: number;
@@ -35,6 +35,9 @@ export interface Ranked {
   candidates: Candidate[];
   /** Chunks that passed the filters and the least score. */
   total: number;
+  /** Chunks that passed the filters, and those of them with a vector of the present model. */
+  chunks: number;
+  chunksWithVector: number;
 }
 
 /** By which measures the chunks of an index fit, in the order of its segments; NaN: no cosine. */
@@ -56,12 +59,12 @@ export function describeChunks(
     const at = ends.findIndex((end) => item < end);
     const segment = segments[at] as Segment;
     const chunk = item - (ends[at - 1] ?? 0);
-    const { sourceId, place } = index.source(segment.slots[chunk] as number);
+    const { sourceId, version } = index.source(segment.slots[chunk] as number);
     const cosine = fits.cosines[item] as number;
     const lexical = fits.words.lexical[item] as number;
     return {
       sourceId,
-      place,
+      version,
       ordinal: segment.ordinals[chunk] as number,
       score,
       ...(!Number.isNaN(cosine) && { semantic: cosine }),
@@ -97,5 +100,6 @@ export async function rankAll(index: NamespaceIndex, query: IndexQuery): Promise
     total += 1;
     best.add(item, score);
   }
-  return { candidates: describeChunks(index, segments, { words, cosines }, best.sorted()), total };
+  const candidates = describeChunks(index, segments, { words, cosines }, best.sorted());
+  return { candidates, total, ...countConsidered(segments, considered) };
 }

@@ -1,8 +1,8 @@
+import type { NamespaceIndex } from '../index/namespace-index.js';
+import { countChunks, countConsidered, type Segment } from '../index/segment.js';
 import type { DatabaseVectors, NearChunk, VectorScope } from './database-vectors.js';
-import type { NamespaceIndex } from './namespace-index.js';
 import { describeChunks, type IndexQuery, type Ranked, termsFor } from './rank.js';
 import { hybridBound, isEnough, scoreOf } from './ranking.js';
-import { countChunks, type Segment } from './segment.js';
 import { TopList } from './top-list.js';
 import { scanWords } from './word-scan.js';
 
@@ -10,7 +10,7 @@ import { scanWords } from './word-scan.js';
 const NEAREST_FACTOR = 4;
 const NEAREST_MIN = 200;
 
-const chunkKey = (sourceId: string, place: number, ordinal: number): string => `${ordinal} ${place} ${sourceId}`;
+const chunkKey = (sourceId: string, version: number, ordinal: number): string => `${ordinal} ${version} ${sourceId}`;
 
 /** Which chunk stands where in the order of the segments. */
 interface Places {
@@ -38,14 +38,14 @@ function spread(
   near: NearChunk[],
   cosines: Float32Array,
 ): void {
-  const found = new Map(near.map((chunk) => [chunkKey(chunk.source_id, chunk.place, chunk.ordinal), chunk.cosine]));
+  const found = new Map(near.map((chunk) => [chunkKey(chunk.source_id, chunk.version, chunk.ordinal), chunk.cosine]));
   const sources = new Set(near.map((chunk) => chunk.source_id));
   const isWanted = considered.map((used, slot) => (used && sources.has(index.source(slot).sourceId) ? 1 : 0));
   for (let item = 0; item < cosines.length; item++) {
     const slot = places.slots[item] as number;
     if (!isWanted[slot]) continue;
-    const { sourceId, place } = index.source(slot);
-    const cosine = found.get(chunkKey(sourceId, place, places.ordinals[item] as number));
+    const { sourceId, version } = index.source(slot);
+    const cosine = found.get(chunkKey(sourceId, version, places.ordinals[item] as number));
     if (cosine !== undefined) cosines[item] = cosine;
   }
 }
@@ -98,7 +98,8 @@ export async function rankWithDatabase(
     if (asked.length > 0) spread(index, places, considered, await vectors.cosines(scope, query.vector, asked), cosines);
   }
   const { best, total } = bestOf(cosines.length, query.limit, (item) => atLeast(score(item), query.minScore));
-  return { candidates: describeChunks(index, segments, { words, cosines }, best.sorted()), total };
+  const candidates = describeChunks(index, segments, { words, cosines }, best.sorted());
+  return { candidates, total, ...countConsidered(segments, considered) };
 }
 
 function atLeast(score: number | undefined, least: number): number | undefined {

@@ -1,5 +1,5 @@
-import type { Db } from '../../db/pool.js';
-import { embeddedText } from '../embedder.js';
+import type { Db } from '../../../db/pool.js';
+import { embeddedText } from '../../embedder.js';
 import { type ChunkRow, readChunks, readSources, type SourceRow } from './index-rows.js';
 import { type IndexedSource, NamespaceIndex, type NewChunk } from './namespace-index.js';
 import { termsOf } from './terms.js';
@@ -72,7 +72,8 @@ function parts(sources: readonly SourceRow[]): SourceRow[][] {
 const countChunks = (sources: readonly SourceRow[]): number =>
   sources.reduce((sum, { chunk_count }) => sum + chunk_count, 0);
 
-const versionOf = ({ place, model }: Pick<SourceRow, 'place' | 'model'>): string => `${place} ${model ?? ''}`;
+/** By which a source is known to have other chunks or vectors than those that were loaded. */
+const contentKey = ({ version, model }: Pick<SourceRow, 'version' | 'model'>): string => `${version} ${model ?? ''}`;
 
 /** Loads knowledge bases into memory, and brings them up to date by the sources that changed. */
 export class IndexLoader {
@@ -95,10 +96,10 @@ export class IndexLoader {
     // At once: the one before is of no use any more, and this one's memory counts as it grows.
     loaded.index = index;
     loaded.revision = undefined;
-    const versions = new Map((now?.sources ?? []).map((source) => [source.source_id, versionOf(source)]));
-    const known = new Map([...index.sources()].map((source) => [source.sourceId, versionOf(source)]));
+    const versions = new Map((now?.sources ?? []).map((source) => [source.source_id, contentKey(source)]));
+    const known = new Map([...index.sources()].map((source) => [source.sourceId, contentKey(source)]));
     index.drop([...known.keys()].filter((sourceId) => !versions.has(sourceId)));
-    const missing = (now?.sources ?? []).filter((source) => known.get(source.source_id) !== versionOf(source));
+    const missing = (now?.sources ?? []).filter((source) => known.get(source.source_id) !== contentKey(source));
     const size = {
       missing: countChunks(missing),
       chunks: countChunks(now?.sources ?? []),
@@ -117,11 +118,11 @@ export class IndexLoader {
     await onVectors?.(tenantId, namespace, rows);
     const bySource = new Map<string, { source: IndexedSource; chunks: NewChunk[] }>();
     // A source without chunks is there too, as it was listed: else it would be read with each query.
-    for (const { source_id: sourceId, place, model: own, chunk_count } of sources)
-      if (chunk_count === 0) bySource.set(sourceId, { source: { sourceId, place, model: own }, chunks: [] });
+    for (const { source_id: sourceId, version, model: own, chunk_count } of sources)
+      if (chunk_count === 0) bySource.set(sourceId, { source: { sourceId, version, model: own }, chunks: [] });
     for (const row of rows) {
-      const { source_id: sourceId, place, model: own } = row;
-      const entry = bySource.get(sourceId) ?? { source: { sourceId, place, model: own }, chunks: [] };
+      const { source_id: sourceId, version, model: own } = row;
+      const entry = bySource.get(sourceId) ?? { source: { sourceId, version, model: own }, chunks: [] };
       bySource.set(sourceId, entry);
       entry.chunks.push(toChunk(row, index.dimensions));
     }

@@ -1,10 +1,10 @@
-import type { SearchFilters } from '../../contracts/api/knowledge/knowledge-query.js';
-import type { Tx } from '../../db/pool.js';
+import type { SearchFilters } from '../../../contracts/api/knowledge/knowledge-query.js';
+import type { Tx } from '../../../db/pool.js';
 
 /** A source as its row is now. */
 export interface SourceRow {
   source_id: string;
-  place: number;
+  version: number;
   model: string | null;
   chunk_count: number;
 }
@@ -12,7 +12,7 @@ export interface SourceRow {
 /** A chunk as it is indexed. `embedding` is null where its model is not the one that was asked for. */
 export interface ChunkRow {
   source_id: string;
-  place: number;
+  version: number;
   model: string | null;
   ordinal: number;
   title: string;
@@ -42,7 +42,7 @@ export async function readSources(
   namespace: string,
 ): Promise<{ revision: number; sources: SourceRow[] } | undefined> {
   const rows = await tx.query<SourceRow & { revision: number; source_id: string | null }>(
-    `SELECT b.revision, s.source_id, s.place, s.model, s.chunk_count
+    `SELECT b.revision, s.source_id, s.version, s.model, s.chunk_count
     FROM knowledge_bases b LEFT JOIN knowledge_sources s USING (tenant_id, namespace)
     WHERE b.tenant_id = $1 AND b.namespace = $2 AND b.deleted_at IS NULL`,
     [tenantId, namespace],
@@ -61,7 +61,7 @@ export function readChunks(
   model: string | null,
 ): Promise<ChunkRow[]> {
   return tx.query<ChunkRow>(
-    `SELECT source_id, s.place, s.model, c.ordinal, s.title, c.heading_path, c.text,
+    `SELECT source_id, s.version, s.model, c.ordinal, s.title, c.heading_path, c.text,
       CASE WHEN c.model = $4 THEN c.embedding END AS embedding
     FROM knowledge_chunks c JOIN knowledge_sources s USING (tenant_id, namespace, source_id)
     WHERE c.tenant_id = $1 AND c.namespace = $2 AND c.source_id = ANY ($3)

@@ -31,6 +31,22 @@ export function countChunks(segments: readonly Segment[]): number {
   return segments.reduce((sum, { count }) => sum + count, 0);
 }
 
+/** The chunks of several segments that a query considers, and those of them that have a vector. @param considered by source */
+export function countConsidered(
+  segments: readonly Segment[],
+  considered: Uint8Array,
+): { chunks: number; chunksWithVector: number } {
+  let chunks = 0;
+  let chunksWithVector = 0;
+  for (const { count, slots, hasVector } of segments)
+    for (let index = 0; index < count; index++) {
+      if (!considered[slots[index] as number]) continue;
+      chunks += 1;
+      chunksWithVector += hasVector[index] as number;
+    }
+  return { chunks, chunksWithVector };
+}
+
 /** Memory of a segment. */
 export function segmentBytes(segment: Segment): number {
   const { slots, ordinals, lengths, hasVector, starts, termIds, frequencies, vectors } = segment;
@@ -38,15 +54,6 @@ export function segmentBytes(segment: Segment): number {
     (sum, { byteLength }) => sum + byteLength,
     0,
   );
-}
-
-function countTerms(terms: readonly string[], vocabulary: Vocabulary): Map<number, number> {
-  const counts = new Map<number, number>();
-  for (const term of terms) {
-    const id = vocabulary.add(term);
-    counts.set(id, (counts.get(id) ?? 0) + 1);
-  }
-  return counts;
 }
 
 function allocate(count: number, postings: number, vectorFloats: number): Segment {
@@ -65,25 +72,42 @@ function allocate(count: number, postings: number, vectorFloats: number): Segmen
 
 /** @param dimensions of the vectors that the segment keeps; 0 to keep none */
 export function buildSegment(chunks: readonly IndexedChunk[], vocabulary: Vocabulary, dimensions: number): Segment {
-  const counted = chunks.map(({ terms }) => countTerms(terms, vocabulary));
-  const postings = counted.reduce((sum, { size }) => sum + size, 0);
-  const segment = allocate(chunks.length, postings, chunks.length * dimensions);
+  // The numbers of all terms, of which each chunk keeps the different ones. No map for each chunk: a base may have millions of terms.
+  const termIds = new Uint32Array(chunks.reduce((sum, { terms }) => sum + terms.length, 0));
+  let next = 0;
+  for (const { terms } of chunks) for (const term of terms) termIds[next++] = vocabulary.add(term);
+  const frequencies = new Uint8Array(termIds.length);
+  const counts = new Uint32Array(vocabulary.size);
+  const starts = new Uint32Array(chunks.length + 1);
+  let from = 0;
   let at = 0;
+  for (const [index, { terms }] of chunks.entries()) {
+    starts[index] = at;
+    for (let term = from; term < from + terms.length; term++) {
+      const termId = termIds[term] as number;
+      if (counts[termId] === 0) termIds[at++] = termId; // never ahead of what is read
+      counts[termId] = (counts[termId] as number) + 1;
+    }
+    for (let posting = starts[index] as number; posting < at; posting++) {
+      const termId = termIds[posting] as number;
+      frequencies[posting] = Math.min(255, counts[termId] as number);
+      counts[termId] = 0;
+    }
+    from += terms.length;
+  }
+  starts[chunks.length] = at;
+  const segment = allocate(chunks.length, at, chunks.length * dimensions);
+  segment.starts.set(starts);
+  segment.termIds.set(termIds.subarray(0, at));
+  segment.frequencies.set(frequencies.subarray(0, at));
   for (const [index, { slot, ordinal, terms, vector }] of chunks.entries()) {
     segment.slots[index] = slot;
     segment.ordinals[index] = ordinal;
     segment.lengths[index] = terms.length;
-    segment.starts[index] = at;
-    for (const [termId, count] of counted[index] as Map<number, number>) {
-      segment.termIds[at] = termId;
-      segment.frequencies[at] = Math.min(255, count);
-      at += 1;
-    }
     if (!vector) continue;
     segment.hasVector[index] = 1;
     if (dimensions > 0) segment.vectors.set(vector, index * dimensions);
   }
-  segment.starts[chunks.length] = at;
   return segment;
 }
 

@@ -1,5 +1,6 @@
-import { PlatformError } from '../../runtime/errors.js';
-import { FairSemaphore } from '../../runtime/fair-semaphore.js';
+import { PlatformError } from '../../../runtime/errors.js';
+import { FairSemaphore } from '../../../runtime/fair-semaphore.js';
+import { unlessAborted } from '../../../runtime/unless-aborted.js';
 import type { IndexLoader, LoadedIndex, LoadSize } from './index-loader.js';
 import { NamespaceIndex } from './namespace-index.js';
 
@@ -7,12 +8,15 @@ import { NamespaceIndex } from './namespace-index.js';
 const CHUNK_BYTES = 1_000;
 /** A load of more than this share of the memory is a large one. */
 const LARGE_SHARE = 1 / 16;
-/** Large loads of one tenant that wait, and how long in milliseconds; 503 beyond. */
+/** Large loads of one tenant that wait; 503 beyond. */
 const WAITING_MAX = 200;
+/** How long a query waits for an index, and a large load for its turn, in milliseconds; 503 beyond. A load that has begun goes on. */
 const WAIT_MAX_MS = 20_000;
 
 const busy = (): PlatformError =>
   new PlatformError('SERVICE_UNAVAILABLE', 'Too many knowledge bases are being read into memory. Try again.');
+const loading = (): PlatformError =>
+  new PlatformError('SERVICE_UNAVAILABLE', 'The knowledge base is still being read into memory. Try again.');
 
 /** Which knowledge base: tenants may use the same names. */
 interface Key {
@@ -59,6 +63,7 @@ export class IndexCache {
   constructor(
     private readonly loader: IndexLoader,
     private readonly maxBytes: number,
+    private readonly waitMaxMs: number = WAIT_MAX_MS,
   ) {}
 
   get bytes(): number {
@@ -71,14 +76,24 @@ export class IndexCache {
    * The index of a knowledge base at a revision or a later one.
    * @param revision as the database has it now; undefined for a base that does not exist
    * @param dimensions of the present model's vectors; 0 when they are not needed
-   * @throws PlatformError `SERVICE_UNAVAILABLE` when it is larger than the bound, or others that are being loaded leave no room
+   * @throws PlatformError `SERVICE_UNAVAILABLE` when it is larger than the bound, when others that are being loaded leave no room, and when
+   *   it takes too long: the load goes on, so that a later query finds it done
    */
   async at(key: Key, revision: number | undefined, dimensions: number): Promise<NamespaceIndex> {
     if (revision === undefined) {
       this.#entries.delete(keyOf(key));
       return new NamespaceIndex(0);
     }
-    const entry = this.#used(key);
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(loading()), this.waitMaxMs);
+    try {
+      return await unlessAborted(this.#current(this.#used(key), revision, dimensions), late.signal);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async #current(entry: Entry, revision: number, dimensions: number): Promise<NamespaceIndex> {
     const isCurrent = () =>
       entry.revision !== undefined && entry.revision >= revision && this.loader.fits(entry.index, dimensions);
     // Another query may be loading this very revision.

@@ -13,6 +13,12 @@ const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script
 const MARKS = /\p{M}+/gu;
 /** Longer ones are no words: encoded data, for example. */
 const TERM_MAX = 64;
+/** Text that needs no normalization, and its words in lower case: finding them is several times quicker. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are ASCII too
+const ASCII = /^[\x00-\x7f]*$/;
+const ASCII_WORDS = /[a-z0-9]+(?:[._\-/:@#'+][a-z0-9]+)*/g;
+/** Words whose terms are remembered: texts use the same ones again and again, and finding a stem takes as long as all the rest. */
+const REMEMBERED_MAX = 50_000;
 
 const hasVowel = (text: string): boolean => /[aeiouy]/.test(text);
 
@@ -46,13 +52,29 @@ function termsOfWord(word: string): string[] {
   return parts.length > 1 ? [...terms, word.slice(0, TERM_MAX)] : terms;
 }
 
+const remembered = new Map<string, readonly string[]>();
+
+function knownTerms(word: string): readonly string[] {
+  const known = remembered.get(word);
+  if (known) return known;
+  const copy = Buffer.from(word).toString(); // a part of a string keeps the whole of it in memory
+  const terms = termsOfWord(copy);
+  if (copy.length > TERM_MAX) return terms;
+  if (remembered.size >= REMEMBERED_MAX) remembered.clear();
+  remembered.set(copy, terms);
+  return terms;
+}
+
 /**
  * The terms of a text, in its order: words in lower case without accents, English ones by their stem. `ERR_CONN-7` gives `err`, `conn`, `7` and
  * `err_conn-7`.
  */
 export function termsOf(text: string): string[] {
-  const plain = text.normalize('NFKD').replace(MARKS, '').toLowerCase();
-  return (plain.match(WORDS) ?? []).flatMap(termsOfWord);
+  const isAscii = ASCII.test(text);
+  const plain = (isAscii ? text : text.normalize('NFKD').replace(MARKS, '')).toLowerCase();
+  const terms: string[] = [];
+  for (const word of plain.match(isAscii ? ASCII_WORDS : WORDS) ?? []) terms.push(...knownTerms(word));
+  return terms;
 }
 
 /** The different terms of a query without stop words, unless it has nothing else. */

@@ -1,8 +1,8 @@
 import { Client } from 'pg';
-import type { Db, Tx } from '../../db/pool.js';
-import { errorMessage } from '../../runtime/errors.js';
-import type { Logger } from '../../runtime/logger.js';
-import type { ChunkRow } from './index-rows.js';
+import type { Db, Tx } from '../../../db/pool.js';
+import { errorMessage } from '../../../runtime/errors.js';
+import type { Logger } from '../../../runtime/logger.js';
+import type { ChunkRow } from '../index/index-rows.js';
 
 /** Any numbers, the same in every process: the table is made once, and one process at a time makes an index. */
 const SETUP_LOCK = 74_032_118;
@@ -17,14 +17,14 @@ const EF_SEARCH = 200;
 const VECTORS_AT_ONCE = 500;
 
 /**
- * Vectors for pgvector, beside the chunks, whose `embedding` remains the truth: rows are written when a process first reads a source to search
- * it, and go with their chunks. `place` and `model` say which version of the chunk a vector is of.
+ * Vectors for pgvector, beside the chunks, whose `embedding` remains the truth: rows are written when a source has been taken in, else when a
+ * process first reads it to search it, and go with their chunks. `version` and `model` say which chunk of that place a vector is of.
  */
 const TABLE = `
   CREATE EXTENSION IF NOT EXISTS vector;
   CREATE TABLE knowledge_vectors (
     tenant_id text NOT NULL, namespace text COLLATE "C" NOT NULL, source_id text COLLATE "C" NOT NULL, ordinal integer NOT NULL,
-    place bigint NOT NULL, model text NOT NULL, dim integer NOT NULL, embedding vector NOT NULL,
+    version bigint NOT NULL, model text NOT NULL, dim integer NOT NULL, embedding vector NOT NULL,
     PRIMARY KEY (tenant_id, namespace, source_id, ordinal),
     FOREIGN KEY (tenant_id, namespace, source_id, ordinal) REFERENCES knowledge_chunks ON DELETE CASCADE
   );
@@ -99,11 +99,14 @@ export async function makeVectorIndex(url: string, dimensions: number, signal: A
   }
 }
 
+/** A chunk with its vector, if it has one, as `knowledge_chunks` holds it. */
+export type VectorRow = Pick<ChunkRow, 'source_id' | 'ordinal' | 'version' | 'model' | 'embedding'>;
+
 /** Which chunk, and how near it is to the query. */
 export interface NearChunk {
   source_id: string;
   ordinal: number;
-  place: number;
+  version: number;
   cosine: number;
 }
 
@@ -124,43 +127,56 @@ export interface VectorScope {
   only?: ReadonlySet<string>;
 }
 
-const LIVE = `FROM knowledge_vectors v JOIN knowledge_sources s USING (tenant_id, namespace, source_id, place)
+/** By which a vector is known to be that of a chunk: lists of sources, ordinals, versions and models. */
+const keysOf = (rows: readonly VectorRow[]): unknown[][] =>
+  (['source_id', 'ordinal', 'version', 'model'] as const).map((name) => rows.map((row) => row[name]));
+
+const LIVE = `FROM knowledge_vectors v JOIN knowledge_sources s USING (tenant_id, namespace, source_id, version)
   WHERE v.tenant_id = $1 AND v.namespace = $2 AND v.model = $3`;
 
 /** Vectors in the database, searched with pgvector. */
 export class DatabaseVectors {
   constructor(private readonly db: Pick<Db, 'tenant'>) {}
 
-  /** Writes the vectors of chunks that were read, unless they are there. A chunk that is gone meanwhile is left out. */
-  async write(tenantId: string, namespace: string, chunks: readonly ChunkRow[]): Promise<void> {
+  /** Writes the vectors of chunks, unless they are there. A chunk that is gone meanwhile is left out. */
+  async write(tenantId: string, namespace: string, chunks: readonly VectorRow[]): Promise<void> {
     const rows = chunks.filter(({ embedding }) => embedding !== null);
-    for (let from = 0; from < rows.length; from += VECTORS_AT_ONCE)
-      await this.#write(tenantId, namespace, rows.slice(from, from + VECTORS_AT_ONCE));
+    for (let from = 0; from < rows.length; from += VECTORS_AT_ONCE) {
+      const part = rows.slice(from, from + VECTORS_AT_ONCE);
+      // Another process may have written them: a vector is some 4 KB of SQL, its key is not.
+      const missing = await this.#missing(tenantId, namespace, part);
+      if (missing.length > 0) await this.#write(tenantId, namespace, missing);
+    }
   }
 
-  async #write(tenantId: string, namespace: string, rows: readonly ChunkRow[]): Promise<void> {
+  /** Those of the chunks whose vectors are not there. */
+  async #missing(tenantId: string, namespace: string, rows: readonly VectorRow[]): Promise<VectorRow[]> {
+    const written = await this.db.tenant(tenantId, (tx) =>
+      tx.query<{ n: number }>(
+        `SELECT n::int FROM unnest($3::text[], $4::int[], $5::bigint[], $6::text[]) WITH ORDINALITY
+            AS w (source_id, ordinal, version, model, n)
+          JOIN knowledge_vectors v USING (source_id, ordinal, version, model) WHERE v.tenant_id = $1 AND v.namespace = $2`,
+        [tenantId, namespace, ...keysOf(rows)],
+      ),
+    );
+    const places = new Set(written.map(({ n }) => n - 1));
+    return rows.filter((_, place) => !places.has(place));
+  }
+
+  async #write(tenantId: string, namespace: string, rows: readonly VectorRow[]): Promise<void> {
     const vectors = rows.map(({ embedding }) => floats(embedding as Buffer));
     await this.db.tenant(tenantId, (tx) =>
       tx.query(
-        `INSERT INTO knowledge_vectors (tenant_id, namespace, source_id, ordinal, place, model, dim, embedding)
-        SELECT $1, $2, n.source_id, n.ordinal, n.place, n.model, n.dim, n.embedding::vector
+        `INSERT INTO knowledge_vectors (tenant_id, namespace, source_id, ordinal, version, model, dim, embedding)
+        SELECT $1, $2, n.source_id, n.ordinal, n.version, n.model, n.dim, n.embedding::vector
         FROM unnest($3::text[], $4::int[], $5::bigint[], $6::text[], $7::int[], $8::text[])
-          AS n (source_id, ordinal, place, model, dim, embedding)
+          AS n (source_id, ordinal, version, model, dim, embedding)
         JOIN (SELECT * FROM knowledge_sources WHERE tenant_id = $1 AND namespace = $2 AND source_id = ANY ($3) FOR SHARE) s
-          USING (source_id, place)
+          USING (source_id, version)
         ON CONFLICT (tenant_id, namespace, source_id, ordinal)
-          DO UPDATE SET place = excluded.place, model = excluded.model, dim = excluded.dim, embedding = excluded.embedding
-          WHERE (knowledge_vectors.place, knowledge_vectors.model) IS DISTINCT FROM (excluded.place, excluded.model)`,
-        [
-          tenantId,
-          namespace,
-          rows.map((row) => row.source_id),
-          rows.map((row) => row.ordinal),
-          rows.map((row) => row.place),
-          rows.map((row) => row.model),
-          vectors.map(({ length }) => length),
-          vectors.map(literal),
-        ],
+          DO UPDATE SET version = excluded.version, model = excluded.model, dim = excluded.dim, embedding = excluded.embedding
+          WHERE (knowledge_vectors.version, knowledge_vectors.model) IS DISTINCT FROM (excluded.version, excluded.model)`,
+        [tenantId, namespace, ...keysOf(rows), vectors.map(({ length }) => length), vectors.map(literal)],
       ),
     );
   }
@@ -184,7 +200,7 @@ export class DatabaseVectors {
       if (usesIndex)
         await tx.query(`SET LOCAL hnsw.iterative_scan = relaxed_order; SET LOCAL hnsw.ef_search = ${EF_SEARCH}`);
       const found = await tx.query<NearChunk>(
-        `SELECT source_id, ordinal, place, 1 - (${distance}) AS cosine ${LIVE} AND v.dim = ${dimensions}
+        `SELECT source_id, ordinal, version, 1 - (${distance}) AS cosine ${LIVE} AND v.dim = ${dimensions}
           AND ($5::text[] IS NULL OR source_id = ANY ($5))
         ORDER BY ${distance} LIMIT $6`,
         [tenantId, namespace, model, literal(query), only ? [...only] : null, limit],
@@ -202,7 +218,7 @@ export class DatabaseVectors {
     const { tenantId, namespace, model } = scope;
     return this.db.tenant(tenantId, (tx: Tx) =>
       tx.query<NearChunk>(
-        `SELECT source_id, ordinal, place, 1 - (v.embedding <=> $4::vector) AS cosine ${LIVE} AND v.dim = ${query.length}
+        `SELECT source_id, ordinal, version, 1 - (v.embedding <=> $4::vector) AS cosine ${LIVE} AND v.dim = ${query.length}
           AND (source_id, ordinal) IN (SELECT * FROM unnest($5::text[], $6::int[]))`,
         [
           tenantId,

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { countChunks, type Segment } from './segment.js';
+import { countChunks, type Segment } from '../index/segment.js';
 
 /** Vectors that are compared in one turn of the event loop: some two milliseconds. */
 const VECTORS_PER_TURN = 8_192;

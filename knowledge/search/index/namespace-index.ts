@@ -14,8 +14,8 @@ const SOURCE_BYTES = 250;
 /** A source as it was indexed. */
 export interface IndexedSource {
   sourceId: string;
-  /** Which version of the source it is: see `knowledge_sources.place`. */
-  place: number;
+  /** Of its chunks: see `knowledge_sources.version`. */
+  version: number;
   /** Of its vectors; null without. */
   model: string | null;
 }
@@ -35,7 +35,6 @@ export class NamespaceIndex {
   #chunks = 0;
   #deadChunks = 0;
   #terms = 0;
-  #withVector = 0;
 
   /** @param dimensions of the vectors that are kept; 0 to keep none */
   constructor(readonly dimensions: number) {}
@@ -46,10 +45,6 @@ export class NamespaceIndex {
   /** Chunks of the sources that are there. */
   get chunks(): number {
     return this.#chunks;
-  }
-  /** Those of them that have a vector of the present model. */
-  get chunksWithVector(): number {
-    return this.#withVector;
   }
   get averageLength(): number {
     return this.#chunks === 0 ? 1 : Math.max(1, this.#terms / this.#chunks);
@@ -128,7 +123,6 @@ export class NamespaceIndex {
     this.#chunks += sign;
     if (sign < 0) this.#deadChunks += 1;
     this.#terms += sign * (segment.lengths[index] as number);
-    this.#withVector += sign * (segment.hasVector[index] as number);
   }
 
   #merge(segments: readonly Segment[]): void {
