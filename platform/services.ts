@@ -32,6 +32,9 @@ import type { Logger } from '../runtime/logger.js';
 import { createSecrets } from '../runtime/secrets.js';
 import { createSessions } from '../sessions/sessions.js';
 import { EventFeed } from '../telemetry/event-feed.js';
+import { Quotas } from '../usage/quotas.js';
+import { createCatchUp } from '../usage/roll-up.js';
+import { ToolUsage } from '../usage/tool-usage.js';
 import type { Infrastructure } from './infrastructure.js';
 import { openKnowledge } from './knowledge.js';
 import type { RunOptions } from './roles.js';
@@ -121,6 +124,8 @@ export async function createServices(options: {
     wakesExpected: () => planStarter.expect(),
   });
   const eventFeed = new EventFeed(db, log);
+  const catchUpUsage = createCatchUp(db);
+  const quotas = new Quotas({ db, log, catchUpUsage });
   return {
     config,
     log,
@@ -133,7 +138,10 @@ export async function createServices(options: {
     bus,
     temporal,
     core,
-    messages: acceptDeps(core),
+    messages: acceptDeps(core, quotas),
+    quotas,
+    catchUpUsage,
+    toolUsage: new ToolUsage(db, log),
     dispatches: createDispatches(core),
     sessions: createSessions(sessionDeps(core)),
     pushConfigs: createPushConfigs({ db, secrets, outbound, expect: () => deliveryStarter.expect() }),

@@ -10,6 +10,8 @@ export type { QueryResponse, SearchResult } from '../contracts/api/knowledge-que
 export type { InputRequest, MessageRecord, ResolveRequest, Usage } from '../contracts/api/messages.js';
 export type { Policy } from '../contracts/api/policies.js';
 export type { SessionDetails, SessionSummary } from '../contracts/api/sessions.js';
+export type { ModelPrice, TenantLimitsResponse } from '../contracts/api/tenants.js';
+export type { GetUsageResponse, UsageRow } from '../contracts/api/usage.js';
 export type { AccessOptions, TokenProvider } from './access.js';
 export { Agent, type ReportedStatus } from './agent/agent.js';
 export { AgentError, AgentStoppedError } from './agent/agent-error.js';

@@ -13,11 +13,11 @@ CREATE TYPE accept_call AS (
   client_message_id text, content_hash bytea, method text, parts jsonb, metadata jsonb, want_instance_id text, want_agent_type text,
   want_skill_id text, trace_id text, parent_span_id text, baggage text, deadline_ms integer, created_by text, idle_timeout_seconds integer,
   idempotency_hours integer, in_flight_limit integer, waiting_limit integer, waiting_full boolean, unavailable_text text, dispatch_id text,
-  mesh_id text, any_mesh boolean, event_ids text[], decision jsonb
+  mesh_id text, any_mesh boolean, event_ids text[], decision jsonb, quota_exceeded boolean
 );
 
--- `verdict`: dispatched | accepted | asked | denied | unavailable | repeat | mismatch | full | waiting_full | no_session | session_closed | target_required |
--- target_unknown | agents_saturated (with both, `agent_type` is the type that was looked for) | later (`awaits` names the lock). From
+-- `verdict`: dispatched | accepted | asked | denied | unavailable | repeat | mismatch | quota_exceeded | full | waiting_full | no_session |
+-- session_closed | target_required | target_unknown | agents_saturated (with both, `agent_type` is the type that was looked for) | later (`awaits` names the lock). From
 -- `instance_id` on for `dispatched`, `mesh_id` is the node that sends; the counts where they were taken.
 CREATE TYPE accept_result AS (
   verdict text, message_id text, session_id text, accepted_at timestamptz, instance_id text, agent_type text, deployment_mode text,
