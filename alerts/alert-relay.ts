@@ -3,7 +3,13 @@ import type { Logger } from '../runtime/logger.js';
 import { Loop } from '../runtime/loop.js';
 import type { Secrets } from '../runtime/secrets.js';
 import { consumeEvents, type PositionedEvent } from '../telemetry/event-reader.js';
-import { consumeLeftBehind, hasOwnCursor, leaveBehind, tenantsBehind } from '../telemetry/tenant-cursors.js';
+import {
+  consumeLeftBehind,
+  hasOwnCursor,
+  type LeftBehind,
+  leaveBehind,
+  tenantsBehind,
+} from '../telemetry/tenant-cursors.js';
 import { writeFirings } from './firings.js';
 import { fire, type Matched, matchOwn, matchShared } from './relay-batch.js';
 import { RuleCache, type RulesByType } from './rule-cache.js';
@@ -15,6 +21,8 @@ const CONSUMER = 'alerts';
 const BATCH = 500;
 /** Between two looks for events. */
 const INTERVAL_MS = 100;
+/** Between two looks for tenants that are left behind: this process knows of its own at once. */
+const LEFT_BEHIND_INTERVAL_MS = 1_000;
 
 export interface AlertRelayDeps {
   db: Db;
@@ -39,9 +47,12 @@ async function knownBaseUrl(tx: Tx): Promise<string> {
 class AlertRelay {
   readonly #deps: AlertRelayDeps;
   readonly #rules: RuleCache;
+  readonly #onLeftBehind: () => void;
   #hasFired = false;
 
-  constructor(deps: AlertRelayDeps) {
+  /** @param onLeftBehind called when a tenant was left behind */
+  constructor(deps: AlertRelayDeps, onLeftBehind: () => void = () => undefined) {
+    this.#onLeftBehind = onLeftBehind;
     this.#deps = deps;
     this.#rules = new RuleCache(deps.secrets, deps.slackApiUrl, deps.log);
   }
@@ -50,6 +61,7 @@ class AlertRelay {
   relayShared(): Promise<boolean> {
     return this.#batch(async () => {
       let hasMore = false;
+      let left: LeftBehind[] = [];
       await consumeEvents(this.#deps.db, { consumer: CONSUMER, limit: BATCH, tenants: TENANTS }, async (tx, events) => {
         const behindBefore = await tenantsBehind(tx, CONSUMER);
         const own = events.filter(({ record }) => !behindBefore.has(record.tenant_id));
@@ -58,14 +70,12 @@ class AlertRelay {
         const next = matched[taken];
         // The tenants whose share ended after the last event that was taken have it again in the next batch.
         const reached = next ? next.event.position - 1 : Number.POSITIVE_INFINITY;
-        await leaveBehind(
-          tx,
-          CONSUMER,
-          behind.filter(({ position }) => position < reached),
-        );
+        left = behind.filter(({ position }) => position < reached);
+        await leaveBehind(tx, CONSUMER, left);
         hasMore = next !== undefined || events.length === BATCH;
         return next ? events.findIndex(({ position }) => position === next.event.position) : events.length;
       });
+      if (left.length > 0) this.#onLeftBehind();
       return hasMore;
     });
   }
@@ -113,17 +123,22 @@ class AlertRelay {
  * run them; one at a time works on a cursor.
  */
 export function createAlertRelay(deps: AlertRelayDeps): Pick<Loop, 'start' | 'stop'> {
-  const [shared, leftBehind] = [new AlertRelay(deps), new AlertRelay(deps)];
-  const loop = { intervalMs: INTERVAL_MS, immediate: true, log: deps.log };
-  const pauseOf = (more: boolean): number => (more ? 0 : INTERVAL_MS);
-  const loops = [
-    new Loop({ ...loop, name: 'alert relay', work: async () => pauseOf(await shared.relayShared()) }),
-    new Loop({
-      ...loop,
-      name: 'alert relay of tenants left behind',
-      work: async () => pauseOf(await leftBehind.relayLeftBehind()),
-    }),
-  ];
+  const common = { immediate: true, log: deps.log };
+  const own = new AlertRelay(deps);
+  const ownLoop = new Loop({
+    ...common,
+    name: 'alert relay of tenants left behind',
+    intervalMs: LEFT_BEHIND_INTERVAL_MS,
+    work: async () => ((await own.relayLeftBehind()) ? 0 : LEFT_BEHIND_INTERVAL_MS),
+  });
+  const shared = new AlertRelay(deps, () => ownLoop.wake());
+  const sharedLoop = new Loop({
+    ...common,
+    name: 'alert relay',
+    intervalMs: INTERVAL_MS,
+    work: async () => ((await shared.relayShared()) ? 0 : INTERVAL_MS),
+  });
+  const loops = [sharedLoop, ownLoop];
   return {
     start: () => {
       for (const one of loops) one.start();

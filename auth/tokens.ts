@@ -1,4 +1,4 @@
-import { createHash, type KeyObject, randomUUID, sign as signBytes } from 'node:crypto';
+import { hash, type KeyObject, randomUUID, sign as signBytes } from 'node:crypto';
 import { errors, type JWTHeaderParameters, jwtVerify } from 'jose';
 import { LRUCache } from 'lru-cache';
 import { TokenClaims } from '../contracts/api/auth.js';
@@ -95,7 +95,7 @@ export function createTokens(options: { loadKeys: () => Promise<StoredKey[]>; is
      * @throws PlatformError `unauthorized`; `SERVICE_UNAVAILABLE` while the keys cannot be read
      */
     verifyAccessToken: async (token: string): Promise<TokenClaims> => {
-      const digest = createHash('sha256').update(token).digest('base64');
+      const digest = hash('sha256', token, 'base64');
       try {
         const claims = (await known(digest)) ?? (await verify(token, digest));
         if (claims) return claims;

@@ -8,8 +8,8 @@ const MIGRATIONS = new URL('./migrations/', import.meta.url);
 const FUNCTIONS = new URL('./functions/', import.meta.url);
 /** The key of the advisory lock of all processes that migrate. */
 const LOCK = 7_301_846_225;
-/** The first migration of a database that is older than the baseline. */
-const BEFORE_BASELINE = '0001_platform.sql';
+/** The first migrations of development versions: their databases are not upgraded. */
+const UNRELEASED = ['0001_platform.sql', '0001_baseline.sql'];
 /** Function schemas that are kept: of this release and of the one before. */
 const KEPT_SCHEMAS = 2;
 
@@ -24,8 +24,10 @@ const CREATE_TABLES = `
     applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
   )`;
 
+/** The SQL files of a folder and of those below it, in the order of their paths. */
 function readSql(folder: URL) {
-  const names = readdirSync(folder).filter((name) => name.endsWith('.sql'));
+  const paths = readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((path) => path.replaceAll('\\', '/'));
+  const names = paths.filter((path) => path.endsWith('.sql'));
   return names.sort().map((name) => {
     const sql = readFileSync(new URL(name, folder), 'utf8');
     return { name, sql, sha256: createHash('sha256').update(sql).digest('hex') };
@@ -64,11 +66,11 @@ async function inTransaction(client: pg.Client, what: string, statements: [strin
   }
 }
 
-/** Refuses a database that is older than the baseline, without a change to it. */
+/** Refuses the database of a development version, without a change to it. */
 async function refuseOld(client: pg.Client): Promise<void> {
   const { rows } = await client.query("SELECT to_regclass('schema_migrations') IS NOT NULL AS is_there");
   if (!rows[0].is_there) return;
-  const old = await client.query('SELECT 1 FROM schema_migrations WHERE name = $1', [BEFORE_BASELINE]);
+  const old = await client.query('SELECT 1 FROM schema_migrations WHERE name = ANY ($1)', [UNRELEASED]);
   if (old.rows.length > 0) {
     throw new Error(
       'this database was made by a development version before the first release and cannot be upgraded: use an empty one (without DATABASE_URL, delete the data directory)',

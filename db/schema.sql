@@ -7,6 +7,22 @@ CREATE OR REPLACE FUNCTION public.current_tenant()
  STABLE PARALLEL SAFE
 AS $function$ SELECT nullif(current_setting('app.tenant_id', true), '') $function$
 ;
+CREATE OR REPLACE FUNCTION public.isolate_tenants(tables text[], app_privileges text DEFAULT 'SELECT, INSERT, UPDATE, DELETE'::text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+DECLARE
+  name text;
+BEGIN
+  FOREACH name IN ARRAY tables LOOP
+    EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', name);
+    EXECUTE format('CREATE POLICY one_tenant ON %I TO fleet_app USING (tenant_id = current_tenant())', name);
+    EXECUTE format('CREATE POLICY whole_platform ON %I TO fleet_system USING (true)', name);
+    EXECUTE format('GRANT %s ON %I TO fleet_app', app_privileges, name);
+    EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %I TO fleet_system', name);
+  END LOOP;
+END $function$
+;
 CREATE OR REPLACE FUNCTION public.note_capacity_change()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -620,7 +636,8 @@ CREATE TABLE running_messages (
   supervised_at timestamp with time zone,
   lease_epoch integer NOT NULL DEFAULT 0,
   undecided boolean NOT NULL DEFAULT false,
-  asked_policies text[] NOT NULL DEFAULT '{}'::text[]
+  asked_policies text[] NOT NULL DEFAULT '{}'::text[],
+  token jsonb
 );
 CREATE TABLE session_agents (
   tenant_id text NOT NULL,

@@ -3,7 +3,7 @@ import type { AlertDeliveryInput, DeliveryInput } from '../workflows/definitions
 import { receiverOf } from './attempts.js';
 import type { OfConfig } from './push-deliveries.js';
 
-/** Deliveries under way at once on all nodes, the pauses between attempts included. */
+/** Deliveries under way at once on all nodes, the pauses between attempts included; twice as many where more than half of them are slow. */
 const SLOTS = 200;
 /** Of one tenant, and to one receiver of a tenant. */
 const TENANT_SLOTS = 50;
@@ -11,6 +11,8 @@ const RECEIVER_SLOTS = 8;
 /** To one receiver that has not answered lately, and to all of these of one tenant: each may hang for ten seconds, three times. */
 const UNPROVEN_RECEIVER_SLOTS = 2;
 const TENANT_UNPROVEN_SLOTS = 10;
+/** Deliveries that have had their slots for longer count as half of the slots at most: receivers that hang leave the rest to others. */
+const SLOW_MS = 5_000;
 /** After how long a look whether a started delivery has its workflow; a look does nothing to one that runs. */
 const CHECK_MS = 30_000;
 
@@ -76,18 +78,18 @@ export async function enqueuePushes(db: Db, limit: number): Promise<number> {
   });
 }
 
-const CLAIM = 'SELECT * FROM claim_deliveries($1, $2, $3, $4, $5, $6)';
+const CLAIM = 'SELECT * FROM claim_deliveries($1, $2, $3, $4, $5, $6, $7)';
 
 /** Gives free slots to what waits, fairly by tenant and receiver. @returns the deliveries whose workflows the caller must start */
 export function claimQueued(db: Db): Promise<QueuedDelivery[]> {
   const ofReceivers = [RECEIVER_SLOTS, UNPROVEN_RECEIVER_SLOTS, TENANT_UNPROVEN_SLOTS];
-  const values = [SLOTS, TENANT_SLOTS, ...ofReceivers, CHECK_MS];
+  const values = [SLOTS, TENANT_SLOTS, ...ofReceivers, SLOW_MS, CHECK_MS];
   return db.system((tx) => tx.query<QueuedDelivery>(CLAIM, values, 'claim_deliveries'));
 }
 
 const CHECK = `
   UPDATE delivery_queue q SET check_at = now() + $1 * interval '1 ms'
-   WHERE q.ctid = ANY (ARRAY(SELECT ctid FROM delivery_queue WHERE started_at IS NOT NULL AND check_at <= now() LIMIT ${SLOTS}
+   WHERE q.ctid = ANY (ARRAY(SELECT ctid FROM delivery_queue WHERE started_at IS NOT NULL AND check_at <= now() LIMIT ${2 * SLOTS}
                                 FOR UPDATE SKIP LOCKED))
   RETURNING tenant_id, queue_id, kind, input, starts`;
 

@@ -1,5 +1,5 @@
 import type { Caller } from '../contracts/api/auth.js';
-import { KnowledgeBase } from '../contracts/api/knowledge.js';
+import { KnowledgeBase } from '../contracts/api/knowledge/knowledge.js';
 import { actsAs } from '../contracts/permissions.js';
 import { scopeIncludes } from '../contracts/primitives.js';
 import { queryJson } from '../db/json-rows.js';

@@ -2,7 +2,7 @@ import {
   KnowledgeConfig,
   type NewKnowledgeBaseRequest,
   type UpdateKnowledgeBaseRequest,
-} from '../contracts/api/knowledge.js';
+} from '../contracts/api/knowledge/knowledge.js';
 import { LIMITS } from '../contracts/limits.js';
 import { queryJson } from '../db/json-rows.js';
 import { type Page, type PageRequest, readPage } from '../db/page.js';

@@ -5,8 +5,8 @@ import type {
   JobResponse,
   NewKnowledgeBaseRequest,
   RefreshRequest,
-} from '../contracts/api/knowledge.js';
-import type { QueryRequest } from '../contracts/api/knowledge-query.js';
+} from '../contracts/api/knowledge/knowledge.js';
+import type { QueryRequest } from '../contracts/api/knowledge/knowledge-query.js';
 import { LIMITS } from '../contracts/limits.js';
 import type { Db } from '../db/pool.js';
 import type { Outbound } from '../http/outbound.js';

@@ -1,4 +1,4 @@
-import type { QueryResponse, SearchFilters, SearchMode } from '../contracts/api/knowledge-query.js';
+import type { QueryResponse, SearchFilters, SearchMode } from '../contracts/api/knowledge/knowledge-query.js';
 
 /** What a search may read: the caller's tenant, and those of its knowledge bases that the caller may see. */
 export interface SearchScope {

@@ -1,4 +1,4 @@
-import type { KnowledgeSource, KnowledgeStats } from '../contracts/api/knowledge.js';
+import type { KnowledgeSource, KnowledgeStats } from '../contracts/api/knowledge/knowledge.js';
 import { queryJson } from '../db/json-rows.js';
 import { type Page, type PageRequest, readPage } from '../db/page.js';
 import type { Db, Tx } from '../db/pool.js';

@@ -45,8 +45,7 @@ export function draftMessage(draft: NewMessage, caller: Caller): { message: Poli
   return { message, later };
 }
 
-const TITLE_CHARS_MAX = 200;
-const ASKS = {
+const TITLES = {
   admission: 'A message waits for approval.',
   dispatch: 'A message to an agent waits for approval.',
   plan: 'A step of a plan waits for approval.',
@@ -56,7 +55,7 @@ const ASKS = {
 export function approvalRequest(
   { by, terms }: Extract<Verdict, { decision: 'require_approval' }>,
   request: PolicyRequest,
-  stage: keyof typeof ASKS,
+  stage: keyof typeof TITLES,
 ): NewInputRequest {
   const about = { scope: request.scope, action: request.action, agent: request.agent ?? {}, ...request.arguments };
   const asker =
@@ -68,7 +67,7 @@ export function approvalRequest(
     kind: 'approval',
     source: by.source,
     stage,
-    title: ASKS[stage].slice(0, TITLE_CHARS_MAX),
+    title: TITLES[stage],
     prompt: by.reason,
     action: request.action,
     ...asker,

@@ -6,7 +6,7 @@ import { approvalRequest } from '../messages/policy-requests.js';
 import { type EnforceDeps, enforce, recordDecision } from '../policy/enforce.js';
 import type { PolicyRequest } from '../policy/policy-request.js';
 import { tokenFacts } from '../policy/token-facts.js';
-import { type DecisionEvent, errorOfDenial, eventsOf } from '../policy/verdict.js';
+import { type DecisionEvent, errorOfDenial, eventsOf, isUndecided, undecidedError } from '../policy/verdict.js';
 import { PlatformError } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';
 import type { NewPlan } from './create-plan.js';
@@ -50,12 +50,10 @@ export async function decideCreate(
   const verdict = await deps.policies.decide(caller.tenant_id, request);
   if (verdict.decision === 'allow') return { approval: null, events: eventsOf(verdict, request) };
   if (verdict.decision === 'deny') {
-    const error = verdict.retryable
-      ? new PlatformError('SERVICE_UNAVAILABLE', verdict.by.reason)
-      : new PlatformError('forbidden', `The plan is denied: ${verdict.by.reason}`);
+    if (isUndecided(verdict)) throw undecidedError(verdict);
     const events = eventsOf(verdict, request);
     await deps.db.tenant(caller.tenant_id, (tx) => recordDecision(tx, caller.tenant_id, plan.session_id, events));
-    throw error;
+    throw new PlatformError('forbidden', `The plan is denied: ${verdict.by.reason}`);
   }
   const { by, terms } = verdict;
   const asker = by.source === 'policy' ? { policy_id: by.policy_id } : { guard: by.guard };
@@ -144,6 +142,6 @@ export async function decideStep(
   if (verdict.decision === 'allow') return { ...own, events };
   if (verdict.decision === 'require_approval')
     return { ask: { ...approvalRequest(verdict, request, 'plan'), title: titleOf(step) }, events };
-  if (verdict.retryable) throw new PlatformError('SERVICE_UNAVAILABLE', verdict.by.reason);
+  if (isUndecided(verdict)) throw undecidedError(verdict);
   return { error: errorOfDenial(verdict), events };
 }

@@ -9,7 +9,7 @@ import { ReaderPool } from '../knowledge/threads/reader-pool.js';
 import type { TemporalLink } from '../messages/supervise/temporal-link.js';
 import type { Config } from '../runtime/config.js';
 import type { Logger } from '../runtime/logger.js';
-import type { RunOptions } from './roles.js';
+import type { RunOptions } from './roles/roles.js';
 
 /**
  * Opens the knowledge bases. Threads and models are loaded when they are first needed.

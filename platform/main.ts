@@ -10,11 +10,11 @@ import { DEFAULT_EXAMPLE, EXAMPLES, startExamples, untilRegistered } from './exa
 import { type Infrastructure, openInfrastructure } from './infrastructure.js';
 import { fillLibrary } from './library.js';
 import { type Platform, startPlatform } from './platform.js';
-import { type RunOptions, readArguments } from './roles.js';
+import { type RunOptions, readArguments } from './roles/roles.js';
+import { installTemporalRuntime } from './roles/workers.js';
 import { ensureCredential } from './seed.js';
 import { StopList } from './stop-list.js';
 import { removeDevFile, welcome, writeDevFile } from './welcome.js';
-import { installTemporalRuntime } from './workers.js';
 
 const DEVELOPMENT_GRACE_MS = 10_000;
 const PRODUCTION_GRACE_MS = 30_000;

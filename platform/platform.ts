@@ -10,14 +10,14 @@ import { newId } from '../runtime/ids.js';
 import type { Logger } from '../runtime/logger.js';
 import { createHealth } from './health.js';
 import type { Infrastructure } from './infrastructure.js';
-import { startMesh } from './mesh-role.js';
 import { linkNodes, type NodeLinks } from './node-links.js';
-import type { RunOptions } from './roles.js';
+import { startMesh } from './roles/mesh-role.js';
+import type { RunOptions } from './roles/roles.js';
+import { startWorkerRole } from './roles/worker-role.js';
+import { connectWorkers, runKnowledgeWorker, type WorkerDeps } from './roles/workers.js';
 import { createServices, type Services } from './services.js';
 import { StopList } from './stop-list.js';
 import { type RunningTools, startTools } from './tools.js';
-import { startWorkerRole } from './worker-role.js';
-import { connectWorkers, runKnowledgeWorker, type WorkerDeps } from './workers.js';
 
 /** The running platform. */
 export interface Platform {

@@ -37,7 +37,7 @@ import { createCatchUp } from '../usage/roll-up.js';
 import { ToolUsage } from '../usage/tool-usage.js';
 import type { Infrastructure } from './infrastructure.js';
 import { openKnowledge } from './knowledge.js';
-import type { RunOptions } from './roles.js';
+import type { RunOptions } from './roles/roles.js';
 
 const LOOPBACK = ['127.0.0.0/8', '::1/128'];
 

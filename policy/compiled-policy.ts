@@ -1,5 +1,5 @@
-import type { Approval, Evaluator, PolicyDecision, PolicyScope } from '../contracts/api/policies.js';
-import { errorMessage } from '../runtime/errors.js';
+import type { Approval, Evaluator, PolicyDecision, PolicyScope } from '../contracts/api/policies/policies.js';
+import { errorMessage, isTransient } from '../runtime/errors.js';
 import type { Secrets } from '../runtime/secrets.js';
 import { compileCel } from './evaluators/cel.js';
 import type { WebhookEvaluators, WebhookTarget } from './evaluators/webhook.js';
@@ -13,9 +13,9 @@ export const EVALUATOR_SECRET = 'policy-evaluator';
 
 /**
  * Whether a policy applies to a request. `later`: that depends on what is not known yet. `reason`: an evaluator's own. `failed`: its evaluator
- * could not say, and why.
+ * could not say, and why. `noRoom`: because this process had no room to ask it.
  */
-export type Application = { applies: boolean | 'later'; reason?: string; failed?: string };
+export type Application = { applies: boolean | 'later'; reason?: string; failed?: string; noRoom?: true };
 
 /** Says whether a policy that matches applies. @throws Error where it cannot */
 type Evaluate = (facts: Facts, dryRun: boolean) => Application | Promise<Application>;
@@ -57,25 +57,34 @@ export function policyOrder(
   return ranked || (one.policy_id < other.policy_id ? -1 : 1);
 }
 
-function byCel(expression: string): Evaluate {
-  const test = compileCel(expression);
-  return (facts) => {
+/** `perInstance`: what it says may differ between the instances of a type. */
+interface CompiledEvaluator {
+  evaluate: Evaluate | null;
+  perInstance: boolean;
+}
+
+function byCel(expression: string): CompiledEvaluator {
+  const { test, readsInstance } = compileCel(expression);
+  const evaluate = (facts: Facts): Application => {
     const applies = test(facts);
     return applies === 'later' ? LATER : applies ? APPLIES : APPLIES_NOT;
   };
+  return { evaluate, perInstance: readsInstance };
 }
 
-function byWebhook(webhooks: WebhookEvaluators, target: WebhookTarget): Evaluate {
-  return (facts, dryRun) => {
+/** A webhook is told the instance, and nobody here knows what it looks at. */
+function byWebhook(webhooks: WebhookEvaluators, target: WebhookTarget): CompiledEvaluator {
+  const evaluate: Evaluate = (facts, dryRun) => {
     if (facts.later.includes('webhook')) return LATER;
     const asked = webhooks.ask(target, facts, dryRun);
     return asked.then(({ applies, reason }) => ({ applies, ...(reason && { reason }) }));
   };
+  return { evaluate, perInstance: true };
 }
 
-function evaluatorOf(row: PolicyRow, { secrets, webhooks }: CompileDeps): Evaluate | null {
+function evaluatorOf(row: PolicyRow, { secrets, webhooks }: CompileDeps): CompiledEvaluator {
   const { evaluator, policy_id, name, evaluator_secret } = row;
-  if (!('type' in evaluator)) return null;
+  if (!('type' in evaluator)) return { evaluate: null, perInstance: false };
   if (evaluator.type === 'cel') return byCel(evaluator.expression);
   const secret = evaluator_secret ? secrets.decrypt(evaluator_secret, EVALUATOR_SECRET).toString() : undefined;
   const { url, timeout_ms } = evaluator;
@@ -97,24 +106,19 @@ function termsOf(approvers: string[], { approval }: Evaluator): ApprovalTerms {
   };
 }
 
-/** Whether what it decides may differ between the instances of a type. */
-function looksAtInstances({ match, evaluator }: PolicyRow): boolean {
-  return JSON.stringify([match, 'type' in evaluator && evaluator.type === 'cel' && evaluator.expression]).includes(
-    'instance_id',
-  );
-}
-
 /** Compiles a policy. @throws PlatformError BAD_REQUEST for an expression that is not valid */
 export function compilePolicy(row: PolicyRow, deps: CompileDeps): CompiledPolicy {
   const { policy_id, name, scope, decision, priority, evaluator } = row;
   const reason = row.reason || `The policy ${name} applies.`;
+  const { evaluate, perInstance } = evaluatorOf(row, deps);
+  const looksAtInstances = perInstance || Boolean(row.match.instance_ids ?? row.match.not?.instance_ids);
   return {
     ...{ policy_id, name, scope, decision, priority },
     conditions: compileMatch(row.match, decision),
-    evaluate: evaluatorOf(row, deps),
+    evaluate,
     isWebhook: 'type' in evaluator && evaluator.type === 'webhook',
     onError: 'type' in evaluator ? evaluator.on_error : 'deny',
-    applied: { policy_id, name, reason, ...(looksAtInstances(row) && { per_instance: true as const }) },
+    applied: { policy_id, name, reason, ...(looksAtInstances && { per_instance: true as const }) },
     terms: termsOf(row.approvers, evaluator),
   };
 }
@@ -137,5 +141,5 @@ export function application(
 }
 
 function failed(error: unknown): Application {
-  return { applies: true, failed: errorMessage(error) };
+  return { applies: true, failed: errorMessage(error), ...(isTransient(error) && { noRoom: true as const }) };
 }

@@ -1,4 +1,4 @@
-import type { PolicyTrace } from '../contracts/api/policies.js';
+import type { PolicyTrace } from '../contracts/api/policies/policies.js';
 import { type Application, application, type CompiledPolicy } from './compiled-policy.js';
 import { allHold } from './matching/conditions.js';
 import type { Facts } from './matching/facts.js';
@@ -60,7 +60,7 @@ class Decision {
   }
 
   /** The verdict if the policy decides. */
-  #take(policy: CompiledPolicy, { applies, reason, failed }: Application): EarlyVerdict | undefined {
+  #take(policy: CompiledPolicy, { applies, reason, failed, noRoom }: Application): EarlyVerdict | undefined {
     if (applies === false) return this.#skip(policy);
     if (applies === 'later') {
       if (policy.decision !== 'allow') return 'later';
@@ -79,14 +79,20 @@ class Decision {
     // What comes after a policy that may allow is not decided yet.
     if (this.#mayBeAllowed && decision !== 'allow') return 'later';
     this.#note(policy, 'decided', why);
-    return this.#verdict(policy, decision, applied);
+    return this.#verdict(policy, decision, applied, noRoom);
   }
 
-  #verdict({ terms }: CompiledPolicy, decision: Verdict['decision'], applied: AppliedPolicy): Verdict {
+  #verdict(
+    { terms }: CompiledPolicy,
+    decision: Verdict['decision'],
+    applied: AppliedPolicy,
+    retryable: true | undefined,
+  ): Verdict {
     const audits = this.#audits;
     if (decision === 'allow') return { decision, audits };
     const by = { source: 'policy' as const, ...applied };
-    return decision === 'deny' ? { decision, by, audits } : { decision, by, terms, audits };
+    if (decision === 'require_approval') return { decision, by, terms, audits };
+    return { decision, by, audits, ...(retryable && { retryable }) };
   }
 
   #note(

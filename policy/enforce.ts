@@ -2,7 +2,7 @@ import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { PolicyEngine } from './policy-engine.js';
 import type { PolicyRequest, Verdict } from './policy-request.js';
-import { type DecisionEvent, eventsOf } from './verdict.js';
+import { type DecisionEvent, eventsOf, isUndecided, undecidedError } from './verdict.js';
 
 /** What deciding about an action that cannot wait takes. */
 export interface EnforceDeps {
@@ -24,7 +24,6 @@ export async function recordDecision(
 /** An action that no message waits for cannot wait for a human: what asks for approval refuses it. */
 function refusal(verdict: Exclude<Verdict, { decision: 'allow' }>): PlatformError {
   const { by } = verdict;
-  if (verdict.decision === 'deny' && verdict.retryable) return new PlatformError('SERVICE_UNAVAILABLE', by.reason);
   const who = by.source === 'policy' ? `The policy ${by.name}` : `The guard ${by.guard}`;
   const what = verdict.decision === 'deny' ? 'denies this' : 'wants an approval, for which this cannot wait';
   return new PlatformError('forbidden', `${who} ${what}: ${by.reason}`);
@@ -33,7 +32,7 @@ function refusal(verdict: Exclude<Verdict, { decision: 'allow' }>): PlatformErro
 /**
  * Decides about an action that is done at once or refused: a registration, a session.
  * @returns events to be written with it (`recordDecision`)
- * @throws PlatformError forbidden, which is recorded; SERVICE_UNAVAILABLE while the policies cannot be read
+ * @throws PlatformError forbidden, which is recorded; SERVICE_UNAVAILABLE while the policies cannot be read or evaluated
  */
 export async function enforce(
   { db, policies }: EnforceDeps,
@@ -42,9 +41,9 @@ export async function enforce(
 ): Promise<DecisionEvent[]> {
   const verdict = await policies.decide(tenantId, request);
   if (verdict.decision === 'allow') return eventsOf(verdict, request);
-  const error = refusal(verdict);
+  if (isUndecided(verdict)) throw undecidedError(verdict);
   const { audits, by } = verdict;
-  const events = eventsOf(error.code === 'forbidden' ? { decision: 'deny', by, audits } : verdict, request);
+  const events = eventsOf({ decision: 'deny', by, audits }, request);
   await db.tenant(tenantId, (tx) => recordDecision(tx, tenantId, request.session?.session_id ?? '', events));
-  throw error;
+  throw refusal(verdict);
 }

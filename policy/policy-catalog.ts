@@ -8,7 +8,7 @@ import type {
   TestPolicyRequest,
   TestPolicyResponse,
   UpdatePolicyRequest,
-} from '../contracts/api/policies.js';
+} from '../contracts/api/policies/policies.js';
 import { LIMITS } from '../contracts/limits.js';
 import { type Page, readPage } from '../db/page.js';
 import type { Db, Tx } from '../db/pool.js';

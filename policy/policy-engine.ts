@@ -1,4 +1,4 @@
-import type { PolicyTrace, TestPolicyResponse } from '../contracts/api/policies.js';
+import type { PolicyTrace, TestPolicyResponse } from '../contracts/api/policies/policies.js';
 import { PlatformError } from '../runtime/errors.js';
 import { decideBy, type EarlyVerdict } from './decision.js';
 import { contentOf } from './guards/content.js';

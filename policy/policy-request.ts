@@ -1,4 +1,4 @@
-import type { PolicyScope } from '../contracts/api/policies.js';
+import type { PolicyScope } from '../contracts/api/policies/policies.js';
 import type { GuardedContent } from './guards/guarded-content.js';
 
 /** What a policy is asked about. docs/policies.md lists the actions of each scope. */
@@ -49,7 +49,7 @@ export type Decider =
  */
 export type Verdict = { audits: AppliedPolicy[]; passed?: string[] } & (
   | { decision: 'allow' }
-  /** `retryable`: the policies could not be read; the same request may be decided otherwise later. */
+  /** `retryable`: the policies could not be read, or their evaluators had no room; the same request may be decided otherwise later. */
   | { decision: 'deny'; by: Decider; retryable?: true }
   | { decision: 'require_approval'; by: Decider; terms: ApprovalTerms }
 );

@@ -1,5 +1,10 @@
-import type { CreatePolicyRequest, Evaluator, PolicyDecision, PolicyScope } from '../contracts/api/policies.js';
-import type { Match } from '../contracts/api/policy-match.js';
+import type {
+  CreatePolicyRequest,
+  Evaluator,
+  PolicyDecision,
+  PolicyScope,
+} from '../contracts/api/policies/policies.js';
+import type { Match } from '../contracts/api/policies/policy-match.js';
 import type { KeyList } from '../db/page.js';
 import type { Tx } from '../db/pool.js';
 

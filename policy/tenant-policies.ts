@@ -1,5 +1,6 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
-import type { PolicyScope } from '../contracts/api/policies.js';
+import type { PolicyScope } from '../contracts/api/policies/policies.js';
 import type { Db, Tx } from '../db/pool.js';
 import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
@@ -13,6 +14,9 @@ import { type PolicyRow, readPolicies, readRevision } from './policy-store.js';
 const CONFIRMED_MAX_MS = 5_000;
 /** Policies of all tenants that are kept compiled; a tenant without any counts as one. */
 const POLICIES_KEPT = 100_000;
+
+/** A tenant may have thousands of policies: between such pieces of compiling them the process does other work. */
+const COMPILING_MAX_MS = 5;
 
 /** What a tenant's decisions are made by, compiled once for a revision. */
 export interface TenantPolicies {
@@ -36,8 +40,11 @@ export interface TenantPoliciesDeps extends CompileDeps {
 
 function byScope(policies: CompiledPolicy[]): TenantPolicies['byScope'] {
   const found = new Map<PolicyScope, CompiledPolicy[]>();
-  for (const policy of policies.sort(policyOrder))
-    found.set(policy.scope, [...(found.get(policy.scope) ?? []), policy]);
+  for (const policy of policies.sort(policyOrder)) {
+    const ofScope = found.get(policy.scope);
+    if (ofScope) ofScope.push(policy);
+    else found.set(policy.scope, [policy]);
+  }
   return found;
 }
 
@@ -146,8 +153,21 @@ export class TenantPoliciesCache {
       rows: await readPolicies(tx, tenantId),
       guards: await readGuards(tx, tenantId),
     }));
-    const policies = rows.filter(({ enabled }) => enabled).map((row) => this.#compile(row));
+    const policies = await this.#compileAll(rows.filter(({ enabled }) => enabled));
     return { revision, byScope: byScope(policies), guards, readAtMs, size: 1 + policies.length };
+  }
+
+  async #compileAll(rows: readonly PolicyRow[]): Promise<CompiledPolicy[]> {
+    const policies: CompiledPolicy[] = [];
+    let sinceMs = performance.now();
+    for (const row of rows) {
+      if (performance.now() - sinceMs > COMPILING_MAX_MS) {
+        await nextTurn();
+        sinceMs = performance.now();
+      }
+      policies.push(this.#compile(row));
+    }
+    return policies;
   }
 
   /** One that cannot be compiled, because a former release stored it, decides as one whose evaluator fails. */

@@ -1,3 +1,4 @@
+import { PlatformError } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';
 import type { EarlyVerdict } from './decision.js';
 import type { GuardedAction, GuardFinding } from './guards/guarded-content.js';
@@ -32,7 +33,7 @@ function passedGuards(findings: readonly GuardFinding[]): string[] {
   return [...new Set(findings.filter(({ decision }) => decision === 'allow').map(({ guard }) => guard))];
 }
 
-/** An event of a decision, as SQL takes it (db/functions/record_decision.sql). */
+/** An event of a decision, as SQL takes it (db/functions/messages/record_decision.sql). */
 export interface DecisionEvent {
   event_id: string;
   event_type: 'policy.denied' | 'policy.audited' | 'guard.denied' | 'guard.allowed';
@@ -40,11 +41,12 @@ export interface DecisionEvent {
   payload: Record<string, string | null>;
 }
 
-/** The events of a verdict, except that it asks a human: that is written with the request. */
+/** The events of a verdict, except that it asks a human: that is written with the request. None where nothing could be decided. */
 export function eventsOf(
   verdict: Verdict,
   { action, tool = null }: Pick<PolicyRequest, 'action'> & { tool?: string | null },
 ): DecisionEvent[] {
+  if (isUndecided(verdict)) return [];
   const events = verdict.audits.map(
     ({ policy_id, name, reason }): DecisionEvent => ({
       event_id: newId('evt'),
@@ -54,7 +56,7 @@ export function eventsOf(
     }),
   );
   events.push(...(verdict.passed ?? []).map((guard) => passedEvent(guard, { action, tool })));
-  if (verdict.decision !== 'deny' || verdict.retryable) return events;
+  if (verdict.decision !== 'deny') return events;
   const { by } = verdict;
   const about = { action, tool, reason: by.reason };
   const payload =
@@ -76,6 +78,18 @@ export function findingEvents(findings: readonly GuardFinding[], about: GuardedA
   const { guard, reason } = denial;
   const payload = { guard, ...about, reason };
   return [...events, { event_id: newId('evt'), event_type: 'guard.denied', severity: 'warning', payload }];
+}
+
+/** A denial that says nothing about the action: it could not be decided about at this moment. */
+export type Undecided = Extract<Verdict, { decision: 'deny' }> & { retryable: true };
+
+export function isUndecided(verdict: Verdict): verdict is Undecided {
+  return verdict.decision === 'deny' && verdict.retryable === true;
+}
+
+/** The error of an action that could not be decided about. */
+export function undecidedError({ by }: Undecided): PlatformError {
+  return new PlatformError('SERVICE_UNAVAILABLE', by.reason, { headers: { 'Retry-After': '1' } });
 }
 
 /** The error of what was denied, for whoever asked for it. */

@@ -33,7 +33,7 @@ export class FairSemaphore {
 
   /** Runs `work` in its turn. @throws the refusal, without having begun, at the bound of waiting work or of its time */
   async run<T>(key: string, work: () => Promise<T>): Promise<T> {
-    if (this.#hasRoom(key)) this.#begin(key);
+    if (this.hasRoom(key)) this.#begin(key);
     else await this.#turn(key);
     try {
       return await work();
@@ -42,7 +42,8 @@ export class FairSemaphore {
     }
   }
 
-  #hasRoom(key: string): boolean {
+  /** Whether work of the key would begin at once. */
+  hasRoom(key: string): boolean {
     return this.#running < this.#options.limit && (this.#runningOf.get(key) ?? 0) < this.#options.perKey;
   }
 
@@ -85,7 +86,7 @@ export class FairSemaphore {
   /** Starts the first piece of the key whose turn it is; that key's next turn comes after those of all others. */
   #startNext(): void {
     for (const [key, queue] of this.#waiting) {
-      if (!this.#hasRoom(key)) continue;
+      if (!this.hasRoom(key)) continue;
       const next = queue.shift();
       this.#waiting.delete(key);
       if (queue.length > 0) this.#waiting.set(key, queue);

@@ -1,5 +1,5 @@
 import { join, relative } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
@@ -11,5 +11,5 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 export function workerFile(name: string, importer: string): URL {
   const beside = new URL(name, importer);
   if (!importer.endsWith('.ts')) return beside;
-  return new URL(`file://${join(ROOT, 'dist', relative(ROOT, fileURLToPath(beside)))}`);
+  return pathToFileURL(join(ROOT, 'dist', relative(ROOT, fileURLToPath(beside))));
 }

@@ -1,12 +1,13 @@
 /**
- * Runs the tests and ends with one line, `N passed, N failed`. Arguments are passed to vitest: `npm test -- test/api`; `--subset` stands
- * for the files in SUBSET. A file that does not load, a failed set-up and a run without tests count as failed.
+ * Runs the tests and ends with a line for each failed one, `FAILED file > test: message`, and with `N passed, N failed`. Arguments are passed
+ * to vitest: `npm test -- test/api`; `--subset` stands for the files in SUBSET. A file that does not load, a failed set-up and a run without tests count as failed.
  */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { summarize } from './test-report.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const folder = mkdtempSync(join(tmpdir(), 'agent-fleet-test-'));
@@ -31,9 +32,9 @@ try {
   const exitCode = await runVitest(
     process.argv.slice(2).flatMap((argument) => (argument === '--subset' ? subset() : argument)),
   );
-  const { passed, failed } = count(exitCode);
-  console.log(`\n${passed} passed, ${failed} failed`);
-  process.exitCode = failed > 0 || passed === 0 ? 1 : 0;
+  const { passed, failed } = summarize(readReport(), exitCode, root);
+  console.log(['', ...failed.map((test) => `FAILED ${test}`), `${passed} passed, ${failed.length} failed`].join('\n'));
+  process.exitCode = failed.length > 0 ? 1 : 0;
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
@@ -58,20 +59,12 @@ function runVitest(args) {
   });
 }
 
-function count(exitCode) {
-  const report = readReport();
-  const unloaded = report.testResults.filter((file) => file.status === 'failed' && file.assertionResults.length === 0);
-  const failed = report.numFailedTests + unloaded.length;
-  const failedOutsideTests = failed === 0 && (exitCode !== 0 || report.numPassedTests === 0);
-  return { passed: report.numPassedTests, failed: failedOutsideTests ? 1 : failed };
-}
-
 /** Reads vitest's report. Vitest writes none when it fails before it runs any file. */
 function readReport() {
   try {
     return JSON.parse(readFileSync(reportPath, 'utf8'));
   } catch (error) {
     console.error(`no test report: ${error.message}`);
-    return { numPassedTests: 0, numFailedTests: 0, testResults: [] };
+    return { numPassedTests: 0, testResults: [] };
   }
 }

@@ -19,7 +19,7 @@ export async function positionEvents(db: Db, most = EVENTS_PER_BATCH): Promise<n
 }
 
 /**
- * The sequencer: gives every committed event its position (db/functions/position_events.sql). It runs in every process with the worker role;
+ * The sequencer: gives every committed event its position (db/functions/events/position_events.sql). It runs in every process with the worker role;
  * one at a time does the work, and any other goes on where that one stopped.
  * @param onPositioned called after a batch, for readers in this process
  */

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
-import { IngestRequest } from '../contracts/api/knowledge.js';
-import { QueryRequest } from '../contracts/api/knowledge-query.js';
+import { IngestRequest } from '../contracts/api/knowledge/knowledge.js';
+import { QueryRequest } from '../contracts/api/knowledge/knowledge-query.js';
 import { FleetGetAgentsArguments, PLATFORM_TOOLS, type PlatformToolName } from '../contracts/api/tools.js';
 import type { Db } from '../db/pool.js';
 import { readerOfAgent } from '../knowledge/base-access.js';

@@ -142,8 +142,8 @@ export class ToolCalls {
       const verdict = await this.#policy.decideAgain(approved, this.#router.chainOf(approved));
       if (verdict.decision === 'deny') {
         await this.#policy.record(approved, verdict);
-        isSpent = true;
-        return { sent: false, result: denialOf(verdict.by) };
+        isSpent = !verdict.retryable;
+        return { sent: false, result: denialOf(verdict.by, verdict.by.reason, verdict.retryable) };
       }
       const outcome = await this.#make(approved, cancellation, () => {
         isSpent = true;

@@ -10,7 +10,7 @@ import { newId } from '../runtime/ids.js';
 
 type ApprovalVerdict = Extract<Verdict, { decision: 'require_approval' }>;
 
-/** How a call that needs approval goes on: `held_call` in db/functions/tool_grants.sql. */
+/** How a call that needs approval goes on: `held_call` in db/functions/input/tool_grants.sql. */
 export interface HeldCall {
   verdict: 'waits' | 'occupied' | 'granted' | 'rejected' | 'expired' | 'withdrawn' | 'closed' | 'failed';
   /** Null where there is none: `closed`, `failed`. */

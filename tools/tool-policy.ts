@@ -2,7 +2,7 @@ import type { ToolResult } from '../contracts/api/tools.js';
 import type { Db } from '../db/pool.js';
 import { digestOf } from '../messages/input/digest.js';
 import { toolArguments, toolResult } from '../policy/guards/content.js';
-import type { GuardedContent, TenantGuards } from '../policy/guards/guarded-content.js';
+import type { TenantGuards } from '../policy/guards/guarded-content.js';
 import { RepeatedCalls } from '../policy/guards/repeated-calls.js';
 import type { Decider, Policies, PolicyRequest, Verdict } from '../policy/policy-request.js';
 import { type DecisionEvent, eventsOf, findingEvents } from '../policy/verdict.js';
@@ -49,16 +49,11 @@ export class ToolPolicy {
    */
   decide(request: ToolRequest, chain: Chain): Verdict | Promise<Verdict> {
     const { caller, payload, parent } = request;
-    const guards = this.#policies.guardsOf(caller.tenant_id);
     const { tool, arguments: given } = payload;
-    let content: GuardedContent | undefined;
-    // The digest costs more than all else here.
-    if (guards instanceof Promise || guards?.inspects('tool_arguments')) {
-      const maker = parent?.dispatch?.dispatch_id ?? caller.key;
-      const repeats = this.#repeated.count(maker, digestOf({ tool, arguments: given }));
-      content = toolArguments(given, { hops: chain.length + 1, repeats });
-    }
-    if (guards instanceof Promise) guards.catch(() => undefined); // `decide` meets the same failure, and denies
+    const maker = parent?.dispatch?.dispatch_id ?? caller.key;
+    // The digest costs more than all else here: only a bound of repeated calls asks for it.
+    const repeats = (): number => this.#repeated.count(maker, digestOf({ tool, arguments: given }));
+    const content = toolArguments(given, { hops: chain.length + 1, repeats });
     return this.#policies.decide(caller.tenant_id, policyRequestOf(request), content);
   }
 
@@ -71,9 +66,10 @@ export class ToolPolicy {
 
   /** The result as the caller may see it: what a guard finds in it does not get there. What would need approval is denied, as it is too late. */
   async inspect(request: ToolRequest, outcome: Outcome): Promise<Outcome> {
+    if (!outcome.sent) return outcome;
     const guards = this.#policies.guardsOf(request.caller.tenant_id);
     const settings = guards instanceof Promise ? await guards : guards;
-    if (!outcome.sent || !settings?.inspects('tool_result')) return outcome;
+    if (!settings?.inspects('tool_result')) return outcome;
     const { result } = outcome;
     const findings = settings.inspect(toolResult(result.ok ? result.result : result.error));
     if (findings.length === 0) return outcome;

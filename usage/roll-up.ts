@@ -16,7 +16,7 @@ const LOOK_MS = 10;
 const ROLL_UP = 'SELECT roll_up_usage($1, $2) AS events';
 
 /**
- * Adds up one batch of events (db/functions/usage.sql). The sums and the cursor change in one transaction, so a batch that was cut off is
+ * Adds up one batch of events (db/functions/events/usage.sql). The sums and the cursor change in one transaction, so a batch that was cut off is
  * counted by the next turn, on this node or another.
  * @param options.waits for another process that adds up at this moment
  * @returns how many events there were: with `EVENTS_PER_BATCH` and more, further ones may follow. Null while another process adds up

@@ -2,7 +2,7 @@ import type { SetLimitsRequest, TenantLimits, TenantLimitsResponse } from '../co
 import type { Db, Tx } from '../db/pool.js';
 import type { UsageDeps } from './usage-report.js';
 
-/** What a tenant's quotas are decided by (`quotas_of` in db/functions/usage.sql). */
+/** What a tenant's quotas are decided by (`quotas_of` in db/functions/events/usage.sql). */
 export interface QuotaRow extends TenantLimits {
   tenant_id: string;
   messages: number;

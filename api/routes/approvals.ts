@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
-import { ExportedApproval } from '../../contracts/api/approvals.js';
 import { OPERATIONS } from '../../contracts/api/operations.js';
+import { ExportedApproval } from '../../contracts/api/policies/approvals.js';
 import { exportApprovals, getApprovals } from '../../messages/input/audit.js';
 import type { ApiDeps } from '../deps.js';
 import { mount, parseBody, routeConfig } from '../mount.js';

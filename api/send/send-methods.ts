@@ -69,12 +69,12 @@ export function createSendMethods({
     }
     checkAnswers(caller);
     if (pushConfig) await pushConfigs.set(caller, taskId, pushConfig, version);
-    return { ...(await answerFollowUp(core, caller, params)), duplicate: true, ended: false, live: null };
+    return { ...(await answerFollowUp(core, caller, params)), duplicate: true, resting: false, live: null };
   }
 
   return {
     async send(params: MessageSendParams, context: CallContext): Promise<Task> {
-      const { message_id, duplicate, ended, live } = await accept(params, context, 'message/send');
+      const { message_id, duplicate, resting, live } = await accept(params, context, 'message/send');
       const { blocking = true, historyLength } = params.configuration ?? {};
       const wait = {
         blocking,
@@ -83,7 +83,7 @@ export function createSendMethods({
         ...(historyLength !== undefined && { historyLength }),
       };
       const task = live && (await liveTask(live, wait));
-      const hasChanged = duplicate || ended || live !== null || !blocking;
+      const hasChanged = duplicate || resting || live !== null || !blocking;
       return task ?? waitForTask(core, { tenant_id: context.caller.tenant_id, message_id }, wait, hasChanged);
     },
 

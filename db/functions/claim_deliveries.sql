@@ -1,11 +1,13 @@
 -- Gives the slots of deliveries that are free to what waits, fairly: to tenants in turn, those with the fewest slots first. A tenant may take
 -- another while it has fewer than are free, so that others still find room, up to `tenant_max`; a receiver has at most `receiver_max`. A receiver
 -- that has not answered lately may never answer: it has at most `unproven_max`, those of a tenant `tenant_unproven_max`, and all of them half
--- of the slots. A receiver whose breaker is open gets nothing; once it is due, one probe. Of a tenant, at most 2,000 receivers are looked at, so
--- that a tenant with more of them slows only itself. One process claims at a time, so that no slot is given twice. The slot counts as unused
--- after `check_ms` without a workflow.
+-- of the slots. Receivers that answered until now may hang all at once: deliveries that have had their slots for `slow_ms` count as half of the
+-- slots at most, while all together are at most twice the slots. A receiver whose breaker is open gets nothing; once it is due, one probe. Of a
+-- tenant, at most 2,000 receivers are looked at, so that a tenant with more of them slows only itself. One process claims at a time, so that no
+-- slot is given twice. The slot counts as unused after `check_ms` without a workflow.
 CREATE FUNCTION claim_deliveries(
-  slots integer, tenant_max integer, receiver_max integer, unproven_max integer, tenant_unproven_max integer, check_ms bigint)
+  slots integer, tenant_max integer, receiver_max integer, unproven_max integer, tenant_unproven_max integer, slow_ms bigint,
+  check_ms bigint)
 RETURNS TABLE (tenant_id text, queue_id text, kind text, input jsonb, starts integer) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
@@ -15,8 +17,12 @@ BEGIN
   RETURN QUERY
   WITH RECURSIVE running AS MATERIALIZED (
     SELECT q.tenant_id, q.receiver, count(*)::integer AS slots,
+           count(*) FILTER (WHERE q.started_at < now() - slow_ms * interval '1 ms') AS slow,
            EXISTS (SELECT 1 FROM proven_receivers p WHERE p.tenant_id = q.tenant_id AND p.receiver = q.receiver) AS is_proven
       FROM delivery_queue q WHERE q.started_at IS NOT NULL GROUP BY q.tenant_id, q.receiver),
+  free AS (
+    SELECT least(slots - taken.prompt - least(taken.slow, slots / 2), 2 * slots - taken.prompt - taken.slow) AS slots
+      FROM (SELECT coalesce(sum(r.slots - r.slow), 0) AS prompt, coalesce(sum(r.slow), 0) AS slow FROM running r) taken),
   tenants_waiting AS (
     (SELECT q.tenant_id FROM delivery_queue q WHERE q.started_at IS NULL ORDER BY q.tenant_id LIMIT 1)
     UNION ALL
@@ -53,7 +59,8 @@ BEGIN
                  + coalesce((SELECT sum(r.slots) FROM running r WHERE r.tenant_id = c.tenant_id AND NOT r.is_proven), 0) AS turn
           FROM candidates c WHERE NOT c.is_proven) u
        WHERE u.turn <= tenant_unproven_max) placed
-     WHERE placed.turn + placed.place - 1 <= slots / 2 - (SELECT coalesce(sum(r.slots), 0) FROM running r WHERE NOT r.is_proven)),
+     WHERE placed.turn + placed.place - 1 <= slots / 2
+       - (SELECT coalesce(sum(least(r.slots, unproven_max)), 0) FROM running r WHERE NOT r.is_proven)),
   ranked AS (
     SELECT c.*, row_number() OVER (PARTITION BY c.tenant_id ORDER BY c.nth, c.queued_at)
                 + coalesce((SELECT sum(r.slots) FROM running r WHERE r.tenant_id = c.tenant_id), 0) AS turn
@@ -63,7 +70,7 @@ BEGIN
     SELECT * FROM (
       SELECT r.*, row_number() OVER (ORDER BY r.turn, r.queued_at) AS place FROM ranked r WHERE r.turn <= tenant_max) placed
      -- The slots that the tenant has before are fewer than those that are free by then.
-     WHERE placed.turn + placed.place - 1 <= slots - (SELECT coalesce(sum(running.slots), 0) FROM running)),
+     WHERE placed.turn + placed.place - 1 <= (SELECT free.slots FROM free)),
   probing AS (
     UPDATE receiver_breakers b SET probe = c.queue_id, changed_at = now() FROM chosen c
      WHERE c.is_probe AND b.tenant_id = c.tenant_id AND b.receiver = c.receiver)

@@ -1,4 +1,4 @@
--- Usage: what agents did, added up from events after the fact (db/functions/usage.sql), and what a tenant has set about it.
+-- Usage: what agents did, added up from events after the fact (db/functions/events/usage.sql), and what a tenant has set about it.
 
 -- Tokens and cost are numeric: agents may claim as much as they like. '' where there is none: a message is of no agent until it has ended, and a tool call of no model.
 CREATE TABLE usage_hours (

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Task } from '../../contracts/a2a/a2a.js';
 import { textOf } from '../../contracts/a2a/parts.js';
 import { AgentsGetResponse } from '../../contracts/api/agents.js';
-import { PolicyResponse } from '../../contracts/api/policies.js';
+import { PolicyResponse } from '../../contracts/api/policies/policies.js';
 import { GetEventsResponse } from '../../contracts/api/telemetry.js';
 import { type AlertRule, FleetClient } from '../../sdk/index.js';
 import { accessFrom, type DevFile } from '../platform-access.js';

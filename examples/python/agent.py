@@ -6,155 +6,26 @@
 The credential is one for agents: `npm start` writes it into `dev.json`, as `agent_client_id` and `agent_client_secret`.
 
 The agent counts: it answers "count 3" with "1 2 3", one chunk for each number, half a second apart ("count 3 every 10": 10 ms apart). It
-echoes anything else. docs/agents.md describes the protocol.
+echoes anything else. docs/agents.md describes the protocol. What an agent of your own would answer is `answer` in dispatch.py.
 """
 
 import asyncio
 import json
 import os
 import random
-import re
-import secrets
 import signal
 import ssl
-import time
-import urllib.error
-import urllib.request
-import uuid
 from datetime import datetime, timezone
 
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
-AGENT_TYPE = os.environ.get("AGENT_TYPE", "python-counter")
-INSTANCE_ID = os.environ.get("INSTANCE_ID", "python-counter-1")
+from dispatch import Dispatch
+from wire import AGENT_TYPE, INSTANCE_ID, check_not_deregistered, final_reason, frame_text, get_token, log, post
+
 BACKOFF_SECONDS = (1, 2, 4, 8, 16, 30)
 GRACE_SECONDS = 30
 ANSWERED_MAX = 64
-FINAL_STATUSES = {400, 401, 403, 405, 409, 426}  # a retry does not change these
-DEREGISTERED = "the instance was deregistered"  # the agent must not register itself again
-FINAL_CLOSE_CODES = {4409: "another process has this instance_id now", 4410: DEREGISTERED}
-
-
-def log(text):
-    print(f"{AGENT_TYPE} {text}", flush=True)
-
-
-def uuid7():
-    """RFC 9562 version 7: 48 bits of milliseconds, then random bits."""
-    millis = time.time_ns() // 1_000_000
-    return str(uuid.UUID(int=millis << 80 | 0x7 << 76 | secrets.randbits(12) << 64 | 0b10 << 62 | secrets.randbits(62)))
-
-
-class Refusal(OSError):
-    """An error answer to a request or to the WebSocket handshake."""
-
-    def __init__(self, status, body):
-        super().__init__(f"refused with {status}: {body.decode(errors='replace')}")
-        self.status = status
-        try:
-            self.code = json.loads(body).get("code")
-        except (ValueError, AttributeError):  # not JSON, for example a proxy's page
-            self.code = None
-
-
-def post(path, body, token=None):
-    headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
-    request = urllib.request.Request(os.environ["FLEET_BASE_URL"] + path, json.dumps(body).encode(), headers)
-    try:
-        with urllib.request.urlopen(request, timeout=30) as response:
-            return json.load(response)
-    except urllib.error.HTTPError as error:
-        raise Refusal(error.code, error.read()) from error
-
-
-def get_token():
-    credential = {"client_id": os.environ["FLEET_CLIENT_ID"], "client_secret": os.environ["FLEET_CLIENT_SECRET"]}
-    return post("/auth/get_token", {**credential, "agent_type": AGENT_TYPE})["token"]
-
-
-def check_not_deregistered(token):
-    """Raises a Refusal with DEREGISTERED when a new registration would undo a deregistration."""
-    try:
-        post("/agents/heartbeat", {"instance_id": INSTANCE_ID}, token)
-    except Refusal as refusal:
-        if refusal.code != "NOT_FOUND":  # unknown to the platform, for example after a long silence: register again
-            raise
-
-
-def frame_text(frame_type, payload, in_reply_to=None):
-    frame = {"v": 1, "type": frame_type, "id": uuid7(), "ts": datetime.now(timezone.utc).isoformat(), "payload": payload}
-    return json.dumps({**frame, "in_reply_to": in_reply_to} if in_reply_to else frame)
-
-
-async def answer(text):
-    """The agent itself: yields the chunks of its answer."""
-    counting = re.match(r"count (\d+)(?: every (\d+))?", text)
-    if not counting:
-        yield f"You said: {text}"
-        return
-    pause_ms = int(counting[2] or 500)
-    for number in range(1, int(counting[1]) + 1):
-        if number > 1:
-            await asyncio.sleep(pause_ms / 1000)
-        yield f"{number} "
-
-
-def final_reason(error):
-    """The reason to stop permanently after this error; None when the agent should reconnect."""
-    if isinstance(error, ConnectionClosed):
-        return FINAL_CLOSE_CODES.get(error.rcvd.code) if error.rcvd else None
-    if isinstance(error, InvalidStatus):
-        error = Refusal(error.response.status_code, error.response.body or b"")
-    if not isinstance(error, Refusal):
-        return None
-    if error.code == "DEREGISTERED":
-        return DEREGISTERED
-    remedy = "; check FLEET_CLIENT_ID, FLEET_CLIENT_SECRET and AGENT_TYPE" if error.status in (401, 403) else ""
-    return f"{error}{remedy}" if error.status in FINAL_STATUSES else None
-
-
-class Dispatch:
-    """One message to answer. It keeps the frames of its answer, because a broken socket does not tell which of them arrived."""
-
-    def __init__(self, agent, frame):
-        self.agent, self.frame_id, self.payload = agent, frame["id"], frame["payload"]
-        self.frames = []  # the chunks, then the result or error
-        self.next = 0  # index of the first frame that was not sent on the current socket
-        self.is_answered = False
-        self.sending = asyncio.Lock()
-        self.task = asyncio.create_task(self.run())
-
-    async def run(self):
-        try:
-            async with asyncio.timeout(self.payload["deadline_ms"] / 1000):
-                parts = self.payload["params"]["message"]["parts"]
-                whole = ""
-                async for chunk in answer("\n".join(part["text"] for part in parts if part["kind"] == "text")):
-                    await self.agent.connected.wait()  # pauses the answer while there is no connection
-                    whole += chunk
-                    await self.send("dispatch_chunk", {"seq": len(self.frames), "parts": [{"kind": "text", "text": chunk}]})
-                count = len(self.frames)
-                end = ("dispatch_result", {"result": whole, "status": {"state": "completed"}, "chunk_count": count})
-        except asyncio.CancelledError:
-            log(f"{self.payload['dispatch_id']} was aborted")
-            return
-        except Exception as error:  # any error of `answer`
-            end = ("error", {"code": "HANDLER_ERROR", "message": str(error) or type(error).__name__, "retryable": False})
-        self.is_answered = True
-        await self.send(*end)
-        self.agent.drop_oldest_answered()
-
-    async def send(self, frame_type, payload):
-        self.frames.append((frame_type, payload))
-        await self.flush()
-
-    async def flush(self):
-        """Sends the remaining frames in order; the mesh fails a dispatch whose chunks have a gap."""
-        async with self.sending:
-            while self.agent.socket and self.next < len(self.frames):
-                self.next += 1
-                await self.agent.send(*self.frames[self.next - 1], self.frame_id)
 
 
 class Agent:

@@ -1,5 +1,5 @@
 import { createHash, webcrypto } from 'node:crypto';
-import type { DocumentInput } from '../../contracts/api/knowledge.js';
+import type { DocumentInput } from '../../contracts/api/knowledge/knowledge.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { PlatformError } from '../../runtime/errors.js';
 

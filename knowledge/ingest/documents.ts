@@ -1,4 +1,4 @@
-import type { SourceErrorCode } from '../../contracts/api/knowledge.js';
+import type { SourceErrorCode } from '../../contracts/api/knowledge/knowledge.js';
 import type { Db, Tx } from '../../db/pool.js';
 import type { StoredInput } from './document-input.js';
 import { endJobIfDone, type JobRef } from './jobs.js';

@@ -1,4 +1,4 @@
-import type { SourceErrorCode } from '../../contracts/api/knowledge.js';
+import type { SourceErrorCode } from '../../contracts/api/knowledge/knowledge.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { type Outbound, OutboundError, type OutboundResponse } from '../../http/outbound.js';
 import { ParseError } from '../parse/parse-error.js';

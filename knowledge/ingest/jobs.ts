@@ -1,4 +1,4 @@
-import type { IngestedSource, JobResponse, JobStatus } from '../../contracts/api/knowledge.js';
+import type { IngestedSource, JobResponse, JobStatus } from '../../contracts/api/knowledge/knowledge.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { queryJson } from '../../db/json-rows.js';
 import type { Tx } from '../../db/pool.js';

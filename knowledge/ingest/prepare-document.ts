@@ -1,4 +1,4 @@
-import type { KnowledgeConfig } from '../../contracts/api/knowledge.js';
+import type { KnowledgeConfig } from '../../contracts/api/knowledge/knowledge.js';
 import type { Db } from '../../db/pool.js';
 import type { Outbound } from '../../http/outbound.js';
 import type { Embedder } from '../embedder.js';

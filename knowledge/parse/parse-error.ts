@@ -1,4 +1,4 @@
-import type { SourceErrorCode } from '../../contracts/api/knowledge.js';
+import type { SourceErrorCode } from '../../contracts/api/knowledge/knowledge.js';
 
 /** A document that cannot be taken in. The message is shown to the caller. */
 export class ParseError extends Error {

@@ -1,4 +1,4 @@
-import type { SearchFilters } from '../../contracts/api/knowledge-query.js';
+import type { SearchFilters } from '../../contracts/api/knowledge/knowledge-query.js';
 import type { Tx } from '../../db/pool.js';
 
 /** A source as its row is now. */

@@ -1,4 +1,4 @@
-import type { SearchMode } from '../../contracts/api/knowledge-query.js';
+import type { SearchMode } from '../../contracts/api/knowledge/knowledge-query.js';
 import type { NamespaceIndex } from './namespace-index.js';
 import { isEnough, scoreOf } from './ranking.js';
 import type { Segment } from './segment.js';

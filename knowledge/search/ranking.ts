@@ -1,4 +1,4 @@
-import type { SearchMode } from '../../contracts/api/knowledge-query.js';
+import type { SearchMode } from '../../contracts/api/knowledge/knowledge-query.js';
 
 /** What words add to the cosine at most. */
 const COVERAGE_WEIGHT = 0.3;

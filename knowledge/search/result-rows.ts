@@ -1,4 +1,4 @@
-import type { SearchResult } from '../../contracts/api/knowledge-query.js';
+import type { SearchResult } from '../../contracts/api/knowledge/knowledge-query.js';
 import type { Tx } from '../../db/pool.js';
 import type { FoundChunk } from './searcher.js';
 

@@ -1,4 +1,4 @@
-import type { SearchMode } from '../../contracts/api/knowledge-query.js';
+import type { SearchMode } from '../../contracts/api/knowledge/knowledge-query.js';
 import type { Db } from '../../db/pool.js';
 import { errorMessage, PlatformError } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';

@@ -1,4 +1,4 @@
-import type { SearchFilters, SearchMode } from '../../contracts/api/knowledge-query.js';
+import type { SearchFilters, SearchMode } from '../../contracts/api/knowledge/knowledge-query.js';
 import type { Db } from '../../db/pool.js';
 import { DatabaseVectors } from './database-vectors.js';
 import { IndexCache } from './index-cache.js';

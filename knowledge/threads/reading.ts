@@ -1,4 +1,4 @@
-import type { SourceErrorCode } from '../../contracts/api/knowledge.js';
+import type { SourceErrorCode } from '../../contracts/api/knowledge/knowledge.js';
 import type { Chunk, Chunking } from '../chunk/chunks.js';
 import type { TypeHints } from '../parse/detect-type.js';
 

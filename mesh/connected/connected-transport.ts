@@ -1,7 +1,7 @@
 import type { FrameErrorCode } from '../../contracts/errors.js';
 import type { DispatchChunkPayload, DispatchResultPayload, ErrorPayload } from '../../contracts/frames.js';
 import type { OpenDispatch } from '../../messages/dispatch/dispatches.js';
-import type { Destination, Transport, TransportResult } from '../../messages/runner/transport.js';
+import type { Destination, DispatchStop, Transport, TransportResult } from '../../messages/runner/transport.js';
 import { agentKeyOf, uuidOf } from '../../runtime/ids.js';
 import { TokenBucket } from '../../runtime/token-bucket.js';
 import type { Connection } from '../connection/connection.js';
@@ -37,8 +37,8 @@ export class SentDispatch {
   #chunks: ChunkLog | undefined;
   readonly #deps: SentDispatchDeps;
 
-  /** @param signal ends the wait for the agent */
-  constructor(open: OpenDispatch, agentKey: string, signal: AbortSignal, deps: SentDispatchDeps) {
+  /** @param stop ends the wait for the agent */
+  constructor(open: OpenDispatch, agentKey: string, stop: DispatchStop, deps: SentDispatchDeps) {
     this.open = open;
     this.frameId = uuidOf(open.dispatch_id);
     this.agentKey = agentKey;
@@ -48,7 +48,7 @@ export class SentDispatch {
     });
     this.#endsAtMs = performance.now() + open.payload.deadline_ms;
     this.#timer = setTimeout(() => this.deadline, open.payload.deadline_ms);
-    signal.addEventListener('abort', () => this.#lose(), { once: true });
+    stop.onStop(() => this.#lose());
   }
 
   /** Its deadline, made when it passes or first stands still: most dispatches need a timer only. */
@@ -204,16 +204,16 @@ export class ConnectedTransport implements Transport {
     return refusal === undefined ? { epoch: connection.epoch } : { refusal };
   }
 
-  send(open: OpenDispatch, signal: AbortSignal): Promise<TransportResult> {
-    const dispatch = new SentDispatch(open, agentKeyOf(open), signal, this.#sentDeps);
+  send(open: OpenDispatch, stop: DispatchStop): Promise<TransportResult> {
+    const dispatch = new SentDispatch(open, agentKeyOf(open), stop, this.#sentDeps);
     this.#deps.sent.add(dispatch);
     dispatch.send();
     return dispatch.result;
   }
 
   /** The agent's `welcome` says which of its dispatches are sent again. */
-  async adopt(open: OpenDispatch, progress: string, signal: AbortSignal): Promise<TransportResult> {
-    const dispatch = new SentDispatch(open, agentKeyOf(open), signal, this.#sentDeps).continueFrom(progress);
+  async adopt(open: OpenDispatch, progress: string, stop: DispatchStop): Promise<TransportResult> {
+    const dispatch = new SentDispatch(open, agentKeyOf(open), stop, this.#sentDeps).continueFrom(progress);
     this.#deps.sent.add(dispatch);
     return dispatch.result;
   }

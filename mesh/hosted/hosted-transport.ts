@@ -1,5 +1,5 @@
 import type { AgentResult, Dispatches, OpenDispatch } from '../../messages/dispatch/dispatches.js';
-import type { Destination, Transport } from '../../messages/runner/transport.js';
+import type { Destination, DispatchStop, Transport } from '../../messages/runner/transport.js';
 import type { ChunkBus } from '../../messages/stream/bus.js';
 import { uuidOf } from '../../runtime/ids.js';
 import { DispatchDeadline } from '../dispatch-deadline.js';
@@ -37,29 +37,28 @@ export class HostedTransport implements Transport {
     return this.#options.tokens.issueDispatchToken(dispatch);
   }
 
-  async send(open: OpenDispatch, signal: AbortSignal, token = ''): Promise<AgentResult> {
+  async send(open: OpenDispatch, stop: DispatchStop, token = ''): Promise<AgentResult> {
     const { bus, log, pace } = this.#options;
     const { dispatch_id, instance_id } = open;
     const call = new HostedCall(open, this.#options);
     const publish = bus.publish.bind(bus, open.tenant_id, open.message_id);
     const progress = new HostedProgress(uuidOf(dispatch_id), publish);
-    const stop = new AbortController();
-    const abort = (): void => stop.abort();
-    signal.addEventListener('abort', abort, { once: true });
+    const request = new AbortController();
+    const abort = (): void => request.abort();
+    stop.onStop(abort);
     const deadline = new DispatchDeadline(open, performance.now() + open.payload.deadline_ms, this.#options, abort);
     try {
-      const result = await awaitResult(token, { call, progress, signal: stop.signal, pace });
+      const result = await awaitResult(token, { call, progress, signal: request.signal, pace });
       if (result.state === 'not_sent')
         log.info({ dispatch_id, instance_id, cause: result.cause }, 'hosted agent cannot be reached');
       return result;
     } catch (error) {
-      if (!stop.signal.aborted) throw error;
+      if (!request.signal.aborted) throw error;
       this.#cancel(call, progress.taskId);
-      if (signal.aborted) return { state: 'lost' };
+      if (stop.stopped) return { state: 'lost' };
       return failed('DEADLINE_EXCEEDED', 'The agent did not answer in time.', 'failing');
     } finally {
       deadline.stop();
-      signal.removeEventListener('abort', abort);
     }
   }
 

@@ -3,6 +3,7 @@ import { LockHeldError, lockHeld } from '../../db/errors.js';
 import { WAIT_MAX_MS } from '../../db/lock-waits.js';
 import type { Db, Tx } from '../../db/pool.js';
 import { type Statement, type TenantCall, timeOf } from '../../db/statement.js';
+import type { PolicyRequest } from '../../policy/policy-request.js';
 import type { DecisionEvent } from '../../policy/verdict.js';
 import { newId } from '../../runtime/ids.js';
 import type { MessageRef } from '../core.js';
@@ -27,7 +28,7 @@ export interface AcceptDecision {
   noOffer?: true;
 }
 
-/** The columns of a new message: an `accept_call` (db/functions/accept_call.sql) without the limits and the dispatch. */
+/** The columns of a new message: an `accept_call` (db/functions/messages/accept_call.sql) without the limits and the dispatch. */
 export type NewMessage = Pick<
   MessageRow,
   | 'tenant_id'
@@ -48,7 +49,8 @@ export type NewMessage = Pick<
   Pick<RunningRow, 'want_instance_id' | 'want_skill_id'> & {
     /** The contextId that the caller sent, '' for none. */
     requested_context: string;
-    content_hash: Buffer;
+    /** In hexadecimal. */
+    content_hash: string;
     /** For the session that the message opens when it names none. */
     created_by: string;
     idle_timeout_seconds: number;
@@ -56,6 +58,8 @@ export type NewMessage = Pick<
     push?: AcceptHook;
     /** What policies and guards have to say; absent for most. */
     decision?: AcceptDecision;
+    /** What policies see of the sender's token, for the workflow path; absent where the tenant has none that look at messages. */
+    token?: NonNullable<PolicyRequest['token']>;
   };
 
 /** A dispatch that the accept transaction may open. */
@@ -81,7 +85,7 @@ export interface CountLimits {
 
 export const UNCOUNTED: CountLimits = { in_flight_limit: 0, waiting_limit: 0, waiting_full: false };
 
-/** An `accept_result` (db/functions/accept_call.sql). */
+/** An `accept_result` (db/functions/messages/accept_call.sql). */
 export interface AcceptRow {
   verdict:
     | 'dispatched'
@@ -224,7 +228,7 @@ function acceptCall(message: NewMessage, { counting, offer, ...options }: Accept
     any_mesh: offer?.any_mesh,
     ...counting,
     ...message,
-    content_hash: `\\x${message.content_hash.toString('hex')}`,
+    content_hash: `\\x${message.content_hash}`,
   };
 }
 

@@ -19,7 +19,7 @@ import {
 import { withDestination } from './destination.js';
 import { type AcceptContext, draftOf, needsDestination } from './draft.js';
 import { isContextName, openNamedSession } from './named-session.js';
-import { decideOnAccept } from './policy-decision.js';
+import { decidedDraft } from './policy-decision.js';
 import { saturatedText } from './target-text.js';
 import { targetRequiredText, targetUnknownText } from './targets.js';
 import { TenantLimits } from './tenant-limits.js';
@@ -30,8 +30,8 @@ export interface Accepted {
   session_id: string;
   /** It is a repeat: nothing was written. */
   duplicate: boolean;
-  /** It failed at once: its target is not registered, or a policy or guard denied it. */
-  ended: boolean;
+  /** Nothing is under way: it failed, because its target is not registered or a policy or guard denied it, or it waits for a human. */
+  resting: boolean;
   /** Set when it takes the fast path in this process. */
   live: LiveMessage | null;
 }
@@ -153,8 +153,7 @@ async function acceptNow(
   const { tenants, confirmedUntilMs } = policies.unconcerned;
   const isUnconcerned = tenants.has(drafted.tenant_id) && performance.now() <= confirmedUntilMs;
   const mustDecide = ask !== undefined || !isUnconcerned;
-  const decision = mustDecide ? await decideOnAccept(policies, caller, drafted, ask) : null;
-  const draft = decision ? { ...drafted, decision } : drafted;
+  const draft = mustDecide ? await decidedDraft(policies, caller, drafted, ask) : drafted;
   const admission = deps.limits.begin(draft.tenant_id);
   let row: AcceptRow | null = null;
   try {
@@ -170,7 +169,7 @@ async function acceptNow(
     return {
       ...ids,
       duplicate: verdict === 'repeat',
-      ended: verdict === 'unavailable' || verdict === 'denied',
+      resting: verdict === 'unavailable' || verdict === 'denied' || verdict === 'asked',
       live: written.live,
     };
   } finally {
@@ -216,8 +215,8 @@ async function requireOwnRepeat(db: Db, sender: Caller, messageId: string): Prom
  * where it can, else its workflow is started. A repeat of the same messageId from the same credential in the same context gives the same
  * message.
  * @throws PlatformError INVALID_PARAMS, CONTENT_TYPE_NOT_SUPPORTED, IDEMPOTENCY_MISMATCH, SESSION_NOT_FOUND, TARGET_REQUIRED,
- * SESSION_CLOSED; QUOTA_EXCEEDED; SERVICE_UNAVAILABLE while the tenant's policies cannot be read; RATE_LIMITED at the tenant's limit of messages in flight or of those that wait for input, and when all agents that may
- * take it have their maximum of dispatches in flight
+ * SESSION_CLOSED; QUOTA_EXCEEDED; SERVICE_UNAVAILABLE while the tenant's policies cannot be read; RATE_LIMITED at the tenant's limit of messages in flight or
+ * of those that wait for input, and when all agents that may take it have their maximum of dispatches in flight
  */
 export async function acceptMessage(
   deps: AcceptDeps,

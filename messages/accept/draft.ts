@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import { type MessageSendParams, SendMetadata } from '../../contracts/a2a/a2a.js';
 import type { Caller } from '../../contracts/api/auth.js';
@@ -60,12 +60,12 @@ function canonicalJson(value: unknown): string {
 }
 
 /**
- * SHA-256 of a JSON value in canonical form (RFC 8785), which ignores the order of members. It distinguishes a repeat from other content
+ * SHA-256, in hexadecimal, of a JSON value in canonical form (RFC 8785), which ignores the order of members. It distinguishes a repeat from other content
  * under one `messageId`.
  * @param value has passed `jsonProblem` and `makeWellFormed`: `canonicalize` recurses without a limit and refuses lone surrogates
  */
-export function fingerprint(value: unknown): Buffer {
-  return createHash('sha256').update(canonicalJson(value)).digest();
+export function fingerprint(value: unknown): string {
+  return hash('sha256', canonicalJson(value));
 }
 
 /** A new message with fresh ids, not yet written. @throws PlatformError INVALID_PARAMS when its metadata is not valid */

@@ -1,15 +1,14 @@
 import type { Caller } from '../../contracts/api/auth.js';
 import type { EarlyVerdict } from '../../policy/decision.js';
+import type { LaterFact } from '../../policy/matching/facts.js';
 import type { PolicyEngine } from '../../policy/policy-engine.js';
-import { errorOfDenial, eventsOf } from '../../policy/verdict.js';
-import { PlatformError } from '../../runtime/errors.js';
+import { errorOfDenial, eventsOf, isUndecided, undecidedError } from '../../policy/verdict.js';
 import { inputRequestCall, type NewInputRequest } from '../input/ask.js';
 import { approvalRequest, draftMessage, type PolicyMessage, policyRequest } from '../policy-requests.js';
 import type { AcceptDecision, NewMessage } from './accept-transaction.js';
 
-function sureOf(verdict: EarlyVerdict): Exclude<EarlyVerdict, { retryable: true }> {
-  if (verdict !== 'later' && verdict.decision === 'deny' && verdict.retryable)
-    throw new PlatformError('SERVICE_UNAVAILABLE', verdict.by.reason);
+function sureOf(verdict: EarlyVerdict): EarlyVerdict {
+  if (verdict !== 'later' && isUndecided(verdict)) throw undecidedError(verdict);
   return verdict;
 }
 
@@ -17,7 +16,7 @@ async function dispatchDecision(
   policies: PolicyEngine,
   draft: NewMessage,
   message: PolicyMessage,
-  later: Parameters<PolicyEngine['decideEarly']>[2],
+  later: readonly LaterFact[],
 ): Promise<AcceptDecision> {
   const request = policyRequest('dispatch', message);
   const named = message.agent.instance_id === undefined ? (['instance_id'] as const) : [];
@@ -32,26 +31,28 @@ async function dispatchDecision(
  * Decides about a message that enters, and about its dispatch as far as that is possible before its agent is chosen. Asks no evaluator
  * outside: what needs one is left to the workflow path.
  * @param ask a request that the message waits for in any case; policies decide after its approval what they cannot decide before
- * @returns null: they have nothing to say
+ * @returns the draft with what they have to say, and with the token that they see
  * @throws PlatformError SERVICE_UNAVAILABLE while the tenant's policies cannot be read
  */
-export async function decideOnAccept(
+export async function decidedDraft(
   policies: PolicyEngine,
   caller: Caller,
   draft: NewMessage,
   ask: NewInputRequest | undefined,
-): Promise<AcceptDecision | null> {
-  const decision = await decisionOf(policies, caller, draft, ask);
-  return Object.keys(decision).length > 0 ? decision : null;
+): Promise<NewMessage> {
+  const { message, later } = draftMessage(draft, caller);
+  const decision = await decisionOf(policies, draft, ask, message, later);
+  const { token } = message;
+  return Object.keys(decision).length > 0 ? { ...draft, token, decision } : { ...draft, token };
 }
 
 async function decisionOf(
   policies: PolicyEngine,
-  caller: Caller,
   draft: NewMessage,
   ask: NewInputRequest | undefined,
+  message: PolicyMessage,
+  later: LaterFact[],
 ): Promise<AcceptDecision> {
-  const { message, later } = draftMessage(draft, caller);
   const request = policyRequest('admission', message);
   const verdict = sureOf(await policies.decideEarly(draft.tenant_id, request, later));
   const asked = ask && { input_request: inputRequestCall(ask) };

@@ -44,7 +44,7 @@ interface EndRow {
   awaits: string | null;
 }
 
-/** The complete transaction (db/functions/end_dispatches.sql). */
+/** The complete transaction (db/functions/dispatches/end_dispatches.sql). */
 const END: Statement<EndRow> = {
   name: 'end_dispatches',
   text: 'SELECT ended_at, session_id, instance_id, agent_type, woken, awaits FROM end_dispatches($1, $2)',

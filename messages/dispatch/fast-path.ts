@@ -1,7 +1,4 @@
-import { errorMessage } from '../../runtime/errors.js';
 import { newId } from '../../runtime/ids.js';
-import { Loop } from '../../runtime/loop.js';
-import type { SessionRef } from '../../sessions/session-deps.js';
 import {
   type AcceptRow,
   type CountLimits,
@@ -9,12 +6,12 @@ import {
   type NewMessage,
   runAcceptTransaction,
 } from '../accept/accept-transaction.js';
-import type { MessageCore, MessageRef } from '../core.js';
+import type { MessageCore } from '../core.js';
 import type { DispatchRunner } from '../runner/runner.js';
 import { FairShare } from '../runner/running-dispatches.js';
 import type { DispatchEnd, Dispatches, LiveMessage, OpenDispatch } from './dispatches.js';
 import { type DispatchForwarder, type ForwardedDispatches, forwardDispatch, releaseUnsent } from './forwarding.js';
-import { renewLeases } from './leases.js';
+import { HANDOVER_MS, HandOver, type HandOverOptions, type PendingHandOver } from './hand-over.js';
 import { dispatchedNow, dispatchedRow } from './open-dispatch.js';
 
 /** Messages on the fast path in one process until their workflows take over, shared fairly; further ones take the workflow path. */
@@ -25,15 +22,13 @@ const IN_FLIGHT_MAX = 4_000;
  */
 export const LEASE_MS = 10_000;
 
-export interface FastPathOptions {
+export interface FastPathOptions extends HandOverOptions {
   core: MessageCore;
   dispatches: Dispatches;
   /** Null in a process without the mesh role. */
   runner: DispatchRunner | null;
   /** Null in a process that knows no other. */
   forwarder: DispatchForwarder | null;
-  /** Starts the workflow of a message; resolves when Temporal has acknowledged it. */
-  supervise(ref: MessageRef & SessionRef): Promise<void>;
   /** Messages until their workflows take over; 4,000 by default. */
   inFlightMax?: number;
 }
@@ -63,13 +58,15 @@ class Stopwatch {
  */
 export class FastPath implements ForwardedDispatches {
   readonly #options: FastPathOptions;
+  /** Messages without a workflow, by message id, in the order in which they are due to get one. */
+  readonly #pending = new Map<string, PendingHandOver>();
   readonly #handOver: HandOver;
   readonly #inFlight: FairShare;
 
   constructor(options: FastPathOptions) {
     this.#options = options;
     this.#inFlight = new FairShare(options.inFlightMax ?? IN_FLIGHT_MAX);
-    this.#handOver = new HandOver(options);
+    this.#handOver = new HandOver(this.#pending, options);
   }
 
   /** Stops handing over. The sweeper takes over the remaining messages when their leases have run out. */
@@ -147,107 +144,15 @@ export class FastPath implements ForwardedDispatches {
     // After the lease another process may have taken the message over.
     const ended = this.#options.runner?.send(open, () => lease.elapsedMs() < LEASE_MS);
     if (!ended) return null;
-    this.#handOver.add(open, onHandedOver);
+    const { tenant_id, message_id, session_id } = open;
+    const dueMs = performance.now() + HANDOVER_MS;
+    this.#pending.set(message_id, { ref: { tenant_id, message_id, session_id }, dueMs, failed: false, onHandedOver });
     return ended.then((end) => this.#ended(open, end));
   }
 
   #ended(open: OpenDispatch, end: DispatchEnd): DispatchEnd {
-    this.#handOver.remove(open);
+    this.#pending.delete(open.message_id);
     if (NEEDS_WORKFLOW.has(end.state)) this.#options.core.workflowStarter.message(open);
     return end;
-  }
-}
-
-/** Milliseconds from the dispatch of a message to the start of its workflow. */
-const HANDOVER_MS = 2_000;
-const TICK_MS = 100;
-/** Concurrent starts, and those of one tenant. */
-const [STARTS_MAX, STARTS_OF_TENANT_MAX] = [64, 16];
-/** The pause between two attempts while Temporal is away. */
-const RETRY_MS = 2_000;
-
-interface Pending {
-  ref: MessageRef & SessionRef;
-  dueMs: number;
-  /** A start was attempted and not acknowledged. */
-  failed: boolean;
-  onHandedOver: (() => void) | undefined;
-}
-
-/**
- * Starts the workflows of messages that last longer than `HANDOVER_MS`. While Temporal is away it keeps trying, and renews the leases of
- * messages that no workflow has taken over (docs/durability.md).
- */
-class HandOver {
-  readonly #options: FastPathOptions;
-  /** By message id, in the order in which they are due. */
-  readonly #pending = new Map<string, Pending>();
-  readonly #loop: Loop;
-  #failing = false;
-
-  constructor(options: FastPathOptions) {
-    this.#options = options;
-    const { log } = options.core;
-    this.#loop = new Loop({ name: 'hand-over', intervalMs: TICK_MS, work: () => this.#start(this.#due()), log });
-    this.#loop.start();
-  }
-
-  /** @param onHandedOver called when Temporal has acknowledged the start of its workflow */
-  add({ tenant_id, message_id, session_id }: MessageRef & SessionRef, onHandedOver?: () => void): void {
-    const dueMs = performance.now() + HANDOVER_MS;
-    this.#pending.set(message_id, { ref: { tenant_id, message_id, session_id }, dueMs, failed: false, onHandedOver });
-  }
-
-  remove(ref: MessageRef): void {
-    this.#pending.delete(ref.message_id);
-  }
-
-  stop(): Promise<void> {
-    return this.#loop.stop();
-  }
-
-  #due(): Pending[] {
-    const now = performance.now();
-    const due: Pending[] = [];
-    const dueOf = new Map<string, number>();
-    for (const message of this.#pending.values()) {
-      if (message.dueMs > now || due.length === STARTS_MAX) break;
-      const ofTenant = (dueOf.get(message.ref.tenant_id) ?? 0) + 1;
-      dueOf.set(message.ref.tenant_id, ofTenant);
-      if (ofTenant <= STARTS_OF_TENANT_MAX) due.push(message);
-    }
-    return due;
-  }
-
-  async #start(due: Pending[]): Promise<void> {
-    if (due.length === 0) return;
-    const results = await Promise.allSettled(due.map(({ ref }) => this.#options.supervise(ref)));
-    const failure = results.find((result) => result.status === 'rejected');
-    due.forEach((message, index) => {
-      const { message_id } = message.ref;
-      const handedOver = results[index]?.status === 'fulfilled';
-      if (handedOver) message.onHandedOver?.();
-      // It may have ended meanwhile. Failed items are requeued last.
-      if (!this.#pending.delete(message_id) || handedOver) return;
-      this.#pending.set(message_id, { ...message, dueMs: performance.now() + RETRY_MS, failed: true });
-    });
-    if (failure) {
-      if (!this.#failing)
-        this.#options.core.log.warn(
-          { err: errorMessage(failure.reason) },
-          'messages cannot be handed over yet; trying again',
-        );
-      await this.#renewLeases();
-    }
-    this.#failing = failure !== undefined;
-  }
-
-  async #renewLeases(): Promise<void> {
-    const refs = [...this.#pending.values()].filter(({ failed }) => failed).map(({ ref }) => ref);
-    try {
-      await renewLeases(this.#options.core.db, refs);
-    } catch (error) {
-      this.#options.core.log.warn({ err: errorMessage(error) }, 'leases could not be renewed');
-    }
   }
 }

@@ -62,7 +62,7 @@ function agentRequest(result: AnswerOrFailure, expiryMs: number): NewInputReques
   };
 }
 
-/** An agent's question as an `ask_call` (db/functions/ask_input.sql). @param expiryMs how long a human may take to answer */
+/** An agent's question as an `ask_call` (db/functions/input/ask_input.sql). @param expiryMs how long a human may take to answer */
 export function askCall(
   dispatch: Pick<OpenDispatch, 'tenant_id' | 'message_id' | 'dispatch_id' | 'session_id' | 'produced'>,
   result: AnswerOrFailure,

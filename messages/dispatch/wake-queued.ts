@@ -4,7 +4,7 @@ import type { SessionRef } from '../../sessions/session-deps.js';
 import type { MessageRef } from '../core.js';
 
 /**
- * Marks messages that wait for a free agent, because this one has room (db/functions/wake_queued_messages.sql).
+ * Marks messages that wait for a free agent, because this one has room (db/functions/messages/wake_queued_messages.sql).
  * @returns the messages whose workflows are to be woken after the commit
  */
 export async function wakeQueued(

@@ -35,7 +35,7 @@ export interface NewInputRequest extends Pick<AgentInputRequest, 'schema' | 'fie
 }
 
 /**
- * A request as the SQL functions take it: a `new_input_request` (db/functions/open_request.sql). Its events get their ids here, so that a
+ * A request as the SQL functions take it: a `new_input_request` (db/functions/input/open_request.sql). Its events get their ids here, so that a
  * repeated statement writes the same.
  */
 export function inputRequestCall({ terms, ...request }: NewInputRequest) {

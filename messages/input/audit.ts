@@ -1,6 +1,10 @@
 import type { z } from 'zod';
-import type { ApprovalRecord, ExportApprovalsRequest, ExportedApproval } from '../../contracts/api/approvals.js';
 import type { Caller } from '../../contracts/api/auth.js';
+import type {
+  ApprovalRecord,
+  ExportApprovalsRequest,
+  ExportedApproval,
+} from '../../contracts/api/policies/approvals.js';
 import { actsAs, isSentBy } from '../../contracts/permissions.js';
 import { scopeIncludes } from '../../contracts/primitives.js';
 import type { Db } from '../../db/pool.js';

@@ -49,12 +49,17 @@ function turnOf(row: MessageRow, request: InputRequestRow, answer: object): A2aM
   };
 }
 
+/** @throws PlatformError CALLBACK_TOKEN_EXPIRED for a request whose time ran out, also before its workflow has noted that */
+export function checkInTime({ expires_at }: Pick<InputRequestRow, 'expires_at'>): void {
+  if (expires_at.getTime() <= Date.now())
+    throw new PlatformError('CALLBACK_TOKEN_EXPIRED', 'The time to answer ran out.');
+}
+
 /**
  * Records a decision about an open request: request, audit row, message and events. The caller holds the message's lock and has asked
- * whether the principal may answer.
+ * whether the principal may answer, and whether there still is time.
  * @returns the message's state afterwards: `working`, `failed` where a rejection ends it, `input-required` while the quorum is not reached
- * @throws PlatformError CALLBACK_TOKEN_EXPIRED, ALREADY_RESOLVED for a principal who has decided before, and `invalid.code` naming
- * what does not fit
+ * @throws PlatformError ALREADY_RESOLVED for a principal who has decided before, and `invalid.code` naming what does not fit
  */
 export async function claimRequest(
   tx: Tx,
@@ -63,8 +68,6 @@ export async function claimRequest(
   request: InputRequestRow,
   answered: Answer,
 ): Promise<MessageState> {
-  if (request.expires_at.getTime() <= Date.now())
-    throw new PlatformError('CALLBACK_TOKEN_EXPIRED', 'The time to answer ran out.');
   const problem = problemOf(answered, request);
   const { decision, invalid, comment, turn } = answered;
   if (problem !== null || !decision) throw new PlatformError(invalid.code, problem ?? invalid.text);

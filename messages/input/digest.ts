@@ -12,5 +12,5 @@ export interface ApprovedCall {
  * @param subject of a tool call exactly an `ApprovedCall`
  */
 export function digestOf(subject: ApprovedCall | Record<string, unknown>): string {
-  return fingerprint(subject).toString('hex');
+  return fingerprint(subject);
 }

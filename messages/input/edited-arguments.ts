@@ -1,6 +1,6 @@
 import { toolArguments } from '../../policy/guards/content.js';
 import type { PolicyRequest } from '../../policy/policy-request.js';
-import { eventsOf } from '../../policy/verdict.js';
+import { eventsOf, isUndecided, undecidedError } from '../../policy/verdict.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore, MessageRef } from '../core.js';
 
@@ -27,6 +27,7 @@ export interface DeniedEdit {
  * for approval is what is happening. Before the decision's transaction, because an evaluator may be asked over the network; what is
  * approved then are these very arguments.
  * @returns null where they do not deny
+ * @throws PlatformError SERVICE_UNAVAILABLE while they cannot decide
  */
 export async function reviewArguments(
   core: Pick<MessageCore, 'db' | 'policies'>,
@@ -43,6 +44,7 @@ export async function reviewArguments(
   };
   const verdict = await core.policies.decide(tenant_id, call, toolArguments(edited));
   if (verdict.decision !== 'deny') return null;
+  if (isUndecided(verdict)) throw undecidedError(verdict);
   const who = verdict.by.source === 'policy' ? `The policy ${verdict.by.name}` : `The guard ${verdict.by.guard}`;
   const text = `arguments: ${who} denies the edited arguments: ${verdict.by.reason}`;
   const values = [tenant_id, message_id, JSON.stringify(eventsOf(verdict, call))];

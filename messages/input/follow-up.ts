@@ -5,7 +5,7 @@ import type { Tx } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore } from '../core.js';
 import { lockRunning, readMessage } from '../read/read.js';
-import { claimRequest } from './claim.js';
+import { checkInTime, claimRequest } from './claim.js';
 import { inspectAnswer } from './guarded-answer.js';
 import { callerPrincipal } from './principals.js';
 import { readFollowUp } from './resolution.js';
@@ -35,6 +35,7 @@ export async function answerFollowUp(
       throw new PlatformError('UNSUPPORTED_OPERATION', 'This request is answered by /messages/{id}/resolve only.');
     const principal = callerPrincipal(caller);
     await principal.mayAnswer(tx, row, request);
+    checkInTime(request);
     return { row, request, principal };
   };
   const mayAnswer = async () => (await core.db.tenant(ref.tenant_id, answerable)) !== null;

@@ -1,5 +1,5 @@
-import type { ApprovalPrincipal } from '../../contracts/api/approvals.js';
 import type { Caller } from '../../contracts/api/auth.js';
+import type { ApprovalPrincipal } from '../../contracts/api/policies/approvals.js';
 import { answerRefusal, namesSlackUser } from '../../contracts/permissions.js';
 import type { Tx } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';

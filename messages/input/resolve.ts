@@ -9,7 +9,7 @@ import { wakeForFreed } from '../dispatch/wake-queued.js';
 import { lockRunning, readMessage } from '../read/read.js';
 import type { InputRequestRow, MessageRow } from '../read/rows.js';
 import { checkCallbackToken, spendCallbackToken, type TakeToken, tenantOfToken } from './callback-tokens.js';
-import { claimRequest } from './claim.js';
+import { checkInTime, claimRequest } from './claim.js';
 import { reviewArguments } from './edited-arguments.js';
 import { inspectAnswer } from './guarded-answer.js';
 import { callerPrincipal, type Principal, tokenPrincipal } from './principals.js';
@@ -68,7 +68,7 @@ type Identify = (tx: Tx, takeToken: TakeToken) => Promise<{ principal: Principal
 
 /**
  * Decides about the open request of a message in one transaction: of two concurrent decisions one succeeds. Guards and policies look at the
- * answer before that, and only at one of a principal who may decide.
+ * answer before that, and say something only to a principal who may decide, in time.
  * @param identify runs again when the message is locked
  * @throws PlatformError NOT_FOUND, forbidden, BAD_REQUEST, ALREADY_RESOLVED, NOT_AWAITING_INPUT, CALLBACK_TOKEN_EXPIRED, CONFLICT for another
  * digest
@@ -84,6 +84,7 @@ export async function resolveAs(
     const { principal, request_id } = await identify(tx, takeToken);
     const waiting = await openRequest(tx, ref, [body.request_id, request_id]);
     await principal.mayAnswer(tx, waiting.row, waiting.request);
+    checkInTime(waiting.request);
     if (body.digest !== undefined && body.digest !== waiting.request.digest)
       throw new PlatformError(
         'CONFLICT',

@@ -10,7 +10,7 @@ import { idBound } from '../../runtime/ids.js';
  * read by id until no later one can belong before those that were found.
  */
 
-/** As in `late_bound` (db/functions/late_changes.sql). */
+/** As in `late_bound` (db/functions/messages/late_changes.sql). */
 const LATE_MS = 5_000;
 /** Messages that the first read by id takes, for each task of the page; each further read takes twice as many, up to the next bound. */
 const ROWS_PER_TASK = 2;

@@ -2,14 +2,12 @@ import type { AgentRef } from '../../agents/agent-row.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { agentKeyOf } from '../../runtime/ids.js';
 import type { DispatchEnd, DispatchRef, OpenDispatch } from '../dispatch/dispatches.js';
-import type { Transport } from './transport.js';
+import type { DispatchStop, StopReason, Transport } from './transport.js';
 
 type Phase = 'starting' | 'sending' | 'recording';
-/** Why a dispatch was stopped: it is closed on the record, its agent is gone, a guard withholds its output, or the process is closing. */
-type StopReason = 'closed' | 'lost' | 'denied' | 'closing';
 
 /** A dispatch that runs in this process, from before it is marked as sent until its end is on the record. */
-export class RunningDispatch {
+export class RunningDispatch implements DispatchStop {
   readonly ref: DispatchRef;
   readonly transport: Transport;
   /** Settles with its end. Rejects only when nothing was sent. */
@@ -27,7 +25,7 @@ export class RunningDispatch {
   #settle: (end: Promise<DispatchEnd>) => void = () => undefined;
   #started: Promise<void> | undefined;
   #resolveStarted: () => void = () => undefined;
-  readonly #abort = new AbortController();
+  #onStop: (() => void) | undefined;
 
   constructor({ tenant_id, message_id, dispatch_id }: DispatchRef, transport: Transport) {
     this.ref = { tenant_id, message_id, dispatch_id };
@@ -37,16 +35,16 @@ export class RunningDispatch {
     });
   }
 
-  get signal(): AbortSignal {
-    return this.#abort.signal;
-  }
-
   get phase(): Phase {
     return this.#phase;
   }
 
   get stopped(): StopReason | undefined {
     return this.#stopped;
+  }
+
+  onStop(listener: () => void): void {
+    this.#onStop = listener;
   }
 
   begin(work: Promise<DispatchEnd>): void {
@@ -81,7 +79,7 @@ export class RunningDispatch {
   stop(reason: StopReason): void {
     if (this.#phase === 'recording' || this.#stopped) return;
     this.#stopped = reason;
-    this.#abort.abort();
+    this.#onStop?.();
   }
 }
 

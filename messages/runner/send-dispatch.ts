@@ -79,14 +79,14 @@ export class DispatchSender {
 
   /** Sends a dispatch and records its end. Never rejects. @param token from `sign` */
   send(running: RunningDispatch, open: OpenDispatch, token?: string): Promise<DispatchEnd> {
-    return this.#follow(running, open, () => running.transport.send(open, running.signal, token));
+    return this.#follow(running, open, () => running.transport.send(open, running, token));
   }
 
   /** Continues a dispatch that another node sent, and records its end. Never rejects. @param progress as for `Transport.adopt` */
   adopt(running: RunningDispatch, open: OpenDispatch, progress: string): Promise<DispatchEnd> {
-    const { transport, signal } = running;
+    const { transport } = running;
     running.isContinued = true;
-    return this.#follow(running, open, () => transport.adopt?.(open, progress, signal) ?? Promise.resolve(LOST));
+    return this.#follow(running, open, () => transport.adopt?.(open, progress, running) ?? Promise.resolve(LOST));
   }
 
   /** Signs the token of a dispatch's request; undefined where its transport needs none. */

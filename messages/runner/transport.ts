@@ -10,6 +10,16 @@ export interface Destination {
 /** The result of a dispatch, or that its agent goes on with it at another node, which then records its end. */
 export type TransportResult = AgentResult | { state: 'transferred' };
 
+/** Why a dispatch was stopped: it is closed on the record, its agent is gone, a guard withholds its output, or the process is closing. */
+export type StopReason = 'closed' | 'lost' | 'denied' | 'closing';
+
+/** What ends a transport's wait for a result. Not an AbortSignal: that is work and garbage for every message, and hardly one is stopped. */
+export interface DispatchStop {
+  readonly stopped: StopReason | undefined;
+  /** @param listener called once, when it stops; it replaces the listener before */
+  onStop(listener: () => void): void;
+}
+
 /** Carries dispatches to agents and results back. It never writes the state of a message or dispatch. */
 export interface Transport {
   /** Resolves when no connection of the agent is being opened. */
@@ -20,15 +30,15 @@ export interface Transport {
   sign?(dispatch: Pick<OpenDispatch, 'tenant_id' | 'instance_id' | 'dispatch_id'>): Promise<string>;
   /**
    * Sends a dispatch and waits for its result; chunks go to the bus meanwhile.
-   * @param signal ends the wait: the result is then `lost`, or `not_sent` when nothing went out
+   * @param stop ends the wait: the result is then `lost`, or `not_sent` when nothing went out
    * @param token from `sign`
    */
-  send(dispatch: OpenDispatch, signal: AbortSignal, token?: string): Promise<TransportResult>;
+  send(dispatch: OpenDispatch, stop: DispatchStop, token?: string): Promise<TransportResult>;
   /**
    * As `send`, for a dispatch that its agent received from another node.
    * @param progress what that node wrote of it
    */
-  adopt?(dispatch: OpenDispatch, progress: string, signal: AbortSignal): Promise<TransportResult>;
+  adopt?(dispatch: OpenDispatch, progress: string, stop: DispatchStop): Promise<TransportResult>;
   /**
    * Offers the dispatches that are still running to the next nodes of their agents; their results here are then `transferred`. Called when
    * the grace of a stop is over. Never rejects.

@@ -1,8 +1,7 @@
 import { NO_AGENT } from '../../contracts/primitives.js';
 import type { Tx } from '../../db/pool.js';
 import type { PolicyRequest, Verdict } from '../../policy/policy-request.js';
-import { errorOfDenial, eventsOf } from '../../policy/verdict.js';
-import { PlatformError } from '../../runtime/errors.js';
+import { errorOfDenial, eventsOf, isUndecided, undecidedError } from '../../policy/verdict.js';
 import type { MessageCore } from '../core.js';
 import type { StoredError } from '../dispatch/message-end.js';
 import { askInput } from '../input/ask.js';
@@ -12,7 +11,12 @@ import type { MessageRow, RunningRow, SessionBinding } from '../read/rows.js';
 type Scope = 'admission' | 'dispatch';
 
 /** A row of `running_messages` with what policies left to the workflow path. */
-export type GatedRow = RunningRow & { undecided: boolean; asked_policies: string[] };
+export type GatedRow = RunningRow & {
+  undecided: boolean;
+  asked_policies: string[];
+  /** Null for a message that was accepted while the tenant had no policies about messages. */
+  token: PolicyMessage['token'] | null;
+};
 
 /** The agent that was chosen for a message. */
 export interface ChosenAgent {
@@ -97,7 +101,8 @@ export class PolicyGate {
   /** Decides about the dispatch that was opened to an agent. Null: it may be sent. @throws VerdictNeeded */
   async rulingOn(chosen: ChosenAgent): Promise<Ruling | null> {
     if (this.#isUndecided) {
-      const admission = await this.#ask('admission', { ...this.#wanted(), ...chosen });
+      const { agent_type } = chosen;
+      const admission = await this.#ask('admission', { agent_type, ...this.#wanted() });
       if (admission.waited || admission.verdict.decision !== 'allow') return admission;
       await this.#admitted(admission);
     }
@@ -155,13 +160,13 @@ export class PolicyGate {
     const details = await this.#read();
     const { parts, metadata, credential_id, sender_agent_type, scopes, user_id } = details;
     const session = { session_id, ...(user_id !== null && { user_id }) };
-    const token = { sub: credential_id, credential_id, scopes, agent_type: sender_agent_type ?? NO_AGENT };
+    const credential = { sub: credential_id, credential_id, scopes, agent_type: sender_agent_type ?? NO_AGENT };
+    const token = this.#row.token ?? credential;
     const request = policyRequest(scope, { message_id, parts, metadata, agent, session, token });
     const key = [scope, agent.agent_type, agent.instance_id, agent.skill_id].join('\n');
     const given = this.#known.get(key);
     const verdict = given ?? this.#decideNow(tenant_id, key, request);
-    if (verdict.decision === 'deny' && verdict.retryable)
-      throw new PlatformError('SERVICE_UNAVAILABLE', verdict.by.reason);
+    if (isUndecided(verdict)) throw undecidedError(verdict);
     return { scope, request, verdict, waited: given !== undefined };
   }
 

@@ -12,8 +12,13 @@ const NESTED_MAX = 2;
 const REQUEST_SIZE_MAX = 64 * 1024;
 const REGEXES_KEPT = 100;
 
-/** What an expression says of a request; `later`: it reads an agent that is not known yet. @throws Error where it fails */
-export type CelTest = (facts: Facts) => boolean | 'later';
+/** A compiled expression. */
+export interface CelExpression {
+  /** What it says of a request; `later`: it reads an agent that is not known yet. @throws Error where it fails */
+  test(facts: Facts): boolean | 'later';
+  /** Whether it reads which instance gets the request. */
+  readsInstance: boolean;
+}
 
 /** What expressions see (decisions.md). What a request does not have is an empty text or object, so that reading it is no error. */
 export function celRequest({ tenantId, request }: Facts) {
@@ -37,8 +42,6 @@ function bad(problem: string): PlatformError {
 
 interface Shape {
   nodes: number;
-  /** Members of `request`; `*`: any. */
-  reads: Set<string>;
 }
 
 /** The members of `request` that later facts belong to. */
@@ -71,13 +74,20 @@ function childrenOf({ exprKind }: Expr): (Expr | undefined)[] {
   }
 }
 
-/** The member of `request` that a node reads; `*` for one that takes it as a whole. */
-function memberRead(expr: Expr): string | undefined {
-  const isRequest = (child: Expr | undefined) =>
-    child?.exprKind.case === 'identExpr' && child.exprKind.value.name === 'request';
-  const { exprKind } = expr;
-  if (exprKind.case === 'selectExpr' && isRequest(exprKind.value.operand)) return exprKind.value.field;
-  return childrenOf(expr).some(isRequest) ? '*' : undefined;
+/** The members by which a node is reached from `request`: `['agent', 'agent_type']`; undefined for any other node. */
+function pathOf({ exprKind }: Expr): string[] | undefined {
+  if (exprKind.case === 'identExpr') return exprKind.value.name === 'request' ? [] : undefined;
+  if (exprKind.case !== 'selectExpr' || !exprKind.value.operand) return undefined;
+  const above = pathOf(exprKind.value.operand);
+  return above && [...above, exprKind.value.field];
+}
+
+/** What an expression reads of `request`: `agent.agent_type`, `agent` for all of it, '' for the whole request. */
+function readsOf(expr: Expr, reads = new Set<string>()): ReadonlySet<string> {
+  const path = pathOf(expr);
+  if (path) reads.add(path.slice(0, 2).join('.'));
+  else for (const child of childrenOf(expr)) if (child) readsOf(child, reads);
+  return reads;
 }
 
 /** Visits an expression and refuses what is beyond the bounds. @throws PlatformError BAD_REQUEST */
@@ -86,8 +96,6 @@ function inspect(expr: Expr, variables: ReadonlySet<string>, shape: Shape, depth
   if (shape.nodes > NODES_MAX) throw bad(`has more than ${NODES_MAX} parts.`);
   if (depth > DEPTH_MAX) throw bad(`is nested deeper than ${DEPTH_MAX}.`);
   const { exprKind } = expr;
-  const member = memberRead(expr);
-  if (member !== undefined) shape.reads.add(member);
   if (exprKind.case === 'identExpr' && !variables.has(exprKind.value.name))
     throw bad(`there is no ${exprKind.value.name}. Everything is a member of request.`);
   if (exprKind.case === 'callExpr' && exprKind.value.function === 'matches')
@@ -103,9 +111,9 @@ function inspect(expr: Expr, variables: ReadonlySet<string>, shape: Shape, depth
   }
 }
 
-function isRead({ reads }: Shape, fact: LaterFact): boolean {
+function isRead(reads: ReadonlySet<string>, fact: LaterFact): boolean {
   const member = MEMBER_OF[fact];
-  return member !== undefined && (reads.has(member) || reads.has('*'));
+  return member !== undefined && (reads.has(`${member}.${fact}`) || reads.has(member) || reads.has(''));
 }
 
 function parsed(expression: string): Expr {
@@ -151,15 +159,15 @@ function regexes() {
  * request's size, is within the budget of the decision.
  * @throws PlatformError BAD_REQUEST for an expression that cannot be read, reads anything but `request`, or is beyond the bounds
  */
-export function compileCel(expression: string): CelTest {
+export function compileCel(expression: string): CelExpression {
   const expr = parsed(expression);
-  const shape: Shape = { nodes: 0, reads: new Set() };
-  inspect(expr, new Set(['request']), shape);
+  inspect(expr, new Set(['request']), { nodes: 0 });
+  const reads = readsOf(expr);
   const variables = { request: mapType(CelScalar.STRING, CelScalar.DYN) };
   const costOf = costFunction(expr);
   const evaluate = plan(celEnv({ variables, re2: regexes() }), expr);
-  return (facts) => {
-    if (facts.later.some((fact) => isRead(shape, fact))) return 'later';
+  const test = (facts: Facts) => {
+    if (facts.later.some((fact) => isRead(reads, fact))) return 'later';
     const { request, extent } = measure(facts);
     if (extent.size > REQUEST_SIZE_MAX) throw new Error('the request is too large for an expression');
     if (!facts.budget.take(costOf(extent))) throw new Error('the expression would cost too much for this request');
@@ -168,4 +176,5 @@ export function compileCel(expression: string): CelTest {
     if (typeof value !== 'boolean') throw new Error('the expression gave neither true nor false');
     return value;
   };
+  return { test, readsInstance: isRead(reads, 'instance_id') };
 }

@@ -36,10 +36,6 @@ export class WebhookEvaluators {
     refusal: () => new PlatformError('RATE_LIMITED', 'too many requests to evaluators at once'),
   });
 
-  /** Requests that are under way or wait, by tenant and in all. */
-  readonly #asked = new Map<string, number>();
-  #askedInAll = 0;
-
   constructor(outbound: Pick<Outbound, 'request'>) {
     this.#outbound = outbound;
   }
@@ -49,26 +45,13 @@ export class WebhookEvaluators {
    * @param dryRun for test_policy: the evaluator is told that nothing follows
    * @throws Error for anything but a 2xx with `{applies}` in time
    */
-  async ask(target: WebhookTarget, facts: Facts, dryRun: boolean): Promise<WebhookAnswer> {
-    const { tenantId } = facts;
-    this.#count(tenantId, 1);
-    try {
-      return await this.#turns.run(tenantId, () => this.#post(target, facts, dryRun));
-    } finally {
-      this.#count(tenantId, -1);
-    }
+  ask(target: WebhookTarget, facts: Facts, dryRun: boolean): Promise<WebhookAnswer> {
+    return this.#turns.run(facts.tenantId, () => this.#post(target, facts, dryRun));
   }
 
   /** Whether a further request of the tenant would wait. */
   isBusy(tenantId: string): boolean {
-    return this.#askedInAll >= AT_ONCE_MAX || (this.#asked.get(tenantId) ?? 0) >= OF_TENANT_MAX;
-  }
-
-  #count(tenantId: string, change: 1 | -1): void {
-    const asked = (this.#asked.get(tenantId) ?? 0) + change;
-    if (asked > 0) this.#asked.set(tenantId, asked);
-    else this.#asked.delete(tenantId);
-    this.#askedInAll += change;
+    return !this.#turns.hasRoom(tenantId);
   }
 
   async #post({ policy_id, name, url, secret, timeout_ms }: WebhookTarget, facts: Facts, dry_run: boolean) {

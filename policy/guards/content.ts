@@ -1,5 +1,5 @@
 import type { Part } from '../../contracts/a2a/parts.js';
-import type { GuardStage } from '../../contracts/api/guards.js';
+import type { GuardStage } from '../../contracts/api/policies/guards.js';
 import type { PolicyRequest } from '../policy-request.js';
 import type { GuardedContent, GuardedText } from './guarded-content.js';
 
@@ -9,8 +9,8 @@ const DEPTH_MAX = 64;
 const FILE_CHARS_MAX = 1024 * 1024;
 
 type Facts = GuardedContent['facts'];
-/** What is known of a tool call. `repeats` may count it when it is first asked for, which happens only where a guard bounds that. */
-type CallFacts = { hops?: number; repeats?: number | (() => number) };
+/** What is known of a tool call. `repeats` counts it when it is first asked for, which happens only where a guard bounds that. */
+type CallFacts = { hops?: number; repeats?: () => number };
 
 /** Content whose texts and facts are collected when a guard first asks for them: most content is inspected by few guards. */
 class LazyContent implements GuardedContent {
@@ -26,7 +26,7 @@ class LazyContent implements GuardedContent {
     this.#root = root;
     this.#value = value;
     if (stage === 'tool_arguments') this.arguments = value as Record<string, unknown>;
-    let counted = typeof repeats === 'number' ? repeats : undefined;
+    let counted: number | undefined;
     this.facts = {
       ...(hops !== undefined && { hops }),
       get bytes() {
@@ -36,7 +36,7 @@ class LazyContent implements GuardedContent {
         return depthOf(value);
       },
       get repeats() {
-        counted ??= typeof repeats === 'function' ? repeats() : 0;
+        counted ??= repeats?.() ?? 0;
         return counted;
       },
     };

@@ -27,6 +27,12 @@ const SCHEME_CHARS_MAX = 32;
 const URL_CHARS_MAX = 2_048;
 /** Characters of the longest URL that is looked at. */
 export const URL_SPAN = SCHEME_CHARS_MAX + URL_CHARS_MAX;
+/**
+ * A URL without a scheme in a text, up to its path: where markup, a quotation or a sentence holds one, with a host that is an address or has a
+ * dot. Elsewhere two slashes begin comments, divide, or separate the segments of paths.
+ */
+const WITHOUT_SCHEME =
+  /(?<=^|[\s"'`(=[<>,])[\\/]{2}(?:[^\s"'`<>\\/?#@]{1,63}@)?(?:(?:[\p{L}\p{N}_-]{1,63}[.。]){1,9}[\p{L}\p{N}-]{1,63}[.。]?|localhost|\[[0-9a-f:.]{2,45}\])(?=[\\/:?#"'`)\]>])/giu;
 /** What ends a URL in a text. */
 const URL_END = /[\s"'<>`|{}\\^]/;
 
@@ -62,10 +68,16 @@ function isHost(text: string): boolean {
   return /[.:]/.test(text) || /^(?:0x)?[0-9a-f]*\d$/i.test(text) || /^localhost$/i.test(text);
 }
 
-/** The URLs in a text, each from its scheme to what ends it. In linear time. */
+/** The URLs in a text: those with a scheme, and those that leave it to whoever opens them. In linear time. */
 function* urlsIn(text: string): Generator<string> {
-  if (!text.includes(':')) return;
   const visible = visibleText(text);
+  if (!/[\\/]/.test(visible)) return;
+  yield* urlsWithScheme(visible);
+  for (const [url] of visible.matchAll(WITHOUT_SCHEME)) yield `http:${url}`;
+}
+
+/** The URLs in a visible text that have a scheme, each from there to what ends it. */
+function* urlsWithScheme(visible: string): Generator<string> {
   for (let colon = visible.indexOf(':'); colon !== -1; colon = visible.indexOf(':', colon + 1)) {
     const next = visible[colon + 1];
     if (next !== '/' && next !== '\\') continue;

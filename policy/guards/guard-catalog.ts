@@ -4,7 +4,7 @@ import {
   Guard,
   GuardName,
   type UpdateGuardRequest,
-} from '../../contracts/api/guards.js';
+} from '../../contracts/api/policies/guards.js';
 import type { Db } from '../../db/pool.js';
 import { beginPolicyChange } from '../policy-store.js';
 import { type GuardRow, readGuards, saveGuard } from './guard-store.js';

@@ -1,4 +1,4 @@
-import type { GuardDecision, GuardName } from '../../contracts/api/guards.js';
+import type { GuardDecision, GuardName } from '../../contracts/api/policies/guards.js';
 import type { Tx } from '../../db/pool.js';
 
 /** A row of `guards`: what a tenant has changed of a guard. */

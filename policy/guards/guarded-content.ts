@@ -1,4 +1,4 @@
-import type { GuardDecision, GuardName, GuardStage } from '../../contracts/api/guards.js';
+import type { GuardDecision, GuardName, GuardStage } from '../../contracts/api/policies/guards.js';
 
 /** A string of the content, with its place: `parts[0].text`, `arguments.url`. */
 export interface GuardedText {

@@ -1,4 +1,4 @@
-import { GUARD_CONFIGS, type GuardConfigs, type GuardStage } from '../../contracts/api/guards.js';
+import { GUARD_CONFIGS, type GuardConfigs, type GuardStage } from '../../contracts/api/policies/guards.js';
 import type { Find, GuardedContent } from './guarded-content.js';
 
 /** The bounds of a tenant's content. */

@@ -1,4 +1,4 @@
-import type { SecretKind } from '../../contracts/api/guards.js';
+import type { SecretKind } from '../../contracts/api/policies/guards.js';
 import type { Find, GuardedText } from './guarded-content.js';
 import { visibleText } from './normalise.js';
 import { isNotPlaceholder } from './secret-checks.js';

@@ -5,7 +5,7 @@ import {
   type GuardDecision,
   GuardName,
   GuardStage,
-} from '../../contracts/api/guards.js';
+} from '../../contracts/api/policies/guards.js';
 import type { Tx } from '../../db/pool.js';
 import { AddressGuard } from '../../http/outbound-guard.js';
 import { type EgressRules, findHosts, URL_SPAN } from './egress-guard.js';

@@ -1,4 +1,4 @@
-import type { ArgumentCondition } from '../../contracts/api/policy-match.js';
+import type { ArgumentCondition } from '../../contracts/api/policies/policy-match.js';
 import type { Budget } from './budget.js';
 import { compileRegex } from './regex.js';
 

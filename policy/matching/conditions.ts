@@ -1,5 +1,5 @@
-import type { PolicyDecision } from '../../contracts/api/policies.js';
-import type { Conditions, Match } from '../../contracts/api/policy-match.js';
+import type { PolicyDecision } from '../../contracts/api/policies/policies.js';
+import type { Conditions, Match } from '../../contracts/api/policies/policy-match.js';
 import { compileArgument } from './argument-conditions.js';
 import type { Facts, LaterFact } from './facts.js';
 import { compileGlobs, compilePathGlobs, type GlobTest } from './globs.js';

@@ -13,52 +13,46 @@ interface Pattern {
 }
 
 /**
- * Whether a glob, in which `*` stands for any characters and `?` for one, matches a text. After a mismatch only the last `*` takes one
- * character more: an earlier one could take nothing that the last could not.
+ * Whether a sequence of items matches one of patterns, in which `many` stands for any number of items and `fits` compares any other pattern
+ * with one. After a mismatch only the last `many` takes one item more: an earlier one could take nothing that the last could not.
  */
-function matchesGlob(glob: string, text: string): boolean {
+function matchesSequence<Items extends string | readonly string[]>(
+  patterns: Items,
+  items: Items,
+  many: string,
+  fits: (pattern: string, item: string) => boolean,
+): boolean {
   let at = 0;
   let place = 0;
-  let starAt = -1;
-  let starPlace = 0;
-  while (place < text.length) {
-    const char = glob[at];
-    if (char === '*') {
-      starAt = at++;
-      starPlace = place;
-    } else if (char !== undefined && (char === '?' || char === text[place])) {
+  let manyAt = -1;
+  let manyPlace = 0;
+  while (place < items.length) {
+    const pattern = patterns[at];
+    if (pattern === many) {
+      manyAt = at++;
+      manyPlace = place;
+    } else if (pattern !== undefined && fits(pattern, items[place] as string)) {
       at += 1;
       place += 1;
-    } else if (starAt >= 0) {
-      at = starAt + 1;
-      place = ++starPlace;
+    } else if (manyAt >= 0) {
+      at = manyAt + 1;
+      place = ++manyPlace;
     } else return false;
   }
-  while (glob[at] === '*') at += 1;
-  return at === glob.length;
+  while (patterns[at] === many) at += 1;
+  return at === patterns.length;
+}
+
+const fitsChar = (pattern: string, char: string): boolean => pattern === '?' || pattern === char;
+
+/** Whether a glob, in which `*` stands for any characters and `?` for one, matches a text. */
+function matchesGlob(glob: string, text: string): boolean {
+  return matchesSequence(glob, text, '*', fitsChar);
 }
 
 /** As `matchesGlob`, over the segments of a path: `**` stands for any number of them. */
 function matchesSegments(globs: readonly string[], segments: readonly string[]): boolean {
-  let at = 0;
-  let place = 0;
-  let starAt = -1;
-  let starPlace = 0;
-  while (place < segments.length) {
-    const glob = globs[at];
-    if (glob === '**') {
-      starAt = at++;
-      starPlace = place;
-    } else if (glob !== undefined && matchesGlob(glob, segments[place] as string)) {
-      at += 1;
-      place += 1;
-    } else if (starAt >= 0) {
-      at = starAt + 1;
-      place = ++starPlace;
-    } else return false;
-  }
-  while (globs[at] === '**') at += 1;
-  return at === globs.length;
+  return matchesSequence(globs, segments, '**', matchesGlob);
 }
 
 function compileGlob(glob: string): Pattern {

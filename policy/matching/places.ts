@@ -15,10 +15,12 @@ const HOST_KEY = /(?:^|[_.-])(?:host|hostname|domain|server)s?$/;
 /** What begins like a path: absolute, from the home directory, a drive, relative with dots, a file URL. */
 const PATH_START = /^(?:[\\/]|~|\.{1,2}(?:[\\/]|$)|[A-Za-z]:[\\/]|file:|%2e%2e|%2f|%5c)/i;
 const TRAVERSAL = /(?:^|[\\/])\.\.(?:[\\/]|$)/;
-/** A scheme, behind what a URL parser skips. Of the web's schemes it takes any number of slashes, of both kinds. */
-const URL_START = /^[\s\p{Cc}]*(?:[a-z][a-z0-9+.-]*:\/\/|(?:https?|wss?|ftp):)/iu;
-/** What a URL parser skips inside a URL. */
-const SKIPPED = /[\t\r\n]/g;
+/** A scheme. Of the web's schemes a URL parser takes any number of slashes, of both kinds. */
+const URL_START = /^(?:[a-z][a-z0-9+.-]*:\/\/|(?:https?|wss?|ftp):)/i;
+/** A URL that leaves its scheme to whoever opens it: `//example.com/x`, with slashes of both kinds. */
+const WITHOUT_SCHEME = /^[\\/]{2,}[^\\/]/;
+/** What a URL parser skips: before a URL, and inside it. */
+const SKIPPED = /^[\s\p{Cc}]+|[\t\r\n]/gu;
 const ENCODED_AGAIN = /%(?:2e|2f|5c|00|25)/i;
 /** A longer text is no path. */
 const PATH_CHARS_MAX = 4_096;
@@ -64,9 +66,9 @@ export function placesIn(args: Readonly<Record<string, unknown>>): Places {
   const hosts: string[] = [];
   let hasUnsafePath = false;
   visit('', args, (key, text) => {
-    const url = text.replace(SKIPPED, '');
-    if (URL_START.test(url) || HOST_KEY.test(key)) {
-      const host = hostOf(url.trim());
+    const url = text.replace(SKIPPED, '').trimEnd();
+    if (URL_START.test(url) || WITHOUT_SCHEME.test(url) || HOST_KEY.test(key)) {
+      const host = hostOf(url);
       if (host !== null) hosts.push(host);
     }
     if (!isPath(key, text)) return;

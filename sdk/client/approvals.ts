@@ -1,11 +1,11 @@
 import type { z } from 'zod';
+import { type ResolveRequest, ResolveResponse } from '../../contracts/api/messages.js';
 import {
   type ApprovalRecord,
   type ExportApprovalsRequest,
   ExportedApproval,
   GetApprovalsResponse,
-} from '../../contracts/api/approvals.js';
-import { type ResolveRequest, ResolveResponse } from '../../contracts/api/messages.js';
+} from '../../contracts/api/policies/approvals.js';
 import { readLines } from './event-reader.js';
 import type { CallOptions, PlatformApi } from './platform-api.js';
 

@@ -17,8 +17,8 @@ import {
   Stats,
   type UpdateKnowledgeBaseRequest,
   UpdateKnowledgeBaseResponse,
-} from '../../contracts/api/knowledge.js';
-import { type QueryRequest, QueryResponse } from '../../contracts/api/knowledge-query.js';
+} from '../../contracts/api/knowledge/knowledge.js';
+import { type QueryRequest, QueryResponse } from '../../contracts/api/knowledge/knowledge-query.js';
 import { ok } from '../../contracts/primitives.js';
 import type { CallOptions, PlatformApi } from './platform-api.js';
 

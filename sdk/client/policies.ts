@@ -1,12 +1,12 @@
 import type { z } from 'zod';
-import { GUARD_OPERATIONS, type Guard, type UpdateGuardRequest } from '../../contracts/api/guards.js';
+import { GUARD_OPERATIONS, type Guard, type UpdateGuardRequest } from '../../contracts/api/policies/guards.js';
 import {
   GetPoliciesResponse,
   type POLICY_OPERATIONS,
   type Policy,
   PolicyResponse,
   TestPolicyResponse,
-} from '../../contracts/api/policies.js';
+} from '../../contracts/api/policies/policies.js';
 import { ok } from '../../contracts/primitives.js';
 import type { CallOptions, PlatformApi } from './platform-api.js';
 

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { type QueryRequest, QueryResponse } from '../../contracts/api/knowledge-query.js';
+import { type QueryRequest, QueryResponse } from '../../contracts/api/knowledge/knowledge-query.js';
 import type { CallTool, CallToolOptions } from './tool-caller.js';
 import { ToolError } from './tool-error.js';
 

@@ -1,7 +1,7 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { AlertRule } from '../../contracts/api/alerts.js';
-import { GetApprovalsResponse } from '../../contracts/api/approvals.js';
+import { GetApprovalsResponse } from '../../contracts/api/policies/approvals.js';
 import { ErrorBody } from '../../contracts/primitives.js';
 import type { Behaviour } from '../setup/agent.js';
 import type { Answer } from '../setup/platform/api-client.js';

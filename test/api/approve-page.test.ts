@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { GetApprovalsResponse } from '../../contracts/api/approvals.js';
+import { GetApprovalsResponse } from '../../contracts/api/policies/approvals.js';
 import { approvalsFixture } from '../messages/approvals/approvals-fixture.js';
 import { answerMessage } from './moving.js';
 import { serveApi } from './served-api.js';

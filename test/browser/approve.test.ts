@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { chromium, type Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { GetApprovalsResponse } from '../../contracts/api/approvals.js';
+import { GetApprovalsResponse } from '../../contracts/api/policies/approvals.js';
 import { answerMessage } from '../api/moving.js';
 import { serveApi } from '../api/served-api.js';
 import { approvalsFixture } from '../messages/approvals/approvals-fixture.js';

@@ -8,7 +8,9 @@ const FUNCTIONS = join(import.meta.dirname, '..', '..', 'db', 'functions');
 const CHANGES = /updated_at = now\(\)|INSERT INTO messages\b/g;
 const NOTES = /PERFORM note_change\(/g;
 
-const files = readdirSync(FUNCTIONS).map((name) => [name, readFileSync(join(FUNCTIONS, name), 'utf8')] as const);
+const files = readdirSync(FUNCTIONS, { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.sql'))
+  .map((name) => [name, readFileSync(join(FUNCTIONS, name), 'utf8')] as const);
 
 test.each(files.filter(([, text]) => text.search(CHANGES) >= 0))('%s notes each change of a message', (_name, text) => {
   expect(text.match(NOTES)).toHaveLength(text.match(CHANGES)?.length ?? 0);

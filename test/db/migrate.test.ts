@@ -31,14 +31,14 @@ test('of several processes that migrate at once one does it', async () => {
 });
 
 test('a file that was changed after it was applied is refused by name', async () => {
-  await database.query("UPDATE schema_migrations SET sha256 = 'x' WHERE name = '0001_baseline.sql'");
-  await expect(migrate(database.url, log)).rejects.toThrow(/0001_baseline\.sql was changed after it was applied/);
+  await database.query("UPDATE schema_migrations SET sha256 = 'x' WHERE name = '0001_tenants.sql'");
+  await expect(migrate(database.url, log)).rejects.toThrow(/0001_tenants\.sql was changed after it was applied/);
 });
 
 test('a file that fails leaves nothing behind', async () => {
   await emptied();
-  await database.query('CREATE TABLE events (wrong int)');
-  await expect(migrate(database.url, log)).rejects.toThrow(/migration 0001_baseline\.sql failed: .*events/);
+  await database.query('CREATE TABLE credentials (wrong int)');
+  await expect(migrate(database.url, log)).rejects.toThrow(/migration 0001_tenants\.sql failed: .*credentials/);
   expect(await database.query('SELECT name FROM schema_migrations')).toEqual([]);
   expect(await database.query("SELECT 1 FROM pg_tables WHERE tablename = 'tenants'")).toEqual([]);
 });
@@ -50,15 +50,18 @@ test('a database that is ahead of this build is used as it is', async () => {
   expect(await migrate(database.url, log)).toEqual({ applied: [] });
 });
 
-test('a database of before the baseline is refused untouched', async () => {
-  await emptied();
-  await database.query('CREATE TABLE schema_migrations (name text PRIMARY KEY, sha256 text NOT NULL)');
-  await database.query("INSERT INTO schema_migrations VALUES ('0001_platform.sql', 'x')");
-  await expect(migrate(database.url, log)).rejects.toThrow(/development version .* use an empty one/);
-  expect(await database.query("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")).toEqual([
-    { tablename: 'schema_migrations' },
-  ]);
-});
+test.each(['0001_platform.sql', '0001_baseline.sql'])(
+  'a database that began with %s is refused untouched',
+  async (first) => {
+    await emptied();
+    await database.query('CREATE TABLE schema_migrations (name text PRIMARY KEY, sha256 text NOT NULL)');
+    await database.query(`INSERT INTO schema_migrations VALUES ('${first}', 'x')`);
+    await expect(migrate(database.url, log)).rejects.toThrow(/development version .* use an empty one/);
+    expect(await database.query("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")).toEqual([
+      { tablename: 'schema_migrations' },
+    ]);
+  },
+);
 
 test('two releases have their functions side by side, and those of the release before last go', async () => {
   await emptied();

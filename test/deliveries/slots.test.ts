@@ -72,6 +72,43 @@ test('receivers that have not answered never get more than half of the slots', a
   expect((await slots()).ofTenant(fresh)).toBe(8);
 });
 
+/** The deliveries under way have had their slots for longer than a receiver that answers lets them wait. */
+const grownSlow = () => database.query("UPDATE delivery_queue SET started_at = started_at - interval '6 seconds'");
+
+test('receivers that answered until now and hang all at once leave half of the slots to others', async () => {
+  await emptyQueue();
+  for (const tenantId of await tenants(10)) {
+    await attempted(tenantId, 7, 'accepted');
+    await queue(tenantId, 7, 20);
+  }
+  expect((await slots()).all).toBeGreaterThan(150);
+  await database.query('DELETE FROM delivery_queue WHERE started_at IS NULL');
+  await grownSlow();
+  const good = await tenants(6);
+  for (const tenantId of good) {
+    await attempted(tenantId, 1, 'accepted');
+    await queue(tenantId, 1, 20);
+  }
+  const after = await slots();
+  for (const tenantId of good) expect(after.ofTenant(tenantId)).toBe(8);
+});
+
+test('however long they hang, they never get more than twice the slots, and the next tenant finds some', async () => {
+  await emptyQueue();
+  for (const tenantId of await tenants(10)) {
+    await attempted(tenantId, 7, 'accepted');
+    await queue(tenantId, 7, 20);
+  }
+  for (let turn = 0; turn < 8; turn += 1) {
+    expect((await slots()).all).toBeLessThanOrEqual(400);
+    await grownSlow();
+  }
+  const [good] = (await tenants(1)) as [string];
+  await attempted(good, 1, 'accepted');
+  await queue(good, 1, 20);
+  expect((await slots()).ofTenant(good)).toBe(8);
+});
+
 test('however many tenants take what they can, the next one finds a slot', async () => {
   await emptyQueue();
   const busy = await tenants(4);

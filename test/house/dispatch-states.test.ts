@@ -4,7 +4,8 @@ import { DISPATCH_TRANSITIONS } from '../../messages/dispatch/dispatch-states.js
 
 const FUNCTIONS = new URL('../../db/functions/', import.meta.url);
 const DOCUMENT = readFileSync(new URL('../../docs/durability.md', import.meta.url), 'utf8');
-const sql = readdirSync(FUNCTIONS)
+const sql = readdirSync(FUNCTIONS, { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.sql'))
   .map((file) => readFileSync(new URL(file, FUNCTIONS), 'utf8'))
   .join('\n');
 

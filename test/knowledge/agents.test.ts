@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { CredentialSecretResponse } from '../../contracts/api/auth.js';
-import { Bases, NewKnowledgeBaseResponse, Stats } from '../../contracts/api/knowledge.js';
+import { Bases, NewKnowledgeBaseResponse, Stats } from '../../contracts/api/knowledge/knowledge.js';
 import { ok } from '../../contracts/primitives.js';
 import { Agent, FleetClient, SILENT_LOG } from '../../sdk/index.js';
 import { ApiClient } from '../setup/platform/api-client.js';

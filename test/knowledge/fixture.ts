@@ -7,8 +7,8 @@ import {
   IngestResponse,
   JobResponse,
   NewKnowledgeBaseResponse,
-} from '../../contracts/api/knowledge.js';
-import { QueryResponse } from '../../contracts/api/knowledge-query.js';
+} from '../../contracts/api/knowledge/knowledge.js';
+import { QueryResponse } from '../../contracts/api/knowledge/knowledge-query.js';
 import type { ApiClient } from '../setup/platform/api-client.js';
 import { gate, until } from '../setup/until.js';
 

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { IngestResponse, Sources, Stats } from '../../contracts/api/knowledge.js';
+import { IngestResponse, Sources, Stats } from '../../contracts/api/knowledge/knowledge.js';
 import { ok } from '../../contracts/primitives.js';
 import { ingestWorkflowId } from '../../workflows/definitions.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { IngestResponse } from '../../contracts/api/knowledge.js';
+import { IngestResponse } from '../../contracts/api/knowledge/knowledge.js';
 import { startBarePlatform } from '../setup/platform/platform.js';
 import type { TestPlatform } from '../setup/platform/platform-process.js';
 import { allEnded, killEach } from '../setup/platform/process-tree.js';

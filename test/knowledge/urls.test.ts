@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { beforeAll, expect, test } from 'vitest';
-import { IngestResponse, type JobResponse, Sources } from '../../contracts/api/knowledge.js';
+import { IngestResponse, type JobResponse, Sources } from '../../contracts/api/knowledge/knowledge.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
 import { TestBase } from './fixture.js';
 

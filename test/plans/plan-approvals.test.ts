@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { GetApprovalsResponse } from '../../contracts/api/approvals.js';
 import { ResolveResponse } from '../../contracts/api/messages.js';
 import { PlanResponse } from '../../contracts/api/plans.js';
-import { PolicyResponse } from '../../contracts/api/policies.js';
+import { GetApprovalsResponse } from '../../contracts/api/policies/approvals.js';
+import { PolicyResponse } from '../../contracts/api/policies/policies.js';
 import { GetEventsResponse } from '../../contracts/api/telemetry.js';
 import { echo } from '../setup/agent.js';
 import { ApiClient } from '../setup/platform/api-client.js';

@@ -1,5 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
 import type { Db } from '../../db/pool.js';
+import { enforce } from '../../policy/enforce.js';
 import { WebhookEvaluators } from '../../policy/evaluators/webhook.js';
 import { createPolicyCatalog } from '../../policy/policy-catalog.js';
 import { PolicyEngine } from '../../policy/policy-engine.js';
@@ -23,8 +24,11 @@ beforeAll(async () => {
 });
 
 /** The engine of another process, on this database. */
-function engineOn(db: Pick<Db, 'tenant' | 'system'>): PolicyEngine {
-  const webhooks = new WebhookEvaluators({ request: () => Promise.reject(new Error('nobody is asked')) });
+function engineOn(
+  db: Pick<Db, 'tenant' | 'system'>,
+  request: () => Promise<never> = () => Promise.reject(new Error('nobody is asked')),
+): PolicyEngine {
+  const webhooks = new WebhookEvaluators({ request });
   return new PolicyEngine({ db, secrets: api.secrets, webhooks, log, readGuards: async () => null });
 }
 
@@ -120,4 +124,23 @@ test('a process that cannot confirm what it knows denies, and decides again once
 test('a tenant whose policies are not known yet is not decided about while they cannot be read', async () => {
   const engine = engineOn({ tenant: () => Promise.reject(new Error('away')), system: api.db.system });
   expect(await engine.decide(api.tenantId, REQUEST)).toMatchObject({ decision: 'deny', retryable: true });
+});
+
+test('what cannot be asked of an evaluator for lack of room is refused as busy, not as forbidden', async () => {
+  const evaluator = { type: 'webhook' as const, url: 'http://127.0.0.1:1/' };
+  const { policy_id } = await policyFor(api.client, { scope: 'admission', decision: 'deny', evaluator });
+  const policies = engineOn(api.db, () => new Promise<never>(() => undefined));
+  const request: PolicyRequest = { scope: 'admission', action: 'register' };
+  // More than may be under way and wait together.
+  const outcomes = Array.from({ length: 300 }, () =>
+    enforce({ db: api.db, policies }, api.tenantId, request).catch((error: unknown) => error),
+  );
+  expect(await Promise.race(outcomes)).toMatchObject({
+    code: 'SERVICE_UNAVAILABLE',
+    statusCode: 503,
+    headers: { 'Retry-After': '1' },
+  });
+  // What one tenant waits for is no reason for another to wait.
+  expect([api.tenantId, 'ten_other'].map((tenantId) => policies.isBusy(tenantId))).toEqual([true, false]);
+  await api.client.post('/policies/delete_policy', { policy_id });
 });

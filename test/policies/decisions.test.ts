@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { GetPoliciesResponse, PolicyResponse } from '../../contracts/api/policies.js';
+import { GetPoliciesResponse, PolicyResponse } from '../../contracts/api/policies/policies.js';
 import { FleetClient } from '../../sdk/index.js';
 import { type ServedApi, serveApi } from '../api/served-api.js';
 import { receiver, status } from '../setup/receiver.js';
@@ -98,6 +98,8 @@ describe('what policies match', () => {
       { arguments: { url: 'http://db.internal./' } },
       'deny',
     ],
+    ['a host without a scheme', { hosts: ['evil.example'] }, { arguments: { url: ' //Evil.Example:8443/x' } }, 'deny'],
+    ['a host behind backslashes', { hosts: ['evil.example'] }, { arguments: { url: '\\\\evil.example\\x' } }, 'deny'],
     ['a host in decimal', { hosts: ['127.0.0.1'] }, { arguments: { url: 'http://2130706433/' } }, 'deny'],
     ['eq', { arguments: [{ path: 'to', op: 'eq', value: 'x' }] }, { arguments: { to: 'x' } }, 'deny'],
     ['ne, also of what is not there', { arguments: [{ path: 'to', op: 'ne', value: 'x' }] }, {}, 'deny'],
@@ -192,6 +194,23 @@ describe('CEL', () => {
     ['a regular expression', 'request.arguments.sql.matches("(?i)drop")', { arguments: { sql: 'Drop' } }, 'deny'],
   ])('%s', async (_what, expression, request, decision) => {
     expect(await decide(cel(expression), request)).toBe(decision);
+  });
+
+  test.each<[string, string, boolean | 'later']>([
+    ['the type alone is known', 'request.agent.agent_type == "writer"', true],
+    ['the skill alone is known', 'request.agent.skill_id != ""', false],
+    ['the instance is not', 'request.agent.instance_id == "writer-1"', 'later'],
+    ['nor is it in an index', 'request.agent["instance_id"] == "writer-1"', 'later'],
+    ['nor all of the agent', '"x" in request.agent', 'later'],
+    ['nor all of the request', 'size(request) > 99', 'later'],
+    ['nor by a name for it', '[request].exists(r, r.agent.instance_id == "")', 'later'],
+    ['what is about something else', 'request.arguments.agent.instance_id == 1', true],
+  ])('of an agent that is not chosen yet %s', async (_what, expression, applies) => {
+    await policyFor(api.client, { scope: 'dispatch', decision: 'deny', evaluator: { type: 'cel', expression } });
+    const about = { arguments: { agent: { instance_id: 1 } }, agent: { agent_type: 'writer', skill_id: '' } };
+    const request = { scope: 'dispatch' as const, action: 'dispatch', ...about };
+    const verdict = await api.core.policies.decideEarly(api.tenantId, request, ['instance_id']);
+    expect(verdict === 'later' ? verdict : verdict.decision === 'deny').toBe(applies);
   });
 
   test('an error asks where the policy says so', async () => {

@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { GetPoliciesResponse } from '../../contracts/api/policies.js';
+import { PlanResponse } from '../../contracts/api/plans.js';
+import { GetPoliciesResponse } from '../../contracts/api/policies/policies.js';
 import { SessionInitResponse } from '../../contracts/api/sessions.js';
+import { POLL_MS } from '../../messages/stream/watch.js';
+import { step, untilPlan } from '../plans/plan-fixture.js';
 import { type Behaviour, echo } from '../setup/agent.js';
 import { unfitEvents } from '../setup/events.js';
 import type { ApiClient } from '../setup/platform/api-client.js';
@@ -9,6 +12,7 @@ import { joinAgent } from '../setup/platform/fleet.js';
 import { PATHS } from '../setup/platform/paths.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
 import { receiver } from '../setup/receiver.js';
+import { until } from '../setup/until.js';
 import { type NewPolicy, policyFor } from './policy-fixture.js';
 
 let shared: SharedPlatform;
@@ -107,6 +111,16 @@ describe.each(PATHS)('policies about messages, $way', ({ env }) => {
     },
   );
 
+  test('a caller is told at once that the message waits for approval', async () => {
+    await policyFor(client, { scope: 'admission', decision: 'require_approval' });
+    // Otherwise every call waits for a change that does not come, until the next poll; a machine that is slow is not slow each time.
+    await until(async () => {
+      const startedAtMs = performance.now();
+      expect((await client.send('please', { metadata: to('writer') })).status.state).toBe('input-required');
+      return performance.now() - startedAtMs < POLL_MS;
+    });
+  });
+
   test('a rejected message fails and reaches nobody', async () => {
     await policyFor(client, { scope: 'admission', decision: 'require_approval' });
     const task = await client.send('please', { metadata: to('writer') });
@@ -151,6 +165,54 @@ describe.each(PATHS)('policies about messages, $way', ({ env }) => {
     expect(arrived.map(({ body }) => (body.request as { agent: object }).agent)).toEqual([
       { agent_type: 'writer', instance_id: 'writer-1', skill_id: '' },
     ]);
+  });
+
+  test('at admission an evaluator sees what the message names, not the instance that gets it', async () => {
+    const { url, arrived } = await receiver((response) => response.end('{"applies":false}'));
+    await denying({}, { evaluator: { type: 'webhook', url } });
+    expect((await client.send('hi', { metadata: { skill_id: 'code' } })).status.state).toBe('completed');
+    expect(arrived.map(({ body }) => (body.request as { agent: object }).agent)).toEqual([
+      { agent_type: 'coder', instance_id: '', skill_id: 'code' },
+    ]);
+  });
+
+  test('an approval that an evaluator wanted holds for the instance that it was told of', async () => {
+    const { url, arrived } = await receiver((response) => response.end('{"applies":true}'));
+    const evaluator = { type: 'webhook' as const, url };
+    await policyFor(client, { scope: 'dispatch', decision: 'require_approval', evaluator });
+    await joinAgent(shared.platform, { instanceId: 'editor-1', agentType: 'editor' }, noting);
+    const { id } = await client.send('please', { metadata: to('editor'), blocking: false });
+    const asked = await client.untilState(id, 'input-required');
+    await joinAgent(shared.platform, { instanceId: 'editor-2', agentType: 'editor' }, noting);
+    await client.post('/agents/deregister', { instance_id: 'editor-1' });
+    const approve = () => client.post(`/messages/${id}/resolve`, { resolution: 'approved' });
+    await approve();
+    await until(async () => {
+      const { state, input_request } = await client.message(id);
+      expect(state).not.toBe('completed');
+      return input_request && input_request.request_id !== asked.input_request?.request_id;
+    });
+    await approve();
+    await client.untilState(id, 'completed');
+    expect(reached).toEqual(['please']);
+    const instances = arrived.map(({ body }) => (body.request as { agent: { instance_id: string } }).agent.instance_id);
+    expect([...new Set(instances)]).toEqual(['editor-1', 'editor-2']);
+  });
+
+  test('an evaluator sees the token that sent the message, also where its credential may do more', async () => {
+    const { url, arrived } = await receiver((response) => response.end('{"applies":false}'));
+    await denying({}, { evaluator: { type: 'webhook', url } });
+    const planner = await joinAgent(shared.platform, { instanceId: 'planner-1', agentType: 'planner' });
+    const session_id = await sessionOf('planner-1');
+    const proposal = { description: 'a plan', steps: [step('a', 'writer', 'hi')] };
+    planner.send('tool_call', { tool: 'plan.create', arguments: proposal, session_id });
+    const { result } = (await planner.nextOfType('tool_result')).payload as { result: { plan_id: string } };
+    await client.ok('/plans/approve', { plan_id: result.plan_id }, PlanResponse);
+    await untilPlan(client, result.plan_id, 'completed');
+    expect(arrived.map(({ body }) => (body.request as { token: object }).token)).toContainEqual({
+      ...{ sub: 'planner-1', scopes: ['read'], agent_type: 'planner' },
+      credential_id: expect.any(String),
+    });
   });
 
   test('an evaluator that is down denies', async () => {

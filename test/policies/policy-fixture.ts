@@ -4,7 +4,7 @@ import {
   type Policy,
   PolicyResponse,
   TestPolicyResponse,
-} from '../../contracts/api/policies.js';
+} from '../../contracts/api/policies/policies.js';
 import type { ApiClient } from '../setup/platform/api-client.js';
 
 export type NewPolicy = z.input<typeof POLICY_OPERATIONS.createPolicy.request>;

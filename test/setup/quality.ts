@@ -1,5 +1,5 @@
 import { readPassages, readQueries } from '../../bench/knowledge/quality-set.mjs';
-import type { SearchMode } from '../../contracts/api/knowledge-query.js';
+import type { SearchMode } from '../../contracts/api/knowledge/knowledge-query.js';
 import { type Embedder, embeddedText } from '../../knowledge/embedder.js';
 import type { KnowledgeSearch } from '../../knowledge/search/search.js';
 import type { FreshDatabase } from './database.js';

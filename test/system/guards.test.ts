@@ -1,8 +1,8 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Task } from '../../contracts/a2a/a2a.js';
 import { AgentRegisterResponse } from '../../contracts/api/agents.js';
-import { GUARD_OPERATIONS } from '../../contracts/api/guards.js';
 import { ResolveResponse } from '../../contracts/api/messages.js';
+import { GUARD_OPERATIONS } from '../../contracts/api/policies/guards.js';
 import { artifactUpdate, hostedAgent, statusUpdate } from '../mesh/hosted/hosted-agent.js';
 import { type Behaviour, echo, type RawAgent } from '../setup/agent.js';
 import { unfitEvents } from '../setup/events.js';

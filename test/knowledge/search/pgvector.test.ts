@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { SearchMode } from '../../../contracts/api/knowledge-query.js';
+import type { SearchMode } from '../../../contracts/api/knowledge/knowledge-query.js';
 import { createKnowledgeSearch } from '../../../knowledge/search/search.js';
 import type { SearchScope } from '../../../knowledge/search-query.js';
 import { createLogger } from '../../../runtime/logger.js';

@@ -1,5 +1,5 @@
 import { isTerminal } from '../../../contracts/api/messages.js';
-import { POLICY_OPERATIONS } from '../../../contracts/api/policies.js';
+import { POLICY_OPERATIONS } from '../../../contracts/api/policies/policies.js';
 import { createOutbound } from '../../../http/outbound.js';
 import type { DispatchRef } from '../../../messages/dispatch/dispatches.js';
 import { resolveMessage } from '../../../messages/input/resolve.js';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { UpdateGuardRequest } from '../../../contracts/api/guards.js';
+import type { UpdateGuardRequest } from '../../../contracts/api/policies/guards.js';
 import { GuardCatalog } from '../../../policy/guards/guard-catalog.js';
 import { type FreshDatabase, freshDatabase } from '../../setup/database.js';
 import type { FixtureAgent } from '../fixture-agent.js';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Caller } from '../../../contracts/api/auth.js';
-import { PolicyResponse } from '../../../contracts/api/policies.js';
+import { PolicyResponse } from '../../../contracts/api/policies/policies.js';
 import type { Scope } from '../../../contracts/primitives.js';
 import { askInput, type NewInputRequest } from '../../../messages/input/ask.js';
 import { issueCallbackTokens } from '../../../messages/input/callback-tokens.js';

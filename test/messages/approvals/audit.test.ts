@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ExportedApproval, GetApprovalsResponse } from '../../../contracts/api/approvals.js';
+import { ExportedApproval, GetApprovalsResponse } from '../../../contracts/api/policies/approvals.js';
 import { newId } from '../../../runtime/ids.js';
 import { serveApi } from '../../api/served-api.js';
 import { approvalsFixture } from './approvals-fixture.js';

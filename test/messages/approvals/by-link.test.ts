@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { GetApprovalsResponse } from '../../../contracts/api/approvals.js';
+import { GetApprovalsResponse } from '../../../contracts/api/policies/approvals.js';
 import { decideByLink, describeRequest } from '../../../messages/input/by-link.js';
 import { answerMessage } from '../../api/moving.js';
 import { serveApi } from '../../api/served-api.js';

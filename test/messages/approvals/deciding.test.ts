@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { GetApprovalsResponse } from '../../../contracts/api/approvals.js';
+import { GetApprovalsResponse } from '../../../contracts/api/policies/approvals.js';
 import { SessionInitResponse } from '../../../contracts/api/sessions.js';
 import { serveApi } from '../../api/served-api.js';
 import { ApiClient } from '../../setup/platform/api-client.js';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { GetApprovalsResponse } from '../../../contracts/api/approvals.js';
+import { GetApprovalsResponse } from '../../../contracts/api/policies/approvals.js';
 import { digestOf } from '../../../messages/input/digest.js';
 import { serveApi } from '../../api/served-api.js';
 import { approvalsFixture } from './approvals-fixture.js';
@@ -111,6 +111,17 @@ test('what guards find in the answer of somebody who may not decide is not said 
   expect((await events()).length).toBeGreaterThan(before.length);
   expect(await outcome(api.client, id, { resolution: 'approved' })).toBe('200 working');
   expect(await outcome(api.client, id, answer)).toBe('409 ALREADY_RESOLVED');
+});
+
+test('what guards and policies find in an answer that comes too late is not said and not recorded', async () => {
+  await api.client.post('/policies/update_guard', { guard: 'secrets', enabled: true, decision: 'deny' });
+  const { id } = await calling({ cents: 5 });
+  await api.database.query("UPDATE input_requests SET expires_at = now() - interval '1 s' WHERE message_id = $1", [id]);
+  const denials = () => api.database.query("SELECT event_type FROM events WHERE event_type LIKE '%.denied'");
+  const before = await denials();
+  for (const late of [{ comment: `${'AKI'}AZ7Q3M5N1P9R2T4V6` }, { arguments: { cents: 500 } }])
+    expect(await outcome(api.client, id, { resolution: 'approved', ...late })).toBe('410 CALLBACK_TOKEN_EXPIRED');
+  expect(await denials()).toEqual(before);
 });
 
 test('who sends the digest of what they have seen approves nothing else; nothing is spent', async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { GUARD_OPERATIONS, type Guard } from '../../../contracts/api/guards.js';
+import { GUARD_OPERATIONS, type Guard } from '../../../contracts/api/policies/guards.js';
 import { FleetClient } from '../../../sdk/index.js';
 import { serveApi } from '../../api/served-api.js';
 

@@ -1,4 +1,4 @@
-import { GuardName } from '../../../contracts/api/guards.js';
+import { GuardName } from '../../../contracts/api/policies/guards.js';
 import { AddressGuard } from '../../../http/outbound-guard.js';
 import { messageContent, toolArguments } from '../../../policy/guards/content.js';
 import type { GuardRow } from '../../../policy/guards/guard-store.js';

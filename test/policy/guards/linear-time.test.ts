@@ -38,6 +38,8 @@ test.each([
     'http:/',
     'a://b:',
     'x:x@',
+    ' //a.',
+    '"//a@',
     '-----BEGIN ',
     '-----BEGIN A ',
     'eyJ.',

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { SecretKind } from '../../../contracts/api/guards.js';
+import type { SecretKind } from '../../../contracts/api/policies/guards.js';
 import { messageContent } from '../../../policy/guards/content.js';
 import { inArguments, inText, only } from './guards-fixture.js';
 

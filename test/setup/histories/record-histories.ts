@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join as joinPath } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { AlertRule, type Notification } from '../../../contracts/api/alerts.js';
-import { IngestResponse, NewKnowledgeBaseResponse } from '../../../contracts/api/knowledge.js';
+import { IngestResponse, NewKnowledgeBaseResponse } from '../../../contracts/api/knowledge/knowledge.js';
 import { MessageCancelResponse, ResolveResponse } from '../../../contracts/api/messages.js';
 import { PlanResponse } from '../../../contracts/api/plans.js';
 import { SessionInitResponse } from '../../../contracts/api/sessions.js';

@@ -1,0 +1,61 @@
+import { z } from 'zod';
+import { AnyId, Instant, ok, Timestamp } from '../../primitives.js';
+import { InputRequest } from '../messages.js';
+import { ADMIN, EXTENSION, OWN, post } from '../operation.js';
+
+/** Who decided: `id` is a credential, the rule whose delivery carried the token, a Slack user, or `expiry` of the platform itself. */
+export const ApprovalPrincipal = z.object({
+  type: z.enum(['credential', 'callback', 'page', 'slack', 'system']),
+  id: z.string(),
+});
+export type ApprovalPrincipal = z.infer<typeof ApprovalPrincipal>;
+
+/** One decision of the audit trail. */
+export const ApprovalRecord = z.object({
+  approval_id: z.string(),
+  request_id: z.string(),
+  kind: InputRequest.shape.kind,
+  source: InputRequest.shape.source,
+  /** The word of the decision; `expired` where nobody decided in time. */
+  resolution: z.string(),
+  principal: ApprovalPrincipal,
+  comment: z.string().optional(),
+  /** SHA-256, in hexadecimal, of the canonical JSON (RFC 8785) of what was decided about. */
+  digest: z.string(),
+  /** This decision approved other arguments than were asked about before it. */
+  arguments_changed: z.boolean(),
+  ip: z.string().optional(),
+  decided_at: Timestamp,
+});
+export type ApprovalRecord = z.infer<typeof ApprovalRecord>;
+export const GetApprovalsResponse = ok({ approvals: z.array(ApprovalRecord) });
+
+/** One line of `/messages/export_approvals`. */
+export const ExportedApproval = ApprovalRecord.extend({ tenant_id: z.string(), message_id: z.string() });
+export type ExportedApproval = z.infer<typeof ExportedApproval>;
+export const ExportApprovalsRequest = z.strictObject({
+  /** Decided at or after this time. */
+  since: Instant.optional(),
+  /** Decided before this time. */
+  until: Instant.optional(),
+});
+
+/** The audit trail of what humans decided (decisions.md, Shapes added). */
+export const APPROVAL_OPERATIONS = {
+  getApprovals: post(
+    '/messages/get_approvals',
+    OWN,
+    'Who decided about a message, for its sender or with the scope admin',
+    {
+      request: z.strictObject({ message_id: AnyId }),
+      response: GetApprovalsResponse,
+      ...EXTENSION,
+    },
+  ),
+  exportApprovals: post(
+    '/messages/export_approvals',
+    ADMIN,
+    'All decisions of the tenant as JSON Lines, the oldest first',
+    { request: ExportApprovalsRequest, response: ExportedApproval, lines: true, ...EXTENSION },
+  ),
+};

@@ -1,0 +1,187 @@
+-- Tool calls that need approval: how a call comes to wait for a human, and how a decision is used once (0013_tool_grants.sql). Every
+-- function locks the message first, as all transitions do, so that a call, an answer and the end of the dispatch have an order.
+
+-- `use_id`: of this call alone, and the same when it asks again because no answer came. `request`: a `new_input_request`. `event_ids`: of
+-- dispatch.failed and message.error, if the message fails.
+CREATE TYPE hold_call AS (
+  tenant_id text, message_id text, dispatch_id text, node_id text, use_id uuid, target jsonb, call jsonb, request jsonb, event_ids text[]
+);
+
+-- How a call goes on. `waits`: for the decision on this request. `occupied`: another request of the message is open, and the call is to be
+-- held again once that is over. `granted`: it passes, with these arguments; the grant is used. `rejected`: a human has said no to this very
+-- call. `failed`: the agent asked again and again, and its message has failed. `closed`: the dispatch is over. `expired`, `withdrawn`: the
+-- request is.
+CREATE TYPE held_call AS (verdict text, request_id text, arguments jsonb, comment text, woken jsonb);
+
+-- How often the message asked for a tool since its last call of it passed.
+CREATE FUNCTION asked_in_vain(of_tenant text, of_message text, of_tool text) RETURNS integer LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN (WITH asked AS (
+      SELECT q.state, g.used_at IS NOT NULL AND is_affirmative(q) AS called, q.requested_at
+        FROM tool_grants g JOIN input_requests q USING (tenant_id, request_id)
+       WHERE g.tenant_id = of_tenant AND g.message_id = of_message AND q.tool = of_tool)
+    SELECT count(*)::integer FROM asked a
+     WHERE a.state <> 'pending' AND NOT a.called
+       AND a.requested_at > coalesce((SELECT max(c.requested_at) FROM asked c WHERE c.called), '-infinity'));
+END $$;
+
+-- Whether a request was answered with yes.
+CREATE FUNCTION is_affirmative(q input_requests) RETURNS boolean LANGUAGE sql STABLE AS $$
+  SELECT q.state = 'resolved' AND coalesce(q.answer ->> 'resolution', '') IN ('approved', 'confirmed', 'submitted')
+$$;
+
+-- Holds a call that needs approval: asks the human, unless the record says already how the call goes on. The same call, that is of the same
+-- tool, arguments and target, is asked about once; a grant for edited arguments also lets the call pass that it was asked for.
+CREATE FUNCTION hold_tool_call(given jsonb) RETURNS SETOF held_call LANGUAGE plpgsql AS $$
+DECLARE
+  c hold_call := jsonb_populate_record(NULL::hold_call, given);
+  n new_input_request := jsonb_populate_record(NULL::new_input_request, c.request);
+  tenant text := act_for_tenant(c.tenant_id);
+  d dispatches := lock_dispatch(c.tenant_id, c.message_id, c.dispatch_id);
+  same record;
+  q input_requests;
+  left_ms bigint;
+BEGIN
+  IF d.state IS DISTINCT FROM 'sent' THEN
+    RETURN NEXT ('closed', NULL, NULL, NULL, NULL)::held_call;
+    RETURN;
+  END IF;
+  SELECT i AS request, g.used_at, g.used_by INTO same FROM tool_grants g JOIN input_requests i USING (tenant_id, request_id)
+   WHERE g.tenant_id = c.tenant_id AND g.message_id = c.message_id AND g.target = c.target AND i.tool = n.tool
+     AND n.digest IN (i.digest, g.asked_digest)
+   ORDER BY i.requested_at DESC LIMIT 1;
+  q := same.request;
+  IF q.state = 'pending' THEN
+    UPDATE tool_grants g SET node_id = c.node_id, call = c.call, answered_at = NULL WHERE g.tenant_id = c.tenant_id AND g.request_id = q.request_id;
+    RETURN NEXT ('waits', q.request_id, NULL, NULL, NULL)::held_call;
+  ELSIF is_affirmative(q) AND (same.used_at IS NULL OR same.used_by = c.use_id) THEN
+    UPDATE tool_grants g SET used_at = coalesce(g.used_at, clock_timestamp()), used_by = c.use_id
+     WHERE g.tenant_id = c.tenant_id AND g.request_id = q.request_id;
+    RETURN NEXT ('granted', q.request_id, q.arguments, NULL, NULL)::held_call;
+  ELSIF q.state = 'resolved' AND NOT is_affirmative(q) THEN
+    UPDATE tool_grants g SET used_at = coalesce(g.used_at, clock_timestamp()) WHERE g.tenant_id = c.tenant_id AND g.request_id = q.request_id;
+    RETURN NEXT ('rejected', q.request_id, NULL, q.answer ->> 'comment', NULL)::held_call;
+  -- The third time that it asks again.
+  ELSIF asked_in_vain(c.tenant_id, c.message_id, n.tool) >= 3 THEN
+    PERFORM fail_message(c.tenant_id, c.message_id, CASE WHEN n.source = 'guard' THEN 'GUARD_DENIED' ELSE 'POLICY_DENIED' END,
+      'The agent asked for approval of ' || n.tool || ' three times again, each time for another call.', 'withdrawn', c.event_ids);
+    RETURN NEXT ('failed', NULL, NULL, NULL, wake_queued_messages(c.tenant_id, d.agent_type, d.instance_id, 1))::held_call;
+  ELSIF NOT ask_about_message(c.tenant_id, c.message_id, c.request) THEN
+    SELECT * INTO q FROM input_requests i WHERE i.tenant_id = c.tenant_id AND i.message_id = c.message_id AND i.state = 'pending';
+    RETURN NEXT ('occupied', q.request_id, NULL, NULL, NULL)::held_call;
+  ELSE
+    left_ms := greatest(1, milliseconds_between(now(), d.deadline_at));
+    UPDATE dispatches x SET deadline_at = NULL WHERE x.tenant_id = c.tenant_id AND x.dispatch_id = c.dispatch_id;
+    INSERT INTO tool_grants (tenant_id, request_id, message_id, dispatch_id, deadline_left_ms, asked_digest, target, node_id, call)
+      VALUES (c.tenant_id, n.request_id, c.message_id, c.dispatch_id, left_ms, n.digest, c.target, c.node_id, c.call);
+    RETURN NEXT ('waits', n.request_id, NULL, NULL, NULL)::held_call;
+  END IF;
+END $$;
+
+-- Uses the decision on a request for the call that waits for it, if the dispatch that made the call still lives. A decision that was used,
+-- by a repeated call of a later dispatch for example, reads `closed`, but not to the call `by_use` that has used it: it asks again because the
+-- answer did not reach it. `may_pass` false: the caller is gone, and a grant stays for the next.
+CREATE FUNCTION use_tool_grant(of_tenant text, of_message text, of_dispatch text, of_request text, may_pass boolean, by_use uuid)
+  RETURNS SETOF held_call LANGUAGE plpgsql AS $$
+DECLARE
+  tenant text := act_for_tenant(of_tenant);
+  d dispatches := lock_dispatch(of_tenant, of_message, of_dispatch);
+  q input_requests;
+  used tool_grants;
+BEGIN
+  SELECT * INTO q FROM input_requests i WHERE i.tenant_id = of_tenant AND i.request_id = of_request;
+  SELECT * INTO used FROM tool_grants g WHERE g.tenant_id = of_tenant AND g.request_id = of_request;
+  IF q.state = 'resolved' AND NOT is_affirmative(q) THEN
+    UPDATE tool_grants g SET used_at = coalesce(g.used_at, clock_timestamp())
+     WHERE g.tenant_id = of_tenant AND g.request_id = of_request AND d.state = 'sent';
+    RETURN NEXT ('rejected', of_request, NULL, q.answer ->> 'comment', NULL)::held_call;
+  ELSIF q.state IN ('expired', 'withdrawn') THEN
+    RETURN NEXT (q.state, of_request, NULL, NULL, NULL)::held_call;
+  ELSIF d.state IS DISTINCT FROM 'sent' OR used.used_at IS NOT NULL AND used.used_by IS DISTINCT FROM by_use THEN
+    RETURN NEXT ('closed', of_request, NULL, NULL, NULL)::held_call;
+  ELSIF q.state = 'pending' THEN
+    RETURN NEXT ('waits', of_request, NULL, NULL, NULL)::held_call;
+  ELSIF NOT may_pass AND used.used_at IS NULL THEN
+    RETURN NEXT ('closed', of_request, NULL, NULL, NULL)::held_call;
+  ELSE
+    UPDATE tool_grants g SET used_at = coalesce(g.used_at, clock_timestamp()), used_by = by_use
+     WHERE g.tenant_id = of_tenant AND g.request_id = of_request;
+    RETURN NEXT ('granted', of_request, q.arguments, NULL, NULL)::held_call;
+  END IF;
+END $$;
+
+-- The call `by_use` passed and reached no agent or tool: the grant is as it was.
+CREATE FUNCTION return_tool_grant(of_tenant text, of_request text, by_use uuid) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  tenant text := act_for_tenant(of_tenant);
+BEGIN
+  UPDATE tool_grants g SET used_at = NULL, used_by = NULL
+   WHERE g.tenant_id = of_tenant AND g.request_id = of_request AND g.used_by = by_use;
+END $$;
+
+-- input-required → working: the agent has withdrawn the call that waits. Gives whether the request was still open.
+CREATE FUNCTION withdraw_tool_call(of_tenant text, of_message text, of_dispatch text, of_request text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  tenant text := act_for_tenant(of_tenant);
+  d dispatches := lock_dispatch(of_tenant, of_message, of_dispatch);
+BEGIN
+  UPDATE input_requests q SET state = 'withdrawn', ended_at = now()
+   WHERE q.tenant_id = of_tenant AND q.request_id = of_request AND q.message_id = of_message AND q.state = 'pending' AND d.state = 'sent';
+  IF NOT FOUND THEN
+    RETURN false;
+  END IF;
+  UPDATE running_messages r SET state = 'working', wake_requested_at = now() WHERE r.tenant_id = of_tenant AND r.message_id = of_message;
+  UPDATE messages m SET state = 'working', updated_at = now() WHERE m.tenant_id = of_tenant AND m.message_id = of_message;
+  PERFORM note_change(of_tenant, of_message);
+  RETURN true;
+END $$;
+
+-- sent → lost, and the message goes on: the agent was lost while a tool call of it waited, or before it heard of the decision. The message
+-- waits without a dispatch, and the next one carries the decision. `by_epoch` NULL: it does not matter. Gives `detached`: false, and nothing
+-- written, where no call waits; the dispatch then ends with its message.
+CREATE FUNCTION detach_dispatch(of_tenant text, of_message text, of_dispatch text, by_epoch bigint, error text, event_id text)
+RETURNS TABLE (detached boolean, session_id text, woken jsonb) LANGUAGE plpgsql AS $$
+DECLARE
+  tenant text := act_for_tenant(of_tenant);
+  d dispatches;
+  trace text;
+BEGIN
+  PERFORM 1 FROM tool_grants g
+    WHERE g.tenant_id = of_tenant AND g.message_id = of_message AND g.dispatch_id = of_dispatch AND g.used_at IS NULL;
+  IF NOT FOUND THEN
+    RETURN QUERY SELECT false, NULL::text, NULL::jsonb;
+    RETURN;
+  END IF;
+  -- The session first, as wherever a transaction locks both.
+  PERFORM 1 FROM sessions s WHERE s.tenant_id = of_tenant AND s.session_id = (SELECT m.session_id FROM messages m
+    WHERE m.tenant_id = of_tenant AND m.message_id = of_message) FOR NO KEY UPDATE;
+  d := lock_dispatch(of_tenant, of_message, of_dispatch);
+  PERFORM 1 FROM tool_grants g JOIN input_requests q USING (tenant_id, request_id)
+    WHERE g.tenant_id = of_tenant AND g.message_id = of_message AND g.dispatch_id = of_dispatch AND g.used_at IS NULL
+      AND q.state IN ('pending', 'resolved');
+  IF NOT FOUND OR d.state IS DISTINCT FROM 'sent' OR d.epoch <> coalesce(by_epoch, d.epoch) THEN
+    RETURN QUERY SELECT false, NULL::text, NULL::jsonb;
+    RETURN;
+  END IF;
+  UPDATE dispatches x SET state = 'lost', error_code = error, ended_at = now()
+   WHERE x.tenant_id = of_tenant AND x.dispatch_id = of_dispatch RETURNING * INTO d;
+  UPDATE running_messages r SET current_dispatch_id = NULL, holds_slot = false, wake_requested_at = now(),
+      resolution = coalesce((SELECT q.answer FROM tool_grants g JOIN input_requests q USING (tenant_id, request_id)
+         WHERE g.tenant_id = of_tenant AND g.message_id = of_message AND g.dispatch_id = of_dispatch AND g.used_at IS NULL
+           AND q.state = 'resolved' ORDER BY q.ended_at DESC LIMIT 1), r.resolution)
+   WHERE r.tenant_id = of_tenant AND r.message_id = of_message;
+  UPDATE sessions s SET suspended = true WHERE s.tenant_id = of_tenant AND s.session_id = d.session_id AND s.explicit;
+  SELECT m.trace_id INTO trace FROM messages m WHERE m.tenant_id = of_tenant AND m.message_id = of_message;
+  PERFORM record_dispatch_end(event_id, d, trace);
+  RETURN QUERY SELECT true, d.session_id, wake_queued_messages(of_tenant, d.agent_type, d.instance_id, 1);
+END $$;
+
+-- The calls of these dispatches that wait, or whose result has not gone out, which another process answers from now on. What a process has
+-- written before of one that passed is unknown: `used_by` says that one has.
+CREATE FUNCTION take_over_tool_calls(of_tenant text, of_dispatches text[], by_node text) RETURNS SETOF tool_grants LANGUAGE plpgsql AS $$
+DECLARE
+  tenant text := act_for_tenant(of_tenant);
+BEGIN
+  RETURN QUERY UPDATE tool_grants g SET node_id = by_node
+    WHERE g.tenant_id = of_tenant AND g.dispatch_id = ANY (of_dispatches) AND g.answered_at IS NULL RETURNING g.*;
+END $$;

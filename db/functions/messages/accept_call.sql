@@ -1,0 +1,55 @@
+-- What the accept transaction (accept_messages.sql) takes and gives, and how a repeated messageId is found.
+
+-- `in_flight_limit`, `waiting_limit`: bounds to count to; 0: not to be counted. `waiting_full`: the process knows that the second is
+-- reached; `quota_exceeded`: that a quota is used up.
+-- `unavailable_text`: the error of a message whose target is not registered, which is then put on the record as failed; NULL: refused.
+-- `dispatch_id`: of the dispatch that the process may open; NULL: the workflow path. `mesh_id`: the node that sends to hosted agents, and to
+-- agents connected to it; with `any_mesh` an agent that is connected to another node may be chosen too. `event_ids`: of session.created,
+-- message.received, dispatch.sent and message.error. `decision`: what policies and guards have to say of the message; NULL for most. Its
+-- members: `error` {code, message}, with which the message fails; `input_request`, a new_input_request that it waits for; `undecided`, true:
+-- the workflow path decides before it sends anything; `events` [{event_id, event_type, severity, payload}]. None of the first three has a
+-- dispatch. `token`: what policies see of the sender's token; NULL where the tenant had none that could look at it.
+CREATE TYPE accept_call AS (
+  tenant_id text, message_id text, session_id text, requested_context text, credential_id text, sender_agent_type text,
+  client_message_id text, content_hash bytea, method text, parts jsonb, metadata jsonb, want_instance_id text, want_agent_type text,
+  want_skill_id text, trace_id text, parent_span_id text, baggage text, deadline_ms integer, created_by text, idle_timeout_seconds integer,
+  idempotency_hours integer, in_flight_limit integer, waiting_limit integer, waiting_full boolean, unavailable_text text, dispatch_id text,
+  mesh_id text, any_mesh boolean, event_ids text[], decision jsonb, token jsonb, quota_exceeded boolean
+);
+
+-- `verdict`: dispatched | accepted | asked | denied | unavailable | repeat | mismatch | quota_exceeded | full | waiting_full | no_session |
+-- session_closed | target_required | target_unknown | agents_saturated (with both, `agent_type` is the type that was looked for) | later
+-- (`awaits` names the lock). From `instance_id` on for `dispatched`, `mesh_id` is the node that sends; the counts where they were taken.
+CREATE TYPE accept_result AS (
+  verdict text, message_id text, session_id text, accepted_at timestamptz, instance_id text, agent_type text, deployment_mode text,
+  connection_epoch bigint, mesh_id text, public_url text, agent_card jsonb, user_id text, in_flight integer, waiting integer, awaits text
+);
+
+-- What makes a messageId one: the same from the same credential in the same context ('' for none) is a repeat. Half of a SHA-256, and no
+-- part can pass for another.
+CREATE FUNCTION idempotency_key(of_tenant text, credential_id text, requested_context text, client_message_id text) RETURNS uuid
+  LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  RETURN left(encode(sha256(convert_to(concat_ws('/', of_tenant, credential_id, length(requested_context), requested_context
+    || client_message_id), 'UTF8')), 'hex'), 32)::uuid;
+END $$;
+
+-- The result of a call that writes nothing: 'repeat' or 'mismatch' when the messageId is on the record, else `otherwise`.
+CREATE FUNCTION not_accepted(c accept_call, result accept_result, otherwise text) RETURNS accept_result LANGUAGE plpgsql AS $$
+BEGIN
+  SELECT k.message_id, m.session_id, CASE WHEN k.content_hash = c.content_hash THEN 'repeat' ELSE 'mismatch' END
+    INTO result.message_id, result.session_id, result.verdict
+    FROM idempotency_keys k JOIN messages m ON m.tenant_id = k.tenant_id AND m.message_id = k.message_id
+   WHERE k.idempotency_key = idempotency_key(c.tenant_id, c.credential_id, c.requested_context, c.client_message_id)
+     AND k.expires_at > now();
+  result.verdict := coalesce(result.verdict, otherwise);
+  RETURN result;
+END $$;
+
+-- The result of a call that another transaction keeps from a lock.
+CREATE FUNCTION accept_later(result accept_result, lock_name text) RETURNS accept_result LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  result.verdict := 'later';
+  result.awaits := lock_name;
+  RETURN result;
+END $$;

@@ -1,0 +1,221 @@
+-- The accept transaction (docs/internals.md): puts messages on the record and, on the fast path, opens their dispatches as sent, in one
+-- round trip. Several callers may share it: what fails one call undoes all, and the process then makes each call by itself. A call that
+-- would wait for a lock of another transaction is answered 'later' and writes nothing; the others go on (db/batcher.ts). A messageId that is
+-- on the record already is found by its key, at any step, and nothing is written.
+
+-- `may_wait`: it waits for session, room and key where another transaction holds them. Nobody else's call may then stand behind it, and its
+-- transaction must hold no lock yet.
+CREATE FUNCTION accept_message(c accept_call, may_wait boolean) RETURNS accept_result LANGUAGE plpgsql AS $$
+DECLARE
+  result accept_result;
+  session record;
+  in_session boolean := c.requested_context <> '';
+  want_type text := c.want_agent_type;
+  is_bound boolean := false;
+  resumes boolean := false;
+  wish routing;
+  agent chosen_agent;
+  error_code text := c.decision #>> '{error,code}';
+  error_text text := c.decision #>> '{error,message}';
+  asks boolean := coalesce(c.decision ? 'input_request', false);
+  dispatched boolean;
+  first_state text;
+  key_lock bigint;
+BEGIN
+  IF c.quota_exceeded THEN
+    RETURN not_accepted(c, result, 'quota_exceeded');
+  END IF;
+  IF c.waiting_full THEN
+    RETURN not_accepted(c, result, 'waiting_full');
+  END IF;
+  IF c.in_flight_limit > 0 THEN
+    -- Each state for itself, and in the order of running_in_flight: a plan for both at once takes the key and reads all, and so may one that
+    -- was made while the table was small.
+    result.in_flight :=
+      (SELECT count(*) FROM (SELECT 1 FROM running_messages r
+        WHERE r.tenant_id = c.tenant_id AND r.state = 'working' ORDER BY r.session_id LIMIT c.in_flight_limit) AS working)
+      + (SELECT count(*) FROM (SELECT 1 FROM running_messages r
+        WHERE r.tenant_id = c.tenant_id AND r.state = 'submitted' ORDER BY r.session_id LIMIT c.in_flight_limit) AS submitted);
+    IF result.in_flight >= c.in_flight_limit THEN
+      RETURN not_accepted(c, result, 'full');
+    END IF;
+  END IF;
+  IF c.waiting_limit > 0 THEN
+    result.waiting := (SELECT count(*) FROM (SELECT 1 FROM running_messages r
+      WHERE r.tenant_id = c.tenant_id AND r.state = 'input-required' ORDER BY r.session_id LIMIT c.waiting_limit) AS waiting);
+    IF result.waiting >= c.waiting_limit THEN
+      RETURN not_accepted(c, result, 'waiting_full');
+    END IF;
+  END IF;
+
+  IF in_session THEN
+    IF may_wait THEN
+      PERFORM 1 FROM sessions s WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context FOR SHARE;
+    END IF;
+    SELECT s.status, s.explicit, s.suspended, s.instance_id, s.agent_type, s.user_id INTO session FROM sessions s
+     WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context FOR SHARE SKIP LOCKED;
+    IF NOT FOUND AND EXISTS (SELECT 1 FROM sessions s WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context) THEN
+      RETURN accept_later(result, 'session ' || c.requested_context);
+    END IF;
+    IF session.status IS DISTINCT FROM 'active' THEN
+      RETURN not_accepted(c, result, CASE WHEN session.status IS NULL THEN 'no_session' ELSE 'session_closed' END);
+    END IF;
+    result.user_id := session.user_id;
+    want_type := coalesce(want_type, session.agent_type);
+    -- A question to a human suspended the session: it claims room again. Where its row cannot be changed now, the workflow path does that.
+    resumes := session.suspended AND c.dispatch_id IS NOT NULL;
+    IF resumes AND NOT lock_session_at_once(c.tenant_id, c.requested_context) THEN
+      c.dispatch_id := NULL;
+    END IF;
+  END IF;
+  IF coalesce(want_type, c.want_instance_id, c.want_skill_id) IS NULL THEN
+    IF in_session THEN
+      -- No agent has joined the session yet: it will be one of the type that its first message waits for.
+      SELECT r.want_agent_type INTO want_type FROM running_messages r
+       WHERE r.tenant_id = c.tenant_id AND r.session_id = c.requested_context AND r.state IN ('submitted', 'working', 'input-required')
+         AND r.want_agent_type IS NOT NULL ORDER BY r.created_at, r.message_id LIMIT 1;
+    END IF;
+    want_type := coalesce(want_type, default_target(c.tenant_id));
+    IF want_type IS NULL THEN
+      RETURN not_accepted(c, result, 'target_required');
+    END IF;
+  END IF;
+
+  IF in_session THEN
+    wish := (c.tenant_id, c.session_id, session.explicit, session.suspended, session.instance_id, session.agent_type,
+      NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, false, c.mesh_id, c.any_mesh, false)::routing;
+  ELSE
+    wish := (c.tenant_id, NULL, false, false, NULL, NULL,
+      NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, false, c.mesh_id, c.any_mesh, false)::routing;
+  END IF;
+  IF c.dispatch_id IS NOT NULL THEN
+    agent := choose_agent(wish);
+    IF agent.awaited_id IS NOT NULL AND may_wait THEN
+      -- Once only: one that waits for a second room while it holds a first could wait for ever.
+      PERFORM lock_room(c.tenant_id, agent.awaited_id);
+      agent := choose_agent(wish);
+    END IF;
+    IF agent.awaited_id IS NOT NULL THEN
+      RETURN accept_later(result, 'room ' || agent.awaited_id);
+    END IF;
+  END IF;
+  dispatched := agent.instance_id IS NOT NULL;
+  IF agent.deployment_mode = 'hosted' THEN
+    agent.mesh_id := c.mesh_id;
+  END IF;
+  IF dispatched AND resumes THEN
+    UPDATE sessions s SET suspended = false
+     WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context AND s.instance_id = agent.instance_id;
+  END IF;
+  IF NOT dispatched AND error_code IS NULL THEN
+    -- The session's agent of the type goes before a wanted instance or skill. Messages wait only for what is registered.
+    IF in_session THEN
+      is_bound := session.agent_type = want_type OR EXISTS (SELECT 1 FROM session_agents j
+        WHERE j.tenant_id = c.tenant_id AND j.session_id = c.requested_context AND j.agent_type = want_type);
+    END IF;
+    IF NOT target_registered(c.tenant_id, CASE WHEN is_bound IS NOT TRUE THEN c.want_instance_id END, want_type,
+        CASE WHEN is_bound IS NOT TRUE THEN c.want_skill_id END) THEN
+      IF c.unavailable_text IS NULL THEN
+        result.agent_type := want_type;
+        RETURN not_accepted(c, result, 'target_unknown');
+      END IF;
+      error_code := 'TARGET_UNAVAILABLE';
+      error_text := c.unavailable_text;
+    ELSIF NOT asks AND all_saturated(wish) THEN
+      result.agent_type := want_type;
+      RETURN not_accepted(c, result, 'agents_saturated');
+    END IF;
+  END IF;
+
+  first_state := CASE WHEN error_code IS NOT NULL THEN 'failed' WHEN dispatched THEN 'working' WHEN asks THEN 'input-required'
+    ELSE 'submitted' END;
+
+  -- Whoever writes a key holds this lock, so that the INSERT meets no key of a transaction that has not ended.
+  key_lock := hashtextextended('message:' || c.tenant_id || ' ' || c.credential_id || ' ' || c.requested_context || ' ' || c.client_message_id, 0);
+  IF may_wait THEN
+    PERFORM pg_advisory_xact_lock(key_lock);
+  ELSIF NOT pg_try_advisory_xact_lock(key_lock) THEN
+    RETURN accept_later(result, 'message ' || key_lock);
+  END IF;
+
+  WITH key AS (
+    INSERT INTO idempotency_keys AS k (idempotency_key, tenant_id, content_hash, message_id, expires_at)
+      VALUES (idempotency_key(c.tenant_id, c.credential_id, c.requested_context, c.client_message_id), c.tenant_id, c.content_hash,
+        c.message_id, now() + c.idempotency_hours * interval '1 hour')
+      ON CONFLICT (idempotency_key) DO UPDATE SET content_hash = excluded.content_hash, message_id = excluded.message_id,
+        -- Retention may have dropped the message first: where both times were shortened, the key still has the longer one.
+        expires_at = excluded.expires_at WHERE k.expires_at <= now()
+          OR NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = k.tenant_id AND m.message_id = k.message_id)
+      RETURNING 1),
+  accepted AS (
+    INSERT INTO messages (tenant_id, message_id, session_id, credential_id, sender_agent_type, client_message_id, method, parts, metadata,
+        want_agent_type, trace_id, parent_span_id, baggage, deadline_ms, state, instance_id, agent_type, error_code, error_message, started_at,
+        completed_at)
+      SELECT c.tenant_id, c.message_id, c.session_id, c.credential_id, c.sender_agent_type, c.client_message_id, c.method, c.parts, c.metadata,
+        want_type, c.trace_id, c.parent_span_id, c.baggage, c.deadline_ms,
+        first_state, agent.instance_id, agent.agent_type, error_code, error_text, CASE WHEN dispatched THEN now() END,
+        CASE WHEN error_code IS NOT NULL THEN now() END
+        FROM key),
+  running AS (
+    INSERT INTO running_messages (tenant_id, message_id, session_id, state, want_instance_id, want_agent_type, want_skill_id, instance_id,
+        agent_type, attempts, current_dispatch_id, holds_slot, wake_requested_at, undecided, token)
+      SELECT c.tenant_id, c.message_id, c.session_id, first_state, c.want_instance_id, want_type,
+        c.want_skill_id, agent.instance_id, agent.agent_type, dispatched::integer, CASE WHEN dispatched THEN c.dispatch_id END, dispatched, now(),
+        coalesce(c.decision ? 'undecided', false), c.token
+        FROM key WHERE error_code IS NULL),
+  opened AS (
+    INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_by, idle_check_at, instance_id,
+        agent_type)
+      SELECT c.tenant_id, c.session_id, false, 'active', c.idle_timeout_seconds, c.created_by,
+        now() + c.idle_timeout_seconds * interval '1 s', agent.instance_id, agent.agent_type
+        FROM key WHERE NOT in_session),
+  sent AS (
+    INSERT INTO dispatches (tenant_id, dispatch_id, message_id, session_id, instance_id, agent_type, deployment_mode, mesh_id, epoch, attempt,
+        state, skill_id, sent_at, deadline_at)
+      SELECT c.tenant_id, c.dispatch_id, c.message_id, c.session_id, agent.instance_id, agent.agent_type, agent.deployment_mode, agent.mesh_id,
+        agent.connection_epoch, 1, 'sent', c.want_skill_id, now(), now() + c.deadline_ms * interval '1 ms'
+        FROM key WHERE dispatched)
+  -- What their own columns say is not repeated in the payloads (payload_of).
+  INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
+    SELECT c.tenant_id, c.event_ids[event.place], event.type, event.category, 'platform', event.severity, c.session_id, c.trace_id,
+           CASE event.place
+             WHEN 1 THEN jsonb_build_object('created_by', c.created_by)
+             WHEN 2 THEN jsonb_build_object('message_id', c.message_id, 'role',
+               CASE WHEN c.sender_agent_type IS NULL THEN 'user' ELSE 'agent' END)
+             WHEN 3 THEN jsonb_build_object('dispatch_id', c.dispatch_id, 'instance_id', agent.instance_id, 'skill_id', c.want_skill_id)
+             ELSE jsonb_build_object('message_id', c.message_id, 'error', error_code)
+           END
+      FROM key, (VALUES (1, 'session.created', 'session', 'info', NOT in_session), (2, 'message.received', 'message', 'info', true),
+        (3, 'dispatch.sent', 'dispatch', 'info', dispatched), (4, 'message.error', 'message', 'warning', error_code IS NOT NULL))
+        AS event (place, type, category, severity, happened)
+     WHERE event.happened;
+  IF NOT FOUND THEN
+    -- Nothing was written here. What was sent before is committed, or was written by this same statement.
+    RETURN not_accepted(c, result, NULL);
+  END IF;
+  PERFORM note_change(c.tenant_id, c.message_id);
+  IF c.decision IS NOT NULL THEN
+    PERFORM record_decision(c, error_code IS NOT NULL, dispatched);
+  END IF;
+  RETURN (CASE WHEN c.decision ? 'error' THEN 'denied' WHEN error_code IS NOT NULL THEN 'unavailable' WHEN dispatched THEN 'dispatched'
+      WHEN asks THEN 'asked' ELSE 'accepted' END, c.message_id, c.session_id, now(),
+    agent.instance_id, agent.agent_type, agent.deployment_mode, agent.connection_epoch, agent.mesh_id, agent.public_url, agent.agent_card,
+    result.user_id, result.in_flight, result.waiting, NULL::text);
+END $$;
+
+-- `wait_for_locks`: the first call may wait, while nothing is locked yet.
+CREATE FUNCTION accept_messages(calls jsonb, wait_for_locks boolean) RETURNS SETOF accept_result LANGUAGE plpgsql
+  SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  c accept_call;
+  tenant text := '';
+  pace text := limit_lock_wait(wait_for_locks);
+BEGIN
+  FOR place IN 0 .. jsonb_array_length(calls) - 1 LOOP
+    c := jsonb_populate_record(NULL::accept_call, calls -> place);
+    IF c.tenant_id <> tenant THEN
+      tenant := act_for_tenant(c.tenant_id);
+    END IF;
+    RETURN NEXT accept_message(c, wait_for_locks AND place = 0);
+  END LOOP;
+END $$;

@@ -1,0 +1,65 @@
+-- Roles, tenants and credentials. In all migrations columns that belong together share a line; db/schema.sql lists them one by one.
+--
+-- Row-level security (isolate_tenants): fleet_app sees the tenant that the transaction names, fleet_system sees every tenant. No role sees a
+-- partition.
+
+DO $$
+DECLARE
+  name text;
+BEGIN
+  FOREACH name IN ARRAY ARRAY['fleet_app', 'fleet_system'] LOOP
+    BEGIN
+      EXECUTE format('CREATE ROLE %I NOLOGIN NOINHERIT', name);
+    EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
+    END;
+    IF NOT pg_has_role(current_user, name, 'SET') THEN EXECUTE format('GRANT %I TO %I', name, current_user); END IF;
+  END LOOP;
+END $$;
+
+-- The tenant of the running transaction; NULL outside one (after a commit the setting is '', not NULL).
+CREATE FUNCTION current_tenant() RETURNS text LANGUAGE sql STABLE PARALLEL SAFE
+  AS $$ SELECT nullif(current_setting('app.tenant_id', true), '') $$;
+
+-- Gives tables of tenants their row-level security: fleet_app sees the rows of the tenant that the transaction names, fleet_system all.
+-- `app_privileges`: what fleet_app may do with them. fleet_system may read and write all.
+CREATE FUNCTION isolate_tenants(tables text[], app_privileges text DEFAULT 'SELECT, INSERT, UPDATE, DELETE') RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  name text;
+BEGIN
+  FOREACH name IN ARRAY tables LOOP
+    EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', name);
+    EXECUTE format('CREATE POLICY one_tenant ON %I TO fleet_app USING (tenant_id = current_tenant())', name);
+    EXECUTE format('CREATE POLICY whole_platform ON %I TO fleet_system USING (true)', name);
+    EXECUTE format('GRANT %s ON %I TO fleet_app', app_privileges, name);
+    EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %I TO fleet_system', name);
+  END LOOP;
+END $$;
+
+CREATE TABLE platform_facts (name text PRIMARY KEY, value text NOT NULL);
+
+CREATE TABLE tenants (
+  tenant_id text PRIMARY KEY, name text NOT NULL,
+  default_agent_type text, -- of messages that name no target
+  created_at timestamptz NOT NULL DEFAULT now(), deleted_at timestamptz
+);
+
+CREATE TABLE signing_keys (
+  kid text PRIMARY KEY,
+  public_jwk jsonb NOT NULL, private_jwk_encrypted bytea NOT NULL,
+  created_at timestamptz NOT NULL DEFAULT now(), retired_at timestamptz
+);
+
+CREATE TABLE credentials (
+  tenant_id text NOT NULL REFERENCES tenants, credential_id text PRIMARY KEY,
+  name text NOT NULL,
+  scopes text[] NOT NULL, agent_types text[] NOT NULL DEFAULT '{}',
+  secret_hash bytea NOT NULL,
+  previous_secret_hash bytea, previous_expires_at timestamptz,
+  created_at timestamptz NOT NULL DEFAULT now(), expires_at timestamptz, revoked_at timestamptz
+);
+CREATE INDEX credentials_by_tenant ON credentials (tenant_id, created_at DESC);
+
+SELECT isolate_tenants('{tenants}', 'SELECT');
+SELECT isolate_tenants('{credentials}');
+GRANT UPDATE (default_agent_type) ON tenants TO fleet_app;
+GRANT SELECT, INSERT, UPDATE, DELETE ON platform_facts, signing_keys TO fleet_system;

@@ -1,0 +1,155 @@
+-- Sessions, messages and dispatches.
+--
+-- Every statement parses the CHECKs of a table that it writes, and foreign keys look up and lock rows that the same statement has just
+-- written, so the tables that every message writes have neither; the tests look for what they would have refused.
+-- Message, dispatch and event ids compare bytewise (COLLATE "C"), as the bounds of their partitions do.
+
+CREATE TABLE sessions (
+  tenant_id text NOT NULL, session_id text NOT NULL,
+  user_id text,
+  -- From /sessions/init: counts on its instance until it ends, except while suspended. Other sessions count while a message runs.
+  explicit boolean NOT NULL,
+  agent_type text, instance_id text,
+  -- 'active', 'completed' or 'expired'. 'paused' is derived from messages that wait for a human and never stored.
+  status text NOT NULL,
+  -- Of a session from /sessions/init, from a question to a human until its next dispatch, which claims room again.
+  suspended boolean NOT NULL DEFAULT false,
+  metadata jsonb NOT NULL DEFAULT '{}',
+  idle_timeout_seconds integer NOT NULL,
+  created_by text NOT NULL,
+  -- The agent type that named this context; it sees the session from then on.
+  sender_agent_type text,
+  created_at timestamptz NOT NULL DEFAULT now(),
+  ended_at timestamptz, ended_reason text,
+  -- Of a session from /sessions/init: set when its workflow must look at the row again. The workflow clears it.
+  wake_requested_at timestamptz,
+  supervised_at timestamptz,
+  -- When sessions/session-expiry.ts looks at it. Of a session that has no workflow: when it may have idled out. Of any that has ended: when
+  -- the messages that were in flight are to have been canceled; then it is NULL.
+  idle_check_at timestamptz,
+  PRIMARY KEY (tenant_id, session_id)
+);
+CREATE INDEX sessions_slots ON sessions (tenant_id, instance_id, session_id) WHERE status = 'active' AND explicit;
+CREATE INDEX sessions_to_wake ON sessions (wake_requested_at) WHERE wake_requested_at IS NOT NULL;
+CREATE INDEX sessions_to_check ON sessions (idle_check_at) WHERE idle_check_at IS NOT NULL;
+CREATE INDEX sessions_supervised ON sessions (supervised_at) WHERE supervised_at IS NOT NULL AND status = 'active';
+
+-- Without the first agent of a session that a message opened: that one is in the session's row alone until another joins (session_members).
+CREATE TABLE session_agents (
+  tenant_id text NOT NULL, session_id text NOT NULL,
+  agent_type text NOT NULL, instance_id text NOT NULL,
+  joined_at timestamptz NOT NULL DEFAULT now(), join_reason text NOT NULL,
+  PRIMARY KEY (tenant_id, session_id, instance_id)
+);
+
+-- One row per messageId that a credential has sent in a context, until it expires: then the messageId is new. `idempotency_key` is a hash of
+-- these three and the tenant, by the function of that name.
+CREATE TABLE idempotency_keys (
+  idempotency_key uuid PRIMARY KEY, expires_at timestamptz NOT NULL,
+  tenant_id text NOT NULL, message_id text COLLATE "C" NOT NULL,
+  content_hash bytea NOT NULL
+);
+CREATE INDEX idempotency_keys_expiry ON idempotency_keys (expires_at);
+
+-- A message: what was sent, and below what became of it. What changes from moment to moment is in running_messages.
+CREATE TABLE messages (
+  tenant_id text NOT NULL, message_id text COLLATE "C" NOT NULL, session_id text NOT NULL,
+  credential_id text NOT NULL,
+  sender_agent_type text, -- of the agent that sent it; NULL for a credential that stands for no agent
+  client_message_id text NOT NULL, method text NOT NULL,
+  parts jsonb NOT NULL, metadata jsonb NOT NULL DEFAULT '{}',
+  want_agent_type text,
+  trace_id text NOT NULL, parent_span_id text, baggage text,
+  deadline_ms integer NOT NULL, created_at timestamptz NOT NULL DEFAULT now(),
+  state text NOT NULL, -- submitted, working, input-required, completed, failed or canceled
+  instance_id text, agent_type text,
+  turns jsonb NOT NULL DEFAULT '[]', -- after the first: questions and answers, as A2A messages
+  artifacts jsonb NOT NULL DEFAULT '[]', status_message jsonb, usage jsonb,
+  error_code text, error_message text,
+  notifies boolean NOT NULL DEFAULT false, -- its state changes write push notifications, or wake its plan
+  updated_at timestamptz NOT NULL DEFAULT now(), started_at timestamptz, completed_at timestamptz,
+  PRIMARY KEY (tenant_id, message_id)
+) PARTITION BY RANGE (message_id);
+-- The session first: with the tenant first a plan that was made while the month is new looks for a message's key in this index too, and reads
+-- all of the tenant's entries.
+CREATE INDEX messages_by_session ON messages (session_id, tenant_id, message_id);
+CREATE INDEX messages_by_error ON messages (tenant_id, error_code, message_id) WHERE error_code IS NOT NULL;
+
+-- A message that is not over, or that was canceled or rejected and whose agent or workflow is still to hear of it: what finds, routes, leases
+-- and wakes messages. The row is the message's lock, and is deleted with the message's end (later when it was canceled or rejected), so no
+-- search for messages at work reads the past. `state`, `instance_id` and `agent_type` are those of `messages`.
+CREATE TABLE running_messages (
+  tenant_id text NOT NULL, message_id text COLLATE "C" NOT NULL, session_id text NOT NULL,
+  state text NOT NULL, created_at timestamptz NOT NULL DEFAULT now(),
+  want_instance_id text, want_agent_type text, want_skill_id text,
+  instance_id text, agent_type text,
+  attempts integer NOT NULL DEFAULT 0, current_dispatch_id text COLLATE "C",
+  -- The session's slot on the instance, held from the opening of a dispatch to its end.
+  holds_slot boolean NOT NULL DEFAULT false,
+  -- The human's answer that the next dispatch carries: {request_id, resolution, data?, comment?}.
+  resolution jsonb,
+  -- The agent's own ids, of an A2A server that was asked before.
+  remote_task_id text, remote_context_id text,
+  unrouted_since timestamptz,
+  -- Agents to which no connection opened for this message: routing takes them last.
+  unreachable_ids text[] NOT NULL DEFAULT '{}',
+  -- Set when the message's workflow must look at the row; it clears it. On the fast path the lease of the process that has the message.
+  wake_requested_at timestamptz,
+  supervised_at timestamptz,
+  -- Raised by whoever takes the message over; the fast path renews its lease only while it is unchanged.
+  lease_epoch integer NOT NULL DEFAULT 0,
+  PRIMARY KEY (tenant_id, message_id)
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+-- By state, so that messages at work are counted without a look at those that wait for input, and the reverse. Partial, so that no plan
+-- made on an empty table takes it instead of the key.
+CREATE INDEX running_in_flight ON running_messages (tenant_id, state, session_id)
+  WHERE state IN ('submitted', 'working', 'input-required');
+-- With the key at the end no two entries are equal: many equal dead ones make every insert search among them.
+CREATE INDEX running_slots ON running_messages (tenant_id, instance_id, session_id, message_id) WHERE holds_slot;
+CREATE INDEX running_unrouted ON running_messages (tenant_id, created_at) WHERE unrouted_since IS NOT NULL;
+CREATE INDEX running_decided ON running_messages (tenant_id, instance_id) WHERE unrouted_since IS NOT NULL AND resolution IS NOT NULL;
+CREATE INDEX running_to_wake ON running_messages (wake_requested_at) WHERE wake_requested_at IS NOT NULL;
+CREATE INDEX running_supervised ON running_messages (supervised_at)
+  WHERE supervised_at IS NOT NULL AND state IN ('submitted', 'working');
+CREATE INDEX running_canceled ON running_messages (supervised_at) WHERE state = 'canceled';
+
+-- One attempt to have one agent do a message. States: messages/dispatch/dispatch-states.ts. No index has a column that changes, so that the
+-- end of a dispatch writes none; open ones are found by running_messages.
+CREATE TABLE dispatches (
+  tenant_id text NOT NULL, dispatch_id text COLLATE "C" NOT NULL,
+  message_id text COLLATE "C" NOT NULL, session_id text NOT NULL,
+  instance_id text NOT NULL, agent_type text NOT NULL,
+  deployment_mode text NOT NULL, mesh_id text, epoch bigint NOT NULL,
+  attempt integer NOT NULL, state text NOT NULL, skill_id text,
+  created_at timestamptz NOT NULL DEFAULT now(),
+  sent_at timestamptz, -- written before the first byte goes out: from here on the agent may have it
+  deadline_at timestamptz, ended_at timestamptz, error_code text,
+  PRIMARY KEY (tenant_id, dispatch_id)
+) PARTITION BY RANGE (dispatch_id);
+CREATE INDEX dispatches_newest ON dispatches (instance_id, tenant_id, created_at DESC);
+
+-- A session that pauses or resumes changes the load of its instance (agent_load), unless a message of it holds the slot there: whichever
+-- function does it, the event is written here.
+CREATE FUNCTION note_capacity_change() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  at text := lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0');
+  chance text := replace(gen_random_uuid()::text, '-', '');
+BEGIN
+  IF EXISTS (SELECT 1 FROM running_messages r WHERE r.tenant_id = NEW.tenant_id AND r.instance_id = NEW.instance_id
+               AND r.session_id = NEW.session_id AND r.holds_slot) THEN
+    RETURN NULL;
+  END IF;
+  INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, payload)
+    SELECT a.tenant_id, format('evt_%s-%s-7%s-8%s-%s', left(at, 8), right(at, 4), left(chance, 3), substr(chance, 4, 3), right(chance, 12)),
+           'agent.capacity_changed', 'agent', 'platform', 'info', '', jsonb_build_object('agent_type', a.agent_type,
+             'instance_id', a.instance_id, 'current_sessions', agent_load(a.tenant_id, a.instance_id),
+             'max_concurrent_sessions', a.max_concurrent_sessions)
+      FROM agents a WHERE a.tenant_id = NEW.tenant_id AND a.instance_id = NEW.instance_id;
+  RETURN NULL;
+END $$;
+-- One that moves to another instance is counted by who moves it.
+CREATE TRIGGER capacity_of_session AFTER UPDATE OF suspended ON sessions FOR EACH ROW
+  WHEN (NEW.suspended <> OLD.suspended AND NEW.explicit AND NEW.instance_id = OLD.instance_id AND NEW.status = 'active')
+  EXECUTE FUNCTION note_capacity_change();
+
+SELECT isolate_tenants('{sessions,session_agents,idempotency_keys,messages,running_messages,dispatches}');

@@ -1,0 +1,37 @@
+-- Policies, and the revision of everything that a process keeps compiled to decide by.
+
+-- Raised by every change of a tenant's policies or guards (policy/policy-store.ts). A tenant without a row never had any. `changed_by` is the
+-- transaction that raised it: processes look for rows of the transactions that they have not seen yet (policy/change-feed.ts), however
+-- many tenants there are.
+CREATE TABLE policy_revisions (
+  tenant_id text PRIMARY KEY REFERENCES tenants, revision bigint NOT NULL,
+  changed_by xid8 NOT NULL DEFAULT pg_current_xact_id()
+);
+CREATE INDEX policy_revisions_by_change ON policy_revisions (changed_by);
+
+CREATE TABLE policies (
+  tenant_id text NOT NULL REFERENCES tenants, policy_id text COLLATE "C" NOT NULL,
+  scope text NOT NULL CHECK (scope IN ('admission', 'dispatch', 'tool', 'plan', 'session')),
+  name text NOT NULL,
+  decision text NOT NULL CHECK (decision IN ('allow', 'deny', 'require_approval', 'audit')),
+  description text NOT NULL,
+  match jsonb NOT NULL,
+  reason text NOT NULL,
+  approvers text[] NOT NULL,
+  evaluator jsonb NOT NULL, -- without its secret
+  evaluator_secret bytea, -- of a webhook, encrypted; NULL where there is none
+  priority integer NOT NULL,
+  enabled boolean NOT NULL,
+  created_at timestamptz NOT NULL DEFAULT now(), updated_at timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (tenant_id, policy_id)
+);
+
+-- Policies decide about the message on the workflow path before anything is sent: the accept transaction could not.
+ALTER TABLE running_messages ADD COLUMN undecided boolean NOT NULL DEFAULT false;
+-- What a human was asked about the message's dispatch by a policy: it waits, or was approved. Keys of messages/supervise/policy-step.ts.
+ALTER TABLE running_messages ADD COLUMN asked_policies text[] NOT NULL DEFAULT '{}';
+-- What policies see of the sender's token: {sub, credential_id, scopes, agent_type}. NULL where no policy could look at the message as it was
+-- accepted; one that was made since sees the credential.
+ALTER TABLE running_messages ADD COLUMN token jsonb;
+
+SELECT isolate_tenants('{policy_revisions,policies}');

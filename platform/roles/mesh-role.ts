@@ -1,0 +1,56 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { HostedTransport } from '../../mesh/hosted/hosted-transport.js';
+import { createMeshServer } from '../../mesh/server/server.js';
+import { DispatchRunner } from '../../messages/runner/runner.js';
+import { createResultProposals } from '../../plans/result-proposals.js';
+import type { Infrastructure } from '../infrastructure.js';
+import type { Services } from '../services.js';
+import type { RunningTools } from '../tools.js';
+import { runNodeWorkers, type WorkerDeps } from './workers.js';
+
+/**
+ * Starts the mesh role: WebSocket server (listening), dispatch runner and this node's Temporal workers.
+ * @param options.meshId new at every boot
+ * @param options.handler serves the API paths that the mesh address answers too
+ * @param options.nodeUrl this node's own address when it listens on that port; undefined when only a load balancer's is known
+ */
+export async function startMesh(options: {
+  services: Services;
+  infrastructure: Infrastructure;
+  workerDeps: WorkerDeps;
+  meshId: string;
+  tools: RunningTools;
+  handler: ((request: IncomingMessage, response: ServerResponse) => void) | undefined;
+  nodeUrl: (port: number) => string | undefined;
+}) {
+  const { services, infrastructure, workerDeps, meshId, tools, handler, nodeUrl } = options;
+  const { config, core, db, log, bus, dispatches, authenticator, outbound, tokens } = services;
+  const { tls } = infrastructure;
+  if (!tls) throw new Error('The mesh role needs a certificate.');
+  const proposePlan = createResultProposals(db, services.plans);
+  const runner = new DispatchRunner({ dispatches, bus, guards: core.policies, db, log, meshId, proposePlan });
+  const shared = { db, log, bus: runner.output, changes: bus, dispatches };
+  let ownUrl: string | undefined;
+  const server = createMeshServer({
+    ...{ ...shared, config, runner, authenticator, tls, tools: tools.calls, handler },
+    nodeUrl: () => ownUrl,
+  });
+  const hosted = new HostedTransport({ ...shared, outbound, tokens, closing: runner.closing });
+  tools.serveDeregistered((agent) => server.closeDeregistered(agent));
+  const { port } = await server.listen();
+  ownUrl = nodeUrl(port);
+  runner.start({ connected: server.transport, hosted });
+  const workers = await runNodeWorkers(workerDeps, runner);
+  return {
+    port,
+    runner,
+    /** Gives running dispatches up to `graceMs` to finish, asks the agents to disconnect, then stops. */
+    stop: async (graceMs: number): Promise<void> => {
+      // The workers take nothing new from here on, and stop when the dispatches that run have ended.
+      const idle = workers.stop();
+      await Promise.all([server.drain(graceMs), runner.drain(graceMs)]);
+      await server.close();
+      await idle;
+    },
+  };
+}

@@ -1,0 +1,65 @@
+import { settleTotals } from '../../agents/agent-connections.js';
+import { createAlertRelay } from '../../alerts/alert-relay.js';
+import { createMaintenance } from '../../db/maintenance.js';
+import { Retention } from '../../db/retention.js';
+import { createJobStarter } from '../../knowledge/ingest/job-starter.js';
+import { sessionDeps } from '../../messages/cancel.js';
+import { Sweeper } from '../../messages/supervise/sweeper.js';
+import { WaitingWatch } from '../../messages/supervise/waiting-watch.js';
+import { createSessionExpiry } from '../../sessions/session-expiry.js';
+import { createEventSequencer } from '../../telemetry/event-sequencer.js';
+import { createUsageRollUp, rollUpAll } from '../../usage/roll-up.js';
+import type { Infrastructure } from '../infrastructure.js';
+import type { Services } from '../services.js';
+import type { StopList } from '../stop-list.js';
+import { runFleetWorker, type WorkerDeps } from './workers.js';
+
+function createRetention({ config, db, log }: Services, { databaseUrl }: Infrastructure): Retention {
+  const days = { messages: config.MESSAGE_RETENTION_DAYS, events: config.EVENT_RETENTION_DAYS };
+  return new Retention({
+    url: databaseUrl,
+    db,
+    log,
+    days,
+    settleTotals: (before) => settleTotals(db, before),
+    rollUpUsage: () => rollUpAll(db),
+  });
+}
+
+/** Starts what the worker role does: workflows with their activities, and the loops over the record. @param baseUrl of the API, which links name */
+export async function startWorkerRole(
+  services: Services,
+  infrastructure: Infrastructure,
+  workerDeps: WorkerDeps,
+  baseUrl: () => string,
+  stops: StopList,
+): Promise<void> {
+  const { core, dispatches, db, outbound, secrets, log, temporal, channelClients, deliveryStarter, eventFeed } =
+    services;
+  const { planStarter } = services;
+  const plans = { accept: services.messages, stepStarted: () => planStarter.expect() };
+  const watch = { db, outbound, log };
+  const delivery = { db, clients: channelClients, secrets, log };
+  const delivered = () => deliveryStarter.expect();
+  const { slackApiUrl } = channelClients;
+  const worker = await runFleetWorker(workerDeps, { core, dispatches, watch, delivery, plans, temporal });
+  stops.add(() => worker.stop());
+  await temporal.ensureAgentWatch();
+  const loops = [
+    new Sweeper(core, temporal),
+    new WaitingWatch(core, temporal),
+    createEventSequencer(db, log, () => eventFeed.wake()),
+    createUsageRollUp(db, log),
+    createAlertRelay({ db, secrets, log, slackApiUrl, baseUrl, delivered }),
+    deliveryStarter,
+    planStarter,
+    createSessionExpiry(sessionDeps(core)),
+    createMaintenance(db, log),
+    createRetention(services, infrastructure),
+    createJobStarter(db, temporal, log),
+  ];
+  for (const loop of loops) {
+    loop.start();
+    stops.add(() => loop.stop());
+  }
+}

@@ -1,0 +1,238 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { asyncLocalStorage } from '@temporalio/activity';
+import {
+  type ActivityInterceptorsFactory,
+  DefaultLogger,
+  NativeConnection,
+  type NativeConnectionOptions,
+  Runtime,
+  Worker,
+  type WorkerOptions,
+} from '@temporalio/worker';
+import {
+  createDeliveryActivities,
+  createDeliveryRecordActivities,
+  type DeliveryDeps,
+} from '../../activities/deliver.js';
+import { createIngestActivities, createIngestRecordActivities } from '../../activities/ingest.js';
+import { createControlActivities, createNodeActivities } from '../../activities/node.js';
+import { createPlanActivities, type PlanActivityDeps } from '../../activities/plan.js';
+import { createRecordActivities } from '../../activities/record.js';
+import { createWatchActivities, type WatchDeps } from '../../activities/watch.js';
+import { LIMITS } from '../../contracts/limits.js';
+import type { DispatchRunner } from '../../messages/runner/runner.js';
+import { AsyncContext } from '../../runtime/async-context.js';
+import { errorMessage } from '../../runtime/errors.js';
+import type { Logger } from '../../runtime/logger.js';
+import {
+  controlQueue,
+  DELIVERY_QUEUE,
+  FLEET_QUEUE,
+  HOSTED_QUEUE,
+  KNOWLEDGE_QUEUE,
+  nodeQueue,
+} from '../../workflows/definitions.js';
+import type { Services } from '../services.js';
+
+const RESTART_MS = 1_000;
+/**
+ * Concurrent dispatches of one queue of a node; a dispatch mostly waits. More than the runner takes (`dispatchesInFlightPerNode`): those
+ * beyond are refused at once and routed elsewhere, instead of waiting in the queue behind an agent that does not answer.
+ */
+const DISPATCH_SLOTS = LIMITS.dispatchesInFlightPerNode + 500;
+const CONTROL_SLOTS = 50;
+/** Concurrent attempts of deliveries; each takes at most 10 s. Not fewer than the slots that tenants and receivers share (deliveries/queue.ts). */
+const DELIVERY_SLOTS = 200;
+/** Slices of jobs; most of them wait for their tenant's turn (knowledge/ingest/job-runner.ts). */
+const KNOWLEDGE_SLOTS = 100;
+/**
+ * Workflows that are kept in memory between their tasks, a quarter of a megabyte each. Thousands may wait for humans, for days: one that is
+ * not here is replayed from its short history when it wakes.
+ */
+const CACHED_WORKFLOWS = 500;
+/** Far below the heartbeat timeout of 10 s, so that a pause of several seconds on either side does not fail a message. */
+const HEARTBEAT_THROTTLE_MS = 2_000;
+/** Longer than any drain: activities end when their dispatches do. */
+const DISPATCH_GRACE = '40s';
+/** Other activities take milliseconds, except push notifications and the agent watch, which any worker can restart. */
+const GRACE = '5s';
+const SHUTDOWN_FORCE = '60s';
+/**
+ * Raises the SDK's 5 s limit for a workflow task to a day. Exceeding it crashes the process ("async hook stack has become corrupted"), and after a
+ * pause of the process every running task exceeds it. The SDK accepts this option, but its types do not list it.
+ */
+const SANDBOX_LIMIT = { isolateExecutionTimeout: '1 day' };
+
+/**
+ * Disables the storages in which the SDK keeps the contexts of activities and of its client as soon as an activity first awaits: from then
+ * on `Context.current()` throws (runtime/async-context.ts says why).
+ */
+const releaseContextEarly =
+  ({ callContextStorage }: NativeConnection): ActivityInterceptorsFactory =>
+  () => ({
+    inbound: {
+      execute: (input, next) => {
+        try {
+          return next(input);
+        } finally {
+          AsyncContext.of(asyncLocalStorage).release();
+          AsyncContext.of(callContextStorage).release();
+        }
+      },
+    },
+  });
+
+/** Shared dependencies of all workers of this process. */
+export interface WorkerDeps {
+  connection: NativeConnection;
+  namespace: string;
+  log: Logger;
+}
+
+/** The SDK's warning at each start of an activity-only worker, such as those of the mesh. */
+const EXPECTED_WARNING = /^No workflows registered/;
+
+/** Forwards the log of the Temporal SDK to the platform's log. Called once per process. */
+export function installTemporalRuntime(log: Logger): void {
+  const levels = { TRACE: 'trace', DEBUG: 'debug', INFO: 'info', WARN: 'warn', ERROR: 'error' } as const;
+  Runtime.install({
+    logger: new DefaultLogger('WARN', ({ level, message, meta }) => {
+      log[EXPECTED_WARNING.test(message) ? 'debug' : levels[level]](
+        { component: 'temporal', ...(meta?.error instanceof Error && { err: meta.error.message }) },
+        message,
+      );
+    }),
+    shutdownSignals: [],
+  });
+}
+
+/** Connects the workers of this process. @throws Error when the cluster cannot be reached */
+export function connectWorkers(options: NativeConnectionOptions): Promise<NativeConnection> {
+  return NativeConnection.connect(options);
+}
+
+/** Runs a worker until it is stopped. The SDK reconnects by itself; a worker that it gives up on is recreated here. */
+async function keepRunning(workerDeps: WorkerDeps, options: Omit<WorkerOptions, 'connection' | 'namespace'>) {
+  const { connection, namespace, log } = workerDeps;
+  const fields = { task_queue: options.taskQueue };
+  let stopped = false;
+  const create = () =>
+    Worker.create({
+      shutdownGraceTime: GRACE,
+      ...options,
+      interceptors: { activity: [releaseContextEarly(connection)] },
+      shutdownForceTime: SHUTDOWN_FORCE,
+      connection,
+      namespace,
+    });
+  const recreate = async (): Promise<Worker | undefined> => {
+    while (!stopped) {
+      await delay(RESTART_MS);
+      try {
+        if (!stopped) return await create();
+      } catch (error) {
+        log.warn({ ...fields, err: errorMessage(error) }, 'a Temporal worker could not start; retrying');
+      }
+    }
+  };
+  let worker: Worker | undefined = await create();
+  const loop = async () => {
+    for (; worker; worker = await recreate()) {
+      try {
+        const running = worker.run();
+        if (stopped) worker.shutdown();
+        await running;
+      } catch (error) {
+        log.error({ ...fields, err: errorMessage(error) }, 'a Temporal worker failed and is restarted');
+      }
+    }
+  };
+  const done = loop();
+  return {
+    stop: async (): Promise<void> => {
+      stopped = true;
+      if (worker?.getState() === 'RUNNING') worker.shutdown();
+      await done;
+    },
+  };
+}
+
+/**
+ * The worker role: all workflows, the local activities that write to the database, the agent watch and push deliveries. `temporal` starts
+ * workflows over this worker's connection, so that the answer to the start includes their first task.
+ */
+export async function runFleetWorker(
+  workerDeps: WorkerDeps,
+  deps: Pick<Services, 'core' | 'dispatches' | 'temporal'> & {
+    watch: WatchDeps;
+    delivery: DeliveryDeps;
+    plans: PlanActivityDeps;
+  },
+) {
+  const worker = await keepRunning(workerDeps, {
+    taskQueue: FLEET_QUEUE,
+    // After a crash, workflows that the dead process had cached wait this long for it.
+    stickyQueueScheduleToStartTimeout: '2s',
+    ...SANDBOX_LIMIT,
+    maxCachedWorkflows: CACHED_WORKFLOWS,
+    workflowBundle: { codePath: fileURLToPath(new URL('../../workflows.bundle.js', import.meta.url)) },
+    activities: {
+      ...createRecordActivities(deps.core, deps.dispatches),
+      ...createDeliveryRecordActivities(deps.delivery),
+      ...createPlanActivities(deps.plans),
+      ...createWatchActivities(deps.watch),
+      ...createIngestRecordActivities(deps.core.db),
+    },
+    maxConcurrentLocalActivityExecutions: 50,
+    maxConcurrentActivityTaskExecutions: CONTROL_SLOTS,
+  });
+  const deliveries = await keepRunning(workerDeps, {
+    taskQueue: DELIVERY_QUEUE,
+    activities: createDeliveryActivities(deps.delivery),
+    maxConcurrentActivityTaskExecutions: DELIVERY_SLOTS,
+  });
+  deps.temporal.shareConnection(workerDeps.connection);
+  return {
+    stop: async (): Promise<void> => {
+      deps.temporal.shareConnection(null);
+      await Promise.all([worker.stop(), deliveries.stop()]);
+    },
+  };
+}
+
+/** The worker of the knowledge role: reads and embeds documents. */
+export function runKnowledgeWorker(workerDeps: WorkerDeps, { jobRunner }: Pick<Services, 'jobRunner'>) {
+  return keepRunning(workerDeps, {
+    taskQueue: KNOWLEDGE_QUEUE,
+    activities: createIngestActivities(jobRunner),
+    maxHeartbeatThrottleInterval: HEARTBEAT_THROTTLE_MS,
+    maxConcurrentActivityTaskExecutions: KNOWLEDGE_SLOTS,
+  });
+}
+
+/** The workers of the mesh role: dispatches of this node, its control queue, and a share of the dispatches to hosted agents. */
+export async function runNodeWorkers(workerDeps: WorkerDeps, runner: DispatchRunner) {
+  const dispatching = (taskQueue: string) =>
+    keepRunning(workerDeps, {
+      taskQueue,
+      activities: createNodeActivities(runner),
+      maxHeartbeatThrottleInterval: HEARTBEAT_THROTTLE_MS,
+      shutdownGraceTime: DISPATCH_GRACE,
+      maxConcurrentActivityTaskExecutions: DISPATCH_SLOTS,
+    });
+  const workers = await Promise.all([
+    dispatching(nodeQueue(runner.meshId)),
+    dispatching(HOSTED_QUEUE),
+    keepRunning(workerDeps, {
+      taskQueue: controlQueue(runner.meshId),
+      activities: createControlActivities(runner),
+      maxConcurrentActivityTaskExecutions: CONTROL_SLOTS,
+    }),
+  ]);
+  return {
+    stop: async (): Promise<void> => {
+      await Promise.all(workers.map((worker) => worker.stop()));
+    },
+  };
+}
