@@ -23,6 +23,7 @@ import { policyRoutes } from './routes/policies.js';
 import { sendRoutes } from './routes/send.js';
 import { sessionRoutes } from './routes/sessions.js';
 import { telemetryRoutes } from './routes/telemetry.js';
+import { tenantRoutes } from './routes/tenants.js';
 import { toolRoutes } from './routes/tools.js';
 
 const REQUEST_TIMEOUT_MS = 30_000;
@@ -79,6 +80,7 @@ export function buildApi(deps: ApiDeps): FastifyInstance {
   policyRoutes(app, deps);
   alertRoutes(app, deps);
   telemetryRoutes(app, deps);
+  tenantRoutes(app, deps);
   knowledgeRoutes(app, deps);
   cardRoutes(app, deps);
   platformRoutes(app, deps);

@@ -20,6 +20,8 @@ import type { Secrets } from '../runtime/secrets.js';
 import type { Sessions } from '../sessions/sessions.js';
 import type { EventFeed } from '../telemetry/event-feed.js';
 import type { ToolCallService } from '../tools/tool-call-service.js';
+import type { Quotas } from '../usage/quotas.js';
+import type { CatchUp } from '../usage/roll-up.js';
 import type { HttpCounts } from './plugins/http-counts.js';
 
 /** What the HTTP API needs from the platform. */
@@ -40,6 +42,8 @@ export interface ApiDeps {
   /** Called when a delivery was queued. */
   deliveriesExpected: () => void;
   sessions: Sessions;
+  quotas: Pick<Quotas, 'changed'>;
+  catchUpUsage: CatchUp;
   plans: Plans;
   tools: ToolCallService;
   knowledge: Knowledge;

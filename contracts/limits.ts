@@ -10,6 +10,9 @@ export const LIMITS = {
   skillsBytes: 64 * 1024,
   toolsBytes: 64 * 1024,
   metadataBytes: 16 * 1024,
+  /** Of a budget, and of a price for a million tokens. */
+  costUsdMax: 1_000_000,
+  modelPricesPerTenant: 1_000,
   pageSizeDefault: 25,
   pageSizeMax: 100,
   taskPageSizeDefault: 50,

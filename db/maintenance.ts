@@ -21,9 +21,20 @@ const DELETE_OFFERS = `DELETE FROM dispatch_transfers WHERE expires_at < now() -
 /** Batches of the event sequencer, which needs the newest only. */
 const DELETE_BATCHES = `DELETE FROM event_batches WHERE positioned_at < now() - interval '1 hour' AND last_position < event_head()`;
 
+/** Usage that no report reads any more, of hours before the given days: by tenant, since that is where the keys begin. */
+const deleteUsage = (table: 'usage_hours' | 'usage_sessions', days: number) => `
+  DELETE FROM ${table} WHERE ctid = ANY (ARRAY(
+    SELECT old.ctid FROM tenants t CROSS JOIN LATERAL (
+      SELECT u.ctid FROM ${table} u WHERE u.tenant_id = t.tenant_id AND u.hour < now() - interval '${days} days'
+       ORDER BY u.hour LIMIT ${BATCH}) old LIMIT ${BATCH}))`;
+/** Rows by session are as many as sessions; those of agents are kept for who evaluates them in SQL. */
+const USAGE_DAYS = { usage_sessions: 32, usage_hours: 400 };
+/** The processes that have not counted tool calls for a day have ended. */
+const DELETE_SOURCES = `DELETE FROM usage_batches WHERE added_at < now() - interval '7 days'`;
+
 /**
- * Creates the partitions of the coming months, and deletes expired idempotency keys and offers, the running rows of canceled messages, and
- * old batches of the event sequencer. Processes may run it concurrently.
+ * Creates the partitions of the coming months, and deletes expired idempotency keys and offers, the running rows of canceled messages, old
+ * batches of the event sequencer, and old usage. Processes may run it concurrently.
  */
 export async function maintainTables(db: Db): Promise<void> {
   const results = await Promise.allSettled([
@@ -31,6 +42,9 @@ export async function maintainTables(db: Db): Promise<void> {
     db.system((tx) => tx.query(DELETE_CANCELED)),
     db.system((tx) => tx.query(DELETE_OFFERS)),
     db.system((tx) => tx.query(DELETE_BATCHES)),
+    db.system((tx) => tx.query(deleteUsage('usage_sessions', USAGE_DAYS.usage_sessions))),
+    db.system((tx) => tx.query(deleteUsage('usage_hours', USAGE_DAYS.usage_hours))),
+    db.system((tx) => tx.query(DELETE_SOURCES)),
     deleteExpired(db),
   ]);
   for (const result of results) if (result.status === 'rejected') throw result.reason;

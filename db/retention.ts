@@ -31,6 +31,8 @@ export interface RetentionOptions {
   days: { messages: number | undefined; events: number | undefined };
   /** Adds the dispatches of all agents before a time to their totals, before these dispatches are dropped. */
   settleTotals: (before: Date) => Promise<void>;
+  /** Adds up the usage of everything that was committed before. @throws where it cannot: then nothing is dropped */
+  rollUpUsage: () => Promise<unknown>;
 }
 
 interface Partition {
@@ -139,6 +141,8 @@ export class Retention {
       this.options.log.info({ partition: name }, 'a partition is kept: something in it is not over');
       return;
     }
+    // What is disposable stays so: the end of each of its messages is committed, and is in the sums after this.
+    await this.options.rollUpUsage();
     await client.query(`COMMENT ON TABLE public.${name} IS ${pg.escapeLiteral(MARK)}`);
     await client.query(`ALTER TABLE public.${table} DETACH PARTITION public.${name} CONCURRENTLY`);
     await this.#drop(client, partition);

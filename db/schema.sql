@@ -159,6 +159,13 @@ CREATE TABLE callback_tokens (
   expires_at timestamp with time zone NOT NULL,
   used_at timestamp with time zone
 );
+CREATE TABLE counted_usage (
+  tenant_id text NOT NULL,
+  message_id text NOT NULL,
+  input_tokens numeric NOT NULL,
+  output_tokens numeric NOT NULL,
+  cost_usd numeric NOT NULL
+);
 CREATE TABLE credentials (
   tenant_id text NOT NULL,
   credential_id text NOT NULL,
@@ -486,6 +493,13 @@ CREATE TABLE messages (
   started_at timestamp with time zone,
   completed_at timestamp with time zone
 ) PARTITION BY RANGE (message_id);
+CREATE TABLE model_prices (
+  tenant_id text NOT NULL,
+  model text NOT NULL,
+  input_per_million numeric NOT NULL,
+  output_per_million numeric NOT NULL,
+  updated_at timestamp with time zone NOT NULL DEFAULT now()
+);
 CREATE TABLE plan_decisions (
   tenant_id text NOT NULL,
   plan_id text NOT NULL,
@@ -682,6 +696,13 @@ CREATE TABLE signing_keys (
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   retired_at timestamp with time zone
 );
+CREATE TABLE tenant_limits (
+  tenant_id text NOT NULL,
+  messages_per_day bigint,
+  tokens_per_day bigint,
+  cost_usd_per_month numeric,
+  updated_at timestamp with time zone NOT NULL DEFAULT now()
+);
 CREATE TABLE tenants (
   tenant_id text NOT NULL,
   name text NOT NULL,
@@ -704,6 +725,44 @@ CREATE TABLE tool_grants (
   used_by uuid,
   answered_at timestamp with time zone
 );
+CREATE TABLE usage_batches (
+  source text NOT NULL,
+  sequence bigint NOT NULL,
+  added_at timestamp with time zone NOT NULL DEFAULT now()
+);
+CREATE TABLE usage_days (
+  tenant_id text NOT NULL,
+  day date NOT NULL,
+  messages bigint NOT NULL,
+  tokens numeric NOT NULL,
+  cost_usd numeric NOT NULL
+);
+CREATE TABLE usage_hours (
+  tenant_id text NOT NULL,
+  hour timestamp with time zone NOT NULL,
+  agent_type text NOT NULL,
+  instance_id text NOT NULL,
+  model text NOT NULL,
+  messages bigint NOT NULL,
+  dispatches bigint NOT NULL,
+  tool_calls bigint NOT NULL,
+  input_tokens numeric NOT NULL,
+  output_tokens numeric NOT NULL,
+  duration_ms bigint NOT NULL,
+  cost_usd numeric NOT NULL
+);
+CREATE TABLE usage_sessions (
+  tenant_id text NOT NULL,
+  hour timestamp with time zone NOT NULL,
+  session_id text NOT NULL,
+  messages bigint NOT NULL,
+  dispatches bigint NOT NULL,
+  tool_calls bigint NOT NULL,
+  input_tokens numeric NOT NULL,
+  output_tokens numeric NOT NULL,
+  duration_ms bigint NOT NULL,
+  cost_usd numeric NOT NULL
+);
 
 -- Constraints
 ALTER TABLE agent_reports ADD CONSTRAINT agent_reports_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
@@ -725,6 +784,7 @@ ALTER TABLE alert_rules ADD CONSTRAINT alert_rules_tenant_id_fkey FOREIGN KEY (t
 ALTER TABLE alert_rules ADD CONSTRAINT alert_rules_pkey PRIMARY KEY (tenant_id, rule_id);
 ALTER TABLE alert_states ADD CONSTRAINT alert_states_pkey PRIMARY KEY (tenant_id, rule_id);
 ALTER TABLE callback_tokens ADD CONSTRAINT callback_tokens_pkey PRIMARY KEY (token_hash);
+ALTER TABLE counted_usage ADD CONSTRAINT counted_usage_pkey PRIMARY KEY (tenant_id, message_id);
 ALTER TABLE credentials ADD CONSTRAINT credentials_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
 ALTER TABLE credentials ADD CONSTRAINT credentials_pkey PRIMARY KEY (credential_id);
 ALTER TABLE deliveries ADD CONSTRAINT deliveries_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'delivered'::text, 'failed'::text, 'dropped'::text])));
@@ -776,6 +836,8 @@ ALTER TABLE knowledge_sources ADD CONSTRAINT knowledge_sources_pkey PRIMARY KEY 
 ALTER TABLE late_changes ADD CONSTRAINT late_changes_pkey PRIMARY KEY (tenant_id, message_id);
 ALTER TABLE mesh_nodes ADD CONSTRAINT mesh_nodes_pkey PRIMARY KEY (mesh_id);
 ALTER TABLE messages ADD CONSTRAINT messages_pkey PRIMARY KEY (tenant_id, message_id);
+ALTER TABLE model_prices ADD CONSTRAINT model_prices_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
+ALTER TABLE model_prices ADD CONSTRAINT model_prices_pkey PRIMARY KEY (tenant_id, model);
 ALTER TABLE plan_decisions ADD CONSTRAINT plan_decisions_resolution_check CHECK ((resolution = ANY (ARRAY['approved'::text, 'rejected'::text])));
 ALTER TABLE plan_decisions ADD CONSTRAINT plan_decisions_tenant_id_plan_id_fkey FOREIGN KEY (tenant_id, plan_id) REFERENCES plans(tenant_id, plan_id) ON DELETE CASCADE;
 ALTER TABLE plan_decisions ADD CONSTRAINT plan_decisions_pkey PRIMARY KEY (tenant_id, plan_id, credential_id);
@@ -805,8 +867,14 @@ ALTER TABLE running_messages ADD CONSTRAINT running_messages_pkey PRIMARY KEY (t
 ALTER TABLE session_agents ADD CONSTRAINT session_agents_pkey PRIMARY KEY (tenant_id, session_id, instance_id);
 ALTER TABLE sessions ADD CONSTRAINT sessions_pkey PRIMARY KEY (tenant_id, session_id);
 ALTER TABLE signing_keys ADD CONSTRAINT signing_keys_pkey PRIMARY KEY (kid);
+ALTER TABLE tenant_limits ADD CONSTRAINT tenant_limits_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
+ALTER TABLE tenant_limits ADD CONSTRAINT tenant_limits_pkey PRIMARY KEY (tenant_id);
 ALTER TABLE tenants ADD CONSTRAINT tenants_pkey PRIMARY KEY (tenant_id);
 ALTER TABLE tool_grants ADD CONSTRAINT tool_grants_pkey PRIMARY KEY (tenant_id, request_id);
+ALTER TABLE usage_batches ADD CONSTRAINT usage_batches_pkey PRIMARY KEY (source);
+ALTER TABLE usage_days ADD CONSTRAINT usage_days_pkey PRIMARY KEY (tenant_id, day);
+ALTER TABLE usage_hours ADD CONSTRAINT usage_hours_pkey PRIMARY KEY (tenant_id, hour, agent_type, instance_id, model);
+ALTER TABLE usage_sessions ADD CONSTRAINT usage_sessions_pkey PRIMARY KEY (tenant_id, hour, session_id);
 
 -- Indexes
 CREATE INDEX agents_by_instance ON public.agents USING btree (instance_id);
@@ -888,6 +956,7 @@ ALTER TABLE alert_revisions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE alert_rules ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE alert_states ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE callback_tokens ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE counted_usage ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE credentials ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE deliveries ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE delivery_queue ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -911,6 +980,7 @@ ALTER TABLE knowledge_sources ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURIT
 ALTER TABLE late_changes ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE mesh_nodes DISABLE ROW LEVEL SECURITY;
 ALTER TABLE messages ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE model_prices ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE plan_decisions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE plan_messages ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE plan_steps ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -927,8 +997,13 @@ ALTER TABLE running_messages ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY
 ALTER TABLE session_agents ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE sessions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE signing_keys DISABLE ROW LEVEL SECURITY;
+ALTER TABLE tenant_limits ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE tenants ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE tool_grants ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE usage_batches DISABLE ROW LEVEL SECURITY;
+ALTER TABLE usage_days ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE usage_hours ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE usage_sessions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 
 -- Policies
 CREATE POLICY one_tenant ON agent_reports AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -947,6 +1022,8 @@ CREATE POLICY one_tenant ON alert_states AS PERMISSIVE FOR ALL TO fleet_app USIN
 CREATE POLICY whole_platform ON alert_states AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON callback_tokens AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON callback_tokens AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON counted_usage AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON counted_usage AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON credentials AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON credentials AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON deliveries AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -986,6 +1063,8 @@ CREATE POLICY one_tenant ON late_changes AS PERMISSIVE FOR ALL TO fleet_app USIN
 CREATE POLICY whole_platform ON late_changes AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON messages AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON messages AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON model_prices AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON model_prices AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON plan_decisions AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON plan_decisions AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON plan_messages AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -1014,10 +1093,18 @@ CREATE POLICY one_tenant ON session_agents AS PERMISSIVE FOR ALL TO fleet_app US
 CREATE POLICY whole_platform ON session_agents AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON sessions AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON sessions AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON tenant_limits AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON tenant_limits AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON tenants AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON tenants AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON tool_grants AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON tool_grants AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON usage_days AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON usage_days AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON usage_hours AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON usage_hours AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON usage_sessions AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON usage_sessions AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 
 -- Grants
 GRANT DELETE, INSERT, SELECT, UPDATE ON agent_reports TO fleet_app;
@@ -1036,6 +1123,8 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON alert_states TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON alert_states TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON callback_tokens TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON callback_tokens TO fleet_system;
+GRANT SELECT ON counted_usage TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON counted_usage TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON credentials TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON credentials TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON deliveries TO fleet_app;
@@ -1081,6 +1170,8 @@ GRANT SELECT ON mesh_nodes TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON mesh_nodes TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON messages TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON messages TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON model_prices TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON model_prices TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON plan_decisions TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON plan_decisions TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON plan_messages TO fleet_app;
@@ -1111,7 +1202,16 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON session_agents TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON sessions TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON sessions TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON signing_keys TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON tenant_limits TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON tenant_limits TO fleet_system;
 GRANT SELECT ON tenants TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON tenants TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON tool_grants TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON tool_grants TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON usage_batches TO fleet_system;
+GRANT SELECT ON usage_days TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON usage_days TO fleet_system;
+GRANT SELECT ON usage_hours TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON usage_hours TO fleet_system;
+GRANT SELECT ON usage_sessions TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON usage_sessions TO fleet_system;

@@ -23,6 +23,7 @@ export const MESSAGE_TABLES: Readonly<Record<string, string>> = {
     WHERE m.tenant_id = $1 AND m.message_id = ANY ($2) AND k.message_id = m.message_id AND k.idempotency_key = ANY (ARRAY[
       idempotency_key(m.tenant_id, m.credential_id, '', m.client_message_id),
       idempotency_key(m.tenant_id, m.credential_id, m.session_id, m.client_message_id)])`,
+  counted_usage: 'DELETE FROM counted_usage WHERE tenant_id = $1 AND message_id = ANY ($2)',
   late_changes: 'DELETE FROM late_changes WHERE tenant_id = $1 AND message_id = ANY ($2)',
   running_messages: 'DELETE FROM running_messages WHERE tenant_id = $1 AND message_id = ANY ($2)',
   events: 'DELETE FROM events WHERE tenant_id = $1 AND event_id = ANY ($4)',
@@ -31,6 +32,10 @@ export const MESSAGE_TABLES: Readonly<Record<string, string>> = {
 
 /** What belongs to sessions beside their messages and events: $1 tenant, $2 session. Parts of plans go with them. */
 export const SESSION_TABLES: Readonly<Record<string, string>> = {
+  // By its hours, which the key has before the session.
+  usage_sessions: `DELETE FROM usage_sessions u USING sessions s
+    WHERE s.tenant_id = $1 AND s.session_id = $2 AND u.tenant_id = $1 AND u.session_id = $2
+      AND u.hour BETWEEN s.created_at - interval '2 hours' AND coalesce(s.ended_at, now()) + interval '2 hours'`,
   plans: 'DELETE FROM plans WHERE tenant_id = $1 AND session_id = $2',
   session_agents: 'DELETE FROM session_agents WHERE tenant_id = $1 AND session_id = $2',
   sessions: 'DELETE FROM sessions WHERE tenant_id = $1 AND session_id = $2',

@@ -81,6 +81,8 @@ function buildHttp(
     channelClients: services.channelClients,
     deliveriesExpected: () => services.deliveryStarter.expect(),
     sessions: services.sessions,
+    quotas: services.quotas,
+    catchUpUsage: services.catchUpUsage,
     plans: services.plans,
     tools: tools.service,
     knowledge: services.knowledge,
@@ -152,7 +154,11 @@ async function startRoles(
   stops: StopList,
   counts: MetricSources,
 ): Promise<void> {
-  const { config, log } = services;
+  const { config, log, quotas, toolUsage } = services;
+  await quotas.start();
+  stops.add(() => quotas.stop());
+  toolUsage.start();
+  stops.add(() => toolUsage.stop());
   const connection = await connectWorkers(infrastructure.temporal);
   stops.add(() => connection.close());
   const workerDeps: WorkerDeps = { connection, namespace: config.TEMPORAL_NAMESPACE, log };

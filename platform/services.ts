@@ -34,6 +34,9 @@ import { readSecretKeys } from '../runtime/secret-key.js';
 import { createSecrets } from '../runtime/secrets.js';
 import { createSessions } from '../sessions/sessions.js';
 import { EventFeed } from '../telemetry/event-feed.js';
+import { Quotas } from '../usage/quotas.js';
+import { createCatchUp } from '../usage/roll-up.js';
+import { ToolUsage } from '../usage/tool-usage.js';
 import type { Infrastructure } from './infrastructure.js';
 import { openKnowledge } from './knowledge.js';
 import type { RunOptions } from './roles/roles.js';
@@ -131,6 +134,8 @@ export async function createServices(options: {
     wakesExpected: () => planStarter.expect(),
   });
   const eventFeed = new EventFeed(db, log);
+  const catchUpUsage = createCatchUp(db);
+  const quotas = new Quotas({ db, log, catchUpUsage });
   return {
     config,
     log,
@@ -143,7 +148,10 @@ export async function createServices(options: {
     bus,
     temporal,
     core,
-    messages: acceptDeps(core),
+    messages: acceptDeps(core, quotas),
+    quotas,
+    catchUpUsage,
+    toolUsage: new ToolUsage(db, log),
     dispatches: createDispatches(core),
     sessions: createSessions(sessionDeps(core)),
     pushConfigs: createPushConfigs({ db, secrets, outbound, expect: () => deliveryStarter.expect() }),

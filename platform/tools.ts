@@ -27,6 +27,7 @@ export function startTools(services: Services, link: NodeLink, nodeId: string) {
     knowledge,
     hosted: createHostedTools({ db, log, nodeId, outbound, tokens }),
     policies: core.policies,
+    usage: services.toolUsage,
     planTool: createPlanTool(services.plans),
     approvals: new ToolApprovals({ db, log, bus, nodeId, watch, workflowStarter }),
   });

@@ -10,6 +10,8 @@ export type { ApprovalRecord, ExportedApproval } from '../contracts/api/policies
 export type { Guard } from '../contracts/api/policies/guards.js';
 export type { Policy } from '../contracts/api/policies/policies.js';
 export type { SessionDetails, SessionSummary } from '../contracts/api/sessions.js';
+export type { ModelPrice, TenantLimitsResponse } from '../contracts/api/tenants.js';
+export type { GetUsageResponse, UsageRow } from '../contracts/api/usage.js';
 export type { AccessOptions, TokenProvider } from './access.js';
 export { Agent, type ReportedStatus } from './agent/agent.js';
 export { AgentError, AgentStoppedError } from './agent/agent-error.js';

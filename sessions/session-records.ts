@@ -20,7 +20,7 @@ const COLUMNS = `s.session_id, s.tenant_id, s.user_id, s.created_at, s.ended_at,
 
 const TOTALS = `LEFT JOIN LATERAL (
     SELECT count(*) AS total_turns,
-           coalesce(sum((m.usage->>'input_tokens')::bigint + (m.usage->>'output_tokens')::bigint), 0)::bigint AS total_tokens
+           shown_tokens(coalesce(sum(reported_tokens(m.usage, 'input_tokens') + reported_tokens(m.usage, 'output_tokens')), 0)) AS total_tokens
       FROM messages m WHERE m.tenant_id = s.tenant_id AND m.session_id = s.session_id) t ON true`;
 
 /** Reads one session. @param own the agent type whose sessions may be read; null for all of the tenant. @throws PlatformError NOT_FOUND */

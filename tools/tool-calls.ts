@@ -2,6 +2,7 @@ import type { ToolResult } from '../contracts/api/tools.js';
 import { LIMITS } from '../contracts/limits.js';
 import type { Verdict } from '../policy/policy-request.js';
 import type { Logger } from '../runtime/logger.js';
+import type { ToolUsage } from '../usage/tool-usage.js';
 import { CallCancellation, type ToolRequest } from './call-context.js';
 import { IdempotencyCache } from './idempotency-cache.js';
 import type { PendingCalls } from './pending-calls.js';
@@ -17,6 +18,7 @@ export interface ToolCallsOptions extends ToolRouterOptions {
   log: Logger;
   policies: ToolPolicies;
   approvals: ToolApprovals;
+  usage: Pick<ToolUsage, 'count'>;
 }
 
 /** Makes tool calls: admits each, lets the policies decide, waits for a human where they say so, and has it brought to an agent. */
@@ -155,7 +157,9 @@ export class ToolCalls {
 
   /** @param sending called before the call leaves for an agent or a tool; a failure before that has done nothing */
   async #make(request: ToolRequest, cancellation: CallCancellation, sending?: () => void): Promise<Outcome> {
-    return this.#policy.inspect(request, await this.#router.route(request, cancellation, sending));
+    const outcome = await this.#router.route(request, cancellation, sending);
+    if (outcome.sent) this.#options.usage.count({ ...request.caller, session_id: request.parent?.session_id });
+    return this.#policy.inspect(request, outcome);
   }
 }
 

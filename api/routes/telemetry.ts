@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { OPERATIONS } from '../../contracts/api/operations.js';
 import { ResumeQuery, StreamEventsRequest } from '../../contracts/api/telemetry.js';
 import { listEvents } from '../../telemetry/event-list.js';
+import { readUsage } from '../../usage/usage-report.js';
 import type { ApiDeps } from '../deps.js';
 import { EventStreams } from '../event-streams.js';
 import { mount, pageFields, parseBody, routeConfig } from '../mount.js';
@@ -9,11 +10,15 @@ import { mount, pageFields, parseBody, routeConfig } from '../mount.js';
 /** Telemetry, scope `read` (decisions.md, Telemetry). */
 export function telemetryRoutes(
   app: FastifyInstance,
-  deps: Pick<ApiDeps, 'db' | 'eventFeed' | 'authenticator' | 'draining'>,
+  deps: Pick<ApiDeps, 'db' | 'catchUpUsage' | 'eventFeed' | 'authenticator' | 'draining'>,
 ): void {
   mount(app, OPERATIONS.getEvents).answer(async (body, { caller: { tenant_id } }) => {
     const { rows: events, ...counted } = await listEvents(deps.db, tenant_id, body);
     return { ...pageFields(body, counted), events };
+  });
+  mount(app, OPERATIONS.getUsage).answer(async (body, { caller: { tenant_id } }) => {
+    const { totals, rows, count } = await readUsage(deps, tenant_id, body);
+    return { ...pageFields(body, { count }), range: body.range, totals, rows };
   });
   const streams = new EventStreams(deps);
   const { streamEvents, streamEventsByQuery } = OPERATIONS;

@@ -14,7 +14,9 @@ import { GUARD_OPERATIONS } from './policies/guards.js';
 import { POLICY_OPERATIONS } from './policies/policies.js';
 import { SESSION_OPERATIONS } from './sessions.js';
 import { TELEMETRY_OPERATIONS } from './telemetry.js';
+import { TENANT_OPERATIONS } from './tenants.js';
 import { TOOL_OPERATIONS } from './tools.js';
+import { USAGE_OPERATIONS } from './usage.js';
 
 const PLATFORM_OPERATIONS = {
   health: get('/health', PUBLIC, 'Health of the platform', { response: HealthResponse, query: HealthQuery }),
@@ -42,6 +44,8 @@ export const OPERATIONS = {
   ...ALERT_OPERATIONS,
   ...DELIVERY_OPERATIONS,
   ...TELEMETRY_OPERATIONS,
+  ...USAGE_OPERATIONS,
+  ...TENANT_OPERATIONS,
   ...KNOWLEDGE_OPERATIONS,
   ...PLATFORM_OPERATIONS,
 };
@@ -60,7 +64,8 @@ export const TAGS = {
   Guards: GUARD_OPERATIONS,
   Alerts: ALERT_OPERATIONS,
   Webhooks: DELIVERY_OPERATIONS,
-  Telemetry: TELEMETRY_OPERATIONS,
+  Telemetry: { ...TELEMETRY_OPERATIONS, ...USAGE_OPERATIONS },
+  Tenants: TENANT_OPERATIONS,
   'Knowledge base': KNOWLEDGE_OPERATIONS,
   Platform: PLATFORM_OPERATIONS,
 };

@@ -1,11 +1,10 @@
 import type { MessageSendParams } from '../../contracts/a2a/a2a.js';
 import type { Caller } from '../../contracts/api/auth.js';
-import { LIMITS } from '../../contracts/limits.js';
 import { actsAs, isSentBy } from '../../contracts/permissions.js';
-import { recordEvent } from '../../db/events.js';
 import { isForeignSession, ownersOf } from '../../db/ownership.js';
 import type { Db } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
+import { type MessageQuotas, UNLIMITED } from '../../usage/quotas.js';
 import type { MessageCore } from '../core.js';
 import type { LiveMessage } from '../dispatch/dispatches.js';
 import type { FastPath } from '../dispatch/fast-path.js';
@@ -19,13 +18,11 @@ import {
 } from './accept-transaction.js';
 import { withDestination } from './destination.js';
 import { type AcceptContext, draftOf, needsDestination } from './draft.js';
+import { isContextName, openNamedSession } from './named-session.js';
 import { decidedDraft } from './policy-decision.js';
 import { saturatedText } from './target-text.js';
 import { targetRequiredText, targetUnknownText } from './targets.js';
 import { TenantLimits } from './tenant-limits.js';
-
-/** Names that a caller may give a context. A name like the platform's own ids must be an existing session. */
-const CALLER_CONTEXT = /^(?!ses_)[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/;
 
 /** A message on the record. */
 export interface Accepted {
@@ -50,13 +47,14 @@ export interface AcceptDeps {
   limits: TenantLimits;
   /** How often this process has given each verdict. */
   verdicts: VerdictCounts;
+  quotas: MessageQuotas;
 }
 
 export type VerdictCounts = Partial<Record<AcceptRow['verdict'], number>>;
 
 /** The dependencies in a process that does not take the fast path yet. */
-export function acceptDeps(core: MessageCore): AcceptDeps {
-  return { core, fastPath: null, limits: new TenantLimits(core.limits), verdicts: {} };
+export function acceptDeps(core: MessageCore, quotas = UNLIMITED): AcceptDeps {
+  return { core, fastPath: null, limits: new TenantLimits(core.limits), quotas, verdicts: {} };
 }
 
 /** @throws PlatformError for the verdicts that refuse the message */
@@ -86,6 +84,7 @@ async function checkVerdict({ core, limits }: AcceptDeps, draft: NewMessage, { v
       throw new PlatformError('RATE_LIMITED', saturatedText(draft, agent_type || null), {
         headers: { 'Retry-After': '1' },
       });
+    case 'quota_exceeded': // does not get here: `acceptInSession` has the refusal
     case 'target_unknown': // does not get here: `writeMessage` then writes the message as failed
     case 'later': // does not get here: `runAcceptTransaction` repeats the call
     case 'unavailable':
@@ -134,12 +133,25 @@ async function writeMessage(
   return { row: { ...row, in_flight, waiting }, live: null };
 }
 
-/** Accepts a message into an existing session, or into a new one when it names none. */
-async function acceptInSession(
+/** Accepts a message into an existing session, or into a new one when it names none, where the tenant's quotas have room. */
+function acceptInSession(
   deps: AcceptDeps,
   caller: Caller,
   drafted: NewMessage,
   ask: AcceptContext['ask'],
+): Promise<Accepted> {
+  const { tenant_id } = drafted;
+  if (!deps.quotas.limited.has(tenant_id)) return acceptNow(deps, caller, drafted, ask, null);
+  return deps.quotas.admit(tenant_id, (refusal) => acceptNow(deps, caller, drafted, ask, refusal));
+}
+
+/** @param refusal of a new message; a repeat of one that was accepted before is still answered */
+async function acceptNow(
+  deps: AcceptDeps,
+  caller: Caller,
+  drafted: NewMessage,
+  ask: AcceptContext['ask'],
+  refusal: PlatformError | null,
 ): Promise<Accepted> {
   const { policies } = deps.core;
   const { tenants, confirmedUntilMs } = policies.unconcerned;
@@ -149,10 +161,12 @@ async function acceptInSession(
   const admission = deps.limits.begin(draft.tenant_id);
   let row: AcceptRow | null = null;
   try {
-    const written = await writeMessage(deps, draft, admission.counting);
+    const counting = refusal ? { ...UNCOUNTED, quota_exceeded: true } : admission.counting;
+    const written = await writeMessage(deps, draft, counting);
     row = written.row;
     const { verdict, message_id, session_id } = row;
     deps.verdicts[verdict] = (deps.verdicts[verdict] ?? 0) + 1;
+    if (refusal && verdict === 'quota_exceeded') throw refusal;
     await checkVerdict(deps, draft, row);
     const ids = { message_id, session_id };
     if (verdict === 'accepted' || verdict === 'asked')
@@ -168,21 +182,6 @@ async function acceptInSession(
   }
 }
 
-/** Opens a session with an id that the caller chose. An existing session stays as it is. */
-async function openNamedSession(db: Db, caller: Caller, sessionId: string): Promise<void> {
-  const { tenant_id, sub: created_by } = caller;
-  await db.tenant(tenant_id, async (tx) => {
-    const opened = await tx.query(
-      `INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_by, sender_agent_type, idle_check_at)
-       VALUES ($1, $2, false, 'active', $3, $4, $5, now() + $3::integer * interval '1 s') ON CONFLICT DO NOTHING RETURNING session_id`,
-      [tenant_id, sessionId, LIMITS.idleTimeoutSecondsDefault, created_by, actsAs(caller)],
-    );
-    if (opened.length === 0) return;
-    const ids = { tenant_id, session_id: sessionId };
-    await recordEvent(tx, ids, 'session.created', { ...ids, created_by });
-  });
-}
-
 /** Many A2A clients choose the id of a new context: its session is opened first. If the process dies between the two, the session idles out. */
 async function acceptInContext(
   deps: AcceptDeps,
@@ -195,7 +194,7 @@ async function acceptInContext(
   } catch (error) {
     const { contextId } = params.message;
     const isNew = error instanceof PlatformError && error.code === 'SESSION_NOT_FOUND';
-    if (!isNew || contextId === undefined || !CALLER_CONTEXT.test(contextId)) throw error;
+    if (!isNew || contextId === undefined || !isContextName(contextId)) throw error;
     await openNamedSession(deps.core.db, caller, contextId);
     return acceptInSession(deps, caller, draftOf(caller, params, context), context.ask);
   }
@@ -221,7 +220,7 @@ async function requireOwnRepeat(db: Db, sender: Caller, messageId: string): Prom
  * where it can, else its workflow is started. A repeat of the same messageId from the same credential in the same context gives the same
  * message.
  * @throws PlatformError INVALID_PARAMS, CONTENT_TYPE_NOT_SUPPORTED, IDEMPOTENCY_MISMATCH, SESSION_NOT_FOUND, TARGET_REQUIRED,
- * SESSION_CLOSED; SERVICE_UNAVAILABLE while the tenant's policies cannot be read; RATE_LIMITED at the tenant's limit of messages in flight or
+ * SESSION_CLOSED; QUOTA_EXCEEDED; SERVICE_UNAVAILABLE while the tenant's policies cannot be read; RATE_LIMITED at the tenant's limit of messages in flight or
  * of those that wait for input, and when all agents that may take it have their maximum of dispatches in flight
  */
 export async function acceptMessage(

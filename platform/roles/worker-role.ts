@@ -11,6 +11,7 @@ import { WaitingWatch } from '../../messages/supervise/waiting-watch.js';
 import { createWorkflowErasure } from '../../messages/supervise/workflow-erasure.js';
 import { createSessionExpiry } from '../../sessions/session-expiry.js';
 import { createEventSequencer } from '../../telemetry/event-sequencer.js';
+import { createUsageRollUp, rollUpAll } from '../../usage/roll-up.js';
 import type { Infrastructure } from '../infrastructure.js';
 import type { Services } from '../services.js';
 import type { StopList } from '../stop-list.js';
@@ -18,7 +19,14 @@ import { runFleetWorker, type WorkerDeps } from './workers.js';
 
 function createRetention({ config, db, log }: Services, { databaseUrl }: Infrastructure): Retention {
   const days = { messages: config.MESSAGE_RETENTION_DAYS, events: config.EVENT_RETENTION_DAYS };
-  return new Retention({ url: databaseUrl, db, log, days, settleTotals: (before) => settleTotals(db, before) });
+  return new Retention({
+    url: databaseUrl,
+    db,
+    log,
+    days,
+    settleTotals: (before) => settleTotals(db, before),
+    rollUpUsage: () => rollUpAll(db),
+  });
 }
 
 /** Starts what the worker role does: workflows with their activities, and the loops over the record. @param baseUrl of the API, which links name */
@@ -44,6 +52,7 @@ export async function startWorkerRole(
     new Sweeper(core, temporal),
     new WaitingWatch(core, temporal),
     createEventSequencer(db, log, () => eventFeed.wake()),
+    createUsageRollUp(db, log),
     createAlertRelay({ db, secrets, log, slackApiUrl, baseUrl, delivered }),
     deliveryStarter,
     planStarter,

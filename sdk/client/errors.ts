@@ -33,10 +33,11 @@ export class UnreachableError extends Error {
   }
 }
 
-/** Whether a retry may succeed: no answer, or status 408, 429, 502, 503 or 504. */
+/** Whether a retry may succeed soon: no answer, or status 408, 429, 502, 503 or 504; not where a quota is used up. */
 export function isTransient(error: unknown): boolean {
   if (error instanceof UnreachableError) return true;
-  return error instanceof ApiError && [408, 429, 502, 503, 504].includes(error.status);
+  if (!(error instanceof ApiError) || error.code === 'QUOTA_EXCEEDED') return false;
+  return [408, 429, 502, 503, 504].includes(error.status);
 }
 
 /** The wait that the platform asks for before a retry; undefined without one. */

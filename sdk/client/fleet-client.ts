@@ -13,6 +13,7 @@ import { resumedStream, type StreamPosition } from './resumed-stream.js';
 import { messageParams, rpcRequest, rpcResult, type SendOptions, streamEvents } from './rpc.js';
 import { Sessions } from './sessions.js';
 import { type JsonObject, readJson } from './transport.js';
+import { Usage } from './usage.js';
 
 export interface FleetClientOptions extends AccessOptions {
   /** `agent_type` claim of the token; the platform's default is `credential`. */
@@ -36,6 +37,7 @@ export class FleetClient {
   readonly alerts: Alerts;
   readonly knowledge: Knowledge;
   readonly plans: Plans;
+  readonly usage: Usage;
   readonly #api: PlatformApi;
 
   /** @throws Error when an address or a credential is missing */
@@ -48,6 +50,7 @@ export class FleetClient {
     this.alerts = new Alerts(this.#api);
     this.knowledge = new Knowledge(this.#api);
     this.plans = new Plans(this.#api);
+    this.usage = new Usage(this.#api);
   }
 
   /** A valid access token. */

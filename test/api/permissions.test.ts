@@ -291,6 +291,17 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
   getEvents: { ...forbidden, needs: 'read', tenant: 'allowed', body: () => ({}) },
   streamEvents: { ...forbidden, needs: 'read', tenant: 'allowed', body: () => ({}) },
   streamEventsByQuery: { ...forbidden, needs: 'read', tenant: 'allowed' },
+  getUsage: { ...forbidden, needs: 'read', tenant: 'allowed', body: () => ({}) },
+
+  getLimits: { ...forbidden, needs: 'full', tenant: 'allowed', body: () => ({}) },
+  setLimits: { ...forbidden, needs: 'full', tenant: 'allowed', body: () => ({}) },
+  getPrices: { ...forbidden, needs: 'full', tenant: 'allowed', body: () => ({}) },
+  setPrices: {
+    ...forbidden,
+    needs: 'full',
+    tenant: 'allowed',
+    body: () => ({ model: 'm', input_per_million: 1, output_per_million: 2 }),
+  },
 
   newKnowledgeBase: {
     ...forbidden,

@@ -28,6 +28,8 @@ import { EventFeed } from '../../telemetry/event-feed.js';
 import { createEventSequencer } from '../../telemetry/event-sequencer.js';
 import { ToolCallService } from '../../tools/tool-call-service.js';
 import { createLocalLink } from '../../tools/tool-link.js';
+import { Quotas } from '../../usage/quotas.js';
+import { createCatchUp } from '../../usage/roll-up.js';
 import { cleanUp } from '../setup/clean-up.js';
 import { messageCore } from '../setup/core.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
@@ -80,6 +82,10 @@ export async function serveApi(options: ServedApiOptions = {}) {
     sequencer.start();
     cleanUp(() => sequencer.stop());
   }
+  const catchUpUsage = createCatchUp(db);
+  const quotas = new Quotas({ db, log, catchUpUsage });
+  await quotas.start();
+  cleanUp(() => quotas.stop());
   const knowledge = await knowledgeOf(database, outbound);
   let baseUrl = '';
   const app = buildApi({
@@ -93,7 +99,9 @@ export async function serveApi(options: ServedApiOptions = {}) {
     authenticator: createAuthenticator({ tokens, lookup: (id) => credentialStatus(db, id) }),
     tokens,
     secrets,
-    messages: acceptDeps(core),
+    messages: acceptDeps(core, quotas),
+    quotas,
+    catchUpUsage,
     pushConfigs: createPushConfigs({ db, secrets, outbound, expect: () => undefined }),
     guardCatalog: new GuardCatalog(db, (tenantId) => core.policies.changed(tenantId)),
     policies: core.policies,

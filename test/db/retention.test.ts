@@ -6,10 +6,12 @@ import { getApprovals } from '../../messages/input/audit.js';
 import { getMessage } from '../../messages/read/read.js';
 import { createLogger } from '../../runtime/logger.js';
 import { readDetails } from '../../sessions/session-records.js';
+import { rollUpAll } from '../../usage/roll-up.js';
 import { cleanUp } from '../setup/clean-up.js';
 import { callerOf, insertAgent, insertTenant, messageCore } from '../setup/core.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { createGateway } from '../setup/gateway.js';
+import { RowLock } from '../setup/row-lock.js';
 import { until } from '../setup/until.js';
 
 const DAY_MS = 86_400_000;
@@ -124,6 +126,7 @@ function retention(
     log: createLogger({ level: 'silent' }),
     days: { messages: days.messages, events: days.events },
     settleTotals: (before) => settleTotals(db, before),
+    rollUpUsage: () => rollUpAll(db),
   });
   cleanUp(() => made.stop());
   return made;
@@ -190,6 +193,21 @@ test('without a retention nothing goes, and each setting concerns its own tables
   expect(await monthsOf('events')).toEqual([1]);
   expect(await monthsOf('messages')).toEqual(MONTHS_AGO);
   expect(await rest()).toMatchObject({ sessions: 1, input_requests: 1 });
+});
+
+test('nothing goes before its usage is added up', async () => {
+  const { message_id, session_id } = await message(4);
+  await database.query("UPDATE events SET payload = jsonb_build_object('message_id', $1::text)", [message_id]);
+  await readEvents();
+  await database.query("INSERT INTO event_cursors (consumer, position) VALUES ('usage', 0)");
+  const held = await RowLock.on(database.url, "SELECT 1 FROM event_cursors WHERE consumer = 'usage'", []);
+  await retention().turn();
+  for (const table of Object.keys(TABLES)) expect(await monthsOf(table)).toEqual(MONTHS_AGO);
+  await held.release();
+  await retention().turn();
+  for (const table of Object.keys(TABLES)) expect(await monthsOf(table)).toEqual([1]);
+  const sums = await database.query('SELECT session_id, messages::int FROM usage_sessions');
+  expect(sums).toEqual([{ session_id, messages: 1 }]);
 });
 
 test('a month is kept while a message of it is not over', async () => {

@@ -60,7 +60,7 @@ function valueFor({ name, type }: Column, tenantId: string): unknown {
   if (type.endsWith('[]')) return [];
   if (type === 'jsonb') return '{}';
   if (type === 'boolean') return false;
-  return type.startsWith('timestamp') ? new Date() : 1;
+  return /^(timestamp|date)/.test(type) ? new Date() : 1;
 }
 
 /** One row of the tenant in every table that has tenants. */

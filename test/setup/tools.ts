@@ -8,6 +8,7 @@ import type { PlatformToolDeps } from '../../tools/platform-tools.js';
 import { ToolApprovals } from '../../tools/tool-approvals.js';
 import { ToolCalls } from '../../tools/tool-calls.js';
 import { createLocalLink, type NodeLink } from '../../tools/tool-link.js';
+import { ToolUsage } from '../../usage/tool-usage.js';
 import { cleanUp } from './clean-up.js';
 
 const log = createLogger({ level: process.env.MESH_TEST_LOG ?? 'silent' });
@@ -39,6 +40,7 @@ export function toolCalls(deps: ToolCallsDeps): ToolCalls {
     knowledge,
     hosted: createHostedTools({ db, log, nodeId, outbound, tokens }),
     policies,
+    usage: new ToolUsage(db, log),
     approvals: new ToolApprovals({ db, log, bus, nodeId, watch, workflowStarter }),
   });
 }

@@ -4,6 +4,7 @@ import { AgentRegisterResponse } from '../../contracts/api/agents.js';
 import { CredentialSecretResponse, GetTokenResponse } from '../../contracts/api/auth.js';
 import { MessageCancelResponse } from '../../contracts/api/messages.js';
 import { ToolResult } from '../../contracts/api/tools.js';
+import { GetUsageResponse } from '../../contracts/api/usage.js';
 import { type HostedAgentServer, hostedAgent, message } from '../mesh/hosted/hosted-agent.js';
 import { ask, refusedWith, take } from '../mesh/tools/tool-fixture.js';
 import { type RawAgent, serve } from '../setup/agent.js';
@@ -182,4 +183,11 @@ test('an agent calls another while it answers a message', async () => {
   (await take(helper, 'look_up')).result(ok('here'));
   const task = await sent;
   expect((await client.message(task.id)).assistant_output).toBe(JSON.stringify(ok('here')));
+  const usageOf = async (group_by: string) =>
+    (await client.ok('/telemetry/get_usage', { group_by, page_size: 100 }, GetUsageResponse)).rows;
+  const counted = async () =>
+    (await usageOf('session')).find(({ session, tool_calls }) => session === task.contextId && tool_calls > 0);
+  expect(await until(counted)).toMatchObject({ messages: 1, dispatches: 1, tool_calls: 1 });
+  const row = (await usageOf('instance_id')).find(({ instance_id }) => instance_id === 'asker-1');
+  expect(row).toMatchObject({ messages: 1, dispatches: 1, tool_calls: 1 });
 });

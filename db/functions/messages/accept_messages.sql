@@ -22,6 +22,9 @@ DECLARE
   first_state text;
   key_lock bigint;
 BEGIN
+  IF c.quota_exceeded THEN
+    RETURN not_accepted(c, result, 'quota_exceeded');
+  END IF;
   IF c.waiting_full THEN
     RETURN not_accepted(c, result, 'waiting_full');
   END IF;

@@ -10,7 +10,7 @@ CREATE FUNCTION partitions_of(of_table text) RETURNS TABLE (name text, lower_bou
   $$;
 
 -- Whether a partition may be dropped: everything in it is over, was delivered and is counted elsewhere. Whatever else must be kept until it
--- was used (usage that waits to be added up) is one more condition here. A message that has ended stays so, and new rows go to newer
+-- was used is one more condition here; usage is added up before a partition is dropped (db/retention.ts). A message that has ended stays so, and new rows go to newer
 -- partitions: what this says once stays true.
 CREATE FUNCTION partition_is_disposable(of_table text, partition text) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 DECLARE

@@ -1,0 +1,31 @@
+import type { FastifyInstance } from 'fastify';
+import { OPERATIONS } from '../../contracts/api/operations.js';
+import { getPrices, setPrice } from '../../usage/model-prices.js';
+import { getLimits, setLimits } from '../../usage/tenant-limits.js';
+import type { ApiDeps } from '../deps.js';
+import { mount } from '../mount.js';
+
+/** Quotas and prices of the tenant, scope `full` (decisions.md, Shapes added). */
+export function tenantRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'db' | 'catchUpUsage' | 'quotas'>): void {
+  const { db, quotas } = deps;
+  mount(app, OPERATIONS.getLimits).answer(async (_body, { caller: { tenant_id } }) => ({
+    ok: true,
+    ...(await getLimits(deps, tenant_id)),
+  }));
+
+  mount(app, OPERATIONS.setLimits).answer(async (body, { caller: { tenant_id } }) => {
+    await setLimits(db, tenant_id, body);
+    quotas.changed(tenant_id);
+    return { ok: true, ...(await getLimits(deps, tenant_id)) };
+  });
+
+  mount(app, OPERATIONS.getPrices).answer(async (_body, { caller: { tenant_id } }) => ({
+    ok: true,
+    prices: await getPrices(db, tenant_id),
+  }));
+
+  mount(app, OPERATIONS.setPrices).answer(async (body, { caller: { tenant_id } }) => ({
+    ok: true,
+    prices: await setPrice(db, tenant_id, body),
+  }));
+}

@@ -1,0 +1,172 @@
+-- Adds up what agents did (usage/): from events, in the order of their positions, so that messages write nothing for it.
+
+-- Something that is counted: `at` says in which hour. Amounts are added, negative ones too.
+CREATE TYPE usage_fact AS (
+  tenant_id text, at timestamptz, session_id text, agent_type text, instance_id text, model text, messages bigint, dispatches bigint,
+  tool_calls bigint, input_tokens numeric, output_tokens numeric, duration_ms bigint, cost_usd numeric
+);
+
+-- Adds facts to the sums. The rows are taken in the order of their keys: two transactions that add do not wait for each other in a circle.
+CREATE FUNCTION add_usage(facts usage_fact[]) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO usage_hours AS u (tenant_id, hour, agent_type, instance_id, model, messages, dispatches, tool_calls, input_tokens,
+      output_tokens, duration_ms, cost_usd)
+    SELECT f.tenant_id, date_trunc('hour', f.at, 'UTC'), f.agent_type, f.instance_id, f.model, sum(f.messages), sum(f.dispatches),
+           sum(f.tool_calls), sum(f.input_tokens), sum(f.output_tokens), sum(f.duration_ms), sum(f.cost_usd)
+      FROM unnest(facts) f GROUP BY 1, 2, 3, 4, 5
+    HAVING (sum(f.messages), sum(f.dispatches), sum(f.tool_calls), sum(f.input_tokens), sum(f.output_tokens), sum(f.cost_usd))
+           <> (0, 0, 0, 0, 0, 0)
+     ORDER BY 1, 2, 3, 4, 5
+    ON CONFLICT (tenant_id, hour, agent_type, instance_id, model) DO UPDATE SET messages = u.messages + excluded.messages,
+      dispatches = u.dispatches + excluded.dispatches, tool_calls = u.tool_calls + excluded.tool_calls,
+      input_tokens = u.input_tokens + excluded.input_tokens, output_tokens = u.output_tokens + excluded.output_tokens,
+      duration_ms = u.duration_ms + excluded.duration_ms, cost_usd = u.cost_usd + excluded.cost_usd;
+  INSERT INTO usage_sessions AS u (tenant_id, hour, session_id, messages, dispatches, tool_calls, input_tokens, output_tokens,
+      duration_ms, cost_usd)
+    SELECT f.tenant_id, date_trunc('hour', f.at, 'UTC'), f.session_id, sum(f.messages), sum(f.dispatches), sum(f.tool_calls),
+           sum(f.input_tokens), sum(f.output_tokens), sum(f.duration_ms), sum(f.cost_usd)
+      FROM unnest(facts) f GROUP BY 1, 2, 3
+    HAVING (sum(f.messages), sum(f.dispatches), sum(f.tool_calls), sum(f.input_tokens), sum(f.output_tokens), sum(f.cost_usd))
+           <> (0, 0, 0, 0, 0, 0)
+     ORDER BY 1, 2, 3
+    ON CONFLICT (tenant_id, hour, session_id) DO UPDATE SET messages = u.messages + excluded.messages,
+      dispatches = u.dispatches + excluded.dispatches, tool_calls = u.tool_calls + excluded.tool_calls,
+      input_tokens = u.input_tokens + excluded.input_tokens, output_tokens = u.output_tokens + excluded.output_tokens,
+      duration_ms = u.duration_ms + excluded.duration_ms, cost_usd = u.cost_usd + excluded.cost_usd;
+  INSERT INTO usage_days AS u (tenant_id, day, messages, tokens, cost_usd)
+    SELECT f.tenant_id, (f.at AT TIME ZONE 'UTC')::date, sum(f.messages), sum(f.input_tokens + f.output_tokens), sum(f.cost_usd)
+      FROM unnest(facts) f GROUP BY 1, 2
+    HAVING (sum(f.messages), sum(f.input_tokens + f.output_tokens), sum(f.cost_usd)) <> (0, 0, 0) ORDER BY 1, 2
+    ON CONFLICT (tenant_id, day) DO UPDATE SET messages = u.messages + excluded.messages, tokens = u.tokens + excluded.tokens,
+      cost_usd = u.cost_usd + excluded.cost_usd;
+END $$;
+
+-- What an agent reported: 0 for what is no number, and a number that JSON can carry whatever it claims.
+CREATE FUNCTION reported_tokens(usage jsonb, member text) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN jsonb_typeof(usage -> member) = 'number' THEN shown_tokens(trunc((usage ->> member)::numeric)) ELSE 0 END
+$$;
+
+-- A sum as it is shown: as much as a number of JavaScript holds exactly.
+CREATE FUNCTION shown_tokens(tokens numeric) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  AS $$ SELECT least(greatest(tokens, 0), 9007199254740991)::bigint $$;
+
+CREATE FUNCTION shown_cost(cost_usd numeric) RETURNS double precision LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  AS $$ SELECT least(greatest(cost_usd, 0), 1e300)::double precision $$;
+
+-- What the tokens of a message cost: by the tenant's price of the model, else what its agent reported.
+CREATE FUNCTION cost_of(of_tenant text, usage jsonb) RETURNS numeric LANGUAGE sql STABLE AS $$
+  SELECT coalesce((SELECT (reported_tokens(usage, 'input_tokens') * p.input_per_million
+                           + reported_tokens(usage, 'output_tokens') * p.output_per_million) / 1000000
+                     FROM model_prices p WHERE p.tenant_id = of_tenant AND p.model = usage ->> 'model'),
+                  CASE WHEN jsonb_typeof(usage -> 'cost_usd') = 'number' THEN greatest((usage ->> 'cost_usd')::numeric, 0) END, 0)
+$$;
+
+-- Adds up the next events, `most` of them or a few more, in the transaction that moves the cursor past them: each is counted once, whoever
+-- dies when. A message is counted for no agent when it is accepted, and moves to its agent, instance and model when it ends. Its tokens are
+-- read from its row and counted as far as they have not been, when it ends and whenever it waits for a human. Dispatches count when they end,
+-- unless nothing went out.
+-- `waits`: for another process that adds up, else NULL is given. Gives how many events there were.
+CREATE FUNCTION roll_up_usage(most integer, waits boolean) RETURNS integer LANGUAGE plpgsql
+  SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+  SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  since bigint;
+  found event_positions[];
+  facts usage_fact[];
+BEGIN
+  IF waits THEN
+    PERFORM limit_lock_wait(true);
+    SELECT c.position INTO since FROM event_cursors c WHERE c.consumer = 'usage' FOR UPDATE;
+  ELSE
+    SELECT c.position INTO since FROM event_cursors c WHERE c.consumer = 'usage' FOR UPDATE SKIP LOCKED;
+  END IF;
+  IF since IS NULL THEN
+    -- The first one begins with the oldest event.
+    INSERT INTO event_cursors (consumer, position) VALUES ('usage', 0) ON CONFLICT DO NOTHING;
+    RETURN NULL;
+  END IF;
+  found := ARRAY(SELECT q.row FROM (
+      SELECT p AS row, sum(cardinality(p.event_ids)) OVER (ORDER BY p.position ROWS UNBOUNDED PRECEDING) - cardinality(p.event_ids) AS before
+        FROM event_positions p WHERE p.position > since ORDER BY p.position LIMIT most) q
+    WHERE q.before < most ORDER BY (q.row).position);
+  IF cardinality(found) = 0 THEN
+    RETURN 0;
+  END IF;
+  WITH seen AS MATERIALIZED (
+    SELECT e.tenant_id, e.event_type, e.occurred_at, e.payload
+      FROM unnest(found) g CROSS JOIN LATERAL unnest(g.event_ids) AS i (id)
+      JOIN events e ON e.tenant_id = g.tenant_id AND e.event_id = 'evt_' || i.id
+     WHERE e.event_type IN ('message.received', 'message.input_required', 'message.completed', 'message.error', 'message.canceled',
+       'dispatch.success', 'dispatch.failed')),
+  touched AS MATERIALIZED (
+    SELECT s.tenant_id, s.payload ->> 'message_id' AS message_id, bool_or(s.event_type = 'message.received')::integer AS received,
+           bool_or(s.event_type IN ('message.completed', 'message.error', 'message.canceled'))::integer AS ended
+      FROM seen s WHERE s.event_type LIKE 'message.%' GROUP BY 1, 2),
+  counted AS MATERIALIZED (
+    SELECT t.received, t.ended, m.tenant_id, m.message_id, m.session_id, m.created_at, coalesce(m.completed_at, m.updated_at) AS used_at,
+           coalesce(m.agent_type, '') AS agent_type, coalesce(m.instance_id, '') AS instance_id, coalesce(m.usage ->> 'model', '') AS model,
+           u.input_tokens, u.output_tokens, u.cost_usd, u.input_tokens - coalesce(c.input_tokens, 0) AS new_input_tokens,
+           u.output_tokens - coalesce(c.output_tokens, 0) AS new_output_tokens, u.cost_usd - coalesce(c.cost_usd, 0) AS new_cost_usd
+      FROM touched t JOIN messages m ON m.tenant_id = t.tenant_id AND m.message_id = t.message_id
+      LEFT JOIN counted_usage c ON c.tenant_id = t.tenant_id AND c.message_id = t.message_id
+      CROSS JOIN LATERAL (SELECT coalesce(reported_tokens(m.usage, 'input_tokens'), 0) AS input_tokens,
+        coalesce(reported_tokens(m.usage, 'output_tokens'), 0) AS output_tokens,
+        CASE WHEN m.usage IS NULL THEN 0 ELSE cost_of(m.tenant_id, m.usage) END AS cost_usd) u),
+  kept AS (
+    INSERT INTO counted_usage (tenant_id, message_id, input_tokens, output_tokens, cost_usd)
+      SELECT c.tenant_id, c.message_id, c.input_tokens, c.output_tokens, c.cost_usd FROM counted c
+       WHERE c.ended = 0 AND (c.input_tokens, c.output_tokens, c.cost_usd) <> (0, 0, 0)
+      ON CONFLICT (tenant_id, message_id) DO UPDATE SET input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens,
+        cost_usd = excluded.cost_usd),
+  settled AS (
+    DELETE FROM counted_usage u USING counted c WHERE c.ended = 1 AND u.tenant_id = c.tenant_id AND u.message_id = c.message_id)
+  SELECT array_agg(ROW(f.*)::usage_fact) INTO facts FROM (
+    SELECT c.tenant_id, c.created_at, c.session_id, '', '', '', c.received - c.ended, 0, 0, 0, 0, 0, 0 FROM counted c
+    UNION ALL
+    SELECT c.tenant_id, c.created_at, c.session_id, c.agent_type, c.instance_id, c.model, c.ended, 0, 0, 0, 0, 0, 0 FROM counted c
+    UNION ALL
+    SELECT c.tenant_id, c.used_at, c.session_id, c.agent_type, c.instance_id, c.model, 0, 0, 0, c.new_input_tokens, c.new_output_tokens, 0,
+           c.new_cost_usd
+      FROM counted c
+    UNION ALL
+    SELECT d.tenant_id, s.occurred_at, d.session_id, d.agent_type, d.instance_id, coalesce(m.usage ->> 'model', ''), 0, 1, 0, 0, 0,
+           (s.payload ->> 'duration_ms')::bigint, 0
+      FROM seen s JOIN dispatches d ON d.tenant_id = s.tenant_id AND d.dispatch_id = s.payload ->> 'dispatch_id'
+      LEFT JOIN messages m ON m.tenant_id = d.tenant_id AND m.message_id = d.message_id
+     WHERE s.event_type LIKE 'dispatch.%' AND d.state <> 'released') f;
+  PERFORM add_usage(facts);
+  UPDATE event_cursors c SET position = found[cardinality(found)].position, updated_at = now() WHERE c.consumer = 'usage';
+  RETURN (SELECT sum(cardinality(p.event_ids)) FROM unnest(found) p);
+END $$;
+
+-- Adds tool calls that a process has counted (usage/tool-usage.ts), once for each number of its batches. Gives whether they were new.
+CREATE FUNCTION add_tool_calls(of_source text, of_sequence bigint, calls jsonb) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO usage_batches AS b (source, sequence) VALUES (of_source, of_sequence)
+    ON CONFLICT (source) DO UPDATE SET sequence = excluded.sequence, added_at = now() WHERE b.sequence < excluded.sequence;
+  IF NOT FOUND THEN
+    RETURN false;
+  END IF;
+  PERFORM add_usage(ARRAY(SELECT (c.tenant_id, c.at, c.session_id, c.agent_type, c.instance_id, '', 0, 0, c.tool_calls, 0, 0, 0, 0)::usage_fact
+    FROM jsonb_to_recordset(calls) AS c (tenant_id text, at timestamptz, session_id text, agent_type text, instance_id text, tool_calls bigint)));
+  RETURN true;
+END $$;
+
+-- The limits of these tenants with what has been used of them, and when a new day and month begin (UTC).
+CREATE FUNCTION quotas_of(of_tenants text[]) RETURNS TABLE (
+  tenant_id text, messages_per_day bigint, tokens_per_day bigint, cost_usd_per_month double precision,
+  messages bigint, tokens bigint, cost_usd double precision, day_ends_at timestamptz, month_ends_at timestamptz,
+  day_left_ms double precision, month_left_ms double precision
+) LANGUAGE sql STABLE AS $$
+  SELECT g.tenant_id, l.messages_per_day, l.tokens_per_day, l.cost_usd_per_month::double precision, coalesce(d.messages, 0),
+         shown_tokens(coalesce(d.tokens, 0)), shown_cost(coalesce(c.cost_usd, 0)), t.day_ends_at, t.month_ends_at,
+         1000 * extract(epoch FROM t.day_ends_at - now())::double precision, 1000 * extract(epoch FROM t.month_ends_at - now())::double precision
+    FROM unnest(of_tenants) AS g (tenant_id)
+    CROSS JOIN (SELECT (now() AT TIME ZONE 'UTC')::date AS today, date_trunc('month', now() AT TIME ZONE 'UTC')::date AS month_begins,
+      date_trunc('day', now(), 'UTC') + interval '24 hours' AS day_ends_at,
+      (date_trunc('month', now() AT TIME ZONE 'UTC') + interval '1 month') AT TIME ZONE 'UTC' AS month_ends_at) t
+    LEFT JOIN tenant_limits l ON l.tenant_id = g.tenant_id
+    LEFT JOIN usage_days d ON d.tenant_id = g.tenant_id AND d.day = t.today
+    CROSS JOIN LATERAL (SELECT sum(u.cost_usd) AS cost_usd FROM usage_days u
+      WHERE u.tenant_id = g.tenant_id AND u.day >= t.month_begins AND u.day <= t.today) c
+$$;

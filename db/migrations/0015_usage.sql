@@ -1,0 +1,60 @@
+-- Usage: what agents did, added up from events after the fact (db/functions/events/usage.sql), and what a tenant has set about it.
+
+-- Tokens and cost are numeric: agents may claim as much as they like. '' where there is none: a message is of no agent until it has ended, and a tool call of no model.
+CREATE TABLE usage_hours (
+  tenant_id text NOT NULL, hour timestamptz NOT NULL,
+  agent_type text NOT NULL, instance_id text NOT NULL, model text NOT NULL,
+  messages bigint NOT NULL, dispatches bigint NOT NULL, tool_calls bigint NOT NULL,
+  input_tokens numeric NOT NULL, output_tokens numeric NOT NULL,
+  duration_ms bigint NOT NULL, -- of the dispatches
+  cost_usd numeric NOT NULL,
+  PRIMARY KEY (tenant_id, hour, agent_type, instance_id, model)
+);
+
+-- The same by session; '' for tool calls outside of one.
+CREATE TABLE usage_sessions (
+  tenant_id text NOT NULL, hour timestamptz NOT NULL,
+  session_id text NOT NULL,
+  messages bigint NOT NULL, dispatches bigint NOT NULL, tool_calls bigint NOT NULL,
+  input_tokens numeric NOT NULL, output_tokens numeric NOT NULL, duration_ms bigint NOT NULL, cost_usd numeric NOT NULL,
+  PRIMARY KEY (tenant_id, hour, session_id)
+);
+
+-- What quotas are measured by: one row for each tenant and day (UTC).
+CREATE TABLE usage_days (
+  tenant_id text NOT NULL, day date NOT NULL,
+  messages bigint NOT NULL, tokens numeric NOT NULL, cost_usd numeric NOT NULL,
+  PRIMARY KEY (tenant_id, day)
+);
+
+-- What has been added up of a message that is not over: it used tokens and then asked a human. Deleted with the message's end.
+CREATE TABLE counted_usage (
+  tenant_id text NOT NULL, message_id text COLLATE "C" NOT NULL,
+  input_tokens numeric NOT NULL, output_tokens numeric NOT NULL, cost_usd numeric NOT NULL,
+  PRIMARY KEY (tenant_id, message_id)
+);
+
+-- The last batch of tool calls that each process has added: a batch that is sent again is known by its number.
+CREATE TABLE usage_batches (
+  source text PRIMARY KEY, sequence bigint NOT NULL,
+  added_at timestamptz NOT NULL DEFAULT now()
+);
+
+-- Quotas; NULL: no limit.
+CREATE TABLE tenant_limits (
+  tenant_id text PRIMARY KEY REFERENCES tenants,
+  messages_per_day bigint, tokens_per_day bigint, cost_usd_per_month numeric,
+  updated_at timestamptz NOT NULL DEFAULT now()
+);
+
+-- US dollars for a million tokens of a model, in force for what is added up from then on.
+CREATE TABLE model_prices (
+  tenant_id text NOT NULL REFERENCES tenants, model text NOT NULL,
+  input_per_million numeric NOT NULL, output_per_million numeric NOT NULL,
+  updated_at timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (tenant_id, model)
+);
+
+SELECT isolate_tenants('{usage_hours, usage_sessions, usage_days, counted_usage}', 'SELECT');
+SELECT isolate_tenants('{tenant_limits, model_prices}');
+GRANT SELECT, INSERT, UPDATE, DELETE ON usage_batches TO fleet_system;

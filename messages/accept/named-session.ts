@@ -1,0 +1,28 @@
+import type { Caller } from '../../contracts/api/auth.js';
+import { LIMITS } from '../../contracts/limits.js';
+import { actsAs } from '../../contracts/permissions.js';
+import { recordEvent } from '../../db/events.js';
+import type { Db } from '../../db/pool.js';
+
+/** Names that a caller may give a context. A name like the platform's own ids must be an existing session. */
+const CALLER_CONTEXT = /^(?!ses_)[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/;
+
+/** Whether a caller may give a new context this name. */
+export function isContextName(contextId: string): boolean {
+  return CALLER_CONTEXT.test(contextId);
+}
+
+/** Opens a session with an id that the caller chose. An existing session stays as it is. */
+export async function openNamedSession(db: Db, caller: Caller, sessionId: string): Promise<void> {
+  const { tenant_id, sub: created_by } = caller;
+  await db.tenant(tenant_id, async (tx) => {
+    const opened = await tx.query(
+      `INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_by, sender_agent_type, idle_check_at)
+       VALUES ($1, $2, false, 'active', $3, $4, $5, now() + $3::integer * interval '1 s') ON CONFLICT DO NOTHING RETURNING session_id`,
+      [tenant_id, sessionId, LIMITS.idleTimeoutSecondsDefault, created_by, actsAs(caller)],
+    );
+    if (opened.length === 0) return;
+    const ids = { tenant_id, session_id: sessionId };
+    await recordEvent(tx, ids, 'session.created', { ...ids, created_by });
+  });
+}

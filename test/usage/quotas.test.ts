@@ -1,0 +1,119 @@
+import { randomUUID } from 'node:crypto';
+import { expect, onTestFinished, test } from 'vitest';
+import { TenantLimitsResponse } from '../../contracts/api/tenants.js';
+import type { Scope } from '../../contracts/primitives.js';
+import { ErrorBody } from '../../contracts/primitives.js';
+import { FleetClient } from '../../sdk/index.js';
+import { usedUp } from '../../usage/quota-meter.js';
+import { answerMessage, COMPLETED, joinOnRecord } from '../api/moving.js';
+import { type ServedApi, serveApi } from '../api/served-api.js';
+import { insertAgent } from '../setup/core.js';
+import type { ApiClient } from '../setup/platform/api-client.js';
+import { until } from '../setup/until.js';
+
+const FULL: Scope[] = ['full'];
+const api = await serveApi();
+const beside = await serveApi({ beside: { database: api.database } });
+
+/** A tenant with an agent, as a caller of each node. */
+async function tenant(nodes: ServedApi[] = [api]): Promise<ApiClient[]> {
+  const tenantId = await api.otherTenant();
+  await insertAgent(api.database, { tenant_id: tenantId, instance_id: 'worker-1' });
+  return Promise.all(nodes.map((node) => node.clientOf(tenantId, FULL)));
+}
+const setLimits = (client: ApiClient, limits: object) => client.ok('/tenants/set_limits', limits, TenantLimitsResponse);
+const rpc = (client: ApiClient, messageId: string = randomUUID()) =>
+  client.rpc('hello', { blocking: false, messageId });
+const statusOf = async (client: ApiClient) => (await rpc(client)).status;
+
+test.each([
+  ['nothing is limited', {}, null],
+  ['there is room', { messages_per_day: 11, tokens_per_day: 101, cost_usd_per_month: 1.01 }, null],
+  ['messages are used up', { messages_per_day: 10 }, 'its 10 messages for today'],
+  ['tokens are used up', { tokens_per_day: 99 }, 'its 99 tokens for today'],
+  ['the budget is used up too, which takes longer', { messages_per_day: 1, cost_usd_per_month: 1 }, 'its budget of 1'],
+  ['none is allowed', { messages_per_day: 0 }, 'its 0 messages for today'],
+])('%s', (_what, limits, text) => {
+  const none = { messages_per_day: null, tokens_per_day: null, cost_usd_per_month: null };
+  const periods = { day_ends_at: new Date(1), month_ends_at: new Date(2), day_left_ms: 5, month_left_ms: 50 };
+  const row = { ...none, tenant_id: 't', messages: 10, tokens: 100, cost_usd: 1, ...periods, ...limits };
+  const found = usedUp(row, 1_000);
+  if (text === null) expect(found).toBeNull();
+  else {
+    expect(found?.text).toContain(text);
+    expect(found?.endsAtMs).toBe(text.includes('budget') ? 1_050 : 1_005);
+  }
+});
+
+test('the last message of the day is accepted and the next one refused, which says until when', async () => {
+  const [client] = (await tenant()) as [ApiClient];
+  const { limits, used } = await setLimits(client, { messages_per_day: 3 });
+  expect({ limits, used }).toEqual({
+    limits: { messages_per_day: 3, tokens_per_day: null, cost_usd_per_month: null },
+    used: { messages: 0, tokens: 0, cost_usd: 0 },
+  });
+  const first = randomUUID();
+  expect((await rpc(client, first)).status).toBe(200);
+  expect([await statusOf(client), await statusOf(client)]).toEqual([200, 200]);
+  const refused = await rpc(client);
+  expect(refused.status).toBe(429);
+  expect(ErrorBody.parse(refused.body)).toMatchObject({ code: 'QUOTA_EXCEEDED' });
+  const { day_ends_at, used: now } = await client.ok('/tenants/get_limits', {}, TenantLimitsResponse);
+  expect(ErrorBody.parse(refused.body).error).toContain(day_ends_at);
+  expect(now.messages).toBe(3);
+  const leftSeconds = (Date.parse(day_ends_at) - Date.now()) / 1_000;
+  const retryAfter = Number(refused.headers.get('retry-after'));
+  expect(Math.abs(retryAfter - leftSeconds)).toBeLessThan(60);
+  // A repeat of what was accepted is no new message.
+  expect((await rpc(client, first)).result).toMatchObject({ kind: 'task' });
+  await setLimits(client, { messages_per_day: 4 });
+  expect([await statusOf(client), await statusOf(client)]).toEqual([200, 429]);
+  await setLimits(client, { messages_per_day: null });
+  expect([await statusOf(client), await statusOf(client)]).toEqual([200, 200]);
+});
+
+test('of many messages at once exactly those are accepted that the quota has room for', async () => {
+  const [client] = (await tenant()) as [ApiClient];
+  await setLimits(client, { messages_per_day: 7 });
+  const statuses = await Promise.all(Array.from({ length: 25 }, () => statusOf(client)));
+  expect(statuses.filter((status) => status === 200)).toHaveLength(7);
+  expect(statuses.filter((status) => status === 429)).toHaveLength(18);
+});
+
+test('another node hears of a limit and of what was sent elsewhere', async () => {
+  const [here, there] = (await tenant([api, beside])) as [ApiClient, ApiClient];
+  await setLimits(here, { messages_per_day: 2 });
+  expect([await statusOf(here), await statusOf(here)]).toEqual([200, 200]);
+  await until(async () => (await statusOf(there)) === 429, { what: 'a refusal by the other node' });
+});
+
+test('tokens and cost refuse as soon as they are added up, and only the tenant that used them', async () => {
+  await joinOnRecord(api, 'worker-1');
+  const { client } = api;
+  await setLimits(client, { tokens_per_day: 100 });
+  const { id } = await client.send('hello', { blocking: false });
+  const usage = { input_tokens: 60, output_tokens: 40, cost_usd: 0.5 };
+  await answerMessage(api, id, { ...COMPLETED, usage });
+  await until(async () => (await statusOf(client)) === 429, { what: 'a refusal for tokens' });
+  const [other] = (await tenant()) as [ApiClient];
+  await setLimits(other, { tokens_per_day: 100 });
+  expect(await statusOf(other)).toBe(200);
+  await setLimits(client, { tokens_per_day: null, cost_usd_per_month: 0.5 });
+  const refused = await rpc(client);
+  expect(refused.status).toBe(429);
+  expect(ErrorBody.parse(refused.body).error).toContain('its budget of 0.5 US dollars for this month');
+});
+
+test('the client of the SDK sets quotas and prices, and does not send again what a quota refused', async () => {
+  const credential = await api.credentialOf(await api.otherTenant(), FULL);
+  const { client_id: clientId, client_secret: clientSecret } = credential;
+  const client = new FleetClient({ url: api.baseUrl, clientId, clientSecret });
+  onTestFinished(() => client.close());
+  const price = { model: 'm', input_per_million: 1.5, output_per_million: 3 };
+  expect(await client.usage.setPrice(price)).toEqual([price]);
+  expect(await client.usage.prices()).toEqual([price]);
+  await client.usage.setLimits({ messages_per_day: 0 });
+  await expect(client.send('hello')).rejects.toMatchObject({ status: 429, code: 'QUOTA_EXCEEDED' });
+  expect(await client.usage.limits()).toMatchObject({ limits: { messages_per_day: 0 }, used: { messages: 0 } });
+  expect(await client.usage.get({ range: '30d' })).toMatchObject({ range: '30d', rows: [] });
+});

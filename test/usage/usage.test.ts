@@ -1,0 +1,198 @@
+import pg from 'pg';
+import { expect, test } from 'vitest';
+import { SessionGetByIdResponse } from '../../contracts/api/sessions.js';
+import { PricesResponse } from '../../contracts/api/tenants.js';
+import { GetUsageResponse, type UsageSums } from '../../contracts/api/usage.js';
+import { FUNCTION_SCHEMA } from '../../db/migrate.js';
+import { openDb } from '../../db/pool.js';
+import { createLogger } from '../../runtime/logger.js';
+import { positionEvents } from '../../telemetry/event-sequencer.js';
+import { rollUpUsage } from '../../usage/roll-up.js';
+import { ToolUsage } from '../../usage/tool-usage.js';
+import { ASKS, answerMessage, COMPLETED, joinOnRecord } from '../api/moving.js';
+import { serveApi } from '../api/served-api.js';
+import { cleanUp } from '../setup/clean-up.js';
+
+const log = createLogger({ level: 'silent' });
+const api = await serveApi();
+await joinOnRecord(api, 'worker-1');
+
+const usageOf = (body: object = {}) => api.client.ok('/telemetry/get_usage', body, GetUsageResponse);
+const rowsOf = async (group_by: string) => (await usageOf({ group_by, page_size: 100 })).rows;
+const send = (contextId?: string) => api.client.send('hello', { blocking: false, ...(contextId && { contextId }) });
+const used = (input_tokens: number, output_tokens: number, model: string, cost_usd?: number) => ({
+  usage: { input_tokens, output_tokens, model, ...(cost_usd !== undefined && { cost_usd }) },
+});
+
+/** What changes by the work: the difference of the totals. */
+async function totalsOf(work: () => Promise<unknown>): Promise<UsageSums> {
+  const { totals: before } = await usageOf({ summary: true });
+  await work();
+  const { totals: after } = await usageOf({ summary: true });
+  const entries = Object.entries(after).map(([name, sum]) => [name, sum - before[name as keyof UsageSums]]);
+  return Object.fromEntries(entries) as UsageSums;
+}
+
+/** What sessions say must be what the report says, to the unit. */
+async function expectAgreement(sessionId: string) {
+  const { session } = await api.client.ok('/sessions/get_by_id', { session_id: sessionId }, SessionGetByIdResponse);
+  const row = (await rowsOf('session')).find(({ session: id }) => id === sessionId);
+  expect({ turns: row?.messages, tokens: row?.total_tokens }).toEqual({
+    turns: session.total_turns,
+    tokens: session.total_tokens,
+  });
+  return { turns: session.total_turns, tokens: session.total_tokens };
+}
+
+test('a message counts when it is accepted, its tokens as soon as they are known, and no turn of it twice', async () => {
+  const { id, contextId } = await send();
+  expect(await expectAgreement(contextId)).toEqual({ turns: 1, tokens: 0 });
+  await answerMessage(api, id, { ...ASKS, ...used(30, 3, 'small') });
+  expect(await expectAgreement(contextId)).toEqual({ turns: 1, tokens: 33 });
+  await api.client.post(`/messages/${id}/resolve`, { resolution: 'confirmed' });
+  await answerMessage(api, id, { ...COMPLETED, ...used(70, 7, 'small') });
+  expect(await expectAgreement(contextId)).toEqual({ turns: 1, tokens: 110 });
+  const { id: failed } = await send(contextId);
+  await answerMessage(api, failed, { state: 'failed', artifacts: [], ...used(5, 0, 'large') });
+  const { id: canceled } = await send(contextId);
+  await api.client.post('/messages/cancel', { message_id: canceled });
+  expect(await expectAgreement(contextId)).toEqual({ turns: 3, tokens: 115 });
+  const models = new Map((await rowsOf('model')).map((row) => [row.model, row]));
+  expect(models.get('small')).toMatchObject({ messages: 1, dispatches: 2, input_tokens: 100, output_tokens: 10 });
+  expect(models.get('large')).toMatchObject({ messages: 1, dispatches: 1, total_tokens: 5 });
+  expect(models.get(null)).toMatchObject({ messages: 1, dispatches: 0 });
+});
+
+test('every grouping has the same totals', async () => {
+  const { totals } = await usageOf({ summary: true });
+  expect(totals.messages).toBeGreaterThan(0);
+  for (const group_by of ['agent_type', 'model', 'instance_id', 'day', 'session']) {
+    const rows = await rowsOf(group_by);
+    for (const name of ['messages', 'dispatches', 'total_tokens', 'duration_ms'] as const)
+      expect(
+        rows.reduce((sum, row) => sum + row[name], 0),
+        `${name} by ${group_by}`,
+      ).toBe(totals[name]);
+  }
+});
+
+test('rows come sorted, in pages', async () => {
+  const { id, contextId } = await send();
+  await answerMessage(api, id, { ...COMPLETED, ...used(1_000_000, 0, 'largest') });
+  const first = await usageOf({ group_by: 'session', page_size: 1 });
+  expect(first).toMatchObject({ range: '7d', page: 1, rows: [{ session: contextId, input_tokens: 1_000_000 }] });
+  expect(first.total_pages).toBe(first.count);
+  const last = await usageOf({ group_by: 'session', page_size: 1, order: 'asc', page: first.count });
+  expect(last.rows).toEqual(first.rows);
+  const [day] = (await usageOf({ group_by: 'day', sort: 'key', order: 'asc', range: '24h' })).rows;
+  expect(day?.day).toMatch(/^\d{4}-\d\d-\d\d$/);
+  expect(await api.client.failure('/telemetry/get_usage', { sort: 'cost_usd; DROP TABLE events' })).toBe(
+    '400 BAD_REQUEST',
+  );
+});
+
+test('cost is by the price of the model, else what the agent reports', async () => {
+  const price = { model: 'priced', input_per_million: 2, output_per_million: 10 };
+  const { prices } = await api.client.ok('/tenants/set_prices', price, PricesResponse);
+  expect(prices).toEqual([price]);
+  const costOf = (usage: object) =>
+    totalsOf(async () => {
+      const { id } = await send();
+      await answerMessage(api, id, { ...COMPLETED, ...usage });
+    });
+  expect((await costOf(used(500_000, 100_000, 'priced', 99))).cost_usd).toBeCloseTo(2, 9);
+  expect((await costOf(used(500_000, 100_000, 'free', 0.25))).cost_usd).toBeCloseTo(0.25, 9);
+  const removed = { ...price, input_per_million: null, output_per_million: null };
+  expect((await api.client.ok('/tenants/set_prices', removed, PricesResponse)).prices).toEqual([]);
+  expect((await costOf(used(500_000, 100_000, 'priced'))).cost_usd).toBeCloseTo(0, 9);
+});
+
+test('no other tenant is in the report, whatever agents claim', async () => {
+  const other = await api.clientOf(await api.otherTenant(), ['read']);
+  const { rows, totals } = await other.ok('/telemetry/get_usage', {}, GetUsageResponse);
+  expect({ rows, messages: totals.messages, tokens: totals.total_tokens }).toEqual({
+    rows: [],
+    messages: 0,
+    tokens: 0,
+  });
+  const { id } = await send();
+  const most = used(Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, 'boastful', Number.MAX_VALUE);
+  await answerMessage(api, id, { ...COMPLETED, ...most });
+  await send();
+  expect((await usageOf()).totals.total_tokens).toBe(Number.MAX_SAFE_INTEGER);
+});
+
+/** A database of its own, so that nobody else moves its cursor. */
+async function withMessages(count: number) {
+  const own = await serveApi();
+  await joinOnRecord(own, 'worker-1');
+  for (let sent = 0; sent < count; sent += 1) {
+    const { id } = await own.client.send('hello', { blocking: false });
+    if (sent % 2 === 0) await answerMessage(own, id, { ...ASKS, ...used(10, 1, 'm') });
+    if (sent % 2 === 0) await own.client.post(`/messages/${id}/resolve`, { resolution: 'confirmed' });
+    await answerMessage(own, id, { ...COMPLETED, ...used(100, 10, 'm') });
+  }
+  while ((await positionEvents(own.db)) !== 0) {}
+  const sums = () =>
+    own.client.ok('/telemetry/get_usage', { summary: true }, GetUsageResponse).then(({ totals }) => totals);
+  return { own, sums };
+}
+
+test('a roll-up that is cut off anywhere loses and doubles nothing', async () => {
+  const { own, sums } = await withMessages(4);
+  const client = new pg.Client({
+    connectionString: own.database.url,
+    options: `-c search_path=${FUNCTION_SCHEMA},public`,
+  });
+  await client.connect();
+  for (;;) {
+    // Each batch is done once and dies before its commit, and is done again.
+    await client.query('BEGIN');
+    const { rows } = await client.query('SELECT roll_up_usage(3, true) AS events');
+    await client.query('ROLLBACK');
+    const events = await rollUpUsage(own.db, { most: 3 });
+    expect(events).toBe(rows[0].events);
+    if (events === 0) break;
+  }
+  await client.end();
+  expect(await sums()).toMatchObject({ messages: 4, dispatches: 6, input_tokens: 420, output_tokens: 42 });
+});
+
+test('two nodes that add up at once count each event once', async () => {
+  const { own, sums } = await withMessages(4);
+  const beside = openDb({ url: own.database.url, log });
+  cleanUp(() => beside.close());
+  let taken = 0;
+  const all = async (db: typeof beside) => {
+    for (let events: number | null = null; events !== 0; ) {
+      events = await rollUpUsage(db, { most: 2 });
+      taken += events ?? 0;
+    }
+  };
+  await Promise.all([all(own.db), all(beside), all(own.db)]);
+  const [written] = await own.database.query<{ count: number }>('SELECT count(*)::int AS count FROM events');
+  expect(taken).toBe(written?.count);
+  expect(await sums()).toMatchObject({ messages: 4, dispatches: 6, input_tokens: 420, output_tokens: 42 });
+  expect(await own.database.query('SELECT * FROM counted_usage')).toEqual([]);
+});
+
+test('a batch of tool calls whose commit was not heard of counts once', async () => {
+  const lost = { times: 1 };
+  const system: typeof api.db.system = async (work) => {
+    const result = await api.db.system(work);
+    if (lost.times-- > 0) throw new Error('the connection broke after the commit');
+    return result;
+  };
+  const tools = new ToolUsage({ system }, log);
+  const call = { tenant_id: api.tenantId, agent_type: 'worker', instance_id: 'worker-1', session_id: 'ses_tools' };
+  const { tool_calls } = await totalsOf(async () => {
+    tools.count(call);
+    tools.count(call);
+    await expect(tools.flush()).rejects.toThrow('after the commit');
+    tools.count({ ...call, session_id: undefined });
+    await tools.stop();
+  });
+  expect(tool_calls).toBe(3);
+  const row = (await rowsOf('session')).find(({ session }) => session === 'ses_tools');
+  expect(row).toMatchObject({ tool_calls: 2, messages: 0 });
+});

@@ -1,0 +1,102 @@
+import { PlatformError } from '../runtime/errors.js';
+import { shareNext } from '../runtime/share-next.js';
+import type { QuotaRow } from './tenant-limits.js';
+
+/** A quota that is used up. */
+interface UsedUp {
+  /** What of, for people. */
+  text: string;
+  /** On `performance.now()`: when the quota begins anew. */
+  endsAtMs: number;
+  endsAt: Date;
+}
+
+/** The first quota of a tenant that is used up; null while none is. @param readAtMs when the row was read, on `performance.now()` */
+export function usedUp(row: QuotaRow, readAtMs: number): UsedUp | null {
+  const { messages_per_day, tokens_per_day, cost_usd_per_month } = row;
+  const day = { endsAtMs: readAtMs + row.day_left_ms, endsAt: row.day_ends_at };
+  const month = { endsAtMs: readAtMs + row.month_left_ms, endsAt: row.month_ends_at };
+  // The month first: who waits for the day would wait in vain.
+  if (cost_usd_per_month !== null && row.cost_usd >= cost_usd_per_month)
+    return { text: `its budget of ${cost_usd_per_month} US dollars for this month`, ...month };
+  if (messages_per_day !== null && row.messages >= messages_per_day)
+    return { text: `its ${messages_per_day} messages for today`, ...day };
+  if (tokens_per_day !== null && row.tokens >= tokens_per_day)
+    return { text: `its ${tokens_per_day} tokens for today`, ...day };
+  return null;
+}
+
+/** The refusal of a message. */
+function exceeded({ text, endsAtMs, endsAt }: UsedUp): PlatformError {
+  const seconds = Math.max(1, Math.ceil((endsAtMs - performance.now()) / 1_000));
+  return new PlatformError(
+    'QUOTA_EXCEEDED',
+    `The tenant has used up ${text} (UTC). It may send again from ${endsAt.toISOString()} on, or with a higher limit.`,
+    { headers: { 'Retry-After': String(seconds) } },
+  );
+}
+
+/**
+ * What a tenant with limits has used, as this process knows it: what was read last, and the messages that this process has let in since. The
+ * latter may be in the former already, so the meter overestimates, and never refuses by its own count alone.
+ */
+export class QuotaMeter {
+  /** When it was asked last, on `performance.now()`. */
+  usedAtMs = performance.now();
+  /** Reads what has been used, once the messages that are being let in have been. Callers share a reading. */
+  readonly readAgain: () => Promise<void>;
+  #row: QuotaRow;
+  #readAtMs: number;
+  /** Messages that are being let in. */
+  readonly #entering = new Set<Promise<unknown>>();
+  /** Messages that were let in, and how many of them when the newest reading began. */
+  #entered = 0;
+  #enteredAtReading = 0;
+
+  /** @param read reads the row and sets it, as `beginReading` says */
+  constructor(row: QuotaRow, readAtMs: number, read: (meter: QuotaMeter) => Promise<void>) {
+    this.#row = row;
+    this.#readAtMs = readAtMs;
+    this.readAgain = shareNext(async () => {
+      await Promise.allSettled(this.#entering);
+      await read(this);
+    });
+  }
+
+  /** Begins a new reading, after which the messages count no more that were let in before. @returns what sets it */
+  beginReading(): (row: QuotaRow) => void {
+    const readAtMs = performance.now();
+    const entered = this.#entered;
+    return (row) => {
+      if (readAtMs < this.#readAtMs) return; // a later one was faster
+      this.#row = row;
+      this.#readAtMs = readAtMs;
+      this.#enteredAtReading = entered;
+    };
+  }
+
+  /** The refusal while a quota is known to be used up; null where there is room, or may be. */
+  get refusal(): PlatformError | null {
+    const used = usedUp(this.#row, this.#readAtMs);
+    return used && performance.now() < used.endsAtMs ? exceeded(used) : null;
+  }
+
+  /** Whether a message may enter without a new reading. */
+  get hasRoom(): boolean {
+    const { messages_per_day, messages, day_left_ms } = this.#row;
+    if (performance.now() >= this.#readAtMs + day_left_ms) return false; // it is yesterday's
+    if (usedUp(this.#row, this.#readAtMs)) return false;
+    const since = this.#entered - this.#enteredAtReading + this.#entering.size;
+    return messages_per_day === null || messages + since < messages_per_day;
+  }
+
+  /** Lets a message in, at once: `work` accepts it. */
+  enter<T>(work: () => Promise<T>): Promise<T> {
+    const entering: Promise<T> = work().finally(() => {
+      this.#entering.delete(entering);
+      this.#entered += 1;
+    });
+    this.#entering.add(entering);
+    return entering;
+  }
+}
