@@ -898,7 +898,7 @@ CREATE UNIQUE INDEX erasures_of_tenant ON public.erasures USING btree (tenant_id
 CREATE INDEX event_positions_by_transaction ON ONLY public.event_positions USING btree (transaction_id);
 CREATE INDEX event_positions_in_order ON ONLY public.event_positions USING btree ("position");
 CREATE INDEX event_positions_of_tenant ON ONLY public.event_positions USING btree (tenant_id, "position");
-CREATE INDEX events_by_session ON ONLY public.events USING btree (tenant_id, session_id, "left"(event_id, 12));
+CREATE INDEX events_by_session ON ONLY public.events USING btree (session_id, tenant_id, "left"(event_id, 12));
 CREATE INDEX events_by_transaction ON ONLY public.events USING btree (transaction_id);
 CREATE INDEX idempotency_keys_expiry ON public.idempotency_keys USING btree (expires_at);
 CREATE INDEX input_decisions_by_message ON public.input_decisions USING btree (tenant_id, message_id, approval_id);

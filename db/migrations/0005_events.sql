@@ -15,7 +15,8 @@ CREATE TABLE events (
 ) PARTITION BY RANGE (event_id);
 -- By the minute (the first 32 of an id's 48 bits of milliseconds), so that the events of a session share an entry: whole ids would take five
 -- times the room. Pages are read in the order (left(event_id, 12), event_id), which sorts a minute at a time.
-CREATE INDEX events_by_session ON events (tenant_id, session_id, "left"(event_id, 12));
+-- The session first, as in messages_by_session: a plan made while the month is new would look for an event's key here.
+CREATE INDEX events_by_session ON events (session_id, tenant_id, "left"(event_id, 12));
 -- Rising values, so every insert goes to the last page: the cheapest index there is, and the only exact way to find what was committed.
 CREATE INDEX events_by_transaction ON events (transaction_id);
 

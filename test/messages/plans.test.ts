@@ -5,6 +5,8 @@ import { draftOf } from '../../messages/accept/draft.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
+import { positionEvents } from '../../telemetry/event-sequencer.js';
+import { rollUpUsage } from '../../usage/roll-up.js';
 import { callerOf, insertAgent, insertTenant, messageCore } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
@@ -89,6 +91,17 @@ test('plans that were made on an empty database find a message and a dispatch by
     [MESSAGES / 2],
   );
   expect(read.map(({ name }) => name.replace(/_[0-9_]+/, ''))).toEqual(['dispatches pkey', 'messages pkey']);
+});
+
+test('plans that were made on an empty database add up the usage of events that they find by their keys', async () => {
+  await database.query('SELECT pg_stat_reset()');
+  const db = openDb({ url: database.url, max: 1, log: createLogger({ level: 'silent' }) });
+  await positionEvents(db);
+  await until(async () => (await rollUpUsage(db)) === 0, { what: 'the end of the events' });
+  await db.close();
+  const ofEvents = async () => Object.entries(await rowsRead()).filter(([name]) => /^events.*pkey$/.test(name));
+  await until(async () => (await ofEvents()).length > 0, { what: 'the statistics' });
+  expect(scanned(await rowsRead())).toEqual([]);
 });
 
 test('messages that wait for input are not read with each message', async () => {

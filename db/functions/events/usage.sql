@@ -92,10 +92,11 @@ BEGIN
   IF cardinality(found) = 0 THEN
     RETURN 0;
   END IF;
+  -- OFFSET 0: each event is looked up by its id. A plan made while the tables are small would join by the tenant alone.
   WITH seen AS MATERIALIZED (
     SELECT e.tenant_id, e.event_type, e.occurred_at, e.payload
-      FROM unnest(found) g CROSS JOIN LATERAL unnest(g.event_ids) AS i (id)
-      JOIN events e ON e.tenant_id = g.tenant_id AND e.event_id = 'evt_' || i.id
+      FROM (SELECT g.tenant_id, 'evt_' || i.id AS event_id FROM unnest(found) g CROSS JOIN LATERAL unnest(g.event_ids) AS i (id) OFFSET 0) w
+      CROSS JOIN LATERAL (SELECT * FROM events v WHERE v.tenant_id = w.tenant_id AND v.event_id = w.event_id OFFSET 0) e
      WHERE e.event_type IN ('message.received', 'message.input_required', 'message.completed', 'message.error', 'message.canceled',
        'dispatch.success', 'dispatch.failed')),
   touched AS MATERIALIZED (
