@@ -11,7 +11,7 @@ import { type Infrastructure, openInfrastructure } from './infrastructure.js';
 import { fillLibrary } from './library.js';
 import { type Platform, startPlatform } from './platform.js';
 import { type RunOptions, readArguments } from './roles/roles.js';
-import { installTemporalRuntime } from './roles/workers.js';
+import { installTemporalRuntime } from './roles/temporal-runtime.js';
 import { ensureCredential } from './seed.js';
 import { StopList } from './stop-list.js';
 import { removeDevFile, welcome, writeDevFile } from './welcome.js';

@@ -6,7 +6,8 @@ import { createResultProposals } from '../../plans/result-proposals.js';
 import type { Infrastructure } from '../infrastructure.js';
 import type { Services } from '../services.js';
 import type { RunningTools } from '../tools.js';
-import { runNodeWorkers, type WorkerDeps } from './workers.js';
+import type { WorkerDeps } from './running-worker.js';
+import { runNodeWorkers } from './workers.js';
 
 /**
  * Starts the mesh role: WebSocket server (listening), dispatch runner and this node's Temporal workers.

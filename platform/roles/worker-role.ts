@@ -15,7 +15,8 @@ import { createUsageRollUp, rollUpAll } from '../../usage/roll-up.js';
 import type { Infrastructure } from '../infrastructure.js';
 import type { Services } from '../services.js';
 import type { StopList } from '../stop-list.js';
-import { runFleetWorker, type WorkerDeps } from './workers.js';
+import type { WorkerDeps } from './running-worker.js';
+import { runFleetWorker } from './workers.js';
 
 function createRetention({ config, db, log }: Services, { databaseUrl }: Infrastructure): Retention {
   const days = { messages: config.MESSAGE_RETENTION_DAYS, events: config.EVENT_RETENTION_DAYS };

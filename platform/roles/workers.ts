@@ -1,16 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { asyncLocalStorage } from '@temporalio/activity';
-import {
-  type ActivityInterceptorsFactory,
-  DefaultLogger,
-  type MetricsExporterConfig,
-  NativeConnection,
-  type NativeConnectionOptions,
-  Runtime,
-  Worker,
-  type WorkerOptions,
-} from '@temporalio/worker';
+import { NativeConnection, type NativeConnectionOptions } from '@temporalio/worker';
 import {
   createDeliveryActivities,
   createDeliveryRecordActivities,
@@ -23,9 +12,6 @@ import { createRecordActivities } from '../../activities/record.js';
 import { createWatchActivities, type WatchDeps } from '../../activities/watch.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { DispatchRunner } from '../../messages/runner/runner.js';
-import { AsyncContext } from '../../runtime/async-context.js';
-import { errorMessage } from '../../runtime/errors.js';
-import type { Logger } from '../../runtime/logger.js';
 import {
   controlQueue,
   DELIVERY_QUEUE,
@@ -34,10 +20,9 @@ import {
   KNOWLEDGE_QUEUE,
   nodeQueue,
 } from '../../workflows/definitions.js';
-import { temporalMetricsOptions } from '../metrics/temporal-metrics.js';
 import type { Services } from '../services.js';
+import { keepRunning, type WorkerDeps } from './running-worker.js';
 
-const RESTART_MS = 1_000;
 /**
  * Concurrent dispatches of one queue of a node; a dispatch mostly waits. More than the runner takes (`dispatchesInFlightPerNode`): those
  * beyond are refused at once and routed elsewhere, instead of waiting in the queue behind an agent that does not answer.
@@ -57,133 +42,15 @@ const CACHED_WORKFLOWS = 500;
 const HEARTBEAT_THROTTLE_MS = 2_000;
 /** Longer than any drain: activities end when their dispatches do. */
 const DISPATCH_GRACE = '40s';
-/** Other activities take milliseconds, except push notifications and the agent watch, which any worker can restart. */
-const GRACE = '5s';
-const SHUTDOWN_FORCE = '60s';
 /**
  * Raises the SDK's 5 s limit for a workflow task to a day. Exceeding it crashes the process ("async hook stack has become corrupted"), and after a
  * pause of the process every running task exceeds it. The SDK accepts this option, but its types do not list it.
  */
 const SANDBOX_LIMIT = { isolateExecutionTimeout: '1 day' };
 
-/**
- * Disables the storages in which the SDK keeps the contexts of activities and of its client as soon as an activity first awaits: from then
- * on `Context.current()` throws (runtime/async-context.ts says why).
- */
-const releaseContextEarly =
-  ({ callContextStorage }: NativeConnection): ActivityInterceptorsFactory =>
-  () => ({
-    inbound: {
-      execute: (input, next) => {
-        try {
-          return next(input);
-        } finally {
-          AsyncContext.of(asyncLocalStorage).release();
-          AsyncContext.of(callContextStorage).release();
-        }
-      },
-    },
-  });
-
-/** Shared dependencies of all workers of this process. */
-export interface WorkerDeps {
-  connection: NativeConnection;
-  namespace: string;
-  log: Logger;
-}
-
-/** The SDK's warning at each start of an activity-only worker, such as those of the mesh. */
-const EXPECTED_WARNING = /^No workflows registered/;
-
-/** Another program may take the port that is to serve the SDK's metrics before the SDK does. */
-const INSTALL_ATTEMPTS = 5;
-
-/**
- * Forwards the log of the Temporal SDK to the platform's log, and has it serve its metrics on this machine. Called once per process.
- * @returns the address of the metrics
- */
-export async function installTemporalRuntime(log: Logger): Promise<string> {
-  for (let attempt = 1; ; attempt += 1) {
-    const metrics = await temporalMetricsOptions();
-    try {
-      installRuntime(log, metrics);
-      return metrics.prometheus.bindAddress;
-    } catch (error) {
-      if (attempt === INSTALL_ATTEMPTS) throw error;
-    }
-  }
-}
-
-function installRuntime(log: Logger, metrics: MetricsExporterConfig): void {
-  const levels = { TRACE: 'trace', DEBUG: 'debug', INFO: 'info', WARN: 'warn', ERROR: 'error' } as const;
-  Runtime.install({
-    logger: new DefaultLogger('WARN', ({ level, message, meta }) => {
-      log[EXPECTED_WARNING.test(message) ? 'debug' : levels[level]](
-        {
-          component: 'temporal',
-          workflow_id: meta?.workflowId,
-          run_id: meta?.runId,
-          task_queue: meta?.taskQueue,
-          activity_type: meta?.activityType,
-          ...(meta?.error instanceof Error && { err: meta.error.message }),
-        },
-        message,
-      );
-    }),
-    telemetryOptions: { metrics },
-    shutdownSignals: [],
-  });
-}
-
 /** Connects the workers of this process. @throws Error when the cluster cannot be reached */
 export function connectWorkers(options: NativeConnectionOptions): Promise<NativeConnection> {
   return NativeConnection.connect(options);
-}
-
-/** Runs a worker until it is stopped. The SDK reconnects by itself; a worker that it gives up on is recreated here. */
-async function keepRunning(workerDeps: WorkerDeps, options: Omit<WorkerOptions, 'connection' | 'namespace'>) {
-  const { connection, namespace, log } = workerDeps;
-  const fields = { task_queue: options.taskQueue };
-  let stopped = false;
-  const create = () =>
-    Worker.create({
-      shutdownGraceTime: GRACE,
-      ...options,
-      interceptors: { activity: [releaseContextEarly(connection)] },
-      shutdownForceTime: SHUTDOWN_FORCE,
-      connection,
-      namespace,
-    });
-  const recreate = async (): Promise<Worker | undefined> => {
-    while (!stopped) {
-      await delay(RESTART_MS);
-      try {
-        if (!stopped) return await create();
-      } catch (error) {
-        log.warn({ ...fields, err: errorMessage(error) }, 'a Temporal worker could not start; retrying');
-      }
-    }
-  };
-  let worker: Worker | undefined = await create();
-  const loop = async () => {
-    for (; worker; worker = await recreate()) {
-      try {
-        const running = worker.run();
-        if (stopped) worker.shutdown();
-        await running;
-      } catch (error) {
-        log.error({ ...fields, err: errorMessage(error) }, 'a Temporal worker failed and is restarted');
-      }
-    }
-  };
-  const done = loop();
-  return {
-    stop: async (): Promise<void> => {
-      stopped = true;
-      if (worker?.getState() === 'RUNNING') worker.shutdown();
-      await done;
-    },
-  };
 }
 
 /**

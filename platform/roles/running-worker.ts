@@ -1,0 +1,88 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { asyncLocalStorage } from '@temporalio/activity';
+import {
+  type ActivityInterceptorsFactory,
+  type NativeConnection,
+  Worker,
+  type WorkerOptions,
+} from '@temporalio/worker';
+import { AsyncContext } from '../../runtime/async-context.js';
+import { errorMessage } from '../../runtime/errors.js';
+import type { Logger } from '../../runtime/logger.js';
+
+const RESTART_MS = 1_000;
+/** Other activities take milliseconds, except push notifications and the agent watch, which any worker can restart. */
+const GRACE = '5s';
+const SHUTDOWN_FORCE = '60s';
+
+/**
+ * Disables the storages in which the SDK keeps the contexts of activities and of its client as soon as an activity first awaits: from then
+ * on `Context.current()` throws (runtime/async-context.ts says why).
+ */
+const releaseContextEarly =
+  ({ callContextStorage }: NativeConnection): ActivityInterceptorsFactory =>
+  () => ({
+    inbound: {
+      execute: (input, next) => {
+        try {
+          return next(input);
+        } finally {
+          AsyncContext.of(asyncLocalStorage).release();
+          AsyncContext.of(callContextStorage).release();
+        }
+      },
+    },
+  });
+
+/** Shared dependencies of all workers of this process. */
+export interface WorkerDeps {
+  connection: NativeConnection;
+  namespace: string;
+  log: Logger;
+}
+
+/** Runs a worker until it is stopped. The SDK reconnects by itself; a worker that it gives up on is recreated here. */
+export async function keepRunning(workerDeps: WorkerDeps, options: Omit<WorkerOptions, 'connection' | 'namespace'>) {
+  const { connection, namespace, log } = workerDeps;
+  const fields = { task_queue: options.taskQueue };
+  let stopped = false;
+  const create = () =>
+    Worker.create({
+      shutdownGraceTime: GRACE,
+      ...options,
+      interceptors: { activity: [releaseContextEarly(connection)] },
+      shutdownForceTime: SHUTDOWN_FORCE,
+      connection,
+      namespace,
+    });
+  const recreate = async (): Promise<Worker | undefined> => {
+    while (!stopped) {
+      await delay(RESTART_MS);
+      try {
+        if (!stopped) return await create();
+      } catch (error) {
+        log.warn({ ...fields, err: errorMessage(error) }, 'a Temporal worker could not start; retrying');
+      }
+    }
+  };
+  let worker: Worker | undefined = await create();
+  const loop = async () => {
+    for (; worker; worker = await recreate()) {
+      try {
+        const running = worker.run();
+        if (stopped) worker.shutdown();
+        await running;
+      } catch (error) {
+        log.error({ ...fields, err: errorMessage(error) }, 'a Temporal worker failed and is restarted');
+      }
+    }
+  };
+  const done = loop();
+  return {
+    stop: async (): Promise<void> => {
+      stopped = true;
+      if (worker?.getState() === 'RUNNING') worker.shutdown();
+      await done;
+    },
+  };
+}
