@@ -7,7 +7,7 @@ import type { Secrets } from '../runtime/secrets.js';
 import type { StoredKey } from './key-ring.js';
 
 const { purpose: PURPOSE } = SEALED.signingKeys;
-const LOCK = 7_301_846_226;
+const LOCK = 7_301_846_227;
 const NEWEST_FIRST = 'ORDER BY created_at DESC, kid DESC';
 /** A node may go on signing with a retired key for as long as it keeps its keys (60 s); five times that is ample. */
 const RETIREMENT_MARGIN_SECONDS = 300;

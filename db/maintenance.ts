@@ -26,7 +26,7 @@ const deleteUsage = (table: 'usage_hours' | 'usage_sessions', days: number) => `
   DELETE FROM ${table} WHERE ctid = ANY (ARRAY(
     SELECT old.ctid FROM tenants t CROSS JOIN LATERAL (
       SELECT u.ctid FROM ${table} u WHERE u.tenant_id = t.tenant_id AND u.hour < now() - interval '${days} days'
-       ORDER BY u.hour LIMIT ${BATCH}) old LIMIT ${BATCH}))`;
+       ORDER BY u.hour LIMIT ${BATCH}) old LIMIT ${BATCH})) RETURNING 1`;
 /** Rows by session are as many as sessions; those of agents are kept for who evaluates them in SQL. */
 const USAGE_DAYS = { usage_sessions: 32, usage_hours: 400 };
 /** The processes that have not counted tool calls for a day have ended. */
@@ -42,17 +42,17 @@ export async function maintainTables(db: Db): Promise<void> {
     db.system((tx) => tx.query(DELETE_CANCELED)),
     db.system((tx) => tx.query(DELETE_OFFERS)),
     db.system((tx) => tx.query(DELETE_BATCHES)),
-    db.system((tx) => tx.query(deleteUsage('usage_sessions', USAGE_DAYS.usage_sessions))),
-    db.system((tx) => tx.query(deleteUsage('usage_hours', USAGE_DAYS.usage_hours))),
+    deleteAll(db, deleteUsage('usage_sessions', USAGE_DAYS.usage_sessions)),
+    deleteAll(db, deleteUsage('usage_hours', USAGE_DAYS.usage_hours)),
     db.system((tx) => tx.query(DELETE_SOURCES)),
-    deleteExpired(db),
+    deleteAll(db, DELETE_EXPIRED),
   ]);
   for (const result of results) if (result.status === 'rejected') throw result.reason;
 }
 
-async function deleteExpired(db: Db): Promise<void> {
-  const deleted = await db.system((tx) => tx.query(DELETE_EXPIRED));
-  if (deleted.length === BATCH) await deleteExpired(db);
+/** @param batch deletes at most `BATCH` rows, and returns them */
+async function deleteAll(db: Db, batch: string): Promise<void> {
+  while ((await db.system((tx) => tx.query(batch))).length === BATCH);
 }
 
 export function createMaintenance(db: Db, log: Logger): Loop {

@@ -32,6 +32,8 @@ CREATE TABLE sessions (
 CREATE INDEX sessions_slots ON sessions (tenant_id, instance_id, session_id) WHERE status = 'active' AND explicit;
 CREATE INDEX sessions_to_wake ON sessions (wake_requested_at) WHERE wake_requested_at IS NOT NULL;
 CREATE INDEX sessions_to_check ON sessions (idle_check_at) WHERE idle_check_at IS NOT NULL;
+-- For the erasure of what a user has left.
+CREATE INDEX sessions_by_user ON sessions (tenant_id, user_id, session_id) WHERE user_id IS NOT NULL;
 CREATE INDEX sessions_supervised ON sessions (supervised_at) WHERE supervised_at IS NOT NULL AND status = 'active';
 
 -- Without the first agent of a session that a message opened: that one is in the session's row alone until another joins (session_members).

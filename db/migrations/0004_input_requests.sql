@@ -43,6 +43,8 @@ CREATE TABLE input_decisions (
   PRIMARY KEY (tenant_id, approval_id),
   UNIQUE (tenant_id, request_id, voter, digest)
 );
+-- What erasure has not emptied.
+CREATE INDEX input_decisions_to_empty ON input_decisions (tenant_id, approval_id) WHERE comment IS NOT NULL OR ip IS NOT NULL;
 CREATE INDEX input_decisions_by_message ON input_decisions (tenant_id, message_id, approval_id);
 
 SELECT isolate_tenants('{input_requests}');

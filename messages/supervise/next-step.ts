@@ -1,6 +1,7 @@
 import { slotOf } from '../../agents/agent-row.js';
 import { isTerminal } from '../../contracts/api/messages.js';
 import type { Tx } from '../../db/pool.js';
+import { isUndecided } from '../../policy/verdict.js';
 import { newId } from '../../runtime/ids.js';
 import { targetWaitedText } from '../accept/targets.js';
 import type { MessageCore, MessageRef } from '../core.js';
@@ -196,7 +197,9 @@ async function decidedStep(core: MessageCore, ref: MessageRef, now: () => Date) 
       const isLate = performance.now() - startedAtMs > EVALUATION_STARTS_MS;
       if (isLate || core.policies.isBusy(ref.tenant_id))
         return { row: null, step: waitForPolicies(EVALUATORS_BUSY_MS), hasAsked: false };
-      known.set(key, await core.policies.decide(ref.tenant_id, request));
+      const verdict = await core.policies.decide(ref.tenant_id, request);
+      if (isUndecided(verdict)) return { row: null, step: waitForPolicies(EVALUATORS_BUSY_MS), hasAsked: false };
+      known.set(key, verdict);
     }
   }
 }

@@ -32,7 +32,7 @@ export const URL_SPAN = SCHEME_CHARS_MAX + URL_CHARS_MAX;
  * dot. Elsewhere two slashes begin comments, divide, or separate the segments of paths.
  */
 const WITHOUT_SCHEME =
-  /(?<=^|[\s"'`(=[<>,])[\\/]{2}(?:[^\s"'`<>\\/?#@]{1,63}@)?(?:(?:[\p{L}\p{N}_-]{1,63}[.。]){1,9}[\p{L}\p{N}-]{1,63}[.。]?|localhost|\[[0-9a-f:.]{2,45}\])(?=[\\/:?#"'`)\]>])/giu;
+  /(?<=^|[\s"'`(=[<>,])[\\/]{2,8}(?:[^\s"'`<>\\/?#@]{1,256}@)?(?:(?:[\p{L}\p{N}_-]{1,63}[.。]){1,9}[\p{L}\p{N}-]{1,63}[.。]?|localhost|\[[0-9a-f:.]{2,45}\])(?=[\\/:?#"'`)\]>])/giu;
 /** What ends a URL in a text. */
 const URL_END = /[\s"'<>`|{}\\^]/;
 
@@ -57,7 +57,7 @@ function urlsOf(key: string, text: string): Iterable<string> {
   const whole = visibleText(text)
     .trim()
     .replace(/[\t\r\n]/g, '');
-  if (/^[\\/]{2}[^\\/\s]/.test(whole) && !/\s/.test(whole)) return [`http:${whole}`];
+  if (/^[\\/]{2,}[^\\/\s]/.test(whole) && !/\s/.test(whole)) return [`http://${whole.replace(/^[\\/]+/, '')}`];
   if (/^(?:https?|wss?|ftp|file|gopher|jar|php|data):/i.test(whole)) return [whole, ...urlsIn(text)];
   if (HOST_KEY.test(key) && /^[\w.:[\]%-]+$/.test(whole) && isHost(whole)) return [`http://${whole}`];
   return urlsIn(text);

@@ -136,7 +136,7 @@ BEGIN
       LEFT JOIN messages m ON m.tenant_id = d.tenant_id AND m.message_id = d.message_id
      WHERE s.event_type LIKE 'dispatch.%' AND d.state <> 'released') f;
   PERFORM add_usage(facts);
-  UPDATE event_cursors c SET position = found[cardinality(found)].position, updated_at = now() WHERE c.consumer = 'usage';
+  UPDATE event_cursors c SET position = found[cardinality(found)].position, updated_at = clock_timestamp() WHERE c.consumer = 'usage';
   RETURN (SELECT sum(cardinality(p.event_ids)) FROM unnest(found) p);
 END $$;
 

@@ -87,22 +87,26 @@ export class IndexCache {
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(loading()), this.waitMaxMs);
     try {
-      return await unlessAborted(this.#current(this.#used(key), revision, dimensions), late.signal);
+      return await unlessAborted(this.#current(this.#used(key), revision, dimensions, late.signal), late.signal);
     } finally {
       clearTimeout(timer);
     }
   }
 
-  async #current(entry: Entry, revision: number, dimensions: number): Promise<NamespaceIndex> {
+  /** @param late once it is aborted nobody waits, and no load begins */
+  async #current(entry: Entry, revision: number, dimensions: number, late: AbortSignal): Promise<NamespaceIndex> {
     const isCurrent = () =>
       entry.revision !== undefined && entry.revision >= revision && this.loader.fits(entry.index, dimensions);
     // Another query may be loading this very revision.
     await entry.refreshing.catch(() => undefined);
     if (isCurrent()) return entry.index;
+    late.throwIfAborted();
     entry.refreshing = entry.refreshing
       .catch(() => undefined)
       .then(async () => {
-        if (!isCurrent()) await this.#refresh(entry, revision, dimensions);
+        if (isCurrent()) return;
+        late.throwIfAborted();
+        await this.#refresh(entry, revision, dimensions);
       });
     await entry.refreshing;
     return entry.index;

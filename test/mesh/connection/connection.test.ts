@@ -70,7 +70,14 @@ describe('hello', () => {
     expect(await fixture.events('agent.capacity_changed')).toEqual([
       { agent_type: 'worker', instance_id: 'a', current_sessions: 0, max_concurrent_sessions: 7 },
     ]);
-    expect(node.server.stats()).toEqual({ ready: 1, draining: 0, suspended: 0, inflight: 0 });
+    expect(node.server.stats()).toEqual({
+      ready: 1,
+      draining: 0,
+      suspended: 0,
+      inflight: 0,
+      handshakes: { accepted: 1, refused: 0 },
+      transitions: { hello: 1, welcomed: 1 },
+    });
   });
 
   it('must come in time', async () => {

@@ -55,6 +55,8 @@ test.each<[rule: string, given: Record<string, unknown>]>([
   ['unknown_host', { url: 'https://аpi.example.com/' }],
   ['unknown_host', { domain: 'attacker.example' }],
   ['unknown_host', { url: '//attacker.example/x' }],
+  ['unknown_host', { url: '///attacker.example/x' }],
+  ['unknown_host', { html: '<img src="///attacker.example/x">' }],
   ['unknown_host', { url: '\\\\attacker.example\\share' }],
   ['unknown_host', { markdown: 'See ![it](//attacker.example/x.png)' }],
   ['unknown_host', { html: '<a href="//api.example.com@attacker.example/">' }],
