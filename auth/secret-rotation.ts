@@ -10,6 +10,9 @@ const AT_ONCE = 200;
 /** Until every process has noticed the new key: they look every 2 s. Before that, one may still seal with the old key. */
 const NOTICED_MS = 10_000;
 
+/** Between two looks whether older transactions have ended. */
+const LOOK_MS = 200;
+
 /** What a rotation did. */
 export interface RotationReport {
   /** Values sealed anew by this run, by table. */
@@ -80,6 +83,20 @@ async function sealColumn(db: Db, secrets: Secrets, column: SealedColumn): Promi
   return total;
 }
 
+/** Waits for the transactions that are under way: one may have sealed a value with the old key that no look sees before it commits. */
+async function endOfTransactions(db: Db): Promise<void> {
+  const select = (value: string) => `SELECT ${value} AS value`;
+  const [begun] = await db.system((tx) =>
+    tx.query<{ value: string }>(select('pg_snapshot_xmax(pg_current_snapshot())::text')),
+  );
+  const areOver = select('pg_snapshot_xmin(pg_current_snapshot()) >= $1::xid8');
+  for (;;) {
+    const [look] = await db.system((tx) => tx.query<{ value: boolean }>(areOver, [begun?.value]));
+    if (look?.value) return;
+    await delay(LOOK_MS);
+  }
+}
+
 /**
  * Rotates the secret key while the platform runs: from here on the new key is in use and the old one accepted for reading; then everything that
  * is sealed is sealed anew. A run that dies is finished by the next.
@@ -97,6 +114,7 @@ export async function rotateSecretKey(
   await db.system((tx) => switchKey(tx, secrets, next));
   secrets.activate(next);
   await delay(noticedMs);
+  await endOfTransactions(db);
   const sealed_anew: Record<string, number> = {};
   // Until a whole turn finds nothing: a process that noticed late may have sealed something with the old key meanwhile.
   for (let left = 1; left > 0; ) {
