@@ -51,11 +51,14 @@ const LIST_MS = 10_000;
 /** Estimates of the lists that were too long to count. */
 const estimates = new LRUCache<string, number>({ max: 1_000, ttl: 60_000 });
 
+/** For a transaction that reads few of many rows: no scan of a table, however many of its rows are the tenant's. */
+export const BY_INDEX = 'SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off';
+
 /**
  * Without statistics, as after a restore or a bulk load, Postgres would sort all keys instead of
  * walking an index in its order.
  */
-const WALK_INDEXES = `SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL statement_timeout = ${LIST_MS}`;
+const WALK_INDEXES = `${BY_INDEX}; SET LOCAL statement_timeout = ${LIST_MS}`;
 
 const keysOf = ({ key, from, orderBy }: KeyList) => `SELECT ${key} AS key FROM ${from} ORDER BY ${orderBy}`;
 

@@ -1,3 +1,4 @@
+import { BY_INDEX } from '../db/page.js';
 import type { Tx } from '../db/pool.js';
 import { countRows } from './count-rows.js';
 import type { EraserDeps, Portion } from './eraser-deps.js';
@@ -17,9 +18,6 @@ const DELIVERY_MS = 600_000;
 /** In `done_until` instead of a table: none is done; all were once found empty. */
 const FROM_THE_START = '-';
 const ONCE_EMPTY = '~';
-
-/** A tenant with half of all rows would be looked for page by page, again with each portion, and in vain at the end. */
-const BY_INDEX = 'SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off';
 
 /** The next rows of a table. The rows at these places in other partitions are the tenant's own too. @returns how many, by table */
 async function deleteNext(tx: Tx, table: string, tenantId: string): Promise<Record<string, number>> {
