@@ -1,5 +1,6 @@
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify';
 import { LIMITS } from '../contracts/limits.js';
+import { approveRoutes } from './approve/approve-routes.js';
 import type { ApiDeps } from './deps.js';
 import { useApiVersions } from './plugins/api-versions.js';
 import { useAuthentication } from './plugins/authentication.js';
@@ -11,7 +12,6 @@ import { RateLimit } from './rate-limit.js';
 import { agentRoutes } from './routes/agents.js';
 import { alertRoutes } from './routes/alerts.js';
 import { approvalRoutes } from './routes/approvals.js';
-import { approveRoutes } from './routes/approve.js';
 import { authRoutes } from './routes/auth.js';
 import { agentCard, cardRoutes, fleetOf } from './routes/card.js';
 import { docsRoutes } from './routes/docs.js';

@@ -2,12 +2,12 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { LIMITS } from '../../contracts/limits.js';
 import { decideByLink, describeRequest, type LinkedRequest } from '../../messages/input/by-link.js';
 import { PlatformError } from '../../runtime/errors.js';
-import { formFields, postedValues } from '../approve/form-fields.js';
-import { decidedPage, problemPage, requestPage } from '../approve/page.js';
-import { PAGE_HEADERS } from '../approve/style.js';
 import type { ApiDeps } from '../deps.js';
 import { logFailure, toPlatformError } from '../plugins/error-contract.js';
 import { networkOf, RateLimit } from '../rate-limit.js';
+import { formFields, postedValues } from './form-fields.js';
+import { decidedPage, problemPage, requestPage } from './page.js';
+import { PAGE_HEADERS } from './style.js';
 
 /** Wrong tokens of one address (decisions.md, Shapes added). */
 const GUESSES = { limit: 10, windowSeconds: 60 };
