@@ -83,16 +83,18 @@ const SKILLS = `
       FROM agents a
       CROSS JOIN LATERAL jsonb_array_elements(a.skills ||
         CASE WHEN jsonb_typeof(a.agent_card -> 'skills') = 'array' THEN a.agent_card -> 'skills' ELSE '[]' END) skill
-     WHERE a.tenant_id = $1 AND a.deregistered_at IS NULL AND jsonb_typeof(skill -> 'id') = 'string' AND skill ->> 'id' <> ''
+     WHERE a.tenant_id = $1 AND a.deregistered_at IS NULL AND ($2::text IS NULL OR a.agent_type = $2)
+       AND jsonb_typeof(skill -> 'id') = 'string' AND skill ->> 'id' <> ''
      ORDER BY skill ->> 'id', a.instance_id
      LIMIT ${SKILLS_MAX}),
   measured AS (SELECT id, skill, sum(octet_length(skill::text)) OVER (ORDER BY id) AS bytes FROM own)
   SELECT coalesce(jsonb_agg(skill ORDER BY id) FILTER (WHERE bytes <= ${SKILLS_BYTES_MAX}), '[]') AS skills,
-         (SELECT max(greatest(registered_at, deregistered_at)) FROM agents WHERE tenant_id = $1) AS changed_at
+         (SELECT max(greatest(registered_at, deregistered_at)) FROM agents
+           WHERE tenant_id = $1 AND ($2::text IS NULL OR agent_type = $2)) AS changed_at
     FROM measured`;
 
-/** Lists the skills of a tenant's registered agents, from their registrations and their cards. */
-export async function listSkills(tx: Tx, tenantId: string): Promise<FleetSkills> {
-  const [fleet] = await tx.query<FleetSkills & Record<string, unknown>>(SKILLS, [tenantId]);
+/** Lists the skills of a tenant's registered agents, from their registrations and their cards. @param agentType null for all types */
+export async function listSkills(tx: Tx, tenantId: string, agentType: string | null = null): Promise<FleetSkills> {
+  const [fleet] = await tx.query<FleetSkills & Record<string, unknown>>(SKILLS, [tenantId, agentType]);
   return fleet ?? { skills: [], changed_at: null };
 }

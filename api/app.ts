@@ -13,7 +13,7 @@ import { agentRoutes } from './routes/agents.js';
 import { alertRoutes } from './routes/alerts.js';
 import { approvalRoutes } from './routes/approvals.js';
 import { authRoutes } from './routes/auth.js';
-import { agentCard, cardRoutes, fleetOf } from './routes/card.js';
+import { cardOf, cardRoutes } from './routes/card.js';
 import { docsRoutes } from './routes/docs.js';
 import { knowledgeRoutes } from './routes/knowledge.js';
 import { messageRoutes } from './routes/messages.js';
@@ -69,7 +69,7 @@ export function buildApi(deps: ApiDeps): FastifyInstance {
   sessionRoutes(app, deps);
   sendRoutes(app, {
     ...deps,
-    extendedCard: async (caller, version) => agentCard(deps, version, await fleetOf(deps, caller)),
+    extendedCard: async (caller, version, agentType) => (await cardOf(deps, version, caller, agentType)).card,
   });
   messageRoutes(app, deps);
   approvalRoutes(app, deps);

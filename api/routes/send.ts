@@ -1,7 +1,9 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { createAgentTypes } from '../../agents/agent-type-card.js';
 import type { A2aVersion, RpcId } from '../../contracts/a2a/a2a.js';
 import { OPERATIONS } from '../../contracts/api/operations.js';
 import type { AcceptContext } from '../../messages/accept/draft.js';
+import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
 import { routeConfig } from '../mount.js';
 import { bearerToken, callerOf } from '../plugins/authentication.js';
@@ -22,7 +24,7 @@ import {
 import { RpcError, rpcErrorOf } from '../send/rpc-error.js';
 import { TokenWatch } from '../send/token-watch.js';
 
-type Deps = MethodDeps & Pick<ApiDeps, 'draining' | 'authenticator'>;
+type Deps = MethodDeps & Pick<ApiDeps, 'db' | 'draining' | 'authenticator'>;
 
 const BAGGAGE_MAX = 8_192;
 
@@ -87,15 +89,20 @@ function failedStream(error: RpcError): AsyncIterable<never> {
   return { [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(error) }) };
 }
 
-/** `/send`: A2A 0.3 and 1.0 over JSON-RPC, by `A2A-Version` (a2a.md). JSON-RPC errors have HTTP status 200. */
+/**
+ * `/send`, and the address of each agent type, `/a2a/{agent_type}`: A2A 0.3 and 1.0 over JSON-RPC, by `A2A-Version` (a2a.md). JSON-RPC errors
+ * have HTTP status 200; an unknown type is 404 `NOT_FOUND`.
+ */
 export function sendRoutes(app: FastifyInstance, deps: Deps): void {
   const methodOf = methodLookup(methodsOf(deps));
   const tokens = new TokenWatch(deps.authenticator);
+  const types = createAgentTypes(deps.db);
 
   const contextOf = (
     request: FastifyRequest,
     reply: FastifyReply,
     version: A2aVersion,
+    agentType: string | null,
     tokenEnd: AbortController,
   ): CallContext => {
     let signal: AbortSignal | undefined;
@@ -103,6 +110,7 @@ export function sendRoutes(app: FastifyInstance, deps: Deps): void {
     return {
       version,
       caller: callerOf(request),
+      agentType,
       trace: traceOf(request),
       requestId: request.id,
       ...(typeof lastEventId === 'string' && { lastEventId }),
@@ -111,11 +119,16 @@ export function sendRoutes(app: FastifyInstance, deps: Deps): void {
     };
   };
 
-  const answer = async (request: FastifyRequest, reply: FastifyReply, version: A2aVersion): Promise<unknown> => {
+  const answer = async (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    version: A2aVersion,
+    agentType: string | null,
+  ): Promise<unknown> => {
     const { id, method: name, params } = readCall(request.body, version);
     const method = methodOf(version, name);
     const tokenEnd = new AbortController();
-    const context = contextOf(request, reply, version, tokenEnd);
+    const context = contextOf(request, reply, version, agentType, tokenEnd);
     if (method.kind === 'answer') return rpcResult(id, await method.call(params, context));
     const events = await method.call(params, context).catch((error: unknown) => {
       const known = wantsStream(request, version) ? rpcErrorOf(error) : undefined;
@@ -128,14 +141,28 @@ export function sendRoutes(app: FastifyInstance, deps: Deps): void {
     return reply;
   };
 
-  app.post(OPERATIONS.send.path, { config: { ...routeConfig(OPERATIONS.send), rpc: true } }, async (request, reply) => {
+  const respond = async (request: FastifyRequest, reply: FastifyReply, agentType: string | null): Promise<unknown> => {
     const version = supportedVersion(namedVersion(request));
     reply.header('cache-control', 'no-store');
     try {
       if (version === null) throw new RpcError('VERSION_NOT_SUPPORTED', 'This platform speaks A2A 0.3 and 1.0.');
-      return await answer(request, reply, version);
+      return await answer(request, reply, version, agentType);
     } catch (error) {
       return rpcFailure(rpcIdOf(request.body), asRpcError(request, error), version ?? '1.0');
     }
-  });
+  };
+
+  app.post(OPERATIONS.send.path, { config: { ...routeConfig(OPERATIONS.send), rpc: true } }, (request, reply) =>
+    respond(request, reply, null),
+  );
+  app.post<{ Params: { agent_type: string } }>(
+    OPERATIONS.sendToType.path,
+    { config: { ...routeConfig(OPERATIONS.sendToType), rpc: true } },
+    async (request, reply) => {
+      const { agent_type: agentType } = request.params;
+      const isKnown = await types.isKnown(callerOf(request).tenant_id, agentType);
+      if (!isKnown) throw new PlatformError('NOT_FOUND', 'No agent of this type was ever registered.');
+      return respond(request, reply, agentType);
+    },
+  );
 }

@@ -24,18 +24,20 @@ import { createPushMethods } from './push-methods.js';
 import { answering, type NamedMethod, streaming } from './rpc.js';
 import { createSendMethods } from './send-methods.js';
 import { createTaskMethods } from './task-methods.js';
+import { requireTaskOfType } from './type-address.js';
 
 /** What the methods of `/send` need from the platform. */
 export interface MethodDeps extends Pick<ApiDeps, 'messages' | 'config' | 'pushConfigs' | 'secrets'> {
-  /** The agent card with the skills of the caller's fleet. */
-  extendedCard: (caller: Caller, version: A2aVersion) => Promise<unknown>;
+  /** The agent card with the skills of the caller's fleet, or of its agents of one type. */
+  extendedCard: (caller: Caller, version: A2aVersion, agentType: string | null) => Promise<unknown>;
 }
 
 /** Every method of `/send`, with its name and form in each version of A2A (a2a.md). */
 export function methodsOf(deps: MethodDeps): NamedMethod[] {
+  const { db } = deps.messages.core;
   const { send, stream } = createSendMethods(deps);
   const { get, list, cancel, subscribe } = createTaskMethods(deps);
-  const push = createPushMethods(deps);
+  const push = createPushMethods(deps, (taskId, context) => requireTaskOfType(db, taskId, context));
   return [
     ...answering(send, {
       '0.3': { name: 'message/send', params: MessageSendParams },
@@ -88,9 +90,12 @@ export function methodsOf(deps: MethodDeps): NamedMethod[] {
       '0.3': { name: 'tasks/pushNotificationConfig/delete', params: DeletePushConfigParams, result: () => null },
       '1.0': { name: 'DeleteTaskPushNotificationConfig', params: PushConfigRequest, result: () => ({}) },
     }),
-    ...answering<unknown, unknown>((_params, { caller, version }) => deps.extendedCard(caller, version), {
-      '0.3': { name: 'agent/getAuthenticatedExtendedCard', params: NoParams },
-      '1.0': { name: 'GetExtendedAgentCard', params: NoParams },
-    }),
+    ...answering<unknown, unknown>(
+      (_params, { caller, version, agentType }) => deps.extendedCard(caller, version, agentType),
+      {
+        '0.3': { name: 'agent/getAuthenticatedExtendedCard', params: NoParams },
+        '1.0': { name: 'GetExtendedAgentCard', params: NoParams },
+      },
+    ),
   ];
 }

@@ -94,6 +94,8 @@ export function rpcFailure(id: RpcId, error: RpcError, version: A2aVersion): Rpc
 export interface CallContext {
   version: A2aVersion;
   caller: Caller;
+  /** The agent type whose address was called (`/a2a/{agent_type}`); null for `/send`. */
+  agentType: string | null;
   trace: Omit<AcceptContext, 'method'>;
   requestId: string;
   /** The cursor after which a stream continues. */

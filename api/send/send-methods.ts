@@ -12,6 +12,7 @@ import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
 import { type CallContext, streamOptions } from './rpc.js';
 import { RpcError } from './rpc-error.js';
+import { requireTaskOfType, toType } from './type-address.js';
 
 /** JSON that is parsed and written again grows by this factor at most: `1e20,` has five bytes and becomes 22. */
 const GROWTH_MAX = 5;
@@ -57,21 +58,24 @@ export function createSendMethods({
   /** Accepts the message, or claims it as the answer to an agent's question. */
   async function accept(
     params: MessageSendParams,
-    { caller, version, trace, requestId: request_id, bodyBytes }: CallContext,
+    context: CallContext,
     method: AcceptContext['method'],
   ): Promise<Omit<Accepted, 'session_id'>> {
+    const { caller, version, agentType, trace, requestId: request_id, bodyBytes } = context;
     checkSendParams(params, bodyBytes);
     const { taskId } = params.message;
     const pushConfig = params.configuration?.pushNotificationConfig;
     if (taskId === undefined) {
+      const addressed = agentType === null ? params : toType(params, agentType);
       const push = pushConfig && { push: pushConfigs.prepare(pushConfig, version) };
-      const accepted = await acceptMessage(messages, caller, params, { method, ...trace, ...push });
+      const accepted = await acceptMessage(messages, caller, addressed, { method, ...trace, ...push });
       const { message_id, session_id, duplicate, live } = accepted;
       const ids = { request_id, tenant_id: caller.tenant_id, message_id, session_id };
       core.log.debug({ ...ids, duplicate, fast_path: live !== null }, 'message accepted');
       return accepted;
     }
     checkAnswers(caller);
+    await requireTaskOfType(core.db, taskId, context);
     if (pushConfig) await pushConfigs.set(caller, taskId, pushConfig, version);
     return { ...(await answerFollowUp(core, caller, params)), duplicate: true, resting: false, live: null };
   }

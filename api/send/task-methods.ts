@@ -9,6 +9,7 @@ import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
 import { type CallContext, streamOptions } from './rpc.js';
 import { RpcError } from './rpc-error.js';
+import { requireTaskOfType } from './type-address.js';
 
 /** The errors of `/messages/cancel` as errors of A2A. */
 function asCancelError(error: unknown): unknown {
@@ -22,12 +23,17 @@ function asCancelError(error: unknown): unknown {
 /** The methods for existing tasks, for all versions. */
 export function createTaskMethods({ messages: { core }, secrets }: Pick<ApiDeps, 'messages' | 'secrets'>) {
   return {
-    get: (params: z.infer<typeof TaskQueryParams>, { caller }: CallContext) =>
-      findTask(core.db, caller, params.id, params),
+    async get(params: z.infer<typeof TaskQueryParams>, context: CallContext) {
+      await requireTaskOfType(core.db, params.id, context);
+      return findTask(core.db, context.caller, params.id, params);
+    },
 
-    list: (params: ListTasksRequest, { caller }: CallContext) => listTasks({ db: core.db, secrets }, caller, params),
+    list: (params: ListTasksRequest, { caller, agentType }: CallContext) =>
+      listTasks({ db: core.db, secrets }, caller, { ...params, agentType }),
 
-    async cancel({ id }: { id: string }, { caller }: CallContext) {
+    async cancel({ id }: { id: string }, context: CallContext) {
+      const { caller } = context;
+      await requireTaskOfType(core.db, id, context);
       const ref = { tenant_id: caller.tenant_id, message_id: id };
       const canceling = cancelMessage(core, ref, 'canceled by the caller', caller);
       await canceling.catch((error) => Promise.reject(asCancelError(error)));
@@ -36,6 +42,7 @@ export function createTaskMethods({ messages: { core }, secrets }: Pick<ApiDeps,
 
     /** Streams a task. 0.3: until it rests; a terminal task is sent as it is. 1.0: until its terminal state; a terminal task is refused. */
     async subscribe({ id }: { id: string }, context: CallContext) {
+      await requireTaskOfType(core.db, id, context);
       const { status } = await findTask(core.db, context.caller, id, { historyLength: 0 });
       const untilTerminal = context.version === '1.0';
       // A reader that continues after an event may not have seen the terminal state.

@@ -14,6 +14,9 @@ export const CardSkill = z.object({
 });
 export type CardSkill = z.infer<typeof CardSkill>;
 
+/** Who offers an agent. */
+const CardProvider = z.object({ organization: z.string(), url: z.string() });
+
 /** A URL of the platform and its version of A2A; clients prefer the first. */
 const CardInterface = z.object({ url: z.string(), protocolBinding: z.literal('JSONRPC'), protocolVersion: z.string() });
 
@@ -25,6 +28,9 @@ const COMMON = {
   defaultInputModes: Texts,
   defaultOutputModes: Texts,
   skills: z.array(CardSkill),
+  provider: CardProvider.optional(),
+  documentationUrl: z.string().optional(),
+  iconUrl: z.string().optional(),
 };
 const CAPABILITIES = { streaming: z.boolean(), pushNotifications: z.boolean() };
 const HTTP_AUTH = { scheme: z.string(), bearerFormat: z.string(), description: z.string() };

@@ -14,7 +14,7 @@ import {
   Timestamp,
   within,
 } from '../primitives.js';
-import { CONFLICT, OWN, post, TENANT } from './operation.js';
+import { CONFLICT, EXTENSION, OWN, post, TENANT } from './operation.js';
 
 /** Lifecycle states of a message (specification section 3). */
 export const MESSAGE_STATES = ['submitted', 'working', 'input-required', 'completed', 'failed', 'canceled'] as const;
@@ -162,6 +162,13 @@ export const MESSAGE_OPERATIONS = {
     response: RpcResponse,
     a2aVersions: true,
     stream: 'both',
+  }),
+  sendToType: post('/a2a/:agent_type', OWN, '/send for the agents of one type: an A2A address of their own', {
+    request: RpcRequest,
+    response: RpcResponse,
+    a2aVersions: true,
+    stream: 'both',
+    ...EXTENSION,
   }),
   getMessages: post('/messages/get', OWN, 'List messages', {
     request: MessagesGetRequest,

@@ -26,6 +26,12 @@ const PLATFORM_OPERATIONS = {
     'The A2A agent card: 0.3, or 1.0 by A2A-Version; with a token, the skills of its fleet',
     { response: AgentCardResponse, statuses: [304, 401, 500, 503], a2aVersions: true },
   ),
+  agentTypeCard: get(
+    '/a2a/:agent_type/.well-known/agent-card.json',
+    { access: 'optional', agents: 'open' },
+    'The A2A agent card of an agent type: 0.3, or 1.0 by A2A-Version; with a token, the skills of its agents',
+    { response: AgentCardResponse, statuses: [304, 401, 404, 500, 503], a2aVersions: true, ...EXTENSION },
+  ),
   openapi: get('/openapi.json', PUBLIC, 'This description', { response: JsonObject, ...EXTENSION }),
 };
 

@@ -61,8 +61,8 @@ async function sortTasks(
   pageSize: number,
 ): Promise<FoundTasks> {
   const text = `SELECT m.message_id AS id, ${CHANGED_US} AS "changedUs" FROM ${from}
-      AND ($6::bigint IS NULL OR (${CHANGED_US}, m.message_id) < ($6, $7))
-    ORDER BY ${CHANGED_US} DESC, m.message_id DESC LIMIT $8`;
+      AND ($7::bigint IS NULL OR (${CHANGED_US}, m.message_id) < ($7, $8))
+    ORDER BY ${CHANGED_US} DESC, m.message_id DESC LIMIT $9`;
   const values = [...filterValues(filter), after?.changedUs ?? null, after?.id ?? null, pageSize + 1];
   const tasks = await tx.query<TaskKey & { [column: string]: unknown }>(text, values);
   return {
@@ -101,10 +101,17 @@ function listed({ row, request }: PageMessage, query: ListTasksRequest): Task {
 export async function listTasks(
   { db, secrets }: { db: Db; secrets: Pick<Secrets, 'macs'> },
   reader: Reader,
-  query: ListTasksRequest,
+  query: ListTasksRequest & { agentType?: string | null },
 ): Promise<TaskPage> {
-  const { contextId = null, status = null, statusTimestampAfter = null, pageSize, includeArtifacts } = query;
-  const filter: TaskFilter = { reader, contextId, status, changedSince: statusTimestampAfter };
+  const {
+    agentType = null,
+    contextId = null,
+    status = null,
+    statusTimestampAfter = null,
+    pageSize,
+    includeArtifacts,
+  } = query;
+  const filter: TaskFilter = { reader, contextId, status, changedSince: statusTimestampAfter, agentType };
   const tokens = createPageTokens(secrets, filterValues(filter));
   const position = query.pageToken === undefined ? { after: null, fromId: null } : tokens.read(query.pageToken);
   const few = fewOf(filter);

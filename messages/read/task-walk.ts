@@ -27,6 +27,8 @@ export interface TaskFilter {
   status: string | null;
   /** ISO 8601. */
   changedSince: string | null;
+  /** The type that has the task, or is asked for. */
+  agentType: string | null;
 }
 
 /** A task in the order of a list: `changedUs` is the time of its last change, in microseconds since 1970. */
@@ -52,13 +54,14 @@ export interface FoundTasks {
 }
 
 export const CHANGED_US = '(extract(epoch FROM m.updated_at) * 1000000)::bigint';
-/** The conditions of a filter on messages `m`: `filterValues` are $1 to $5. */
+/** The conditions of a filter on messages `m`: `filterValues` are $1 to $6. */
 export const FILTER = `m.tenant_id = $1 AND ($2::text IS NULL OR m.session_id = $2) AND ($3::text IS NULL OR m.state = $3)
-  AND ($4::timestamptz IS NULL OR m.updated_at >= $4) AND ${ownMessages('m', '$5')}`;
+  AND ($4::timestamptz IS NULL OR m.updated_at >= $4) AND ${ownMessages('m', '$5')}
+  AND ($6::text IS NULL OR coalesce(m.agent_type, m.want_agent_type) = $6)`;
 
 export function filterValues(filter: TaskFilter): [string, ...unknown[]] {
-  const { reader, contextId, status, changedSince } = filter;
-  return [reader.tenant_id, contextId, status, changedSince, actsAs(reader)];
+  const { reader, contextId, status, changedSince, agentType } = filter;
+  return [reader.tenant_id, contextId, status, changedSince, actsAs(reader), agentType];
 }
 
 /** A late change that is not in `late_changes` was written past the platform, and is found by id like the others. */
@@ -66,20 +69,20 @@ const IS_LATE = `m.message_id < late_bound(m.updated_at)
   AND EXISTS (SELECT 1 FROM late_changes l WHERE l.tenant_id = m.tenant_id AND l.message_id = m.message_id)`;
 
 const TIME = (us: string) => `timestamptz 'epoch' + ${us}::bigint * interval '1 microsecond'`;
-/** $6 to $9: the ids to read, and how many. $10: changes before this time are not wanted. */
+/** $7 to $10: the ids to read, and how many. $11: changes before this time are not wanted. */
 const READ_BY_ID = `
   SELECT count(*) AS rows, min(m.message_id) AS last_id,
          coalesce(jsonb_agg(jsonb_build_object('id', m.message_id, 'changedUs', ${CHANGED_US}))
-           FILTER (WHERE ($10::bigint IS NULL OR m.updated_at >= ${TIME('$10')}) AND ${FILTER} AND NOT (${IS_LATE})), '[]') AS tasks
-    FROM (SELECT * FROM messages x WHERE x.tenant_id = $1 AND ($6::text IS NULL OR x.message_id <= $6)
-      AND ($7::text IS NULL OR x.message_id < $7) AND ($8::text IS NULL OR x.message_id >= $8) ORDER BY x.message_id DESC LIMIT $9) AS m`;
+           FILTER (WHERE ($11::bigint IS NULL OR m.updated_at >= ${TIME('$11')}) AND ${FILTER} AND NOT (${IS_LATE})), '[]') AS tasks
+    FROM (SELECT * FROM messages x WHERE x.tenant_id = $1 AND ($7::text IS NULL OR x.message_id <= $7)
+      AND ($8::text IS NULL OR x.message_id < $8) AND ($9::text IS NULL OR x.message_id >= $9) ORDER BY x.message_id DESC LIMIT $10) AS m`;
 
 const READ_LATE = `
   SELECT l.message_id AS id, (extract(epoch FROM l.changed_at) * 1000000)::bigint AS "changedUs",
          EXISTS (SELECT 1 FROM messages m WHERE m.message_id = l.message_id AND ${FILTER}) AS fits
     FROM late_changes l
    WHERE l.tenant_id = $1
-     AND ($6::bigint IS NULL OR (l.changed_at, l.message_id) < (${TIME('$6')}, $7))
+     AND ($7::bigint IS NULL OR (l.changed_at, l.message_id) < (${TIME('$7')}, $8))
      AND ($4::timestamptz IS NULL OR l.changed_at >= $4)
    ORDER BY l.changed_at DESC, l.message_id DESC LIMIT ${LATE_ROWS_MAX}`;
 

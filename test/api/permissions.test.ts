@@ -194,6 +194,10 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
     { ...push, what: 'delete push', body: async () => rpc('tasks/pushNotificationConfig/delete', await pushParams()) },
     { ...open, what: 'card', needs: 'read', body: () => rpc('agent/getAuthenticatedExtendedCard', {}) },
   ],
+  sendToType: [
+    { ...open, needs: 'read', tenant: 'missing', what: 'message/send', body: () => rpc('message/send', params()) },
+    { ...record, what: 'tasks/get', body: async () => rpc('tasks/get', await taskId()) },
+  ],
   getMessages: { ...list, body: () => ({ state: 'input-required' }) },
   getMessage: { ...record, body: async () => ({ message_id: (await asked()).id }) },
   cancelMessage: { ...record, body: async () => ({ message_id: (await asked()).id }) },
@@ -343,6 +347,8 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
 
   health: open,
   agentCard: { ...open, needs: 'read', none: 'allowed' },
+  // The other tenant has a worker too by now.
+  agentTypeCard: { ...open, needs: 'read', none: 'allowed' },
   openapi: open,
 };
 
@@ -365,7 +371,10 @@ async function outcomeOf(name: Name, { body, version }: Case, token: string | nu
   const { method, path, stream } = OPERATIONS[name] as Operation;
   const headers: Record<string, string> = { ...(version && { 'a2a-version': version }) };
   if (token !== null) headers.authorization = `Bearer ${token}`;
-  const url = new URL(path.replace(':id', name === 'resolveMessage' ? (await asked()).id : ''), api.baseUrl);
+  const url = new URL(
+    path.replace(':id', name === 'resolveMessage' ? (await asked()).id : '').replace(':agent_type', 'worker'),
+    api.baseUrl,
+  );
   const given = body && JSON.stringify(await body());
   if (given !== undefined) headers['content-type'] = 'application/json';
   const response = await fetch(url, { method, headers, body: given ?? null });

@@ -43,7 +43,7 @@ test('the description names every operation, its scope, and what is experimental
     Object.keys(methods).map((method) => `${method} ${path}`),
   );
   const mounted = Object.values(OPERATIONS).map(
-    ({ method, path }) => `${method.toLowerCase()} ${path.replace(':id', '{id}')}`,
+    ({ method, path }) => `${method.toLowerCase()} ${path.replace(/:(\w+)/, '{$1}')}`,
   );
   expect(listed.sort()).toEqual(mounted.sort());
   expect(paths['/credentials/create']?.post).toMatchObject({
@@ -129,8 +129,10 @@ test('what the specification does not name is experimental, and nothing else', a
 });
 
 test('a body is required exactly where an absent one is refused', async () => {
-  // The errors of /send ride on 200.
-  const withBody = (await described()).filter(([path, { requestBody }]) => requestBody && path !== '/send');
+  // The errors of JSON-RPC ride on 200.
+  const withBody = (await described()).filter(
+    ([path, { requestBody }]) => requestBody && path !== '/send' && path !== '/a2a/{agent_type}',
+  );
   expect(withBody.length).toBeGreaterThan(20);
   for (const [path, { requestBody }] of withBody) {
     const headers = await api.client.headers();
@@ -159,7 +161,12 @@ test('what speaks both versions of A2A takes the version as a header and in the 
   const versioned = (await described()).filter(([, { parameters = [] }]) =>
     ['header', 'query'].every((place) => parameters.some((one) => one.name === 'A2A-Version' && one.in === place)),
   );
-  expect(versioned.map(([path]) => path)).toEqual(['/send', '/.well-known/agent-card.json']);
+  expect(versioned.map(([path]) => path)).toEqual([
+    '/send',
+    '/a2a/{agent_type}',
+    '/.well-known/agent-card.json',
+    '/a2a/{agent_type}/.well-known/agent-card.json',
+  ]);
 });
 
 test.each([
