@@ -192,9 +192,9 @@ module.exports = {
     },
     {
       name: 'no-dev-dependencies',
-      comment: 'what ships imports only "dependencies"',
+      comment: 'what ships imports only "dependencies"; the adapters of the SDK import their framework, an optional peer of its package',
       severity: 'error',
-      from: { pathNot: FREE },
+      from: { pathNot: [FREE, '^sdk/adapters/'] },
       to: { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'] },
     },
     {

@@ -108,12 +108,19 @@ export class MeshServer {
 
   dispatch(
     text: string,
-    more: { id?: string; metadata?: object; deadlineMs?: number; skillId?: string; parts?: object[] } = {},
+    more: {
+      id?: string;
+      metadata?: object;
+      deadlineMs?: number;
+      skillId?: string;
+      parts?: object[];
+      messageId?: string;
+    } = {},
   ): string {
     const id = more.id ?? randomUUID();
     const message = {
       kind: 'message',
-      messageId: 'msg_1',
+      messageId: more.messageId ?? 'msg_1',
       role: 'user',
       parts: more.parts ?? [{ kind: 'text', text }],
     };
@@ -130,7 +137,7 @@ export class MeshServer {
       session_context: {
         session_id: 'ses_1',
         tenant_id: 'ten_1',
-        message_id: 'msg_1',
+        message_id: more.messageId ?? 'msg_1',
         propagation_headers: { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' },
       },
     };
