@@ -63,6 +63,8 @@ export const LIMITS = {
   toolCallsInFlightPerCaller: 64,
   pendingToolCallsPerAgent: 64,
   toolCallsInFlightPerNode: 4_096,
+  /** Agents that a message came through, each of which sent it on with `task.client`. */
+  messageHopsMax: 16,
   planSteps: 200,
   planParallelMax: 50,
   planStepAttemptsMax: 10,

@@ -31,12 +31,16 @@ export type {
   Failed,
   FormQuestion,
   FormResolution,
+  HistoryOptions,
   InputRequired,
   Output,
   OutputSource,
   Question,
+  TaskClient,
   TaskResolution,
   TaskResult,
+  TaskSendOptions,
+  Turn,
 } from './handlers/agent-task.js';
 export type { MessageHandler, SkillHandler, SkillOptions } from './handlers/handlers.js';
 export type { ServeOptions } from './hosted/hosted-agent.js';

@@ -105,6 +105,15 @@ export const SendMetadata = z.looseObject({
   deadline_ms: z.int().min(1).max(LIMITS.deadlineMsMax).optional(),
   /** The arguments of the skill; dispatches have them beside `skill_id`. */
   args: JsonObject.optional(),
+  /** How many agents it came through: `task.client` of the SDK counts, so that agents which send to each other in a loop come to an end. */
+  hops: z
+    .int()
+    .min(0)
+    .max(
+      LIMITS.messageHopsMax,
+      `the message came through ${LIMITS.messageHopsMax} agents: do they send to each other in a loop?`,
+    )
+    .optional(),
   /** As `configuration.acceptedOutputModes`, which takes precedence. Stored here, sent to the agent there. */
   accepted_output_modes: AcceptedOutputModes.optional(),
 });

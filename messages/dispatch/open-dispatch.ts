@@ -33,7 +33,7 @@ function payloadOf(details: DispatchDetails, now: Date): DispatchPayload {
     ...(args.success && { args: args.data }),
     deadline_ms: Math.min(LIMITS.deadlineMsMax, Math.max(1, leftMs)),
     attempt: details.attempt,
-    idempotency_key: details.dispatch_id,
+    idempotency_key: attemptKey(details),
     session_context: {
       session_id: details.session_id,
       tenant_id: details.tenant_id,
@@ -46,6 +46,11 @@ function payloadOf(details: DispatchDetails, now: Date): DispatchPayload {
       },
     },
   };
+}
+
+/** The same for all dispatches of a message until a human answers: what the agent does then is something else. */
+function attemptKey({ message_id, resolutions }: DispatchDetails): string {
+  return Array.isArray(resolutions) ? `${message_id}:${resolutions.length}` : message_id;
 }
 
 /** An open dispatch from its row. @param now by the clock of `details.deadline_at` */

@@ -19,6 +19,8 @@ export interface AgentOptions extends AccessOptions {
   card?: Record<string, unknown>;
   /** How many sessions the agent serves at the same time; 10 by default, 0 is unlimited. */
   maxConcurrentSessions?: number;
+  /** All its handlers may run twice for one message, as `idempotent` of a skill says. */
+  idempotent?: boolean;
   /** Free-form metadata about this instance. */
   context?: Record<string, unknown>;
   /** Drains the agent on SIGTERM and SIGINT: it accepts no new work, finishes running work, disconnects and lets the process exit. `true` by default. */

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { ANY_SKILL, IDEMPOTENT_SKILLS_URI } from '../../contracts/a2a/extensions.js';
 import type { AgentRegisterRequest } from '../../contracts/api/agents.js';
 import type { HelloPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
@@ -40,12 +41,19 @@ export class AgentProfile {
       description,
       version,
       ...(url !== undefined && { url, preferredTransport: 'JSONRPC' }),
-      capabilities: { streaming: true, pushNotifications: false },
+      capabilities: { streaming: true, pushNotifications: false, ...this.#extensions() },
       defaultInputModes: INPUT_MODES,
       defaultOutputModes: ['text/plain', 'application/json'],
       skills: this.#handlers.skills,
       ...card,
     };
+  }
+
+  #extensions(): { extensions?: object[] } {
+    const skills = [...this.#handlers.idempotentSkills, ...(this.#options.idempotent ? [ANY_SKILL] : [])];
+    if (skills.length === 0) return {};
+    const description = 'Messages to these skills may be dispatched again after the agent was lost.';
+    return { extensions: [{ uri: IDEMPOTENT_SKILLS_URI, description, required: false, params: { skills } }] };
   }
 
   /** The fields that `hello` and a registration share. */

@@ -1,10 +1,11 @@
 import type { z } from 'zod';
+import { FleetClient } from '../client/fleet-client.js';
 import { PlatformApi } from '../client/platform-api.js';
 import { ConnectedAgent } from '../connected/connected-agent.js';
 import { ConnectedToolCalls } from '../connected/connected-tool-calls.js';
 import { Registration } from '../connected/registration.js';
-import type { AgentTask } from '../handlers/agent-task.js';
 import { Handlers, type MessageHandler, type SkillHandler, type SkillOptions } from '../handlers/handlers.js';
+import type { DispatchedTask } from '../handlers/run-dispatch.js';
 import { HostedAgent, type ServeOptions } from '../hosted/hosted-agent.js';
 import { stderrLog } from '../log.js';
 import { type CallTool, callToolBy, type ToolCaller } from '../tools/tool-caller.js';
@@ -12,6 +13,7 @@ import { type ToolHandler, ToolHandlers } from '../tools/tool-handlers.js';
 import { AgentError, AgentStoppedError } from './agent-error.js';
 import type { AgentOptions, ConnectionEvents, ConnectOptions } from './agent-options.js';
 import { AgentProfile } from './agent-profile.js';
+import { withConversation } from './conversation.js';
 import { drainOnSignals } from './drain-on-signals.js';
 import { ErrorReporter } from './error-reporter.js';
 
@@ -155,10 +157,13 @@ export class Agent {
   #createDeps() {
     if (this.#running) throw new Error('the agent has joined already');
     const log = this.#options.log ?? stderrLog(`agent ${this.#options.type}`);
+    const api = new PlatformApi(this.#options, this.#options.type, 'agent');
+    let client: FleetClient | null = null;
+    const sender = () => (client ??= new FleetClient(this.#options, api));
     return {
-      api: new PlatformApi(this.#options, this.#options.type, 'agent'),
+      api,
       profile: new AgentProfile(this.#options, this.#handlers, this.#toolHandlers),
-      runTask: (task: AgentTask) => this.#handlers.run(task),
+      runTask: (task: DispatchedTask) => this.#handlers.run(withConversation(task, api, sender)),
       toolHandlers: this.#toolHandlers,
       log,
       errorReporter: new ErrorReporter(log, this.#options.onError),

@@ -40,9 +40,9 @@ export class FleetClient {
   readonly usage: Usage;
   readonly #api: PlatformApi;
 
-  /** @throws Error when an address or a credential is missing */
-  constructor(options: FleetClientOptions = {}) {
-    this.#api = new PlatformApi(options, options.agentType);
+  /** @param api shared with an agent; its own by default. @throws Error when an address or a credential is missing */
+  constructor(options: FleetClientOptions = {}, api = new PlatformApi(options, options.agentType)) {
+    this.#api = api;
     this.sessions = new Sessions(this.#api);
     this.messages = new Messages(this.#api);
     this.approvals = new Approvals(this.#api);

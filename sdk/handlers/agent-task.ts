@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { StreamEvent, Task } from '../../contracts/a2a/a2a.js';
 import type { Artifact, Part } from '../../contracts/a2a/parts.js';
 import type { AgentInputRequest, Usage } from '../../contracts/api/messages.js';
 import type { Search } from '../tools/search.js';
@@ -97,6 +98,49 @@ type HandlerReturn = TaskResult | void | OutputSource<TaskResult | void>;
 /** The return value of a handler: a result, or the chunks of the answer. The return value of an async generator is the result. */
 export type Answer = HandlerReturn | Promise<HandlerReturn>;
 
+/** A message of the session, or its answer. */
+export interface Turn {
+  role: 'user' | 'agent';
+  text: string;
+  parts: Part[];
+  /** Of both a message and its answer. */
+  messageId: string;
+  /** Of the message: `completed`, or another; that of an answer that is only begun may still change. */
+  state: string;
+  /** When the message was sent, ISO 8601. */
+  sentAt: string;
+  /** Of an answer: the type of the agent that gave it. */
+  agentType?: string;
+}
+
+export interface HistoryOptions {
+  /** Messages at most, each with its answer: 1 to 99, 20 by default; the newest are kept. */
+  limit?: number;
+}
+
+/** A message that a task sends. */
+export interface TaskSendOptions {
+  /** The session; a new one by default. */
+  contextId?: string;
+  /** Idempotency key: the same key returns the same task. Derive it from `task.idempotencyKey` where the task may be done again. */
+  messageId?: string;
+  /** Which agent gets it: `agent_type`, `instance_id`, `skill_id` with its `args`; `deadline_ms`, and members of your own. */
+  metadata?: Record<string, unknown>;
+  /** `false` returns the task at once, in its current state. */
+  blocking?: boolean;
+  signal?: AbortSignal;
+}
+
+/**
+ * Sends messages to other agents as part of a task. They carry its trace, have no more time than it has left, and end with it. Each counts one hop
+ * more than the message of the task; beyond 16 the platform refuses them, so that agents which send to each other in a loop come to an end.
+ */
+export interface TaskClient {
+  /** Waits for the answer. @throws ApiError (`INVALID_PARAMS` with `metadata.hops` beyond the bound), UnreachableError, the signal's reason */
+  send(input: string | Part[], options?: TaskSendOptions): Promise<Task>;
+  stream(input: string | Part[], options?: TaskSendOptions): AsyncGenerator<StreamEvent>;
+}
+
 /** One message for this agent to answer. */
 export interface AgentTask {
   /** The text parts of the message, joined by line feeds. */
@@ -105,6 +149,8 @@ export interface AgentTask {
   /** Metadata that the caller sent with the message, including members that the platform does not define. */
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly sessionId: string;
+  /** The user whose session it is, where `/sessions/init` named one. */
+  readonly userId: string | undefined;
   readonly messageId: string;
   readonly dispatchId: string;
   readonly skillId: string | undefined;
@@ -118,6 +164,13 @@ export interface AgentTask {
   readonly resolutions: readonly TaskResolution[];
   /** Milliseconds that were left for the answer when the task arrived. */
   readonly deadlineMs: number;
+  /** Milliseconds that are left for the answer now. */
+  readonly remainingMs: number;
+  /**
+   * The same in every attempt at this message since the last answer of a human: a key for what must not be done twice when a message to an idempotent
+   * skill is dispatched again.
+   */
+  readonly idempotencyKey: string;
   /** W3C trace context, to pass on in the task's own requests. */
   readonly traceparent: string;
   /** Aborted when the task is canceled, exceeds its deadline or is lost with the connection. An answer is then ignored. */
@@ -131,6 +184,10 @@ export interface AgentTask {
   stream(output: Output | OutputSource): Promise<void>;
   /** Reports progress, up to 4,096 characters. The text is not part of the answer. */
   status(text: string): Promise<void>;
+  /** Earlier messages of the session that this agent may see, with their answers, the oldest first. Read from the platform by each call. */
+  history(options?: HistoryOptions): Promise<Turn[]>;
+  /** Sends messages to other agents. */
+  readonly client: TaskClient;
   /** Calls a tool of another agent, or of the platform. The call is aborted when the task ends. */
   readonly callTool: CallTool;
   /** Searches knowledge bases; results carry citations. */

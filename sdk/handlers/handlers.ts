@@ -17,6 +17,11 @@ export interface SkillOptions<Schema extends z.ZodType = z.ZodType> {
   description?: string;
   tags?: string[];
   examples?: string[];
+  /**
+   * The handler may run twice for one message: if its agent is lost, the message is dispatched again, to it or another, with the same
+   * `task.idempotencyKey`. By default it fails with `AGENT_DISCONNECTED`.
+   */
+  idempotent?: boolean;
   /** Parses the caller's `args`, or else the message's first data part, or else `{}`. Invalid input fails the message with `INVALID_DISPATCH`. */
   input?: Schema;
 }
@@ -26,6 +31,8 @@ type RunHandler = (task: AgentTask) => Answer;
 /** The handlers of an agent: one for messages, and one for each skill. */
 export class Handlers {
   readonly skills: z.infer<typeof Skills> = [];
+  /** Ids of the skills whose messages may be dispatched again. */
+  readonly idempotentSkills: string[] = [];
   readonly #bySkill = new Map<string, RunHandler>();
   #onMessage: RunHandler | null = null;
 
@@ -35,8 +42,9 @@ export class Handlers {
   }
 
   addSkill<Schema extends z.ZodType>(skill: SkillOptions<Schema>, handler: SkillHandler<z.output<Schema>>): void {
-    const { input, ...card } = skill;
+    const { input, idempotent, ...card } = skill;
     if (this.#bySkill.has(skill.id)) throw new Error(`the skill ${skill.id} is already defined`);
+    if (idempotent) this.idempotentSkills.push(skill.id);
     this.skills.push({ name: skill.id, description: '', tags: [], ...card });
     this.#bySkill.set(skill.id, (task) => {
       const parsed = (input ?? z.unknown()).safeParse(inputOf(task));

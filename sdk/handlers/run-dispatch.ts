@@ -18,8 +18,11 @@ export interface HandlerRun {
   result: Promise<unknown>;
 }
 
+/** A task as its dispatch has it. The agent adds what the platform is asked for (agent/conversation.ts). */
+export type DispatchedTask = Omit<AgentTask, 'history' | 'client'>;
+
 /** Starts the handler of a task. */
-export type RunTask = (task: AgentTask) => HandlerRun;
+export type RunTask = (task: DispatchedTask) => HandlerRun;
 
 /** Dependencies of `runDispatch`. */
 export interface RunDeps {
@@ -69,7 +72,7 @@ function taskOf(
   { dispatch, output, signal, deadline }: DispatchInput,
   tools: ToolCaller,
   questions: Questions,
-): AgentTask {
+): DispatchedTask {
   const { params, session_context: context, dispatch_id, skill_id, args, attempt, deadline_ms } = dispatch;
   const traceparent = context.propagation_headers?.traceparent ?? '';
   const callTool = callToolBy(tools, { dispatchId: dispatch_id, traceparent, signal, deadline });
@@ -78,6 +81,7 @@ function taskOf(
     parts: params.message.parts,
     metadata: params.metadata ?? {},
     sessionId: context.session_id,
+    userId: context.user_id,
     messageId: context.message_id,
     dispatchId: dispatch_id,
     skillId: skill_id,
@@ -86,6 +90,10 @@ function taskOf(
     resolution: questions.latest,
     resolutions: questions.resolutions,
     deadlineMs: deadline_ms,
+    get remainingMs() {
+      return deadline?.leftMs ?? deadline_ms;
+    },
+    idempotencyKey: dispatch.idempotency_key,
     traceparent,
     signal,
     stream: (chunk) => output.stream(chunk),

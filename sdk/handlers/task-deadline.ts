@@ -15,6 +15,11 @@ export class TaskDeadline {
     this.#arm(deadlineMs);
   }
 
+  /** Milliseconds that are left. */
+  get leftMs(): number {
+    return this.#pauses > 0 ? this.#leftMs : Math.max(0, this.#endsAtMs - performance.now());
+  }
+
   /** Stops the clock. @returns what lets it run again, once however often it is called */
   pause(): () => void {
     if (this.#pauses === 0) this.#leftMs = Math.max(1, this.#endsAtMs - performance.now());

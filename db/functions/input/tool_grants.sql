@@ -140,46 +140,6 @@ BEGIN
   RETURN true;
 END $$;
 
--- sent → lost, and the message goes on: the agent was lost while a tool call of it waited, or before it heard of the decision. The message
--- waits without a dispatch, and the next one carries the decision. `by_epoch` NULL: it does not matter. Gives `detached`: false, and nothing
--- written, where no call waits; the dispatch then ends with its message.
-CREATE FUNCTION detach_dispatch(of_tenant text, of_message text, of_dispatch text, by_epoch bigint, error text, event_id text)
-RETURNS TABLE (detached boolean, session_id text, woken jsonb) LANGUAGE plpgsql AS $$
-DECLARE
-  tenant text := act_for_tenant(of_tenant);
-  d dispatches;
-  trace text;
-BEGIN
-  PERFORM 1 FROM tool_grants g
-    WHERE g.tenant_id = of_tenant AND g.message_id = of_message AND g.dispatch_id = of_dispatch AND g.used_at IS NULL;
-  IF NOT FOUND THEN
-    RETURN QUERY SELECT false, NULL::text, NULL::jsonb;
-    RETURN;
-  END IF;
-  -- The session first, as wherever a transaction locks both.
-  PERFORM 1 FROM sessions s WHERE s.tenant_id = of_tenant AND s.session_id = (SELECT m.session_id FROM messages m
-    WHERE m.tenant_id = of_tenant AND m.message_id = of_message) FOR NO KEY UPDATE;
-  d := lock_dispatch(of_tenant, of_message, of_dispatch);
-  PERFORM 1 FROM tool_grants g JOIN input_requests q USING (tenant_id, request_id)
-    WHERE g.tenant_id = of_tenant AND g.message_id = of_message AND g.dispatch_id = of_dispatch AND g.used_at IS NULL
-      AND q.state IN ('pending', 'resolved');
-  IF NOT FOUND OR d.state IS DISTINCT FROM 'sent' OR d.epoch <> coalesce(by_epoch, d.epoch) THEN
-    RETURN QUERY SELECT false, NULL::text, NULL::jsonb;
-    RETURN;
-  END IF;
-  UPDATE dispatches x SET state = 'lost', error_code = error, ended_at = now()
-   WHERE x.tenant_id = of_tenant AND x.dispatch_id = of_dispatch RETURNING * INTO d;
-  UPDATE running_messages r SET current_dispatch_id = NULL, holds_slot = false, wake_requested_at = now(),
-      resolution = coalesce((SELECT q.answer FROM tool_grants g JOIN input_requests q USING (tenant_id, request_id)
-         WHERE g.tenant_id = of_tenant AND g.message_id = of_message AND g.dispatch_id = of_dispatch AND g.used_at IS NULL
-           AND q.state = 'resolved' ORDER BY q.ended_at DESC LIMIT 1), r.resolution)
-   WHERE r.tenant_id = of_tenant AND r.message_id = of_message;
-  UPDATE sessions s SET suspended = true WHERE s.tenant_id = of_tenant AND s.session_id = d.session_id AND s.explicit;
-  SELECT m.trace_id INTO trace FROM messages m WHERE m.tenant_id = of_tenant AND m.message_id = of_message;
-  PERFORM record_dispatch_end(event_id, d, trace);
-  RETURN QUERY SELECT true, d.session_id, wake_queued_messages(of_tenant, d.agent_type, d.instance_id, 1);
-END $$;
-
 -- The calls of these dispatches that wait, or whose result has not gone out, which another process answers from now on. What a process has
 -- written before of one that passed is unknown: `used_by` says that one has.
 CREATE FUNCTION take_over_tool_calls(of_tenant text, of_dispatches text[], by_node text) RETURNS SETOF tool_grants LANGUAGE plpgsql AS $$

@@ -1,0 +1,54 @@
+-- Whether a card declares that messages to a skill may be dispatched again after their agent was lost (contracts/a2a/extensions.ts).
+CREATE FUNCTION is_idempotent(card jsonb, skill text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+  SELECT EXISTS (SELECT 1 FROM jsonb_path_query(card,
+      '$.capabilities.extensions[*] ? (@.uri == "urn:agent-fleet:extensions:idempotent-skills").params.skills') AS declared (skills)
+    WHERE declared.skills ? '*' OR declared.skills ? skill)
+$$;
+
+-- sent → lost, and the message goes on without a dispatch, for either of two reasons:
+-- - A tool call of it waited, or it had not heard of the decision: the message waits, and its next dispatch carries the decision.
+-- - Its skill is declared idempotent, and it was lost with its connection: the message is routed anew, at most ten times.
+-- `by_epoch` NULL: it does not matter. Gives `detached`: false, and nothing written, where there is no such reason; the dispatch then ends
+-- with its message.
+CREATE FUNCTION detach_dispatch(of_tenant text, of_message text, of_dispatch text, by_epoch bigint, error text, event_id text)
+RETURNS TABLE (detached boolean, session_id text, woken jsonb) LANGUAGE plpgsql AS $$
+DECLARE
+  tenant text := act_for_tenant(of_tenant);
+  d dispatches;
+  trace text;
+  waits boolean := EXISTS (SELECT 1 FROM tool_grants g
+    WHERE g.tenant_id = of_tenant AND g.message_id = of_message AND g.dispatch_id = of_dispatch AND g.used_at IS NULL);
+  repeats boolean := error = 'AGENT_DISCONNECTED' AND EXISTS (SELECT 1 FROM dispatches x
+    JOIN agents a ON a.tenant_id = x.tenant_id AND a.instance_id = x.instance_id
+    WHERE x.tenant_id = of_tenant AND x.dispatch_id = of_dispatch AND x.attempt <= 10 AND is_idempotent(a.agent_card, x.skill_id));
+BEGIN
+  IF NOT waits AND NOT repeats THEN
+    RETURN QUERY SELECT false, NULL::text, NULL::jsonb;
+    RETURN;
+  END IF;
+  -- The session first, as wherever a transaction locks both.
+  PERFORM 1 FROM sessions s WHERE s.tenant_id = of_tenant AND s.session_id = (SELECT m.session_id FROM messages m
+    WHERE m.tenant_id = of_tenant AND m.message_id = of_message) FOR NO KEY UPDATE;
+  d := lock_dispatch(of_tenant, of_message, of_dispatch);
+  waits := EXISTS (SELECT 1 FROM tool_grants g JOIN input_requests q USING (tenant_id, request_id)
+    WHERE g.tenant_id = of_tenant AND g.message_id = of_message AND g.dispatch_id = of_dispatch AND g.used_at IS NULL
+      AND q.state IN ('pending', 'resolved'));
+  IF NOT waits AND NOT repeats OR d.state IS DISTINCT FROM 'sent' OR d.epoch <> coalesce(by_epoch, d.epoch) THEN
+    RETURN QUERY SELECT false, NULL::text, NULL::jsonb;
+    RETURN;
+  END IF;
+  UPDATE dispatches x SET state = 'lost', error_code = error, ended_at = now()
+   WHERE x.tenant_id = of_tenant AND x.dispatch_id = of_dispatch RETURNING * INTO d;
+  UPDATE running_messages r SET current_dispatch_id = NULL, holds_slot = false, wake_requested_at = now(),
+      unrouted_since = CASE WHEN waits THEN r.unrouted_since ELSE now() END,
+      resolution = coalesce((SELECT q.answer FROM tool_grants g JOIN input_requests q USING (tenant_id, request_id)
+         WHERE g.tenant_id = of_tenant AND g.message_id = of_message AND g.dispatch_id = of_dispatch AND g.used_at IS NULL
+           AND q.state = 'resolved' ORDER BY q.ended_at DESC LIMIT 1), r.resolution)
+   WHERE r.tenant_id = of_tenant AND r.message_id = of_message;
+  UPDATE sessions s SET suspended = true WHERE s.tenant_id = of_tenant AND s.session_id = d.session_id AND s.explicit
+    AND (waits OR EXISTS (SELECT 1 FROM running_messages r
+      WHERE r.tenant_id = of_tenant AND r.message_id = of_message AND r.resolution IS NOT NULL));
+  SELECT m.trace_id INTO trace FROM messages m WHERE m.tenant_id = of_tenant AND m.message_id = of_message;
+  PERFORM record_dispatch_end(event_id, d, trace);
+  RETURN QUERY SELECT true, d.session_id, wake_queued_messages(of_tenant, d.agent_type, d.instance_id, 1);
+END $$;

@@ -1,0 +1,92 @@
+import { z } from 'zod';
+import type { StreamEvent, Task } from '../../contracts/a2a/a2a.js';
+import { Part } from '../../contracts/a2a/parts.js';
+import { LIMITS } from '../../contracts/limits.js';
+import type { PlatformApi } from '../client/platform-api.js';
+import type { SendOptions } from '../client/rpc.js';
+import type { AgentTask, HistoryOptions, TaskSendOptions, Turn } from '../handlers/agent-task.js';
+import type { DispatchedTask } from '../handlers/run-dispatch.js';
+
+/** What sends the messages of tasks: a client with the token of the agent. */
+export interface Sender {
+  send(input: string | Part[], options: SendOptions): Promise<Task>;
+  stream(input: string | Part[], options: SendOptions): AsyncGenerator<StreamEvent>;
+}
+
+/** Messages that `task.history()` reads unless it is told otherwise. */
+const HISTORY_DEFAULT = 20;
+
+const Artifacts = z.array(z.object({ parts: z.array(Part) }));
+/** The members of a message's record that a history needs. */
+const Listed = z.object({
+  messages: z.array(
+    z.object({
+      message_id: z.string(),
+      state: z.string(),
+      parts: z.array(Part),
+      artifacts: Artifacts,
+      user_input: z.string(),
+      assistant_output: z.string(),
+      created_at: z.string(),
+      agent_type: z.string().nullable(),
+    }),
+  ),
+});
+type Listed = z.infer<typeof Listed>['messages'][number];
+
+/** A message and its answer; one that has no output has no answer. */
+function turnsOf(message: Listed): Turn[] {
+  const { message_id: messageId, created_at: sentAt, assistant_output: answer, artifacts } = message;
+  const of = { messageId, sentAt, state: message.state };
+  const answerParts = artifacts.flatMap(({ parts }) => parts);
+  const parts = answerParts.length > 0 ? answerParts : [{ kind: 'text' as const, text: answer }];
+  const turns: Turn[] = [{ ...of, role: 'user', text: message.user_input, parts: message.parts }];
+  if (answer === '' && answerParts.length === 0) return turns;
+  const agentType = message.agent_type ?? undefined;
+  return [...turns, { ...of, role: 'agent', text: answer, parts, ...(agentType && { agentType }) }];
+}
+
+/** The earlier messages of a session with their answers, the oldest first. Messages beside it that came later are left out. */
+async function readHistory(
+  api: Pick<PlatformApi, 'post'>,
+  { sessionId, messageId, signal }: DispatchedTask,
+  { limit = HISTORY_DEFAULT }: HistoryOptions,
+): Promise<Turn[]> {
+  const page_size = Math.min(LIMITS.pageSizeMax, Math.max(1, limit) + 1); // this message is among them
+  const body = { session_id: sessionId, page_size };
+  const { messages } = await api.post('/messages/get', body, Listed, { retry: true, signal });
+  const earlier = messages.filter(({ message_id }) => message_id < messageId);
+  return earlier.slice(0, limit).reverse().flatMap(turnsOf);
+}
+
+/** The options of a message that a task sends: its trace, no more time than it has left, one hop more than it came by, and its end. */
+function inherited(task: DispatchedTask, { signal, metadata, ...options }: TaskSendOptions): SendOptions {
+  const { hops } = task.metadata;
+  const deadlines = [metadata?.deadline_ms, Math.max(1, Math.floor(task.remainingMs))];
+  return {
+    traceparent: task.traceparent,
+    ...options,
+    metadata: {
+      ...metadata,
+      deadline_ms: Math.min(...deadlines.filter((each) => typeof each === 'number')),
+      hops: (typeof hops === 'number' ? hops : 0) + 1,
+    },
+    signal: signal ? AbortSignal.any([task.signal, signal]) : task.signal,
+  };
+}
+
+/** Adds to a task what the platform is asked for, by the agent's own right. @param sender makes the client, once it is needed */
+export function withConversation(
+  task: DispatchedTask,
+  api: Pick<PlatformApi, 'post'>,
+  sender: () => Sender,
+): AgentTask {
+  return Object.assign(task, {
+    history: (options: HistoryOptions = {}) => readHistory(api, task, options),
+    client: {
+      send: (input: string | Part[], options: TaskSendOptions = {}) => sender().send(input, inherited(task, options)),
+      stream: (input: string | Part[], options: TaskSendOptions = {}) =>
+        sender().stream(input, inherited(task, options)),
+    },
+  });
+}

@@ -1,0 +1,152 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { textOf } from '../../../contracts/a2a/parts.js';
+import { Agent, type AgentOptions, type AgentTask, FleetClient, type Task } from '../../../sdk/index.js';
+import { type SharedPlatform, startPlatform } from '../../setup/platform/platform.js';
+import { until } from '../../setup/until.js';
+
+let shared: SharedPlatform;
+let client: FleetClient;
+beforeAll(async () => {
+  shared = await startPlatform({ FLEET_FAST_PATH: 'on', FLEET_EXAMPLES: 'off' });
+  const { base_url: url, client_id: clientId, client_secret: clientSecret } = shared.platform.devJson();
+  client = new FleetClient({ url, clientId, clientSecret });
+});
+afterAll(async () => {
+  client?.destroy();
+  await shared?.dispose();
+});
+
+/** An agent with the narrow credential for agents. */
+function agentOf(type: string, options: Partial<AgentOptions> = {}): Agent {
+  const { base_url: url, agent_client_id, agent_client_secret, ca_file } = shared.platform.devJson();
+  const access = {
+    url,
+    clientId: agent_client_id,
+    clientSecret: agent_client_secret,
+    ca: readFileSync(ca_file, 'utf8'),
+  };
+  const agent = new Agent({ ...access, type, instanceId: `${type}-1`, drainOnSignals: false, ...options });
+  onTestFinished(() => agent.close(0).catch(() => undefined));
+  return agent;
+}
+
+const answerOf = ({ artifacts = [] }: Task) => artifacts.map(({ parts }) => textOf(parts)).join('');
+const to = (agent_type: string, more: object = {}) => ({ metadata: { agent_type, ...more } });
+const recordOf = async (message_id: string) =>
+  (await client.post('/messages/get_by_id', { message_id })).message as { state: string; error?: { message: string } };
+
+test.each(['connected', 'hosted'])(
+  'a %s agent reads the conversation so far, and whose session it is',
+  async (mode) => {
+    const type = `historian-${mode}`;
+    const agent = agentOf(type).onMessage(async (task) => {
+      if (!task.text.startsWith('history')) return `answer to ${task.text}`;
+      const limit = Number(task.text.split(' ')[1]);
+      const turns = await task.history(limit ? { limit } : {});
+      return JSON.stringify([
+        task.userId,
+        ...turns.map(({ role, text, agentType = '' }) => `${role}${agentType}: ${text}`),
+      ]);
+    });
+    await (mode === 'hosted' ? agent.serve() : agent.connect());
+    const { session_id } = await client.post('/sessions/init', { agent_type: type, user_id: 'ann' });
+    const contextId = String(session_id);
+    for (const text of ['one', 'two']) await client.send(text, { contextId });
+    await client.send('elsewhere', to(type));
+    const turns = ['user: one', `agent${type}: answer to one`, 'user: two', `agent${type}: answer to two`];
+    expect(JSON.parse(answerOf(await client.send('history', { contextId })))).toEqual(['ann', ...turns]);
+    expect(JSON.parse(answerOf(await client.send('history 2', { contextId }))).slice(1, 3)).toEqual(turns.slice(2));
+  },
+);
+
+test('what a task sends has its trace, no more time than it has, and ends with it', async () => {
+  const seen: AgentTask[] = [];
+  await agentOf('inner')
+    .onMessage((task) => {
+      seen.push(task);
+      return task.text === 'wait' ? new Promise<string>(() => undefined) : `inner ${task.text}`;
+    })
+    .connect();
+  await agentOf('outer')
+    .onMessage(async (task) => {
+      const sent = await task.client.send(task.text, to('inner', { own: 1 }));
+      let streamed = '';
+      for await (const event of task.client.stream('again', to('inner')))
+        if (event.kind === 'artifact-update') streamed += textOf(event.artifact.parts);
+      return `${answerOf(sent)}, ${streamed}`;
+    })
+    .connect();
+  const task = await client.send('hello', to('outer', { deadline_ms: 20_000 }));
+  expect(answerOf(task)).toBe('inner hello, inner again');
+  const { trace_id } = task.metadata as { trace_id: string };
+  expect(seen.map(({ traceparent }) => traceparent.split('-')[1])).toEqual([trace_id, trace_id]);
+  expect(seen[0]?.metadata).toMatchObject({ own: 1, hops: 1 });
+  for (const { deadlineMs } of seen) expect(deadlineMs).toBeLessThanOrEqual(20_000);
+
+  const waiting = await client.send('wait', { ...to('outer'), blocking: false });
+  await until(() => seen.length === 3);
+  await client.post('/messages/cancel', { message_id: waiting.id });
+  expect((await recordOf(waiting.id)).state).toBe('canceled');
+});
+
+test('agents that send to each other in a loop come to an end that says why', async () => {
+  const received: string[] = [];
+  for (const [type, other] of [
+    ['ping', 'pong'],
+    ['pong', 'ping'],
+  ] as const)
+    await agentOf(type, { maxConcurrentSessions: 0 })
+      .onMessage(async (task) => {
+        received.push(type);
+        const { id, status } = await task.client.send(task.text, to(other));
+        if (status.state === 'completed') return 'done';
+        throw new Error((await recordOf(id)).error?.message);
+      })
+      .connect();
+  const { id } = await client.send('x', to('ping'));
+  expect((await recordOf(id)).error?.message).toMatch(/metadata\.hops: the message came through 16 agents/);
+  expect(received).toHaveLength(17);
+});
+
+describe('a message whose agent is lost', () => {
+  /** Two agents of a type. What `hold` is told is the first task; it never ends there, and its agent leaves without it. */
+  async function lostOnce(type: string, options: Partial<AgentOptions>, skill: boolean) {
+    const tasks: AgentTask[] = [];
+    const agents = ['1', '2'].map((n) => agentOf(type, { instanceId: `${type}-${n}`, ...options }));
+    for (const agent of agents) {
+      const handler = (task: AgentTask) => {
+        tasks.push(task);
+        if (tasks.length > 1) return `done by attempt ${task.attempt}`;
+        void agent.close(0).catch(() => undefined);
+        return new Promise<string>(() => undefined);
+      };
+      agent.skill({ id: 'pay', idempotent: skill }, handler).onMessage(handler);
+      await agent.connect();
+    }
+    return tasks;
+  }
+
+  test.each([
+    ['an idempotent skill', {}, true, { skill_id: 'pay' }],
+    ['an idempotent agent, without a skill', { idempotent: true }, false, {}],
+  ])('is dispatched again, under the same key: %s', async (_what, options, skill, metadata) => {
+    const type = skill ? 'payer' : 'careful';
+    const tasks = await lostOnce(type, options, skill);
+    const sent = await client.send('go', to(type, metadata));
+    expect(answerOf(sent)).toBe('done by attempt 2');
+    const [first, second] = tasks;
+    expect(second?.idempotencyKey).toBe(first?.idempotencyKey);
+    expect(second?.dispatchId).not.toBe(first?.dispatchId);
+    const events = await client.post('/telemetry/get_events', { message_id: sent.id, type: 'message.error' });
+    expect(events.events).toEqual([]);
+  });
+
+  test('fails where the skill does not say so', async () => {
+    const tasks = await lostOnce('careless', {}, true);
+    const { id, metadata } = await client.send('go', to('careless'));
+    expect(metadata).toMatchObject({ error: { code: 'AGENT_DISCONNECTED' } });
+    expect((await recordOf(id)).state).toBe('failed');
+    expect(tasks).toHaveLength(1);
+  });
+});
