@@ -32,7 +32,7 @@ export function mastraHandler(agent: MastraAgent, { input, options, model }: Mas
   return async function* (task): AsyncGenerator<Output, Completed> {
     const result = await agent.stream(input?.(task) ?? task.text, {
       abortSignal: task.signal,
-      memory: { thread: task.sessionId, resource: task.sessionId },
+      memory: { thread: task.sessionId, resource: task.userId ?? task.sessionId },
       ...options?.(task),
     });
     for await (const { type, payload } of result.fullStream) {
