@@ -657,6 +657,7 @@ CREATE TABLE running_messages (
   wake_requested_at timestamp with time zone,
   supervised_at timestamp with time zone,
   lease_epoch integer NOT NULL DEFAULT 0,
+  ordered boolean NOT NULL DEFAULT false,
   undecided boolean NOT NULL DEFAULT false,
   asked_policies text[] NOT NULL DEFAULT '{}'::text[],
   token jsonb
@@ -678,6 +679,7 @@ CREATE TABLE sessions (
   instance_id text,
   status text NOT NULL,
   suspended boolean NOT NULL DEFAULT false,
+  ordered boolean NOT NULL DEFAULT false,
   metadata jsonb NOT NULL DEFAULT '{}'::jsonb,
   idle_timeout_seconds integer NOT NULL,
   created_by text NOT NULL,

@@ -15,7 +15,7 @@ const STATUS = `CASE WHEN s.status = 'active' AND EXISTS (
     SELECT 1 FROM running_messages w WHERE w.tenant_id = s.tenant_id AND w.session_id = s.session_id AND w.state = 'input-required')
   THEN 'paused' ELSE s.status END`;
 
-const COLUMNS = `s.session_id, s.tenant_id, s.user_id, s.created_at, s.ended_at, s.metadata, ${STATUS} AS status,
+const COLUMNS = `s.session_id, s.tenant_id, s.user_id, s.created_at, s.ended_at, s.metadata, s.ordered, ${STATUS} AS status,
   t.total_turns, t.total_tokens`;
 
 const TOTALS = `LEFT JOIN LATERAL (

@@ -17,15 +17,15 @@ import { listSessions, readDetails, readSession } from './session-records.js';
 async function insertSession(
   tx: Tx,
   { tenant_id, sub: created_by }: Caller,
-  { user_id, metadata = {}, idle_timeout_seconds }: SessionInitRequest,
+  { user_id, metadata = {}, ordered, idle_timeout_seconds }: SessionInitRequest,
   agent: AgentWithRoom | null,
 ): Promise<string> {
   const session_id = newId('ses');
   const { agent_type, instance_id } = agent ?? { agent_type: null, instance_id: null };
   await tx.query(
     `INSERT INTO sessions (tenant_id, session_id, user_id, explicit, agent_type, instance_id, status, metadata,
-       idle_timeout_seconds, created_by, wake_requested_at)
-     VALUES ($1, $2, $3, true, $4, $5, 'active', $6, $7, $8, now())`,
+       idle_timeout_seconds, created_by, ordered, wake_requested_at)
+     VALUES ($1, $2, $3, true, $4, $5, 'active', $6, $7, $8, $9, now())`,
     [
       tenant_id,
       session_id,
@@ -35,6 +35,7 @@ async function insertSession(
       JSON.stringify(metadata),
       idle_timeout_seconds,
       created_by,
+      ordered,
     ],
   );
   const session = { tenant_id, session_id };

@@ -36,7 +36,11 @@ const SessionAgent = z.object({
   join_reason: z.string(),
 });
 export type SessionAgent = z.infer<typeof SessionAgent>;
-export const SessionDetails = SessionSummary.extend({ metadata: JsonObject, agents: z.array(SessionAgent) });
+export const SessionDetails = SessionSummary.extend({
+  metadata: JsonObject,
+  ordered: z.boolean(),
+  agents: z.array(SessionAgent),
+});
 export type SessionDetails = z.infer<typeof SessionDetails>;
 
 const SessionInitRequest = z.strictObject({
@@ -44,6 +48,8 @@ const SessionInitRequest = z.strictObject({
   agent_type: AgentType.optional(),
   user_id: z.string().min(1).max(256).optional(),
   metadata: Metadata.optional(),
+  /** Its messages reach their agent one after the other, in the order of their acceptance. */
+  ordered: z.boolean().default(false),
   idle_timeout_seconds: z.int().min(0).max(LIMITS.idleTimeoutSecondsMax).default(LIMITS.idleTimeoutSecondsDefault),
 });
 export type SessionInitRequest = z.infer<typeof SessionInitRequest>;

@@ -14,6 +14,8 @@ CREATE TABLE sessions (
   status text NOT NULL,
   -- Of a session from /sessions/init, from a question to a human until its next dispatch, which claims room again.
   suspended boolean NOT NULL DEFAULT false,
+  -- Its messages reach their agent one after the other (session_order.sql).
+  ordered boolean NOT NULL DEFAULT false,
   metadata jsonb NOT NULL DEFAULT '{}',
   idle_timeout_seconds integer NOT NULL,
   created_by text NOT NULL,
@@ -100,6 +102,8 @@ CREATE TABLE running_messages (
   supervised_at timestamptz,
   -- Raised by whoever takes the message over; the fast path renews its lease only while it is unchanged.
   lease_epoch integer NOT NULL DEFAULT 0,
+  -- That of its session, so that the end of a message need not look.
+  ordered boolean NOT NULL DEFAULT false,
   PRIMARY KEY (tenant_id, message_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 -- By state, so that messages at work are counted without a look at those that wait for input, and the reverse. Partial, so that no plan

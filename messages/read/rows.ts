@@ -46,6 +46,9 @@ export interface RunningRow
   holds_slot: boolean;
   resolution: Resolution | null;
   unrouted_since: Date | null;
+  /** Its session's messages are dispatched one after the other. */
+  ordered: boolean;
+  created_at: Date;
 }
 
 /** The human's answer in the form of `params.metadata.resolution` of the next dispatch. */

@@ -11,7 +11,7 @@ import { lockRunning, openRequests } from '../read/read.js';
 import type { MessageRow, RunningRow, SessionBinding } from '../read/rows.js';
 import { inputStep } from './input-step.js';
 import { type GatedRow, type KnownVerdicts, PolicyGate, type Stop, VerdictNeeded } from './policy-step.js';
-import { dispatchStep, openDispatch } from './route-step.js';
+import { dispatchStep, openDispatch, turnStep } from './route-step.js';
 import { type RouteWait, retryDelayMs, routeWait, type Step, stepError } from './step.js';
 
 /** A message whose wait is over still gets a free agent, up to this multiple of the wait: the platform itself may have been slow. */
@@ -130,6 +130,8 @@ async function decide(context: Context, queueWaitMs: number): Promise<Step> {
   }
   const current = row.current_dispatch_id && (await dispatchStep(tx, row, row.current_dispatch_id));
   if (current) return current;
+  const turn = row.ordered ? await turnStep(tx, row, now) : null;
+  if (turn) return turn;
   const stop = await gate.admit(session);
   if (stop) return stoppedStep(context, stop);
   const wait = await routeWait(tx, row, queueWaitMs, now);

@@ -3,7 +3,7 @@ import { newId } from '../../runtime/ids.js';
 import { countMoved, isOwn } from '../../sessions/session-end.js';
 import type { RunningRow, SessionBinding } from '../read/rows.js';
 import type { ChosenAgent } from './policy-step.js';
-import type { Step } from './step.js';
+import { retryDelayMs, type Step } from './step.js';
 
 /** Routes a locked message and opens its dispatch; null when no agent is free. */
 export async function openDispatch(
@@ -25,6 +25,22 @@ export async function openDispatch(
   return {
     step: await dispatchStep(tx, row, dispatchId),
     agent: { instance_id: opened.instance_id, agent_type: opened.agent_type },
+  };
+}
+
+/** The step of a message whose ordered session has another one at work, or before it; null when it is its turn. The end of that one wakes it. */
+export async function turnStep(tx: Tx, row: RunningRow, now: Date): Promise<Step | null> {
+  const [next] = await tx.query<{ message_id: string }>(
+    "SELECT next_in_order($1, $2) #>> '{0,message_id}' AS message_id",
+    [row.tenant_id, row.session_id],
+    'next_in_order',
+  );
+  if (next?.message_id === row.message_id) return null;
+  return {
+    kind: 'wait_agent',
+    since: row.created_at.toISOString(),
+    retry_ms: retryDelayMs(now.getTime() - row.created_at.getTime()),
+    agent_type: row.want_agent_type ?? row.agent_type,
   };
 }
 

@@ -19,6 +19,7 @@ CREATE FUNCTION end_dispatch(c dispatch_end_call, may_wait boolean) RETURNS disp
 DECLARE
   is_current boolean;
   state_before text;
+  was_ordered boolean;
   message record;
   dispatch record;
   woken jsonb;
@@ -31,7 +32,7 @@ BEGIN
   DELETE FROM running_messages r
    WHERE r.tenant_id = c.tenant_id AND r.message_id = c.message_id AND coalesce(r.current_dispatch_id, '') = c.dispatch_id
      AND coalesce(r.state, '') IN ('submitted', 'working', 'input-required') AND r.xmax = 0
-   RETURNING r.state INTO state_before;
+   RETURNING r.state, r.ordered INTO state_before, was_ordered;
   IF NOT FOUND THEN
     IF may_wait THEN
       PERFORM 1 FROM running_messages r WHERE r.tenant_id = c.tenant_id AND r.message_id = c.message_id FOR UPDATE;
@@ -44,7 +45,8 @@ BEGIN
     IF is_current IS NOT TRUE THEN
       RETURN NULL;
     END IF;
-    DELETE FROM running_messages r WHERE r.tenant_id = c.tenant_id AND r.message_id = c.message_id RETURNING r.state INTO state_before;
+    DELETE FROM running_messages r WHERE r.tenant_id = c.tenant_id AND r.message_id = c.message_id
+      RETURNING r.state, r.ordered INTO state_before, was_ordered;
   END IF;
   UPDATE dispatches d SET state = c.state, error_code = c.error_code, ended_at = now()
    WHERE d.tenant_id = c.tenant_id AND d.dispatch_id = c.dispatch_id AND coalesce(d.state, '') = 'sent'
@@ -72,6 +74,9 @@ BEGIN
     PERFORM record_decision_events(c.tenant_id, message.session_id, message.trace_id, c.decisions);
   END IF;
   woken := wake_queued_messages(c.tenant_id, dispatch.agent_type, dispatch.instance_id, 1);
+  IF was_ordered THEN
+    woken := coalesce(woken, '[]') || coalesce(next_in_order(c.tenant_id, message.session_id), '[]');
+  END IF;
   -- A tool call of it waits for a human: its result is here, so nobody needs to answer any more, and its own workflow waits for that.
   IF state_before = 'input-required' THEN
     PERFORM close_request(c.tenant_id, c.message_id, 'withdrawn');

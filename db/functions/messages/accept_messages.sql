@@ -13,6 +13,7 @@ DECLARE
   want_type text := c.want_agent_type;
   is_bound boolean := false;
   resumes boolean := false;
+  ordered boolean := false;
   wish routing;
   agent chosen_agent;
   error_code text := c.decision #>> '{error,code}';
@@ -52,7 +53,7 @@ BEGIN
     IF may_wait THEN
       PERFORM 1 FROM sessions s WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context FOR SHARE;
     END IF;
-    SELECT s.status, s.explicit, s.suspended, s.instance_id, s.agent_type, s.user_id INTO session FROM sessions s
+    SELECT s.status, s.explicit, s.suspended, s.instance_id, s.agent_type, s.user_id, s.ordered INTO session FROM sessions s
      WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context FOR SHARE SKIP LOCKED;
     IF NOT FOUND AND EXISTS (SELECT 1 FROM sessions s WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context) THEN
       RETURN accept_later(result, 'session ' || c.requested_context);
@@ -61,6 +62,12 @@ BEGIN
       RETURN not_accepted(c, result, CASE WHEN session.status IS NULL THEN 'no_session' ELSE 'session_closed' END);
     END IF;
     result.user_id := session.user_id;
+    ordered := session.ordered;
+    -- Whoever has the session's lock sees all messages before its own. Where another has it, the workflow path decides.
+    IF ordered AND c.dispatch_id IS NOT NULL AND (NOT lock_session_at_once(c.tenant_id, c.requested_context)
+        OR next_in_order(c.tenant_id, c.requested_context) IS NOT NULL) THEN
+      c.dispatch_id := NULL;
+    END IF;
     want_type := coalesce(want_type, session.agent_type);
     -- A question to a human suspended the session: it claims room again. Where its row cannot be changed now, the workflow path does that.
     resumes := session.suspended AND c.dispatch_id IS NOT NULL;
@@ -158,10 +165,10 @@ BEGIN
         FROM key),
   running AS (
     INSERT INTO running_messages (tenant_id, message_id, session_id, state, want_instance_id, want_agent_type, want_skill_id, instance_id,
-        agent_type, attempts, current_dispatch_id, holds_slot, wake_requested_at, undecided, token)
+        agent_type, attempts, current_dispatch_id, holds_slot, wake_requested_at, undecided, token, ordered)
       SELECT c.tenant_id, c.message_id, c.session_id, first_state, c.want_instance_id, want_type,
         c.want_skill_id, agent.instance_id, agent.agent_type, dispatched::integer, CASE WHEN dispatched THEN c.dispatch_id END, dispatched, now(),
-        coalesce(c.decision ? 'undecided', false), c.token
+        coalesce(c.decision ? 'undecided', false), c.token, ordered
         FROM key WHERE error_code IS NULL),
   opened AS (
     INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_by, idle_check_at, instance_id,

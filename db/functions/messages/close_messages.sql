@@ -53,6 +53,8 @@ BEGIN
                jsonb_build_object('message_id', e.message_id, 'session_id', (e.r).session_id, 'reason', reason) FROM ended e)
     SELECT (c.r).* FROM canceled c ORDER BY c.place;
   PERFORM note_change(of_tenant, given) FROM unnest(of_messages) AS given;
+  PERFORM wake_next_in_order(of_tenant, s.session_id) FROM (SELECT DISTINCT r.session_id FROM running_messages r
+    WHERE r.tenant_id = of_tenant AND r.message_id = ANY (of_messages) AND r.ordered) AS s;
 END $$;
 
 -- Fails a message that no agent's result ends: nobody took it, nobody answered in time, a human rejected it, an operator ended its workflow.
@@ -77,4 +79,7 @@ BEGIN
   PERFORM close_request(of_tenant, of_message, request_state);
   PERFORM record_event(of_tenant, event_ids[2], 'message.error', 'warning', r.session_id, message.trace_id,
     jsonb_build_object('message_id', of_message, 'session_id', r.session_id, 'error', error));
+  IF r.ordered THEN
+    PERFORM wake_next_in_order(of_tenant, r.session_id);
+  END IF;
 END $$;

@@ -150,3 +150,53 @@ describe('a message whose agent is lost', () => {
     expect(tasks).toHaveLength(1);
   });
 });
+
+describe('an ordered session', () => {
+  /** Sends to the session, and waits until it is on the record: so the next one comes after it. */
+  const put = async (contextId: string, text: string) => (await client.send(text, { contextId, blocking: false })).id;
+  const endOf = async (id: string) => {
+    await until(async () => !['submitted', 'working', 'input-required'].includes((await recordOf(id)).state));
+    return recordOf(id);
+  };
+
+  test('gives its messages to their agent one after the other, and goes on after one that failed or was canceled', async () => {
+    const seen: string[] = [];
+    const overlaps: string[] = [];
+    let atWork = 0;
+    let open: () => void = () => undefined;
+    const opened = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    await agentOf('queue')
+      .onMessage(async (task) => {
+        if (task.text === 'beside') return task.text;
+        seen.push(task.text);
+        atWork += 1;
+        if (atWork > 1) overlaps.push(task.text);
+        try {
+          if (task.text === 'first') await opened;
+          if (task.text === 'fails') throw new Error('no luck');
+          return task.text;
+        } finally {
+          atWork -= 1;
+        }
+      })
+      .connect();
+    const { session_id } = await client.post('/sessions/init', { agent_type: 'queue', ordered: true });
+    const contextId = String(session_id);
+    const texts = ['first', 'canceled', 'fails', 'third', 'fourth'];
+    const ids: string[] = [];
+    for (const text of texts) ids.push(await put(contextId, text));
+    await until(() => seen.length === 1);
+    // Another session is not kept waiting, though the agent is the same.
+    expect(answerOf(await client.send('beside', to('queue')))).toBe('beside');
+    expect(seen).toEqual(['first']);
+    await client.post('/messages/cancel', { message_id: ids[1] });
+    open();
+    const ends = await Promise.all(ids.map(endOf));
+    expect(ends.map(({ state }) => state)).toEqual(['completed', 'canceled', 'failed', 'completed', 'completed']);
+    expect(seen).toEqual(['first', 'fails', 'third', 'fourth']);
+    expect(overlaps).toEqual([]);
+    expect(await client.post('/sessions/get_by_id', { session_id })).toMatchObject({ session: { ordered: true } });
+  });
+});
