@@ -17,7 +17,7 @@ import { listSessions, readDetails, readSession } from './session-records.js';
 async function insertSession(
   tx: Tx,
   { tenant_id, sub: created_by }: Caller,
-  { user_id, metadata = {}, ordered, idle_timeout_seconds }: SessionInitRequest,
+  { user_id, metadata = {}, ordered = false, idle_timeout_seconds }: SessionInitRequest,
   agent: AgentWithRoom | null,
 ): Promise<string> {
   const session_id = newId('ses');

@@ -49,7 +49,7 @@ const SessionInitRequest = z.strictObject({
   user_id: z.string().min(1).max(256).optional(),
   metadata: Metadata.optional(),
   /** Its messages reach their agent one after the other, in the order of their acceptance. */
-  ordered: z.boolean().default(false),
+  ordered: z.boolean().optional(),
   idle_timeout_seconds: z.int().min(0).max(LIMITS.idleTimeoutSecondsMax).default(LIMITS.idleTimeoutSecondsDefault),
 });
 export type SessionInitRequest = z.infer<typeof SessionInitRequest>;
