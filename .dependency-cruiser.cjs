@@ -192,7 +192,7 @@ module.exports = {
     },
     {
       name: 'no-dev-dependencies',
-      comment: 'what ships imports only "dependencies"; the adapters of the SDK import their framework, an optional peer of its package',
+      comment: 'what ships imports only "dependencies"; adapters of the SDK import their framework, an optional peer',
       severity: 'error',
       from: { pathNot: [FREE, '^sdk/adapters/'] },
       to: { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'] },
