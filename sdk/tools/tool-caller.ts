@@ -88,7 +88,7 @@ function sendableCall({ arguments: args, ...call }: ToolCallPayload): ToolCallPa
     return { ...sendable(call, CALL), arguments: sendable(args, ARGUMENTS) };
   } catch (error) {
     if (!(error instanceof UnsendableError)) throw error;
-    throw new ToolError(error.code, `callTool(${shown(call.tool)}): ${error.message}`);
+    throw new ToolError(`callTool(${shown(call.tool)}): ${error.message}`, { code: error.code, cause: error });
   }
 }
 

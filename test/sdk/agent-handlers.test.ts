@@ -125,7 +125,7 @@ test('answers calls of its tools, and says why where it cannot', async () => {
   const { mesh } = await joined((agent) =>
     agent
       .tool('price', Price, ({ item }, call) => {
-        if (item === 'moon') throw new ToolError('NOT_FOR_SALE', 'nobody sells it', { retryable: true });
+        if (item === 'moon') throw new ToolError('nobody sells it', { code: 'NOT_FOR_SALE', retryable: true });
         return { item, cents: 250, for: call.caller.agentType, session: call.sessionId, key: call.idempotencyKey };
       })
       .tool('nothing', z.object({}), () => undefined),

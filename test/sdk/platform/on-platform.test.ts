@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
-import { textOf } from '../../../contracts/a2a/parts.js';
+import { textOf } from '../../../contracts/a2a/text.js';
 import {
   Agent,
   type AgentOptions,
@@ -48,7 +48,13 @@ function agentOf(type: string, options: Partial<AgentOptions> = {}): Agent {
 }
 
 const answerOf = (task: Task) => (task.artifacts ?? []).map((artifact) => textOf(artifact.parts)).join('');
-const to = (agent_type: string, more: object = {}) => ({ metadata: { agent_type, ...more } });
+const to = (
+  agentType: string,
+  more: { skillId?: string; args?: Record<string, unknown>; deadlineMs?: number; metadata?: { tool: string } } = {},
+) => ({
+  agentType,
+  ...more,
+});
 
 function gate(): { opened: Promise<void>; open: () => void } {
   let open: () => void = () => undefined;
@@ -117,9 +123,9 @@ test('a hosted agent is registered, streams, asks a human and gets the answer, a
   const asked = await client.send('tea', to('clerk'));
   expect(asked.status.state).toBe('input-required');
   expect(textOf(asked.status.message?.parts ?? [])).toBe('Sell tea?');
-  const [waiting] = (await client.messages.pending({ session_id: asked.contextId })).messages;
-  expect(waiting?.input_request).toMatchObject({ title: 'Sell?', prompt: 'Sell tea?' });
-  await client.approvals.resolve(asked.id, 'confirmed');
+  const [waiting] = (await client.messages.pending({ sessionId: asked.contextId })).messages;
+  expect(waiting?.inputRequest).toMatchObject({ title: 'Sell?', prompt: 'Sell tea?' });
+  await client.messages.resolve(asked.id, { resolution: 'confirmed' });
   const message = await client.messages.waitFor(asked.id, { until: 'terminal' });
   expect(message).toMatchObject({ state: 'completed', assistant_output: 'confirmed: tea' });
   await agent.close();
@@ -139,7 +145,7 @@ test.each(['connected', 'hosted'])(
     await (mode === 'hosted' ? agent.serve() : agent.connect());
     const client = caller();
     const data = [{ kind: 'data' as const, data: { a: 1, b: 1 } }];
-    const sum = async (more: object) => answerOf(await client.send(data, to(type, { skill_id: 'sum', ...more })));
+    const sum = async (more: object) => answerOf(await client.send(data, to(type, { skillId: 'sum', ...more })));
     expect(await sum({ args: { a: 2, b: 3 } })).toBe('5 {"a":2,"b":3}');
     expect(await sum({})).toBe('2 undefined');
   },
@@ -199,13 +205,13 @@ test('connected and hosted agents call each other’s tools, and a cancel reache
     )
     .connect();
   const client = caller();
-  const greeted = await client.send('Ann', to('manager', { tool: 'greet' }));
+  const greeted = await client.send('Ann', to('manager', { metadata: { tool: 'greet' } }));
   expect(JSON.parse(answerOf(greeted))).toEqual({ text: 'Hello Ann', stock: { item: 'Ann', left: 7, for: 'desk' } });
-  const unknown = await client.send('Ann', to('manager', { tool: 'sing' }));
+  const unknown = await client.send('Ann', to('manager', { metadata: { tool: 'sing' } }));
   expect(unknown.status.state).toBe('failed');
-  const sent = await client.send('slow', { ...to('manager', { tool: 'stock' }), blocking: false });
+  const sent = await client.send('slow', { ...to('manager', { metadata: { tool: 'stock' } }), blocking: false });
   await reached.opened;
-  await client.messages.cancel(sent.id);
+  await client.messages.cancel({ messageId: sent.id });
   await until(() => reasons.includes('CANCELED'), { what: 'the end of the call' });
 });
 
@@ -217,14 +223,14 @@ test('sessions: opened, listed, read, joined by another agent, interrupted and c
     .onMessage((task) => task.text)
     .connect();
   const { sessions } = caller();
-  const { session_id } = await sessions.init({ agent_type: 'host', user_id: 'ann' });
-  expect((await sessions.get({ status: 'active' })).sessions.map((each) => each.session_id)).toContain(session_id);
-  expect((await sessions.invite(session_id, { agent_type: 'guest' })).instance_id).toBe('guest-1');
-  const details = await sessions.getById(session_id);
-  expect(details.agents.map((agent) => agent.agent_type).sort()).toEqual(['guest', 'host']);
-  expect((await sessions.interrupt(session_id)).requested).toBe(1);
-  expect((await sessions.close(session_id)).status).toBe('completed');
-  await expect(sessions.close(session_id)).rejects.toMatchObject({
+  const { sessionId } = await sessions.init({ agentType: 'host', userId: 'ann' });
+  expect((await sessions.get({ status: 'active' })).sessions.map((each) => each.sessionId)).toContain(sessionId);
+  expect((await sessions.invite({ sessionId, agentType: 'guest' })).agent.instanceId).toBe('guest-1');
+  const { session } = await sessions.getById({ sessionId });
+  expect(session.agents.map((agent) => agent.agentType).sort()).toEqual(['guest', 'host']);
+  expect((await sessions.interrupt({ sessionId })).requested).toBe(1);
+  expect((await sessions.close({ sessionId })).status).toBe('completed');
+  await expect(sessions.close({ sessionId })).rejects.toMatchObject({
     name: 'ApiError',
     code: 'SESSION_CLOSED',
     status: 409,

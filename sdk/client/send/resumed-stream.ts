@@ -1,8 +1,8 @@
-import type { StreamEvent } from '../../contracts/a2a/a2a.js';
-import { RPC_ERRORS } from '../../contracts/errors.js';
-import { Backoff } from '../backoff.js';
-import { ApiError, isTransient, UnreachableError } from './errors.js';
-import { pause } from './platform-api.js';
+import type { StreamEvent } from '../../../contracts/a2a/a2a.js';
+import { RPC_ERRORS } from '../../../contracts/errors.js';
+import { Backoff } from '../../backoff.js';
+import { ApiError, isTransient, UnreachableError } from '../api/errors.js';
+import { pause } from '../api/retries.js';
 import type { NumberedEvent } from './rpc.js';
 
 /** The position of a stream, after which a new connection continues. */
