@@ -4,6 +4,7 @@ import { approveRoutes } from './approve/approve-routes.js';
 import type { ApiDeps } from './deps.js';
 import { useApiVersions } from './plugins/api-versions.js';
 import { useAuthentication } from './plugins/authentication.js';
+import { useCors } from './plugins/cors.js';
 import { answerClientError, sendError, useErrorContract } from './plugins/error-contract.js';
 import { useHttpCounts } from './plugins/http-counts.js';
 import { useJsonBodies } from './plugins/json-body.js';
@@ -61,6 +62,7 @@ export function buildApi(deps: ApiDeps): FastifyInstance {
   useHttpCounts(app, deps.counts);
   useApiVersions(app);
   useRequestHead(app, deps.draining);
+  useCors(app, deps.config.CORS_ORIGINS);
   useJsonBodies(app);
   const limit = deps.config.RATE_LIMIT_PER_MINUTE;
   const calls = limit > 0 ? new RateLimit({ name: 'calls', limit, windowSeconds: 60, redis: deps.redis }) : null;

@@ -2,7 +2,7 @@
 import { camelCase } from './type-text.mjs';
 
 /** `/send` is `client.send`, `client.stream` and `client.tasks`; the WebSocket of agents is `Agent`. A test holds that there are no others. */
-export const NOT_GENERATED = ['send', 'connectAgent'];
+const NOT_GENERATED = ['send', 'connectAgent'];
 
 /**
  * The last words of operations that may be repeated when it is unknown whether they took effect: they only read, or a repeat changes nothing

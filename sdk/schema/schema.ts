@@ -66,5 +66,5 @@ export function requireUsable(schema: InputSchema): void {
 
 function sentence({ message, path = [] }: StandardIssue): string {
   const names = path.map((part) => String(typeof part === 'object' ? part.key : part));
-  return names.length > 0 ? `${names.join('.')}: ${message}` : message;
+  return names.length > 0 ? `${message} at ${names.join('.')}` : message;
 }
