@@ -16,16 +16,18 @@ export type {
   FormQuestion,
   FormResolution,
   InputRequired,
+  ModelResult,
+  ModelUsage,
   Output,
   OutputSource,
   Question,
   ReportedUsage,
+  StreamedModelResult,
   TaskResolution,
   TaskResult,
 } from './handlers/agent-task.js';
 export type { MessageHandler, SkillHandler, SkillOptions } from './handlers/handlers.js';
 export { InvalidInputError } from './handlers/input.js';
-export type { ModelResult, ModelUsage, StreamedModelResult } from './handlers/model-result.js';
 export type { TaskFile } from './handlers/task-files.js';
 export type { ServeOptions } from './hosted/hosted-agent.js';
 export { type AgentLog, SILENT_LOG } from './log.js';

@@ -4,7 +4,6 @@ import type { InputSchema, JsonSchema, SchemaOutput } from '../schema/schema.js'
 import type { StandardSchema } from '../schema/standard-schema.js';
 import type { Search } from '../tools/search.js';
 import type { CallTool } from '../tools/tool-caller.js';
-import type { ModelResult, StreamedModelResult } from './model-result.js';
 import type { TaskFile } from './task-files.js';
 
 /** What a human decided about a message: the answer to a question of this agent, or to what a policy, a guard or a plan asked. */
@@ -101,6 +100,27 @@ export type OutputSource<End = unknown> = AsyncIterable<Output, End> | OutputStr
 /** The members of a web `ReadableStream` that the SDK uses; every type definition of it fits. */
 export interface OutputStream {
   getReader(): { read(): Promise<{ done: boolean; value?: Output | undefined }>; cancel(): Promise<void> };
+}
+
+/** Tokens as the Vercel AI SDK counts them. */
+export interface ModelUsage {
+  readonly inputTokens?: number | undefined;
+  readonly outputTokens?: number | undefined;
+}
+
+/** The members that the SDK uses of what `streamText` of the Vercel AI SDK returns; other libraries may have the same form. */
+export interface StreamedModelResult {
+  readonly textStream: OutputSource;
+  readonly usage?: PromiseLike<ModelUsage>;
+  /** Of all steps, where tools were called. */
+  readonly totalUsage?: PromiseLike<ModelUsage>;
+}
+
+/** The members that the SDK uses of what `generateText` returns. */
+export interface ModelResult {
+  readonly text: string;
+  readonly usage?: ModelUsage;
+  readonly totalUsage?: ModelUsage;
 }
 
 // biome-ignore lint/suspicious/noConfusingVoidType: a handler that streams its answer needs no return statement

@@ -1,26 +1,5 @@
-import type { Output, OutputSource, ReportedUsage, TaskResult } from './agent-task.js';
+import type { ModelResult, ModelUsage, Output, ReportedUsage, StreamedModelResult, TaskResult } from './agent-task.js';
 import { isSource } from './output-source.js';
-
-/** Tokens as the Vercel AI SDK counts them. */
-export interface ModelUsage {
-  readonly inputTokens?: number | undefined;
-  readonly outputTokens?: number | undefined;
-}
-
-/** The members that the SDK uses of what `streamText` of the Vercel AI SDK returns; other libraries may have the same form. */
-export interface StreamedModelResult {
-  readonly textStream: OutputSource;
-  readonly usage?: PromiseLike<ModelUsage>;
-  /** Of all steps, where tools were called. */
-  readonly totalUsage?: PromiseLike<ModelUsage>;
-}
-
-/** The members that the SDK uses of what `generateText` returns. */
-export interface ModelResult {
-  readonly text: string;
-  readonly usage?: ModelUsage;
-  readonly totalUsage?: ModelUsage;
-}
 
 /** Whether a handler returned what `streamText` gives. */
 export function isStreamedModelResult(value: unknown): value is StreamedModelResult {

@@ -15,7 +15,7 @@ export function wireName(name: string): string {
 }
 
 /** `agentType` for `agent_type`. */
-export function camelName(name: string): string {
+function camelName(name: string): string {
   return name.replace(/(?<=[a-z0-9])_([a-z0-9])/g, (_all, first: string) => first.toUpperCase());
 }
 

@@ -67,7 +67,8 @@ export class NodeTransport implements Transport {
       const cut = () => void request.destroy(new Error('the client is closed'));
       this.#inFlight.add(cut);
       request.setTimeout(options.silenceMs ?? SILENCE_MS, () => request.destroy(new Error('the platform is silent')));
-      request.once('response', resolve).once('error', reject);
+      // An abort between two reads is an error of request and answer that nobody waits for: the next read reports it.
+      request.once('response', (response) => resolve(response.on('error', () => undefined))).on('error', reject);
       request.once('close', () => {
         this.#inFlight.delete(cut);
         if (this.#isClosed && this.#inFlight.size === 0) this.#agent.destroy();

@@ -80,7 +80,7 @@ test('packed and installed into an empty project, the first lines of its README 
   const installed = readdirSync(join(project, 'node_modules')).filter((name) => !name.startsWith('.'));
   expect(installed.sort()).toEqual(['agent-fleet-sdk', 'jose', 'ws', 'zod']);
   const packageDir = join(project, 'node_modules', 'agent-fleet-sdk');
-  expect(readdirSync(join(packageDir, 'dist')).sort()).toEqual(['LICENSE', 'contracts', 'sdk']);
+  expect(readdirSync(join(packageDir, 'dist')).sort()).toEqual(['LICENSE', 'browser', 'contracts', 'sdk']);
   expect(readdirSync(join(packageDir, 'dist', 'sdk'))).not.toContain('cli');
 
   const readme = readFileSync(join(packageDir, 'README.md'), 'utf8');
@@ -95,11 +95,23 @@ test('packed and installed into an empty project, the first lines of its README 
   await until(isThere, { what: 'the agent' }); // a type that was never registered fails at once
   expect(answerOf(await client.send('listen', to('shouter')))).toBe('LISTEN');
 
+  const bundle = readFileSync(join(packageDir, 'dist', 'browser', 'index.js'), 'utf8');
+  expect(bundle).not.toMatch(/\bfrom\s*["']|\brequire\(|process\.env/); // needs no other file, and nothing of Node
+  for (const file of ['browser/index.js.map', 'sdk/index.js.map']) {
+    const map = JSON.parse(readFileSync(join(packageDir, 'dist', file), 'utf8')) as { sourcesContent?: string[] };
+    expect(map.sourcesContent?.length).toBeGreaterThan(0);
+  }
+
   const types = `import { Agent, FleetClient, z, type AgentTask, type Task } from 'agent-fleet-sdk';
+    import { FleetClient as PageClient } from 'agent-fleet-sdk/browser';
     const agent = new Agent({ type: 't', url: 'http://x', token: async () => 'token' });
     agent.skill({ id: 'sum', input: z.object({ a: z.number() }) }, (_task, { a }) => String(a.toFixed(1)));
     agent.onMessage(async function* (task: AgentTask) { yield task.text; });
     agent.skill('web', () => new ReadableStream<string>());
+    // @ts-expect-error an option of routing in metadata
+    void new FleetClient().send('hi', { metadata: { agentType: 't' } });
+    const page = new PageClient({ url: 'http://x', token: 't' });
+    export const ids: Promise<string[]> = page.sessions.get({ pageSize: 2 }).then(({ sessions }) => sessions.map((s) => s.sessionId));
     agent.tool('price', z.object({ item: z.string() }), ({ item }) => item.length);
     // @ts-expect-error a handler's answer is no number
     agent.skill('wrong', () => 7);
