@@ -1,11 +1,8 @@
-import { Backoff } from '../../backoff.js';
 import { readEvents } from '../send/event-reader.js';
 import type { Answer } from '../transport/transport.js';
 import { isTransient, UnreachableError } from './errors.js';
-import { pause } from './retries.js';
+import { Reconnection } from './reconnection.js';
 
-/** Time without the platform after which a stream fails. */
-const RECONNECT_TIMEOUT_MS = 120_000;
 /** Four missed keep-alive comments: the connection is lost. */
 export const STREAM_SILENCE_MS = 60_000;
 /** The event with which the platform ends a stream that can be continued. */
@@ -22,17 +19,16 @@ export async function* followedEvents(
   open: (lastEventId: string) => Promise<Answer>,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<unknown> {
-  const backoff = new Backoff();
-  let lastEventId = '';
-  for (let lastSeenAtMs = Date.now(); ; ) {
-    let failure: unknown = new UnreachableError('the stream', new Error('it ended'));
+  const reconnection = new Reconnection();
+  for (let lastEventId = ''; ; ) {
+    let failure: unknown;
     try {
       const answer = await open(lastEventId);
-      lastSeenAtMs = Date.now();
+      reconnection.opened();
+      failure = new UnreachableError(answer.url, new Error('the stream ended'));
       try {
         for await (const { id, event, data } of readEvents(answer.body)) {
-          lastSeenAtMs = Date.now();
-          backoff.reset();
+          reconnection.seen();
           lastEventId = id || lastEventId;
           if (event !== CLOSED) yield JSON.parse(data);
         }
@@ -43,7 +39,6 @@ export async function* followedEvents(
       if (signal?.aborted || !isTransient(error)) throw error;
       failure = error;
     }
-    if (Date.now() - lastSeenAtMs > RECONNECT_TIMEOUT_MS) throw failure;
-    await pause(backoff.next(), signal);
+    await reconnection.wait(failure, signal);
   }
 }

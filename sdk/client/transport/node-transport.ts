@@ -30,6 +30,7 @@ export class NodeTransport implements Transport {
 
   async request(path: string, options: RequestOptions = {}): Promise<Answer> {
     const url = new URL(path, `${this.baseUrl}/`).href;
+    options.signal?.throwIfAborted();
     if (this.#isClosed) throw new UnreachableError(url, new Error('the client is closed'));
     const response = await this.#send(url, options).catch((error: unknown) => {
       throw options.signal?.aborted ? options.signal.reason : new UnreachableError(url, error);
@@ -62,15 +63,18 @@ export class NodeTransport implements Transport {
         agent: this.#agent,
         method: options.method ?? 'POST',
         headers: { ...(body && { 'content-length': body.length }), ...headers },
-        ...(options.signal && { signal: options.signal }),
       });
       const cut = () => void request.destroy(new Error('the client is closed'));
       this.#inFlight.add(cut);
+      // Not as an option: Node would give the signal to the socket, which outlives the request and serves others.
+      const abort = () => void request.destroy(new Error('aborted'));
+      options.signal?.addEventListener('abort', abort);
       request.setTimeout(options.silenceMs ?? SILENCE_MS, () => request.destroy(new Error('the platform is silent')));
       // An abort between two reads is an error of request and answer that nobody waits for: the next read reports it.
       request.once('response', (response) => resolve(response.on('error', () => undefined))).on('error', reject);
       request.once('close', () => {
         this.#inFlight.delete(cut);
+        options.signal?.removeEventListener('abort', abort);
         if (this.#isClosed && this.#inFlight.size === 0) this.#agent.destroy();
       });
       request.end(body);

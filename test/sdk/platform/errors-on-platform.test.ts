@@ -207,6 +207,6 @@ test('what runs while the agent leaves is delivered over a connection that was c
   finish.abort();
   await closed;
   const message = await client.messages.waitFor(sent.id, { until: 'terminal' });
-  expect(message).toMatchObject({ state: 'completed', assistant_output: 'begun, done' });
+  expect(message).toMatchObject({ state: 'completed', assistantOutput: 'begun, done' });
   expect(textOf(message.parts)).toBe('work');
 });

@@ -139,7 +139,7 @@ test('a hosted agent is registered, streams, asks a human and gets the answer, a
   expect(waiting?.inputRequest).toMatchObject({ title: 'Sell?', prompt: 'Sell tea?' });
   await client.messages.resolve(asked.id, { resolution: 'confirmed' });
   const message = await client.messages.waitFor(asked.id, { until: 'terminal' });
-  expect(message).toMatchObject({ state: 'completed', assistant_output: 'confirmed: tea' });
+  expect(message).toMatchObject({ state: 'completed', assistantOutput: 'confirmed: tea' });
   await agent.close();
   const instance = () => client.post('/agents/get_by_id', { instance_id: 'clerk-1' });
   expect(((await instance()).agent as { status: string }).status).toBe('draining');
@@ -278,7 +278,12 @@ test('curl sends and streams', async () => {
       role: 'user',
       parts: [{ kind: 'text', text: 'hi' }],
     };
-    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { message, ...to('echo') } });
+    const body = JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      method,
+      params: { message, metadata: { agent_type: 'echo' } },
+    });
     const headers = ['-H', `Authorization: Bearer ${token}`, '-H', 'Content-Type: application/json'];
     return (await run('curl', ['-sN', '--fail', `${access().url}/send`, ...headers, '-d', body])).stdout;
   };
