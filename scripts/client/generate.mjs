@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import * as esbuild from 'esbuild';
 import { asIs } from './as-is.mjs';
 import { methodsOf } from './operations.mjs';
-import { A2A_TYPES, pascalCase, typeText } from './type-text.mjs';
+import { A2A_TYPES, camelCase, pascalCase, typeText } from './type-text.mjs';
 
 const FOLDER = join('sdk', 'client', 'generated');
 const HEAD = '// Generated from contracts/ by scripts/client/generate.mjs; not in the repository.';
@@ -150,7 +150,7 @@ function methodText(prefix, method, schemas) {
 /** A path as an expression; its parameters are arguments of the method. */
 function pathText(path) {
   if (!path.includes('{')) return `'${path}'`;
-  return `\`${path.replace(/\{(\w+)\}/g, (_all, name) => `\${encodeURIComponent(${name})}`)}\``;
+  return `\`${path.replace(/\{(\w+)\}/g, (_all, name) => `\${encodeURIComponent(${camelCase(name)})}`)}\``;
 }
 
 function placeText(schema, schemas) {

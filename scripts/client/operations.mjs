@@ -49,7 +49,8 @@ export function methodsOf({ paths }) {
 /** `/sessions/get_by_id` is `sessions.getById`. Paths of one word or with a dot are named by their tag and operation. */
 function placeOf(path, { tags, operationId }) {
   const [group, ...rest] = path.split('/').filter((word) => word !== '' && !word.startsWith('{'));
-  if (rest.length === 0 || path.includes('.')) return { group: tags[0].toLowerCase(), name: operationId };
+  if (rest.length === 0 || path.includes('.'))
+    return { group: camelCase(tags[0].toLowerCase().replaceAll(' ', '_')), name: operationId };
   return { group: camelCase(group), name: camelCase(rest.join('_')) };
 }
 
@@ -61,7 +62,7 @@ function methodOf(path, verb, operation) {
     operationId,
     verb: verb.toUpperCase(),
     path,
-    parameters: parameters.filter((one) => one.in === 'path').map((one) => one.name),
+    parameters: parameters.filter((one) => one.in === 'path').map((one) => camelCase(one.name)),
     request: body?.schema ?? queryOf(parameters),
     response,
     answers: { 'text/event-stream': 'events', 'application/jsonl': 'lines' }[answerType] ?? 'json',
