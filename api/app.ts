@@ -60,9 +60,9 @@ export function buildApi(deps: ApiDeps): FastifyInstance {
   const app = createServer(deps);
   useErrorContract(app);
   useHttpCounts(app, deps.counts);
+  useCors(app, deps.config.CORS_ORIGINS); // before what refuses, so that pages can read why
   useApiVersions(app);
   useRequestHead(app, deps.draining);
-  useCors(app, deps.config.CORS_ORIGINS);
   useJsonBodies(app);
   const limit = deps.config.RATE_LIMIT_PER_MINUTE;
   const calls = limit > 0 ? new RateLimit({ name: 'calls', limit, windowSeconds: 60, redis: deps.redis }) : null;

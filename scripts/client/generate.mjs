@@ -50,7 +50,7 @@ function clientFiles(document) {
   const files = {
     'models.ts': modelsText(models, schemas),
     'operations.ts': operationsText(groups),
-    'types.ts': `${HEAD}\n${['models', ...groups.keys()].map((name) => `export type * from './${fileName(name)}.js';`).join('\n')}\n`,
+    'exported-types.ts': `${HEAD}\n${['models', ...groups.keys()].map((name) => `export type * from './${fileName(name)}.js';`).join('\n')}\n`,
   };
   for (const [group, methods] of groups) files[`${fileName(group)}.ts`] = groupText(group, methods, schemas);
   return files;

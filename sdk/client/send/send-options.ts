@@ -34,7 +34,7 @@ const ROUTING = {
 
 /** What the platform itself reads from a message's metadata. */
 type WireName = keyof { [Name in keyof SendMetadata as string extends Name ? never : Name]: true };
-type Reserved = keyof RoutingOptions | WireName | keyof Omit<OwnOptions, 'metadata'>;
+type Reserved = keyof RoutingOptions | WireName | keyof OwnOptions | keyof CallOptions;
 
 /** The caller's own data about a message, which the agent gets. An option of `send` that is put here by mistake does not compile. */
 export type MessageMetadata = { readonly [name: string]: unknown } & { readonly [Name in Reserved]?: never };
@@ -57,7 +57,11 @@ export interface SendOptions extends OwnOptions, RoutingOptions, CallOptions {
   metadata?: MessageMetadata;
 }
 
-const MISPLACED = [...Object.keys(ROUTING), 'contextId', 'taskId', 'messageId', 'blocking', 'traceparent'];
+const OWN = ['contextId', 'taskId', 'messageId', 'blocking', 'traceparent', 'signal'] as const satisfies (
+  | keyof OwnOptions
+  | keyof CallOptions
+)[];
+const OPTIONS = [...Object.keys(ROUTING), ...OWN];
 
 /**
  * `params` of `message/send` and `message/stream`.
@@ -84,7 +88,7 @@ export function messageParams(input: string | Part[], messageId: string, options
 function metadataOf({ metadata = {}, ...options }: SendOptions): JsonObject {
   const names = Object.keys(ROUTING) as (keyof RoutingOptions)[];
   const routing = Object.fromEntries(names.map((name) => [name, options[name]]));
-  for (const name of MISPLACED) {
+  for (const name of OPTIONS) {
     const found = [name, wireName(name)].find((one) => Object.hasOwn(metadata, one));
     if (found)
       throw new TypeError(`metadata.${found} is the option \`${name}\` of the message: give it beside metadata`);

@@ -64,14 +64,20 @@ export class NodeTransport implements Transport {
         method: options.method ?? 'POST',
         headers: { ...(body && { 'content-length': body.length }), ...headers },
       });
-      const cut = () => void request.destroy(new Error('the client is closed'));
+      let response: IncomingMessage | undefined;
+      // Where the whole answer is there but unread, Node would emit the error on the socket when nobody listens any more.
+      const end = (why: string) => void request.destroy(response?.complete ? undefined : new Error(why));
+      const cut = () => end('the client is closed');
       this.#inFlight.add(cut);
       // Not as an option: Node would give the signal to the socket, which outlives the request and serves others.
-      const abort = () => void request.destroy(new Error('aborted'));
+      const abort = () => end('aborted');
       options.signal?.addEventListener('abort', abort);
-      request.setTimeout(options.silenceMs ?? SILENCE_MS, () => request.destroy(new Error('the platform is silent')));
-      // An abort between two reads is an error of request and answer that nobody waits for: the next read reports it.
-      request.once('response', (response) => resolve(response.on('error', () => undefined))).on('error', reject);
+      request.setTimeout(options.silenceMs ?? SILENCE_MS, () => end('the platform is silent'));
+      request.on('error', reject);
+      request.once('response', (received) => {
+        response = received.on('error', () => undefined); // between two reads nobody waits for it: the next read reports it
+        resolve(received);
+      });
       request.once('close', () => {
         this.#inFlight.delete(cut);
         options.signal?.removeEventListener('abort', abort);
