@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { checked, jsonSchemaOf } from '../schema/schema.js';
 import type { StandardSchema } from '../schema/standard-schema.js';
+import { fromWire } from '../wire/names.js';
 import type { Ask, FormQuestion, InputRequired, Question, TaskResolution } from './agent-task.js';
 
 /** The resolutions that count as agreement, of the five that the platform sends. */
@@ -21,8 +22,8 @@ const Listed = z.object({
 function resolutionOf(value: unknown): TaskResolution[] {
   const { data: listed } = Listed.safeParse(value);
   if (!listed) return [];
-  const { request_id: requestId, resolution, ...rest } = listed;
-  return [{ requestId, resolution, accepted: ACCEPTED.includes(resolution), ...rest } as TaskResolution];
+  const resolution = fromWire<Omit<TaskResolution, 'accepted'>>(listed, { data: true, arguments: true });
+  return [{ ...resolution, accepted: ACCEPTED.includes(resolution.resolution) }];
 }
 
 /** Every answer that a dispatch carries, the oldest first. Platforms of before there were several send one, `resolution`. */
