@@ -22,7 +22,7 @@ const NEEDS: Record<string, string[]> = {
   ],
   mvn: ['test/embedded/time-skipping.test.ts', 'test/messages/approvals/days.test.ts'],
   python3: ['test/examples/python.test.ts'],
-  chromium: ['test/browser/approve.test.ts'],
+  chromium: ['test/browser/approve.test.ts', 'test/browser/client.test.ts'],
 };
 
 /** Test files for what a command installs in the user's cache folder, with the file that is there when it did. */

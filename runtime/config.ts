@@ -8,6 +8,12 @@ const list = z
   .trim()
   .default('')
   .transform((text) => text.split(/\s*,\s*/).filter(Boolean));
+/** As browsers send it: scheme, host, and the port unless it is the scheme's own. */
+const origin = z
+  .string()
+  .refine((text) => /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text, {
+    message: 'must be an origin, for example https://app.example.com',
+  });
 const url = (protocols: RegExp) => z.url({ protocol: protocols }).optional();
 const milliseconds = (fallback: number) => z.coerce.number().int().min(1).max(86_400_000).default(fallback);
 const onOff = (fallback: 'on' | 'off') => z.enum(['on', 'off']).default(fallback);
@@ -43,6 +49,7 @@ export const Settings = z.object({
   REDIS_URL: url(/^rediss?$/),
   OUTBOUND_ALLOW_CIDRS: list,
   TRUST_PROXY_CIDRS: list,
+  CORS_ORIGINS: list.pipe(z.array(origin)),
   FLEET_FAST_PATH: onOff('on'),
   SMTP_URL: url(/^smtps?$/),
   SMTP_FROM: z.string().min(3).max(320).default('agent-fleet@localhost'),

@@ -381,15 +381,16 @@ describe('managing policies', () => {
   test('the client of the SDK manages and tests them', async () => {
     const { client_id: clientId, client_secret: clientSecret } = await api.credentialOf(api.tenantId, ['admin']);
     const client = new FleetClient({ url: api.baseUrl, clientId, clientSecret });
-    const made = await client.policies.create({ ...simple, name: 'made' });
-    expect(await client.policies.getById(made.policy_id)).toEqual(made);
-    expect((await client.policies.get({ scope: 'tool' })).policies).toEqual([made]);
+    const { policy: made } = await client.policies.createPolicy({ ...simple, name: 'made' });
+    const { policyId } = made;
+    expect((await client.policies.getPolicyById({ policyId })).policy).toEqual(made);
+    expect((await client.policies.getPolicies({ scope: 'tool' })).policies).toEqual([made]);
     const asked = { scope: 'tool' as const, action: 'call', tool: 'a' };
-    expect((await client.policies.test(asked)).decision).toBe('deny');
-    expect((await client.policies.update({ policy_id: made.policy_id, enabled: false })).enabled).toBe(false);
-    expect((await client.policies.test(asked)).decision).toBe('allow');
-    await client.policies.delete(made.policy_id);
-    expect((await client.policies.get()).count).toBe(0);
+    expect((await client.policies.testPolicy(asked)).decision).toBe('deny');
+    expect((await client.policies.updatePolicy({ policyId, enabled: false })).policy.enabled).toBe(false);
+    expect((await client.policies.testPolicy(asked)).decision).toBe('allow');
+    await client.policies.deletePolicy({ policyId });
+    expect((await client.policies.getPolicies()).count).toBe(0);
     client.close();
   });
 });

@@ -109,11 +109,11 @@ test('the client of the SDK sets quotas and prices, and does not send again what
   const { client_id: clientId, client_secret: clientSecret } = credential;
   const client = new FleetClient({ url: api.baseUrl, clientId, clientSecret });
   onTestFinished(() => client.close());
-  const price = { model: 'm', input_per_million: 1.5, output_per_million: 3 };
-  expect(await client.usage.setPrice(price)).toEqual([price]);
-  expect(await client.usage.prices()).toEqual([price]);
-  await client.usage.setLimits({ messages_per_day: 0 });
+  const price = { model: 'm', inputPerMillion: 1.5, outputPerMillion: 3 };
+  expect((await client.tenants.setPrices(price)).prices).toEqual([price]);
+  expect((await client.tenants.getPrices()).prices).toEqual([price]);
+  await client.tenants.setLimits({ messagesPerDay: 0 });
   await expect(client.send('hello')).rejects.toMatchObject({ status: 429, code: 'QUOTA_EXCEEDED' });
-  expect(await client.usage.limits()).toMatchObject({ limits: { messages_per_day: 0 }, used: { messages: 0 } });
-  expect(await client.usage.get({ range: '30d' })).toMatchObject({ range: '30d', rows: [] });
+  expect(await client.tenants.getLimits()).toMatchObject({ limits: { messagesPerDay: 0 }, used: { messages: 0 } });
+  expect(await client.telemetry.getUsage({ range: '30d' })).toMatchObject({ range: '30d', rows: [] });
 });

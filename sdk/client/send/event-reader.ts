@@ -2,6 +2,8 @@
 export interface ServerSentEvent {
   /** The last `id` of the stream, from this event or an earlier one; empty without one. */
   id: string;
+  /** The event's type; `message` where it names none. */
+  event: string;
   data: string;
 }
 
@@ -14,10 +16,12 @@ const EVENT_CHARS_MAX = 8 * 1024 * 1024;
  */
 export async function* readEvents(body: AsyncIterable<Uint8Array>): AsyncGenerator<ServerSentEvent> {
   let id = '';
+  let event = '';
   let data: string[] = [];
   for await (const line of readLines(body)) {
     if (line === '') {
-      if (data.length > 0) yield { id, data: data.join('\n') };
+      if (data.length > 0) yield { id, event: event || 'message', data: data.join('\n') };
+      event = '';
       data = [];
       continue;
     }
@@ -25,6 +29,7 @@ export async function* readEvents(body: AsyncIterable<Uint8Array>): AsyncGenerat
     const field = colon < 0 ? line : line.slice(0, colon);
     const value = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '');
     if (field === 'data') data.push(value);
+    else if (field === 'event') event = value;
     else if (field === 'id' && !value.includes('\0')) id = value;
   }
 }

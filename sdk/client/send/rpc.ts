@@ -1,45 +1,12 @@
-import { randomUUID } from 'node:crypto';
-import type { StreamEvent } from '../../contracts/a2a/a2a.js';
-import type { Part } from '../../contracts/a2a/parts.js';
-import { ApiError } from './errors.js';
+import type { StreamEvent } from '../../../contracts/a2a/a2a.js';
+import { ApiError } from '../api/errors.js';
+import { type Answer, type JsonObject, readJson } from '../transport/transport.js';
 import { readEvents } from './event-reader.js';
-import { type Answer, type JsonObject, readJson } from './transport.js';
-
-export interface SendOptions {
-  /** The session; a new one is opened by default. */
-  contextId?: string;
-  /** The `input-required` task that this message answers. */
-  taskId?: string;
-  /** Routing and deadline: `instance_id`, `agent_type`, `skill_id` with its `args`, `deadline_ms`. */
-  metadata?: JsonObject;
-  /** Idempotency key: the same key returns the same task. A random one by default. */
-  messageId?: string;
-  /** `false` returns the task at once, in its current state. */
-  blocking?: boolean;
-  /** W3C trace context of the caller. */
-  traceparent?: string;
-  signal?: AbortSignal;
-}
+import { randomId } from './random-id.js';
 
 /** A JSON-RPC 2.0 request of A2A 0.3 for `/send`. */
 export function rpcRequest(method: string, params: JsonObject): JsonObject {
-  return { jsonrpc: '2.0', id: randomUUID(), method, params };
-}
-
-/** `params` of `message/send` and `message/stream`. */
-export function messageParams(input: string | Part[], messageId: string, options: SendOptions): JsonObject {
-  const { contextId, taskId, metadata, blocking } = options;
-  const parts = typeof input === 'string' ? [{ kind: 'text', text: input }] : input;
-  const message = {
-    kind: 'message',
-    messageId,
-    role: 'user',
-    parts,
-    ...(contextId && { contextId }),
-    ...(taskId && { taskId }),
-  };
-  const configuration = blocking === undefined ? {} : { configuration: { blocking } };
-  return { message, ...configuration, ...(metadata && { metadata }) };
+  return { jsonrpc: '2.0', id: randomId(), method, params };
 }
 
 /**
@@ -73,7 +40,7 @@ export interface NumberedEvent {
  * @throws UnreachableError when the connection breaks before the stream's end
  */
 export async function* streamEvents(answer: Answer): AsyncGenerator<NumberedEvent> {
-  if (!String(answer.headers['content-type']).startsWith('text/event-stream')) {
+  if (!answer.header('content-type')?.startsWith('text/event-stream')) {
     yield { id: '', event: rpcResult(await readJson(answer)) as StreamEvent };
     return;
   }

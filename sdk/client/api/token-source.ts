@@ -1,7 +1,11 @@
-import { GetTokenResponse } from '../../contracts/api/auth.js';
-import type { Access, TokenProvider } from '../access.js';
-import { ApiError } from './errors.js';
-import type { Transport } from './transport.js';
+import { readJson, type Transport } from '../transport/transport.js';
+import { ApiError, UnreachableError } from './errors.js';
+
+/** Returns a valid access token. Called again when the last token is about to expire, or was refused. */
+export type TokenProvider = () => string | Promise<string>;
+
+/** A client's id and secret, or a token or what returns one. */
+export type Credentials = { clientId: string; clientSecret: string } | { token: string | TokenProvider };
 
 const REFRESH_EARLY_MS = 60_000;
 /** Time limit without any byte from the platform, for a token request. All callers wait for the same request. */
@@ -20,7 +24,7 @@ export class TokenSource {
   #pending: Promise<CachedToken> | null = null;
 
   /** @param agentType the token's `agent_type` claim, for a client's id and secret; the platform's default is `credential` */
-  constructor(transport: Transport, credentials: Access['credentials'], agentType?: string) {
+  constructor(transport: Transport, credentials: Credentials, agentType?: string) {
     if ('clientId' in credentials) this.#fetch = () => requestToken(transport, credentials, agentType);
     else this.#fetch = configuredToken(credentials.token);
   }
@@ -52,8 +56,10 @@ async function requestToken(
   agentType: string | undefined,
 ): Promise<CachedToken> {
   const body = { client_id: clientId, client_secret: clientSecret, ...(agentType && { agent_type: agentType }) };
-  const answer = GetTokenResponse.parse(await transport.json('/auth/get_token', { body, silenceMs: SILENCE_MS }));
-  return { token: answer.token, renewAtMs: renewAt(answer.expires_in * 1000) };
+  const answer = await transport.request('/auth/get_token', { body, silenceMs: SILENCE_MS });
+  const { token, expires_in: seconds } = await readJson(answer);
+  if (typeof token === 'string' && typeof seconds === 'number') return { token, renewAtMs: renewAt(seconds * 1000) };
+  throw new UnreachableError(answer.url, new SyntaxError('the answer has no token'));
 }
 
 /** A token from the options: a function is called for each new token; a fixed token that was refused has no replacement. */
@@ -77,7 +83,8 @@ function renewAt(lifeMs: number): number {
 /** The remaining lifetime of a JWT by its `exp`; `Infinity` without one. */
 function lifetimeMs(token: string): number {
   try {
-    const claims = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as { exp?: unknown };
+    const payload = (token.split('.')[1] ?? '').replaceAll('-', '+').replaceAll('_', '/');
+    const claims = JSON.parse(atob(payload)) as { exp?: unknown };
     return typeof claims.exp === 'number' ? claims.exp * 1000 - Date.now() : Number.POSITIVE_INFINITY;
   } catch {
     return Number.POSITIVE_INFINITY; // not a JWT: the platform answers 401 when it has expired

@@ -1,8 +1,7 @@
-import type { StreamEvent } from '../../contracts/a2a/a2a.js';
-import { RPC_ERRORS } from '../../contracts/errors.js';
-import { Backoff } from '../backoff.js';
-import { ApiError, isTransient, UnreachableError } from './errors.js';
-import { pause } from './platform-api.js';
+import type { StreamEvent } from '../../../contracts/a2a/a2a.js';
+import { RPC_ERRORS } from '../../../contracts/errors.js';
+import { ApiError, isTransient, UnreachableError } from '../api/errors.js';
+import { Reconnection } from '../api/reconnection.js';
 import type { NumberedEvent } from './rpc.js';
 
 /** The position of a stream, after which a new connection continues. */
@@ -16,11 +15,6 @@ export interface StreamPosition {
 /** Opens a stream that continues after `position`; resolves when it is open. */
 export type OpenStream = (position: StreamPosition) => Promise<AsyncIterable<NumberedEvent>>;
 
-/** Time without an event or a stable connection after which the stream fails. */
-const RECONNECT_TIMEOUT_MS = 120_000;
-/** A connection that was open for longer proves that the platform is up, even without events: it sends a keep-alive every 15 s. */
-const STABLE_MS = 15_000;
-
 /**
  * Streams a task to its final event, over as many connections as necessary.
  * @param firstPosition the start of the stream: empty, or the end of an earlier stream
@@ -32,17 +26,15 @@ export async function* resumedStream(
   signal: AbortSignal | undefined,
 ): AsyncGenerator<StreamEvent> {
   const position = { ...firstPosition };
-  const backoff = new Backoff();
-  for (let lastSeenAtMs = Date.now(); ; ) {
+  const reconnection = new Reconnection();
+  for (;;) {
     let failure: unknown = new UnreachableError('/send', new Error('the stream ended before its task'));
     let settled = false;
-    let openedAtMs = Number.POSITIVE_INFINITY;
     try {
       const events = await open(position);
-      openedAtMs = Date.now();
+      reconnection.opened();
       for await (const { id, event } of events) {
-        lastSeenAtMs = Date.now();
-        backoff.reset();
+        reconnection.seen();
         if (id !== '') position.lastEventId = id;
         position.taskId = taskIdOf(event) || position.taskId;
         settled = isSettled(event);
@@ -54,12 +46,7 @@ export async function* resumedStream(
       if (signal?.aborted || !isRetryable(error)) throw error;
       failure = error;
     }
-    if (Date.now() - openedAtMs > STABLE_MS) {
-      lastSeenAtMs = Date.now();
-      backoff.reset();
-    }
-    if (Date.now() - lastSeenAtMs > RECONNECT_TIMEOUT_MS) throw failure;
-    await pause(backoff.next(), signal);
+    await reconnection.wait(failure, signal);
   }
 }
 
