@@ -1,3 +1,4 @@
+import { holdSecretKey } from '../auth/secret-check.js';
 import type { A2aVersion } from '../contracts/a2a/a2a.js';
 import type { MessageOwners } from '../contracts/permissions.js';
 import { ownersOf } from '../db/ownership.js';
@@ -70,9 +71,14 @@ export interface PushSecrets {
 
 const { purpose: PURPOSE } = SEALED.pushSecrets;
 
-/** Encrypts the secrets; null when there are none. */
-export function sealPushSecrets(secrets: Pick<Secrets, 'encrypt'>, plain: PushSecrets): Buffer | null {
+/** Encrypts the secrets, in the transaction that stores them; null when there are none. */
+export async function sealPushSecrets(
+  tx: Tx,
+  secrets: Pick<Secrets, 'encrypt' | 'activate'>,
+  plain: PushSecrets,
+): Promise<Buffer | null> {
   if (!plain.token && !plain.credentials) return null;
+  await holdSecretKey(tx, secrets);
   return secrets.encrypt(JSON.stringify(plain), PURPOSE);
 }
 
