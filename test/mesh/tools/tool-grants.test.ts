@@ -241,8 +241,8 @@ describe('the decision about a tool call', () => {
     await until(async () => (await fixture.agent('b')).status === 'offline');
     await approvals.resolve(ref, 'approved');
     expect(await resultOf(agent, id)).toEqual(refusedWith('TARGET_UNAVAILABLE'));
-    const heard = `SELECT 1 FROM tool_grants WHERE message_id = $1 AND answered_at IS NOT NULL AND used_at IS NULL`;
-    await until(async () => (await database.query(heard, [ref.message_id])).length > 0);
+    const isAnswered = `SELECT 1 FROM tool_grants WHERE message_id = $1 AND answered_at IS NOT NULL AND used_at IS NULL`;
+    await until(async () => (await database.query(isAnswered, [ref.message_id])).length > 0);
     await loseDispatch(held);
     expect(await approvals.ended(ref)).toMatchObject({ state: 'failed', error: { code: 'AGENT_DISCONNECTED' } });
   });
