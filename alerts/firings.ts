@@ -1,4 +1,4 @@
-import { holdSecretKey } from '../auth/secret-check.js';
+import { holdSecretKey } from '../db/secret-key.js';
 import type { EventRecord } from '../contracts/api/telemetry.js';
 import { recordEvents } from '../db/events.js';
 import type { Tx } from '../db/pool.js';

@@ -4,11 +4,11 @@ import type { Credential, CredentialCreateRequest } from '../contracts/api/auth.
 import { queryJson } from '../db/json-rows.js';
 import { type KeyList, type Page, type PageRequest, readPage } from '../db/page.js';
 import type { Db, Tx } from '../db/pool.js';
+import { holdSecretKey } from '../db/secret-key.js';
 import { PlatformError } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';
 import type { Secrets } from '../runtime/secrets.js';
 import type { CredentialStatus } from './authenticator.js';
-import { holdSecretKey } from './secret-check.js';
 
 /** A secret has 256 random bits. The database stores its HMAC; the key of the HMAC is not in the database. */
 const PURPOSE = 'client-secret';

@@ -2,10 +2,10 @@ import { calculateJwkThumbprint, exportJWK, generateKeyPair } from 'jose';
 import { LIMITS } from '../contracts/limits.js';
 import { queryJson } from '../db/json-rows.js';
 import type { Db, Tx } from '../db/pool.js';
+import { holdSecretKey } from '../db/secret-key.js';
 import { SEALED } from '../runtime/sealed-columns.js';
 import type { Secrets } from '../runtime/secrets.js';
 import type { StoredKey } from './key-ring.js';
-import { holdSecretKey } from './secret-check.js';
 
 const { purpose: PURPOSE } = SEALED.signingKeys;
 const LOCK = 7_301_846_227;

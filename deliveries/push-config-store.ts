@@ -1,4 +1,4 @@
-import { holdSecretKey } from '../auth/secret-check.js';
+import { holdSecretKey } from '../db/secret-key.js';
 import type { A2aVersion } from '../contracts/a2a/a2a.js';
 import type { MessageOwners } from '../contracts/permissions.js';
 import { ownersOf } from '../db/ownership.js';

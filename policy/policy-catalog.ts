@@ -1,4 +1,4 @@
-import { holdSecretKey } from '../auth/secret-check.js';
+import { holdSecretKey } from '../db/secret-key.js';
 import type { Caller } from '../contracts/api/auth.js';
 import type {
   CreatePolicyRequest,

@@ -1,4 +1,4 @@
-import { holdSecretKey } from '../../auth/secret-check.js';
+import { holdSecretKey } from '../../db/secret-key.js';
 import type { ChannelType } from '../../contracts/api/alerts.js';
 import type { Tx } from '../../db/pool.js';
 import type { SigningSecrets } from '../../http/webhook-signatures.js';

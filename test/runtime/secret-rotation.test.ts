@@ -5,17 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createCredential, rotateCredential, verifySecret } from '../../auth/credentials.js';
-import {
-  checkSecretKey,
-  createKeyWatch,
-  holdSecretKey,
-  keysInUse,
-  SecretKeyMismatch,
-} from '../../auth/secret-check.js';
+import { checkSecretKey, createKeyWatch, keysInUse, SecretKeyMismatch } from '../../auth/secret-check.js';
 import { rotateSecretKey } from '../../auth/secret-rotation.js';
 import { loadSigningKeys, rotateSigningKeys } from '../../auth/signing-keys.js';
 import { rotateSecret, secretKeyStatus } from '../../cli/rotate-secret.js';
 import type { Db } from '../../db/pool.js';
+import { holdSecretKey } from '../../db/secret-key.js';
 import { createPolicyCatalog } from '../../policy/policy-catalog.js';
 import { SEALED } from '../../runtime/sealed-columns.js';
 import { loadOrCreateSecretKey, readSecretKeys, renewSecretKey } from '../../runtime/secret-key.js';
