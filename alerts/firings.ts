@@ -1,7 +1,7 @@
-import { holdSecretKey } from '../db/secret-key.js';
 import type { EventRecord } from '../contracts/api/telemetry.js';
 import { recordEvents } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
+import { holdSecretKey } from '../db/secret-key.js';
 import { type NewDelivery, writeDeliveries } from '../deliveries/alert-deliveries.js';
 import { type Envelope, sealEnvelope } from '../deliveries/envelope.js';
 import { issueCallbackTokens, type TokenPurpose } from '../messages/input/callback-tokens.js';

@@ -1,8 +1,8 @@
-import { holdSecretKey } from '../db/secret-key.js';
 import type { A2aVersion } from '../contracts/a2a/a2a.js';
 import type { MessageOwners } from '../contracts/permissions.js';
 import { ownersOf } from '../db/ownership.js';
 import type { Tx } from '../db/pool.js';
+import { holdSecretKey } from '../db/secret-key.js';
 import type { MessageRef } from '../messages/core.js';
 import { SEALED } from '../runtime/sealed-columns.js';
 import type { Secrets } from '../runtime/secrets.js';

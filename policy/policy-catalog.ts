@@ -1,4 +1,3 @@
-import { holdSecretKey } from '../db/secret-key.js';
 import type { Caller } from '../contracts/api/auth.js';
 import type {
   CreatePolicyRequest,
@@ -13,6 +12,7 @@ import type {
 import { LIMITS } from '../contracts/limits.js';
 import { type Page, readPage } from '../db/page.js';
 import type { Db, Tx } from '../db/pool.js';
+import { holdSecretKey } from '../db/secret-key.js';
 import type { Outbound } from '../http/outbound.js';
 import { errorMessage, PlatformError } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';

@@ -1,6 +1,6 @@
-import { holdSecretKey } from '../../db/secret-key.js';
 import type { ChannelType } from '../../contracts/api/alerts.js';
 import type { Tx } from '../../db/pool.js';
+import { holdSecretKey } from '../../db/secret-key.js';
 import type { SigningSecrets } from '../../http/webhook-signatures.js';
 import { SEALED } from '../../runtime/sealed-columns.js';
 import type { Secrets } from '../../runtime/secrets.js';
