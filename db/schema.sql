@@ -1189,6 +1189,7 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON plan_wakes TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON plan_wakes TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON plans TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON plans TO fleet_system;
+GRANT SELECT ON platform_facts TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON platform_facts TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON policies TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON policies TO fleet_system;

@@ -79,10 +79,15 @@ const CheckedSettings = Settings.refine(
   // A repeat within the lifetime of its `messageId` must find its message.
   ({ MESSAGE_RETENTION_DAYS: days, IDEMPOTENCY_TTL_HOURS: hours }) => days === undefined || days * 24 >= hours,
   { path: ['MESSAGE_RETENTION_DAYS'], error: 'must be at least as long as IDEMPOTENCY_TTL_HOURS' },
-).refine(({ EMBEDDINGS_URL: address, EMBEDDINGS_MODEL: model }) => address === undefined || model !== undefined, {
-  path: ['EMBEDDINGS_MODEL'],
-  error: 'must be set together with EMBEDDINGS_URL',
-});
+)
+  .refine(({ EMBEDDINGS_URL: address, EMBEDDINGS_MODEL: model }) => address === undefined || model !== undefined, {
+    path: ['EMBEDDINGS_MODEL'],
+    error: 'must be set together with EMBEDDINGS_URL',
+  })
+  .refine(({ FLEET_TLS_CERT: cert, FLEET_TLS_KEY: key }) => (cert === undefined) === (key === undefined), {
+    path: ['FLEET_TLS_KEY'],
+    error: 'must be set together with FLEET_TLS_CERT',
+  });
 
 /** The settings of the process, parsed once at the start. */
 export type Config = z.infer<typeof Settings>;

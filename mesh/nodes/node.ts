@@ -7,12 +7,17 @@ import type { MeshContext } from '../connection/context.js';
 
 type NodeContext = Pick<MeshContext, 'db' | 'log' | 'meshId' | 'registry' | 'timings'>;
 
-/** This process as a mesh node: it renews its row, and takes the agents of dead nodes offline. */
+/**
+ * This process as a mesh node: it renews its row, and takes the agents of dead nodes offline. While the database is away, or stands still, no node
+ * can renew, and afterwards every one looks dead until it has. So a node sweeps only once it has renewed without a gap for as long as another
+ * has to be silent to be dead. A node that has just started knows of no outage before it, and waits as long.
+ */
 export class MeshNode {
   readonly #context: NodeContext;
   readonly #renewal: Loop;
-  /** Since when this node's renewals have succeeded without a failure. */
-  #steadySinceMs = 0;
+  /** Since when this node's renewals have succeeded without a failure or a gap; infinite while they fail. On `performance.now()`, as the next. */
+  #steadySinceMs = Number.POSITIVE_INFINITY;
+  #renewedAtMs = 0;
 
   constructor(context: NodeContext) {
     this.#context = context;
@@ -24,8 +29,8 @@ export class MeshNode {
   async start(): Promise<void> {
     const { db, meshId } = this.#context;
     await db.system((tx) => renewNode(tx, meshId));
-    await this.#sweep();
     this.#steadySinceMs = performance.now();
+    this.#renewedAtMs = this.#steadySinceMs;
     this.#renewal.start();
   }
 
@@ -40,17 +45,19 @@ export class MeshNode {
 
   async #renew(): Promise<void> {
     const { db, meshId, registry, timings, log } = this.#context;
-    const steadySinceMs = Math.min(this.#steadySinceMs, performance.now());
+    const steadySinceMs = this.#steadySinceMs;
     this.#steadySinceMs = Number.POSITIVE_INFINITY; // while the renewal fails
     const known = await db.system((tx) => renewNode(tx, meshId));
-    this.#steadySinceMs = steadySinceMs;
+    const renewedAtMs = performance.now();
+    const hasGap = renewedAtMs - this.#renewedAtMs > timings.deadNodeMs / 2;
+    this.#renewedAtMs = renewedAtMs;
+    this.#steadySinceMs = hasGap ? renewedAtMs : Math.min(steadySinceMs, renewedAtMs);
     if (!known) {
       log.warn({ mesh_id: meshId }, 'node was presumed dead, its agents have to reconnect');
       // They have been taken offline; they connect again and resume.
       for (const connection of registry.all()) connection.socket.close(CLOSE_CODES.GOING_AWAY, 'connect again');
     }
-    // After an outage of the database every node looks dead until it has renewed, so only a node that renews steadily sweeps.
-    if (performance.now() - steadySinceMs >= timings.deadNodeMs) await this.#sweep();
+    if (renewedAtMs - this.#steadySinceMs >= timings.deadNodeMs) await this.#sweep();
   }
 
   async #sweep(): Promise<void> {

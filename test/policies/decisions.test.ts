@@ -232,6 +232,12 @@ describe('CEL', () => {
     ['two comprehensions inside one', '[1].all(a, [1].all(b, [1].all(c, a + b + c > 0)))'],
     ['a pattern that is computed', 'request.tool.matches(request.action)'],
     ['a pattern that is too large', 'request.tool.matches("(x{100}){9}")'],
+    ['a pattern that takes long to compile', `request.tool.matches(r"(?i)${'[\\x{0}-\\x{ffff}]'.repeat(9)}")`],
+    ['a pattern that stands for a million instructions', `request.tool.matches("(${'ab?'.repeat(600)}){1000}")`],
+    [
+      'patterns that take long together',
+      Array.from({ length: 9 }, (_, n) => `request.tool.matches(r"${n}${'\\pL'.repeat(8)}")`).join(' || '),
+    ],
   ])('is refused as it is created: %s', async (_what, expression) => {
     const policy = { name: 'x', scope: 'tool', decision: 'deny', evaluator: { type: 'cel', expression } };
     expect(await api.client.failure('/policies/create_policy', policy)).toBe('400 BAD_REQUEST');

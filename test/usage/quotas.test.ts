@@ -5,6 +5,7 @@ import type { Scope } from '../../contracts/primitives.js';
 import { ErrorBody } from '../../contracts/primitives.js';
 import { FleetClient } from '../../sdk/index.js';
 import { usedUp } from '../../usage/quota-meter.js';
+import { rollUpAll } from '../../usage/roll-up.js';
 import { answerMessage, COMPLETED, joinOnRecord } from '../api/moving.js';
 import { type ServedApi, serveApi } from '../api/served-api.js';
 import { insertAgent } from '../setup/core.js';
@@ -78,6 +79,25 @@ test('of many messages at once exactly those are accepted that the quota has roo
   const statuses = await Promise.all(Array.from({ length: 25 }, () => statusOf(client)));
   expect(statuses.filter((status) => status === 200)).toHaveLength(7);
   expect(statuses.filter((status) => status === 429)).toHaveLength(18);
+});
+
+test('a quota holds while usage cannot be added up, and no other tenant notices', async () => {
+  const clients = (await Promise.all([tenant(), tenant(), tenant()])).flat();
+  const [client, unread, unlimited] = clients as [ApiClient, ApiClient, ApiClient];
+  await setLimits(client, { messages_per_day: 3 });
+  // This process has read nothing of it yet.
+  await setLimits(unread, { tokens_per_day: 5 });
+  expect(await statusOf(client)).toBe(200);
+  await rollUpAll(api.core.db); // the cursor has its row
+  await api.core.db.system(async (tx) => {
+    await tx.query('SET LOCAL idle_in_transaction_session_timeout = 0');
+    await tx.query("SELECT 1 FROM event_cursors WHERE consumer = 'usage' FOR UPDATE");
+    const many = Promise.all(Array.from({ length: 6 }, () => statusOf(client)));
+    const [statuses, refused, free] = await Promise.all([many, rpc(unread), statusOf(unlimited)]);
+    expect(statuses.sort()).toEqual([200, 200, 503, 503, 503, 503]);
+    expect([refused.status, refused.headers.get('retry-after'), free]).toEqual([503, '1', 200]);
+  });
+  expect([await statusOf(client), await statusOf(unread)]).toEqual([429, 200]);
 });
 
 test('another node hears of a limit and of what was sent elsewhere', async () => {
