@@ -33,7 +33,7 @@ const NEEDS_INSTALLED: Record<string, { file: string; tests: string[] }> = {
   },
   'npm run test:pgvector': {
     file: join(userCacheDir(), PGVECTOR_FOLDER, PGVECTOR_PROGRAM),
-    tests: ['test/knowledge/search/pgvector.test.ts'],
+    tests: ['test/knowledge/search/pgvector.test.ts', 'test/system/restore.test.ts'],
   },
 };
 

@@ -30,7 +30,8 @@ export interface PeerOptions {
   env?: Record<string, string>;
 }
 
-async function createNamespace(connection: Connection, namespace: string): Promise<void> {
+/** Registers a namespace in which nothing is, and waits until it is there. */
+export async function createNamespace(connection: Connection, namespace: string): Promise<void> {
   await connection.workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod: RETENTION });
   await until(() => connection.workflowService.describeNamespace({ namespace }), { what: `namespace ${namespace}` });
 }
