@@ -19,6 +19,7 @@ const NEEDS: Record<string, string[]> = {
     'test/system/nodes-roles.test.ts',
     'test/system/nodes.test.ts',
     'test/system/tools-nodes.test.ts',
+    'test/system/upgrade.test.ts',
   ],
   mvn: ['test/embedded/time-skipping.test.ts', 'test/messages/approvals/days.test.ts'],
   python3: ['test/examples/python.test.ts'],
