@@ -7,24 +7,32 @@ import type { MeshContext } from '../connection/context.js';
 
 type NodeContext = Pick<MeshContext, 'db' | 'log' | 'meshId' | 'registry' | 'timings'>;
 
+/**
+ * A node that boots gives others the time of so many renewals before it judges them, since the database may have been away from them. Their
+ * agents cannot be reached anyway, so that it is shorter than later.
+ */
+const BOOT_RENEWALS = 5;
+
 /** This process as a mesh node: it renews its row, and takes the agents of dead nodes offline. */
 export class MeshNode {
   readonly #context: NodeContext;
   readonly #renewal: Loop;
   /** Since when this node's renewals have succeeded without a failure. */
   #steadySinceMs = 0;
+  /** How long they must have succeeded until it judges other nodes. */
+  #sweepsAfterMs: number;
 
   constructor(context: NodeContext) {
     this.#context = context;
     const { log, timings } = context;
+    this.#sweepsAfterMs = BOOT_RENEWALS * timings.reconcileMs;
     this.#renewal = new Loop({ name: 'renewal', intervalMs: timings.reconcileMs, work: () => this.#renew(), log });
   }
 
   /** Registers the node and starts to renew its row. */
   async start(): Promise<void> {
     const { db, meshId } = this.#context;
-    await db.system((tx) => renewNode(tx, meshId));
-    await this.#sweep();
+    await db.renewal((tx) => renewNode(tx, meshId));
     this.#steadySinceMs = performance.now();
     this.#renewal.start();
   }
@@ -42,7 +50,7 @@ export class MeshNode {
     const { db, meshId, registry, timings, log } = this.#context;
     const steadySinceMs = Math.min(this.#steadySinceMs, performance.now());
     this.#steadySinceMs = Number.POSITIVE_INFINITY; // while the renewal fails
-    const known = await db.system((tx) => renewNode(tx, meshId));
+    const known = await db.renewal((tx) => renewNode(tx, meshId));
     this.#steadySinceMs = steadySinceMs;
     if (!known) {
       log.warn({ mesh_id: meshId }, 'node was presumed dead, its agents have to reconnect');
@@ -50,7 +58,9 @@ export class MeshNode {
       for (const connection of registry.all()) connection.socket.close(CLOSE_CODES.GOING_AWAY, 'connect again');
     }
     // After an outage of the database every node looks dead until it has renewed, so only a node that renews steadily sweeps.
-    if (performance.now() - steadySinceMs >= timings.deadNodeMs) await this.#sweep();
+    if (performance.now() - steadySinceMs < this.#sweepsAfterMs) return;
+    await this.#sweep();
+    this.#sweepsAfterMs = timings.deadNodeMs;
   }
 
   async #sweep(): Promise<void> {

@@ -39,14 +39,25 @@ describe('a node', () => {
     expect(await nodes()).not.toContain(node.meshId);
   });
 
-  it('takes the agents of dead nodes off the routes when it boots', async () => {
+  it('takes the agents of dead nodes off the routes when it has booted', async () => {
     await crashedNode('mesh_dead');
     await fixture.node();
-    expect(await nodes()).not.toContain('mesh_dead');
+    await until(async () => !(await nodes()).includes('mesh_dead'));
+    await until(async () => (await fixture.agent('a')).status === 'offline');
     expect(await fixture.agent('a')).toMatchObject({ status: 'offline', mesh_id: null });
     expect(await fixture.events('agent.health_changed')).toEqual([
       { agent_type: 'worker', instance_id: 'a', status: 'offline', previous_status: 'available' },
     ]);
+  });
+
+  it('that boots after an outage of the database spares nodes that renew again', async () => {
+    await crashedNode('mesh_back');
+    await crashedNode('mesh_dead');
+    await fixture.node({ timings: { reconcileMs: 200 } });
+    expect(await nodes()).toEqual(expect.arrayContaining(['mesh_back', 'mesh_dead']));
+    await database.query("UPDATE mesh_nodes SET renewed_at = now() WHERE mesh_id = 'mesh_back'");
+    await until(async () => !(await nodes()).includes('mesh_dead'));
+    expect(await nodes()).toContain('mesh_back');
   });
 
   it('does so later too, once it has been steady itself, and spares the living', async () => {
