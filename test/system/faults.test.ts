@@ -6,7 +6,7 @@ import { ResolveResponse } from '../../contracts/api/messages.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { messageWorkflowId } from '../../workflows/definitions.js';
 import { redisServer } from '../messages/bus/redis-server.js';
-import { type Behaviour, type Dispatched, echo, type RawAgent } from '../setup/agent.js';
+import type { Behaviour, Dispatched, RawAgent } from '../setup/agent.js';
 import { joinAgent } from '../setup/platform/fleet.js';
 import { startPlatform } from '../setup/platform/platform.js';
 import type { TestPlatform } from '../setup/platform/platform-process.js';

@@ -94,11 +94,11 @@ test('two releases work side by side, and a rolling upgrade loses and doubles no
   };
   const hold: Behaviour = (dispatch) => void held.set(dispatch.text, dispatch);
   const agents = await Promise.all([join('worker', work), join('holder', hold, true)]);
-  const traffic = new Traffic();
 
   // The old release alone.
   const token = await old.client.token();
   const events = await EventFollower.open(old.baseUrl, token);
+  const traffic = new Traffic();
   const [asked, askedToo] = [await ask(old.client), await ask(old.client)];
   const steps = [step('a', 'worker', 'a'), step('b', 'worker', 'b', { depends_on: ['a'], requires_approval: true })];
   const plan = await createPlan(old.client, steps);
@@ -142,6 +142,14 @@ test('two releases work side by side, and a rolling upgrade loses and doubles no
   await traffic.more(20);
   await traffic.stop();
 
+  const read = () =>
+    shared.database.query<{ client_message_id: string; message_id: string; state: string; error_code: string | null }>(
+      "SELECT client_message_id, message_id, state, error_code FROM messages WHERE client_message_id LIKE 'caller-%'",
+    );
+  await until(async () => (await read()).every(({ state }) => state !== 'submitted' && state !== 'working'));
+  const rows = await read();
+  expect(rows.filter(({ state }) => state !== 'completed')).toEqual([]);
+  expect(new Map(rows.map((row) => [row.client_message_id, row.message_id]))).toEqual(traffic.acknowledged);
   const followed = await EventFollower.open(fresh.baseUrl, token, { body: { last_event_id: events.ids.at(-1) } });
   const completed = () =>
     [...events.records, ...followed.records].flatMap(({ event_type, event }) =>
@@ -156,11 +164,6 @@ test('two releases work side by side, and a rolling upgrade loses and doubles no
   expect(new Set(completed()).size).toBe(completed().length);
   await followed.leave();
 
-  const rows = await shared.database.query<{ client_message_id: string; message_id: string; state: string }>(
-    "SELECT client_message_id, message_id, state FROM messages WHERE client_message_id LIKE 'caller-%'",
-  );
-  expect(rows.filter(({ state }) => state !== 'completed')).toEqual([]);
-  expect(new Map(rows.map((row) => [row.client_message_id, row.message_id]))).toEqual(traffic.acknowledged);
   const given = agents.flatMap(({ journal }) => journal).filter(({ text }) => text !== 'ask');
   expect(new Set(given.map(({ message_id }) => message_id)).size).toBe(given.length);
   await Promise.all(agents.map((agent) => agent.stop()));

@@ -94,7 +94,7 @@ export class PlatformProcess {
     const { meshId } = this.node;
     await this.#context.fixture.core.db.system(async (tx) => {
       await removeNode(tx, meshId);
-      await sweepDeadNodes(tx, DEFAULT_TIMINGS.deadNodeMs);
+      await sweepDeadNodes(tx, meshId, DEFAULT_TIMINGS.deadNodeMs);
     });
   }
 
