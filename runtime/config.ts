@@ -42,6 +42,7 @@ export const Settings = z.object({
   FLEET_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
   DATABASE_URL: url(/^postgres(ql)?$/),
   DATABASE_POOL_MAX: z.coerce.number().int().min(2).max(1_000).default(20),
+  DATABASE_TIMEOUT_MS: milliseconds(30_000),
   TEMPORAL_ADDRESS: z.string().optional(),
   TEMPORAL_NAMESPACE: z.string().min(1).default('default'),
   TEMPORAL_UI_URL: url(/^https?$/),

@@ -28,7 +28,7 @@ export class MeshNode {
   /** Registers the node and starts to renew its row. */
   async start(): Promise<void> {
     const { db, meshId } = this.#context;
-    await db.system((tx) => renewNode(tx, meshId));
+    await db.renewal((tx) => renewNode(tx, meshId));
     this.#steadySinceMs = performance.now();
     this.#renewedAtMs = this.#steadySinceMs;
     this.#renewal.start();
@@ -47,7 +47,7 @@ export class MeshNode {
     const { db, meshId, registry, timings, log } = this.#context;
     const steadySinceMs = this.#steadySinceMs;
     this.#steadySinceMs = Number.POSITIVE_INFINITY; // while the renewal fails
-    const known = await db.system((tx) => renewNode(tx, meshId));
+    const known = await db.renewal((tx) => renewNode(tx, meshId));
     const renewedAtMs = performance.now();
     const hasGap = renewedAtMs - this.#renewedAtMs > timings.deadNodeMs / 2;
     this.#renewedAtMs = renewedAtMs;
@@ -61,9 +61,9 @@ export class MeshNode {
   }
 
   async #sweep(): Promise<void> {
-    const { db, log, timings } = this.#context;
+    const { db, log, meshId, timings } = this.#context;
     for (let more = true; more; ) {
-      const swept = await db.system((tx) => sweepDeadNodes(tx, timings.deadNodeMs));
+      const swept = await db.system((tx) => sweepDeadNodes(tx, meshId, timings.deadNodeMs));
       if (swept.agents > 0) log.info({ agents: swept.agents }, 'agents of dead nodes are offline');
       more = swept.more;
     }
@@ -93,11 +93,16 @@ export async function removeNode(tx: Tx, meshId: string): Promise<void> {
 }
 
 /**
- * Removes nodes that have not renewed for `deadAfterMs`, and takes connected agents without a living node offline.
+ * Removes other nodes than `meshId` that have not renewed for `deadAfterMs`, and takes connected agents without a living node offline.
  * @returns how many agents went offline; `more`: there may be further ones
  */
-export async function sweepDeadNodes(tx: Tx, deadAfterMs: number): Promise<{ agents: number; more: boolean }> {
-  await tx.query(`DELETE FROM mesh_nodes WHERE renewed_at < now() - $1 * interval '1 ms'`, [deadAfterMs]);
+export async function sweepDeadNodes(
+  tx: Tx,
+  meshId: string,
+  deadAfterMs: number,
+): Promise<{ agents: number; more: boolean }> {
+  const dead = `DELETE FROM mesh_nodes WHERE renewed_at < now() - $1 * interval '1 ms' AND mesh_id <> $2`;
+  await tx.query(dead, [deadAfterMs, meshId]);
   const lost = await tx.query<Pick<AgentRow, 'tenant_id' | 'instance_id' | 'agent_type' | 'status'>>(
     `WITH lost AS (
        SELECT tenant_id, instance_id, agent_type, status FROM agents a
