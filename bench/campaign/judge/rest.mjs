@@ -1,0 +1,86 @@
+/** What is still under way after a campaign: everything must have ended, or wait for a stated reason. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { Connection } from '@temporalio/client';
+
+const LOOK_MS = 1_000;
+/** Longer than a dead node takes to be noticed, its leases to run out, and deliveries to be repeated. */
+const SETTLE_MS = 120_000;
+
+/**
+ * One query for each kind of thing that may be left: gives what it is, without what waits for a stated reason.
+ *   - A message may wait for a human whose request is open to be answered.
+ *   - The running row of a canceled message stays for ten minutes.
+ *   - A session that is not over has a time at which its end is looked at.
+ */
+const LEFT = {
+  'messages that have not ended': `
+    SELECT m.message_id || ' is ' || m.state FROM messages m WHERE m.state NOT IN ('completed', 'failed', 'canceled')
+       AND NOT (m.state = 'input-required' AND EXISTS (SELECT 1 FROM input_requests r WHERE r.tenant_id = m.tenant_id
+         AND r.message_id = m.message_id AND r.state = 'pending' AND r.expires_at > now()))`,
+  'running rows without a message at work': `
+    SELECT r.message_id || ' is ' || m.state FROM running_messages r LEFT JOIN messages m USING (tenant_id, message_id)
+     WHERE m.state IS DISTINCT FROM r.state OR r.state IN ('completed', 'failed')
+        OR r.state = 'canceled' AND m.completed_at < now() - interval '15 minutes'`,
+  'messages at work without a running row': `
+    SELECT m.message_id || ' is ' || m.state FROM messages m WHERE m.state NOT IN ('completed', 'failed', 'canceled')
+       AND NOT EXISTS (SELECT 1 FROM running_messages r WHERE r.tenant_id = m.tenant_id AND r.message_id = m.message_id)`,
+  'dispatches that have not ended': `
+    SELECT d.dispatch_id || ' of ' || d.message_id || ' is ' || d.state FROM dispatches d WHERE d.state IN ('open', 'sent')`,
+  'requests without a message that waits': `
+    SELECT r.request_id || ' of ' || r.message_id FROM input_requests r LEFT JOIN messages m USING (tenant_id, message_id)
+     WHERE r.state = 'pending' AND m.state IS DISTINCT FROM 'input-required'`,
+  'slots that nobody uses': `
+    SELECT r.message_id FROM running_messages r WHERE r.holds_slot AND r.state IN ('input-required', 'canceled')`,
+  'sessions that nobody ends': `
+    SELECT s.session_id FROM sessions s WHERE s.status = 'active' AND s.idle_check_at IS NULL AND s.supervised_at IS NULL`,
+  deliveries: `SELECT delivery_id || ' is ' || status FROM deliveries WHERE status <> 'delivered'`,
+  'queued deliveries': `SELECT queue_id FROM delivery_queue`,
+  'push notifications': `
+    SELECT message_id || ': ' || state || ', ' || coalesce(outcome, 'not delivered') FROM push_deliveries
+     WHERE outcome IS DISTINCT FROM 'delivered'`,
+  'offered dispatches': `SELECT dispatch_id FROM dispatch_transfers`,
+  'unread events': `
+    SELECT c.consumer || ' has read up to ' || c.position || ' of ' || h.head FROM event_cursors c
+     CROSS JOIN (SELECT max(last_position) AS head FROM event_batches) h WHERE c.position < h.head`,
+  'erasures that have not ended': `SELECT erasure_id FROM erasures WHERE finished_at IS NULL`,
+};
+
+/** Workflows that run although their message has ended; those of canceled messages may still tell the agent. */
+async function workflowsLeft(temporal, database) {
+  const { rows } = await database.query('SELECT tenant_id, message_id FROM running_messages');
+  const running = new Set(rows.map(({ tenant_id, message_id }) => `message:${tenant_id}:${message_id}`));
+  const left = [];
+  for (let nextPageToken; ; ) {
+    const page = await temporal.workflowService.listOpenWorkflowExecutions({ namespace: 'default', nextPageToken });
+    left.push(...page.executions.map(({ execution }) => execution.workflowId).filter((id) => !running.has(id)));
+    nextPageToken = page.nextPageToken;
+    if (!nextPageToken?.length) return left;
+  }
+}
+
+/** @returns what is left, in lines */
+async function leftNow(database, temporal) {
+  const lines = [];
+  for (const [what, statement] of Object.entries(LEFT)) {
+    const { rows } = await database.query({ text: statement, rowMode: 'array' });
+    lines.push(...rows.map(([row]) => `${what}: ${row}`));
+  }
+  lines.push(...(await workflowsLeft(temporal, database)).map((id) => `workflows: ${id}`));
+  return lines;
+}
+
+/**
+ * Waits until nothing is left to do, and `also` holds.
+ * @returns violations: what is left after two minutes
+ */
+export async function judgeRest(database, temporalAddress, also) {
+  const temporal = await Connection.connect({ address: temporalAddress });
+  try {
+    for (const deadline = performance.now() + SETTLE_MS; ; await delay(LOOK_MS)) {
+      const left = await leftNow(database, temporal);
+      if ((left.length === 0 && (await also())) || performance.now() > deadline) return left;
+    }
+  } finally {
+    await temporal.close();
+  }
+}
