@@ -52,7 +52,9 @@ async function workflowsLeft(temporal, database) {
   const left = [];
   for (let nextPageToken; ; ) {
     const page = await temporal.workflowService.listOpenWorkflowExecutions({ namespace: 'default', nextPageToken });
-    left.push(...page.executions.map(({ execution }) => execution.workflowId).filter((id) => !running.has(id)));
+    left.push(
+      ...page.executions.map(({ execution }) => execution).filter(({ workflowId }) => !running.has(workflowId)),
+    );
     nextPageToken = page.nextPageToken;
     if (!nextPageToken?.length) return left;
   }
@@ -65,8 +67,27 @@ async function leftNow(database, temporal) {
     const { rows } = await database.query({ text: statement, rowMode: 'array' });
     lines.push(...rows.map(([row]) => `${what}: ${row}`));
   }
-  lines.push(...(await workflowsLeft(temporal, database)).map((id) => `workflows: ${id}`));
+  for (const execution of await workflowsLeft(temporal, database))
+    lines.push(`workflows: ${execution.workflowId} ${await describe(temporal, execution)}`);
   return lines;
+}
+
+/** What a workflow waits for, to find the cause: its pending activities, and the last events of its history. */
+async function describe(temporal, execution) {
+  const { workflowService: service } = temporal;
+  const of = { namespace: 'default', execution };
+  const { pendingActivities } = await service.describeWorkflowExecution(of);
+  const { history } = await service.getWorkflowExecutionHistoryReverse({ ...of, maximumPageSize: 8 });
+  const pending = pendingActivities.map(({ activityType, attempt, lastFailure }) => ({
+    activity: activityType.name,
+    attempt,
+    failure: lastFailure?.message,
+  }));
+  const events = history.events.map(({ eventType, eventTime }) => [
+    eventType,
+    new Date(Number(eventTime.seconds) * 1_000),
+  ]);
+  return JSON.stringify({ pending, events });
 }
 
 /**

@@ -5,8 +5,9 @@ import { FleetClient } from '../../../dist/sdk/index.js';
 const SESSIONS_COMPARED = 25;
 /** A process that is killed loses the tool calls that it counted last (docs/usage.md). A second is twice their time. */
 const COUNTS_LOST_MS = 1_000;
-/** Of dispatches that have not ended, or of which nothing went out. */
+/** States of dispatches that have not ended, or of which nothing went out; what was canceled before it was sent does not count either. */
 const UNCOUNTED = ['open', 'sent', 'released'];
+const isCounted = ({ state, sent_at }) => sent_at !== null && !UNCOUNTED.includes(state);
 
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 
@@ -14,7 +15,7 @@ function expectedTotals(rows) {
   const tokens = (member) => sum(rows.map(({ usage }) => usage?.[member] ?? 0));
   return {
     messages: rows.length,
-    dispatches: sum(rows.map((row) => row.dispatches.filter(({ state }) => !UNCOUNTED.includes(state)).length)),
+    dispatches: sum(rows.map((row) => row.dispatches.filter(isCounted).length)),
     input_tokens: tokens('input_tokens'),
     output_tokens: tokens('output_tokens'),
   };
