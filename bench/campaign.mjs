@@ -39,6 +39,7 @@ const runMs = minutes * 60_000;
 const rate = Number(given.rate ?? 8);
 /** A short run kills twice at least. */
 const killEveryMs = Math.min(Number(given['kill-seconds'] ?? 120) * 1_000, runMs / 3);
+const seconds = () => Math.round(performance.now() / 1_000);
 const print = (line) => process.stdout.write(`${line}\n`);
 
 async function startTenants(harness, cluster, receiver) {
@@ -49,10 +50,8 @@ async function startTenants(harness, cluster, receiver) {
   const tenants = credentials.map(
     ({ tenant_id, ...credential }) => new CampaignTenant({ tenant_id, access: cluster.accessOf(credential), receiver }),
   );
-  for (const tenant of tenants) {
-    harness.onStop(() => tenant.close());
-    await tenant.prepare();
-  }
+  for (const tenant of tenants) harness.onStop(() => tenant.close());
+  await Promise.all(tenants.map((tenant) => tenant.prepare()));
   return tenants;
 }
 
@@ -81,7 +80,7 @@ async function run(harness) {
   const receiver = await Receiver.start(harness);
   const tenants = await startTenants(harness, cluster, receiver);
   const fleet = await CampaignFleet.start(harness, tenants);
-  print(`${NODES} nodes, ${TENANTS} tenants and their agents are there`);
+  print(`${NODES} nodes, ${TENANTS} tenants and their agents are there after ${seconds()} s`);
   const running = new AbortController();
   const load = new SteadyRate();
   const samples = sample({ cluster, fleet, load, runMs, signal: running.signal, print });
@@ -91,6 +90,7 @@ async function run(harness) {
   await delay(runMs);
   running.abort();
   const [killed] = await Promise.all([faults, samples, messages]);
+  print(`all messages have ended for their callers after ${seconds()} s`);
   return report({ cluster, tenants, fleet, receiver, killed, samples: await samples });
 }
 
@@ -124,6 +124,7 @@ function countBy(values) {
 async function report(observed) {
   const { tenants, fleet, receiver, killed } = observed;
   const { record, journal, rows, violations } = await judge(observed);
+  print(`everything was at rest and judged after ${seconds()} s`);
   const sum = (of) => tenants.reduce((total, tenant) => total + of(tenant), 0);
   const table = [
     ['messages sent', sum(({ sent }) => sent)],

@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyInstance } from 'fastify';
 import { buildApi } from '../api/app.js';
+import { closeApi } from '../api/close-api.js';
 import { connectRateLimits } from '../api/rate-limit.js';
 import { FastPath } from '../messages/dispatch/fast-path.js';
 import type { DispatchRunner } from '../messages/runner/runner.js';
@@ -137,16 +138,6 @@ async function noteBaseUrl(db: Services['db'], baseUrl: string): Promise<void> {
   await db.system((tx) => tx.query(upsert, [baseUrl]));
 }
 
-async function closeHttp(http: FastifyInstance, draining: AbortController, graceMs: number): Promise<void> {
-  draining.abort();
-  // A stalled reader would otherwise block the close for ever.
-  const cut = setTimeout(() => http.server.closeAllConnections(), Math.max(1_000, graceMs));
-  const idle = setInterval(() => http.server.closeIdleConnections(), 100);
-  await http.close();
-  clearTimeout(cut);
-  clearInterval(idle);
-}
-
 async function startRoles(
   services: Services,
   infrastructure: Infrastructure,
@@ -193,7 +184,7 @@ async function startRoles(
     await listenForApi(http, config, started);
     await noteBaseUrl(services.db, started.baseUrl);
   }
-  stops.add((graceMs) => closeHttp(http, draining, graceMs));
+  stops.add((graceMs) => closeApi(http, draining, graceMs));
 }
 
 /** Starts the given roles on the infrastructure. When a component fails to start, everything started before is stopped. */

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Redis } from 'ioredis';
 import { createAlertRules } from '../../alerts/rules.js';
 import { buildApi } from '../../api/app.js';
+import { closeApi } from '../../api/close-api.js';
 import { createAuthenticator } from '../../auth/authenticator.js';
 import { createCredential, credentialStatus } from '../../auth/credentials.js';
 import { loadSigningKeys } from '../../auth/signing-keys.js';
@@ -38,6 +39,8 @@ import { ApiClient } from '../setup/platform/api-client.js';
 import { toolCalls } from '../setup/tools.js';
 import { until } from '../setup/until.js';
 
+/** Longer than any call that a test leaves behind. */
+const CLOSE_GRACE_MS = 30_000;
 const KEY = Buffer.alloc(32, 7).toString('base64');
 
 export interface ServedApiOptions {
@@ -147,10 +150,7 @@ export async function serveApi(options: ServedApiOptions = {}) {
     draining: draining.signal,
     ...(options.requestTimeoutMs !== undefined && { requestTimeoutMs: options.requestTimeoutMs }),
   });
-  cleanUp(() => {
-    draining.abort();
-    return app.close();
-  });
+  cleanUp(() => closeApi(app, draining, CLOSE_GRACE_MS));
   await app.listen({ host: '127.0.0.1', port: 0 });
   const { port } = app.server.address() as AddressInfo;
   baseUrl = `http://127.0.0.1:${port}`;

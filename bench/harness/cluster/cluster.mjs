@@ -102,7 +102,7 @@ export class Cluster {
       FLEET_TLS_CERT: tls('server.pem'),
       FLEET_TLS_KEY: tls('server-key.pem'),
     };
-    for (const node of others) await node.start(servers);
+    await Promise.all(others.map((node) => node.start(servers)));
     cluster.dev = dev;
     cluster.ca = readFileSync(dev.ca_file, 'utf8');
     return cluster;
