@@ -1,8 +1,8 @@
 import { setMaxListeners } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyInstance } from 'fastify';
+import { ApiShutdown } from '../api/api-shutdown.js';
 import { buildApi } from '../api/app.js';
-import { closeApi } from '../api/close-api.js';
 import { connectRateLimits } from '../api/rate-limit.js';
 import { FastPath } from '../messages/dispatch/fast-path.js';
 import type { DispatchRunner } from '../messages/runner/runner.js';
@@ -180,11 +180,12 @@ async function startRoles(
   startFastPath(services, mesh?.runner ?? null, links, stops, counts);
   // Stops before the fast path: what outlasts the grace of the stop gets its workflow meanwhile.
   stops.add(async (graceMs) => mesh?.stop(graceMs));
+  const shutdown = new ApiShutdown(http, draining);
   if (roles.has('api')) {
     await listenForApi(http, config, started);
     await noteBaseUrl(services.db, started.baseUrl);
   }
-  stops.add((graceMs) => closeApi(http, draining, graceMs));
+  stops.add((graceMs) => shutdown.close(graceMs));
 }
 
 /** Starts the given roles on the infrastructure. When a component fails to start, everything started before is stopped. */

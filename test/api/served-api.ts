@@ -3,8 +3,8 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Redis } from 'ioredis';
 import { createAlertRules } from '../../alerts/rules.js';
+import { ApiShutdown } from '../../api/api-shutdown.js';
 import { buildApi } from '../../api/app.js';
-import { closeApi } from '../../api/close-api.js';
 import { createAuthenticator } from '../../auth/authenticator.js';
 import { createCredential, credentialStatus } from '../../auth/credentials.js';
 import { loadSigningKeys } from '../../auth/signing-keys.js';
@@ -150,7 +150,8 @@ export async function serveApi(options: ServedApiOptions = {}) {
     draining: draining.signal,
     ...(options.requestTimeoutMs !== undefined && { requestTimeoutMs: options.requestTimeoutMs }),
   });
-  cleanUp(() => closeApi(app, draining, CLOSE_GRACE_MS));
+  const shutdown = new ApiShutdown(app, draining);
+  cleanUp(() => shutdown.close(CLOSE_GRACE_MS));
   await app.listen({ host: '127.0.0.1', port: 0 });
   const { port } = app.server.address() as AddressInfo;
   baseUrl = `http://127.0.0.1:${port}`;
