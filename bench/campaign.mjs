@@ -30,7 +30,8 @@ const NODES = 3;
 const TENANTS = 4;
 const AGENTS_KILLED_EVERY_MS = 45_000;
 const AGENT_LEAVES_EVERY_MS = 5_000;
-const SHOWN_MAX = 50;
+/** Violations that are shown of each kind. */
+const SHOWN_MAX = 10;
 
 const text = { type: 'string' };
 const { values: given } = parseArgs({ options: { minutes: text, rate: text, 'kill-seconds': text } });
@@ -121,6 +122,19 @@ function countBy(values) {
   return [...counts].sort(([, a], [, b]) => b - a);
 }
 
+/** Violations that differ in nothing but ids and numbers are of one kind. */
+function printByKind(violations) {
+  const kinds = new Map();
+  for (const violation of violations) {
+    const kind = violation.replaceAll(/[a-z]+_[0-9a-f-]{36}|"[^"]*"|\{.*|\d+/g, '…');
+    kinds.set(kind, [...(kinds.get(kind) ?? []), violation]);
+  }
+  for (const [kind, all] of kinds) {
+    print(`${all.length} × ${kind}`);
+    for (const violation of all.slice(0, SHOWN_MAX)) print(`  ${violation}`);
+  }
+}
+
 async function report(observed) {
   const { tenants, fleet, receiver, killed } = observed;
   const { record, journal, rows, violations } = await judge(observed);
@@ -143,8 +157,7 @@ async function report(observed) {
     ['violations', violations.length],
   ];
   print(`\n${markdownTable(['', ''], table)}\n`);
-  for (const violation of violations.slice(0, SHOWN_MAX)) print(violation);
-  if (violations.length > SHOWN_MAX) print(`and ${violations.length - SHOWN_MAX} more`);
+  printByKind(violations);
   return violations.length === 0 ? 0 : 1;
 }
 

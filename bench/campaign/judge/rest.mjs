@@ -60,13 +60,29 @@ async function workflowsLeft(temporal, database) {
   }
 }
 
+/** What may hold up the rest, to find the cause. */
+const CAUSES = {
+  'the database': `
+    SELECT jsonb_build_object('application', application_name, 'state', state, 'wait', wait_event, 'since', now() - xact_start, 'query', left(query, 120))
+      FROM pg_stat_activity WHERE xact_start < now() - interval '5 s'`,
+  'a breaker': `SELECT to_jsonb(b) FROM receiver_breakers b`,
+  'a slot': `SELECT jsonb_build_object('queue_id', queue_id, 'starts', starts, 'since', now() - started_at) FROM delivery_queue WHERE started_at IS NOT NULL`,
+  'the sequencer': `SELECT jsonb_build_object('newest', max(last_position), 'age', now() - max(positioned_at)) FROM event_batches`,
+};
+
+/** @returns the rows of these statements, in lines */
+async function read(database, statements) {
+  const lines = [];
+  for (const [what, statement] of Object.entries(statements)) {
+    const { rows } = await database.query({ text: statement, rowMode: 'array' });
+    lines.push(...rows.map(([row]) => `${what}: ${typeof row === 'string' ? row : JSON.stringify(row)}`));
+  }
+  return lines;
+}
+
 /** @returns what is left, in lines */
 async function leftNow(database, temporal) {
-  const lines = [];
-  for (const [what, statement] of Object.entries(LEFT)) {
-    const { rows } = await database.query({ text: statement, rowMode: 'array' });
-    lines.push(...rows.map(([row]) => `${what}: ${row}`));
-  }
+  const lines = await read(database, LEFT);
   for (const execution of await workflowsLeft(temporal, database))
     lines.push(`workflows: ${execution.workflowId} ${await describe(temporal, execution)}`);
   return lines;
@@ -99,7 +115,8 @@ export async function judgeRest(database, temporalAddress, also) {
   try {
     for (const deadline = performance.now() + SETTLE_MS; ; await delay(LOOK_MS)) {
       const left = await leftNow(database, temporal);
-      if ((left.length === 0 && (await also())) || performance.now() > deadline) return left;
+      if (left.length === 0 && (await also())) return [];
+      if (performance.now() > deadline) return [...left, ...(await read(database, CAUSES))];
     }
   } finally {
     await temporal.close();
