@@ -3,7 +3,7 @@
  * that leave, come back and die, and a node that is killed every two minutes. At the end compares what callers were told with the record, with
  * what agents did, with events, deliveries and usage, and looks for what is left or has grown (docs/performance.md).
  *
- *     npm run bench:campaign -- [--minutes 30] [--rate 8] [--kill-seconds 120]
+ *     npm run bench:campaign -- [--minutes 30] [--rate 5] [--kill-seconds 120]
  *
  * Exits with 0 only where nothing is violated. Memory and connections are judged in runs of five minutes or more.
  */
@@ -37,7 +37,7 @@ const text = { type: 'string' };
 const { values: given } = parseArgs({ options: { minutes: text, rate: text, 'kill-seconds': text } });
 const minutes = Number(given.minutes ?? 30);
 const runMs = minutes * 60_000;
-const rate = Number(given.rate ?? 8);
+const rate = Number(given.rate ?? 5);
 /** A short run kills twice at least. */
 const killEveryMs = Math.min(Number(given['kill-seconds'] ?? 120) * 1_000, runMs / 3);
 const seconds = () => Math.round(performance.now() / 1_000);

@@ -3,8 +3,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Connection } from '@temporalio/client';
 
 const LOOK_MS = 1_000;
-/** Longer than a dead node takes to be noticed, its leases to run out, and deliveries to be repeated. */
-const SETTLE_MS = 120_000;
+/**
+ * Nothing may change for so long: longer than a dead node takes to be noticed, its leases to run out, and deliveries to be repeated. A queue
+ * that a slow machine is still working off is waited for.
+ */
+const STALLED_MS = 120_000;
 
 /**
  * One query for each kind of thing that may be left: gives what it is, without what waits for a stated reason.
@@ -80,12 +83,9 @@ async function read(database, statements) {
   return lines;
 }
 
-/** @returns what is left, in lines */
+/** @returns what is left: lines, and executions of workflows */
 async function leftNow(database, temporal) {
-  const lines = await read(database, LEFT);
-  for (const execution of await workflowsLeft(temporal, database))
-    lines.push(`workflows: ${execution.workflowId} ${await describe(temporal, execution)}`);
-  return lines;
+  return { lines: await read(database, LEFT), workflows: await workflowsLeft(temporal, database) };
 }
 
 /** What a workflow waits for, to find the cause: its pending activities, and the last events of its history. */
@@ -106,17 +106,29 @@ async function describe(temporal, execution) {
   return JSON.stringify({ pending, events });
 }
 
+/** What is left, in lines, and what may be the cause. */
+async function explain(database, temporal, { lines, workflows }) {
+  const described = await Promise.all(
+    workflows.map(async (execution) => `workflows: ${execution.workflowId} ${await describe(temporal, execution)}`),
+  );
+  return [...lines, ...described, ...(await read(database, CAUSES))];
+}
+
 /**
  * Waits until nothing is left to do, and `also` holds.
- * @returns violations: what is left after two minutes
+ * @returns violations: what is left when it has not become less for two minutes
  */
 export async function judgeRest(database, temporalAddress, also) {
   const temporal = await Connection.connect({ address: temporalAddress });
   try {
-    for (const deadline = performance.now() + SETTLE_MS; ; await delay(LOOK_MS)) {
+    let least = Number.POSITIVE_INFINITY;
+    for (let deadline = performance.now(); ; await delay(LOOK_MS)) {
       const left = await leftNow(database, temporal);
-      if (left.length === 0 && (await also())) return [];
-      if (performance.now() > deadline) return [...left, ...(await read(database, CAUSES))];
+      const count = left.lines.length + left.workflows.length;
+      if (count === 0 && (await also())) return [];
+      if (count < least) deadline = performance.now() + STALLED_MS;
+      least = Math.min(least, count);
+      if (performance.now() > deadline) return explain(database, temporal, left);
     }
   } finally {
     await temporal.close();
