@@ -58,7 +58,8 @@ async function startTenants(harness, cluster, receiver) {
 
 /** The agents tell which nodes there are. */
 function noteConnections(cluster, fleet) {
-  for (const { node, meshId } of Journal.read(fleet.journals).connections) cluster.nodes[node].connected(meshId);
+  const connections = Journal.read(fleet.journals).connections.sort((a, b) => a.atMs - b.atMs);
+  for (const { node, meshId } of connections) cluster.nodes[node].connected(meshId);
 }
 
 /** Kills nodes and agents until the signal aborts. @returns how many nodes were killed */

@@ -59,8 +59,9 @@ class Node {
     await platform.readyLine();
   }
 
+  /** An agent has connected to a mesh node of this id. To be told in the order in which the nodes began; one may be told again. */
   connected(meshId) {
-    if (this.meshIds.at(-1) !== meshId) this.meshIds.push(meshId);
+    if (!this.meshIds.includes(meshId)) this.meshIds.push(meshId);
   }
 
   /** Whether an agent has connected to the current process. */
