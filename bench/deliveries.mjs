@@ -8,8 +8,8 @@ import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import pg from 'pg';
 import { hasProc, residentMiB } from './harness/cpu.mjs';
+import { connectDatabase } from './harness/database.mjs';
 import { Harness } from './harness/harness.mjs';
 import { quantile } from './harness/measure.mjs';
 import { machineLine, markdownTable } from './harness/report.mjs';
@@ -68,9 +68,9 @@ async function postAs(platform, { client_id, client_secret }, path, body) {
 }
 
 const INSERT = `
-  INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, payload)
-    SELECT $1, 'evt_' || uuidv7(), 'agent.health_changed', 'agent', 'platform', 'info',
-           jsonb_build_object('agent_type', t, 'instance_id', 'bench', 'status', 'offline', 'previous_status', 'available')
+  INSERT INTO event_groups (tenant_id, group_id, events)
+    SELECT $1, (left(uuidv7()::text, 34) || '00')::uuid, jsonb_build_array(jsonb_build_array('agent.health_changed',
+           jsonb_build_object('agent_type', t, 'instance_id', 'bench', 'status', 'offline', 'previous_status', 'available')))
       FROM unnest($2::text[]) AS t`;
 
 /** Writes events of these agent types at a steady rate. @returns when all are written */
@@ -138,10 +138,7 @@ async function measure({ database, watcher, platform, good }, events, perSecond)
 }
 
 async function connected(harness, platform) {
-  const client = new pg.Client({ connectionString: platform.dev.database_url });
-  await client.connect();
-  const { rows } = await client.query('SELECT name FROM function_schemas ORDER BY applied_at DESC LIMIT 1');
-  await client.query(`SET search_path = ${rows[0].name}, public`);
+  const client = await connectDatabase(platform.dev.database_url);
   harness.onStop(() => client.end());
   return client;
 }

@@ -2,7 +2,7 @@
 import { DELIVERED } from '../tenant.mjs';
 
 const EVENTS = `
-  SELECT event_id, event_type, occurred_at, payload->>'message_id' AS message_id, coalesce(payload->>'request_id', '') AS request_id
+  SELECT event_id, event_type, occurred_at, message_id, coalesce(payload->>'request_id', '') AS request_id
     FROM events WHERE tenant_id = $1`;
 const TERMINAL = ['completed', 'failed', 'canceled'];
 

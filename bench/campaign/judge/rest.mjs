@@ -43,8 +43,7 @@ const LEFT = {
      WHERE outcome IS DISTINCT FROM 'delivered'`,
   'offered dispatches': `SELECT dispatch_id FROM dispatch_transfers`,
   'unread events': `
-    SELECT c.consumer || ' has read up to ' || c.position || ' of ' || h.head FROM event_cursors c
-     CROSS JOIN (SELECT max(last_position) AS head FROM event_batches) h WHERE c.position < h.head`,
+    SELECT c.consumer || ' has read up to ' || c.position FROM event_cursors c WHERE EXISTS (SELECT 1 FROM read_events(c.position, NULL, 1))`,
   'erasures that have not ended': `SELECT erasure_id FROM erasures WHERE finished_at IS NULL`,
 };
 

@@ -1,5 +1,5 @@
 /** Reads what the database says of all messages after a long run. */
-import pg from 'pg';
+import { withDatabase } from '../database.mjs';
 
 const MESSAGES = `
   SELECT m.tenant_id, m.message_id, m.session_id, m.client_message_id, m.state, m.error_code, m.usage, m.created_at, m.completed_at,
@@ -12,20 +12,9 @@ const MESSAGES = `
                           'state', state, 'error_code', error_code, 'created_at', created_at, 'sent_at', sent_at, 'ended_at', ended_at)
                           ORDER BY created_at), '[]') AS dispatches
                          FROM dispatches d WHERE d.tenant_id = m.tenant_id AND d.message_id = m.message_id) d ON true
-    LEFT JOIN LATERAL (SELECT count(*)::integer AS ends FROM events e
-                        WHERE e.tenant_id = m.tenant_id AND e.session_id = m.session_id AND e.payload->>'message_id' = m.message_id
-                          AND e.event_type IN ('message.completed', 'message.error', 'message.canceled')) e ON true`;
-
-/** A connection to the database for the time of `work`. */
-export async function withDatabase(databaseUrl, work) {
-  const client = new pg.Client({ connectionString: databaseUrl });
-  await client.connect();
-  try {
-    return await work(client);
-  } finally {
-    await client.end();
-  }
-}
+    LEFT JOIN LATERAL (SELECT count(*)::integer AS ends FROM event_groups g CROSS JOIN LATERAL jsonb_array_elements(g.events) e
+                        WHERE g.tenant_id = m.tenant_id AND g.session_id = m.session_id AND g.message_id = right(m.message_id, 36)::uuid
+                          AND e->>0 IN ('message.completed', 'message.error', 'message.canceled')) e ON true`;
 
 /** All messages of the database, with their dispatches and the number of their end events. */
 export function readRecord(databaseUrl) {
