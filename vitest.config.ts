@@ -15,6 +15,7 @@ const NEEDS: Record<string, string[]> = {
     'test/mesh/dispatch-link.test.ts',
     'test/mesh/tools/tool-nodes.test.ts',
     'test/messages/bus/bus-redis.test.ts',
+    'test/system/campaign.test.ts',
     'test/system/faults.test.ts',
     'test/system/forwarding.test.ts',
     'test/system/load-balancer.test.ts',

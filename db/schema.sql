@@ -362,7 +362,8 @@ CREATE TABLE input_requests (
   answer jsonb,
   requested_at timestamp with time zone NOT NULL DEFAULT now(),
   expires_at timestamp with time zone NOT NULL,
-  ended_at timestamp with time zone
+  ended_at timestamp with time zone,
+  wake_requested_at timestamp with time zone
 );
 CREATE TABLE knowledge_bases (
   tenant_id text NOT NULL,
@@ -912,6 +913,7 @@ CREATE INDEX input_requests_by_message ON public.input_requests USING btree (ten
 CREATE INDEX input_requests_due ON public.input_requests USING btree (LEAST(expires_at, remind_at)) WHERE (state = 'pending'::text);
 CREATE UNIQUE INDEX input_requests_one_open ON public.input_requests USING btree (tenant_id, message_id) WHERE (state = 'pending'::text);
 CREATE INDEX input_requests_pending ON public.input_requests USING btree (tenant_id, requested_at) WHERE (state = 'pending'::text);
+CREATE INDEX input_requests_to_wake ON public.input_requests USING btree (wake_requested_at) WHERE (wake_requested_at IS NOT NULL);
 CREATE INDEX knowledge_bases_deleted ON public.knowledge_bases USING btree (deleted_at) WHERE (deleted_at IS NOT NULL);
 CREATE INDEX knowledge_bases_newest ON public.knowledge_bases USING btree (tenant_id, created_at, namespace) WHERE (deleted_at IS NULL);
 CREATE UNIQUE INDEX knowledge_chunks_by_id ON public.knowledge_chunks USING btree (tenant_id, chunk_id);

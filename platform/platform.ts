@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyInstance } from 'fastify';
+import { ApiShutdown } from '../api/api-shutdown.js';
 import { buildApi } from '../api/app.js';
 import { connectRateLimits } from '../api/rate-limit.js';
 import { FastPath } from '../messages/dispatch/fast-path.js';
@@ -8,7 +9,6 @@ import type { DispatchRunner } from '../messages/runner/runner.js';
 import type { Config } from '../runtime/config.js';
 import { newId } from '../runtime/ids.js';
 import type { Logger } from '../runtime/logger.js';
-import { ApiConnections } from './api-connections.js';
 import type { Infrastructure } from './infrastructure.js';
 import type { MetricSources } from './metrics/platform-metrics.js';
 import { type ProcessCounts, startMetrics } from './metrics/start-metrics.js';
@@ -168,7 +168,6 @@ async function startRoles(
   const tools = startTools(services, links.tools, meshId);
   stops.add(() => tools.stop());
   const http = buildHttp(services, started, draining.signal, tools, stops, counts);
-  const connections = new ApiConnections(http.server);
   let mesh: Awaited<ReturnType<typeof startMesh>> | null = null;
   if (roles.has('mesh')) {
     await http.ready();
@@ -181,11 +180,12 @@ async function startRoles(
   startFastPath(services, mesh?.runner ?? null, links, stops, counts);
   // Stops before the fast path: what outlasts the grace of the stop gets its workflow meanwhile.
   stops.add(async (graceMs) => mesh?.stop(graceMs));
+  const shutdown = new ApiShutdown(http, draining);
   if (roles.has('api')) {
     await listenForApi(http, config, started);
     await noteBaseUrl(services.db, started.baseUrl);
   }
-  stops.add((graceMs) => connections.close(http, draining, graceMs));
+  stops.add((graceMs) => shutdown.close(graceMs));
 }
 
 /** Starts the given roles on the infrastructure. When a component fails to start, everything started before is stopped. */

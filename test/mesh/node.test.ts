@@ -1,4 +1,3 @@
-import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { openDb } from '../../db/pool.js';
 import { createLogger } from '../../runtime/logger.js';

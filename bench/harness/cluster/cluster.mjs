@@ -2,9 +2,9 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { freePort } from '../../dist/embedded/free-port.js';
-import { Platform } from '../harness/platform.mjs';
-import { startRedis } from '../harness/redis.mjs';
+import { freePort } from '../../../dist/embedded/free-port.js';
+import { Platform } from '../platform.mjs';
+import { startRedis } from '../redis.mjs';
 import { FaultyProxy } from './faulty-proxy.mjs';
 
 const ROLES = ['--roles', 'api,mesh,worker'];
@@ -12,7 +12,7 @@ const ROLES = ['--roles', 'api,mesh,worker'];
 const HEAP_MIB = 256;
 
 class Node {
-  /** The mesh ids of this node, one for each process it has had, and how each process but the current one was ended. */
+  /** The mesh ids of this node, one for each process it has had, and how and when (milliseconds since 1970) each but the current one ended. */
   meshIds = [];
   ends = [];
   #harness;
@@ -59,8 +59,9 @@ class Node {
     await platform.readyLine();
   }
 
+  /** An agent has connected to a mesh node of this id. To be told in the order in which the nodes began; one may be told again. */
   connected(meshId) {
-    if (this.meshIds.at(-1) !== meshId) this.meshIds.push(meshId);
+    if (!this.meshIds.includes(meshId)) this.meshIds.push(meshId);
   }
 
   /** Whether an agent has connected to the current process. */
@@ -70,7 +71,7 @@ class Node {
 
   /** @param {'kill' | 'stop'} method */
   async restart(method) {
-    this.ends.push(method);
+    this.ends.push({ method, atMs: Date.now() });
     await this.platform[method]();
     await this.start({});
   }
@@ -80,10 +81,13 @@ export class Cluster {
   nodes = [];
   #turn = 0;
 
-  static async start(harness, count) {
+  /** @param {Record<string, string>} settings of all nodes */
+  static async start(harness, count, settings = {}) {
     const cluster = new Cluster();
-    const { url } = await startRedis(harness);
-    const shared = { REDIS_URL: url, FLEET_SECRET_KEY: randomBytes(32).toString('base64') };
+    const redis = await startRedis(harness);
+    cluster.redis = redis;
+    cluster.secretKey = randomBytes(32).toString('base64');
+    const shared = { ...settings, REDIS_URL: redis.url, FLEET_SECRET_KEY: cluster.secretKey };
     for (let index = 0; index < count; index += 1) {
       const node = new Node(harness, `node-${index}`);
       await node.prepare(shared);
@@ -99,15 +103,19 @@ export class Cluster {
       FLEET_TLS_CERT: tls('server.pem'),
       FLEET_TLS_KEY: tls('server-key.pem'),
     };
-    for (const node of others) await node.start(servers);
+    await Promise.all(others.map((node) => node.start(servers)));
     cluster.dev = dev;
     cluster.ca = readFileSync(dev.ca_file, 'utf8');
     return cluster;
   }
 
-  /** Access options of agents and callers, one entry for each node. */
+  /** Access options of agents and callers of the first tenant, one entry for each node. */
   get accessOptions() {
-    const { client_id: clientId, client_secret: clientSecret } = this.dev;
+    return this.accessOf(this.dev);
+  }
+
+  /** The same for a credential of any tenant. */
+  accessOf({ client_id: clientId, client_secret: clientSecret }) {
     return this.nodes.map(({ url }) => ({ url, clientId, clientSecret, ca: this.ca }));
   }
 
@@ -115,19 +123,26 @@ export class Cluster {
     return this.nodes.flatMap(({ api, mesh }) => [api, mesh]);
   }
 
-  /** Restarts the next node in turn, alternating between kill and stop. @returns the method, or null when the node has no agents yet */
-  async restartNext() {
+  /**
+   * Ends the next node in turn, but never the first, and starts it again.
+   * @param {'kill' | 'stop'} [method] kill and stop alternate by default
+   * @returns the method, or null when the node has no agents yet
+   */
+  async restartNext(method) {
     const others = this.nodes.slice(1);
     const node = others[this.#turn % others.length];
     if (!node?.hasAgents) return null;
-    const method = Math.floor(this.#turn / others.length) % 2 === 0 ? 'kill' : 'stop';
+    const chosen = method ?? (Math.floor(this.#turn / others.length) % 2 === 0 ? 'kill' : 'stop');
     this.#turn += 1;
-    await node.restart(method);
-    return method;
+    await node.restart(chosen);
+    return chosen;
   }
 
-  /** Ids of the mesh nodes that were killed: their in-flight dispatches may be lost. */
-  get killedMeshIds() {
-    return this.nodes.flatMap(({ meshIds, ends }) => meshIds.filter((_, index) => ends[index] === 'kill'));
+  /** Mesh nodes that were killed, by their ids, and when: their in-flight dispatches may be lost. */
+  get killed() {
+    const killed = new Map();
+    for (const { meshIds, ends } of this.nodes)
+      for (const [index, { method, atMs }] of ends.entries()) if (method === 'kill') killed.set(meshIds[index], atMs);
+    return killed;
   }
 }
