@@ -3,6 +3,10 @@
 from .access import TokenProvider
 from .agent.agent import Agent
 from .agent.options import Connected, Disconnected, ReportedStatus
+from .client.fleet_client import FleetClient
+from .client.generated.models import MessageRecord, Task
+from .client.not_given import NOT_GIVEN, NotGiven
+from .client.rpc import ArtifactUpdate, StatusUpdate, StreamEvent
 from .errors import AgentError, AgentStoppedError, ApiError, ToolError, UnreachableError
 from .handlers.agent_task import AgentTask
 from .handlers.output_source import Output, OutputSource
@@ -14,12 +18,14 @@ from .parts import Artifact, DataPart, FileContent, FilePart, InputField, Part, 
 from .version import __version__
 
 __all__ = [
+    "NOT_GIVEN",
     "Agent",
     "AgentError",
     "AgentStoppedError",
     "AgentTask",
     "ApiError",
     "Artifact",
+    "ArtifactUpdate",
     "Ask",
     "Completed",
     "Connected",
@@ -28,14 +34,20 @@ __all__ = [
     "Failed",
     "FileContent",
     "FilePart",
+    "FleetClient",
     "InputField",
     "InputRequired",
+    "MessageRecord",
+    "NotGiven",
     "Output",
     "OutputSource",
     "Part",
     "Question",
     "ReportedStatus",
+    "StatusUpdate",
+    "StreamEvent",
     "Target",
+    "Task",
     "TaskResolution",
     "TextPart",
     "TokenProvider",

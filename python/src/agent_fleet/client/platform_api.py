@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -10,9 +11,12 @@ from typing import Any, TypeVar
 
 from ..access import Access, Role
 from ..errors import ApiError, is_transient
+from .event_reader import read_events, read_lines
 from .token_source import TokenSource
 from .transport import SILENCE_MS, Answer, JsonObject, Transport
 
+STREAM_SILENCE_MS = 60_000
+"""Four missed keep-alive comments: the connection is lost."""
 _RETRIES = 3
 _RETRY_FIRST_MS = 200
 _RETRY_AFTER_MS_MAX = 30_000
@@ -70,6 +74,18 @@ class PlatformApi:
                 bearer = await self.tokens.get()
                 answer = await stack.enter_async_context(self._transport.request(path, body, bearer=bearer, **options))
             yield answer
+
+    async def events(self, path: str, body: object) -> AsyncIterator[JsonObject]:
+        """The data of server-sent events, each a JSON object, as they arrive."""
+        async with self.open(path, body, silence_ms=STREAM_SILENCE_MS) as answer:
+            async for event in read_events(answer.chunks()):
+                yield json.loads(event.data)
+
+    async def lines(self, path: str, body: object) -> AsyncIterator[JsonObject]:
+        """The JSON Lines of an answer, as they arrive."""
+        async with self.open(path, body) as answer:
+            async for line in read_lines(answer.chunks()):
+                yield json.loads(line)
 
     async def close(self) -> None:
         """Closes the connections; in-flight requests fail with `UnreachableError`."""

@@ -72,7 +72,7 @@ class TokenRenewal:
                 return
             await asyncio.sleep(wait_seconds)
             # The new token comes before the cut: without one the resume window could pass, and in-flight work would be lost.
-            while (token := await self._renew_token()) is None:
+            while (token := await self._renew_token()) is None:  # noqa: ASYNC110 - it waits for nothing of this process
                 await asyncio.sleep(_RETRY_SECONDS)
             if not self._takes_reauth or not await self._reauth(token):
                 await self._reconnect()
