@@ -88,7 +88,12 @@ function bodyParameters({ requestBody }, model, types) {
     return { key, name, isOptional, text: isOptional ? `${name}: ${type} | NotGiven = NOT_GIVEN` : `${name}: ${type}` };
   });
   const [needed, optional] = [given.filter((one) => !one.isOptional), given.filter((one) => one.isOptional)];
-  return optional.length > 0 ? [...needed, { text: '*' }, ...optional] : needed;
+  const [first, ...others] = [...needed, ...optional];
+  if (!first) return [];
+  // Only the first one may be given by position: the order of the others is the schema's, and may change.
+  return first.isOptional
+    ? [{ text: '*' }, first, ...others]
+    : [first, ...(others.length > 0 ? [{ text: '*' }, ...others] : [])];
 }
 
 /** `from` → `from_` */

@@ -9,9 +9,10 @@ import contextlib
 import json
 import logging
 import sys
+from collections.abc import AsyncIterator
 from typing import Any
 
-from agent_fleet import Agent, AgentStoppedError, AgentTask, Completed, Failed, ToolCall, ToolError
+from agent_fleet import Agent, AgentStoppedError, AgentTask, Artifact, Completed, Failed, ToolCall, ToolError
 
 
 def make_agent(url: str, ca: str) -> Agent:
@@ -38,7 +39,7 @@ def make_agent(url: str, ca: str) -> Agent:
                 await task.status("thinking")
                 return "done"
             case "usage":
-                artifact = {"artifactId": "a1", "name": "sum", "parts": [{"kind": "data", "data": {"sum": 3}}]}
+                artifact: Artifact = {"artifactId": "a1", "name": "sum", "parts": [{"kind": "data", "data": {"sum": 3}}]}
                 return Completed(artifacts=[artifact], usage={"input_tokens": 1, "output_tokens": 2, "model": "m"})
             case "bad-usage":
                 return Completed(parts=[{"kind": "text", "text": "done"}], usage={"input_tokens": -1, "output_tokens": 2})
@@ -89,7 +90,7 @@ def make_agent(url: str, ca: str) -> Agent:
     return agent
 
 
-async def words():
+async def words() -> AsyncIterator[str]:
     for word in ("one ", "two ", "", "three"):
         yield word
 

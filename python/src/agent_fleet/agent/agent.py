@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,7 +21,7 @@ from ..handlers.run_dispatch import RunDeps
 from ..handlers.tool_caller import Target, call_tool
 from ..handlers.tool_handlers import ToolHandlers
 from ..limits import CLOSE_GRACE_SECONDS_DEFAULT, MAX_CONCURRENT_SESSIONS_DEFAULT
-from .drain_on_signals import drain_on_signals
+from .drain_on_signals import drain_on_signals, drained
 from .error_reporter import ErrorReporter, OnError
 from .options import AgentOptions, Connected, Disconnected, ReportedStatus
 from .profile import AgentProfile
@@ -204,13 +205,15 @@ class Agent:
         await self.connect(timeout_ms=timeout_ms)
         try:
             await self.closed()
+            await drained()
         except asyncio.CancelledError:
             await self.close()
             raise
 
     def run(self) -> None:
-        """Serves in an event loop of its own: the last line of a program that is nothing but an agent."""
-        asyncio.run(self.serve())
+        """Serves in an event loop of its own: the last line of a program that is nothing but an agent. Returns after Ctrl-C."""
+        with contextlib.suppress(KeyboardInterrupt):  # the agent has drained; a second Ctrl-C ends it at once
+            asyncio.run(self.serve())
 
     async def closed(self) -> None:
         """Returns after `close()`. Raises AgentStoppedError when the agent was refused, deregistered or replaced."""

@@ -41,6 +41,12 @@ def drain_on_signals(drain: Drain) -> Callable[[], None]:
     return remove
 
 
+async def drained() -> None:
+    """Returns when no signal is being handled, so that its drain ends the process and not the program before it."""
+    while _draining:
+        await asyncio.wait(_draining)
+
+
 def _install() -> None:
     if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
         return

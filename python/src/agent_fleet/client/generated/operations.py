@@ -131,8 +131,8 @@ class AuthOperations:
     async def get_token(
         self,
         client_id: str,
-        client_secret: str,
         *,
+        client_secret: str,
         agent_type: str | NotGiven = NOT_GIVEN,
         expires_in: int | NotGiven = NOT_GIVEN,
     ) -> AuthGetTokenResponse:
@@ -172,8 +172,8 @@ class CredentialsOperations:
     async def create(
         self,
         name: str,
-        scopes: list[Literal["read", "admin", "full"]],
         *,
+        scopes: list[Literal["read", "admin", "full"]],
         agent_types: list[Literal["*"] | str] | NotGiven = NOT_GIVEN,
         expires_at: str | NotGiven = NOT_GIVEN,
     ) -> CredentialsCreateResponse:
@@ -262,8 +262,8 @@ class SessionsOperations:
     async def invite(
         self,
         session_id: str,
-        agent_type: str,
         *,
+        agent_type: str,
         instance_id: str | NotGiven = NOT_GIVEN,
     ) -> SessionsInviteResponse:
         """`POST /sessions/invite`: Add an agent of a type to a session."""
@@ -480,9 +480,9 @@ class PlansOperations:
     async def create(
         self,
         session_id: str,
+        *,
         description: str,
         steps: list[PlansCreateRequestStepsItem],
-        *,
         max_parallel: int | NotGiven = NOT_GIVEN,
         auto_approve: bool | NotGiven = NOT_GIVEN,
     ) -> PlansCreateResponse:
@@ -544,9 +544,9 @@ class PoliciesOperations:
     async def create_policy(
         self,
         name: str,
+        *,
         decision: Literal["allow", "deny", "require_approval", "audit"],
         scope: Literal["admission", "dispatch", "tool", "plan", "session"],
-        *,
         description: str | NotGiven = NOT_GIVEN,
         match: PoliciesCreatePolicyRequestMatch | NotGiven = NOT_GIVEN,
         reason: str | NotGiven = NOT_GIVEN,
@@ -610,8 +610,8 @@ class PoliciesOperations:
     async def test_policy(
         self,
         scope: Literal["admission", "dispatch", "tool", "plan", "session"],
-        action: str,
         *,
+        action: str,
         tenant_id: str | NotGiven = NOT_GIVEN,
         tool: str | NotGiven = NOT_GIVEN,
         agent_type: str | NotGiven = NOT_GIVEN,
@@ -642,9 +642,9 @@ class PoliciesOperations:
     async def new_alert(
         self,
         name: str,
+        *,
         condition: PoliciesNewAlertRequestCondition,
         notifications: list[PoliciesNewAlertRequestNotificationsItem1 | PoliciesNewAlertRequestNotificationsItem2 | PoliciesNewAlertRequestNotificationsItem3],
-        *,
         severity: Literal["info", "warning", "critical"] | NotGiven = NOT_GIVEN,
         threshold: int | NotGiven = NOT_GIVEN,
         window_seconds: int | NotGiven = NOT_GIVEN,
@@ -824,6 +824,7 @@ class TenantsOperations:
     async def set_prices(
         self,
         model: str,
+        *,
         input_per_million: float | None,
         output_per_million: float | None,
     ) -> TenantsSetPricesResponse:
@@ -952,6 +953,7 @@ class KnowledgeBaseOperations:
     async def delete_source(
         self,
         namespace: str,
+        *,
         source_id: str,
     ) -> KnowledgeBaseDeleteSourceResponse:
         """`POST /knowledge_base/delete_source`: Delete a source and all its chunks."""
