@@ -140,7 +140,9 @@ describe('on a platform', () => {
     const { ca_file } = shared.platform.devJson();
     const access = { url, clientId, clientSecret, ca: readFileSync(ca_file, 'utf8') };
     const other = new Agent({ ...access, type: 'clerk', drainOnSignals: false, log: SILENT_LOG });
-    other.tool('total', z.object({ numbers: z.array(z.int()) }), ({ numbers }) => numbers.reduce((sum, n) => sum + n, 0));
+    other.tool('total', z.object({ numbers: z.array(z.int()) }), ({ numbers }) =>
+      numbers.reduce((sum, n) => sum + n, 0),
+    );
     other.onMessage(async (task) => String(await task.callTool('longest', { words: task.text.split(' ') })));
     await other.connect();
     onTestFinished(() => other.close(1));
@@ -163,7 +165,9 @@ describe('on a platform', () => {
     expect(waiting.status.state).toBe('input-required');
     first.child.kill('SIGKILL');
     await first.exited;
-    await until(async () => (await client.post('/agents/get', { agent_type: 'python', status: 'available' })).count === 0);
+    await until(
+      async () => (await client.post('/agents/get', { agent_type: 'python', status: 'available' })).count === 0,
+    );
     await startAgent();
     await client.approvals.resolve(waiting.id, 'confirmed');
     const second = await client.messages.waitFor(waiting.id);

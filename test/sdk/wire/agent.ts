@@ -3,7 +3,13 @@ import { Agent, type AgentTask, SILENT_LOG, ToolError, z } from '../../../sdk/in
 /** The agent of the wire scenarios on the TypeScript SDK: what agent.py is on the Python SDK. */
 export function wireAgent(url: string, ca: string): Agent {
   const credential = { url, ca, clientId: 'cred_1', clientSecret: 'secret' };
-  const agent = new Agent({ ...credential, type: 'wire', instanceId: 'wire-1', drainOnSignals: false, log: SILENT_LOG });
+  const agent = new Agent({
+    ...credential,
+    type: 'wire',
+    instanceId: 'wire-1',
+    drainOnSignals: false,
+    log: SILENT_LOG,
+  });
   let release: () => void = () => undefined;
   const released = new Promise<void>((resolve) => {
     release = resolve;
@@ -41,9 +47,7 @@ export function wireAgent(url: string, ca: string): Agent {
       case 'order':
         return order(task);
       case 'ask-and-return':
-        return (
-          task.resolution?.resolution ?? task.ask({ kind: 'confirmation', title: 'Sure?', prompt: 'Really?' })
-        );
+        return task.resolution?.resolution ?? task.ask({ kind: 'confirmation', title: 'Sure?', prompt: 'Really?' });
       case 'call':
         return JSON.stringify(await task.callTool('total', { x: 1 }, { target: { agentType: 'clerk' } }));
       case 'call-or-say':

@@ -14,10 +14,7 @@ function inThisProcess(): WireAgent {
   return {
     start: (url, ca) => {
       agent = wireAgent(url, ca);
-      over = agent.connect().then(
-        () => agent.closed.then(() => null, code),
-        code,
-      );
+      over = agent.connect().then(() => agent.closed.then(() => null, code), code);
     },
     close: (graceSeconds) => void agent.close(graceSeconds).catch(() => undefined), // `ended` has the reason
     ended: () => over,

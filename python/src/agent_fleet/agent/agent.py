@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-import logging
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Literal, TypeVar, overload
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, overload
 
 from ..access import Access, TokenProvider
 from ..client.platform_api import PlatformApi
@@ -21,15 +20,14 @@ from ..handlers.run_dispatch import RunDeps
 from ..handlers.tool_caller import Target, call_tool
 from ..handlers.tool_handlers import ToolHandlers
 from ..limits import CLOSE_GRACE_SECONDS_DEFAULT, MAX_CONCURRENT_SESSIONS_DEFAULT
+from .background import Background
 from .drain_on_signals import drain_on_signals, drained
 from .error_reporter import ErrorReporter, OnError
-from .options import AgentOptions, Connected, Disconnected, ReportedStatus
+from .listeners import EventName, Listener, Listeners
+from .options import AgentOptions, ReportedStatus
 from .profile import AgentProfile
 
-log = logging.getLogger("agent_fleet")
-
 F = TypeVar("F", bound=Callable[..., Any])
-Listener = Callable[[Any], Any]
 
 
 class Agent:
@@ -87,9 +85,9 @@ class Agent:
         )
         self._handlers = Handlers()
         self._tools = ToolHandlers()
-        self._listeners: dict[str, list[Listener]] = {"connected": [], "disconnected": []}
+        self._background = Background(f"agent {type}")
+        self._listeners = Listeners(self._background)
         self._running: ConnectedAgent | None = None
-        self._background: set[asyncio.Future[Any]] = set()
 
     @property
     def instance_id(self) -> str:
@@ -156,9 +154,9 @@ class Agent:
 
         return add(name) if callable(name) else add
 
-    def on(self, event: Literal["connected", "disconnected"], listener: Listener) -> None:
+    def on(self, event: EventName, listener: Listener) -> None:
         """Adds a listener, which gets a `Connected` or `Disconnected`. What it raises is logged and passed to `on_error`."""
-        self._listeners[event].append(listener)
+        self._listeners.add(event, listener)
 
     async def call_tool(
         self,
@@ -185,7 +183,7 @@ class Agent:
         """
         if self._running:
             raise RuntimeError("the agent has joined already")
-        errors = ErrorReporter(f"agent {self._options.type}", self._options.on_error, self._spawn)
+        errors = ErrorReporter(f"agent {self._options.type}", self._options.on_error, self._background.spawn)
         running = self._start(errors)
         try:
             async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
@@ -246,7 +244,7 @@ class Agent:
             errors,
             max_concurrent_sessions=options.max_concurrent_sessions,
             handshake_timeout_ms=options.handshake_timeout_ms,
-            emit=lambda event: self._emit(event, errors),
+            emit=lambda event: self._listeners.emit(event, errors),
         )
         self._running = running
         ignore_signals = drain_on_signals(self.close) if options.drain_on_signals else None
@@ -254,35 +252,10 @@ class Agent:
         def release(_: object) -> None:
             if ignore_signals:
                 ignore_signals()
-            self._spawn(api.close())
+            self._background.spawn(api.close())
 
         running.closed.add_done_callback(release)
         return running
-
-    def _emit(self, event: Connected | Disconnected, errors: ErrorReporter) -> None:
-        name = "connected" if isinstance(event, Connected) else "disconnected"
-        for listener in self._listeners[name]:
-            self._spawn(_call_listener(name, listener, event, errors))
-
-    def _spawn(self, work: Awaitable[Any]) -> None:
-        """Runs something beside the agent; what it raises is logged."""
-        task = asyncio.ensure_future(work)
-        self._background.add(task)  # the loop keeps only a weak reference
-        task.add_done_callback(self._spawned)
-
-    def _spawned(self, task: asyncio.Future[Any]) -> None:
-        self._background.discard(task)
-        if not task.cancelled() and (error := task.exception()):
-            log.error("agent %s: on_error raised", self._options.type, exc_info=error)
-
-
-async def _call_listener(name: str, listener: Listener, event: object, errors: ErrorReporter) -> None:
-    try:
-        made = listener(event)
-        if inspect.isawaitable(made):
-            await made
-    except Exception as error:
-        errors.warn(AgentError("LISTENER_FAILED", f"a listener of '{name}' raised: {error}"), name)
 
 
 def _report_end(closed: asyncio.Task[None], errors: ErrorReporter) -> None:

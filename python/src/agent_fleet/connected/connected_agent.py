@@ -18,10 +18,10 @@ from ..errors import AgentError, ApiError
 from ..limits import CLOSE_GOING_AWAY, CLOSE_NORMAL
 from .connect_targets import ConnectTarget, ConnectTargets
 from .dispatch_runs import DispatchRuns
-from .mesh_connection import ConnectionEnd, ConnectionOptions, MeshConnection
+from .mesh_connection import ConnectionEnd
+from .open_connection import OpenConnection
 from .ready_connection import DRAIN_MARGIN_SECONDS, ReadyConnection
 from .registration import Registration
-from .token_renewal import TokenRenewal
 from .tool_calls import ConnectedToolCalls
 
 log = logging.getLogger("agent_fleet")
@@ -56,8 +56,7 @@ class ConnectedAgent:
         """Set when the agent stops: it does not reconnect any more."""
         self._stop_reason: BaseException | None = None
         self._preparing: asyncio.Task[ConnectTarget] | None = None
-        self._connection: MeshConnection | None = None
-        self._ready: ReadyConnection | None = None
+        self._connection: OpenConnection | None = None
         self._resume_token: str | None = None
         self._status: ReportedStatus = "available"
         self._grace_ends_at = math.inf
@@ -83,7 +82,7 @@ class ConnectedAgent:
 
     def report_status(self, status: ReportedStatus) -> None:
         """Reports a status at once and with every heartbeat. A closing agent stays `draining`."""
-        if self._closing.is_set():
+        if self.is_closing():
             return
         self._status = status
         if self._ready:
@@ -91,7 +90,7 @@ class ConnectedAgent:
 
     async def close(self, grace_seconds: float) -> None:
         """Asks for no new work, finishes running work, and disconnects."""
-        if not self._closing.is_set():
+        if not self.is_closing():
             self._grace_ends_at = self._loop.time() + grace_seconds
             self._status = "draining"
             self._announce_close()
@@ -128,16 +127,18 @@ class ConnectedAgent:
         self._stopped.set()
         if self._preparing:
             self._preparing.cancel()
-        if self._ready:
-            self._ready.close()
-        elif self._connection:
-            self._connection.cut()
+        if self._connection:
+            self._connection.stop()
+
+    @property
+    def _ready(self) -> ReadyConnection | None:
+        return self._connection.ready if self._connection else None
 
     def _needs_connection(self) -> bool:
         """Whether the agent should be connected."""
         if self._stopped.is_set():
             return False
-        return not self._closing.is_set() or (not self._closed_normally and not self._runs.is_idle)
+        return not self.is_closing() or (not self._closed_normally and not self._runs.is_idle)
 
     async def _stay_connected(self) -> None:
         try:
@@ -165,11 +166,15 @@ class ConnectedAgent:
             self._preparing = None
         if self._stopped.is_set():
             return 0
-        end, ready = await self._run_connection(target)
-        return self._connection_ended(target, end, ready)
+        connection = self._connection = OpenConnection(target, self, self._registration, self._runs, self.tools)
+        try:
+            end = await connection.run(self._resume_token, lambda welcome: self._welcomed(welcome, target))
+        finally:
+            self._connection = None
+        return self._connection_ended(target, end, connection.ready)
 
     async def _next_target(self) -> ConnectTarget:
-        self._preparing = asyncio.create_task(self._targets.next(lambda error: self._warn(error, self._registration.url)))
+        self._preparing = asyncio.create_task(self._targets.next(lambda error: self.warn(error, self._registration.url)))
         try:
             return await self._preparing
         except asyncio.CancelledError:
@@ -182,12 +187,12 @@ class ConnectedAgent:
         registration = self._registration
         reason = stop_reason_of_error(error, url=registration.url, has_joined=registration.has_joined)
         if reason:
-            if not self._closing.is_set():
+            if not self.is_closing():
                 raise reason from error
             self._shut_down()  # a closing agent has nothing more to do
             return 0
         described = describe_error(error, registration.url)
-        self._warn(described, registration.url)
+        self.warn(described, registration.url)
         return self._disconnected("", described.message, error.retry_after_ms if isinstance(error, ApiError) else None)
 
     def _connection_ended(self, target: ConnectTarget, end: ConnectionEnd, ready: ReadyConnection | None) -> float:
@@ -209,79 +214,18 @@ class ConnectedAgent:
             raise reason
         self._registration.connection_ended(end, ready.renewal.token if ready else target.token)
         described = describe_connection_end(end, target.url)
-        if not (is_draining or self._closing.is_set()) or not is_orderly:
-            self._warn(described, origin_of(target.url))
+        if not (is_draining or self.is_closing()) or not is_orderly:
+            self.warn(described, origin_of(target.url))
         return self._disconnected(end.code, described.message, end.retry_after_ms)
 
     def _disconnected(self, code: str, message: str, min_wait_ms: float | None) -> float:
         retry_in_ms = self._backoff.next(min_wait_ms or 0)
-        if not self._closing.is_set():
+        if not self.is_closing():
             self._emit(Disconnected(code, message, retry_in_ms))
         return retry_in_ms
 
-    def _warn(self, error: AgentError, scope: str) -> None:
-        if not self._stopped.is_set():
-            self._errors.warn(error, scope)
-
-    async def _run_connection(self, target: ConnectTarget) -> tuple[ConnectionEnd, ReadyConnection | None]:
-        hello = {
-            **self._registration.hello(),
-            "current_sessions": self._runs.session_count,
-            "resume_token": self._resume_token,
-            "inflight": self._runs.inflight(),
-        }
-        connection = MeshConnection(
-            ConnectionOptions(
-                url=target.url,
-                token=target.token,
-                ca=self._registration.ca,
-                hello=hello,
-                handshake_timeout_ms=target.handshake_timeout_ms,
-                on_welcome=lambda welcome: self._welcomed(connection, welcome, target),
-                on_frame=lambda frame: self._ready.receive(frame) if self._ready else None,
-            )
-        )
-        self._connection = connection
-        try:
-            return await connection.run(), self._ready
-        finally:
-            if self._ready:
-                self._ready.lost()
-            self._ready = None
-            self._connection = None
-
-    def _welcomed(self, connection: MeshConnection, welcome: dict[str, Any], target: ConnectTarget) -> None:
-        registration = self._registration
-        self._resume_token = welcome["resume_token"]
-        self._targets.welcomed(welcome.get("resume_url"), target.url)
-        self._backoff.reset()
-        renewal = TokenRenewal(
-            connection,
-            self.tools,
-            token=target.token,
-            takes_reauth=welcome.get("reauth") is True,
-            renew_at_ms=lambda: registration.renew_at_ms,
-            renew_token=lambda: registration.renew_token(lambda error: self._warn(error, registration.url)),
-        )
-        self._ready = ReadyConnection(
-            connection,
-            welcome,
-            runs=self._runs,
-            tools=self.tools,
-            renewal=renewal,
-            heartbeat=self._heartbeat,
-            is_closing=self._closing.is_set,
-            on_stable=self._errors.reset,
-        )
-        mesh_id, resumed = str(welcome.get("mesh_id", "")), welcome["resumed"]
-        log.info("agent connected (instance_id=%s, mesh_id=%s, resumed=%s)", self.instance_id, mesh_id, resumed)
-        if self._closing.is_set():
-            self._announce_close()
-        self._emit(Connected(self.instance_id, mesh_id, resumed))
-        if not self.welcomed.done():
-            self.welcomed.set_result(None)
-
-    def _heartbeat(self) -> dict[str, Any]:
+    def heartbeat(self) -> dict[str, Any]:
+        """The payload of a heartbeat."""
         return {
             "instance_id": self.instance_id,
             "status": self._status,
@@ -289,9 +233,34 @@ class ConnectedAgent:
             "max_concurrent_sessions": self._max_concurrent_sessions,
         }
 
+    def is_closing(self) -> bool:
+        """Whether `close()` was called, or the agent has stopped."""
+        return self._closing.is_set()
+
+    def on_stable(self) -> None:
+        """The connection has lasted: later trouble is reported again."""
+        self._errors.reset()
+
+    def warn(self, error: AgentError, scope: str) -> None:
+        """Reports trouble that may pass."""
+        if not self._stopped.is_set():
+            self._errors.warn(error, scope)
+
+    def _welcomed(self, welcome: dict[str, Any], target: ConnectTarget) -> None:
+        self._resume_token = welcome["resume_token"]
+        self._targets.welcomed(welcome.get("resume_url"), target.url)
+        self._backoff.reset()
+        mesh_id, resumed = str(welcome.get("mesh_id", "")), welcome["resumed"]
+        log.info("agent connected (instance_id=%s, mesh_id=%s, resumed=%s)", self.instance_id, mesh_id, resumed)
+        if self.is_closing():
+            self._announce_close()
+        self._emit(Connected(self.instance_id, mesh_id, resumed))
+        if not self.welcomed.done():
+            self.welcomed.set_result(None)
+
     async def _pause(self, wait_ms: float) -> None:
         """Waits before the next connection. `close()` ends the wait, because remaining answers have only the grace period."""
-        event = self._stopped if self._closing.is_set() else self._closing
+        event = self._stopped if self.is_closing() else self._closing
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(wait_ms / 1000):
                 await event.wait()

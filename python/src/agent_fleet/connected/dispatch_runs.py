@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ..handlers.run_dispatch import RunDeps
+from ..idle import Idle
 from ..limits import DISPATCHES_IN_FLIGHT
 from .dispatch_run import DispatchRun
 from .frames import Frame, is_dispatch, now
-from .idle import Idle
 from .mesh_connection import MeshConnection
 
 log = logging.getLogger("agent_fleet")

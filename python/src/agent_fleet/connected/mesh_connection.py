@@ -193,7 +193,8 @@ class MeshConnection:
         self._last_error = frame.payload if frame and _explains_end(frame) else None
         if not frame:
             self.send("error", {"code": "BAD_FRAME", "message": "not a frame of service.v1", "retryable": False})
-            self._close_with("it sent an invalid service.v1 frame")
+            self._reason = "it sent an invalid service.v1 frame"
+            self.close(CLOSE_PROTOCOL_ERROR)
         elif not self._keep_alive and frame.type != "error":
             self._welcome(frame)
         elif frame.type == "ping":
@@ -203,7 +204,8 @@ class MeshConnection:
 
     def _welcome(self, frame: Frame) -> None:
         if frame.type != "welcome" or not is_welcome(frame.payload):
-            self._close_with("it sent an invalid welcome")
+            self._reason = "it sent an invalid welcome"
+            self.close(CLOSE_PROTOCOL_ERROR)
             return
         self._keep_alive = KeepAlive(
             frame.payload["ping_interval_ms"],
@@ -215,10 +217,6 @@ class MeshConnection:
     def _time_out(self, what: str) -> None:
         self._timed_out = True
         self._cut_with(f"no {what} within {self._options.handshake_timeout_ms:.0f} ms")
-
-    def _close_with(self, reason: str) -> None:
-        self._reason = reason
-        self.close(CLOSE_PROTOCOL_ERROR)
 
     def _cut_with(self, reason: str) -> None:
         self._reason = reason

@@ -11,9 +11,9 @@ from ..errors import ToolError
 from ..handlers.task_deadline import TaskDeadline
 from ..handlers.tool_caller import tool_failure
 from ..handlers.tool_handlers import ToolHandlers
+from ..idle import Idle
 from ..limits import PENDING_TOOL_CALLS
 from .frames import Frame, frame_id, is_tool_delivery
-from .idle import Idle
 from .mesh_connection import MeshConnection
 
 _LOST = tool_failure(ToolError("AGENT_DISCONNECTED", "the connection to the mesh was lost"))
