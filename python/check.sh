@@ -8,5 +8,5 @@ trap 'rm -rf "$folder"' EXIT
 python3 -m venv "$folder"
 "$folder/bin/pip" install --quiet --disable-pip-version-check -r requirements-dev.txt '.[langgraph,openai-agents]'
 "$folder/bin/ruff" check --no-cache . ../test/sdk
-"$folder/bin/mypy" --cache-dir "$folder/mypy" src ../test/sdk/wire ../test/sdk/python
+"$folder/bin/mypy" --cache-dir "$folder/mypy" src examples ../test/sdk/wire ../test/sdk/python
 PYTHONDONTWRITEBYTECODE=1 "$folder/bin/python" -m pytest --quiet -p no:cacheprovider tests

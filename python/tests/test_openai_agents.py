@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-import agents
+from agent_fleet import Completed, Failed
+from agent_fleet.adapters.openai_agents import openai_agents_handler
 from agents.items import TResponseStreamEvent
 from agents.memory import SQLiteSession
 from fake_task import run_task
@@ -20,8 +21,7 @@ from openai.types.responses import (
 from openai.types.responses.response_usage import InputTokensDetails, OutputTokensDetails
 from pydantic import BaseModel
 
-from agent_fleet import Completed, Failed
-from agent_fleet.adapters.openai_agents import openai_agents_handler
+import agents
 
 agents.set_tracing_disabled(True)
 

@@ -49,7 +49,9 @@ async def main() -> None:
         found = await client.knowledge_base.query("When is tea served?", namespace="handbook")
         assert "four" in found["results"][0]["text"], found
 
-        async for record in client.telemetry.stream_events(session_id=session["session_id"], last_event_id="0"):
+        records = (await client.telemetry.get_events(session_id=session["session_id"]))["events"]
+        oldest = records[-1]["event_id"]
+        async for record in client.telemetry.stream_events(session_id=session["session_id"], last_event_id=oldest):
             assert record["session_id"] == session["session_id"], record
             break
         assert (await client.platform.health())["status"] == "ok"

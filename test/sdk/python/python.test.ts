@@ -102,7 +102,7 @@ describe('on a platform', () => {
     return program;
   }
 
-  async function startAgent(args = [join(import.meta.dirname, 'agent.py')], type = 'python') {
+  async function startAgent(args = [join(import.meta.dirname, 'fleet_agent.py')], type = 'python') {
     const agent = run(args, 'agent');
     onTestFinished(async () => {
       agent.child.kill('SIGKILL');

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import agents
 from agents.memory import Session
+
+import agents
 
 from ..handlers.agent_task import AgentTask
 from ..handlers.results import Completed, Failed

@@ -14,7 +14,7 @@ from ..connected.connected_agent import ConnectedAgent
 from ..connected.dispatch_runs import DispatchRuns
 from ..connected.registration import Registration
 from ..connected.tool_calls import ConnectedToolCalls
-from ..errors import AgentError, AgentStoppedError
+from ..errors import AgentStoppedError
 from ..handlers.handlers import Handlers
 from ..handlers.run_dispatch import RunDeps
 from ..handlers.tool_caller import Target, call_tool
@@ -130,8 +130,7 @@ class Agent:
         def add(handler: F) -> F:
             skill_id = id if isinstance(id, str) else handler.__name__
             described = description if description is not None else inspect.getdoc(handler) or ""
-            card = {"id": skill_id, "name": name, "description": described, "tags": tags, "examples": examples}
-            self._handlers.add_skill({key: value for key, value in card.items() if value is not None}, handler)
+            self._handlers.add_skill(handler, skill_id, name=name, description=described, tags=tags, examples=examples)
             return handler
 
         return add(id) if callable(id) else add
@@ -196,7 +195,7 @@ class Agent:
         except asyncio.CancelledError:
             running.stop(AgentStoppedError("CANCELED", "connecting was canceled"))
             raise
-        running.closed.add_done_callback(lambda closed: _report_end(closed, errors))
+        running.closed.add_done_callback(errors.ended)
 
     async def serve(self, *, timeout_ms: float | None = None) -> None:
         """Connects, and returns when the agent is over: `connect()`, then `closed()`. When it is canceled, the agent closes."""
@@ -256,11 +255,3 @@ class Agent:
 
         running.closed.add_done_callback(release)
         return running
-
-
-def _report_end(closed: asyncio.Task[None], errors: ErrorReporter) -> None:
-    error = None if closed.cancelled() else closed.exception()
-    if isinstance(error, AgentError):
-        errors.stopped(error)
-    elif error:
-        errors.stopped(AgentError("INTERNAL", str(error) or type(error).__name__))

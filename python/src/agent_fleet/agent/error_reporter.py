@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable
@@ -43,6 +44,14 @@ class ErrorReporter:
         """Reports the error that stopped the agent."""
         log.error("%s: agent stopped: %s (code=%s)", self._name, _printable(error.message), _printable(error.code))
         self._notify(error)
+
+    def ended(self, closed: asyncio.Task[None]) -> None:
+        """Reports the end of an agent, where an error has ended it."""
+        error = None if closed.cancelled() else closed.exception()
+        if isinstance(error, AgentError):
+            self.stopped(error)
+        elif error:
+            self.stopped(AgentError("INTERNAL", str(error) or type(error).__name__))
 
     def reset(self) -> None:
         """Forgets the reported kinds, so that later errors are reported again."""

@@ -20,7 +20,7 @@ from .connect_targets import ConnectTarget, ConnectTargets
 from .dispatch_runs import DispatchRuns
 from .mesh_connection import ConnectionEnd
 from .open_connection import OpenConnection
-from .ready_connection import DRAIN_MARGIN_SECONDS, ReadyConnection
+from .ready_connection import ReadyConnection, drained
 from .registration import Registration
 from .tool_calls import ConnectedToolCalls
 
@@ -96,9 +96,9 @@ class ConnectedAgent:
             self._announce_close()
             self._closing.set()
             if self._ready or self._needs_connection():
-                drained = asyncio.create_task(self._drained())
-                await asyncio.wait({self.closed, drained}, timeout=grace_seconds, return_when=asyncio.FIRST_COMPLETED)
-                drained.cancel()
+                idle = asyncio.create_task(drained(self._runs, self.tools))
+                await asyncio.wait({self.closed, idle}, timeout=grace_seconds, return_when=asyncio.FIRST_COMPLETED)
+                idle.cancel()
             self._shut_down()
         await asyncio.shield(self.closed)
 
@@ -111,14 +111,6 @@ class ConnectedAgent:
         if self._ready:
             self._ready.heartbeat()
             self._ready.request_close(self._grace_ends_at - self._loop.time())
-
-    async def _drained(self) -> None:
-        """Returns when no work is left. A dispatch may cross the `close_request`, so the mesh normally closes the connection first."""
-        await self._runs.idle()
-        await self.tools.idle()
-        await asyncio.sleep(DRAIN_MARGIN_SECONDS)
-        await self._runs.idle()
-        await self.tools.idle()
 
     def _shut_down(self) -> None:
         self._closing.set()

@@ -23,6 +23,15 @@ _STABLE_SECONDS = 60.0
 """A connection that has lasted this long counts as stable."""
 
 
+async def drained(runs: DispatchRuns, tools: ConnectedToolCalls) -> None:
+    """Returns when no work is left. A dispatch may cross the `close_request`, so the mesh normally closes the connection first."""
+    await runs.idle()
+    await tools.idle()
+    await asyncio.sleep(DRAIN_MARGIN_SECONDS)
+    await runs.idle()
+    await tools.idle()
+
+
 class ReadyConnection:
     """Sends heartbeats, renews the token, and routes received frames."""
 

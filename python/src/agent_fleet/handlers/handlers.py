@@ -28,16 +28,16 @@ class Handlers:
             raise ValueError("on_message is already set")
         self._on_message = handler
 
-    def add_skill(self, card: dict[str, Any], handler: Handler) -> None:
-        """`card` is the skill as the agent card lists it, with its `id`."""
-        skill_id = card["id"]
+    def add_skill(self, handler: Handler, skill_id: str, **card: Any) -> None:
+        """`card` has the other members of the skill, as the agent card lists it; None leaves one out."""
         if skill_id in self._by_skill:
             raise ValueError(f"the skill {skill_id} is already defined")
         names = parameter_names(handler)
         if not names:
             raise TypeError(f"skill {skill_id}: the first parameter of a handler is the task")
         self._by_skill[skill_id] = (handler, Parameters(handler, f"skill {skill_id}", {names[0]}))
-        self.skills.append({"name": skill_id, "description": "", "tags": [], **card})
+        described = {name: value for name, value in card.items() if value is not None}
+        self.skills.append({"id": skill_id, "name": skill_id, "description": "", "tags": [], **described})
 
     def name_of(self, task: AgentTask) -> str:
         """The handler's name in logs and errors."""
