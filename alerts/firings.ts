@@ -1,6 +1,7 @@
 import type { EventRecord } from '../contracts/api/telemetry.js';
 import { recordEvents } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
+import { holdSecretKey } from '../db/secret-key.js';
 import { type NewDelivery, writeDeliveries } from '../deliveries/alert-deliveries.js';
 import { type Envelope, sealEnvelope } from '../deliveries/envelope.js';
 import { issueCallbackTokens, type TokenPurpose } from '../messages/input/callback-tokens.js';
@@ -123,7 +124,7 @@ export function envelopeOf(
  */
 export async function writeFirings(
   tx: Tx,
-  secrets: Pick<Secrets, 'encrypt'>,
+  secrets: Pick<Secrets, 'encrypt' | 'activate'>,
   firings: Firing[],
   baseUrl: string,
 ): Promise<void> {
@@ -139,6 +140,7 @@ export async function writeFirings(
     tx,
     purposes.map(({ draft: _, digest: _digest, requested_at: _requestedAt, ...purpose }) => purpose),
   );
+  await holdSecretKey(tx, secrets);
   const tokenOf = new Map(purposes.map(({ draft }, index) => [draft, tokens[index]]));
   const deliveries = ready.map((draft): NewDelivery => {
     const { rule, channel, subject, request } = draft;

@@ -281,7 +281,7 @@ CREATE TABLE event_cursors (
 CREATE TABLE event_groups (
   occurred_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
   transaction_id xid8 NOT NULL DEFAULT pg_current_xact_id(),
-  event_count smallint GENERATED ALWAYS AS (jsonb_array_length(events)),
+  event_count smallint NOT NULL DEFAULT 1,
   group_id uuid NOT NULL,
   tenant_id text NOT NULL,
   session_id text NOT NULL DEFAULT ''::text,
@@ -1189,6 +1189,7 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON plan_wakes TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON plan_wakes TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON plans TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON plans TO fleet_system;
+GRANT SELECT ON platform_facts TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON platform_facts TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON policies TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON policies TO fleet_system;

@@ -8,6 +8,7 @@ import type { DispatchRunner } from '../messages/runner/runner.js';
 import type { Config } from '../runtime/config.js';
 import { newId } from '../runtime/ids.js';
 import type { Logger } from '../runtime/logger.js';
+import { ApiConnections } from './api-connections.js';
 import type { Infrastructure } from './infrastructure.js';
 import type { MetricSources } from './metrics/platform-metrics.js';
 import { type ProcessCounts, startMetrics } from './metrics/start-metrics.js';
@@ -137,16 +138,6 @@ async function noteBaseUrl(db: Services['db'], baseUrl: string): Promise<void> {
   await db.system((tx) => tx.query(upsert, [baseUrl]));
 }
 
-async function closeHttp(http: FastifyInstance, draining: AbortController, graceMs: number): Promise<void> {
-  draining.abort();
-  // A stalled reader would otherwise block the close for ever.
-  const cut = setTimeout(() => http.server.closeAllConnections(), Math.max(1_000, graceMs));
-  const idle = setInterval(() => http.server.closeIdleConnections(), 100);
-  await http.close();
-  clearTimeout(cut);
-  clearInterval(idle);
-}
-
 async function startRoles(
   services: Services,
   infrastructure: Infrastructure,
@@ -177,6 +168,7 @@ async function startRoles(
   const tools = startTools(services, links.tools, meshId);
   stops.add(() => tools.stop());
   const http = buildHttp(services, started, draining.signal, tools, stops, counts);
+  const connections = new ApiConnections(http.server);
   let mesh: Awaited<ReturnType<typeof startMesh>> | null = null;
   if (roles.has('mesh')) {
     await http.ready();
@@ -193,7 +185,7 @@ async function startRoles(
     await listenForApi(http, config, started);
     await noteBaseUrl(services.db, started.baseUrl);
   }
-  stops.add((graceMs) => closeHttp(http, draining, graceMs));
+  stops.add((graceMs) => connections.close(http, draining, graceMs));
 }
 
 /** Starts the given roles on the infrastructure. When a component fails to start, everything started before is stopped. */

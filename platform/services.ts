@@ -68,7 +68,8 @@ function createBus(config: Config, options: RunOptions, log: Logger): ChunkBus {
 async function openDatabase(infrastructure: Infrastructure, config: Config, log: Logger) {
   const { applied } = await migrate(infrastructure.databaseUrl, log);
   if (applied.length > 0) log.info({ applied }, 'migrations applied');
-  const db = openDb({ url: infrastructure.databaseUrl, max: config.DATABASE_POOL_MAX, log });
+  const { DATABASE_POOL_MAX: max, DATABASE_TIMEOUT_MS: timeoutMs } = config;
+  const db = openDb({ url: infrastructure.databaseUrl, max, timeoutMs, log });
   const [key, ...others] = infrastructure.secretKeys;
   const secrets = createSecrets(key, others);
   await checkSecretKey(db, secrets).catch(async (error: unknown) => {

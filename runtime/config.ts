@@ -8,6 +8,12 @@ const list = z
   .trim()
   .default('')
   .transform((text) => text.split(/\s*,\s*/).filter(Boolean));
+/** As browsers send it: scheme, host, and the port unless it is the scheme's own. */
+const origin = z
+  .string()
+  .refine((text) => /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text, {
+    message: 'must be an origin, for example https://app.example.com',
+  });
 const url = (protocols: RegExp) => z.url({ protocol: protocols }).optional();
 const milliseconds = (fallback: number) => z.coerce.number().int().min(1).max(86_400_000).default(fallback);
 const onOff = (fallback: 'on' | 'off') => z.enum(['on', 'off']).default(fallback);
@@ -36,6 +42,7 @@ export const Settings = z.object({
   FLEET_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
   DATABASE_URL: url(/^postgres(ql)?$/),
   DATABASE_POOL_MAX: z.coerce.number().int().min(2).max(1_000).default(20),
+  DATABASE_TIMEOUT_MS: milliseconds(30_000),
   TEMPORAL_ADDRESS: z.string().optional(),
   TEMPORAL_NAMESPACE: z.string().min(1).default('default'),
   TEMPORAL_UI_URL: url(/^https?$/),
@@ -43,6 +50,7 @@ export const Settings = z.object({
   REDIS_URL: url(/^rediss?$/),
   OUTBOUND_ALLOW_CIDRS: list,
   TRUST_PROXY_CIDRS: list,
+  CORS_ORIGINS: list.pipe(z.array(origin)),
   FLEET_FAST_PATH: onOff('on'),
   SMTP_URL: url(/^smtps?$/),
   SMTP_FROM: z.string().min(3).max(320).default('agent-fleet@localhost'),
@@ -72,10 +80,15 @@ const CheckedSettings = Settings.refine(
   // A repeat within the lifetime of its `messageId` must find its message.
   ({ MESSAGE_RETENTION_DAYS: days, IDEMPOTENCY_TTL_HOURS: hours }) => days === undefined || days * 24 >= hours,
   { path: ['MESSAGE_RETENTION_DAYS'], error: 'must be at least as long as IDEMPOTENCY_TTL_HOURS' },
-).refine(({ EMBEDDINGS_URL: address, EMBEDDINGS_MODEL: model }) => address === undefined || model !== undefined, {
-  path: ['EMBEDDINGS_MODEL'],
-  error: 'must be set together with EMBEDDINGS_URL',
-});
+)
+  .refine(({ EMBEDDINGS_URL: address, EMBEDDINGS_MODEL: model }) => address === undefined || model !== undefined, {
+    path: ['EMBEDDINGS_MODEL'],
+    error: 'must be set together with EMBEDDINGS_URL',
+  })
+  .refine(({ FLEET_TLS_CERT: cert, FLEET_TLS_KEY: key }) => (cert === undefined) === (key === undefined), {
+    path: ['FLEET_TLS_KEY'],
+    error: 'must be set together with FLEET_TLS_CERT',
+  });
 
 /** The settings of the process, parsed once at the start. */
 export type Config = z.infer<typeof Settings>;

@@ -65,7 +65,7 @@ export class Load {
     const text = newText(name);
     const options = {
       messageId: randomUUID(),
-      metadata: { agent_type: `soak-${Math.floor(Math.random() * this.#types)}` },
+      agentType: `soak-${Math.floor(Math.random() * this.#types)}`,
     };
     this.sent += 1;
     try {
@@ -113,7 +113,8 @@ export class Load {
   async #waitForEnd(id) {
     const deadline = performance.now() + ANSWER_TIMEOUT_MS;
     for (;;) {
-      const { state } = await this.#retry((client) => client.messages.getById(id));
+      const { message } = await this.#retry((client) => client.messages.getById({ messageId: id }));
+      const { state } = message;
       if (ENDED.includes(state)) return;
       if (performance.now() > deadline) throw new Error(`${id} is ${state}`);
       await delay(RETRY_MS);

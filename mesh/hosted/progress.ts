@@ -1,5 +1,6 @@
 import type { ArtifactUpdate, StatusUpdate, Task } from '../../contracts/a2a/a2a.js';
-import { type Artifact, textOf } from '../../contracts/a2a/parts.js';
+import type { Artifact } from '../../contracts/a2a/parts.js';
+import { textOf } from '../../contracts/a2a/text.js';
 import type { DispatchResultPayload } from '../../contracts/frames.js';
 import type { BusEvent } from '../../messages/stream/bus.js';
 import { ChunkLog, STATUS_TEXT_CHARS } from '../connected/chunks.js';

@@ -14,6 +14,7 @@ import { Registry, SentDispatches } from '../connection/registry.js';
 import { StatusWriter } from '../connection/status-writer.js';
 import { DEFAULT_TIMINGS, type MeshTimings } from '../connection/timings.js';
 import { AgentTools } from '../frames/tool-frames.js';
+import type { Certificate } from './certificate-reload.js';
 import { instanceLookup } from './instance-lookup.js';
 
 /** What a mesh node is made with. */
@@ -29,8 +30,8 @@ export interface MeshServerOptions {
   /** Runs the dispatches; its `meshId` names this node. */
   runner: DispatchRunner;
   authenticator: Authenticator;
-  /** Certificate and key in PEM; undefined behind a proxy that ends TLS. */
-  tls: { cert: string | Buffer; key: string | Buffer } | undefined;
+  /** Undefined behind a proxy that ends TLS. With `read` it is looked whether the files were replaced. */
+  tls: (Certificate & { read?: () => Promise<Certificate> }) | undefined;
   /** Serves the paths of the HTTP API that answer on the mesh address too. */
   handler?: (request: IncomingMessage, response: ServerResponse) => void;
   /** The tool calls of this process; its link has the same node id. */

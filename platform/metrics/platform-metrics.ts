@@ -22,7 +22,12 @@ export interface MetricSources {
   handedOver: number;
   deliveries: DeliveryCounts;
   http: HttpCounts;
-  mesh: { runner: Pick<DispatchRunner, 'size' | 'counts'>; stats(): MeshStats } | null;
+  mesh: {
+    runner: Pick<DispatchRunner, 'size' | 'counts'>;
+    stats(): MeshStats;
+    /** Of the certificate in use; null behind a proxy that ends TLS. */
+    certificateEndsAtMs(): number | null;
+  } | null;
   /** Of the whole platform; read by the worker role alone, so that each process does not count the same. */
   queues: (() => Promise<QueueDepths>) | null;
 }
@@ -115,6 +120,10 @@ function defineMesh(metrics: CollectedMetrics, sources: MetricSources): void {
   metrics.gauge('fleet_mesh_connections', 'Connections of agents on this node', ['state'], () => {
     const now = stats();
     return now ? labelled('state', { ready: now.ready, draining: now.draining, suspended: now.suspended }) : [];
+  });
+  metrics.gauge('fleet_mesh_certificate_end_seconds', 'When the certificate of the mesh ends, since 1970', [], () => {
+    const endsAtMs = sources.mesh?.certificateEndsAtMs() ?? null;
+    return endsAtMs === null ? [] : [[{}, endsAtMs / 1_000]];
   });
   metrics.counter('fleet_mesh_handshakes_total', 'WebSocket upgrades', ['result'], () =>
     labelled('result', stats()?.handshakes ?? {}),

@@ -46,6 +46,7 @@ export async function startMesh(options: {
     port,
     runner,
     stats: () => server.stats(),
+    certificateEndsAtMs: () => server.certificateEndsAtMs,
     /** Gives running dispatches up to `graceMs` to finish, asks the agents to disconnect, then stops. */
     stop: async (graceMs: number): Promise<void> => {
       // The workers take nothing new from here on, and stop when the dispatches that run have ended.

@@ -45,6 +45,7 @@ export interface ServedApiOptions {
   sendWaitMs?: number;
   ratePerMinute?: number;
   trustProxyCidrs?: string[];
+  corsOrigins?: string[];
   redis?: Redis;
   tenantMaxInFlight?: number;
   tenantMaxWaiting?: number;
@@ -93,6 +94,7 @@ export async function serveApi(options: ServedApiOptions = {}) {
       SEND_WAIT_MS: options.sendWaitMs ?? 60_000,
       RATE_LIMIT_PER_MINUTE: options.ratePerMinute ?? 0,
       TRUST_PROXY_CIDRS: options.trustProxyCidrs ?? [],
+      CORS_ORIGINS: options.corsOrigins ?? [],
     },
     db,
     log,

@@ -36,11 +36,13 @@ function handle(text: string, resolution?: TaskResolution) {
   const task: AgentTask = {
     text,
     parts: [],
+    files: [],
     metadata: {},
     sessionId: 'ses_1',
     messageId: 'msg_1',
     dispatchId: 'dsp_1',
     skillId: undefined,
+    data: () => Promise.reject(new Error('no input here')),
     attempt: 1,
     resolution,
     resolutions: resolution ? [resolution] : [],

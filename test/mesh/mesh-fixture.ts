@@ -35,7 +35,8 @@ import { FixtureAgent, receive } from './fixture-agent.js';
 
 const log = createLogger({ level: process.env.MESH_TEST_LOG ?? 'silent' });
 const secrets = createSecrets(randomBytes(32).toString('base64'));
-const certificate = await localCertificate();
+/** Of every node that is given no other. */
+export const certificate = await localCertificate();
 
 /** One tenant with its credential, the functions of `messages/` on a real database, and mesh nodes under test. */
 export class MeshFixture {

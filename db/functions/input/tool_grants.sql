@@ -142,7 +142,8 @@ END $$;
 
 -- sent → lost, and the message goes on: the agent was lost while a tool call of it waited, or before it heard of the decision. The message
 -- waits without a dispatch, and the next one carries the decision. `by_epoch` NULL: it does not matter. Gives `detached`: false, and nothing
--- written, where no call waits; the dispatch then ends with its message.
+-- written, where no call waits, or the agent has heard how its call ended and gone on: the dispatch then ends with its message, as any that may
+-- have been carried out.
 CREATE FUNCTION detach_dispatch(of_tenant text, of_message text, of_dispatch text, by_epoch bigint, error text, event_id text)
 RETURNS TABLE (detached boolean, session_id text, woken jsonb) LANGUAGE plpgsql AS $$
 DECLARE
@@ -162,7 +163,7 @@ BEGIN
   d := lock_dispatch(of_tenant, of_message, of_dispatch);
   PERFORM 1 FROM tool_grants g JOIN input_requests q USING (tenant_id, request_id)
     WHERE g.tenant_id = of_tenant AND g.message_id = of_message AND g.dispatch_id = of_dispatch AND g.used_at IS NULL
-      AND q.state IN ('pending', 'resolved');
+      AND (q.state = 'pending' OR q.state = 'resolved' AND g.answered_at IS NULL);
   IF NOT FOUND OR d.state IS DISTINCT FROM 'sent' OR d.epoch <> coalesce(by_epoch, d.epoch) THEN
     RETURN QUERY SELECT false, NULL::text, NULL::jsonb;
     RETURN;

@@ -1,4 +1,8 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { fastify } from 'fastify';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ApiConnections } from '../../../platform/api-connections.js';
 import { dispatched, type RawAgent } from '../../setup/agent.js';
 import { joinAgent, openSocket } from '../../setup/platform/fleet.js';
 import { PATHS } from '../../setup/platform/paths.js';
@@ -38,4 +42,16 @@ describe.each(PATHS)('SIGTERM, $way', ({ env }) => {
     const { body } = await platform.client.post('/telemetry/get_events', { type: 'dispatch.sent' });
     expect(body).toMatchObject({ count: 1 });
   });
+});
+
+test('a stop does not wait for a connection on which nothing was ever said', async () => {
+  const http = fastify();
+  const connections = new ApiConnections(http.server);
+  const { port } = new URL(await http.listen({ host: '127.0.0.1', port: 0 }));
+  const silent = connect(Number(port), '127.0.0.1');
+  await once(http.server, 'connection');
+  const closed = once(silent, 'close');
+  await connections.close(http, new AbortController(), 3_600_000);
+  await closed;
+  expect(silent.destroyed).toBe(true);
 });
