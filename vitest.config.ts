@@ -24,13 +24,8 @@ const NEEDS: Record<string, string[]> = {
     'test/system/upgrade.test.ts',
   ],
   mvn: ['test/embedded/time-skipping.test.ts', 'test/messages/approvals/days.test.ts'],
-<<<<<<< HEAD
   python3: ['test/examples/python.test.ts', 'test/sdk/python/python.test.ts'],
-  chromium: ['test/browser/approve.test.ts'],
-=======
-  python3: ['test/examples/python.test.ts'],
   chromium: ['test/browser/approve.test.ts', 'test/browser/client.test.ts'],
->>>>>>> main
 };
 
 /** Test files for what a command installs in the user's cache folder, with the file that is there when it did. */
