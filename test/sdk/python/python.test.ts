@@ -75,7 +75,7 @@ describe('the wire scenarios', () => {
 });
 
 describe('on a platform', () => {
-  const toAgent = (skill_id?: string) => ({ metadata: { agent_type: 'python', ...(skill_id && { skill_id }) } });
+  const toAgent = (skillId?: string) => ({ agentType: 'python', ...(skillId !== undefined && { skillId }) });
   let client: FleetClient;
 
   beforeAll(() => {
@@ -147,7 +147,7 @@ describe('on a platform', () => {
     await other.connect();
     onTestFinished(() => other.close(1));
     expect(answerOf(await client.send('1 2 3', toAgent('sum')))).toBe('6');
-    expect(answerOf(await client.send('a fleet of agents', { metadata: { agent_type: 'clerk' } }))).toBe('agents');
+    expect(answerOf(await client.send('a fleet of agents', { agentType: 'clerk' }))).toBe('agents');
   });
 
   test('comes back after a cut and resumes its stream', async () => {
@@ -169,11 +169,11 @@ describe('on a platform', () => {
       async () => (await client.post('/agents/get', { agent_type: 'python', status: 'available' })).count === 0,
     );
     await startAgent();
-    await client.approvals.resolve(waiting.id, 'confirmed');
+    await client.messages.resolve(waiting.id, { resolution: 'confirmed' });
     const second = await client.messages.waitFor(waiting.id);
-    expect(second.input_request?.title).toBe('Wrap?');
-    await client.approvals.resolve(waiting.id, 'declined');
-    expect((await client.messages.waitFor(waiting.id)).assistant_output).toBe('Ordered tea, not wrapped.');
+    expect(second.inputRequest?.title).toBe('Wrap?');
+    await client.messages.resolve(waiting.id, { resolution: 'declined' });
+    expect((await client.messages.waitFor(waiting.id)).assistantOutput).toBe('Ordered tea, not wrapped.');
   });
 
   test('on SIGTERM it finishes what it is doing and leaves', async () => {
@@ -188,10 +188,10 @@ describe('on a platform', () => {
   test('a canceled message cancels its handler', async () => {
     const agent = await startAgent();
     const task = await client.send('1000', { ...toAgent('count'), blocking: false });
-    await until(async () => (await client.messages.getById(task.id)).state === 'working', { what: 'the work' });
-    await client.messages.cancel(task.id);
+    await until(async () => (await client.messages.getById({ messageId: task.id })).message.state === 'working', { what: 'the work' });
+    await client.messages.cancel({ messageId: task.id });
     await until(() => agent.output.includes('canceled'), { what: 'the line of the handler' });
-    expect((await client.messages.getById(task.id)).state).toBe('canceled');
+    expect((await client.messages.getById({ messageId: task.id })).message.state).toBe('canceled');
   });
 
   test('the client sends, follows, reads, decides and reports errors', async () => {

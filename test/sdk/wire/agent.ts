@@ -36,13 +36,13 @@ export function wireAgent(url: string, ca: string): Agent {
         return {
           state: 'completed',
           artifacts: [{ artifactId: 'a1', name: 'sum', parts: [{ kind: 'data', data: { sum: 3 } }] }],
-          usage: { input_tokens: 1, output_tokens: 2, model: 'm' },
+          usage: { inputTokens: 1, outputTokens: 2, model: 'm' },
         };
       case 'bad-usage':
         return {
           state: 'completed',
           parts: [{ kind: 'text', text: 'done' }],
-          usage: { input_tokens: -1, output_tokens: 2 },
+          usage: { inputTokens: -1, outputTokens: 2 },
         };
       case 'order':
         return order(task);
@@ -74,7 +74,7 @@ export function wireAgent(url: string, ca: string): Agent {
   const numbers = z.object({ x: z.int(), y: z.int() }).describe('The sum of two numbers');
   agent.tool('sum', numbers, ({ x, y }) => ({ sum: x + y }));
   agent.tool('refuse', z.object({}), (_args, call) => {
-    throw new ToolError('NOT_NOW', `not for ${call.caller.agentType}`, { retryable: true });
+    throw new ToolError(`not for ${call.caller.agentType}`, { code: 'NOT_NOW', retryable: true });
   });
   agent.tool('relay', z.object({}), (_args, call) => call.callTool('total', { x: 2 }));
   agent.tool('wait', z.object({}), () => new Promise(() => undefined));
