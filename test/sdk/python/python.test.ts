@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { textOf } from '../../../contracts/a2a/parts.js';
+import { textOf } from '../../../contracts/a2a/text.js';
 import { freePort } from '../../../embedded/free-port.js';
 import { Agent, FleetClient, SILENT_LOG, type Task, z } from '../../../sdk/index.js';
 import { type SharedPlatform, startPlatform } from '../../setup/platform/platform.js';
