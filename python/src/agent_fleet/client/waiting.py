@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Literal, TypeVar, cast
 
 from ..errors import ApiError, UnreachableError, is_transient
-from .generated.models import MessageRecord, MessagesResolveResponse, PlansGetByIdResponsePlan
+from .generated.models import MessageRecord, MessagesResolveResponse, Plan
 from .generated.operations import MessagesOperations, PlansOperations
 from .not_given import NOT_GIVEN, NotGiven
 
@@ -73,17 +73,17 @@ class Plans(PlansOperations):
 
     async def wait_for(
         self, plan_id: str, *, until: Until = "settled", timeout_ms: float = 600_000
-    ) -> PlansGetByIdResponsePlan:
+    ) -> Plan:
         """Polls the plan until it has ended, or by default until it has settled.
 
         It has settled, too, when it waits for its approval, or when steps wait for a human and none runs. Raises ApiError with the
         code `REQUEST_TIMEOUT` when that has not happened within `timeout_ms`.
         """
 
-        async def read() -> PlansGetByIdResponsePlan:
+        async def read() -> Plan:
             return (await self.get_by_id(plan_id))["plan"]
 
-        def is_over(plan: PlansGetByIdResponsePlan) -> bool:
+        def is_over(plan: Plan) -> bool:
             progress = cast(dict[str, int], plan["progress"])
             waits = plan["state"] == "proposed" or (progress["input-required"] > 0 and progress["running"] == 0)
             return plan["state"] not in ("proposed", "running") or (until == "settled" and waits)

@@ -177,6 +177,46 @@ class InputRequest(TypedDict):
     expires_at: str
 
 
+class ApprovalRecordPrincipal(TypedDict):
+    type: str
+    id: str
+
+
+class ApprovalRecord(TypedDict):
+    approval_id: str
+    request_id: str
+    kind: str
+    source: str
+    resolution: str
+    principal: ApprovalRecordPrincipal
+    comment: NotRequired[str]
+    digest: str
+    arguments_changed: bool
+    ip: NotRequired[str]
+    decided_at: str
+
+
+class ExportedApprovalPrincipal(TypedDict):
+    type: str
+    id: str
+
+
+class ExportedApproval(TypedDict):
+    approval_id: str
+    request_id: str
+    kind: str
+    source: str
+    resolution: str
+    principal: ExportedApprovalPrincipal
+    comment: NotRequired[str]
+    digest: str
+    arguments_changed: bool
+    ip: NotRequired[str]
+    decided_at: str
+    tenant_id: str
+    message_id: str
+
+
 class AgentInstance(TypedDict):
     instance_id: str
     agent_type: str
@@ -195,6 +235,175 @@ class AgentInstance(TypedDict):
     provider_url: str | None
     agent_card: dict[str, Any]
     context: dict[str, Any]
+
+
+class PlanError(TypedDict):
+    code: str
+    message: str
+
+
+PlanProgress = TypedDict(
+    "PlanProgress",
+    {
+        "total": "int",
+        "pending": "int",
+        "running": "int",
+        "input-required": "int",
+        "completed": "int",
+        "failed": "int",
+        "skipped": "int",
+    },
+)
+
+
+class PlanDecisionsItem(TypedDict):
+    credential_id: str
+    decided_by: str
+    resolution: str
+    comment: NotRequired[str]
+    decided_at: str
+
+
+class PlanStepsItemWorker(TypedDict):
+    agent_type: str
+    instance_id: str
+    since: str
+
+
+class PlanStepsItemError(TypedDict):
+    code: str
+    message: str
+
+
+class PlanStepsItem(TypedDict):
+    step_id: str
+    index: int
+    description: str
+    agent_type: str | None
+    instance_id: str | None
+    skill_id: str | None
+    message: list[Part]
+    depends_on: list[str]
+    requires_approval: bool
+    timeout_seconds: int | None
+    max_attempts: int
+    state: str
+    attempts: int
+    message_id: str | None
+    worker: NotRequired[PlanStepsItemWorker]
+    started_at: NotRequired[str]
+    ended_at: NotRequired[str]
+    duration_ms: NotRequired[int]
+    error: NotRequired[PlanStepsItemError]
+
+
+class Plan(TypedDict):
+    plan_id: str
+    tenant_id: str
+    session_id: str
+    description: str
+    state: str
+    max_parallel: int
+    auto_approve: bool
+    created_by: str
+    proposed_by: str | None
+    created_at: str
+    approval_expires_at: NotRequired[str]
+    quorum: int
+    approvers: list[str]
+    approval_reason: NotRequired[str]
+    started_at: NotRequired[str]
+    ended_at: NotRequired[str]
+    duration_ms: NotRequired[int]
+    error: NotRequired[PlanError]
+    failed_step: NotRequired[int]
+    progress: PlanProgress
+    decisions: list[PlanDecisionsItem]
+    steps: list[PlanStepsItem]
+
+
+class PolicyMatchArgumentsItem(TypedDict):
+    path: str
+    op: str
+    value: Any
+
+
+class PolicyMatchNotArgumentsItem(TypedDict):
+    path: str
+    op: str
+    value: Any
+
+
+class PolicyMatchNot(TypedDict):
+    tools: NotRequired[list[str]]
+    agent_types: NotRequired[list[str]]
+    instance_ids: NotRequired[list[str]]
+    skills: NotRequired[list[str]]
+    actions: NotRequired[list[str]]
+    paths: NotRequired[list[str]]
+    hosts: NotRequired[list[str]]
+    arguments: NotRequired[list[PolicyMatchNotArgumentsItem]]
+
+
+PolicyMatch = TypedDict(
+    "PolicyMatch",
+    {
+        "tools": "NotRequired[list[str]]",
+        "agent_types": "NotRequired[list[str]]",
+        "instance_ids": "NotRequired[list[str]]",
+        "skills": "NotRequired[list[str]]",
+        "actions": "NotRequired[list[str]]",
+        "paths": "NotRequired[list[str]]",
+        "hosts": "NotRequired[list[str]]",
+        "arguments": "NotRequired[list[PolicyMatchArgumentsItem]]",
+        "not": "NotRequired[PolicyMatchNot]",
+    },
+)
+
+
+class PolicyEvaluatorApproval(TypedDict):
+    quorum: int
+    timeout_seconds: int
+    reminder_seconds: NotRequired[int]
+    escalate_to: NotRequired[list[str]]
+    allow_self: bool
+    on_reject: str
+
+
+class PolicyEvaluator(TypedDict):
+    approval: NotRequired[PolicyEvaluatorApproval]
+    type: NotRequired[str]
+    expression: NotRequired[str]
+    on_error: NotRequired[str]
+    url: NotRequired[str]
+    secret: NotRequired[str | None]
+    timeout_ms: NotRequired[int]
+    secret_set: NotRequired[bool]
+
+
+class Policy(TypedDict):
+    policy_id: str
+    tenant_id: str
+    scope: str
+    name: str
+    decision: str
+    description: str
+    match: PolicyMatch
+    reason: str
+    approvers: list[str]
+    evaluator: PolicyEvaluator
+    priority: int
+    enabled: bool
+    created_at: str
+    updated_at: str
+
+
+class Guard(TypedDict):
+    guard: str
+    enabled: bool
+    decision: str
+    config: dict[str, Any]
+    updated_at: str | None
 
 
 class AlertRuleCondition(TypedDict):
@@ -277,6 +486,104 @@ class PlatformEvent(TypedDict):
     type: str
     category: str
     event: dict[str, Any]
+
+
+class UsageRow(TypedDict):
+    agent_type: NotRequired[str | None]
+    model: NotRequired[str | None]
+    instance_id: NotRequired[str | None]
+    day: NotRequired[str | None]
+    session: NotRequired[str | None]
+    messages: int
+    dispatches: int
+    tool_calls: int
+    input_tokens: int
+    output_tokens: int
+    total_tokens: int
+    duration_ms: int
+    cost_usd: float
+
+
+class ModelPrice(TypedDict):
+    model: str
+    input_per_million: float
+    output_per_million: float
+
+
+class KnowledgeBaseConfig(TypedDict):
+    top_k: int
+    min_score: float
+    mode: NotRequired[str]
+    chunk_tokens: int
+    chunk_overlap: int
+
+
+class KnowledgeBase(TypedDict):
+    namespace: str
+    display_name: str
+    description: str
+    visibility: str
+    config: KnowledgeBaseConfig
+    created_at: str
+    updated_at: str
+
+
+class SearchResultScores(TypedDict):
+    semantic: NotRequired[float]
+    lexical: NotRequired[float]
+
+
+class SearchResultCitation(TypedDict):
+    url: NotRequired[str]
+    filename: NotRequired[str]
+    page_start: NotRequired[int]
+    page_end: NotRequired[int]
+    heading_path: list[str]
+    char_start: int
+    char_end: int
+
+
+class SearchResult(TypedDict):
+    text: str
+    source_id: str
+    score: float
+    tags: list[str]
+    chunk_id: str
+    namespace: str
+    scores: SearchResultScores
+    title: str
+    metadata: dict[str, Any]
+    citation: SearchResultCitation
+
+
+class KnowledgeStats(TypedDict):
+    sources: int
+    chunks: int
+    tokens: int
+    bytes: int
+    embedding_model: str | None
+    dimensions: int | None
+    stale_chunks: int
+    last_ingested_at: str | None
+
+
+class KnowledgeSource(TypedDict):
+    source_id: str
+    status: Literal["completed"]
+    chunk_count: int
+    tags: list[str]
+    created_at: str
+    updated_at: str
+    title: str
+    filename: NotRequired[str]
+    url: NotRequired[str]
+    content_type: str
+    source_type: NotRequired[str]
+    metadata: dict[str, Any]
+    content_hash: str
+    tokens: int
+    bytes: int
+    stale: bool
 
 
 class AuthGetTokenResponse(TypedDict):
@@ -399,49 +706,9 @@ class MessagesResolveResponse(TypedDict):
     resolution: str | dict[str, Any]
 
 
-class MessagesGetApprovalsResponseApprovalsItemPrincipal(TypedDict):
-    type: str
-    id: str
-
-
-class MessagesGetApprovalsResponseApprovalsItem(TypedDict):
-    approval_id: str
-    request_id: str
-    kind: str
-    source: str
-    resolution: str
-    principal: MessagesGetApprovalsResponseApprovalsItemPrincipal
-    comment: NotRequired[str]
-    digest: str
-    arguments_changed: bool
-    ip: NotRequired[str]
-    decided_at: str
-
-
 class MessagesGetApprovalsResponse(TypedDict):
     ok: Literal[True]
-    approvals: list[MessagesGetApprovalsResponseApprovalsItem]
-
-
-class MessagesExportApprovalsResponsePrincipal(TypedDict):
-    type: str
-    id: str
-
-
-class MessagesExportApprovalsResponse(TypedDict):
-    approval_id: str
-    request_id: str
-    kind: str
-    source: str
-    resolution: str
-    principal: MessagesExportApprovalsResponsePrincipal
-    comment: NotRequired[str]
-    digest: str
-    arguments_changed: bool
-    ip: NotRequired[str]
-    decided_at: str
-    tenant_id: str
-    message_id: str
+    approvals: list[ApprovalRecord]
 
 
 class AgentsRegisterRequestSkillsItem(TypedDict):
@@ -619,94 +886,9 @@ class PlansCreateRequestStepsItem(TypedDict):
     max_attempts: NotRequired[int]
 
 
-class PlansCreateResponsePlanError(TypedDict):
-    code: str
-    message: str
-
-
-PlansCreateResponsePlanProgress = TypedDict(
-    "PlansCreateResponsePlanProgress",
-    {
-        "total": "int",
-        "pending": "int",
-        "running": "int",
-        "input-required": "int",
-        "completed": "int",
-        "failed": "int",
-        "skipped": "int",
-    },
-)
-
-
-class PlansCreateResponsePlanDecisionsItem(TypedDict):
-    credential_id: str
-    decided_by: str
-    resolution: str
-    comment: NotRequired[str]
-    decided_at: str
-
-
-class PlansCreateResponsePlanStepsItemWorker(TypedDict):
-    agent_type: str
-    instance_id: str
-    since: str
-
-
-class PlansCreateResponsePlanStepsItemError(TypedDict):
-    code: str
-    message: str
-
-
-class PlansCreateResponsePlanStepsItem(TypedDict):
-    step_id: str
-    index: int
-    description: str
-    agent_type: str | None
-    instance_id: str | None
-    skill_id: str | None
-    message: list[Part]
-    depends_on: list[str]
-    requires_approval: bool
-    timeout_seconds: int | None
-    max_attempts: int
-    state: str
-    attempts: int
-    message_id: str | None
-    worker: NotRequired[PlansCreateResponsePlanStepsItemWorker]
-    started_at: NotRequired[str]
-    ended_at: NotRequired[str]
-    duration_ms: NotRequired[int]
-    error: NotRequired[PlansCreateResponsePlanStepsItemError]
-
-
-class PlansCreateResponsePlan(TypedDict):
-    plan_id: str
-    tenant_id: str
-    session_id: str
-    description: str
-    state: str
-    max_parallel: int
-    auto_approve: bool
-    created_by: str
-    proposed_by: str | None
-    created_at: str
-    approval_expires_at: NotRequired[str]
-    quorum: int
-    approvers: list[str]
-    approval_reason: NotRequired[str]
-    started_at: NotRequired[str]
-    ended_at: NotRequired[str]
-    duration_ms: NotRequired[int]
-    error: NotRequired[PlansCreateResponsePlanError]
-    failed_step: NotRequired[int]
-    progress: PlansCreateResponsePlanProgress
-    decisions: list[PlansCreateResponsePlanDecisionsItem]
-    steps: list[PlansCreateResponsePlanStepsItem]
-
-
 class PlansCreateResponse(TypedDict):
     ok: Literal[True]
-    plan: PlansCreateResponsePlan
+    plan: Plan
 
 
 class PlansGetResponsePlansItemError(TypedDict):
@@ -761,364 +943,24 @@ class PlansGetResponse(TypedDict):
     plans: list[PlansGetResponsePlansItem]
 
 
-class PlansGetByIdResponsePlanError(TypedDict):
-    code: str
-    message: str
-
-
-PlansGetByIdResponsePlanProgress = TypedDict(
-    "PlansGetByIdResponsePlanProgress",
-    {
-        "total": "int",
-        "pending": "int",
-        "running": "int",
-        "input-required": "int",
-        "completed": "int",
-        "failed": "int",
-        "skipped": "int",
-    },
-)
-
-
-class PlansGetByIdResponsePlanDecisionsItem(TypedDict):
-    credential_id: str
-    decided_by: str
-    resolution: str
-    comment: NotRequired[str]
-    decided_at: str
-
-
-class PlansGetByIdResponsePlanStepsItemWorker(TypedDict):
-    agent_type: str
-    instance_id: str
-    since: str
-
-
-class PlansGetByIdResponsePlanStepsItemError(TypedDict):
-    code: str
-    message: str
-
-
-class PlansGetByIdResponsePlanStepsItem(TypedDict):
-    step_id: str
-    index: int
-    description: str
-    agent_type: str | None
-    instance_id: str | None
-    skill_id: str | None
-    message: list[Part]
-    depends_on: list[str]
-    requires_approval: bool
-    timeout_seconds: int | None
-    max_attempts: int
-    state: str
-    attempts: int
-    message_id: str | None
-    worker: NotRequired[PlansGetByIdResponsePlanStepsItemWorker]
-    started_at: NotRequired[str]
-    ended_at: NotRequired[str]
-    duration_ms: NotRequired[int]
-    error: NotRequired[PlansGetByIdResponsePlanStepsItemError]
-
-
-class PlansGetByIdResponsePlan(TypedDict):
-    plan_id: str
-    tenant_id: str
-    session_id: str
-    description: str
-    state: str
-    max_parallel: int
-    auto_approve: bool
-    created_by: str
-    proposed_by: str | None
-    created_at: str
-    approval_expires_at: NotRequired[str]
-    quorum: int
-    approvers: list[str]
-    approval_reason: NotRequired[str]
-    started_at: NotRequired[str]
-    ended_at: NotRequired[str]
-    duration_ms: NotRequired[int]
-    error: NotRequired[PlansGetByIdResponsePlanError]
-    failed_step: NotRequired[int]
-    progress: PlansGetByIdResponsePlanProgress
-    decisions: list[PlansGetByIdResponsePlanDecisionsItem]
-    steps: list[PlansGetByIdResponsePlanStepsItem]
-
-
 class PlansGetByIdResponse(TypedDict):
     ok: Literal[True]
-    plan: PlansGetByIdResponsePlan
-
-
-class PlansApproveResponsePlanError(TypedDict):
-    code: str
-    message: str
-
-
-PlansApproveResponsePlanProgress = TypedDict(
-    "PlansApproveResponsePlanProgress",
-    {
-        "total": "int",
-        "pending": "int",
-        "running": "int",
-        "input-required": "int",
-        "completed": "int",
-        "failed": "int",
-        "skipped": "int",
-    },
-)
-
-
-class PlansApproveResponsePlanDecisionsItem(TypedDict):
-    credential_id: str
-    decided_by: str
-    resolution: str
-    comment: NotRequired[str]
-    decided_at: str
-
-
-class PlansApproveResponsePlanStepsItemWorker(TypedDict):
-    agent_type: str
-    instance_id: str
-    since: str
-
-
-class PlansApproveResponsePlanStepsItemError(TypedDict):
-    code: str
-    message: str
-
-
-class PlansApproveResponsePlanStepsItem(TypedDict):
-    step_id: str
-    index: int
-    description: str
-    agent_type: str | None
-    instance_id: str | None
-    skill_id: str | None
-    message: list[Part]
-    depends_on: list[str]
-    requires_approval: bool
-    timeout_seconds: int | None
-    max_attempts: int
-    state: str
-    attempts: int
-    message_id: str | None
-    worker: NotRequired[PlansApproveResponsePlanStepsItemWorker]
-    started_at: NotRequired[str]
-    ended_at: NotRequired[str]
-    duration_ms: NotRequired[int]
-    error: NotRequired[PlansApproveResponsePlanStepsItemError]
-
-
-class PlansApproveResponsePlan(TypedDict):
-    plan_id: str
-    tenant_id: str
-    session_id: str
-    description: str
-    state: str
-    max_parallel: int
-    auto_approve: bool
-    created_by: str
-    proposed_by: str | None
-    created_at: str
-    approval_expires_at: NotRequired[str]
-    quorum: int
-    approvers: list[str]
-    approval_reason: NotRequired[str]
-    started_at: NotRequired[str]
-    ended_at: NotRequired[str]
-    duration_ms: NotRequired[int]
-    error: NotRequired[PlansApproveResponsePlanError]
-    failed_step: NotRequired[int]
-    progress: PlansApproveResponsePlanProgress
-    decisions: list[PlansApproveResponsePlanDecisionsItem]
-    steps: list[PlansApproveResponsePlanStepsItem]
+    plan: Plan
 
 
 class PlansApproveResponse(TypedDict):
     ok: Literal[True]
-    plan: PlansApproveResponsePlan
-
-
-class PlansRejectResponsePlanError(TypedDict):
-    code: str
-    message: str
-
-
-PlansRejectResponsePlanProgress = TypedDict(
-    "PlansRejectResponsePlanProgress",
-    {
-        "total": "int",
-        "pending": "int",
-        "running": "int",
-        "input-required": "int",
-        "completed": "int",
-        "failed": "int",
-        "skipped": "int",
-    },
-)
-
-
-class PlansRejectResponsePlanDecisionsItem(TypedDict):
-    credential_id: str
-    decided_by: str
-    resolution: str
-    comment: NotRequired[str]
-    decided_at: str
-
-
-class PlansRejectResponsePlanStepsItemWorker(TypedDict):
-    agent_type: str
-    instance_id: str
-    since: str
-
-
-class PlansRejectResponsePlanStepsItemError(TypedDict):
-    code: str
-    message: str
-
-
-class PlansRejectResponsePlanStepsItem(TypedDict):
-    step_id: str
-    index: int
-    description: str
-    agent_type: str | None
-    instance_id: str | None
-    skill_id: str | None
-    message: list[Part]
-    depends_on: list[str]
-    requires_approval: bool
-    timeout_seconds: int | None
-    max_attempts: int
-    state: str
-    attempts: int
-    message_id: str | None
-    worker: NotRequired[PlansRejectResponsePlanStepsItemWorker]
-    started_at: NotRequired[str]
-    ended_at: NotRequired[str]
-    duration_ms: NotRequired[int]
-    error: NotRequired[PlansRejectResponsePlanStepsItemError]
-
-
-class PlansRejectResponsePlan(TypedDict):
-    plan_id: str
-    tenant_id: str
-    session_id: str
-    description: str
-    state: str
-    max_parallel: int
-    auto_approve: bool
-    created_by: str
-    proposed_by: str | None
-    created_at: str
-    approval_expires_at: NotRequired[str]
-    quorum: int
-    approvers: list[str]
-    approval_reason: NotRequired[str]
-    started_at: NotRequired[str]
-    ended_at: NotRequired[str]
-    duration_ms: NotRequired[int]
-    error: NotRequired[PlansRejectResponsePlanError]
-    failed_step: NotRequired[int]
-    progress: PlansRejectResponsePlanProgress
-    decisions: list[PlansRejectResponsePlanDecisionsItem]
-    steps: list[PlansRejectResponsePlanStepsItem]
+    plan: Plan
 
 
 class PlansRejectResponse(TypedDict):
     ok: Literal[True]
-    plan: PlansRejectResponsePlan
-
-
-class PlansCancelResponsePlanError(TypedDict):
-    code: str
-    message: str
-
-
-PlansCancelResponsePlanProgress = TypedDict(
-    "PlansCancelResponsePlanProgress",
-    {
-        "total": "int",
-        "pending": "int",
-        "running": "int",
-        "input-required": "int",
-        "completed": "int",
-        "failed": "int",
-        "skipped": "int",
-    },
-)
-
-
-class PlansCancelResponsePlanDecisionsItem(TypedDict):
-    credential_id: str
-    decided_by: str
-    resolution: str
-    comment: NotRequired[str]
-    decided_at: str
-
-
-class PlansCancelResponsePlanStepsItemWorker(TypedDict):
-    agent_type: str
-    instance_id: str
-    since: str
-
-
-class PlansCancelResponsePlanStepsItemError(TypedDict):
-    code: str
-    message: str
-
-
-class PlansCancelResponsePlanStepsItem(TypedDict):
-    step_id: str
-    index: int
-    description: str
-    agent_type: str | None
-    instance_id: str | None
-    skill_id: str | None
-    message: list[Part]
-    depends_on: list[str]
-    requires_approval: bool
-    timeout_seconds: int | None
-    max_attempts: int
-    state: str
-    attempts: int
-    message_id: str | None
-    worker: NotRequired[PlansCancelResponsePlanStepsItemWorker]
-    started_at: NotRequired[str]
-    ended_at: NotRequired[str]
-    duration_ms: NotRequired[int]
-    error: NotRequired[PlansCancelResponsePlanStepsItemError]
-
-
-class PlansCancelResponsePlan(TypedDict):
-    plan_id: str
-    tenant_id: str
-    session_id: str
-    description: str
-    state: str
-    max_parallel: int
-    auto_approve: bool
-    created_by: str
-    proposed_by: str | None
-    created_at: str
-    approval_expires_at: NotRequired[str]
-    quorum: int
-    approvers: list[str]
-    approval_reason: NotRequired[str]
-    started_at: NotRequired[str]
-    ended_at: NotRequired[str]
-    duration_ms: NotRequired[int]
-    error: NotRequired[PlansCancelResponsePlanError]
-    failed_step: NotRequired[int]
-    progress: PlansCancelResponsePlanProgress
-    decisions: list[PlansCancelResponsePlanDecisionsItem]
-    steps: list[PlansCancelResponsePlanStepsItem]
+    plan: Plan
 
 
 class PlansCancelResponse(TypedDict):
     ok: Literal[True]
-    plan: PlansCancelResponsePlan
+    plan: Plan
 
 
 class PoliciesCreatePolicyRequestMatchArgumentsItem1(TypedDict):
@@ -1244,42 +1086,8 @@ class PoliciesCreatePolicyRequestEvaluator3(TypedDict):
     approval: NotRequired[PoliciesCreatePolicyRequestEvaluator3Approval]
 
 
-class PoliciesCreatePolicyResponsePolicy(TypedDict):
-    policy_id: str
-    tenant_id: str
-    scope: str
-    name: str
-    decision: str
-    description: str
-    match: dict[str, Any]
-    reason: str
-    approvers: list[str]
-    evaluator: dict[str, Any]
-    priority: int
-    enabled: bool
-    created_at: str
-    updated_at: str
-
-
 class PoliciesCreatePolicyResponse(TypedDict):
-    policy: PoliciesCreatePolicyResponsePolicy
-
-
-class PoliciesGetPoliciesResponsePoliciesItem(TypedDict):
-    policy_id: str
-    tenant_id: str
-    scope: str
-    name: str
-    decision: str
-    description: str
-    match: dict[str, Any]
-    reason: str
-    approvers: list[str]
-    evaluator: dict[str, Any]
-    priority: int
-    enabled: bool
-    created_at: str
-    updated_at: str
+    policy: Policy
 
 
 class PoliciesGetPoliciesResponse(TypedDict):
@@ -1287,28 +1095,11 @@ class PoliciesGetPoliciesResponse(TypedDict):
     page: int
     page_size: int
     total_pages: int
-    policies: list[PoliciesGetPoliciesResponsePoliciesItem]
-
-
-class PoliciesGetPolicyByIdResponsePolicy(TypedDict):
-    policy_id: str
-    tenant_id: str
-    scope: str
-    name: str
-    decision: str
-    description: str
-    match: dict[str, Any]
-    reason: str
-    approvers: list[str]
-    evaluator: dict[str, Any]
-    priority: int
-    enabled: bool
-    created_at: str
-    updated_at: str
+    policies: list[Policy]
 
 
 class PoliciesGetPolicyByIdResponse(TypedDict):
-    policy: PoliciesGetPolicyByIdResponsePolicy
+    policy: Policy
 
 
 class PoliciesUpdatePolicyRequestMatchArgumentsItem1(TypedDict):
@@ -1434,25 +1225,8 @@ class PoliciesUpdatePolicyRequestEvaluator3(TypedDict):
     approval: NotRequired[PoliciesUpdatePolicyRequestEvaluator3Approval]
 
 
-class PoliciesUpdatePolicyResponsePolicy(TypedDict):
-    policy_id: str
-    tenant_id: str
-    scope: str
-    name: str
-    decision: str
-    description: str
-    match: dict[str, Any]
-    reason: str
-    approvers: list[str]
-    evaluator: dict[str, Any]
-    priority: int
-    enabled: bool
-    created_at: str
-    updated_at: str
-
-
 class PoliciesUpdatePolicyResponse(TypedDict):
-    policy: PoliciesUpdatePolicyResponsePolicy
+    policy: Policy
 
 
 class PoliciesDeletePolicyResponse(TypedDict):
@@ -1476,17 +1250,9 @@ class PoliciesTestPolicyResponse(TypedDict):
     trace: list[PoliciesTestPolicyResponseTraceItem]
 
 
-class PoliciesGetGuardsResponseGuardsItem(TypedDict):
-    guard: str
-    enabled: bool
-    decision: str
-    config: dict[str, Any]
-    updated_at: str | None
-
-
 class PoliciesGetGuardsResponse(TypedDict):
     ok: Literal[True]
-    guards: list[PoliciesGetGuardsResponseGuardsItem]
+    guards: list[Guard]
 
 
 class PoliciesUpdateGuardRequest1Config(TypedDict):
@@ -1558,17 +1324,9 @@ class PoliciesUpdateGuardRequest5(TypedDict):
     config: NotRequired[PoliciesUpdateGuardRequest5Config]
 
 
-class PoliciesUpdateGuardResponseGuard(TypedDict):
-    guard: str
-    enabled: bool
-    decision: str
-    config: dict[str, Any]
-    updated_at: str | None
-
-
 class PoliciesUpdateGuardResponse(TypedDict):
     ok: Literal[True]
-    guard: PoliciesUpdateGuardResponseGuard
+    guard: Guard
 
 
 class PoliciesNewAlertRequestCondition(TypedDict):
@@ -1732,27 +1490,11 @@ class TelemetryGetUsageResponseTotals(TypedDict):
     cost_usd: float
 
 
-class TelemetryGetUsageResponseRowsItem(TypedDict):
-    agent_type: NotRequired[str | None]
-    model: NotRequired[str | None]
-    instance_id: NotRequired[str | None]
-    day: NotRequired[str | None]
-    session: NotRequired[str | None]
-    messages: int
-    dispatches: int
-    tool_calls: int
-    input_tokens: int
-    output_tokens: int
-    total_tokens: int
-    duration_ms: int
-    cost_usd: float
-
-
 class TelemetryGetUsageResponse(TypedDict):
     ok: Literal[True]
     range: str
     totals: TelemetryGetUsageResponseTotals
-    rows: list[TelemetryGetUsageResponseRowsItem]
+    rows: list[UsageRow]
     count: int
     page: int
     page_size: int
@@ -1799,26 +1541,14 @@ class TenantsSetLimitsResponse(TypedDict):
     month_ends_at: str
 
 
-class TenantsGetPricesResponsePricesItem(TypedDict):
-    model: str
-    input_per_million: float
-    output_per_million: float
-
-
 class TenantsGetPricesResponse(TypedDict):
     ok: Literal[True]
-    prices: list[TenantsGetPricesResponsePricesItem]
-
-
-class TenantsSetPricesResponsePricesItem(TypedDict):
-    model: str
-    input_per_million: float
-    output_per_million: float
+    prices: list[ModelPrice]
 
 
 class TenantsSetPricesResponse(TypedDict):
     ok: Literal[True]
-    prices: list[TenantsSetPricesResponsePricesItem]
+    prices: list[ModelPrice]
 
 
 class KnowledgeBaseNewRequestConfig(TypedDict):
@@ -1842,47 +1572,11 @@ class KnowledgeBaseNewRequestDocumentsItem(TypedDict):
     metadata: NotRequired[dict[str, Any]]
 
 
-class KnowledgeBaseNewResponseKnowledgeBaseConfig(TypedDict):
-    top_k: int
-    min_score: float
-    mode: NotRequired[str]
-    chunk_tokens: int
-    chunk_overlap: int
-
-
-class KnowledgeBaseNewResponseKnowledgeBase(TypedDict):
-    namespace: str
-    display_name: str
-    description: str
-    visibility: str
-    config: KnowledgeBaseNewResponseKnowledgeBaseConfig
-    created_at: str
-    updated_at: str
-
-
 class KnowledgeBaseNewResponse(TypedDict):
     ok: Literal[True]
-    knowledge_base: KnowledgeBaseNewResponseKnowledgeBase
+    knowledge_base: KnowledgeBase
     job_id: NotRequired[str]
     status: NotRequired[str]
-
-
-class KnowledgeBaseGetResponseKnowledgeBasesItemConfig(TypedDict):
-    top_k: int
-    min_score: float
-    mode: NotRequired[str]
-    chunk_tokens: int
-    chunk_overlap: int
-
-
-class KnowledgeBaseGetResponseKnowledgeBasesItem(TypedDict):
-    namespace: str
-    display_name: str
-    description: str
-    visibility: str
-    config: KnowledgeBaseGetResponseKnowledgeBasesItemConfig
-    created_at: str
-    updated_at: str
 
 
 class KnowledgeBaseGetResponse(TypedDict):
@@ -1892,30 +1586,12 @@ class KnowledgeBaseGetResponse(TypedDict):
     page: int
     page_size: int
     total_pages: int
-    knowledge_bases: list[KnowledgeBaseGetResponseKnowledgeBasesItem]
-
-
-class KnowledgeBaseGetByIdResponseKnowledgeBaseConfig(TypedDict):
-    top_k: int
-    min_score: float
-    mode: NotRequired[str]
-    chunk_tokens: int
-    chunk_overlap: int
-
-
-class KnowledgeBaseGetByIdResponseKnowledgeBase(TypedDict):
-    namespace: str
-    display_name: str
-    description: str
-    visibility: str
-    config: KnowledgeBaseGetByIdResponseKnowledgeBaseConfig
-    created_at: str
-    updated_at: str
+    knowledge_bases: list[KnowledgeBase]
 
 
 class KnowledgeBaseGetByIdResponse(TypedDict):
     ok: Literal[True]
-    knowledge_base: KnowledgeBaseGetByIdResponseKnowledgeBase
+    knowledge_base: KnowledgeBase
 
 
 class KnowledgeBaseUpdateRequestConfig(TypedDict):
@@ -1926,27 +1602,9 @@ class KnowledgeBaseUpdateRequestConfig(TypedDict):
     chunk_overlap: NotRequired[int]
 
 
-class KnowledgeBaseUpdateResponseKnowledgeBaseConfig(TypedDict):
-    top_k: int
-    min_score: float
-    mode: NotRequired[str]
-    chunk_tokens: int
-    chunk_overlap: int
-
-
-class KnowledgeBaseUpdateResponseKnowledgeBase(TypedDict):
-    namespace: str
-    display_name: str
-    description: str
-    visibility: str
-    config: KnowledgeBaseUpdateResponseKnowledgeBaseConfig
-    created_at: str
-    updated_at: str
-
-
 class KnowledgeBaseUpdateResponse(TypedDict):
     ok: Literal[True]
-    knowledge_base: KnowledgeBaseUpdateResponseKnowledgeBase
+    knowledge_base: KnowledgeBase
     refresh_required: NotRequired[Literal[True]]
 
 
@@ -2004,37 +1662,9 @@ class KnowledgeBaseQueryRequestFilters(TypedDict):
     metadata: NotRequired[dict[str, Any]]
 
 
-class KnowledgeBaseQueryResponseResultsItemScores(TypedDict):
-    semantic: NotRequired[float]
-    lexical: NotRequired[float]
-
-
-class KnowledgeBaseQueryResponseResultsItemCitation(TypedDict):
-    url: NotRequired[str]
-    filename: NotRequired[str]
-    page_start: NotRequired[int]
-    page_end: NotRequired[int]
-    heading_path: list[str]
-    char_start: int
-    char_end: int
-
-
-class KnowledgeBaseQueryResponseResultsItem(TypedDict):
-    text: str
-    source_id: str
-    score: float
-    tags: list[str]
-    chunk_id: str
-    namespace: str
-    scores: KnowledgeBaseQueryResponseResultsItemScores
-    title: str
-    metadata: dict[str, Any]
-    citation: KnowledgeBaseQueryResponseResultsItemCitation
-
-
 class KnowledgeBaseQueryResponse(TypedDict):
     ok: Literal[True]
-    results: list[KnowledgeBaseQueryResponseResultsItem]
+    results: list[SearchResult]
     total_candidates: int
     mode_used: str
 
@@ -2045,39 +1675,9 @@ class KnowledgeBaseRefreshResponse(TypedDict):
     status: str
 
 
-class KnowledgeBaseGetStatsResponseStats(TypedDict):
-    sources: int
-    chunks: int
-    tokens: int
-    bytes: int
-    embedding_model: str | None
-    dimensions: int | None
-    stale_chunks: int
-    last_ingested_at: str | None
-
-
 class KnowledgeBaseGetStatsResponse(TypedDict):
     ok: Literal[True]
-    stats: KnowledgeBaseGetStatsResponseStats
-
-
-class KnowledgeBaseGetSourcesResponseSourcesItem(TypedDict):
-    source_id: str
-    status: Literal["completed"]
-    chunk_count: int
-    tags: list[str]
-    created_at: str
-    updated_at: str
-    title: str
-    filename: NotRequired[str]
-    url: NotRequired[str]
-    content_type: str
-    source_type: NotRequired[str]
-    metadata: dict[str, Any]
-    content_hash: str
-    tokens: int
-    bytes: int
-    stale: bool
+    stats: KnowledgeStats
 
 
 class KnowledgeBaseGetSourcesResponse(TypedDict):
@@ -2087,7 +1687,7 @@ class KnowledgeBaseGetSourcesResponse(TypedDict):
     page: int
     page_size: int
     total_pages: int
-    sources: list[KnowledgeBaseGetSourcesResponseSourcesItem]
+    sources: list[KnowledgeSource]
 
 
 class KnowledgeBaseDeleteSourceResponse(TypedDict):

@@ -34,6 +34,7 @@ from .models import (
     CredentialsRevokeResponse,
     CredentialsRotateResponse,
     EventRecord,
+    ExportedApproval,
     KnowledgeBaseDeleteResponse,
     KnowledgeBaseDeleteSourceResponse,
     KnowledgeBaseGetByIdResponse,
@@ -52,7 +53,6 @@ from .models import (
     KnowledgeBaseUpdateRequestConfig,
     KnowledgeBaseUpdateResponse,
     MessagesCancelResponse,
-    MessagesExportApprovalsResponse,
     MessagesGetApprovalsResponse,
     MessagesGetByIdResponse,
     MessagesGetResponse,
@@ -345,9 +345,9 @@ class MessagesOperations:
         *,
         since: str | NotGiven = NOT_GIVEN,
         until: str | NotGiven = NOT_GIVEN,
-    ) -> AsyncIterator[MessagesExportApprovalsResponse]:
+    ) -> AsyncIterator[ExportedApproval]:
         """`POST /messages/export_approvals`: All decisions of the tenant as JSON Lines, the oldest first."""
-        return cast("AsyncIterator[MessagesExportApprovalsResponse]", self._api.lines("/messages/export_approvals", given(since=since, until=until)))
+        return cast("AsyncIterator[ExportedApproval]", self._api.lines("/messages/export_approvals", given(since=since, until=until)))
 
 
 class AgentsOperations:
