@@ -108,7 +108,15 @@ export class MeshServer {
 
   dispatch(
     text: string,
-    more: { id?: string; metadata?: object; deadlineMs?: number; skillId?: string; parts?: object[] } = {},
+    more: {
+      id?: string;
+      metadata?: object;
+      deadlineMs?: number;
+      skillId?: string;
+      parts?: object[];
+      /** Further members of the payload. */
+      more?: object;
+    } = {},
   ): string {
     const id = more.id ?? randomUUID();
     const message = {
@@ -133,6 +141,7 @@ export class MeshServer {
         message_id: 'msg_1',
         propagation_headers: { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' },
       },
+      ...more.more,
     };
     this.#open.set(id, this.#instanceOf(this.sockets.at(-1)));
     return this.send('dispatch', payload, { id });
