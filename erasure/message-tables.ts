@@ -28,6 +28,8 @@ export const MESSAGE_TABLES: Readonly<Record<string, string>> = {
   running_messages: 'DELETE FROM running_messages WHERE tenant_id = $1 AND message_id = ANY ($2)',
   events: 'DELETE FROM events WHERE tenant_id = $1 AND event_id = ANY ($4)',
   messages: 'DELETE FROM messages WHERE tenant_id = $1 AND message_id = ANY ($2)',
+  // After the messages, whose lock a process holds that adds a span.
+  trace_spans: 'DELETE FROM trace_spans WHERE tenant_id = $1 AND message_id = ANY ($2)',
 };
 
 /** What belongs to sessions beside their messages and events: $1 tenant, $2 session. Parts of plans go with them. */

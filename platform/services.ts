@@ -34,6 +34,7 @@ import { readSecretKeys } from '../runtime/secret-key.js';
 import { createSecrets } from '../runtime/secrets.js';
 import { createSessions } from '../sessions/sessions.js';
 import { EventFeed } from '../telemetry/event-feed.js';
+import { SpanWriter } from '../telemetry/traces/span-recorder.js';
 import { Quotas } from '../usage/quotas.js';
 import { createCatchUp } from '../usage/roll-up.js';
 import { ToolUsage } from '../usage/tool-usage.js';
@@ -152,6 +153,7 @@ export async function createServices(options: {
     quotas,
     catchUpUsage,
     toolUsage: new ToolUsage(db, log),
+    spans: new SpanWriter(db, log, config.FLEET_TRACE_SAMPLE_RATIO),
     dispatches: createDispatches(core),
     sessions: createSessions(sessionDeps(core)),
     pushConfigs: createPushConfigs({ db, secrets, outbound, expect: () => deliveryStarter.expect() }),

@@ -33,6 +33,7 @@ export const Settings = z.object({
   FLEET_TLS_CERT: z.string().optional(),
   FLEET_TLS_KEY: z.string().optional(),
   FLEET_EXAMPLES: onOff('on'),
+  FLEET_TRACE_SAMPLE_RATIO: z.coerce.number().min(0).max(1).default(1),
   FLEET_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
   DATABASE_URL: url(/^postgres(ql)?$/),
   DATABASE_POOL_MAX: z.coerce.number().int().min(2).max(1_000).default(20),

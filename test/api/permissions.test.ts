@@ -288,6 +288,7 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
   // Only Slack's signature counts.
   slackInteraction: { ...open, own: 'unauthorized', body: () => ({ payload: '{}' }) },
 
+  getTraces: { ...forbidden, needs: 'read', tenant: 'allowed', body: () => ({}) },
   getEvents: { ...forbidden, needs: 'read', tenant: 'allowed', body: () => ({}) },
   streamEvents: { ...forbidden, needs: 'read', tenant: 'allowed', body: () => ({}) },
   streamEventsByQuery: { ...forbidden, needs: 'read', tenant: 'allowed' },
