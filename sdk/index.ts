@@ -10,6 +10,7 @@ export type { ApprovalRecord, ExportedApproval } from '../contracts/api/policies
 export type { Guard } from '../contracts/api/policies/guards.js';
 export type { Policy } from '../contracts/api/policies/policies.js';
 export type { SessionDetails, SessionSummary } from '../contracts/api/sessions.js';
+export type { Trace, TraceSpan, TraceSummary } from '../contracts/api/telemetry.js';
 export type { ModelPrice, TenantLimitsResponse } from '../contracts/api/tenants.js';
 export type { GetUsageResponse, UsageRow } from '../contracts/api/usage.js';
 export type { AccessOptions, TokenProvider } from './access.js';
@@ -23,6 +24,7 @@ export type { KnowledgeDocument } from './client/knowledge.js';
 export type { WaitOptions } from './client/messages.js';
 export type { AnswerSchema, CallOptions, PostOptions } from './client/platform-api.js';
 export type { SendOptions } from './client/rpc.js';
+export type { TraceFilters } from './client/telemetry.js';
 export type {
   AgentTask,
   Answer,

@@ -19,7 +19,8 @@ export function telemetryRoutes(
     return { ...pageFields(body, counted), events };
   });
   mount(app, OPERATIONS.getTraces).answer(async (body, { caller: { tenant_id } }) => {
-    if (body.trace_id !== undefined) return { ok: true as const, trace: await readTrace(deps.db, tenant_id, body.trace_id) };
+    if (body.trace_id !== undefined)
+      return { ok: true as const, trace: await readTrace(deps.db, tenant_id, body.trace_id) };
     const { rows: traces, ...counted } = await listTraces(deps.db, tenant_id, body);
     return { ...pageFields(body, counted), traces };
   });

@@ -16,7 +16,6 @@ import { SESSION_OPERATIONS } from './sessions.js';
 import { TELEMETRY_OPERATIONS } from './telemetry.js';
 import { TENANT_OPERATIONS } from './tenants.js';
 import { TOOL_OPERATIONS } from './tools.js';
-import { TRACE_OPERATIONS } from './traces.js';
 import { USAGE_OPERATIONS } from './usage.js';
 
 const PLATFORM_OPERATIONS = {
@@ -45,7 +44,6 @@ export const OPERATIONS = {
   ...ALERT_OPERATIONS,
   ...DELIVERY_OPERATIONS,
   ...TELEMETRY_OPERATIONS,
-  ...TRACE_OPERATIONS,
   ...USAGE_OPERATIONS,
   ...TENANT_OPERATIONS,
   ...KNOWLEDGE_OPERATIONS,
@@ -66,7 +64,7 @@ export const TAGS = {
   Guards: GUARD_OPERATIONS,
   Alerts: ALERT_OPERATIONS,
   Webhooks: DELIVERY_OPERATIONS,
-  Telemetry: { ...TELEMETRY_OPERATIONS, ...TRACE_OPERATIONS, ...USAGE_OPERATIONS },
+  Telemetry: { ...TELEMETRY_OPERATIONS, ...USAGE_OPERATIONS },
   Tenants: TENANT_OPERATIONS,
   'Knowledge base': KNOWLEDGE_OPERATIONS,
   Platform: PLATFORM_OPERATIONS,

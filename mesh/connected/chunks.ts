@@ -77,7 +77,12 @@ export class ChunkLog {
 
   /** What another node needs to continue. */
   progress(): ChunkProgress {
-    return { count: this.#nextSeq, bytes: this.#bytes, first_at_ms: this.#firstAtMs, artifacts: [...this.#kept.values()] };
+    return {
+      count: this.#nextSeq,
+      bytes: this.#bytes,
+      first_at_ms: this.#firstAtMs,
+      artifacts: [...this.#kept.values()],
+    };
   }
 
   /** Chunks taken so far. */

@@ -173,7 +173,8 @@ export class SentDispatch {
   /** The first result counts. */
   #end(result: TransportResult): void {
     // The other node counts on.
-    if (this.#isOpen && result.state !== 'transferred' && this.#chunks) recordStream(this.#deps.spans, this.open, this.#chunks);
+    if (this.#isOpen && result.state !== 'transferred' && this.#chunks)
+      recordStream(this.#deps.spans, this.open, this.#chunks);
     this.#isOpen = false;
     this.#stopDeadline();
     this.#resolve(result);

@@ -12,6 +12,7 @@ import { Policies } from './policies.js';
 import { resumedStream, type StreamPosition } from './resumed-stream.js';
 import { messageParams, rpcRequest, rpcResult, type SendOptions, streamEvents } from './rpc.js';
 import { Sessions } from './sessions.js';
+import { Telemetry } from './telemetry.js';
 import { type JsonObject, readJson } from './transport.js';
 import { Usage } from './usage.js';
 
@@ -37,6 +38,7 @@ export class FleetClient {
   readonly alerts: Alerts;
   readonly knowledge: Knowledge;
   readonly plans: Plans;
+  readonly telemetry: Telemetry;
   readonly usage: Usage;
   readonly #api: PlatformApi;
 
@@ -50,6 +52,7 @@ export class FleetClient {
     this.alerts = new Alerts(this.#api);
     this.knowledge = new Knowledge(this.#api);
     this.plans = new Plans(this.#api);
+    this.telemetry = new Telemetry(this.#api);
     this.usage = new Usage(this.#api);
   }
 

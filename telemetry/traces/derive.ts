@@ -28,7 +28,10 @@ export function spansOfMessages(messages: readonly MessageFacts[], details: Mess
   for (const request of details.requests) parts.get(request.message_id)?.requests.push(request);
   for (const span of details.recorded) parts.get(span.message_id)?.recorded.push(span);
   return new Map(
-    messages.map((message) => [message.message_id, messageSpans(message, parts.get(message.message_id) ?? emptyDetails())]),
+    messages.map((message) => [
+      message.message_id,
+      messageSpans(message, parts.get(message.message_id) ?? emptyDetails()),
+    ]),
   );
 }
 

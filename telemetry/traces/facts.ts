@@ -1,4 +1,4 @@
-import type { TraceSpan } from '../../contracts/api/traces.js';
+import type { TraceSpan } from '../../contracts/api/telemetry.js';
 
 /** What the record says of a message, for its spans. */
 export interface MessageFacts {

@@ -41,10 +41,20 @@ function messageSpan(message: MessageFacts): Span {
 }
 
 /** The dispatch and, within it, the agent at work: whose span id is what the agent got as its parent. */
-function dispatchSpans(message: MessageFacts, parent: Span, dispatch: DispatchFacts, sent: Date, isLast: boolean): Span[] {
+function dispatchSpans(
+  message: MessageFacts,
+  parent: Span,
+  dispatch: DispatchFacts,
+  sent: Date,
+  isLast: boolean,
+): Span[] {
   const { dispatch_id, agent_type, state, ended_at } = dispatch;
   const span_id = derivedSpanId('dispatch', dispatch_id);
-  const times = { start: sent, end: state === 'sent' ? null : ended_at, status: DISPATCH_ENDED[state] ?? 'unset' } as const;
+  const times = {
+    start: sent,
+    end: state === 'sent' ? null : ended_at,
+    status: DISPATCH_ENDED[state] ?? 'unset',
+  } as const;
   const usage = isLast ? message.usage : null;
   return [
     spanOf({
@@ -201,6 +211,20 @@ export function messageSpans(message: MessageFacts, details: MessageDetails): Sp
       return decisionSpan(event, typeof tool === 'string' ? around(event.occurred_at, tool) : root);
     });
   const awaited = waits.flatMap(({ request, span }) => (request.stage === 'tool' ? [] : [span]));
-  const queued = queueSpans(message, root, admitted, dispatched.flatMap(([span]) => span ?? []), awaited);
-  return [root, admission, ...decisions, ...queued, ...dispatched.flat(), ...recorded, ...waits.map(({ span }) => span)];
+  const queued = queueSpans(
+    message,
+    root,
+    admitted,
+    dispatched.flatMap(([span]) => span ?? []),
+    awaited,
+  );
+  return [
+    root,
+    admission,
+    ...decisions,
+    ...queued,
+    ...dispatched.flat(),
+    ...recorded,
+    ...waits.map(({ span }) => span),
+  ];
 }

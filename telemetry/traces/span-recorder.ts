@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { TraceSpan } from '../../contracts/api/traces.js';
+import type { TraceSpan } from '../../contracts/api/telemetry.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { Db } from '../../db/pool.js';
 import type { Logger } from '../../runtime/logger.js';
@@ -34,6 +34,16 @@ export interface SpanRecorder {
   record(span: RecordedSpan): void;
 }
 
+/** Spans of this process so far, for metrics. */
+export interface SpanCounts {
+  /** The collector took them. */
+  exported: number;
+  /** The collector refused them for good. */
+  refused: number;
+  /** Of tool calls and streams, beyond what is kept. */
+  dropped: number;
+}
+
 /**
  * The lock keeps the erasure of a message from passing by: it deletes the message first, and then its spans. A message that is being erased,
  * or is gone, gets none.
@@ -52,17 +62,16 @@ const INSERT = `
  */
 export class SpanWriter implements SpanRecorder {
   readonly #db: Pick<Db, 'system'>;
-  readonly #log: Logger;
+  readonly #totals: Pick<SpanCounts, 'dropped'>;
   readonly #sampleRatio: number;
   readonly #loop: Loop;
   readonly #counts = new LRUCache<string, number>({ max: MESSAGES_MAX });
   #waiting: RecordedSpan[] = [];
-  #dropped = 0;
 
   /** @param sampleRatio the share of traces that are sampled, 0 to 1 */
-  constructor(db: Pick<Db, 'system'>, log: Logger, sampleRatio: number) {
+  constructor(db: Pick<Db, 'system'>, log: Logger, sampleRatio: number, counts: Pick<SpanCounts, 'dropped'>) {
     this.#db = db;
-    this.#log = log;
+    this.#totals = counts;
     this.#sampleRatio = sampleRatio;
     this.#loop = new Loop({ name: 'spans of traces', intervalMs: INTERVAL_MS, work: () => this.flush(), log });
   }
@@ -82,9 +91,9 @@ export class SpanWriter implements SpanRecorder {
     if (!isSampled(traceId, this.#sampleRatio)) return;
     const count = (this.#counts.get(span.message_id) ?? 0) + 1;
     this.#counts.set(span.message_id, count);
-    if (count > LIMITS.recordedSpansPerMessage) return;
-    if (this.#waiting.length < WAITING_MAX) this.#waiting.push(span);
-    else this.#dropped += 1;
+    const isKept = count <= LIMITS.recordedSpansPerMessage && this.#waiting.length < WAITING_MAX;
+    if (isKept) this.#waiting.push(span);
+    else this.#totals.dropped += 1;
   }
 
   /** Writes all that waits. What fails is tried again with the next turn. */
@@ -99,7 +108,5 @@ export class SpanWriter implements SpanRecorder {
       await this.#db.system((tx) => tx.query(INSERT, [JSON.stringify(rows)], 'insert_trace_spans'));
       this.#waiting = this.#waiting.slice(batch.length);
     }
-    if (this.#dropped > 0) this.#log.warn({ spans: this.#dropped }, 'spans of traces were dropped');
-    this.#dropped = 0;
   }
 }

@@ -1,4 +1,4 @@
-import type { TraceSpan } from '../../contracts/api/traces.js';
+import type { TraceSpan } from '../../contracts/api/telemetry.js';
 
 /** A span as it is derived from the record, with times to the millisecond. */
 export interface Span extends Omit<TraceSpan, 'start' | 'end'> {

@@ -1,4 +1,4 @@
-import type { GetTracesRequest, TraceSummary } from '../../contracts/api/traces.js';
+import type { GetTracesRequest, TraceSummary } from '../../contracts/api/telemetry.js';
 import { type KeyList, type Page, readPage } from '../../db/page.js';
 import type { Db, Tx } from '../../db/pool.js';
 import { STATES_OF, tracesOf } from './traces.js';
@@ -17,7 +17,8 @@ const MESSAGES = `messages m WHERE ${matches('m')} AND (m.parent_span_id IS NULL
     OR EXISTS (SELECT 1 FROM plans p WHERE p.trace_id = m.trace_id AND p.tenant_id = m.tenant_id)
     OR EXISTS (SELECT 1 FROM messages o WHERE o.trace_id = m.trace_id AND o.tenant_id = m.tenant_id AND o.parent_span_id IS NOT NULL
                 AND o.message_id < m.message_id)))`;
-const WITHOUT_PLAN = ' AND NOT EXISTS (SELECT 1 FROM plans p WHERE p.trace_id = m.trace_id AND p.tenant_id = m.tenant_id)';
+const WITHOUT_PLAN =
+  ' AND NOT EXISTS (SELECT 1 FROM plans p WHERE p.trace_id = m.trace_id AND p.tenant_id = m.tenant_id)';
 
 /** Plans that began a trace. */
 const FIRST_PLAN = `NOT EXISTS (SELECT 1 FROM plans o WHERE o.trace_id = p.trace_id AND o.tenant_id = p.tenant_id AND o.plan_id < p.plan_id)`;
@@ -68,7 +69,10 @@ function matching(tenantId: string, filters: Filters): KeyList {
         return found.map(({ trace_id }) => trace_id);
       },
       count: async (tx, most) => {
-        const [counted] = await tx.query<{ count: number }>(`SELECT count(*) AS count FROM ${rows}`, [...values, most + 1]);
+        const [counted] = await tx.query<{ count: number }>(`SELECT count(*) AS count FROM ${rows}`, [
+          ...values,
+          most + 1,
+        ]);
         const count = counted?.count ?? 0;
         return count > most ? null : count;
       },

@@ -1,4 +1,4 @@
-import type { Trace, TraceStatus } from '../../contracts/api/traces.js';
+import type { Trace, TraceStatus } from '../../contracts/api/telemetry.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { inKeyOrder } from '../../db/page.js';
 import type { Db, Tx } from '../../db/pool.js';
@@ -53,9 +53,17 @@ function traceOf(trace_id: string, parts: Parts, spans: Span[]): Trace | undefin
   const root = rootOf(trace_id, parts);
   if (!root) return undefined;
   const { session_id, tenant_id, root_agent, state } = root;
-  const started = timeOf(spans.map(({ start }) => start), Math.min);
+  const started = timeOf(
+    spans.map(({ start }) => start),
+    Math.min,
+  );
   const isRunning = spans.some(({ end }) => end === null);
-  const ended = isRunning ? null : timeOf(spans.map(({ start, end }) => end ?? start), Math.max);
+  const ended = isRunning
+    ? null
+    : timeOf(
+        spans.map(({ start, end }) => end ?? start),
+        Math.max,
+      );
   return {
     trace_id,
     session_id,
@@ -87,7 +95,10 @@ export async function tracesOf(tx: Tx, tenantId: string, traceIds: readonly stri
       steps,
     };
     const ofPlans = parts.plans.flatMap((plan) =>
-      planSpans(plan, steps.filter(({ plan_id }) => plan_id === plan.plan_id)),
+      planSpans(
+        plan,
+        steps.filter(({ plan_id }) => plan_id === plan.plan_id),
+      ),
     );
     const ofMessages = parts.messages.flatMap(({ message_id }) => spansBy.get(message_id) ?? []);
     return traceOf(traceId, parts, [...ofPlans, ...ofMessages]) ?? [];

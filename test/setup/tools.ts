@@ -3,8 +3,8 @@ import type { Outbound } from '../../http/outbound.js';
 import { createHostedTools } from '../../mesh/hosted/tool-calls.js';
 import type { MessageCore } from '../../messages/core.js';
 import { createLogger } from '../../runtime/logger.js';
-import { DecisionWatch } from '../../tools/decision-watch.js';
 import type { SpanRecorder } from '../../telemetry/traces/span-recorder.js';
+import { DecisionWatch } from '../../tools/decision-watch.js';
 import type { PlatformToolDeps } from '../../tools/platform-tools.js';
 import { ToolApprovals } from '../../tools/tool-approvals.js';
 import { ToolCalls } from '../../tools/tool-calls.js';
@@ -34,7 +34,15 @@ interface ToolCallsDeps {
 
 /** The tool calls of one process, put together as the platform does. */
 export function toolCalls(deps: ToolCallsDeps): ToolCalls {
-  const { core, outbound, tokens, knowledge = NO_KNOWLEDGE, nodeId = 'alone', spans = NO_SPANS, link = createLocalLink(nodeId) } = deps;
+  const {
+    core,
+    outbound,
+    tokens,
+    knowledge = NO_KNOWLEDGE,
+    nodeId = 'alone',
+    spans = NO_SPANS,
+    link = createLocalLink(nodeId),
+  } = deps;
   const { db, bus, workflowStarter, policies } = core;
   const watch = new DecisionWatch({ db, bus, log, nodeId });
   watch.start();
