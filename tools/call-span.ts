@@ -1,7 +1,6 @@
 import { newId, spanIdOf, traceFrom, traceparentOf, uuidOf } from '../runtime/ids.js';
 import type { SpanRecorder } from '../telemetry/traces/span-recorder.js';
 import type { CallParent, ToolRequest } from './call-context.js';
-import { isPlatformTool } from './platform-tools.js';
 import type { Outcome } from './tool-result.js';
 
 /** The span of a tool call. What answers the call continues the trace from it. */
@@ -47,7 +46,7 @@ export function endSpan(recorder: SpanRecorder, { span, caller, payload }: Trace
   recorder.record({
     ...{ tenant_id: caller.tenant_id, message_id, traceparent, span_id, parent_span_id },
     name: `execute_tool ${payload.tool}`,
-    kind: isPlatformTool(payload.tool) ? 'internal' : 'client',
+    kind: 'internal',
     startedAtMs,
     endedAtMs: Date.now(),
     error_type: result.ok ? null : result.error.code,

@@ -89,8 +89,7 @@ export const StreamClosed = z.object({
 export type StreamClosed = z.infer<typeof StreamClosed>;
 
 /** `running`: at work, or waiting for a human. The others are how the message or plan ended that began the trace. */
-export const TRACE_STATUSES = ['running', 'ok', 'error', 'canceled'] as const;
-export const TraceStatus = z.enum(TRACE_STATUSES);
+const TraceStatus = z.enum(['running', 'ok', 'error', 'canceled']);
 export type TraceStatus = z.infer<typeof TraceStatus>;
 
 /** A value of an attribute. Names are those of OpenTelemetry's conventions (GenAI's among them), or begin with `fleet.`. */
@@ -157,7 +156,7 @@ export type TracesResponse = z.infer<typeof TracesResponse>;
 /** The answer where `trace_id` is given. */
 export const TraceResponse = ok({ trace: Trace });
 
-export const GetTracesResponse = z.union([TraceResponse, TracesResponse]);
+const GetTracesResponse = z.union([TraceResponse, TracesResponse]);
 
 const stream = { response: EventRecord, stream: true, ...EXTENSION } as const;
 

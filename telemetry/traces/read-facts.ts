@@ -35,7 +35,7 @@ const PLAN = `p.tenant_id, p.plan_id, p.session_id, p.trace_id, p.parent_span_id
   p.ended_at, (SELECT s.agent_type FROM plan_steps s WHERE s.tenant_id = p.tenant_id AND s.plan_id = p.plan_id AND s.place = 0) AS root_agent`;
 
 const EVENTS = `
-  SELECT DISTINCT e.event_id, e.event_type, e.session_id, e.trace_id, e.occurred_at, e.payload, e.payload ->> 'message_id' AS message_id
+  SELECT e.event_id, e.event_type, e.session_id, e.trace_id, e.occurred_at, e.payload, e.payload ->> 'message_id' AS message_id
     FROM unnest($2::text[], $3::text[], $4::text[], $5::text[]) AS w (session_id, trace_id, least, bound) CROSS JOIN LATERAL (
       SELECT x.* FROM events x
        WHERE x.session_id = w.session_id AND x.tenant_id = $1 AND left(x.event_id, 12) >= left(w.least, 12)

@@ -1,16 +1,19 @@
 import { beforeAll, expect, test } from 'vitest';
+import { AlertRule } from '../../contracts/api/alerts.js';
 import { MessageGetByIdResponse, ResolveResponse } from '../../contracts/api/messages.js';
+import { PlanResponse } from '../../contracts/api/plans.js';
 import { PolicyResponse } from '../../contracts/api/policies/policies.js';
 import { type Trace, TraceResponse, type TraceSpan, TracesResponse } from '../../contracts/api/telemetry.js';
 import { spanIdOf, uuidOf } from '../../runtime/ids.js';
 import { FleetClient } from '../../sdk/index.js';
 import { callTool, resultOf, take } from '../mesh/tools/tool-fixture.js';
 import { createPlan, newSession, step, untilPlan } from '../plans/plan-fixture.js';
-import { echo, type RawAgent } from '../setup/agent.js';
+import { type Behaviour, echo, type RawAgent } from '../setup/agent.js';
 import type { ApiClient } from '../setup/platform/api-client.js';
 import { joinAgent, openSocket, registerAgent } from '../setup/platform/fleet.js';
 import { FAST_PATH } from '../setup/platform/paths.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
+import { receiver } from '../setup/receiver.js';
 import { until } from '../setup/until.js';
 import { TestCollector } from './collector.js';
 
@@ -169,6 +172,35 @@ test('a quick message begins a trace of its own, and one that fails has the stat
   expect(other.spans[0]).toMatchObject({ status: 'error', attributes: { 'error.type': 'TARGET_UNAVAILABLE' } });
   expect(await listed({ status: 'error', session_id: other.session_id })).toEqual([other.trace_id]);
   expect(await listed({ status: 'ok', session_id: other.session_id })).toEqual([]);
+});
+
+test('a webhook and a plan that a result proposes continue the trace of the message', async () => {
+  const to = await receiver();
+  const about = { event: 'message.completed', filters: {} };
+  const rule = { name: 'ends', condition: about, notifications: [{ type: 'webhook', config: { url: to.url } }] };
+  await client.ok('/policies/new_alert', rule, AlertRule);
+  const planner: Behaviour = (dispatch) =>
+    dispatch.result('planned', { plan_proposal: { description: 'later', steps: [step('only', 'echo', 'one')] } });
+  await joinAgent(shared.platform, { instanceId: 'planner-1', agentType: 'planner' }, planner);
+  const { id } = await client.send('plan it', { metadata: { agent_type: 'planner' } });
+  const traceId = await traceOfMessage(id);
+  const heard = () =>
+    to.arrived.find(({ body }) => (body as { event: { message_id: string } }).event.message_id === id);
+  expect((await until(heard)).headers.traceparent).toBe(`00-${traceId}-${spanIdOf(uuidOf(id))}-01`);
+  const trace = await traceOf(traceId);
+  expect(shape(trace).slice(-2)).toEqual([
+    'invoke_workflow plan < invoke_agent planner',
+    'approval_wait < invoke_workflow plan',
+  ]);
+  expect(await listed({ has_plan: true, session_id: trace.session_id })).toEqual([traceId]);
+  const [summary] = await list({ has_plan: true, session_id: trace.session_id, status: 'ok' });
+  expect(summary).toMatchObject({ root_agent: 'planner', ended_at: null });
+  const planId = find(trace, 'invoke_workflow plan').attributes['fleet.plan.id'];
+  await client.ok('/plans/reject', { plan_id: planId }, PlanResponse);
+  expect(find(await traceOf(traceId), 'invoke_workflow plan')).toMatchObject({
+    status: 'unset',
+    end: expect.any(String),
+  });
 });
 
 test('messages of one caller belong to one trace, which pages list once', async () => {
