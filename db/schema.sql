@@ -193,6 +193,7 @@ CREATE TABLE deliveries (
   receiver text NOT NULL,
   body bytea NOT NULL,
   status text NOT NULL,
+  traceparent text,
   max_attempts integer NOT NULL,
   attempts jsonb NOT NULL DEFAULT '[]'::jsonb,
   attempts_before integer NOT NULL DEFAULT 0,

@@ -180,7 +180,7 @@ test('a webhook and a plan that a result proposes continue the trace of the mess
   const rule = { name: 'ends', condition: about, notifications: [{ type: 'webhook', config: { url: to.url } }] };
   await client.ok('/policies/new_alert', rule, AlertRule);
   const planner: Behaviour = (dispatch) =>
-    dispatch.result('planned', { plan_proposal: { description: 'later', steps: [step('only', 'echo', 'one')] } });
+    dispatch.result({ plan_proposal: { description: 'later', steps: [step('only', 'echo', 'one')] } });
   await joinAgent(shared.platform, { instanceId: 'planner-1', agentType: 'planner' }, planner);
   const { id } = await client.send('plan it', { metadata: { agent_type: 'planner' } });
   const traceId = await traceOfMessage(id);
