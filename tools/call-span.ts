@@ -26,9 +26,9 @@ export function beginSpan<Request extends ToolRequest>(request: Request): Reques
   const { parent, traceparent } = request;
   const uuid = uuidOf(newId('call'));
   const named = traceFrom(traceparent, uuid);
-  const around = parent?.traceparent === undefined ? named : traceFrom(parent.traceparent, uuid);
-  const { trace_id } = around;
-  const { parent_span_id } = named.trace_id === trace_id ? named : around;
+  const enclosing = parent?.traceparent === undefined ? named : traceFrom(parent.traceparent, uuid);
+  const { trace_id } = enclosing;
+  const { parent_span_id } = named.trace_id === trace_id ? named : enclosing;
   const span = {
     span_id: spanIdOf(uuid),
     parent_span_id,

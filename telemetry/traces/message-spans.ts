@@ -196,19 +196,19 @@ export function messageSpans(message: MessageFacts, details: MessageDetails): Sp
     recorded.push(moved);
   }
   /** What a tool call belongs to: its own span, else that of the agent which made it. */
-  const around = (moment: Date, tool: string | null): Span => {
+  const enclosing = (moment: Date, tool: string | null): Span => {
     const calls = recorded.filter((span) => tool !== null && span.attributes['gen_ai.tool.name'] === tool);
     return calls.find((span) => holds(span, moment)) ?? agents.findLast((span) => span.start <= moment) ?? root;
   };
   const waits = details.requests.map((request) => {
-    const parent = request.stage === 'tool' ? around(request.requested_at, request.tool) : root;
+    const parent = request.stage === 'tool' ? enclosing(request.requested_at, request.tool) : root;
     return { request, span: requestSpan(request, message, parent) };
   });
   const decisions = details.events
     .filter(({ event_type, payload }) => DECIDES.test(event_type) && payload.reminder === undefined)
     .map((event) => {
       const { tool } = event.payload;
-      return decisionSpan(event, typeof tool === 'string' ? around(event.occurred_at, tool) : root);
+      return decisionSpan(event, typeof tool === 'string' ? enclosing(event.occurred_at, tool) : root);
     });
   const awaited = waits.flatMap(({ request, span }) => (request.stage === 'tool' ? [] : [span]));
   const queued = queueSpans(

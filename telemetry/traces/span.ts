@@ -34,9 +34,9 @@ export function later(one: Date, other: Date | null | undefined): Date {
 }
 
 /** Moves a span whose times are another clock's into the span that it is part of: by as little as possible, and cut where it is longer. */
-export function movedInto(around: Pick<Span, 'start' | 'end'> | undefined, span: Span): Span {
-  if (!around || !span.end) return span;
-  const [from, to] = [around.start.getTime(), around.end?.getTime() ?? Number.POSITIVE_INFINITY];
+export function movedInto(enclosing: Pick<Span, 'start' | 'end'> | undefined, span: Span): Span {
+  if (!enclosing || !span.end) return span;
+  const [from, to] = [enclosing.start.getTime(), enclosing.end?.getTime() ?? Number.POSITIVE_INFINITY];
   const lengthMs = Math.min(span.end.getTime() - span.start.getTime(), to - from);
   const startMs = Math.max(from, Math.min(span.start.getTime(), to - lengthMs));
   return { ...span, start: new Date(startMs), end: new Date(startMs + lengthMs) };

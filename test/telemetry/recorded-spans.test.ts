@@ -31,10 +31,10 @@ test.each([
   ['after', [10, 20], [18, 22], [16, 20]],
   ['longer', [10, 20], [5, 30], [10, 20]],
   ['in one that runs', [10, null], [50, 60], [50, 60]],
-] as const)('a span by another clock is moved into the one around it: %s', (_where, around, given, expected) => {
+] as const)('a span by another clock is moved into the one around it: %s', (_where, enclosing, given, expected) => {
   const at = (ms: number) => new Date(ms);
   const span = spanOf({ span_id: 's', parent_span_id: 'p', name: 'n', start: at(given[0]), end: at(given[1]) });
-  const [from, to] = around;
+  const [from, to] = enclosing;
   const moved = movedInto({ start: at(from), end: to === null ? null : at(to) }, span);
   expect([moved.start.getTime(), moved.end?.getTime()]).toEqual(expected);
 });

@@ -184,9 +184,9 @@ test('a webhook and a plan that a result proposes continue the trace of the mess
   await joinAgent(shared.platform, { instanceId: 'planner-1', agentType: 'planner' }, planner);
   const { id } = await client.send('plan it', { metadata: { agent_type: 'planner' } });
   const traceId = await traceOfMessage(id);
-  const heard = () =>
+  const notice = () =>
     to.arrived.find(({ body }) => (body as { event: { message_id: string } }).event.message_id === id);
-  expect((await until(heard)).headers.traceparent).toBe(`00-${traceId}-${spanIdOf(uuidOf(id))}-01`);
+  expect((await until(notice)).headers.traceparent).toBe(`00-${traceId}-${spanIdOf(uuidOf(id))}-01`);
   const trace = await traceOf(traceId);
   expect(shape(trace).slice(-2)).toEqual([
     'invoke_workflow plan < invoke_agent planner',
