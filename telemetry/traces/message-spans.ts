@@ -91,22 +91,20 @@ function dispatchSpans(
   ];
 }
 
-/** The times in which the message was with nobody: before each dispatch, and at the end. */
-function queueSpans(message: MessageFacts, parent: Span, admitted: Date, dispatched: Span[], waits: Span[]): Span[] {
+/** The times in which the message was with nobody. @param atWork the spans of those that it was with */
+function queueSpans(message: MessageFacts, parent: Span, admitted: Date, atWork: readonly Span[]): Span[] {
   const spans: Span[] = [];
-  const atWork = [...dispatched, ...waits].sort((a, b) => a.start.getTime() - b.start.getTime());
-  const end = endOf(message);
   let ready: Date | null = admitted;
-  const waitedUntil = (until: Date | null): void => {
-    if (!ready || (until && until <= ready)) return;
+  const waitedUntil = (end: Date | null): void => {
+    if (!ready || (end && end <= ready)) return;
     const span_id = derivedSpanId('queue_wait', message.message_id, spans.length);
-    spans.push(spanOf({ span_id, parent_span_id: parent.span_id, name: 'queue_wait', start: ready, end: until }));
+    spans.push(spanOf({ span_id, parent_span_id: parent.span_id, name: 'queue_wait', start: ready, end }));
   };
-  for (const { start, end: over } of atWork) {
+  for (const { start, end } of atWork.toSorted((a, b) => a.start.getTime() - b.start.getTime())) {
     waitedUntil(start);
-    ready = over && ready && later(ready, over);
+    ready = end && ready && later(ready, end);
   }
-  waitedUntil(end);
+  waitedUntil(endOf(message));
   return spans;
 }
 
@@ -156,75 +154,81 @@ function requestSpan(request: RequestFacts, message: MessageFacts, parent: Span)
   });
 }
 
+/** A dispatch that went out, and when. */
+interface SentDispatch {
+  dispatch: DispatchFacts;
+  at: Date;
+}
+
+/** The dispatches that went out, in that order: not before the event that says so was written. */
+function sentDispatches({ dispatches, events }: MessageDetails): SentDispatch[] {
+  const written = new Map(
+    events
+      .filter(({ event_type }) => event_type === 'dispatch.sent')
+      .map(({ payload, occurred_at }) => [payload.dispatch_id, occurred_at]),
+  );
+  const sent = dispatches.flatMap((dispatch) => {
+    if (!dispatch.sent_at || dispatch.state === 'open') return [];
+    return { dispatch, at: later(dispatch.sent_at, written.get(dispatch.dispatch_id)) };
+  });
+  return sent.sort((one, other) => one.at.getTime() - other.at.getTime());
+}
+
+/** The accept transaction. On the fast path it writes the first dispatch too, which goes out after it. */
+function admissionSpan(message: MessageFacts, parent: Span, { events }: MessageDetails, first?: SentDispatch): Span {
+  const { message_id, created_at } = message;
+  const received = events.find(({ event_type }) => event_type === 'message.received');
+  const isSentAtOnce = first?.dispatch.sent_at?.getTime() === created_at.getTime();
+  return spanOf({
+    span_id: derivedSpanId('admission', message_id),
+    parent_span_id: parent.span_id,
+    name: 'admission',
+    start: created_at,
+    end: later(created_at, isSentAtOnce ? first?.at : received?.occurred_at),
+  });
+}
+
 const holds = ({ start, end }: Span, moment: Date) => start <= moment && (!end || moment <= end);
+
+/** Tool calls and streams, each within the span that it is part of: its times are those of another clock. */
+function recordedSpans({ recorded }: MessageDetails, agents: readonly Span[]): Span[] {
+  const byId = new Map(agents.map((agent) => [agent.span_id, agent]));
+  return recorded.map((row) => {
+    const { started_at: start, ended_at: end, error_type, attributes, message_id: _, ...fields } = row;
+    const status = error_type === null ? 'ok' : 'error';
+    const span = spanOf({ ...fields, start, end, status, attributes: { ...attributes, 'error.type': error_type } });
+    const enclosing = byId.get(row.parent_span_id) ?? agents.find((agent) => holds(agent, start));
+    const moved = movedInto(enclosing, span);
+    byId.set(moved.span_id, moved);
+    return moved;
+  });
+}
 
 /** The spans of one message, by what the record says of it. @param details of this message alone */
 export function messageSpans(message: MessageFacts, details: MessageDetails): Span[] {
   const root = messageSpan(message);
-  const occurred = (type: string, name: string, value: string) =>
-    details.events.find((event) => event.event_type === type && event.payload[name] === value)?.occurred_at;
-  const sent = details.dispatches
-    .flatMap((dispatch) => {
-      if (!dispatch.sent_at || dispatch.state === 'open') return [];
-      return { dispatch, at: later(dispatch.sent_at, occurred('dispatch.sent', 'dispatch_id', dispatch.dispatch_id)) };
-    })
-    .sort((one, other) => one.at.getTime() - other.at.getTime());
-  const [first] = sent;
-  const received = occurred('message.received', 'message_id', message.message_id);
-  // On the fast path the acceptance writes the dispatch too.
-  const isAcceptedSent = first?.dispatch.sent_at?.getTime() === message.created_at.getTime();
-  const admitted = later(message.created_at, isAcceptedSent ? first?.at : received);
-  const admission = spanOf({
-    span_id: derivedSpanId('admission', message.message_id),
-    parent_span_id: root.span_id,
-    name: 'admission',
-    start: message.created_at,
-    end: admitted,
-  });
+  const sent = sentDispatches(details);
+  const admission = admissionSpan(message, root, details, sent[0]);
   const dispatched = sent.map(({ dispatch, at }, place) =>
     dispatchSpans(message, root, dispatch, at, place === sent.length - 1),
   );
   const agents = dispatched.flatMap(([, agent]) => agent ?? []);
-  const byId = new Map(agents.map((agent) => [agent.span_id, agent]));
-  const recorded: Span[] = [];
-  for (const row of details.recorded) {
-    const { started_at: start, ended_at: end, error_type, attributes, message_id: _, ...fields } = row;
-    const status = error_type === null ? 'ok' : 'error';
-    const span = spanOf({ ...fields, start, end, status, attributes: { ...attributes, 'error.type': error_type } });
-    const moved = movedInto(byId.get(span.parent_span_id ?? '') ?? agents.find((one) => holds(one, start)), span);
-    byId.set(span.span_id, moved);
-    recorded.push(moved);
-  }
-  /** What a tool call belongs to: its own span, else that of the agent which made it. */
-  const enclosing = (moment: Date, tool: string | null): Span => {
-    const calls = recorded.filter((span) => tool !== null && span.attributes['gen_ai.tool.name'] === tool);
-    return calls.find((span) => holds(span, moment)) ?? agents.findLast((span) => span.start <= moment) ?? root;
+  const recorded = recordedSpans(details, agents);
+  /** What is about a tool call belongs to its span, else to that of the agent which made it. */
+  const enclosing = (moment: Date, tool: unknown): Span => {
+    if (typeof tool !== 'string') return root;
+    const calls = recorded.filter(({ attributes }) => attributes['gen_ai.tool.name'] === tool);
+    return calls.find((span) => holds(span, moment)) ?? agents.findLast(({ start }) => start <= moment) ?? root;
   };
-  const waits = details.requests.map((request) => {
-    const parent = request.stage === 'tool' ? enclosing(request.requested_at, request.tool) : root;
-    return { request, span: requestSpan(request, message, parent) };
-  });
   const decisions = details.events
     .filter(({ event_type, payload }) => DECIDES.test(event_type) && payload.reminder === undefined)
-    .map((event) => {
-      const { tool } = event.payload;
-      return decisionSpan(event, typeof tool === 'string' ? enclosing(event.occurred_at, tool) : root);
-    });
-  const awaited = waits.flatMap(({ request, span }) => (request.stage === 'tool' ? [] : [span]));
-  const queued = queueSpans(
-    message,
-    root,
-    admitted,
-    dispatched.flatMap(([span]) => span ?? []),
-    awaited,
-  );
-  return [
-    root,
-    admission,
-    ...decisions,
-    ...queued,
-    ...dispatched.flat(),
-    ...recorded,
-    ...waits.map(({ span }) => span),
-  ];
+    .map((event) => decisionSpan(event, enclosing(event.occurred_at, event.payload.tool)));
+  const [ofTools, ofMessage] = [true, false].map((isOfTool) =>
+    details.requests
+      .filter(({ stage }) => (stage === 'tool') === isOfTool)
+      .map((request) => requestSpan(request, message, isOfTool ? enclosing(request.requested_at, request.tool) : root)),
+  ) as [Span[], Span[]];
+  const atWork = [...dispatched.flatMap(([dispatch]) => dispatch ?? []), ...ofMessage];
+  const queued = queueSpans(message, root, admission.end ?? admission.start, atWork);
+  return [root, admission, ...decisions, ...queued, ...dispatched.flat(), ...recorded, ...ofTools, ...ofMessage];
 }

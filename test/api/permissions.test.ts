@@ -288,10 +288,10 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
   // Only Slack's signature counts.
   slackInteraction: { ...open, own: 'unauthorized', body: () => ({ payload: '{}' }) },
 
-  getTraces: { ...forbidden, needs: 'read', tenant: 'allowed', body: () => ({}) },
   getEvents: { ...forbidden, needs: 'read', tenant: 'allowed', body: () => ({}) },
   streamEvents: { ...forbidden, needs: 'read', tenant: 'allowed', body: () => ({}) },
   streamEventsByQuery: { ...forbidden, needs: 'read', tenant: 'allowed' },
+  getTraces: { ...forbidden, needs: 'read', tenant: 'allowed', body: () => ({}) },
   getUsage: { ...forbidden, needs: 'read', tenant: 'allowed', body: () => ({}) },
 
   getLimits: { ...forbidden, needs: 'full', tenant: 'allowed', body: () => ({}) },
