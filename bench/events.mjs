@@ -8,7 +8,7 @@ import { parseArgs } from 'node:util';
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 import pg from 'pg';
 import { openDb } from '../dist/db/pool.js';
-import { newId } from '../dist/runtime/ids.js';
+import { newEventId } from '../dist/runtime/ids.js';
 import { createLogger } from '../dist/runtime/logger.js';
 import { consumeEvents } from '../dist/telemetry/event-reader.js';
 import { Harness } from './harness/harness.mjs';
@@ -19,9 +19,9 @@ import { machineLine, markdownTable } from './harness/report.mjs';
 const EVENTS_PER_TRANSACTION = 3;
 const CONSUMED_AT_ONCE = 500;
 const INSERT = `
-  INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, payload)
-    SELECT $1, unnest($2::text[]), 'dispatch.success', 'dispatch', 'platform', 'info',
-           '{"dispatch_id": "dsp_bench", "instance_id": "bench", "duration_ms": 1}'`;
+  INSERT INTO event_groups (tenant_id, group_id, events)
+    SELECT $1, substr(id, 5)::uuid, '[["dispatch.success", {"dispatch_id": "dsp_bench", "instance_id": "bench", "duration_ms": 1}]]'
+      FROM unnest($2::text[]) AS id`;
 
 const { values: given } = parseArgs({
   options: {
@@ -31,7 +31,7 @@ const { values: given } = parseArgs({
   },
 });
 const print = (text) => process.stdout.write(`${text}\n`);
-const ids = (count) => Array.from({ length: count }, () => newId('evt'));
+const ids = (count) => Array.from({ length: count }, () => newEventId());
 
 /** Follows the tenant's events. @returns the moment of each arrival by event id, and the end of the stream */
 async function follow({ dev, token }) {
@@ -83,7 +83,7 @@ async function measureLag(platform, client) {
 /** Waits until every committed event has a position, which the platform's own sequencer gives. @returns the newest position */
 async function settledHead(client, from, count) {
   for (;;) {
-    const { rows } = await client.query('SELECT max(last_position)::bigint AS head FROM event_batches');
+    const { rows } = await client.query('SELECT max(last_position)::bigint * 256 + 255 AS head FROM event_batches');
     const head = Number(rows[0].head);
     if (head >= from + count) return head;
     await delay(5);

@@ -1,5 +1,5 @@
 import type { EventPayloads, EventSeverity, EventType } from '../contracts/events.js';
-import { newId } from '../runtime/ids.js';
+import { newEventId } from '../runtime/ids.js';
 import type { Tx } from './pool.js';
 
 /** The columns of an event besides type and payload. */
@@ -9,13 +9,10 @@ interface EventContext {
   severity?: EventSeverity;
 }
 
-const INSERT_EVENT = `
-  INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, payload)
-  VALUES ($1, $2, $3, split_part($3, '.', 1), 'platform', $4, $5, $6)`;
+const INSERT_EVENT = 'SELECT record_event($1, $2, $3, $4, $5, NULL, $6)';
 
 const INSERT_EVENTS = `
-  INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, payload)
-  SELECT e.tenant_id, e.event_id, $1, split_part($1, '.', 1), 'platform', e.severity, e.session_id, e.payload
+  SELECT record_event(e.tenant_id, e.event_id, $1, e.severity, e.session_id, NULL, e.payload)
     FROM jsonb_to_recordset($2) AS e (tenant_id text, event_id text, severity text, session_id text, payload jsonb)`;
 
 /** Writes an event, in the transaction of the change that it reports. @returns its id */
@@ -25,7 +22,7 @@ export async function recordEvent<Type extends EventType>(
   type: Type,
   payload: EventPayloads[Type],
 ): Promise<string> {
-  const event_id = newId('evt');
+  const event_id = newEventId();
   const values = [tenant_id, event_id, type, severity, session_id, JSON.stringify(payload)];
   await tx.query(INSERT_EVENT, values, 'insert_event');
   return event_id;
@@ -37,7 +34,7 @@ export async function recordEvents<Type extends EventType>(
   type: Type,
   events: (EventContext & { payload: EventPayloads[Type] })[],
 ): Promise<string[]> {
-  const rows = events.map((event) => ({ session_id: '', severity: 'info', ...event, event_id: newId('evt') }));
+  const rows = events.map((event) => ({ session_id: '', severity: 'info', ...event, event_id: newEventId() }));
   if (rows.length > 0) await tx.query(INSERT_EVENTS, [type, JSON.stringify(rows)]);
   return rows.map(({ event_id }) => event_id);
 }

@@ -19,7 +19,8 @@ const DELETE_CANCELED = `
 const DELETE_OFFERS = `DELETE FROM dispatch_transfers WHERE expires_at < now() - interval '10 minutes'`;
 
 /** Batches of the event sequencer, which needs the newest only. */
-const DELETE_BATCHES = `DELETE FROM event_batches WHERE positioned_at < now() - interval '1 hour' AND last_position < event_head()`;
+const DELETE_BATCHES = `
+  DELETE FROM event_batches WHERE positioned_at < now() - interval '1 hour' AND last_position < group_position_at(event_head())`;
 
 /** Usage that no report reads any more, of hours before the given days: by tenant, since that is where the keys begin. */
 const deleteUsage = (table: 'usage_hours' | 'usage_sessions', days: number) => `

@@ -42,6 +42,8 @@ export interface KeyList {
     keys(tx: Tx, limit: number, offset: number): Promise<string[]>;
     /** Null when there are more than `most`, or it would take too long. */
     count(tx: Tx, most: number): Promise<number | null>;
+    /** How many items a row of `from` stands for, for the estimate; 1 by default. */
+    perRow?(tx: Tx): Promise<number>;
   };
 }
 
@@ -88,7 +90,9 @@ async function estimateRows(db: Db, list: KeyList): Promise<number> {
   const text = `EXPLAIN (FORMAT JSON) SELECT 1 FROM ${list.from}`;
   type Explained = { 'QUERY PLAN': { Plan: { 'Plan Rows': number } }[] };
   const [row] = await db.system((tx) => tx.query<Explained>(text, list.values));
-  return Math.round(row?.['QUERY PLAN'][0]?.Plan['Plan Rows'] ?? 0);
+  const { perRow } = list.walk ?? {};
+  const items = perRow ? await inKeyOrder(db, list.values[0], perRow) : 1;
+  return Math.round((row?.['QUERY PLAN'][0]?.Plan['Plan Rows'] ?? 0) * items);
 }
 
 const idOf = ({ from, values }: KeyList) => JSON.stringify([from, values]);
@@ -124,7 +128,7 @@ function tooLong(): PlatformError {
 }
 
 /** Runs `work` in a transaction that reads keys in the order of an index. @throws PlatformError REQUEST_TIMEOUT when a statement takes longer than ten seconds */
-export async function inKeyOrder<T extends object>(db: Db, tenantId: string, work: (tx: Tx) => Promise<T>): Promise<T> {
+export async function inKeyOrder<T>(db: Db, tenantId: string, work: (tx: Tx) => Promise<T>): Promise<T> {
   const result = await inTime(db, tenantId, work);
   if (result === undefined) throw tooLong();
   return result;

@@ -108,8 +108,8 @@ export class Retention {
     for (const [table, days] of [
       ['dispatches', messages],
       ['messages', messages],
-      ['events', events],
-      // After their events: an event without a position has not been read.
+      ['event_groups', events],
+      // After their groups: one without a position has not been read.
       ['event_positions', events],
     ] as const) {
       if (days === undefined) continue;

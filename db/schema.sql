@@ -7,6 +7,12 @@ CREATE OR REPLACE FUNCTION public.current_tenant()
  STABLE PARALLEL SAFE
 AS $function$ SELECT nullif(current_setting('app.tenant_id', true), '') $function$
 ;
+CREATE OR REPLACE FUNCTION public.group_minute(group_id uuid)
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$ SELECT ('x' || left(group_id::text, 8))::bit(32)::integer $function$
+;
 CREATE OR REPLACE FUNCTION public.isolate_tenants(tables text[], app_privileges text DEFAULT 'SELECT, INSERT, UPDATE, DELETE'::text)
  RETURNS void
  LANGUAGE plpgsql
@@ -35,11 +41,11 @@ BEGIN
                AND r.session_id = NEW.session_id AND r.holds_slot) THEN
     RETURN NULL;
   END IF;
-  INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, payload)
-    SELECT a.tenant_id, format('evt_%s-%s-7%s-8%s-%s', left(at, 8), right(at, 4), left(chance, 3), substr(chance, 4, 3), right(chance, 12)),
-           'agent.capacity_changed', 'agent', 'platform', 'info', '', jsonb_build_object('agent_type', a.agent_type,
+  INSERT INTO event_groups (tenant_id, group_id, events)
+    SELECT a.tenant_id, format('%s-%s-7%s-8%s-%s00', left(at, 8), right(at, 4), left(chance, 3), substr(chance, 4, 3), right(chance, 10))::uuid,
+           jsonb_build_array(jsonb_build_array('agent.capacity_changed', jsonb_build_object('agent_type', a.agent_type,
              'instance_id', a.instance_id, 'current_sessions', agent_load(a.tenant_id, a.instance_id),
-             'max_concurrent_sessions', a.max_concurrent_sessions)
+             'max_concurrent_sessions', a.max_concurrent_sessions)))
       FROM agents a WHERE a.tenant_id = NEW.tenant_id AND a.instance_id = NEW.instance_id;
   RETURN NULL;
 END $function$
@@ -231,6 +237,12 @@ CREATE TABLE dispatch_transfers (
   expires_at timestamp with time zone NOT NULL
 );
 CREATE TABLE dispatches (
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  sent_at timestamp with time zone,
+  deadline_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  epoch bigint NOT NULL,
+  attempt integer NOT NULL,
   tenant_id text NOT NULL,
   dispatch_id text NOT NULL,
   message_id text NOT NULL,
@@ -239,14 +251,8 @@ CREATE TABLE dispatches (
   agent_type text NOT NULL,
   deployment_mode text NOT NULL,
   mesh_id text,
-  epoch bigint NOT NULL,
-  attempt integer NOT NULL,
   state text NOT NULL,
   skill_id text,
-  created_at timestamp with time zone NOT NULL DEFAULT now(),
-  sent_at timestamp with time zone,
-  deadline_at timestamp with time zone,
-  ended_at timestamp with time zone,
   error_code text
 ) PARTITION BY RANGE (dispatch_id);
 CREATE TABLE erasures (
@@ -273,26 +279,25 @@ CREATE TABLE event_cursors (
   "position" bigint NOT NULL,
   updated_at timestamp with time zone NOT NULL DEFAULT now()
 );
+CREATE TABLE event_groups (
+  occurred_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  transaction_id xid8 NOT NULL DEFAULT pg_current_xact_id(),
+  event_count smallint GENERATED ALWAYS AS (jsonb_array_length(events)),
+  group_id uuid NOT NULL,
+  tenant_id text NOT NULL,
+  session_id text NOT NULL DEFAULT ''::text,
+  message_id uuid,
+  dispatch_id uuid,
+  trace_id uuid,
+  events jsonb NOT NULL
+) PARTITION BY RANGE (group_id);
 CREATE TABLE event_positions (
   "position" bigint NOT NULL,
   tenant_id text NOT NULL,
   transaction_id xid8 NOT NULL,
-  event_ids uuid[] NOT NULL,
-  last_event_id text NOT NULL
-) PARTITION BY RANGE (last_event_id);
-CREATE TABLE events (
-  tenant_id text NOT NULL,
-  event_id text NOT NULL,
-  event_type text NOT NULL,
-  category text NOT NULL,
-  source text NOT NULL,
-  severity text NOT NULL,
-  session_id text NOT NULL DEFAULT ''::text,
-  trace_id text,
-  occurred_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
-  payload jsonb NOT NULL,
-  transaction_id xid8 NOT NULL DEFAULT pg_current_xact_id()
-) PARTITION BY RANGE (event_id);
+  group_ids uuid[] NOT NULL,
+  last_group_id uuid NOT NULL
+) PARTITION BY RANGE (last_group_id);
 CREATE TABLE guards (
   tenant_id text NOT NULL,
   guard text NOT NULL,
@@ -465,6 +470,12 @@ CREATE TABLE mesh_nodes (
   draining boolean NOT NULL DEFAULT false
 );
 CREATE TABLE messages (
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  started_at timestamp with time zone,
+  completed_at timestamp with time zone,
+  deadline_ms integer NOT NULL,
+  notifies boolean NOT NULL DEFAULT false,
   tenant_id text NOT NULL,
   message_id text NOT NULL,
   session_id text NOT NULL,
@@ -478,8 +489,6 @@ CREATE TABLE messages (
   trace_id text NOT NULL,
   parent_span_id text,
   baggage text,
-  deadline_ms integer NOT NULL,
-  created_at timestamp with time zone NOT NULL DEFAULT now(),
   state text NOT NULL,
   instance_id text,
   agent_type text,
@@ -488,11 +497,7 @@ CREATE TABLE messages (
   status_message jsonb,
   usage jsonb,
   error_code text,
-  error_message text,
-  notifies boolean NOT NULL DEFAULT false,
-  updated_at timestamp with time zone NOT NULL DEFAULT now(),
-  started_at timestamp with time zone,
-  completed_at timestamp with time zone
+  error_message text
 ) PARTITION BY RANGE (message_id);
 CREATE TABLE model_prices (
   tenant_id text NOT NULL,
@@ -672,24 +677,24 @@ CREATE TABLE session_agents (
   join_reason text NOT NULL
 );
 CREATE TABLE sessions (
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  ended_at timestamp with time zone,
+  wake_requested_at timestamp with time zone,
+  supervised_at timestamp with time zone,
+  idle_check_at timestamp with time zone,
+  idle_timeout_seconds integer NOT NULL,
+  explicit boolean NOT NULL,
+  suspended boolean NOT NULL DEFAULT false,
   tenant_id text NOT NULL,
   session_id text NOT NULL,
   user_id text,
-  explicit boolean NOT NULL,
   agent_type text,
   instance_id text,
   status text NOT NULL,
-  suspended boolean NOT NULL DEFAULT false,
   metadata jsonb NOT NULL DEFAULT '{}'::jsonb,
-  idle_timeout_seconds integer NOT NULL,
   created_by text NOT NULL,
   sender_agent_type text,
-  created_at timestamp with time zone NOT NULL DEFAULT now(),
-  ended_at timestamp with time zone,
-  ended_reason text,
-  wake_requested_at timestamp with time zone,
-  supervised_at timestamp with time zone,
-  idle_check_at timestamp with time zone
+  ended_reason text
 );
 CREATE TABLE signing_keys (
   kid text NOT NULL,
@@ -820,7 +825,7 @@ ALTER TABLE erasures ADD CONSTRAINT erasures_kind_check CHECK ((kind = ANY (ARRA
 ALTER TABLE erasures ADD CONSTRAINT erasures_pkey PRIMARY KEY (erasure_id);
 ALTER TABLE event_batches ADD CONSTRAINT event_batches_pkey PRIMARY KEY (last_position);
 ALTER TABLE event_cursors ADD CONSTRAINT event_cursors_pkey PRIMARY KEY (consumer);
-ALTER TABLE events ADD CONSTRAINT events_pkey PRIMARY KEY (tenant_id, event_id);
+ALTER TABLE event_groups ADD CONSTRAINT event_groups_pkey PRIMARY KEY (tenant_id, group_id) INCLUDE (event_count);
 ALTER TABLE guards ADD CONSTRAINT guards_decision_check CHECK ((decision = ANY (ARRAY['allow'::text, 'require_approval'::text, 'deny'::text])));
 ALTER TABLE guards ADD CONSTRAINT guards_guard_check CHECK ((guard = ANY (ARRAY['path'::text, 'egress'::text, 'secrets'::text, 'prompt_injection'::text, 'limits'::text])));
 ALTER TABLE guards ADD CONSTRAINT guards_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
@@ -918,11 +923,11 @@ CREATE INDEX delivery_queue_waiting ON public.delivery_queue USING btree (tenant
 CREATE INDEX dispatches_newest ON ONLY public.dispatches USING btree (instance_id, tenant_id, created_at DESC);
 CREATE INDEX erasures_due ON public.erasures USING btree (next_at) WHERE (finished_at IS NULL);
 CREATE UNIQUE INDEX erasures_of_tenant ON public.erasures USING btree (tenant_id) WHERE (kind = 'tenant'::text);
+CREATE INDEX event_groups_by_session ON ONLY public.event_groups USING btree (session_id, tenant_id, group_minute(group_id));
+CREATE INDEX event_groups_by_transaction ON ONLY public.event_groups USING btree (transaction_id);
 CREATE INDEX event_positions_by_transaction ON ONLY public.event_positions USING btree (transaction_id);
 CREATE INDEX event_positions_in_order ON ONLY public.event_positions USING btree ("position");
 CREATE INDEX event_positions_of_tenant ON ONLY public.event_positions USING btree (tenant_id, "position");
-CREATE INDEX events_by_session ON ONLY public.events USING btree (session_id, tenant_id, "left"(event_id, 12));
-CREATE INDEX events_by_transaction ON ONLY public.events USING btree (transaction_id);
 CREATE INDEX idempotency_keys_expiry ON public.idempotency_keys USING btree (expires_at);
 CREATE INDEX input_decisions_by_message ON public.input_decisions USING btree (tenant_id, message_id, approval_id);
 CREATE INDEX input_decisions_to_empty ON public.input_decisions USING btree (tenant_id, approval_id) WHERE ((comment IS NOT NULL) OR (ip IS NOT NULL));
@@ -993,8 +998,8 @@ ALTER TABLE dispatches ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE erasures ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE event_batches DISABLE ROW LEVEL SECURITY;
 ALTER TABLE event_cursors DISABLE ROW LEVEL SECURITY;
+ALTER TABLE event_groups ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE event_positions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-ALTER TABLE events ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE guards ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE idempotency_keys ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE input_decisions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -1066,10 +1071,10 @@ CREATE POLICY whole_platform ON dispatch_transfers AS PERMISSIVE FOR ALL TO flee
 CREATE POLICY one_tenant ON dispatches AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON dispatches AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY whole_platform ON erasures AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON event_groups AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON event_groups AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON event_positions AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON event_positions AS PERMISSIVE FOR ALL TO fleet_system USING (true);
-CREATE POLICY one_tenant ON events AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
-CREATE POLICY whole_platform ON events AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON guards AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON guards AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON idempotency_keys AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -1171,10 +1176,10 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON dispatches TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON erasures TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON event_batches TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON event_cursors TO fleet_system;
+GRANT INSERT, SELECT ON event_groups TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON event_groups TO fleet_system;
 GRANT SELECT ON event_positions TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON event_positions TO fleet_system;
-GRANT INSERT, SELECT ON events TO fleet_app;
-GRANT DELETE, INSERT, SELECT, UPDATE ON events TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON guards TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON guards TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON idempotency_keys TO fleet_app;

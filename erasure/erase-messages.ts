@@ -1,11 +1,11 @@
 import { countErased } from '../agents/agent-connections.js';
 import type { Db, Tx } from '../db/pool.js';
 import { messageWorkflowIds } from '../messages/supervise/workflow-erasure.js';
-import { idBound } from '../runtime/ids.js';
+import { idBound, uuidBound } from '../runtime/ids.js';
 import { countRows } from './count-rows.js';
 import type { EraserDeps, Portion } from './eraser-deps.js';
 import { addRemoved, type Erasure, type Selection } from './erasures.js';
-import { MESSAGE_TABLES } from './message-tables.js';
+import { KEEP_SESSION_CREATED, MESSAGE_TABLES } from './message-tables.js';
 import { windowsOf } from './time-windows.js';
 
 /** Messages that one transaction erases. */
@@ -60,28 +60,27 @@ function readSelected(db: Db, tenantId: string, selection: Selection, over: bool
 /** Dispatches and events of messages, found by the time in their ids. */
 async function idsOf(tx: Tx, tenantId: string, messages: readonly SelectedMessage[]) {
   const windows = windowsOf(messages);
-  const bounds = (prefix: 'dsp' | 'evt') => [
-    windows.map(({ fromMs }) => idBound(prefix, fromMs)),
-    windows.map(({ toMs }) => idBound(prefix, toMs)),
+  const bounds = (boundAt: (atMs: number) => string) => [
+    windows.map(({ fromMs }) => boundAt(fromMs)),
+    windows.map(({ toMs }) => boundAt(toMs)),
   ];
   const ids = messages.map(({ message_id }) => message_id);
   const dispatches = await tx.query<{ id: string }>(
     `SELECT d.dispatch_id AS id FROM unnest($3::text[], $4::text[]) AS w (least, bound) CROSS JOIN LATERAL (
        SELECT x.dispatch_id, x.message_id FROM dispatches x
         WHERE x.tenant_id = $1 AND x.dispatch_id >= w.least AND x.dispatch_id < w.bound) d WHERE d.message_id = ANY ($2)`,
-    [tenantId, ids, ...bounds('dsp')],
+    [tenantId, ids, ...bounds((atMs) => idBound('dsp', atMs))],
   );
-  const dispatchIds = dispatches.map(({ id }) => id);
   const sessions = [...new Set(messages.map(({ session_id }) => session_id))];
   const events = await tx.query<{ id: string }>(
-    `SELECT e.event_id AS id FROM unnest($4::text[], $5::text[]) AS w (least, bound) CROSS JOIN LATERAL (
-       SELECT x.event_id, x.payload FROM events x
-        WHERE x.tenant_id = $1 AND x.session_id = ANY ($2) AND x.event_id >= w.least AND x.event_id < w.bound
-          AND left(x.event_id, 12) >= left(w.least, 12) AND left(x.event_id, 12) <= left(w.bound, 12)) e
-      WHERE e.payload ->> 'message_id' = ANY ($3) OR e.payload ->> 'dispatch_id' = ANY ($6)`,
-    [tenantId, sessions, ids, ...bounds('evt'), dispatchIds],
+    `SELECT e.event_id AS id FROM unnest($4::uuid[], $5::uuid[]) AS w (least, bound) CROSS JOIN LATERAL (
+       SELECT x.event_id, x.message_id FROM events x
+        WHERE x.tenant_id = $1 AND x.session_id = ANY ($2) AND x.group_id >= w.least AND x.group_id < w.bound
+          AND group_minute(x.group_id) BETWEEN group_minute(w.least) AND group_minute(w.bound)) e
+      WHERE e.message_id = ANY ($3)`,
+    [tenantId, sessions, ids, ...bounds(uuidBound)],
   );
-  return { ids, dispatchIds, eventIds: events.map(({ id }) => id) };
+  return { ids, dispatchIds: dispatches.map(({ id }) => id), eventIds: events.map(({ id }) => id) };
 }
 
 /** Erases messages and all that belongs to them, in one transaction, with the report. */
@@ -89,9 +88,12 @@ async function eraseRows(tx: Tx, erasure: Erasure, messages: readonly SelectedMe
   const { tenant_id, erasure_id } = erasure;
   const { ids, dispatchIds, eventIds } = await idsOf(tx, tenant_id, messages);
   await countErased(tx, tenant_id, dispatchIds);
+  const values = [tenant_id, ids, dispatchIds, eventIds];
+  const emptied = await countRows(tx, KEEP_SESSION_CREATED, values);
   const removed: Record<string, number> = {};
   for (const [table, statement] of Object.entries(MESSAGE_TABLES))
-    removed[table] = await countRows(tx, statement, [tenant_id, ids, dispatchIds, eventIds]);
+    removed[table] = await countRows(tx, statement, values);
+  removed.event_groups = (removed.event_groups ?? 0) + emptied;
   await addRemoved(tx, erasure_id, removed);
 }
 
@@ -99,7 +101,7 @@ async function eraseRows(tx: Tx, erasure: Erasure, messages: readonly SelectedMe
 async function areEventsRead(db: Db, messages: readonly SelectedMessage[]): Promise<boolean> {
   const newestMs = Math.max(...messages.map(({ updated_at }) => updated_at.getTime()));
   if (Date.now() - newestMs > READ_WITHIN_MS) return true;
-  const bound = idBound('evt', newestMs + CLOCK_SLACK_MS);
+  const bound = uuidBound(newestMs + CLOCK_SLACK_MS);
   const [row] = await db.system((tx) => tx.query<{ read: boolean }>('SELECT events_consumed($1) AS read', [bound]));
   return row?.read === true;
 }

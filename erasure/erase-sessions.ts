@@ -6,8 +6,8 @@ import type { EraserDeps, Portion } from './eraser-deps.js';
 import { addRemoved, type Erasure, noteDone, type Selection } from './erasures.js';
 import { SESSION_TABLES } from './message-tables.js';
 
-/** Events that one transaction erases. */
-const EVENTS_AT_ONCE = 1_000;
+/** Groups of events that one transaction erases. */
+const GROUPS_AT_ONCE = 500;
 
 /** The next session after the last that is done. By age: only sessions that have ended. */
 function selectSession(selection: Selection): [where: string, value: string] {
@@ -24,7 +24,8 @@ function selectSession(selection: Selection): [where: string, value: string] {
 async function eraseEvents(tx: Tx, erasure: Erasure, sessionId: string): Promise<number> {
   const { tenant_id, erasure_id } = erasure;
   const rows = await tx.query<{ event_id: string }>(
-    `SELECT event_id FROM events WHERE tenant_id = $1 AND session_id = $2 LIMIT ${EVENTS_AT_ONCE}`,
+    `SELECT e.event_id FROM (SELECT group_id FROM event_groups WHERE tenant_id = $1 AND session_id = $2 LIMIT ${GROUPS_AT_ONCE}) g
+      CROSS JOIN LATERAL (SELECT v.event_id FROM events v WHERE v.tenant_id = $1 AND v.group_id = g.group_id) e`,
     [tenant_id, sessionId],
   );
   const ids = rows.map(({ event_id }) => event_id);
@@ -33,7 +34,11 @@ async function eraseEvents(tx: Tx, erasure: Erasure, sessionId: string): Promise
   const removed = {
     delivery_queue: await countRows(tx, queued, [tenant_id, ids]),
     deliveries: await countRows(tx, `DELETE FROM deliveries WHERE ${ofEvents}`, [tenant_id, ids]),
-    events: await countRows(tx, `DELETE FROM events WHERE ${ofEvents}`, [tenant_id, ids]),
+    event_groups: await countRows(
+      tx,
+      'DELETE FROM event_groups WHERE tenant_id = $1 AND group_id IN (SELECT group_of(id) FROM unnest($2) AS id)',
+      [tenant_id, ids],
+    ),
   };
   await addRemoved(tx, erasure_id, removed);
   return ids.length;

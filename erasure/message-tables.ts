@@ -1,3 +1,10 @@
+const OF_EVENTS = 'tenant_id = $1 AND group_id IN (SELECT group_of(id) FROM unnest($4) AS id)';
+
+/** The first event of a session stays where it was written with those of a message: before the others are erased, with the same parameters. */
+export const KEEP_SESSION_CREATED = `
+  UPDATE event_groups SET message_id = NULL, trace_id = NULL, events = jsonb_build_array(events -> 0)
+   WHERE ${OF_EVENTS} AND events #>> '{0,0}' = 'session.created'`;
+
 /**
  * What belongs to messages, in the order in which it is removed: for each table a statement with the parameters $1 tenant, $2 messages,
  * $3 their dispatches, $4 their events. Every table with a `message_id` or `dispatch_id` is here (a test reads the catalogue). Decisions about
@@ -26,7 +33,7 @@ export const MESSAGE_TABLES: Readonly<Record<string, string>> = {
   counted_usage: 'DELETE FROM counted_usage WHERE tenant_id = $1 AND message_id = ANY ($2)',
   late_changes: 'DELETE FROM late_changes WHERE tenant_id = $1 AND message_id = ANY ($2)',
   running_messages: 'DELETE FROM running_messages WHERE tenant_id = $1 AND message_id = ANY ($2)',
-  events: 'DELETE FROM events WHERE tenant_id = $1 AND event_id = ANY ($4)',
+  event_groups: `DELETE FROM event_groups WHERE ${OF_EVENTS} AND events #>> '{0,0}' <> 'session.created'`,
   messages: 'DELETE FROM messages WHERE tenant_id = $1 AND message_id = ANY ($2)',
   // After the messages, whose lock a process holds that adds a span.
   trace_spans: 'DELETE FROM trace_spans WHERE tenant_id = $1 AND message_id = ANY ($2)',

@@ -3,7 +3,7 @@ import { isTerminal } from '../contracts/api/messages.js';
 import { isOwnMessage, type Reader } from '../contracts/permissions.js';
 import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
-import { newId } from '../runtime/ids.js';
+import { newEventId } from '../runtime/ids.js';
 import type {
   CanceledMessage,
   Cancellation,
@@ -21,7 +21,7 @@ const CHUNK = 200;
 
 /** Cancels messages that are not over and whose locks the caller holds. @returns the messages as they were before */
 async function cancelLocked(tx: Tx, tenantId: string, ids: string[], reason: string): Promise<CanceledMessage[]> {
-  const eventIds = ids.flatMap(() => [newId('evt'), newId('evt')]);
+  const eventIds = ids.map(newEventId);
   return tx.query<CanceledMessage>(
     `SELECT tenant_id, message_id, session_id, agent_type, instance_id, current_dispatch_id, holds_slot
        FROM cancel_messages($1, $2, $3, $4)`,

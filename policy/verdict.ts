@@ -1,5 +1,5 @@
 import { PlatformError } from '../runtime/errors.js';
-import { newId } from '../runtime/ids.js';
+import { newEventId } from '../runtime/ids.js';
 import type { EarlyVerdict } from './decision.js';
 import type { GuardedAction, GuardFinding } from './guards/guarded-content.js';
 import type { ApprovalTerms, PolicyRequest, Verdict } from './policy-request.js';
@@ -49,7 +49,7 @@ export function eventsOf(
   if (isUndecided(verdict)) return [];
   const events = verdict.audits.map(
     ({ policy_id, name, reason }): DecisionEvent => ({
-      event_id: newId('evt'),
+      event_id: newEventId(),
       event_type: 'policy.audited',
       severity: 'info',
       payload: { policy_id, policy_name: name, action, tool, reason },
@@ -63,11 +63,11 @@ export function eventsOf(
     by.source === 'policy'
       ? { policy_id: by.policy_id, policy_name: by.name, ...about }
       : { guard: by.guard, ...about };
-  return [...events, { event_id: newId('evt'), event_type: `${by.source}.denied`, severity: 'warning', payload }];
+  return [...events, { event_id: newEventId(), event_type: `${by.source}.denied`, severity: 'warning', payload }];
 }
 
 function passedEvent(guard: string, about: GuardedAction): DecisionEvent {
-  return { event_id: newId('evt'), event_type: 'guard.allowed', severity: 'info', payload: { guard, ...about } };
+  return { event_id: newEventId(), event_type: 'guard.allowed', severity: 'info', payload: { guard, ...about } };
 }
 
 /** The events of findings about content for which no policy is asked: `guard.allowed` once for each guard, and what denied it. */
@@ -77,7 +77,7 @@ export function findingEvents(findings: readonly GuardFinding[], about: GuardedA
   if (!denial) return events;
   const { guard, reason } = denial;
   const payload = { guard, ...about, reason };
-  return [...events, { event_id: newId('evt'), event_type: 'guard.denied', severity: 'warning', payload }];
+  return [...events, { event_id: newEventId(), event_type: 'guard.denied', severity: 'warning', payload }];
 }
 
 /** A denial that says nothing about the action: it could not be decided about at this moment. */

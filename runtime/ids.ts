@@ -4,7 +4,6 @@ import { createHash, randomFillSync } from 'node:crypto';
 export type IdPrefix =
   | 'ses'
   | 'msg'
-  | 'evt'
   | 'dsp'
   | 'cred'
   | 'ten'
@@ -61,28 +60,50 @@ export function uuidv7(): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
+/** The first digits of a UUID of this moment. */
+function uuidHead(atMs: number): string {
+  const hex = Math.max(0, Math.floor(atMs)).toString(16).padStart(12, '0');
+  return `${hex.slice(0, 8)}-${hex.slice(8)}`;
+}
+
 /** The least identifier of a kind that is made from this moment on: a bound for reading by time. @param atMs milliseconds since 1970 */
 export function idBound(prefix: IdPrefix, atMs: number): string {
-  const hex = Math.max(0, Math.floor(atMs)).toString(16).padStart(12, '0');
-  return `${prefix}_${hex.slice(0, 8)}-${hex.slice(8)}`;
+  return `${prefix}_${uuidHead(atMs)}`;
+}
+
+/** The least UUID of version 7 that is made from this moment on. @param atMs milliseconds since 1970 */
+export function uuidBound(atMs: number): string {
+  return `${uuidHead(atMs)}-0000-0000-000000000000`;
 }
 
 /** How far the clocks that ids and rows take their times from may differ, in milliseconds. */
 const CLOCK_SLACK_MS = 3_600_000;
 
-/** The identifiers that may be of these times; for a list by time, which finds them by their ids. @param times ISO 8601 */
+/**
+ * The identifiers that may be of these times; for a list by time, which finds them by their ids.
+ * @param boundAt the least identifier from a moment on, in milliseconds since 1970
+ * @param times ISO 8601
+ */
 export function idRange(
-  prefix: IdPrefix,
+  boundAt: (atMs: number) => string,
   times: { from?: string | undefined; to?: string | undefined },
 ): { least: string | null; bound: string | null } {
   const at = (time: string | undefined, slackMs: number) =>
-    time === undefined ? null : idBound(prefix, Date.parse(time) + slackMs);
+    time === undefined ? null : boundAt(Date.parse(time) + slackMs);
   return { least: at(times.from, -CLOCK_SLACK_MS), bound: at(times.to, CLOCK_SLACK_MS) };
 }
 
 /** A new identifier: the prefix, an underscore and a UUIDv7. */
 export function newId(prefix: IdPrefix): string {
   return `${prefix}_${uuidv7()}`;
+}
+
+/**
+ * A new identifier of an event. Its last two digits are 00: further events that the same transaction writes about the same message have their
+ * places there (db/functions/events/events.sql).
+ */
+export function newEventId(): string {
+  return `evt_${uuidv7().slice(0, -2)}00`;
 }
 
 /** The UUID inside a prefixed identifier: `dsp_…` → the id of its dispatch frame. */

@@ -1,6 +1,6 @@
 import pLimit from 'p-limit';
 import type { Db } from '../db/pool.js';
-import { newId } from '../runtime/ids.js';
+import { newEventId } from '../runtime/ids.js';
 import { Loop } from '../runtime/loop.js';
 import type { SessionDeps, SessionRef } from './session-deps.js';
 import { cancelLeft } from './session-end.js';
@@ -38,9 +38,9 @@ const EXPIRE = `
     UPDATE sessions s SET status = 'expired', ended_at = now(), ended_reason = 'idle', idle_check_at = NULL FROM checked c
      WHERE s.tenant_id = c.tenant_id AND s.session_id = c.session_id AND NOT c.is_running AND c.idle_at <= now()
     RETURNING s.tenant_id, s.session_id, c.event_id, milliseconds_between(s.created_at, now()) AS duration_ms)
-  INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, payload)
-    SELECT tenant_id, event_id, 'session.closed', 'session', 'platform', 'info', session_id,
-           jsonb_build_object('session_id', session_id, 'reason', 'idle', 'duration_ms', duration_ms) FROM expired`;
+  INSERT INTO event_groups (tenant_id, group_id, session_id, events)
+    SELECT tenant_id, group_of(event_id), session_id, jsonb_build_array(event_of('session.closed',
+           jsonb_build_object('session_id', session_id, 'reason', 'idle', 'duration_ms', duration_ms))) FROM expired`;
 
 /** Gives the canceling of ended sessions some time before others repeat it. */
 const CLAIM_ENDED = `
@@ -60,7 +60,7 @@ async function expireBatch(db: Db): Promise<ClaimedSession[]> {
     const claimed = await tx.query<ClaimedSession & Record<string, unknown>>(CLAIM, [], 'claim_idle_sessions');
     const active = claimed.filter(({ status }) => status === 'active');
     const ended = claimed.filter(({ status }) => status !== 'active');
-    const eventIds = active.map(() => newId('evt'));
+    const eventIds = active.map(() => newEventId());
     if (active.length > 0) await tx.query(EXPIRE, [...columnsOf(active), eventIds], 'expire_idle_sessions');
     if (ended.length > 0) await tx.query(CLAIM_ENDED, columnsOf(ended));
     return claimed;

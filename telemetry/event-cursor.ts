@@ -1,14 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Db } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
-import { EVENTS_PER_BATCH, positionEvents } from './event-sequencer.js';
+import { GROUPS_PER_BATCH, positionEvents } from './event-sequencer.js';
 
 /** While another process positions events: until the next try, and the end of the tries, in milliseconds. */
 const PAUSE_MS = 10;
 const WAIT_MS = 5_000;
 
 const FIND = `
-  SELECT position_of(e.tenant_id, e.event_id, e.transaction_id) AS position FROM events e WHERE e.tenant_id = $1 AND e.event_id = $2`;
+  SELECT cursor_at(position_of(g.tenant_id, g.group_id, g.transaction_id), place_of($2)) AS position FROM event_groups g
+   WHERE g.tenant_id = $1 AND g.group_id = group_of($2) AND place_of($2) < g.event_count`;
+const EVENT_ID = /^evt_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** Positions what is committed now, in place of the sequencer, which may be a moment behind. Repeats it until `isDone` gives something. */
 async function positioned<T>(db: Db, isDone: (hasRun: boolean) => Promise<T | undefined>): Promise<T> {
@@ -20,7 +22,7 @@ async function positioned<T>(db: Db, isDone: (hasRun: boolean) => Promise<T | un
       throw new PlatformError('SERVICE_UNAVAILABLE', 'Events wait for their positions. Try again.');
     }
     const count = await positionEvents(db);
-    hasRun = count !== null && count < EVENTS_PER_BATCH;
+    hasRun = count !== null && count < GROUPS_PER_BATCH;
     if (count === null) await delay(PAUSE_MS);
   }
 }
@@ -40,10 +42,12 @@ export function newestCursor(db: Db): Promise<number> {
  */
 export function cursorAfter(db: Db, tenantId: string, eventId: string): Promise<number> {
   return positioned(db, async () => {
-    const [row] = await db.tenant(tenantId, (tx) =>
-      tx.query<{ position: number | null }>(FIND, [tenantId, eventId], 'find_event_position'),
-    );
-    if (row) return row.position ?? undefined;
+    if (EVENT_ID.test(eventId)) {
+      const [row] = await db.tenant(tenantId, (tx) =>
+        tx.query<{ position: number | null }>(FIND, [tenantId, eventId], 'find_event_position'),
+      );
+      if (row) return row.position ?? undefined;
+    }
     const message = 'last_event_id: no such event is kept. List what was missed, and stream without it.';
     throw new PlatformError('NOT_FOUND', message);
   });

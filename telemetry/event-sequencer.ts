@@ -2,18 +2,18 @@ import type { Db } from '../db/pool.js';
 import type { Logger } from '../runtime/logger.js';
 import { Loop } from '../runtime/loop.js';
 
-/** Events that one batch positions at most, besides the rest of a transaction; more follow at once. */
-export const EVENTS_PER_BATCH = 5_000;
+/** Groups of events that one batch positions at most, besides the rest of a transaction; more follow at once. */
+export const GROUPS_PER_BATCH = 5_000;
 /** Between two looks, in milliseconds: most of the lag from the commit of an event to its readers. */
 const INTERVAL_MS = 200;
 
 const POSITION = 'SELECT position_events($1) AS positioned';
 
 /**
- * Gives positions to one batch of committed events.
+ * Gives positions to one batch of committed groups of events.
  * @returns how many; null while another process does so
  */
-export async function positionEvents(db: Db, most = EVENTS_PER_BATCH): Promise<number | null> {
+export async function positionEvents(db: Db, most = GROUPS_PER_BATCH): Promise<number | null> {
   const [row] = await db.system((tx) => tx.query<{ positioned: number | null }>(POSITION, [most], 'position_events'));
   return row?.positioned ?? null;
 }
@@ -27,7 +27,7 @@ export function createEventSequencer(db: Db, log: Logger, onPositioned: () => vo
   const work = async (): Promise<number> => {
     const positioned = (await positionEvents(db)) ?? 0;
     if (positioned > 0) onPositioned();
-    return positioned >= EVENTS_PER_BATCH ? 0 : INTERVAL_MS;
+    return positioned >= GROUPS_PER_BATCH ? 0 : INTERVAL_MS;
   };
   return new Loop({ name: 'event sequencer', intervalMs: INTERVAL_MS, immediate: true, work, log });
 }

@@ -6,7 +6,7 @@ import { inputRequestCall, type NewInputRequest } from '../messages/input/ask.js
 import { digestOf } from '../messages/input/digest.js';
 import type { PolicyRequest, Verdict } from '../policy/policy-request.js';
 import { isTransient } from '../runtime/errors.js';
-import { newId } from '../runtime/ids.js';
+import { newEventId, newId } from '../runtime/ids.js';
 
 type ApprovalVerdict = Extract<Verdict, { decision: 'require_approval' }>;
 
@@ -64,7 +64,7 @@ export async function holdToolCall(db: Db, call: HoldingCall): Promise<HeldCall 
     target: call.target ?? {},
     call: call.stored,
     request: inputRequestCall(request),
-    event_ids: [newId('evt'), newId('evt')],
+    event_ids: [newEventId(), newEventId()],
   };
   const hold = () =>
     db.call<HeldCall & Record<string, unknown>>(

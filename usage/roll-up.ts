@@ -4,7 +4,7 @@ import type { Db } from '../db/pool.js';
 import type { Logger } from '../runtime/logger.js';
 import { Loop } from '../runtime/loop.js';
 import { shareNext } from '../runtime/share-next.js';
-import { EVENTS_PER_BATCH, positionEvents } from '../telemetry/event-sequencer.js';
+import { GROUPS_PER_BATCH, positionEvents } from '../telemetry/event-sequencer.js';
 
 /** Between two turns, in milliseconds: most of the lag of the sums. */
 const INTERVAL_MS = 1_000;
@@ -13,24 +13,24 @@ const CATCH_UP_MS = 2_000;
 /** Between two looks whether another process has given positions. */
 const LOOK_MS = 10;
 
-const ROLL_UP = 'SELECT roll_up_usage($1, $2) AS events';
+const ROLL_UP = 'SELECT roll_up_usage($1, $2) AS groups';
 
 /**
- * Adds up one batch of events (db/functions/events/usage.sql). The sums and the cursor change in one transaction, so a batch that was cut off is
+ * Adds up one batch of groups of events (db/functions/events/usage.sql). The sums and the cursor change in one transaction, so a batch that was cut off is
  * counted by the next turn, on this node or another.
  * @param options.waits for another process that adds up at this moment
- * @returns how many events there were: with `EVENTS_PER_BATCH` and more, further ones may follow. Null while another process adds up
+ * @returns how many groups there were: with `GROUPS_PER_BATCH` and more, further ones may follow. Null while another process adds up
  */
-export async function rollUpUsage(db: Db, { waits = false, most = EVENTS_PER_BATCH } = {}): Promise<number | null> {
-  const [row] = await db.system((tx) => tx.query<{ events: number | null }>(ROLL_UP, [most, waits], 'roll_up_usage'));
-  return row?.events ?? null;
+export async function rollUpUsage(db: Db, { waits = false, most = GROUPS_PER_BATCH } = {}): Promise<number | null> {
+  const [row] = await db.system((tx) => tx.query<{ groups: number | null }>(ROLL_UP, [most, waits], 'roll_up_usage'));
+  return row?.groups ?? null;
 }
 
 /** Gives every event that was committed before the call its position. @returns false when that takes longer than `untilMs` */
 async function positionAll(db: Db, untilMs: number): Promise<boolean> {
   for (;;) {
     const positioned = await positionEvents(db);
-    if (positioned !== null && positioned < EVENTS_PER_BATCH) return true;
+    if (positioned !== null && positioned < GROUPS_PER_BATCH) return true;
     if (performance.now() > untilMs) return false;
     if (positioned === null) await delay(LOOK_MS);
   }
@@ -45,8 +45,8 @@ async function positionAll(db: Db, untilMs: number): Promise<boolean> {
 export async function rollUpAll(db: Db, untilMs = Number.POSITIVE_INFINITY): Promise<boolean> {
   if (!(await positionAll(db, untilMs))) return false;
   for (;;) {
-    const events = await rollUpUsage(db, { waits: true });
-    if (events !== null && events < EVENTS_PER_BATCH) return true;
+    const groups = await rollUpUsage(db, { waits: true });
+    if (groups !== null && groups < GROUPS_PER_BATCH) return true;
     if (performance.now() > untilMs) return false;
   }
 }
@@ -69,7 +69,7 @@ export function createCatchUp(db: Db): CatchUp {
 export function createUsageRollUp(db: Db, log: Logger): Loop {
   const work = async (): Promise<number> => {
     const events = (await rollUpUsage(db)) ?? 0;
-    return events >= EVENTS_PER_BATCH ? 0 : INTERVAL_MS;
+    return events >= GROUPS_PER_BATCH ? 0 : INTERVAL_MS;
   };
   return new Loop({ name: 'usage roll-up', intervalMs: INTERVAL_MS, immediate: true, work, log });
 }

@@ -10,7 +10,7 @@ const OTHER_TENANTS = 40;
 /** Messages of one statement. */
 const SLICE = 250_000;
 
-const TABLES = { messages: 'msg', dispatches: 'dsp', events: 'evt', event_positions: 'evt' };
+const TABLES = { messages: 'msg', dispatches: 'dsp', event_groups: null, event_positions: null };
 
 /** Text that makes a UUID of version 7 of a number and a time in milliseconds; both are SQL. */
 const uuid = (
@@ -44,9 +44,9 @@ const INSERTS = [
     SELECT tenant_id, session_id, false, 'echo', instance_id, 'expired', 1800, 'cred_past', moment, moment, 'idle'
       FROM (${ROWS}) r WHERE n % 4 = 0 ON CONFLICT DO NOTHING`,
   // As of a transaction long ago, which the sequencer of events does not look at.
-  `INSERT INTO events (transaction_id, tenant_id, event_id, event_type, category, source, severity, session_id, occurred_at, payload)
-    SELECT '3', tenant_id, 'evt_' || id, 'message.completed', 'message', 'platform', 'info', session_id, moment,
-      jsonb_build_object('message_id', 'msg_' || id, 'session_id', session_id, 'role', 'agent', 'duration_ms', 5) FROM (${ROWS}) r`,
+  `INSERT INTO event_groups (transaction_id, tenant_id, group_id, session_id, message_id, occurred_at, events)
+    SELECT '3', tenant_id, id::uuid, session_id, id::uuid, moment, '[["message.completed", {"role": "agent", "duration_ms": 5}]]'
+      FROM (${ROWS}) r`,
 ];
 
 async function connected(url, work) {
@@ -115,7 +115,9 @@ export async function fill(databaseUrl, { tenantId, messages, months, progress }
     ),
   );
   progress('filling: VACUUM ANALYZE');
-  await connected(databaseUrl, (client) => client.query('VACUUM (ANALYZE) messages, dispatches, sessions, events'));
+  await connected(databaseUrl, (client) =>
+    client.query('VACUUM (ANALYZE) messages, dispatches, sessions, event_groups'),
+  );
   return connected(databaseUrl, async (client) => {
     await client.query('CHECKPOINT');
     return (await client.query('SELECT pg_database_size(current_database())::float8 AS bytes')).rows[0].bytes;

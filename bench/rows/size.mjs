@@ -10,7 +10,8 @@ const SIZES = `
            THEN pg_relation_size(c.oid) ELSE pg_table_size(c.oid) END)::bigint AS bytes
     FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'i') GROUP BY 1, 2`;
 /** What autovacuum does in time: it frees the room of old row versions, and of running rows, for the next messages. */
-const VACUUM = 'VACUUM messages, dispatches, events, sessions, idempotency_keys, running_messages, session_agents';
+const VACUUM =
+  'VACUUM messages, dispatches, event_groups, sessions, idempotency_keys, running_messages, session_agents';
 /** Ten words. */
 const TEXT = 'Which of our invoices from last week are still unpaid?';
 const AT_16 = { width: 16, rampMs: 0 };

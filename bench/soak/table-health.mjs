@@ -2,7 +2,7 @@
 import pg from 'pg';
 import { markdownTable } from '../harness/report.mjs';
 
-const TABLES = ['messages', 'dispatches', 'sessions', 'events'];
+const TABLES = ['messages', 'dispatches', 'sessions', 'event_groups'];
 
 const OF_TABLES = `
   SELECT relname AS name, pg_size_pretty(pg_table_size(relid)) AS rows_size, pg_size_pretty(pg_indexes_size(relid)) AS indexes,

@@ -26,14 +26,6 @@ END $$;
 CREATE FUNCTION milliseconds_between(earlier timestamptz, later timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
   AS $$ SELECT greatest(0, (extract(epoch FROM later - earlier) * 1000)::bigint) $$;
 
--- Writes an event of the platform.
-CREATE FUNCTION record_event(of_tenant text, event_id text, event_type text, severity text, session_id text, trace_id text, payload jsonb)
-RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-  INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
-    VALUES (of_tenant, event_id, event_type, split_part(event_type, '.', 1), 'platform', severity, session_id, trace_id, payload);
-END $$;
-
 -- Writes dispatch.success or dispatch.failed of a dispatch that has just ended; one that was never sent has no event.
 CREATE FUNCTION record_dispatch_end(event_id text, d dispatches, trace_id text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -43,6 +35,6 @@ BEGIN
     PERFORM record_event(d.tenant_id, event_id, CASE WHEN failed THEN 'dispatch.failed' ELSE 'dispatch.success' END,
       CASE WHEN failed THEN 'warning' ELSE 'info' END, d.session_id, trace_id,
       jsonb_strip_nulls(jsonb_build_object('dispatch_id', d.dispatch_id, 'instance_id', d.instance_id, 'error', d.error_code,
-        'duration_ms', milliseconds_between(d.sent_at, d.ended_at))));
+        'duration_ms', milliseconds_between(d.sent_at, d.ended_at))), d.message_id);
   END IF;
 END $$;

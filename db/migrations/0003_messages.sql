@@ -2,31 +2,31 @@
 --
 -- Every statement parses the CHECKs of a table that it writes, and foreign keys look up and lock rows that the same statement has just
 -- written, so the tables that every message writes have neither; the tests look for what they would have refused.
--- Message, dispatch and event ids compare bytewise (COLLATE "C"), as the bounds of their partitions do.
+-- Message and dispatch ids compare bytewise (COLLATE "C"), as the bounds of their partitions do. Times and numbers come first in tables that
+-- every message writes, so that no bytes are lost between columns.
 
 CREATE TABLE sessions (
-  tenant_id text NOT NULL, session_id text NOT NULL,
-  user_id text,
-  -- From /sessions/init: counts on its instance until it ends, except while suspended. Other sessions count while a message runs.
-  explicit boolean NOT NULL,
-  agent_type text, instance_id text,
-  -- 'active', 'completed' or 'expired'. 'paused' is derived from messages that wait for a human and never stored.
-  status text NOT NULL,
-  -- Of a session from /sessions/init, from a question to a human until its next dispatch, which claims room again.
-  suspended boolean NOT NULL DEFAULT false,
-  metadata jsonb NOT NULL DEFAULT '{}',
-  idle_timeout_seconds integer NOT NULL,
-  created_by text NOT NULL,
-  -- The agent type that named this context; it sees the session from then on.
-  sender_agent_type text,
-  created_at timestamptz NOT NULL DEFAULT now(),
-  ended_at timestamptz, ended_reason text,
+  created_at timestamptz NOT NULL DEFAULT now(), ended_at timestamptz,
   -- Of a session from /sessions/init: set when its workflow must look at the row again. The workflow clears it.
-  wake_requested_at timestamptz,
-  supervised_at timestamptz,
+  wake_requested_at timestamptz, supervised_at timestamptz,
   -- When sessions/session-expiry.ts looks at it. Of a session that has no workflow: when it may have idled out. Of any that has ended: when
   -- the messages that were in flight are to have been canceled; then it is NULL.
   idle_check_at timestamptz,
+  idle_timeout_seconds integer NOT NULL,
+  -- From /sessions/init: counts on its instance until it ends, except while suspended. Other sessions count while a message runs.
+  explicit boolean NOT NULL,
+  -- Of a session from /sessions/init, from a question to a human until its next dispatch, which claims room again.
+  suspended boolean NOT NULL DEFAULT false,
+  tenant_id text NOT NULL, session_id text NOT NULL,
+  user_id text,
+  agent_type text, instance_id text,
+  -- 'active', 'completed' or 'expired'. 'paused' is derived from messages that wait for a human and never stored.
+  status text NOT NULL,
+  metadata jsonb NOT NULL DEFAULT '{}',
+  created_by text NOT NULL,
+  -- The agent type that named this context; it sees the session from then on.
+  sender_agent_type text,
+  ended_reason text,
   PRIMARY KEY (tenant_id, session_id)
 );
 CREATE INDEX sessions_slots ON sessions (tenant_id, instance_id, session_id) WHERE status = 'active' AND explicit;
@@ -55,6 +55,10 @@ CREATE INDEX idempotency_keys_expiry ON idempotency_keys (expires_at);
 
 -- A message: what was sent, and below what became of it. What changes from moment to moment is in running_messages.
 CREATE TABLE messages (
+  created_at timestamptz NOT NULL DEFAULT now(), updated_at timestamptz NOT NULL DEFAULT now(),
+  started_at timestamptz, completed_at timestamptz,
+  deadline_ms integer NOT NULL,
+  notifies boolean NOT NULL DEFAULT false, -- its state changes write push notifications, or wake its plan
   tenant_id text NOT NULL, message_id text COLLATE "C" NOT NULL, session_id text NOT NULL,
   credential_id text NOT NULL,
   sender_agent_type text, -- of the agent that sent it; NULL for a credential that stands for no agent
@@ -62,14 +66,11 @@ CREATE TABLE messages (
   parts jsonb NOT NULL, metadata jsonb NOT NULL DEFAULT '{}',
   want_agent_type text,
   trace_id text NOT NULL, parent_span_id text, baggage text,
-  deadline_ms integer NOT NULL, created_at timestamptz NOT NULL DEFAULT now(),
   state text NOT NULL, -- submitted, working, input-required, completed, failed or canceled
   instance_id text, agent_type text,
   turns jsonb NOT NULL DEFAULT '[]', -- after the first: questions and answers, as A2A messages
   artifacts jsonb NOT NULL DEFAULT '[]', status_message jsonb, usage jsonb,
   error_code text, error_message text,
-  notifies boolean NOT NULL DEFAULT false, -- its state changes write push notifications, or wake its plan
-  updated_at timestamptz NOT NULL DEFAULT now(), started_at timestamptz, completed_at timestamptz,
   PRIMARY KEY (tenant_id, message_id)
 ) PARTITION BY RANGE (message_id);
 -- The session first: with the tenant first a plan that was made while the month is new looks for a message's key in this index too, and reads
@@ -120,14 +121,15 @@ CREATE INDEX running_canceled ON running_messages (supervised_at) WHERE state = 
 -- One attempt to have one agent do a message. States: messages/dispatch/dispatch-states.ts. No index has a column that changes, so that the
 -- end of a dispatch writes none; open ones are found by running_messages.
 CREATE TABLE dispatches (
+  created_at timestamptz NOT NULL DEFAULT now(),
+  sent_at timestamptz, -- written before the first byte goes out: from here on the agent may have it
+  deadline_at timestamptz, ended_at timestamptz,
+  epoch bigint NOT NULL, attempt integer NOT NULL,
   tenant_id text NOT NULL, dispatch_id text COLLATE "C" NOT NULL,
   message_id text COLLATE "C" NOT NULL, session_id text NOT NULL,
   instance_id text NOT NULL, agent_type text NOT NULL,
-  deployment_mode text NOT NULL, mesh_id text, epoch bigint NOT NULL,
-  attempt integer NOT NULL, state text NOT NULL, skill_id text,
-  created_at timestamptz NOT NULL DEFAULT now(),
-  sent_at timestamptz, -- written before the first byte goes out: from here on the agent may have it
-  deadline_at timestamptz, ended_at timestamptz, error_code text,
+  deployment_mode text NOT NULL, mesh_id text,
+  state text NOT NULL, skill_id text, error_code text,
   PRIMARY KEY (tenant_id, dispatch_id)
 ) PARTITION BY RANGE (dispatch_id);
 CREATE INDEX dispatches_newest ON dispatches (instance_id, tenant_id, created_at DESC);
@@ -143,11 +145,11 @@ BEGIN
                AND r.session_id = NEW.session_id AND r.holds_slot) THEN
     RETURN NULL;
   END IF;
-  INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, payload)
-    SELECT a.tenant_id, format('evt_%s-%s-7%s-8%s-%s', left(at, 8), right(at, 4), left(chance, 3), substr(chance, 4, 3), right(chance, 12)),
-           'agent.capacity_changed', 'agent', 'platform', 'info', '', jsonb_build_object('agent_type', a.agent_type,
+  INSERT INTO event_groups (tenant_id, group_id, events)
+    SELECT a.tenant_id, format('%s-%s-7%s-8%s-%s00', left(at, 8), right(at, 4), left(chance, 3), substr(chance, 4, 3), right(chance, 10))::uuid,
+           jsonb_build_array(jsonb_build_array('agent.capacity_changed', jsonb_build_object('agent_type', a.agent_type,
              'instance_id', a.instance_id, 'current_sessions', agent_load(a.tenant_id, a.instance_id),
-             'max_concurrent_sessions', a.max_concurrent_sessions)
+             'max_concurrent_sessions', a.max_concurrent_sessions)))
       FROM agents a WHERE a.tenant_id = NEW.tenant_id AND a.instance_id = NEW.instance_id;
   RETURN NULL;
 END $$;

@@ -5,7 +5,7 @@ import type { Db, Tx } from '../../db/pool.js';
 import { type Statement, type TenantCall, timeOf } from '../../db/statement.js';
 import type { PolicyRequest } from '../../policy/policy-request.js';
 import type { DecisionEvent } from '../../policy/verdict.js';
-import { newId } from '../../runtime/ids.js';
+import { newEventId } from '../../runtime/ids.js';
 import type { MessageRef } from '../core.js';
 import type { inputRequestCall } from '../input/ask.js';
 import type { MessageRow, RunningRow } from '../read/rows.js';
@@ -220,7 +220,7 @@ interface AcceptOptions {
 /** The `accept_call`. The spread is not the first member: an object that begins with so large a one is slow. */
 function acceptCall(message: NewMessage, { counting, offer, ...options }: AcceptOptions): TenantCall {
   return {
-    event_ids: [newId('evt'), newId('evt'), newId('evt'), newId('evt')],
+    event_id: newEventId(),
     idempotency_hours: options.idempotencyHours,
     unavailable_text: options.unavailableText,
     dispatch_id: offer?.dispatch_id,

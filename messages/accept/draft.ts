@@ -68,6 +68,9 @@ export function fingerprint(value: unknown): string {
   return hash('sha256', canonicalJson(value));
 }
 
+/** Half of the digits of a fingerprint, which a row keeps for each message. */
+const CONTENT_HASH_DIGITS = 32;
+
 /** A new message with fresh ids, not yet written. @throws PlatformError INVALID_PARAMS when its metadata is not valid */
 export function draftOf(caller: Caller, params: MessageSendParams, context: AcceptContext): NewMessage {
   const { message } = params;
@@ -85,7 +88,7 @@ export function draftOf(caller: Caller, params: MessageSendParams, context: Acce
     sender_agent_type: actsAs(caller),
     requested_context: requested,
     client_message_id: message.messageId,
-    content_hash: fingerprint({ parts: message.parts, metadata }),
+    content_hash: fingerprint({ parts: message.parts, metadata }).slice(0, CONTENT_HASH_DIGITS),
     method: context.method,
     parts: message.parts,
     metadata,

@@ -1,6 +1,6 @@
 import type { AgentWithRoom } from '../../agents/agent-row.js';
 import { type Statement, type TenantCall, timeOf } from '../../db/statement.js';
-import { newId } from '../../runtime/ids.js';
+import { newEventId } from '../../runtime/ids.js';
 import type { SessionRef } from '../../sessions/session-deps.js';
 import type { MessageCore, MessageRef } from '../core.js';
 import { readable } from '../read/readable.js';
@@ -84,7 +84,7 @@ class DispatchStore implements Dispatches {
       ref.tenant_id,
       'send_dispatch',
       'SELECT * FROM send_dispatch($1, $2, $3, $4, $5, $6)',
-      [ref.tenant_id, ref.message_id, ref.dispatch_id, owner.mesh_id, owner.epoch, newId('evt')],
+      [ref.tenant_id, ref.message_id, ref.dispatch_id, owner.mesh_id, owner.epoch, newEventId()],
     );
     if (!row) return null;
     this.#core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed', under_way: true });
@@ -107,7 +107,7 @@ class DispatchStore implements Dispatches {
       ref.tenant_id,
       'release_dispatch',
       'SELECT release_dispatch($1, $2, $3, $4, $5, $6) AS released',
-      [ref.tenant_id, ref.message_id, ref.dispatch_id, reason, options.nothingSent === true, newId('evt')],
+      [ref.tenant_id, ref.message_id, ref.dispatch_id, reason, options.nothingSent === true, newEventId()],
     );
     return row?.released === true;
   }
@@ -179,7 +179,7 @@ class DispatchStore implements Dispatches {
       tenant_id,
       'detach_dispatch',
       'SELECT detached, session_id, woken FROM detach_dispatch($1, $2, $3, $4, $5, $6)',
-      [tenant_id, message_id, dispatch_id, epoch, code, newId('evt')],
+      [tenant_id, message_id, dispatch_id, epoch, code, newEventId()],
     );
     if (!row?.detached) return null;
     const message = { tenant_id, message_id, session_id: row.session_id };
@@ -202,7 +202,7 @@ class DispatchStore implements Dispatches {
       error_message: error?.message,
       ...output,
       decisions,
-      event_ids: [newId('evt'), newId('evt')],
+      event_id: newEventId(),
     });
     if (!ended?.ended_at) return null;
     const { ended_at: at, woken, session_id, instance_id, agent_type } = ended;

@@ -1,5 +1,5 @@
 import { type Part, textOf } from '../../contracts/a2a/parts.js';
-import { newId } from '../../runtime/ids.js';
+import { newEventId, newId } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
 import { messageWorkflowId } from '../../workflows/definitions.js';
 import { inputRequestCall, type NewInputRequest } from '../input/ask.js';
@@ -71,7 +71,7 @@ export function askCall(
   expiryMs: number,
 ) {
   const { tenant_id, message_id, dispatch_id, session_id } = dispatch;
-  const event_id = newId('evt'); // before those of the request: events are listed by their ids
+  const event_id = newEventId(); // before those of the request: events are listed by their ids
   const request = agentRequest(result, expiryMs);
   const asked: Part[] = [{ kind: 'text', text: request.prompt || request.title }];
   return {

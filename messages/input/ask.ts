@@ -1,7 +1,7 @@
 import type { AgentInputRequest, InputRequest } from '../../contracts/api/messages.js';
 import type { Tx } from '../../db/pool.js';
 import type { ApprovalTerms, PolicyRequest } from '../../policy/policy-request.js';
-import { newId } from '../../runtime/ids.js';
+import { newEventId } from '../../runtime/ids.js';
 import type { MessageRef } from '../core.js';
 
 /**
@@ -40,7 +40,7 @@ export interface NewInputRequest extends Pick<AgentInputRequest, 'schema' | 'fie
  */
 export function inputRequestCall({ terms, ...request }: NewInputRequest) {
   const { timeout_seconds, ...rest } = terms;
-  return { ...request, ...rest, timeout_ms: timeout_seconds * 1_000, event_ids: [newId('evt'), newId('evt')] };
+  return { ...request, ...rest, timeout_ms: timeout_seconds * 1_000, event_ids: [newEventId(), newEventId()] };
 }
 
 /**

@@ -2,7 +2,7 @@ import type { A2aMessage } from '../../contracts/a2a/a2a.js';
 import type { MessageState } from '../../contracts/api/messages.js';
 import type { Tx } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
-import { newId } from '../../runtime/ids.js';
+import { newEventId, newId } from '../../runtime/ids.js';
 import type { InputRequestRow, MessageRow } from '../read/rows.js';
 import { userMessage } from '../read/task.js';
 import { digestOf } from './digest.js';
@@ -93,7 +93,7 @@ export async function claimRequest(
       answer,
       turn: turn ?? turnOf(row, request, answer),
       resolved_by: principalName(principal),
-      event_ids: [newId('evt'), newId('evt'), newId('evt')],
+      event_ids: [newEventId(), newEventId(), newEventId()],
     }),
   ]);
   if (result?.state) return result.state;

@@ -3,7 +3,7 @@ import { actsAs, type Reader } from '../../contracts/permissions.js';
 import { ownMessages } from '../../db/ownership.js';
 import { type KeyList, type Page, readPage, readSlice } from '../../db/page.js';
 import type { Db } from '../../db/pool.js';
-import { idRange } from '../../runtime/ids.js';
+import { idBound, idRange } from '../../runtime/ids.js';
 import { countInstanceMessages, type InstanceMessages, instanceMessageIds } from './instance-messages.js';
 import { type PageMessage, readPageMessages } from './page-rows.js';
 import { recordOf } from './task.js';
@@ -27,7 +27,7 @@ const RUNNING = `running_messages m WHERE ${MATCHING} AND $6::text IS NULL AND (
 /** The messages that a reader may see and that match, the newest first. */
 function matching(reader: Reader, query: MessagesGetRequest): KeyList {
   const { session_id, state, agent_type, instance_id, error_code, since, until } = query;
-  const { least, bound } = idRange('msg', { from: since, to: until });
+  const { least, bound } = idRange((atMs) => idBound('msg', atMs), { from: since, to: until });
   const filters = [session_id, state, agent_type, instance_id, error_code, since, until, actsAs(reader), least, bound];
   const isRunning = state !== undefined && !isTerminal(state);
   const values: KeyList['values'] = [reader.tenant_id, ...filters.map((value) => value ?? null)];

@@ -2,7 +2,7 @@ import { slotOf } from '../../agents/agent-row.js';
 import { isTerminal } from '../../contracts/api/messages.js';
 import type { Tx } from '../../db/pool.js';
 import { isUndecided } from '../../policy/verdict.js';
-import { newId } from '../../runtime/ids.js';
+import { newEventId } from '../../runtime/ids.js';
 import { targetWaitedText } from '../accept/targets.js';
 import type { MessageCore, MessageRef } from '../core.js';
 import { boundedError, logEnd, type StoredError } from '../dispatch/message-end.js';
@@ -27,7 +27,7 @@ async function failedStep(
   requestState: 'expired' | 'withdrawn' = 'withdrawn',
 ): Promise<Step> {
   const { code, message } = boundedError(error);
-  const eventIds = [newId('evt'), newId('evt')];
+  const eventIds = [newEventId(), newEventId()];
   const values = [row.tenant_id, row.message_id, code, message, requestState, eventIds];
   await tx.query('SELECT fail_message($1, $2, $3, $4, $5, $6)', values);
   return { kind: 'done', state: 'failed', agent_type: row.agent_type, ...stepError(code, message) };

@@ -213,8 +213,13 @@ function defineQueues(metrics: CollectedMetrics, sources: MetricSources): void {
   metrics.gauge('fleet_queue_oldest_seconds', 'How long the oldest of it waits', ['queue'], async () =>
     (await read()).map(({ queue, oldest_seconds }): Sample => [{ queue }, oldest_seconds]),
   );
-  metrics.gauge('fleet_events_unread', 'Events that the alert relay has not read', [], async () => {
-    const depths = await sources.queues?.();
-    return depths ? [[{}, depths.unreadEvents]] : [];
-  });
+  metrics.gauge(
+    'fleet_events_unread',
+    'Groups of events, each of a transaction and a message, that the alert relay has not read',
+    [],
+    async () => {
+      const depths = await sources.queues?.();
+      return depths ? [[{}, depths.unreadEvents]] : [];
+    },
+  );
 }

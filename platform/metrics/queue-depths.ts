@@ -22,8 +22,10 @@ const depthOf = ([queue, rows]: [string, string]) => `
   SELECT '${queue}' AS queue, count(*) AS depth, coalesce(greatest(0, extract(epoch FROM now() - min(since))), 0)::float8 AS oldest_seconds
     FROM (${rows} LIMIT ${COUNTED_MAX}) AS waiting`;
 const DEPTHS = Object.entries(QUEUES).map(depthOf).join(' UNION ALL ');
-/** Events that have a position and that the alert relay has not read; none before its first turn. */
-const UNREAD = `SELECT coalesce(max(event_head() - position), 0)::float8 AS unread FROM event_cursors WHERE consumer = 'alerts'`;
+/** Groups of events that have a position and that the alert relay has not read; none before its first turn. */
+const UNREAD = `
+  SELECT coalesce(max(group_position_at(event_head()) - group_position_at(position)), 0)::float8 AS unread FROM event_cursors
+   WHERE consumer = 'alerts'`;
 
 /** A queue of the whole platform. */
 export interface QueueDepth {

@@ -209,13 +209,13 @@ test('/agents/connect on the address without TLS: 426', async () => {
 });
 
 test('an unexpected error is 500 without its details', async () => {
-  await api.database.query('ALTER TABLE events RENAME TO events_away');
+  await api.database.query('ALTER TABLE event_groups RENAME TO event_groups_away');
   try {
     const answer = await api.client.post('/telemetry/get_events', {});
     expectError(answer, 500, 'INTERNAL_ERROR');
     expect(JSON.stringify(answer.body)).not.toMatch(/events|relation|sql/i);
   } finally {
-    await api.database.query('ALTER TABLE events_away RENAME TO events');
+    await api.database.query('ALTER TABLE event_groups_away RENAME TO event_groups');
   }
 });
 

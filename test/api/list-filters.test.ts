@@ -103,13 +103,12 @@ test('messages of an instance or an error, and events of a message, are found by
     [tenant_id],
   );
   await api.database.query(
-    `INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, payload)
-     SELECT $1, 'evt_00' || n, 'dispatch.sent', 'dispatch', 'platform', 'info', 'ses_0', '{"instance_id": "other-1"}'
-       FROM generate_series(1, 20000) n`,
+    `INSERT INTO event_groups (tenant_id, group_id, session_id, events)
+     SELECT $1, lpad(n || '00', 32, '0')::uuid, 'ses_0', '[["dispatch.sent", {"instance_id": "other-1"}]]' FROM generate_series(1, 20000) n`,
     [tenant_id],
   );
-  await api.database.query('ANALYZE messages, events');
-  const read = await rowsRead(api.database, /^(messages|events)/, async () => {
+  await api.database.query('ANALYZE messages, event_groups');
+  const read = await rowsRead(api.database, /^(messages|event_groups)/, async () => {
     expect(await listed({ instance_id: 'plumber-1' })).toEqual([ids.failed]);
     expect(await listed({ error_code: 'HANDLER_ERROR' })).toEqual([ids.failed]);
     expect(await eventsOf({ message_id: ids.failed })).toHaveLength(4);

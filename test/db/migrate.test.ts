@@ -168,7 +168,7 @@ test('partitions are there for the coming months and are attached without a gap'
   expect(edges.slice(1).map((edge) => edge?.[1])).toEqual(edges.slice(0, -1).map((edge) => edge?.[2]));
   await database.query('SELECT create_partitions(4)');
   const more = await database.query(
-    "SELECT 1 FROM pg_class WHERE relispartition AND relkind = 'r' AND relname LIKE 'events_%'",
+    "SELECT 1 FROM pg_class WHERE relispartition AND relkind = 'r' AND relname LIKE 'event_groups_%'",
   );
   expect(more.length).toBe(5);
 });

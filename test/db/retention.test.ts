@@ -4,6 +4,7 @@ import { dispatchTotals, settleTotals } from '../../agents/agent-connections.js'
 import { Retention } from '../../db/retention.js';
 import { getApprovals } from '../../messages/input/audit.js';
 import { getMessage } from '../../messages/read/read.js';
+import { uuidBound, uuidOf } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
 import { readDetails } from '../../sessions/session-records.js';
 import { rollUpAll } from '../../usage/roll-up.js';
@@ -15,7 +16,7 @@ import { RowLock } from '../setup/row-lock.js';
 import { until } from '../setup/until.js';
 
 const DAY_MS = 86_400_000;
-const TABLES = { messages: 'msg', dispatches: 'dsp', events: 'evt', event_positions: 'evt' };
+const TABLES = { messages: 'msg', dispatches: 'dsp', event_groups: null, event_positions: null };
 /** Partitions of the past. The newest is kept for its age, the others go. */
 const MONTHS_AGO = [5, 4, 3, 2, 1];
 const KEPT_DAYS = Math.floor((Date.now() - Date.parse(month(1).first)) / DAY_MS);
@@ -47,7 +48,7 @@ async function pastPartitions(): Promise<void> {
   await database.query(`DROP TABLE ${rows.map(({ name }) => name).join()}`);
   const [oldest = 0] = MONTHS_AGO;
   for (const [table, prefix] of Object.entries(TABLES)) {
-    const bound = `(SELECT id_bound('${prefix}', '${month(oldest - 1).first}'))`;
+    const bound = `(SELECT id_bound(${prefix && `'${prefix}'`}, '${month(oldest - 1).first}'))`;
     const [row] = await database.query<{ bound: string }>(`SELECT ${bound} AS bound`);
     await database.query(
       `CREATE TABLE public.${table}_${month(oldest).suffix} PARTITION OF ${table} FOR VALUES FROM (MINVALUE) TO ('${row?.bound}')`,
@@ -87,9 +88,9 @@ async function message(ago: number, state = 'completed'): Promise<Written> {
     [...written, idAt('dsp', at)],
   );
   await database.query(
-    `INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, payload)
-     VALUES ($1, $3, 'message.received', 'message', 'platform', 'info', $2, '{}')`,
-    [tenantId, session_id, idAt('evt', at)],
+    `INSERT INTO event_groups (tenant_id, group_id, session_id, message_id, events)
+     VALUES ($1, $3, $2, $4, '[["message.received", {}]]')`,
+    [tenantId, session_id, uuidBound(at.getTime()), uuidOf(message_id)],
   );
   await database.query(
     `WITH asked AS (
@@ -190,14 +191,13 @@ test('without a retention nothing goes, and each setting concerns its own tables
   await retention({}).turn();
   for (const table of Object.keys(TABLES)) expect(await monthsOf(table)).toEqual(MONTHS_AGO);
   await retention({ events: KEPT_DAYS }).turn();
-  expect(await monthsOf('events')).toEqual([1]);
+  expect(await monthsOf('event_groups')).toEqual([1]);
   expect(await monthsOf('messages')).toEqual(MONTHS_AGO);
   expect(await rest()).toMatchObject({ sessions: 1, input_requests: 1 });
 });
 
 test('nothing goes before its usage is added up', async () => {
-  const { message_id, session_id } = await message(4);
-  await database.query("UPDATE events SET payload = jsonb_build_object('message_id', $1::text)", [message_id]);
+  const { session_id } = await message(4);
   await readEvents();
   await database.query("INSERT INTO event_cursors (consumer, position) VALUES ('usage', 0)");
   const held = await RowLock.on(database.url, "SELECT 1 FROM event_cursors WHERE consumer = 'usage'", []);
@@ -234,13 +234,13 @@ test('a month and those after it are kept while a consumer has not read its even
   await message(4);
   const kept = [4, 3, 2, 1];
   await retention().turn();
-  expect(await monthsOf('events')).toEqual(kept);
+  expect(await monthsOf('event_groups')).toEqual(kept);
   await database.query('SELECT position_events(1000)');
   await retention().turn();
-  expect([await monthsOf('events'), await monthsOf('event_positions')]).toEqual([kept, kept]);
+  expect([await monthsOf('event_groups'), await monthsOf('event_positions')]).toEqual([kept, kept]);
   await readEvents();
   await retention().turn();
-  expect([await monthsOf('events'), await monthsOf('event_positions')]).toEqual([[1], [1]]);
+  expect([await monthsOf('event_groups'), await monthsOf('event_positions')]).toEqual([[1], [1]]);
 });
 
 test('a session is kept while it is active or has a message, and as long as messages are', async () => {

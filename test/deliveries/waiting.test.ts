@@ -4,7 +4,7 @@ import { type NewDelivery, writeDeliveries } from '../../deliveries/alert-delive
 import { listDeliveries, redeliver } from '../../deliveries/delivery-list.js';
 import { enqueuePushes } from '../../deliveries/queue.js';
 import { purgeDeliveries } from '../../deliveries/retention.js';
-import { newId } from '../../runtime/ids.js';
+import { newEventId, newId } from '../../runtime/ids.js';
 import { createSecrets } from '../../runtime/secrets.js';
 import { insertTenant } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
@@ -28,7 +28,7 @@ async function tenantWithRule() {
     [tenant_id, ids.rule_id, ids.channel_id, JSON.stringify({ url: RECEIVER })],
   );
   const delivery = (receiver = RECEIVER): NewDelivery => ({
-    ...{ ...ids, session_id: '', delivery_id: newId('dlv'), event_id: newId('evt'), event_type: 'agent.registered' },
+    ...{ ...ids, session_id: '', delivery_id: newId('dlv'), event_id: newEventId(), event_type: 'agent.registered' },
     ...{ url: receiver, receiver, body: Buffer.from('sealed'), max_attempts: 3 },
   });
   const write = (deliveries: NewDelivery[]) => db.tenant(tenant_id, (tx) => writeDeliveries(tx, deliveries));

@@ -21,7 +21,7 @@ const TABLES = [
   'dispatches%',
   'sessions',
   'session_agents',
-  'events%',
+  'event_%',
   'agents',
   'idempotency_keys',
 ];
@@ -99,7 +99,7 @@ test('plans that were made on an empty database add up the usage of events that 
   await positionEvents(db);
   await until(async () => (await rollUpUsage(db)) === 0, { what: 'the end of the events' });
   await db.close();
-  const ofEvents = async () => Object.entries(await rowsRead()).filter(([name]) => /^events.*pkey$/.test(name));
+  const ofEvents = async () => Object.entries(await rowsRead()).filter(([name]) => /^event_groups.*pkey$/.test(name));
   await until(async () => (await ofEvents()).length > 0, { what: 'the statistics' });
   expect(scanned(await rowsRead())).toEqual([]);
 });

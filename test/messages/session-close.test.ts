@@ -47,7 +47,7 @@ async function sessionAtWork(explicit: boolean): Promise<string> {
   const values = [tenantId, sessionId, ids];
   await database.query(
     `INSERT INTO messages (tenant_id, message_id, session_id, credential_id, client_message_id, method, parts, trace_id, deadline_ms, state)
-     SELECT $1, id, $2, 'cred_1', id, 'message/send', '[]', '', 60000, 'working' FROM unnest($3::text[]) AS id`,
+     SELECT $1, id, $2, 'cred_1', id, 'message/send', '[]', md5(id), 60000, 'working' FROM unnest($3::text[]) AS id`,
     values,
   );
   const sent = [...values, dispatches];
@@ -106,7 +106,7 @@ const checkAt = async (sessionId: string) => {
 
 const transactionsOf = async (sessionId: string) => {
   const [found] = await database.query<{ n: string }>(
-    `SELECT count(DISTINCT xmin::text) AS n FROM events WHERE session_id = $1 AND event_type = 'message.canceled'`,
+    `SELECT count(DISTINCT transaction_id::text) AS n FROM events WHERE session_id = $1 AND event_type = 'message.canceled'`,
     [sessionId],
   );
   return Number(found?.n);

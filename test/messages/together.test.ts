@@ -48,7 +48,9 @@ async function accept(
 /** Transactions that wrote for `work`. */
 async function transactionsOf(work: () => Promise<unknown>): Promise<number> {
   const count = async () => {
-    const [found] = await database.query<{ n: string }>('SELECT count(DISTINCT xmin::text) AS n FROM events');
+    const [found] = await database.query<{ n: string }>(
+      'SELECT count(DISTINCT transaction_id::text) AS n FROM event_groups',
+    );
     return Number(found?.n);
   };
   const before = await count();

@@ -75,7 +75,7 @@ export async function emptyRecord(database: FreshDatabase, tenantId: string, mes
     'running_messages',
     'idempotency_keys',
   ];
-  const others = ['session_agents', 'sessions', 'events', 'agents', 'mesh_nodes', 'tenants'];
+  const others = ['session_agents', 'sessions', 'event_groups', 'agents', 'mesh_nodes', 'tenants'];
   for (const table of [...ofMessages, ...others]) await database.query(`DELETE FROM ${table}`);
   await insertTenant(database, tenantId);
   await database.query('INSERT INTO mesh_nodes (mesh_id) VALUES ($1)', [meshId]);

@@ -5,7 +5,7 @@ import type { FreshDatabase } from './database.js';
 export async function unfitEvents(reader: Pick<FreshDatabase, 'query'>): Promise<string[]> {
   const rows = await reader.query<{ event_id: string; event_type: string; occurred_at: Date; trace_id: string | null }>(
     `SELECT event_id, event_type, event_type AS type, category, source, severity, tenant_id, session_id, trace_id, occurred_at,
-       payload_of(events) AS event FROM events ORDER BY event_id`,
+       payload AS event FROM events ORDER BY event_id`,
   );
   return rows.flatMap(({ occurred_at, trace_id, ...row }) => {
     const record = { ...row, timestamp: occurred_at.toISOString(), ...(trace_id !== null && { trace_id }) };

@@ -1,13 +1,12 @@
 import pg from 'pg';
 import { FUNCTION_SCHEMA } from '../../db/migrate.js';
 import type { Db } from '../../db/pool.js';
-import { newId } from '../../runtime/ids.js';
+import { newEventId } from '../../runtime/ids.js';
 import { readEvents } from '../../telemetry/event-reader.js';
 import { positionEvents } from '../../telemetry/event-sequencer.js';
 import { cleanUp } from '../setup/clean-up.js';
 
-const INSERT = `INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, payload)
-  VALUES ($1, $2, 'tenant.created', 'tenant', 'test', 'info', jsonb_build_object('tenant_id', $1::text, 'name', 'test'))`;
+const INSERT = `SELECT record_event($1, $2, 'tenant.created', 'info', '', NULL, jsonb_build_object('tenant_id', $1::text, 'name', 'test'))`;
 
 /** What can write an event: the database, or a connection in a transaction of its own. */
 interface Writer {
@@ -27,7 +26,7 @@ export async function connect(url: string): Promise<pg.Client> {
 }
 
 /** Writes an event of a tenant. @returns its id */
-export async function writeEvent(writer: Writer, tenantId: string, eventId = newId('evt')): Promise<string> {
+export async function writeEvent(writer: Writer, tenantId: string, eventId = newEventId()): Promise<string> {
   await writer.query(INSERT, [tenantId, eventId]);
   return eventId;
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { GetEventsResponse } from '../../contracts/api/telemetry.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { newId } from '../../runtime/ids.js';
+import { newEventId } from '../../runtime/ids.js';
 import { positionEvents } from '../../telemetry/event-sequencer.js';
 import { answerMessage, COMPLETED, joinOnRecord } from '../api/moving.js';
 import { serveApi } from '../api/served-api.js';
@@ -122,14 +122,14 @@ test('continues on any node after the last event, without a gap or a repeat', as
 test('a stream that continues first shows all that it missed, page by page', async () => {
   const first = await writeEvent(api.database, api.tenantId);
   await api.database.query(
-    `INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, payload)
-     SELECT $1, id_bound('evt', now() + n * interval '1 ms') || '-7000-8000-000000000000', 'tenant.created', 'tenant', 'test', 'info',
-            '{"tenant_id": "x", "name": "y"}' FROM generate_series(1, 1300) n`,
+    `INSERT INTO event_groups (tenant_id, group_id, events)
+     SELECT $1, id_bound(NULL, now() + n * interval '1 ms')::uuid, '[["tenant.created", {"tenant_id": "x", "name": "y"}]]'
+       FROM generate_series(1, 1300) n`,
     [api.tenantId],
   );
   const stream = await follow({ body: { last_event_id: first } });
   await stream.has(1_300);
-  const last = await writeEvent(api.database, api.tenantId, newId('evt'));
+  const last = await writeEvent(api.database, api.tenantId, newEventId());
   await stream.has(1_301);
   expect(new Set(stream.ids).size).toBe(1_301);
   expect(stream.ids.at(-1)).toBe(last);
@@ -138,7 +138,7 @@ test('a stream that continues first shows all that it missed, page by page', asy
 
 test('an event id that is unknown, or of another tenant, is refused', async () => {
   const foreign = await writeEvent(api.database, await api.otherTenant());
-  for (const last_event_id of [foreign, newId('evt'), 'x'])
+  for (const last_event_id of [foreign, newEventId(), 'x'])
     await expect(follow({ body: { last_event_id } })).rejects.toThrow('404 NOT_FOUND');
   await expect(follow({ body: { last_event_id: '' } })).rejects.toThrow('400 BAD_REQUEST');
   await expect(follow({ body: { type: 7 } })).rejects.toThrow('400 BAD_REQUEST');

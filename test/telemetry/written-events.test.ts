@@ -105,9 +105,9 @@ test('every event that the platform writes has exactly the form of its type, and
 
 test('an event of another form is found', async () => {
   await database.query(
-    `INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, payload)
-     VALUES ($1, 'evt_0', 'tenant.created', 'tenant', 'test', 'info', '{"tenant_id": "x", "name": "y", "more": 1}')`,
+    `INSERT INTO event_groups (tenant_id, group_id, events)
+     VALUES ($1, '00000000-0000-0000-0000-000000000000', '[["tenant.created", {"tenant_id": "x", "name": "y", "more": 1}]]')`,
     [api.tenantId],
   );
-  expect(await unfitEvents(database)).toEqual([expect.stringMatching(/^evt_0 tenant\.created: event /)]);
+  expect(await unfitEvents(database)).toEqual([expect.stringMatching(/^evt_0[0-]* tenant\.created: event /)]);
 });

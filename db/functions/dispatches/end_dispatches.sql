@@ -2,11 +2,11 @@
 -- trip; several callers may share it, as in accept_messages. It also wakes one message that waits for an agent like this one.
 
 -- `state` of the dispatch. `epoch` NULL: it does not matter. `artifacts` NULL: the agent brought no output, and what is there stays.
--- `decisions`: events of what guards decided about the output, as record_decision_events takes them; NULL: none. `event_ids`: of the
--- dispatch's event and the message's.
+-- `decisions`: events of what guards decided about the output, as record_decision_events takes them; NULL: none. `event_id`: of the
+-- dispatch's event, before the message's.
 CREATE TYPE dispatch_end_call AS (
   tenant_id text, message_id text, dispatch_id text, epoch bigint, state text, error_code text, error_message text, artifacts jsonb,
-  usage jsonb, status_message jsonb, decisions jsonb, event_ids text[]
+  usage jsonb, status_message jsonb, decisions jsonb, event_id text
 );
 
 -- `ended_at` NULL: nothing was written. The dispatch was not the message's current one; or, with `awaits`, another transaction holds the lock of
@@ -59,15 +59,13 @@ BEGIN
    WHERE m.tenant_id = c.tenant_id AND m.message_id = c.message_id
    RETURNING m.session_id, m.trace_id, m.created_at INTO message;
   PERFORM note_change(c.tenant_id, c.message_id);
-  INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
-    VALUES (c.tenant_id, c.event_ids[1], CASE WHEN failed THEN 'dispatch.failed' ELSE 'dispatch.success' END, 'dispatch', 'platform', severity,
-      message.session_id, message.trace_id, error || jsonb_build_object('dispatch_id', c.dispatch_id,
-        'instance_id', dispatch.instance_id, 'duration_ms', milliseconds_between(dispatch.sent_at, now()))),
-    (c.tenant_id, c.event_ids[2], CASE WHEN failed THEN 'message.error' ELSE 'message.completed' END, 'message', 'platform', severity,
-      message.session_id, message.trace_id,
-      CASE WHEN failed THEN error
-           ELSE jsonb_build_object('role', 'agent', 'duration_ms', milliseconds_between(message.created_at, now())) END
-        || jsonb_build_object('message_id', c.message_id)); -- without the session: payload_of
+  INSERT INTO event_groups (tenant_id, group_id, session_id, message_id, dispatch_id, trace_id, events)
+    VALUES (c.tenant_id, group_of(c.event_id), message.session_id, uuid_of(c.message_id), uuid_of(c.dispatch_id), message.trace_id::uuid,
+      jsonb_build_array(
+      event_of(CASE WHEN failed THEN 'dispatch.failed' ELSE 'dispatch.success' END, error || jsonb_build_object(
+        'instance_id', dispatch.instance_id, 'duration_ms', milliseconds_between(dispatch.sent_at, now())), severity),
+      event_of(CASE WHEN failed THEN 'message.error' ELSE 'message.completed' END, CASE WHEN failed THEN error ELSE
+        jsonb_build_object('duration_ms', milliseconds_between(message.created_at, now())) END, severity)));
   IF c.decisions IS NOT NULL THEN
     PERFORM record_decision_events(c.tenant_id, message.session_id, message.trace_id, c.decisions);
   END IF;

@@ -19,6 +19,6 @@ BEGIN
       epoch = by_epoch
    WHERE x.tenant_id = of_tenant AND x.dispatch_id = of_dispatch;
   PERFORM record_event(of_tenant, event_id, 'dispatch.sent', 'info', d.session_id, message.trace_id, jsonb_build_object('dispatch_id',
-    d.dispatch_id, 'instance_id', d.instance_id, 'skill_id', d.skill_id, 'session_id', d.session_id));
+    d.dispatch_id, 'instance_id', d.instance_id, 'skill_id', d.skill_id, 'session_id', d.session_id), of_message);
   RETURN QUERY SELECT * FROM dispatch_details x WHERE x.tenant_id = of_tenant AND x.dispatch_id = of_dispatch;
 END $$;

@@ -1,9 +1,9 @@
--- Gives positions to events that have been committed since the last batch; `most` of them, and the rest of the last one's transaction. Gives
--- how many; NULL while another process does it. One transaction: a process that dies leaves nothing half done.
+-- Gives positions to groups of events that have been committed since the last batch; `most` of them, and the rest of the last one's transaction.
+-- Gives how many; NULL while another process does it. One transaction: a process that dies leaves nothing half done.
 --
--- Every event has the id of the transaction that wrote it. A snapshot sees a transaction once it is committed, so the new events are those
+-- Every group has the id of the transaction that wrote it. A snapshot sees a transaction once it is committed, so the new groups are those
 -- of transactions that `present` sees and the snapshot of the last batch did not: those that began since, and those that were under way. An
--- old open transaction is one more id in the list and delays no other. Within a batch events follow their transactions' ids, which are given
+-- old open transaction is one more id in the list and delays no other. Within a batch groups follow their transactions' ids, which are given
 -- with the first write: what is first written after the commit of another transaction comes after it. Transactions that overlap come in any
 -- order: one that had its id already when it saw what the other committed, after a wait for a lock of it for example, may come first.
 CREATE FUNCTION position_events(most integer) RETURNS integer LANGUAGE plpgsql
@@ -32,25 +32,25 @@ BEGIN
   low := pg_snapshot_xmax(last.seen);
   high := pg_snapshot_xmax(present);
   -- Beyond `most` the batch ends with a transaction, and the next one goes on from there.
-  high := coalesce((SELECT (e.transaction_id::text::bigint + 1)::text::xid8 FROM events e
+  high := coalesce((SELECT (e.transaction_id::text::bigint + 1)::text::xid8 FROM event_groups e
     WHERE e.transaction_id >= low AND e.transaction_id < high ORDER BY e.transaction_id OFFSET most - 1 LIMIT 1), high);
   late := ARRAY(SELECT x FROM pg_snapshot_xip(last.seen) x WHERE pg_visible_in_snapshot(x, present));
   -- Rows of a restored dump may have ids of the old cluster that this one reaches later: they have positions already, and keep them.
   reached := EXISTS (SELECT 1 FROM event_positions p WHERE p.transaction_id >= low AND p.transaction_id < high)
     OR EXISTS (SELECT 1 FROM event_positions p WHERE p.transaction_id = ANY (late));
   WITH given AS (
-    INSERT INTO event_positions (position, tenant_id, transaction_id, event_ids, last_event_id)
-      SELECT coalesce(last.last_position, 0) + sum(g.events) OVER (ORDER BY g.transaction_id, g.tenant_id ROWS UNBOUNDED PRECEDING),
-             g.tenant_id, g.transaction_id, uuids_of(g.event_ids), g.event_ids[g.events]
-        FROM (SELECT e.transaction_id, e.tenant_id, count(*) AS events, array_agg(e.event_id ORDER BY e.event_id) AS event_ids
-                FROM (SELECT n.transaction_id, n.tenant_id, n.event_id FROM events n
+    INSERT INTO event_positions (position, tenant_id, transaction_id, group_ids, last_group_id)
+      SELECT coalesce(last.last_position, 0) + sum(g.groups) OVER (ORDER BY g.transaction_id, g.tenant_id ROWS UNBOUNDED PRECEDING),
+             g.tenant_id, g.transaction_id, g.group_ids, g.group_ids[g.groups]
+        FROM (SELECT e.transaction_id, e.tenant_id, count(*) AS groups, array_agg(e.group_id ORDER BY e.group_id) AS group_ids
+                FROM (SELECT n.transaction_id, n.tenant_id, n.group_id FROM event_groups n
                        WHERE n.transaction_id >= low AND n.transaction_id < high AND pg_visible_in_snapshot(n.transaction_id, present)
                       UNION ALL
-                      SELECT n.transaction_id, n.tenant_id, n.event_id FROM events n WHERE n.transaction_id = ANY (late)) e
-               WHERE NOT reached OR position_of(e.tenant_id, e.event_id, e.transaction_id) IS NULL
+                      SELECT n.transaction_id, n.tenant_id, n.group_id FROM event_groups n WHERE n.transaction_id = ANY (late)) e
+               WHERE NOT reached OR position_of(e.tenant_id, e.group_id, e.transaction_id) IS NULL
                GROUP BY e.transaction_id, e.tenant_id) g
-      RETURNING position, cardinality(event_ids) AS events)
-  SELECT coalesce(sum(g.events), 0), max(g.position) INTO positioned, newest FROM given g;
+      RETURNING position, cardinality(group_ids) AS groups)
+  SELECT coalesce(sum(g.groups), 0), max(g.position) INTO positioned, newest FROM given g;
   IF positioned > 0 OR high < pg_snapshot_xmax(present) THEN
     PERFORM note_event_batch(coalesce(newest, last.last_position), snapshot_below(present, high), cluster);
   END IF;
@@ -58,28 +58,28 @@ BEGIN
 END $$;
 
 -- The first batches in a cluster: of a new database, or after a restore. Transaction ids of another cluster mean nothing here, so this looks
--- for events without a position, from an hour before the newest batch on: no transaction of the platform lasts that long, and clocks differ by
+-- for groups without a position, from an hour before the newest batch on: no transaction of the platform lasts that long, and clocks differ by
 -- less. Afterwards the snapshot of this cluster counts.
 CREATE FUNCTION position_events_in_new_cluster(last event_batches, cluster bigint, most integer) RETURNS integer LANGUAGE plpgsql
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
   SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   present pg_snapshot := pg_current_snapshot();
-  earliest text := coalesce(id_bound('evt', last.positioned_at - interval '1 hour'), '');
+  earliest uuid := id_bound(NULL, coalesce(last.positioned_at - interval '1 hour', to_timestamp(0)))::uuid;
   positioned integer;
 BEGIN
   WITH given AS (
-    INSERT INTO event_positions (position, tenant_id, transaction_id, event_ids, last_event_id)
-      SELECT coalesce(last.last_position, 0) + sum(g.events) OVER (ORDER BY g.event_ids[1] ROWS UNBOUNDED PRECEDING),
-             g.tenant_id, g.transaction_id, uuids_of(g.event_ids), g.event_ids[g.events]
-        FROM (SELECT e.transaction_id, e.tenant_id, count(*) AS events, array_agg(e.event_id ORDER BY e.event_id) AS event_ids
-                FROM (SELECT n.transaction_id, n.tenant_id, n.event_id FROM tenants t CROSS JOIN LATERAL (
-                        SELECT v.transaction_id, v.tenant_id, v.event_id FROM events v WHERE v.tenant_id = t.tenant_id AND v.event_id >= earliest
-                           AND position_of(v.tenant_id, v.event_id, v.transaction_id) IS NULL) n
-                       ORDER BY n.event_id LIMIT most) e
+    INSERT INTO event_positions (position, tenant_id, transaction_id, group_ids, last_group_id)
+      SELECT coalesce(last.last_position, 0) + sum(g.groups) OVER (ORDER BY g.group_ids[1] ROWS UNBOUNDED PRECEDING),
+             g.tenant_id, g.transaction_id, g.group_ids, g.group_ids[g.groups]
+        FROM (SELECT e.transaction_id, e.tenant_id, count(*) AS groups, array_agg(e.group_id ORDER BY e.group_id) AS group_ids
+                FROM (SELECT n.transaction_id, n.tenant_id, n.group_id FROM tenants t CROSS JOIN LATERAL (
+                        SELECT v.transaction_id, v.tenant_id, v.group_id FROM event_groups v WHERE v.tenant_id = t.tenant_id AND v.group_id >= earliest
+                           AND position_of(v.tenant_id, v.group_id, v.transaction_id) IS NULL) n
+                       ORDER BY n.group_id LIMIT most) e
                GROUP BY e.transaction_id, e.tenant_id) g
-      RETURNING cardinality(event_ids) AS events)
-  SELECT coalesce(sum(g.events), 0) INTO positioned FROM given g;
+      RETURNING cardinality(group_ids) AS groups)
+  SELECT coalesce(sum(g.groups), 0) INTO positioned FROM given g;
   IF positioned < most THEN
     PERFORM note_event_batch(coalesce(last.last_position, 0) + positioned, present, cluster);
   ELSE
@@ -89,7 +89,7 @@ BEGIN
   RETURN positioned;
 END $$;
 
--- A batch without an event replaces the one before.
+-- A batch without a group replaces the one before.
 CREATE FUNCTION note_event_batch(new_last bigint, snapshot pg_snapshot, cluster bigint, at timestamptz DEFAULT clock_timestamp())
 RETURNS void LANGUAGE sql AS $$
   INSERT INTO event_batches (last_position, seen, system_identifier, positioned_at) VALUES (new_last, snapshot, cluster, at)
@@ -104,12 +104,8 @@ CREATE FUNCTION snapshot_below(snapshot pg_snapshot, bound xid8) RETURNS pg_snap
       (SELECT string_agg(x::text, ',' ORDER BY x) FROM pg_snapshot_xip(snapshot) x WHERE x < bound))::pg_snapshot END
 $$;
 
--- The position of an event; NULL while it has none.
-CREATE FUNCTION position_of(of_tenant text, of_event text, of_transaction xid8) RETURNS bigint LANGUAGE sql STABLE AS $$
-  SELECT p.position - cardinality(p.event_ids) + array_position(p.event_ids, substr(of_event, 5)::uuid) FROM event_positions p
-   WHERE p.transaction_id = of_transaction AND p.tenant_id = of_tenant AND substr(of_event, 5)::uuid = ANY (p.event_ids)
-$$;
-
-CREATE FUNCTION uuids_of(event_ids text[]) RETURNS uuid[] LANGUAGE sql IMMUTABLE AS $$
-  SELECT array_agg(substr(id, 5)::uuid ORDER BY place) FROM unnest(event_ids) WITH ORDINALITY AS e (id, place)
+-- The position of a group; NULL while it has none.
+CREATE FUNCTION position_of(of_tenant text, of_group uuid, of_transaction xid8) RETURNS bigint LANGUAGE sql STABLE AS $$
+  SELECT p.position - cardinality(p.group_ids) + array_position(p.group_ids, of_group) FROM event_positions p
+   WHERE p.transaction_id = of_transaction AND p.tenant_id = of_tenant AND of_group = ANY (p.group_ids)
 $$;

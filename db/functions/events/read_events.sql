@@ -1,55 +1,55 @@
--- The position of the newest event that has one; 0 before the first.
+-- A cursor is the position of a group with the place of an event in it, as one number: readers go on after that event.
+CREATE FUNCTION cursor_at(group_position bigint, place bigint) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  AS $$ SELECT group_position * 256 + place $$;
+-- The position of the group that a cursor stands in.
+CREATE FUNCTION group_position_at(cursor bigint) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT cursor >> 8 $$;
+
+-- The cursor after every event whose group has a position; 0 before the first.
 CREATE FUNCTION event_head() RETURNS bigint LANGUAGE sql STABLE AS $$
-  SELECT coalesce((SELECT b.last_position FROM event_batches b ORDER BY b.last_position DESC LIMIT 1), 0)
+  SELECT coalesce((SELECT cursor_at(b.last_position, 255) FROM event_batches b ORDER BY b.last_position DESC LIMIT 1), 0)
 $$;
 
--- An event with its position. `message_id`: of its message, for an event of a message or a dispatch.
+-- An event with its cursor. `message_id`: of its message, for an event of a message or a dispatch.
 CREATE TYPE positioned_event AS (
   position bigint, event_id text, event_type text, category text, source text, severity text, tenant_id text, session_id text, trace_id text,
   occurred_at timestamptz, payload jsonb, message_id text
 );
 
--- The payload as its type defines it. The transactions that every message takes leave out of it what other columns of the event say.
-CREATE FUNCTION payload_of(e events) RETURNS jsonb LANGUAGE sql STABLE AS $$
-  SELECT CASE WHEN e.event_type = 'session.created' THEN e.payload || jsonb_build_object('session_id', e.session_id, 'tenant_id', e.tenant_id)
-              WHEN e.event_type IN ('message.received', 'message.completed', 'message.error', 'dispatch.sent')
-                THEN e.payload || jsonb_build_object('session_id', e.session_id)
-              ELSE e.payload END
-$$;
-
--- The first `most` positions after this one, with their events: of these tenants, or of all for NULL. An event that was erased leaves a row of
--- its position only. STABLE, so that it reads with the snapshot of the statement that calls it, as event_head does.
+-- The first `most` events after this cursor: of these tenants, or of all for NULL. A group that was erased leaves a row of its position only.
+-- STABLE, so that it reads with the snapshot of the statement that calls it, as event_head does.
 CREATE FUNCTION read_events(after bigint, of_tenants text[], most integer) RETURNS SETOF positioned_event LANGUAGE plpgsql STABLE
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
   SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   found event_positions[];
 BEGIN
-  -- Each row has an event or more, the first of which may be at or before the position.
+  -- Each row has a group or more, with an event or more, the first of which may be at or before the cursor; of the first row all may be.
   IF of_tenants IS NULL THEN
-    found := ARRAY(SELECT q FROM event_positions q WHERE q.position > after ORDER BY q.position LIMIT most);
+    found := ARRAY(SELECT q FROM event_positions q WHERE q.position >= group_position_at(after) ORDER BY q.position LIMIT most + 1);
   ELSE
     found := ARRAY(SELECT q.row FROM unnest(of_tenants) AS t (tenant_id) CROSS JOIN LATERAL (
-        SELECT x AS row FROM event_positions x WHERE x.tenant_id = t.tenant_id AND x.position > after ORDER BY x.position LIMIT most) q
-      ORDER BY (q.row).position LIMIT most);
+        SELECT x AS row FROM event_positions x WHERE x.tenant_id = t.tenant_id AND x.position >= group_position_at(after)
+         ORDER BY x.position LIMIT most + 1) q
+      ORDER BY (q.row).position LIMIT most + 1);
   END IF;
-  RETURN QUERY SELECT p.position, e.event_id, e.event_type, e.category, e.source, e.severity, e.tenant_id, e.session_id, e.trace_id,
-      e.occurred_at, payload_of(e), coalesce(e.payload ->> 'message_id', (SELECT d.message_id FROM dispatches d
-        WHERE e.category = 'dispatch' AND d.tenant_id = e.tenant_id AND d.dispatch_id = e.payload ->> 'dispatch_id'))
-    FROM (SELECT g.position - cardinality(g.event_ids) + i.place AS position, g.tenant_id, 'evt_' || i.id AS event_id
-            FROM unnest(found) g CROSS JOIN LATERAL unnest(g.event_ids) WITH ORDINALITY AS i (id, place)
-           WHERE g.position - cardinality(g.event_ids) + i.place > after ORDER BY 1 LIMIT most) p
-    LEFT JOIN events e ON e.tenant_id = p.tenant_id AND e.event_id = p.event_id ORDER BY p.position;
+  -- OFFSET 0: each group is looked up by its id. A plan made while the tables are small would join by the tenant alone.
+  RETURN QUERY SELECT cursor_at(p.position, coalesce(place_of(e.event_id), 0)), e.event_id, e.event_type, e.category, e.source, e.severity,
+      e.tenant_id, e.session_id, e.trace_id, e.occurred_at, e.payload, e.message_id
+    FROM (SELECT g.position - cardinality(g.group_ids) + i.place AS position, g.tenant_id, i.group_id
+            FROM unnest(found) g CROSS JOIN LATERAL unnest(g.group_ids) WITH ORDINALITY AS i (group_id, place)
+           WHERE g.position - cardinality(g.group_ids) + i.place >= group_position_at(after) ORDER BY 1 LIMIT most + 1) p
+    LEFT JOIN LATERAL (SELECT * FROM events v WHERE v.tenant_id = p.tenant_id AND v.group_id = p.group_id OFFSET 0) e ON true
+   WHERE cursor_at(p.position, coalesce(place_of(e.event_id), 0)) > after ORDER BY 1 LIMIT most;
 END $$;
 
--- Whether every event with an id below this bound has been read by all consumers: then the partitions of the events and of their positions may
--- be dropped. Only events of transactions that the sequencer has perhaps not seen are looked at one by one: all of a month would take minutes.
-CREATE FUNCTION events_consumed(bound text) RETURNS boolean LANGUAGE sql STABLE SET enable_seqscan = off SET enable_bitmapscan = off AS $$
-  SELECT NOT EXISTS (SELECT 1 FROM events e
-           WHERE e.event_id < bound AND position_of(e.tenant_id, e.event_id, e.transaction_id) IS NULL
-             AND e.transaction_id >= coalesce((SELECT CASE WHEN b.system_identifier = (SELECT system_identifier FROM pg_control_system())
+-- Whether every event of a group below this bound has been read by all consumers: then the partitions of the groups and of their positions may
+-- be dropped. Only groups of transactions that the sequencer has perhaps not seen are looked at one by one: all of a month would take minutes.
+CREATE FUNCTION events_consumed(bound uuid) RETURNS boolean LANGUAGE sql STABLE SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+  SELECT NOT EXISTS (SELECT 1 FROM event_groups g
+           WHERE g.group_id < bound AND position_of(g.tenant_id, g.group_id, g.transaction_id) IS NULL
+             AND g.transaction_id >= coalesce((SELECT CASE WHEN b.system_identifier = (SELECT system_identifier FROM pg_control_system())
                    THEN pg_snapshot_xmin(b.seen) END FROM event_batches b ORDER BY b.last_position DESC LIMIT 1), '0'::xid8))
      AND NOT EXISTS (SELECT 1 FROM event_positions p
-           WHERE p.position > coalesce((SELECT min(c.position) FROM event_cursors c), event_head())
-             AND ('evt_' || p.event_ids[1]) COLLATE "C" < bound)
+           WHERE p.position >= group_position_at(r.cursor) AND cursor_at(p.position, 255) > r.cursor AND p.group_ids[1] < bound)
+    FROM (SELECT coalesce((SELECT min(c.position) FROM event_cursors c), event_head()) AS cursor) r
 $$;

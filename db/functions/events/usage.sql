@@ -61,11 +61,11 @@ CREATE FUNCTION cost_of(of_tenant text, usage jsonb) RETURNS numeric LANGUAGE sq
                   CASE WHEN jsonb_typeof(usage -> 'cost_usd') = 'number' THEN greatest((usage ->> 'cost_usd')::numeric, 0) END, 0)
 $$;
 
--- Adds up the next events, `most` of them or a few more, in the transaction that moves the cursor past them: each is counted once, whoever
+-- Adds up the next groups of events, `most` of them or a few more, in the transaction that moves the cursor past them: each is counted once, whoever
 -- dies when. A message is counted for no agent when it is accepted, and moves to its agent, instance and model when it ends. Its tokens are
 -- read from its row and counted as far as they have not been, when it ends and whenever it waits for a human. Dispatches count when they end,
 -- unless nothing went out.
--- `waits`: for another process that adds up, else NULL is given. Gives how many events there were.
+-- `waits`: for another process that adds up, else NULL is given. Gives how many groups there were.
 CREATE FUNCTION roll_up_usage(most integer, waits boolean) RETURNS integer LANGUAGE plpgsql
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
   SET plan_cache_mode = force_generic_plan AS $$
@@ -86,21 +86,23 @@ BEGIN
     RETURN NULL;
   END IF;
   found := ARRAY(SELECT q.row FROM (
-      SELECT p AS row, sum(cardinality(p.event_ids)) OVER (ORDER BY p.position ROWS UNBOUNDED PRECEDING) - cardinality(p.event_ids) AS before
-        FROM event_positions p WHERE p.position > since ORDER BY p.position LIMIT most) q
+      SELECT p AS row, sum(cardinality(p.group_ids)) OVER (ORDER BY p.position ROWS UNBOUNDED PRECEDING) - cardinality(p.group_ids) AS before
+        FROM event_positions p WHERE p.position > group_position_at(since) ORDER BY p.position LIMIT most) q
     WHERE q.before < most ORDER BY (q.row).position);
   IF cardinality(found) = 0 THEN
     RETURN 0;
   END IF;
-  -- OFFSET 0: each event is looked up by its id. A plan made while the tables are small would join by the tenant alone.
+  -- OFFSET 0: each group is looked up by its id. A plan made while the tables are small would join by the tenant alone.
   WITH seen AS MATERIALIZED (
-    SELECT e.tenant_id, e.event_type, e.occurred_at, e.payload
-      FROM (SELECT g.tenant_id, 'evt_' || i.id AS event_id FROM unnest(found) g CROSS JOIN LATERAL unnest(g.event_ids) AS i (id) OFFSET 0) w
-      CROSS JOIN LATERAL (SELECT * FROM events v WHERE v.tenant_id = w.tenant_id AND v.event_id = w.event_id OFFSET 0) e
-     WHERE e.event_type IN ('message.received', 'message.input_required', 'message.completed', 'message.error', 'message.canceled',
+    SELECT g.tenant_id, e.event ->> 0 AS event_type, g.occurred_at, 'msg_' || g.message_id AS message_id, 'dsp_' || g.dispatch_id AS dispatch_id,
+           e.event -> 1 AS payload
+      FROM (SELECT f.tenant_id, i.id AS group_id FROM unnest(found) f CROSS JOIN LATERAL unnest(f.group_ids) AS i (id) OFFSET 0) w
+      CROSS JOIN LATERAL (SELECT * FROM event_groups v WHERE v.tenant_id = w.tenant_id AND v.group_id = w.group_id OFFSET 0) g
+      CROSS JOIN LATERAL jsonb_array_elements(g.events) AS e (event)
+     WHERE e.event ->> 0 IN ('message.received', 'message.input_required', 'message.completed', 'message.error', 'message.canceled',
        'dispatch.success', 'dispatch.failed')),
   touched AS MATERIALIZED (
-    SELECT s.tenant_id, s.payload ->> 'message_id' AS message_id, bool_or(s.event_type = 'message.received')::integer AS received,
+    SELECT s.tenant_id, s.message_id, bool_or(s.event_type = 'message.received')::integer AS received,
            bool_or(s.event_type IN ('message.completed', 'message.error', 'message.canceled'))::integer AS ended
       FROM seen s WHERE s.event_type LIKE 'message.%' GROUP BY 1, 2),
   counted AS MATERIALIZED (
@@ -132,12 +134,12 @@ BEGIN
     UNION ALL
     SELECT d.tenant_id, s.occurred_at, d.session_id, d.agent_type, d.instance_id, coalesce(m.usage ->> 'model', ''), 0, 1, 0, 0, 0,
            (s.payload ->> 'duration_ms')::bigint, 0
-      FROM seen s JOIN dispatches d ON d.tenant_id = s.tenant_id AND d.dispatch_id = s.payload ->> 'dispatch_id'
+      FROM seen s JOIN dispatches d ON d.tenant_id = s.tenant_id AND d.dispatch_id = s.dispatch_id
       LEFT JOIN messages m ON m.tenant_id = d.tenant_id AND m.message_id = d.message_id
      WHERE s.event_type LIKE 'dispatch.%' AND d.state <> 'released') f;
   PERFORM add_usage(facts);
-  UPDATE event_cursors c SET position = found[cardinality(found)].position, updated_at = clock_timestamp() WHERE c.consumer = 'usage';
-  RETURN (SELECT sum(cardinality(p.event_ids)) FROM unnest(found) p);
+  UPDATE event_cursors c SET position = cursor_at(found[cardinality(found)].position, 255), updated_at = clock_timestamp() WHERE c.consumer = 'usage';
+  RETURN (SELECT sum(cardinality(p.group_ids)) FROM unnest(found) p);
 END $$;
 
 -- Adds tool calls that a process has counted (usage/tool-usage.ts), once for each number of its batches. Gives whether they were new.

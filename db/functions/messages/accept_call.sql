@@ -4,8 +4,8 @@
 -- reached; `quota_exceeded`: that a quota is used up.
 -- `unavailable_text`: the error of a message whose target is not registered, which is then put on the record as failed; NULL: refused.
 -- `dispatch_id`: of the dispatch that the process may open; NULL: the workflow path. `mesh_id`: the node that sends to hosted agents, and to
--- agents connected to it; with `any_mesh` an agent that is connected to another node may be chosen too. `event_ids`: of session.created,
--- message.received, dispatch.sent and message.error. `decision`: what policies and guards have to say of the message; NULL for most. Its
+-- agents connected to it; with `any_mesh` an agent that is connected to another node may be chosen too. `event_id`: of the first of
+-- session.created, message.received, dispatch.sent and message.error. `decision`: what policies and guards have to say of the message; NULL for most. Its
 -- members: `error` {code, message}, with which the message fails; `input_request`, a new_input_request that it waits for; `undecided`, true:
 -- the workflow path decides before it sends anything; `events` [{event_id, event_type, severity, payload}]. None of the first three has a
 -- dispatch. `token`: what policies see of the sender's token; NULL where the tenant had none that could look at it.
@@ -14,7 +14,7 @@ CREATE TYPE accept_call AS (
   client_message_id text, content_hash bytea, method text, parts jsonb, metadata jsonb, want_instance_id text, want_agent_type text,
   want_skill_id text, trace_id text, parent_span_id text, baggage text, deadline_ms integer, created_by text, idle_timeout_seconds integer,
   idempotency_hours integer, in_flight_limit integer, waiting_limit integer, waiting_full boolean, unavailable_text text, dispatch_id text,
-  mesh_id text, any_mesh boolean, event_ids text[], decision jsonb, token jsonb, quota_exceeded boolean
+  mesh_id text, any_mesh boolean, event_id text, decision jsonb, token jsonb, quota_exceeded boolean
 );
 
 -- `verdict`: dispatched | accepted | asked | denied | unavailable | repeat | mismatch | quota_exceeded | full | waiting_full | no_session |

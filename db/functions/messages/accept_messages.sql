@@ -175,20 +175,15 @@ BEGIN
       SELECT c.tenant_id, c.dispatch_id, c.message_id, c.session_id, agent.instance_id, agent.agent_type, agent.deployment_mode, agent.mesh_id,
         agent.connection_epoch, 1, 'sent', c.want_skill_id, now(), now() + c.deadline_ms * interval '1 ms'
         FROM key WHERE dispatched)
-  -- What their own columns say is not repeated in the payloads (payload_of).
-  INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
-    SELECT c.tenant_id, c.event_ids[event.place], event.type, event.category, 'platform', event.severity, c.session_id, c.trace_id,
-           CASE event.place
-             WHEN 1 THEN jsonb_build_object('created_by', c.created_by)
-             WHEN 2 THEN jsonb_build_object('message_id', c.message_id, 'role',
-               CASE WHEN c.sender_agent_type IS NULL THEN 'user' ELSE 'agent' END)
-             WHEN 3 THEN jsonb_build_object('dispatch_id', c.dispatch_id, 'instance_id', agent.instance_id, 'skill_id', c.want_skill_id)
-             ELSE jsonb_build_object('message_id', c.message_id, 'error', error_code)
-           END
-      FROM key, (VALUES (1, 'session.created', 'session', 'info', NOT in_session), (2, 'message.received', 'message', 'info', true),
-        (3, 'dispatch.sent', 'dispatch', 'info', dispatched), (4, 'message.error', 'message', 'warning', error_code IS NOT NULL))
-        AS event (place, type, category, severity, happened)
-     WHERE event.happened;
+  INSERT INTO event_groups (tenant_id, group_id, session_id, message_id, dispatch_id, trace_id, events)
+    SELECT c.tenant_id, group_of(c.event_id), c.session_id, uuid_of(c.message_id), CASE WHEN dispatched THEN uuid_of(c.dispatch_id) END,
+      c.trace_id::uuid, to_jsonb(array_remove(ARRAY[
+        CASE WHEN NOT in_session THEN event_of('session.created', jsonb_build_object('created_by', c.created_by)) END,
+        event_of('message.received', jsonb_build_object('role', CASE WHEN c.sender_agent_type IS NULL THEN 'user' ELSE 'agent' END)),
+        CASE WHEN dispatched THEN event_of('dispatch.sent', jsonb_strip_nulls(jsonb_build_object('instance_id', agent.instance_id,
+          'skill_id', c.want_skill_id))) END,
+        CASE WHEN error_code IS NOT NULL THEN event_of('message.error', jsonb_build_object('error', error_code), 'warning') END], NULL))
+      FROM key;
   IF NOT FOUND THEN
     -- Nothing was written here. What was sent before is committed, or was written by this same statement.
     RETURN not_accepted(c, result, NULL);

@@ -22,7 +22,7 @@ BEGIN
 END $$;
 
 -- Cancels messages, in one statement however many they are: dispatches, questions, messages and events. Their running rows stay for their
--- workflows, which tell the agents. `event_ids`: two for each message, of dispatch.failed and message.canceled. Gives the rows as they were.
+-- workflows, which tell the agents. `event_ids`: one for each message, of dispatch.failed, before message.canceled. Gives the rows as they were.
 CREATE FUNCTION cancel_messages(of_tenant text, of_messages text[], reason text, event_ids text[]) RETURNS SETOF running_messages
   LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
@@ -43,14 +43,13 @@ BEGIN
       UPDATE running_messages x SET state = 'canceled', holds_slot = false, resolution = NULL, unrouted_since = NULL, wake_requested_at = now()
         FROM canceled c WHERE x.tenant_id = of_tenant AND x.message_id = (c.r).message_id),
     recorded AS (
-      INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
-        SELECT of_tenant, event_ids[2 * e.place - 1], 'dispatch.failed', 'dispatch', 'platform', 'warning', d.session_id, e.trace_id,
-               jsonb_build_object('dispatch_id', d.dispatch_id, 'instance_id', d.instance_id, 'error', d.error_code,
-                 'duration_ms', milliseconds_between(d.sent_at, d.ended_at))
-          FROM closed d JOIN ended e USING (message_id) WHERE d.sent_at IS NOT NULL
-        UNION ALL
-        SELECT of_tenant, event_ids[2 * e.place], 'message.canceled', 'message', 'platform', 'info', (e.r).session_id, e.trace_id,
-               jsonb_build_object('message_id', e.message_id, 'session_id', (e.r).session_id, 'reason', reason) FROM ended e)
+      INSERT INTO event_groups (tenant_id, group_id, session_id, message_id, dispatch_id, trace_id, events)
+        SELECT of_tenant, group_of(event_ids[e.place]), (e.r).session_id, uuid_of(e.message_id), uuid_of(d.dispatch_id), e.trace_id::uuid,
+               to_jsonb(array_remove(ARRAY[
+            CASE WHEN d.sent_at IS NOT NULL THEN event_of('dispatch.failed', jsonb_build_object('instance_id', d.instance_id,
+              'error', d.error_code, 'duration_ms', milliseconds_between(d.sent_at, d.ended_at)), 'warning') END,
+            event_of('message.canceled', jsonb_build_object('reason', reason))], NULL))
+          FROM ended e LEFT JOIN closed d USING (message_id))
     SELECT (c.r).* FROM canceled c ORDER BY c.place;
   PERFORM note_change(of_tenant, given) FROM unnest(of_messages) AS given;
 END $$;

@@ -28,7 +28,7 @@ BEGIN
       AND NOT EXISTS (SELECT 1 FROM uncounted_agents('infinity') u WHERE EXISTS (SELECT 1 FROM dispatches d
              WHERE d.tenant_id = u.tenant_id AND d.instance_id = u.instance_id AND d.created_at >= u.since
                AND d.dispatch_id >= p.lower_bound AND d.dispatch_id < p.upper_bound))
-    ELSE events_consumed(p.upper_bound)
+    ELSE events_consumed(p.upper_bound::uuid)
   END;
 END $$;
 

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { MessagesGetResponse, MessagesPendingResponse } from '../../../contracts/api/messages.js';
 import { GetEventsResponse } from '../../../contracts/api/telemetry.js';
-import { newId } from '../../../runtime/ids.js';
+import { newEventId } from '../../../runtime/ids.js';
 import { rowsRead } from '../../setup/rows-read.js';
 import { ASKS, answerMessage, joinOnRecord } from '../moving.js';
 import { serveApi } from '../served-api.js';
@@ -11,17 +11,16 @@ const api = await serveApi({ tenantMaxInFlight: 1_000 });
 /** Adds events that are older than all others. @param from they are numbered from here on, the oldest first */
 async function addEvents(tenantId: string, from: number, to: number): Promise<void> {
   await api.database.query(
-    `INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, payload)
-     SELECT $1, 'evt_01000000-' || lpad(n::text, 8, '0'), 'dispatch.sent', 'dispatch', 'platform', 'info', '{"dispatch_id": "dsp_x"}'
+    `INSERT INTO event_groups (tenant_id, group_id, dispatch_id, events)
+     SELECT $1, ('01000000' || lpad(n || '00', 24, '0'))::uuid, gen_random_uuid(), '[["dispatch.sent", {"instance_id": "a"}]]'
        FROM generate_series($2::int, $3::int) n`,
     [tenantId, from, to],
   );
 }
 const addNewestEvent = (tenantId: string) =>
   api.database.query(
-    `INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, payload)
-     VALUES ($1, $2, 'dispatch.sent', 'dispatch', 'platform', 'info', '{"dispatch_id": "dsp_x"}')`,
-    [tenantId, newId('evt')],
+    `SELECT record_event($1, $2, 'dispatch.sent', 'info', '', NULL, '{"dispatch_id": "dsp_00000000-0000-7000-8000-000000000000"}')`,
+    [tenantId, newEventId()],
   );
 const idsOf = async (tenantId: string) => {
   const all = 'SELECT event_id FROM events WHERE tenant_id = $1 ORDER BY event_id DESC';
@@ -43,7 +42,7 @@ describe('a list of events', () => {
     expect(estimated).toMatchObject({ count_estimated: true });
     expect(estimated.count).toBeGreaterThan(10_000);
     expect(estimated.total_pages).toBeGreaterThan(100);
-    await api.database.query('ANALYZE events');
+    await api.database.query('ANALYZE event_groups');
     expect(await list(one, { type: 'dispatch.sent' })).toMatchObject({ count: 10_000 });
     const last = await list(one, { page: 401 });
     expect(last).toMatchObject({ count: 10_001, total_pages: 401 });
@@ -56,7 +55,7 @@ describe('a list of events', () => {
     const tenantId = await api.otherTenant();
     const client = await api.clientOf(tenantId, ['read']);
     await addEvents(tenantId, 2, 30_000);
-    await api.database.query('ANALYZE events');
+    await api.database.query('ANALYZE event_groups');
     const { count, count_estimated } = await client.ok('/telemetry/get_events', {}, GetEventsResponse.strict());
     expect(count_estimated).toBe(true);
     expect(count).toBeGreaterThan(20_000);
@@ -91,9 +90,9 @@ describe('a list of events', () => {
     const client = await api.clientOf(tenantId, ['read']);
     await addEvents(tenantId, 1, 20_000);
     await api.database.query('DELETE FROM pg_statistic');
-    await api.database.query('VACUUM events'); // its index alone says then which rows there are
+    await api.database.query('VACUUM event_groups'); // its index alone says then which rows there are
     await client.token();
-    const read = await rowsRead(api.database, /^events/, async () => {
+    const read = await rowsRead(api.database, /^event_groups/, async () => {
       const body = { page: 600, page_size: 25 };
       const { events } = await client.ok('/telemetry/get_events', body, GetEventsResponse);
       expect(events).toHaveLength(25);

@@ -39,8 +39,8 @@ const RECORD = {
     SELECT request_id, message_id, principal_type, principal_id, resolution, digest, comment FROM input_decisions WHERE tenant_id = $1
      ORDER BY decided_at`,
   events: `
-    SELECT e.event_type, e.category, e.source, e.severity, e.session_id, payload_of(e) - 'duration_ms' AS payload,
-           coalesce(e.payload->>'message_id', d.message_id) AS of_message
+    SELECT e.event_type, e.category, e.source, e.severity, e.session_id, e.payload - 'duration_ms' AS payload,
+           e.message_id AS of_message
       FROM events e LEFT JOIN dispatches d ON d.tenant_id = e.tenant_id AND d.dispatch_id = e.payload->>'dispatch_id'
      WHERE e.tenant_id = $1 AND e.session_id <> '' AND coalesce(d.state, '') <> 'released'
      ORDER BY e.occurred_at,
