@@ -1,6 +1,6 @@
 import { LIMITS } from '../../contracts/limits.js';
 import type { Tx } from '../../db/pool.js';
-import { idBound } from '../../runtime/ids.js';
+import { uuidBound } from '../../runtime/ids.js';
 import type {
   DispatchFacts,
   EventFacts,
@@ -35,11 +35,11 @@ const PLAN = `p.tenant_id, p.plan_id, p.session_id, p.trace_id, p.parent_span_id
   p.ended_at, (SELECT s.agent_type FROM plan_steps s WHERE s.tenant_id = p.tenant_id AND s.plan_id = p.plan_id AND s.place = 0) AS root_agent`;
 
 const EVENTS = `
-  SELECT e.event_id, e.event_type, e.session_id, e.trace_id, e.occurred_at, e.payload, e.payload ->> 'message_id' AS message_id
-    FROM unnest($2::text[], $3::text[], $4::text[], $5::text[]) AS w (session_id, trace_id, least, bound) CROSS JOIN LATERAL (
+  SELECT e.event_id, e.event_type, e.session_id, e.trace_id, e.occurred_at, e.payload, e.message_id
+    FROM unnest($2::text[], $3::text[], $4::uuid[], $5::uuid[]) AS w (session_id, trace_id, least, bound) CROSS JOIN LATERAL (
       SELECT x.* FROM events x
-       WHERE x.session_id = w.session_id AND x.tenant_id = $1 AND left(x.event_id, 12) >= left(w.least, 12)
-         AND left(x.event_id, 12) <= left(w.bound, 12) AND x.event_id >= w.least AND x.event_id < w.bound AND x.trace_id = w.trace_id) e
+       WHERE x.session_id = w.session_id AND x.tenant_id = $1 AND group_minute(x.group_id) BETWEEN group_minute(w.least) AND group_minute(w.bound)
+         AND x.group_id >= w.least AND x.group_id < w.bound AND x.trace_id = w.trace_id) e
    ORDER BY e.event_id`;
 
 const DISPATCHES = `
@@ -103,8 +103,8 @@ async function eventsOf(tx: Tx, tenantId: string, messages: readonly MessageFact
     tenantId,
     windows.map(({ session_id }) => session_id),
     windows.map(({ trace_id }) => trace_id),
-    windows.map(({ fromMs }) => idBound('evt', fromMs)),
-    windows.map(({ toMs }) => idBound('evt', toMs)),
+    windows.map(({ fromMs }) => uuidBound(fromMs)),
+    windows.map(({ toMs }) => uuidBound(toMs)),
   ]);
 }
 
