@@ -282,7 +282,7 @@ CREATE TABLE event_cursors (
 CREATE TABLE event_groups (
   occurred_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
   transaction_id xid8 NOT NULL DEFAULT pg_current_xact_id(),
-  event_count smallint GENERATED ALWAYS AS (jsonb_array_length(events)),
+  event_count smallint NOT NULL DEFAULT 1,
   group_id uuid NOT NULL,
   tenant_id text NOT NULL,
   session_id text NOT NULL DEFAULT ''::text,

@@ -2,7 +2,7 @@ const OF_EVENTS = 'tenant_id = $1 AND group_id IN (SELECT group_of(id) FROM unne
 
 /** The first event of a session stays where it was written with those of a message: before the others are erased, with the same parameters. */
 export const KEEP_SESSION_CREATED = `
-  UPDATE event_groups SET message_id = NULL, trace_id = NULL, events = jsonb_build_array(events -> 0)
+  UPDATE event_groups SET message_id = NULL, dispatch_id = NULL, trace_id = NULL, event_count = 1, events = jsonb_build_array(events -> 0)
    WHERE ${OF_EVENTS} AND events #>> '{0,0}' = 'session.created'`;
 
 /**

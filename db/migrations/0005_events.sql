@@ -11,7 +11,8 @@ CREATE TABLE event_groups (
   occurred_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   -- The transaction that wrote it: tells the sequencer which groups have been committed since it looked.
   transaction_id xid8 NOT NULL DEFAULT pg_current_xact_id(),
-  event_count smallint GENERATED ALWAYS AS (jsonb_array_length(events)) STORED,
+  -- Of `events`. Not generated: every statement would parse the expression anew.
+  event_count smallint NOT NULL DEFAULT 1,
   -- A UUID of version 7 that ends with 00; the id of each event has its place instead. Ids rise with time within a process, so the key gives a
   -- tenant's newest events first.
   group_id uuid NOT NULL,

@@ -39,13 +39,7 @@ async function copyAll(from: FreshDatabase, to: pg.Client): Promise<void> {
   await to.query(`BEGIN; SET LOCAL session_replication_role = replica; TRUNCATE ${tables}`);
   for (const table of tables) {
     const content = await source.query<{ row: string }>(`SELECT t::text AS row FROM ${table} t`);
-    const { rows: columns } = await source.query<{ name: string }>(
-      `SELECT quote_ident(attname) AS name FROM pg_attribute WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''`,
-      [table],
-    );
-    const names = columns.map(({ name }) => name).join();
-    const insert = `INSERT INTO ${table} (${names}) OVERRIDING SYSTEM VALUE
-      SELECT ${names} FROM (SELECT (r::${table}).* FROM unnest($1::text[]) r) t`;
+    const insert = `INSERT INTO ${table} OVERRIDING SYSTEM VALUE SELECT (r::${table}).* FROM unnest($1::text[]) r`;
     await to.query(insert, [content.rows.map(({ row }) => row)]);
   }
   await to.query('COMMIT');

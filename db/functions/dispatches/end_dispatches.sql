@@ -59,8 +59,8 @@ BEGIN
    WHERE m.tenant_id = c.tenant_id AND m.message_id = c.message_id
    RETURNING m.session_id, m.trace_id, m.created_at INTO message;
   PERFORM note_change(c.tenant_id, c.message_id);
-  INSERT INTO event_groups (tenant_id, group_id, session_id, message_id, dispatch_id, trace_id, events)
-    VALUES (c.tenant_id, group_of(c.event_id), message.session_id, uuid_of(c.message_id), uuid_of(c.dispatch_id), message.trace_id::uuid,
+  INSERT INTO event_groups (tenant_id, group_id, session_id, message_id, dispatch_id, trace_id, event_count, events)
+    VALUES (c.tenant_id, group_of(c.event_id), message.session_id, uuid_of(c.message_id), uuid_of(c.dispatch_id), message.trace_id::uuid, 2,
       jsonb_build_array(
       event_of(CASE WHEN failed THEN 'dispatch.failed' ELSE 'dispatch.success' END, error || jsonb_build_object(
         'instance_id', dispatch.instance_id, 'duration_ms', milliseconds_between(dispatch.sent_at, now())), severity),

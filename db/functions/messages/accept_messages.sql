@@ -175,9 +175,9 @@ BEGIN
       SELECT c.tenant_id, c.dispatch_id, c.message_id, c.session_id, agent.instance_id, agent.agent_type, agent.deployment_mode, agent.mesh_id,
         agent.connection_epoch, 1, 'sent', c.want_skill_id, now(), now() + c.deadline_ms * interval '1 ms'
         FROM key WHERE dispatched)
-  INSERT INTO event_groups (tenant_id, group_id, session_id, message_id, dispatch_id, trace_id, events)
+  INSERT INTO event_groups (tenant_id, group_id, session_id, message_id, dispatch_id, trace_id, event_count, events)
     SELECT c.tenant_id, group_of(c.event_id), c.session_id, uuid_of(c.message_id), CASE WHEN dispatched THEN uuid_of(c.dispatch_id) END,
-      c.trace_id::uuid, to_jsonb(array_remove(ARRAY[
+      c.trace_id::uuid, 1 + (NOT in_session)::integer + dispatched::integer + (error_code IS NOT NULL)::integer, to_jsonb(array_remove(ARRAY[
         CASE WHEN NOT in_session THEN event_of('session.created', jsonb_build_object('created_by', c.created_by)) END,
         event_of('message.received', jsonb_build_object('role', CASE WHEN c.sender_agent_type IS NULL THEN 'user' ELSE 'agent' END)),
         CASE WHEN dispatched THEN event_of('dispatch.sent', jsonb_strip_nulls(jsonb_build_object('instance_id', agent.instance_id,

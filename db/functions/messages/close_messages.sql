@@ -43,9 +43,9 @@ BEGIN
       UPDATE running_messages x SET state = 'canceled', holds_slot = false, resolution = NULL, unrouted_since = NULL, wake_requested_at = now()
         FROM canceled c WHERE x.tenant_id = of_tenant AND x.message_id = (c.r).message_id),
     recorded AS (
-      INSERT INTO event_groups (tenant_id, group_id, session_id, message_id, dispatch_id, trace_id, events)
+      INSERT INTO event_groups (tenant_id, group_id, session_id, message_id, dispatch_id, trace_id, event_count, events)
         SELECT of_tenant, group_of(event_ids[e.place]), (e.r).session_id, uuid_of(e.message_id), uuid_of(d.dispatch_id), e.trace_id::uuid,
-               to_jsonb(array_remove(ARRAY[
+               1 + (d.sent_at IS NOT NULL)::integer, to_jsonb(array_remove(ARRAY[
             CASE WHEN d.sent_at IS NOT NULL THEN event_of('dispatch.failed', jsonb_build_object('instance_id', d.instance_id,
               'error', d.error_code, 'duration_ms', milliseconds_between(d.sent_at, d.ended_at)), 'warning') END,
             event_of('message.canceled', jsonb_build_object('reason', reason))], NULL))
