@@ -146,11 +146,13 @@ async function startRoles(
   stops: StopList,
   counts: MetricSources,
 ): Promise<void> {
-  const { config, log, quotas, toolUsage } = services;
+  const { config, log, quotas, toolUsage, spans } = services;
   await quotas.start();
   stops.add(() => quotas.stop());
   toolUsage.start();
   stops.add(() => toolUsage.stop());
+  spans.start();
+  stops.add(() => spans.stop());
   const connection = await connectWorkers(infrastructure.temporal);
   stops.add(() => connection.close());
   const workerDeps: WorkerDeps = { connection, namespace: config.TEMPORAL_NAMESPACE, log };

@@ -34,6 +34,11 @@ export class HostedProgress {
     this.#publish = publish;
   }
 
+  /** The output that was streamed. */
+  get streamed(): Pick<ChunkLog, 'count' | 'times'> {
+    return this.#chunks;
+  }
+
   /** Artifacts that came before the final answer. */
   artifacts(): Artifact[] {
     return this.#chunks.artifacts();

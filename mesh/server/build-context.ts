@@ -7,6 +7,7 @@ import type { DispatchRunner } from '../../messages/runner/runner.js';
 import type { ChunkBus } from '../../messages/stream/bus.js';
 import type { Config } from '../../runtime/config.js';
 import type { Logger } from '../../runtime/logger.js';
+import type { SpanRecorder } from '../../telemetry/traces/span-recorder.js';
 import type { ToolCalls } from '../../tools/tool-calls.js';
 import { authorizeAgent } from '../connection/authorize.js';
 import type { MeshContext } from '../connection/context.js';
@@ -27,6 +28,7 @@ export interface MeshServerOptions {
   /** Announces decisions about tool calls, for which the deadlines of dispatches stand still. */
   changes: Pick<ChunkBus, 'subscribe'>;
   dispatches: Pick<Dispatches, 'agentJoined' | 'deadlineLeft'>;
+  spans: SpanRecorder;
   /** Runs the dispatches; its `meshId` names this node. */
   runner: DispatchRunner;
   authenticator: Authenticator;

@@ -95,6 +95,7 @@ class Mesh implements MeshServer {
       ...context,
       bus: options.bus,
       changes: options.changes,
+      spans: options.spans,
       transfer: () => this.#transfer.run(),
     });
     this.#node = new MeshNode({ db, log, meshId: runner.meshId, registry, timings });

@@ -8,6 +8,7 @@ import type { VerdictCounts } from '../../messages/accept/accept.js';
 import type { DispatchRunner } from '../../messages/runner/runner.js';
 import type { LogCounts } from '../../runtime/logger.js';
 import { Loop } from '../../runtime/loop.js';
+import type { SpanCounts } from '../../telemetry/traces/span-recorder.js';
 import { type CollectedMetrics, type Distribution, durations, labelled, type Sample } from './collected.js';
 import type { QueueDepths } from './queue-depths.js';
 
@@ -21,6 +22,7 @@ export interface MetricSources {
   /** Messages of the fast path whose workflows took over. */
   handedOver: number;
   deliveries: DeliveryCounts;
+  spans: SpanCounts;
   http: HttpCounts;
   mesh: {
     runner: Pick<DispatchRunner, 'size' | 'counts'>;
@@ -198,7 +200,10 @@ function defineDatabase(metrics: CollectedMetrics, { database }: MetricSources):
   );
 }
 
-function defineDeliveries(metrics: CollectedMetrics, { deliveries }: MetricSources): void {
+function defineDeliveries(metrics: CollectedMetrics, { deliveries, spans }: MetricSources): void {
+  metrics.counter('fleet_trace_spans_total', 'Spans that were exported, refused or dropped', ['result'], () =>
+    labelled('result', { ...spans }),
+  );
   const byChannel = (label: string, counts: Record<string, Record<string, number>>) => () =>
     Object.entries(counts).flatMap(([channel, of]) =>
       [...labelled(label, of)].map(([labels, count]): Sample => [{ channel, ...labels }, count]),

@@ -30,7 +30,7 @@ import { localCertificate } from '../sdk/certificate.js';
 import { messageCore } from '../setup/core.js';
 import type { FreshDatabase } from '../setup/database.js';
 import { createGateway } from '../setup/gateway.js';
-import { toolCalls } from '../setup/tools.js';
+import { NO_SPANS, toolCalls } from '../setup/tools.js';
 import { FixtureAgent, receive } from './fixture-agent.js';
 
 const log = createLogger({ level: process.env.MESH_TEST_LOG ?? 'silent' });
@@ -100,6 +100,7 @@ export class MeshFixture {
       log,
       bus: runner.output,
       changes: bus,
+      spans: NO_SPANS,
       dispatches,
       runner,
       authenticator: this.authenticator,

@@ -188,7 +188,9 @@ describe('on a platform', () => {
   test('a canceled message cancels its handler', async () => {
     const agent = await startAgent();
     const task = await client.send('1000', { ...toAgent('count'), blocking: false });
-    await until(async () => (await client.messages.getById({ messageId: task.id })).message.state === 'working', { what: 'the work' });
+    await until(async () => (await client.messages.getById({ messageId: task.id })).message.state === 'working', {
+      what: 'the work',
+    });
     await client.messages.cancel({ messageId: task.id });
     await until(() => agent.output.includes('canceled'), { what: 'the line of the handler' });
     expect((await client.messages.getById({ messageId: task.id })).message.state).toBe('canceled');

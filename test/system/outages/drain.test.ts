@@ -1,6 +1,3 @@
-import { once } from 'node:events';
-import { connect } from 'node:net';
-import { fastify } from 'fastify';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { dispatched, type RawAgent } from '../../setup/agent.js';
 import { joinAgent, openSocket } from '../../setup/platform/fleet.js';

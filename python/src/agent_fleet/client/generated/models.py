@@ -1479,6 +1479,59 @@ class TelemetryGetEventsResponse(TypedDict):
     events: list[EventRecord]
 
 
+class TelemetryGetTracesResponse1TraceSpansItem(TypedDict):
+    span_id: str
+    parent_span_id: str | None
+    name: str
+    kind: str
+    start: str
+    end: str | None
+    status: str
+    attributes: dict[str, str | float | bool]
+
+
+class TelemetryGetTracesResponse1Trace(TypedDict):
+    trace_id: str
+    session_id: str
+    tenant_id: str
+    root_agent: str | None
+    status: str
+    started_at: str
+    ended_at: str | None
+    duration_ms: int | None
+    span_count: int
+    truncated: NotRequired[Literal[True]]
+    spans: list[TelemetryGetTracesResponse1TraceSpansItem]
+
+
+class TelemetryGetTracesResponse1(TypedDict):
+    ok: Literal[True]
+    trace: TelemetryGetTracesResponse1Trace
+
+
+class TelemetryGetTracesResponse2TracesItem(TypedDict):
+    trace_id: str
+    session_id: str
+    tenant_id: str
+    root_agent: str | None
+    status: str
+    started_at: str
+    ended_at: str | None
+    duration_ms: int | None
+    span_count: int
+    truncated: NotRequired[Literal[True]]
+
+
+class TelemetryGetTracesResponse2(TypedDict):
+    ok: Literal[True]
+    count: int
+    count_estimated: NotRequired[Literal[True]]
+    page: int
+    page_size: int
+    total_pages: int
+    traces: list[TelemetryGetTracesResponse2TracesItem]
+
+
 class TelemetryGetUsageResponseTotals(TypedDict):
     messages: int
     dispatches: int

@@ -109,6 +109,8 @@ from .models import (
     SessionsInviteResponse,
     SlackInteractionsResponse,
     TelemetryGetEventsResponse,
+    TelemetryGetTracesResponse1,
+    TelemetryGetTracesResponse2,
     TelemetryGetUsageResponse,
     TenantsGetLimitsResponse,
     TenantsGetPricesResponse,
@@ -781,6 +783,19 @@ class TelemetryOperations:
     ) -> AsyncIterator[EventRecord]:
         """`POST /telemetry/stream_events`: Follow events as they happen (server-sent events)."""
         return cast("AsyncIterator[EventRecord]", self._api.events("/telemetry/stream_events", given(session_id=session_id, message_id=message_id, instance_id=instance_id, category=category, type=type, source=source, last_event_id=last_event_id)))
+
+    async def get_traces(
+        self,
+        *,
+        page: int | NotGiven = NOT_GIVEN,
+        page_size: int | NotGiven = NOT_GIVEN,
+        trace_id: str | NotGiven = NOT_GIVEN,
+        session_id: str | NotGiven = NOT_GIVEN,
+        status: Literal["running", "ok", "error", "canceled"] | NotGiven = NOT_GIVEN,
+        has_plan: bool | NotGiven = NOT_GIVEN,
+    ) -> TelemetryGetTracesResponse1 | TelemetryGetTracesResponse2:
+        """`POST /telemetry/get_traces`: List traces, or read one with its spans."""
+        return cast("TelemetryGetTracesResponse1 | TelemetryGetTracesResponse2", await self._api.call("/telemetry/get_traces", given(page=page, page_size=page_size, trace_id=trace_id, session_id=session_id, status=status, has_plan=has_plan), retry=True))
 
     async def get_usage(
         self,
