@@ -19,8 +19,8 @@ const LAYERS = {
   knowledge: ['contracts', 'runtime', 'db', 'http'],
   plans: ['contracts', 'runtime', 'db', 'policy', 'sessions', 'messages'],
   erasure: ['contracts', 'runtime', 'db', 'usage', 'agents', 'sessions', 'messages'],
-  tools: ['contracts', 'runtime', 'db', 'usage', 'policy', 'agents', 'messages', 'plans', 'knowledge'],
-  mesh: ['contracts', 'runtime', 'db', 'http', 'auth', 'policy', 'agents', 'messages', 'tools'],
+  tools: ['contracts', 'runtime', 'db', 'telemetry', 'usage', 'policy', 'agents', 'messages', 'plans', 'knowledge'],
+  mesh: ['contracts', 'runtime', 'db', 'http', 'auth', 'telemetry', 'policy', 'agents', 'messages', 'tools'],
   activities: [
     'contracts',
     'runtime',

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { configDefaults, defineConfig } from 'vitest/config';
@@ -14,15 +15,18 @@ const NEEDS: Record<string, string[]> = {
     'test/mesh/dispatch-link.test.ts',
     'test/mesh/tools/tool-nodes.test.ts',
     'test/messages/bus/bus-redis.test.ts',
+    'test/system/campaign.test.ts',
+    'test/system/faults.test.ts',
     'test/system/forwarding.test.ts',
     'test/system/load-balancer.test.ts',
     'test/system/nodes-roles.test.ts',
     'test/system/nodes.test.ts',
     'test/system/tools-nodes.test.ts',
+    'test/system/upgrade.test.ts',
   ],
   mvn: ['test/embedded/time-skipping.test.ts', 'test/messages/approvals/days.test.ts'],
-  python3: ['test/examples/python.test.ts'],
-  chromium: ['test/browser/approve.test.ts'],
+  python3: ['test/examples/python.test.ts', 'test/sdk/python/python.test.ts'],
+  chromium: ['test/browser/approve.test.ts', 'test/browser/client.test.ts'],
 };
 
 /** Test files for what a command installs in the user's cache folder, with the file that is there when it did. */
@@ -33,22 +37,31 @@ const NEEDS_INSTALLED: Record<string, { file: string; tests: string[] }> = {
   },
   'npm run test:pgvector': {
     file: join(userCacheDir(), PGVECTOR_FOLDER, PGVECTOR_PROGRAM),
-    tests: ['test/knowledge/search/pgvector.test.ts'],
+    tests: ['test/knowledge/search/pgvector.test.ts', 'test/system/restore.test.ts'],
   },
 };
+
+/** Test files that mount a disk of their own for the run's Postgres. */
+const MOUNTS = ['test/system/outages/full-disk.test.ts'];
+
+/** Whether this process may mount, which root in a container often may not, and starts the run's Postgres itself. */
+function mayMount(): boolean {
+  return !process.env.TEST_DATABASE_URL && spawnSync('unshare', ['--mount', 'true']).status === 0;
+}
 
 function isInstalled(program: string): boolean {
   return (process.env.PATH ?? '').split(delimiter).some((folder) => existsSync(join(folder, program)));
 }
 
-const leftOut = [
+const leftOut: (readonly [what: string, files: string[]])[] = [
   ...Object.entries(NEEDS).filter(([program]) => !isInstalled(program)),
   ...Object.entries(NEEDS_INSTALLED).flatMap(([command, { file, tests }]) =>
     existsSync(file) ? [] : [[command, tests] as const],
   ),
 ];
 if (process.env.CI && leftOut.length > 0) throw new Error(`CI lacks ${leftOut.map(([what]) => what).join(', ')}`);
-for (const [what, files] of leftOut) process.stderr.write(`not installed: ${what}; left out: ${files.join(', ')}\n`);
+if (!mayMount()) leftOut.push(['the right to mount a disk', MOUNTS]); // also in CI, whose machine may not have it
+for (const [what, files] of leftOut) process.stderr.write(`not here: ${what}; left out: ${files.join(', ')}\n`);
 
 /** Real servers are shared by all files (see the global set-up); each file has a database of its own. */
 export default defineConfig({

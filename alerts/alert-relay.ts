@@ -26,7 +26,7 @@ const LEFT_BEHIND_INTERVAL_MS = 1_000;
 
 export interface AlertRelayDeps {
   db: Db;
-  secrets: Pick<Secrets, 'encrypt' | 'decrypt'>;
+  secrets: Pick<Secrets, 'encrypt' | 'decrypt' | 'activate'>;
   log: Logger;
   slackApiUrl: string;
   /** Of the API, without a slash at the end; empty while this process does not know it. */

@@ -1,10 +1,11 @@
 import type { EventRecord } from '../contracts/api/telemetry.js';
 import { recordEvents } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
+import { holdSecretKey } from '../db/secret-key.js';
 import { type NewDelivery, writeDeliveries } from '../deliveries/alert-deliveries.js';
 import { type Envelope, sealEnvelope } from '../deliveries/envelope.js';
 import { issueCallbackTokens, type TokenPurpose } from '../messages/input/callback-tokens.js';
-import { newId } from '../runtime/ids.js';
+import { newId, traceparentOf, uuidOf } from '../runtime/ids.js';
 import type { Secrets } from '../runtime/secrets.js';
 import { asksHuman } from './matching.js';
 import type { CompiledChannel, CompiledRule } from './rule-cache.js';
@@ -19,7 +20,10 @@ export interface Firing {
 }
 
 /** The part of an event that a delivery reports. */
-type Subject = Pick<EventRecord, 'event_id' | 'event_type' | 'timestamp' | 'tenant_id' | 'session_id' | 'event'>;
+type Subject = Pick<
+  EventRecord,
+  'event_id' | 'event_type' | 'timestamp' | 'tenant_id' | 'session_id' | 'trace_id' | 'event'
+>;
 
 /** A request to a human, as the deliveries of its events name it. */
 interface AskedRequest extends Omit<TokenPurpose, 'rule_id'> {
@@ -93,6 +97,12 @@ async function withRequests(tx: Tx, drafts: Draft[]): Promise<Draft[]> {
   );
 }
 
+/** The trace context of a delivery: the span of the message or dispatch that its event is about. Undefined where it is about neither. */
+function contextOf({ trace_id, event: { message_id, dispatch_id } }: Subject): string | undefined {
+  const id = message_id ?? dispatch_id;
+  return trace_id !== undefined && typeof id === 'string' ? traceparentOf(trace_id, uuidOf(id)) : undefined;
+}
+
 /** The body of a delivery (specification section 6). */
 export function envelopeOf(
   { rule, subject }: { rule: Pick<CompiledRule, 'name' | 'severity'>; subject: Subject },
@@ -123,7 +133,7 @@ export function envelopeOf(
  */
 export async function writeFirings(
   tx: Tx,
-  secrets: Pick<Secrets, 'encrypt'>,
+  secrets: Pick<Secrets, 'encrypt' | 'activate'>,
   firings: Firing[],
   baseUrl: string,
 ): Promise<void> {
@@ -139,6 +149,7 @@ export async function writeFirings(
     tx,
     purposes.map(({ draft: _, digest: _digest, requested_at: _requestedAt, ...purpose }) => purpose),
   );
+  await holdSecretKey(tx, secrets);
   const tokenOf = new Map(purposes.map(({ draft }, index) => [draft, tokens[index]]));
   const deliveries = ready.map((draft): NewDelivery => {
     const { rule, channel, subject, request } = draft;
@@ -146,7 +157,8 @@ export async function writeFirings(
     const delivery_id = newId('dlv');
     const envelope = envelopeOf(draft, delivery_id, { baseUrl, token: tokenOf.get(draft), request });
     const body = sealEnvelope(secrets, envelope);
-    return { ...channel, tenant_id, session_id, delivery_id, event_id, event_type, rule_id: rule.rule_id, body };
+    const about = { tenant_id, session_id, delivery_id, event_id, event_type, rule_id: rule.rule_id };
+    return { ...channel, ...about, body, traceparent: contextOf(subject) };
   });
   await writeDeliveries(tx, deliveries);
 }

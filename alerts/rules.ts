@@ -29,7 +29,7 @@ export interface StoredRule {
 /** The dependencies of the alert rules. */
 export interface AlertRuleDeps {
   db: Db;
-  secrets: Pick<Secrets, 'encrypt' | 'decrypt'>;
+  secrets: Pick<Secrets, 'encrypt' | 'decrypt' | 'activate'>;
   outbound: Pick<Outbound, 'checkUrl'>;
 }
 

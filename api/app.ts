@@ -4,6 +4,7 @@ import { approveRoutes } from './approve/approve-routes.js';
 import type { ApiDeps } from './deps.js';
 import { useApiVersions } from './plugins/api-versions.js';
 import { useAuthentication } from './plugins/authentication.js';
+import { useCors } from './plugins/cors.js';
 import { answerClientError, sendError, useErrorContract } from './plugins/error-contract.js';
 import { useHttpCounts } from './plugins/http-counts.js';
 import { useJsonBodies } from './plugins/json-body.js';
@@ -59,6 +60,7 @@ export function buildApi(deps: ApiDeps): FastifyInstance {
   const app = createServer(deps);
   useErrorContract(app);
   useHttpCounts(app, deps.counts);
+  useCors(app, deps.config.CORS_ORIGINS); // before what refuses, so that pages can read why
   useApiVersions(app);
   useRequestHead(app, deps.draining);
   useJsonBodies(app);

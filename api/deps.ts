@@ -26,7 +26,7 @@ import type { HttpCounts } from './plugins/http-counts.js';
 
 /** What the HTTP API needs from the platform. */
 export interface ApiDeps {
-  config: Pick<Config, 'SEND_WAIT_MS' | 'RATE_LIMIT_PER_MINUTE' | 'TRUST_PROXY_CIDRS'>;
+  config: Pick<Config, 'SEND_WAIT_MS' | 'RATE_LIMIT_PER_MINUTE' | 'TRUST_PROXY_CIDRS' | 'CORS_ORIGINS'>;
   db: Db;
   log: Logger;
   authenticator: Authenticator;

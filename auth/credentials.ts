@@ -4,6 +4,7 @@ import type { Credential, CredentialCreateRequest } from '../contracts/api/auth.
 import { queryJson } from '../db/json-rows.js';
 import { type KeyList, type Page, type PageRequest, readPage } from '../db/page.js';
 import type { Db, Tx } from '../db/pool.js';
+import { holdSecretKey } from '../db/secret-key.js';
 import { PlatformError } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';
 import type { Secrets } from '../runtime/secrets.js';
@@ -24,7 +25,8 @@ export interface IssuedCredential {
   client_secret: string;
 }
 
-function newSecret(secrets: Secrets): { clientSecret: string; hash: Buffer; keyId: string } {
+async function newSecret(tx: Tx, secrets: Secrets): Promise<{ clientSecret: string; hash: Buffer; keyId: string }> {
+  await holdSecretKey(tx, secrets);
   const clientSecret = randomBytes(32).toString('base64url');
   return { clientSecret, hash: secrets.mac(clientSecret, PURPOSE), keyId: secrets.check() };
 }
@@ -43,7 +45,7 @@ export async function createCredential(
   tenantId: string,
   { name, scopes, agent_types, expires_at }: NewCredential,
 ): Promise<IssuedCredential> {
-  const { clientSecret, hash, keyId } = newSecret(secrets);
+  const { clientSecret, hash, keyId } = await newSecret(tx, secrets);
   const lists = [[...new Set(scopes)], [...new Set(agent_types ?? [])]];
   const credential = await change(
     tx,
@@ -76,7 +78,7 @@ export async function rotateCredential(
   credentialId: string,
   overlapSeconds: number,
 ): Promise<IssuedCredential> {
-  const { clientSecret, hash, keyId } = newSecret(secrets);
+  const { clientSecret, hash, keyId } = await newSecret(tx, secrets);
   const credential = await change(
     tx,
     `UPDATE credentials
@@ -140,21 +142,33 @@ async function rehash(
     `${hash} = CASE WHEN ${hash} = ANY ($2) THEN $3 ELSE ${hash} END, ${keyId} = CASE WHEN ${hash} = ANY ($2) THEN $4 ELSE ${keyId} END`;
   const update = `UPDATE credentials SET ${set('secret_hash', 'secret_key_id')}, ${set('previous_secret_hash', 'previous_secret_key_id')}
     WHERE credential_id = $1`;
-  const values = [client.client_id, macs, secrets.mac(client.client_secret, PURPOSE), secrets.check()];
-  await db.system((tx) => tx.query(update, values));
+  await db.system(async (tx) => {
+    await holdSecretKey(tx, secrets);
+    await tx.query(update, [client.client_id, macs, secrets.mac(client.client_secret, PURPOSE), secrets.check()]);
+  });
 }
 
-/** How many client secrets in use are still hashed with another key than this one. */
-export async function countUnhashed(db: Db, keyId: string): Promise<number> {
-  const [row] = await db.system((tx) =>
-    tx.query<{ left: number }>(
-      `SELECT count(*)::int AS left FROM credentials WHERE revoked_at IS NULL AND coalesce(expires_at > now(), true)
-          AND (secret_key_id IS DISTINCT FROM $1 OR previous_expires_at > now() AND previous_secret_hash IS NOT NULL
-               AND previous_secret_key_id IS DISTINCT FROM $1)`,
-      [keyId],
-    ),
+/** Notes which key hashed the secrets of which that is not on record: they are of the time before the first rotation. */
+export async function noteHashingKey(tx: Tx, keyId: string): Promise<void> {
+  const note = (column: string) => `UPDATE credentials SET ${column} = $1 WHERE ${column} IS NULL`;
+  await tx.query(note('secret_key_id'), [keyId]);
+  await tx.query(`${note('previous_secret_key_id')} AND previous_secret_hash IS NOT NULL`, [keyId]);
+}
+
+const UNHASHED = `
+  SELECT c.credential_id FROM credentials c JOIN tenants t USING (tenant_id)
+   WHERE t.deleted_at IS NULL AND c.revoked_at IS NULL AND coalesce(c.expires_at > now(), true)
+     AND (c.secret_key_id <> $1
+          OR c.previous_expires_at > now() AND c.previous_secret_hash IS NOT NULL AND c.previous_secret_key_id <> $1)`;
+
+/** The credentials in use of which a secret is still hashed with another key than this one: how many, and the ids of the first 1,000. */
+export async function readUnhashed(tx: Tx, keyId: string): Promise<{ count: number; ids: string[] }> {
+  const [row] = await tx.query<{ count: number; ids: string[] }>(
+    `WITH u AS (${UNHASHED})
+     SELECT count(*)::int AS count, ARRAY(SELECT credential_id FROM u ORDER BY credential_id LIMIT 1000) AS ids FROM u`,
+    [keyId],
   );
-  return row?.left ?? 0;
+  return row ?? { count: 0, ids: [] };
 }
 
 /** The state of a credential, for the authenticator. */

@@ -1,109 +1,85 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { isLockTimeout } from '../db/errors.js';
 import type { Db, Tx } from '../db/pool.js';
-import { SEALED, type SealedColumn } from '../runtime/sealed-columns.js';
 import type { Secrets } from '../runtime/secrets.js';
-import { countUnhashed } from './credentials.js';
+import { noteHashingKey, readUnhashed } from './credentials.js';
+import { type SealedAnew, sealAllAnew } from './seal-anew.js';
 import { keysInUse, SecretKeyMismatch, storeKeysInUse } from './secret-check.js';
 
-/** Values that one transaction seals anew. */
-const AT_ONCE = 200;
-/** Until every process has noticed the new key: they look every 2 s. Before that, one may still seal with the old key. */
+/** Until every process has noticed the new key, and can read what is sealed with it: they look every 2 s. */
 const NOTICED_MS = 10_000;
-
-/** Between two looks whether older transactions have ended. */
-const LOOK_MS = 200;
+/** How long the change of the key waits for transactions that seal something, and how often it tries. */
+const LOCK_WAIT_MS = 1_000;
+const LOCK_TRIES = 60;
+/** Ids of credentials in an error message. */
+const IDS_SHOWN = 10;
 
 /** What a rotation did. */
-export interface RotationReport {
-  /** Values sealed anew by this run, by table. */
-  sealed_anew: Record<string, number>;
+export interface RotationReport extends SealedAnew {
   /** Client secrets that are hashed with an older key: each is hashed anew at its next use. They need that key until then. */
   credentials_left: number;
 }
 
-/** Has the database use the new key; nothing if it does already. @throws SecretKeyMismatch when it uses neither */
-async function switchKey(tx: Tx, secrets: Secrets, next: string): Promise<void> {
+/**
+ * Makes sure that no client secret needs a key older than the one in use: a rotation would take that key away from it.
+ * @throws SecretKeyMismatch that names the credentials, and what to do
+ */
+export async function requireNoneLeft(tx: Tx, inUse: string): Promise<void> {
+  const { count, ids } = await readUnhashed(tx, inUse);
+  if (count === 0) return;
+  const shown = ids.slice(0, IDS_SHOWN).join(', ');
+  throw new SecretKeyMismatch(
+    `${count} client secrets still need the secret key of before the last rotation: ${shown}${count > IDS_SHOWN ? ', …' : ''}. ` +
+      'Another rotation would end them. Each is hashed anew when its client next asks for a token; end those that are not used with ' +
+      '"fleet credentials revoke ID" or "fleet credentials rotate ID --overlap-seconds 0". "fleet keys status" lists them.',
+  );
+}
+
+/** Has the database use the new key. @returns whether values that the key before has sealed may be left */
+async function switchKey(tx: Tx, secrets: Secrets, next: string): Promise<boolean> {
+  await tx.query(`SET LOCAL lock_timeout = ${LOCK_WAIT_MS}`);
+  // Waits for the transactions that seal something now (holdSecretKey). Whatever seals after it uses the new key.
+  await tx.query(`SELECT pg_advisory_xact_lock(hashtextextended('secret_key', 0))`);
   const stored = await keysInUse(tx, true);
   if (!stored || !secrets.has(stored.inUse))
     throw new SecretKeyMismatch('The database uses neither of these secret keys.');
-  if (stored.inUse === next) return;
+  if (stored.inUse === next) return stored.before !== null;
   if (stored.before !== null)
-    throw new SecretKeyMismatch('A rotation to another secret key is not finished: finish it first.');
+    throw new SecretKeyMismatch(
+      'A rotation to another secret key is not finished. Run "fleet keys rotate-secret" with the two keys of that rotation first.',
+    );
+  await noteHashingKey(tx, stored.inUse);
+  await requireNoneLeft(tx, stored.inUse);
   await storeKeysInUse(tx, { inUse: next, before: stored.inUse });
+  return true;
 }
 
-/**
- * Seals the next values of a column anew.
- * @param after the key of the last value before them
- * @returns the last key that it looked at, undefined at the end; how many values another key had sealed; and how many of them it sealed
- * anew, the others having changed meanwhile
- */
-async function sealNext(
-  tx: Tx,
-  secrets: Secrets,
-  { table, key, column, purpose }: SealedColumn,
-  after: string[],
-): Promise<{ last: string[] | undefined; found: number; sealed: number }> {
-  const places = key.map((_, index) => `$${index + 1}`);
-  const rows = await tx.query<{ key: string[]; value: Buffer }>(
-    `SELECT ARRAY[${key.join()}] AS key, ${column} AS value FROM ${table}
-      WHERE (${key.join()}) > (${places.join()}) AND ${column} IS NOT NULL ORDER BY ${key.join()} LIMIT ${AT_ONCE}`,
-    after,
-  );
-  const found = rows.flatMap((row) => {
-    const anew = secrets.sealAnew(row.value, purpose);
-    return anew ? [{ ...row, anew }] : [];
-  });
-  const keys = places.map((place) => `${place}::text[]`).join();
-  const sealed = await tx.query(
-    `UPDATE ${table} t SET ${column} = n.anew
-       FROM unnest(${keys}, $${key.length + 1}::bytea[], $${key.length + 2}::bytea[]) AS n (${key.join()}, value, anew)
-      WHERE ${key.map((name) => `t.${name} = n.${name}`).join(' AND ')} AND t.${column} = n.value RETURNING 1`,
-    [
-      ...key.map((_, index) => found.map((row) => row.key[index])),
-      found.map(({ value }) => value),
-      found.map(({ anew }) => anew),
-    ],
-  );
-  return { last: rows.at(-1)?.key, found: found.length, sealed: sealed.length };
-}
-
-/** Seals a column anew, in short transactions with pauses of their own length. @returns as `sealNext` */
-async function sealColumn(db: Db, secrets: Secrets, column: SealedColumn): Promise<{ found: number; sealed: number }> {
-  const total = { found: 0, sealed: 0 };
-  for (let after: string[] | undefined = column.key.map(() => ''); after; ) {
-    const from: string[] = after;
-    const startedAt = performance.now();
-    const portion = await db.system((tx) => sealNext(tx, secrets, column, from));
-    total.found += portion.found;
-    total.sealed += portion.sealed;
-    after = portion.last;
-    await delay(performance.now() - startedAt);
+/** `switchKey`, again and again while long transactions hold the key: none of the others waits for longer than a second. */
+async function switchKeyOnceFree(db: Db, secrets: Secrets, next: string): Promise<boolean> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await db.system((tx) => switchKey(tx, secrets, next));
+    } catch (error) {
+      if (!isLockTimeout(error) || tries === LOCK_TRIES) throw error;
+      await delay(LOCK_WAIT_MS);
+    }
   }
-  return total;
 }
 
-/** Waits for the transactions that are under way: one may have sealed a value with the old key that no look sees before it commits. */
-async function endOfTransactions(db: Db): Promise<void> {
-  const select = (value: string) => `SELECT ${value} AS value`;
-  const [begun] = await db.system((tx) =>
-    tx.query<{ value: string }>(select('pg_snapshot_xmax(pg_current_snapshot())::text')),
-  );
-  const areOver = select('pg_snapshot_xmin(pg_current_snapshot()) >= $1::xid8');
-  for (;;) {
-    const [look] = await db.system((tx) => tx.query<{ value: boolean }>(areOver, [begun?.value]));
-    if (look?.value) return;
-    await delay(LOOK_MS);
-  }
+/** Notes that nothing needs the key before, unless a later rotation has begun meanwhile. */
+async function finish(tx: Tx, next: string): Promise<void> {
+  const stored = await keysInUse(tx, true);
+  if (stored?.inUse === next) await storeKeysInUse(tx, { inUse: next, before: null });
 }
 
 /**
  * Rotates the secret key while the platform runs: from here on the new key is in use and the old one accepted for reading; then everything that
- * is sealed is sealed anew. A run that dies is finished by the next.
+ * is sealed is sealed anew. A run that dies is finished by the next, and a run with the key in use seals what an older key has sealed. Values that
+ * none of the keys opens stay as they are and are reported.
  * @param secrets holds both keys
  * @param next the check value of the new key
- * @param noticedMs how long to wait until every process uses the new key
- * @throws SecretKeyMismatch when the database uses another key, or an earlier rotation is not finished
+ * @param noticedMs how long to wait until every process can read with the new key
+ * @throws SecretKeyMismatch when the database uses another key, an earlier rotation is not finished, or client secrets need an older key
  */
 export async function rotateSecretKey(
   db: Db,
@@ -111,20 +87,11 @@ export async function rotateSecretKey(
   next: string,
   noticedMs = NOTICED_MS,
 ): Promise<RotationReport> {
-  await db.system((tx) => switchKey(tx, secrets, next));
+  const isUnderWay = await switchKeyOnceFree(db, secrets, next);
   secrets.activate(next);
-  await delay(noticedMs);
-  await endOfTransactions(db);
-  const sealed_anew: Record<string, number> = {};
-  // Until a whole turn finds nothing: a process that noticed late may have sealed something with the old key meanwhile.
-  for (let left = 1; left > 0; ) {
-    left = 0;
-    for (const column of Object.values(SEALED)) {
-      const { found, sealed } = await sealColumn(db, secrets, column);
-      sealed_anew[column.table] = (sealed_anew[column.table] ?? 0) + sealed;
-      left += found;
-    }
-  }
-  await db.system((tx) => storeKeysInUse(tx, { inUse: next, before: null }));
-  return { sealed_anew, credentials_left: await countUnhashed(db, next) };
+  if (isUnderWay) await delay(noticedMs);
+  const sealed = await sealAllAnew(db, secrets);
+  await db.system((tx) => finish(tx, next));
+  const { count } = await db.system((tx) => readUnhashed(tx, next));
+  return { ...sealed, credentials_left: count };
 }

@@ -2,6 +2,7 @@ import { calculateJwkThumbprint, exportJWK, generateKeyPair } from 'jose';
 import { LIMITS } from '../contracts/limits.js';
 import { queryJson } from '../db/json-rows.js';
 import type { Db, Tx } from '../db/pool.js';
+import { holdSecretKey } from '../db/secret-key.js';
 import { SEALED } from '../runtime/sealed-columns.js';
 import type { Secrets } from '../runtime/secrets.js';
 import type { StoredKey } from './key-ring.js';
@@ -31,6 +32,7 @@ async function insertKey(tx: Tx, secrets: Secrets): Promise<string> {
   const { publicKey, privateKey } = await generateKeyPair('EdDSA', { extractable: true });
   const publicJwk = await exportJWK(publicKey);
   const kid = await calculateJwkThumbprint(publicJwk);
+  await holdSecretKey(tx, secrets);
   await tx.query('INSERT INTO signing_keys (kid, public_jwk, private_jwk_encrypted) VALUES ($1, $2, $3)', [
     kid,
     JSON.stringify(publicJwk),

@@ -4,19 +4,17 @@
  *
  *     npm run bench:deliveries -- [--json FILE] [--events N] [--rate N] [--dead-rate N]
  */
-import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import pg from 'pg';
 import { hasProc, residentMiB } from './harness/cpu.mjs';
+import { connectDatabase } from './harness/database.mjs';
 import { Harness } from './harness/harness.mjs';
 import { quantile } from './harness/measure.mjs';
 import { machineLine, markdownTable } from './harness/report.mjs';
+import { createTenant } from './harness/tenants.mjs';
 
-const FLEET = fileURLToPath(new URL('../dist/cli/fleet.js', import.meta.url));
 const RULES = 20;
 const DELIVERED_SHARE = 25;
 const TICK_MS = 50;
@@ -57,19 +55,6 @@ async function receiver(harness, { answers }) {
 function rule(name, agentType, url) {
   const condition = { event: 'agent.health_changed', filters: { agent_type: agentType } };
   return { name, condition, notifications: [{ type: 'webhook', config: { url, secret: 'bench' } }] };
-}
-
-/** A second tenant, with a caller for it. */
-function anotherTenant(platform) {
-  const fleet = (...args) =>
-    JSON.parse(
-      execFileSync(process.execPath, [FLEET, ...args, '--json'], {
-        env: { ...process.env, FLEET_DATA_DIR: platform.dataDir },
-      }).toString(),
-    );
-  const { tenant_id } = fleet('tenants', 'create', 'beside');
-  const credential = fleet('credentials', 'create', '--tenant', tenant_id, '--name', 'bench', '--scopes', 'full');
-  return { tenant_id, credential };
 }
 
 async function postAs(platform, { client_id, client_secret }, path, body) {
@@ -153,10 +138,7 @@ async function measure({ database, watcher, platform, good }, events, perSecond)
 }
 
 async function connected(harness, platform) {
-  const client = new pg.Client({ connectionString: platform.dev.database_url });
-  await client.connect();
-  const { rows } = await client.query('SELECT name FROM function_schemas ORDER BY applied_at DESC LIMIT 1');
-  await client.query(`SET search_path = ${rows[0].name}, public`);
+  const client = await connectDatabase(platform.dev.database_url);
   harness.onStop(() => client.end());
   return client;
 }
@@ -168,8 +150,8 @@ process.exitCode = await Harness.run(async (harness) => {
   const dead = await receiver(harness, { answers: false });
   for (let number = 0; number < RULES; number += 1)
     await platform.post('/policies/new_alert', rule(`rule ${number}`, `rule-${number}`, good.url));
-  const beside = anotherTenant(platform);
-  await postAs(platform, beside.credential, '/policies/new_alert', rule('dead', 'dead', dead.url));
+  const beside = await createTenant(platform, 'beside');
+  await postAs(platform, beside, '/policies/new_alert', rule('dead', 'dead', dead.url));
   const [database, watcher, deadWriter] = [
     await connected(harness, platform),
     await connected(harness, platform),

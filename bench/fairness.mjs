@@ -3,10 +3,8 @@
  *
  *     npm run bench:fairness -- [--json FILE] [--seconds N] [--rate N] [--messages N] [--agents N] [--rows a,b]
  */
-import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { Caller } from './harness/caller.mjs';
@@ -14,8 +12,8 @@ import { CpuMeter } from './harness/cpu.mjs';
 import { Harness, serverPids } from './harness/harness.mjs';
 import { quantile } from './harness/measure.mjs';
 import { machineLine, markdownTable } from './harness/report.mjs';
+import { createTenant } from './harness/tenants.mjs';
 
-const FLEET = fileURLToPath(new URL('../dist/cli/fleet.js', import.meta.url));
 const GOAL = 2;
 /** Callers of tenant A. */
 const FLOODING = 64;
@@ -36,15 +34,9 @@ const seconds = Number(given.seconds);
 const print = (text) => process.stdout.write(`${text}\n`);
 const progress = (text) => process.stderr.write(`[bench] ${text}\n`);
 
-/** Makes a tenant with a credential. @returns its id, and its token */
-async function createTenant(platform, name) {
-  const fleet = (...args) => {
-    const env = { ...process.env, FLEET_DATA_DIR: platform.dataDir };
-    return JSON.parse(execFileSync(process.execPath, [FLEET, ...args, '--json'], { env, encoding: 'utf8' }));
-  };
-  const { tenant_id } = fleet('tenants', 'create', name);
-  const credential = fleet('credentials', 'create', '--tenant', tenant_id, '--name', name, '--scopes', 'full');
-  const { client_id, client_secret } = credential;
+/** Makes a tenant. @returns its id, and a token */
+async function tenantWithToken(platform, name) {
+  const { tenant_id, client_id, client_secret } = await createTenant(platform, name);
   const { token } = await platform.post('/auth/get_token', { client_id, client_secret });
   return { tenant_id, token };
 }
@@ -147,7 +139,7 @@ const ROWS = {
 process.exitCode = await Harness.run(async (harness) => {
   const machine = machineLine();
   const platform = await harness.platform('fairness', { TENANT_MAX_IN_FLIGHT: given.messages });
-  const a = await createTenant(platform, 'A');
+  const a = await tenantWithToken(platform, 'A');
   const b = { tenant_id: platform.dev.tenant_id, token: platform.token };
   const wanted = given.rows.split(',');
   await join(harness, platform, b, { type: 'steady', count: 1 });

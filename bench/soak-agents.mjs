@@ -8,12 +8,15 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { Cluster } from './harness/cluster/cluster.mjs';
+import { judgeFlatness } from './harness/cluster/flatness.mjs';
+import { between, every, randomOf } from './harness/cluster/pace.mjs';
+import { readRecord } from './harness/cluster/record.mjs';
 import { hasProc, residentMiB } from './harness/cpu.mjs';
 import { Harness } from './harness/harness.mjs';
 import { machineLine, markdownTable } from './harness/report.mjs';
-import { Cluster } from './soak/cluster.mjs';
 import { Load } from './soak/load.mjs';
-import { judgeRecord, readRecord } from './soak/record.mjs';
+import { judgeRecord } from './soak/record.mjs';
 
 const TYPES = 10;
 const CUT_EVERY_MS = 500;
@@ -22,11 +25,6 @@ const STALL_EVERY_MS = 3_000;
 const STALL_MS = [1_000, 15_000];
 const RESTART_EVERY_MS = 30_000;
 const SAMPLES = 40;
-/** Memory is compared from this share of the run on, when caches and pools have reached their size. */
-const STEADY_SHARE = 0.2;
-/** Limit on the mean of the last quarter, divided by that of the first. */
-const GROWTH_MAX = 1.25;
-const MEMORY_CHECK_MINUTES_MIN = 5;
 const SHOWN_MAX = 20;
 
 const text = { type: 'string' };
@@ -38,23 +36,13 @@ const settings = {
   rate: Number(given.rate ?? 8),
 };
 const print = (line) => process.stdout.write(`${line}\n`);
-const randomOf = (list) => list[Math.floor(Math.random() * list.length)];
-
-/** Runs `work` every `ms` until the signal aborts. */
-async function every(ms, signal, work) {
-  while (!signal.aborted) {
-    await delay(ms, undefined, { signal }).catch(() => undefined);
-    if (!signal.aborted) await work();
-  }
-}
 
 /** Injects faults until the signal aborts. @returns how many nodes were killed and how many stopped */
 async function injectFaults(cluster, signal) {
   const ended = { kill: 0, stop: 0 };
-  const [from, to] = STALL_MS;
   await Promise.all([
     every(CUT_EVERY_MS, signal, () => randomOf(cluster.proxies).cutOne()),
-    every(STALL_EVERY_MS, signal, () => randomOf(cluster.proxies).stallOne(from + Math.random() * (to - from))),
+    every(STALL_EVERY_MS, signal, () => randomOf(cluster.proxies).stallOne(between(STALL_MS))),
     every(Math.min(RESTART_EVERY_MS, settings.minutes * 20_000), signal, async () => {
       const method = await cluster.restartNext();
       if (method) ended[method] += 1;
@@ -82,7 +70,8 @@ async function sampleMemory(pids, signal, load) {
   const samples = [];
   let count = 0;
   await every((settings.minutes * 60_000) / SAMPLES, signal, () => {
-    if (hasProc) samples.push(Object.fromEntries(Object.entries(pids).map(([name, pid]) => [name, residentMiB(pid)])));
+    if (hasProc)
+      samples.push(Object.fromEntries(Object.entries(pids).map(([name, pid]) => [`MiB of ${name}`, residentMiB(pid)])));
     count += 1;
     if (count % 4 === 0)
       print(
@@ -90,21 +79,6 @@ async function sampleMemory(pids, signal, load) {
       );
   });
   return samples;
-}
-
-function growth(allSamples, name) {
-  const samples = allSamples.slice(Math.floor(allSamples.length * STEADY_SHARE));
-  const quarter = Math.floor(samples.length / 4);
-  const mean = (list) => list.reduce((sum, each) => sum + each[name], 0) / list.length;
-  return quarter === 0 ? 1 : mean(samples.slice(-quarter)) / mean(samples.slice(0, quarter));
-}
-
-function judgeMemory(samples) {
-  const names = Object.keys(samples[0] ?? {});
-  const rows = names.map((name) => [`memory of ${name}, last quarter / first`, growth(samples, name).toFixed(2)]);
-  const grown = names.filter((name) => growth(samples, name) > GROWTH_MAX);
-  const violations = settings.minutes < MEMORY_CHECK_MINUTES_MIN ? [] : grown.map((name) => `memory of ${name} grows`);
-  return { rows, violations };
 }
 
 function countBy(rows) {
@@ -143,9 +117,9 @@ async function run(harness) {
 
 async function report(cluster, load, seen, ended, samples) {
   const record = await readRecord(cluster.dev.database_url);
-  const memory = judgeMemory(samples);
+  const memory = judgeFlatness(samples, settings);
   const { accepted } = load;
-  const killed = cluster.killedMeshIds;
+  const killed = [...cluster.killed.keys()];
   const violations = [
     ...load.violations,
     ...judgeRecord(record, { accepted, started: seen.started, killed }),

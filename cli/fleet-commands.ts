@@ -15,7 +15,7 @@ import type { Db } from '../db/pool.js';
 import { type Command, type CommandInput, ofTenant, parse, requiredOption } from './command.js';
 import { ERASE_COMMANDS, erasureOfTenant } from './erase-commands.js';
 import { CliError, type Store } from './fleet-store.js';
-import { rotateSecret } from './rotate-secret.js';
+import { rotateSecret, secretKeyStatus } from './rotate-secret.js';
 
 const LIST_MAX = 1_000;
 const TenantName = z.string().trim().min(1).max(256);
@@ -137,6 +137,10 @@ export const COMMANDS: Record<string, Command> = {
     summary:
       'rotate the secret key while the platform runs, and seal everything anew; run again, it finishes what was begun',
     run: rotateSecret,
+  },
+  'keys status': {
+    summary: 'whether a rotation of the secret key is under way, and which credentials still need the key before',
+    run: secretKeyStatus,
   },
   'keys rotate': {
     summary: 'sign new tokens with a new key; existing tokens stay valid',

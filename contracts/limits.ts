@@ -71,6 +71,10 @@ export const LIMITS = {
   planStepSecondsMax: 7 * 86_400,
   /** Plans of a tenant that are proposed or running. */
   openPlansPerTenant: 1_000,
+  /** Messages of a trace whose spans are shown. */
+  messagesPerTrace: 500,
+  /** Tool calls of a message that its trace keeps. */
+  recordedSpansPerMessage: 1_000,
   /** Tool calls that wait for a human. */
   heldToolCallsPerCaller: 256,
   heldToolCallsPerNode: 4_096,

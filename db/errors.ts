@@ -22,8 +22,27 @@ export function isDatabaseUnavailable(error: unknown): boolean {
   );
 }
 
-/** The error of all database work while its server is away. */
+/** Disk full, out of memory: nothing was written, and reads go on. */
+const OUT_OF_ROOM = /^53[12]00$/;
+/** Nobody makes room within a second. */
+const RETRY_AFTER_ROOM = { 'Retry-After': '10' };
+
+/** Whether the server undid a statement because it has no room for it, on disk or in memory. The connection goes on to serve. */
+export function isOutOfRoom(error: unknown): boolean {
+  return OUT_OF_ROOM.test((error as { code?: string } | null)?.code ?? '');
+}
+
+/** Whether a connection gave no answer in time: its server may be gone, and with it whatever other connections led to. */
+export function isSilent(error: unknown): boolean {
+  return /Query read timeout/.test(errorMessage(error));
+}
+
+/** The error of all database work while its server is away, or has no room for it. */
 export function unavailable(cause: unknown): PlatformError {
+  if (isOutOfRoom(cause)) {
+    const message = 'The database has no room left, so nothing was written. Try again later.';
+    return new PlatformError('SERVICE_UNAVAILABLE', message, { headers: RETRY_AFTER_ROOM, cause });
+  }
   return new PlatformError('SERVICE_UNAVAILABLE', 'The database cannot be reached. Try again.', { cause });
 }
 

@@ -3,9 +3,25 @@ import { PlatformError } from '../runtime/errors.js';
 import { FairSemaphore, type TurnCounts } from '../runtime/fair-semaphore.js';
 import type { Logger } from '../runtime/logger.js';
 import { type BatchCounts, createBatches } from './batcher.js';
-import { isDatabaseUnavailable, isLockTimeout, isOutdated, lockHeld, tooManyCalls, unavailable } from './errors.js';
+import {
+  isDatabaseUnavailable,
+  isLockTimeout,
+  isOutdated,
+  isOutOfRoom,
+  lockHeld,
+  tooManyCalls,
+  unavailable,
+} from './errors.js';
 import { FUNCTION_SCHEMA } from './migrate.js';
-import { callOnce, retried, type Statement, type TenantCall } from './statement.js';
+import {
+  callOnce,
+  connectionOf,
+  datesConnections,
+  noteFailure,
+  retried,
+  type Statement,
+  type TenantCall,
+} from './statement.js';
 
 pg.types.setTypeParser(pg.types.builtins.INT8, (text) => Number(text));
 
@@ -39,6 +55,11 @@ export interface Db {
   batch<Row>(statement: Statement<Row>, call: TenantCall): Promise<Row>;
   /** Runs `work` in a transaction as the platform role, which sees every tenant: for sign-in, sweeper and health. */
   system<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
+  /**
+   * As `system`, on a connection of its own and with a time limit of 4 s, so that nothing else holds it up: for renewals by which other nodes
+   * see that this one lives.
+   */
+  renewal<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
   /** What the connections do now, and did so far, for metrics. */
   counts(): DbCounts;
   close(): Promise<void>;
@@ -74,21 +95,41 @@ const TENANT_ID = /^ten_[0-9a-f-]{36}$/;
 /** A process that hangs in a transaction holds its locks at most this long. */
 const IDLE_IN_TRANSACTION_MS = 10_000;
 
+/** To connect, and to get a connection of the pool. */
+const CONNECT_MS = 5_000;
 /** Idle connections that stay open: on a new one the first accept transaction takes 15 ms, and connecting 5 ms. */
 const IDLE_MIN = 2;
 
-function createPool(url: string, role: string, max: number, log: Logger): pg.Pool {
+/** How long a statement may take, where the settings say nothing. */
+const TIMEOUT_MS = 30_000;
+const RENEWAL_TIMEOUT_MS = 3_500;
+/** The server ends a statement in time; a connection that says nothing for this much longer is dead. */
+const SILENCE = 7 / 6;
+
+interface PoolOptions {
+  url: string;
+  role: 'fleet_app' | 'fleet_system';
+  max: number;
+  timeoutMs: number;
+  log: Logger;
+}
+
+function createPool({ url, role, max, timeoutMs, log }: PoolOptions): pg.Pool {
+  const limits = `-c statement_timeout=${timeoutMs} -c idle_in_transaction_session_timeout=${IDLE_IN_TRANSACTION_MS}`;
   const pool = new pg.Pool({
     connectionString: url,
     max,
     min: Math.min(IDLE_MIN, max),
-    options: `-c search_path=${FUNCTION_SCHEMA},public -c timezone=UTC -c statement_timeout=30000 -c idle_in_transaction_session_timeout=${IDLE_IN_TRANSACTION_MS}`,
-    connectionTimeoutMillis: 5_000,
+    options: `-c search_path=${FUNCTION_SCHEMA},public -c timezone=UTC ${limits}`,
+    connectionTimeoutMillis: CONNECT_MS,
     idleTimeoutMillis: 30_000,
+    // A server that is gone without a word is noticed on idle connections within 15 s.
     keepAlive: true,
-    query_timeout: 35_000,
+    keepAliveInitialDelayMillis: CONNECT_MS,
+    query_timeout: Math.ceil(timeoutMs * SILENCE),
     application_name: role,
   });
+  datesConnections(pool);
   // A connection that is lost between two queries of a transaction emits its error itself; without a listener the process would end.
   pool.on('connect', (client) =>
     client.on('error', (error) => log.warn({ err: error.message, role }, 'database connection lost')),
@@ -128,7 +169,7 @@ async function transact<T>(pool: pg.Pool, begin: string, work: (tx: Tx) => Promi
   let client: pg.PoolClient | undefined;
   let broken: Error | undefined;
   try {
-    client = await pool.connect();
+    client = await connectionOf(pool);
     const connection = client;
     await connection.query(begin);
     const result = await work({
@@ -140,13 +181,14 @@ async function transact<T>(pool: pg.Pool, begin: string, work: (tx: Tx) => Promi
   } catch (error) {
     if (isDatabaseUnavailable(error)) {
       broken = error as Error;
+      noteFailure(pool, error);
       throw unavailable(error);
     }
     if (isOutdated(error)) broken = error as Error;
     await client?.query('ROLLBACK').catch((rollbackError: Error) => {
       broken = rollbackError;
     });
-    throw error;
+    throw isOutOfRoom(error) ? unavailable(error) : error;
   } finally {
     client?.release(broken);
   }
@@ -156,11 +198,12 @@ async function transact<T>(pool: pg.Pool, begin: string, work: (tx: Tx) => Promi
  * Opens the database. Its transactions fail with `SERVICE_UNAVAILABLE` while the server is away. Work is repeated after a deadlock, so it
  * must have no other effects than its transaction.
  * @param options.url a login that may `SET ROLE` to fleet_app and fleet_system (the migrations grant that)
- * @param options.max connections for tenants' work; the platform role has a quarter as many, at least 4
+ * @param options.max connections for tenants' work; the platform role has a quarter as many, at least 4, and one for renewals
+ * @param options.timeoutMs how long a statement may take; a connection that says nothing for a sixth longer is closed
  */
-export function openDb(options: { url: string; max?: number; log: Logger }): Db {
-  const max = options.max ?? 20;
-  const app = createPool(options.url, 'fleet_app', max, options.log);
+export function openDb(options: { url: string; max?: number; timeoutMs?: number; log: Logger }): Db {
+  const { url, max = 20, timeoutMs = TIMEOUT_MS, log } = options;
+  const app = createPool({ url, role: 'fleet_app', max, timeoutMs, log });
   const shares = connectionShares(max);
   const turns = new FairSemaphore({
     limit: shares.transactions,
@@ -170,7 +213,8 @@ export function openDb(options: { url: string; max?: number; log: Logger }): Db 
     refusal: tooManyCalls,
   });
   const batches = createBatches(app, shares);
-  const platform = createPool(options.url, 'fleet_system', Math.max(4, Math.ceil(max / 4)), options.log);
+  const platform = createPool({ url, role: 'fleet_system', max: Math.max(4, Math.ceil(max / 4)), timeoutMs, log });
+  const renewals = createPool({ url, role: 'fleet_system', max: 1, timeoutMs: RENEWAL_TIMEOUT_MS, log });
   return {
     tenant: async (tenantId, work) => {
       if (!TENANT_ID.test(tenantId)) throw new PlatformError('NOT_FOUND', 'Unknown tenant.');
@@ -187,13 +231,14 @@ export function openDb(options: { url: string; max?: number; log: Logger }): Db 
     },
     batch: batches.call,
     system: (work) => retried(() => transact(platform, beginAs('fleet_system'), work)),
+    renewal: (work) => transact(renewals, beginAs('fleet_system'), work),
     counts: () => ({
       pools: { fleet_app: countsOf(app), fleet_system: countsOf(platform) },
       turns: turns.counts(),
       batches: batches.counts(),
     }),
     close: async () => {
-      await Promise.all([app.end(), platform.end()]);
+      await Promise.all([app.end(), platform.end(), renewals.end()]);
     },
   };
 }

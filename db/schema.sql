@@ -199,6 +199,7 @@ CREATE TABLE deliveries (
   receiver text NOT NULL,
   body bytea NOT NULL,
   status text NOT NULL,
+  traceparent text,
   max_attempts integer NOT NULL,
   attempts jsonb NOT NULL DEFAULT '[]'::jsonb,
   attempts_before integer NOT NULL DEFAULT 0,
@@ -362,7 +363,8 @@ CREATE TABLE input_requests (
   answer jsonb,
   requested_at timestamp with time zone NOT NULL DEFAULT now(),
   expires_at timestamp with time zone NOT NULL,
-  ended_at timestamp with time zone
+  ended_at timestamp with time zone,
+  wake_requested_at timestamp with time zone
 );
 CREATE TABLE knowledge_bases (
   tenant_id text NOT NULL,
@@ -566,6 +568,7 @@ CREATE TABLE plans (
   agent_type text NOT NULL,
   scopes text[] NOT NULL,
   trace_id text NOT NULL,
+  parent_span_id text,
   proposal_key text,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   approval_expires_at timestamp with time zone NOT NULL,
@@ -732,6 +735,25 @@ CREATE TABLE tool_grants (
   used_by uuid,
   answered_at timestamp with time zone
 );
+CREATE TABLE trace_exports (
+  exporter text NOT NULL,
+  "position" bigint NOT NULL,
+  tried_at timestamp with time zone NOT NULL DEFAULT now(),
+  leased_by uuid,
+  leased_until timestamp with time zone
+);
+CREATE TABLE trace_spans (
+  tenant_id text NOT NULL,
+  message_id text NOT NULL,
+  span_id text NOT NULL,
+  parent_span_id text NOT NULL,
+  name text NOT NULL,
+  kind text NOT NULL,
+  started_at timestamp with time zone NOT NULL,
+  ended_at timestamp with time zone NOT NULL,
+  error_type text,
+  attributes jsonb NOT NULL
+);
 CREATE TABLE usage_batches (
   source text NOT NULL,
   sequence bigint NOT NULL,
@@ -878,6 +900,8 @@ ALTER TABLE tenant_limits ADD CONSTRAINT tenant_limits_tenant_id_fkey FOREIGN KE
 ALTER TABLE tenant_limits ADD CONSTRAINT tenant_limits_pkey PRIMARY KEY (tenant_id);
 ALTER TABLE tenants ADD CONSTRAINT tenants_pkey PRIMARY KEY (tenant_id);
 ALTER TABLE tool_grants ADD CONSTRAINT tool_grants_pkey PRIMARY KEY (tenant_id, request_id);
+ALTER TABLE trace_exports ADD CONSTRAINT trace_exports_pkey PRIMARY KEY (exporter);
+ALTER TABLE trace_spans ADD CONSTRAINT trace_spans_pkey PRIMARY KEY (tenant_id, message_id, span_id);
 ALTER TABLE usage_batches ADD CONSTRAINT usage_batches_pkey PRIMARY KEY (source);
 ALTER TABLE usage_days ADD CONSTRAINT usage_days_pkey PRIMARY KEY (tenant_id, day);
 ALTER TABLE usage_hours ADD CONSTRAINT usage_hours_pkey PRIMARY KEY (tenant_id, hour, agent_type, instance_id, model);
@@ -914,6 +938,7 @@ CREATE INDEX input_requests_by_message ON public.input_requests USING btree (ten
 CREATE INDEX input_requests_due ON public.input_requests USING btree (LEAST(expires_at, remind_at)) WHERE (state = 'pending'::text);
 CREATE UNIQUE INDEX input_requests_one_open ON public.input_requests USING btree (tenant_id, message_id) WHERE (state = 'pending'::text);
 CREATE INDEX input_requests_pending ON public.input_requests USING btree (tenant_id, requested_at) WHERE (state = 'pending'::text);
+CREATE INDEX input_requests_to_wake ON public.input_requests USING btree (wake_requested_at) WHERE (wake_requested_at IS NOT NULL);
 CREATE INDEX knowledge_bases_deleted ON public.knowledge_bases USING btree (deleted_at) WHERE (deleted_at IS NOT NULL);
 CREATE INDEX knowledge_bases_newest ON public.knowledge_bases USING btree (tenant_id, created_at, namespace) WHERE (deleted_at IS NULL);
 CREATE UNIQUE INDEX knowledge_chunks_by_id ON public.knowledge_chunks USING btree (tenant_id, chunk_id);
@@ -925,9 +950,11 @@ CREATE INDEX knowledge_sources_newest ON public.knowledge_sources USING btree (t
 CREATE INDEX late_changes_newest ON public.late_changes USING btree (tenant_id, changed_at, message_id);
 CREATE INDEX messages_by_error ON ONLY public.messages USING btree (tenant_id, error_code, message_id) WHERE (error_code IS NOT NULL);
 CREATE INDEX messages_by_session ON ONLY public.messages USING btree (session_id, tenant_id, message_id);
+CREATE INDEX messages_by_trace ON ONLY public.messages USING btree (trace_id, tenant_id, message_id) WHERE (parent_span_id IS NOT NULL);
 CREATE INDEX plan_messages_of_plan ON public.plan_messages USING btree (tenant_id, plan_id);
 CREATE INDEX plan_wakes_due ON public.plan_wakes USING btree (due_at);
 CREATE INDEX plan_wakes_of_plan ON public.plan_wakes USING btree (tenant_id, plan_id);
+CREATE INDEX plans_by_trace ON public.plans USING btree (trace_id, tenant_id);
 CREATE INDEX plans_of_session ON public.plans USING btree (tenant_id, session_id, plan_id);
 CREATE INDEX plans_open ON public.plans USING btree (tenant_id, session_id) WHERE (state = ANY (ARRAY['proposed'::text, 'running'::text]));
 CREATE UNIQUE INDEX plans_proposed ON public.plans USING btree (tenant_id, proposal_key) WHERE (proposal_key IS NOT NULL);
@@ -1009,6 +1036,8 @@ ALTER TABLE signing_keys DISABLE ROW LEVEL SECURITY;
 ALTER TABLE tenant_limits ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE tenants ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE tool_grants ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE trace_exports DISABLE ROW LEVEL SECURITY;
+ALTER TABLE trace_spans ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE usage_batches DISABLE ROW LEVEL SECURITY;
 ALTER TABLE usage_days ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE usage_hours ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -1108,6 +1137,8 @@ CREATE POLICY one_tenant ON tenants AS PERMISSIVE FOR ALL TO fleet_app USING ((t
 CREATE POLICY whole_platform ON tenants AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON tool_grants AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON tool_grants AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON trace_spans AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON trace_spans AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON usage_days AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON usage_days AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON usage_hours AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -1191,6 +1222,7 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON plan_wakes TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON plan_wakes TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON plans TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON plans TO fleet_system;
+GRANT SELECT ON platform_facts TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON platform_facts TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON policies TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON policies TO fleet_system;
@@ -1217,6 +1249,9 @@ GRANT SELECT ON tenants TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON tenants TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON tool_grants TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON tool_grants TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON trace_exports TO fleet_system;
+GRANT SELECT ON trace_spans TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON trace_spans TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON usage_batches TO fleet_system;
 GRANT SELECT ON usage_days TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON usage_days TO fleet_system;

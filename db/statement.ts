@@ -1,5 +1,13 @@
 import pg from 'pg';
-import { isDatabaseUnavailable, isOutdated, isRetryable, isUndone, unavailable } from './errors.js';
+import {
+  isDatabaseUnavailable,
+  isOutdated,
+  isOutOfRoom,
+  isRetryable,
+  isSilent,
+  isUndone,
+  unavailable,
+} from './errors.js';
 
 /** The columns of a row as Postgres writes them in text. */
 type Fields = (string | null)[];
@@ -98,18 +106,44 @@ export async function execute<Row>(client: pg.PoolClient, statement: Statement<R
   return rows.map((fields) => statement.row(fields));
 }
 
+/** When a connection was made, on `performance.now()`; of a pool, since when its connections are trusted. */
+const madeAtMs = new WeakMap<pg.PoolClient, number>();
+const trustedSinceMs = new WeakMap<pg.Pool, number>();
+
+/** Has a pool note when its connections are made. */
+export function datesConnections(pool: pg.Pool): void {
+  pool.on('connect', (client) => void madeAtMs.set(client, performance.now()));
+}
+
+/** A connection of the pool. Those that are older than the silence of another one are closed and not given: their server may be gone too. */
+export async function connectionOf(pool: pg.Pool): Promise<pg.PoolClient> {
+  for (;;) {
+    const client = await pool.connect();
+    if ((madeAtMs.get(client) ?? 0) >= (trustedSinceMs.get(pool) ?? 0)) return client;
+    client.release(new Error('another connection of its age has given no answer'));
+  }
+}
+
+/** Notes why a connection failed. One that was made while it was silent has heard from the server since. */
+export function noteFailure(pool: pg.Pool, error: unknown): void {
+  if (!isSilent(error)) return;
+  const silentSinceMs = performance.now() - (pool.options.query_timeout ?? 0);
+  trustedSinceMs.set(pool, Math.max(silentSinceMs, trustedSinceMs.get(pool) ?? 0));
+}
+
 /** Runs one statement, which is a whole transaction. @throws PlatformError SERVICE_UNAVAILABLE */
 export async function callOnce<Row>(pool: pg.Pool, query: (client: pg.PoolClient) => Promise<Row[]>): Promise<Row[]> {
   let client: pg.PoolClient | undefined;
   let broken: Error | undefined;
   try {
-    client = await pool.connect();
+    client = await connectionOf(pool);
     return await query(client);
   } catch (error) {
     const away = isDatabaseUnavailable(error);
     // The connection is discarded unless the server itself reported the error, and for an outdated plan.
     if (away || !isUndone(error) || isOutdated(error)) broken = error as Error;
-    throw away ? unavailable(error) : error;
+    noteFailure(pool, error);
+    throw away || isOutOfRoom(error) ? unavailable(error) : error;
   } finally {
     client?.release(broken);
   }

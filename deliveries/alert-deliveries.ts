@@ -22,6 +22,8 @@ export interface NewDelivery extends AlertDeliveryInput {
   receiver: string;
   /** The sealed envelope. */
   body: Buffer;
+  /** Of the trace that the event belongs to. */
+  traceparent?: string | undefined;
   max_attempts: number;
 }
 
@@ -29,12 +31,12 @@ const COUNT_WAITING = `
   SELECT count(*) AS waiting FROM (
     SELECT 1 FROM delivery_queue WHERE tenant_id = $1 AND receiver = $2 AND started_at IS NULL LIMIT ${WAITING_MAX}) q`;
 const INSERT = `
-  INSERT INTO deliveries (tenant_id, delivery_id, event_id, rule_id, channel_id, event_type, session_id, url, receiver, body, max_attempts,
+  INSERT INTO deliveries (tenant_id, delivery_id, event_id, rule_id, channel_id, event_type, session_id, url, receiver, body, traceparent, max_attempts,
       status, attempts, ended_at)
-    SELECT tenant_id, delivery_id, event_id, rule_id, channel_id, event_type, session_id, url, receiver, decode(body, 'base64'), max_attempts,
+    SELECT tenant_id, delivery_id, event_id, rule_id, channel_id, event_type, session_id, url, receiver, decode(body, 'base64'), traceparent, max_attempts,
            CASE WHEN refused IS NULL THEN 'pending' ELSE 'failed' END, coalesce(refused, '[]'), CASE WHEN refused IS NOT NULL THEN now() END
       FROM jsonb_to_recordset($1) AS d (tenant_id text, delivery_id text, event_id text, rule_id text, channel_id text, event_type text,
-        session_id text, url text, receiver text, body text, max_attempts integer, refused jsonb)
+        session_id text, url text, receiver text, body text, traceparent text, max_attempts integer, refused jsonb)
     ON CONFLICT DO NOTHING`;
 
 /** The log of a delivery for which there was no room in the queue. */
@@ -88,6 +90,7 @@ export function inQueue(delivery: AlertDeliveryInput & { receiver: string; start
 export interface DeliveryWithChannel extends Record<string, unknown> {
   status: DeliveryStatus;
   body: Buffer;
+  traceparent: string | null;
   max_attempts: number;
   receiver: string;
   attempts: DeliveryAttempt[];
@@ -98,7 +101,7 @@ export interface DeliveryWithChannel extends Record<string, unknown> {
 }
 
 const READ = `
-  SELECT d.status, d.body, d.max_attempts, d.receiver, d.attempts, d.attempts_before, c.secrets AS channel_secrets,
+  SELECT d.status, d.body, d.traceparent, d.max_attempts, d.receiver, d.attempts, d.attempts_before, c.secrets AS channel_secrets,
          CASE WHEN c.enabled AND r.enabled THEN jsonb_build_object('channel_id', c.channel_id, 'rule_id', c.rule_id, 'type', c.type,
            'enabled', c.enabled, 'config', c.config) END AS channel
     FROM deliveries d LEFT JOIN alert_channels c USING (tenant_id, channel_id)

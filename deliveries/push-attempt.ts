@@ -7,10 +7,13 @@ export interface Notification extends PushSecrets {
   url: string;
   schemes: readonly string[];
   body: unknown;
+  /** With the span of the message that it is about. */
+  traceparent: string;
 }
 
-function headersOf({ token, schemes: [scheme], credentials }: Notification): Record<string, string> {
+function headersOf({ token, schemes: [scheme], credentials, traceparent }: Notification): Record<string, string> {
   return {
+    traceparent,
     ...(token && { 'x-a2a-notification-token': token }),
     ...(scheme !== undefined && credentials && { authorization: `${scheme} ${credentials}` }),
   };

@@ -2,6 +2,7 @@ import type { A2aVersion } from '../contracts/a2a/a2a.js';
 import type { MessageOwners } from '../contracts/permissions.js';
 import { ownersOf } from '../db/ownership.js';
 import type { Tx } from '../db/pool.js';
+import { holdSecretKey } from '../db/secret-key.js';
 import type { MessageRef } from '../messages/core.js';
 import { SEALED } from '../runtime/sealed-columns.js';
 import type { Secrets } from '../runtime/secrets.js';
@@ -70,9 +71,14 @@ export interface PushSecrets {
 
 const { purpose: PURPOSE } = SEALED.pushSecrets;
 
-/** Encrypts the secrets; null when there are none. */
-export function sealPushSecrets(secrets: Pick<Secrets, 'encrypt'>, plain: PushSecrets): Buffer | null {
+/** Encrypts the secrets, in the transaction that stores them; null when there are none. */
+export async function sealPushSecrets(
+  tx: Tx,
+  secrets: Pick<Secrets, 'encrypt' | 'activate'>,
+  plain: PushSecrets,
+): Promise<Buffer | null> {
   if (!plain.token && !plain.credentials) return null;
+  await holdSecretKey(tx, secrets);
   return secrets.encrypt(JSON.stringify(plain), PURPOSE);
 }
 

@@ -76,7 +76,7 @@ function requireSender(caller: Reader, owners: MessageOwners | null): void {
  */
 export function createPushConfigs(deps: {
   db: Db;
-  secrets: Pick<Secrets, 'encrypt'>;
+  secrets: Pick<Secrets, 'encrypt' | 'activate'>;
   outbound: Pick<Outbound, 'checkUrl'>;
   /** Called for each new config, because a delivery may be due soon. */
   expect: () => void;
@@ -99,14 +99,15 @@ export function createPushConfigs(deps: {
       await work(tx, of);
     });
   };
-  /** Checks a config and encrypts its secrets. Without an id it gets the task's id. */
+  /** Checks a config, whose secrets are then encrypted in the transaction that stores it. Without an id it gets the task's id. */
   const prepare = (config: PushNotificationConfig, version: A2aVersion) => {
     const url = checkedUrl(outbound, config.url);
     const { id, token, authentication: { schemes = [], credentials } = {} } = config;
     expect();
-    const sealed = sealPushSecrets(secrets, { token, credentials });
-    const row = { url, schemes, secrets: sealed, protocol_version: version };
-    return (taskId: string): PushConfigRow => ({ config_id: id || taskId, ...row });
+    return async (tx: Tx, taskId: string): Promise<PushConfigRow> => {
+      const sealed = await sealPushSecrets(tx, secrets, { token, credentials });
+      return { config_id: id || taskId, url, schemes, secrets: sealed, protocol_version: version };
+    };
   };
   return {
     /**
@@ -116,7 +117,7 @@ export function createPushConfigs(deps: {
     prepare: (config: PushNotificationConfig, version: A2aVersion): AcceptHook => {
       const rowOf = prepare(config, version);
       return async (tx, message, state) => {
-        const row = rowOf(message.message_id);
+        const row = await rowOf(tx, message.message_id);
         await putPushConfig(tx, message, row);
         if (state !== 'submitted') await addFirstDelivery(tx, message, row.config_id, state);
       };
@@ -134,14 +135,15 @@ export function createPushConfigs(deps: {
       config: PushNotificationConfig,
       version: A2aVersion,
     ): Promise<PushNotificationConfig & { id: string }> => {
-      const row = prepare(config, version)(taskId);
+      const rowOf = prepare(config, version);
+      const configId = config.id || taskId;
       await change(caller, taskId, async (tx, of) => {
-        const others = (await pushConfigsOf(tx, of))?.filter(({ config_id }) => config_id !== row.config_id) ?? [];
+        const others = (await pushConfigsOf(tx, of))?.filter(({ config_id }) => config_id !== configId) ?? [];
         if (others.length >= PUSH_LIMITS.configsPerTask)
           throw new PlatformError('INVALID_PARAMS', `A task has at most ${PUSH_LIMITS.configsPerTask} configurations.`);
-        await putPushConfig(tx, of, row);
+        await putPushConfig(tx, of, await rowOf(tx, taskId));
       });
-      return { ...config, id: row.config_id };
+      return { ...config, id: configId };
     },
     /** Reads a config. Without an id, or for a `default` that does not exist, the one with the task's id, else the oldest. @throws PlatformError PUSH_CONFIG_NOT_FOUND when there is none */
     get: async (caller: Reader, taskId: string, id?: string): Promise<ShownPushConfig> => {

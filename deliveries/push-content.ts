@@ -5,7 +5,7 @@ import type { Db, Tx } from '../db/pool.js';
 import { readable, readableRequest } from '../messages/read/readable.js';
 import type { InputRequestRow, MessageRow } from '../messages/read/rows.js';
 import { taskOf } from '../messages/read/task.js';
-import { uuidOf } from '../runtime/ids.js';
+import { traceparentOf, uuidOf } from '../runtime/ids.js';
 import type { Secrets } from '../runtime/secrets.js';
 import type { Notification } from './push-attempt.js';
 import { unsealPushSecrets } from './push-config-store.js';
@@ -83,6 +83,7 @@ export async function readPushContent(
     const row = readable(found);
     const request = row.d_state === 'input-required' ? await inputRequestOf(tx, values) : null;
     const body = bodyOf(taskAt(row, request), row.c_version);
-    return { url: row.c_url, schemes: row.c_schemes, ...unsealPushSecrets(secrets, row.c_secrets), body };
+    const traceparent = traceparentOf(row.trace_id, uuidOf(row.message_id));
+    return { url: row.c_url, schemes: row.c_schemes, ...unsealPushSecrets(secrets, row.c_secrets), body, traceparent };
   });
 }

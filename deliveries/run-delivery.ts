@@ -112,6 +112,7 @@ export async function attemptDelivery(
   const known = delivery.attempts.length;
   if (made !== null && made !== known) return { made: known, wait_ms: waitBefore(attemptsOf(delivery) + 1) };
   const body = unsealEnvelope(deps.secrets, delivery.body);
-  const sent = { deliveryId: input.delivery_id, body };
+  const { traceparent } = delivery;
+  const sent = { deliveryId: input.delivery_id, body, ...(traceparent !== null && { traceparent }) };
   return record(deps, input, due, await attemptChannel(deps.clients, channel, sent, signal));
 }

@@ -35,6 +35,8 @@ export const MESSAGE_TABLES: Readonly<Record<string, string>> = {
   running_messages: 'DELETE FROM running_messages WHERE tenant_id = $1 AND message_id = ANY ($2)',
   event_groups: `DELETE FROM event_groups WHERE ${OF_EVENTS} AND events #>> '{0,0}' <> 'session.created'`,
   messages: 'DELETE FROM messages WHERE tenant_id = $1 AND message_id = ANY ($2)',
+  // After the messages, whose lock a process holds that adds a span.
+  trace_spans: 'DELETE FROM trace_spans WHERE tenant_id = $1 AND message_id = ANY ($2)',
 };
 
 /** What belongs to sessions beside their messages and events: $1 tenant, $2 session. Parts of plans go with them. */

@@ -96,7 +96,7 @@ interface AskedByWebhook {
 /** Another system is told by webhook of a tool call that needs approval. @param sessionId of the agent that makes it */
 async function askByWebhook(connection: Connection, sessionId: string): Promise<AskedByWebhook> {
   const receiver = await openReceiver();
-  const { rule_id: ruleId } = await subscribe(connection, printer, receiver);
+  const { ruleId } = await subscribe(connection, printer, receiver);
   const policyId = await holdNotices(connection, printer);
   const messageId = await askForApproval(connection, printer, sessionId);
   return { delivery: await showDelivery(printer, receiver, messageId), ruleId, policyId };
@@ -113,8 +113,8 @@ async function runCommonSteps(connection: Connection): Promise<AskedByWebhook & 
 
 /** Removes what the demo has set up on a platform that lives on. */
 async function removeRules({ client }: Connection, { ruleId, policyId }: AskedByWebhook): Promise<void> {
-  await client.alerts.delete(ruleId);
-  await client.post('/policies/delete_policy', { policy_id: policyId });
+  await client.policies.deleteAlert({ ruleId });
+  await client.policies.deletePolicy({ policyId });
 }
 
 /** Kills the whole platform while the message waits, starts it again, and shows that the message still waits. */

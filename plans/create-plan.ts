@@ -7,7 +7,7 @@ import type { Tx } from '../db/pool.js';
 import { recordDecision } from '../policy/enforce.js';
 import type { DecisionEvent } from '../policy/verdict.js';
 import { PlatformError } from '../runtime/errors.js';
-import { newId, traceFrom } from '../runtime/ids.js';
+import { newId, traceFrom, uuidOf } from '../runtime/ids.js';
 import { firstReminderMs, recordApprovalRequired } from './plan-approval.js';
 import type { GraphStep } from './plan-graph.js';
 import { noteDecision, type PlanApproval, type PlanRef, type PlanRow, requestWake } from './plan-rows.js';
@@ -68,19 +68,20 @@ const startsAtOnce = ({ auto_approve }: NewPlan, { approval }: Admitted) => auto
 async function insertPlan(tx: Tx, caller: Caller, plan: NewPlan, admitted: Admitted): Promise<PlanRow | null> {
   const { tenant_id, credential_id, sub, agent_type, scopes } = caller;
   const plan_id = newId('plan');
+  const { trace_id, parent_span_id } = traceFrom(plan.traceparent, uuidOf(plan_id));
   const { approval } = admitted;
   const starts = startsAtOnce(plan, admitted);
   const approvalMs = approval ? approval.timeout_seconds * 1_000 : admitted.approvalMs;
   const values = [tenant_id, plan_id, plan.session_id, plan.description, starts ? 'running' : 'proposed'];
   const [row] = await tx.query<PlanRow & Record<string, unknown>>(
     `INSERT INTO plans (tenant_id, plan_id, session_id, description, state, max_parallel, auto_approve, credential_id, created_by, agent_type,
-       scopes, trace_id, proposal_key, approval_expires_at, approval, started_at, check_at, remind_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, now() + $14 * interval '1 ms', $15,
-       CASE WHEN $16 THEN now() END, now() + interval '1 minute', now() + $17::bigint * interval '1 ms')
+       scopes, trace_id, parent_span_id, proposal_key, approval_expires_at, approval, started_at, check_at, remind_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, now() + $15 * interval '1 ms', $16,
+       CASE WHEN $17 THEN now() END, now() + interval '1 minute', now() + $18::bigint * interval '1 ms')
      ON CONFLICT (tenant_id, proposal_key) WHERE proposal_key IS NOT NULL DO NOTHING RETURNING *`,
     [
       ...[...values, plan.max_parallel, plan.auto_approve, credential_id, sub, agent_type, scopes],
-      ...[traceFrom(plan.traceparent).trace_id, plan.proposal_key ?? null, approvalMs],
+      ...[trace_id, parent_span_id, plan.proposal_key ?? null, approvalMs],
       ...[approval && JSON.stringify(approval), starts, approval && firstReminderMs(approval)],
     ],
   );

@@ -11,6 +11,16 @@ export function firstReminderMs({ reminder_seconds, escalate_to = [], timeout_se
   return escalate_to.length > 0 ? timeout_seconds * 500 : null;
 }
 
+/** A reminder is an event, deliveries and a turn of a workflow: there are a thousand for one plan at most. */
+const REMINDERS_MAX = 1_000;
+const REMINDER_MIN_MS = 60_000;
+
+/** How long after a reminder the next one comes, in milliseconds; null for no more (`next_reminder` in db/functions/input/open_request.sql). */
+export function nextReminderMs({ reminder_seconds, timeout_seconds }: PlanApproval): number | null {
+  if (reminder_seconds === undefined) return null;
+  return Math.max(reminder_seconds * 1_000, REMINDER_MIN_MS, (timeout_seconds * 1_000) / REMINDERS_MAX);
+}
+
 /** Who may decide about a plan beside those with the scope `admin`. The first reminder escalates. */
 export function approversOf({ approval, reminders }: Pick<PlanRow, 'approval' | 'reminders'>): string[] {
   if (!approval) return [];
@@ -42,8 +52,8 @@ export async function recordApprovalRequired(
 export async function remindIfDue(tx: Tx, plan: PlanRow, now: Date): Promise<PlanRow> {
   const { approval, remind_at } = plan;
   if (!approval || remind_at === null || remind_at > now) return plan;
-  const { reminder_seconds } = approval;
-  const next = reminder_seconds === undefined ? null : new Date(now.getTime() + reminder_seconds * 1_000);
+  const nextMs = nextReminderMs(approval);
+  const next = nextMs === null ? null : new Date(now.getTime() + nextMs);
   const reminded = { ...plan, reminders: plan.reminders + 1, remind_at: next };
   const values = [plan.tenant_id, plan.plan_id, reminded.reminders, next];
   await tx.query('UPDATE plans SET reminders = $3, remind_at = $4 WHERE tenant_id = $1 AND plan_id = $2', values);

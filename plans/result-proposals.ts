@@ -7,7 +7,7 @@ import type { Plans } from './plans.js';
 
 /** The plans that agents propose in their results: in the session of the message, with the credential that the agent was registered with. */
 export function createResultProposals(db: Db, plans: Pick<Plans, 'propose'>): ProposePlan {
-  return async ({ tenant_id, session_id, dispatch_id, agent_type, instance_id }, given) => {
+  return async ({ tenant_id, session_id, dispatch_id, agent_type, instance_id, payload }, given) => {
     const { data: proposal, error } = PlanProposal.safeParse(given);
     if (!proposal) {
       const [issue] = error.issues;
@@ -22,7 +22,9 @@ export function createResultProposals(db: Db, plans: Pick<Plans, 'propose'>): Pr
     const claims = { tenant_id, agent_type, scopes: ['read' as const], iat: 0, exp: 0 };
     const caller = { ...claims, sub: instance_id, credential_id: agent?.credential_id ?? instance_id };
     try {
-      await plans.propose(caller, { ...proposal, session_id, proposal_key: `result\n${dispatch_id}` });
+      const { traceparent } = payload.session_context.propagation_headers;
+      const proposal_key = `result\n${dispatch_id}`;
+      await plans.propose(caller, { ...proposal, session_id, proposal_key, traceparent });
     } catch (error) {
       // A result does not wait for people: it would be repeated for as long as no plan ends.
       throw error instanceof TooManyPlans ? new PlatformError('CONFLICT', error.message) : error;

@@ -10,7 +10,7 @@ import { outputText } from '../messages/read/task.js';
 import { recordDecision } from '../policy/enforce.js';
 import type { DecisionEvent } from '../policy/verdict.js';
 import { PlatformError } from '../runtime/errors.js';
-import { traceparentOf, uuidOf } from '../runtime/ids.js';
+import { planStepSpanId } from '../runtime/ids.js';
 import { failedStep, type PlanError, pauseMs } from './next-moves.js';
 import { decideStep } from './plan-policy.js';
 import {
@@ -208,7 +208,7 @@ async function send(deps: AcceptDeps, due: DueStep, attempt: number): Promise<Un
   if (decided.error !== undefined) return decided;
   const context: AcceptContext = {
     method: 'message/send',
-    traceparent: traceparentOf(plan.trace_id, uuidOf(plan.plan_id)),
+    traceparent: `00-${plan.trace_id}-${planStepSpanId(plan.plan_id, step.place)}-01`,
     push: stepStarter(due, attempt, decided.events),
     ...(decided.ask && { ask: decided.ask }),
   };

@@ -18,7 +18,7 @@ export interface Infrastructure {
   /** The newest first: one, or two while the secret key is rotated and after it. */
   secretKeys: [string, ...string[]];
   /** Set when the mesh role runs in this process. */
-  tls: { cert: string; key: string; caFile: string | null } | null;
+  tls: { cert: string; key: string; caFile: string | null; read: () => Promise<{ cert: string; key: string }> } | null;
 }
 
 interface InfrastructureOptions {
@@ -62,8 +62,11 @@ async function loadCertificate(config: Config): Promise<Infrastructure['tls']> {
     certFile && keyFile
       ? { certFile, keyFile, caFile: null }
       : await ensureCertificate({ dataDir: config.FLEET_DATA_DIR, hosts });
-  const [cert, key] = await Promise.all([readFile(files.certFile, 'utf8'), readFile(files.keyFile, 'utf8')]);
-  return { cert, key, caFile: files.caFile };
+  const read = async () => {
+    const [cert, key] = await Promise.all([readFile(files.certFile, 'utf8'), readFile(files.keyFile, 'utf8')]);
+    return { cert, key };
+  };
+  return { ...(await read()), caFile: files.caFile, read };
 }
 
 /** The secret keys of the settings, else those of the data directory, which gets one where it has none. */

@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyInstance } from 'fastify';
+import { ApiShutdown } from '../api/api-shutdown.js';
 import { buildApi } from '../api/app.js';
 import { connectRateLimits } from '../api/rate-limit.js';
 import { FastPath } from '../messages/dispatch/fast-path.js';
@@ -137,16 +138,6 @@ async function noteBaseUrl(db: Services['db'], baseUrl: string): Promise<void> {
   await db.system((tx) => tx.query(upsert, [baseUrl]));
 }
 
-async function closeHttp(http: FastifyInstance, draining: AbortController, graceMs: number): Promise<void> {
-  draining.abort();
-  // A stalled reader would otherwise block the close for ever.
-  const cut = setTimeout(() => http.server.closeAllConnections(), Math.max(1_000, graceMs));
-  const idle = setInterval(() => http.server.closeIdleConnections(), 100);
-  await http.close();
-  clearTimeout(cut);
-  clearInterval(idle);
-}
-
 async function startRoles(
   services: Services,
   infrastructure: Infrastructure,
@@ -155,11 +146,13 @@ async function startRoles(
   stops: StopList,
   counts: MetricSources,
 ): Promise<void> {
-  const { config, log, quotas, toolUsage } = services;
+  const { config, log, quotas, toolUsage, spans } = services;
   await quotas.start();
   stops.add(() => quotas.stop());
   toolUsage.start();
   stops.add(() => toolUsage.stop());
+  spans.start();
+  stops.add(() => spans.stop());
   const connection = await connectWorkers(infrastructure.temporal);
   stops.add(() => connection.close());
   const workerDeps: WorkerDeps = { connection, namespace: config.TEMPORAL_NAMESPACE, log };
@@ -189,11 +182,12 @@ async function startRoles(
   startFastPath(services, mesh?.runner ?? null, links, stops, counts);
   // Stops before the fast path: what outlasts the grace of the stop gets its workflow meanwhile.
   stops.add(async (graceMs) => mesh?.stop(graceMs));
+  const shutdown = new ApiShutdown(http, draining);
   if (roles.has('api')) {
     await listenForApi(http, config, started);
     await noteBaseUrl(services.db, started.baseUrl);
   }
-  stops.add((graceMs) => closeHttp(http, draining, graceMs));
+  stops.add((graceMs) => shutdown.close(graceMs));
 }
 
 /** Starts the given roles on the infrastructure. When a component fails to start, everything started before is stopped. */

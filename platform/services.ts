@@ -34,6 +34,7 @@ import { readSecretKeys } from '../runtime/secret-key.js';
 import { createSecrets } from '../runtime/secrets.js';
 import { createSessions } from '../sessions/sessions.js';
 import { EventFeed } from '../telemetry/event-feed.js';
+import { type SpanCounts, SpanWriter } from '../telemetry/traces/span-recorder.js';
 import { Quotas } from '../usage/quotas.js';
 import { createCatchUp } from '../usage/roll-up.js';
 import { ToolUsage } from '../usage/tool-usage.js';
@@ -68,7 +69,8 @@ function createBus(config: Config, options: RunOptions, log: Logger): ChunkBus {
 async function openDatabase(infrastructure: Infrastructure, config: Config, log: Logger) {
   const { applied } = await migrate(infrastructure.databaseUrl, log);
   if (applied.length > 0) log.info({ applied }, 'migrations applied');
-  const db = openDb({ url: infrastructure.databaseUrl, max: config.DATABASE_POOL_MAX, log });
+  const { DATABASE_POOL_MAX: max, DATABASE_TIMEOUT_MS: timeoutMs } = config;
+  const db = openDb({ url: infrastructure.databaseUrl, max, timeoutMs, log });
   const [key, ...others] = infrastructure.secretKeys;
   const secrets = createSecrets(key, others);
   await checkSecretKey(db, secrets).catch(async (error: unknown) => {
@@ -135,6 +137,7 @@ export async function createServices(options: {
   });
   const eventFeed = new EventFeed(db, log);
   const catchUpUsage = createCatchUp(db);
+  const spanCounts: SpanCounts = { exported: 0, refused: 0, dropped: 0 };
   const quotas = new Quotas({ db, log, catchUpUsage });
   return {
     config,
@@ -152,6 +155,8 @@ export async function createServices(options: {
     quotas,
     catchUpUsage,
     toolUsage: new ToolUsage(db, log),
+    spans: new SpanWriter(db, log, config.FLEET_TRACE_SAMPLE_RATIO, spanCounts),
+    spanCounts,
     dispatches: createDispatches(core),
     sessions: createSessions(sessionDeps(core)),
     pushConfigs: createPushConfigs({ db, secrets, outbound, expect: () => deliveryStarter.expect() }),

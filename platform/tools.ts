@@ -28,6 +28,7 @@ export function startTools(services: Services, link: NodeLink, nodeId: string) {
     hosted: createHostedTools({ db, log, nodeId, outbound, tokens }),
     policies: core.policies,
     usage: services.toolUsage,
+    spans: services.spans,
     planTool: createPlanTool(services.plans),
     approvals: new ToolApprovals({ db, log, bus, nodeId, watch, workflowStarter }),
   });

@@ -12,6 +12,7 @@ import type {
 import { LIMITS } from '../contracts/limits.js';
 import { type Page, readPage } from '../db/page.js';
 import type { Db, Tx } from '../db/pool.js';
+import { holdSecretKey } from '../db/secret-key.js';
 import type { Outbound } from '../http/outbound.js';
 import { errorMessage, PlatformError } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';
@@ -36,7 +37,7 @@ import { tokenFacts } from './token-facts.js';
 /** What managing policies takes. */
 export interface PolicyCatalogDeps {
   db: Db;
-  secrets: Pick<Secrets, 'encrypt'>;
+  secrets: Pick<Secrets, 'encrypt' | 'activate'>;
   outbound: Pick<Outbound, 'checkUrl'>;
   engine: PolicyEngine;
 }
@@ -58,11 +59,17 @@ function shownPolicy({ evaluator_secret, created_at, updated_at, ...row }: Polic
 }
 
 /** The evaluator as it is stored, and its secret: a given one, else that which was stored for a webhook. */
-function storedEvaluator(evaluator: Evaluator, before: Buffer | null, secrets: PolicyCatalogDeps['secrets']) {
+async function storedEvaluator(
+  tx: Tx,
+  evaluator: Evaluator,
+  before: Buffer | null,
+  secrets: PolicyCatalogDeps['secrets'],
+) {
   if (!('type' in evaluator) || evaluator.type !== 'webhook') return { evaluator, evaluator_secret: null };
   const { secret, secret_set: _, ...shown } = evaluator;
-  const kept = secret === undefined ? before : null;
-  return { evaluator: shown, evaluator_secret: secret ? secrets.encrypt(secret, EVALUATOR_SECRET) : kept };
+  if (!secret) return { evaluator: shown, evaluator_secret: secret === undefined ? before : null };
+  await holdSecretKey(tx, secrets);
+  return { evaluator: shown, evaluator_secret: secrets.encrypt(secret, EVALUATOR_SECRET) };
 }
 
 /** Policies of tenants on Postgres, with encrypted secrets. All throw PlatformError NOT_FOUND when the tenant has no such policy. */
@@ -88,8 +95,8 @@ export function createPolicyCatalog({ db, secrets, outbound, engine }: PolicyCat
     engine.changed(tenantId);
     return changed;
   };
-  const read = async (tx: Tx, tenantId: string, policyId: string): Promise<PolicyRow> => {
-    const row = await readPolicy(tx, tenantId, policyId);
+  const read = async (tx: Tx, tenantId: string, policyId: string, lock = false): Promise<PolicyRow> => {
+    const row = await readPolicy(tx, tenantId, policyId, lock);
     if (!row) throw noPolicy();
     return row;
   };
@@ -103,7 +110,7 @@ export function createPolicyCatalog({ db, secrets, outbound, engine }: PolicyCat
       return change(tenantId, async (tx) => {
         if ((await countPolicies(tx, tenantId)) >= LIMITS.policiesPerTenant)
           throw new PlatformError('CONFLICT', `A tenant has at most ${LIMITS.policiesPerTenant} policies.`);
-        const stored = storedEvaluator(request.evaluator, null, secrets);
+        const stored = await storedEvaluator(tx, request.evaluator, null, secrets);
         const row = { ...request, ...stored, tenant_id: tenantId, policy_id: newId('pol') };
         return shownPolicy(await savePolicy(tx, row));
       });
@@ -118,11 +125,12 @@ export function createPolicyCatalog({ db, secrets, outbound, engine }: PolicyCat
     /** Changes the given fields. A webhook's secret stays where none is given. @throws PlatformError as `create` */
     update: (tenantId: string, { tenant_id: _, policy_id, ...given }: UpdatePolicyRequest): Promise<Policy> =>
       change(tenantId, async (tx) => {
-        const before = await read(tx, tenantId, policy_id);
+        const before = await read(tx, tenantId, policy_id, true);
         const fields = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
         const row: PolicyRow = { ...before, ...fields };
         check(row);
-        const stored = given.evaluator && storedEvaluator(given.evaluator, before.evaluator_secret, secrets);
+        const stored =
+          given.evaluator && (await storedEvaluator(tx, given.evaluator, before.evaluator_secret, secrets));
         return shownPolicy(await savePolicy(tx, { ...row, ...stored }));
       }),
     delete: (tenantId: string, policyId: string): Promise<void> =>

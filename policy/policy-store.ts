@@ -77,9 +77,12 @@ export function readPoliciesOf(tx: Tx, tenantId: string, policyIds: string[]): P
   );
 }
 
-/** One policy; null when the tenant has none of that id. */
-export async function readPolicy(tx: Tx, tenantId: string, policyId: string): Promise<PolicyRow | null> {
-  const one = 'SELECT * FROM policies WHERE tenant_id = $1 AND policy_id = $2';
+/**
+ * One policy; null when the tenant has none of that id.
+ * @param lock until the end of the transaction: who writes the row back writes what a rotation of the secret key has not sealed anew meanwhile
+ */
+export async function readPolicy(tx: Tx, tenantId: string, policyId: string, lock = false): Promise<PolicyRow | null> {
+  const one = `SELECT * FROM policies WHERE tenant_id = $1 AND policy_id = $2 ${lock ? 'FOR UPDATE' : ''}`;
   const [row] = await tx.query<PolicyRow & Record<string, unknown>>(one, [tenantId, policyId]);
   return row ?? null;
 }

@@ -8,6 +8,31 @@ const list = z
   .trim()
   .default('')
   .transform((text) => text.split(/\s*,\s*/).filter(Boolean));
+/** As browsers send it: scheme, host, and the port unless it is the scheme's own. */
+const origin = z
+  .string()
+  .refine((text) => /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text, {
+    message: 'must be an origin, for example https://app.example.com',
+  });
+/** Pairs of OpenTelemetry's variables: `name=value,…`, percent-encoded. */
+const pairs = z
+  .string()
+  .default('')
+  .transform((text, context) => {
+    try {
+      const given = text.split(',').filter((pair) => pair.trim() !== '');
+      return Object.fromEntries(
+        given.map((pair) => {
+          const at = pair.indexOf('=');
+          if (at < 1) throw new URIError('no name');
+          return [pair.slice(0, at), pair.slice(at + 1)].map((part) => decodeURIComponent(part.trim()));
+        }),
+      ) as Record<string, string>;
+    } catch {
+      context.addIssue('must be name=value, percent-encoded and separated by commas');
+      return z.NEVER;
+    }
+  });
 const url = (protocols: RegExp) => z.url({ protocol: protocols }).optional();
 const milliseconds = (fallback: number) => z.coerce.number().int().min(1).max(86_400_000).default(fallback);
 const onOff = (fallback: 'on' | 'off') => z.enum(['on', 'off']).default(fallback);
@@ -33,9 +58,17 @@ export const Settings = z.object({
   FLEET_TLS_CERT: z.string().optional(),
   FLEET_TLS_KEY: z.string().optional(),
   FLEET_EXAMPLES: onOff('on'),
+  FLEET_TRACE_SAMPLE_RATIO: z.coerce.number().min(0).max(1).default(1),
   FLEET_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
+  OTEL_EXPORTER_OTLP_ENDPOINT: url(/^https?$/),
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: url(/^https?$/),
+  OTEL_EXPORTER_OTLP_HEADERS: pairs,
+  OTEL_EXPORTER_OTLP_TIMEOUT: z.coerce.number().int().min(100).max(60_000).default(10_000),
+  OTEL_SERVICE_NAME: z.string().max(256).optional(),
+  OTEL_RESOURCE_ATTRIBUTES: pairs,
   DATABASE_URL: url(/^postgres(ql)?$/),
   DATABASE_POOL_MAX: z.coerce.number().int().min(2).max(1_000).default(20),
+  DATABASE_TIMEOUT_MS: milliseconds(30_000),
   TEMPORAL_ADDRESS: z.string().optional(),
   TEMPORAL_NAMESPACE: z.string().min(1).default('default'),
   TEMPORAL_UI_URL: url(/^https?$/),
@@ -43,6 +76,7 @@ export const Settings = z.object({
   REDIS_URL: url(/^rediss?$/),
   OUTBOUND_ALLOW_CIDRS: list,
   TRUST_PROXY_CIDRS: list,
+  CORS_ORIGINS: list.pipe(z.array(origin)),
   FLEET_FAST_PATH: onOff('on'),
   SMTP_URL: url(/^smtps?$/),
   SMTP_FROM: z.string().min(3).max(320).default('agent-fleet@localhost'),
@@ -72,10 +106,15 @@ const CheckedSettings = Settings.refine(
   // A repeat within the lifetime of its `messageId` must find its message.
   ({ MESSAGE_RETENTION_DAYS: days, IDEMPOTENCY_TTL_HOURS: hours }) => days === undefined || days * 24 >= hours,
   { path: ['MESSAGE_RETENTION_DAYS'], error: 'must be at least as long as IDEMPOTENCY_TTL_HOURS' },
-).refine(({ EMBEDDINGS_URL: address, EMBEDDINGS_MODEL: model }) => address === undefined || model !== undefined, {
-  path: ['EMBEDDINGS_MODEL'],
-  error: 'must be set together with EMBEDDINGS_URL',
-});
+)
+  .refine(({ EMBEDDINGS_URL: address, EMBEDDINGS_MODEL: model }) => address === undefined || model !== undefined, {
+    path: ['EMBEDDINGS_MODEL'],
+    error: 'must be set together with EMBEDDINGS_URL',
+  })
+  .refine(({ FLEET_TLS_CERT: cert, FLEET_TLS_KEY: key }) => (cert === undefined) === (key === undefined), {
+    path: ['FLEET_TLS_KEY'],
+    error: 'must be set together with FLEET_TLS_CERT',
+  });
 
 /** The settings of the process, parsed once at the start. */
 export type Config = z.infer<typeof Settings>;

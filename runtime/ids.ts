@@ -1,4 +1,4 @@
-import { randomFillSync } from 'node:crypto';
+import { createHash, randomFillSync } from 'node:crypto';
 
 /** Prefixes of the platform's identifiers (decisions.md, Conventions). */
 export type IdPrefix =
@@ -124,16 +124,35 @@ export interface TraceContext {
 
 const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/;
 
-/** Reads a `traceparent` header. An invalid one is replaced by a new trace, as W3C Trace Context requires. */
-export function traceFrom(traceparent: string | undefined): TraceContext {
+/**
+ * Reads a `traceparent` header. An absent or invalid one starts a new trace, as W3C Trace Context requires. Its id is the UUID of what starts
+ * it, without dashes, so that the trace is found by the key of its first row: random trace ids would need an index that every message pays for.
+ * @param uuid of the message, plan or call that the context is for
+ */
+export function traceFrom(traceparent: string | undefined, uuid: string): TraceContext {
   const match = TRACEPARENT.exec(traceparent ?? '');
   if (match?.[1] && match[2] && !/^0+$/.test(match[1]) && !/^0+$/.test(match[2])) {
     return { trace_id: match[1], parent_span_id: match[2] };
   }
-  return { trace_id: takeRandom(16).toString('hex'), parent_span_id: null };
+  return { trace_id: uuid.replaceAll('-', ''), parent_span_id: null };
 }
 
-/** The `traceparent` of a dispatch. Its span id comes from the UUID of the dispatch, so a replay repeats it. */
-export function traceparentOf(traceId: string, dispatchUuid: string): string {
-  return `00-${traceId}-${dispatchUuid.replaceAll('-', '').slice(16)}-01`;
+/** The id of the span of what has this UUID, a message or a dispatch for example: its last eight bytes, so that every read repeats it. */
+export function spanIdOf(uuid: string): string {
+  return uuid.replaceAll('-', '').slice(16);
+}
+
+/** The id of a span that no UUID of its own identifies. @param of what makes it one of its kind: `plan_step`, a plan and a place for example */
+export function derivedSpanId(...of: readonly (string | number)[]): string {
+  return createHash('sha256').update(of.join(' ')).digest('hex').slice(0, 16);
+}
+
+/** The id of the span of a plan's step: the parent of the messages of its attempts. */
+export function planStepSpanId(planId: string, place: number): string {
+  return derivedSpanId('plan_step', planId, place);
+}
+
+/** The `traceparent` for the work that a message, dispatch, plan or call causes. @param uuid of that */
+export function traceparentOf(traceId: string, uuid: string): string {
+  return `00-${traceId}-${spanIdOf(uuid)}-01`;
 }

@@ -62,14 +62,15 @@ export function createSecrets(keyBase64: string, others: readonly string[] = [])
     return found;
   };
   return {
-    /** AES-256-GCM. */
+    /** AES-256-GCM. What is stored is sealed in a transaction that holds the key in use (`holdSecretKey`). */
     encrypt,
     /** @throws Error for altered bytes, and for those of another key or purpose */
     decrypt: (sealed: Buffer, purpose: string): Buffer => opened(sealed, purpose).plain,
-    /** The same text sealed with the key in use; null for what is sealed with it. @throws Error as `decrypt` */
-    sealAnew: (sealed: Buffer, purpose: string): Buffer | null => {
-      const { plain, isCurrent } = opened(sealed, purpose);
-      return isCurrent ? null : encrypt(plain, purpose);
+    /** The same text sealed with the key in use, unless it is already, or none of the keys opens it. */
+    sealAnew: (sealed: Buffer, purpose: string): Buffer | 'in use' | 'unreadable' => {
+      const found = open(sealed, purpose);
+      if (!found) return 'unreadable';
+      return found.isCurrent ? 'in use' : encrypt(found.plain, purpose);
     },
     /** HMAC-SHA256 with the key in use: 32 bytes. */
     mac: (text: string, purpose: string): Buffer => keys[0].mac(text, purpose),
@@ -102,9 +103,9 @@ function seal(key: Buffer, plain: Buffer | string): Buffer {
   return Buffer.concat([Buffer.of(VERSION), iv, cipher.getAuthTag(), text]);
 }
 
-/** @returns null for altered bytes, and for those of another key */
+/** @returns null for altered bytes, for those of another key, and for what is none of this platform's */
 function unseal(key: Buffer, sealed: Buffer): Buffer | null {
-  if (sealed.length < HEADER_BYTES || sealed[0] !== VERSION) throw new Error('not an encrypted value of this platform');
+  if (sealed.length < HEADER_BYTES || sealed[0] !== VERSION) return null;
   const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(1, 1 + IV_BYTES), { authTagLength: TAG_BYTES });
   decipher.setAuthTag(sealed.subarray(1 + IV_BYTES, HEADER_BYTES));
   const text = decipher.update(sealed.subarray(HEADER_BYTES));

@@ -1,14 +1,21 @@
-/** Builds the package in sdk/: JavaScript and declarations of everything that its index imports, and the licence, in sdk/dist/. */
+/**
+ * Builds the package in sdk/: JavaScript, declarations and source maps of everything that its entries import, the bundle for browsers, and
+ * the licence, in sdk/dist/.
+ */
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { bundleForBrowsers } from './client/browser-bundle.mjs';
+import { generateClient } from './client/generate.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const outdir = join(root, 'sdk', 'dist');
 const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
 
 rmSync(outdir, { recursive: true, force: true });
+await generateClient(root);
 const { status } = spawnSync(process.execPath, [compiler, '-p', join(root, 'sdk')], { stdio: ['ignore', 2, 2] });
 if (status !== 0) process.exit(status ?? 1);
+await bundleForBrowsers(root, join(outdir, 'browser', 'index.js'));
 copyFileSync(join(root, 'LICENSE'), join(outdir, 'LICENSE'));

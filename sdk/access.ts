@@ -1,9 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-
-/** Returns a valid access token. Called again when the last token is about to expire, or was refused. */
-export type TokenProvider = () => string | Promise<string>;
+import type { Credentials, TokenProvider } from './client/api/token-source.js';
 
 /**
  * The platform's address and the caller's credential. Missing options come from the environment: `FLEET_BASE_URL`, `FLEET_TOKEN`, or
@@ -24,7 +22,7 @@ export interface AccessOptions {
 /** `AccessOptions` with every missing option resolved. */
 export interface Access {
   url: string;
-  credentials: { clientId: string; clientSecret: string } | { token: string | TokenProvider };
+  credentials: Credentials;
   ca?: string;
 }
 

@@ -1,28 +1,12 @@
 export { z } from 'zod';
-export type { ArtifactUpdate, StatusUpdate, StreamEvent, Task } from '../contracts/a2a/a2a.js';
-export type { Artifact, Part } from '../contracts/a2a/parts.js';
-export type { AlertRule } from '../contracts/api/alerts.js';
-export type { Delivery } from '../contracts/api/deliveries.js';
-export type { JobResponse, KnowledgeBase, KnowledgeSource } from '../contracts/api/knowledge/knowledge.js';
-export type { QueryResponse, SearchResult } from '../contracts/api/knowledge/knowledge-query.js';
-export type { InputRequest, MessageRecord, ResolveRequest, Usage } from '../contracts/api/messages.js';
-export type { ApprovalRecord, ExportedApproval } from '../contracts/api/policies/approvals.js';
-export type { Guard } from '../contracts/api/policies/guards.js';
-export type { Policy } from '../contracts/api/policies/policies.js';
-export type { SessionDetails, SessionSummary } from '../contracts/api/sessions.js';
-export type { ModelPrice, TenantLimitsResponse } from '../contracts/api/tenants.js';
-export type { GetUsageResponse, UsageRow } from '../contracts/api/usage.js';
-export type { AccessOptions, TokenProvider } from './access.js';
+export type { AccessOptions } from './access.js';
 export { Agent, type ReportedStatus } from './agent/agent.js';
 export { AgentError, AgentStoppedError } from './agent/agent-error.js';
 export type { AgentOptions, ConnectionEvents, ConnectOptions } from './agent/agent-options.js';
-export type { DecisionOptions } from './client/approvals.js';
-export { ApiError, isTransient, UnreachableError } from './client/errors.js';
+export { ApiError, isTransient, UnreachableError } from './client/api/errors.js';
+export type * from './client/exported-types.js';
 export { FleetClient, type FleetClientOptions } from './client/fleet-client.js';
-export type { KnowledgeDocument } from './client/knowledge.js';
-export type { WaitOptions } from './client/messages.js';
-export type { AnswerSchema, CallOptions, PostOptions } from './client/platform-api.js';
-export type { SendOptions } from './client/rpc.js';
+export { TaskFailedError, textOf, textStream } from './client/send/text.js';
 export type {
   AgentTask,
   Answer,
@@ -33,9 +17,13 @@ export type {
   FormResolution,
   HistoryOptions,
   InputRequired,
+  ModelResult,
+  ModelUsage,
   Output,
   OutputSource,
   Question,
+  ReportedUsage,
+  StreamedModelResult,
   TaskClient,
   TaskResolution,
   TaskResult,
@@ -43,9 +31,13 @@ export type {
   Turn,
 } from './handlers/agent-task.js';
 export type { MessageHandler, SkillHandler, SkillOptions } from './handlers/handlers.js';
+export { InvalidInputError } from './handlers/input.js';
+export type { TaskFile } from './handlers/task-files.js';
 export type { ServeOptions } from './hosted/hosted-agent.js';
 export { type AgentLog, SILENT_LOG } from './log.js';
+export type { InputSchema, JsonSchema, SchemaOutput } from './schema/schema.js';
+export type { StandardSchema } from './schema/standard-schema.js';
 export type { Search, SearchOptions } from './tools/search.js';
 export type { CallTool, CallToolOptions } from './tools/tool-caller.js';
-export { ToolError } from './tools/tool-error.js';
+export { ToolError, type ToolErrorOptions } from './tools/tool-error.js';
 export type { ToolCall, ToolHandler } from './tools/tool-handlers.js';

@@ -30,6 +30,8 @@ export interface CallParent {
   ended: AbortSignal;
   session_id?: string;
   traceparent?: string;
+  /** The message that it is a part of, directly or by the calls around it. */
+  message_id?: string | undefined;
 }
 
 /** A tool call as it was received. */

@@ -39,7 +39,7 @@ export class PendingCalls {
 
   /** Adds a call before it is sent to its agent. */
   add(call: RoutedCall): PendingCall {
-    const { chain, session_id, traceparent } = call;
+    const { chain, session_id, traceparent, message_id } = call;
     const endsAtMs = performance.now() + call.deadline_ms;
     const ended = new AbortController();
     setMaxListeners(0, ended.signal); // each nested call adds a listener
@@ -47,7 +47,7 @@ export class PendingCalls {
       call,
       agentKey: agentKeyOf({ tenant_id: call.tenant_id, instance_id: call.target.instance_id }),
       done: once(ended.signal, 'abort').then(() => ended.signal.reason),
-      asParent: { chain, endsAtMs, ended: ended.signal, session_id, traceparent },
+      asParent: { chain, endsAtMs, ended: ended.signal, session_id, traceparent, message_id },
       settle: (outcome) => {
         if (ended.signal.aborted) return;
         ended.abort(outcome);

@@ -2,10 +2,11 @@ import type { Caller } from '../contracts/api/auth.js';
 import { PlanProposal } from '../contracts/api/plans.js';
 import type { Plans } from '../plans/plans.js';
 import { PlatformError } from '../runtime/errors.js';
-import type { ToolCaller, ToolRequest } from './call-context.js';
+import type { ToolCaller } from './call-context.js';
+import type { TracedRequest } from './call-span.js';
 
 /** Runs the platform tool `plan.create`. @throws PlatformError BAD_REQUEST, and as `Plans.propose` */
-export type PlanTool = (request: ToolRequest) => Promise<object>;
+export type PlanTool = (request: TracedRequest) => Promise<object>;
 
 /** The agent as the creator of a plan: the claims of its token. */
 function creatorOf({ tenant_id, agent_type, instance_id, token }: ToolCaller): Caller {
@@ -15,7 +16,7 @@ function creatorOf({ tenant_id, agent_type, instance_id, token }: ToolCaller): C
 
 /** The platform tool by which an agent proposes a plan; somebody with the scope `admin` approves it. */
 export function createPlanTool(plans: Pick<Plans, 'propose'>): PlanTool {
-  return async ({ caller, payload, parent, traceparent = parent?.traceparent }) => {
+  return async ({ caller, payload, parent, span: { traceparent } }) => {
     const { data: proposal, error } = PlanProposal.safeParse(payload.arguments);
     if (!proposal) {
       const [issue] = error.issues;
@@ -37,7 +38,7 @@ export function createPlanTool(plans: Pick<Plans, 'propose'>): PlanTool {
       ...proposal,
       session_id,
       ...(idempotency_key && { proposal_key: `${caller.key}\n${idempotency_key}` }),
-      ...(traceparent !== undefined && { traceparent }),
+      traceparent,
     });
     return plan;
   };

@@ -6,7 +6,7 @@ import type { Db } from '../db/pool.js';
 import { readerOfAgent } from '../knowledge/base-access.js';
 import type { Knowledge } from '../knowledge/knowledge.js';
 import { PlatformError } from '../runtime/errors.js';
-import type { ToolRequest } from './call-context.js';
+import type { TracedRequest } from './call-span.js';
 import type { PlanTool } from './plan-tool.js';
 import { listToolAgents } from './tool-targets.js';
 
@@ -40,7 +40,7 @@ function parsed<Arguments>(schema: z.ZodType<Arguments>, given: object): Argumen
 export async function runPlatformTool(
   { db, knowledge, planTool }: PlatformToolDeps,
   name: PlatformToolName,
-  request: ToolRequest,
+  request: TracedRequest,
 ): Promise<unknown> {
   const { tenant_id, agent_type } = request.caller;
   const given = request.payload.arguments;

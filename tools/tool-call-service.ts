@@ -117,7 +117,10 @@ export class ToolCallService {
     const traceparent = traceparentOf(trace_id, uuidOf(dispatch_id));
     const endsAtMs = performance.now() + ms_left;
     const ref = { tenant_id, message_id, dispatch_id };
-    return { parent: { chain: [], endsAtMs, dispatch: ref, ended: ended.signal, session_id, traceparent }, release };
+    return {
+      parent: { chain: [], endsAtMs, dispatch: ref, ended: ended.signal, session_id, traceparent, message_id },
+      release,
+    };
   }
 }
 

@@ -2,8 +2,10 @@ import type { ToolResult } from '../contracts/api/tools.js';
 import { LIMITS } from '../contracts/limits.js';
 import type { Verdict } from '../policy/policy-request.js';
 import type { Logger } from '../runtime/logger.js';
+import type { SpanRecorder } from '../telemetry/traces/span-recorder.js';
 import type { ToolUsage } from '../usage/tool-usage.js';
 import { CallCancellation, type ToolRequest } from './call-context.js';
+import { beginSpan, endSpan, type TracedRequest } from './call-span.js';
 import { IdempotencyCache } from './idempotency-cache.js';
 import type { PendingCalls } from './pending-calls.js';
 import { Admission } from './tool-admission.js';
@@ -19,6 +21,7 @@ export interface ToolCallsOptions extends ToolRouterOptions {
   policies: ToolPolicies;
   approvals: ToolApprovals;
   usage: Pick<ToolUsage, 'count'>;
+  spans: SpanRecorder;
 }
 
 /** Makes tool calls: admits each, lets the policies decide, waits for a human where they say so, and has it brought to an agent. */
@@ -62,7 +65,7 @@ export class ToolCalls {
     try {
       const { caller, payload } = request;
       return await this.#idempotency.once(caller.key, payload, cancellation, () =>
-        this.#run(request, cancellation, leave),
+        this.#traced(request, (traced) => this.#run(traced, cancellation, leave)),
       );
     } catch (error) {
       this.#options.log.warn({ err: error, tenant_id: request.caller.tenant_id }, 'tool call failed in the platform');
@@ -86,16 +89,32 @@ export class ToolCalls {
   async resume(request: ToolRequest, requestId: string): Promise<ToolResult> {
     using cancellation = new CallCancellation(deadlineOf(request), request.signal, request.parent);
     try {
-      const approval = await this.#options.approvals.resume(request, requestId, cancellation);
-      return (await this.#runApproved(request, approval, cancellation)).result;
+      const { result } = await this.#traced(request, async (traced) => {
+        const approval = await this.#options.approvals.resume(traced, requestId, cancellation);
+        return this.#runApproved(traced, approval, cancellation);
+      });
+      return result;
     } catch (error) {
       this.#options.log.warn({ err: error, tenant_id: request.caller.tenant_id }, 'tool call failed in the platform');
       return resultOfError(error);
     }
   }
 
+  /** Does a call within a span of its own. */
+  async #traced(request: ToolRequest, work: (traced: TracedRequest) => Promise<Outcome>): Promise<Outcome> {
+    const traced = beginSpan(request);
+    try {
+      const outcome = await work(traced);
+      endSpan(this.#options.spans, traced, outcome);
+      return outcome;
+    } catch (error) {
+      endSpan(this.#options.spans, traced, { sent: true, result: resultOfError(error) });
+      throw error;
+    }
+  }
+
   /** @param leave ends the call's admission */
-  async #run(request: ToolRequest, cancellation: CallCancellation, leave: () => void): Promise<Outcome> {
+  async #run(request: TracedRequest, cancellation: CallCancellation, leave: () => void): Promise<Outcome> {
     const decided = this.#policy.decide(request, this.#router.chainOf(request));
     const verdict = decided instanceof Promise ? await decided : decided;
     await this.#policy.record(request, verdict);
@@ -113,7 +132,7 @@ export class ToolCalls {
 
   /** Makes a call once a human has approved it. Nobody is asked about one that could not be made. */
   async #makeApproved(
-    request: ToolRequest,
+    request: TracedRequest,
     verdict: Extract<Verdict, { decision: 'require_approval' }>,
     cancellation: CallCancellation,
     leave: () => void,
@@ -133,7 +152,7 @@ export class ToolCalls {
   }
 
   /** Makes an approved call with the arguments that were approved. They pass policy again, which may have changed: only a denial counts. */
-  async #runApproved(request: ToolRequest, approval: Approval, cancellation: CallCancellation): Promise<Outcome> {
+  async #runApproved(request: TracedRequest, approval: Approval, cancellation: CallCancellation): Promise<Outcome> {
     if ('refused' in approval) return approval.refused;
     const { tenant_id } = request.caller;
     const approved = { ...request, payload: { ...request.payload, arguments: approval.granted } };
@@ -156,7 +175,7 @@ export class ToolCalls {
   }
 
   /** @param sending called before the call leaves for an agent or a tool; a failure before that has done nothing */
-  async #make(request: ToolRequest, cancellation: CallCancellation, sending?: () => void): Promise<Outcome> {
+  async #make(request: TracedRequest, cancellation: CallCancellation, sending?: () => void): Promise<Outcome> {
     const outcome = await this.#router.route(request, cancellation, sending);
     if (outcome.sent) this.#options.usage.count({ ...request.caller, session_id: request.parent?.session_id });
     return this.#policy.inspect(request, outcome);

@@ -20,6 +20,8 @@ export const RoutedCall = z.object({
   /** The last link is this call. */
   chain: z.array(z.object({ instance_id: z.string(), tool: z.string() })),
   traceparent: z.string(),
+  /** The message that it is a part of, in whose trace its span is. Absent for a call that is part of none. */
+  message_id: z.string().optional(),
 });
 export type RoutedCall = z.infer<typeof RoutedCall>;
 

@@ -1,8 +1,9 @@
 import pLimit from 'p-limit';
 import type { ToolCallPayload } from '../contracts/api/tools.js';
 import { LIMITS } from '../contracts/limits.js';
-import { agentKeyOf, newId, traceFrom, traceparentOf, uuidOf } from '../runtime/ids.js';
+import { agentKeyOf, newId } from '../runtime/ids.js';
 import type { CallCancellation, Chain, ToolRequest } from './call-context.js';
+import type { TracedRequest } from './call-span.js';
 import { PendingCalls } from './pending-calls.js';
 import { isPlatformTool, type PlatformToolDeps, runPlatformTool } from './platform-tools.js';
 import { isLoop, whyDenied } from './tool-admission.js';
@@ -52,7 +53,7 @@ export class ToolRouter {
   }
 
   /** Makes a call. @param sending called, perhaps more than once, before it leaves for an agent or a tool */
-  async route(request: ToolRequest, cancellation: CallCancellation, sending?: () => void): Promise<Outcome> {
+  async route(request: TracedRequest, cancellation: CallCancellation, sending?: () => void): Promise<Outcome> {
     const { caller, payload } = request;
     const { tenant_id } = caller;
     const { tool } = payload;
@@ -135,12 +136,11 @@ export function agentBusy(): Outcome {
   return unsent('AGENT_BUSY', 'The agent is answering too many calls. Call again later.');
 }
 
-function routeTo(candidate: ToolCandidate, request: ToolRequest, chain: Chain, endsAtMs: number): RoutedCall {
+function routeTo(candidate: ToolCandidate, request: TracedRequest, chain: Chain, endsAtMs: number): RoutedCall {
   const { caller, payload, parent } = request;
   const { tool } = payload;
   const call_id = newId('call');
   const { instance_id, agent_type, deployment_mode } = candidate;
-  const { trace_id } = traceFrom(request.traceparent ?? parent?.traceparent);
   return {
     call_id,
     tenant_id: caller.tenant_id,
@@ -152,7 +152,8 @@ function routeTo(candidate: ToolCandidate, request: ToolRequest, chain: Chain, e
     deadline_ms: Math.max(1, Math.round(endsAtMs - performance.now())),
     idempotency_key: payload.idempotency_key ?? call_id,
     chain: [...chain, { instance_id, tool }],
-    traceparent: traceparentOf(trace_id, uuidOf(call_id)),
+    traceparent: request.span.traceparent,
+    ...(request.span.message_id !== undefined && { message_id: request.span.message_id }),
   };
 }
 

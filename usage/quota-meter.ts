@@ -2,6 +2,13 @@ import { PlatformError } from '../runtime/errors.js';
 import { shareNext } from '../runtime/share-next.js';
 import type { QuotaRow } from './tenant-limits.js';
 
+/** What was read of a tenant with limits. */
+export interface QuotaReading {
+  row: QuotaRow;
+  /** Whether the row has everything that was committed before the reading began. */
+  isComplete: boolean;
+}
+
 /** A quota that is used up. */
 interface UsedUp {
   /** What of, for people. */
@@ -36,42 +43,61 @@ function exceeded({ text, endsAtMs, endsAt }: UsedUp): PlatformError {
   );
 }
 
+/** How old the newest complete reading may be, in milliseconds: tokens and cost of what ended since are not known. */
+const COMPLETE_FOR_MS = 10_000;
+
+/** The refusal of a message while nobody can say whether the tenant has room: what was used is not added up. */
+export function notAddedUp(): PlatformError {
+  return new PlatformError(
+    'SERVICE_UNAVAILABLE',
+    'What the tenant has used of its quotas is not added up yet. Try again.',
+    {
+      headers: { 'Retry-After': '1' },
+    },
+  );
+}
+
 /**
- * What a tenant with limits has used, as this process knows it: what was read last, and the messages that this process has let in since. The
- * latter may be in the former already, so the meter overestimates, and never refuses by its own count alone.
+ * What a tenant with limits has used, as this process knows it: what was read last, and the messages that this process has let in since the last
+ * complete reading, which had everything that was committed before it. The latter may be in the former already, so the meter overestimates, and
+ * never refuses by its own count alone. A reading that is not complete shows what has been used at least.
  */
 export class QuotaMeter {
   /** When it was asked last, on `performance.now()`. */
   usedAtMs = performance.now();
-  /** Reads what has been used, once the messages that are being let in have been. Callers share a reading. */
-  readonly readAgain: () => Promise<void>;
+  /** Reads what has been used, once the messages that are being let in have been. Callers share a reading. Gives whether it was complete. */
+  readonly readAgain: () => Promise<boolean>;
   #row: QuotaRow;
   #readAtMs: number;
   /** Messages that are being let in. */
   readonly #entering = new Set<Promise<unknown>>();
-  /** Messages that were let in, and how many of them when the newest reading began. */
+  /** Messages that were let in, and how many of them when the newest complete reading began, at `#completeAtMs`. */
   #entered = 0;
   #enteredAtReading = 0;
+  #completeAtMs: number;
 
-  /** @param read reads the row and sets it, as `beginReading` says */
-  constructor(row: QuotaRow, readAtMs: number, read: (meter: QuotaMeter) => Promise<void>) {
+  /** @param read reads the row and sets it, as `beginReading` says; gives whether the reading was complete */
+  constructor({ row, isComplete }: QuotaReading, readAtMs: number, read: (meter: QuotaMeter) => Promise<boolean>) {
     this.#row = row;
     this.#readAtMs = readAtMs;
+    this.#completeAtMs = isComplete ? readAtMs : Number.NEGATIVE_INFINITY;
     this.readAgain = shareNext(async () => {
       await Promise.allSettled(this.#entering);
-      await read(this);
+      return read(this);
     });
   }
 
-  /** Begins a new reading, after which the messages count no more that were let in before. @returns what sets it */
-  beginReading(): (row: QuotaRow) => void {
+  /** Begins a new reading. After a complete one the messages count no more that were let in before it. @returns what sets it */
+  beginReading(): (reading: QuotaReading) => void {
     const readAtMs = performance.now();
     const entered = this.#entered;
-    return (row) => {
+    return ({ row, isComplete }) => {
       if (readAtMs < this.#readAtMs) return; // a later one was faster
       this.#row = row;
       this.#readAtMs = readAtMs;
+      if (!isComplete) return;
       this.#enteredAtReading = entered;
+      this.#completeAtMs = readAtMs;
     };
   }
 
@@ -85,6 +111,7 @@ export class QuotaMeter {
   get hasRoom(): boolean {
     const { messages_per_day, messages, day_left_ms } = this.#row;
     if (performance.now() >= this.#readAtMs + day_left_ms) return false; // it is yesterday's
+    if (performance.now() >= this.#completeAtMs + COMPLETE_FOR_MS) return false;
     if (usedUp(this.#row, this.#readAtMs)) return false;
     const since = this.#entered - this.#enteredAtReading + this.#entering.size;
     return messages_per_day === null || messages + since < messages_per_day;

@@ -1,8 +1,9 @@
 import { LRUCache } from 'lru-cache';
+import type { Tx } from '../db/pool.js';
 import type { PlatformError } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 import { Loop } from '../runtime/loop.js';
-import { QuotaMeter } from './quota-meter.js';
+import { notAddedUp, QuotaMeter } from './quota-meter.js';
 import { type QuotaRow, readQuotas } from './tenant-limits.js';
 import type { UsageDeps } from './usage-report.js';
 
@@ -33,7 +34,8 @@ export const UNLIMITED: MessageQuotas = { limited: new Set(), admit: (_tenantId,
 /**
  * The quotas of all tenants: one in each process. A message of a tenant with room takes no round trip: what has been used is read once a second,
  * and this process adds what it lets in itself. Where by that count none is left for the day, it reads again before it refuses. Tokens and cost
- * are known only once a message ends, so they are passed by what is in flight.
+ * are known only once a message ends, so they are passed by what is in flight. While usage is not added up for ten seconds, nobody knows them:
+ * messages of tenants with limits are refused with `SERVICE_UNAVAILABLE`.
  */
 export class Quotas implements MessageQuotas {
   readonly limited = new Set<string>();
@@ -72,7 +74,8 @@ export class Quotas implements MessageQuotas {
     while (!meter.hasRoom) {
       const { refusal } = meter;
       if (refusal) return work(refusal);
-      await meter.readAgain();
+      const isComplete = await meter.readAgain();
+      if (!isComplete && !meter.hasRoom) return work(meter.refusal ?? notAddedUp());
     }
     return meter.enter(() => work(null));
   }
@@ -100,27 +103,31 @@ export class Quotas implements MessageQuotas {
   async #read(tenantId: string): Promise<QuotaMeter | undefined> {
     const changes = this.#changes;
     const readAtMs = performance.now();
-    const [row] = await this.#rowsOf([tenantId]);
+    const { rows, isComplete } = await this.#rowsOf([tenantId]);
+    const [row] = rows;
     if (changes !== this.#changes) return this.#read(tenantId);
     const known = this.#meters.get(tenantId);
     if (known || !row || !hasLimits(row)) return known;
-    const meter = new QuotaMeter(row, readAtMs, (own) => this.#readAgain([[tenantId, own]]));
+    const meter = new QuotaMeter({ row, isComplete }, readAtMs, (own) => this.#readAgain([[tenantId, own]]));
     this.#meters.set(tenantId, meter);
     return meter;
   }
 
-  async #readAgain(meters: [string, QuotaMeter][]): Promise<void> {
+  async #readAgain(meters: [string, QuotaMeter][]): Promise<boolean> {
     const setters = new Map(meters.map(([tenantId, meter]) => [tenantId, meter.beginReading()]));
-    for (const row of await this.#rowsOf([...setters.keys()])) setters.get(row.tenant_id)?.(row);
+    const { rows, isComplete } = await this.#rowsOf([...setters.keys()]);
+    for (const row of rows) setters.get(row.tenant_id)?.({ row, isComplete });
+    return isComplete;
   }
 
   /** One tenant's message waits for its row in the turn of the tenant. */
-  async #rowsOf(tenantIds: string[]): Promise<QuotaRow[]> {
+  async #rowsOf(tenantIds: string[]): Promise<{ rows: QuotaRow[]; isComplete: boolean }> {
     const { db, catchUpUsage } = this.#deps;
-    await catchUpUsage();
+    const isComplete = await catchUpUsage();
     const [first, ...others] = tenantIds;
-    if (first !== undefined && others.length === 0) return db.tenant(first, (tx) => readQuotas(tx, tenantIds));
-    return db.system((tx) => readQuotas(tx, tenantIds));
+    const read = (tx: Tx) => readQuotas(tx, tenantIds);
+    const isOne = first !== undefined && others.length === 0;
+    return { rows: await (isOne ? db.tenant(first, read) : db.system(read)), isComplete };
   }
 }
 

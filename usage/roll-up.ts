@@ -51,16 +51,17 @@ export async function rollUpAll(db: Db, untilMs = Number.POSITIVE_INFINITY): Pro
   }
 }
 
-/** As `rollUpAll`, for readers: after two seconds they have what there is. */
-export type CatchUp = () => Promise<void>;
+/** As `rollUpAll`, for readers: after two seconds they have what there is. Gives whether that is everything. */
+export type CatchUp = () => Promise<boolean>;
 
 /** One for each process: any number of readers take one connection. */
 export function createCatchUp(db: Db): CatchUp {
   return shareNext(async () => {
     try {
-      await rollUpAll(db, performance.now() + CATCH_UP_MS);
+      return await rollUpAll(db, performance.now() + CATCH_UP_MS);
     } catch (error) {
-      if (!isLockTimeout(error)) throw error;
+      if (isLockTimeout(error)) return false;
+      throw error;
     }
   });
 }

@@ -2,6 +2,8 @@ import type { FastifyInstance } from 'fastify';
 import { OPERATIONS } from '../../contracts/api/operations.js';
 import { ResumeQuery, StreamEventsRequest } from '../../contracts/api/telemetry.js';
 import { listEvents } from '../../telemetry/event-list.js';
+import { listTraces } from '../../telemetry/traces/trace-list.js';
+import { readTrace } from '../../telemetry/traces/traces.js';
 import { readUsage } from '../../usage/usage-report.js';
 import type { ApiDeps } from '../deps.js';
 import { EventStreams } from '../event-streams.js';
@@ -15,6 +17,12 @@ export function telemetryRoutes(
   mount(app, OPERATIONS.getEvents).answer(async (body, { caller: { tenant_id } }) => {
     const { rows: events, ...counted } = await listEvents(deps.db, tenant_id, body);
     return { ...pageFields(body, counted), events };
+  });
+  mount(app, OPERATIONS.getTraces).answer(async (body, { caller: { tenant_id } }) => {
+    if (body.trace_id !== undefined)
+      return { ok: true as const, trace: await readTrace(deps.db, tenant_id, body.trace_id) };
+    const { rows: traces, ...counted } = await listTraces(deps.db, tenant_id, body);
+    return { ...pageFields(body, counted), traces };
   });
   mount(app, OPERATIONS.getUsage).answer(async (body, { caller: { tenant_id } }) => {
     const { totals, rows, count } = await readUsage(deps, tenant_id, body);

@@ -56,6 +56,13 @@ export class Child {
     });
   }
 
+  /** Kills the program as a crash would. */
+  async kill() {
+    const ended = once(this.#process, 'exit');
+    this.#process.kill('SIGKILL');
+    await ended;
+  }
+
   async stop() {
     const child = this.#process;
     if (child.exitCode !== null || child.signalCode !== null) return;

@@ -29,11 +29,3 @@ export const Artifact = z.object({
   metadata,
 });
 export type Artifact = z.infer<typeof Artifact>;
-
-/** The text of all text parts, joined by line feeds. */
-export function textOf(parts: readonly Part[]): string {
-  return parts
-    .filter((part) => part.kind === 'text')
-    .map((part) => part.text)
-    .join('\n');
-}

@@ -127,7 +127,7 @@ export type MessagesGetRequest = z.infer<typeof MessagesGetRequest>;
 export const MessagesGetResponse = okPage({ messages: z.array(MessageRecord) });
 export const MessageGetByIdResponse = ok({ message: MessageRecord });
 export const MessageCancelResponse = ok({ message_id: z.string() });
-export const MessagesPendingRequest = z.strictObject({
+const MessagesPendingRequest = z.strictObject({
   session_id: AnyId.optional(),
   limit: z.int().min(1).max(100).default(50),
   offset: z.int().min(0).max(1_000_000).default(0),

@@ -6,11 +6,19 @@ import { AgentInstance } from './agents.js';
 import { AlertRule } from './alerts.js';
 import { Credential } from './auth.js';
 import { Delivery } from './deliveries.js';
+import { KnowledgeBase, KnowledgeSource, KnowledgeStats } from './knowledge/knowledge.js';
+import { SearchResult } from './knowledge/knowledge-query.js';
 import { InputRequest, MessageRecord } from './messages.js';
 import type { Operation } from './operation.js';
 import { TAGS } from './operations.js';
+import { Plan } from './plans.js';
+import { ApprovalRecord, ExportedApproval } from './policies/approvals.js';
+import { Guard } from './policies/guards.js';
+import { Policy } from './policies/policies.js';
 import { SessionDetails, SessionSummary } from './sessions.js';
 import { EventRecord, PlatformEvent } from './telemetry.js';
+import { ModelPrice } from './tenants.js';
+import { UsageRow } from './usage.js';
 
 type Json = Record<string, unknown>;
 
@@ -19,18 +27,29 @@ const INFO_VERSION = '1.0.0';
 const NAMED = {
   AgentInstance,
   AlertRule,
+  ApprovalRecord,
   Artifact,
   Credential,
   Delivery,
   ErrorBody,
   EventRecord,
+  ExportedApproval,
+  Guard,
   InputRequest,
+  KnowledgeBase,
+  KnowledgeSource,
+  KnowledgeStats,
   MessageRecord,
+  ModelPrice,
   Part,
+  Plan,
   PlatformEvent,
+  Policy,
+  SearchResult,
   SessionDetails,
   SessionSummary,
   Task,
+  UsageRow,
 };
 
 const STATUS_TEXTS: Record<number, string> = {

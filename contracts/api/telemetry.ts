@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { EVENT_PAYLOADS, EVENT_SEVERITIES, EVENT_TYPES, type EventPayloads, type EventType } from '../events.js';
-import { AnyId, Instant, JsonObject, okPage, pageFields, Timestamp } from '../primitives.js';
+import { AnyId, Instant, JsonObject, ok, okPage, pageFields, Timestamp } from '../primitives.js';
 import { EXTENSION, get, post, TENANT } from './operation.js';
 
 /** The members of an event record beside its type and payload (decisions.md, Telemetry). */
@@ -88,6 +88,76 @@ export const StreamClosed = z.object({
 });
 export type StreamClosed = z.infer<typeof StreamClosed>;
 
+/** `running`: at work, or waiting for a human. The others are how the message or plan ended that began the trace. */
+const TraceStatus = z.enum(['running', 'ok', 'error', 'canceled']);
+export type TraceStatus = z.infer<typeof TraceStatus>;
+
+/** A value of an attribute. Names are those of OpenTelemetry's conventions (GenAI's among them), or begin with `fleet.`. */
+const AttributeValue = z.union([z.string(), z.number(), z.boolean()]);
+
+/** A span of a trace (docs/traces.md). */
+export const TraceSpan = z.object({
+  /** 16 hexadecimal digits. */
+  span_id: z.string(),
+  /** Null where the trace began; of a caller's trace the caller's span. */
+  parent_span_id: z.string().nullable(),
+  name: z.string(),
+  kind: z.enum(['server', 'client', 'internal']),
+  start: Timestamp,
+  /** Null while it runs. */
+  end: Timestamp.nullable(),
+  /** As OpenTelemetry has it; `unset` while it runs, and where it was canceled. */
+  status: z.enum(['unset', 'ok', 'error']),
+  attributes: z.record(z.string(), AttributeValue),
+});
+export type TraceSpan = z.infer<typeof TraceSpan>;
+
+const traceMembers = {
+  /** 32 hexadecimal digits. */
+  trace_id: z.string(),
+  /** Of the message or plan that began the trace, as the rest. */
+  session_id: z.string(),
+  tenant_id: z.string(),
+  /** The agent type that the message went to; before that, and of a plan, null or the type that is asked for. */
+  root_agent: z.string().nullable(),
+  status: TraceStatus,
+  started_at: Timestamp,
+  /** The end of the last span. Null, as `duration_ms`, while the trace runs. */
+  ended_at: Timestamp.nullable(),
+  duration_ms: z.int().min(0).nullable(),
+  span_count: z.int().min(0),
+  /** The trace has more messages than `LIMITS.messagesPerTrace`; only the spans of the first are here. */
+  truncated: z.literal(true).optional(),
+};
+
+/** A trace in a list. */
+export const TraceSummary = z.object(traceMembers);
+export type TraceSummary = z.infer<typeof TraceSummary>;
+
+/** A trace with its spans, in the order in which they began. */
+export const Trace = z.object({ ...traceMembers, spans: z.array(TraceSpan) });
+export type Trace = z.infer<typeof Trace>;
+
+/** With `trace_id` the answer is that trace, and the other members do not count. Otherwise all that are given must hold. */
+export const GetTracesRequest = z.strictObject({
+  ...pageFields,
+  trace_id: AnyId.optional(),
+  session_id: AnyId.optional(),
+  status: TraceStatus.optional(),
+  /** Whether a plan is part of the trace. */
+  has_plan: z.boolean().optional(),
+});
+export type GetTracesRequest = z.infer<typeof GetTracesRequest>;
+
+/** The traces that match, the newest first. */
+export const TracesResponse = okPage({ traces: z.array(TraceSummary) });
+export type TracesResponse = z.infer<typeof TracesResponse>;
+
+/** The answer where `trace_id` is given. */
+export const TraceResponse = ok({ trace: Trace });
+
+const GetTracesResponse = z.union([TraceResponse, TracesResponse]);
+
 const stream = { response: EventRecord, stream: true, ...EXTENSION } as const;
 
 export const TELEMETRY_OPERATIONS = {
@@ -109,5 +179,10 @@ export const TELEMETRY_OPERATIONS = {
     query: StreamEventsRequest,
     statuses: [400, 401, 403, 404, 429, 500, 503],
     ...stream,
+  }),
+  getTraces: post('/telemetry/get_traces', TENANT, 'List traces, or read one with its spans', {
+    request: GetTracesRequest,
+    response: GetTracesResponse,
+    ...EXTENSION,
   }),
 };

@@ -78,6 +78,8 @@ CREATE TABLE messages (
 -- The session first: with the tenant first a plan that was made while the month is new looks for a message's key in this index too, and reads
 -- all of the tenant's entries.
 CREATE INDEX messages_by_session ON messages (session_id, tenant_id, message_id);
+-- A message that starts its trace gives it its own UUID, and is found by its key. Only those that continue a caller's trace are here.
+CREATE INDEX messages_by_trace ON messages (trace_id, tenant_id, message_id) WHERE parent_span_id IS NOT NULL;
 CREATE INDEX messages_by_error ON messages (tenant_id, error_code, message_id) WHERE error_code IS NOT NULL;
 
 -- A message that is not over, or that was canceled or rejected and whose agent or workflow is still to hear of it: what finds, routes, leases

@@ -21,11 +21,15 @@ CREATE TABLE input_requests (
   state text NOT NULL CHECK (state IN ('pending', 'resolved', 'expired', 'withdrawn')),
   answer jsonb, -- {request_id, resolution, data?, comment?, arguments?}, as agents get it
   requested_at timestamptz NOT NULL DEFAULT now(), expires_at timestamptz NOT NULL, ended_at timestamptz,
+  -- Set when a tool call was decided whose dispatch is at work, until the message's workflow has looked: the message may end before, and its
+  -- running row with it.
+  wake_requested_at timestamptz,
   PRIMARY KEY (tenant_id, request_id)
 );
 CREATE UNIQUE INDEX input_requests_one_open ON input_requests (tenant_id, message_id) WHERE state = 'pending';
 CREATE INDEX input_requests_by_message ON input_requests (tenant_id, message_id, requested_at DESC);
 CREATE INDEX input_requests_pending ON input_requests (tenant_id, requested_at) WHERE state = 'pending';
+CREATE INDEX input_requests_to_wake ON input_requests (wake_requested_at) WHERE wake_requested_at IS NOT NULL;
 CREATE INDEX input_requests_due ON input_requests (least(expires_at, remind_at)) WHERE state = 'pending';
 
 -- The audit of who decided what. Rows are only added: no role may change or delete them. The erasure of a message empties `comment` and

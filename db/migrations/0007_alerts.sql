@@ -48,6 +48,7 @@ CREATE TABLE deliveries (
   url text NOT NULL, receiver text NOT NULL,
   body bytea NOT NULL, -- the bytes to send, encrypted: they may hold a callback token
   status text NOT NULL CHECK (status IN ('pending', 'delivered', 'failed', 'dropped')),
+  traceparent text, -- of the trace that the event belongs to
   max_attempts integer NOT NULL,
   attempts jsonb NOT NULL DEFAULT '[]', -- [{at, status_code, response_time_ms, success, error}], the oldest first
   attempts_before integer NOT NULL DEFAULT 0, -- those of before the last redelivery

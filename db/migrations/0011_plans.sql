@@ -8,7 +8,7 @@ CREATE TABLE plans (
   max_parallel integer NOT NULL, auto_approve boolean NOT NULL,
   -- Claims of the token that created it: its steps are sent with them.
   credential_id text NOT NULL, created_by text NOT NULL, agent_type text NOT NULL, scopes text[] NOT NULL,
-  trace_id text NOT NULL,
+  trace_id text NOT NULL, parent_span_id text, -- the span that proposed it
   -- What an agent proposed it with; a repeat finds the plan.
   proposal_key text,
   created_at timestamptz NOT NULL DEFAULT now(), approval_expires_at timestamptz NOT NULL,
@@ -22,6 +22,7 @@ CREATE TABLE plans (
 );
 CREATE UNIQUE INDEX plans_proposed ON plans (tenant_id, proposal_key) WHERE proposal_key IS NOT NULL;
 CREATE INDEX plans_of_session ON plans (tenant_id, session_id, plan_id);
+CREATE INDEX plans_by_trace ON plans (trace_id, tenant_id);
 CREATE INDEX plans_open ON plans (tenant_id, session_id) WHERE state IN ('proposed', 'running');
 CREATE INDEX plans_to_check ON plans (check_at) WHERE check_at IS NOT NULL;
 

@@ -1,5 +1,6 @@
 import type { ChannelType } from '../../contracts/api/alerts.js';
 import type { Tx } from '../../db/pool.js';
+import { holdSecretKey } from '../../db/secret-key.js';
 import type { SigningSecrets } from '../../http/webhook-signatures.js';
 import { SEALED } from '../../runtime/sealed-columns.js';
 import type { Secrets } from '../../runtime/secrets.js';
@@ -62,10 +63,11 @@ export function readChannels(tx: Tx, tenantId: string, ruleIds: string[]): Promi
 /** Replaces the channels of a rule. */
 export async function writeChannels(
   tx: Tx,
-  secrets: Pick<Secrets, 'encrypt'>,
+  secrets: Pick<Secrets, 'encrypt' | 'activate'>,
   of: { tenant_id: string; rule_id: string },
   channels: Omit<Channel, 'rule_id'>[],
 ): Promise<void> {
+  await holdSecretKey(tx, secrets);
   await tx.query('DELETE FROM alert_channels WHERE tenant_id = $1 AND rule_id = $2', [of.tenant_id, of.rule_id]);
   for (const [place, channel] of channels.entries()) {
     const { channel_id, type, enabled, config } = channel;

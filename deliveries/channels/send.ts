@@ -18,25 +18,38 @@ export function destinationOf(channel: Channel, slackApiUrl: string): { url: str
   return { url: channel.config.channel_id ? `${receiver}/${channel.config.channel_id}` : receiver, receiver };
 }
 
+/** A delivery as a channel sends it. */
+interface SentDelivery {
+  deliveryId: string;
+  /** The bytes of the envelope. */
+  body: Buffer;
+  /** Of the trace that the event belongs to; webhooks pass it on. */
+  traceparent?: string;
+}
+
 async function attemptWebhook(
   { outbound }: ChannelClients,
   { config, secrets }: Channel,
-  { deliveryId, body }: { deliveryId: string; body: Buffer },
+  { deliveryId, body, traceparent }: SentDelivery,
   signal: AbortSignal,
 ): Promise<AttemptResult> {
-  const headers = { ...secrets.headers, ...signatureHeaders(secrets, deliveryId, body, Date.now()) };
+  const trace = traceparent !== undefined && { traceparent };
+  const headers: Record<string, string> = {
+    ...trace,
+    ...secrets.headers,
+    ...signatureHeaders(secrets, deliveryId, body, Date.now()),
+  };
   return (await attemptRequest(outbound, { url: config.url ?? '', headers, body }, signal)).result;
 }
 
 /**
  * Makes one attempt to send a delivery over its channel. Errors of the receiver and of the network are part of the result.
- * @param delivery.body the bytes of the envelope
  * @throws OutboundError ABORTED when the signal aborts; the attempt does not count
  */
 export async function attemptChannel(
   clients: ChannelClients,
   channel: Channel,
-  delivery: { deliveryId: string; body: Buffer },
+  delivery: SentDelivery,
   signal: AbortSignal,
 ): Promise<{ result: AttemptResult; outcome: AttemptOutcome }> {
   if (channel.type === 'email') {

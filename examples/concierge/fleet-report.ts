@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { MESSAGE_STATES, MessagesGetResponse } from '../../contracts/api/messages.js';
-import { SessionsGetResponse } from '../../contracts/api/sessions.js';
-import type { AgentTask, FleetClient } from '../../sdk/index.js';
+import { MESSAGE_STATES } from '../../contracts/api/messages.js';
+import type { AgentTask, FleetClient, SessionsGetRequest } from '../../sdk/index.js';
 import type { ConciergeTool } from './tool.js';
 
 const Fleet = z.object({
@@ -34,8 +33,7 @@ async function agentLines({ callTool }: AgentTask): Promise<string[]> {
 }
 
 async function sessionLine(client: FleetClient): Promise<string> {
-  const count = async (body: object) =>
-    (await client.post('/sessions/get', { page_size: 1, ...body }, SessionsGetResponse)).count;
+  const count = async (filter: SessionsGetRequest) => (await client.sessions.get({ pageSize: 1, ...filter })).count;
   const [all, active, paused] = await Promise.all([
     count({}),
     count({ status: 'active' }),
@@ -47,7 +45,7 @@ async function sessionLine(client: FleetClient): Promise<string> {
 async function messageLine(client: FleetClient): Promise<string> {
   const counts = await Promise.all(
     MESSAGE_STATES.map(async (state) => {
-      const { count } = await client.post('/messages/get', { state, page_size: 1 }, MessagesGetResponse);
+      const { count } = await client.messages.get({ state, pageSize: 1 });
       return { state, count };
     }),
   );

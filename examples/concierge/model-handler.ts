@@ -1,5 +1,4 @@
-import type { Usage } from '../../contracts/api/messages.js';
-import type { AgentTask, TaskResult } from '../../sdk/index.js';
+import type { AgentTask, ReportedUsage, TaskResult } from '../../sdk/index.js';
 import { BoundedMap } from './bounded-map.js';
 import { type ChatMessage, complete, type ModelSettings, type ToolCall } from './model.js';
 import { type Arguments, type ConciergeTool, refusalText } from './tool.js';
@@ -15,7 +14,7 @@ const INSTRUCTIONS =
 interface Progress {
   messages: ChatMessage[];
   calls: ToolCall[];
-  usage: Usage;
+  usage: ReportedUsage;
 }
 
 /** The handler with a model: streams the model's text and makes the tool calls that it requests. */
@@ -48,7 +47,7 @@ export class ModelHandler {
   #begin(task: AgentTask): Progress | null {
     if (task.resolution) return this.#waiting.get(task.messageId) ?? null;
     const before = this.#sessions.get(task.sessionId) ?? [];
-    const usage = { input_tokens: 0, output_tokens: 0, model: this.#settings.model };
+    const usage = { inputTokens: 0, outputTokens: 0, model: this.#settings.model };
     return { messages: [...before, { role: 'user', content: task.text }], calls: [], usage };
   }
 
@@ -62,7 +61,8 @@ export class ModelHandler {
       if (tool?.question && !answered) {
         this.#waiting.set(task.messageId, progress);
         const usage = progress.usage;
-        progress.usage = { ...usage, input_tokens: 0, output_tokens: 0 };
+        progress.usage = { ...usage, inputTokens: 0, outputTokens: 0 };
+        // biome-ignore lint/nursery/noMisusedPromises: a copy of what `ask` gives is the plain result
         return { ...task.ask(tool.question(args)), usage };
       }
       const data = answered?.data ?? {};
@@ -102,8 +102,8 @@ export class ModelHandler {
     });
     progress.messages.push({ role: 'assistant', content: text, ...(toolCalls.length > 0 && { toolCalls }) });
     progress.calls = [...toolCalls];
-    progress.usage.input_tokens += inputTokens;
-    progress.usage.output_tokens += outputTokens;
+    progress.usage.inputTokens += inputTokens;
+    progress.usage.outputTokens += outputTokens;
     return toolCalls.length === 0;
   }
 

@@ -1,10 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Task } from '../../contracts/a2a/a2a.js';
-import { textOf } from '../../contracts/a2a/parts.js';
-import { AgentsGetResponse } from '../../contracts/api/agents.js';
-import { PolicyResponse } from '../../contracts/api/policies/policies.js';
-import { GetEventsResponse } from '../../contracts/api/telemetry.js';
-import { type AlertRule, FleetClient } from '../../sdk/index.js';
+import { type AlertRule, FleetClient, type Task, textOf, textStream } from '../../sdk/index.js';
 import { accessFrom, type DevFile } from '../platform-access.js';
 import type { Printer } from './printer.js';
 import type { ApprovalDelivery, WebhookReceiver } from './webhook-receiver.js';
@@ -27,15 +22,15 @@ export async function connect(dev: DevFile): Promise<Connection> {
 
 /** Waits until the platform's example agents have joined. */
 export async function agentsReady({ client }: Connection): Promise<void> {
-  for (const agent_type of ['concierge', 'librarian']) await agentReady(client, agent_type);
+  for (const agentType of ['concierge', 'librarian']) await agentReady(client, agentType);
 }
 
-async function agentReady(client: FleetClient, agent_type: string): Promise<void> {
+async function agentReady(client: FleetClient, agentType: string): Promise<void> {
   const deadline = Date.now() + AGENT_TIMEOUT_MS;
   for (;;) {
-    const { agents } = await client.post('/agents/get', { agent_type }, AgentsGetResponse);
+    const { agents } = await client.agents.get({ agentType });
     if (agents.some(({ status }) => status === 'available' || status === 'busy')) return;
-    if (Date.now() > deadline) throw new Error(`no ${agent_type} has joined: is FLEET_EXAMPLES off?`);
+    if (Date.now() > deadline) throw new Error(`no ${agentType} has joined: is FLEET_EXAMPLES off?`);
     await delay(POLL_MS);
   }
 }
@@ -57,9 +52,9 @@ export async function openSession({ client }: Connection, printer: Printer): Pro
     'A session with the concierge, an agent connected by WebSocket',
     'POST /sessions/init {"agent_type": "concierge"}',
   );
-  const session = await client.sessions.init({ agent_type: 'concierge' });
-  printer.line(`${session.session_id}, with ${session.instance_id}`);
-  return session.session_id;
+  const session = await client.sessions.init({ agentType: 'concierge' });
+  printer.line(`${session.sessionId}, with ${session.instanceId}`);
+  return session.sessionId;
 }
 
 export async function sendMessage({ client }: Connection, printer: Printer, contextId: string): Promise<void> {
@@ -71,9 +66,8 @@ export async function sendMessage({ client }: Connection, printer: Printer, cont
 export async function streamMessage({ client }: Connection, printer: Printer, contextId: string): Promise<void> {
   printer.step('A streamed answer: "status"', 'POST /send, method message/stream');
   let chunks = 0;
-  for await (const event of client.stream('status', { contextId })) {
-    if (event.kind !== 'artifact-update') continue;
-    printer.chunk(textOf(event.artifact.parts), chunks === 0);
+  for await (const text of textStream(client.stream('status', { contextId }))) {
+    printer.chunk(text, chunks === 0);
     chunks += 1;
   }
   printer.endChunks();
@@ -83,7 +77,7 @@ export async function streamMessage({ client }: Connection, printer: Printer, co
 export async function askLibrarian({ client }: Connection, printer: Printer): Promise<void> {
   printer.step('Another agent: the librarian, a hosted A2A server', 'POST /send, metadata {"agent_type": "librarian"}');
   const text = 'table: [{"agent": "concierge", "mode": "connected"}, {"agent": "librarian", "mode": "hosted"}]';
-  printer.quote(answerOf(await client.send(text, { metadata: { agent_type: 'librarian' } })));
+  printer.quote(answerOf(await client.send(text, { agentType: 'librarian' })));
 }
 
 /** Creates the policy that holds a tool call for approval. @returns its id */
@@ -93,16 +87,16 @@ export async function holdNotices({ client }: Connection, printer: Printer): Pro
     'POST /policies/create_policy {"scope": "tool", "decision": "require_approval", "match": {"tools": ["publish_notice"]}}',
   );
   const policy = {
-    scope: 'tool',
+    scope: 'tool' as const,
     name: 'Notices are approved',
-    decision: 'require_approval',
+    decision: 'require_approval' as const,
     match: { tools: ['publish_notice'] },
     reason: 'Everybody reads the board.',
   };
-  const { policy_id } = (await client.post('/policies/create_policy', policy, PolicyResponse)).policy;
-  printer.line(`${policy_id} is in force on every node within a second`);
+  const { policyId } = (await client.policies.createPolicy(policy)).policy;
+  printer.line(`${policyId} is in force on every node within a second`);
   await delay(POLICY_IN_FORCE_MS);
-  return policy_id;
+  return policyId;
 }
 
 /** @returns the id of the message whose tool call waits for a human */
@@ -110,7 +104,7 @@ export async function askForApproval({ client }: Connection, printer: Printer, c
   const text = 'publish: The billing service restarts at noon';
   printer.step(`A message whose agent calls that tool: "${text}"`, 'POST /send, method message/send');
   const task = await client.send(text, { contextId });
-  const { input_request: request } = await client.messages.getById(task.id);
+  const { inputRequest: request } = (await client.messages.getById({ messageId: task.id })).message;
   if (!request) throw new Error(`message ${task.id} is ${task.status.state}, and nobody was asked`);
   printer.line(`${task.id} is ${task.status.state}: the concierge waits for its tool call`);
   printer.quote(`${request.tool}(${JSON.stringify(request.arguments)}): ${request.prompt}`);
@@ -120,9 +114,9 @@ export async function askForApproval({ client }: Connection, printer: Printer, c
 /** Shows that a message still waits for an answer. */
 export async function showPending({ client }: Connection, printer: Printer, messageId: string): Promise<void> {
   const pending = await client.messages.pending();
-  const found = pending.messages.find((message) => message.message_id === messageId);
+  const found = pending.messages.find((message) => message.messageId === messageId);
   if (!found) throw new Error(`message ${messageId} is not waiting any more`);
-  printer.line(`POST /messages/pending: "${found.input_request?.title}" still waits for an answer`);
+  printer.line(`POST /messages/pending: "${found.inputRequest?.title}" still waits for an answer`);
 }
 
 /** Creates the alert rule by which another system learns of approvals. */
@@ -136,7 +130,7 @@ export async function subscribe(
     'POST /policies/new_alert, condition {"event": "message.input_required"}',
   );
   const rule = await receiver.subscribe(client);
-  printer.line(`${rule.rule_id} delivers to ${rule.notifications[0]?.config.url}`);
+  printer.line(`${rule.ruleId} delivers to ${rule.notifications[0]?.config.url}`);
   return rule;
 }
 
@@ -172,16 +166,16 @@ export async function approveOnPage(
   if (!answer.ok) throw new Error(`the approval was refused: ${answer.status}`);
   printer.line('approved, with a comment');
   const message = await client.messages.waitFor(event.message_id, { until: 'terminal' });
-  printer.line(`${message.state} after ${((message.duration_ms ?? 0) / 1000).toFixed(1)} s, the wait included`);
-  printer.quote(message.assistant_output || (message.error_message ?? ''));
+  printer.line(`${message.state} after ${((message.durationMs ?? 0) / 1000).toFixed(1)} s, the wait included`);
+  printer.quote(message.assistantOutput || (message.errorMessage ?? ''));
   if (message.state !== 'completed') throw new Error(`message ${event.message_id} ended as ${message.state}`);
 }
 
-export async function showEvents({ client }: Connection, printer: Printer, session_id: string): Promise<void> {
+export async function showEvents({ client }: Connection, printer: Printer, sessionId: string): Promise<void> {
   printer.step('The recorded events', 'POST /telemetry/get_events, POST /sessions/close');
-  await client.sessions.close(session_id);
-  const { events } = await client.post('/telemetry/get_events', { session_id, page_size: 100 }, GetEventsResponse);
-  for (const event of events.reverse()) printer.line(`${event.timestamp.slice(11, 23)}  ${event.event_type}`);
+  await client.sessions.close({ sessionId });
+  const { events } = await client.telemetry.getEvents({ sessionId, pageSize: 100 });
+  for (const event of events.reverse()) printer.line(`${event.timestamp.slice(11, 23)}  ${event.eventType}`);
 }
 
 /** @param staysUp whether the platform keeps running after the demo */
@@ -197,6 +191,5 @@ export function showTemporal({ dev }: Connection, printer: Printer, messageId: s
 }
 
 function answerOf(task: Task): string {
-  const text = (task.artifacts ?? []).map((artifact) => textOf(artifact.parts)).join('\n');
-  return text || textOf(task.status.message?.parts ?? []) || `(${task.status.state})`;
+  return textOf(task) || `(${task.status.state})`;
 }

@@ -48,7 +48,7 @@ export class WebhookReceiver {
   async subscribe(client: FleetClient): Promise<AlertRule> {
     const { port } = this.#server.address() as AddressInfo;
     const config = { url: `http://127.0.0.1:${port}/approvals`, secret: this.#secret };
-    return client.alerts.create({
+    return client.policies.newAlert({
       name: 'Demo approvals',
       condition: { event: 'message.input_required' },
       notifications: [{ type: 'webhook', config }],

@@ -1,4 +1,5 @@
-import { type Part, textOf } from '../../contracts/a2a/parts.js';
+import type { Part } from '../../contracts/a2a/parts.js';
+import { textOf } from '../../contracts/a2a/text.js';
 import { jsonTable } from './json-table.js';
 import { countText, keywordsOf, summarize } from './text-analysis.js';
 

@@ -15,13 +15,13 @@ export function questionIn(text: string): string | undefined {
 
 /** Where a passage stands: document, headings, pages and place in the text. */
 export function citationLine({ title, citation }: Pick<SearchResult, 'title' | 'citation'>): string {
-  const { url, filename, heading_path, page_start, page_end, char_start, char_end } = citation;
-  const pages = page_start === page_end ? `page ${page_start}` : `pages ${page_start} to ${page_end}`;
+  const { url, filename, headingPath, pageStart, pageEnd, charStart, charEnd } = citation;
+  const pages = pageStart === pageEnd ? `page ${pageStart}` : `pages ${pageStart} to ${pageEnd}`;
   const parts = [
     title,
-    heading_path.filter((heading) => heading !== title).join(' › '),
-    page_start === undefined ? '' : pages,
-    `characters ${char_start} to ${char_end}`,
+    headingPath.filter((heading) => heading !== title).join(' › '),
+    pageStart === undefined ? '' : pages,
+    `characters ${charStart} to ${charEnd}`,
     url ?? filename ?? '',
   ];
   return parts.filter((part) => part !== '').join(', ');
@@ -38,9 +38,9 @@ function answerOf(results: readonly SearchResult[]): Part[] {
   if (results.length === 0) return [{ kind: 'text', text: 'The library says nothing about that.' }];
   const passages = results.map(({ text }, place) => `${excerpt(text)} [${place + 1}]`);
   const sources = results.map((result, place) => `[${place + 1}] ${citationLine(result)}`);
-  const citations = results.map(({ source_id, chunk_id, title, citation }) => ({
-    source_id,
-    chunk_id,
+  const citations = results.map(({ sourceId, chunkId, title, citation }) => ({
+    sourceId,
+    chunkId,
     title,
     ...citation,
   }));
@@ -53,7 +53,7 @@ function answerOf(results: readonly SearchResult[]): Part[] {
 /** Answers from the documents of the library. */
 export async function askLibrary(task: Pick<AgentTask, 'search'>, question: string): Promise<Part[]> {
   try {
-    return answerOf((await task.search(LIBRARY, question, { top_k: RESULTS })).results);
+    return answerOf((await task.search(LIBRARY, question, { topK: RESULTS })).results);
   } catch (error) {
     if (!(error instanceof ToolError) || error.code !== 'NOT_FOUND') throw error;
     const text = `There is no library yet: create the knowledge base "${LIBRARY}" and put documents into it.`;

@@ -1,5 +1,6 @@
 import type { A2aMessage, Task } from '../../contracts/a2a/a2a.js';
-import { type Artifact, type Part, textOf } from '../../contracts/a2a/parts.js';
+import type { Artifact, Part } from '../../contracts/a2a/parts.js';
+import { textOf } from '../../contracts/a2a/text.js';
 import { AgentInputRequest } from '../../contracts/api/messages.js';
 import { FRAME_ERROR_CODES } from '../../contracts/errors.js';
 import type { DispatchResultPayload, ErrorPayload } from '../../contracts/frames.js';

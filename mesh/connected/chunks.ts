@@ -57,6 +57,8 @@ export class ChunkLog {
   readonly #kept = new Map<string, KeptArtifact>();
   #nextSeq = 0;
   #bytes = 0;
+  #firstAtMs: number | undefined;
+  #lastAtMs = 0;
 
   /** @param ownArtifactId the artifact that bare `parts` belong to */
   constructor(ownArtifactId: string) {
@@ -64,17 +66,23 @@ export class ChunkLog {
   }
 
   /** Continues the output that another node has collected. */
-  static continued(ownArtifactId: string, { count, bytes, artifacts }: ChunkProgress): ChunkLog {
+  static continued(ownArtifactId: string, { count, bytes, artifacts, first_at_ms }: ChunkProgress): ChunkLog {
     const log = new ChunkLog(ownArtifactId);
     log.#nextSeq = count;
     log.#bytes = bytes;
+    log.#firstAtMs = first_at_ms;
     for (const kept of artifacts) log.#kept.set(kept.artifact.artifactId, kept);
     return log;
   }
 
   /** What another node needs to continue. */
   progress(): ChunkProgress {
-    return { count: this.#nextSeq, bytes: this.#bytes, artifacts: [...this.#kept.values()] };
+    return {
+      count: this.#nextSeq,
+      bytes: this.#bytes,
+      first_at_ms: this.#firstAtMs,
+      artifacts: [...this.#kept.values()],
+    };
   }
 
   /** Chunks taken so far. */
@@ -82,11 +90,19 @@ export class ChunkLog {
     return this.#nextSeq;
   }
 
+  /** When the first and the newest chunk came, in milliseconds since 1970; undefined before the first one. */
+  get times(): { firstAtMs: number; lastAtMs: number } | undefined {
+    if (this.#firstAtMs === undefined) return undefined;
+    return { firstAtMs: this.#firstAtMs, lastAtMs: Math.max(this.#firstAtMs, this.#lastAtMs) };
+  }
+
   /** Takes the next chunk; the events are for followers of the message. */
   push(chunk: DispatchChunkPayload): ChunkVerdict {
     if (chunk.seq < this.#nextSeq) return { kind: 'repeat' };
     if (chunk.seq > this.#nextSeq) return { kind: 'gap' };
     this.#nextSeq += 1;
+    this.#lastAtMs = Date.now();
+    this.#firstAtMs ??= this.#lastAtMs;
     const events: BusEvent[] = [];
     const last = chunk.last_chunk ?? false;
     if (chunk.artifact) events.push(this.#store(chunk.artifact, chunk.append ?? false, last));

@@ -11,6 +11,7 @@ import { reportedFailure, toAgentResult } from './agent-result.js';
 import { CHUNK_PACE, ChunkLog, type ChunkVerdict, whyRefused } from './chunks.js';
 import { closedFrame } from './closed-frame.js';
 import { DispatchProgress } from './dispatch-progress.js';
+import { recordStream } from './stream-span.js';
 import type { ConnectedTransportDeps, SentDispatchDeps } from './transport-deps.js';
 
 /** The frames of one dispatch until its result. It outlives sockets: a resume continues it. */
@@ -171,6 +172,9 @@ export class SentDispatch {
 
   /** The first result counts. */
   #end(result: TransportResult): void {
+    // The other node counts on.
+    if (this.#isOpen && result.state !== 'transferred' && this.#chunks)
+      recordStream(this.#deps.spans, this.open, this.#chunks);
     this.#isOpen = false;
     this.#stopDeadline();
     this.#resolve(result);
@@ -184,8 +188,8 @@ export class ConnectedTransport implements Transport {
 
   constructor(deps: ConnectedTransportDeps<SentDispatch>) {
     this.#deps = deps;
-    const { bus, changes, dispatches } = deps;
-    this.#sentDeps = { bus, changes, dispatches, send: (agentKey, frame) => this.#send(agentKey, frame) };
+    const { bus, changes, dispatches, spans } = deps;
+    this.#sentDeps = { bus, changes, dispatches, spans, send: (agentKey, frame) => this.#send(agentKey, frame) };
   }
 
   connecting(agent: Destination): Promise<void> {

@@ -10,6 +10,8 @@ const ChunkProgress = z.object({
   /** Chunks taken so far, which is the number of the next. */
   count: z.int().min(0),
   bytes: z.int().min(0),
+  /** When the first chunk came, in milliseconds since 1970. */
+  first_at_ms: z.number().optional(),
   artifacts: z.array(z.object({ artifact: GrowingArtifact, bytes: z.int().min(0) })),
 });
 export type ChunkProgress = z.infer<typeof ChunkProgress>;

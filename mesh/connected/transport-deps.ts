@@ -1,9 +1,11 @@
 import type { ChunkBus } from '../../messages/stream/bus.js';
+import type { SpanRecorder } from '../../telemetry/traces/span-recorder.js';
 import type { Connection } from '../connection/connection.js';
 import type { DeadlineDeps } from '../dispatch-deadline.js';
 
 /** What a dispatch to a connected agent works with. */
 export interface SentDispatchDeps extends DeadlineDeps {
+  spans: SpanRecorder;
   bus: Pick<ChunkBus, 'publish'>;
   /** Sends to the agent's present socket; false when there is none. */
   send(agentKey: string, frame: string): boolean;
@@ -11,6 +13,7 @@ export interface SentDispatchDeps extends DeadlineDeps {
 
 /** What the transport works with on its node. */
 export interface ConnectedTransportDeps<Sent> extends DeadlineDeps {
+  spans: SpanRecorder;
   bus: Pick<ChunkBus, 'publish'>;
   registry: {
     get(agentKey: string): Connection | undefined;

@@ -19,6 +19,8 @@ export interface MeshTimings {
   reconcileMs: number;
   /** How often `last_seen` of living agents is written. */
   lastSeenMs: number;
+  /** How often it is looked whether the certificate was replaced. */
+  certificateMs: number;
   /** A node that has not renewed for this long is dead. */
   deadNodeMs: number;
 }
@@ -30,5 +32,6 @@ export const DEFAULT_TIMINGS: MeshTimings = {
   closeTimeoutMs: 5_000,
   reconcileMs: 2_000,
   lastSeenMs: 10_000,
+  certificateMs: 5_000,
   deadNodeMs: 15_000,
 };

@@ -41,6 +41,7 @@ export class CallParents {
       ended: ended.signal,
       session_id,
       traceparent,
+      message_id,
     };
     this.#known.set(dispatch, parent);
     return parent;

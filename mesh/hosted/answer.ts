@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { A2aMessage, ArtifactUpdate, StatusUpdate, Task } from '../../contracts/a2a/a2a.js';
-import { type Artifact, textOf } from '../../contracts/a2a/parts.js';
+import type { Artifact } from '../../contracts/a2a/parts.js';
+import { textOf } from '../../contracts/a2a/text.js';
 import { Usage } from '../../contracts/api/messages.js';
 import { DispatchResultPayload } from '../../contracts/frames.js';
 import { jsonProblem, makeWellFormed } from '../../contracts/json-guard.js';

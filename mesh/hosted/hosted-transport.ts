@@ -2,6 +2,8 @@ import type { AgentResult, Dispatches, OpenDispatch } from '../../messages/dispa
 import type { Destination, DispatchStop, Transport } from '../../messages/runner/transport.js';
 import type { ChunkBus } from '../../messages/stream/bus.js';
 import { uuidOf } from '../../runtime/ids.js';
+import type { SpanRecorder } from '../../telemetry/traces/span-recorder.js';
+import { recordStream } from '../connected/stream-span.js';
 import { DispatchDeadline } from '../dispatch-deadline.js';
 import { awaitResult, type PollPace } from './await-result.js';
 import { HostedCall, type HostedClient } from './call.js';
@@ -13,6 +15,7 @@ export interface HostedTransportOptions extends HostedClient, RecoveryOptions {
   bus: Pick<ChunkBus, 'publish'>;
   changes: Pick<ChunkBus, 'subscribe'>;
   dispatches: Pick<Dispatches, 'agentJoined' | 'deadlineLeft'>;
+  spans: SpanRecorder;
   /** How often an unfinished task of an agent is asked for. */
   pace?: PollPace;
 }
@@ -59,6 +62,7 @@ export class HostedTransport implements Transport {
       return failed('DEADLINE_EXCEEDED', 'The agent did not answer in time.', 'failing');
     } finally {
       deadline.stop();
+      recordStream(this.#options.spans, open, progress.streamed);
     }
   }
 

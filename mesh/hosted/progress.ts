@@ -1,5 +1,6 @@
 import type { ArtifactUpdate, StatusUpdate, Task } from '../../contracts/a2a/a2a.js';
-import { type Artifact, textOf } from '../../contracts/a2a/parts.js';
+import type { Artifact } from '../../contracts/a2a/parts.js';
+import { textOf } from '../../contracts/a2a/text.js';
 import type { DispatchResultPayload } from '../../contracts/frames.js';
 import type { BusEvent } from '../../messages/stream/bus.js';
 import { ChunkLog, STATUS_TEXT_CHARS } from '../connected/chunks.js';
@@ -31,6 +32,11 @@ export class HostedProgress {
   constructor(ownArtifactId: string, publish: (event: BusEvent) => void) {
     this.#chunks = new ChunkLog(ownArtifactId);
     this.#publish = publish;
+  }
+
+  /** The output that was streamed. */
+  get streamed(): Pick<ChunkLog, 'count' | 'times'> {
+    return this.#chunks;
   }
 
   /** Artifacts that came before the final answer. */

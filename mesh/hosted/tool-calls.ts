@@ -1,5 +1,6 @@
 import type { A2aMessage } from '../../contracts/a2a/a2a.js';
-import { type Part, textOf } from '../../contracts/a2a/parts.js';
+import type { Part } from '../../contracts/a2a/parts.js';
+import { textOf } from '../../contracts/a2a/text.js';
 import { ToolResult } from '../../contracts/api/tools.js';
 import type { Db } from '../../db/pool.js';
 import type { AgentResult, AnswerOrFailure } from '../../messages/dispatch/dispatches.js';

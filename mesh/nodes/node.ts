@@ -7,12 +7,17 @@ import type { MeshContext } from '../connection/context.js';
 
 type NodeContext = Pick<MeshContext, 'db' | 'log' | 'meshId' | 'registry' | 'timings'>;
 
-/** This process as a mesh node: it renews its row, and takes the agents of dead nodes offline. */
+/**
+ * This process as a mesh node: it renews its row, and takes the agents of dead nodes offline. While the database is away, or stands still, no node
+ * can renew, and afterwards every one looks dead until it has. So a node sweeps only once it has renewed without a gap for as long as another
+ * has to be silent to be dead. A node that has just started knows of no outage before it, and waits as long.
+ */
 export class MeshNode {
   readonly #context: NodeContext;
   readonly #renewal: Loop;
-  /** Since when this node's renewals have succeeded without a failure. */
-  #steadySinceMs = 0;
+  /** Since when this node's renewals have succeeded without a failure or a gap; infinite while they fail. On `performance.now()`, as the next. */
+  #steadySinceMs = Number.POSITIVE_INFINITY;
+  #renewedAtMs = 0;
 
   constructor(context: NodeContext) {
     this.#context = context;
@@ -23,9 +28,9 @@ export class MeshNode {
   /** Registers the node and starts to renew its row. */
   async start(): Promise<void> {
     const { db, meshId } = this.#context;
-    await db.system((tx) => renewNode(tx, meshId));
-    await this.#sweep();
+    await db.renewal((tx) => renewNode(tx, meshId));
     this.#steadySinceMs = performance.now();
+    this.#renewedAtMs = this.#steadySinceMs;
     this.#renewal.start();
   }
 
@@ -40,23 +45,25 @@ export class MeshNode {
 
   async #renew(): Promise<void> {
     const { db, meshId, registry, timings, log } = this.#context;
-    const steadySinceMs = Math.min(this.#steadySinceMs, performance.now());
+    const steadySinceMs = this.#steadySinceMs;
     this.#steadySinceMs = Number.POSITIVE_INFINITY; // while the renewal fails
-    const known = await db.system((tx) => renewNode(tx, meshId));
-    this.#steadySinceMs = steadySinceMs;
+    const known = await db.renewal((tx) => renewNode(tx, meshId));
+    const renewedAtMs = performance.now();
+    const hasGap = renewedAtMs - this.#renewedAtMs > timings.deadNodeMs / 2;
+    this.#renewedAtMs = renewedAtMs;
+    this.#steadySinceMs = hasGap ? renewedAtMs : Math.min(steadySinceMs, renewedAtMs);
     if (!known) {
       log.warn({ mesh_id: meshId }, 'node was presumed dead, its agents have to reconnect');
       // They have been taken offline; they connect again and resume.
       for (const connection of registry.all()) connection.socket.close(CLOSE_CODES.GOING_AWAY, 'connect again');
     }
-    // After an outage of the database every node looks dead until it has renewed, so only a node that renews steadily sweeps.
-    if (performance.now() - steadySinceMs >= timings.deadNodeMs) await this.#sweep();
+    if (renewedAtMs - this.#steadySinceMs >= timings.deadNodeMs) await this.#sweep();
   }
 
   async #sweep(): Promise<void> {
-    const { db, log, timings } = this.#context;
+    const { db, log, meshId, timings } = this.#context;
     for (let more = true; more; ) {
-      const swept = await db.system((tx) => sweepDeadNodes(tx, timings.deadNodeMs));
+      const swept = await db.system((tx) => sweepDeadNodes(tx, meshId, timings.deadNodeMs));
       if (swept.agents > 0) log.info({ agents: swept.agents }, 'agents of dead nodes are offline');
       more = swept.more;
     }
@@ -86,11 +93,16 @@ export async function removeNode(tx: Tx, meshId: string): Promise<void> {
 }
 
 /**
- * Removes nodes that have not renewed for `deadAfterMs`, and takes connected agents without a living node offline.
+ * Removes other nodes than `meshId` that have not renewed for `deadAfterMs`, and takes connected agents without a living node offline.
  * @returns how many agents went offline; `more`: there may be further ones
  */
-export async function sweepDeadNodes(tx: Tx, deadAfterMs: number): Promise<{ agents: number; more: boolean }> {
-  await tx.query(`DELETE FROM mesh_nodes WHERE renewed_at < now() - $1 * interval '1 ms'`, [deadAfterMs]);
+export async function sweepDeadNodes(
+  tx: Tx,
+  meshId: string,
+  deadAfterMs: number,
+): Promise<{ agents: number; more: boolean }> {
+  const dead = `DELETE FROM mesh_nodes WHERE renewed_at < now() - $1 * interval '1 ms' AND mesh_id <> $2`;
+  await tx.query(dead, [deadAfterMs, meshId]);
   const lost = await tx.query<Pick<AgentRow, 'tenant_id' | 'instance_id' | 'agent_type' | 'status'>>(
     `WITH lost AS (
        SELECT tenant_id, instance_id, agent_type, status FROM agents a

@@ -7,6 +7,7 @@ import type { DispatchRunner } from '../../messages/runner/runner.js';
 import type { ChunkBus } from '../../messages/stream/bus.js';
 import type { Config } from '../../runtime/config.js';
 import type { Logger } from '../../runtime/logger.js';
+import type { SpanRecorder } from '../../telemetry/traces/span-recorder.js';
 import type { ToolCalls } from '../../tools/tool-calls.js';
 import { authorizeAgent } from '../connection/authorize.js';
 import type { MeshContext } from '../connection/context.js';
@@ -14,6 +15,7 @@ import { Registry, SentDispatches } from '../connection/registry.js';
 import { StatusWriter } from '../connection/status-writer.js';
 import { DEFAULT_TIMINGS, type MeshTimings } from '../connection/timings.js';
 import { AgentTools } from '../frames/tool-frames.js';
+import type { Certificate } from './certificate-reload.js';
 import { instanceLookup } from './instance-lookup.js';
 
 /** What a mesh node is made with. */
@@ -26,11 +28,12 @@ export interface MeshServerOptions {
   /** Announces decisions about tool calls, for which the deadlines of dispatches stand still. */
   changes: Pick<ChunkBus, 'subscribe'>;
   dispatches: Pick<Dispatches, 'agentJoined' | 'deadlineLeft'>;
+  spans: SpanRecorder;
   /** Runs the dispatches; its `meshId` names this node. */
   runner: DispatchRunner;
   authenticator: Authenticator;
-  /** Certificate and key in PEM; undefined behind a proxy that ends TLS. */
-  tls: { cert: string | Buffer; key: string | Buffer } | undefined;
+  /** Undefined behind a proxy that ends TLS. With `read` it is looked whether the files were replaced. */
+  tls: (Certificate & { read?: () => Promise<Certificate> }) | undefined;
   /** Serves the paths of the HTTP API that answer on the mesh address too. */
   handler?: (request: IncomingMessage, response: ServerResponse) => void;
   /** The tool calls of this process; its link has the same node id. */

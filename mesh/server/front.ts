@@ -2,6 +2,7 @@ import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import https from 'node:https';
 import net, { type AddressInfo, BlockList, isIPv6, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { Certificate } from './certificate-reload.js';
 import { needsUpgrade } from './handshake.js';
 import { answerClientError, refuseUpgrade, respondWithError } from './http-answer.js';
 
@@ -11,6 +12,7 @@ const TLS_HANDSHAKE = 0x16;
 const FIRST_BYTE_MS = 10_000;
 /** Time between the first byte and the end of the TLS handshake. */
 const HANDSHAKE_MS = 15_000;
+const MIN_VERSION = 'TLSv1.2';
 const HEADERS_MS = 15_000;
 const REQUEST_MS = 60_000;
 /** Connections that the system queues until they are accepted: agents of a dead node reconnect all at once. */
@@ -19,8 +21,8 @@ const BACKLOG = 4_096;
 const HANDSHAKES_PER_TURN = 4;
 
 export interface FrontOptions {
-  /** Certificate and key in PEM; undefined behind a proxy that ends TLS. */
-  tls: { cert: string | Buffer; key: string | Buffer } | undefined;
+  /** Undefined behind a proxy that ends TLS. */
+  tls: Certificate | undefined;
   /** 15,000 by default. */
   handshakeTimeoutMs?: number;
   /** Proxies whose `X-Forwarded-Proto` counts. */
@@ -35,7 +37,7 @@ export interface FrontOptions {
  */
 export class Front {
   readonly #tcp: net.Server;
-  readonly #secure: http.Server | undefined;
+  readonly #secure: https.Server | undefined;
   readonly #plain: http.Server;
   readonly #sockets = new Set<Socket>();
   /** Connections that wait for their TLS handshake, oldest first. */
@@ -55,7 +57,7 @@ export class Front {
     this.#plain.on('clientError', answerClientError);
     if (options.tls) {
       const handshakeTimeout = options.handshakeTimeoutMs ?? HANDSHAKE_MS;
-      const secured = { ...limits, ...options.tls, minVersion: 'TLSv1.2', handshakeTimeout } as const;
+      const secured = { ...limits, ...options.tls, minVersion: MIN_VERSION, handshakeTimeout } as const;
       this.#secure = https.createServer(secured, options.onRequest);
       this.#secure.on('upgrade', options.onUpgrade);
       this.#secure.on('clientError', answerClientError);
@@ -66,6 +68,11 @@ export class Front {
     this.#plain.emit('listening');
     this.#secure?.emit('listening');
     this.#tcp = net.createServer((socket) => this.#accept(socket));
+  }
+
+  /** Has TLS handshakes from here on use another certificate. Connections that exist stay. */
+  useCertificate({ cert, key }: Certificate): void {
+    this.#secure?.setSecureContext({ cert, key, minVersion: MIN_VERSION });
   }
 
   /** @returns the port that it listens on */

@@ -19,6 +19,7 @@ import { DispatchTransfer, markDraining } from '../nodes/dispatch-transfer.js';
 import { MeshNode } from '../nodes/node.js';
 import { Reconciler } from '../nodes/reconciler.js';
 import { buildContext, type MeshServerOptions } from './build-context.js';
+import { type Certificate, certificateEndsAtMs, createCertificateReload } from './certificate-reload.js';
 import { Front } from './front.js';
 import { checkHandshake, needsUpgrade } from './handshake.js';
 import { refuseUpgrade, respondWithError } from './http-answer.js';
@@ -54,6 +55,8 @@ export interface MeshServer {
   /** Closes the connection that the agent had when it was deregistered, when it is on this node. */
   closeDeregistered(agent: DeregisteredAgent): void;
   stats(): MeshStats;
+  /** When the certificate in use ends, in milliseconds since 1970; null behind a proxy that ends TLS. */
+  readonly certificateEndsAtMs: number | null;
 }
 
 /** Creates a mesh node, which starts with `listen`. */
@@ -63,6 +66,7 @@ export function createMeshServer(options: MeshServerOptions): MeshServer {
 
 class Mesh implements MeshServer {
   readonly transport: Transport;
+  certificateEndsAtMs: number | null;
   readonly #options: MeshServerOptions;
   readonly #context: MeshContext;
   readonly #sockets: WebSocketServer;
@@ -70,6 +74,8 @@ class Mesh implements MeshServer {
   readonly #node: MeshNode;
   readonly #transfer: DispatchTransfer;
   readonly #reconcile: Loop;
+  /** Null where nothing tells of a new certificate. */
+  readonly #certificateReload: Loop | null;
   /** When the grace ends, on `performance.now()`; null until the node shuts down. */
   #drainEndsAtMs: number | null = null;
   readonly #handshakes = { accepted: 0, refused: 0 };
@@ -89,6 +95,7 @@ class Mesh implements MeshServer {
       ...context,
       bus: options.bus,
       changes: options.changes,
+      spans: options.spans,
       transfer: () => this.#transfer.run(),
     });
     this.#node = new MeshNode({ db, log, meshId: runner.meshId, registry, timings });
@@ -106,6 +113,14 @@ class Mesh implements MeshServer {
       onRequest: (request, response) => this.#answer(request, response),
       onUpgrade: (request, socket, head) => void this.#upgrade(request, socket, head),
     });
+    const { tls } = options;
+    this.certificateEndsAtMs = tls ? certificateEndsAtMs(tls) : null;
+    const use = (certificate: Certificate) => {
+      this.#front.useCertificate(certificate);
+      this.certificateEndsAtMs = certificateEndsAtMs(certificate);
+    };
+    const reload = { use, intervalMs: timings.certificateMs, log };
+    this.#certificateReload = tls?.read ? createCertificateReload({ current: tls, read: tls.read, ...reload }) : null;
   }
 
   get #drainLeftMs(): number | null {
@@ -116,6 +131,7 @@ class Mesh implements MeshServer {
     const { config, log, runner } = this.#options;
     await this.#node.start();
     this.#reconcile.start();
+    this.#certificateReload?.start();
     const port = await this.#front.listen(config.FLEET_HOST, config.FLEET_MESH_PORT);
     log.info({ mesh_id: runner.meshId, port }, 'mesh listens');
     return { port };
@@ -154,6 +170,7 @@ class Mesh implements MeshServer {
   async close(): Promise<void> {
     await this.drain(0);
     await this.#reconcile.stop();
+    await this.#certificateReload?.stop();
     for (const socket of this.#sockets.clients) socket.terminate();
     await this.#front.close();
     await settledWithin(this.#context.statuses.retry(), LAST_WRITES_MS);

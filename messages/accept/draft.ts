@@ -5,7 +5,7 @@ import type { Caller } from '../../contracts/api/auth.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { actsAs } from '../../contracts/permissions.js';
 import { PlatformError } from '../../runtime/errors.js';
-import { newId, traceFrom } from '../../runtime/ids.js';
+import { newId, traceFrom, uuidOf } from '../../runtime/ids.js';
 import type { NewInputRequest } from '../input/ask.js';
 import type { AcceptHook, NewMessage } from './accept-transaction.js';
 
@@ -77,11 +77,12 @@ export function draftOf(caller: Caller, params: MessageSendParams, context: Acce
   const metadata = metadataOf(params);
   const routing = context.target ? { ...context.target, ...metadata } : metadata;
   const { instance_id, agent_type, skill_id, deadline_ms } = routing;
-  const { trace_id, parent_span_id } = traceFrom(context.traceparent);
+  const message_id = newId('msg');
+  const { trace_id, parent_span_id } = traceFrom(context.traceparent, uuidOf(message_id));
   const requested = message.contextId ?? '';
   return {
     tenant_id: caller.tenant_id,
-    message_id: newId('msg'),
+    message_id,
     session_id: requested || newId('ses'),
     credential_id: caller.credential_id,
     sender_agent_type: actsAs(caller),

@@ -1,4 +1,5 @@
-import { type Part, textOf } from '../../contracts/a2a/parts.js';
+import type { Part } from '../../contracts/a2a/parts.js';
+import { textOf } from '../../contracts/a2a/text.js';
 import { newEventId, newId } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
 import { messageWorkflowId } from '../../workflows/definitions.js';

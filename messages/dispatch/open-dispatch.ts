@@ -11,9 +11,10 @@ import type { AnswerOrFailure, OpenDispatch, Produced } from './dispatches.js';
 
 const Args = SendMetadata.shape.args.unwrap();
 
-function payloadOf(details: DispatchDetails, now: Date): DispatchPayload {
+function payloadOf(details: DispatchDetails): DispatchPayload {
   const uuid = uuidOf(details.dispatch_id);
-  const leftMs = details.deadline_at ? details.deadline_at.getTime() - now.getTime() : details.deadline_ms;
+  const { deadline_at, read_at } = details;
+  const leftMs = deadline_at ? deadline_at.getTime() - read_at.getTime() : details.deadline_ms;
   // What a caller sends in the place of an answer is none.
   const { accepted_output_modes: acceptedOutputModes, resolution: _, resolutions: __, ...sent } = details.metadata;
   const args = Args.safeParse(sent.args);
@@ -53,8 +54,8 @@ function attemptKey({ message_id, resolutions }: DispatchDetails): string {
   return Array.isArray(resolutions) ? `${message_id}:${resolutions.length}` : message_id;
 }
 
-/** An open dispatch from its row. @param now by the clock of `details.deadline_at` */
-export function openDispatchFrom(details: DispatchDetails, now: Date = new Date()): OpenDispatch {
+/** An open dispatch from its row. */
+export function openDispatchFrom(details: DispatchDetails): OpenDispatch {
   return {
     tenant_id: details.tenant_id,
     message_id: details.message_id,
@@ -73,7 +74,7 @@ export function openDispatchFrom(details: DispatchDetails, now: Date = new Date(
     remote_task_id: details.remote_task_id,
     remote_context_id: details.remote_context_id,
     produced: { artifacts: details.artifacts, usage: details.usage },
-    payload: payloadOf(details, now),
+    payload: payloadOf(details),
   };
 }
 
@@ -109,6 +110,7 @@ export function dispatchedNow(draft: NewMessage, accepted: AcceptRow, dispatch_i
     skill_id: draft.want_skill_id,
     sent_at: at,
     deadline_at: new Date(at.getTime() + draft.deadline_ms),
+    read_at: at,
     artifacts: [],
     usage: null,
     resolution: null,
@@ -119,7 +121,7 @@ export function dispatchedNow(draft: NewMessage, accepted: AcceptRow, dispatch_i
     ...accepted,
     dispatch_id,
   };
-  return openDispatchFrom(details, at);
+  return openDispatchFrom(details);
 }
 
 /** A sum that stays an exact number, whatever agents report. */

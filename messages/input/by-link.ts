@@ -1,4 +1,4 @@
-import { textOf } from '../../contracts/a2a/parts.js';
+import { textOf } from '../../contracts/a2a/text.js';
 import type { InputRequest } from '../../contracts/api/messages.js';
 import type { Tx } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';

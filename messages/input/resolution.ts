@@ -1,4 +1,5 @@
-import { type Part, textOf } from '../../contracts/a2a/parts.js';
+import type { Part } from '../../contracts/a2a/parts.js';
+import { textOf } from '../../contracts/a2a/text.js';
 import type { InputRequest } from '../../contracts/api/messages.js';
 
 /** A human's answer: the stored word, and the values of a form. */

@@ -117,6 +117,8 @@ export interface DispatchDetails
   skill_id: string | null;
   sent_at: Date | null;
   deadline_at: Date | null;
+  /** When the row was read, by the database's clock. */
+  read_at: Date;
   /** The agent's own ids if it is an A2A server that asked a question before. */
   remote_task_id: string | null;
   remote_context_id: string | null;

@@ -1,5 +1,6 @@
 import type { A2aMessage, Task } from '../../contracts/a2a/a2a.js';
-import { type Part, textOf } from '../../contracts/a2a/parts.js';
+import type { Part } from '../../contracts/a2a/parts.js';
+import { textOf } from '../../contracts/a2a/text.js';
 import { type InputRequest, isTerminal, type MessageRecord } from '../../contracts/api/messages.js';
 import { uuidOf } from '../../runtime/ids.js';
 import type { DispatchEnd, LiveMessage } from '../dispatch/dispatches.js';

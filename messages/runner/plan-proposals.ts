@@ -7,7 +7,7 @@ import type { AnswerOrFailure, OpenDispatch } from '../dispatch/dispatches.js';
  * @throws PlatformError when the proposal is not valid or refused
  */
 export type ProposePlan = (
-  dispatch: Pick<OpenDispatch, 'tenant_id' | 'session_id' | 'dispatch_id' | 'agent_type' | 'instance_id'>,
+  dispatch: Pick<OpenDispatch, 'tenant_id' | 'session_id' | 'dispatch_id' | 'agent_type' | 'instance_id' | 'payload'>,
   proposal: unknown,
 ) => Promise<void>;
 

@@ -156,7 +156,9 @@ async function lockSession(tx: Tx, ref: MessageRef): Promise<SessionBinding | nu
 /** Locks a message and ends the lease of the process that has it; null when it has ended. Also notes that its workflow is running. */
 async function takeOver(tx: Tx, ref: MessageRef): Promise<GatedRow | null> {
   const [row] = await tx.query<GatedRow & Record<string, unknown>>(
-    `UPDATE running_messages SET supervised_at = now(), wake_requested_at = NULL, lease_epoch = lease_epoch + 1
+    `WITH heard AS (UPDATE input_requests SET wake_requested_at = NULL
+                     WHERE tenant_id = $1 AND message_id = $2 AND wake_requested_at IS NOT NULL)
+     UPDATE running_messages SET supervised_at = now(), wake_requested_at = NULL, lease_epoch = lease_epoch + 1
       WHERE tenant_id = $1 AND message_id = $2 RETURNING *`,
     [ref.tenant_id, ref.message_id],
     'take_over',

@@ -24,9 +24,12 @@ const FAILURES_MAX = 10;
 type ClaimedRow = MessageRef & SessionRef;
 type Workflows = Pick<TemporalLink, 'wakeMessage' | 'wakeSession' | 'fateOfMessage' | 'fateOfSession'>;
 
+/** The key of each table, beside the tenant. */
+const KEYS = { running_messages: 'message_id', sessions: 'session_id', input_requests: 'request_id' };
+
 /** Rows whose workflow may be missing. `mark`: the column by which they are found and claimed. */
 interface WatchedRows {
-  table: 'running_messages' | 'sessions';
+  table: keyof typeof KEYS;
   mark: keyof typeof DUE_AFTER_MS;
   condition: string;
   /** Further assignments of the claim. */
@@ -41,6 +44,8 @@ const WATCHED = {
     condition: 'true',
     assignments: ', lease_epoch = lease_epoch + 1',
   },
+  // Of a message that has perhaps ended since, so that no running row asks for the wake-up.
+  unanswered_decisions: { table: 'input_requests', mark: 'wake_requested_at', condition: 'true' },
   unanswered_sessions: { table: 'sessions', mark: 'wake_requested_at', condition: 'true' },
   unseen_messages: {
     table: 'running_messages',
@@ -74,7 +79,7 @@ const DUE = `SELECT ${KINDS.map((kind) => `(SELECT true ${dueRows(WATCHED[kind])
  */
 function claim(rows: WatchedRows): string {
   const { table, mark, assignments = '' } = rows;
-  const key = table === 'running_messages' ? 'message_id' : 'session_id';
+  const key = KEYS[table];
   return `
     WITH due AS MATERIALIZED (
       SELECT tenant_id, ${key}, ${mark} AS since, row_number() OVER (PARTITION BY tenant_id ORDER BY ${mark}) AS turn
@@ -83,7 +88,7 @@ function claim(rows: WatchedRows): string {
       SELECT tenant_id, ${key} FROM ${table} JOIN due USING (tenant_id, ${key}) WHERE ${isDue(rows)}
        ORDER BY turn, since LIMIT ${BATCH} FOR UPDATE OF ${table} SKIP LOCKED)
     UPDATE ${table} t SET ${mark} = now()${assignments} FROM picked WHERE t.tenant_id = picked.tenant_id AND t.${key} = picked.${key}
-    RETURNING t.tenant_id, t.session_id${table === 'running_messages' ? ', t.message_id' : ''}`;
+    RETURNING t.tenant_id, t.session_id${table === 'sessions' ? '' : ', t.message_id'}`;
 }
 
 /**
@@ -95,6 +100,7 @@ export class Sweeper extends Loop {
   readonly #temporal: Workflows;
   readonly #repairs: Record<Kind, (row: ClaimedRow) => Promise<void>> = {
     unanswered_messages: (row) => this.#temporal.wakeMessage(row),
+    unanswered_decisions: (row) => this.#temporal.wakeMessage(row),
     unanswered_sessions: (row) => this.#temporal.wakeSession(row),
     unseen_messages: (row) => restoreMessage(this.#core, this.#temporal, row),
     unseen_sessions: async (row) => {

@@ -8,6 +8,7 @@ import type { VerdictCounts } from '../../messages/accept/accept.js';
 import type { DispatchRunner } from '../../messages/runner/runner.js';
 import type { LogCounts } from '../../runtime/logger.js';
 import { Loop } from '../../runtime/loop.js';
+import type { SpanCounts } from '../../telemetry/traces/span-recorder.js';
 import { type CollectedMetrics, type Distribution, durations, labelled, type Sample } from './collected.js';
 import type { QueueDepths } from './queue-depths.js';
 
@@ -21,8 +22,14 @@ export interface MetricSources {
   /** Messages of the fast path whose workflows took over. */
   handedOver: number;
   deliveries: DeliveryCounts;
+  spans: SpanCounts;
   http: HttpCounts;
-  mesh: { runner: Pick<DispatchRunner, 'size' | 'counts'>; stats(): MeshStats } | null;
+  mesh: {
+    runner: Pick<DispatchRunner, 'size' | 'counts'>;
+    stats(): MeshStats;
+    /** Of the certificate in use; null behind a proxy that ends TLS. */
+    certificateEndsAtMs(): number | null;
+  } | null;
   /** Of the whole platform; read by the worker role alone, so that each process does not count the same. */
   queues: (() => Promise<QueueDepths>) | null;
 }
@@ -116,6 +123,10 @@ function defineMesh(metrics: CollectedMetrics, sources: MetricSources): void {
     const now = stats();
     return now ? labelled('state', { ready: now.ready, draining: now.draining, suspended: now.suspended }) : [];
   });
+  metrics.gauge('fleet_mesh_certificate_end_seconds', 'When the certificate of the mesh ends, since 1970', [], () => {
+    const endsAtMs = sources.mesh?.certificateEndsAtMs() ?? null;
+    return endsAtMs === null ? [] : [[{}, endsAtMs / 1_000]];
+  });
   metrics.counter('fleet_mesh_handshakes_total', 'WebSocket upgrades', ['result'], () =>
     labelled('result', stats()?.handshakes ?? {}),
   );
@@ -189,7 +200,10 @@ function defineDatabase(metrics: CollectedMetrics, { database }: MetricSources):
   );
 }
 
-function defineDeliveries(metrics: CollectedMetrics, { deliveries }: MetricSources): void {
+function defineDeliveries(metrics: CollectedMetrics, { deliveries, spans }: MetricSources): void {
+  metrics.counter('fleet_trace_spans_total', 'Spans that were exported, refused or dropped', ['result'], () =>
+    labelled('result', { ...spans }),
+  );
   const byChannel = (label: string, counts: Record<string, Record<string, number>>) => () =>
     Object.entries(counts).flatMap(([channel, of]) =>
       [...labelled(label, of)].map(([labels, count]): Sample => [{ channel, ...labels }, count]),

@@ -28,7 +28,7 @@ export async function startMetrics(
   { roles }: Pick<RunOptions, 'roles'>,
   { logCounts, temporalAddress }: ProcessCounts,
 ): Promise<RunningMetrics> {
-  const { config, db, temporal, bus, log, version, messages, deliveryCounts } = services;
+  const { config, db, temporal, bus, log, version, messages, deliveryCounts, spanCounts } = services;
   const redis = config.REDIS_URL ? () => bus.isReachable() : null;
   const sources: MetricSources = {
     version,
@@ -38,6 +38,7 @@ export async function startMetrics(
     verdicts: messages.verdicts,
     handedOver: 0,
     deliveries: deliveryCounts,
+    spans: spanCounts,
     http: [],
     mesh: null,
     queues: roles.has('worker') ? createQueueDepths(db) : null,

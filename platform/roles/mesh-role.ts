@@ -25,12 +25,12 @@ export async function startMesh(options: {
   nodeUrl: (port: number) => string | undefined;
 }) {
   const { services, infrastructure, workerDeps, meshId, tools, handler, nodeUrl } = options;
-  const { config, core, db, log, bus, dispatches, authenticator, outbound, tokens } = services;
+  const { config, core, db, log, bus, dispatches, authenticator, outbound, tokens, spans } = services;
   const { tls } = infrastructure;
   if (!tls) throw new Error('The mesh role needs a certificate.');
   const proposePlan = createResultProposals(db, services.plans);
   const runner = new DispatchRunner({ dispatches, bus, guards: core.policies, db, log, meshId, proposePlan });
-  const shared = { db, log, bus: runner.output, changes: bus, dispatches };
+  const shared = { db, log, bus: runner.output, changes: bus, dispatches, spans };
   let ownUrl: string | undefined;
   const server = createMeshServer({
     ...{ ...shared, config, runner, authenticator, tls, tools: tools.calls, handler },
@@ -46,6 +46,7 @@ export async function startMesh(options: {
     port,
     runner,
     stats: () => server.stats(),
+    certificateEndsAtMs: () => server.certificateEndsAtMs,
     /** Gives running dispatches up to `graceMs` to finish, asks the agents to disconnect, then stops. */
     stop: async (graceMs: number): Promise<void> => {
       // The workers take nothing new from here on, and stop when the dispatches that run have ended.

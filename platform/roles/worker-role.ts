@@ -15,6 +15,7 @@ import { createUsageRollUp, rollUpAll } from '../../usage/roll-up.js';
 import type { Infrastructure } from '../infrastructure.js';
 import type { Services } from '../services.js';
 import type { StopList } from '../stop-list.js';
+import { createTraceExport } from '../trace-export.js';
 import type { WorkerDeps } from './running-worker.js';
 import { runFleetWorker } from './workers.js';
 
@@ -40,7 +41,7 @@ export async function startWorkerRole(
 ): Promise<void> {
   const { core, dispatches, db, outbound, secrets, log, temporal, channelClients, deliveryStarter, eventFeed } =
     services;
-  const { planStarter } = services;
+  const { planStarter, config, version, spanCounts } = services;
   const plans = { accept: services.messages, stepStarted: () => planStarter.expect() };
   const watch = { db, outbound, log };
   const delivery = { db, clients: channelClients, secrets, log, counts: services.deliveryCounts };
@@ -60,10 +61,12 @@ export async function startWorkerRole(
     createSessionExpiry(sessionDeps(core)),
     createMaintenance(db, log),
     createRetention(services, infrastructure),
-    createJobStarter(db, temporal, services.config.KNOWLEDGE_JOB_RETENTION_DAYS, log),
+    createJobStarter(db, temporal, config.KNOWLEDGE_JOB_RETENTION_DAYS, log),
+    createTraceExport({ config, db, log, version, counts: spanCounts }),
     createEraser({ db, log, bus: core.bus, workflows: createWorkflowErasure(temporal), ...endsOfWork(core) }),
   ];
   for (const loop of loops) {
+    if (!loop) continue;
     loop.start();
     stops.add(() => loop.stop());
   }

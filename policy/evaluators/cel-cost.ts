@@ -1,6 +1,6 @@
 import type { parse } from '@bufbuild/cel';
 import { PlatformError } from '../../runtime/errors.js';
-import { compileRegex } from '../matching/regex.js';
+import type { Regex, Regexes } from '../matching/regex.js';
 
 /** A node of a parsed expression. */
 export type Expr = NonNullable<ReturnType<typeof parse>['expr']>;
@@ -18,8 +18,15 @@ interface Estimate extends Extent {
   cost: number;
 }
 
-/** The extents of variables. */
-type Scope = ReadonlyMap<string, Extent>;
+/** The extents of variables, and the regular expressions of the whole expression. */
+interface Scope {
+  extents: ReadonlyMap<string, Extent>;
+  regexes: Regexes;
+}
+
+function withExtents(scope: Scope, extents: Record<string, Extent>): Scope {
+  return { ...scope, extents: new Map([...scope.extents, ...Object.entries(extents)]) };
+}
 
 const ONE: Extent = { size: 1, count: 1 };
 /** Operators that look at no more than one member of their operands. */
@@ -56,7 +63,7 @@ function total(estimates: readonly Estimate[]): Estimate {
 function estimateCall(name: string, operands: Expr[], scope: Scope): Estimate {
   const each = operands.map((operand) => estimate(operand, scope));
   const all = total(each);
-  const work = name === 'matches' ? (each[0]?.size ?? 1) * patternOf(operands).charCost : all.size;
+  const work = name === 'matches' ? (each[0]?.size ?? 1) * patternOf(operands, scope.regexes).charCost : all.size;
   const cost = all.cost + NODE_UNITS + (CONSTANT_TIME.has(name) ? 0 : work);
   if (GIVES_SCALAR.test(name)) return { ...ONE, cost };
   if (GIVES_PART.has(name)) return { ...largest(each), cost };
@@ -78,8 +85,8 @@ function estimateComprehension(loop: Comprehension, scope: Scope): Estimate {
   const turns = Math.max(1, range.count);
   const item = { size: Math.max(1, range.size / turns), count: range.count };
   const turn = (accumulated: Extent): Estimate => {
-    const inner = new Map(scope).set(loop.iterVar, item).set(loop.accuVar, accumulated);
-    if (loop.iterVar2 !== '') inner.set(loop.iterVar2, item);
+    const second = loop.iterVar2 === '' ? {} : { [loop.iterVar2]: item };
+    const inner = withExtents(scope, { [loop.iterVar]: item, [loop.accuVar]: accumulated, ...second });
     const parts = [loop.loopCondition, loop.loopStep].map((part) =>
       part ? estimate(part, inner) : { ...ONE, cost: 0 },
     );
@@ -87,7 +94,7 @@ function estimateComprehension(loop: Comprehension, scope: Scope): Estimate {
   };
   const grown = turn(start);
   const end = { size: start.size + turns * grown.size, count: start.count + turns + grown.count };
-  const result = loop.result ? estimate(loop.result, new Map(scope).set(loop.accuVar, end)) : { ...end, cost: 0 };
+  const result = loop.result ? estimate(loop.result, withExtents(scope, { [loop.accuVar]: end })) : { ...end, cost: 0 };
   return { ...result, cost: range.cost + start.cost + result.cost + turns * turn(end).cost };
 }
 
@@ -102,7 +109,7 @@ function estimate(expr: Expr, scope: Scope): Estimate {
       return { size: length + 1, count: 1, cost: NODE_UNITS };
     }
     case 'identExpr':
-      return { ...(scope.get(exprKind.value.name) ?? ONE), cost: NODE_UNITS };
+      return { ...(scope.extents.get(exprKind.value.name) ?? ONE), cost: NODE_UNITS };
     case 'selectExpr': {
       const of = exprKind.value.operand ? estimate(exprKind.value.operand, scope) : { ...ONE, cost: 0 };
       return exprKind.value.testOnly ? { ...ONE, cost: of.cost + NODE_UNITS } : { ...of, cost: of.cost + NODE_UNITS };
@@ -131,14 +138,14 @@ function estimate(expr: Expr, scope: Scope): Estimate {
   }
 }
 
-/** The regular expression of a call of `matches`. @throws PlatformError BAD_REQUEST unless it is a literal */
-export function patternOf(operands: readonly Expr[]) {
+/** The regular expression of a call of `matches`. @throws PlatformError BAD_REQUEST unless it is a literal, and as `Regexes.compile` */
+export function patternOf(operands: readonly Expr[], regexes: Regexes): Regex {
   const kind = operands[1]?.exprKind;
   const source =
     kind?.case === 'constExpr' && kind.value.constantKind.case === 'stringValue' && kind.value.constantKind.value;
   if (typeof source !== 'string')
     throw new PlatformError('BAD_REQUEST', 'evaluator.expression: matches needs its regular expression as a literal.');
-  return compileRegex(source);
+  return regexes.compile(source);
 }
 
 function powerOfTwo(number: number): number {
@@ -146,14 +153,15 @@ function powerOfTwo(number: number): number {
 }
 
 /** The most that an expression can cost for a `request` of an extent, in the units of `Budget`; infinite for hostile ones. */
-export function costFunction(expr: Expr): (request: Extent) => number {
+export function costFunction(expr: Expr, regexes: Regexes): (request: Extent) => number {
   const known = new Map<number, Map<number, number>>();
   return (request) => {
     const size = powerOfTwo(request.size);
     const count = powerOfTwo(request.count);
     const ofSize = known.get(size) ?? new Map<number, number>();
     known.set(size, ofSize);
-    const cost = ofSize.get(count) ?? estimate(expr, new Map([['request', { size, count }]])).cost;
+    const cost =
+      ofSize.get(count) ?? estimate(expr, { extents: new Map([['request', { size, count }]]), regexes }).cost;
     ofSize.set(count, cost);
     return cost;
   };

@@ -1,7 +1,7 @@
 import { CelScalar, celEnv, isCelError, mapType, parse, plan } from '@bufbuild/cel';
 import { errorMessage, PlatformError } from '../../runtime/errors.js';
 import type { Facts, LaterFact } from '../matching/facts.js';
-import { compileRegex, type Regex } from '../matching/regex.js';
+import { Regexes } from '../matching/regex.js';
 import { costFunction, type Expr, type Extent, extentOf, patternOf } from './cel-cost.js';
 
 const NODES_MAX = 300;
@@ -10,7 +10,6 @@ const DEPTH_MAX = 32;
 const NESTED_MAX = 2;
 /** Of the request: characters, members and items together. */
 const REQUEST_SIZE_MAX = 64 * 1024;
-const REGEXES_KEPT = 100;
 
 /** A compiled expression. */
 export interface CelExpression {
@@ -42,6 +41,7 @@ function bad(problem: string): PlatformError {
 
 interface Shape {
   nodes: number;
+  readonly regexes: Regexes;
 }
 
 /** The members of `request` that later facts belong to. */
@@ -99,7 +99,10 @@ function inspect(expr: Expr, variables: ReadonlySet<string>, shape: Shape, depth
   if (exprKind.case === 'identExpr' && !variables.has(exprKind.value.name))
     throw bad(`there is no ${exprKind.value.name}. Everything is a member of request.`);
   if (exprKind.case === 'callExpr' && exprKind.value.function === 'matches')
-    patternOf([exprKind.value.target, ...exprKind.value.args].filter((operand) => operand !== undefined));
+    patternOf(
+      [exprKind.value.target, ...exprKind.value.args].filter((operand) => operand !== undefined),
+      shape.regexes,
+    );
   const isLoop = exprKind.case === 'comprehensionExpr';
   if (isLoop && loops + 1 > NESTED_MAX) throw bad('has more than one comprehension inside another.');
   const inner = isLoop
@@ -142,18 +145,6 @@ function measure(facts: Facts): Measured {
   return made;
 }
 
-/** Compiles each regular expression once; without backtracking. */
-function regexes() {
-  const kept = new Map<string, Regex>();
-  return {
-    compile: (source: string): Regex => {
-      const regex = kept.get(source) ?? compileRegex(source);
-      if (kept.size < REGEXES_KEPT) kept.set(source, regex);
-      return regex;
-    },
-  };
-}
-
 /**
  * Compiles a CEL expression over `request`. It is evaluated only if the most that it can cost for the request, by its structure and the
  * request's size, is within the budget of the decision.
@@ -161,11 +152,12 @@ function regexes() {
  */
 export function compileCel(expression: string): CelExpression {
   const expr = parsed(expression);
-  inspect(expr, new Set(['request']), { nodes: 0 });
+  const regexes = new Regexes();
+  inspect(expr, new Set(['request']), { nodes: 0, regexes });
   const reads = readsOf(expr);
   const variables = { request: mapType(CelScalar.STRING, CelScalar.DYN) };
-  const costOf = costFunction(expr);
-  const evaluate = plan(celEnv({ variables, re2: regexes() }), expr);
+  const costOf = costFunction(expr, regexes);
+  const evaluate = plan(celEnv({ variables, re2: regexes }), expr);
   const test = (facts: Facts) => {
     if (facts.later.some((fact) => isRead(reads, fact))) return 'later';
     const { request, extent } = measure(facts);

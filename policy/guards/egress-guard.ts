@@ -28,11 +28,11 @@ const URL_CHARS_MAX = 2_048;
 /** Characters of the longest URL that is looked at. */
 export const URL_SPAN = SCHEME_CHARS_MAX + URL_CHARS_MAX;
 /**
- * A URL without a scheme in a text, up to its path: where markup, a quotation or a sentence holds one, with a host that is an address or has a
- * dot. Elsewhere two slashes begin comments, divide, or separate the segments of paths.
+ * A URL without a scheme in a text, up to its path: where markup, a quotation or a sentence holds one, with a host that is an address (also
+ * as one number) or has a dot. Elsewhere two slashes begin comments, divide, or separate the segments of paths.
  */
 const WITHOUT_SCHEME =
-  /(?<=^|[\s"'`(=[<>,])[\\/]{2,8}(?:[^\s"'`<>\\/?#@]{1,256}@)?(?:(?:[\p{L}\p{N}_-]{1,63}[.。]){1,9}[\p{L}\p{N}-]{1,63}[.。]?|localhost|\[[0-9a-f:.]{2,45}\])(?=[\\/:?#"'`)\]>])/giu;
+  /(?<=^|[\s"'`(=[<>,])[\\/]{2,8}(?:[^\s"'`<>\\/?#@]{1,256}@)?(?:(?:[\p{L}\p{N}_-]{1,63}[.。]){1,9}[\p{L}\p{N}-]{1,63}[.。]?|localhost|0x[0-9a-f]{1,8}|\d{8,12}|\[[0-9a-f:.]{2,45}\])(?=[\\/:?#"'`)\]>\s,;!]|$)/giu;
 /** What ends a URL in a text. */
 const URL_END = /[\s"'<>`|{}\\^]/;
 

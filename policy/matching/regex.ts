@@ -1,8 +1,12 @@
 import { RE2JS } from '@bufbuild/re2';
 import { PlatformError } from '../../runtime/errors.js';
+import { regexWork } from './regex-work.js';
 
 /** Instructions of a compiled expression. RE2 looks at each of them for each character at most. */
 const PROGRAM_MAX = 500;
+/** Microseconds that compiling one may take, by `regexWork`, and all of one policy's expression together. */
+const WORK_MAX = 5_000;
+const WORK_OF_ALL_MAX = 10_000;
 
 /** A regular expression without backtracking (RE2). */
 export interface Regex {
@@ -12,8 +16,10 @@ export interface Regex {
   charCost: number;
 }
 
-/** @throws PlatformError BAD_REQUEST for one that RE2 does not know, or that is too large */
+/** @throws PlatformError BAD_REQUEST for one that RE2 does not know, that is too large, or that would take too long to compile */
 export function compileRegex(source: string): Regex {
+  if (regexWork(source) > WORK_MAX)
+    throw new PlatformError('BAD_REQUEST', `The regular expression is too large: ${source}`);
   let compiled: RE2JS;
   try {
     compiled = RE2JS.compile(source);
@@ -23,4 +29,22 @@ export function compileRegex(source: string): Regex {
   const size = compiled.re2().prog.numInst();
   if (size > PROGRAM_MAX) throw new PlatformError('BAD_REQUEST', `The regular expression is too large: ${source}`);
   return { test: (text) => compiled.test(text), charCost: 3 * size };
+}
+
+/** The regular expressions of one CEL expression: each is compiled once, before the first decision. */
+export class Regexes {
+  readonly #compiled = new Map<string, Regex>();
+  #work = 0;
+
+  /** @throws PlatformError BAD_REQUEST as `compileRegex`, and where all of them together would take too long */
+  compile(source: string): Regex {
+    const known = this.#compiled.get(source);
+    if (known) return known;
+    this.#work += regexWork(source);
+    if (this.#work > WORK_OF_ALL_MAX)
+      throw new PlatformError('BAD_REQUEST', 'evaluator.expression: its regular expressions are too large together.');
+    const regex = compileRegex(source);
+    this.#compiled.set(source, regex);
+    return regex;
+  }
 }

@@ -1,5 +1,4 @@
-import type { Usage } from '../../contracts/api/messages.js';
-import type { AgentTask, Completed, Output } from '../handlers/agent-task.js';
+import type { AgentTask, Completed, Output, ReportedUsage } from '../handlers/agent-task.js';
 import type { MessageHandler } from '../handlers/handlers.js';
 import type { CallToolOptions } from '../tools/tool-caller.js';
 
@@ -30,7 +29,7 @@ export function aiHandler(
   return async function* (task): AsyncGenerator<Output, Completed> {
     const { fullStream } = await start(task);
     let model: string | undefined;
-    let usage: Usage | undefined;
+    let usage: ReportedUsage | undefined;
     for await (const each of fullStream) {
       const part = each as StreamPart;
       if (part.type === 'text-delta') yield part.text;
@@ -50,7 +49,7 @@ export function aiHandler(
 
 function usageOf({ inputTokens, outputTokens }: { inputTokens?: number; outputTokens?: number }, model?: string) {
   if (inputTokens === undefined && outputTokens === undefined) return undefined;
-  return { input_tokens: inputTokens ?? 0, output_tokens: outputTokens ?? 0, ...(model !== undefined && { model }) };
+  return { inputTokens: inputTokens ?? 0, outputTokens: outputTokens ?? 0, ...(model !== undefined && { model }) };
 }
 
 /**

@@ -1,5 +1,4 @@
 import { Command } from '@langchain/langgraph';
-import type { Usage } from '../../contracts/api/messages.js';
 import type {
   AgentTask,
   Completed,
@@ -7,6 +6,7 @@ import type {
   InputRequired,
   Output,
   Question,
+  ReportedUsage,
   TaskResolution,
 } from '../handlers/agent-task.js';
 import type { MessageHandler } from '../handlers/handlers.js';
@@ -72,7 +72,7 @@ export function graphHandler(graph: Graph, options: GraphOptions = {}): MessageH
     let input: unknown = null; // goes on from the last checkpoint
     if (waiting && resolution) input = resumeOf(waiting, options.resume?.(resolution) ?? resolution);
     else if (!isOwn) input = options.input?.(task) ?? { messages: [{ role: 'user', content: task.text }] };
-    let usage: Usage | undefined;
+    let usage: ReportedUsage | undefined;
     let hasText = false;
     if (!isOver) {
       const note = { [MESSAGE]: task.messageId, [ANSWERS]: answers.length };
@@ -159,12 +159,15 @@ function answerOf(values: unknown): string | Completed {
   return { state: 'completed', parts: [{ kind: 'data', data: values as Record<string, unknown> }] };
 }
 
-function added(usage: Usage | undefined, { usage_metadata: tokens, response_metadata }: Chunk): Usage | undefined {
+function added(
+  usage: ReportedUsage | undefined,
+  { usage_metadata: tokens, response_metadata }: Chunk,
+): ReportedUsage | undefined {
   if (!tokens) return usage;
   const model = response_metadata?.model_name ?? response_metadata?.model ?? usage?.model;
   return {
-    input_tokens: (usage?.input_tokens ?? 0) + tokens.input_tokens,
-    output_tokens: (usage?.output_tokens ?? 0) + tokens.output_tokens,
+    inputTokens: (usage?.inputTokens ?? 0) + tokens.input_tokens,
+    outputTokens: (usage?.outputTokens ?? 0) + tokens.output_tokens,
     ...(typeof model === 'string' && { model }),
   };
 }

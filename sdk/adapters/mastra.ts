@@ -1,5 +1,4 @@
-import type { Usage } from '../../contracts/api/messages.js';
-import type { AgentTask, Completed, Output } from '../handlers/agent-task.js';
+import type { AgentTask, Completed, Output, ReportedUsage } from '../handlers/agent-task.js';
 import type { MessageHandler } from '../handlers/handlers.js';
 
 /** The members of a Mastra agent (1.0 or later) that the adapter uses. Mastra itself needs Node 22.13 or newer. */
@@ -48,7 +47,11 @@ export function mastraHandler(agent: MastraAgent, { input, options, model }: Mas
     }
     const { inputTokens, outputTokens } = await result.totalUsage; // not before: of a run that fails it rejects
     if (inputTokens === undefined && outputTokens === undefined) return { state: 'completed' };
-    const usage: Usage = { input_tokens: inputTokens ?? 0, output_tokens: outputTokens ?? 0, ...(model && { model }) };
+    const usage: ReportedUsage = {
+      inputTokens: inputTokens ?? 0,
+      outputTokens: outputTokens ?? 0,
+      ...(model && { model }),
+    };
     return { state: 'completed', usage };
   };
 }

@@ -54,7 +54,7 @@ export function openaiHandler(
     await result.completed;
     task.signal.throwIfAborted();
     const { inputTokens, outputTokens } = result.state.usage;
-    const usage = { input_tokens: inputTokens - spent.input, output_tokens: outputTokens - spent.output };
+    const usage = { inputTokens: inputTokens - spent.input, outputTokens: outputTokens - spent.output };
     const [first] = result.interruptions;
     if (first) {
       if (!store) throw new Error('a tool needs approval, and openaiHandler has no store to keep the run in');

@@ -1,6 +1,6 @@
-import type { z } from 'zod';
-import { FleetClient } from '../client/fleet-client.js';
-import { PlatformApi } from '../client/platform-api.js';
+import { nodeApi } from '../client/api/node-api.js';
+import type { PlatformApi } from '../client/api/platform-api.js';
+import { ApiClient } from '../client/api-client.js';
 import { ConnectedAgent } from '../connected/connected-agent.js';
 import { ConnectedToolCalls } from '../connected/connected-tool-calls.js';
 import { Registration } from '../connected/registration.js';
@@ -8,6 +8,7 @@ import { Handlers, type MessageHandler, type SkillHandler, type SkillOptions } f
 import type { DispatchedTask } from '../handlers/run-dispatch.js';
 import { HostedAgent, type ServeOptions } from '../hosted/hosted-agent.js';
 import { stderrLog } from '../log.js';
+import type { InputSchema, SchemaOutput } from '../schema/schema.js';
 import { type CallTool, callToolBy, type ToolCaller } from '../tools/tool-caller.js';
 import { type ToolHandler, ToolHandlers } from '../tools/tool-handlers.js';
 import { AgentError, AgentStoppedError } from './agent-error.js';
@@ -67,17 +68,20 @@ export class Agent {
 
   /** Adds a handler for messages to a skill (`skill_id`); the agent card lists the skill. */
   skill(id: string, handler: MessageHandler): this;
-  skill<Schema extends z.ZodType>(skill: SkillOptions<Schema>, handler: SkillHandler<z.output<Schema>>): this;
-  skill<Schema extends z.ZodType>(skill: string | SkillOptions<Schema>, handler: SkillHandler<z.output<Schema>>): this {
+  skill<Schema extends InputSchema>(skill: SkillOptions<Schema>, handler: SkillHandler<SchemaOutput<Schema>>): this;
+  skill<Schema extends InputSchema>(
+    skill: string | SkillOptions<Schema>,
+    handler: SkillHandler<SchemaOutput<Schema>>,
+  ): this {
     this.#handlers.addSkill(typeof skill === 'string' ? { id: skill } : skill, handler);
     return this;
   }
 
   /**
-   * Adds a tool that other agents and the platform can call. The schema parses the arguments; its description
-   * (`z.object({…}).describe('…')`) becomes the description of the tool.
+   * Adds a tool that other agents and the platform can call. The schema (zod, valibot, arktype, or a JSON Schema) checks the arguments; its
+   * description (`z.object({…}).describe('…')`) becomes the description of the tool.
    */
-  tool<Schema extends z.ZodType>(name: string, schema: Schema, handler: ToolHandler<z.output<Schema>>): this {
+  tool<Schema extends InputSchema>(name: string, schema: Schema, handler: ToolHandler<SchemaOutput<Schema>>): this {
     this.#toolHandlers.add(name, schema, handler);
     return this;
   }
@@ -106,9 +110,9 @@ export class Agent {
    */
   async connect(options: ConnectOptions = {}): Promise<void> {
     options.signal?.throwIfAborted();
-    const { api, profile, runTask, toolHandlers, log, errorReporter } = this.#createDeps();
+    const { api, ca, profile, runTask, toolHandlers, log, errorReporter } = this.#createDeps();
     const connected = new ConnectedAgent({
-      registration: new Registration(api, profile),
+      registration: new Registration(api, profile, ca),
       runTask,
       tools: new ConnectedToolCalls(toolHandlers, log),
       maxConcurrentSessions: profile.maxConcurrentSessions,
@@ -157,13 +161,13 @@ export class Agent {
   #createDeps() {
     if (this.#running) throw new Error('the agent has joined already');
     const log = this.#options.log ?? stderrLog(`agent ${this.#options.type}`);
-    const api = new PlatformApi(this.#options, this.#options.type, 'agent');
-    let client: FleetClient | null = null;
-    const sender = () => (client ??= new FleetClient(this.#options, api));
+    const node = nodeApi(this.#options, this.#options.type, 'agent');
+    let client: ApiClient | null = null;
+    const sender = () => (client ??= new ApiClient(node.api));
     return {
-      api,
+      ...node,
       profile: new AgentProfile(this.#options, this.#handlers, this.#toolHandlers),
-      runTask: (task: DispatchedTask) => this.#handlers.run(withConversation(task, api, sender)),
+      runTask: (task: DispatchedTask) => this.#handlers.run(withConversation(task, node.api, sender)),
       toolHandlers: this.#toolHandlers,
       log,
       errorReporter: new ErrorReporter(log, this.#options.onError),

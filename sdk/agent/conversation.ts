@@ -2,8 +2,8 @@ import { z } from 'zod';
 import type { StreamEvent, Task } from '../../contracts/a2a/a2a.js';
 import { Part } from '../../contracts/a2a/parts.js';
 import { LIMITS } from '../../contracts/limits.js';
-import type { PlatformApi } from '../client/platform-api.js';
-import type { SendOptions } from '../client/rpc.js';
+import type { PlatformApi } from '../client/api/platform-api.js';
+import type { SendOptions } from '../client/send/send-options.js';
 import type { AgentTask, HistoryOptions, TaskSendOptions, Turn } from '../handlers/agent-task.js';
 import type { DispatchedTask } from '../handlers/run-dispatch.js';
 
@@ -60,17 +60,14 @@ async function readHistory(
 }
 
 /** The options of a message that a task sends: its trace, no more time than it has left, one hop more than it came by, and its end. */
-function inherited(task: DispatchedTask, { signal, metadata, ...options }: TaskSendOptions): SendOptions {
+function inherited(task: DispatchedTask, { signal, deadlineMs, ...options }: TaskSendOptions): SendOptions {
   const { hops } = task.metadata;
-  const deadlines = [metadata?.deadline_ms, Math.max(1, Math.floor(task.remainingMs))];
+  const leftMs = Math.max(1, Math.floor(task.remainingMs));
   return {
     traceparent: task.traceparent,
     ...options,
-    metadata: {
-      ...metadata,
-      deadline_ms: Math.min(...deadlines.filter((each) => typeof each === 'number')),
-      hops: (typeof hops === 'number' ? hops : 0) + 1,
-    },
+    deadlineMs: Math.min(deadlineMs ?? leftMs, leftMs),
+    hops: (typeof hops === 'number' ? hops : 0) + 1,
     signal: signal ? AbortSignal.any([task.signal, signal]) : task.signal,
   };
 }

@@ -1,4 +1,4 @@
-import { ApiError, isTransient, UnreachableError } from '../client/errors.js';
+import { ApiError, isTransient, UnreachableError } from '../client/api/errors.js';
 import type { ConnectionEnd } from '../connected/mesh-connection.js';
 import { AgentError } from './agent-error.js';
 

@@ -1,5 +1,5 @@
 import { CLOSE_CODES } from '../../contracts/errors.js';
-import { ApiError } from '../client/errors.js';
+import { ApiError } from '../client/api/errors.js';
 import type { ConnectionEnd } from '../connected/mesh-connection.js';
 import { AgentStoppedError } from './agent-error.js';
 import { describeError } from './describe-error.js';

@@ -10,7 +10,7 @@ import type { ErrorReporter } from '../agent/error-reporter.js';
 import { stopReason, stopReasonOfError } from '../agent/stop-reason.js';
 import { Backoff } from '../backoff.js';
 import { settledWithin } from '../bounded-wait.js';
-import { retryAfterMs } from '../client/errors.js';
+import { retryAfterMs } from '../client/api/errors.js';
 import type { RunTask } from '../handlers/run-dispatch.js';
 import { type ConnectTarget, ConnectTargets, type ConnectTargetsOptions } from './connect-targets.js';
 import type { ConnectedToolCalls } from './connected-tool-calls.js';

@@ -9,10 +9,10 @@ import type { ToolHandlers } from '../tools/tool-handlers.js';
 import { frameId, readToolDelivery, traceparentOf } from './frames.js';
 import type { MeshConnection } from './mesh-connection.js';
 
-const connectionLost = () => new ToolError('AGENT_DISCONNECTED', 'the connection to the mesh was lost');
+const connectionLost = () => new ToolError('the connection to the mesh was lost', { code: 'AGENT_DISCONNECTED' });
 const notConnected = () =>
-  new ToolError('AGENT_DISCONNECTED', 'there is no connection to the mesh', { retryable: true });
-const BUSY = new ToolError('AGENT_BUSY', 'no more calls now', { retryable: true });
+  new ToolError('there is no connection to the mesh', { code: 'AGENT_DISCONNECTED', retryable: true });
+const BUSY = new ToolError('no more calls now', { code: 'AGENT_BUSY', retryable: true });
 
 /** A call that waits for its result. */
 interface OutgoingCall {
@@ -76,7 +76,7 @@ export class ConnectedToolCalls implements ToolCaller {
     const id = frameId();
     const cancel = () => {
       this.#connection?.send('error', { code: 'CANCELED', message: 'withdrawn', retryable: false }, { inReplyTo: id });
-      this.#outgoing.get(id)?.settle(failureOf(new ToolError('CANCELED', 'withdrawn')));
+      this.#outgoing.get(id)?.settle(failureOf(new ToolError('withdrawn', { code: 'CANCELED' })));
     };
     let resume: (() => void) | undefined;
     const answer = new Promise<ToolResult>((settle) => {
@@ -112,7 +112,7 @@ export class ConnectedToolCalls implements ToolCaller {
     const answer = (result: ToolResult) => connection.send('tool_result', result, { inReplyTo: frame.id });
     const isFull = this.#incoming.size >= LIMITS.pendingToolCallsPerAgent;
     if (!delivery || refuse || isFull) {
-      answer(failureOf(delivery ? BUSY : new ToolError('BAD_REQUEST', 'not a tool call of service.v1')));
+      answer(failureOf(delivery ? BUSY : new ToolError('not a tool call of service.v1', { code: 'BAD_REQUEST' })));
       return;
     }
     const run = new AbortController();
@@ -129,17 +129,16 @@ export class ConnectedToolCalls implements ToolCaller {
   /** Handles a `tool_result` frame. */
   receiveResult(frame: FrameEnvelope): void {
     const call = this.#outgoing.get(frame.in_reply_to ?? '');
-    const { data: result = failureOf(new ToolError('INTERNAL', 'not a result of service.v1')) } = ToolResult.safeParse(
-      frame.payload,
-    );
+    const { data: result = failureOf(new ToolError('not a result of service.v1', { code: 'INTERNAL' })) } =
+      ToolResult.safeParse(frame.payload);
     if (!result.ok && result.error.code === 'APPROVAL_PENDING') call?.wait();
     else call?.settle(result);
   }
 
   /** Handles an `error` frame about a call: it was canceled, exceeded its deadline, or was refused by the mesh. */
   receiveError(callFrameId: string, code: string, message: string): void {
-    this.#outgoing.get(callFrameId)?.settle(failureOf(new ToolError(code, message)));
-    this.#incoming.get(callFrameId)?.abort(new ToolError(code, message));
+    this.#outgoing.get(callFrameId)?.settle(failureOf(new ToolError(message, { code })));
+    this.#incoming.get(callFrameId)?.abort(new ToolError(message, { code }));
     this.#incoming.delete(callFrameId);
     this.#resolveWaiters();
   }

@@ -1,13 +1,14 @@
-import { AgentRegisterResponse, OkResponse } from '../../contracts/api/agents.js';
+import { OkResponse } from '../../contracts/api/agents.js';
 import { CLOSE_CODES } from '../../contracts/errors.js';
 import type { HelloPayload } from '../../contracts/frames.js';
 import type { AgentError } from '../agent/agent-error.js';
 import type { AgentProfile } from '../agent/agent-profile.js';
 import { describeError, isHostUnreachable, isUnknownAgent } from '../agent/describe-error.js';
+import { Registered } from '../agent/registered.js';
 import { SILENCE_MS, warnWhenSlow } from '../agent/slow-response.js';
 import { unlessAborted } from '../bounded-wait.js';
-import { ApiError } from '../client/errors.js';
-import type { PlatformApi } from '../client/platform-api.js';
+import { ApiError } from '../client/api/errors.js';
+import type { PlatformApi } from '../client/api/platform-api.js';
 import type { ConnectionEnd } from './mesh-connection.js';
 
 /** After this many unanswered handshakes in a row, the mesh may have moved. */
@@ -22,7 +23,12 @@ export class Registration {
   #hasJoined = false;
   #unanswered = 0;
 
-  constructor(api: PlatformApi, profile: AgentProfile) {
+  /** @param ca certificate authority of the platform in PEM */
+  constructor(
+    api: PlatformApi,
+    profile: AgentProfile,
+    readonly ca: string | undefined,
+  ) {
     this.#api = api;
     this.#profile = profile;
     this.#instanceId = profile.instanceId;
@@ -30,10 +36,6 @@ export class Registration {
 
   get instanceId(): string {
     return this.#instanceId ?? '';
-  }
-
-  get ca(): string | undefined {
-    return this.#api.ca;
   }
 
   /** Address of the API. */
@@ -99,7 +101,7 @@ export class Registration {
   async #register(signal: AbortSignal): Promise<string> {
     if (this.#hasJoined) await this.#checkNotDeregistered(signal);
     const body = { ...this.#profile.registration(), instance_id: this.#instanceId, deployment_mode: 'connected' };
-    const posting = this.#api.post('/agents/register', body, AgentRegisterResponse, { signal, silenceMs: SILENCE_MS });
+    const posting = this.#api.post('/agents/register', body, Registered, { signal, silenceMs: SILENCE_MS });
     const answer = await unlessAborted(posting, signal); // the token request inside it does not observe the signal
     this.#hasJoined = true;
     this.#instanceId = answer.instance_id;

@@ -1,9 +1,12 @@
-import type { z } from 'zod';
 import type { StreamEvent, Task } from '../../contracts/a2a/a2a.js';
 import type { Artifact, Part } from '../../contracts/a2a/parts.js';
-import type { AgentInputRequest, Usage } from '../../contracts/api/messages.js';
+import type { AgentInputRequest } from '../../contracts/api/messages.js';
+import type { MessageMetadata, RoutingOptions } from '../client/send/send-options.js';
+import type { InputSchema, JsonSchema, SchemaOutput } from '../schema/schema.js';
+import type { StandardSchema } from '../schema/standard-schema.js';
 import type { Search } from '../tools/search.js';
 import type { CallTool } from '../tools/tool-caller.js';
+import type { TaskFile } from './task-files.js';
 
 /** What a human decided about a message: the answer to a question of this agent, or to what a policy, a guard or a plan asked. */
 export interface TaskResolution {
@@ -23,7 +26,7 @@ export interface TaskResolution {
   title?: string;
 }
 
-/** The answer to a form whose schema is one of zod: `data` has passed it. */
+/** The answer to a form with a schema that checks it: `data` has passed it. */
 export type FormResolution<Data> =
   | (Omit<TaskResolution, 'data'> & { accepted: true; data: Data })
   | (Omit<TaskResolution, 'data'> & { accepted: false });
@@ -34,19 +37,28 @@ export interface Question {
   title: string;
   prompt: string;
   /** JSON Schema of a form, without nested objects. */
-  schema?: Record<string, unknown>;
+  schema?: JsonSchema;
   fields?: AgentInputRequest['fields'];
   /** The action that the answer decides on, shown to the human. */
   tool?: string;
   arguments?: Record<string, unknown>;
 }
 
-/** A form with a zod schema without nested objects, which types and checks the answer. */
-export interface FormQuestion<Schema extends z.ZodObject> {
+/** A form with a schema of zod, valibot or arktype without nested objects, which types and checks the answer. */
+export interface FormQuestion<Schema extends StandardSchema> {
   kind: 'form';
   title: string;
   prompt: string;
   schema: Schema;
+}
+
+/** What the agent used for a message. */
+export interface ReportedUsage {
+  inputTokens: number;
+  outputTokens: number;
+  model?: string;
+  /** The agent's own price, in place of the tenant's. */
+  costUsd?: number;
 }
 
 export interface Completed {
@@ -55,13 +67,13 @@ export interface Completed {
   parts?: Part[];
   /** Named outputs, instead of `parts`. */
   artifacts?: Artifact[];
-  usage?: Usage;
+  usage?: ReportedUsage;
 }
 
 export interface InputRequired {
   state: 'input-required';
   question: Question;
-  usage?: Usage;
+  usage?: ReportedUsage;
 }
 
 /** What `task.ask` gives: return it, or await it for the answer. */
@@ -92,10 +104,31 @@ export interface OutputStream {
   getReader(): { read(): Promise<{ done: boolean; value?: Output | undefined }>; cancel(): Promise<void> };
 }
 
-// biome-ignore lint/suspicious/noConfusingVoidType: a handler that streams its answer needs no return statement
-type HandlerReturn = TaskResult | void | OutputSource<TaskResult | void>;
+/** Tokens as the Vercel AI SDK counts them. */
+export interface ModelUsage {
+  readonly inputTokens?: number | undefined;
+  readonly outputTokens?: number | undefined;
+}
 
-/** The return value of a handler: a result, or the chunks of the answer. The return value of an async generator is the result. */
+/** The members that the SDK uses of what `streamText` of the Vercel AI SDK returns; other libraries may have the same form. */
+export interface StreamedModelResult {
+  readonly textStream: OutputSource;
+  readonly usage?: PromiseLike<ModelUsage>;
+  /** Of all steps, where tools were called. */
+  readonly totalUsage?: PromiseLike<ModelUsage>;
+}
+
+/** The members that the SDK uses of what `generateText` returns. */
+export interface ModelResult {
+  readonly text: string;
+  readonly usage?: ModelUsage;
+  readonly totalUsage?: ModelUsage;
+}
+
+// biome-ignore lint/suspicious/noConfusingVoidType: a handler that streams its answer needs no return statement
+type HandlerReturn = TaskResult | void | OutputSource<TaskResult | void> | StreamedModelResult | ModelResult;
+
+/** The return value of a handler: a result, the chunks of the answer, or what the Vercel AI SDK's `streamText` or `generateText` gives. The return value of an async generator is the result. */
 export type Answer = HandlerReturn | Promise<HandlerReturn>;
 
 /** A message of the session, or its answer. */
@@ -119,13 +152,13 @@ export interface HistoryOptions {
 }
 
 /** A message that a task sends. */
-export interface TaskSendOptions {
+export interface TaskSendOptions extends Omit<RoutingOptions, 'hops'> {
   /** The session; a new one by default. */
   contextId?: string;
   /** Idempotency key: the same key returns the same task. Derive it from `task.idempotencyKey` where the task may be done again. */
   messageId?: string;
-  /** Which agent gets it: `agent_type`, `instance_id`, `skill_id` with its `args`; `deadline_ms`, and members of your own. */
-  metadata?: Record<string, unknown>;
+  /** Members of your own, which the other agent gets. */
+  metadata?: MessageMetadata;
   /** `false` returns the task at once, in its current state. */
   blocking?: boolean;
   signal?: AbortSignal;
@@ -146,6 +179,8 @@ export interface AgentTask {
   /** The text parts of the message, joined by line feeds. */
   readonly text: string;
   readonly parts: readonly Part[];
+  /** The files of the message. */
+  readonly files: readonly TaskFile[];
   /** Metadata that the caller sent with the message, including members that the platform does not define. */
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly sessionId: string;
@@ -156,6 +191,12 @@ export interface AgentTask {
   readonly skillId: string | undefined;
   /** Arguments of the skill, from the caller's `metadata.args`. */
   readonly args?: Readonly<Record<string, unknown>> | undefined;
+  /**
+   * The input of the message: its `args`, or else its first data part, or else `{}`, as a schema gives it.
+   * @throws InvalidInputError when it does not fit the schema, which fails the message with `INVALID_DISPATCH`
+   */
+  data<Schema extends InputSchema>(schema: Schema): Promise<SchemaOutput<Schema>>;
+  data(): Promise<Record<string, unknown>>;
   /** The number of this attempt at the message, from 1. */
   readonly attempt: number;
   /** The answer to the question that this agent asked last about this message; undefined when it has asked none. */
@@ -199,6 +240,6 @@ export interface AgentTask {
    *
    * `return task.ask({…})` asks without waiting: the handler runs again with `resolution`.
    */
-  ask<Schema extends z.ZodObject>(question: FormQuestion<Schema>): Ask<FormResolution<z.output<Schema>>>;
+  ask<Schema extends StandardSchema>(question: FormQuestion<Schema>): Ask<FormResolution<SchemaOutput<Schema>>>;
   ask(question: Question): Ask<TaskResolution>;
 }

@@ -29,7 +29,7 @@ export const USAGE: Field = {
   name: 'usage',
   schema: Usage,
   depth: 3,
-  remedy: 'usage is { input_tokens, output_tokens, model?, cost_usd? } with whole numbers of tokens',
+  remedy: 'usage is { inputTokens, outputTokens, model?, costUsd? } with whole numbers of tokens',
 };
 
 export const STATUS: Field = { name: 'status', schema: z.string(), depth: 3, remedy: 'a status is text' };

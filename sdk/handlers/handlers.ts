@@ -1,6 +1,8 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import type { Skills } from '../../contracts/api/agents.js';
-import type { AgentTask, Answer, Failed, Output, OutputSource } from './agent-task.js';
+import { type InputSchema, requireUsable, type SchemaOutput } from '../schema/schema.js';
+import type { AgentTask, Answer, Failed, Output } from './agent-task.js';
+import { answerOfModel, chunksOfModel, isModelResult, isStreamedModelResult } from './model-result.js';
 import { chunksOf, isSource } from './output-source.js';
 import type { HandlerRun } from './run-dispatch.js';
 
@@ -10,7 +12,7 @@ export type MessageHandler = (task: AgentTask) => Answer;
 export type SkillHandler<Input> = (task: AgentTask, input: Input) => Answer;
 
 /** A skill, as the agent card lists it. */
-export interface SkillOptions<Schema extends z.ZodType = z.ZodType> {
+export interface SkillOptions<Schema extends InputSchema = InputSchema> {
   id: string;
   /** The id by default. */
   name?: string;
@@ -41,15 +43,15 @@ export class Handlers {
     this.#onMessage = handler;
   }
 
-  addSkill<Schema extends z.ZodType>(skill: SkillOptions<Schema>, handler: SkillHandler<z.output<Schema>>): void {
+  addSkill<Schema extends InputSchema>(skill: SkillOptions<Schema>, handler: SkillHandler<SchemaOutput<Schema>>): void {
     const { input, idempotent, ...card } = skill;
     if (this.#bySkill.has(skill.id)) throw new Error(`the skill ${skill.id} is already defined`);
+    if (input) requireUsable(input);
     if (idempotent) this.idempotentSkills.push(skill.id);
     this.skills.push({ name: skill.id, description: '', tags: [], ...card });
-    this.#bySkill.set(skill.id, (task) => {
-      const parsed = (input ?? z.unknown()).safeParse(inputOf(task));
-      if (parsed.success) return handler(task, parsed.data as z.output<Schema>);
-      return { state: 'failed', code: 'INVALID_DISPATCH', message: z.prettifyError(parsed.error) };
+    this.#bySkill.set(skill.id, async (task) => {
+      const given = await (input ? task.data(input) : task.data());
+      return handler(task, given as SchemaOutput<Schema>);
     });
   }
 
@@ -63,7 +65,9 @@ export class Handlers {
 
 async function resultOf(handler: RunHandler, task: AgentTask): Promise<unknown> {
   const answer = await handler(task);
-  return isSource(answer) ? streamAll(answer, task) : answer;
+  if (isSource(answer)) return streamAll(chunksOf(answer), task);
+  if (isStreamedModelResult(answer)) return streamAll(chunksOfModel(answer, chunksOf(answer.textStream)), task);
+  return isModelResult(answer) ? answerOfModel(answer) : answer;
 }
 
 function noHandler({ skillId }: AgentTask): Failed {
@@ -72,13 +76,9 @@ function noHandler({ skillId }: AgentTask): Failed {
   return { state: 'failed', code: 'INVALID_DISPATCH', message };
 }
 
-function inputOf(task: AgentTask): unknown {
-  return task.args ?? task.parts.find((part) => part.kind === 'data')?.data ?? {};
-}
-
 /** Streams the chunks of a source. When the task is aborted the source is closed too; a generator ends at its next `yield`. */
-async function streamAll(source: OutputSource, task: AgentTask): Promise<unknown> {
-  const chunks = chunksOf(source)[Symbol.asyncIterator]();
+async function streamAll(source: AsyncIterable<Output>, task: AgentTask): Promise<unknown> {
+  const chunks = source[Symbol.asyncIterator]();
   let rejectNext: (reason: unknown) => void = () => undefined;
   const onAbort = () => rejectNext(task.signal.reason);
   task.signal.addEventListener('abort', onAbort, { once: true });

@@ -1,4 +1,7 @@
 import { z } from 'zod';
+import { checked, jsonSchemaOf } from '../schema/schema.js';
+import type { StandardSchema } from '../schema/standard-schema.js';
+import { fromWire } from '../wire/names.js';
 import type { Ask, FormQuestion, InputRequired, Question, TaskResolution } from './agent-task.js';
 
 /** The resolutions that count as agreement, of the five that the platform sends. */
@@ -19,8 +22,8 @@ const Listed = z.object({
 function resolutionOf(value: unknown): TaskResolution[] {
   const { data: listed } = Listed.safeParse(value);
   if (!listed) return [];
-  const { request_id: requestId, resolution, ...rest } = listed;
-  return [{ requestId, resolution, accepted: ACCEPTED.includes(resolution), ...rest } as TaskResolution];
+  const resolution = fromWire<Omit<TaskResolution, 'accepted'>>(listed, { data: true, arguments: true });
+  return [{ ...resolution, accepted: ACCEPTED.includes(resolution.resolution) }];
 }
 
 /** Every answer that a dispatch carries, the oldest first. Platforms of before there were several send one, `resolution`. */
@@ -29,24 +32,24 @@ function resolutionsIn(metadata: Readonly<Record<string, unknown>> | undefined):
   return (Array.isArray(resolutions) ? resolutions : [resolution]).flatMap(resolutionOf);
 }
 
-/** Also of another copy of zod than the SDK's. */
-function isZod(schema: Record<string, unknown> | z.ZodObject | undefined): schema is z.ZodObject {
-  return typeof schema?.safeParse === 'function';
-}
+type AnyQuestion = Question | FormQuestion<StandardSchema>;
 
 /** The JSON Schema of a form, and what is wrong with the values that a human filled in; null where they fit. */
 interface Form {
   schema?: Record<string, unknown>;
-  read(data: unknown): { data: unknown; problem: string | null };
+  read(data: unknown): Promise<{ data: unknown; problem: string | null }>;
 }
 
-function formOf({ schema }: Question | FormQuestion<z.ZodObject>): Form {
-  if (!isZod(schema)) return { ...(schema && { schema }), read: (data) => ({ data, problem: null }) };
+function formOf({ schema }: AnyQuestion): Form {
+  // The platform checks the answers to a plain JSON Schema.
+  if (!schema || !('~standard' in schema)) {
+    return { ...(schema && { schema }), read: async (data) => ({ data, problem: null }) };
+  }
   return {
-    schema: z.toJSONSchema(schema, { io: 'input' }),
-    read: (values) => {
-      const parsed = schema.safeParse(values ?? {});
-      return { data: parsed.data, problem: parsed.error ? z.prettifyError(parsed.error) : null };
+    schema: jsonSchemaOf(schema),
+    read: async (values) => {
+      const { value: data, problem } = await checked(schema as StandardSchema, values ?? {});
+      return { data, problem };
     },
   };
 }
@@ -78,7 +81,7 @@ export class Questions {
   }
 
   /** `then` is not enumerable, so that a copy of the result, `{ ...task.ask({…}), usage }`, is the plain result. */
-  ask(question: Question | FormQuestion<z.ZodObject>): Ask<TaskResolution> {
+  ask(question: AnyQuestion): Ask<TaskResolution> {
     const form = formOf(question ?? {});
     const asked: Question = { ...question, ...(form.schema && { schema: form.schema }) } as Question;
     let answer: Promise<TaskResolution> | undefined;
@@ -96,7 +99,7 @@ export class Questions {
   }
 
   /** The next answer to this question; never settles where there is none, so that nothing after `await task.ask(…)` runs. */
-  #answerTo(asked: Question, form: Form): Promise<TaskResolution> {
+  async #answerTo(asked: Question, form: Form): Promise<TaskResolution> {
     let question = asked;
     for (;;) {
       const index = this.#unused.findIndex((one) => isAnswerTo(one, asked));
@@ -105,11 +108,11 @@ export class Questions {
         this.#end(resultFor(question));
         return new Promise(() => undefined);
       }
-      const { data, problem } = found.accepted ? form.read(found.data) : { data: found.data, problem: null };
+      const { data, problem } = found.accepted ? await form.read(found.data) : { data: found.data, problem: null };
       if (problem === null) {
         const answer = { ...found, ...(data !== undefined && { data }) } as TaskResolution;
         this.#replayed.set(answer, resultFor(asked));
-        return Promise.resolve(answer);
+        return answer;
       }
       question = { ...asked, prompt: `${asked.prompt}\n\nThe values did not fit. ${problem}` };
     }

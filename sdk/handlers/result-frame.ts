@@ -3,8 +3,10 @@ import type { A2aMessage, Task } from '../../contracts/a2a/a2a.js';
 import type { Artifact } from '../../contracts/a2a/parts.js';
 import type { Usage } from '../../contracts/api/messages.js';
 import type { DispatchPayload, DispatchResultPayload, ErrorPayload } from '../../contracts/frames.js';
-import type { Completed, Failed, InputRequired } from './agent-task.js';
+import { toWire } from '../wire/names.js';
+import type { Completed, Failed, InputRequired, ReportedUsage } from './agent-task.js';
 import { ARTIFACTS, PARTS, QUESTION, USAGE } from './answer-fields.js';
+import { InvalidInputError } from './input.js';
 import { ANSWER_BYTES_MAX, errorText, isErrorCode, sendable, shown, UnsendableError } from './sendable.js';
 
 /** Type and payload of the frame that ends a dispatch: the agent's result, or an error. */
@@ -36,7 +38,8 @@ export function resultFrameOf(
 
 /** The frame for an error that a handler threw. */
 export function errorFrameOf(error: unknown): ResultFrame {
-  return { type: 'error', payload: { code: 'HANDLER_ERROR', message: errorText(error), retryable: false } };
+  const code = error instanceof InvalidInputError ? error.code : 'HANDLER_ERROR';
+  return { type: 'error', payload: { code, message: errorText(error), retryable: false } };
 }
 
 function normalize(result: unknown): Completed | InputRequired | Failed {
@@ -80,10 +83,10 @@ function artifactsOf({ artifacts, parts }: Completed, streamed: Artifact): Artif
   return nonEmpty(returnedParts.length > 0 ? { ...streamed, parts: returnedParts } : streamed);
 }
 
-function usageOf(usage: Usage | undefined, onInvalid: (problem: string) => void): Usage | undefined {
+function usageOf(usage: ReportedUsage | undefined, onInvalid: (problem: string) => void): Usage | undefined {
   if (usage === undefined || usage === null) return undefined;
   try {
-    return sendable(usage, USAGE);
+    return sendable(toWire(usage) as Usage, USAGE);
   } catch (error) {
     onInvalid(errorText(error));
     return undefined;

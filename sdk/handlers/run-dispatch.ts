@@ -1,13 +1,16 @@
-import { textOf } from '../../contracts/a2a/parts.js';
+import { textOf } from '../../contracts/a2a/text.js';
 import type { DispatchPayload } from '../../contracts/frames.js';
 import type { AgentLog } from '../log.js';
+import type { InputSchema } from '../schema/schema.js';
 import { searchBy } from '../tools/search.js';
 import { callToolBy, type ToolCaller } from '../tools/tool-caller.js';
 import type { AgentTask, Question } from './agent-task.js';
+import { InvalidInputError, inputOf } from './input.js';
 import { Questions } from './questions.js';
 import { errorFrameOf, type ResultFrame, resultFrameOf } from './result-frame.js';
 import { errorText, UnsendableError } from './sendable.js';
 import type { TaskDeadline } from './task-deadline.js';
+import { filesOf } from './task-files.js';
 import type { TaskOutput } from './task-output.js';
 
 /** A running handler. */
@@ -56,7 +59,7 @@ export async function runDispatch(input: DispatchInput, { runTask, tools, log }:
       log.warn({ ...fields, problem }, 'invalid usage is left out'),
     );
   } catch (error) {
-    if (!signal.aborted) logFailure(log, fields, error);
+    if (!signal.aborted && !(error instanceof InvalidInputError)) logFailure(log, fields, error);
     return errorFrameOf(error instanceof UnsendableError ? `${fields.handler}: ${error.message}` : error);
   }
 }
@@ -79,6 +82,7 @@ function taskOf(
   return {
     text: textOf(params.message.parts),
     parts: params.message.parts,
+    files: filesOf(params.message.parts),
     metadata: params.metadata ?? {},
     sessionId: context.session_id,
     userId: context.user_id,
@@ -86,6 +90,7 @@ function taskOf(
     dispatchId: dispatch_id,
     skillId: skill_id,
     args,
+    data: ((schema: InputSchema = {}) => inputOf({ args, parts: params.message.parts }, schema)) as AgentTask['data'],
     attempt,
     resolution: questions.latest,
     resolutions: questions.resolutions,

@@ -7,7 +7,7 @@ import { LIMITS } from '../../contracts/limits.js';
 import type { AgentProfile } from '../agent/agent-profile.js';
 import type { ErrorReporter } from '../agent/error-reporter.js';
 import { settledWithin } from '../bounded-wait.js';
-import type { PlatformApi } from '../client/platform-api.js';
+import type { PlatformApi } from '../client/api/platform-api.js';
 import type { RunTask } from '../handlers/run-dispatch.js';
 import type { AgentLog } from '../log.js';
 import type { ToolCaller } from '../tools/tool-caller.js';
@@ -32,6 +32,8 @@ export interface ServeOptions {
 
 export interface HostedAgentDeps {
   api: PlatformApi;
+  /** Certificate authority of the platform in PEM. */
+  ca: string | undefined;
   profile: AgentProfile;
   runTask: RunTask;
   toolHandlers: ToolHandlers;
@@ -63,7 +65,7 @@ export class HostedAgent {
     this.#options = options;
     this.tools = new PostedToolCalls(deps.api, () => this.instanceId);
     this.#tasks = new HostedTasks({ ...deps, tools: this.tools });
-    this.#verifier = new TokenVerifier(deps.api.ca, deps.log);
+    this.#verifier = new TokenVerifier(deps.ca, deps.log);
     this.#server = createHostedServer({
       card: () => deps.profile.card(this.#publicUrl),
       verify: (authorization) => this.#verifier.verify(authorization),

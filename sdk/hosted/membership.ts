@@ -1,13 +1,15 @@
-import { AgentRegisterResponse, type HeartbeatPayload, OkResponse } from '../../contracts/api/agents.js';
+import { type HeartbeatPayload, OkResponse } from '../../contracts/api/agents.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { AgentProfile } from '../agent/agent-profile.js';
 import { describeError, isUnknownAgent } from '../agent/describe-error.js';
 import type { ErrorReporter } from '../agent/error-reporter.js';
+import { Registered } from '../agent/registered.js';
 import { SILENCE_MS, warnWhenSlow } from '../agent/slow-response.js';
 import { stopReasonOfError } from '../agent/stop-reason.js';
 import { Backoff } from '../backoff.js';
-import { retryAfterMs } from '../client/errors.js';
-import { type PlatformApi, pause } from '../client/platform-api.js';
+import { retryAfterMs } from '../client/api/errors.js';
+import type { PlatformApi } from '../client/api/platform-api.js';
+import { pause } from '../client/api/retries.js';
 import type { AgentLog } from '../log.js';
 import type { TrustedPlatform } from './platform-token.js';
 
@@ -116,7 +118,7 @@ export class Membership {
     const { api, profile, publicUrl, log, onRegistered } = this.#options;
     const where = { deployment_mode: 'hosted', public_url: publicUrl, agent_card: profile.card(publicUrl) };
     const body = { ...profile.registration(), ...where, instance_id: this.#instanceId };
-    const answer = await api.post('/agents/register', body, AgentRegisterResponse, { silenceMs: SILENCE_MS });
+    const answer = await api.post('/agents/register', body, Registered, { silenceMs: SILENCE_MS });
     this.#instanceId = answer.instance_id;
     this.#hasJoined = true;
     onRegistered(answer);

@@ -1,6 +1,7 @@
 import { createRemoteJWKSet, customFetch, type JWTVerifyGetKey } from 'jose';
-import { withRetries } from '../client/platform-api.js';
-import { readJson, Transport } from '../client/transport.js';
+import { withRetries } from '../client/api/retries.js';
+import { NodeTransport } from '../client/transport/node-transport.js';
+import { readJson } from '../client/transport/transport.js';
 
 /** Minimum interval between two fetches for unknown keys: keys are rotated, but strangers must not cause requests at will. */
 const COOLDOWN_MS = 1_000;
@@ -16,12 +17,12 @@ export class KeysUnavailableError extends Error {
 /** The platform's public keys, fetched on first use and again for an unknown key. */
 export class PlatformKeys {
   readonly get: JWTVerifyGetKey;
-  readonly #transport: Transport;
+  readonly #transport: NodeTransport;
 
   /** @param ca certificate authority in PEM, trusted in addition to the default ones */
   constructor(jwksUrl: string, ca: string | undefined) {
     const url = new URL(jwksUrl);
-    this.#transport = new Transport(url.origin, ca);
+    this.#transport = new NodeTransport(url.origin, ca);
     this.get = createRemoteJWKSet(url, {
       cooldownDuration: COOLDOWN_MS,
       [customFetch]: (_url, { signal }) => this.#fetch(url, signal),

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { type ToolCallPayload, ToolResult } from '../../contracts/api/tools.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { isTransient } from '../client/errors.js';
-import type { PlatformApi } from '../client/platform-api.js';
+import { isTransient } from '../client/api/errors.js';
+import type { PlatformApi } from '../client/api/platform-api.js';
 import type { TaskDeadline } from '../handlers/task-deadline.js';
 import type { ToolCaller } from '../tools/tool-caller.js';
 import { failureOf, ToolError } from '../tools/tool-error.js';
@@ -45,7 +45,7 @@ export class PostedToolCalls implements ToolCaller {
     } catch (error) {
       signal?.throwIfAborted();
       if (!isTransient(error)) throw error;
-      return failureOf(new ToolError('TARGET_UNAVAILABLE', (error as Error).message));
+      return failureOf(new ToolError((error as Error).message, { code: 'TARGET_UNAVAILABLE' }));
     } finally {
       resume?.();
     }

@@ -3,6 +3,7 @@ import { ToolCallPayload, type ToolResult } from '../../contracts/api/tools.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { type Field, sendable, shown, UnsendableError } from '../handlers/sendable.js';
 import type { TaskDeadline } from '../handlers/task-deadline.js';
+import { toWire } from '../wire/names.js';
 import { ToolError, unwrapped } from './tool-error.js';
 
 export interface CallToolOptions {
@@ -56,14 +57,8 @@ export function callToolBy(caller: ToolCaller, context?: CallContext): CallTool 
     const signals = [context?.signal, signal].filter((candidate) => candidate !== undefined);
     const ended = signals.length > 0 ? AbortSignal.any(signals) : undefined;
     ended?.throwIfAborted();
-    const payload = sendableCall({
-      tool,
-      arguments: args,
-      ...(target && { target: wireTarget(target) }),
-      ...(context && { dispatch_id: context.dispatchId }),
-      ...(deadlineMs !== undefined && { deadline_ms: deadlineMs }),
-      ...(idempotencyKey !== undefined && { idempotency_key: idempotencyKey }),
-    });
+    const call = toWire({ tool, target, dispatchId: context?.dispatchId, deadlineMs, idempotencyKey });
+    const payload = sendableCall({ ...(call as { tool: string }), arguments: args });
     return unwrapped(await caller.call(payload, context?.traceparent ?? '', ended, context?.deadline));
   };
 }
@@ -88,14 +83,6 @@ function sendableCall({ arguments: args, ...call }: ToolCallPayload): ToolCallPa
     return { ...sendable(call, CALL), arguments: sendable(args, ARGUMENTS) };
   } catch (error) {
     if (!(error instanceof UnsendableError)) throw error;
-    throw new ToolError(error.code, `callTool(${shown(call.tool)}): ${error.message}`);
+    throw new ToolError(`callTool(${shown(call.tool)}): ${error.message}`, { code: error.code, cause: error });
   }
-}
-
-function wireTarget({ instanceId, agentType, skillId }: NonNullable<CallToolOptions['target']>) {
-  return {
-    ...(instanceId !== undefined && { instance_id: instanceId }),
-    ...(agentType !== undefined && { agent_type: agentType }),
-    ...(skillId !== undefined && { skill_id: skillId }),
-  };
 }

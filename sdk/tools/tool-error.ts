@@ -1,6 +1,14 @@
 import type { ToolResult } from '../../contracts/api/tools.js';
 import { errorText, isErrorCode, UnsendableError } from '../handlers/sendable.js';
 
+/** What a `ToolError` has beyond an `Error`. */
+export interface ToolErrorOptions extends ErrorOptions {
+  /** 1 to 64 characters. */
+  code?: string;
+  retryable?: boolean;
+  policyId?: string;
+}
+
 /** A failed tool call. `callTool` throws it; a tool handler throws it to choose the error that the caller receives. */
 export class ToolError extends Error {
   /** The platform's code (`TOOL_NOT_FOUND`, `POLICY_DENIED`, …), or the tool's own. */
@@ -10,12 +18,13 @@ export class ToolError extends Error {
   /** The policy that denied the call, if one did. */
   readonly policyId: string | undefined;
 
-  constructor(code: string, message: string, detail: { retryable?: boolean; policyId?: string } = {}) {
-    super(message);
+  /** @param options `code` is `HANDLER_ERROR` by default; `cause` is not sent */
+  constructor(message: string, options: ToolErrorOptions = {}) {
+    super(message, options);
     this.name = 'ToolError';
-    this.code = code;
-    this.retryable = detail.retryable ?? false;
-    this.policyId = detail.policyId;
+    this.code = options.code ?? 'HANDLER_ERROR';
+    this.retryable = options.retryable ?? false;
+    this.policyId = options.policyId;
   }
 }
 
@@ -23,7 +32,7 @@ export class ToolError extends Error {
 export function unwrapped(answer: ToolResult): unknown {
   if (answer.ok) return answer.result;
   const { code, message, retryable, policy_id } = answer.error;
-  throw new ToolError(code, message || code, { retryable, ...(policy_id !== undefined && { policyId: policy_id }) });
+  throw new ToolError(message || code, { code, retryable, ...(policy_id !== undefined && { policyId: policy_id }) });
 }
 
 /**

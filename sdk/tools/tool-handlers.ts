@@ -5,6 +5,7 @@ import { LIMITS } from '../../contracts/limits.js';
 import { logFailure } from '../handlers/run-dispatch.js';
 import { type Field, sendable } from '../handlers/sendable.js';
 import type { AgentLog } from '../log.js';
+import { checked, type InputSchema, jsonSchemaOf, requireUsable, type SchemaOutput } from '../schema/schema.js';
 import { type CallTool, callToolBy, type ToolCaller } from './tool-caller.js';
 import { failureOf, ToolError } from './tool-error.js';
 
@@ -58,21 +59,22 @@ export class ToolHandlers {
   readonly #byName = new Map<string, RunTool>();
 
   /** @param schema parses the arguments; its description becomes the tool's */
-  add<Schema extends z.ZodType>(name: string, schema: Schema, handler: ToolHandler<z.output<Schema>>): void {
+  add<Schema extends InputSchema>(name: string, schema: Schema, handler: ToolHandler<SchemaOutput<Schema>>): void {
     if (this.#byName.has(name)) throw new Error(`the tool ${name} is already defined`);
-    const { $schema: _dialect, description, ...input_schema } = z.toJSONSchema(schema, { io: 'input' });
-    this.tools.push({ name, ...(description !== undefined && { description }), input_schema });
-    this.#byName.set(name, (args, call) => {
-      const parsed = schema.safeParse(args);
-      if (!parsed.success) throw new ToolError('BAD_REQUEST', z.prettifyError(parsed.error));
-      return handler(parsed.data, call);
+    requireUsable(schema);
+    const { description, ...input_schema } = jsonSchemaOf(schema);
+    this.tools.push({ name, ...(typeof description === 'string' && { description }), input_schema });
+    this.#byName.set(name, async (args, call) => {
+      const { value, problem } = await checked(schema, args);
+      if (problem !== null) throw new ToolError(problem, { code: 'BAD_REQUEST' });
+      return handler(value as SchemaOutput<Schema>, call);
     });
   }
 
   /** Answers one call; never rejects. */
   async run(delivery: ToolDelivery, deps: ToolCallDeps): Promise<ToolResult> {
     const runTool = this.#byName.get(delivery.tool);
-    if (!runTool) return failureOf(new ToolError('TOOL_NOT_FOUND', 'this agent has no such tool'));
+    if (!runTool) return failureOf(new ToolError('this agent has no such tool', { code: 'TOOL_NOT_FOUND' }));
     const handler = `tool ${delivery.tool}`;
     try {
       const result = await runTool(delivery.arguments, toolCallOf(delivery, deps));

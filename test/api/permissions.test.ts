@@ -295,6 +295,7 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
   getEvents: { ...forbidden, needs: 'read', tenant: 'allowed', body: () => ({}) },
   streamEvents: { ...forbidden, needs: 'read', tenant: 'allowed', body: () => ({}) },
   streamEventsByQuery: { ...forbidden, needs: 'read', tenant: 'allowed' },
+  getTraces: { ...forbidden, needs: 'read', tenant: 'allowed', body: () => ({}) },
   getUsage: { ...forbidden, needs: 'read', tenant: 'allowed', body: () => ({}) },
 
   getLimits: { ...forbidden, needs: 'full', tenant: 'allowed', body: () => ({}) },

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Redis } from 'ioredis';
 import { createAlertRules } from '../../alerts/rules.js';
+import { ApiShutdown } from '../../api/api-shutdown.js';
 import { buildApi } from '../../api/app.js';
 import { createAuthenticator } from '../../auth/authenticator.js';
 import { createCredential, credentialStatus } from '../../auth/credentials.js';
@@ -38,6 +39,8 @@ import { ApiClient } from '../setup/platform/api-client.js';
 import { toolCalls } from '../setup/tools.js';
 import { until } from '../setup/until.js';
 
+/** Longer than any call that a test leaves behind. */
+const CLOSE_GRACE_MS = 30_000;
 const KEY = Buffer.alloc(32, 7).toString('base64');
 
 export interface ServedApiOptions {
@@ -45,6 +48,7 @@ export interface ServedApiOptions {
   sendWaitMs?: number;
   ratePerMinute?: number;
   trustProxyCidrs?: string[];
+  corsOrigins?: string[];
   redis?: Redis;
   tenantMaxInFlight?: number;
   tenantMaxWaiting?: number;
@@ -93,6 +97,7 @@ export async function serveApi(options: ServedApiOptions = {}) {
       SEND_WAIT_MS: options.sendWaitMs ?? 60_000,
       RATE_LIMIT_PER_MINUTE: options.ratePerMinute ?? 0,
       TRUST_PROXY_CIDRS: options.trustProxyCidrs ?? [],
+      CORS_ORIGINS: options.corsOrigins ?? [],
     },
     db,
     log,
@@ -147,10 +152,8 @@ export async function serveApi(options: ServedApiOptions = {}) {
     draining: draining.signal,
     ...(options.requestTimeoutMs !== undefined && { requestTimeoutMs: options.requestTimeoutMs }),
   });
-  cleanUp(() => {
-    draining.abort();
-    return app.close();
-  });
+  const shutdown = new ApiShutdown(app, draining);
+  cleanUp(() => shutdown.close(CLOSE_GRACE_MS));
   await app.listen({ host: '127.0.0.1', port: 0 });
   const { port } = app.server.address() as AddressInfo;
   baseUrl = `http://127.0.0.1:${port}`;

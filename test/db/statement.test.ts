@@ -5,6 +5,7 @@ import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
 import { cleanUp } from '../setup/clean-up.js';
 import { freshDatabase } from '../setup/database.js';
+import { TcpProxy } from '../setup/platform/tcp-proxy.js';
 import { until } from '../setup/until.js';
 
 /** Gives each call back; one with `fail` raises, one with `sleep` takes that many seconds first. */
@@ -58,6 +59,28 @@ test('a connection that is lost in the middle is SERVICE_UNAVAILABLE, and the ne
   await until(async () => (await database.query(ended)).length > 0, { what: 'the call to be asleep' });
   await lost;
   expect(await db.batch(echo, { tenant_id, after: 1 })).toEqual({ tenant_id, after: 1 });
+});
+
+test('of connections that go silent one call learns, and those that follow have new ones', async () => {
+  const path = await TcpProxy.to(database.url);
+  const url = path.urlOf(database.url);
+  const remote = openDb({ url, max: 4, timeoutMs: 1_000, log: createLogger({ level: 'silent' }) });
+  cleanUp(() => remote.close());
+  const read = () => remote.tenant(tenant_id, (tx) => tx.query('SELECT pg_sleep(0.2)'));
+  await Promise.all([read(), read()]); // two connections, which are idle then
+  path.silence();
+  path.isSilent = false;
+  await expect(read()).rejects.toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
+  expect(await Promise.all([read(), read()])).toHaveLength(2);
+});
+
+test('what the server has no room for is SERVICE_UNAVAILABLE, and its connection goes on to serve', async () => {
+  const full = "DO $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$";
+  const pid = () => db.tenant(tenant_id, (tx) => tx.query('SELECT pg_backend_pid()'));
+  const before = await pid();
+  const refused = { code: 'SERVICE_UNAVAILABLE', headers: { 'Retry-After': '10' } };
+  await expect(db.tenant(tenant_id, (tx) => tx.query(full))).rejects.toMatchObject(refused);
+  expect(await pid()).toEqual(before);
 });
 
 test('a function whose columns a newer version has changed is planned again', async () => {

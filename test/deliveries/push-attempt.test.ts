@@ -35,7 +35,7 @@ test('attempts are 1 s and 5 s apart', () => {
 async function attempt(url: string, allowCidrs: string[], signal = new AbortController().signal) {
   const outbound = createOutbound({ allowCidrs });
   try {
-    return await attemptPush(outbound, { url, schemes: [], body: {} }, signal);
+    return await attemptPush(outbound, { url, schemes: [], body: {}, traceparent: '' }, signal);
   } finally {
     await outbound.close();
   }

@@ -52,6 +52,7 @@ function task(text: string, resolution?: TaskResolution): { task: AgentTask; str
   const given: AgentTask = {
     text,
     parts: [],
+    files: [],
     metadata: {},
     sessionId: 'ses_1',
     userId: undefined,
@@ -62,6 +63,7 @@ function task(text: string, resolution?: TaskResolution): { task: AgentTask; str
     messageId: `msg_${text}`,
     dispatchId: 'dsp_1',
     skillId: undefined,
+    data: () => Promise.reject(new Error('no input here')),
     attempt: 1,
     resolution,
     resolutions: resolution ? [resolution] : [],
@@ -85,7 +87,7 @@ test('streams the text, makes the calls, and reports usage', async () => {
   const { task: given, streamed } = task('six times seven?');
   expect(await handler.handle(given)).toEqual({
     state: 'completed',
-    usage: { input_tokens: 20, output_tokens: 8, model: 'm' },
+    usage: { inputTokens: 20, outputTokens: 8, model: 'm' },
   });
   expect(streamed.join('')).toBe('It is 42.');
   expect(requests[1]?.messages.at(-1)).toMatchObject({ role: 'tool', tool_call_id: 'c1', content: '6*7 = 42' });
@@ -108,10 +110,10 @@ test('a tool that needs a human asks, and goes on with the answer', async () => 
   expect(await handler.handle(task('restart it').task)).toMatchObject({
     state: 'input-required',
     question: { kind: 'confirmation', arguments: { service: 'billing' } },
-    usage: { input_tokens: 10 },
+    usage: { inputTokens: 10 },
   });
   const again = task('restart it', { requestId: 'r', resolution: 'confirmed', accepted: true });
-  expect(await handler.handle(again.task)).toMatchObject({ state: 'completed', usage: { input_tokens: 10 } });
+  expect(await handler.handle(again.task)).toMatchObject({ state: 'completed', usage: { inputTokens: 10 } });
   expect(requests[1]?.messages.at(-1)?.content).toContain('billing was restarted');
 });
 

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
-import { textOf } from '../../contracts/a2a/parts.js';
+import { textOf } from '../../contracts/a2a/text.js';
 import { freePort } from '../../embedded/free-port.js';
 import { FleetClient, type Task } from '../../sdk/index.js';
 import { httpServer } from '../runtime/loopback-server.js';
@@ -14,7 +14,7 @@ import { TcpProxy } from '../setup/platform/tcp-proxy.js';
 import { until } from '../setup/until.js';
 
 const source = join(import.meta.dirname, '..', '..', 'examples', 'python');
-const toCounter = { metadata: { agent_type: 'python-counter' } };
+const toCounter = { agentType: 'python-counter' };
 let shared: SharedPlatform;
 let proxy: TcpProxy;
 let python: string;
@@ -115,12 +115,12 @@ test('it comes back over a slow connection without a gap in its chunks', async (
 
 test('it hears that a message was canceled', async () => {
   const task = await client.send('count 1000', { ...toCounter, blocking: false });
-  await until(async () => (await client.messages.getById(task.id)).state === 'working', {
+  await until(async () => (await client.messages.getById({ messageId: task.id })).message.state === 'working', {
     what: 'the message at work',
   });
-  await client.messages.cancel(task.id);
+  await client.messages.cancel({ messageId: task.id });
   await until(() => output.includes('was aborted'), { what: 'the log line of the agent' });
-  expect((await client.messages.getById(task.id)).state).toBe('canceled');
+  expect((await client.messages.getById({ messageId: task.id })).message.state).toBe('canceled');
 });
 
 test('on SIGTERM it finishes what it is doing and leaves', async () => {

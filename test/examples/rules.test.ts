@@ -36,6 +36,7 @@ function handle(text: string, resolution?: TaskResolution) {
   const task: AgentTask = {
     text,
     parts: [],
+    files: [],
     metadata: {},
     sessionId: 'ses_1',
     userId: undefined,
@@ -46,6 +47,7 @@ function handle(text: string, resolution?: TaskResolution) {
     messageId: 'msg_1',
     dispatchId: 'dsp_1',
     skillId: undefined,
+    data: () => Promise.reject(new Error('no input here')),
     attempt: 1,
     resolution,
     resolutions: resolution ? [resolution] : [],

@@ -64,7 +64,12 @@ function anchorsOf(document: string): string[] {
 }
 
 test('the documentation links to files and headings that exist', () => {
-  const documents = ['README.md', 'sdk/README.md', ...readdirSync(join(root, 'docs')).map((name) => `docs/${name}`)];
+  const documents = [
+    'README.md',
+    'sdk/README.md',
+    'python/README.md',
+    ...readdirSync(join(root, 'docs')).map((name) => `docs/${name}`),
+  ];
   const links = documents
     .filter((path) => path.endsWith('.md'))
     .flatMap((path) =>

@@ -63,14 +63,15 @@ test('agents search and take documents in by tools, and the SDK does the same fo
   const fleet = new FleetClient({ ...own, clientId: client_id, clientSecret: client_secret });
   onTestFinished(() => fleet.destroy());
   const namespace = `sdk-${randomUUID().slice(0, 8)}`;
-  await fleet.knowledge.create({ namespace });
-  await fleet.knowledge.create({ namespace: `${namespace}-p`, visibility: 'private' });
-  const { job_id } = await fleet.knowledge.ingest(
+  await fleet.knowledgeBase.new({ namespace });
+  await fleet.knowledgeBase.new({ namespace: `${namespace}-p`, visibility: 'private' });
+  const { jobId } = await fleet.knowledgeBase.ingest({
     namespace,
-    { source_id: 'a', content: 'Quinces ripen in October.' },
-    { wait: false },
-  );
-  expect(await fleet.knowledge.untilDone(job_id)).toMatchObject({ status: 'completed', result: { created: 1 } });
+    sourceId: 'a',
+    content: 'Quinces ripen in October.',
+    wait: false,
+  });
+  expect(await fleet.knowledgeBase.waitFor(jobId)).toMatchObject({ status: 'completed', result: { created: 1 } });
   const credential = { clientId: agent_client_id, clientSecret: agent_client_secret };
   const agent = new Agent({
     ...own,
@@ -84,12 +85,12 @@ test('agents search and take documents in by tools, and the SDK does the same fo
   agent.onMessage(async (task) => {
     const documents = { namespace, source_id: 'b', content: 'Medlars ripen in November.' };
     const taken = (await task.callTool('knowledge_base.ingest', documents)) as { status: string };
-    const { results, mode_used } = await task.search(namespace, 'medlars ripen', { top_k: 1 });
+    const { results, modeUsed } = await task.search(namespace, 'medlars ripen', { topK: 1 });
     const refused = await task.search(`${namespace}-p`, 'anything').catch((error: { code: string }) => error.code);
-    return JSON.stringify([taken.status, results[0]?.source_id, results[0]?.citation.char_end, mode_used, refused]);
+    return JSON.stringify([taken.status, results[0]?.sourceId, results[0]?.citation.charEnd, modeUsed, refused]);
   });
   await agent.connect();
-  const task = await fleet.send('search', { metadata: { agent_type: 'researcher' } });
+  const task = await fleet.send('search', { agentType: 'researcher' });
   const [part] = task.artifacts?.[0]?.parts ?? [];
   expect(JSON.parse(part?.kind === 'text' ? part.text : '')).toEqual([
     'completed',
@@ -98,11 +99,14 @@ test('agents search and take documents in by tools, and the SDK does the same fo
     expect.stringMatching(/^(hybrid|lexical)$/),
     'NOT_FOUND',
   ]);
-  expect((await fleet.knowledge.sources(namespace)).sources.map(({ source_id }) => source_id)).toEqual(['b', 'a']);
-  expect(await fleet.knowledge.stats(namespace)).toMatchObject({ sources: 2 });
-  await fleet.knowledge.deleteSource(namespace, 'a');
-  await fleet.knowledge.delete(namespace);
-  await expect(fleet.knowledge.getById(namespace)).rejects.toMatchObject({ code: 'NOT_FOUND' });
+  expect((await fleet.knowledgeBase.getSources({ namespace })).sources.map(({ sourceId }) => sourceId)).toEqual([
+    'b',
+    'a',
+  ]);
+  expect((await fleet.knowledgeBase.getStats({ namespace })).stats).toMatchObject({ sources: 2 });
+  await fleet.knowledgeBase.deleteSource({ namespace, sourceId: 'a' });
+  await fleet.knowledgeBase.delete({ namespace });
+  await expect(fleet.knowledgeBase.getById({ namespace })).rejects.toMatchObject({ code: 'NOT_FOUND' });
 });
 
 test('the example librarian answers from the documentation, with citations', async () => {
@@ -127,7 +131,7 @@ test('the example librarian answers from the documentation, with citations', asy
   const data = answer.parts.find((part) => part.kind === 'data');
   expect(data).toMatchObject({
     data: {
-      citations: expect.arrayContaining([expect.objectContaining({ source_id: expect.stringMatching(/\.md$/) })]),
+      citations: expect.arrayContaining([expect.objectContaining({ sourceId: expect.stringMatching(/\.md$/) })]),
     },
   });
 });

@@ -48,11 +48,11 @@ describe('the librarian', () => {
   it('says where a passage stands', () => {
     const citation = {
       filename: 'a.pdf',
-      page_start: 2,
-      page_end: 3,
-      heading_path: ['Guide', 'Seals'],
-      char_start: 10,
-      char_end: 90,
+      pageStart: 2,
+      pageEnd: 3,
+      headingPath: ['Guide', 'Seals'],
+      charStart: 10,
+      charEnd: 90,
     };
     expect(citationLine({ title: 'Guide', citation })).toBe('Guide, Seals, pages 2 to 3, characters 10 to 90, a.pdf');
   });

@@ -30,12 +30,13 @@ import { localCertificate } from '../sdk/certificate.js';
 import { messageCore } from '../setup/core.js';
 import type { FreshDatabase } from '../setup/database.js';
 import { createGateway } from '../setup/gateway.js';
-import { toolCalls } from '../setup/tools.js';
+import { NO_SPANS, toolCalls } from '../setup/tools.js';
 import { FixtureAgent, receive } from './fixture-agent.js';
 
 const log = createLogger({ level: process.env.MESH_TEST_LOG ?? 'silent' });
 const secrets = createSecrets(randomBytes(32).toString('base64'));
-const certificate = await localCertificate();
+/** Of every node that is given no other. */
+export const certificate = await localCertificate();
 
 /** One tenant with its credential, the functions of `messages/` on a real database, and mesh nodes under test. */
 export class MeshFixture {
@@ -99,6 +100,7 @@ export class MeshFixture {
       log,
       bus: runner.output,
       changes: bus,
+      spans: NO_SPANS,
       dispatches,
       runner,
       authenticator: this.authenticator,

@@ -22,6 +22,9 @@ afterAll(() => database.drop());
 const nodes = async () =>
   (await database.query<{ mesh_id: string }>('SELECT mesh_id FROM mesh_nodes')).map((row) => row.mesh_id);
 
+/** The node's row, if it was renewed that many milliseconds after it was made. */
+const RENEWED = `SELECT 1 FROM mesh_nodes WHERE mesh_id = $1 AND renewed_at > started_at + $2 * interval '1 ms'`;
+
 /** An agent that a node which is no more had, as its crash leaves it. */
 async function crashedNode(meshId: string): Promise<void> {
   await database.query("INSERT INTO mesh_nodes (mesh_id, renewed_at) VALUES ($1, now() - interval '16 s')", [meshId]);
@@ -39,9 +42,12 @@ describe('a node', () => {
     expect(await nodes()).not.toContain(node.meshId);
   });
 
-  it('takes the agents of dead nodes off the routes when it boots', async () => {
+  it('takes the agents of dead nodes off the routes once it has been steady, and nobody when it boots', async () => {
     await crashedNode('mesh_dead');
-    await fixture.node();
+    await fixture.node({ timings: { reconcileMs: 20, deadNodeMs: 400 } });
+    // The database may have been away, and the node may be about to renew.
+    expect(await fixture.agent('a')).toMatchObject({ status: 'available', mesh_id: 'mesh_dead' });
+    await until(async () => (await fixture.agent('a')).status === 'offline');
     expect(await nodes()).not.toContain('mesh_dead');
     expect(await fixture.agent('a')).toMatchObject({ status: 'offline', mesh_id: null });
     expect(await fixture.events('agent.health_changed')).toEqual([
@@ -49,7 +55,7 @@ describe('a node', () => {
     ]);
   });
 
-  it('does so later too, once it has been steady itself, and spares the living', async () => {
+  it('spares the living meanwhile', async () => {
     const steady = await fixture.node({ timings: { reconcileMs: 20, deadNodeMs: 400 } });
     const other = await fixture.node({ timings: { reconcileMs: 20 } });
     await crashedNode('mesh_dead');
@@ -137,6 +143,51 @@ describe('a node that shuts down', () => {
     await gone.end;
     await drained;
     for (const { ref } of [slow, gone]) expect((await fixture.message(ref)).error?.code).toBe('AGENT_DISCONNECTED');
+  });
+});
+
+/** The database by a way of its own. */
+async function separateDatabase() {
+  const path = await TcpProxy.to(database.url);
+  const db = openDb({ url: path.urlOf(database.url), log: createLogger({ level: 'silent' }) });
+  onTestFinished(() => db.close());
+  return { path, db };
+}
+
+describe('when the database comes back', () => {
+  it('a node that boots spares a node that could not renew, and its messages', async () => {
+    const { path, db } = await separateDatabase();
+    const node = await fixture.node({ db, timings: { reconcileMs: 20 } });
+    const { agent } = await node.join('a');
+    const { ref, end, dispatch } = await node.send(agent);
+    path.shut();
+    // As after an outage of 16 s.
+    await database.query("UPDATE mesh_nodes SET renewed_at = now() - interval '16 s' WHERE mesh_id = $1", [
+      node.meshId,
+    ]);
+    const booted = await fixture.node();
+    expect(await fixture.agent('a')).toMatchObject({ status: 'available', mesh_id: node.meshId });
+    path.isShut = false;
+    const isBack = `SELECT 1 FROM mesh_nodes WHERE mesh_id = $1 AND renewed_at > now() - interval '10 s'`;
+    await until(async () => (await database.query(isBack, [node.meshId])).length > 0);
+    dispatch.result('hi');
+    expect(await end).toMatchObject({ kind: 'closed' });
+    expect((await fixture.message(ref)).state).toBe('completed');
+    expect(await nodes()).toEqual(expect.arrayContaining([node.meshId, booted.meshId]));
+    expect(await fixture.events('agent.health_changed')).toHaveLength(1);
+  });
+
+  it('after it stood still, the first node that renews does not take the others for dead', async () => {
+    const { path, db } = await separateDatabase();
+    const node = await fixture.node({ db, timings: { reconcileMs: 20, deadNodeMs: 400 } });
+    // Its renewals do not fail, and take longer than half of what another may be silent.
+    path.latencyMs = 200;
+    await until(async () => (await database.query(RENEWED, [node.meshId, 700])).length > 0);
+    await crashedNode('mesh_slow');
+    await until(async () => (await database.query(RENEWED, [node.meshId, 2_000])).length > 0);
+    expect(await nodes()).toContain('mesh_slow');
+    path.latencyMs = 0;
+    await until(async () => !(await nodes()).includes('mesh_slow'));
   });
 });
 

@@ -11,32 +11,32 @@ test('the client of the SDK proposes, approves, awaits, lists and cancels plans'
   const { base_url: url, client_id: clientId, client_secret: clientSecret, ca_file } = platform.devJson();
   const client = new FleetClient({ url, clientId, clientSecret, ca: readFileSync(ca_file, 'utf8') });
   onTestFinished(() => client.destroy());
-  const { session_id } = await client.sessions.init();
+  const { sessionId } = await client.sessions.init();
   const steps = [
-    { step_id: 'a', description: 'first', agent_type: 'echo', message: 'one' },
-    { description: 'second', agent_type: 'echo', message: '{{steps.a.output}}', requires_approval: true },
+    { stepId: 'a', description: 'first', agentType: 'echo', message: 'one' },
+    { description: 'second', agentType: 'echo', message: '{{steps.a.output}}', requiresApproval: true },
   ];
 
-  const { plan_id } = await client.plans.create({ session_id, description: 'a plan', steps });
-  expect((await client.plans.waitFor(plan_id)).state).toBe('proposed');
-  expect((await client.plans.approve(plan_id, { comment: 'go' })).state).toBe('running');
-  const waiting = await client.plans.waitFor(plan_id);
-  expect(waiting.steps.map(({ step_id, state }) => [step_id, state])).toEqual([
+  const { planId } = (await client.plans.create({ sessionId, description: 'a plan', steps })).plan;
+  expect((await client.plans.waitFor(planId)).state).toBe('proposed');
+  expect((await client.plans.approve({ planId, comment: 'go' })).plan.state).toBe('running');
+  const waiting = await client.plans.waitFor(planId);
+  expect(waiting.steps.map(({ stepId, state }) => [stepId, state])).toEqual([
     ['a', 'completed'],
     ['step_2', 'input-required'],
   ]);
-  await client.approvals.resolve(waiting.steps[1]?.message_id ?? '', 'approved');
-  const done = await client.plans.waitFor(plan_id, { until: 'terminal' });
+  await client.messages.resolve(waiting.steps[1]?.messageId ?? '', { resolution: 'approved' });
+  const done = await client.plans.waitFor(planId, { until: 'terminal' });
   expect(done).toMatchObject({ state: 'completed', decisions: [{ resolution: 'approved', comment: 'go' }] });
 
-  const second = await client.plans.create({ session_id, description: 'another', steps });
-  expect((await client.plans.cancel(second.plan_id, { reason: 'no' })).error).toEqual({
+  const { plan: second } = await client.plans.create({ sessionId, description: 'another', steps });
+  expect((await client.plans.cancel({ planId: second.planId, reason: 'no' })).plan.error).toEqual({
     code: 'CANCELED',
     message: 'no',
   });
-  const third = await client.plans.create({ session_id, description: 'a third', steps });
-  expect((await client.plans.reject(third.plan_id)).state).toBe('rejected');
-  const { plans } = await client.plans.get({ session_id });
+  const { plan: third } = await client.plans.create({ sessionId, description: 'a third', steps });
+  expect((await client.plans.reject({ planId: third.planId })).plan.state).toBe('rejected');
+  const { plans } = await client.plans.get({ sessionId });
   expect(plans.map(({ state }) => state)).toEqual(['rejected', 'canceled', 'completed']);
-  expect((await client.plans.getById(plan_id)).steps).toHaveLength(2);
+  expect((await client.plans.getById({ planId })).plan.steps).toHaveLength(2);
 });

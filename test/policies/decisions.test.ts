@@ -232,6 +232,12 @@ describe('CEL', () => {
     ['two comprehensions inside one', '[1].all(a, [1].all(b, [1].all(c, a + b + c > 0)))'],
     ['a pattern that is computed', 'request.tool.matches(request.action)'],
     ['a pattern that is too large', 'request.tool.matches("(x{100}){9}")'],
+    ['a pattern that takes long to compile', `request.tool.matches(r"(?i)${'[\\x{0}-\\x{ffff}]'.repeat(9)}")`],
+    ['a pattern that stands for a million instructions', `request.tool.matches("(${'ab?'.repeat(600)}){1000}")`],
+    [
+      'patterns that take long together',
+      Array.from({ length: 9 }, (_, n) => `request.tool.matches(r"${n}${'\\pL'.repeat(8)}")`).join(' || '),
+    ],
   ])('is refused as it is created: %s', async (_what, expression) => {
     const policy = { name: 'x', scope: 'tool', decision: 'deny', evaluator: { type: 'cel', expression } };
     expect(await api.client.failure('/policies/create_policy', policy)).toBe('400 BAD_REQUEST');
@@ -381,15 +387,16 @@ describe('managing policies', () => {
   test('the client of the SDK manages and tests them', async () => {
     const { client_id: clientId, client_secret: clientSecret } = await api.credentialOf(api.tenantId, ['admin']);
     const client = new FleetClient({ url: api.baseUrl, clientId, clientSecret });
-    const made = await client.policies.create({ ...simple, name: 'made' });
-    expect(await client.policies.getById(made.policy_id)).toEqual(made);
-    expect((await client.policies.get({ scope: 'tool' })).policies).toEqual([made]);
+    const { policy: made } = await client.policies.createPolicy({ ...simple, name: 'made' });
+    const { policyId } = made;
+    expect((await client.policies.getPolicyById({ policyId })).policy).toEqual(made);
+    expect((await client.policies.getPolicies({ scope: 'tool' })).policies).toEqual([made]);
     const asked = { scope: 'tool' as const, action: 'call', tool: 'a' };
-    expect((await client.policies.test(asked)).decision).toBe('deny');
-    expect((await client.policies.update({ policy_id: made.policy_id, enabled: false })).enabled).toBe(false);
-    expect((await client.policies.test(asked)).decision).toBe('allow');
-    await client.policies.delete(made.policy_id);
-    expect((await client.policies.get()).count).toBe(0);
+    expect((await client.policies.testPolicy(asked)).decision).toBe('deny');
+    expect((await client.policies.updatePolicy({ policyId, enabled: false })).policy.enabled).toBe(false);
+    expect((await client.policies.testPolicy(asked)).decision).toBe('allow');
+    await client.policies.deletePolicy({ policyId });
+    expect((await client.policies.getPolicies()).count).toBe(0);
     client.close();
   });
 });

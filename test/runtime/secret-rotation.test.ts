@@ -1,12 +1,19 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createCredential, rotateCredential, verifySecret } from '../../auth/credentials.js';
 import { checkSecretKey, createKeyWatch, keysInUse, SecretKeyMismatch } from '../../auth/secret-check.js';
 import { rotateSecretKey } from '../../auth/secret-rotation.js';
-import { loadSigningKeys } from '../../auth/signing-keys.js';
+import { loadSigningKeys, rotateSigningKeys } from '../../auth/signing-keys.js';
+import { rotateSecret, secretKeyStatus } from '../../cli/rotate-secret.js';
 import type { Db } from '../../db/pool.js';
+import { holdSecretKey } from '../../db/secret-key.js';
+import { createPolicyCatalog } from '../../policy/policy-catalog.js';
 import { SEALED } from '../../runtime/sealed-columns.js';
+import { loadOrCreateSecretKey, readSecretKeys, renewSecretKey } from '../../runtime/secret-key.js';
 import { createSecrets } from '../../runtime/secrets.js';
 import { insertTenant } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
@@ -70,6 +77,12 @@ async function readAll(db: Db, key: string): Promise<Record<string, string[]>> {
     plain[name] = rows.map(({ value }) => secrets.decrypt(value, purpose).toString());
   }
   return plain;
+}
+
+/** Whether a transaction waits for a lock of another. */
+async function lockWaits(database: Awaited<ReturnType<typeof freshDatabase>>): Promise<boolean> {
+  const waits = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+  return (await database.query(waits)).length > 0;
 }
 
 /** A database that a process has until it dies. */
@@ -148,6 +161,155 @@ test('a value that changes while it is sealed anew keeps its change', async () =
   await expect(rotation).rejects.toThrow('killed');
   await rotateSecretKey(db, createSecrets(next, [old]), check, 0);
   expect((await readAll(db, next)).evaluatorSecrets).toEqual(['changed']);
+});
+
+test('a process with the old key alone stores nothing that it sealed or hashed; one with both keys uses the new one at once', async () => {
+  const [old, next] = [newKey(), newKey()];
+  const { db, database, secrets, tenant } = await fixture(old);
+  const create = (with_: typeof secrets) =>
+    db.tenant(tenant, (tx) => createCredential(tx, with_, tenant, { name: 'n', scopes: ['read'] }));
+  await create(secrets);
+  // A transaction that seals something as the rotation begins.
+  let isHeld = false;
+  let release: () => void = () => undefined;
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const sealing = db.system(async (tx) => {
+    await holdSecretKey(tx, secrets);
+    isHeld = true;
+    await released;
+    await tx.query('UPDATE policies SET evaluator_secret = $1', [
+      secrets.encrypt('last', SEALED.evaluatorSecrets.purpose),
+    ]);
+  });
+  await until(() => isHeld, { what: 'the transaction holds the key' });
+  const rotation = rotateSecretKey(db, createSecrets(next, [old]), createSecrets(next).check(), 0);
+  await until(() => lockWaits(database), { what: 'the rotation waits for the transaction' });
+  release();
+  await sealing;
+  await rotation;
+  expect((await readAll(db, next)).evaluatorSecrets).toEqual(['last']);
+  await expect(create(createSecrets(old))).rejects.toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
+  await expect(rotateSigningKeys(db, createSecrets(old))).rejects.toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
+  const notNoticed = createSecrets(old, [next]);
+  const made = await create(notNoticed);
+  const client = { client_id: made.credential.client_id, client_secret: made.client_secret };
+  expect(await verifySecret(db, createSecrets(next), client)).not.toBeNull();
+  await readAll(db, next);
+});
+
+test('a change of a policy does not write back what it read before the rotation sealed it anew', async () => {
+  const [old, next] = [newKey(), newKey()];
+  const { db, database, secrets, tenant } = await fixture(old);
+  let rotation: ReturnType<typeof rotateSecretKey> | undefined;
+  const racing: Db = {
+    ...db,
+    tenant: (of, work) =>
+      db.tenant(of, (tx) =>
+        work({
+          query: async (text, values, name) => {
+            const rows = await tx.query(text, values, name);
+            if (text.includes('SELECT * FROM policies')) {
+              let isOver = false;
+              rotation = rotateSecretKey(db, createSecrets(next, [old]), createSecrets(next).check(), 0);
+              void rotation.finally(() => {
+                isOver = true;
+              });
+              await until(async () => isOver || (await lockWaits(database)), { what: 'the rotation waits or ends' });
+            }
+            return rows as never;
+          },
+        }),
+      ),
+  };
+  const engine = { changed: () => undefined } as never;
+  const catalog = createPolicyCatalog({
+    db: racing,
+    secrets,
+    outbound: { checkUrl: () => undefined } as never,
+    engine,
+  });
+  await catalog.update(tenant, { policy_id: 'p', name: 'renamed' });
+  await rotation;
+  expect((await readAll(db, next)).evaluatorSecrets).toEqual(['text of evaluatorSecrets']);
+});
+
+test('a second rotation is refused, and keeps the previous key, while client secrets need it', async () => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'secret-key-'));
+  try {
+    const first = await loadOrCreateSecretKey(dataDir);
+    const { db, database, secrets, tenant } = await fixture(first);
+    const made = await db.system((tx) => createCredential(tx, secrets, tenant, { name: 'n', scopes: ['read'] }));
+    // Of a release that did not note the key.
+    await database.query('UPDATE credentials SET secret_key_id = NULL');
+    const [second = '', ...before] = await renewSecretKey(dataDir);
+    expect(before).toEqual([first]);
+    const report = await rotateSecretKey(db, createSecrets(second, before), createSecrets(second).check(), 0);
+    expect(report.credentials_left).toBe(1);
+    const store = {
+      ...{ db, secrets: createSecrets(second, before), keys: [second, first] as [string, string] },
+      renewKeys: () => renewSecretKey(dataDir),
+    };
+    const { credential_id } = made.credential;
+    await expect(rotateSecret(store)).rejects.toThrow(new RegExp(`1 client secrets still need .*${credential_id}`));
+    const third = newKey();
+    const withSettings = rotateSecretKey(db, createSecrets(third, [second]), createSecrets(third).check(), 0);
+    await expect(withSettings).rejects.toThrow(SecretKeyMismatch);
+    expect(await readSecretKeys(dataDir)).toEqual([second, first]);
+    expect(await readFile(join(dataDir, 'secret.key.previous'), 'utf8')).toContain(first);
+    const status = { rotation_under_way: false, credentials_left: 1, credential_ids_left: [credential_id] };
+    expect(await secretKeyStatus(store)).toEqual(status);
+    // Its next use frees the way.
+    const client = { client_id: credential_id, client_secret: made.client_secret };
+    expect(await verifySecret(db, store.secrets, client)).not.toBeNull();
+    await rotateSecretKey(db, createSecrets(third, [second]), createSecrets(third).check(), 0);
+    expect(await verifySecret(db, createSecrets(third, [second]), client)).not.toBeNull();
+  } finally {
+    await rm(dataDir, { recursive: true, force: true });
+  }
+});
+
+test('values that no key opens are reported and do not stop a rotation; with their key they are sealed anew', async () => {
+  const [older, old, next] = [newKey(), newKey(), newKey()];
+  const { db, database, tenant } = await fixture(old);
+  const alien = createSecrets(older).encrypt('found again', SEALED.evaluatorSecrets.purpose);
+  await database.query('UPDATE policies SET evaluator_secret = $1', [alien]);
+  await database.query(`UPDATE push_configs SET secrets = 'garbage' WHERE config_id = 'c'`);
+  const report = await rotateSecretKey(db, createSecrets(next, [old]), createSecrets(next).check(), 0);
+  expect(report).toMatchObject({
+    sealed_anew: { signing_keys: 1, alert_channels: 1, deliveries: DELIVERIES, policies: 0 },
+    unreadable: { push_configs: 1, policies: 1 },
+    unreadable_rows: [`push_configs ${tenant} m c`, `policies ${tenant} p`],
+  });
+  expect((await db.system((tx) => keysInUse(tx)))?.before).toBeNull();
+  await database.query(`UPDATE push_configs SET secrets = NULL`);
+  // The key was found: the same command with it.
+  const store = { db, secrets: createSecrets(next), keys: [next, older] as [string, string], renewKeys: null };
+  expect(await rotateSecret(store)).toMatchObject({ sealed_anew: { policies: 1, deliveries: 0 }, unreadable: {} });
+  expect((await readAll(db, next)).evaluatorSecrets).toEqual(['found again']);
+});
+
+test('a run that ends late does not take the place of the rotation after it', async () => {
+  const [old, next, last] = [newKey(), newKey(), newKey()];
+  const { db } = await fixture(old);
+  const both = createSecrets(next, [old]);
+  let runs = 0;
+  const racing: Db = {
+    ...db,
+    system: async (work) => {
+      runs += 1;
+      // As the first run begins to finish, another run of the same has finished, and the next rotation too.
+      if (runs === 2) {
+        await rotateSecretKey(db, createSecrets(next, [old]), both.check(), 0);
+        await rotateSecretKey(db, createSecrets(last, [next]), createSecrets(last).check(), 0);
+      }
+      return db.system(work);
+    },
+  };
+  await rotateSecretKey(racing, createSecrets(next, [old]), both.check(), 0);
+  expect(await db.system((tx) => keysInUse(tx))).toEqual({ inUse: createSecrets(last).check(), before: null });
+  await readAll(db, last);
 });
 
 test('a client secret is valid before, during and after a rotation, and is hashed anew at its next use', async () => {

@@ -118,8 +118,8 @@ test.each(BAD_ANSWERS)('%s fails its dispatch, and nothing else', async (_name, 
 
 test.each([
   ['another shape', { prompt_tokens: 3 }],
-  ['fractions', { input_tokens: 1.5, output_tokens: 2 }],
-  ['NaN', { input_tokens: Number.NaN, output_tokens: 2 }],
+  ['fractions', { inputTokens: 1.5, outputTokens: 2 }],
+  ['NaN', { inputTokens: Number.NaN, outputTokens: 2 }],
   ['a number', 7],
 ])('usage of %s is left out with a warning, and the answer goes on', async (_name, usage) => {
   const { mesh, logged, isUnharmed } = await joined((agent) =>
@@ -131,7 +131,7 @@ test.each([
     result: { artifacts: [{ parts: [{ text: '4' }] }] },
   });
   expect(payload).not.toHaveProperty('usage');
-  const problem = expect.stringMatching(/^usage.*usage is \{ input_tokens, output_tokens/);
+  const problem = expect.stringMatching(/^usage.*usage is \{ inputTokens, outputTokens/);
   expect(logged.warn).toMatchObject([{ fields: { handler: 'skill sum', problem } }]);
   expect(isUnharmed()).toBe(true);
 });
@@ -146,7 +146,7 @@ test('what a handler throws is logged with its stack and the name of the handler
         throw new TypeError('no price');
       })
       .tool('refund', z.object({}), () => {
-        throw new ToolError('NOT_NOW', 'as meant');
+        throw new ToolError('as meant', { code: 'NOT_NOW' });
       }),
   );
   const id = mesh.dispatch('go', { skillId: 'story' });
@@ -268,7 +268,7 @@ test.each<[name: string, handler: () => unknown, message: RegExp]>([
   ],
   [
     'a code that is too long',
-    () => Promise.reject(new ToolError('E'.repeat(65), 'no')),
+    () => Promise.reject(new ToolError('no', { code: 'E'.repeat(65) })),
     /^tool price: the code .*: no$/,
   ],
 ])('a tool that gives %s fails its call, and nothing else', async (_name, handler, message) => {

@@ -120,12 +120,77 @@ test('a skill gets its messages with the input that its schema read, and the pla
   expect((await mesh.frame('error', mesh.dispatch('hi', { skillId: 'sing' }))).payload.code).toBe('INVALID_DISPATCH');
 });
 
+test('the files of a message, and its data as schemas of any kind read them', async () => {
+  const order = { type: 'object', properties: { count: { type: 'number' } }, required: ['count'] };
+  const { mesh } = await joined((agent) =>
+    agent.onMessage(async (task) => {
+      const [file, link] = task.files;
+      const { count } = await task.data(order);
+      const { item } = await task.data(z.object({ item: z.string() }));
+      return `${file?.name} ${new TextDecoder().decode(file?.bytes)} ${link?.uri} ${link?.bytes} ${count} ${item}`;
+    }),
+  );
+  const file = (file: object) => ({ kind: 'file', file });
+  const attached = file({ name: 'a.txt', mimeType: 'text/plain', bytes: Buffer.from('été').toString('base64') });
+  const parts = [attached, file({ uri: 'https://example.com/b' }), { kind: 'data', data: { count: 2, item: 'tea' } }];
+  const answer = (await mesh.frame('dispatch_result', mesh.dispatch('', { parts }))).payload;
+  expect(answer.result).toMatchObject({
+    artifacts: [{ parts: [{ text: 'a.txt été https://example.com/b undefined 2 tea' }] }],
+  });
+  const unfit = (await mesh.frame('error', mesh.dispatch('', { parts: [attached] }))).payload;
+  expect(unfit).toMatchObject({ code: 'INVALID_DISPATCH', message: expect.stringContaining('at count') });
+});
+
+test('what streamText and generateText of the AI SDK give is an answer, with what the model used', async () => {
+  const used = { inputTokens: 3, outputTokens: 4, totalTokens: 7 };
+  const words = async function* () {
+    yield 'one ';
+    yield 'two';
+  };
+  const { mesh } = await joined((agent) =>
+    agent
+      .skill('stream', () => ({
+        textStream: words(),
+        usage: Promise.resolve({ inputTokens: 1 }),
+        totalUsage: Promise.resolve(used),
+      }))
+      .skill('web', () => ({ textStream: ReadableStream.from(words()) }))
+      .skill('whole', async () => ({ text: 'one two', usage: used }))
+      .skill('fail', () => ({ textStream: words(), totalUsage: Promise.reject(new Error('the model is away')) })),
+  );
+  const answer = async (skillId: string) =>
+    (await mesh.frame('dispatch_result', mesh.dispatch('', { skillId }))).payload as Record<string, unknown>;
+  const artifacts = [{ parts: [{ text: 'one two' }] }];
+  const usage = { input_tokens: 3, output_tokens: 4 };
+  expect(await answer('stream')).toMatchObject({ chunk_count: 2, usage, result: { artifacts } });
+  expect(await answer('whole')).toMatchObject({ chunk_count: 0, usage, result: { artifacts } });
+  const web = await answer('web');
+  expect(web).toMatchObject({ chunk_count: 2, result: { artifacts } });
+  expect(web).not.toHaveProperty('usage');
+  expect((await mesh.frame('error', mesh.dispatch('', { skillId: 'fail' }))).payload).toMatchObject({
+    code: 'HANDLER_ERROR',
+    message: 'the model is away',
+  });
+});
+
+test('a ToolError is built like an Error', () => {
+  const cause = new Error('the cause');
+  expect(new ToolError('no', { code: 'NOT_NOW', retryable: true, cause })).toMatchObject({
+    name: 'ToolError',
+    message: 'no',
+    code: 'NOT_NOW',
+    retryable: true,
+    cause,
+  });
+  expect(new ToolError('no')).toMatchObject({ code: 'HANDLER_ERROR', retryable: false });
+});
+
 test('answers calls of its tools, and says why where it cannot', async () => {
   const Price = z.object({ item: z.string() }).describe('The price of an item');
   const { mesh } = await joined((agent) =>
     agent
       .tool('price', Price, ({ item }, call) => {
-        if (item === 'moon') throw new ToolError('NOT_FOR_SALE', 'nobody sells it', { retryable: true });
+        if (item === 'moon') throw new ToolError('nobody sells it', { code: 'NOT_FOR_SALE', retryable: true });
         return { item, cents: 250, for: call.caller.agentType, session: call.sessionId, key: call.idempotencyKey };
       })
       .tool('nothing', z.object({}), () => undefined),

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { StreamEvent } from '../../contracts/a2a/a2a.js';
-import { readEvents } from '../../sdk/client/event-reader.js';
+import { readEvents } from '../../sdk/client/send/event-reader.js';
 import { ApiError, FleetClient, UnreachableError } from '../../sdk/index.js';
 import { SDK_VERSION } from '../../sdk/version.js';
 
@@ -108,7 +108,7 @@ test('send makes an A2A request and reads the task; a JSON-RPC error is an ApiEr
   const sent = await client.send('hi', {
     contextId: 'ses_1',
     messageId: 'm1',
-    metadata: { agent_type: 'x' },
+    agentType: 'x',
     blocking: false,
   });
   expect(sent.status.state).toBe('completed');
@@ -178,7 +178,7 @@ test('waitFor goes on while the platform is away, and ends when the message has 
   ];
   const { client } = await api(() => answers.shift() ?? { body: { ok: true, message: message('completed') } });
   expect((await client.messages.waitFor('msg_1')).state).toBe('input-required');
-  expect((await client.messages.waitFor('msg_1', { until: 'terminal' })).assistant_output).toBe('done');
+  expect((await client.messages.waitFor('msg_1', { until: 'terminal' })).assistantOutput).toBe('done');
 });
 
 const update = (more: object) => ({ taskId: 'msg_1', contextId: 'ses_1', ...more });
@@ -289,7 +289,7 @@ test('send is repeated with the same messageId while the platform is away; what 
   expect(new Set(sent).size).toBe(1);
   attempts = 0;
   await expect(client.sessions.init()).rejects.toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
-  await expect(client.approvals.resolve('msg_1', 'approved')).rejects.toMatchObject({ status: 503 });
+  await expect(client.messages.resolve('msg_1', { resolution: 'approved' })).rejects.toMatchObject({ status: 503 });
 });
 
 test.each([

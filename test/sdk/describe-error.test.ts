@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { AgentError } from '../../sdk/agent/agent-error.js';
 import { describeConnectionEnd, describeError } from '../../sdk/agent/describe-error.js';
 import { stopReason, stopReasonOfError } from '../../sdk/agent/stop-reason.js';
-import { ApiError, UnreachableError } from '../../sdk/client/errors.js';
+import { ApiError, UnreachableError } from '../../sdk/client/api/errors.js';
 import type { ConnectionEnd } from '../../sdk/connected/mesh-connection.js';
 
 const API = 'https://user:secret@fleet.example/';

@@ -115,6 +115,8 @@ export class MeshServer {
       skillId?: string;
       parts?: object[];
       messageId?: string;
+      /** Further members of the payload. */
+      more?: object;
     } = {},
   ): string {
     const id = more.id ?? randomUUID();
@@ -140,6 +142,7 @@ export class MeshServer {
         message_id: more.messageId ?? 'msg_1',
         propagation_headers: { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' },
       },
+      ...more.more,
     };
     this.#open.set(id, this.#instanceOf(this.sockets.at(-1)));
     return this.send('dispatch', payload, { id });

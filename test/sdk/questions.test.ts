@@ -122,7 +122,8 @@ test('a copy of the question with usage is a plain result', async () => {
   const { asked, text } = await conversation(
     async (task) => {
       if (task.resolution) return 'done';
-      return { ...task.ask(confirm('Sure?')), usage: { input_tokens: 1, output_tokens: 2 } };
+      // biome-ignore lint/nursery/noMisusedPromises: a copy of what `ask` gives is the plain result
+      return { ...task.ask(confirm('Sure?')), usage: { inputTokens: 1, outputTokens: 2 } };
     },
     [yes],
   );

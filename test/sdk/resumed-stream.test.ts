@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { StreamEvent } from '../../contracts/a2a/a2a.js';
-import { resumedStream } from '../../sdk/client/resumed-stream.js';
-import type { NumberedEvent } from '../../sdk/client/rpc.js';
+import { resumedStream } from '../../sdk/client/send/resumed-stream.js';
+import type { NumberedEvent } from '../../sdk/client/send/rpc.js';
 import { UnreachableError } from '../../sdk/index.js';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'] }));

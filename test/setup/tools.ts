@@ -3,6 +3,7 @@ import type { Outbound } from '../../http/outbound.js';
 import { createHostedTools } from '../../mesh/hosted/tool-calls.js';
 import type { MessageCore } from '../../messages/core.js';
 import { createLogger } from '../../runtime/logger.js';
+import type { SpanRecorder } from '../../telemetry/traces/span-recorder.js';
 import { DecisionWatch } from '../../tools/decision-watch.js';
 import type { PlatformToolDeps } from '../../tools/platform-tools.js';
 import { ToolApprovals } from '../../tools/tool-approvals.js';
@@ -16,19 +17,32 @@ const log = createLogger({ level: process.env.MESH_TEST_LOG ?? 'silent' });
 const noKnowledge = () => Promise.reject(new Error('this test has no knowledge bases'));
 const NO_KNOWLEDGE = { query: noKnowledge, ingest: noKnowledge };
 
+/** Takes spans of tests that are not about traces. */
+export const NO_SPANS: SpanRecorder = { record: () => undefined };
+
 interface ToolCallsDeps {
   core: MessageCore;
   outbound: Outbound;
   tokens: TokenIssuer;
   /** Needed by callers of its tools alone. */
   knowledge?: PlatformToolDeps['knowledge'];
+  /** Where the spans of its calls go; nowhere by default. */
+  spans?: SpanRecorder;
   link?: NodeLink;
   nodeId?: string;
 }
 
 /** The tool calls of one process, put together as the platform does. */
 export function toolCalls(deps: ToolCallsDeps): ToolCalls {
-  const { core, outbound, tokens, knowledge = NO_KNOWLEDGE, nodeId = 'alone', link = createLocalLink(nodeId) } = deps;
+  const {
+    core,
+    outbound,
+    tokens,
+    knowledge = NO_KNOWLEDGE,
+    nodeId = 'alone',
+    spans = NO_SPANS,
+    link = createLocalLink(nodeId),
+  } = deps;
   const { db, bus, workflowStarter, policies } = core;
   const watch = new DecisionWatch({ db, bus, log, nodeId });
   watch.start();
@@ -41,6 +55,7 @@ export function toolCalls(deps: ToolCallsDeps): ToolCalls {
     hosted: createHostedTools({ db, log, nodeId, outbound, tokens }),
     policies,
     usage: new ToolUsage(db, log),
+    spans,
     approvals: new ToolApprovals({ db, log, bus, nodeId, watch, workflowStarter }),
   });
 }

@@ -81,8 +81,10 @@ describe.each(PATHS)('push notifications, $way', ({ env }) => {
       'content-type': 'application/json',
       'x-a2a-notification-token': 'tok',
       authorization: 'Bearer cred',
+      traceparent: expect.stringMatching(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/),
     });
     const task = Task.parse(first?.body);
+    expect(first?.headers.traceparent).toContain(`-${task.metadata?.trace_id}-`);
     expect(task).toMatchObject({ id, status: { state: 'completed' } });
     expect(task.artifacts?.[0]?.parts).toMatchObject([{ text: 'done' }]);
     const [log] = await untilOver(id);

@@ -5,6 +5,7 @@ import type { Scope } from '../../contracts/primitives.js';
 import { ErrorBody } from '../../contracts/primitives.js';
 import { FleetClient } from '../../sdk/index.js';
 import { usedUp } from '../../usage/quota-meter.js';
+import { rollUpAll } from '../../usage/roll-up.js';
 import { answerMessage, COMPLETED, joinOnRecord } from '../api/moving.js';
 import { type ServedApi, serveApi } from '../api/served-api.js';
 import { insertAgent } from '../setup/core.js';
@@ -80,6 +81,25 @@ test('of many messages at once exactly those are accepted that the quota has roo
   expect(statuses.filter((status) => status === 429)).toHaveLength(18);
 });
 
+test('a quota holds while usage cannot be added up, and no other tenant notices', async () => {
+  const clients = (await Promise.all([tenant(), tenant(), tenant()])).flat();
+  const [client, unread, unlimited] = clients as [ApiClient, ApiClient, ApiClient];
+  await setLimits(client, { messages_per_day: 3 });
+  // This process has read nothing of it yet.
+  await setLimits(unread, { tokens_per_day: 5 });
+  expect(await statusOf(client)).toBe(200);
+  await rollUpAll(api.core.db); // the cursor has its row
+  await api.core.db.system(async (tx) => {
+    await tx.query('SET LOCAL idle_in_transaction_session_timeout = 0');
+    await tx.query("SELECT 1 FROM event_cursors WHERE consumer = 'usage' FOR UPDATE");
+    const many = Promise.all(Array.from({ length: 6 }, () => statusOf(client)));
+    const [statuses, refused, free] = await Promise.all([many, rpc(unread), statusOf(unlimited)]);
+    expect(statuses.sort()).toEqual([200, 200, 503, 503, 503, 503]);
+    expect([refused.status, refused.headers.get('retry-after'), free]).toEqual([503, '1', 200]);
+  });
+  expect([await statusOf(client), await statusOf(unread)]).toEqual([429, 200]);
+});
+
 test('another node hears of a limit and of what was sent elsewhere', async () => {
   const [here, there] = (await tenant([api, beside])) as [ApiClient, ApiClient];
   await setLimits(here, { messages_per_day: 2 });
@@ -109,11 +129,11 @@ test('the client of the SDK sets quotas and prices, and does not send again what
   const { client_id: clientId, client_secret: clientSecret } = credential;
   const client = new FleetClient({ url: api.baseUrl, clientId, clientSecret });
   onTestFinished(() => client.close());
-  const price = { model: 'm', input_per_million: 1.5, output_per_million: 3 };
-  expect(await client.usage.setPrice(price)).toEqual([price]);
-  expect(await client.usage.prices()).toEqual([price]);
-  await client.usage.setLimits({ messages_per_day: 0 });
+  const price = { model: 'm', inputPerMillion: 1.5, outputPerMillion: 3 };
+  expect((await client.tenants.setPrices(price)).prices).toEqual([price]);
+  expect((await client.tenants.getPrices()).prices).toEqual([price]);
+  await client.tenants.setLimits({ messagesPerDay: 0 });
   await expect(client.send('hello')).rejects.toMatchObject({ status: 429, code: 'QUOTA_EXCEEDED' });
-  expect(await client.usage.limits()).toMatchObject({ limits: { messages_per_day: 0 }, used: { messages: 0 } });
-  expect(await client.usage.get({ range: '30d' })).toMatchObject({ range: '30d', rows: [] });
+  expect(await client.tenants.getLimits()).toMatchObject({ limits: { messagesPerDay: 0 }, used: { messages: 0 } });
+  expect(await client.telemetry.getUsage({ range: '30d' })).toMatchObject({ range: '30d', rows: [] });
 });

@@ -8,8 +8,8 @@ $$;
 -- sent → lost, and the message goes on without a dispatch, for either of two reasons:
 -- - A tool call of it waited, or it had not heard of the decision: the message waits, and its next dispatch carries the decision.
 -- - Its skill is declared idempotent, and it was lost with its connection: the message is routed anew, at most ten times.
--- `by_epoch` NULL: it does not matter. Gives `detached`: false, and nothing written, where there is no such reason; the dispatch then ends
--- with its message.
+-- `by_epoch` NULL: it does not matter. Gives `detached`: false, and nothing written, where there is no such reason, or the agent has heard how its
+-- call ended and gone on, and the skill is not idempotent: the dispatch then ends with its message, as any that may have been carried out.
 CREATE FUNCTION detach_dispatch(of_tenant text, of_message text, of_dispatch text, by_epoch bigint, error text, event_id text)
 RETURNS TABLE (detached boolean, session_id text, woken jsonb) LANGUAGE plpgsql AS $$
 DECLARE
@@ -32,7 +32,7 @@ BEGIN
   d := lock_dispatch(of_tenant, of_message, of_dispatch);
   waits := EXISTS (SELECT 1 FROM tool_grants g JOIN input_requests q USING (tenant_id, request_id)
     WHERE g.tenant_id = of_tenant AND g.message_id = of_message AND g.dispatch_id = of_dispatch AND g.used_at IS NULL
-      AND q.state IN ('pending', 'resolved'));
+      AND (q.state = 'pending' OR q.state = 'resolved' AND g.answered_at IS NULL));
   IF NOT waits AND NOT repeats OR d.state IS DISTINCT FROM 'sent' OR d.epoch <> coalesce(by_epoch, d.epoch) THEN
     RETURN QUERY SELECT false, NULL::text, NULL::jsonb;
     RETURN;

@@ -6,13 +6,13 @@ $$;
 
 -- A dispatch with its message, its session, its agent and its owner: all that is needed to send it. `owner_alive`: the mesh node that has
 -- it renewed itself lately. The other nodes remove the row of a dead one after 15 s and know a pause of the whole machine from a death
--- (mesh/nodes/node.ts); where there is no other node, 60 s count.
+-- (mesh/nodes/node.ts); where there is no other node, 60 s count. `read_at`: what is left until `deadline_at` counts from it, whatever clock its reader has.
 CREATE VIEW dispatch_details WITH (security_invoker = true) AS
   SELECT d.*, d.state IN ('open', 'sent') AND r.current_dispatch_id = d.dispatch_id AS is_open,
          m.method, m.parts, m.metadata, m.client_message_id, m.trace_id, m.baggage, m.deadline_ms, m.artifacts, m.usage,
          r.resolution, CASE WHEN r.resolution IS NOT NULL THEN answers_of(d.tenant_id, d.message_id) END AS resolutions,
          r.remote_task_id, r.remote_context_id, s.user_id, a.public_url, a.agent_card, a.connection_epoch,
-         coalesce(n.renewed_at > now() - interval '60 seconds', false) AS owner_alive
+         coalesce(n.renewed_at > now() - interval '60 seconds', false) AS owner_alive, clock_timestamp() AS read_at
     FROM dispatches d
     JOIN messages m ON m.tenant_id = d.tenant_id AND m.message_id = d.message_id
     JOIN sessions s ON s.tenant_id = d.tenant_id AND s.session_id = d.session_id

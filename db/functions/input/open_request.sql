@@ -75,6 +75,13 @@ BEGIN
   RETURN true;
 END $$;
 
+-- How long after a reminder the next one comes: as the policy says, a minute at least, and so that a request has a thousand at most, since each
+-- is events, deliveries and a turn of a workflow. NULL for no more. The same for plans: nextReminderMs in plans/plan-approval.ts.
+CREATE FUNCTION next_reminder(reminder_seconds integer, lifetime interval) RETURNS interval LANGUAGE sql IMMUTABLE AS $$
+  SELECT CASE WHEN reminder_seconds IS NOT NULL
+    THEN greatest(reminder_seconds * interval '1 s', interval '60 s', lifetime / 1000) END
+$$;
+
 -- Asks again about a request that nobody has decided: the same events with their number, and the next reminder. The first one escalates: from
 -- then on `escalate_to` may decide too. Without a reminder of its own, escalation comes at half of the time.
 CREATE FUNCTION remind_of_request(of_tenant text, of_request text, at timestamptz, event_ids text[]) RETURNS SETOF input_requests
@@ -82,7 +89,7 @@ CREATE FUNCTION remind_of_request(of_tenant text, of_request text, at timestampt
 DECLARE
   q input_requests;
 BEGIN
-  UPDATE input_requests x SET reminders = x.reminders + 1, remind_at = at + x.reminder_seconds * interval '1 s',
+  UPDATE input_requests x SET reminders = x.reminders + 1, remind_at = at + next_reminder(x.reminder_seconds, x.expires_at - x.requested_at),
       approvers = CASE WHEN x.reminders = 0 THEN x.approvers || x.escalate_to ELSE x.approvers END
    WHERE x.tenant_id = of_tenant AND x.request_id = of_request RETURNING * INTO q;
   PERFORM record_request(q, (SELECT m.trace_id FROM messages m WHERE m.tenant_id = q.tenant_id AND m.message_id = q.message_id), event_ids);

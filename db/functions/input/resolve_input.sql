@@ -32,6 +32,9 @@ BEGIN
       resolution = CASE WHEN dispatch_lives THEN r.resolution ELSE c.answer END,
       current_dispatch_id = CASE WHEN dispatch_lives THEN r.current_dispatch_id END
    WHERE r.tenant_id = q.tenant_id AND r.message_id = q.message_id;
+  IF dispatch_lives THEN
+    UPDATE input_requests x SET wake_requested_at = now() WHERE x.tenant_id = q.tenant_id AND x.request_id = q.request_id;
+  END IF;
   UPDATE messages m SET state = 'working', status_message = NULL, updated_at = now(),
       turns = CASE WHEN c.turn IS NULL THEN m.turns ELSE m.turns || c.turn END
    WHERE m.tenant_id = q.tenant_id AND m.message_id = q.message_id;

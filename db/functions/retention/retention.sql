@@ -49,6 +49,7 @@ BEGIN
     erased AS (
       UPDATE input_decisions d SET comment = NULL, ip = NULL FROM gone g
        WHERE d.tenant_id = g.tenant_id AND d.message_id = g.message_id AND (d.comment IS NOT NULL OR d.ip IS NOT NULL)),
+    spans AS (DELETE FROM trace_spans s USING gone g WHERE s.tenant_id = g.tenant_id AND s.message_id = g.message_id),
     grants AS (DELETE FROM tool_grants t USING gone g WHERE t.tenant_id = g.tenant_id AND t.message_id = g.message_id),
     requests AS (DELETE FROM input_requests r USING gone g WHERE r.tenant_id = g.tenant_id AND r.message_id = g.message_id),
     deliveries AS (DELETE FROM push_deliveries d USING gone g WHERE d.tenant_id = g.tenant_id AND d.message_id = g.message_id),

@@ -73,7 +73,7 @@ test('the client goes on with a new token, without a gap or a repeat', async () 
   const client = new FleetClient({ url: api.baseUrl, token: give });
   const events: StreamEvent[] = [];
   const done = (async () => {
-    for await (const event of client.stream('hi', { metadata: METADATA })) events.push(event);
+    for await (const event of client.stream('hi', { agentType: METADATA.agent_type })) events.push(event);
   })();
   await until(() => events.length > 0, { what: 'the task' });
   await until(() => given.length > 1, { timeoutMs: 15_000, what: 'a second token' });
@@ -90,7 +90,7 @@ test('a client whose credential was revoked is told so', async () => {
   const { id } = await send();
   const own = await api.credentialOf(api.tenantId, ['read']);
   const client = new FleetClient({ url: api.baseUrl, clientId: own.client_id, clientSecret: own.client_secret });
-  const events = client.resubscribe(id);
+  const events = client.tasks.resubscribe(id);
   await events.next();
   expect((await api.client.post('/credentials/revoke', { credential_id: own.client_id })).status).toBe(200);
   const rest = (async () => {

@@ -15,6 +15,7 @@ import { createLogger } from '../../../runtime/logger.js';
 import { callerOf, messageCore } from '../../setup/core.js';
 import type { FreshDatabase } from '../../setup/database.js';
 import { createGateway } from '../../setup/gateway.js';
+import { NO_SPANS } from '../../setup/tools.js';
 import { type HostedAgentServer, hostedAgent, type Script } from './hosted-agent.js';
 
 const INSTANCE = 'hosted-1';
@@ -93,6 +94,7 @@ export class HostedFixture {
       ...shared,
       bus: runner.output,
       changes: bus,
+      spans: NO_SPANS,
       outbound,
       tokens: { issueDispatchToken: async ({ instance_id }) => `jwt-for-${instance_id}` },
       closing: runner.closing,

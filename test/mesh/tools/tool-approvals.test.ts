@@ -2,6 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { resolveMessage } from '../../../messages/input/resolve.js';
 import { nextStep } from '../../../messages/supervise/next-step.js';
+import { Sweeper } from '../../../messages/supervise/sweeper.js';
+import type { MessageInput } from '../../../workflows/definitions.js';
 import { messageCore } from '../../setup/core.js';
 import { type FreshDatabase, freshDatabase } from '../../setup/database.js';
 import { until } from '../../setup/until.js';
@@ -69,6 +71,36 @@ describe('a tool call that needs approval', () => {
     expect((await approvals.dispatch(ref)).deadline_at).not.toBeNull();
     dispatch.result('done');
     expect(await end).toMatchObject({ final: 'completed' });
+  });
+
+  it('wakes the workflow of its message until that has looked, also when the message has ended meanwhile', async () => {
+    const { ref, id, dispatch, end } = await heldCall();
+    await approvals.resolve(ref, 'approved'); // its own wake-up is lost: there is no workflow here
+    (await take(b, 'pay')).result(ok(1));
+    await resultOf(a, id);
+    dispatch.result('done');
+    expect(await end).toMatchObject({ final: 'completed' });
+    let wakeUps = 0;
+    const temporal = {
+      // Other tests leave messages too.
+      wakeMessage: async ({ message_id }: MessageInput) => {
+        if (message_id === ref.message_id) wakeUps += 1;
+      },
+      wakeSession: async () => undefined,
+      fateOfMessage: async () => 'running' as const,
+      fateOfSession: async () => 'running' as const,
+    };
+    const sweeper = new Sweeper(fixture.core, temporal);
+    const sweepLater = async () => {
+      await database.query(`UPDATE input_requests SET wake_requested_at = wake_requested_at - interval '11 s'`);
+      await sweeper.sweep();
+    };
+    await sweepLater();
+    await sweepLater();
+    expect(wakeUps).toBe(2);
+    expect(await nextStep(fixture.core, ref)).toMatchObject({ kind: 'done', state: 'completed' });
+    await sweepLater();
+    expect(wakeUps).toBe(2);
   });
 
   it('stops the clock of its dispatch', async () => {

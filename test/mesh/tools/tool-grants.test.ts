@@ -234,6 +234,19 @@ describe('the decision about a tool call', () => {
     expect(await approvals.requests(ref)).toEqual(['resolved']);
   });
 
+  it('of which the agent has heard, and gone on, is no reason to send its message to another', async () => {
+    const held = await heldCall();
+    const { ref, agent, id } = held;
+    b.close();
+    await until(async () => (await fixture.agent('b')).status === 'offline');
+    await approvals.resolve(ref, 'approved');
+    expect(await resultOf(agent, id)).toEqual(refusedWith('TARGET_UNAVAILABLE'));
+    const isAnswered = `SELECT 1 FROM tool_grants WHERE message_id = $1 AND answered_at IS NOT NULL AND used_at IS NULL`;
+    await until(async () => (await database.query(isAnswered, [ref.message_id])).length > 0);
+    await loseDispatch(held);
+    expect(await approvals.ended(ref)).toMatchObject({ state: 'failed', error: { code: 'AGENT_DISCONNECTED' } });
+  });
+
   it('is left for another call when the platform failed before it sent this one', async () => {
     const { ref, agent, id, payload } = await heldCall();
     await database.query('ALTER FUNCTION agent_load(text, text) RENAME TO agent_load_away');

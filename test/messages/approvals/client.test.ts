@@ -18,17 +18,27 @@ test('a client approves, rejects, edits arguments, and reads and exports who dec
   const [one, other] = [await client(), await client()];
   const [paid, refused] = [await held({ quorum: 2 }), await held()];
   const { id: call } = await calling({ cents: 5 });
-  expect(await one.approvals.approve(paid, { comment: 'fine' })).toMatchObject({ new_state: 'input-required' });
-  await expect(one.approvals.approve(paid)).rejects.toMatchObject({ code: 'ALREADY_RESOLVED', status: 409 });
-  expect(await other.approvals.approve(paid)).toMatchObject({ new_state: 'working' });
-  expect(await one.approvals.reject(refused, { comment: 'no' })).toMatchObject({ new_state: 'failed' });
-  expect(await one.approvals.approve(call, { arguments: { cents: 4 } })).toMatchObject({ new_state: 'working' });
-  const [first, second] = await one.approvals.get(paid);
+  expect(await one.messages.resolve(paid, { resolution: 'approved', comment: 'fine' })).toMatchObject({
+    newState: 'input-required',
+  });
+  await expect(one.messages.resolve(paid, { resolution: 'approved' })).rejects.toMatchObject({
+    code: 'ALREADY_RESOLVED',
+    status: 409,
+  });
+  expect(await other.messages.resolve(paid, { resolution: 'approved' })).toMatchObject({ newState: 'working' });
+  expect(await one.messages.resolve(refused, { resolution: 'rejected', comment: 'no' })).toMatchObject({
+    newState: 'failed',
+  });
+  expect(await one.messages.resolve(call, { resolution: 'approved', arguments: { cents: 4 } })).toMatchObject({
+    newState: 'working',
+  });
+  const { approvals } = await one.messages.getApprovals({ messageId: paid });
+  const [first, second] = approvals;
   expect([first?.comment, second?.resolution]).toEqual(['fine', 'approved']);
   expect(first?.principal).not.toEqual(second?.principal);
   const exported = [];
-  for await (const approval of one.approvals.export({ since: '2026-01-01T00:00:00Z' })) exported.push(approval);
-  expect(exported.map(({ message_id, resolution }) => [message_id, resolution])).toEqual([
+  for await (const approval of one.messages.exportApprovals({ since: '2026-01-01T00:00:00Z' })) exported.push(approval);
+  expect(exported.map(({ messageId, resolution }) => [messageId, resolution])).toEqual([
     [paid, 'approved'],
     [paid, 'approved'],
     [refused, 'rejected'],

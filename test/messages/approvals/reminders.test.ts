@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { GetApprovalsResponse } from '../../../contracts/api/policies/approvals.js';
+import { nextReminderMs } from '../../../plans/plan-approval.js';
 import { serveApi } from '../../api/served-api.js';
 import { ApiClient } from '../../setup/platform/api-client.js';
 import { approvalsFixture } from './approvals-fixture.js';
@@ -22,6 +23,26 @@ test('a request is asked about again by the same events, each time with its numb
   expect(await outcome(api.client, id, { resolution: 'approved' })).toBe('200 working');
   expect((await step(id, 9 * HOUR_MS))?.kind).toBe('dispatch');
   expect(await numbers(id, 'message.input_required')).toEqual([undefined, 1, 2]);
+});
+
+test('reminders after the first are a minute apart at least, and at most a thousand', async () => {
+  const id = await held({ timeout_seconds: 600, reminder_seconds: 1 });
+  await step(id, 1_001);
+  expect(await step(id, 1_002)).toMatchObject({ kind: 'wait_input', wait_ms: expect.closeTo(60_000, -4) });
+  expect(await numbers(id, 'message.input_required')).toEqual([undefined, 1]);
+  const long = await held({ timeout_seconds: 30 * 86_400, reminder_seconds: 60 });
+  await step(long, 60_001);
+  expect(await step(long, 60_002)).toMatchObject({ kind: 'wait_input', wait_ms: expect.closeTo(2_592_000, -5) });
+});
+
+test.each([
+  ['no reminders', { timeout_seconds: 600 }, null],
+  ['a short time', { reminder_seconds: 1, timeout_seconds: 600 }, 60_000],
+  ['a long time', { reminder_seconds: 60, timeout_seconds: 2_592_000 }, 2_592_000],
+  ['what is asked for', { reminder_seconds: 3_600, timeout_seconds: 2_592_000 }, 3_600_000],
+])('the next reminder of a plan: %s', (_what, terms, nextMs) => {
+  const others = { approvers: [], quorum: 1, allow_self: true, on_reject: 'fail' as const, reason: '' };
+  expect(nextReminderMs({ ...others, ...terms })).toBe(nextMs);
 });
 
 test.each([

@@ -94,7 +94,7 @@ export class PlatformProcess {
     const { meshId } = this.node;
     await this.#context.fixture.core.db.system(async (tx) => {
       await removeNode(tx, meshId);
-      await sweepDeadNodes(tx, DEFAULT_TIMINGS.deadNodeMs);
+      await sweepDeadNodes(tx, meshId, DEFAULT_TIMINGS.deadNodeMs);
     });
   }
 
@@ -141,6 +141,7 @@ function mortal(db: Db, life: Life, faults: Faults): Db {
   return {
     tenant: (tenantId, work) => life.living(() => db.tenant(tenantId, work)),
     system: (work) => life.living(() => db.system(work)),
+    renewal: (work) => life.living(() => db.renewal(work)),
     call: (tenantId, name, text, values) => life.living(() => db.call(tenantId, name, text, values)),
     batch: (statement, call) =>
       life.living(async () => {

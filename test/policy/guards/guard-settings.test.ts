@@ -136,12 +136,12 @@ test('the client of the SDK reads and changes guards', async () => {
   const tenantId = await api.otherTenant();
   const { client_id, client_secret } = await api.credentialOf(tenantId, ['admin']);
   const fleet = new FleetClient({ url: api.baseUrl, clientId: client_id, clientSecret: client_secret });
-  const changed = await fleet.policies.updateGuard({
+  const { guard: changed } = await fleet.policies.updateGuard({
     guard: 'secrets',
     enabled: true,
     config: { stages: ['message'] },
   });
   expect(changed).toMatchObject({ guard: 'secrets', enabled: true, config: { stages: ['message'] } });
-  expect((await fleet.policies.guards()).find(({ guard }) => guard === 'secrets')).toEqual(changed);
+  expect((await fleet.policies.getGuards()).guards.find(({ guard }) => guard === 'secrets')).toEqual(changed);
   fleet.close();
 });

@@ -151,7 +151,7 @@ test('answers message/send with the task at its end', async () => {
     agent.onMessage((task) => ({
       state: 'completed',
       parts: [{ kind: 'text', text: `${task.text} in ${task.sessionId}` }],
-      usage: { input_tokens: 3, output_tokens: 4 },
+      usage: { inputTokens: 3, outputTokens: 4 },
     })),
   );
   expect(await ask(dispatch('message/send', 'hi'))).toMatchObject({

@@ -65,7 +65,7 @@ test('a hosted agent that is restarted again and again under load answers every 
   let isOver = false;
   const caller = async (name: number) => {
     for (let number = 0; !isOver; number += 1) {
-      tasks.push(await client.send(`${name}.${number}`, { metadata: { agent_type: 'baker' } }));
+      tasks.push(await client.send(`${name}.${number}`, { agentType: 'baker' }));
     }
   };
   const callers = Promise.all(Array.from({ length: CALLERS }, (_, name) => caller(name)));

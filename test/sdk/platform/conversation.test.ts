@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { textOf } from '../../../contracts/a2a/parts.js';
+import { textOf } from '../../../contracts/a2a/text.js';
 import { Agent, type AgentOptions, type AgentTask, FleetClient, type Task } from '../../../sdk/index.js';
 import { type SharedPlatform, startPlatform } from '../../setup/platform/platform.js';
 import { until } from '../../setup/until.js';
@@ -32,7 +32,7 @@ function agentOf(type: string, options: Partial<AgentOptions> = {}): Agent {
 }
 
 const answerOf = ({ artifacts = [] }: Task) => artifacts.map(({ parts }) => textOf(parts)).join('');
-const to = (agent_type: string, more: object = {}) => ({ metadata: { agent_type, ...more } });
+const to = (agentType: string, more: object = {}) => ({ agentType, ...more });
 const recordOf = async (message_id: string) =>
   (await client.post('/messages/get_by_id', { message_id })).message as { state: string; error?: { message: string } };
 
@@ -70,14 +70,14 @@ test('what a task sends has its trace, no more time than it has, and ends with i
     .connect();
   await agentOf('outer')
     .onMessage(async (task) => {
-      const sent = await task.client.send(task.text, to('inner', { own: 1 }));
+      const sent = await task.client.send(task.text, to('inner', { metadata: { own: 1 } }));
       let streamed = '';
       for await (const event of task.client.stream('again', to('inner')))
         if (event.kind === 'artifact-update') streamed += textOf(event.artifact.parts);
       return `${answerOf(sent)}, ${streamed}`;
     })
     .connect();
-  const task = await client.send('hello', to('outer', { deadline_ms: 20_000 }));
+  const task = await client.send('hello', to('outer', { deadlineMs: 20_000 }));
   expect(answerOf(task)).toBe('inner hello, inner again');
   const { trace_id } = task.metadata as { trace_id: string };
   expect(seen.map(({ traceparent }) => traceparent.split('-')[1])).toEqual([trace_id, trace_id]);
@@ -128,7 +128,7 @@ describe('a message whose agent is lost', () => {
   }
 
   test.each([
-    ['an idempotent skill', {}, true, { skill_id: 'pay' }],
+    ['an idempotent skill', {}, true, { skillId: 'pay' }],
     ['an idempotent agent, without a skill', { idempotent: true }, false, {}],
   ])('is dispatched again, under the same key: %s', async (_what, options, skill, metadata) => {
     const type = skill ? 'payer' : 'careful';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { reapAgents } from '../../../agents/agent-watch.js';
-import { textOf } from '../../../contracts/a2a/parts.js';
+import { textOf } from '../../../contracts/a2a/text.js';
 import { freePort } from '../../../embedded/free-port.js';
 import { Agent, type AgentOptions, FleetClient } from '../../../sdk/index.js';
 import { type SharedPlatform, startPlatform } from '../../setup/platform/platform.js';
@@ -122,7 +122,7 @@ test('a hosted agent that is deregistered finishes what it has and stays away, a
   });
   const url = await agent.serve();
   const { closed } = agent;
-  const sent = await client.send('work', { metadata: { agent_type: 'kiosk' }, blocking: false });
+  const sent = await client.send('work', { agentType: 'kiosk', blocking: false });
   await started.promise;
   await client.post('/agents/deregister', { instance_id: 'kiosk-1' });
   agent.reportStatus('available'); // with a heartbeat
@@ -166,7 +166,7 @@ test.each(['connected', 'hosted'])('a %s agent that was silent for too long come
   const status = async () =>
     ((await client.post('/agents/get_by_id', { instance_id })).agent as { status: string }).status;
   await until(async () => (await status()) === 'available', { what: 'the agent' });
-  const sent = await client.send('hello', { metadata: { agent_type: type } });
+  const sent = await client.send('hello', { agentType: type });
   expect(sent.status.state).toBe('completed');
 });
 
@@ -194,8 +194,10 @@ test('what runs while the agent leaves is delivered over a connection that was c
     yield 'done';
   });
   await agent.connect();
-  const sent = await client.send('work', { metadata: { agent_type: 'worker' }, blocking: false });
-  await until(async () => (await client.messages.getById(sent.id)).state === 'working', { what: 'the work' });
+  const sent = await client.send('work', { agentType: 'worker', blocking: false });
+  await until(async () => (await client.messages.getById({ messageId: sent.id })).message.state === 'working', {
+    what: 'the work',
+  });
   const closed = agent.close();
   const status = async () =>
     ((await client.post('/agents/get_by_id', { instance_id: 'worker-1' })).agent as { status: string }).status;
@@ -205,6 +207,6 @@ test('what runs while the agent leaves is delivered over a connection that was c
   finish.abort();
   await closed;
   const message = await client.messages.waitFor(sent.id, { until: 'terminal' });
-  expect(message).toMatchObject({ state: 'completed', assistant_output: 'begun, done' });
+  expect(message).toMatchObject({ state: 'completed', assistantOutput: 'begun, done' });
   expect(textOf(message.parts)).toBe('work');
 });

@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
-import { textOf } from '../../../contracts/a2a/parts.js';
+import { textOf } from '../../../contracts/a2a/text.js';
 import {
   Agent,
   type AgentOptions,
@@ -48,7 +48,13 @@ function agentOf(type: string, options: Partial<AgentOptions> = {}): Agent {
 }
 
 const answerOf = (task: Task) => (task.artifacts ?? []).map((artifact) => textOf(artifact.parts)).join('');
-const to = (agent_type: string, more: object = {}) => ({ metadata: { agent_type, ...more } });
+const to = (
+  agentType: string,
+  more: { skillId?: string; args?: Record<string, unknown>; deadlineMs?: number; metadata?: { tool: string } } = {},
+) => ({
+  agentType,
+  ...more,
+});
 
 function gate(): { opened: Promise<void>; open: () => void } {
   let open: () => void = () => undefined;
@@ -74,7 +80,7 @@ test('packed and installed into an empty project, the first lines of its README 
   const installed = readdirSync(join(project, 'node_modules')).filter((name) => !name.startsWith('.'));
   expect(installed.sort()).toEqual(['agent-fleet-sdk', 'jose', 'ws', 'zod']);
   const packageDir = join(project, 'node_modules', 'agent-fleet-sdk');
-  expect(readdirSync(join(packageDir, 'dist')).sort()).toEqual(['LICENSE', 'contracts', 'sdk']);
+  expect(readdirSync(join(packageDir, 'dist')).sort()).toEqual(['LICENSE', 'browser', 'contracts', 'sdk']);
   expect(readdirSync(join(packageDir, 'dist', 'sdk'))).not.toContain('cli');
 
   const readme = readFileSync(join(packageDir, 'README.md'), 'utf8');
@@ -89,11 +95,23 @@ test('packed and installed into an empty project, the first lines of its README 
   await until(isThere, { what: 'the agent' }); // a type that was never registered fails at once
   expect(answerOf(await client.send('listen', to('shouter')))).toBe('LISTEN');
 
+  const bundle = readFileSync(join(packageDir, 'dist', 'browser', 'index.js'), 'utf8');
+  expect(bundle).not.toMatch(/\bfrom\s*["']|\brequire\(|process\.env/); // needs no other file, and nothing of Node
+  for (const file of ['browser/index.js.map', 'sdk/index.js.map']) {
+    const map = JSON.parse(readFileSync(join(packageDir, 'dist', file), 'utf8')) as { sourcesContent?: string[] };
+    expect(map.sourcesContent?.length).toBeGreaterThan(0);
+  }
+
   const types = `import { Agent, FleetClient, z, type AgentTask, type Task } from 'agent-fleet-sdk';
+    import { FleetClient as PageClient } from 'agent-fleet-sdk/browser';
     const agent = new Agent({ type: 't', url: 'http://x', token: async () => 'token' });
     agent.skill({ id: 'sum', input: z.object({ a: z.number() }) }, (_task, { a }) => String(a.toFixed(1)));
     agent.onMessage(async function* (task: AgentTask) { yield task.text; });
     agent.skill('web', () => new ReadableStream<string>());
+    // @ts-expect-error an option of routing in metadata
+    void new FleetClient().send('hi', { metadata: { agentType: 't' } });
+    const page = new PageClient({ url: 'http://x', token: 't' });
+    export const ids: Promise<string[]> = page.sessions.get({ pageSize: 2 }).then(({ sessions }) => sessions.map((s) => s.sessionId));
     agent.tool('price', z.object({ item: z.string() }), ({ item }) => item.length);
     // @ts-expect-error a handler's answer is no number
     agent.skill('wrong', () => 7);
@@ -117,11 +135,11 @@ test('a hosted agent is registered, streams, asks a human and gets the answer, a
   const asked = await client.send('tea', to('clerk'));
   expect(asked.status.state).toBe('input-required');
   expect(textOf(asked.status.message?.parts ?? [])).toBe('Sell tea?');
-  const [waiting] = (await client.messages.pending({ session_id: asked.contextId })).messages;
-  expect(waiting?.input_request).toMatchObject({ title: 'Sell?', prompt: 'Sell tea?' });
-  await client.approvals.resolve(asked.id, 'confirmed');
+  const [waiting] = (await client.messages.pending({ sessionId: asked.contextId })).messages;
+  expect(waiting?.inputRequest).toMatchObject({ title: 'Sell?', prompt: 'Sell tea?' });
+  await client.messages.resolve(asked.id, { resolution: 'confirmed' });
   const message = await client.messages.waitFor(asked.id, { until: 'terminal' });
-  expect(message).toMatchObject({ state: 'completed', assistant_output: 'confirmed: tea' });
+  expect(message).toMatchObject({ state: 'completed', assistantOutput: 'confirmed: tea' });
   await agent.close();
   const instance = () => client.post('/agents/get_by_id', { instance_id: 'clerk-1' });
   expect(((await instance()).agent as { status: string }).status).toBe('draining');
@@ -139,7 +157,7 @@ test.each(['connected', 'hosted'])(
     await (mode === 'hosted' ? agent.serve() : agent.connect());
     const client = caller();
     const data = [{ kind: 'data' as const, data: { a: 1, b: 1 } }];
-    const sum = async (more: object) => answerOf(await client.send(data, to(type, { skill_id: 'sum', ...more })));
+    const sum = async (more: object) => answerOf(await client.send(data, to(type, { skillId: 'sum', ...more })));
     expect(await sum({ args: { a: 2, b: 3 } })).toBe('5 {"a":2,"b":3}');
     expect(await sum({})).toBe('2 undefined');
   },
@@ -199,13 +217,13 @@ test('connected and hosted agents call each other’s tools, and a cancel reache
     )
     .connect();
   const client = caller();
-  const greeted = await client.send('Ann', to('manager', { tool: 'greet' }));
+  const greeted = await client.send('Ann', to('manager', { metadata: { tool: 'greet' } }));
   expect(JSON.parse(answerOf(greeted))).toEqual({ text: 'Hello Ann', stock: { item: 'Ann', left: 7, for: 'desk' } });
-  const unknown = await client.send('Ann', to('manager', { tool: 'sing' }));
+  const unknown = await client.send('Ann', to('manager', { metadata: { tool: 'sing' } }));
   expect(unknown.status.state).toBe('failed');
-  const sent = await client.send('slow', { ...to('manager', { tool: 'stock' }), blocking: false });
+  const sent = await client.send('slow', { ...to('manager', { metadata: { tool: 'stock' } }), blocking: false });
   await reached.opened;
-  await client.messages.cancel(sent.id);
+  await client.messages.cancel({ messageId: sent.id });
   await until(() => reasons.includes('CANCELED'), { what: 'the end of the call' });
 });
 
@@ -217,14 +235,14 @@ test('sessions: opened, listed, read, joined by another agent, interrupted and c
     .onMessage((task) => task.text)
     .connect();
   const { sessions } = caller();
-  const { session_id } = await sessions.init({ agent_type: 'host', user_id: 'ann' });
-  expect((await sessions.get({ status: 'active' })).sessions.map((each) => each.session_id)).toContain(session_id);
-  expect((await sessions.invite(session_id, { agent_type: 'guest' })).instance_id).toBe('guest-1');
-  const details = await sessions.getById(session_id);
-  expect(details.agents.map((agent) => agent.agent_type).sort()).toEqual(['guest', 'host']);
-  expect((await sessions.interrupt(session_id)).requested).toBe(1);
-  expect((await sessions.close(session_id)).status).toBe('completed');
-  await expect(sessions.close(session_id)).rejects.toMatchObject({
+  const { sessionId } = await sessions.init({ agentType: 'host', userId: 'ann' });
+  expect((await sessions.get({ status: 'active' })).sessions.map((each) => each.sessionId)).toContain(sessionId);
+  expect((await sessions.invite({ sessionId, agentType: 'guest' })).agent.instanceId).toBe('guest-1');
+  const { session } = await sessions.getById({ sessionId });
+  expect(session.agents.map((agent) => agent.agentType).sort()).toEqual(['guest', 'host']);
+  expect((await sessions.interrupt({ sessionId })).requested).toBe(1);
+  expect((await sessions.close({ sessionId })).status).toBe('completed');
+  await expect(sessions.close({ sessionId })).rejects.toMatchObject({
     name: 'ApiError',
     code: 'SESSION_CLOSED',
     status: 409,
@@ -260,7 +278,12 @@ test('curl sends and streams', async () => {
       role: 'user',
       parts: [{ kind: 'text', text: 'hi' }],
     };
-    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { message, ...to('echo') } });
+    const body = JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      method,
+      params: { message, metadata: { agent_type: 'echo' } },
+    });
     const headers = ['-H', `Authorization: Bearer ${token}`, '-H', 'Content-Type: application/json'];
     return (await run('curl', ['-sN', '--fail', `${access().url}/send`, ...headers, '-d', body])).stdout;
   };

@@ -5,6 +5,9 @@ import { until } from '../until.js';
 import type { ApiClient } from './api-client.js';
 import type { TestPlatform } from './platform-process.js';
 
+/** Where agents register and connect; it may be another process later. */
+export type Home = Pick<TestPlatform, 'client' | 'devJson'>;
+
 export interface AgentOptions {
   instanceId: string;
   agentType: string;
@@ -25,17 +28,13 @@ export async function registerAgent(client: ApiClient, options: AgentOptions): P
 }
 
 /** A socket for a registered instance; nothing is said on it yet. */
-export async function openSocket(platform: TestPlatform, instanceId: string): Promise<RawAgent> {
+export async function openSocket(platform: Home, instanceId: string): Promise<RawAgent> {
   const { mesh_url, ca_file } = platform.devJson();
   return connectRaw({ meshUrl: mesh_url, caFile: ca_file, token: await platform.client.token(), instanceId });
 }
 
 /** Registers, connects and says hello; dispatches are answered by the behaviour, which may be given later by `serve`. */
-export async function joinAgent(
-  platform: TestPlatform,
-  options: AgentOptions,
-  behaviour?: Behaviour,
-): Promise<RawAgent> {
+export async function joinAgent(platform: Home, options: AgentOptions, behaviour?: Behaviour): Promise<RawAgent> {
   await registerAgent(platform.client, options);
   const agent = await openSocket(platform, options.instanceId);
   if (behaviour) serve(agent, behaviour);
@@ -63,7 +62,7 @@ export interface JournalEntry {
 /** An agent that comes back whenever its socket is lost, and writes down every dispatch it was given. */
 export class JournalingAgent {
   readonly journal: JournalEntry[] = [];
-  readonly #platform: TestPlatform;
+  readonly #platform: Home;
   readonly #options: JournalingOptions;
   readonly #behaviour: Behaviour;
   /** The last word about each dispatch, by its frame's id; only of one that keeps its work. */
@@ -73,7 +72,7 @@ export class JournalingAgent {
   #stopped = false;
   #loop: Promise<void> = Promise.resolve();
 
-  constructor(platform: TestPlatform, options: JournalingOptions, behaviour: Behaviour) {
+  constructor(platform: Home, options: JournalingOptions, behaviour: Behaviour) {
     this.#platform = platform;
     this.#options = options;
     this.#behaviour = behaviour;

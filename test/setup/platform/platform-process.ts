@@ -36,6 +36,8 @@ export interface PlatformOptions {
   credential?: { client_id: string; client_secret: string };
   /** Runs these roles only, for example `mesh,worker`, without `dev.json`; all of `npm start` when absent. */
   roles?: string;
+  /** The `start.js` of another build; this one's when absent. */
+  start?: string;
   /** Where the pid is noted for the clean-up of a run that fails. */
   register?: string;
 }
@@ -175,7 +177,8 @@ export class TestPlatform {
   async #spawn(): Promise<void> {
     const output = openSync(join(this.dataDir, 'platform.out'), 'a');
     const roles = this.#options.roles ? ['--roles', this.#options.roles] : [];
-    const child = spawn(process.execPath, ['--enable-source-maps', START, ...roles], {
+    const start = this.#options.start ?? START;
+    const child = spawn(process.execPath, ['--enable-source-maps', start, ...roles], {
       cwd: this.dataDir,
       env: { ...inherited(), ...BASE_SETTINGS, FLEET_DATA_DIR: this.dataDir, ...this.#options.env },
       stdio: ['ignore', output, output],
@@ -190,7 +193,7 @@ export class TestPlatform {
         resolve(this.#exited);
       });
     });
-    if (child.pid === undefined) throw new Error(`cannot run ${START}: ${await this.#exit}`);
+    if (child.pid === undefined) throw new Error(`cannot run ${start}: ${await this.#exit}`);
     this.#pid = child.pid;
     if (this.#options.register) await registerProcess(this.#options.register, child.pid);
   }

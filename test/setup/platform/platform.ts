@@ -28,9 +28,12 @@ export interface PeerOptions {
   roles?: string;
   /** Beside what the first process was given. */
   env?: Record<string, string>;
+  /** The `start.js` of another build. */
+  start?: string;
 }
 
-async function createNamespace(connection: Connection, namespace: string): Promise<void> {
+/** Registers a namespace in which nothing is, and waits until it is there. */
+export async function createNamespace(connection: Connection, namespace: string): Promise<void> {
   await connection.workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod: RETENTION });
   await until(() => connection.workflowService.describeNamespace({ namespace }), { what: `namespace ${namespace}` });
 }
@@ -41,6 +44,8 @@ export interface PlatformDeps {
   prepare?: (connection: Connection, namespace: string) => Promise<void>;
   /** The way by which the platform reaches its database. */
   wayTo?: (databaseUrl: string) => Promise<string>;
+  /** The `start.js` of another build, which the first process runs. */
+  start?: string;
 }
 
 /**
@@ -49,7 +54,7 @@ export interface PlatformDeps {
  */
 export async function startPlatform(
   env: Record<string, string> = {},
-  { prepare, wayTo }: PlatformDeps = {},
+  { prepare, wayTo, start }: PlatformDeps = {},
 ): Promise<SharedPlatform> {
   const database = await freshDatabase();
   const connection = await Connection.connect({ address: inject('temporalAddress') });
@@ -71,11 +76,12 @@ export async function startPlatform(
       env: { ...settings, ...peer.env },
       ...(credential && { credential }),
       ...(peer.roles && { roles: peer.roles }),
+      ...(peer.start && { start: peer.start }),
     });
     processes.push(added);
     return added;
   };
-  const platform = add();
+  const platform = add(undefined, { ...(start && { start }) });
   let disposed: Promise<void> | undefined;
   const disposeOnce = async () => {
     try {

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { Transform } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 import { cleanUp } from '../clean-up.js';
 
 /** What a proxy does with what passes. */
@@ -17,6 +18,10 @@ export class TcpProxy {
   latencyMs = 0;
   /** New connections are cut as well. */
   isShut = false;
+  /** New connections are taken, and nothing passes. */
+  isSilent = false;
+  /** The clients' ends, with those of the server. */
+  readonly #pairs = new Map<Socket, Socket>();
   readonly #sockets = new Set<Socket>();
   readonly #server = createServer((near) => this.#pass(near));
   readonly #targetPort: () => number;
@@ -57,31 +62,57 @@ export class TcpProxy {
     this.cut();
   }
 
+  /**
+   * The server goes without a word, as a machine does that loses its power: it forgets its connections, clients hear nothing more on theirs, and
+   * nothing on new ones until `isSilent` is false again.
+   */
+  silence(): void {
+    this.isSilent = true;
+    for (const [near, far] of this.#pairs) {
+      this.#pairs.delete(near);
+      near.unpipe(far).resume();
+      far.destroy();
+    }
+  }
+
   close(): void {
     this.#server.close();
     this.cut();
   }
 
   #pass(near: Socket): void {
-    const far = connect(this.#targetPort(), '127.0.0.1');
-    for (const [socket, other] of [[near, far] as const, [far, near] as const]) {
-      this.#sockets.add(socket.setNoDelay());
-      socket.on('error', () => undefined); // 'close' follows
-      socket.once('close', () => {
-        this.#sockets.delete(socket);
-        other.destroy();
-      });
+    if (this.isSilent) {
+      this.#keep(near);
+      near.resume();
+      return;
     }
+    const far = connect(this.#targetPort(), '127.0.0.1');
+    this.#pairs.set(near, far);
+    this.#keep(near).once('close', () => {
+      this.#pairs.delete(near);
+      far.destroy();
+    });
+    this.#keep(far).once('close', () => {
+      if (this.#pairs.delete(near)) near.destroy();
+    });
     if (this.isShut) near.destroy();
     const read = this.#taps.reader?.();
     if (read) near.on('data', read);
+    let arrived = Promise.resolve<unknown>(undefined);
     const arriving = new Transform({
       transform: (chunk: Buffer, _encoding, done) => {
-        const piece = (this.#taps.arrives?.(chunk) ?? true) ? chunk : undefined;
-        if (this.latencyMs === 0) done(null, piece);
-        else setTimeout(() => done(null, piece), this.latencyMs);
+        const delayed = this.latencyMs === 0 ? undefined : delay(this.latencyMs);
+        arrived = arrived.then(() => delayed).then(() => (this.#taps.arrives?.(chunk) ?? true) && arriving.push(chunk));
+        done();
       },
+      flush: (done) => void arrived.then(() => done()),
     });
     near.pipe(far).pipe(arriving).pipe(near);
+  }
+
+  #keep(socket: Socket): Socket {
+    this.#sockets.add(socket.setNoDelay());
+    socket.on('error', () => undefined); // 'close' follows
+    return socket.once('close', () => this.#sockets.delete(socket));
   }
 }

@@ -1,0 +1,166 @@
+/**
+ * Everything at once for a long time: quick, slow, streamed, canceled, asking and tool-calling messages of four tenants on three nodes, agents
+ * that leave, come back and die, and a node that is killed every two minutes. At the end compares what callers were told with the record, with
+ * what agents did, with events, deliveries and usage, and looks for what is left or has grown (docs/performance.md).
+ *
+ *     npm run bench:campaign -- [--minutes 30] [--rate 5] [--kill-seconds 120]
+ *
+ * Exits with 0 only where nothing is violated. Memory and connections are judged in runs of five minutes or more.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { CampaignFleet } from './campaign/fleet.mjs';
+import { allRead, judgeEvents } from './campaign/judge/events.mjs';
+import { Journal } from './campaign/judge/journal.mjs';
+import { Faults } from './campaign/judge/losses.mjs';
+import { judgeMessages } from './campaign/judge/messages.mjs';
+import { judgeRest } from './campaign/judge/rest.mjs';
+import { judgeUsage } from './campaign/judge/usage.mjs';
+import { Receiver } from './campaign/receiver.mjs';
+import { judgeSamples, sample } from './campaign/samples.mjs';
+import { CampaignTenant } from './campaign/tenant.mjs';
+import { Cluster } from './harness/cluster/cluster.mjs';
+import { every, SteadyRate } from './harness/cluster/pace.mjs';
+import { readRecord } from './harness/cluster/record.mjs';
+import { withDatabase } from './harness/database.mjs';
+import { Harness } from './harness/harness.mjs';
+import { machineLine, markdownTable } from './harness/report.mjs';
+import { createTenant } from './harness/tenants.mjs';
+
+const NODES = 3;
+const TENANTS = 4;
+const AGENTS_KILLED_EVERY_MS = 45_000;
+const AGENT_LEAVES_EVERY_MS = 5_000;
+/** Violations that are shown of each kind. */
+const SHOWN_MAX = 10;
+
+const text = { type: 'string' };
+const { values: given } = parseArgs({ options: { minutes: text, rate: text, 'kill-seconds': text } });
+const minutes = Number(given.minutes ?? 30);
+const runMs = minutes * 60_000;
+const rate = Number(given.rate ?? 5);
+/** A short run kills twice at least. */
+const killEveryMs = Math.min(Number(given['kill-seconds'] ?? 120) * 1_000, runMs / 3);
+const seconds = () => Math.round(performance.now() / 1_000);
+const print = (line) => process.stdout.write(`${line}\n`);
+
+async function startTenants(harness, cluster, receiver) {
+  const platform = cluster.nodes[0].platform;
+  const names = Array.from({ length: TENANTS - 1 }, (_, index) => `campaign ${index + 2}`);
+  const env = { FLEET_SECRET_KEY: cluster.secretKey };
+  const credentials = [cluster.dev, ...(await Promise.all(names.map((name) => createTenant(platform, name, env))))];
+  const tenants = credentials.map(
+    ({ tenant_id, ...credential }) => new CampaignTenant({ tenant_id, access: cluster.accessOf(credential), receiver }),
+  );
+  for (const tenant of tenants) harness.onStop(() => tenant.close());
+  await Promise.all(tenants.map((tenant) => tenant.prepare()));
+  return tenants;
+}
+
+/** The agents tell which nodes there are. */
+function noteConnections(cluster, fleet) {
+  const connections = Journal.read(fleet.journals).connections.sort((a, b) => a.atMs - b.atMs);
+  for (const { node, meshId } of connections) cluster.nodes[node].connected(meshId);
+}
+
+/** Kills nodes and agents until the signal aborts. @returns how many nodes were killed */
+async function injectFaults(cluster, fleet, signal) {
+  let killed = 0;
+  await Promise.all([
+    every(killEveryMs, signal, async () => {
+      noteConnections(cluster, fleet);
+      if (await cluster.restartNext('kill')) killed += 1;
+    }),
+    every(Math.min(AGENTS_KILLED_EVERY_MS, killEveryMs * 0.8), signal, () => fleet.killMortals()),
+    every(AGENT_LEAVES_EVERY_MS, signal, () => fleet.leaveAndReturn()),
+  ]);
+  return killed;
+}
+
+async function run(harness) {
+  print(machineLine());
+  const cluster = await Cluster.start(harness, NODES, { OUTBOUND_ALLOW_CIDRS: '127.0.0.0/8' });
+  const receiver = await Receiver.start(harness);
+  const tenants = await startTenants(harness, cluster, receiver);
+  const fleet = await CampaignFleet.start(harness, tenants);
+  print(`${NODES} nodes, ${TENANTS} tenants and their agents are there after ${seconds()} s`);
+  const running = new AbortController();
+  const load = new SteadyRate();
+  const samples = sample({ cluster, fleet, load, runMs, signal: running.signal, print });
+  const faults = injectFaults(cluster, fleet, running.signal);
+  const endsAtMs = performance.now() + runMs;
+  const messages = load.run(rate, endsAtMs, (index) => tenants[index % tenants.length].sendOne(`n${index}`));
+  await delay(runMs);
+  running.abort();
+  const [killed] = await Promise.all([faults, samples, messages]);
+  print(`all messages have ended for their callers after ${seconds()} s`);
+  return report({ cluster, tenants, fleet, receiver, killed, samples: await samples });
+}
+
+async function judge({ cluster, tenants, fleet, receiver, samples }) {
+  const { database_url: databaseUrl, temporal_address: temporalAddress } = cluster.dev;
+  return withDatabase(databaseUrl, async (database) => {
+    const left = await judgeRest(database, temporalAddress, () => allRead(database, tenants));
+    noteConnections(cluster, fleet);
+    const faults = Object.assign(new Faults(), { nodes: cluster.killed, agents: fleet.kills });
+    const journal = Journal.read(fleet.journals);
+    const record = await readRecord(databaseUrl);
+    const flat = judgeSamples(samples, minutes);
+    const violations = [
+      ...tenants.flatMap((tenant) => tenant.violations),
+      ...left,
+      ...judgeMessages(record, tenants, journal, faults),
+      ...(await judgeEvents(database, tenants, receiver, record)),
+      ...(await judgeUsage(tenants, record, journal, faults)),
+      ...flat.violations,
+    ];
+    return { record, journal, rows: flat.rows, violations };
+  });
+}
+
+function countBy(values) {
+  const counts = new Map();
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
+  return [...counts].sort(([, a], [, b]) => b - a);
+}
+
+/** Violations that differ in nothing but ids and numbers are of one kind. */
+function printByKind(violations) {
+  const kinds = new Map();
+  for (const violation of violations) {
+    const kind = violation.replaceAll(/[a-z]+_[0-9a-f-]{36}|"[^"]*"|\{.*|\d+/g, '…');
+    kinds.set(kind, [...(kinds.get(kind) ?? []), violation]);
+  }
+  for (const [kind, all] of kinds) {
+    print(`${all.length} × ${kind}`);
+    for (const violation of all.slice(0, SHOWN_MAX)) print(`  ${violation}`);
+  }
+}
+
+async function report(observed) {
+  const { tenants, fleet, receiver, killed } = observed;
+  const { record, journal, rows, violations } = await judge(observed);
+  print(`everything was at rest and judged after ${seconds()} s`);
+  const sum = (of) => tenants.reduce((total, tenant) => total + of(tenant), 0);
+  const table = [
+    ['messages sent', sum(({ sent }) => sent)],
+    ...countBy(record.map(({ state, error_code }) => (error_code ? `${state}, ${error_code}` : state))),
+    ['tool calls', [...journal.toolCalls.values()].reduce((total, count) => total + count, 0)],
+    [
+      'nodes killed; agent processes killed; agents that left and came back',
+      `${killed}; ${fleet.kills.length}; ${fleet.left}`,
+    ],
+    [
+      'events read by followers, over connections',
+      `${sum(({ follower }) => follower.ids.length)}, ${sum(({ follower }) => follower.breaks + 1)}`,
+    ],
+    ['events delivered; messages with push notifications', `${receiver.alerts.size}; ${receiver.pushes.size}`],
+    ...rows,
+    ['violations', violations.length],
+  ];
+  print(`\n${markdownTable(['', ''], table)}\n`);
+  printByKind(violations);
+  return violations.length === 0 ? 0 : 1;
+}
+
+process.exitCode = await Harness.run(run);

@@ -1,0 +1,64 @@
+/** Memory and connections through a campaign, of what runs from its beginning to its end. */
+import { readdirSync } from 'node:fs';
+import pg from 'pg';
+import { judgeFlatness } from '../harness/cluster/flatness.mjs';
+import { every } from '../harness/cluster/pace.mjs';
+import { hasProc, residentMiB } from '../harness/cpu.mjs';
+
+const SAMPLES = 60;
+/** A line for each of so many samples. */
+const PRINTED_EVERY = 6;
+/** Connections come and go with callers and agents: growth up to this is flat. */
+const CONNECTIONS_SLACK = 15;
+
+const openFiles = (pid) => readdirSync(`/proc/${pid}/fd`).length;
+
+/** Samples until the signal aborts. @returns `{ memory, connections }`, one for each sample */
+export async function sample({ cluster, fleet, load, runMs, signal, print }) {
+  const [first] = cluster.nodes;
+  const database = new pg.Client({ connectionString: cluster.dev.database_url });
+  await database.connect();
+  const samples = [];
+  const take = async () => {
+    const { rows } = await database.query(
+      "SELECT count(*)::integer AS count FROM pg_stat_activity WHERE backend_type = 'client backend'",
+    );
+    const connections = { 'connections to Postgres': rows[0].count };
+    if (!hasProc) return { memory: {}, connections };
+    const { pid } = first.platform;
+    return {
+      memory: { 'MiB of the first node': residentMiB(pid), 'MiB of the agents': residentMiB(fleet.pid) },
+      connections: { ...connections, 'open files of the first node': openFiles(pid) },
+    };
+  };
+  try {
+    await every(runMs / SAMPLES, signal, async () => {
+      samples.push(await take());
+      if (samples.length % PRINTED_EVERY !== 0) return;
+      const { memory, connections } = samples.at(-1);
+      const figures = Object.entries({ ...memory, ...connections }).map(
+        ([name, value]) => `${name} ${value.toFixed(0)}`,
+      );
+      print(`${((samples.length * 100) / SAMPLES).toFixed(0)} %: ${load.inFlight} in flight, ${figures.join(', ')}`);
+    });
+  } finally {
+    await database.end();
+  }
+  return samples;
+}
+
+/** @returns rows of a table, and violations */
+export function judgeSamples(samples, minutes) {
+  const memory = judgeFlatness(
+    samples.map((one) => one.memory),
+    { minutes },
+  );
+  const connections = judgeFlatness(
+    samples.map((one) => one.connections),
+    { minutes, slack: CONNECTIONS_SLACK },
+  );
+  return {
+    rows: [...memory.rows, ...connections.rows],
+    violations: [...memory.violations, ...connections.violations],
+  };
+}

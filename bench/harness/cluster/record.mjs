@@ -1,0 +1,27 @@
+/** Reads what the database says of all messages after a long run. */
+import { withDatabase } from '../database.mjs';
+
+const MESSAGES = `
+  SELECT m.tenant_id, m.message_id, m.session_id, m.client_message_id, m.state, m.error_code, m.usage, m.created_at, m.completed_at,
+         d.dispatches, e.ends,
+         (SELECT string_agg(part->>'text', '') FROM jsonb_array_elements(m.parts) part) AS question,
+         (SELECT string_agg(part->>'text', '') FROM jsonb_array_elements(m.artifacts) artifact,
+                 jsonb_array_elements(artifact->'parts') part) AS answer
+    FROM messages m
+    LEFT JOIN LATERAL (SELECT coalesce(json_agg(json_build_object('dispatch_id', dispatch_id, 'instance_id', instance_id, 'mesh_id', mesh_id,
+                          'state', state, 'error_code', error_code, 'created_at', created_at, 'sent_at', sent_at, 'ended_at', ended_at)
+                          ORDER BY created_at), '[]') AS dispatches
+                         FROM dispatches d WHERE d.tenant_id = m.tenant_id AND d.message_id = m.message_id) d ON true
+    LEFT JOIN LATERAL (SELECT count(*)::integer AS ends FROM event_groups g CROSS JOIN LATERAL jsonb_array_elements(g.events) e
+                        WHERE g.tenant_id = m.tenant_id AND g.session_id = m.session_id AND g.message_id = right(m.message_id, 36)::uuid
+                          AND e->>0 IN ('message.completed', 'message.error', 'message.canceled')) e ON true`;
+
+/** All messages of the database, with their dispatches and the number of their end events. */
+export function readRecord(databaseUrl) {
+  return withDatabase(databaseUrl, async (client) => (await client.query(MESSAGES)).rows);
+}
+
+/** The dispatches of a message as JSON, to find the cause of a violation. */
+export function dispatchesOf({ created_at, completed_at, dispatches }) {
+  return JSON.stringify({ created_at, completed_at, dispatches });
+}

@@ -1,0 +1,60 @@
+"""Agents and callers of the Agent Fleet Platform."""
+
+from .access import TokenProvider
+from .agent.agent import Agent
+from .agent.options import Connected, Disconnected, ReportedStatus
+from .client.fleet_client import FleetClient
+from .client.generated.models import MessageRecord, Task
+from .client.not_given import NOT_GIVEN, NotGiven
+from .client.rpc import ArtifactUpdate, StatusUpdate, StreamEvent
+from .errors import AgentError, AgentStoppedError, ApiError, ToolError, UnreachableError
+from .handlers.agent_task import AgentTask
+from .handlers.output_source import Output, OutputSource
+from .handlers.questions import Ask
+from .handlers.results import Completed, Failed, InputRequired, TaskResolution
+from .handlers.tool_caller import Target
+from .handlers.tool_handlers import ToolCall
+from .parts import Artifact, DataPart, FileContent, FilePart, InputField, Part, Question, TextPart, Usage, text_of
+from .version import __version__
+
+__all__ = [
+    "NOT_GIVEN",
+    "Agent",
+    "AgentError",
+    "AgentStoppedError",
+    "AgentTask",
+    "ApiError",
+    "Artifact",
+    "ArtifactUpdate",
+    "Ask",
+    "Completed",
+    "Connected",
+    "DataPart",
+    "Disconnected",
+    "Failed",
+    "FileContent",
+    "FilePart",
+    "FleetClient",
+    "InputField",
+    "InputRequired",
+    "MessageRecord",
+    "NotGiven",
+    "Output",
+    "OutputSource",
+    "Part",
+    "Question",
+    "ReportedStatus",
+    "StatusUpdate",
+    "StreamEvent",
+    "Target",
+    "Task",
+    "TaskResolution",
+    "TextPart",
+    "TokenProvider",
+    "ToolCall",
+    "ToolError",
+    "UnreachableError",
+    "Usage",
+    "__version__",
+    "text_of",
+]

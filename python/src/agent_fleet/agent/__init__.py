@@ -1,0 +1,1 @@
+"""The agent, and how it reports what happens to it."""

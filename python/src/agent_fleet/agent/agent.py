@@ -1,0 +1,257 @@
+"""An agent."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, overload
+
+from ..access import Access, TokenProvider
+from ..client.platform_api import PlatformApi
+from ..connected.connected_agent import ConnectedAgent
+from ..connected.dispatch_runs import DispatchRuns
+from ..connected.registration import Registration
+from ..connected.tool_calls import ConnectedToolCalls
+from ..errors import AgentStoppedError
+from ..handlers.handlers import Handlers
+from ..handlers.run_dispatch import RunDeps
+from ..handlers.tool_caller import Target, call_tool
+from ..handlers.tool_handlers import ToolHandlers
+from ..limits import CLOSE_GRACE_SECONDS_DEFAULT, MAX_CONCURRENT_SESSIONS_DEFAULT
+from .background import Background
+from .drain_on_signals import drain_on_signals, drained
+from .error_reporter import ErrorReporter, OnError
+from .listeners import EventName, Listener, Listeners
+from .options import AgentOptions, ReportedStatus
+from .profile import AgentProfile
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Agent:
+    """An agent. Register the handlers first, then call `run()`, `await serve()` or `await connect()`.
+
+    The address and the credential are those of `Access`; what is left out comes from the environment.
+    """
+
+    def __init__(
+        self,
+        type: str,
+        *,
+        url: str | None = None,
+        client_id: str | None = None,
+        client_secret: str | None = None,
+        token: str | TokenProvider | None = None,
+        ca: str | None = None,
+        instance_id: str | None = None,
+        name: str | None = None,
+        description: str = "",
+        version: str | None = None,
+        card: dict[str, Any] | None = None,
+        max_concurrent_sessions: int = MAX_CONCURRENT_SESSIONS_DEFAULT,
+        context: dict[str, Any] | None = None,
+        drain_on_signals: bool = True,
+        on_error: OnError | None = None,
+        handshake_timeout_ms: float = 15_000,
+    ) -> None:
+        """`type` is the agent type; instances of the same type share its messages.
+
+        - `instance_id` is unique in the tenant; a second process with the same id replaces the first. The platform chooses
+          one by default.
+        - `name` is the type by default. `card` has further members of the A2A agent card; with `defaultInputModes` the
+          platform sends only files of these media types.
+        - `max_concurrent_sessions`: how many sessions the agent serves at the same time; 0 is unlimited.
+        - `context` is free-form metadata about this instance.
+        - `drain_on_signals`: on SIGTERM and SIGINT the agent accepts no new work, finishes running work, and leaves.
+        - `on_error` gets each connection problem that is logged, once for each kind, and the `AgentStoppedError` that stops
+          the agent after it has connected.
+        - `handshake_timeout_ms` bounds the handshake, and again the wait for `welcome`; then the agent reconnects.
+        """
+        self._options = AgentOptions(
+            type=type,
+            access=Access(url=url, client_id=client_id, client_secret=client_secret, token=token, ca=ca),
+            instance_id=instance_id,
+            name=name,
+            description=description,
+            version=version,
+            card=card,
+            max_concurrent_sessions=max_concurrent_sessions,
+            context=context,
+            drain_on_signals=drain_on_signals,
+            on_error=on_error,
+            handshake_timeout_ms=handshake_timeout_ms,
+        )
+        self._handlers = Handlers()
+        self._tools = ToolHandlers()
+        self._background = Background(f"agent {type}")
+        self._listeners = Listeners(self._background)
+        self._running: ConnectedAgent | None = None
+
+    @property
+    def instance_id(self) -> str:
+        """The configured id, or the one that the platform chose; empty before the first registration."""
+        return (self._running.instance_id if self._running else "") or self._options.instance_id or ""
+
+    def on_message(self, handler: F) -> F:
+        """Decorates the handler of messages that no skill handler takes. It gets the `AgentTask`."""
+        self._handlers.on_message(handler)
+        return handler
+
+    @overload
+    def skill(self, id: F) -> F: ...
+    @overload
+    def skill(
+        self,
+        id: str | None = None,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        tags: list[str] | None = None,
+        examples: list[str] | None = None,
+    ) -> Callable[[F], F]: ...
+    def skill(
+        self,
+        id: Any = None,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        tags: list[str] | None = None,
+        examples: list[str] | None = None,
+    ) -> Any:
+        """Decorates the handler of messages to a skill (`skill_id`), which the agent card lists.
+
+        Its id is the function's name by default, its description the docstring. The handler gets the `AgentTask`; its
+        further parameters are read from the caller's `args`, or else the message's first data part. Input that does not fit
+        their types fails the message with `INVALID_DISPATCH`.
+        """
+
+        def add(handler: F) -> F:
+            skill_id = id if isinstance(id, str) else handler.__name__
+            described = description if description is not None else inspect.getdoc(handler) or ""
+            self._handlers.add_skill(handler, skill_id, name=name, description=described, tags=tags, examples=examples)
+            return handler
+
+        return add(id) if callable(id) else add
+
+    @overload
+    def tool(self, name: F) -> F: ...
+    @overload
+    def tool(self, name: str | None = None, *, description: str | None = None) -> Callable[[F], F]: ...
+    def tool(self, name: Any = None, *, description: str | None = None) -> Any:
+        """Decorates a tool that other agents and the platform can call.
+
+        Its name is the function's by default, its description the docstring. Parameters and their types give its input
+        schema; one that is annotated with `ToolCall` gets the call. What it returns is the result, a JSON value. The caller
+        receives a raised `ToolError` with its code, any other error as `HANDLER_ERROR`.
+        """
+
+        def add(function: F) -> F:
+            self._tools.add(name if isinstance(name, str) else function.__name__, description, function)
+            return function
+
+        return add(name) if callable(name) else add
+
+    def on(self, event: EventName, listener: Listener) -> None:
+        """Adds a listener, which gets a `Connected` or `Disconnected`. What it raises is logged and passed to `on_error`."""
+        self._listeners.add(event, listener)
+
+    async def call_tool(
+        self,
+        tool: str,
+        args: Mapping[str, Any] | None = None,
+        *,
+        target: Target | None = None,
+        deadline_ms: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> Any:
+        """Calls a tool outside any task. Within a task use `task.call_tool`, which ends with the task. Raises ToolError."""
+        if not self._running:
+            raise RuntimeError("the agent has not joined yet")
+        return await call_tool(self._running.tools, None, tool, args, target, deadline_ms, idempotency_key)
+
+    async def connect(self, *, timeout_ms: float | None = None) -> None:
+        """Registers the agent and keeps a WebSocket to the mesh open until `close()`. Returns at the first `welcome`.
+
+        A lost connection is reopened after 1, 2, 4, 8, 16, then 30 s (±25 %), and in-flight messages resume. Temporary
+        problems (nothing answers, an untrusted certificate) are logged and retried, at most for `timeout_ms` where given.
+
+        Raises AgentStoppedError when the platform refuses the agent, or `timeout_ms` is over (`CONNECT_TIMEOUT`); ValueError
+        when the address or the credential is missing or invalid.
+        """
+        if self._running:
+            raise RuntimeError("the agent has joined already")
+        errors = ErrorReporter(f"agent {self._options.type}", self._options.on_error, self._background.spawn)
+        running = self._start(errors)
+        try:
+            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+                await running.ready()
+        except TimeoutError:
+            detail = f": {errors.last.message}" if errors.last else ""
+            stopped = AgentStoppedError("CONNECT_TIMEOUT", f"not connected within {timeout_ms} ms{detail}")
+            running.stop(stopped)
+            raise stopped from None
+        except asyncio.CancelledError:
+            running.stop(AgentStoppedError("CANCELED", "connecting was canceled"))
+            raise
+        running.closed.add_done_callback(errors.ended)
+
+    async def serve(self, *, timeout_ms: float | None = None) -> None:
+        """Connects, and returns when the agent is over: `connect()`, then `closed()`. When it is canceled, the agent closes."""
+        await self.connect(timeout_ms=timeout_ms)
+        try:
+            await self.closed()
+            await drained()
+        except asyncio.CancelledError:
+            await self.close()
+            raise
+
+    def run(self) -> None:
+        """Serves in an event loop of its own: the last line of a program that is nothing but an agent. Returns after Ctrl-C."""
+        with contextlib.suppress(KeyboardInterrupt):  # the agent has drained; a second Ctrl-C ends it at once
+            asyncio.run(self.serve())
+
+    async def closed(self) -> None:
+        """Returns after `close()`. Raises AgentStoppedError when the agent was refused, deregistered or replaced."""
+        if self._running:
+            await asyncio.shield(self._running.closed)
+
+    def report_status(self, status: ReportedStatus) -> None:
+        """Reports a status to the platform, at once and with every heartbeat."""
+        if self._running:
+            self._running.report_status(status)
+
+    async def close(self, grace_seconds: float = CLOSE_GRACE_SECONDS_DEFAULT) -> None:
+        """Accepts no new work, finishes running work, and disconnects.
+
+        Work that takes longer than `grace_seconds` fails with `AGENT_DISCONNECTED`. Raises AgentStoppedError when the agent
+        was refused or replaced before.
+        """
+        if self._running:
+            await self._running.close(grace_seconds)
+
+    def _start(self, errors: ErrorReporter) -> ConnectedAgent:
+        options = self._options
+        api = PlatformApi(options.access, options.type, "agent")
+        profile = AgentProfile(options, self._handlers, self._tools)
+        tools = ConnectedToolCalls(self._tools)
+        running = ConnectedAgent(
+            Registration(api, profile),
+            DispatchRuns(RunDeps(self._handlers, tools)),
+            tools,
+            errors,
+            max_concurrent_sessions=options.max_concurrent_sessions,
+            handshake_timeout_ms=options.handshake_timeout_ms,
+            emit=lambda event: self._listeners.emit(event, errors),
+        )
+        self._running = running
+        ignore_signals = drain_on_signals(self.close) if options.drain_on_signals else None
+
+        def release(_: object) -> None:
+            if ignore_signals:
+                ignore_signals()
+            self._background.spawn(api.close())
+
+        running.closed.add_done_callback(release)
+        return running

@@ -1,0 +1,65 @@
+"""The agent's description of itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..handlers.handlers import Handlers
+from ..handlers.tool_handlers import ToolHandlers
+from ..version import __version__
+from .options import AgentOptions
+
+_INPUT_MODES = ["text/plain", "application/json", "*/*"]
+"""The agent accepts any part; the first two entries are for clients that do not understand wildcards."""
+
+
+class AgentProfile:
+    """What `hello` and a registration say about the agent."""
+
+    def __init__(self, options: AgentOptions, handlers: Handlers, tools: ToolHandlers) -> None:
+        self._options = options
+        self._handlers = handlers
+        self._tools = tools
+
+    @property
+    def instance_id(self) -> str | None:
+        return self._options.instance_id
+
+    @property
+    def max_concurrent_sessions(self) -> int:
+        return self._options.max_concurrent_sessions
+
+    def hello(self) -> dict[str, Any]:
+        """The members of `hello` that describe the agent."""
+        return {**self._shared(), "sdk_version": f"agent-fleet-python/{__version__}"}
+
+    def registration(self) -> dict[str, Any]:
+        """The body of `/agents/register`, without its address."""
+        context = self._options.context
+        return {**self._shared(), **({"context": context} if context is not None else {})}
+
+    def _shared(self) -> dict[str, Any]:
+        options = self._options
+        return {
+            "agent_type": options.type,
+            **({"agent_version": options.version} if options.version is not None else {}),
+            "agent_card": self._card(),
+            "skills": self._handlers.skills,
+            "tools": self._tools.tools,
+            "max_concurrent_sessions": options.max_concurrent_sessions,
+        }
+
+    def _card(self) -> dict[str, Any]:
+        """An A2A 0.3 agent card."""
+        options = self._options
+        return {
+            "protocolVersion": "0.3.0",
+            "name": options.name or options.type,
+            "description": options.description,
+            "version": options.version or "0.0.0",
+            "capabilities": {"streaming": True, "pushNotifications": False},
+            "defaultInputModes": _INPUT_MODES,
+            "defaultOutputModes": ["text/plain", "application/json"],
+            "skills": self._handlers.skills,
+            **(options.card or {}),
+        }

@@ -1,0 +1,117 @@
+"""JSON-RPC of A2A 0.3 over `/send`."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NotRequired, cast
+
+from typing_extensions import TypedDict
+
+from ..errors import ApiError, UnreachableError
+from ..parts import Artifact, JsonObject, Part
+from .event_reader import read_events
+from .generated.models import Task, TaskStatus
+from .transport import Answer
+
+
+class StatusUpdate(TypedDict):
+    """The state of a task has changed."""
+
+    kind: Literal["status-update"]
+    taskId: str
+    contextId: str
+    status: TaskStatus
+    final: bool
+    metadata: NotRequired[JsonObject]
+
+
+class ArtifactUpdate(TypedDict):
+    """A task has further output."""
+
+    kind: Literal["artifact-update"]
+    taskId: str
+    contextId: str
+    artifact: Artifact
+    append: NotRequired[bool]
+    lastChunk: NotRequired[bool]
+    metadata: NotRequired[JsonObject]
+
+
+StreamEvent = Task | StatusUpdate | ArtifactUpdate
+"""One event of a stream, told by its `kind`: the task first, then its updates. A newer platform may send other kinds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SendOptions:
+    """What goes with a message."""
+
+    context_id: str | None = None
+    task_id: str | None = None
+    metadata: Mapping[str, Any] | None = None
+    message_id: str
+    blocking: bool | None = None
+    traceparent: str | None = None
+
+    def params(self, content: str | Sequence[Part]) -> JsonObject:
+        """`params` of `message/send` and `message/stream`."""
+        parts = [{"kind": "text", "text": content}] if isinstance(content, str) else list(content)
+        message: JsonObject = {"kind": "message", "messageId": self.message_id, "role": "user", "parts": parts}
+        if self.context_id:
+            message["contextId"] = self.context_id
+        if self.task_id:
+            message["taskId"] = self.task_id
+        params: JsonObject = {"message": message}
+        if self.blocking is not None:
+            params["configuration"] = {"blocking": self.blocking}
+        if self.metadata is not None:
+            params["metadata"] = dict(self.metadata)
+        return params
+
+    def headers(self) -> dict[str, str]:
+        return {"traceparent": self.traceparent} if self.traceparent else {}
+
+
+def rpc_request(method: str, params: JsonObject) -> JsonObject:
+    """A JSON-RPC 2.0 request."""
+    return {"jsonrpc": "2.0", "id": str(uuid.uuid4()), "method": method, "params": params}
+
+
+def rpc_result(response: JsonObject) -> Any:
+    """The `result` of a JSON-RPC response. Raises ApiError when the response is an error."""
+    error = response.get("error")
+    if not isinstance(error, dict):
+        return response.get("result")
+    number = error.get("code")
+    rpc_code = number if isinstance(number, int) else None
+    raise ApiError(str(error.get("message") or "JSON-RPC error"), status=200, code=_code_of(error), rpc_code=rpc_code)
+
+
+def _code_of(error: JsonObject) -> str:
+    """The platform's code, which is in `error.data`: directly, or in the first item of a list."""
+    data = error.get("data")
+    if isinstance(data, list):
+        data = data[0] if data else None
+    if isinstance(data, str):
+        return data
+    found = (data.get("code"), data.get("reason")) if isinstance(data, dict) else ()
+    return next((code for code in found if isinstance(code, str)), str(error.get("code", "RPC_ERROR")))
+
+
+async def stream_events(answer: Answer) -> AsyncIterator[tuple[str, StreamEvent]]:
+    """The events of a streamed answer, each with the id after which a resume continues; empty when the stream has no ids.
+
+    A JSON answer instead of a stream is an error or a single event. Raises ApiError for a JSON-RPC error, UnreachableError when
+    the connection breaks before the stream's end.
+    """
+    if not answer.headers.get("content-type", "").startswith("text/event-stream"):
+        yield "", cast(StreamEvent, rpc_result(await answer.json()))
+        return
+    async for event in read_events(answer.chunks()):
+        try:
+            response = json.loads(event.data)
+        except ValueError as error:
+            raise UnreachableError(answer.url, error) from error
+        yield event.id, cast(StreamEvent, rpc_result(response))

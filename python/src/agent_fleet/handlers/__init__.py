@@ -1,0 +1,1 @@
+"""The handlers of an agent, and what they get and give."""

@@ -1,0 +1,104 @@
+"""The questions of one run of a handler."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from typing import Any, cast
+
+from ..parts import Question
+from .results import InputRequired, TaskResolution
+
+_ACCEPTED = ("approved", "confirmed", "submitted")
+"""The resolutions that count as agreement, of the five that the platform sends."""
+
+
+class QuestionAsked(BaseException):
+    """Ends a run of a handler at `await task.ask(…)` while nobody has answered.
+
+    It is no `Exception`, so that `except Exception` in a handler does not hold it up.
+    """
+
+
+class Ask:
+    """What `task.ask` gives: await it for the answer, or return it from the handler to ask without waiting."""
+
+    def __init__(self, questions: Questions, question: Question) -> None:
+        self._questions = questions
+        self.required = InputRequired(question=question)
+
+    def __await__(self) -> Generator[Any, None, TaskResolution]:
+        return self._questions.answer_to(self.required).__await__()
+
+
+class Questions:
+    """A question that was answered in an earlier run gets its answer.
+
+    The first other one ends the run, and the handler runs again when a human has answered it.
+    """
+
+    def __init__(self, metadata: Mapping[str, Any]) -> None:
+        self.resolutions = _resolutions_in(metadata)
+        """Every answer that the dispatch carries, the oldest first."""
+        self.asked: InputRequired | None = None
+        """The question that ends this run."""
+        self._unused = [each for each in self.resolutions if each.source == "agent"]
+        self._replayed: list[tuple[TaskResolution, InputRequired]] = []
+
+    @property
+    def latest(self) -> TaskResolution | None:
+        """The answer to the question that this agent asked last."""
+        answers = [each for each in self.resolutions if each.source == "agent"]
+        return answers[-1] if answers else None
+
+    def ask(self, question: Question) -> Ask:
+        return Ask(self, question)
+
+    def result_of(self, returned: object) -> object:
+        """What a handler returned. A returned answer means its question: it is asked again."""
+        if isinstance(returned, Ask):
+            return returned.required
+        return next((asked for answer, asked in self._replayed if answer is returned), returned)
+
+    async def answer_to(self, asked: InputRequired) -> TaskResolution:
+        """The next answer to this question. Raises QuestionAsked where there is none."""
+        for resolution in self._unused:
+            if _is_answer_to(resolution, asked.question):
+                self._unused.remove(resolution)
+                self._replayed.append((resolution, asked))
+                return resolution
+        self.asked = self.asked or asked
+        raise QuestionAsked
+
+
+def _is_answer_to(resolution: TaskResolution, question: Question) -> bool:
+    """Questions are known by kind and title; a platform that does not name them sent one answer alone."""
+    kind, title = question.get("kind"), question.get("title")
+    return (resolution.kind or kind) == kind and (resolution.title or title) == title
+
+
+def _resolutions_in(metadata: Mapping[str, Any]) -> list[TaskResolution]:
+    """Platforms of before there were several answers send one, `resolution`."""
+    listed = metadata.get("resolutions")
+    every = listed if isinstance(listed, list) else [metadata.get("resolution")]
+    return [found for found in map(_resolution_of, every) if found]
+
+
+def _resolution_of(value: object) -> TaskResolution | None:
+    if not isinstance(value, dict):
+        return None
+    request_id, resolution = value.get("request_id"), value.get("resolution")
+    if not isinstance(request_id, str) or not isinstance(resolution, str):
+        return None
+    text = {name: given for name in ("comment", "kind", "title") if isinstance(given := value.get(name), str)}
+    data, arguments = value.get("data"), value.get("arguments")
+    return TaskResolution(
+        request_id=request_id,
+        resolution=resolution,
+        accepted=resolution in _ACCEPTED,
+        data=cast(dict[str, Any], data) if isinstance(data, dict) else {},
+        arguments=arguments if isinstance(arguments, dict) else None,
+        source=value["source"] if isinstance(value.get("source"), str) else "agent",
+        comment=text.get("comment"),
+        kind=text.get("kind"),
+        title=text.get("title"),
+    )

@@ -1,0 +1,127 @@
+"""From the result of a handler to the frame that ends its dispatch."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from ..errors import UnsendableError
+from ..parts import Artifact, Usage
+from .answer_fields import ARTIFACTS, PARTS, QUESTION, USAGE
+from .results import Completed, Failed, InputRequired
+from .sendable import ANSWER_BYTES_MAX, error_text, is_error_code, sendable, shown, well_formed
+
+_ANSWER_FORMS = "return text, a part or parts, Completed(…), Failed(…), task.ask(…), None after streaming, or an iterator"
+
+
+@dataclass(frozen=True)
+class ResultFrame:
+    """Type and payload of the frame that ends a dispatch: `dispatch_result` or `error`."""
+
+    type: str
+    payload: dict[str, Any]
+
+
+def result_frame_of(
+    result: object, streamed: Artifact, dispatch: dict[str, Any], on_invalid_usage: Callable[[str], None]
+) -> ResultFrame:
+    """The frame for what a handler returned.
+
+    `streamed` is the answer when it returned none. A returned answer uses the same artifact id, so that a reader of the stream
+    sees one output. `on_invalid_usage` gets the reason why `usage` is left out; an invalid usage does not fail the answer.
+    Raises UnsendableError when the mesh would refuse the frame.
+    """
+    frame = _build(_normalize(result), streamed, dispatch, on_invalid_usage)
+    size = len(well_formed(json.dumps(frame.payload, ensure_ascii=False, separators=(",", ":"))))
+    if size <= ANSWER_BYTES_MAX:
+        return frame
+    raise UnsendableError(f"the answer has {size} bytes, at most {ANSWER_BYTES_MAX} can be sent; shorten it")
+
+
+def error_frame_of(error: object) -> ResultFrame:
+    """The frame for an error that a handler raised."""
+    return ResultFrame("error", {"code": "HANDLER_ERROR", "message": error_text(error), "retryable": False})
+
+
+def _normalize(result: object) -> Completed | InputRequired | Failed:
+    if result is None or result == "":
+        return Completed()
+    if isinstance(result, str):
+        return Completed(parts=[{"kind": "text", "text": result}])
+    if isinstance(result, dict) and "kind" in result:
+        return Completed(parts=[cast(Any, result)])
+    if isinstance(result, (list, tuple)):
+        return Completed(parts=list(result))
+    if isinstance(result, (Completed, InputRequired, Failed)):
+        return result
+    raise UnsendableError(f"the answer is {shown(result)}; {_ANSWER_FORMS}")
+
+
+def _build(
+    result: Completed | InputRequired | Failed,
+    streamed: Artifact,
+    dispatch: dict[str, Any],
+    on_invalid_usage: Callable[[str], None],
+) -> ResultFrame:
+    if isinstance(result, Failed):
+        return _failed(result)
+    usage = _usage_of(result.usage, on_invalid_usage)
+    if isinstance(result, Completed):
+        status: dict[str, Any] = {"state": "completed"}
+        task = _task(dispatch, "completed", _artifacts_of(result, streamed))
+    else:
+        question = sendable(result.question, QUESTION)
+        status = {"state": "input-required", "input_request": question}
+        task = _task(dispatch, "input-required", _non_empty(streamed), question["prompt"])
+    return ResultFrame("dispatch_result", {"result": task, "status": status, **({"usage": usage} if usage else {})})
+
+
+def _artifacts_of(result: Completed, streamed: Artifact) -> list[Artifact]:
+    """A returned answer replaces the streamed output; without one the streamed output is the answer."""
+    artifacts = sendable(result.artifacts or [], ARTIFACTS)
+    if artifacts:
+        return cast(list[Artifact], artifacts)
+    parts = sendable(result.parts or [], PARTS)
+    return _non_empty({"artifactId": streamed["artifactId"], "parts": parts} if parts else streamed)
+
+
+def _usage_of(usage: Usage | None, on_invalid: Callable[[str], None]) -> Usage | None:
+    if usage is None:
+        return None
+    try:
+        return cast(Usage, sendable(usage, USAGE))
+    except UnsendableError as error:
+        on_invalid(str(error))
+        return None
+
+
+def _failed(failed: Failed) -> ResultFrame:
+    if not is_error_code(failed.code):
+        problem = f"code: {shown(failed.code)} is not valid; a code has 1 to 64 characters"
+        raise UnsendableError(f"{problem}. The failure was: {error_text(failed.message)}")
+    message = error_text(failed.message)
+    return ResultFrame("error", {"code": failed.code, "message": message, "retryable": failed.retryable is True})
+
+
+def _non_empty(artifact: Artifact) -> list[Artifact]:
+    return [artifact] if artifact["parts"] else []
+
+
+def _task(dispatch: dict[str, Any], state: str, artifacts: list[Artifact], text: str | None = None) -> dict[str, Any]:
+    context = dispatch["session_context"]
+    task_id, context_id = context["message_id"], context["session_id"]
+    status: dict[str, Any] = {"state": state, "timestamp": _now()}
+    if text is not None:
+        parts = [{"kind": "text", "text": text}]
+        message = {"kind": "message", "messageId": str(uuid.uuid4()), "role": "agent", "parts": parts}
+        status["message"] = {**message, "taskId": task_id, "contextId": context_id}
+    task = {"kind": "task", "id": task_id, "contextId": context_id, "status": status}
+    return {**task, "artifacts": artifacts} if artifacts else task
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

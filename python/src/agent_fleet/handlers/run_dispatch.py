@@ -1,0 +1,68 @@
+"""One run of a handler."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import UnsendableError
+from .agent_task import AgentTask
+from .handlers import Handlers
+from .questions import Questions
+from .result_frame import ResultFrame, error_frame_of, result_frame_of
+from .task_deadline import TaskDeadline
+from .task_output import TaskOutput
+from .tool_caller import ToolCaller
+
+log = logging.getLogger("agent_fleet")
+
+
+@dataclass(frozen=True)
+class RunDeps:
+    """What a run of a handler needs."""
+
+    handlers: Handlers
+    tools: ToolCaller
+    """Makes the tool calls of the handlers."""
+
+
+async def run_dispatch(
+    dispatch: dict[str, Any], output: TaskOutput, deadline: TaskDeadline, deps: RunDeps
+) -> ResultFrame:
+    """Runs the handler of a dispatch. Raises nothing but CancelledError.
+
+    An error that the handler raises, and an answer that cannot be sent, fail this dispatch only.
+    """
+    name = ""
+    try:
+        questions = Questions(dispatch["params"].get("metadata") or {})
+        task = AgentTask(dispatch, output=output, questions=questions, tools=deps.tools, deadline=deadline)
+        name = deps.handlers.name_of(task)
+        answer = await _answer_of(deps.handlers, task, questions)
+        if output.failure is not None:
+            raise output.failure
+        return result_frame_of(answer, output.artifact, dispatch, lambda problem: _warn_usage(name, dispatch, problem))
+    except Exception as error:
+        log.error("handler failed (handler=%s, dispatch_id=%s)", name, dispatch["dispatch_id"], exc_info=True)
+        return error_frame_of(f"{name}: {error}" if isinstance(error, UnsendableError) else error)
+
+
+async def _answer_of(handlers: Handlers, task: AgentTask, questions: Questions) -> object:
+    """What the handler returned, or the question that ended its run, whatever its clean-up made of that."""
+    answer: object = None
+    try:
+        answer = questions.result_of(await handlers.run(task))
+    except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # QuestionAsked, alone or in the group of a task group; or what a clean-up raised
+        if questions.asked is None:
+            raise
+        if isinstance(error, Exception):
+            log.warning("handler failed while it waits for an answer (dispatch_id=%s)", task.dispatch_id, exc_info=True)
+    return questions.asked or answer
+
+
+def _warn_usage(name: str, dispatch: dict[str, Any], problem: str) -> None:
+    log.warning("invalid usage is left out (handler=%s, dispatch_id=%s): %s", name, dispatch["dispatch_id"], problem)

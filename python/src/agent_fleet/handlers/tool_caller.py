@@ -1,0 +1,119 @@
+"""Calls of tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NotRequired, Protocol, cast
+
+from typing_extensions import TypedDict
+
+from ..errors import ToolError, UnsendableError
+from ..limits import DEADLINE_MS_MAX
+from .answer_fields import ARGUMENTS
+from .sendable import sendable, shown
+from .task_deadline import TaskDeadline
+
+
+class Target(TypedDict):
+    """The agent to call; it must match every given member."""
+
+    instance_id: NotRequired[str]
+    agent_type: NotRequired[str]
+    skill_id: NotRequired[str]
+
+
+class ToolCaller(Protocol):
+    """Sends tool calls."""
+
+    async def call(
+        self, payload: dict[str, Any], traceparent: str, deadline: TaskDeadline | None = None
+    ) -> dict[str, Any]:
+        """Waits for the result, also through the approval of a human: `deadline` stands still meanwhile."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallContext:
+    """The dispatch or tool call that calls are part of."""
+
+    dispatch_id: str
+    traceparent: str
+    deadline: TaskDeadline | None = None
+
+
+async def call_tool(
+    caller: ToolCaller,
+    context: CallContext | None,
+    tool: str,
+    args: Mapping[str, Any] | None,
+    target: Target | None,
+    deadline_ms: int | None,
+    idempotency_key: str | None,
+) -> Any:
+    """Calls a tool of another agent, or of the platform. Raises ToolError."""
+    payload = _payload_of(tool, args, target, deadline_ms, idempotency_key)
+    if context:
+        payload["dispatch_id"] = context.dispatch_id
+    traceparent = context.traceparent if context else ""
+    return _unwrapped(await caller.call(payload, traceparent, context.deadline if context else None))
+
+
+def tool_failure(error: object) -> dict[str, Any]:
+    """The failed result of a tool call."""
+    code, retryable = (error.code, error.retryable) if isinstance(error, ToolError) else ("HANDLER_ERROR", False)
+    message = error.message if isinstance(error, ToolError) else str(error) or type(error).__name__
+    text = message.replace("\0", "\ufffd")[:4_096]
+    return {"ok": False, "error": {"code": code, "message": text, "retryable": retryable is True}}
+
+
+def _payload_of(
+    tool: str,
+    args: Mapping[str, Any] | None,
+    target: Target | None,
+    deadline_ms: int | None,
+    idempotency_key: str | None,
+) -> dict[str, Any]:
+    """Raises ToolError when the mesh would refuse the call."""
+    try:
+        problem = _problem(tool, target, deadline_ms, idempotency_key)
+        if problem:
+            raise UnsendableError(f"{problem}; see the parameters of call_tool")
+        payload: dict[str, Any] = {"tool": tool, "arguments": sendable(dict(args or {}), ARGUMENTS)}
+    except UnsendableError as error:
+        raise ToolError(error.code, f"call_tool({shown(tool)}): {error}") from None
+    if target:
+        payload["target"] = dict(target)
+    if deadline_ms is not None:
+        payload["deadline_ms"] = deadline_ms
+    if idempotency_key is not None:
+        payload["idempotency_key"] = idempotency_key
+    return payload
+
+
+def _problem(tool: object, target: object, deadline_ms: object, idempotency_key: object) -> str | None:
+    def is_text(value: object, chars_max: int) -> bool:
+        return isinstance(value, str) and 1 <= len(value) <= chars_max and "\0" not in value
+
+    if not is_text(tool, 256):
+        return f"the name of a tool has 1 to 256 characters, not {shown(tool)}"
+    members = target if isinstance(target, dict) else {}
+    if target is not None and (
+        not isinstance(target, dict)
+        or not set(members) <= {"instance_id", "agent_type", "skill_id"}
+        or not all(is_text(value, 256) for value in members.values())
+    ):
+        return f"a target has instance_id, agent_type or skill_id, not {shown(target)}"
+    is_whole = isinstance(deadline_ms, int) and not isinstance(deadline_ms, bool)
+    if deadline_ms is not None and not (is_whole and 1 <= cast(int, deadline_ms) <= DEADLINE_MS_MAX):
+        return f"deadline_ms is a whole number from 1 to {DEADLINE_MS_MAX}, not {shown(deadline_ms)}"
+    if idempotency_key is not None and not is_text(idempotency_key, 200):
+        return f"an idempotency_key has 1 to 200 characters, not {shown(idempotency_key)}"
+    return None
+
+
+def _unwrapped(answer: dict[str, Any]) -> Any:
+    if answer.get("ok") is True:
+        return answer.get("result")
+    error = cast(dict[str, Any], answer["error"])
+    code, message = str(error.get("code", "")), str(error.get("message") or error.get("code", ""))
+    raise ToolError(code, message, retryable=error.get("retryable") is True, policy_id=error.get("policy_id"))

@@ -1,0 +1,94 @@
+"""The tools of an agent."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..errors import ToolError, UnsendableError
+from .answer_fields import RESULT
+from .parameters import InvalidInput, Parameters, call, parameter_of_type
+from .sendable import is_error_code, sendable
+from .tool_caller import CallContext, Target, ToolCaller, call_tool, tool_failure
+
+log = logging.getLogger("agent_fleet")
+
+
+class ToolCall:
+    """A call to one of this agent's tools.
+
+    The tool is canceled (`asyncio.CancelledError`) when the call is canceled, exceeds its deadline or is lost with the connection.
+    """
+
+    def __init__(self, delivery: dict[str, Any], traceparent: str, tools: ToolCaller) -> None:
+        caller = delivery["caller"]
+        self.tool: str = delivery["tool"]
+        self.call_id: str = delivery["dispatch_id"]
+        self.session_id: str | None = delivery.get("session_id")
+        """The session that the caller is working on; None outside a session."""
+        self.caller_agent_type: str = caller["agent_type"]
+        """The caller, as authenticated by the platform."""
+        self.caller_instance_id: str | None = caller.get("instance_id")
+        self.idempotency_key: str = delivery.get("idempotency_key", self.call_id)
+        """A repeat of the same call has the same key."""
+        self.deadline_ms: int = delivery["deadline_ms"]
+        """Milliseconds that were left for the answer when the call arrived."""
+        self.traceparent = traceparent
+        """W3C trace context; empty when the call had none."""
+        self._tools = tools
+
+    async def call_tool(
+        self,
+        tool: str,
+        args: Mapping[str, Any] | None = None,
+        *,
+        target: Target | None = None,
+        deadline_ms: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> Any:
+        """Calls another tool as part of this call. Raises ToolError."""
+        context = CallContext(dispatch_id=self.call_id, traceparent=self.traceparent)
+        return await call_tool(self._tools, context, tool, args, target, deadline_ms, idempotency_key)
+
+
+class ToolHandlers:
+    """The functions that answer tool calls."""
+
+    def __init__(self) -> None:
+        self.tools: list[dict[str, Any]] = []
+        """As registrations and `hello` list them."""
+        self._by_name: dict[str, tuple[Callable[..., Any], Parameters, str | None]] = {}
+
+    def add(self, name: str, description: str | None, function: Callable[..., Any]) -> None:
+        """A parameter that is annotated with `ToolCall` gets the call; the others are the arguments."""
+        if name in self._by_name:
+            raise ValueError(f"the tool {name} is already defined")
+        call_parameter = parameter_of_type(function, f"tool {name}", ToolCall)
+        parameters = Parameters(function, f"tool {name}", {call_parameter} if call_parameter else set())
+        described = description if description is not None else inspect.getdoc(function)
+        tool = {"name": name, "input_schema": parameters.json_schema()}
+        self.tools.append({**tool, "description": described} if described else tool)
+        self._by_name[name] = (function, parameters, call_parameter)
+
+    async def run(self, delivery: dict[str, Any], traceparent: str, tools: ToolCaller) -> dict[str, Any]:
+        """Answers one call with the payload of a `tool_result`; raises nothing but CancelledError."""
+        name = delivery["tool"]
+        if name not in self._by_name:
+            return tool_failure(ToolError("TOOL_NOT_FOUND", "this agent has no such tool"))
+        function, parameters, call_parameter = self._by_name[name]
+        try:
+            given = parameters.read(delivery["arguments"])
+            if call_parameter:
+                given[call_parameter] = ToolCall(delivery, traceparent, tools)
+            return {"ok": True, "result": sendable(await call(function, **given), RESULT)}
+        except InvalidInput as error:
+            return tool_failure(ToolError("BAD_REQUEST", str(error)))
+        except ToolError as error:
+            if is_error_code(error.code):
+                return tool_failure(error)
+            return tool_failure(ValueError(f"tool {name}: the code of a ToolError has 1 to 64 characters: {error}"))
+        except Exception as error:
+            log.error("handler failed (handler=tool %s, dispatch_id=%s)", name, delivery["dispatch_id"], exc_info=True)
+            return tool_failure(f"tool {name}: {error}" if isinstance(error, UnsendableError) else error)

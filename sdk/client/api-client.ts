@@ -1,0 +1,82 @@
+import type { StreamEvent, Task } from '../../contracts/a2a/a2a.js';
+import type { Part } from '../../contracts/a2a/parts.js';
+import type { AnswerSchema, PlatformApi, PostOptions } from './api/platform-api.js';
+import { Operations } from './generated/operations.js';
+import { randomId } from './send/random-id.js';
+import { RpcCalls } from './send/rpc-calls.js';
+import { messageParams, type SendOptions } from './send/send-options.js';
+import { Tasks } from './send/tasks.js';
+import type { JsonObject } from './transport/transport.js';
+import { WaitingKnowledgeBase } from './waiting/knowledge-base.js';
+import { WaitingMessages } from './waiting/messages.js';
+import { WaitingPlans } from './waiting/plans.js';
+
+const UNCHECKED: AnswerSchema<JsonObject> = { parse: (value) => value as JsonObject };
+
+/**
+ * The calls of a client, on Node and in browsers. Requests and answers have the names of the API in camelCase; answers are passed on with what
+ * a newer platform adds.
+ */
+export class ApiClient extends Operations {
+  override readonly messages: WaitingMessages;
+  override readonly plans: WaitingPlans;
+  override readonly knowledgeBase: WaitingKnowledgeBase;
+  /** A2A's methods for tasks that exist. */
+  readonly tasks: Tasks;
+  readonly #api: PlatformApi;
+  readonly #rpc: RpcCalls;
+
+  constructor(api: PlatformApi) {
+    super(api);
+    this.#api = api;
+    this.#rpc = new RpcCalls(api);
+    this.messages = new WaitingMessages(api);
+    this.plans = new WaitingPlans(api);
+    this.knowledgeBase = new WaitingKnowledgeBase(api);
+    this.tasks = new Tasks(this.#rpc);
+  }
+
+  /** A valid access token. */
+  token(): Promise<string> {
+    return this.#api.tokens.get();
+  }
+
+  /**
+   * Calls an operation as it is on the wire, for one that this release does not know: POSTs `body` to `path`, with names in snake_case. A
+   * schema validates the answer. Retried only with `options.retry`.
+   */
+  post(path: string, body?: unknown): Promise<JsonObject>;
+  post<T>(path: string, body: unknown, schema: AnswerSchema<T>, options?: PostOptions): Promise<T>;
+  async post<T>(path: string, body: unknown = {}, schema?: AnswerSchema<T>, options: PostOptions = {}) {
+    return schema ? this.#api.post(path, body, schema, options) : this.#api.post(path, body, UNCHECKED, options);
+  }
+
+  /**
+   * A2A `message/send`: returns the task when it ends, when it waits for a human, or after the platform's `SEND_WAIT_MS`. A retry has the
+   * same `messageId`, so the message is accepted only once.
+   */
+  async send(input: string | Part[], options: SendOptions = {}): Promise<Task> {
+    const params = messageParams(input, options.messageId ?? randomId(), options);
+    return this.#rpc.call('message/send', params, options, true);
+  }
+
+  /**
+   * A2A `message/stream`: yields the task, then its updates, and ends at a final state or when the task waits for a human. A broken
+   * connection is reopened after the last event, without a gap or a repeat. When the platform no longer retains that event, the stream
+   * continues with the whole task.
+   */
+  stream(input: string | Part[], options: SendOptions = {}): AsyncGenerator<StreamEvent> {
+    const params = messageParams(input, options.messageId ?? randomId(), options);
+    return this.#rpc.stream({ taskId: '', lastEventId: '' }, params, options);
+  }
+
+  /** Accepts no new calls, and closes the connections when in-flight calls have been answered. */
+  close(): void {
+    this.#api.close();
+  }
+
+  /** Closes the connections at once; in-flight calls fail with `UnreachableError`. */
+  destroy(): void {
+    this.#api.destroy();
+  }
+}

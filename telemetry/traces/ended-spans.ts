@@ -1,0 +1,63 @@
+import { BY_INDEX } from '../../db/page.js';
+import type { Db } from '../../db/pool.js';
+import type { PositionedEvent } from '../event-reader.js';
+import { spansOfMessages } from './derive.js';
+import type { ExportedSpan } from './otlp.js';
+import { planSpans } from './plan-spans.js';
+import { detailsOf, messagesByIds, plansByIds, stepsOf } from './read-facts.js';
+import { inOrder } from './span.js';
+
+/** Something whose spans are complete: a message or a plan that has ended. */
+export interface Ended {
+  /** Of the event that says so. */
+  position: number;
+  tenant_id: string;
+  kind: 'message' | 'plan';
+  id: string;
+}
+
+const ENDS = /^(message\.(completed|error|canceled)|plan\.(completed|failed|canceled|rejected))$/;
+
+/** What has ended, by events, in their order. */
+export function endedBy(events: readonly PositionedEvent[]): Ended[] {
+  return events.flatMap(({ position, message_id, record: { tenant_id, event_type, event } }) => {
+    if (!ENDS.test(event_type)) return [];
+    const kind = event_type.startsWith('plan.') ? ('plan' as const) : ('message' as const);
+    const id = kind === 'plan' ? event.plan_id : message_id;
+    return typeof id === 'string' ? [{ position, tenant_id, kind, id }] : [];
+  });
+}
+
+async function spansOfTenant(
+  db: Db,
+  tenantId: string,
+  ended: readonly Ended[],
+): Promise<[id: string, ExportedSpan[]][]> {
+  const idsOf = (kind: Ended['kind']) => ended.filter((one) => one.kind === kind).map(({ id }) => id);
+  return db.system(async (tx) => {
+    await tx.query(BY_INDEX);
+    const messages = await messagesByIds(tx, tenantId, idsOf('message'));
+    const byMessage = spansOfMessages(messages, await detailsOf(tx, tenantId, messages));
+    const plans = await plansByIds(tx, tenantId, idsOf('plan'));
+    const steps = await stepsOf(tx, tenantId, plans);
+    const ofMessages = messages.map(({ message_id, trace_id }): [string, ExportedSpan[]] => [
+      message_id,
+      inOrder(byMessage.get(message_id) ?? []).map((span) => ({ ...span, trace_id })),
+    ]);
+    const ofPlans = plans.map((plan): [string, ExportedSpan[]] => {
+      const own = steps.filter(({ plan_id }) => plan_id === plan.plan_id);
+      return [plan.plan_id, inOrder(planSpans(plan, own)).map((span) => ({ ...span, trace_id: plan.trace_id }))];
+    });
+    return [...ofMessages, ...ofPlans];
+  });
+}
+
+/** The spans of what has ended, by its id, as they are derived for readers. Nothing for what was erased since. */
+export async function spansOfEnded(db: Db, ended: readonly Ended[]): Promise<Map<string, ExportedSpan[]>> {
+  const spans = new Map<string, ExportedSpan[]>();
+  for (const tenantId of new Set(ended.map(({ tenant_id }) => tenant_id))) {
+    const own = ended.filter(({ tenant_id }) => tenant_id === tenantId);
+    for (const [id, ofOne] of await spansOfTenant(db, tenantId, own)) spans.set(id, ofOne);
+  }
+  return spans;
+}

@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest';
+import { readConfig } from '../../runtime/config.js';
+import { serveApi } from './served-api.js';
+
+const ORIGIN = 'https://app.example.com';
+const api = await serveApi({ corsOrigins: [ORIGIN] });
+
+function call(path: string, method: string, headers: Record<string, string>): Promise<Response> {
+  return fetch(new URL(path, api.baseUrl), { method, headers });
+}
+
+test('a page of a named origin may ask first, send its token, and read the answer and its errors', async () => {
+  const asked = {
+    origin: ORIGIN,
+    'access-control-request-method': 'POST',
+    'access-control-request-headers': 'authorization',
+  };
+  const preflight = await call('/sessions/get', 'OPTIONS', asked);
+  expect(preflight.status).toBe(204);
+  expect(Object.fromEntries(preflight.headers)).toMatchObject({
+    'access-control-allow-origin': ORIGIN,
+    'access-control-allow-methods': 'GET, POST',
+    'access-control-allow-headers': expect.stringContaining('Authorization'),
+    vary: 'Origin',
+  });
+  for (const path of ['/sessions/get', '/nowhere']) {
+    const refused = await call(path, 'POST', { origin: ORIGIN });
+    expect(refused.headers.get('access-control-allow-origin')).toBe(ORIGIN);
+    expect(refused.headers.get('access-control-expose-headers')).toContain('Retry-After');
+    expect(refused.headers.get('access-control-allow-credentials')).toBeNull();
+  }
+  const card = await call('/.well-known/agent-card.json', 'GET', { origin: ORIGIN });
+  expect(card.headers.get('vary')).toBe('A2A-Version, Authorization, Origin');
+});
+
+test('any other origin is told nothing, and caches are', async () => {
+  for (const origin of ['https://elsewhere.example', 'https://app.example.com.evil.example', 'null']) {
+    const asked = { origin, 'access-control-request-method': 'POST' };
+    const answer = await call('/sessions/get', 'OPTIONS', asked);
+    expect(answer.headers.get('access-control-allow-origin')).toBeNull();
+    expect(answer.headers.get('vary')).toBe('Origin');
+  }
+});
+
+test('origins are scheme, host and port', () => {
+  expect(readConfig({ CORS_ORIGINS: `${ORIGIN}, http://localhost:3000` }).CORS_ORIGINS).toEqual([
+    ORIGIN,
+    'http://localhost:3000',
+  ]);
+  expect(readConfig({}).CORS_ORIGINS).toEqual([]);
+  for (const wrong of ['*', 'app.example.com', `${ORIGIN}/`, 'https://*.example.com/x', 'null']) {
+    expect(() => readConfig({ CORS_ORIGINS: wrong })).toThrow('CORS_ORIGINS');
+  }
+});

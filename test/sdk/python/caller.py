@@ -1,0 +1,67 @@
+"""A caller on the Python SDK for tests on a platform: ends with an error when something is not as it should be."""
+
+import asyncio
+
+from agent_fleet import ApiError, FleetClient, text_of
+
+TO_AGENT = {"agent_type": "python"}
+
+
+async def main() -> None:
+    async with FleetClient() as client:
+        session = await client.sessions.init(agent_type="python")
+        task = await client.send("hello", context_id=session["session_id"], message_id="m-1")
+        assert text_of(task["artifacts"][0]["parts"]) == "You said: hello", task
+        again = await client.send("hello", context_id=session["session_id"], message_id="m-1")
+        assert again["id"] == task["id"], again
+
+        pieces = []
+        async for event in client.stream("3", metadata={**TO_AGENT, "skill_id": "count"}):
+            if event["kind"] == "artifact-update":
+                pieces.append(text_of(event["artifact"]["parts"]))
+        assert pieces == ["1 ", "2 ", "3 "], pieces
+        followed = [event async for event in client.resubscribe(task["id"])]
+        assert followed[-1]["kind"] in ("task", "status-update"), followed
+
+        waiting = await client.send("tea", metadata={**TO_AGENT, "skill_id": "order"})
+        assert (await client.messages.wait_for(waiting["id"]))["state"] == "input-required"
+        assert [message["message_id"] for message in (await client.messages.pending())["messages"]] == [waiting["id"]]
+        await client.messages.resolve(waiting["id"], "declined")
+        ended = await client.messages.wait_for(waiting["id"], until="terminal")
+        assert ended["assistant_output"] == "Nothing was ordered.", ended
+        decided = await client.messages.get_approvals(waiting["id"])
+        assert decided["approvals"][0]["resolution"] == "declined", decided
+        exported = [approval async for approval in client.messages.export_approvals()]
+        assert waiting["id"] in [approval["message_id"] for approval in exported], exported
+
+        plan = await client.plans.create(
+            session["session_id"],
+            description="a plan",
+            steps=[{"description": "say it", "agent_type": "python", "message": [{"kind": "text", "text": "hello"}]}],
+            auto_approve=True,
+        )
+        assert (await client.plans.wait_for(plan["plan"]["plan_id"]))["state"] == "completed"
+
+        await client.knowledge_base.new("handbook", display_name="Handbook")
+        await client.knowledge_base.ingest(
+            "handbook", documents=[{"content": "Tea is served at four.", "title": "Tea"}], wait=True
+        )
+        found = await client.knowledge_base.query("When is tea served?", namespace="handbook")
+        assert "four" in found["results"][0]["text"], found
+
+        records = (await client.telemetry.get_events(session_id=session["session_id"]))["events"]
+        oldest = records[-1]["event_id"]
+        async for record in client.telemetry.stream_events(session_id=session["session_id"], last_event_id=oldest):
+            assert record["session_id"] == session["session_id"], record
+            break
+        assert (await client.platform.health())["status"] == "ok"
+        assert (await client.post("/sessions/get_by_id", {"session_id": session["session_id"]}))["ok"] is True
+        try:
+            await client.sessions.get_by_id("ses_unknown")
+        except ApiError as error:
+            assert (error.status, error.code) == (404, "NOT_FOUND"), error
+            assert error.request_id, error
+    print("all is well")
+
+
+asyncio.run(main())

@@ -1,0 +1,204 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { textOf } from '../../../contracts/a2a/text.js';
+import { freePort } from '../../../embedded/free-port.js';
+import { Agent, FleetClient, SILENT_LOG, type Task, z } from '../../../sdk/index.js';
+import { type SharedPlatform, startPlatform } from '../../setup/platform/platform.js';
+import { TcpProxy } from '../../setup/platform/tcp-proxy.js';
+import { pythonWithPackage } from '../../setup/python-package.js';
+import { until } from '../../setup/until.js';
+import { runScenario, SCENARIOS, type WireAgent } from '../wire/runner.js';
+
+const readme = readFileSync(join(import.meta.dirname, '..', '..', '..', 'python', 'README.md'), 'utf8');
+const [storyteller = '', caller = ''] = [...readme.matchAll(/```python\n([\s\S]*?)```/g)].map(([, code]) => code);
+let python: string;
+
+let shared: SharedPlatform;
+let proxy: TcpProxy;
+
+async function platformBehindProxy(): Promise<SharedPlatform> {
+  const meshPort = await freePort();
+  proxy = await TcpProxy.to(() => meshPort);
+  return startPlatform({
+    FLEET_MESH_PORT: String(meshPort),
+    FLEET_MESH_URL: `https://127.0.0.1:${proxy.port}`,
+  });
+}
+
+beforeAll(async () => {
+  [python, shared] = await Promise.all([pythonWithPackage(), platformBehindProxy()]);
+}, 240_000);
+
+afterAll(async () => {
+  proxy?.close();
+  await shared?.dispose();
+});
+
+describe('the wire scenarios', () => {
+  let child: ChildProcess;
+  let onEnded: (code: string | null) => void = () => undefined;
+
+  beforeAll(() => {
+    const program = join(import.meta.dirname, '..', 'wire', 'agent.py');
+    child = spawn(python, ['-u', program], { stdio: ['pipe', 'pipe', 'inherit'] });
+    createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
+      onEnded((JSON.parse(line) as { ended: string | null }).ended);
+    });
+  });
+
+  afterAll(async () => {
+    const exited = once(child, 'exit');
+    child.stdin?.end();
+    await exited;
+  });
+
+  /** One agent after the other in the Python process. */
+  function inPython(): WireAgent {
+    const over = new Promise<string | null>((resolve) => {
+      onEnded = resolve;
+    });
+    const command = (value: object) => child.stdin?.write(`${JSON.stringify(value)}\n`);
+    return {
+      start: (url, ca) => command({ start: { url, ca } }),
+      close: (graceSeconds) => command({ close: graceSeconds }),
+      ended: () => over,
+    };
+  }
+
+  test.each(SCENARIOS)('the Python SDK: $name', async (scenario) => {
+    await runScenario(scenario, inPython());
+  });
+});
+
+describe('on a platform', () => {
+  const toAgent = (skillId?: string) => ({ agentType: 'python', ...(skillId !== undefined && { skillId }) });
+  let client: FleetClient;
+
+  beforeAll(() => {
+    const { base_url: url, client_id: clientId, client_secret: clientSecret } = shared.platform.devJson();
+    client = new FleetClient({ url, clientId, clientSecret });
+  });
+
+  afterAll(() => client?.destroy());
+
+  /** Runs a program with the credential of the role; `output` grows with what it prints. */
+  function run(args: string[], role: 'agent' | 'caller') {
+    const dev = shared.platform.devJson();
+    const isAgent = role === 'agent';
+    const env = {
+      PATH: process.env.PATH,
+      FLEET_BASE_URL: dev.base_url,
+      FLEET_CLIENT_ID: isAgent ? dev.agent_client_id : dev.client_id,
+      FLEET_CLIENT_SECRET: isAgent ? dev.agent_client_secret : dev.client_secret,
+      FLEET_CA_FILE: dev.ca_file,
+    };
+    const child = spawn(python, ['-u', ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    const program = { child, output: '', exited: once(child, 'exit') };
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (program.output += String(text)));
+    return program;
+  }
+
+  async function startAgent(args = [join(import.meta.dirname, 'fleet_agent.py')], type = 'python') {
+    const agent = run(args, 'agent');
+    onTestFinished(async () => {
+      agent.child.kill('SIGKILL');
+      await agent.exited;
+    });
+    const agents = async () => (await client.post('/agents/get', { agent_type: type, status: 'available' })).count;
+    await until(async () => (await agents()) === 1, { what: `the agent: ${agent.output}` });
+    return agent;
+  }
+
+  const answerOf = (task: Task) => (task.artifacts ?? []).map(({ parts }) => textOf(parts)).join('');
+
+  async function pieces(text: string, onPiece: (count: number) => void = () => undefined): Promise<string[]> {
+    const found: string[] = [];
+    for await (const event of client.stream(text, toAgent('count'))) {
+      if (event.kind !== 'artifact-update') continue;
+      found.push(textOf(event.artifact.parts));
+      onPiece(found.length);
+    }
+    return found;
+  }
+
+  test('the agent and the caller of the README work', async () => {
+    await startAgent(['-c', storyteller], 'storyteller');
+    const asked = run(['-c', caller], 'caller');
+    expect(await asked.exited).toEqual([0, null]);
+    expect(asked.output).toBe('Once upon a time there was a fleet.\n');
+  });
+
+  test('answers, streams, calls a tool of an agent on the other SDK, and answers its calls', async () => {
+    await startAgent();
+    expect(answerOf(await client.send('hello', toAgent()))).toBe('You said: hello');
+    expect(await pieces('3')).toEqual(['1 ', '2 ', '3 ']);
+    const { base_url: url, agent_client_id: clientId, agent_client_secret: clientSecret } = shared.platform.devJson();
+    const { ca_file } = shared.platform.devJson();
+    const access = { url, clientId, clientSecret, ca: readFileSync(ca_file, 'utf8') };
+    const other = new Agent({ ...access, type: 'clerk', drainOnSignals: false, log: SILENT_LOG });
+    other.tool('total', z.object({ numbers: z.array(z.int()) }), ({ numbers }) =>
+      numbers.reduce((sum, n) => sum + n, 0),
+    );
+    other.onMessage(async (task) => String(await task.callTool('longest', { words: task.text.split(' ') })));
+    await other.connect();
+    onTestFinished(() => other.close(1));
+    expect(answerOf(await client.send('1 2 3', toAgent('sum')))).toBe('6');
+    expect(answerOf(await client.send('a fleet of agents', { agentType: 'clerk' }))).toBe('agents');
+  });
+
+  test('comes back after a cut and resumes its stream', async () => {
+    const agent = await startAgent();
+    const counted = await pieces('8', (count) => {
+      if (count === 2) proxy.cut();
+    });
+    expect(counted.join('')).toBe('1 2 3 4 5 6 7 8 ');
+    expect(agent.output).toContain('resumed=True');
+  });
+
+  test('a question outlives the process that asked it', async () => {
+    const first = await startAgent();
+    const waiting = await client.send('tea', toAgent('order'));
+    expect(waiting.status.state).toBe('input-required');
+    first.child.kill('SIGKILL');
+    await first.exited;
+    await until(
+      async () => (await client.post('/agents/get', { agent_type: 'python', status: 'available' })).count === 0,
+    );
+    await startAgent();
+    await client.messages.resolve(waiting.id, { resolution: 'confirmed' });
+    const second = await client.messages.waitFor(waiting.id);
+    expect(second.inputRequest?.title).toBe('Wrap?');
+    await client.messages.resolve(waiting.id, { resolution: 'declined' });
+    expect((await client.messages.waitFor(waiting.id)).assistantOutput).toBe('Ordered tea, not wrapped.');
+  });
+
+  test('on SIGTERM it finishes what it is doing and leaves', async () => {
+    const agent = await startAgent();
+    const counted = await pieces('4', (count) => {
+      if (count === 1) agent.child.kill('SIGTERM');
+    });
+    expect(counted.join('')).toBe('1 2 3 4 ');
+    expect(await agent.exited).toEqual([null, 'SIGTERM']);
+  });
+
+  test('a canceled message cancels its handler', async () => {
+    const agent = await startAgent();
+    const task = await client.send('1000', { ...toAgent('count'), blocking: false });
+    await until(async () => (await client.messages.getById({ messageId: task.id })).message.state === 'working', {
+      what: 'the work',
+    });
+    await client.messages.cancel({ messageId: task.id });
+    await until(() => agent.output.includes('canceled'), { what: 'the line of the handler' });
+    expect((await client.messages.getById({ messageId: task.id })).message.state).toBe('canceled');
+  });
+
+  test('the client sends, follows, reads, decides and reports errors', async () => {
+    await startAgent();
+    const program = run([join(import.meta.dirname, 'caller.py')], 'caller');
+    expect([await program.exited, program.output]).toEqual([[0, null], 'all is well\n']);
+  });
+});

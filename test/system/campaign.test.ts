@@ -1,0 +1,24 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { expect, onTestFinished, test } from 'vitest';
+
+const CAMPAIGN = fileURLToPath(new URL('../../bench/campaign.mjs', import.meta.url));
+/** It starts dist/start.js three times, and waits until everything is at rest. */
+const TIMEOUT_MS = 300_000;
+
+test(
+  'mixed load of four tenants on three nodes, of which one is killed, leaves nothing lost, doubled or undone',
+  async () => {
+    const campaign = spawn(process.execPath, [CAMPAIGN, '--minutes', '0.25'], { stdio: ['ignore', 'pipe', 'pipe'] });
+    onTestFinished(() => void campaign.kill()); // it stops what it has started
+    let output = '';
+    for (const stream of [campaign.stdout, campaign.stderr]) stream.on('data', (chunk) => (output += chunk));
+    const [code] = await once(campaign, 'close');
+    expect({ code, output }).toEqual({ code: 0, output: expect.stringMatching(/^\| violations \| 0 \|$/m) });
+    // Otherwise it would prove nothing.
+    expect(output).toMatch(/^\| nodes killed; .* \| [1-9]/m);
+    expect(output).toMatch(/^\| completed \| [1-9]\d/m);
+  },
+  TIMEOUT_MS,
+);

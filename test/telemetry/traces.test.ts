@@ -1,0 +1,294 @@
+import { beforeAll, expect, test } from 'vitest';
+import { AlertRule } from '../../contracts/api/alerts.js';
+import { MessageGetByIdResponse, ResolveResponse } from '../../contracts/api/messages.js';
+import { PlanResponse } from '../../contracts/api/plans.js';
+import { PolicyResponse } from '../../contracts/api/policies/policies.js';
+import { type Trace, TraceResponse, type TraceSpan, TracesResponse } from '../../contracts/api/telemetry.js';
+import { spanIdOf, uuidOf } from '../../runtime/ids.js';
+import { FleetClient } from '../../sdk/index.js';
+import { callTool, resultOf, take } from '../mesh/tools/tool-fixture.js';
+import { createPlan, newSession, step, untilPlan } from '../plans/plan-fixture.js';
+import { type Behaviour, echo, type RawAgent } from '../setup/agent.js';
+import type { ApiClient } from '../setup/platform/api-client.js';
+import { joinAgent, openSocket, registerAgent } from '../setup/platform/fleet.js';
+import { FAST_PATH } from '../setup/platform/paths.js';
+import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
+import { receiver } from '../setup/receiver.js';
+import { until } from '../setup/until.js';
+import { TestCollector } from './collector.js';
+
+let shared: SharedPlatform;
+let client: ApiClient;
+let collector: TestCollector;
+let teller: RawAgent;
+
+const CALLER_SPAN = 'b7ad6b7169203331';
+const callersTrace = (digit: string) => digit.repeat(32);
+
+beforeAll(async () => {
+  collector = await TestCollector.start();
+  shared = await startPlatform({
+    ...FAST_PATH.env,
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    OTEL_EXPORTER_OTLP_HEADERS: 'api-key=a%20secret',
+    OTEL_SERVICE_NAME: 'fleet-under-test',
+  });
+  client = shared.platform.client;
+  await until(async () => (await shared.database.query('SELECT 1 FROM trace_exports')).length > 0, {
+    what: 'the exporter',
+  });
+  await joinAgent(shared.platform, { instanceId: 'echo-1', agentType: 'echo', maxConcurrentSessions: 0 }, echo);
+  await registerAgent(client, { instanceId: 'teller-1', agentType: 'teller' });
+  teller = await openSocket(shared.platform, 'teller-1');
+  await teller.hello({ agent_type: 'teller', tools: ['pay'] });
+  const policy = { scope: 'tool', name: 'payments', decision: 'require_approval', match: { tools: ['pay'] } };
+  await client.ok('/policies/create_policy', policy, PolicyResponse);
+  return shared.dispose;
+});
+
+/** Sends as a caller that has a trace of its own. @returns the id of the task */
+async function sendIn(traceId: string, text: string, message: object = {}, metadata: object = {}): Promise<string> {
+  const parts = [{ kind: 'text', text }];
+  const params = {
+    message: { kind: 'message', role: 'user', messageId: crypto.randomUUID(), parts, ...message },
+    metadata,
+    configuration: { blocking: false },
+  };
+  const headers = { ...(await client.headers()), traceparent: `00-${traceId}-${CALLER_SPAN}-01` };
+  const { body } = await client.raw(
+    '/send',
+    JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'message/send', params }),
+    headers,
+  );
+  return (body as { result: { id: string } }).result.id;
+}
+
+const traceOf = async (trace_id: string): Promise<Trace> =>
+  (await client.ok('/telemetry/get_traces', { trace_id }, TraceResponse)).trace;
+const traceOfMessage = async (messageId: string): Promise<string> =>
+  (await client.ok('/messages/get_by_id', { message_id: messageId }, MessageGetByIdResponse)).message.trace_id;
+const list = async (query: object) => (await client.ok('/telemetry/get_traces', query, TracesResponse)).traces;
+const listed = async (query: object) => (await list(query)).map(({ trace_id }) => trace_id);
+
+/** Each span as `name < name of its parent`. */
+function shape({ spans }: Trace): string[] {
+  const names = new Map(spans.map(({ span_id, name }) => [span_id, name]));
+  return spans.map(({ name, parent_span_id }) => `${name} < ${names.get(parent_span_id ?? '') ?? parent_span_id}`);
+}
+/** The same, wherever a busy machine lets a message wait. */
+const withoutWait = (trace: Trace) => shape(trace).filter((line) => line !== 'queue_wait < message/send');
+const find = ({ spans }: Trace, name: string): TraceSpan => {
+  const found = spans.find((span) => span.name === name);
+  if (!found) throw new Error(`no span ${name}`);
+  return found;
+};
+
+test('a message with a tool call that waits for approval shows all that happened, in order, with its parents', async () => {
+  const traceId = callersTrace('a');
+  await registerAgent(client, { instanceId: 'buyer-1', agentType: 'buyer' });
+  const id = await sendIn(traceId, 'buy', {}, { agent_type: 'buyer' });
+  const buyer = await openSocket(shared.platform, 'buyer-1');
+  const arrives = buyer.nextOfType('dispatch');
+  await buyer.hello({ agent_type: 'buyer' });
+  const dispatch = await arrives;
+  const { dispatch_id, session_context } = dispatch.payload as {
+    dispatch_id: string;
+    session_context: { session_id: string; propagation_headers: { traceparent: string } };
+  };
+  const agentSpan = spanIdOf(uuidOf(dispatch_id));
+  expect(session_context.propagation_headers.traceparent).toBe(`00-${traceId}-${agentSpan}-01`);
+  for (const seq of [0, 1]) buyer.send('dispatch_chunk', { seq, parts: [{ kind: 'text', text: 'so' }] }, dispatch.id);
+  const own = { trace_id: traceId, parent_span_id: agentSpan };
+  const call = callTool(buyer, { tool: 'pay', arguments: { amount: 5 }, dispatch_id }, own);
+  expect(await resultOf(buyer, call)).toMatchObject({ error: { code: 'APPROVAL_PENDING' } });
+  expect(await traceOf(traceId)).toMatchObject({ status: 'running', ended_at: null, duration_ms: null });
+  await client.ok(`/messages/${id}/resolve`, { resolution: 'approved' }, ResolveResponse);
+  const taken = await take(teller, 'pay');
+  taken.result({ ok: true, result: 'paid' });
+  expect(await resultOf(buyer, call)).toMatchObject({ ok: true });
+  const usage = { input_tokens: 7, output_tokens: 11, model: 'model-large' };
+  buyer.send('dispatch_result', { result: 'done', usage }, dispatch.id);
+  await client.untilState(id, 'completed');
+  const trace = await until(async () => {
+    const read = await traceOf(traceId);
+    return (
+      read.spans.some(({ name }) => name === 'execute_tool pay') &&
+      read.spans.some(({ name }) => name === 'chunks') &&
+      read
+    );
+  });
+  const [message, admission, queue, dispatched, agent, ...others] = shape(trace);
+  expect([message, admission, queue, dispatched, agent]).toEqual([
+    `message/send < ${CALLER_SPAN}`,
+    'admission < message/send',
+    'queue_wait < message/send',
+    'dispatch < message/send',
+    'invoke_agent buyer < dispatch',
+  ]);
+  // Some of these begin in the same millisecond.
+  expect(others.toSorted()).toEqual([
+    'approval_wait < execute_tool pay',
+    'chunks < invoke_agent buyer',
+    'execute_tool pay < invoke_agent buyer',
+    'policy < execute_tool pay',
+  ]);
+  const starts = trace.spans.map(({ start }) => start);
+  expect(starts).toEqual(starts.toSorted());
+  const { session_id } = session_context;
+  expect(trace).toMatchObject({ session_id, root_agent: 'buyer', status: 'ok', span_count: trace.spans.length });
+  expect(trace.spans.every(({ end, status }) => end !== null && status === 'ok')).toBe(true);
+  expect(find(trace, 'invoke_agent buyer')).toMatchObject({
+    span_id: agentSpan,
+    kind: 'client',
+    attributes: {
+      'gen_ai.operation.name': 'invoke_agent',
+      'gen_ai.agent.name': 'buyer',
+      'gen_ai.agent.id': 'buyer-1',
+      'gen_ai.conversation.id': session_id,
+      'gen_ai.usage.input_tokens': 7,
+      'gen_ai.usage.output_tokens': 11,
+      'gen_ai.response.model': 'model-large',
+    },
+  });
+  const tool = find(trace, 'execute_tool pay');
+  expect(tool.attributes).toMatchObject({ 'gen_ai.tool.name': 'pay', 'gen_ai.agent.id': 'buyer-1' });
+  // The agent that has the tool continues from the call's span.
+  expect(taken.frame).toMatchObject({ trace_id: traceId, parent_span_id: tool.span_id });
+  expect(find(trace, 'chunks').attributes).toEqual({ 'fleet.chunk.count': 2 });
+  const wait = find(trace, 'approval_wait');
+  expect(wait.attributes).toMatchObject({ 'fleet.request.resolution': 'approved', 'fleet.policy.name': 'payments' });
+  const within = (inner: TraceSpan, outer: TraceSpan) =>
+    inner.start >= outer.start && (inner.end ?? '') <= (outer.end ?? '');
+  expect(within(wait, tool) && within(tool, find(trace, 'invoke_agent buyer'))).toBe(true);
+});
+
+test('a quick message begins a trace of its own, and one that fails has the status error', async () => {
+  const { id } = await client.send('hello', { metadata: { agent_type: 'echo' } });
+  const traceId = await traceOfMessage(id);
+  const trace = await traceOf(traceId);
+  expect(withoutWait(trace)).toEqual([
+    'message/send < null',
+    'admission < message/send',
+    'dispatch < message/send',
+    'invoke_agent echo < dispatch',
+  ]);
+  const { spans: _, ...summary } = trace;
+  expect(await list({ session_id: trace.session_id })).toEqual([summary]);
+  const failed = await client.send('hello', { metadata: { agent_type: 'nobody' } });
+  const other = await traceOf(await traceOfMessage(failed.id));
+  expect(other).toMatchObject({ status: 'error', root_agent: 'nobody' });
+  expect(other.spans[0]).toMatchObject({ status: 'error', attributes: { 'error.type': 'TARGET_UNAVAILABLE' } });
+  expect(await listed({ status: 'error', session_id: other.session_id })).toEqual([other.trace_id]);
+  expect(await listed({ status: 'ok', session_id: other.session_id })).toEqual([]);
+});
+
+test('a webhook and a plan that a result proposes continue the trace of the message', async () => {
+  const to = await receiver();
+  const about = { event: 'message.completed', filters: {} };
+  const rule = { name: 'ends', condition: about, notifications: [{ type: 'webhook', config: { url: to.url } }] };
+  await client.ok('/policies/new_alert', rule, AlertRule);
+  const planner: Behaviour = (dispatch) =>
+    dispatch.result({ plan_proposal: { description: 'later', steps: [step('only', 'echo', 'one')] } });
+  await joinAgent(shared.platform, { instanceId: 'planner-1', agentType: 'planner' }, planner);
+  const { id } = await client.send('plan it', { metadata: { agent_type: 'planner' } });
+  const traceId = await traceOfMessage(id);
+  const notice = () =>
+    to.arrived.find(({ body }) => (body as { event: { message_id: string } }).event.message_id === id);
+  expect((await until(notice)).headers.traceparent).toBe(`00-${traceId}-${spanIdOf(uuidOf(id))}-01`);
+  const trace = await traceOf(traceId);
+  expect(shape(trace).slice(-2)).toEqual([
+    'invoke_workflow plan < invoke_agent planner',
+    'approval_wait < invoke_workflow plan',
+  ]);
+  expect(await listed({ has_plan: true, session_id: trace.session_id })).toEqual([traceId]);
+  const [summary] = await list({ has_plan: true, session_id: trace.session_id, status: 'ok' });
+  expect(summary).toMatchObject({ root_agent: 'planner', ended_at: null });
+  const planId = find(trace, 'invoke_workflow plan').attributes['fleet.plan.id'];
+  await client.ok('/plans/reject', { plan_id: planId }, PlanResponse);
+  expect(find(await traceOf(traceId), 'invoke_workflow plan')).toMatchObject({
+    status: 'unset',
+    end: expect.any(String),
+  });
+});
+
+test('messages of one caller belong to one trace, which pages list once', async () => {
+  const traceId = callersTrace('c');
+  const contextId = await newSession(client);
+  for (const text of ['one', 'two', 'three']) {
+    await client.untilState(await sendIn(traceId, text, { contextId }, { agent_type: 'echo' }), 'completed');
+  }
+  const trace = await traceOf(traceId);
+  expect(trace.spans.filter(({ name }) => name === 'message/send')).toHaveLength(3);
+  const alone = await client.send('four', { contextId, metadata: { agent_type: 'echo' } });
+  const query = { session_id: contextId, page_size: 1 };
+  const pages = [
+    await listed({ ...query, page: 1 }),
+    await listed({ ...query, page: 2 }),
+    await listed({ ...query, page: 3 }),
+  ];
+  expect(pages).toEqual([[await traceOfMessage(alone.id)], [traceId], []]);
+  expect((await client.ok('/telemetry/get_traces', query, TracesResponse)).count).toBe(2);
+});
+
+test('a plan shows its steps, and their messages below them', async () => {
+  const plan = await createPlan(client, [
+    step('first', 'echo', 'one'),
+    step('second', 'echo', 'after {{steps.first.output}}', { depends_on: ['first'] }),
+  ]);
+  const { session_id } = await untilPlan(client, plan.plan_id, 'completed');
+  const [summary, ...others] = await list({ session_id, has_plan: true, status: 'ok' });
+  expect(others).toEqual([]);
+  const trace = await traceOf(summary?.trace_id ?? '');
+  const ofMessage = ['admission < message/send', 'dispatch < message/send', 'invoke_agent echo < dispatch'];
+  const ofStep = ['plan_step < invoke_workflow plan', 'message/send < plan_step', ...ofMessage];
+  const seen = withoutWait(trace);
+  expect(seen.toSorted()).toEqual(['invoke_workflow plan < null', ...ofStep, ...ofStep].toSorted());
+  expect(seen[0]).toBe('invoke_workflow plan < null');
+  const steps = trace.spans.filter(({ name }) => name === 'plan_step');
+  expect(steps.map(({ attributes }) => attributes['fleet.plan.step.id'])).toEqual(['first', 'second']);
+  expect(await listed({ session_id })).toEqual([trace.trace_id]);
+  expect(await listed({ session_id, has_plan: false })).toEqual([]);
+  expect(await client.failure('/telemetry/get_traces', { trace_id: 'f'.repeat(32) })).toBe('404 NOT_FOUND');
+});
+
+test('the SDK lists traces and reads one', async () => {
+  const { base_url: url, client_id: clientId, client_secret: clientSecret } = shared.platform.devJson();
+  const fleet = new FleetClient({ url, clientId, clientSecret });
+  const list = await fleet.telemetry.getTraces({ status: 'ok', pageSize: 1 });
+  const [first] = 'traces' in list ? list.traces : [];
+  const one = await fleet.telemetry.getTraces({ traceId: first?.traceId ?? '' });
+  expect(one).toMatchObject({ trace: { ...first, spans: expect.any(Array) } });
+  fleet.close();
+});
+
+test('a collector that was away gets every span once', async () => {
+  await until(() => collector.refused > 1, { what: 'tries of the exporter' });
+  expect(collector.spans).toEqual([]);
+  const { id } = await client.send('the last', { metadata: { agent_type: 'echo' } });
+  const last = await traceOf(await traceOfMessage(id));
+  collector.comeBack();
+  const lastId = last.spans[0]?.span_id;
+  await until(() => collector.spans.some(({ spanId }) => spanId === lastId), { what: 'the last message' });
+  const traces = await list({ page_size: 100 });
+  const spans = (await Promise.all(traces.map(({ trace_id }) => traceOf(trace_id)))).flatMap((trace) =>
+    trace.spans.map((span) => ({ ...span, trace_id: trace.trace_id })),
+  );
+  const keys = collector.spans.map(({ traceId, spanId }) => `${traceId} ${spanId}`);
+  expect(keys.toSorted()).toEqual(spans.map(({ trace_id, span_id }) => `${trace_id} ${span_id}`).toSorted());
+  const [request] = collector.requests;
+  expect(request).toMatchObject({
+    path: '/v1/traces',
+    headers: { 'api-key': 'a secret' },
+    services: ['fleet-under-test'],
+  });
+  const first = spans.find(({ span_id }) => span_id === lastId);
+  const sent = collector.spans.find(({ spanId }) => spanId === lastId);
+  expect(sent).toMatchObject({
+    name: 'message/send',
+    kind: 2,
+    status: { code: 1 },
+    startTimeUnixNano: `${Date.parse(first?.start ?? '')}000000`,
+    endTimeUnixNano: `${Date.parse(first?.end ?? '')}000000`,
+  });
+  expect(sent?.attributes).toContainEqual({ key: 'fleet.message.id', value: { stringValue: id } });
+});
