@@ -59,6 +59,7 @@ class SessionDetails(TypedDict):
     created_at: str
     ended_at: str | None
     metadata: dict[str, Any]
+    ordered: bool
     agents: list[SessionDetailsAgentsItem]
 
 
@@ -1833,6 +1834,11 @@ class PlatformAgentCardResponse1SkillsItem(TypedDict):
     outputModes: NotRequired[list[str]]
 
 
+class PlatformAgentCardResponse1Provider(TypedDict):
+    organization: str
+    url: str
+
+
 class PlatformAgentCardResponse1AdditionalInterfacesItem(TypedDict):
     url: str
     transport: Literal["JSONRPC"]
@@ -1860,6 +1866,9 @@ class PlatformAgentCardResponse1(TypedDict):
     defaultInputModes: list[str]
     defaultOutputModes: list[str]
     skills: list[PlatformAgentCardResponse1SkillsItem]
+    provider: NotRequired[PlatformAgentCardResponse1Provider]
+    documentationUrl: NotRequired[str]
+    iconUrl: NotRequired[str]
     url: str
     preferredTransport: Literal["JSONRPC"]
     additionalInterfaces: list[PlatformAgentCardResponse1AdditionalInterfacesItem]
@@ -1883,6 +1892,11 @@ class PlatformAgentCardResponse2SkillsItem(TypedDict):
     examples: NotRequired[list[str]]
     inputModes: NotRequired[list[str]]
     outputModes: NotRequired[list[str]]
+
+
+class PlatformAgentCardResponse2Provider(TypedDict):
+    organization: str
+    url: str
 
 
 class PlatformAgentCardResponse2Capabilities(TypedDict):
@@ -1917,6 +1931,130 @@ class PlatformAgentCardResponse2(TypedDict):
     defaultInputModes: list[str]
     defaultOutputModes: list[str]
     skills: list[PlatformAgentCardResponse2SkillsItem]
+    provider: NotRequired[PlatformAgentCardResponse2Provider]
+    documentationUrl: NotRequired[str]
+    iconUrl: NotRequired[str]
     capabilities: PlatformAgentCardResponse2Capabilities
     securitySchemes: dict[str, PlatformAgentCardResponse2SecuritySchemesValue]
     securityRequirements: list[PlatformAgentCardResponse2SecurityRequirementsItem]
+
+
+class A2aAgentCardResponse1SupportedInterfacesItem(TypedDict):
+    url: str
+    protocolBinding: Literal["JSONRPC"]
+    protocolVersion: str
+
+
+class A2aAgentCardResponse1SkillsItem(TypedDict):
+    id: str
+    name: str
+    description: str
+    tags: list[str]
+    examples: NotRequired[list[str]]
+    inputModes: NotRequired[list[str]]
+    outputModes: NotRequired[list[str]]
+
+
+class A2aAgentCardResponse1Provider(TypedDict):
+    organization: str
+    url: str
+
+
+class A2aAgentCardResponse1AdditionalInterfacesItem(TypedDict):
+    url: str
+    transport: Literal["JSONRPC"]
+
+
+class A2aAgentCardResponse1Capabilities(TypedDict):
+    streaming: bool
+    pushNotifications: bool
+    stateTransitionHistory: bool
+
+
+class A2aAgentCardResponse1SecuritySchemesValue(TypedDict):
+    type: Literal["http"]
+    scheme: str
+    bearerFormat: str
+    description: str
+
+
+class A2aAgentCardResponse1(TypedDict):
+    protocolVersion: Literal["0.3.0"]
+    name: str
+    description: str
+    version: str
+    supportedInterfaces: list[A2aAgentCardResponse1SupportedInterfacesItem]
+    defaultInputModes: list[str]
+    defaultOutputModes: list[str]
+    skills: list[A2aAgentCardResponse1SkillsItem]
+    provider: NotRequired[A2aAgentCardResponse1Provider]
+    documentationUrl: NotRequired[str]
+    iconUrl: NotRequired[str]
+    url: str
+    preferredTransport: Literal["JSONRPC"]
+    additionalInterfaces: list[A2aAgentCardResponse1AdditionalInterfacesItem]
+    capabilities: A2aAgentCardResponse1Capabilities
+    securitySchemes: dict[str, A2aAgentCardResponse1SecuritySchemesValue]
+    security: list[dict[str, list[str]]]
+    supportsAuthenticatedExtendedCard: bool
+
+
+class A2aAgentCardResponse2SupportedInterfacesItem(TypedDict):
+    url: str
+    protocolBinding: Literal["JSONRPC"]
+    protocolVersion: str
+
+
+class A2aAgentCardResponse2SkillsItem(TypedDict):
+    id: str
+    name: str
+    description: str
+    tags: list[str]
+    examples: NotRequired[list[str]]
+    inputModes: NotRequired[list[str]]
+    outputModes: NotRequired[list[str]]
+
+
+class A2aAgentCardResponse2Provider(TypedDict):
+    organization: str
+    url: str
+
+
+class A2aAgentCardResponse2Capabilities(TypedDict):
+    streaming: bool
+    pushNotifications: bool
+    extendedAgentCard: bool
+
+
+class A2aAgentCardResponse2SecuritySchemesValueHttpAuthSecurityScheme(TypedDict):
+    scheme: str
+    bearerFormat: str
+    description: str
+
+
+class A2aAgentCardResponse2SecuritySchemesValue(TypedDict):
+    httpAuthSecurityScheme: A2aAgentCardResponse2SecuritySchemesValueHttpAuthSecurityScheme
+
+
+class A2aAgentCardResponse2SecurityRequirementsItemSchemesValue(TypedDict):
+    list: list[str]
+
+
+class A2aAgentCardResponse2SecurityRequirementsItem(TypedDict):
+    schemes: dict[str, A2aAgentCardResponse2SecurityRequirementsItemSchemesValue]
+
+
+class A2aAgentCardResponse2(TypedDict):
+    name: str
+    description: str
+    version: str
+    supportedInterfaces: list[A2aAgentCardResponse2SupportedInterfacesItem]
+    defaultInputModes: list[str]
+    defaultOutputModes: list[str]
+    skills: list[A2aAgentCardResponse2SkillsItem]
+    provider: NotRequired[A2aAgentCardResponse2Provider]
+    documentationUrl: NotRequired[str]
+    iconUrl: NotRequired[str]
+    capabilities: A2aAgentCardResponse2Capabilities
+    securitySchemes: dict[str, A2aAgentCardResponse2SecuritySchemesValue]
+    securityRequirements: list[A2aAgentCardResponse2SecurityRequirementsItem]

@@ -12,6 +12,8 @@ from urllib.parse import quote
 from ..not_given import NOT_GIVEN, NotGiven, given
 from ..platform_api import PlatformApi
 from .models import (
+    A2aAgentCardResponse1,
+    A2aAgentCardResponse2,
     AgentsAllowTypeResponse,
     AgentsDeregisterResponse,
     AgentsDisallowTypeResponse,
@@ -221,10 +223,11 @@ class SessionsOperations:
         agent_type: str | NotGiven = NOT_GIVEN,
         user_id: str | NotGiven = NOT_GIVEN,
         metadata: dict[str, Any] | NotGiven = NOT_GIVEN,
+        ordered: bool | NotGiven = NOT_GIVEN,
         idle_timeout_seconds: int | NotGiven = NOT_GIVEN,
     ) -> SessionsInitResponse:
         """`POST /sessions/init`: Open a session."""
-        return cast("SessionsInitResponse", await self._api.call("/sessions/init", given(instance_id=instance_id, agent_type=agent_type, user_id=user_id, metadata=metadata, idle_timeout_seconds=idle_timeout_seconds)))
+        return cast("SessionsInitResponse", await self._api.call("/sessions/init", given(instance_id=instance_id, agent_type=agent_type, user_id=user_id, metadata=metadata, ordered=ordered, idle_timeout_seconds=idle_timeout_seconds)))
 
     async def get(
         self,
@@ -982,6 +985,20 @@ class KnowledgeBaseOperations:
         return cast("KnowledgeBaseGetStatusResponse", await self._api.call("/knowledge_base/get_status", given(job_id=job_id), retry=True))
 
 
+class A2aOperations:
+    """`/a2a/*`."""
+
+    def __init__(self, api: PlatformApi) -> None:
+        self._api = api
+
+    async def agent_card(
+        self,
+        agent_type: str,
+    ) -> A2aAgentCardResponse1 | A2aAgentCardResponse2:
+        """`GET /a2a/{agent_type}/.well-known/agent-card.json`: The A2A agent card of an agent type: 0.3, or 1.0 by A2A-Version; with a token, the skills of its agents."""
+        return cast("A2aAgentCardResponse1 | A2aAgentCardResponse2", await self._api.call(f"/a2a/{quote(agent_type, safe='')}/.well-known/agent-card.json", method="GET", retry=True))
+
+
 class Operations:
     """The operations of the API: `POST /sessions/init` is `sessions.init`."""
 
@@ -1000,3 +1017,4 @@ class Operations:
         self.telemetry = TelemetryOperations(api)
         self.tenants = TenantsOperations(api)
         self.knowledge_base = KnowledgeBaseOperations(api)
+        self.a2a = A2aOperations(api)
