@@ -99,7 +99,7 @@ function watch(database, platform) {
   const loop = (async () => {
     while (running) {
       const { rows } = await database.query(
-        "SELECT event_head() - min(position) AS behind FROM event_cursors WHERE consumer = 'alerts' OR starts_with(consumer, 'alerts/')",
+        "SELECT (event_head() - min(position)) >> 8 AS behind FROM event_cursors WHERE consumer = 'alerts' OR starts_with(consumer, 'alerts/')",
       );
       behind.push(Number(rows[0].behind));
       if (hasProc) resident.push(residentMiB(platform.pid));

@@ -91,7 +91,7 @@ async function estimateRows(db: Db, list: KeyList): Promise<number> {
   type Explained = { 'QUERY PLAN': { Plan: { 'Plan Rows': number } }[] };
   const [row] = await db.system((tx) => tx.query<Explained>(text, list.values));
   const { perRow } = list.walk ?? {};
-  const items = perRow ? await inKeyOrder(db, list.values[0], perRow) : 1;
+  const items = (perRow && (await inTime(db, list.values[0], perRow))) ?? 1;
   return Math.round((row?.['QUERY PLAN'][0]?.Plan['Plan Rows'] ?? 0) * items);
 }
 
@@ -128,7 +128,7 @@ function tooLong(): PlatformError {
 }
 
 /** Runs `work` in a transaction that reads keys in the order of an index. @throws PlatformError REQUEST_TIMEOUT when a statement takes longer than ten seconds */
-export async function inKeyOrder<T>(db: Db, tenantId: string, work: (tx: Tx) => Promise<T>): Promise<T> {
+export async function inKeyOrder<T extends object>(db: Db, tenantId: string, work: (tx: Tx) => Promise<T>): Promise<T> {
   const result = await inTime(db, tenantId, work);
   if (result === undefined) throw tooLong();
   return result;

@@ -36,7 +36,7 @@ async function eraseEvents(tx: Tx, erasure: Erasure, sessionId: string): Promise
     deliveries: await countRows(tx, `DELETE FROM deliveries WHERE ${ofEvents}`, [tenant_id, ids]),
     event_groups: await countRows(
       tx,
-      'DELETE FROM event_groups WHERE tenant_id = $1 AND group_id IN (SELECT group_of(id) FROM unnest($2) AS id)',
+      'DELETE FROM event_groups WHERE tenant_id = $1 AND group_id = ANY (ARRAY(SELECT group_of(id) FROM unnest($2) AS id))',
       [tenant_id, ids],
     ),
   };

@@ -1,4 +1,4 @@
-const OF_EVENTS = 'tenant_id = $1 AND group_id IN (SELECT group_of(id) FROM unnest($4) AS id)';
+const OF_EVENTS = 'tenant_id = $1 AND group_id = ANY (ARRAY(SELECT group_of(id) FROM unnest($4) AS id))';
 
 /** The first event of a session stays where it was written with those of a message: before the others are erased, with the same parameters. */
 export const KEEP_SESSION_CREATED = `

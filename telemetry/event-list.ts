@@ -27,10 +27,13 @@ const EVENTS = `events e WHERE ${MATCHING} AND ($7::text IS NULL OR e.category =
 const NEWEST_FIRST = 'e.group_id DESC';
 const NEWEST_OF_SESSION_FIRST = 'group_minute(e.group_id) DESC, e.group_id DESC';
 
+/** Of all events: asked for, it filters nothing. */
+const PLATFORM = 'platform';
+
 /** Groups that tell how many events one has, for the estimate of a long list. */
 const SAMPLE = 1_000;
 
-/** Counts and skips whole groups by what an index says of them; only the events of the page are read. */
+/** Counts and skips whole groups by what the key says of them; only the events of the page are read. */
 function walkOf(orderBy: string, values: unknown[]): KeyList['walk'] {
   const first = (what: string, groups: number) =>
     `SELECT ${what} AS n FROM (SELECT e.event_count FROM ${GROUPS} ORDER BY ${orderBy} LIMIT ${groups}) g`;
@@ -59,7 +62,8 @@ function walkOf(orderBy: string, values: unknown[]): KeyList['walk'] {
 
 /** A tenant's events that match, the newest first. */
 function matching(tenantId: string, query: EventsQuery): KeyList {
-  const { session_id, category, type, source, from, to, instance_id, message_id } = query;
+  const { session_id, category, type, from, to, instance_id, message_id } = query;
+  const source = query.source === PLATFORM ? undefined : query.source;
   const { least, bound } = idRange(uuidBound, { from, to });
   const ofGroups = [session_id, from, to, least, bound].map((value) => value ?? null);
   const ofEvents = [category, type, source, instance_id, message_id].map((value) => value ?? null);

@@ -19,7 +19,7 @@ export interface EventPage {
 interface Row extends Omit<EventRecord, 'timestamp' | 'trace_id' | 'event' | 'type'> {
   [column: string]: unknown;
   head: number;
-  /** Null where there is none: the row has only the head. Of an event that was erased there is only the position. */
+  /** Null where there is none: the row has only the head. Of a group that was erased there is only the position. */
   position: number | null;
   trace_id: string | null;
   occurred_at: Date;

@@ -5,8 +5,8 @@
 CREATE FUNCTION group_minute(group_id uuid) RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE
   AS $$ SELECT ('x' || left(group_id::text, 8))::bit(32)::integer $$;
 
--- One row for the events that a transaction wrote about one message, or for one event that is about no message: an index entry for each event
--- would cost a short message more than all its other rows. Read by the view `events` (db/functions/events/events.sql).
+-- One row for the events that an accept, complete or cancel transaction wrote about one message, or for another event: an index entry for each
+-- event would cost a short message more than all its other rows. Read by the view `events` (db/functions/events/events.sql).
 CREATE TABLE event_groups (
   occurred_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   -- The transaction that wrote it: tells the sequencer which groups have been committed since it looked.
@@ -21,7 +21,7 @@ CREATE TABLE event_groups (
   message_id uuid, dispatch_id uuid, trace_id uuid,
   -- [[event_type, payload, severity], …], without 'info'. What the columns say is not repeated in the payloads of every message's events.
   events jsonb NOT NULL,
-  -- With the count lists are counted and skipped through by the index alone.
+  -- With the count a tenant's list is counted and skipped through by the key alone.
   PRIMARY KEY (tenant_id, group_id) INCLUDE (event_count)
 ) PARTITION BY RANGE (group_id);
 -- By the minute, so that the groups of a session share an entry. Pages are read in the order (group_minute(group_id), group_id), which sorts a

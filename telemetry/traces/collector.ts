@@ -14,8 +14,11 @@ export type Delivery =
   | { kind: 'refused'; reason: string }
   | { kind: 'later'; reason: string; afterMs: number };
 
-/** The statuses with which a collector asks for the same request again (OTLP over HTTP). */
-const RETRIED = new Set([408, 429, 502, 503, 504]);
+/**
+ * The statuses with which a collector asks for the same request again (OTLP over HTTP), and those that say that the setting is wrong, such as a
+ * token that has expired: the record keeps the traces until it is right.
+ */
+const RETRIED = new Set([401, 403, 404, 408, 429, 502, 503, 504]);
 
 export type CollectorSettings = Pick<
   Config,

@@ -14,6 +14,11 @@ import type {
 
 /** How far the clocks of processes, which make ids, may be from the database's. */
 const CLOCK_SLACK_MS = 60_000;
+/** A message has few events; a session may have many that are of no message. */
+const EVENTS_PER_WINDOW = 10_000;
+
+/** Plans of the traces of a page. */
+const PLANS_MAX = 1_000;
 
 type Row<Facts> = Facts & Record<string, unknown>;
 
@@ -39,7 +44,8 @@ const EVENTS = `
     FROM unnest($2::text[], $3::text[], $4::uuid[], $5::uuid[]) AS w (session_id, trace_id, least, bound) CROSS JOIN LATERAL (
       SELECT x.* FROM events x
        WHERE x.session_id = w.session_id AND x.tenant_id = $1 AND group_minute(x.group_id) BETWEEN group_minute(w.least) AND group_minute(w.bound)
-         AND x.group_id >= w.least AND x.group_id < w.bound AND x.trace_id = w.trace_id) e
+         AND x.group_id >= w.least AND x.group_id < w.bound AND x.trace_id = w.trace_id AND (x.message_id IS NULL OR x.message_id = ANY ($6))
+       LIMIT ${EVENTS_PER_WINDOW}) e
    ORDER BY e.event_id`;
 
 const DISPATCHES = `
@@ -68,7 +74,7 @@ export function messagesByIds(tx: Tx, tenantId: string, messageIds: readonly str
 }
 
 export function plansOfTraces(tx: Tx, tenantId: string, traceIds: readonly string[]): Promise<PlanFacts[]> {
-  const text = `SELECT ${PLAN} FROM plans p WHERE p.tenant_id = $1 AND p.trace_id = ANY ($2) ORDER BY p.plan_id`;
+  const text = `SELECT ${PLAN} FROM plans p WHERE p.tenant_id = $1 AND p.trace_id = ANY ($2) ORDER BY p.plan_id LIMIT ${PLANS_MAX}`;
   return tx.query<Row<PlanFacts>>(text, [tenantId, traceIds]);
 }
 
@@ -105,6 +111,7 @@ async function eventsOf(tx: Tx, tenantId: string, messages: readonly MessageFact
     windows.map(({ trace_id }) => trace_id),
     windows.map(({ fromMs }) => uuidBound(fromMs)),
     windows.map(({ toMs }) => uuidBound(toMs)),
+    messages.map(({ message_id }) => message_id),
   ]);
 }
 

@@ -47,7 +47,8 @@ function rootOf(traceId: string, { messages, plans }: Parts): Root | undefined {
   return asRoot(own) ?? plans[0] ?? asRoot(messages[0]);
 }
 
-const timeOf = (times: Date[], pick: (...ms: number[]) => number) => new Date(pick(...times.map((at) => at.getTime())));
+const timeOf = (times: Date[], pick: (one: number, other: number) => number) =>
+  new Date(times.map((at) => at.getTime()).reduce(pick));
 
 function traceOf(trace_id: string, parts: Parts, spans: Span[]): Trace | undefined {
   const root = rootOf(trace_id, parts);
@@ -55,14 +56,14 @@ function traceOf(trace_id: string, parts: Parts, spans: Span[]): Trace | undefin
   const { session_id, tenant_id, root_agent, state } = root;
   const started = timeOf(
     spans.map(({ start }) => start),
-    Math.min,
+    (one, other) => Math.min(one, other),
   );
   const isRunning = spans.some(({ end }) => end === null);
   const ended = isRunning
     ? null
     : timeOf(
         spans.map(({ start, end }) => end ?? start),
-        Math.max,
+        (one, other) => Math.max(one, other),
       );
   return {
     trace_id,

@@ -64,9 +64,13 @@ BEGIN
     result.user_id := session.user_id;
     ordered := session.ordered;
     -- Whoever has the session's lock sees all messages before its own. Where another has it, the workflow path decides.
-    IF ordered AND c.dispatch_id IS NOT NULL AND (NOT lock_session_at_once(c.tenant_id, c.requested_context)
-        OR next_in_order(c.tenant_id, c.requested_context) IS NOT NULL) THEN
-      c.dispatch_id := NULL;
+    -- The look is a statement of its own, which sees what was committed before the lock.
+    IF ordered AND c.dispatch_id IS NOT NULL THEN
+      IF NOT lock_session_at_once(c.tenant_id, c.requested_context) THEN
+        c.dispatch_id := NULL;
+      ELSIF next_in_order(c.tenant_id, c.requested_context) IS NOT NULL THEN
+        c.dispatch_id := NULL;
+      END IF;
     END IF;
     want_type := coalesce(want_type, session.agent_type);
     -- A question to a human suspended the session: it claims room again. Where its row cannot be changed now, the workflow path does that.

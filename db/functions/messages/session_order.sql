@@ -4,7 +4,7 @@
 -- The messages of a session that are not over, in their order: by the time of their acceptance.
 CREATE FUNCTION in_order(of_tenant text, of_session text) RETURNS SETOF running_messages LANGUAGE sql STABLE AS $$
   SELECT * FROM running_messages r WHERE r.tenant_id = of_tenant AND r.session_id = of_session AND r.state IN ('submitted', 'working', 'input-required')
-   ORDER BY r.current_dispatch_id IS NULL AND r.state <> 'input-required', r.created_at, r.message_id
+   ORDER BY r.attempts = 0, r.created_at, r.message_id
 $$;
 
 -- The message whose turn it is, as [{tenant_id, message_id, session_id}]; NULL when all are over. One that was dispatched keeps its turn.
