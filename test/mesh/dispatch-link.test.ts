@@ -75,7 +75,9 @@ test('the time on the way to the node counts for the lease', async () => {
   const holder = linkOf('mesh_far', way.urlOf(redis.url));
   const caller = linkOf('mesh_near', redis.url);
   await until(() => caller.isReachable, { what: 'the way to Redis' });
-  await until(async () => (await statistics.pubsub('CHANNELS', '*mesh_far')).length === 1, { what: 'the subscription' });
+  await until(async () => (await statistics.pubsub('CHANNELS', '*mesh_far')).length === 1, {
+    what: 'the subscription',
+  });
   const elapsedOf = new Promise<number>((resolve) => {
     holder.serve({
       take: (_open, elapsedMs) => {
