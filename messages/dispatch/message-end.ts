@@ -64,13 +64,12 @@ function agentRequest(result: AnswerOrFailure, expiryMs: number): NewInputReques
   };
 }
 
+/** A message whose agent asks. `dispatch_id`: of the dispatch that ends with it. */
+export type AskingMessage = Pick<OpenDispatch, 'tenant_id' | 'message_id' | 'session_id' | 'produced'> &
+  Partial<Pick<OpenDispatch, 'dispatch_id'>>;
+
 /** An agent's question as an `ask_call` (db/functions/input/ask_input.sql). @param expiryMs how long a human may take to answer */
-export function askCall(
-  dispatch: Pick<OpenDispatch, 'tenant_id' | 'message_id' | 'dispatch_id' | 'session_id' | 'produced'>,
-  result: AnswerOrFailure,
-  epoch: number | null,
-  expiryMs: number,
-) {
+export function askCall(dispatch: AskingMessage, result: AnswerOrFailure, epoch: number | null, expiryMs: number) {
   const { tenant_id, message_id, dispatch_id, session_id } = dispatch;
   const event_id = newEventId(); // before those of the request: events are listed by their ids
   const request = agentRequest(result, expiryMs);

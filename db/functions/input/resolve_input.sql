@@ -20,7 +20,8 @@ BEGIN
   RETURN FOUND;
 END $$;
 
--- input-required → working: the message goes on. A dispatch whose tool call waited stays the current one while it is at work.
+-- input-required → working: the message goes on. A dispatch whose tool call waited stays the current one while it is at work. Output that was
+-- held is delivered by the workflow; no agent hears of that answer.
 CREATE FUNCTION continue_message(q input_requests, c resolve_call) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   dispatch_lives boolean;
@@ -29,8 +30,8 @@ BEGIN
       WHERE d.tenant_id = q.tenant_id AND d.dispatch_id = r.current_dispatch_id AND d.state IN ('open', 'sent')) INTO dispatch_lives
     FROM running_messages r WHERE r.tenant_id = q.tenant_id AND r.message_id = q.message_id;
   UPDATE running_messages r SET state = 'working', unrouted_since = NULL, wake_requested_at = now(),
-      resolution = CASE WHEN dispatch_lives THEN r.resolution ELSE c.answer END,
-      current_dispatch_id = CASE WHEN dispatch_lives THEN r.current_dispatch_id END
+      resolution = CASE WHEN dispatch_lives OR q.stage = 'output' THEN r.resolution ELSE c.answer END,
+      current_dispatch_id = CASE WHEN dispatch_lives OR q.stage = 'output' THEN r.current_dispatch_id END
    WHERE r.tenant_id = q.tenant_id AND r.message_id = q.message_id;
   IF dispatch_lives THEN
     UPDATE input_requests x SET wake_requested_at = now() WHERE x.tenant_id = q.tenant_id AND x.request_id = q.request_id;

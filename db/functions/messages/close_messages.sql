@@ -40,7 +40,8 @@ BEGIN
       UPDATE input_requests q SET state = 'withdrawn', ended_at = now() FROM canceled c
        WHERE q.tenant_id = of_tenant AND q.message_id = (c.r).message_id AND q.state = 'pending'),
     stopped AS (
-      UPDATE running_messages x SET state = 'canceled', holds_slot = false, resolution = NULL, unrouted_since = NULL, wake_requested_at = now()
+      UPDATE running_messages x SET state = 'canceled', holds_slot = false, resolution = NULL, held_output = NULL, unrouted_since = NULL,
+          wake_requested_at = now()
         FROM canceled c WHERE x.tenant_id = of_tenant AND x.message_id = (c.r).message_id),
     recorded AS (
       INSERT INTO event_groups (tenant_id, group_id, session_id, message_id, dispatch_id, trace_id, event_count, events)
@@ -66,7 +67,8 @@ DECLARE
   message record;
 BEGIN
   IF wakes THEN
-    UPDATE running_messages x SET state = 'failed', holds_slot = false, resolution = NULL, unrouted_since = NULL, wake_requested_at = now()
+    UPDATE running_messages x SET state = 'failed', holds_slot = false, resolution = NULL, held_output = NULL, unrouted_since = NULL,
+        wake_requested_at = now()
      WHERE x.tenant_id = of_tenant AND x.message_id = of_message RETURNING * INTO r;
   ELSE
     DELETE FROM running_messages x WHERE x.tenant_id = of_tenant AND x.message_id = of_message RETURNING * INTO r;
