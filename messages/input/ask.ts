@@ -37,12 +37,12 @@ export interface NewInputRequest extends Pick<AgentInputRequest, 'schema' | 'fie
 }
 
 /**
- * A request as the SQL functions take it: a `new_input_request` (db/functions/input/open_request.sql). Its events get their ids here, so that a
+ * A request as the SQL functions take it: a `new_input_request` (db/functions/input/open_request.sql). Its events get their id here, so that a
  * repeated statement writes the same.
  */
 export function inputRequestCall({ terms, ...request }: NewInputRequest) {
   const { timeout_seconds, ...rest } = terms;
-  return { ...request, ...rest, timeout_ms: timeout_seconds * 1_000, event_ids: [newEventId(), newEventId()] };
+  return { ...request, ...rest, timeout_ms: timeout_seconds * 1_000, event_id: newEventId() };
 }
 
 /**

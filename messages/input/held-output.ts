@@ -36,7 +36,6 @@ function holdCall(
   epoch: number | null,
 ) {
   const { tenant_id, message_id, dispatch_id, session_id, produced } = dispatch;
-  const event_id = newEventId(); // before those of the request: events are listed by their ids
   const held = heldOutput(result);
   const request = inputRequestCall({
     request_id: newId('req'),
@@ -60,7 +59,6 @@ function holdCall(
     held_output: held,
     request,
     decisions: result.decisions,
-    event_id,
   };
 }
 

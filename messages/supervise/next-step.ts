@@ -28,8 +28,7 @@ async function failedStep(
   requestState: 'expired' | 'withdrawn' = 'withdrawn',
 ): Promise<Step> {
   const { code, message } = boundedError(error);
-  const eventIds = [newEventId(), newEventId()];
-  const values = [row.tenant_id, row.message_id, code, message, requestState, eventIds];
+  const values = [row.tenant_id, row.message_id, code, message, requestState, newEventId()];
   await tx.query('SELECT fail_message($1, $2, $3, $4, $5, $6)', values);
   return { kind: 'done', state: 'failed', agent_type: row.agent_type, ...stepError(code, message) };
 }

@@ -2,14 +2,14 @@
 -- waits, a session that counts by itself is suspended and gives up its slot.
 
 -- `epoch`: of the connection that brought the answer. `turn`: the agent's question as an A2A message. `held_output`: what waits for the human;
--- the message's own output is as it was before. `request`: a new_input_request. `event_id`: of dispatch.success; NULL for a question that was held.
+-- the message's own output is as it was before. `request`: a new_input_request.
 CREATE TYPE ask_call AS (
   tenant_id text, message_id text, dispatch_id text, session_id text, epoch bigint, artifacts jsonb, usage jsonb, status_message jsonb,
-  turn jsonb, remote_task_id text, remote_context_id text, held_output jsonb, request jsonb, decisions jsonb, event_id text
+  turn jsonb, remote_task_id text, remote_context_id text, held_output jsonb, request jsonb, decisions jsonb
 );
 
--- submitted | working → input-required, with the output so far. The caller holds the locks of session and message.
-CREATE FUNCTION wait_for_answer(c ask_call) RETURNS void LANGUAGE plpgsql AS $$
+-- submitted | working → input-required, with the output so far. The caller holds the locks of session and message. `ended`: as in open_request.
+CREATE FUNCTION wait_for_answer(c ask_call, ended jsonb) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   trace text;
 BEGIN
@@ -25,7 +25,8 @@ BEGIN
   IF c.decisions IS NOT NULL THEN
     PERFORM record_decision_events(c.tenant_id, c.session_id, trace, c.decisions);
   END IF;
-  PERFORM open_request(c.tenant_id, c.message_id, c.session_id, trace, jsonb_populate_record(NULL::new_input_request, c.request));
+  PERFORM open_request(c.tenant_id, c.message_id, c.session_id, trace, jsonb_populate_record(NULL::new_input_request, c.request), c.dispatch_id,
+    ended);
 END $$;
 
 -- Gives `asked`: false, and nothing written, when the dispatch is not sent, not the message's current one or of another epoch; and the
@@ -45,16 +46,15 @@ BEGIN
   END IF;
   UPDATE dispatches x SET state = 'input_required', ended_at = now()
    WHERE x.tenant_id = c.tenant_id AND x.dispatch_id = c.dispatch_id RETURNING * INTO d;
-  PERFORM record_dispatch_end(c.event_id, d, (SELECT m.trace_id FROM messages m WHERE m.tenant_id = c.tenant_id AND m.message_id = c.message_id));
   -- What the agent answers takes the place of what a tool call of it waits for.
   PERFORM close_request(c.tenant_id, c.message_id, 'withdrawn');
-  PERFORM wait_for_answer(c);
+  PERFORM wait_for_answer(c, dispatch_end_event(d));
   RETURN QUERY SELECT true, wake_queued_messages(c.tenant_id, d.agent_type, d.instance_id, 1);
 END $$;
 
 -- working → input-required: a human has approved the question that was held. The caller holds the locks of session and message.
 CREATE FUNCTION ask_held_question(call jsonb) RETURNS void LANGUAGE sql AS $$
-  SELECT wait_for_answer(jsonb_populate_record(NULL::ask_call, call))
+  SELECT wait_for_answer(jsonb_populate_record(NULL::ask_call, call), NULL)
 $$;
 
 -- working → completed: a human has approved the answer that was held, and its dispatch (input_required → completed) has brought it. The caller
