@@ -11,12 +11,12 @@ import { AddressGuard } from '../../http/outbound-guard.js';
 import { type EgressRules, findHosts, URL_SPAN } from './egress-guard.js';
 import { type GuardRow, readGuards } from './guard-store.js';
 import type { Find, GuardedContent, GuardFinding, GuardSettings, StreamInspector } from './guarded-content.js';
-import { findInjections, injectionsIn } from './injection-guard.js';
-import { PHRASE_CHARS } from './injection-rules.js';
+import { findInjections, injectionsIn } from './injection/injection-guard.js';
+import { PHRASE_CHARS } from './injection/injection-rules.js';
 import { findExcess, limitsStage } from './limits-guard.js';
 import { findPaths, rootOf } from './path-guard.js';
-import { REACH, SPAN } from './secret-rules.js';
-import { findSecrets, secretRules, secretsIn } from './secrets-guard.js';
+import { REACH, SPAN } from './secrets/secret-rules.js';
+import { findSecrets, secretRules, secretsIn } from './secrets/secrets-guard.js';
 import { HoldingInspector, type StreamRules } from './stream-inspector.js';
 
 /** One guard of a tenant, ready to inspect. */
