@@ -20,15 +20,32 @@ END $$;
 CREATE FUNCTION milliseconds_between(earlier timestamptz, later timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
   AS $$ SELECT greatest(0, (extract(epoch FROM later - earlier) * 1000)::bigint) $$;
 
--- Writes dispatch.success or dispatch.failed of a dispatch that has just ended; one that was never sent has no event.
-CREATE FUNCTION record_dispatch_end(event_id text, d dispatches, trace_id text) RETURNS void LANGUAGE plpgsql AS $$
+-- Writes what a transaction has to say of a message as one group: elements as `event_of` makes them, without those that are NULL.
+CREATE FUNCTION record_group(of_tenant text, event_id text, of_session text, of_message text, of_dispatch text, trace_id text, given jsonb[])
+  RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  said jsonb[] := array_remove(given, NULL);
+BEGIN
+  IF cardinality(said) > 0 THEN
+    INSERT INTO event_groups (tenant_id, group_id, session_id, message_id, dispatch_id, trace_id, event_count, events)
+      VALUES (of_tenant, group_of(event_id), of_session, uuid_of(of_message), uuid_of(of_dispatch), trace_id::uuid, cardinality(said),
+        to_jsonb(said));
+  END IF;
+END $$;
+
+-- dispatch.success or dispatch.failed of a dispatch that has just ended, for a group; NULL for one that was never sent.
+CREATE FUNCTION dispatch_end_event(d dispatches) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
   failed boolean := d.error_code IS NOT NULL;
 BEGIN
-  IF d.sent_at IS NOT NULL THEN
-    PERFORM record_event(d.tenant_id, event_id, CASE WHEN failed THEN 'dispatch.failed' ELSE 'dispatch.success' END,
-      CASE WHEN failed THEN 'warning' ELSE 'info' END, d.session_id, trace_id,
-      jsonb_strip_nulls(jsonb_build_object('dispatch_id', d.dispatch_id, 'instance_id', d.instance_id, 'error', d.error_code,
-        'duration_ms', milliseconds_between(d.sent_at, d.ended_at))), d.message_id);
-  END IF;
+  RETURN CASE WHEN d.sent_at IS NOT NULL THEN
+    event_of(CASE WHEN failed THEN 'dispatch.failed' ELSE 'dispatch.success' END, jsonb_strip_nulls(jsonb_build_object(
+      'instance_id', d.instance_id, 'error', d.error_code, 'duration_ms', milliseconds_between(d.sent_at, d.ended_at))),
+      CASE WHEN failed THEN 'warning' ELSE 'info' END) END;
+END $$;
+
+-- Writes that event alone.
+CREATE FUNCTION record_dispatch_end(event_id text, d dispatches, trace_id text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM record_group(d.tenant_id, event_id, d.session_id, d.message_id, d.dispatch_id, trace_id, ARRAY[dispatch_end_event(d)]);
 END $$;
