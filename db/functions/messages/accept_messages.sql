@@ -21,6 +21,7 @@ DECLARE
   asks boolean := coalesce(c.decision ? 'input_request', false);
   dispatched boolean;
   first_state text;
+  hops integer := (c.metadata ->> 'hops')::integer;
   key_lock bigint;
 BEGIN
   IF c.quota_exceeded THEN
@@ -46,6 +47,12 @@ BEGIN
       WHERE r.tenant_id = c.tenant_id AND r.state = 'input-required' ORDER BY r.session_id LIMIT c.waiting_limit) AS waiting);
     IF result.waiting >= c.waiting_limit THEN
       RETURN not_accepted(c, result, 'waiting_full');
+    END IF;
+  END IF;
+  IF c.sender_agent_type IS NOT NULL THEN
+    hops := hops_of(c);
+    IF hops > 16 THEN -- LIMITS.messageHopsMax
+      RETURN not_accepted(c, result, 'too_many_hops');
     END IF;
   END IF;
 
@@ -169,10 +176,10 @@ BEGIN
         FROM key),
   running AS (
     INSERT INTO running_messages (tenant_id, message_id, session_id, state, want_instance_id, want_agent_type, want_skill_id, instance_id,
-        agent_type, attempts, current_dispatch_id, holds_slot, wake_requested_at, undecided, token, ordered)
+        agent_type, attempts, current_dispatch_id, holds_slot, wake_requested_at, undecided, token, ordered, hops)
       SELECT c.tenant_id, c.message_id, c.session_id, first_state, c.want_instance_id, want_type,
         c.want_skill_id, agent.instance_id, agent.agent_type, dispatched::integer, CASE WHEN dispatched THEN c.dispatch_id END, dispatched, now(),
-        coalesce(c.decision ? 'undecided', false), c.token, ordered
+        coalesce(c.decision ? 'undecided', false), c.token, ordered, coalesce(hops, 0)
         FROM key WHERE error_code IS NULL),
   opened AS (
     INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_by, idle_check_at, instance_id,

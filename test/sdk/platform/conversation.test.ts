@@ -109,6 +109,56 @@ test('agents that send to each other in a loop come to an end that says why', as
   expect(received).toHaveLength(17);
 });
 
+/** What an agent without `task.client` sends with: its own token, and what it says of itself. */
+test.each([
+  ['pass on their traceparent, and wait for each other', true, ({ traceparent }: AgentTask) => ({ traceparent })],
+  ['say nothing, and do not wait', false, () => ({ blocking: false })],
+])('so do agents that count nothing: they %s', async (_what, isExact, options) => {
+  const { base_url: url, agent_client_id: clientId, agent_client_secret: clientSecret } = shared.platform.devJson();
+  const received: string[] = [];
+  const refusals: string[] = [];
+  for (const [type, other] of [
+    ['tick', 'tock'],
+    ['tock', 'tick'],
+  ] as const) {
+    const own = new FleetClient({ url, clientId, clientSecret, agentType: type });
+    onTestFinished(() => own.destroy());
+    await agentOf(type, { maxConcurrentSessions: 0 })
+      .onMessage(async (task) => {
+        received.push(type);
+        await own.send('on', to(other, options(task))).catch((error: Error) => refusals.push(error.message));
+      })
+      .connect();
+  }
+  await client.send('x', to('tick'));
+  await until(() => refusals.length > 0);
+  expect(refusals[0]).toMatch(/metadata\.hops: the message came through 16 agents/);
+  // While an earlier message of the loop is still at work, the next may be counted as sent for that one.
+  expect(received.length).toBeGreaterThanOrEqual(17);
+  if (isExact) expect(received).toHaveLength(17);
+});
+
+test('an agent that answers many at once is in no loop, however deep others are', async () => {
+  const { base_url: url, agent_client_id: clientId, agent_client_secret: clientSecret } = shared.platform.devJson();
+  const own = new FleetClient({ url, clientId, clientSecret, agentType: 'asker' });
+  onTestFinished(() => own.destroy());
+  await agentOf('asker', { maxConcurrentSessions: 0 })
+    .onMessage(async (task) => {
+      if (task.text === 'deep')
+        await until(() => answers.length === 20); // at work meanwhile
+      else answers.push((await own.send('x', to('replier'))).status.state);
+    })
+    .connect();
+  await agentOf('replier', { maxConcurrentSessions: 0 })
+    .onMessage(() => 'done')
+    .connect();
+  const answers: string[] = [];
+  const deep = client.send('deep', to('asker', { hops: 16 }));
+  await Promise.all(Array.from({ length: 20 }, () => client.send('ask', to('asker'))));
+  expect((await deep).status.state).toBe('completed');
+  expect(answers).toEqual(Array.from({ length: 20 }, () => 'completed'));
+});
+
 describe('a message whose agent is lost', () => {
   /** Two agents of a type. What `hold` is told is the first task; it never ends there, and its agent leaves without it. */
   async function lostOnce(type: string, options: Partial<AgentOptions>, skill: boolean) {
