@@ -30,7 +30,7 @@ BEGIN
       turns = m.turns || c.turn, updated_at = now()
    WHERE m.tenant_id = c.tenant_id AND m.message_id = c.message_id RETURNING m.trace_id INTO message;
   PERFORM note_change(c.tenant_id, c.message_id);
-  UPDATE running_messages r SET state = 'input-required', holds_slot = false, resolution = NULL, unrouted_since = NULL,
+  UPDATE running_messages r SET state = 'input-required', holds_slot = false, resolution = NULL, unrouted_since = NULL, repeat_until = NULL,
       remote_task_id = coalesce(c.remote_task_id, r.remote_task_id), remote_context_id = coalesce(c.remote_context_id, r.remote_context_id),
       wake_requested_at = now()
    WHERE r.tenant_id = c.tenant_id AND r.message_id = c.message_id;

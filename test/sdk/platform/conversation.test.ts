@@ -188,8 +188,19 @@ describe('a message whose agent is lost', () => {
     const [first, second] = tasks;
     expect(second?.idempotencyKey).toBe(first?.idempotencyKey);
     expect(second?.dispatchId).not.toBe(first?.dispatchId);
+    expect(second?.deadlineMs).toBeLessThan(first?.deadlineMs ?? 0); // of both together
     const events = await client.post('/telemetry/get_events', { message_id: sent.id, type: 'message.error' });
     expect(events.events).toEqual([]);
+  });
+
+  test('fails when its deadline is over, though nobody was there to do it again', async () => {
+    const agent = agentOf('lonely', { idempotent: true }).onMessage(() => {
+      void agent.close(0).catch(() => undefined);
+      return new Promise<string>(() => undefined);
+    });
+    await agent.connect();
+    const { metadata } = await client.send('go', to('lonely', { deadlineMs: 1_500 }));
+    expect(metadata).toMatchObject({ error: { code: 'DEADLINE_EXCEEDED' } }); // not after QUEUE_WAIT_MS
   });
 
   test('fails where the skill does not say so', async () => {
