@@ -50,7 +50,7 @@ function createServer(deps: ApiDeps): FastifyInstance {
     trustProxy: deps.config.TRUST_PROXY_CIDRS.length > 0 ? deps.config.TRUST_PROXY_CIDRS : false,
     // Some A2A clients add a slash to the URL that the card names.
     routerOptions: { maxParamLength: PATH_PARAMETER_MAX, ignoreTrailingSlash: true },
-    clientErrorHandler: answerClientError,
+    clientErrorHandler: (error, socket) => answerClientError(error, socket, deps.config.CORS_ORIGINS),
     frameworkErrors: (error, request, reply) => void sendError(request, reply, error),
   });
 }
