@@ -2,6 +2,7 @@ import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } 
 import { LIMITS } from '../contracts/limits.js';
 import { approveRoutes } from './approve/approve-routes.js';
 import type { ApiDeps } from './deps.js';
+import { docsRoutes } from './docs/docs-routes.js';
 import { useApiVersions } from './plugins/api-versions.js';
 import { useAuthentication } from './plugins/authentication.js';
 import { useCors } from './plugins/cors.js';
@@ -15,7 +16,6 @@ import { alertRoutes } from './routes/alerts.js';
 import { approvalRoutes } from './routes/approvals.js';
 import { authRoutes } from './routes/auth.js';
 import { cardOf, cardRoutes } from './routes/card.js';
-import { docsRoutes } from './routes/docs.js';
 import { knowledgeRoutes } from './routes/knowledge.js';
 import { messageRoutes } from './routes/messages.js';
 import { planRoutes } from './routes/plans.js';
