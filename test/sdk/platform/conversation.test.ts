@@ -60,6 +60,28 @@ test.each(['connected', 'hosted'])(
   },
 );
 
+test('messages that came after it hide no earlier ones from a task', async () => {
+  let open: () => void = () => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  await agentOf('slow-reader')
+    .onMessage(async (task) => {
+      if (task.text !== 'read') return task.text;
+      await opened;
+      return JSON.stringify((await task.history({ limit: 2 })).map(({ text }) => text));
+    })
+    .connect();
+  const { session_id } = await client.post('/sessions/init', { agent_type: 'slow-reader' });
+  const contextId = String(session_id);
+  for (const text of ['zero', 'one', 'two']) await client.send(text, { contextId });
+  const { id } = await client.send('read', { contextId, blocking: false });
+  for (const text of ['after 1', 'after 2', 'after 3', 'after 4']) await client.send(text, { contextId });
+  open();
+  const { assistantOutput } = await client.messages.waitFor(id);
+  expect(JSON.parse(assistantOutput)).toEqual(['one', 'one', 'two', 'two']);
+});
+
 test('what a task sends has its trace, no more time than it has, and ends with it', async () => {
   const seen: AgentTask[] = [];
   await agentOf('inner')
