@@ -32,6 +32,10 @@ export function answerOfModel({ text, usage, totalUsage }: ModelResult): TaskRes
  */
 export function completedWith({ inputTokens, outputTokens }: ModelUsage = {}, model?: string): Completed {
   if (inputTokens === undefined && outputTokens === undefined) return { state: 'completed' };
-  const usage = { inputTokens: inputTokens ?? 0, outputTokens: outputTokens ?? 0, ...(model !== undefined && { model }) };
+  const usage = {
+    inputTokens: inputTokens ?? 0,
+    outputTokens: outputTokens ?? 0,
+    ...(model !== undefined && { model }),
+  };
   return { state: 'completed', usage };
 }
