@@ -669,7 +669,9 @@ CREATE TABLE running_messages (
   ordered boolean NOT NULL DEFAULT false,
   undecided boolean NOT NULL DEFAULT false,
   asked_policies text[] NOT NULL DEFAULT '{}'::text[],
-  token jsonb
+  token jsonb,
+  hops smallint NOT NULL DEFAULT 0,
+  repeat_until timestamp with time zone
 );
 CREATE TABLE session_agents (
   tenant_id text NOT NULL,

@@ -75,7 +75,7 @@ BEGIN
   END IF;
   woken := wake_queued_messages(c.tenant_id, dispatch.agent_type, dispatch.instance_id, 1);
   IF was_ordered THEN
-    woken := coalesce(woken, '[]') || coalesce(next_in_order(c.tenant_id, message.session_id), '[]');
+    woken := coalesce(woken, '[]') || coalesce(wake_next_in_order(c.tenant_id, message.session_id, now()), '[]');
   END IF;
   -- A tool call of it waits for a human: its result is here, so nobody needs to answer any more, and its own workflow waits for that.
   IF state_before = 'input-required' THEN

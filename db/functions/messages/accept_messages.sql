@@ -46,12 +46,19 @@ DECLARE
   error_text text;
   dispatched boolean;
   first_state text;
+  hops integer; -- where an agent sends it
   key uuid;
 BEGIN
   IF c.quota_exceeded OR c.waiting_full OR c.in_flight_limit > 0 OR c.waiting_limit > 0 THEN
     result := check_limits(c);
     IF result.verdict IS NOT NULL THEN
       RETURN not_accepted(c, result, result.verdict);
+    END IF;
+  END IF;
+  IF c.sender_agent_type IS NOT NULL THEN
+    hops := hops_of(c);
+    IF hops > 16 THEN -- LIMITS.messageHopsMax
+      RETURN not_accepted(c, result, 'too_many_hops');
     END IF;
   END IF;
 
@@ -173,10 +180,10 @@ BEGIN
         FROM key),
   running AS (
     INSERT INTO running_messages (tenant_id, message_id, session_id, state, want_instance_id, want_agent_type, want_skill_id, instance_id,
-        agent_type, attempts, current_dispatch_id, holds_slot, wake_requested_at, undecided, token, ordered)
+        agent_type, attempts, current_dispatch_id, holds_slot, wake_requested_at, undecided, token, ordered, hops)
       SELECT c.tenant_id, c.message_id, c.session_id, first_state, c.want_instance_id, want_type,
         c.want_skill_id, agent.instance_id, agent.agent_type, dispatched::integer, CASE WHEN dispatched THEN c.dispatch_id END, dispatched, now(),
-        coalesce(c.decision ? 'undecided', false), c.token, coalesce(ordered, false)
+        coalesce(c.decision ? 'undecided', false), c.token, coalesce(ordered, false), coalesce(hops, (c.metadata ->> 'hops')::integer, 0)
         FROM key WHERE error_code IS NULL),
   opened AS (
     INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_by, idle_check_at, instance_id,
