@@ -15,7 +15,7 @@ import { FAST_PATH } from '../setup/platform/paths.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
 import { receiver } from '../setup/receiver.js';
 import { until } from '../setup/until.js';
-import { TestCollector } from './collector.js';
+import { type CollectedSpan, TestCollector } from './collector.js';
 
 let shared: SharedPlatform;
 let client: ApiClient;
@@ -261,20 +261,35 @@ test('the SDK lists traces and reads one', async () => {
   fleet.close();
 });
 
-test('a collector that was away gets every span once', async () => {
+/** A span that cannot be read. */
+const UNREADABLE = `
+  INSERT INTO trace_spans (tenant_id, message_id, span_id, parent_span_id, name, kind, started_at, ended_at, attributes)
+  SELECT tenant_id, message_id, 'bad', 'none', 'execute_tool t', 'internal', 'infinity', 'infinity', '{}' FROM messages WHERE message_id = $1`;
+
+test('a collector that was away gets every span once, but for those that it refuses and a message that cannot be read', async () => {
   await until(() => collector.refused > 1, { what: 'tries of the exporter' });
   expect(collector.spans).toEqual([]);
+  const unreadable = await client.send('never seen', { metadata: { agent_type: 'echo' } });
+  await shared.database.query(UNREADABLE, [unreadable.id]);
   const { id } = await client.send('the last', { metadata: { agent_type: 'echo' } });
   const last = await traceOf(await traceOfMessage(id));
-  collector.comeBack();
+  const isBad = ({ name, attributes }: CollectedSpan) =>
+    name === 'message/send' && attributes.some(({ value }) => value.stringValue === 'TARGET_UNAVAILABLE');
+  collector.comeBack({ spansMax: 40, isBad });
   const lastId = last.spans[0]?.span_id;
   await until(() => collector.spans.some(({ spanId }) => spanId === lastId), { what: 'the last message' });
+  await shared.database.query("DELETE FROM trace_spans WHERE span_id = 'bad'");
   const traces = await list({ page_size: 100 });
   const spans = (await Promise.all(traces.map(({ trace_id }) => traceOf(trace_id)))).flatMap((trace) =>
     trace.spans.map((span) => ({ ...span, trace_id: trace.trace_id })),
   );
+  const unread = await traceOfMessage(unreadable.id);
+  const isExported = ({ trace_id, attributes }: (typeof spans)[number]) =>
+    trace_id !== unread && attributes['error.type'] !== 'TARGET_UNAVAILABLE';
   const keys = collector.spans.map(({ traceId, spanId }) => `${traceId} ${spanId}`);
-  expect(keys.toSorted()).toEqual(spans.map(({ trace_id, span_id }) => `${trace_id} ${span_id}`).toSorted());
+  const expected = spans.filter(isExported).map(({ trace_id, span_id }) => `${trace_id} ${span_id}`);
+  expect(keys.toSorted()).toEqual(expected.toSorted());
+  expect(spans.filter((span) => !isExported(span)).map(({ name }) => name)).toContain('message/send');
   const [request] = collector.requests;
   expect(request).toMatchObject({
     path: '/v1/traces',
