@@ -64,7 +64,7 @@ export const GetEventsResponse = okPage({ events: z.array(EventRecord) });
 /** What lists and streams of events can be narrowed to; all that are given must hold. */
 export const EventFilters = z.strictObject({
   session_id: AnyId.optional(),
-  /** Events of the message and of its dispatches. */
+  /** Events of the message, of its dispatches, and of what policies and guards decided about it and its tool calls. */
   message_id: AnyId.optional(),
   instance_id: AnyId.optional(),
   category: z.string().max(64).optional(),

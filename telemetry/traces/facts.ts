@@ -34,11 +34,9 @@ export interface DispatchFacts {
   ended_at: Date | null;
 }
 
-/** An event about a message. `message_id`: null where the event does not say it. */
+/** An event about a message. */
 export interface EventFacts {
-  message_id: string | null;
-  session_id: string;
-  trace_id: string;
+  message_id: string;
   event_id: string;
   event_type: string;
   occurred_at: Date;

@@ -15,7 +15,7 @@ const DISPATCH_ENDED: Record<string, Span['status']> = {
 };
 
 /** The end of a message; null while it is not over. */
-export const endOf = ({ state, completed_at, updated_at }: MessageFacts): Date | null =>
+const endOf = ({ state, completed_at, updated_at }: MessageFacts): Date | null =>
   state in ENDED ? (completed_at ?? updated_at) : null;
 
 function messageSpan(message: MessageFacts): Span {

@@ -40,11 +40,11 @@ const PLAN = `p.tenant_id, p.plan_id, p.session_id, p.trace_id, p.parent_span_id
   p.ended_at, (SELECT s.agent_type FROM plan_steps s WHERE s.tenant_id = p.tenant_id AND s.plan_id = p.plan_id AND s.place = 0) AS root_agent`;
 
 const EVENTS = `
-  SELECT e.event_id, e.event_type, e.session_id, e.trace_id, e.occurred_at, e.payload, e.message_id
+  SELECT e.event_id, e.event_type, e.occurred_at, e.payload, e.message_id
     FROM unnest($2::text[], $3::text[], $4::uuid[], $5::uuid[]) AS w (session_id, trace_id, least, bound) CROSS JOIN LATERAL (
       SELECT x.* FROM events x
        WHERE x.session_id = w.session_id AND x.tenant_id = $1 AND group_minute(x.group_id) BETWEEN group_minute(w.least) AND group_minute(w.bound)
-         AND x.group_id >= w.least AND x.group_id < w.bound AND x.trace_id = w.trace_id AND (x.message_id IS NULL OR x.message_id = ANY ($6))
+         AND x.group_id >= w.least AND x.group_id < w.bound AND x.trace_id = w.trace_id AND x.message_id = ANY ($6)
        LIMIT ${EVENTS_PER_WINDOW}) e
    ORDER BY e.event_id`;
 

@@ -3,7 +3,13 @@ import { AlertRule } from '../../contracts/api/alerts.js';
 import { MessageGetByIdResponse, ResolveResponse } from '../../contracts/api/messages.js';
 import { PlanResponse } from '../../contracts/api/plans.js';
 import { PolicyResponse } from '../../contracts/api/policies/policies.js';
-import { type Trace, TraceResponse, type TraceSpan, TracesResponse } from '../../contracts/api/telemetry.js';
+import {
+  GetEventsResponse,
+  type Trace,
+  TraceResponse,
+  type TraceSpan,
+  TracesResponse,
+} from '../../contracts/api/telemetry.js';
 import { spanIdOf, uuidOf } from '../../runtime/ids.js';
 import { FleetClient } from '../../sdk/index.js';
 import { callTool, resultOf, take } from '../mesh/tools/tool-fixture.js';
@@ -160,6 +166,46 @@ test('a message with a tool call that waits for approval shows all that happened
   const within = (inner: TraceSpan, outer: TraceSpan) =>
     inner.start >= outer.start && (inner.end ?? '') <= (outer.end ?? '');
   expect(within(wait, tool) && within(tool, find(trace, 'invoke_agent buyer'))).toBe(true);
+});
+
+test('a decision is at its message, whatever else of its session and trace is at work', async () => {
+  const look = { scope: 'tool', name: 'looks', decision: 'audit', match: { tools: ['look'] } };
+  await client.ok('/policies/create_policy', look, PolicyResponse);
+  await registerAgent(client, { instanceId: 'pair-1', agentType: 'pair' });
+  const pair = await openSocket(shared.platform, 'pair-1');
+  await pair.hello({ agent_type: 'pair' });
+  const contextId = await newSession(client);
+  const sent = async (text: string) => {
+    const id = await sendIn(callersTrace('e'), text, { contextId }, { agent_type: 'pair' });
+    const { id: frame, payload } = await pair.next(
+      ({ type, payload }) => type === 'dispatch' && JSON.stringify(payload).includes(text),
+    );
+    return { id, frame, dispatch_id: String(payload.dispatch_id) };
+  };
+  const first = await sent('the first');
+  const second = await sent('the second');
+  await resultOf(pair, callTool(pair, { tool: 'look', arguments: {}, dispatch_id: second.dispatch_id }));
+  for (const { frame } of [first, second]) pair.send('dispatch_result', { result: 'done' }, frame);
+  for (const { id } of [first, second]) await client.untilState(id, 'completed');
+  const trace = await until(async () => {
+    const read = await traceOf(callersTrace('e'));
+    return read.spans.some(({ name }) => name === 'execute_tool look') && read;
+  });
+  const parents = new Map(trace.spans.map((span) => [span.span_id, span]));
+  const around = (name: string): string[] => {
+    let { parent_span_id } = find(trace, name);
+    const names = [];
+    for (let span = parents.get(parent_span_id ?? ''); span; span = parents.get(parent_span_id ?? '')) {
+      names.push(span.attributes['fleet.message.id'] ?? span.name);
+      ({ parent_span_id } = span);
+    }
+    return names as string[];
+  };
+  expect(around('policy')).toEqual(['execute_tool look', 'invoke_agent pair', 'dispatch', second.id]);
+  const events = async (message_id: string) =>
+    (await client.ok('/telemetry/get_events', { message_id, category: 'policy' }, GetEventsResponse)).events;
+  expect(await events(first.id)).toEqual([]);
+  expect(await events(second.id)).toMatchObject([{ event_type: 'policy.audited', event: { tool: 'look' } }]);
 });
 
 test('a quick message begins a trace of its own, and one that fails has the status error', async () => {

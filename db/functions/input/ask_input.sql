@@ -39,7 +39,7 @@ BEGIN
   -- What the agent asks itself takes the place of what a tool call of it waits for.
   PERFORM close_request(c.tenant_id, c.message_id, 'withdrawn');
   IF c.decisions IS NOT NULL THEN
-    PERFORM record_decision_events(c.tenant_id, c.session_id, message.trace_id, c.decisions);
+    PERFORM record_decision_events(c.tenant_id, c.session_id, c.message_id, message.trace_id, c.decisions);
   END IF;
   PERFORM open_request(c.tenant_id, c.message_id, c.session_id, message.trace_id, jsonb_populate_record(NULL::new_input_request, c.request));
   RETURN QUERY SELECT true, wake_queued_messages(c.tenant_id, d.agent_type, d.instance_id, 1);
