@@ -126,7 +126,7 @@ const traceMembers = {
   ended_at: Timestamp.nullable(),
   duration_ms: z.int().min(0).nullable(),
   span_count: z.int().min(0),
-  /** The trace has more messages than `LIMITS.messagesPerTrace`; only the spans of the first are here. */
+  /** The trace has more spans than are here: `LIMITS.spansPerTrace`, those of `LIMITS.messagesPerTrace` messages, `LIMITS.spansPerKind` of a kind for each. */
   truncated: z.literal(true).optional(),
 };
 

@@ -62,7 +62,7 @@ const INSERT = `
 
 /**
  * Writes the spans of this process in batches, apart from the messages: nobody waits for it. They are dropped beyond
- * `LIMITS.recordedSpansPerMessage`, while the database is away for long, and of traces that are not sampled.
+ * `LIMITS.spansPerKind` of a message (one more says that there were), while the database is away for long, and of traces that are not sampled.
  */
 export class SpanWriter implements SpanRecorder {
   readonly #db: Pick<Db, 'system'>;
@@ -97,7 +97,7 @@ export class SpanWriter implements SpanRecorder {
     if (!isSampled(traceId, this.#sampleRatio)) return;
     const count = (this.#counts.get(span.message_id) ?? 0) + 1;
     this.#counts.set(span.message_id, count);
-    const isKept = count <= LIMITS.recordedSpansPerMessage && this.#waiting.length < WAITING_MAX;
+    const isKept = count <= LIMITS.spansPerKind + 1 && this.#waiting.length < WAITING_MAX;
     if (isKept) this.#waiting.push(span);
     else this.#totals.dropped += 1;
   }

@@ -2,11 +2,11 @@ import { expect, test } from 'vitest';
 import { LIMITS } from '../../contracts/limits.js';
 import { readConfig } from '../../runtime/config.js';
 import { createLogger } from '../../runtime/logger.js';
-import { Collector, tracesUrl } from '../../telemetry/traces/collector.js';
-import type { ExportedSpan } from '../../telemetry/traces/otlp.js';
+import { Collector, tracesUrl } from '../../telemetry/traces/export/collector.js';
+import type { ExportedSpan } from '../../telemetry/traces/export/otlp.js';
+import { deliver } from '../../telemetry/traces/export/span-delivery.js';
 import { isSampled } from '../../telemetry/traces/sampling.js';
-import { movedInto, spanOf } from '../../telemetry/traces/span.js';
-import { deliver } from '../../telemetry/traces/span-delivery.js';
+import { inOrder, movedInto, spanOf } from '../../telemetry/traces/span.js';
 import { type RecordedSpan, SpanWriter } from '../../telemetry/traces/span-recorder.js';
 import { insertTenant } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
@@ -41,6 +41,14 @@ test.each([
   expect([moved.start.getTime(), moved.end?.getTime()]).toEqual(expected);
 });
 
+test('spans are put in order, however deep they are', () => {
+  const [at, depth] = [new Date(0), 20_000];
+  const spans = Array.from({ length: depth }, (_, n) =>
+    spanOf({ span_id: `${n}`, parent_span_id: n === 0 ? null : `${n - 1}`, name: 'n', start: at, end: at }),
+  );
+  expect(inOrder(spans.toReversed()).map(({ span_id }) => Number(span_id))).toEqual([...spans.keys()]);
+});
+
 test('spans are written once, of messages on the record, of sampled traces, and not without a bound', async () => {
   const database = await freshDatabase();
   const tenant_id = await insertTenant(database);
@@ -60,14 +68,14 @@ test('spans are written once, of messages on the record, of sampled traces, and 
   await writer.flush();
   record(one, 'a');
   const more = 5;
-  for (let n = 0; n < LIMITS.recordedSpansPerMessage + more; n += 1) record(two, `${n}`);
+  for (let n = 0; n < LIMITS.spansPerKind + 1 + more; n += 1) record(two, `${n}`);
   await writer.flush();
   const rows = await database.query<{ message_id: string; count: number }>(
     'SELECT message_id, count(*)::int AS count FROM trace_spans GROUP BY 1 ORDER BY 1',
   );
   expect(rows).toEqual([
     { message_id: one, count: 1 },
-    { message_id: two, count: LIMITS.recordedSpansPerMessage },
+    { message_id: two, count: LIMITS.spansPerKind + 1 },
   ]);
   expect(counts.dropped).toBe(more);
 });

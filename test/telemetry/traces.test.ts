@@ -10,6 +10,7 @@ import {
   type TraceSpan,
   TracesResponse,
 } from '../../contracts/api/telemetry.js';
+import { LIMITS } from '../../contracts/limits.js';
 import { spanIdOf, uuidOf } from '../../runtime/ids.js';
 import { FleetClient } from '../../sdk/index.js';
 import { callTool, resultOf, take } from '../mesh/tools/tool-fixture.js';
@@ -307,6 +308,33 @@ test('the SDK lists traces and reads one', async () => {
   fleet.close();
 });
 
+/** Tool calls of a message, more than its trace has. */
+const MANY_CALLS = `
+  INSERT INTO trace_spans (tenant_id, message_id, span_id, parent_span_id, name, kind, started_at, ended_at, attributes)
+  SELECT tenant_id, message_id, lpad(n::text, 16, '0'), 'none', 'execute_tool t', 'internal', created_at, created_at, '{}'
+    FROM messages, generate_series(1, $2::int) n WHERE message_id = $1`;
+
+test('a trace with more spans than it may have says so, and so does its message', async () => {
+  const contextId = await newSession(client);
+  const { id } = await client.send('much', { contextId, metadata: { agent_type: 'echo' } });
+  const traceId = await traceOfMessage(id);
+  const few = await traceOf(traceId);
+  expect(few.truncated).toBeUndefined();
+  await shared.database.query(MANY_CALLS, [id, LIMITS.spansPerKind + 1]);
+  const many = await traceOf(traceId);
+  const { spans, ...summary } = many;
+  expect(summary).toEqual({
+    ...few,
+    spans: undefined,
+    truncated: true,
+    span_count: few.span_count + LIMITS.spansPerKind,
+  });
+  expect(spans).toHaveLength(many.span_count);
+  expect(spans[0]?.attributes).toMatchObject({ 'fleet.message.id': id, 'fleet.trace.truncated': true });
+  expect(await list({ session_id: contextId })).toEqual([summary]);
+  await shared.database.query('DELETE FROM trace_spans WHERE message_id = $1', [id]);
+});
+
 /** A span that cannot be read. */
 const UNREADABLE = `
   INSERT INTO trace_spans (tenant_id, message_id, span_id, parent_span_id, name, kind, started_at, ended_at, attributes)
@@ -324,12 +352,16 @@ test('a collector that was away gets every span once, but for those that it refu
   collector.comeBack({ spansMax: 40, isBad });
   const lastId = last.spans[0]?.span_id;
   await until(() => collector.spans.some(({ spanId }) => spanId === lastId), { what: 'the last message' });
-  await shared.database.query("DELETE FROM trace_spans WHERE span_id = 'bad'");
-  const traces = await list({ page_size: 100 });
-  const spans = (await Promise.all(traces.map(({ trace_id }) => traceOf(trace_id)))).flatMap((trace) =>
-    trace.spans.map((span) => ({ ...span, trace_id: trace.trace_id })),
-  );
+  const summaries = await list({ page_size: 100 }); // of the one that cannot be read too: its spans are only counted
   const unread = await traceOfMessage(unreadable.id);
+  expect(summaries.map(({ trace_id }) => trace_id)).toContain(unread);
+  await shared.database.query("DELETE FROM trace_spans WHERE span_id = 'bad'");
+  const traces = await Promise.all(summaries.map(({ trace_id }) => traceOf(trace_id)));
+  const withoutSpans = traces.map(({ spans: _, ...summary }) => summary);
+  expect(withoutSpans).toEqual(
+    summaries.map((one) => (one.trace_id === unread ? { ...one, span_count: one.span_count - 1 } : one)),
+  );
+  const spans = traces.flatMap((trace) => trace.spans.map((span) => ({ ...span, trace_id: trace.trace_id })));
   const isExported = ({ trace_id, attributes }: (typeof spans)[number]) =>
     trace_id !== unread && attributes['error.type'] !== 'TARGET_UNAVAILABLE';
   const keys = collector.spans.map(({ traceId, spanId }) => `${traceId} ${spanId}`);

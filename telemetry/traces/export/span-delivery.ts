@@ -1,7 +1,7 @@
-import type { Logger } from '../../runtime/logger.js';
+import type { Logger } from '../../../runtime/logger.js';
+import type { SpanCounts } from '../span-recorder.js';
 import type { Collector, Later } from './collector.js';
 import type { ExportedSpan } from './otlp.js';
-import type { SpanCounts } from './span-recorder.js';
 
 /** Requests for one batch of spans: enough to find two bad ones among 500. */
 const REQUESTS_MAX = 40;

@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
-import { isDataException, isTimedOut, isUndone } from '../../db/errors.js';
-import type { Db } from '../../db/pool.js';
-import { errorMessage, PlatformError } from '../../runtime/errors.js';
-import type { Logger } from '../../runtime/logger.js';
-import { Loop } from '../../runtime/loop.js';
-import { type EventPage, readEvents } from '../event-reader.js';
+import { isDataException, isTimedOut, isUndone } from '../../../db/errors.js';
+import type { Db } from '../../../db/pool.js';
+import { errorMessage, PlatformError } from '../../../runtime/errors.js';
+import type { Logger } from '../../../runtime/logger.js';
+import { Loop } from '../../../runtime/loop.js';
+import { type EventPage, readEvents } from '../../event-reader.js';
+import type { SpanCounts } from '../span-recorder.js';
 import type { Collector, Later } from './collector.js';
 import { type Ended, endedBy, spansOfEnded } from './ended-spans.js';
 import type { ExportedSpan } from './otlp.js';
 import { deliver } from './span-delivery.js';
-import type { SpanCounts } from './span-recorder.js';
 
 /** Between two looks for messages that have ended, in milliseconds. */
 const INTERVAL_MS = 1_000;

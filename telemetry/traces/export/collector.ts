@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { Config } from '../../runtime/config.js';
-import { errorMessage } from '../../runtime/errors.js';
+import type { Config } from '../../../runtime/config.js';
+import { errorMessage } from '../../../runtime/errors.js';
 import { type ExportedSpan, exportRequest } from './otlp.js';
 
 /** Makes a request to the collector. Rejects where no answer comes in time. */

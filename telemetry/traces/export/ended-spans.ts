@@ -1,13 +1,15 @@
-import { BY_INDEX } from '../../db/page.js';
-import type { Db } from '../../db/pool.js';
-import type { PositionedEvent } from '../event-reader.js';
-import { spansOfMessages } from './derive.js';
-import type { PlanFacts } from './facts.js';
+import { BY_INDEX } from '../../../db/page.js';
+import type { Db } from '../../../db/pool.js';
+import type { PositionedEvent } from '../../event-reader.js';
+import { spansOfMessages } from '../derive.js';
+import type { PlanFacts } from '../facts.js';
+import { grouped } from '../grouped.js';
+import { planSpans } from '../plan-spans.js';
+import { detailsOf } from '../read-details.js';
+import { messagesByIds, plansByIds, stepsOf } from '../read-facts.js';
+import { isSampled } from '../sampling.js';
+import { inOrder, type Span } from '../span.js';
 import type { ExportedSpan } from './otlp.js';
-import { planSpans } from './plan-spans.js';
-import { detailsOf, messagesByIds, plansByIds, stepsOf } from './read-facts.js';
-import { isSampled } from './sampling.js';
-import { inOrder } from './span.js';
 
 /** Something whose spans are complete: a message or a plan that has ended. */
 export interface Ended {
@@ -47,14 +49,16 @@ async function spansOfTenant(
     const isExported = ({ trace_id }: PlanFacts) => isSampled(trace_id, sampleRatio);
     const plans = (await plansByIds(tx, tenantId, idsOf('plan'))).filter(isExported);
     const steps = await stepsOf(tx, tenantId, plans);
+    const stepsBy = grouped(steps, ({ plan_id }) => plan_id);
+    const exported = (spans: Span[], trace_id: string) => inOrder(spans).map((span) => ({ ...span, trace_id }));
     const ofMessages = messages.map(({ message_id, trace_id }): [string, ExportedSpan[]] => [
       message_id,
-      inOrder(byMessage.get(message_id) ?? []).map((span) => ({ ...span, trace_id })),
+      exported(byMessage.get(message_id)?.spans ?? [], trace_id),
     ]);
-    const ofPlans = plans.map((plan): [string, ExportedSpan[]] => {
-      const own = steps.filter(({ plan_id }) => plan_id === plan.plan_id);
-      return [plan.plan_id, inOrder(planSpans(plan, own)).map((span) => ({ ...span, trace_id: plan.trace_id }))];
-    });
+    const ofPlans = plans.map((plan): [string, ExportedSpan[]] => [
+      plan.plan_id,
+      exported(planSpans(plan, stepsBy.get(plan.plan_id) ?? []).spans, plan.trace_id),
+    ]);
     return [...ofMessages, ...ofPlans];
   });
 }
