@@ -1,6 +1,6 @@
 -- The accept transaction (docs/internals.md): puts messages on the record and, on the fast path, opens their dispatches as sent, in one
 -- round trip. Several callers may share it: what fails one call undoes all, and the process then makes each call by itself. A call that
--- would wait for a lock of another transaction is answered 'later' and writes nothing; the others go on (db/batcher.ts). A messageId that is
+-- would wait for a lock of another transaction is answered 'later' and writes nothing; the others go on (db/connections/batcher.ts). A messageId that is
 -- on the record already is found by its key, at any step, and nothing is written.
 
 -- `may_wait`: it waits for session, room and key where another transaction holds them. Nobody else's call may then stand behind it, and its

@@ -1,4 +1,4 @@
-import { BY_INDEX } from '../../../db/page.js';
+import { BY_INDEX, limitMs } from '../../../db/page.js';
 import type { Db } from '../../../db/pool.js';
 import type { PositionedEvent } from '../../event-reader.js';
 import { spansOfMessages } from '../derive.js';
@@ -43,7 +43,7 @@ async function spansOfTenant(
 ): Promise<[id: string, ExportedSpan[]][]> {
   const idsOf = (kind: Ended['kind']) => ended.filter((one) => one.kind === kind).map(({ id }) => id);
   return db.system(async (tx) => {
-    await tx.query(`${BY_INDEX}; SET LOCAL statement_timeout = ${READ_MS}`);
+    await tx.query(`${BY_INDEX}; ${limitMs(db, READ_MS)}`);
     const messages = await messagesByIds(tx, tenantId, idsOf('message'));
     const byMessage = spansOfMessages(messages, await detailsOf(tx, tenantId, messages));
     const isExported = ({ trace_id }: PlanFacts) => isSampled(trace_id, sampleRatio);
