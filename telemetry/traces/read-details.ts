@@ -23,7 +23,7 @@ const ROWS_MAX = 25 * OF_KIND;
 type Row<Facts> = Facts & Record<string, unknown>;
 
 /** These messages have too much to be read at once: fewer of them are to be. */
-export class TooManyRows extends Error {}
+class TooManyRows extends Error {}
 
 /** Reads messages so many at a time, or fewer where these have too many rows. @param read rejects with TooManyRows */
 export async function* inPortions<Read>(

@@ -42,19 +42,19 @@ export function movedInto(enclosing: Pick<Span, 'start' | 'end'> | undefined, sp
   return { ...span, start: new Date(startMs), end: new Date(startMs + lengthMs) };
 }
 
-/** Spans in the order in which they began. Where two began at once the one around the other goes first. */
+/** Spans in the order in which they began. Where two began at once the parent goes first. */
 export function inOrder(spans: readonly Span[]): Span[] {
   const byId = new Map(spans.map((span) => [span.span_id, span]));
   const depths = new Map<string, number>();
   /** Of a span below its ancestors: each is looked at once. */
   const depthOf = (span: Span): number => {
     const path: Span[] = [];
-    let around: Span | undefined = span;
-    for (; around && !depths.has(around.span_id); around = byId.get(around.parent_span_id ?? '')) {
-      depths.set(around.span_id, 0); // ends the way where spans are each other's parents
-      path.push(around);
+    let ancestor: Span | undefined = span;
+    for (; ancestor && !depths.has(ancestor.span_id); ancestor = byId.get(ancestor.parent_span_id ?? '')) {
+      depths.set(ancestor.span_id, 0); // ends the way where spans are each other's parents
+      path.push(ancestor);
     }
-    let depth = around ? (depths.get(around.span_id) ?? 0) + 1 : 0;
+    let depth = ancestor ? (depths.get(ancestor.span_id) ?? 0) + 1 : 0;
     for (const one of path.reverse()) depths.set(one.span_id, depth++);
     return depths.get(span.span_id) ?? 0;
   };

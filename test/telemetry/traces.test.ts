@@ -193,7 +193,7 @@ test('a decision is at its message, whatever else of its session and trace is at
     return read.spans.some(({ name }) => name === 'execute_tool look') && read;
   });
   const parents = new Map(trace.spans.map((span) => [span.span_id, span]));
-  const around = (name: string): string[] => {
+  const ancestorsOf = (name: string): string[] => {
     let { parent_span_id } = find(trace, name);
     const names = [];
     for (let span = parents.get(parent_span_id ?? ''); span; span = parents.get(parent_span_id ?? '')) {
@@ -202,7 +202,7 @@ test('a decision is at its message, whatever else of its session and trace is at
     }
     return names as string[];
   };
-  expect(around('policy')).toEqual(['execute_tool look', 'invoke_agent pair', 'dispatch', second.id]);
+  expect(ancestorsOf('policy')).toEqual(['execute_tool look', 'invoke_agent pair', 'dispatch', second.id]);
   const events = async (message_id: string) =>
     (await client.ok('/telemetry/get_events', { message_id, category: 'policy' }, GetEventsResponse)).events;
   expect(await events(first.id)).toEqual([]);
