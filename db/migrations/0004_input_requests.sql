@@ -67,7 +67,7 @@ CREATE TABLE tool_grants (
   asked_digest text NOT NULL, -- of the call as it was made; that of the request follows the arguments that an approver edits
   target jsonb NOT NULL, -- as the call names it: approved for one target is not approved for another
   node_id text NOT NULL, -- the process that waits for the decision
-  call jsonb NOT NULL, -- what that process needs to make the call, beside the arguments, which are the request's (tools/tool-grants.ts)
+  call jsonb NOT NULL, -- what that process needs to make the call, beside the arguments, which are the request's (tools/approvals/tool-grants.ts)
   decided_at timestamptz, -- the request is over: it was resolved, withdrawn, or has expired
   used_at timestamptz, -- a call has passed, or the caller was told of the refusal
   used_by uuid, -- the call that a grant let pass; its own repeated question is answered as the first
