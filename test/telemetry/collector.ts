@@ -22,10 +22,11 @@ interface ExportBody {
   }[];
 }
 
-/** What a collector refuses for good. */
+/** What a collector does not take. */
 interface Refusals {
-  /** More spans in a request are too large (413). */
+  /** More spans in a request are too large (413), or more than it has the time for (504). */
   spansMax: number;
+  spansInTime: number;
   /** A request with such a span is bad (400). */
   isBad(span: CollectedSpan): boolean;
 }
@@ -83,6 +84,7 @@ export class TestCollector {
 
   #statusFor(spans: CollectedSpan[]): number {
     if (!this.#refusals) return 503;
+    if (spans.length > this.#refusals.spansInTime) return 504;
     if (spans.length > this.#refusals.spansMax) return 413;
     return spans.some((span) => this.#refusals?.isBad(span)) ? 400 : 200;
   }

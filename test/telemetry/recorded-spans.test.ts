@@ -98,6 +98,7 @@ function collectorThat(
   });
 }
 
+const keepLease = async () => undefined;
 const partial = (rejectedSpans: unknown) => JSON.stringify({ partialSuccess: { rejectedSpans, errorMessage: 'old' } });
 const span = (n: number): ExportedSpan => ({
   ...spanOf({ span_id: `${n}`, parent_span_id: null, name: 'n', start: new Date(0), end: new Date(1) }),
@@ -111,9 +112,10 @@ test.each([
   [200, {}, partial(7), { kind: 'taken', rejected: 2, reason: 'old' }],
   [400, {}, '', { kind: 'refused', reason: 'it answered 400', isFault: false }],
   [500, {}, '', { kind: 'refused', reason: 'it answered 500', isFault: true }],
-  [301, {}, '', { kind: 'later', reason: 'it answered 301', afterMs: 0 }],
-  [503, { 'retry-after': '7' }, '', { kind: 'later', reason: 'it answered 503', afterMs: 7_000 }],
-  [429, {}, '', { kind: 'later', reason: 'it answered 429', afterMs: 0 }],
+  [301, {}, '', { kind: 'later', reason: 'it answered 301', afterMs: 0, mayBeTooMuch: false }],
+  [503, { 'retry-after': '7' }, '', { kind: 'later', reason: 'it answered 503', afterMs: 7_000, mayBeTooMuch: false }],
+  [504, {}, '', { kind: 'later', reason: 'it answered 504', afterMs: 0, mayBeTooMuch: true }],
+  [429, {}, '', { kind: 'later', reason: 'it answered 429', afterMs: 0, mayBeTooMuch: false }],
 ])('a collector that answers %i %o %s', async (status, headers, body, delivery) => {
   const collector = collectorThat(() => ({ status, headers, body }));
   expect(await collector.send([span(1), span(2)], signal)).toEqual(delivery);
@@ -134,7 +136,7 @@ test.each([
 ])('a collector that %s', async (_what, statusFor, expected) => {
   const counts = { exported: 0, refused: 0 };
   const collector = collectorThat((spans) => ({ status: statusFor(spans) }));
-  const later = await deliver({ collector, log, counts }, [...Array(8).keys()].map(span), signal);
+  const later = await deliver({ collector, log, counts, keepLease }, [...Array(8).keys()].map(span), signal);
   expect({ ...counts, ...(later && { later: later.reason }) }).toEqual(expected);
 });
 

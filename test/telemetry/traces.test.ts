@@ -345,11 +345,13 @@ test('a collector that was away gets every span once, but for those that it refu
   expect(collector.spans).toEqual([]);
   const unreadable = await client.send('never seen', { metadata: { agent_type: 'echo' } });
   await shared.database.query(UNREADABLE, [unreadable.id]);
+  const { id: large } = await client.send('much', { metadata: { agent_type: 'echo' } });
+  await shared.database.query(MANY_CALLS, [large, 300]);
   const { id } = await client.send('the last', { metadata: { agent_type: 'echo' } });
   const last = await traceOf(await traceOfMessage(id));
   const isBad = ({ name, attributes }: CollectedSpan) =>
     name === 'message/send' && attributes.some(({ value }) => value.stringValue === 'TARGET_UNAVAILABLE');
-  collector.comeBack({ spansMax: 40, isBad });
+  collector.comeBack({ spansMax: 40, spansInTime: 260, isBad });
   const lastId = last.spans[0]?.span_id;
   await until(() => collector.spans.some(({ spanId }) => spanId === lastId), { what: 'the last message' });
   const summaries = await list({ page_size: 100 }); // of the one that cannot be read too: its spans are only counted

@@ -15,6 +15,8 @@ export interface Later {
   reason: string;
   /** At least so long, in milliseconds. */
   afterMs: number;
+  /** Whether a smaller request may do better: nobody answered this one in time. */
+  mayBeTooMuch: boolean;
 }
 
 /**
@@ -31,6 +33,9 @@ export type Delivery =
  * token that has expired: the record keeps the traces until it is right.
  */
 const RETRIED = new Set([401, 403, 404, 405, 408, 429, 502, 503, 504]);
+
+/** The statuses of those who gave up waiting for an answer. */
+const TIMED_OUT = new Set([408, 504]);
 
 /** The part of `ExportTraceServiceResponse` that says what was left out. 64-bit integers are text in the JSON of OTLP. */
 const PartialSuccess = z.object({
@@ -106,10 +111,11 @@ export class Collector {
       const reason = `it answered ${status}`;
       // A redirect says that the setting is wrong: none is followed.
       if (status >= 400 && !RETRIED.has(status)) return { kind: 'refused', reason, isFault: status >= 500 };
-      return { kind: 'later', reason, afterMs: (Number(headers['retry-after']) || 0) * 1_000 };
+      const afterMs = (Number(headers['retry-after']) || 0) * 1_000;
+      return { kind: 'later', reason, afterMs, mayBeTooMuch: TIMED_OUT.has(status) };
     } catch (error) {
       signal.throwIfAborted();
-      return { kind: 'later', reason: errorMessage(error), afterMs: 0 };
+      return { kind: 'later', reason: errorMessage(error), afterMs: 0, mayBeTooMuch: true };
     }
   }
 }

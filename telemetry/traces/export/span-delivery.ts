@@ -10,6 +10,8 @@ export interface SpanDeliveryOptions {
   collector: Pick<Collector, 'send'>;
   log: Pick<Logger, 'error'>;
   counts: Pick<SpanCounts, 'exported' | 'refused'>;
+  /** Called before each further request: all of them may take minutes. */
+  keepLease: () => Promise<void>;
 }
 
 /**
@@ -19,7 +21,7 @@ export interface SpanDeliveryOptions {
  * @returns when the collector is away: all are to be sent again. Undefined when they are done with
  */
 export async function deliver(
-  { collector, log, counts }: SpanDeliveryOptions,
+  { collector, log, counts, keepLease }: SpanDeliveryOptions,
   spans: ExportedSpan[],
   signal: AbortSignal,
 ): Promise<Later | undefined> {
@@ -30,6 +32,7 @@ export async function deliver(
   let reason: string | undefined;
   let isFault = false;
   for (let part = waiting.shift(); part; part = waiting.shift()) {
+    if (requests > 0) await keepLease();
     const delivery = await collector.send(part, signal);
     requests += 1;
     if (delivery.kind === 'later') return delivery;
@@ -45,7 +48,7 @@ export async function deliver(
       ({ reason, isFault } = delivery);
     }
   }
-  if (isFault && exported === 0) return { kind: 'later', reason: reason ?? '', afterMs: 0 };
+  if (isFault && exported === 0) return { kind: 'later', reason: reason ?? '', afterMs: 0, mayBeTooMuch: false };
   counts.exported += exported;
   counts.refused += refused;
   if (refused > 0) log.error({ reason, spans: refused, exported }, 'the collector refused spans for good');

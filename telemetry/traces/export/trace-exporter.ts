@@ -20,6 +20,7 @@ const SETTLED_SECONDS = 2;
 const EVENTS_PER_PAGE = 200;
 /** Spans of one request; after one that got no answer half as many, for it may have been too large. */
 const SPANS_PER_REQUEST = 500;
+const HALVINGS_MAX = 9;
 /** Between two tries while the collector is away: twice as long each time. */
 const PAUSE_MAX_MS = 30_000;
 /** How long a process keeps others from exporting, beyond the time of a request and a pause: it may have died. */
@@ -57,8 +58,8 @@ class LeaseLost extends Error {}
 
 /**
  * Exports the traces of messages and plans that have ended, in the order of their events. The position moves after each request that the
- * collector has taken, so a crash repeats one request at most, or those of one message with many spans. While the collector is away nothing but the position is kept: the record has
- * the traces. Of several processes one exports at a time.
+ * collector has taken, so a crash repeats one request at most, or those of one message with many spans. While the collector is away nothing
+ * but the position is kept: the record has the traces. Of several processes one exports at a time.
  */
 export class TraceExporter {
   readonly #options: TraceExporterOptions;
@@ -68,6 +69,8 @@ export class TraceExporter {
   readonly #stopped = new AbortController();
   /** Tries in a row that the collector did not take. */
   #failures = 0;
+  /** How often the next request is halved, because earlier ones had no answer. */
+  #halvings = 0;
   /** The message or plan that could not be read last, and in how many turns. */
   #unread = { id: '', tries: 0 };
 
@@ -127,7 +130,8 @@ export class TraceExporter {
     } catch (error) {
       return this.#exportEach(ended, position, error);
     }
-    for (const request of requestsOf(ended, spans, position, Math.max(1, SPANS_PER_REQUEST >> this.#failures))) {
+    const spansMax = () => Math.max(1, SPANS_PER_REQUEST >> this.#halvings);
+    for (const request of requestsOf(ended, spans, position, spansMax)) {
       const pauseMs = await this.#send(request);
       if (pauseMs !== undefined) return pauseMs;
     }
@@ -160,16 +164,19 @@ export class TraceExporter {
   /** Sends spans and moves the position. @returns the pause, where they were not taken */
   async #send({ spans, position }: ExportRequest): Promise<number | undefined> {
     if (spans.length > 0) {
-      const later = await deliver(this.#options, spans, this.#stopped.signal);
+      const options = { ...this.#options, keepLease: () => this.#advance(null) };
+      const later = await deliver(options, spans, this.#stopped.signal);
       if (later) return this.#pause(later);
       if (this.#failures > 0) this.#options.log.info({ failures: this.#failures }, 'traces are exported again');
       this.#failures = 0;
+      this.#halvings = 0;
     }
     await this.#advance(position);
     return undefined;
   }
 
-  #pause({ reason, afterMs }: Later): number {
+  #pause({ reason, afterMs, mayBeTooMuch }: Later): number {
+    if (mayBeTooMuch) this.#halvings = Math.min(this.#halvings + 1, HALVINGS_MAX);
     const pauseMs = Math.min(PAUSE_MAX_MS, Math.max(afterMs, INTERVAL_MS * 2 ** Math.min(this.#failures, 10)));
     if (this.#failures === 0) this.#options.log.warn({ reason }, 'traces cannot be exported; they wait on the record');
     this.#failures += 1;
@@ -199,24 +206,27 @@ interface ExportRequest {
 /**
  * Spans in requests. One ends where a message does, unless that has more spans than a request may have.
  * @param position after all of them
- * @param most spans of a request
+ * @param mostNow spans of a request, as of each
  */
 function* requestsOf(
   ended: readonly Ended[],
   spans: ReadonlyMap<string, ExportedSpan[]>,
   position: number,
-  most: number,
+  mostNow: () => number,
 ): Generator<ExportRequest> {
   let batch: ExportedSpan[] = [];
   let upTo: number | null = null;
   for (const one of ended) {
     const own = spans.get(one.id) ?? [];
-    if (batch.length > 0 && batch.length + own.length > most) {
+    if (batch.length > 0 && batch.length + own.length > mostNow()) {
       yield { spans: batch, position: upTo };
       batch = [];
     }
     batch = [...batch, ...own];
-    for (; batch.length > most; batch = batch.slice(most)) yield { spans: batch.slice(0, most), position: null };
+    for (let most = mostNow(); batch.length > most; most = mostNow()) {
+      yield { spans: batch.slice(0, most), position: null };
+      batch = batch.slice(most);
+    }
     upTo = one.position;
   }
   yield { spans: batch, position };
