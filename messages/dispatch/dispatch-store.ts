@@ -1,5 +1,5 @@
 import type { AgentWithRoom } from '../../agents/agent-row.js';
-import { type Statement, type TenantCall, timeOf } from '../../db/statement.js';
+import { type Statement, type TenantCall, timeOf } from '../../db/connections/statement.js';
 import { newEventId } from '../../runtime/ids.js';
 import type { SessionRef } from '../../sessions/session-deps.js';
 import type { MessageCore, MessageRef } from '../core.js';

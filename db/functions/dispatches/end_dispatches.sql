@@ -71,7 +71,7 @@ BEGIN
       event_of(CASE WHEN failed THEN 'message.error' ELSE 'message.completed' END, CASE WHEN failed THEN error ELSE
         jsonb_build_object('duration_ms', milliseconds_between(message.created_at, now())) END, severity)));
   IF c.decisions IS NOT NULL THEN
-    PERFORM record_decision_events(c.tenant_id, message.session_id, message.trace_id, c.decisions);
+    PERFORM record_decision_events(c.tenant_id, message.session_id, c.message_id, message.trace_id, c.decisions);
   END IF;
   woken := wake_queued_messages(c.tenant_id, dispatch.agent_type, dispatch.instance_id, 1);
   IF was_ordered THEN

@@ -23,7 +23,7 @@ BEGIN
    WHERE r.tenant_id = c.tenant_id AND r.message_id = c.message_id;
   UPDATE sessions s SET suspended = true WHERE s.tenant_id = c.tenant_id AND s.session_id = c.session_id AND s.explicit;
   IF c.decisions IS NOT NULL THEN
-    PERFORM record_decision_events(c.tenant_id, c.session_id, trace, c.decisions);
+    PERFORM record_decision_events(c.tenant_id, c.session_id, c.message_id, trace, c.decisions);
   END IF;
   PERFORM open_request(c.tenant_id, c.message_id, c.session_id, trace, jsonb_populate_record(NULL::new_input_request, c.request), c.dispatch_id,
     ended);

@@ -1,6 +1,6 @@
 -- The accept transaction (docs/internals.md): puts messages on the record and, on the fast path, opens their dispatches as sent, in one
 -- round trip. Several callers may share it: what fails one call undoes all, and the process then makes each call by itself. A call that
--- would wait for a lock of another transaction is answered 'later' and writes nothing; the others go on (db/batcher.ts). A messageId that is
+-- would wait for a lock of another transaction is answered 'later' and writes nothing; the others go on (db/connections/batcher.ts). A messageId that is
 -- on the record already is found by its key, at any step, and nothing is written.
 
 -- What the limits have to say of a call that some limit may refuse: `verdict` NULL when none does, and the counts that were taken. Each state is
