@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { lockDataDir, tryLock, waitForLock } from '../../embedded/lock-file.js';
 import { processInfo } from '../../embedded/process-table.js';
 import { inOwnProcess, scratch } from './host.js';
@@ -76,14 +76,17 @@ describe('process table', () => {
   });
 
   test.runIf(process.platform === 'linux')('takes a zombie for ended', async () => {
-    // The shell's child ends while the program that took the shell's place never collects it.
-    const parent = spawn('/bin/sh', ['-c', 'sleep 0 & echo $!; exec sleep 600'], {
+    // The child ends after another program took the place of its parent, the shell: that one never collects it.
+    const parent = spawn('/bin/sh', ['-c', 'sleep 600 & echo $!; exec tail -f /dev/null'], {
       stdio: ['ignore', 'pipe', 'ignore'],
     });
+    onTestFinished(() => void parent.kill('SIGKILL'));
     const [printed] = (await once(parent.stdout, 'data')) as [Buffer];
     const child = Number(printed.toString());
+    await expect.poll(async () => (await processInfo(parent.pid ?? 0))?.command).toContain('tail');
+    expect((await processInfo(child))?.command).toContain('sleep');
+    process.kill(child, 'SIGKILL');
     await expect.poll(() => processInfo(child)).toBeUndefined();
     expect(() => process.kill(child, 0)).not.toThrow();
-    parent.kill('SIGKILL');
   });
 });

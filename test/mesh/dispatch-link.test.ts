@@ -74,7 +74,10 @@ test('the time on the way to the node counts for the lease', async () => {
   const way = await TcpProxy.to(redis.url);
   const holder = linkOf('mesh_far', way.urlOf(redis.url));
   const caller = linkOf('mesh_near', redis.url);
-  await until(() => caller.isReachable && holder.isReachable, { what: 'the ways to Redis' });
+  await until(() => caller.isReachable, { what: 'the way to Redis' });
+  await until(async () => (await statistics.pubsub('CHANNELS', '*mesh_far')).length === 1, {
+    what: 'the subscription',
+  });
   const elapsedOf = new Promise<number>((resolve) => {
     holder.serve({
       take: (_open, elapsedMs) => {

@@ -57,6 +57,13 @@ function commitWithoutDisk(url: string): Promise<void> {
   return asOwner(url, ['ALTER SYSTEM SET synchronous_commit = off', 'SELECT pg_reload_conf()']);
 }
 
+/** What a server still would write before it ends, which takes a minute after a whole run, is removed anyway. */
+async function stopAtOnce(server: { pid: number; stop(): Promise<void> }, signal: NodeJS.Signals): Promise<void> {
+  const stopped = server.stop();
+  process.kill(server.pid, signal);
+  await stopped;
+}
+
 async function createTemplate(postgresUrl: string): Promise<void> {
   await asOwner(postgresUrl, [
     `DROP DATABASE IF EXISTS ${TEMPLATE_DATABASE} WITH (FORCE)`,
@@ -74,10 +81,12 @@ async function createTemplate(postgresUrl: string): Promise<void> {
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const runDir = mkdtempSync(join(tmpdir(), 'fleet-test-'));
   chmodSync(runDir, 0o755); // as root, Postgres runs as another user
-  const stops: (() => Promise<void>)[] = [async () => rmSync(runDir, { recursive: true, force: true })];
+  const stops: (() => Promise<void>)[] = [];
   const teardown = async () => {
-    await killRegistered(join(runDir, 'processes'));
-    for (const stop of stops.reverse()) await stop();
+    const register = join(runDir, 'processes');
+    const ends = await Promise.allSettled([killRegistered(register), ...stops.map((stop) => stop())]);
+    rmSync(runDir, { recursive: true, force: true });
+    for (const end of ends) if (end.status === 'rejected') throw end.reason;
   };
   try {
     project.provide('runDir', runDir);
@@ -101,14 +110,14 @@ async function startServers(project: TestProject, runDir: string, stops: (() => 
   const postgres = async () => {
     if (process.env.TEST_DATABASE_URL) return process.env.TEST_DATABASE_URL;
     const server = await startPostgres({ dataDir: own('postgres-data'), log, onLine });
-    stops.push(() => server.stop());
+    stops.push(() => stopAtOnce(server, 'SIGQUIT'));
     await commitWithoutDisk(server.url);
     return server.url;
   };
   const temporal = async () => {
     if (process.env.TEST_TEMPORAL_ADDRESS) return process.env.TEST_TEMPORAL_ADDRESS;
     const server = await startTemporal({ dataDir: own('temporal-data'), log, onLine });
-    stops.push(() => server.stop());
+    stops.push(() => stopAtOnce(server, 'SIGKILL'));
     return server.address;
   };
   const [postgresUrl, temporalAddress] = await Promise.all([postgres(), temporal()]);
