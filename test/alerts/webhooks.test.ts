@@ -15,15 +15,15 @@ const UNICODE = 'Zürich „😀" \u2028 "q" \\';
 
 let shared: SharedPlatform;
 /** What takes long goes on while the other tests run, and is looked at by its own. */
-const patient = await receiver((response, attempt) => status(attempt < 4 ? 503 : 200)(response));
+const failing = await receiver((response, attempt) => status(attempt < 4 ? 503 : 200)(response));
 const silentAtFirst = await receiver((response, attempt) => {
   if (attempt > 1) response.end();
 });
-let patientRule: AlertRule;
+let failingRule: AlertRule;
 let silentRule: AlertRule;
 beforeAll(async () => {
   shared = await startPlatform();
-  patientRule = await begun([webhook(patient.url, { max_attempts: 4 })]);
+  failingRule = await begun([webhook(failing.url, { max_attempts: 4 })]);
   silentRule = await begun([webhook(silentAtFirst.url)]);
   return shared.dispose;
 });
@@ -270,7 +270,7 @@ test('an answer after more than 10 s is a timeout, which is tried again', async 
 });
 
 test('a channel with max_attempts 4 gets a fourth attempt', async () => {
-  const [delivery] = await untilDelivered(client(), patientRule.rule_id, 1, 90_000);
+  const [delivery] = await untilDelivered(client(), failingRule.rule_id, 1, 90_000);
   expect(delivery?.status).toBe('delivered');
   expect(delivery?.attempts.map(({ status_code }) => status_code)).toEqual([503, 503, 503, 200]);
 });
