@@ -181,11 +181,11 @@ CREATE TABLE credentials (
   secret_hash bytea NOT NULL,
   previous_secret_hash bytea,
   previous_expires_at timestamp with time zone,
+  secret_key_id text,
+  previous_secret_key_id text,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   expires_at timestamp with time zone,
-  revoked_at timestamp with time zone,
-  secret_key_id text,
-  previous_secret_key_id text
+  revoked_at timestamp with time zone
 );
 CREATE TABLE deliveries (
   tenant_id text NOT NULL,
@@ -468,6 +468,7 @@ CREATE TABLE mesh_nodes (
   mesh_id text NOT NULL,
   started_at timestamp with time zone NOT NULL DEFAULT now(),
   renewed_at timestamp with time zone NOT NULL DEFAULT now(),
+  resumed_at timestamp with time zone,
   draining boolean NOT NULL DEFAULT false
 );
 CREATE TABLE messages (
@@ -667,6 +668,8 @@ CREATE TABLE running_messages (
   supervised_at timestamp with time zone,
   lease_epoch integer NOT NULL DEFAULT 0,
   ordered boolean NOT NULL DEFAULT false,
+  hops smallint NOT NULL DEFAULT 0,
+  repeat_until timestamp with time zone,
   undecided boolean NOT NULL DEFAULT false,
   asked_policies text[] NOT NULL DEFAULT '{}'::text[],
   token jsonb

@@ -1,18 +1,12 @@
 -- From here on the transaction acts as the application and sees one tenant. It returns the tenant so that it can be called by an
 -- assignment, which is cheaper than a query.
-CREATE FUNCTION act_for_tenant(of_tenant text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-  role text := set_config('role', 'fleet_app', true);
-BEGIN
-  RETURN set_config('app.tenant_id', of_tenant, true);
-END $$;
+CREATE FUNCTION act_for_tenant(of_tenant text) RETURNS text LANGUAGE sql
+  AS $$ SELECT CASE WHEN set_config('role', 'fleet_app', true) <> '' THEN set_config('app.tenant_id', of_tenant, true) END $$;
 
 -- How long the statement of a batch waits for a lock. Without `wait_for_locks` it asks for each before it takes it and waits for none that a
 -- request holds; 100 ms are for a change of the tables. With it, its one waiting call gives up after 2 s, for others to have their turn.
-CREATE FUNCTION limit_lock_wait(wait_for_locks boolean) RETURNS text LANGUAGE plpgsql AS $$
-BEGIN
-  RETURN set_config('lock_timeout', CASE WHEN wait_for_locks THEN '2s' ELSE '100ms' END, true);
-END $$;
+CREATE FUNCTION limit_lock_wait(wait_for_locks boolean) RETURNS text LANGUAGE sql
+  AS $$ SELECT set_config('lock_timeout', CASE WHEN wait_for_locks THEN '2s' ELSE '100ms' END, true) $$;
 
 -- Locks a session for a change, if nobody else holds it. The caller has it FOR SHARE: waiting for others who have too could be for ever.
 CREATE FUNCTION lock_session_at_once(of_tenant text, of_session text) RETURNS boolean LANGUAGE plpgsql AS $$

@@ -1,5 +1,5 @@
 import type { AgentWithRoom } from '../../agents/agent-row.js';
-import { type Statement, type TenantCall, timeOf } from '../../db/statement.js';
+import { type Statement, type TenantCall, timeOf } from '../../db/connections/statement.js';
 import { newEventId } from '../../runtime/ids.js';
 import type { SessionRef } from '../../sessions/session-deps.js';
 import type { MessageCore, MessageRef } from '../core.js';
@@ -173,7 +173,7 @@ class DispatchStore implements Dispatches {
     return row ? readable(row) : null;
   }
 
-  /** Ends a dispatch as lost whose tool call waits for a human, and leaves its message waiting; null when no call of it waits. */
+  /** Ends a dispatch as lost, and its message goes on: a tool call of it waits for a human, or its skill is idempotent; null for any other. */
   async #detach(ref: DispatchRef, epoch: number | null, code: LossCode): Promise<DispatchEnd | null> {
     const { tenant_id, message_id, dispatch_id } = ref;
     const [row] = await this.#core.db.call<{ detached: boolean; session_id: string; woken: QueuedMessage[] | null }>(

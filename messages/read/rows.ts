@@ -48,6 +48,8 @@ export interface RunningRow
   /** Null where nothing is held. */
   held_output: HeldOutput | null;
   unrouted_since: Date | null;
+  /** Until when it may be dispatched again, after the loss of an agent whose skill is idempotent. */
+  repeat_until: Date | null;
   /** Its session's messages are dispatched one after the other. */
   ordered: boolean;
   created_at: Date;

@@ -18,6 +18,11 @@ import { type RouteWait, retryDelayMs, routeWait, type Step, stepError } from '.
 /** A message whose wait is over still gets a free agent, up to this multiple of the wait: the platform itself may have been slow. */
 const LATE_FACTOR = 10;
 
+/** Of a message that is dispatched again after a loss (docs/durability.md#idempotent-skills). */
+const OUT_OF_TIME = {
+  code: 'DEADLINE_EXCEEDED',
+  message: 'The agent was lost, and nobody did the message again in time.',
+};
 const EXPIRED = { code: 'APPROVAL_EXPIRED', message: 'Nobody answered in time.' };
 
 /** Fails a locked message. @param requestState the new state of its open input request */
@@ -74,7 +79,17 @@ async function unavailableStep(tx: Tx, row: RunningRow, session: SessionBinding,
   return failedStep(tx, row, { code: 'TARGET_UNAVAILABLE', message });
 }
 
-async function waitStep(tx: Tx, row: RunningRow, { since, waitedMs, leftMs }: RouteWait): Promise<Step> {
+/** What a step is decided with. */
+interface Context {
+  tx: Tx;
+  row: RunningRow;
+  session: SessionBinding;
+  gate: PolicyGate;
+  now: Date;
+}
+
+async function waitStep({ tx, row, now }: Context, { since, waitedMs, leftMs }: RouteWait): Promise<Step> {
+  const repeatLeftMs = row.repeat_until ? row.repeat_until.getTime() - now.getTime() : leftMs;
   await tx.query('UPDATE running_messages SET unrouted_since = $3 WHERE tenant_id = $1 AND message_id = $2', [
     row.tenant_id,
     row.message_id,
@@ -83,18 +98,9 @@ async function waitStep(tx: Tx, row: RunningRow, { since, waitedMs, leftMs }: Ro
   return {
     kind: 'wait_agent',
     since: since.toISOString(),
-    retry_ms: Math.min(retryDelayMs(waitedMs), leftMs),
+    retry_ms: Math.min(retryDelayMs(waitedMs), leftMs, repeatLeftMs),
     agent_type: row.want_agent_type ?? row.agent_type,
   };
-}
-
-/** What a step is decided with. */
-interface Context {
-  tx: Tx;
-  row: RunningRow;
-  session: SessionBinding;
-  gate: PolicyGate;
-  now: Date;
 }
 
 /** The step of a message that does not go on in this transaction: it fails, or waits for the human that was asked just now. */
@@ -137,6 +143,7 @@ async function decide(context: Context, queueWaitMs: number): Promise<Step> {
   }
   const current = row.current_dispatch_id && (await dispatchStep(tx, row, row.current_dispatch_id));
   if (current) return current;
+  if (row.repeat_until && now >= row.repeat_until) return failedStep(tx, row, OUT_OF_TIME);
   const turn = row.ordered ? await turnStep(tx, row, now) : null;
   if (turn) return turn;
   const stop = await gate.admit(session);
@@ -147,7 +154,7 @@ async function decide(context: Context, queueWaitMs: number): Promise<Step> {
   // A free agent gets the message also after its wait: the time may have passed in a queue, or with a node that died.
   const opened = await openAllowed(context, leftMs <= 0);
   if (opened) return opened;
-  return leftMs <= 0 ? unavailableStep(tx, row, session, waitedMs) : waitStep(tx, row, wait);
+  return leftMs <= 0 ? unavailableStep(tx, row, session, waitedMs) : waitStep(context, wait);
 }
 
 async function lockSession(tx: Tx, ref: MessageRef): Promise<SessionBinding | null> {

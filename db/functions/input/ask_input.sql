@@ -17,13 +17,13 @@ BEGIN
       turns = CASE WHEN c.turn IS NULL THEN m.turns ELSE m.turns || c.turn END, updated_at = now()
    WHERE m.tenant_id = c.tenant_id AND m.message_id = c.message_id RETURNING m.trace_id INTO trace;
   PERFORM note_change(c.tenant_id, c.message_id);
-  UPDATE running_messages r SET state = 'input-required', holds_slot = false, resolution = NULL, unrouted_since = NULL,
+  UPDATE running_messages r SET state = 'input-required', holds_slot = false, resolution = NULL, unrouted_since = NULL, repeat_until = NULL,
       remote_task_id = coalesce(c.remote_task_id, r.remote_task_id), remote_context_id = coalesce(c.remote_context_id, r.remote_context_id),
       held_output = c.held_output, wake_requested_at = now()
    WHERE r.tenant_id = c.tenant_id AND r.message_id = c.message_id;
   UPDATE sessions s SET suspended = true WHERE s.tenant_id = c.tenant_id AND s.session_id = c.session_id AND s.explicit;
   IF c.decisions IS NOT NULL THEN
-    PERFORM record_decision_events(c.tenant_id, c.session_id, trace, c.decisions);
+    PERFORM record_decision_events(c.tenant_id, c.session_id, c.message_id, trace, c.decisions);
   END IF;
   PERFORM open_request(c.tenant_id, c.message_id, c.session_id, trace, jsonb_populate_record(NULL::new_input_request, c.request), c.dispatch_id,
     ended);

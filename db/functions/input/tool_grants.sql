@@ -1,4 +1,4 @@
--- Tool calls that need approval: how a call comes to wait for a human, and how a decision is used once (0013_tool_grants.sql). Every
+-- Tool calls that need approval: how a call comes to wait for a human, and how a decision is used once (0004_input_requests.sql). Every
 -- function locks the message first, as all transitions do, so that a call, an answer and the end of the dispatch have an order.
 
 -- `use_id`: of this call alone, and the same when it asks again because no answer came. `request`: a `new_input_request`. `event_id`: of

@@ -1,0 +1,202 @@
+import type { ToolCallPayload } from '../../contracts/api/tools.js';
+import type { Db } from '../../db/pool.js';
+import type { MessageRef } from '../../messages/core.js';
+import type { DispatchRef } from '../../messages/dispatch/dispatches.js';
+import { inputRequestCall, type NewInputRequest } from '../../messages/input/ask.js';
+import { digestOf } from '../../messages/input/digest.js';
+import type { PolicyRequest, Verdict } from '../../policy/policy-request.js';
+import { isTransient } from '../../runtime/errors.js';
+import { newEventId, newId } from '../../runtime/ids.js';
+
+type ApprovalVerdict = Extract<Verdict, { decision: 'require_approval' }>;
+
+/** How a call that needs approval goes on: `held_call` in db/functions/input/tool_grants.sql. */
+export interface HeldCall {
+  verdict: 'waits' | 'occupied' | 'granted' | 'used' | 'rejected' | 'expired' | 'withdrawn' | 'closed' | 'failed';
+  /** Null where there is none: `closed`, `failed`. */
+  request_id: string | null;
+  /** Of a `granted` call: those that were approved. */
+  arguments: Record<string, unknown> | null;
+  /** Of a `rejected` call. */
+  comment: string | null;
+  /** Messages whose workflows the process wakes. */
+  woken: (MessageRef & { session_id: string })[] | null;
+}
+
+/** What a process needs to go on with a call whose arguments are in its request. Plain JSON: it is stored. */
+export interface StoredCall {
+  payload: Omit<ToolCallPayload, 'arguments'>;
+  /** The frame to answer; absent for a caller over HTTP, who asks again. */
+  frame_id?: string;
+  traceparent?: string;
+  /** Milliseconds that the call itself had left. */
+  deadline_ms: number;
+}
+
+/** A call as it is held. */
+export interface HoldingCall {
+  dispatch: DispatchRef;
+  nodeId: string;
+  /** A UUID of this call alone: asked again with it, a grant that the call has used lets it pass. */
+  useId: string;
+  tool: string;
+  arguments: Record<string, unknown>;
+  target: ToolCallPayload['target'];
+  verdict: ApprovalVerdict;
+  /** What the policies were asked. */
+  policyRequest: PolicyRequest;
+  stored: StoredCall;
+}
+
+/** The columns of `held_call` but for the composite's form. */
+const COLUMNS = 'verdict, request_id, arguments, comment, woken';
+
+/**
+ * Holds a call of a message's dispatch until a human has decided, in one transaction: the request with its events, the message's state, and
+ * the dispatch's deadline, which stands still. A call about which the record says more already is answered from there.
+ * @returns with `asked` whether the human was asked just now
+ */
+export async function holdToolCall(db: Db, call: HoldingCall): Promise<HeldCall & { asked: boolean }> {
+  const { tenant_id, message_id, dispatch_id } = call.dispatch;
+  const request = requestOf(call);
+  const given = {
+    ...{ tenant_id, message_id, dispatch_id, node_id: call.nodeId, use_id: call.useId },
+    target: call.target ?? {},
+    call: call.stored,
+    request: inputRequestCall(request),
+    event_id: newEventId(),
+  };
+  const hold = () =>
+    db.call<HeldCall & Record<string, unknown>>(
+      tenant_id,
+      'hold_tool_call',
+      `SELECT ${COLUMNS} FROM hold_tool_call($1)`,
+      [JSON.stringify(given)],
+    );
+  // Where only the answer was lost, the record has a request that nobody announces, or a grant that is used.
+  const [held] = await hold().catch((error: unknown) => {
+    if (!isTransient(error)) throw error;
+    return hold();
+  });
+  if (!held) throw new Error('hold_tool_call gave no row');
+  return { ...held, asked: held.verdict === 'waits' && held.request_id === request.request_id };
+}
+
+/** The request to a human about a call. */
+function requestOf({ tool, arguments: given, policyRequest, verdict }: HoldingCall): NewInputRequest {
+  const { by, terms } = verdict;
+  const { arguments: _asked, ...policy_request } = policyRequest;
+  const source =
+    by.source === 'policy'
+      ? { policy_id: by.policy_id, policy_name: by.name }
+      : { guard: by.guard, ...(by.path !== undefined && { path: by.path }) };
+  return {
+    request_id: newId('req'),
+    kind: 'approval',
+    source: by.source,
+    stage: 'tool',
+    title: `Call ${tool}?`,
+    prompt: by.reason,
+    action: 'call',
+    ...source,
+    tool,
+    arguments: given,
+    policy_request,
+    terms,
+    digest: digestOf({ tool, arguments: given }),
+  };
+}
+
+/**
+ * Uses the decision on a request for the call that waits for it.
+ * @param mayPass false for a caller that is gone: it hears of a refusal, and a grant is left for the next call
+ * @param useId a UUID of this call alone. May be repeated with it: a grant that the call has used lets it pass
+ * @returns `waits` while the request is open
+ */
+export async function useToolGrant(
+  db: Db,
+  dispatch: DispatchRef,
+  requestId: string,
+  mayPass: boolean,
+  useId: string,
+): Promise<HeldCall> {
+  const { tenant_id, message_id, dispatch_id } = dispatch;
+  const [held] = await db.call<HeldCall & Record<string, unknown>>(
+    tenant_id,
+    'use_tool_grant',
+    `SELECT ${COLUMNS} FROM use_tool_grant($1, $2, $3, $4, $5, $6)`,
+    [tenant_id, message_id, dispatch_id, requestId, mayPass, useId],
+  );
+  if (!held) throw new Error('use_tool_grant gave no row');
+  return held;
+}
+
+/** The call that a grant let pass reached no agent or tool: another may. Nothing happens where another call has used the grant. */
+export async function returnToolGrant(db: Db, tenantId: string, requestId: string, useId: string): Promise<void> {
+  const values = [tenantId, requestId, useId];
+  await db.call(tenantId, 'return_tool_grant', 'SELECT return_tool_grant($1, $2, $3)', values);
+}
+
+/** The agent has withdrawn a call that waits. @returns whether nobody had decided before */
+export async function withdrawToolCall(db: Db, dispatch: DispatchRef, requestId: string): Promise<boolean> {
+  const { tenant_id, message_id, dispatch_id } = dispatch;
+  const [row] = await db.call<{ withdrawn: boolean }>(
+    tenant_id,
+    'withdraw_tool_call',
+    'SELECT withdraw_tool_call($1, $2, $3, $4) AS withdrawn',
+    [tenant_id, message_id, dispatch_id, requestId],
+  );
+  return row?.withdrawn === true;
+}
+
+/** A call that another process held. */
+export interface TakenOverCall extends DispatchRef {
+  request_id: string;
+  call: StoredCall;
+  /** A UUID where the call has passed: whether its tool has run is not known any more. */
+  used_by: string | null;
+}
+
+/** The result of a call that has waited went out to its agent: no process that takes the dispatch over answers it again. */
+export async function noteToolAnswer(db: Db, tenantId: string, requestId: string): Promise<void> {
+  const text = 'UPDATE tool_grants SET answered_at = now() WHERE tenant_id = $1 AND request_id = $2';
+  await db.tenant(tenantId, (tx) => tx.query(text, [tenantId, requestId]));
+}
+
+/** The calls of these dispatches that wait, or whose result has not gone out, for this process to answer from now on. */
+export function takeOverToolCalls(
+  db: Db,
+  tenantId: string,
+  dispatchIds: string[],
+  nodeId: string,
+): Promise<(TakenOverCall & Record<string, unknown>)[]> {
+  return db.call(
+    tenantId,
+    'take_over_tool_calls',
+    'SELECT tenant_id, message_id, dispatch_id, request_id, call, used_by FROM take_over_tool_calls($1, $2, $3)',
+    [tenantId, dispatchIds, nodeId],
+  );
+}
+
+/** The requests of a process's calls that were decided since a time by the database's clock, and that clock's time now. */
+export async function decidedSince(db: Db, nodeId: string, since: Date | null) {
+  const rows = await db.system((tx) =>
+    tx.query<{ request_id: string | null; now: Date }>(
+      `SELECT g.request_id, t.now FROM (SELECT now() AS now) AS t
+         LEFT JOIN tool_grants g ON g.node_id = $1 AND g.decided_at >= coalesce($2::timestamptz, t.now) - interval '1 minute'`,
+      [nodeId, since],
+    ),
+  );
+  return { now: rows[0]?.now ?? null, requestIds: rows.flatMap(({ request_id }) => request_id ?? []) };
+}
+
+/** Whether a request is still open. */
+export async function isOpenRequest(db: Db, tenantId: string, requestId: string): Promise<boolean> {
+  const rows = await db.tenant(tenantId, (tx) =>
+    tx.query(`SELECT 1 FROM input_requests WHERE tenant_id = $1 AND request_id = $2 AND state = 'pending'`, [
+      tenantId,
+      requestId,
+    ]),
+  );
+  return rows.length > 0;
+}
