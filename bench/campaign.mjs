@@ -1,6 +1,7 @@
 /**
  * Everything at once for a long time: quick, slow, streamed, canceled, asking and tool-calling messages of four tenants on three nodes, agents
- * that leave, come back and die, and a node that is killed every two minutes. At the end compares what callers were told with the record, with
+ * that leave, come back and die, and a node that is killed every two minutes, while messages are erased, the secret key is rotated and an old
+ * month is dropped. At the end compares what callers were told with the record, with
  * what agents did, with events, deliveries and usage, and looks for what is left or has grown (docs/performance.md).
  *
  *     npm run bench:campaign -- [--minutes 30] [--rate 5] [--kill-seconds 120]
@@ -19,7 +20,8 @@ import { judgeUsage } from './campaign/judge/usage.mjs';
 import { Receiver } from './campaign/receiver.mjs';
 import { judgeSamples, sample } from './campaign/samples.mjs';
 import { CampaignTenant } from './campaign/tenant.mjs';
-import { Cluster } from './harness/cluster/cluster.mjs';
+import { RETENTION, Upkeep } from './campaign/upkeep.mjs';
+import { Cluster, newSecretKey } from './harness/cluster/cluster.mjs';
 import { every, SteadyRate } from './harness/cluster/pace.mjs';
 import { readRecord } from './harness/cluster/record.mjs';
 import { withDatabase } from './harness/database.mjs';
@@ -40,7 +42,7 @@ const minutes = Number(given.minutes ?? 30);
 const runMs = minutes * 60_000;
 const rate = Number(given.rate ?? 5);
 /** A short run kills twice at least. */
-const killEveryMs = Math.min(Number(given['kill-seconds'] ?? 120) * 1_000, runMs / 3);
+const killEveryMs = Math.min(Number(given['kill-seconds'] ?? 120) * 1_000, runMs / 4);
 const seconds = () => Math.round(performance.now() / 1_000);
 const print = (line) => process.stdout.write(`${line}\n`);
 
@@ -63,13 +65,20 @@ function noteConnections(cluster, fleet) {
   for (const { node, meshId } of connections) cluster.nodes[node].connected(meshId);
 }
 
-/** Kills nodes and agents until the signal aborts. @returns how many nodes were killed */
+/**
+ * Kills nodes and agents until the signal aborts: the first node once, so that its memory can be judged from then on, then the others in turn.
+ * @returns how many nodes were killed
+ */
 async function injectFaults(cluster, fleet, signal) {
   let killed = 0;
+  let firstWasKilled = false;
   await Promise.all([
     every(killEveryMs, signal, async () => {
       noteConnections(cluster, fleet);
-      if (await cluster.restartNext('kill')) killed += 1;
+      const isKilled = firstWasKilled ? await cluster.restartNext('kill') : await cluster.restartFirst();
+      if (!isKilled) return;
+      firstWasKilled = true;
+      killed += 1;
     }),
     every(Math.min(AGENTS_KILLED_EVERY_MS, killEveryMs * 0.8), signal, () => fleet.killMortals()),
     every(AGENT_LEAVES_EVERY_MS, signal, () => fleet.leaveAndReturn()),
@@ -79,25 +88,32 @@ async function injectFaults(cluster, fleet, signal) {
 
 async function run(harness) {
   print(machineLine());
-  const cluster = await Cluster.start(harness, NODES, { OUTBOUND_ALLOW_CIDRS: '127.0.0.0/8' });
+  const nextKey = newSecretKey();
+  const settings = { OUTBOUND_ALLOW_CIDRS: '127.0.0.0/8', FLEET_PREVIOUS_SECRET_KEY: nextKey, ...RETENTION };
+  const cluster = await Cluster.start(harness, NODES, settings);
   const receiver = await Receiver.start(harness);
   const tenants = await startTenants(harness, cluster, receiver);
   const fleet = await CampaignFleet.start(harness, tenants);
   print(`${NODES} nodes, ${TENANTS} tenants and their agents are there after ${seconds()} s`);
+  const upkeep = new Upkeep(cluster, tenants, nextKey);
+  await upkeep.addOldMonth();
+  await Promise.all(tenants.map((tenant) => tenant.warmUp()));
   const running = new AbortController();
   const load = new SteadyRate();
   const samples = sample({ cluster, fleet, load, runMs, signal: running.signal, print });
   const faults = injectFaults(cluster, fleet, running.signal);
+  const kept = upkeep.run(runMs, running.signal);
   const endsAtMs = performance.now() + runMs;
   const messages = load.run(rate, endsAtMs, (index) => tenants[index % tenants.length].sendOne(`n${index}`));
-  await delay(runMs);
+  const work = Promise.all([faults, samples, messages, kept]);
+  await Promise.race([work, delay(runMs)]); // what fails ends the run at once
   running.abort();
-  const [killed] = await Promise.all([faults, samples, messages]);
+  const [killed] = await work;
   print(`all messages have ended for their callers after ${seconds()} s`);
-  return report({ cluster, tenants, fleet, receiver, killed, samples: await samples });
+  return report({ cluster, tenants, fleet, receiver, upkeep, killed, samples: await samples });
 }
 
-async function judge({ cluster, tenants, fleet, receiver, samples }) {
+async function judge({ cluster, tenants, fleet, receiver, upkeep, samples }) {
   const { database_url: databaseUrl, temporal_address: temporalAddress } = cluster.dev;
   return withDatabase(databaseUrl, async (database) => {
     const left = await judgeRest(database, temporalAddress, () => allRead(database, tenants));
@@ -109,9 +125,10 @@ async function judge({ cluster, tenants, fleet, receiver, samples }) {
     const violations = [
       ...tenants.flatMap((tenant) => tenant.violations),
       ...left,
-      ...judgeMessages(record, tenants, journal, faults),
-      ...(await judgeEvents(database, tenants, receiver, record)),
-      ...(await judgeUsage(tenants, record, journal, faults)),
+      ...judgeMessages(record, tenants, journal, faults, upkeep.erased.messages),
+      ...(await judgeEvents(database, tenants, receiver, record, upkeep.erased)),
+      ...(await judgeUsage(tenants, record, journal, faults, [...upkeep.erased.messages.values()])),
+      ...(await upkeep.judge(database)),
       ...flat.violations,
     ];
     return { record, journal, rows: flat.rows, violations };
@@ -138,7 +155,7 @@ function printByKind(violations) {
 }
 
 async function report(observed) {
-  const { tenants, fleet, receiver, killed } = observed;
+  const { tenants, fleet, receiver, upkeep, killed } = observed;
   const { record, journal, rows, violations } = await judge(observed);
   print(`everything was at rest and judged after ${seconds()} s`);
   const sum = (of) => tenants.reduce((total, tenant) => total + of(tenant), 0);
@@ -154,11 +171,13 @@ async function report(observed) {
       'events read by followers, over connections',
       `${sum(({ follower }) => follower.ids.length)}, ${sum(({ follower }) => follower.breaks + 1)}`,
     ],
+    ['messages erased; rotations of the secret key', `${upkeep.erased.messages.size}; ${upkeep.rotations}`],
     ['events delivered; messages with push notifications', `${receiver.alerts.size}; ${receiver.pushes.size}`],
     ...rows,
     ['violations', violations.length],
   ];
   print(`\n${markdownTable(['', ''], table)}\n`);
+  for (const command of observed.upkeep.repeated) print(`repeated: ${command}`);
   printByKind(violations);
   return violations.length === 0 ? 0 : 1;
 }

@@ -1,4 +1,4 @@
-/** Memory and connections through a campaign, of what runs from its beginning to its end. */
+/** Memory and connections through a campaign, from the restart of the first node on. */
 import { readdirSync } from 'node:fs';
 import pg from 'pg';
 import { judgeFlatness } from '../harness/cluster/flatness.mjs';
@@ -13,19 +13,20 @@ const CONNECTIONS_SLACK = 15;
 
 const openFiles = (pid) => readdirSync(`/proc/${pid}/fd`).length;
 
-/** Samples until the signal aborts. @returns `{ memory, connections }`, one for each sample */
+/** Samples until the signal aborts. @returns `{ memory, connections }`, one for each sample since the process of the first node began */
 export async function sample({ cluster, fleet, load, runMs, signal, print }) {
   const [first] = cluster.nodes;
   const database = new pg.Client({ connectionString: cluster.dev.database_url });
   await database.connect();
   const samples = [];
+  let taken = 0;
+  let pid = first.platform.pid;
   const take = async () => {
     const { rows } = await database.query(
       "SELECT count(*)::integer AS count FROM pg_stat_activity WHERE backend_type = 'client backend'",
     );
     const connections = { 'connections to Postgres': rows[0].count };
     if (!hasProc) return { memory: {}, connections };
-    const { pid } = first.platform;
     return {
       memory: { 'MiB of the first node': residentMiB(pid), 'MiB of the agents': residentMiB(fleet.pid) },
       connections: { ...connections, 'open files of the first node': openFiles(pid) },
@@ -33,13 +34,17 @@ export async function sample({ cluster, fleet, load, runMs, signal, print }) {
   };
   try {
     await every(runMs / SAMPLES, signal, async () => {
+      taken += 1;
+      if (first.isRestarting) return;
+      if (pid !== first.platform.pid) samples.length = 0;
+      pid = first.platform.pid;
       samples.push(await take());
-      if (samples.length % PRINTED_EVERY !== 0) return;
+      if (taken % PRINTED_EVERY !== 0) return;
       const { memory, connections } = samples.at(-1);
       const figures = Object.entries({ ...memory, ...connections }).map(
         ([name, value]) => `${name} ${value.toFixed(0)}`,
       );
-      print(`${((samples.length * 100) / SAMPLES).toFixed(0)} %: ${load.inFlight} in flight, ${figures.join(', ')}`);
+      print(`${((taken * 100) / SAMPLES).toFixed(0)} %: ${load.inFlight} in flight, ${figures.join(', ')}`);
     });
   } finally {
     await database.end();

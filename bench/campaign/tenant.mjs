@@ -50,9 +50,17 @@ export class CampaignTenant {
     this.#caller.close();
   }
 
+  /** Has the hosted agent fetch the platform's keys, which it keeps for ten minutes: it asks the first node alone, which is killed. */
+  warmUp() {
+    return this.#send({ kind: 'quick', text: 'quick 0 warm-up', agentType: 'hosted' });
+  }
+
   /** Sends a message and follows it to its end; never rejects. */
-  async sendOne(name) {
-    const { kind, text, agentType } = newMessage(name);
+  sendOne(name) {
+    return this.#send(newMessage(name));
+  }
+
+  async #send({ kind, text, agentType }) {
     const options = { messageId: randomUUID(), agentType, ...this.#session(agentType) };
     this.sent += 1;
     try {

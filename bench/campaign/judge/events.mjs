@@ -12,7 +12,7 @@ function missing({ follower }, events) {
   return events.filter(({ event_id, occurred_at }) => occurred_at > follower.openedAtMs && !read.has(event_id));
 }
 
-function judgeFollower({ follower, id: tenant }, events) {
+function judgeFollower({ follower, id: tenant }, events, erased) {
   const violations = missing({ follower }, events).map(
     ({ event_id, event_type }) =>
       `${tenant}: the stream never brought ${event_id} (${event_type}); last: ${follower.lastError}`,
@@ -24,11 +24,12 @@ function judgeFollower({ follower, id: tenant }, events) {
   }
   const known = new Set(events.map(({ event_id }) => event_id));
   for (const id of seen)
-    if (!known.has(id)) violations.push(`${tenant}: the stream brought ${id}, which is not on the record`);
+    if (!known.has(id) && !erased.eventIds.has(id))
+      violations.push(`${tenant}: the stream brought ${id}, which is not on the record`);
   return violations;
 }
 
-function judgeDeliveries(tenant, events, receiver) {
+function judgeDeliveries(tenant, events, receiver, erased) {
   const violations = [];
   const wanted = new Set();
   for (const { event_type, message_id, request_id } of events.filter((event) => DELIVERED.includes(event.event_type))) {
@@ -39,7 +40,7 @@ function judgeDeliveries(tenant, events, receiver) {
     if (deliveries !== 1) violations.push(`${key} was delivered ${deliveries} times`);
   }
   for (const key of receiver.alerts.keys())
-    if (key.startsWith(`${tenant.id}/`) && !wanted.has(key))
+    if (key.startsWith(`${tenant.id}/`) && !wanted.has(key) && !erased.messages.has(key.split('/')[2]))
       violations.push(`${key} was delivered and has not happened`);
   return violations;
 }
@@ -69,15 +70,15 @@ export async function allRead(database, tenants) {
   return true;
 }
 
-/** @returns violations */
-export async function judgeEvents(database, tenants, receiver, record) {
+/** @param {import('../upkeep.mjs').Upkeep['erased']} erased @returns violations */
+export async function judgeEvents(database, tenants, receiver, record, erased) {
   const known = new Map(record.map((row) => [row.message_id, row]));
   const violations = [];
   for (const tenant of tenants) {
     const { rows } = await database.query(EVENTS, [tenant.id]);
     violations.push(
-      ...judgeFollower(tenant, rows),
-      ...judgeDeliveries(tenant, rows, receiver),
+      ...judgeFollower(tenant, rows, erased),
+      ...judgeDeliveries(tenant, rows, receiver, erased),
       ...judgePushes(tenant, receiver, known),
     );
   }

@@ -11,9 +11,10 @@ const TURNS = ['completed', 'input_required'];
  * @param {import('../tenant.mjs').CampaignTenant[]} tenants
  * @param {import('./journal.mjs').Journal} journal
  * @param {import('./losses.mjs').Faults} faults
+ * @param {Map<string, object>} erased messages
  * @returns violations
  */
-export function judgeMessages(rows, tenants, journal, faults) {
+export function judgeMessages(rows, tenants, journal, faults, erased) {
   const violations = [];
   const known = new Map(rows.map((row) => [row.message_id, row]));
   for (const { id: tenantId, accepted } of tenants) {
@@ -32,7 +33,7 @@ export function judgeMessages(rows, tenants, journal, faults) {
     judgeState(row, journal, faults, report);
     judgeWork(row, journal, report);
   }
-  for (const { dispatch, message } of journal.orphans(known))
+  for (const { dispatch, message } of journal.orphans(new Map([...known, ...erased])))
     violations.push(`an agent did ${dispatch} of ${message}, which is not on the record`);
   return [...violations, ...repeated(rows)];
 }

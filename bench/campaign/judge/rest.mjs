@@ -1,6 +1,7 @@
 /** What is still under way after a campaign: everything must have ended, or wait for a stated reason. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { Connection } from '@temporalio/client';
+import { OLD_PARTITIONS as OLD } from '../upkeep.mjs';
 
 const LOOK_MS = 1_000;
 /**
@@ -44,6 +45,11 @@ const LEFT = {
   'offered dispatches': `SELECT dispatch_id FROM dispatch_transfers`,
   'unread events': `
     SELECT c.consumer || ' has read up to ' || c.position FROM event_cursors c WHERE EXISTS (SELECT 1 FROM read_events(c.position, NULL, 1))`,
+  'partitions that retention drops': `SELECT p.name FROM partitions_of('messages') p WHERE p.name = '${OLD.messages}'
+    UNION ALL SELECT p.name FROM partitions_of('dispatches') p WHERE p.name = '${OLD.dispatches}'
+    UNION ALL SELECT p.name FROM partitions_of('event_groups') p WHERE p.name = '${OLD.event_groups}'
+    UNION ALL SELECT p.name FROM partitions_of('event_positions') p WHERE p.name = '${OLD.event_positions}'`,
+  'a rotation of the secret key': `SELECT name FROM platform_facts WHERE name = 'previous_secret_key_check'`,
   'erasures that have not ended': `SELECT erasure_id FROM erasures WHERE finished_at IS NULL`,
 };
 

@@ -35,11 +35,13 @@ function judgeToolCalls(counted, tenant, journal, faults) {
   ];
 }
 
-async function judgeSessions(client, tenant) {
+/** @param incomplete sessions whose messages are not all kept */
+async function judgeSessions(client, tenant, incomplete) {
   const query = { group_by: 'session', page_size: SESSIONS_COMPARED, range: '24h' };
   const { rows } = await client.post('/telemetry/get_usage', query);
   const violations = [];
   for (const { session, messages, total_tokens } of rows) {
+    if (incomplete.has(session)) continue;
     const body = { session_id: session };
     const answer = await client.post('/sessions/get_by_id', body);
     const { total_turns, total_tokens: tokens } = answer.session;
@@ -52,20 +54,21 @@ async function judgeSessions(client, tenant) {
   return violations;
 }
 
-/** @returns violations */
-export async function judgeUsage(tenants, record, journal, faults) {
+/** @param erased messages as they were on the record @returns violations */
+export async function judgeUsage(tenants, record, journal, faults, erased) {
+  const incomplete = new Set(erased.map(({ session_id }) => session_id));
   const violations = [];
   for (const tenant of tenants) {
     const client = new FleetClient(tenant.access[0]);
     try {
       const { totals } = await client.post('/telemetry/get_usage', { summary: true, range: '24h' });
-      const expected = expectedTotals(record.filter(({ tenant_id }) => tenant_id === tenant.id));
+      const expected = expectedTotals([...record, ...erased].filter(({ tenant_id }) => tenant_id === tenant.id));
       for (const [name, value] of Object.entries(expected))
         if (totals[name] !== value)
           violations.push(`${tenant.id}: usage has ${totals[name]} ${name}, the record ${value}`);
       violations.push(
         ...judgeToolCalls(totals.tool_calls, tenant, journal, faults),
-        ...(await judgeSessions(client, tenant)),
+        ...(await judgeSessions(client, tenant, incomplete)),
       );
     } finally {
       client.destroy();

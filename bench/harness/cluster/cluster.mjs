@@ -1,6 +1,6 @@
-/** Several nodes of one platform behind faulty proxies. The first owns the servers and keeps running; the others are ended and restarted. */
+/** Several nodes of one platform behind faulty proxies. The first owns the servers, which outlive it when it is killed. */
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { freePort } from '../../../dist/embedded/free-port.js';
 import { Platform } from '../platform.mjs';
@@ -11,7 +11,10 @@ const ROLES = ['--roles', 'api,mesh,worker'];
 /** Heap limit of a node, so that uncollected garbage does not count as growth and a leak ends the process. */
 const HEAP_MIB = 256;
 
+export const newSecretKey = () => randomBytes(32).toString('base64');
+
 class Node {
+  isRestarting = false;
   /** The mesh ids of this node, one for each process it has had, and how and when (milliseconds since 1970) each but the current one ended. */
   meshIds = [];
   ends = [];
@@ -47,7 +50,23 @@ class Node {
 
   /** Starts the node with its own embedded servers. */
   async startFirst() {
-    this.platform = await this.#harness.platform(this.#name, this.#env);
+    this.#harness.onStop(() => this.platform.stop());
+    await this.#startWithServers();
+  }
+
+  async #startWithServers() {
+    this.platform = new Platform(join(this.#harness.folder, this.#name), this.#env);
+    await this.platform.ready();
+  }
+
+  /** Kills the first node and starts it again on the servers that it has left running. */
+  async restartFirst() {
+    this.isRestarting = true;
+    this.ends.push({ method: 'kill', atMs: Date.now() });
+    await this.platform.kill();
+    rmSync(join(this.platform.dataDir, 'dev.json')); // it tells that the node is ready
+    await this.#startWithServers();
+    this.isRestarting = false;
   }
 
   /** Starts the node on the servers of the first node. */
@@ -86,7 +105,7 @@ export class Cluster {
     const cluster = new Cluster();
     const redis = await startRedis(harness);
     cluster.redis = redis;
-    cluster.secretKey = randomBytes(32).toString('base64');
+    cluster.secretKey = newSecretKey();
     const shared = { ...settings, REDIS_URL: redis.url, FLEET_SECRET_KEY: cluster.secretKey };
     for (let index = 0; index < count; index += 1) {
       const node = new Node(harness, `node-${index}`);
@@ -136,6 +155,14 @@ export class Cluster {
     this.#turn += 1;
     await node.restart(chosen);
     return chosen;
+  }
+
+  /** Kills the first node and starts it again. @returns whether it had agents yet; else nothing is done */
+  async restartFirst() {
+    const [first] = this.nodes;
+    if (!first.hasAgents) return false;
+    await first.restartFirst();
+    return true;
   }
 
   /** Mesh nodes that were killed, by their ids, and when: their in-flight dispatches may be lost. */

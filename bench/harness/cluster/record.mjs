@@ -21,6 +21,12 @@ export function readRecord(databaseUrl) {
   return withDatabase(databaseUrl, async (client) => (await client.query(MESSAGES)).rows);
 }
 
+/** The same of one message. @param client connected to the database */
+export async function readMessage(client, messageId) {
+  const { rows } = await client.query(`${MESSAGES} WHERE m.message_id = $1`, [messageId]);
+  return rows[0];
+}
+
 /** The dispatches of a message as JSON, to find the cause of a violation. */
 export function dispatchesOf({ created_at, completed_at, dispatches }) {
   return JSON.stringify({ created_at, completed_at, dispatches });
