@@ -68,14 +68,16 @@ export function markSilentAgents(db: Db): Promise<number> {
 }
 
 /**
- * Deregisters agents without a sign of life for ten minutes. It does so only once some node has been up that long, because agents cannot
- * give a sign of life while the platform is down.
+ * Deregisters agents without a sign of life for ten minutes. It does so only once some node has been up that long without an outage of the
+ * database, because agents cannot give a sign of life while the platform is down, and none is recorded while the database is away.
  * @returns how many it found
  */
 export function reapAgents(db: Db): Promise<number> {
   const silentMs = LIMITS.agentReapMs;
   const statuses: AgentStatus[] = ['unhealthy', 'offline', 'unknown', 'busy', 'draining'];
-  const only = `EXISTS (SELECT 1 FROM mesh_nodes WHERE started_at < now() - $1 * interval '1 ms')`;
+  // Of a row that is not renewed nobody knows yet whether its node has lived through an outage.
+  const only = `EXISTS (SELECT 1 FROM mesh_nodes
+    WHERE renewed_at > now() - $1 * interval '0.5 ms' AND coalesce(resumed_at, started_at) < now() - $1 * interval '1 ms')`;
   return forEachSilent(db, { silentMs, statuses, only }, (tx, row) =>
     deregisterAgents(tx, row.tenant_id, [row], REAPED),
   );

@@ -3,7 +3,7 @@ import ipaddr from 'ipaddr.js';
 import { LRUCache } from 'lru-cache';
 import { RateLimiterRedis, type RateLimiterRes } from 'rate-limiter-flexible';
 import { PlatformError } from '../runtime/errors.js';
-import { settledWithin } from '../runtime/settled-within.js';
+import { settledWithin } from '../runtime/promises/settled-within.js';
 
 /** Keys that are counted at once; of more, the one that was used longest ago is forgotten, so a flood costs accuracy, not memory. */
 const KEYS_MAX = 10_000;

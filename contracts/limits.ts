@@ -71,10 +71,11 @@ export const LIMITS = {
   planStepSecondsMax: 7 * 86_400,
   /** Plans of a tenant that are proposed or running. */
   openPlansPerTenant: 1_000,
-  /** Messages of a trace whose spans are shown. */
+  /** Messages of a trace whose spans are shown, and spans that it has at most. */
   messagesPerTrace: 500,
-  /** Tool calls of a message that its trace keeps. */
-  recordedSpansPerMessage: 1_000,
+  spansPerTrace: 10_000,
+  /** Spans of a message in its trace, of each kind of which there may be any number: tool calls and streams, decisions, requests, dispatches. */
+  spansPerKind: 1_000,
   /** Tool calls that wait for a human. */
   heldToolCallsPerCaller: 256,
   heldToolCallsPerNode: 4_096,

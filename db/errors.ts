@@ -66,6 +66,11 @@ export function isTimedOut(error: unknown): boolean {
   return (error as { code?: string }).code === '57014';
 }
 
+/** Whether a value is why a statement failed: text that is no number, or a character that Postgres cannot store, for example. */
+export function isDataException(error: unknown): boolean {
+  return /^22/.test((error as { code?: string }).code ?? '');
+}
+
 /** Whether a statement waited for a lock for as long as it may. */
 export function isLockTimeout(error: unknown): boolean {
   return (error as { code?: string }).code === '55P03';

@@ -56,11 +56,16 @@ const estimates = new LRUCache<string, number>({ max: 1_000, ttl: 60_000 });
 /** For a transaction that reads few of many rows: no scan of a table, however many of its rows are the tenant's. */
 export const BY_INDEX = 'SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off';
 
+/** Limits the statements of a transaction, where the settings do not limit them to less: a longer one would look like a lost connection. */
+export function limitMs({ timeoutMs }: Pick<Db, 'timeoutMs'>, ms: number): string {
+  return `SET LOCAL statement_timeout = ${Math.min(ms, timeoutMs)}`;
+}
+
 /**
  * Without statistics, as after a restore or a bulk load, Postgres would sort all keys instead of
  * walking an index in its order.
  */
-const WALK_INDEXES = `${BY_INDEX}; SET LOCAL statement_timeout = ${LIST_MS}`;
+const walkIndexes = (db: Pick<Db, 'timeoutMs'>) => `${BY_INDEX}; ${limitMs(db, LIST_MS)}`;
 
 const keysOf = ({ key, from, orderBy }: KeyList) => `SELECT ${key} AS key FROM ${from} ORDER BY ${orderBy}`;
 
@@ -113,7 +118,7 @@ async function counted(db: Db, list: KeyList, count: number | null, atLeast: num
 async function inTime<T>(db: Db, tenantId: string, work: (tx: Tx) => Promise<T>): Promise<T | undefined> {
   try {
     return await db.tenant(tenantId, async (tx) => {
-      await tx.query(WALK_INDEXES);
+      await tx.query(walkIndexes(db));
       return work(tx);
     });
   } catch (error) {

@@ -2,7 +2,16 @@ import pg from 'pg';
 import { PlatformError } from '../runtime/errors.js';
 import { FairSemaphore, type TurnCounts } from '../runtime/fair-semaphore.js';
 import type { Logger } from '../runtime/logger.js';
-import { type BatchCounts, createBatches } from './batcher.js';
+import { type BatchCounts, createBatches } from './connections/batcher.js';
+import { createPool } from './connections/create-pool.js';
+import {
+  callOnce,
+  connectionOf,
+  noteFailure,
+  retried,
+  type Statement,
+  type TenantCall,
+} from './connections/statement.js';
 import {
   isDatabaseUnavailable,
   isLockTimeout,
@@ -12,16 +21,6 @@ import {
   tooManyCalls,
   unavailable,
 } from './errors.js';
-import { FUNCTION_SCHEMA } from './migrate.js';
-import {
-  callOnce,
-  connectionOf,
-  datesConnections,
-  noteFailure,
-  retried,
-  type Statement,
-  type TenantCall,
-} from './statement.js';
 
 pg.types.setTypeParser(pg.types.builtins.INT8, (text) => Number(text));
 
@@ -56,10 +55,12 @@ export interface Db {
   /** Runs `work` in a transaction as the platform role, which sees every tenant: for sign-in, sweeper and health. */
   system<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
   /**
-   * As `system`, on a connection of its own and with a time limit of 4 s, so that nothing else holds it up: for renewals by which other nodes
-   * see that this one lives.
+   * As `system`, on a connection of its own and with a time limit of 4 s in all (and 2 s to connect), so that nothing else holds it up: for
+   * renewals by which other nodes see that this one lives.
    */
   renewal<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
+  /** How long a statement may take, in milliseconds. A transaction may set less for itself (`limitMs` in db/page.ts). */
+  readonly timeoutMs: number;
   /** What the connections do now, and did so far, for metrics. */
   counts(): DbCounts;
   close(): Promise<void>;
@@ -92,52 +93,10 @@ const countsOf = (pool: pg.Pool): PoolCounts => ({
 });
 
 const TENANT_ID = /^ten_[0-9a-f-]{36}$/;
-/** A process that hangs in a transaction holds its locks at most this long. */
-const IDLE_IN_TRANSACTION_MS = 10_000;
-
-/** To connect, and to get a connection of the pool. */
-const CONNECT_MS = 5_000;
-/** Idle connections that stay open: on a new one the first accept transaction takes 15 ms, and connecting 5 ms. */
-const IDLE_MIN = 2;
-
 /** How long a statement may take, where the settings say nothing. */
 const TIMEOUT_MS = 30_000;
-const RENEWAL_TIMEOUT_MS = 3_500;
-/** The server ends a statement in time; a connection that says nothing for this much longer is dead. */
-const SILENCE = 7 / 6;
-
-interface PoolOptions {
-  url: string;
-  role: 'fleet_app' | 'fleet_system';
-  max: number;
-  timeoutMs: number;
-  log: Logger;
-}
-
-function createPool({ url, role, max, timeoutMs, log }: PoolOptions): pg.Pool {
-  const limits = `-c statement_timeout=${timeoutMs} -c idle_in_transaction_session_timeout=${IDLE_IN_TRANSACTION_MS}`;
-  const pool = new pg.Pool({
-    connectionString: url,
-    max,
-    min: Math.min(IDLE_MIN, max),
-    options: `-c search_path=${FUNCTION_SCHEMA},public -c timezone=UTC ${limits}`,
-    connectionTimeoutMillis: CONNECT_MS,
-    idleTimeoutMillis: 30_000,
-    // A server that is gone without a word is noticed on idle connections within 15 s.
-    keepAlive: true,
-    keepAliveInitialDelayMillis: CONNECT_MS,
-    query_timeout: Math.ceil(timeoutMs * SILENCE),
-    application_name: role,
-  });
-  datesConnections(pool);
-  // A connection that is lost between two queries of a transaction emits its error itself; without a listener the process would end.
-  pool.on('connect', (client) =>
-    client.on('error', (error) => log.warn({ err: error.message, role }, 'database connection lost')),
-  );
-  pool.on('error', () => undefined); // errors of idle connections, which the listener above has logged
-  return pool;
-}
-
+/** For a whole renewal, and half of it to connect. */
+const RENEWAL_MS = 4_000;
 /** Statements that run in batches: the accept and the complete transaction. */
 const BATCHED_STATEMENTS = 2;
 /** Transactions of one tenant that wait for a connection, and how long in milliseconds; 429 beyond. */
@@ -165,18 +124,21 @@ function beginAs(role: 'fleet_app' | 'fleet_system'): string {
   return `BEGIN; SET LOCAL ROLE ${role}`;
 }
 
-async function transact<T>(pool: pg.Pool, begin: string, work: (tx: Tx) => Promise<T>): Promise<T> {
+/** @param limitMs for all of it together, besides the limits of each statement; none by default */
+async function transact<T>(pool: pg.Pool, begin: string, work: (tx: Tx) => Promise<T>, limitMs?: number): Promise<T> {
   let client: pg.PoolClient | undefined;
   let broken: Error | undefined;
+  const endsAtMs = performance.now() + (limitMs ?? 0);
+  const limit = () => limitMs && { query_timeout: Math.max(1, Math.floor(endsAtMs - performance.now())) };
   try {
     client = await connectionOf(pool);
     const connection = client;
-    await connection.query(begin);
+    await connection.query({ text: begin, ...limit() });
     const result = await work({
       query: async <Row extends pg.QueryResultRow>(text: string, values?: unknown[], name?: string) =>
-        (await connection.query<Row>({ text, values, name })).rows,
+        (await connection.query<Row>({ text, values, name, ...limit() })).rows,
     });
-    await connection.query('COMMIT');
+    await connection.query({ text: 'COMMIT', ...limit() });
     return result;
   } catch (error) {
     if (isDatabaseUnavailable(error)) {
@@ -214,7 +176,8 @@ export function openDb(options: { url: string; max?: number; timeoutMs?: number;
   });
   const batches = createBatches(app, shares);
   const platform = createPool({ url, role: 'fleet_system', max: Math.max(4, Math.ceil(max / 4)), timeoutMs, log });
-  const renewals = createPool({ url, role: 'fleet_system', max: 1, timeoutMs: RENEWAL_TIMEOUT_MS, log });
+  const ofRenewals = { max: 1, timeoutMs: RENEWAL_MS, connectMs: RENEWAL_MS / 2 };
+  const renewals = createPool({ url, role: 'fleet_system', ...ofRenewals, log });
   return {
     tenant: async (tenantId, work) => {
       if (!TENANT_ID.test(tenantId)) throw new PlatformError('NOT_FOUND', 'Unknown tenant.');
@@ -231,7 +194,8 @@ export function openDb(options: { url: string; max?: number; timeoutMs?: number;
     },
     batch: batches.call,
     system: (work) => retried(() => transact(platform, beginAs('fleet_system'), work)),
-    renewal: (work) => transact(renewals, beginAs('fleet_system'), work),
+    renewal: (work) => transact(renewals, beginAs('fleet_system'), work, RENEWAL_MS),
+    timeoutMs,
     counts: () => ({
       pools: { fleet_app: countsOf(app), fleet_system: countsOf(platform) },
       turns: turns.counts(),

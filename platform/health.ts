@@ -1,7 +1,7 @@
 import type { HealthResponse } from '../contracts/api/health.js';
 import type { Db } from '../db/pool.js';
 import type { TemporalLink } from '../messages/supervise/temporal-link.js';
-import { settledWithin } from '../runtime/settled-within.js';
+import { settledWithin } from '../runtime/promises/settled-within.js';
 
 const CHECK_MS = 3_000;
 /** A mesh node that has not renewed its row for 15 s counts as down. */

@@ -137,7 +137,7 @@ export async function createServices(options: {
   });
   const eventFeed = new EventFeed(db, log);
   const catchUpUsage = createCatchUp(db);
-  const spanCounts: SpanCounts = { exported: 0, refused: 0, dropped: 0 };
+  const spanCounts: SpanCounts = { exported: 0, refused: 0, dropped: 0, unreadable: 0 };
   const quotas = new Quotas({ db, log, catchUpUsage });
   return {
     config,

@@ -1,8 +1,8 @@
 import type { AgentRow } from '../agents/agent-row.js';
 import { createHostedTools } from '../mesh/hosted/tool-calls.js';
-import { DecisionWatch } from '../tools/decision-watch.js';
+import { DecisionWatch } from '../tools/approvals/decision-watch.js';
+import { ToolApprovals } from '../tools/approvals/tool-approvals.js';
 import { createPlanTool } from '../tools/plan-tool.js';
-import { ToolApprovals } from '../tools/tool-approvals.js';
 import { ToolCallService } from '../tools/tool-call-service.js';
 import { ToolCalls } from '../tools/tool-calls.js';
 import type { NodeHandlers, NodeLink } from '../tools/tool-link.js';

@@ -2,9 +2,9 @@ import type { Db } from '../db/pool.js';
 import { createOutbound } from '../http/outbound.js';
 import type { Config } from '../runtime/config.js';
 import type { Logger } from '../runtime/logger.js';
-import { Collector, tracesUrl } from '../telemetry/traces/collector.js';
+import { Collector, tracesUrl } from '../telemetry/traces/export/collector.js';
+import { TraceExporter } from '../telemetry/traces/export/trace-exporter.js';
 import type { SpanCounts } from '../telemetry/traces/span-recorder.js';
-import { TraceExporter } from '../telemetry/traces/trace-exporter.js';
 
 /** The operator names the collector, so it may be in any network. */
 const ANYWHERE = ['0.0.0.0/0', '::/0'];

@@ -18,7 +18,11 @@ export async function recordDecision(
   events: readonly DecisionEvent[],
 ): Promise<void> {
   if (events.length === 0) return;
-  await tx.query('SELECT record_decision_events($1, $2, NULL, $3)', [tenantId, sessionId, JSON.stringify(events)]);
+  await tx.query('SELECT record_decision_events($1, $2, NULL, NULL, $3)', [
+    tenantId,
+    sessionId,
+    JSON.stringify(events),
+  ]);
 }
 
 /** An action that no message waits for cannot wait for a human: what asks for approval refuses it. */

@@ -5,7 +5,7 @@ import type { PolicyScope } from '../contracts/api/policies/policies.js';
 import type { Db, Tx } from '../db/pool.js';
 import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
-import { settledWithin } from '../runtime/settled-within.js';
+import { settledWithin } from '../runtime/promises/settled-within.js';
 import { ChangeFeed } from './change-feed.js';
 import { type CompileDeps, type CompiledPolicy, compilePolicy, policyOrder } from './compiled-policy.js';
 import type { GuardSettings } from './guards/guarded-content.js';

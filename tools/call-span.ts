@@ -5,6 +5,7 @@ import type { Outcome } from './tool-result.js';
 
 /** The span of a tool call. What answers the call continues the trace from it. */
 export interface CallSpan {
+  trace_id: string;
   span_id: string;
   /** Null for a call that begins a trace. */
   parent_span_id: string | null;
@@ -30,6 +31,7 @@ export function beginSpan<Request extends ToolRequest>(request: Request): Reques
   const { trace_id } = enclosing;
   const { parent_span_id } = named.trace_id === trace_id ? named : enclosing;
   const span = {
+    trace_id,
     span_id: spanIdOf(uuid),
     parent_span_id,
     traceparent: traceparentOf(trace_id, uuid),

@@ -7,6 +7,7 @@ import { RepeatedCalls } from '../policy/guards/repeated-calls.js';
 import type { Decider, Policies, PolicyRequest, Verdict } from '../policy/policy-request.js';
 import { type DecisionEvent, eventsOf, findingEvents } from '../policy/verdict.js';
 import type { Chain, ToolRequest } from './call-context.js';
+import type { TracedRequest } from './call-span.js';
 import { type Outcome, refusal } from './tool-result.js';
 
 /** What policies are asked about a call. `agent`: the one that calls. */
@@ -65,7 +66,7 @@ export class ToolPolicy {
   }
 
   /** The result as the caller may see it: what a guard finds in it does not get there. What would need approval is denied, as it is too late. */
-  async inspect(request: ToolRequest, outcome: Outcome): Promise<Outcome> {
+  async inspect(request: TracedRequest, outcome: Outcome): Promise<Outcome> {
     if (!outcome.sent) return outcome;
     const guards = this.#policies.guardsOf(request.caller.tenant_id);
     const settings = guards instanceof Promise ? await guards : guards;
@@ -80,16 +81,17 @@ export class ToolPolicy {
   }
 
   /** Records what was decided about a call: that it is denied, and what only records. Of any other call nothing is written. */
-  record(request: ToolRequest, verdict: Verdict): Promise<void> {
+  record(request: TracedRequest, verdict: Verdict): Promise<void> {
     return this.#record(request, eventsOf(verdict, { action: 'call', tool: request.payload.tool }));
   }
 
-  async #record({ caller, parent, traceparent }: ToolRequest, events: DecisionEvent[]): Promise<void> {
+  async #record({ caller, parent, span }: TracedRequest, events: DecisionEvent[]): Promise<void> {
     if (events.length === 0) return;
     const { tenant_id } = caller;
-    const [, traceId = null] = (traceparent ?? parent?.traceparent ?? '').split('-');
-    const values = [tenant_id, parent?.session_id ?? '', traceId, JSON.stringify(events)];
-    await this.#db.tenant(tenant_id, (tx) => tx.query('SELECT record_decision_events($1, $2, $3, $4)', values));
+    // A call that begins a trace has one of its own, which is not kept.
+    const traceId = span.parent_span_id === null ? null : span.trace_id;
+    const values = [tenant_id, parent?.session_id ?? '', span.message_id, traceId, JSON.stringify(events)];
+    await this.#db.tenant(tenant_id, (tx) => tx.query('SELECT record_decision_events($1, $2, $3, $4, $5)', values));
   }
 }
 

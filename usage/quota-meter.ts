@@ -1,5 +1,5 @@
 import { PlatformError } from '../runtime/errors.js';
-import { shareNext } from '../runtime/share-next.js';
+import { shareNext } from '../runtime/promises/share-next.js';
 import type { QuotaRow } from './tenant-limits.js';
 
 /** What was read of a tenant with limits. */

@@ -3,7 +3,7 @@ import { isLockTimeout } from '../db/errors.js';
 import type { Db } from '../db/pool.js';
 import type { Logger } from '../runtime/logger.js';
 import { Loop } from '../runtime/loop.js';
-import { shareNext } from '../runtime/share-next.js';
+import { shareNext } from '../runtime/promises/share-next.js';
 import { GROUPS_PER_BATCH, positionEvents } from '../telemetry/event-sequencer.js';
 
 /** Between two turns, in milliseconds: most of the lag of the sums. */

@@ -1,5 +1,6 @@
 import type { GetUsageRequest, UsageGroup, UsageRange, UsageRow, UsageSums } from '../contracts/api/usage.js';
 import { isTimedOut } from '../db/errors.js';
+import { limitMs } from '../db/page.js';
 import type { Db } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { CatchUp } from './roll-up.js';
@@ -80,7 +81,7 @@ export async function readUsage(
   await catchUpUsage();
   try {
     const [report] = await db.tenant(tenantId, async (tx) => {
-      await tx.query(`SET LOCAL statement_timeout = ${REPORT_MS}`);
+      await tx.query(limitMs(db, REPORT_MS));
       return tx.query<{ totals: UsageSums; rows: KeyedRow[]; count: number }>(statementOf(request), [tenantId]);
     });
     if (!report) throw new Error('the sums of usage gave no row');

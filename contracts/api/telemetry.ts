@@ -64,7 +64,7 @@ export const GetEventsResponse = okPage({ events: z.array(EventRecord) });
 /** What lists and streams of events can be narrowed to; all that are given must hold. */
 export const EventFilters = z.strictObject({
   session_id: AnyId.optional(),
-  /** Events of the message and of its dispatches. */
+  /** Events of the message, of its dispatches, and of what policies and guards decided about it and its tool calls. */
   message_id: AnyId.optional(),
   instance_id: AnyId.optional(),
   category: z.string().max(64).optional(),
@@ -126,7 +126,7 @@ const traceMembers = {
   ended_at: Timestamp.nullable(),
   duration_ms: z.int().min(0).nullable(),
   span_count: z.int().min(0),
-  /** The trace has more messages than `LIMITS.messagesPerTrace`; only the spans of the first are here. */
+  /** The trace has more spans than are here: `LIMITS.spansPerTrace`, those of `LIMITS.messagesPerTrace` messages, `LIMITS.spansPerKind` of a kind for each. */
   truncated: z.literal(true).optional(),
 };
 

@@ -55,6 +55,7 @@ CREATE TABLE credentials (
   scopes text[] NOT NULL, agent_types text[] NOT NULL DEFAULT '{}',
   secret_hash bytea NOT NULL,
   previous_secret_hash bytea, previous_expires_at timestamptz,
+  secret_key_id text, previous_secret_key_id text, -- which secret key hashed it; NULL: that of before the first rotation
   created_at timestamptz NOT NULL DEFAULT now(), expires_at timestamptz, revoked_at timestamptz
 );
 CREATE INDEX credentials_by_tenant ON credentials (tenant_id, created_at DESC);
@@ -63,3 +64,6 @@ SELECT isolate_tenants('{tenants}', 'SELECT');
 SELECT isolate_tenants('{credentials}');
 GRANT UPDATE (default_agent_type) ON tenants TO fleet_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON platform_facts, signing_keys TO fleet_system;
+-- Transactions of tenants look which secret key is in use before they seal a value (hold_secret_key). The facts tell its check value, never
+-- the key.
+GRANT SELECT ON platform_facts TO fleet_app;

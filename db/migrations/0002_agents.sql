@@ -4,6 +4,7 @@
 CREATE TABLE mesh_nodes (
   mesh_id text PRIMARY KEY,
   started_at timestamptz NOT NULL DEFAULT now(), renewed_at timestamptz NOT NULL DEFAULT now(),
+  resumed_at timestamptz, -- when it renewed again after it could not; NULL: it always could
   draining boolean NOT NULL DEFAULT false -- it is stopping, and takes no agents
 );
 

@@ -95,6 +95,8 @@ CREATE TABLE running_messages (
   holds_slot boolean NOT NULL DEFAULT false,
   -- The human's answer that the next dispatch carries: {request_id, resolution, data?, comment?}.
   resolution jsonb,
+  -- What its agent has answered, while a guard waits for a human before it is delivered (`HeldOutput` in messages/read/rows.ts).
+  held_output jsonb,
   -- The agent's own ids, of an A2A server that was asked before.
   remote_task_id text, remote_context_id text,
   unrouted_since timestamptz,
@@ -107,6 +109,12 @@ CREATE TABLE running_messages (
   lease_epoch integer NOT NULL DEFAULT 0,
   -- That of its session, so that the end of a message need not look.
   ordered boolean NOT NULL DEFAULT false,
+  -- How many agents it came through, so that those which send to each other in a loop come to an end, whether they count or not
+  -- (db/functions/messages/message_hops.sql).
+  hops smallint NOT NULL DEFAULT 0,
+  -- Set with the loss of an agent whose skill is idempotent, to the deadline of the lost dispatch, so that all repeats together have the time of
+  -- one; a human's answer begins a new one.
+  repeat_until timestamptz,
   PRIMARY KEY (tenant_id, message_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 -- By state, so that messages at work are counted without a look at those that wait for input, and the reverse. Partial, so that no plan
@@ -162,4 +170,26 @@ CREATE TRIGGER capacity_of_session AFTER UPDATE OF suspended ON sessions FOR EAC
   WHEN (NEW.suspended <> OLD.suspended AND NEW.explicit AND NEW.instance_id = OLD.instance_id AND NEW.status = 'active')
   EXECUTE FUNCTION note_capacity_change();
 
-SELECT isolate_tenants('{sessions,session_agents,idempotency_keys,messages,running_messages,dispatches}');
+-- The dispatches that a stopping mesh node offers to the next nodes of their agents (docs/durability.md), with what it knew of them. A dispatch is
+-- offered while it has the epoch of its row. The node that claims it raises the epoch, and deletes the row once the agent is connected.
+CREATE TABLE dispatch_transfers (
+  tenant_id text NOT NULL, instance_id text NOT NULL, dispatch_id text COLLATE "C" NOT NULL,
+  mesh_id text NOT NULL, -- the node that offers it
+  epoch bigint NOT NULL, -- of the dispatch
+  resume_token_hashes bytea[] NOT NULL, -- SHA-256; an agent with one of these tokens may continue
+  -- JSON of the output so far. Not jsonb: a chunk may end inside a surrogate pair, which jsonb refuses.
+  progress text NOT NULL,
+  expires_at timestamptz NOT NULL, -- then no node may accept it any more, and the dispatch is lost
+  PRIMARY KEY (tenant_id, instance_id, dispatch_id)
+);
+
+-- The last change of each message whose state changed more than five seconds after its id was made: with it the newest changes are found
+-- without an index on what every message changes (messages/read/task-walk.ts). Written by note_change in db/functions/.
+CREATE TABLE late_changes (
+  tenant_id text NOT NULL, message_id text COLLATE "C" NOT NULL,
+  changed_at timestamptz NOT NULL, -- updated_at of the message
+  PRIMARY KEY (tenant_id, message_id)
+);
+CREATE INDEX late_changes_newest ON late_changes (tenant_id, changed_at, message_id);
+
+SELECT isolate_tenants('{sessions,session_agents,idempotency_keys,messages,running_messages,dispatches,dispatch_transfers,late_changes}');

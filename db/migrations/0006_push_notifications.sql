@@ -24,7 +24,7 @@ CREATE INDEX push_deliveries_due ON push_deliveries (wake_at) WHERE wake_at IS N
 CREATE INDEX push_deliveries_ended ON push_deliveries (ended_at) WHERE ended_at IS NOT NULL;
 
 -- Runs in the transaction that changes the state, which holds the message's row: configs change before it or after it, and sequences rise
--- with the changes. The plan of a message that does one of its steps is woken (0011_plans.sql).
+-- with the changes. The plan of a message that does one of its steps is woken (0009_plans.sql).
 CREATE FUNCTION note_state_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF NEW.state <> OLD.state AND NEW.state <> 'submitted' THEN

@@ -1,4 +1,4 @@
--- Policies, and the revision of everything that a process keeps compiled to decide by.
+-- Policies and guards, and the revision of everything that a process keeps compiled to decide by.
 
 -- Raised by every change of a tenant's policies or guards (policy/policy-store.ts). A tenant without a row never had any. `changed_by` is the
 -- transaction that raised it: processes look for rows of the transactions that they have not seen yet (policy/change-feed.ts), however
@@ -26,6 +26,18 @@ CREATE TABLE policies (
   PRIMARY KEY (tenant_id, policy_id)
 );
 
+-- What tenants have changed of their guards. A guard without a row is as the platform has it (GUARD_DEFAULTS in contracts/api/policies/guards.ts). Each
+-- change raises the tenant's revision in `policy_revisions`.
+CREATE TABLE guards (
+  tenant_id text NOT NULL REFERENCES tenants,
+  guard text NOT NULL CHECK (guard IN ('path', 'egress', 'secrets', 'prompt_injection', 'limits')),
+  enabled boolean NOT NULL,
+  decision text NOT NULL CHECK (decision IN ('allow', 'require_approval', 'deny')),
+  config jsonb NOT NULL, -- the members that differ from the defaults of today or before
+  updated_at timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (tenant_id, guard)
+);
+
 -- Policies decide about the message on the workflow path before anything is sent: the accept transaction could not.
 ALTER TABLE running_messages ADD COLUMN undecided boolean NOT NULL DEFAULT false;
 -- What a human was asked about the message's dispatch by a policy: it waits, or was approved. Keys of messages/supervise/policy-step.ts.
@@ -34,4 +46,4 @@ ALTER TABLE running_messages ADD COLUMN asked_policies text[] NOT NULL DEFAULT '
 -- accepted; one that was made since sees the credential.
 ALTER TABLE running_messages ADD COLUMN token jsonb;
 
-SELECT isolate_tenants('{policy_revisions,policies}');
+SELECT isolate_tenants('{policy_revisions,policies,guards}');

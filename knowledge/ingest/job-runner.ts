@@ -3,7 +3,7 @@ import type { Db } from '../../db/pool.js';
 import { errorMessage, PlatformError } from '../../runtime/errors.js';
 import { FairSemaphore } from '../../runtime/fair-semaphore.js';
 import type { Logger } from '../../runtime/logger.js';
-import { unlessAborted } from '../../runtime/unless-aborted.js';
+import { unlessAborted } from '../../runtime/promises/unless-aborted.js';
 import type { IngestProgress } from './ingest-job.js';
 import type { Ingestor } from './ingestor.js';
 import type { JobRef } from './jobs.js';

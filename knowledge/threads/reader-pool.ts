@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { PlatformError } from '../../runtime/errors.js';
 import { FairSemaphore } from '../../runtime/fair-semaphore.js';
-import { unlessAborted } from '../../runtime/unless-aborted.js';
+import { unlessAborted } from '../../runtime/promises/unless-aborted.js';
 import { workerFile } from '../../runtime/worker-file.js';
 import { ParseError } from '../parse/parse-error.js';
 import { readAlone } from './read-alone.js';

@@ -2,7 +2,7 @@ import pLimit from 'p-limit';
 import type { Db } from '../../db/pool.js';
 import { offerDispatches } from '../../messages/dispatch/transfers.js';
 import { errorMessage } from '../../runtime/errors.js';
-import { settledWithin } from '../../runtime/settled-within.js';
+import { settledWithin } from '../../runtime/promises/settled-within.js';
 import type { SentDispatch } from '../connected/connected-transport.js';
 import type { Connection } from '../connection/connection.js';
 import type { MeshContext } from '../connection/context.js';

@@ -73,6 +73,9 @@ export class MeshNode {
 /** Agents of dead nodes that one transaction takes offline. */
 const AGENTS_PER_SWEEP = 500;
 
+/** A node that renews again after so long has lived through an outage. */
+const OUTAGE_MS = 30_000;
+
 /**
  * Writes or renews the node's row. All functions here need a system transaction.
  * @returns false when there was no row: the node is new, or another one has presumed it dead and removed its row
@@ -80,9 +83,11 @@ const AGENTS_PER_SWEEP = 500;
 async function renewNode(tx: Tx, meshId: string): Promise<boolean> {
   const [row] = await tx.query<{ known: boolean }>(
     // `xmax` is 0 in a row that the statement inserted.
-    `INSERT INTO mesh_nodes (mesh_id) VALUES ($1)
-     ON CONFLICT (mesh_id) DO UPDATE SET renewed_at = now() RETURNING xmax <> 0 AS known`,
-    [meshId],
+    `INSERT INTO mesh_nodes AS n (mesh_id) VALUES ($1)
+     ON CONFLICT (mesh_id) DO UPDATE SET renewed_at = now(),
+       resumed_at = CASE WHEN n.renewed_at < now() - $2 * interval '1 ms' THEN now() ELSE n.resumed_at END
+     RETURNING xmax <> 0 AS known`,
+    [meshId, OUTAGE_MS],
   );
   return row?.known === true;
 }

@@ -7,7 +7,7 @@ import type { Transport } from '../../messages/runner/transport.js';
 import { errorMessage, PlatformError } from '../../runtime/errors.js';
 import { agentKeyOf } from '../../runtime/ids.js';
 import { Loop } from '../../runtime/loop.js';
-import { settledWithin } from '../../runtime/settled-within.js';
+import { settledWithin } from '../../runtime/promises/settled-within.js';
 import type { DeregisteredAgent } from '../../tools/tool-link.js';
 import { ConnectedTransport } from '../connected/connected-transport.js';
 import { Connection, type TransitionCounts } from '../connection/connection.js';

@@ -1,8 +1,8 @@
 import type { MessageState } from '../../contracts/api/messages.js';
+import { WAIT_MAX_MS } from '../../db/connections/lock-waits.js';
+import { type Statement, type TenantCall, timeOf } from '../../db/connections/statement.js';
 import { LockHeldError, lockHeld } from '../../db/errors.js';
-import { WAIT_MAX_MS } from '../../db/lock-waits.js';
 import type { Db, Tx } from '../../db/pool.js';
-import { type Statement, type TenantCall, timeOf } from '../../db/statement.js';
 import type { PolicyRequest } from '../../policy/policy-request.js';
 import type { DecisionEvent } from '../../policy/verdict.js';
 import { newEventId } from '../../runtime/ids.js';

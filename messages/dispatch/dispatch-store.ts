@@ -1,8 +1,9 @@
 import type { AgentWithRoom } from '../../agents/agent-row.js';
-import { type Statement, type TenantCall, timeOf } from '../../db/statement.js';
+import { type Statement, type TenantCall, timeOf } from '../../db/connections/statement.js';
 import { newEventId } from '../../runtime/ids.js';
 import type { SessionRef } from '../../sessions/session-deps.js';
 import type { MessageCore, MessageRef } from '../core.js';
+import { waitingCall } from '../input/held-output.js';
 import { readable } from '../read/readable.js';
 import type { DispatchDetails } from '../read/rows.js';
 import type { BusEvent } from '../stream/bus.js';
@@ -16,7 +17,7 @@ import type {
   LossConditions,
   OpenDispatch,
 } from './dispatches.js';
-import { askCall, boundedError, errorOf, logEnd, type StoredError, withUsableForm } from './message-end.js';
+import { boundedError, errorOf, logEnd, type StoredError, withUsableForm } from './message-end.js';
 import { openDispatchFrom, outputAfter } from './open-dispatch.js';
 import { isOffered } from './transfers.js';
 import { wakeQueued } from './wake-queued.js';
@@ -96,7 +97,7 @@ class DispatchStore implements Dispatches {
     const detached = isLoss ? await this.#detach(dispatch, epoch, 'AGENT_DISCONNECTED') : null;
     if (detached) return detached;
     const usable = result.state === 'input-required' ? withUsableForm(result) : result;
-    if (usable.state === 'input-required') return this.#ask(dispatch, usable, epoch);
+    if (usable.state === 'input-required' || usable.held) return this.#ask(dispatch, usable, epoch);
     const output = outputAfter(dispatch.produced, usable);
     const error = usable.state === 'failed' ? errorOf(usable) : null;
     return this.#complete(dispatch, epoch, { state: usable.state, error, output, decisions: usable.decisions });
@@ -223,9 +224,9 @@ class DispatchStore implements Dispatches {
     }
   }
 
-  /** The agent asks a human: its dispatch ends, and the message waits for input. */
+  /** The agent asks a human, or a guard does about its answer: the dispatch ends, and the message waits for input. */
   async #ask(dispatch: EndingDispatch, result: AnswerOrFailure, epoch: number | null): Promise<DispatchEnd | null> {
-    const call = askCall(dispatch, result, epoch, this.#core.limits.inputExpiryMs);
+    const call = waitingCall(dispatch, result, epoch, this.#core.limits.inputExpiryMs);
     const [row] = await this.#core.db.call<{ asked: boolean; woken: QueuedMessage[] | null }>(
       dispatch.tenant_id,
       'ask_input',

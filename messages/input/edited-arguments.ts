@@ -14,7 +14,7 @@ const ASKED_CALL = `
   SELECT tool, policy_request FROM input_requests WHERE tenant_id = $1 AND request_id = $2 AND state = 'pending' AND stage = 'tool'`;
 
 const RECORD = `
-  SELECT record_decision_events(m.tenant_id, m.session_id, m.trace_id, $3) FROM messages m WHERE m.tenant_id = $1 AND m.message_id = $2`;
+  SELECT record_decision_events(m.tenant_id, m.session_id, m.message_id, m.trace_id, $3) FROM messages m WHERE m.tenant_id = $1 AND m.message_id = $2`;
 
 /** What the policies or guards deny: the error for whoever may decide at all, and how it is put on the record. */
 export interface DeniedEdit {

@@ -4,7 +4,7 @@ import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore, MessageRef } from '../core.js';
 
 const RECORD = `
-  SELECT record_decision_events($1, m.session_id, m.trace_id, $3) FROM messages m WHERE m.tenant_id = $1 AND m.message_id = $2`;
+  SELECT record_decision_events($1, m.session_id, m.message_id, m.trace_id, $3) FROM messages m WHERE m.tenant_id = $1 AND m.message_id = $2`;
 
 /**
  * Inspects an answer before it is taken: it goes to the agent as a message does. Nobody can be asked about an answer, so a finding that would

@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import type { AgentRef } from '../../agents/agent-row.js';
 import { errorMessage } from '../../runtime/errors.js';
-import { settledWithin } from '../../runtime/settled-within.js';
+import { settledWithin } from '../../runtime/promises/settled-within.js';
 import type { OpenDispatchRef } from '../dispatch/agent-dispatches.js';
 import type { DispatchEnd, DispatchRef, OpenDispatch } from '../dispatch/dispatches.js';
 import { notSent } from './lost-dispatches.js';

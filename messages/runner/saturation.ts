@@ -5,7 +5,7 @@ import { errorMessage } from '../../runtime/errors.js';
 import { agentKeyOf } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
 import { Loop } from '../../runtime/loop.js';
-import { settledWithin } from '../../runtime/settled-within.js';
+import { settledWithin } from '../../runtime/promises/settled-within.js';
 import type { Dispatches } from '../dispatch/dispatches.js';
 
 /** How often saturated agents are looked at. */

@@ -196,7 +196,7 @@ export class PolicyGate {
     if (events.length === 0) return;
     const { tenant_id, message_id, session_id } = this.#row;
     await this.#tx.query(
-      `SELECT record_decision_events($1, $3, m.trace_id, $4) FROM messages m WHERE m.tenant_id = $1 AND m.message_id = $2`,
+      `SELECT record_decision_events($1, $3, $2, m.trace_id, $4) FROM messages m WHERE m.tenant_id = $1 AND m.message_id = $2`,
       [tenant_id, message_id, session_id, JSON.stringify(events)],
     );
   }

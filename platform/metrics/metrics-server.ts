@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import type { Config } from '../../runtime/config.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
-import { settledWithin } from '../../runtime/settled-within.js';
+import { settledWithin } from '../../runtime/promises/settled-within.js';
 import { CollectedMetrics } from './collected.js';
 import { definePlatformMetrics, type MetricSources } from './platform-metrics.js';
 import { readTemporalMetrics } from './temporal-metrics.js';

@@ -34,11 +34,17 @@ export interface DispatchFacts {
   ended_at: Date | null;
 }
 
-/** An event about a message. `message_id`: null where the event does not say it. */
+/** An event about a message. `dispatch_id`: that it names. */
 export interface EventFacts {
-  message_id: string | null;
-  session_id: string;
-  trace_id: string;
+  message_id: string;
+  event_type: string;
+  occurred_at: Date;
+  dispatch_id: string | null;
+}
+
+/** What a policy or a guard decided about a message or a tool call of it. */
+export interface DecisionFacts {
+  message_id: string;
   event_id: string;
   event_type: string;
   occurred_at: Date;
@@ -102,10 +108,21 @@ export interface StepFacts {
   ended_at: Date | null;
 }
 
-/** All that the spans of some messages are derived from. */
-export interface MessageDetails {
+/** What the course of some messages is derived from: admission, queue, dispatches and waits for humans. */
+export interface CourseFacts {
   dispatches: DispatchFacts[];
+  /** Of the types `message.received` and `dispatch.sent`. */
   events: EventFacts[];
   requests: RequestFacts[];
+}
+
+/** All that the spans of some messages are derived from. */
+export interface MessageDetails extends CourseFacts {
+  decisions: DecisionFacts[];
   recorded: RecordedFacts[];
+}
+
+/** Where a trace needs no more than their number. */
+export interface CountedDetails extends CourseFacts {
+  counts: { message_id: string; decisions: number; recorded: number }[];
 }

@@ -1,21 +1,6 @@
 import { LIMITS } from '../../contracts/limits.js';
 import type { Tx } from '../../db/pool.js';
-import { uuidBound } from '../../runtime/ids.js';
-import type {
-  DispatchFacts,
-  EventFacts,
-  MessageDetails,
-  MessageFacts,
-  PlanFacts,
-  RecordedFacts,
-  RequestFacts,
-  StepFacts,
-} from './facts.js';
-
-/** How far the clocks of processes, which make ids, may be from the database's. */
-const CLOCK_SLACK_MS = 60_000;
-/** A message has few events; a session may have many that are of no message. */
-const EVENTS_PER_WINDOW = 10_000;
+import type { MessageFacts, PlanFacts, StepFacts } from './facts.js';
 
 /** Plans of the traces of a page. */
 const PLANS_MAX = 1_000;
@@ -39,30 +24,12 @@ const BY_IDS = `SELECT ${MESSAGE} FROM messages m WHERE m.tenant_id = $1 AND m.m
 const PLAN = `p.tenant_id, p.plan_id, p.session_id, p.trace_id, p.parent_span_id, p.state, p.error_code, p.auto_approve, p.created_at, p.started_at,
   p.ended_at, (SELECT s.agent_type FROM plan_steps s WHERE s.tenant_id = p.tenant_id AND s.plan_id = p.plan_id AND s.place = 0) AS root_agent`;
 
-const EVENTS = `
-  SELECT e.event_id, e.event_type, e.session_id, e.trace_id, e.occurred_at, e.payload, e.message_id
-    FROM unnest($2::text[], $3::text[], $4::uuid[], $5::uuid[]) AS w (session_id, trace_id, least, bound) CROSS JOIN LATERAL (
-      SELECT x.* FROM events x
-       WHERE x.session_id = w.session_id AND x.tenant_id = $1 AND group_minute(x.group_id) BETWEEN group_minute(w.least) AND group_minute(w.bound)
-         AND x.group_id >= w.least AND x.group_id < w.bound AND x.trace_id = w.trace_id AND (x.message_id IS NULL OR x.message_id = ANY ($6))
-       LIMIT ${EVENTS_PER_WINDOW}) e
-   ORDER BY e.event_id`;
-
-const DISPATCHES = `
-  SELECT dispatch_id, message_id, instance_id, agent_type, deployment_mode, attempt, state, error_code, sent_at, ended_at
-    FROM dispatches WHERE tenant_id = $1 AND dispatch_id = ANY ($2)`;
-
-const REQUESTS = `
-  SELECT request_id, message_id, kind, source, stage, tool, policy_name, guard, state, answer ->> 'resolution' AS resolution, requested_at, ended_at
-    FROM input_requests WHERE tenant_id = $1 AND message_id = ANY ($2) ORDER BY requested_at, request_id`;
-
-const RECORDED = `
-  SELECT message_id, span_id, parent_span_id, name, kind, started_at, ended_at, error_type, attributes
-    FROM trace_spans WHERE tenant_id = $1 AND message_id = ANY ($2) ORDER BY started_at, span_id`;
-
 const STEPS = `
   SELECT plan_id, place, step_id, state, attempts, error_code, started_at, ended_at
     FROM plan_steps WHERE tenant_id = $1 AND plan_id = ANY ($2) ORDER BY plan_id, place`;
+
+const BEGUN = `
+  SELECT plan_id, count(*) AS count FROM plan_steps WHERE tenant_id = $1 AND plan_id = ANY ($2) AND started_at IS NOT NULL GROUP BY plan_id`;
 
 /** The messages of traces, the oldest first: of each trace one more than `LIMITS.messagesPerTrace` at most. */
 export function messagesOfTraces(tx: Tx, tenantId: string, traceIds: readonly string[]): Promise<MessageFacts[]> {
@@ -88,43 +55,11 @@ export async function stepsOf(tx: Tx, tenantId: string, plans: readonly PlanFact
   return tx.query<Row<StepFacts>>(STEPS, [tenantId, plans.map(({ plan_id }) => plan_id)]);
 }
 
-/** The spans of time, by session and trace, in which messages had events. */
-function windowsOf(messages: readonly MessageFacts[]) {
-  const windows = new Map<string, { session_id: string; trace_id: string; fromMs: number; toMs: number }>();
-  for (const { session_id, trace_id, created_at, updated_at, completed_at } of messages) {
-    const fromMs = created_at.getTime() - CLOCK_SLACK_MS;
-    const toMs = Math.max((completed_at ?? updated_at).getTime(), completed_at ? 0 : Date.now()) + CLOCK_SLACK_MS;
-    const key = `${session_id}\n${trace_id}`;
-    const known = windows.get(key);
-    if (known) Object.assign(known, { fromMs: Math.min(known.fromMs, fromMs), toMs: Math.max(known.toMs, toMs) });
-    else windows.set(key, { session_id, trace_id, fromMs, toMs });
-  }
-  return [...windows.values()];
-}
-
-/** The events of messages, which are found by their session and time: there is an index for these. */
-async function eventsOf(tx: Tx, tenantId: string, messages: readonly MessageFacts[]): Promise<EventFacts[]> {
-  const windows = windowsOf(messages);
-  return tx.query<Row<EventFacts>>(EVENTS, [
+/** How many steps of plans were begun, by plan. */
+export async function begunSteps(tx: Tx, tenantId: string, plans: readonly PlanFacts[]): Promise<Map<string, number>> {
+  const rows = await tx.query<{ plan_id: string; count: number }>(BEGUN, [
     tenantId,
-    windows.map(({ session_id }) => session_id),
-    windows.map(({ trace_id }) => trace_id),
-    windows.map(({ fromMs }) => uuidBound(fromMs)),
-    windows.map(({ toMs }) => uuidBound(toMs)),
-    messages.map(({ message_id }) => message_id),
+    plans.map(({ plan_id }) => plan_id),
   ]);
-}
-
-/** What the spans of messages are derived from. */
-export async function detailsOf(tx: Tx, tenantId: string, messages: readonly MessageFacts[]): Promise<MessageDetails> {
-  if (messages.length === 0) return { dispatches: [], events: [], requests: [], recorded: [] };
-  const ids = messages.map(({ message_id }) => message_id);
-  const events = await eventsOf(tx, tenantId, messages);
-  const dispatchIds = events.flatMap(({ event_type, payload }) =>
-    event_type === 'dispatch.sent' ? String(payload.dispatch_id) : [],
-  );
-  const dispatches = await tx.query<Row<DispatchFacts>>(DISPATCHES, [tenantId, dispatchIds]);
-  const requests = await tx.query<Row<RequestFacts>>(REQUESTS, [tenantId, ids]);
-  const recorded = await tx.query<Row<RecordedFacts>>(RECORDED, [tenantId, ids]);
-  return { dispatches, events, requests, recorded };
+  return new Map(rows.map(({ plan_id, count }) => [plan_id, count]));
 }

@@ -1,7 +1,9 @@
 import { LRUCache } from 'lru-cache';
 import type { TraceSpan } from '../../contracts/api/telemetry.js';
 import { LIMITS } from '../../contracts/limits.js';
+import { isDataException } from '../../db/errors.js';
 import type { Db } from '../../db/pool.js';
+import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
 import { Loop } from '../../runtime/loop.js';
 import { isSampled } from './sampling.js';
@@ -42,6 +44,8 @@ export interface SpanCounts {
   refused: number;
   /** Of tool calls and streams, beyond what is kept. */
   dropped: number;
+  /** Messages and plans whose spans could not be read for the export. */
+  unreadable: number;
 }
 
 /**
@@ -58,11 +62,12 @@ const INSERT = `
 
 /**
  * Writes the spans of this process in batches, apart from the messages: nobody waits for it. They are dropped beyond
- * `LIMITS.recordedSpansPerMessage`, while the database is away for long, and of traces that are not sampled.
+ * `LIMITS.spansPerKind` of a message (one more says that there were), while the database is away for long, and of traces that are not sampled.
  */
 export class SpanWriter implements SpanRecorder {
   readonly #db: Pick<Db, 'system'>;
   readonly #totals: Pick<SpanCounts, 'dropped'>;
+  readonly #log: Logger;
   readonly #sampleRatio: number;
   readonly #loop: Loop;
   readonly #counts = new LRUCache<string, number>({ max: MESSAGES_MAX });
@@ -72,6 +77,7 @@ export class SpanWriter implements SpanRecorder {
   constructor(db: Pick<Db, 'system'>, log: Logger, sampleRatio: number, counts: Pick<SpanCounts, 'dropped'>) {
     this.#db = db;
     this.#totals = counts;
+    this.#log = log;
     this.#sampleRatio = sampleRatio;
     this.#loop = new Loop({ name: 'spans of traces', intervalMs: INTERVAL_MS, work: () => this.flush(), log });
   }
@@ -91,22 +97,41 @@ export class SpanWriter implements SpanRecorder {
     if (!isSampled(traceId, this.#sampleRatio)) return;
     const count = (this.#counts.get(span.message_id) ?? 0) + 1;
     this.#counts.set(span.message_id, count);
-    const isKept = count <= LIMITS.recordedSpansPerMessage && this.#waiting.length < WAITING_MAX;
+    const isKept = count <= LIMITS.spansPerKind + 1 && this.#waiting.length < WAITING_MAX;
     if (isKept) this.#waiting.push(span);
     else this.#totals.dropped += 1;
   }
 
-  /** Writes all that waits. What fails is tried again with the next turn. */
+  /** Writes all that waits. What fails is tried again with the next turn, except spans that the database refuses: they are dropped. */
   async flush(): Promise<void> {
     while (this.#waiting.length > 0) {
       const batch = this.#waiting.slice(0, BATCH);
-      const rows = batch.map(({ traceparent: _, startedAtMs, endedAtMs, ...span }) => ({
-        ...span,
-        started_at: new Date(startedAtMs).toISOString(),
-        ended_at: new Date(endedAtMs).toISOString(),
-      }));
-      await this.#db.system((tx) => tx.query(INSERT, [JSON.stringify(rows)], 'insert_trace_spans'));
+      await this.#write(batch);
       this.#waiting = this.#waiting.slice(batch.length);
+    }
+  }
+
+  /** Of a batch that is refused the halves are tried, so that no span keeps others from being written. */
+  async #write(batch: readonly RecordedSpan[]): Promise<void> {
+    const rows = batch.map(({ traceparent: _, startedAtMs, endedAtMs, ...span }) => ({
+      ...span,
+      started_at: new Date(startedAtMs).toISOString(),
+      ended_at: new Date(endedAtMs).toISOString(),
+    }));
+    try {
+      await this.#db.system((tx) => tx.query(INSERT, [JSON.stringify(rows)], 'insert_trace_spans'));
+    } catch (error) {
+      if (!isDataException(error)) throw error;
+      const [one] = batch;
+      if (one && batch.length === 1) {
+        const { tenant_id, message_id, name } = one;
+        this.#log.error({ err: errorMessage(error), tenant_id, message_id, span: name }, 'a span cannot be written');
+        this.#totals.dropped += 1;
+        return;
+      }
+      const half = Math.ceil(batch.length / 2);
+      await this.#write(batch.slice(0, half));
+      await this.#write(batch.slice(half));
     }
   }
 }

@@ -42,12 +42,21 @@ export function movedInto(enclosing: Pick<Span, 'start' | 'end'> | undefined, sp
   return { ...span, start: new Date(startMs), end: new Date(startMs + lengthMs) };
 }
 
-/** Spans in the order in which they began. Where two began at once the one around the other goes first. */
+/** Spans in the order in which they began. Where two began at once the parent goes first. */
 export function inOrder(spans: readonly Span[]): Span[] {
   const byId = new Map(spans.map((span) => [span.span_id, span]));
-  const depthOf = (span: Span, depth = 0): number => {
-    const parent = byId.get(span.parent_span_id ?? '');
-    return parent && depth < spans.length ? depthOf(parent, depth + 1) : depth;
+  const depths = new Map<string, number>();
+  /** Of a span below its ancestors: each is looked at once. */
+  const depthOf = (span: Span): number => {
+    const path: Span[] = [];
+    let ancestor: Span | undefined = span;
+    for (; ancestor && !depths.has(ancestor.span_id); ancestor = byId.get(ancestor.parent_span_id ?? '')) {
+      depths.set(ancestor.span_id, 0); // ends the way where spans are each other's parents
+      path.push(ancestor);
+    }
+    let depth = ancestor ? (depths.get(ancestor.span_id) ?? 0) + 1 : 0;
+    for (const one of path.reverse()) depths.set(one.span_id, depth++);
+    return depths.get(span.span_id) ?? 0;
   };
   const placed = spans.map((span, place) => ({ span, place, depth: depthOf(span) }));
   placed.sort((a, b) => a.span.start.getTime() - b.span.start.getTime() || a.depth - b.depth || a.place - b.place);

@@ -1,7 +1,13 @@
 import type { GetTracesRequest, TraceSummary } from '../../contracts/api/telemetry.js';
 import { type KeyList, type Page, readPage } from '../../db/page.js';
 import type { Db, Tx } from '../../db/pool.js';
-import { STATES_OF, tracesOf } from './traces.js';
+import { countsOfMessages } from './derive.js';
+import type { MessageFacts } from './facts.js';
+import { planCounts } from './plan-spans.js';
+import { countedDetailsOf, inPortions } from './read-details.js';
+import { begunSteps } from './read-facts.js';
+import { TraceExtent } from './trace-extent.js';
+import { readTraces, STATES_OF, summaryOf } from './traces.js';
 
 type Filters = Pick<GetTracesRequest, 'session_id' | 'status' | 'has_plan'>;
 
@@ -80,8 +86,33 @@ function matching(tenantId: string, filters: Filters): KeyList {
   };
 }
 
+/** Messages whose spans are counted at once. */
+const AT_ONCE = 500;
+
+/** Counts the spans of traces: none of tool calls and decisions is read, and no more messages at a time than the process can spare. */
 async function summaries(tx: Tx, tenantId: string, traceIds: string[]): Promise<TraceSummary[]> {
-  return (await tracesOf(tx, tenantId, traceIds)).map(({ spans: _spans, ...summary }) => summary);
+  const records = await readTraces(tx, tenantId, traceIds);
+  const extents = new Map(traceIds.map((traceId) => [traceId, new TraceExtent()]));
+  const begun = await begunSteps(
+    tx,
+    tenantId,
+    records.flatMap(({ plans }) => plans),
+  );
+  for (const plan of records.flatMap(({ plans }) => plans))
+    extents.get(plan.trace_id)?.add(planCounts(plan, begun.get(plan.plan_id) ?? 0));
+  const messages = records.flatMap((record) => record.messages);
+  const read = (portion: readonly MessageFacts[]) => countedDetailsOf(tx, tenantId, portion);
+  for await (const { portion, found } of inPortions(messages, AT_ONCE, read)) {
+    const parts = countsOfMessages(portion, found);
+    for (const { message_id, trace_id } of portion) {
+      const part = parts.get(message_id);
+      if (part) extents.get(trace_id)?.add(part);
+    }
+  }
+  return records.flatMap((record) => {
+    const extent = extents.get(record.trace_id);
+    return extent ? summaryOf(record, extent) : [];
+  });
 }
 
 /** A page of a tenant's traces, the newest first: by the message or plan that began each. */

@@ -2,6 +2,9 @@ import { MockActivityEnvironment } from '@temporalio/testing';
 import { beforeEach, expect, test } from 'vitest';
 import { createWatchActivities } from '../../activities/watch.js';
 import { createOutbound } from '../../http/outbound.js';
+import { Registry } from '../../mesh/connection/registry.js';
+import { DEFAULT_TIMINGS } from '../../mesh/connection/timings.js';
+import { MeshNode } from '../../mesh/nodes/node.js';
 import { httpServer } from '../runtime/loopback-server.js';
 import { cleanUp } from '../setup/clean-up.js';
 import { insertAgent, insertTenant, messageCore } from '../setup/core.js';
@@ -95,6 +98,23 @@ test('nobody is reaped by a platform that was down itself', async () => {
   await agent('waiting', 3_600);
   expect(await round()).toMatchObject({ reaped: 0 });
   expect((await seen('waiting')).deregistered).toBe(false);
+});
+
+test('nobody is reaped because the database was away for longer than that', async () => {
+  await nodeUpFor(3_600);
+  await agent('living', 700);
+  const [away] = await database.query<{ mesh_id: string }>(
+    "UPDATE mesh_nodes SET renewed_at = now() - interval '700 s' RETURNING mesh_id",
+  );
+  const meshId = away?.mesh_id ?? '';
+  expect(await round()).toMatchObject({ reaped: 0 }); // it is back, and no node has renewed yet
+  const timings = { ...DEFAULT_TIMINGS, reconcileMs: 60_000 };
+  const node = new MeshNode({ db: database.db(), log: core.log, meshId, registry: new Registry(), timings });
+  await node.start();
+  cleanUp(() => node.stop());
+  expect(await round()).toMatchObject({ reaped: 0 });
+  await database.query("UPDATE mesh_nodes SET resumed_at = now() - interval '601 s'");
+  expect(await round()).toMatchObject({ reaped: 1 });
 });
 
 test('a hosted agent is asked for its card: one that shows it lives on without heartbeats', async () => {

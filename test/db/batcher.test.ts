@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Batcher } from '../../db/batcher.js';
+import { Batcher } from '../../db/connections/batcher.js';
 import { until } from '../setup/until.js';
 
 class Away extends Error {}

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { LockWaits, lockWaitSlots } from '../../db/lock-waits.js';
+import { LockWaits, lockWaitSlots } from '../../db/connections/lock-waits.js';
 import { until } from '../setup/until.js';
 
 const LOCK_TIMEOUT = Object.assign(new Error('canceling statement due to lock timeout'), { code: '55P03' });

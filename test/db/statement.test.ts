@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
+import type { Statement } from '../../db/connections/statement.js';
+import { inKeyOrder } from '../../db/page.js';
 import { openDb } from '../../db/pool.js';
-import type { Statement } from '../../db/statement.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
 import { cleanUp } from '../setup/clean-up.js';
@@ -72,6 +73,22 @@ test('of connections that go silent one call learns, and those that follow have 
   path.isSilent = false;
   await expect(read()).rejects.toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
   expect(await Promise.all([read(), read()])).toHaveLength(2);
+});
+
+test('a list that takes too long says so, also where the settings allow a statement less than a list', async () => {
+  const hasty = openDb({ url: database.url, max: 2, timeoutMs: 500, log: createLogger({ level: 'silent' }) });
+  cleanUp(() => hasty.close());
+  const slow = inKeyOrder(hasty, tenant_id, (tx) => tx.query('SELECT pg_sleep(30)'));
+  await expect(slow).rejects.toMatchObject({ code: 'REQUEST_TIMEOUT' });
+});
+
+test('a renewal ends in time as a whole, not each of its statements', async () => {
+  const statement = 'SELECT pg_sleep(1.5)';
+  const renewed = db.renewal(async (tx) => {
+    for (let n = 0; n < 20; n += 1) await tx.query(statement);
+  });
+  await expect(renewed).rejects.toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
+  expect(await db.renewal((tx) => tx.query('SELECT 1 AS one'))).toEqual([{ one: 1 }]);
 });
 
 test('what the server has no room for is SERVICE_UNAVAILABLE, and its connection goes on to serve', async () => {

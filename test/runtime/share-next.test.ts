@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { shareNext } from '../../runtime/share-next.js';
+import { shareNext } from '../../runtime/promises/share-next.js';
 
 /** Work whose runs the test ends; a run gives its number. */
 function runs() {

@@ -22,13 +22,22 @@ interface ExportBody {
   }[];
 }
 
-/** An OpenTelemetry collector that speaks OTLP over HTTP with JSON. It is away until `answer` lets it come back. */
+/** What a collector does not take. */
+interface Refusals {
+  /** More spans in a request are too large (413), or more than it has the time for (504). */
+  spansMax: number;
+  spansInTime: number;
+  /** A request with such a span is bad (400). */
+  isBad(span: CollectedSpan): boolean;
+}
+
+/** An OpenTelemetry collector that speaks OTLP over HTTP with JSON. It is away until it comes back. */
 export class TestCollector {
   readonly spans: CollectedSpan[] = [];
   readonly requests: { path: string; headers: Record<string, unknown>; services: unknown[] }[] = [];
   /** Requests that it did not take. */
   refused = 0;
-  #answers = false;
+  #refusals: Refusals | undefined;
   readonly #server: Server;
 
   private constructor() {
@@ -36,13 +45,15 @@ export class TestCollector {
       const chunks: Buffer[] = [];
       request.on('data', (chunk: Buffer) => chunks.push(chunk));
       request.on('end', () => {
-        if (!this.#answers) {
+        const { resourceSpans } = JSON.parse(Buffer.concat(chunks).toString()) as ExportBody;
+        const spans = resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap((scope) => scope.spans));
+        const status = this.#statusFor(spans);
+        if (status !== 200) {
           this.refused += 1;
-          response.writeHead(503).end();
+          response.writeHead(status).end();
           return;
         }
-        const { resourceSpans } = JSON.parse(Buffer.concat(chunks).toString()) as ExportBody;
-        this.spans.push(...resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans)));
+        this.spans.push(...spans);
         const services = resourceSpans.flatMap(({ resource }) =>
           resource.attributes.filter(({ key }) => key === 'service.name').map(({ value }) => value.stringValue),
         );
@@ -67,7 +78,14 @@ export class TestCollector {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  comeBack(): void {
-    this.#answers = true;
+  comeBack(refusals: Refusals): void {
+    this.#refusals = refusals;
+  }
+
+  #statusFor(spans: CollectedSpan[]): number {
+    if (!this.#refusals) return 503;
+    if (spans.length > this.#refusals.spansInTime) return 504;
+    if (spans.length > this.#refusals.spansMax) return 413;
+    return spans.some((span) => this.#refusals?.isBad(span)) ? 400 : 200;
   }
 }

@@ -2,9 +2,11 @@ import { expect, test } from 'vitest';
 import { LIMITS } from '../../contracts/limits.js';
 import { readConfig } from '../../runtime/config.js';
 import { createLogger } from '../../runtime/logger.js';
-import { Collector, tracesUrl } from '../../telemetry/traces/collector.js';
+import { Collector, tracesUrl } from '../../telemetry/traces/export/collector.js';
+import type { ExportedSpan } from '../../telemetry/traces/export/otlp.js';
+import { deliver } from '../../telemetry/traces/export/span-delivery.js';
 import { isSampled } from '../../telemetry/traces/sampling.js';
-import { movedInto, spanOf } from '../../telemetry/traces/span.js';
+import { inOrder, movedInto, spanOf } from '../../telemetry/traces/span.js';
 import { type RecordedSpan, SpanWriter } from '../../telemetry/traces/span-recorder.js';
 import { insertTenant } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
@@ -39,6 +41,14 @@ test.each([
   expect([moved.start.getTime(), moved.end?.getTime()]).toEqual(expected);
 });
 
+test('spans are put in order, however deep they are', () => {
+  const [at, depth] = [new Date(0), 20_000];
+  const spans = Array.from({ length: depth }, (_, n) =>
+    spanOf({ span_id: `${n}`, parent_span_id: n === 0 ? null : `${n - 1}`, name: 'n', start: at, end: at }),
+  );
+  expect(inOrder(spans.toReversed()).map(({ span_id }) => Number(span_id))).toEqual([...spans.keys()]);
+});
+
 test('spans are written once, of messages on the record, of sampled traces, and not without a bound', async () => {
   const database = await freshDatabase();
   const tenant_id = await insertTenant(database);
@@ -58,29 +68,101 @@ test('spans are written once, of messages on the record, of sampled traces, and 
   await writer.flush();
   record(one, 'a');
   const more = 5;
-  for (let n = 0; n < LIMITS.recordedSpansPerMessage + more; n += 1) record(two, `${n}`);
+  for (let n = 0; n < LIMITS.spansPerKind + 1 + more; n += 1) record(two, `${n}`);
   await writer.flush();
   const rows = await database.query<{ message_id: string; count: number }>(
     'SELECT message_id, count(*)::int AS count FROM trace_spans GROUP BY 1 ORDER BY 1',
   );
   expect(rows).toEqual([
     { message_id: one, count: 1 },
-    { message_id: two, count: LIMITS.recordedSpansPerMessage },
+    { message_id: two, count: LIMITS.spansPerKind + 1 },
   ]);
   expect(counts.dropped).toBe(more);
 });
 
-test.each([
-  [200, {}, { kind: 'taken' }],
-  [400, {}, { kind: 'refused', reason: 'it answered 400' }],
-  [503, { 'retry-after': '7' }, { kind: 'later', reason: 'it answered 503', afterMs: 7_000 }],
-  [429, {}, { kind: 'later', reason: 'it answered 429', afterMs: 0 }],
-])('a collector that answers %i', async (status, headers, delivery) => {
-  const config = readConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318/' });
+const COLLECTOR = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318/' };
+const { signal } = new AbortController();
+
+/** A collector whose answers are given. */
+function collectorThat(
+  answer: (spans: number[]) => { status: number; headers?: Record<string, string>; body?: string },
+) {
+  const config = readConfig(COLLECTOR);
   const url = tracesUrl(config) ?? '';
   expect(url).toBe('http://127.0.0.1:4318/v1/traces');
-  const collector = new Collector(url, config, '1.0.0', async () => ({ status, headers }));
-  expect(await collector.send([], new AbortController().signal)).toEqual(delivery);
+  return new Collector(url, config, '1.0.0', async (_to, request) => {
+    const [resource] = JSON.parse(request.body).resourceSpans;
+    const sent: { spanId: string }[] = resource.scopeSpans[0].spans;
+    const { status, headers = {}, body = '' } = answer(sent.map(({ spanId }) => Number(spanId)));
+    return { status, headers, body: Buffer.from(body) };
+  });
+}
+
+const keepLease = async () => undefined;
+const partial = (rejectedSpans: unknown) => JSON.stringify({ partialSuccess: { rejectedSpans, errorMessage: 'old' } });
+const span = (n: number): ExportedSpan => ({
+  ...spanOf({ span_id: `${n}`, parent_span_id: null, name: 'n', start: new Date(0), end: new Date(1) }),
+  trace_id: traceId('ff'),
+});
+
+test.each([
+  [200, {}, '{}', { kind: 'taken', rejected: 0 }],
+  [200, {}, 'thanks', { kind: 'taken', rejected: 0 }],
+  [200, {}, partial('1'), { kind: 'taken', rejected: 1, reason: 'old' }],
+  [200, {}, partial(7), { kind: 'taken', rejected: 2, reason: 'old' }],
+  [400, {}, '', { kind: 'refused', reason: 'it answered 400', isFault: false }],
+  [500, {}, '', { kind: 'refused', reason: 'it answered 500', isFault: true }],
+  [301, {}, '', { kind: 'later', reason: 'it answered 301', afterMs: 0, mayBeTooMuch: false }],
+  [503, { 'retry-after': '7' }, '', { kind: 'later', reason: 'it answered 503', afterMs: 7_000, mayBeTooMuch: false }],
+  [504, {}, '', { kind: 'later', reason: 'it answered 504', afterMs: 0, mayBeTooMuch: true }],
+  [429, {}, '', { kind: 'later', reason: 'it answered 429', afterMs: 0, mayBeTooMuch: false }],
+])('a collector that answers %i %o %s', async (status, headers, body, delivery) => {
+  const collector = collectorThat(() => ({ status, headers, body }));
+  expect(await collector.send([span(1), span(2)], signal)).toEqual(delivery);
+});
+
+test.each([
+  ['takes all', () => 200, { exported: 8, refused: 0 }],
+  ['takes three spans at most', (spans: number[]) => (spans.length > 3 ? 413 : 200), { exported: 8, refused: 0 }],
+  ['refuses one span', (spans: number[]) => (spans.includes(5) ? 400 : 200), { exported: 7, refused: 1 }],
+  ['fails at one span', (spans: number[]) => (spans.includes(5) ? 500 : 200), { exported: 7, refused: 1 }],
+  ['refuses everything', () => 400, { exported: 0, refused: 8 }],
+  ['fails at everything', () => 500, { exported: 0, refused: 0, later: 'it answered 500' }],
+  [
+    'is away for a half',
+    (spans: number[]) => [400, 503][+!spans.includes(0)] ?? 0,
+    { exported: 0, refused: 0, later: 'it answered 503' },
+  ],
+])('a collector that %s', async (_what, statusFor, expected) => {
+  const counts = { exported: 0, refused: 0 };
+  const collector = collectorThat((spans) => ({ status: statusFor(spans) }));
+  const later = await deliver({ collector, log, counts, keepLease }, [...Array(8).keys()].map(span), signal);
+  expect({ ...counts, ...(later && { later: later.reason }) }).toEqual(expected);
+});
+
+test('a span that the database refuses keeps no other from being written', async () => {
+  const database = await freshDatabase();
+  const tenant_id = await insertTenant(database);
+  await waitingMessages(database, tenant_id, 1);
+  const counts = { dropped: 0 };
+  const writer = new SpanWriter(database.db(), log, 1, counts);
+  for (const name of ['one', 'bad \u0000', 'two', 'three'])
+    writer.record({
+      ...{
+        tenant_id,
+        message_id: 'msg_00000000-waiting-1',
+        span_id: name,
+        name,
+        parent_span_id: 'p',
+        error_type: null,
+      },
+      ...{ traceparent: `00-${traceId('ff')}-${'1'.repeat(16)}-01`, attributes: {}, kind: 'internal' },
+      ...{ startedAtMs: 1_000, endedAtMs: 2_000 },
+    });
+  await writer.flush();
+  const rows = await database.query<{ name: string }>('SELECT name FROM trace_spans ORDER BY 1');
+  expect(rows.map(({ name }) => name)).toEqual(['one', 'three', 'two']);
+  expect(counts.dropped).toBe(1);
 });
 
 test('headers of the collector are percent-decoded, and bad ones name their variable', () => {

@@ -3,7 +3,14 @@ import { AlertRule } from '../../contracts/api/alerts.js';
 import { MessageGetByIdResponse, ResolveResponse } from '../../contracts/api/messages.js';
 import { PlanResponse } from '../../contracts/api/plans.js';
 import { PolicyResponse } from '../../contracts/api/policies/policies.js';
-import { type Trace, TraceResponse, type TraceSpan, TracesResponse } from '../../contracts/api/telemetry.js';
+import {
+  GetEventsResponse,
+  type Trace,
+  TraceResponse,
+  type TraceSpan,
+  TracesResponse,
+} from '../../contracts/api/telemetry.js';
+import { LIMITS } from '../../contracts/limits.js';
 import { spanIdOf, uuidOf } from '../../runtime/ids.js';
 import { FleetClient } from '../../sdk/index.js';
 import { callTool, resultOf, take } from '../mesh/tools/tool-fixture.js';
@@ -15,7 +22,7 @@ import { FAST_PATH } from '../setup/platform/paths.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
 import { receiver } from '../setup/receiver.js';
 import { until } from '../setup/until.js';
-import { TestCollector } from './collector.js';
+import { type CollectedSpan, TestCollector } from './collector.js';
 
 let shared: SharedPlatform;
 let client: ApiClient;
@@ -162,6 +169,46 @@ test('a message with a tool call that waits for approval shows all that happened
   expect(within(wait, tool) && within(tool, find(trace, 'invoke_agent buyer'))).toBe(true);
 });
 
+test('a decision is at its message, whatever else of its session and trace is at work', async () => {
+  const look = { scope: 'tool', name: 'looks', decision: 'audit', match: { tools: ['look'] } };
+  await client.ok('/policies/create_policy', look, PolicyResponse);
+  await registerAgent(client, { instanceId: 'pair-1', agentType: 'pair' });
+  const pair = await openSocket(shared.platform, 'pair-1');
+  await pair.hello({ agent_type: 'pair' });
+  const contextId = await newSession(client);
+  const sent = async (text: string) => {
+    const id = await sendIn(callersTrace('e'), text, { contextId }, { agent_type: 'pair' });
+    const { id: frame, payload } = await pair.next(
+      ({ type, payload }) => type === 'dispatch' && JSON.stringify(payload).includes(text),
+    );
+    return { id, frame, dispatch_id: String(payload.dispatch_id) };
+  };
+  const first = await sent('the first');
+  const second = await sent('the second');
+  await resultOf(pair, callTool(pair, { tool: 'look', arguments: {}, dispatch_id: second.dispatch_id }));
+  for (const { frame } of [first, second]) pair.send('dispatch_result', { result: 'done' }, frame);
+  for (const { id } of [first, second]) await client.untilState(id, 'completed');
+  const trace = await until(async () => {
+    const read = await traceOf(callersTrace('e'));
+    return read.spans.some(({ name }) => name === 'execute_tool look') && read;
+  });
+  const parents = new Map(trace.spans.map((span) => [span.span_id, span]));
+  const ancestorsOf = (name: string): string[] => {
+    let { parent_span_id } = find(trace, name);
+    const names = [];
+    for (let span = parents.get(parent_span_id ?? ''); span; span = parents.get(parent_span_id ?? '')) {
+      names.push(span.attributes['fleet.message.id'] ?? span.name);
+      ({ parent_span_id } = span);
+    }
+    return names as string[];
+  };
+  expect(ancestorsOf('policy')).toEqual(['execute_tool look', 'invoke_agent pair', 'dispatch', second.id]);
+  const events = async (message_id: string) =>
+    (await client.ok('/telemetry/get_events', { message_id, category: 'policy' }, GetEventsResponse)).events;
+  expect(await events(first.id)).toEqual([]);
+  expect(await events(second.id)).toMatchObject([{ event_type: 'policy.audited', event: { tool: 'look' } }]);
+});
+
 test('a quick message begins a trace of its own, and one that fails has the status error', async () => {
   const { id } = await client.send('hello', { metadata: { agent_type: 'echo' } });
   const traceId = await traceOfMessage(id);
@@ -261,20 +308,68 @@ test('the SDK lists traces and reads one', async () => {
   fleet.close();
 });
 
-test('a collector that was away gets every span once', async () => {
+/** Tool calls of a message, more than its trace has. */
+const MANY_CALLS = `
+  INSERT INTO trace_spans (tenant_id, message_id, span_id, parent_span_id, name, kind, started_at, ended_at, attributes)
+  SELECT tenant_id, message_id, lpad(n::text, 16, '0'), 'none', 'execute_tool t', 'internal', created_at, created_at, '{}'
+    FROM messages, generate_series(1, $2::int) n WHERE message_id = $1`;
+
+test('a trace with more spans than it may have says so, and so does its message', async () => {
+  const contextId = await newSession(client);
+  const { id } = await client.send('much', { contextId, metadata: { agent_type: 'echo' } });
+  const traceId = await traceOfMessage(id);
+  const few = await traceOf(traceId);
+  expect(few.truncated).toBeUndefined();
+  await shared.database.query(MANY_CALLS, [id, LIMITS.spansPerKind + 1]);
+  const many = await traceOf(traceId);
+  const { spans, ...summary } = many;
+  expect(summary).toEqual({
+    ...few,
+    spans: undefined,
+    truncated: true,
+    span_count: few.span_count + LIMITS.spansPerKind,
+  });
+  expect(spans).toHaveLength(many.span_count);
+  expect(spans[0]?.attributes).toMatchObject({ 'fleet.message.id': id, 'fleet.trace.truncated': true });
+  expect(await list({ session_id: contextId })).toEqual([summary]);
+  await shared.database.query('DELETE FROM trace_spans WHERE message_id = $1', [id]);
+});
+
+/** A span that cannot be read. */
+const UNREADABLE = `
+  INSERT INTO trace_spans (tenant_id, message_id, span_id, parent_span_id, name, kind, started_at, ended_at, attributes)
+  SELECT tenant_id, message_id, 'bad', 'none', 'execute_tool t', 'internal', 'infinity', 'infinity', '{}' FROM messages WHERE message_id = $1`;
+
+test('a collector that was away gets every span once, but for those that it refuses and a message that cannot be read', async () => {
   await until(() => collector.refused > 1, { what: 'tries of the exporter' });
   expect(collector.spans).toEqual([]);
+  const unreadable = await client.send('never seen', { metadata: { agent_type: 'echo' } });
+  await shared.database.query(UNREADABLE, [unreadable.id]);
+  const { id: large } = await client.send('much', { metadata: { agent_type: 'echo' } });
+  await shared.database.query(MANY_CALLS, [large, 300]);
   const { id } = await client.send('the last', { metadata: { agent_type: 'echo' } });
   const last = await traceOf(await traceOfMessage(id));
-  collector.comeBack();
+  const isBad = ({ name, attributes }: CollectedSpan) =>
+    name === 'message/send' && attributes.some(({ value }) => value.stringValue === 'TARGET_UNAVAILABLE');
+  collector.comeBack({ spansMax: 40, spansInTime: 260, isBad });
   const lastId = last.spans[0]?.span_id;
   await until(() => collector.spans.some(({ spanId }) => spanId === lastId), { what: 'the last message' });
-  const traces = await list({ page_size: 100 });
-  const spans = (await Promise.all(traces.map(({ trace_id }) => traceOf(trace_id)))).flatMap((trace) =>
-    trace.spans.map((span) => ({ ...span, trace_id: trace.trace_id })),
+  const summaries = await list({ page_size: 100 }); // of the one that cannot be read too: its spans are only counted
+  const unread = await traceOfMessage(unreadable.id);
+  expect(summaries.map(({ trace_id }) => trace_id)).toContain(unread);
+  await shared.database.query("DELETE FROM trace_spans WHERE span_id = 'bad'");
+  const traces = await Promise.all(summaries.map(({ trace_id }) => traceOf(trace_id)));
+  const withoutSpans = traces.map(({ spans: _, ...summary }) => summary);
+  expect(withoutSpans).toEqual(
+    summaries.map((one) => (one.trace_id === unread ? { ...one, span_count: one.span_count - 1 } : one)),
   );
+  const spans = traces.flatMap((trace) => trace.spans.map((span) => ({ ...span, trace_id: trace.trace_id })));
+  const isExported = ({ trace_id, attributes }: (typeof spans)[number]) =>
+    trace_id !== unread && attributes['error.type'] !== 'TARGET_UNAVAILABLE';
   const keys = collector.spans.map(({ traceId, spanId }) => `${traceId} ${spanId}`);
-  expect(keys.toSorted()).toEqual(spans.map(({ trace_id, span_id }) => `${trace_id} ${span_id}`).toSorted());
+  const expected = spans.filter(isExported).map(({ trace_id, span_id }) => `${trace_id} ${span_id}`);
+  expect(keys.toSorted()).toEqual(expected.toSorted());
+  expect(spans.filter((span) => !isExported(span)).map(({ name }) => name)).toContain('message/send');
   const [request] = collector.requests;
   expect(request).toMatchObject({
     path: '/v1/traces',

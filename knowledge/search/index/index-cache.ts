@@ -1,6 +1,6 @@
 import { PlatformError } from '../../../runtime/errors.js';
 import { FairSemaphore } from '../../../runtime/fair-semaphore.js';
-import { unlessAborted } from '../../../runtime/unless-aborted.js';
+import { unlessAborted } from '../../../runtime/promises/unless-aborted.js';
 import type { IndexLoader, LoadedIndex, LoadSize } from './index-loader.js';
 import { NamespaceIndex } from './namespace-index.js';
 

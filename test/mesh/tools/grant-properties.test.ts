@@ -6,7 +6,7 @@ import type { DispatchRef } from '../../../messages/dispatch/dispatches.js';
 import { nextStep } from '../../../messages/supervise/next-step.js';
 import type { PolicyRequest, Verdict } from '../../../policy/policy-request.js';
 import { PlatformError } from '../../../runtime/errors.js';
-import { type HeldCall, holdToolCall, useToolGrant, withdrawToolCall } from '../../../tools/tool-grants.js';
+import { type HeldCall, holdToolCall, useToolGrant, withdrawToolCall } from '../../../tools/approvals/tool-grants.js';
 import { freshDatabase } from '../../setup/database.js';
 import { contradictions } from '../../setup/histories/record-checker.js';
 import { MeshFixture } from '../mesh-fixture.js';

@@ -141,6 +141,7 @@ function mortal(db: Db, life: Life, faults: Faults): Db {
   return {
     tenant: (tenantId, work) => life.living(() => db.tenant(tenantId, work)),
     system: (work) => life.living(() => db.system(work)),
+    timeoutMs: db.timeoutMs,
     renewal: (work) => life.living(() => db.renewal(work)),
     call: (tenantId, name, text, values) => life.living(() => db.call(tenantId, name, text, values)),
     batch: (statement, call) =>

@@ -1,12 +1,12 @@
-import type { ToolCallPayload } from '../contracts/api/tools.js';
-import type { Db } from '../db/pool.js';
-import type { MessageRef } from '../messages/core.js';
-import type { DispatchRef } from '../messages/dispatch/dispatches.js';
-import { inputRequestCall, type NewInputRequest } from '../messages/input/ask.js';
-import { digestOf } from '../messages/input/digest.js';
-import type { PolicyRequest, Verdict } from '../policy/policy-request.js';
-import { isTransient } from '../runtime/errors.js';
-import { newEventId, newId } from '../runtime/ids.js';
+import type { ToolCallPayload } from '../../contracts/api/tools.js';
+import type { Db } from '../../db/pool.js';
+import type { MessageRef } from '../../messages/core.js';
+import type { DispatchRef } from '../../messages/dispatch/dispatches.js';
+import { inputRequestCall, type NewInputRequest } from '../../messages/input/ask.js';
+import { digestOf } from '../../messages/input/digest.js';
+import type { PolicyRequest, Verdict } from '../../policy/policy-request.js';
+import { isTransient } from '../../runtime/errors.js';
+import { newEventId, newId } from '../../runtime/ids.js';
 
 type ApprovalVerdict = Extract<Verdict, { decision: 'require_approval' }>;
 
@@ -64,7 +64,7 @@ export async function holdToolCall(db: Db, call: HoldingCall): Promise<HeldCall 
     target: call.target ?? {},
     call: call.stored,
     request: inputRequestCall(request),
-    event_ids: [newEventId(), newEventId()],
+    event_id: newEventId(),
   };
   const hold = () =>
     db.call<HeldCall & Record<string, unknown>>(

@@ -7,7 +7,7 @@ import {
   isSilent,
   isUndone,
   unavailable,
-} from './errors.js';
+} from '../errors.js';
 
 /** The columns of a row as Postgres writes them in text. */
 type Fields = (string | null)[];

@@ -1,13 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import type { ToolCallPayload } from '../contracts/api/tools.js';
-import type { Db } from '../db/pool.js';
-import type { MessageCore } from '../messages/core.js';
-import type { DispatchRef } from '../messages/dispatch/dispatches.js';
-import { persist } from '../messages/runner/send-dispatch.js';
-import type { Verdict } from '../policy/policy-request.js';
-import { errorMessage } from '../runtime/errors.js';
-import type { Logger } from '../runtime/logger.js';
-import { type CallCancellation, type ToolRequest, WITHDRAWN } from './call-context.js';
+import type { ToolCallPayload } from '../../contracts/api/tools.js';
+import type { Db } from '../../db/pool.js';
+import type { MessageCore } from '../../messages/core.js';
+import type { DispatchRef } from '../../messages/dispatch/dispatches.js';
+import { persist } from '../../messages/runner/send-dispatch.js';
+import type { Verdict } from '../../policy/policy-request.js';
+import { errorMessage } from '../../runtime/errors.js';
+import type { Logger } from '../../runtime/logger.js';
+import { type CallCancellation, type ToolRequest, WITHDRAWN } from '../call-context.js';
+import { denialOf, policyRequestOf } from '../tool-policy.js';
+import { type Outcome, unsent } from '../tool-result.js';
 import type { DecisionWatch } from './decision-watch.js';
 import {
   type HeldCall,
@@ -20,8 +22,6 @@ import {
   useToolGrant,
   withdrawToolCall,
 } from './tool-grants.js';
-import { denialOf, policyRequestOf } from './tool-policy.js';
-import { type Outcome, unsent } from './tool-result.js';
 
 export interface ToolApprovalsOptions {
   db: Db;

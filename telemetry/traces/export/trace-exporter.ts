@@ -1,14 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
-import type { Db } from '../../db/pool.js';
-import type { Logger } from '../../runtime/logger.js';
-import { Loop } from '../../runtime/loop.js';
-import { type EventPage, readEvents } from '../event-reader.js';
-import type { Collector } from './collector.js';
-import { endedBy, spansOfEnded } from './ended-spans.js';
+import { isDataException, isTimedOut, isUndone } from '../../../db/errors.js';
+import type { Db } from '../../../db/pool.js';
+import { errorMessage, PlatformError } from '../../../runtime/errors.js';
+import type { Logger } from '../../../runtime/logger.js';
+import { Loop } from '../../../runtime/loop.js';
+import { type EventPage, readEvents } from '../../event-reader.js';
+import type { SpanCounts } from '../span-recorder.js';
+import type { Collector, Later } from './collector.js';
+import { type Ended, endedBy, spansOfEnded } from './ended-spans.js';
 import type { ExportedSpan } from './otlp.js';
-import { isSampled } from './sampling.js';
-import type { SpanCounts } from './span-recorder.js';
+import { deliver } from './span-delivery.js';
 
 /** Between two looks for messages that have ended, in milliseconds. */
 const INTERVAL_MS = 1_000;
@@ -16,12 +18,15 @@ const INTERVAL_MS = 1_000;
 const SETTLED_SECONDS = 2;
 /** Events that are read at once. */
 const EVENTS_PER_PAGE = 200;
-/** Spans of one request, and one more message. */
+/** Spans of one request; after one that got no answer half as many, for it may have been too large. */
 const SPANS_PER_REQUEST = 500;
+const HALVINGS_MAX = 9;
 /** Between two tries while the collector is away: twice as long each time. */
 const PAUSE_MAX_MS = 30_000;
 /** How long a process keeps others from exporting, beyond the time of a request and a pause: it may have died. */
 const LEASE_SLACK_MS = 30_000;
+/** Turns in which a message or plan could not be read before it is left out. */
+const READ_TRIES = 3;
 /** Ten minutes: nobody writes more often while nothing ends. */
 const TOUCH_SECONDS = 600;
 
@@ -36,7 +41,7 @@ const CLAIM = `
     WHERE t.leased_by = $1 OR t.leased_until IS NULL OR t.leased_until < now()
   RETURNING position, clock_timestamp() - interval '${SETTLED_SECONDS} seconds' AS settled_at`;
 const ADVANCE = `
-  UPDATE trace_exports SET position = $2, leased_until = now() + $3 * interval '1 ms' WHERE exporter = 'otlp' AND leased_by = $1 RETURNING 1`;
+  UPDATE trace_exports SET position = coalesce($2, position), leased_until = now() + $3 * interval '1 ms' WHERE exporter = 'otlp' AND leased_by = $1 RETURNING 1`;
 const RELEASE = `UPDATE trace_exports SET leased_by = NULL, leased_until = NULL WHERE exporter = 'otlp' AND leased_by = $1`;
 
 export interface TraceExporterOptions {
@@ -53,8 +58,8 @@ class LeaseLost extends Error {}
 
 /**
  * Exports the traces of messages and plans that have ended, in the order of their events. The position moves after each request that the
- * collector has taken, so a crash repeats one request at most. While the collector is away nothing but the position is kept: the record has
- * the traces. Of several processes one exports at a time.
+ * collector has taken, so a crash repeats one request at most, or those of one message with many spans. While the collector is away nothing
+ * but the position is kept: the record has the traces. Of several processes one exports at a time.
  */
 export class TraceExporter {
   readonly #options: TraceExporterOptions;
@@ -64,6 +69,10 @@ export class TraceExporter {
   readonly #stopped = new AbortController();
   /** Tries in a row that the collector did not take. */
   #failures = 0;
+  /** How often the next request is halved, because earlier ones had no answer. */
+  #halvings = 0;
+  /** The message or plan that could not be read last, and in how many turns. */
+  #unread = { id: '', tries: 0 };
 
   constructor(options: TraceExporterOptions) {
     this.#options = options;
@@ -86,7 +95,7 @@ export class TraceExporter {
 
   /** Exports a page. @returns milliseconds until the next turn */
   async #turn(): Promise<number> {
-    const { db } = this.#options;
+    const { db, sampleRatio } = this.#options;
     const page = await db.system(async (tx) => {
       const [seen] = await tx.query<{ is_done: boolean }>(LOOK, [], 'look_at_trace_export');
       if (seen?.is_done) return null;
@@ -101,7 +110,7 @@ export class TraceExporter {
     });
     if (!page || page.cursor === page.from) return INTERVAL_MS;
     try {
-      const pauseMs = await this.#export(page);
+      const pauseMs = await this.#export(endedBy(page.events, sampleRatio), page.cursor);
       return pauseMs ?? (page.events.length === EVENTS_PER_PAGE ? 0 : INTERVAL_MS);
     } catch (error) {
       if (error instanceof LeaseLost || this.#stopped.signal.aborted) return INTERVAL_MS;
@@ -109,51 +118,118 @@ export class TraceExporter {
     }
   }
 
-  /** @returns the pause, where the collector is away */
-  async #export({ events, cursor }: EventPage): Promise<number | undefined> {
+  /**
+   * Exports what has ended up to a position.
+   * @returns the pause, where the collector is away
+   */
+  async #export(ended: readonly Ended[], position: number): Promise<number | undefined> {
     const { db, sampleRatio } = this.#options;
-    const ended = endedBy(events);
-    const spans = ended.length > 0 ? await spansOfEnded(db, ended) : new Map<string, ExportedSpan[]>();
-    let batch: ExportedSpan[] = [];
-    for (const { id, position } of ended) {
-      batch.push(...(spans.get(id) ?? []).filter(({ trace_id }) => isSampled(trace_id, sampleRatio)));
-      if (batch.length < SPANS_PER_REQUEST) continue;
-      const pauseMs = await this.#send(batch, position);
-      if (pauseMs !== undefined) return pauseMs;
-      batch = [];
+    let spans: Map<string, ExportedSpan[]>;
+    try {
+      spans = ended.length > 0 ? await spansOfEnded(db, ended, sampleRatio) : new Map();
+    } catch (error) {
+      return this.#exportEach(ended, position, error);
     }
-    return this.#send(batch, cursor);
+    const spansMax = () => Math.max(1, SPANS_PER_REQUEST >> this.#halvings);
+    for (const request of requestsOf(ended, spans, position, spansMax)) {
+      const pauseMs = await this.#send(request);
+      if (pauseMs !== undefined) return pauseMs;
+    }
+    return undefined;
+  }
+
+  /**
+   * As `#export`, one after the other, because not all of them can be read. One that cannot be, in turn after turn, is left out: no tenant holds
+   * up the others.
+   */
+  async #exportEach(ended: readonly Ended[], upTo: number, error: unknown): Promise<number | undefined> {
+    if (!isOfRecord(error)) throw error;
+    const [one, ...others] = ended;
+    if (one && others.length === 0) {
+      const { tenant_id, kind, id } = one;
+      this.#unread = { id, tries: id === this.#unread.id ? this.#unread.tries + 1 : 1 };
+      if (this.#unread.tries < READ_TRIES) throw error;
+      const fields = { err: errorMessage(error), tenant_id, [`${kind}_id`]: id };
+      this.#options.log.error(fields, 'the spans of a message or plan cannot be read; they are not exported');
+      this.#options.counts.unreadable += 1;
+    }
+    for (const each of others.length > 0 ? ended : []) {
+      const pauseMs = await this.#export([each], each.position);
+      if (pauseMs !== undefined) return pauseMs;
+    }
+    await this.#advance(upTo);
+    return undefined;
   }
 
   /** Sends spans and moves the position. @returns the pause, where they were not taken */
-  async #send(spans: ExportedSpan[], position: number): Promise<number | undefined> {
-    const { collector, log, counts } = this.#options;
+  async #send({ spans, position }: ExportRequest): Promise<number | undefined> {
     if (spans.length > 0) {
-      const delivery = await collector.send(spans, this.#stopped.signal);
-      if (delivery.kind === 'later') return this.#pause(delivery);
-      if (this.#failures > 0) log.info({ failures: this.#failures }, 'traces are exported again');
+      const options = { ...this.#options, keepLease: () => this.#advance(null) };
+      const later = await deliver(options, spans, this.#stopped.signal);
+      if (later) return this.#pause(later);
+      if (this.#failures > 0) this.#options.log.info({ failures: this.#failures }, 'traces are exported again');
       this.#failures = 0;
-      counts[delivery.kind === 'taken' ? 'exported' : 'refused'] += spans.length;
-      if (delivery.kind === 'refused')
-        log.error({ reason: delivery.reason, spans: spans.length }, 'the collector refused spans for good');
+      this.#halvings = 0;
     }
     await this.#advance(position);
     return undefined;
   }
 
-  #pause({ reason, afterMs }: { reason: string; afterMs: number }): number {
+  #pause({ reason, afterMs, mayBeTooMuch }: Later): number {
+    if (mayBeTooMuch) this.#halvings = Math.min(this.#halvings + 1, HALVINGS_MAX);
     const pauseMs = Math.min(PAUSE_MAX_MS, Math.max(afterMs, INTERVAL_MS * 2 ** Math.min(this.#failures, 10)));
     if (this.#failures === 0) this.#options.log.warn({ reason }, 'traces cannot be exported; they wait on the record');
     this.#failures += 1;
     return pauseMs;
   }
 
-  /** @throws LeaseLost */
-  async #advance(position: number): Promise<void> {
+  /** Keeps the lease, and moves the position unless it is null. @throws LeaseLost */
+  async #advance(position: number | null): Promise<void> {
     const values = [this.#id, position, this.#leaseMs];
     const moved = await this.#options.db.system((tx) => tx.query(ADVANCE, values, 'advance_trace_export'));
     if (moved.length === 0) throw new LeaseLost('another process exports traces');
   }
+}
+
+/** Whether what is on the record may be why it cannot be read: not while the database is away, or lacks what is asked for. */
+function isOfRecord(error: unknown): boolean {
+  if (error instanceof PlatformError) return false;
+  return !isUndone(error) || isTimedOut(error) || isDataException(error);
+}
+
+/** Spans of one request, and the position once they are taken: null where more spans of the same message follow. */
+interface ExportRequest {
+  spans: ExportedSpan[];
+  position: number | null;
+}
+
+/**
+ * Spans in requests. One ends where a message does, unless that has more spans than a request may have.
+ * @param position after all of them
+ * @param mostNow spans of a request, as of each
+ */
+function* requestsOf(
+  ended: readonly Ended[],
+  spans: ReadonlyMap<string, ExportedSpan[]>,
+  position: number,
+  mostNow: () => number,
+): Generator<ExportRequest> {
+  let batch: ExportedSpan[] = [];
+  let upTo: number | null = null;
+  for (const one of ended) {
+    const own = spans.get(one.id) ?? [];
+    if (batch.length > 0 && batch.length + own.length > mostNow()) {
+      yield { spans: batch, position: upTo };
+      batch = [];
+    }
+    batch = [...batch, ...own];
+    for (let most = mostNow(); batch.length > most; most = mostNow()) {
+      yield { spans: batch.slice(0, most), position: null };
+      batch = batch.slice(most);
+    }
+    upTo = one.position;
+  }
+  yield { spans: batch, position };
 }
 
 /** The part of a page whose messages have all their spans. */

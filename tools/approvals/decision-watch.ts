@@ -1,10 +1,10 @@
 import { addAbortListener } from 'node:events';
-import type { Db } from '../db/pool.js';
-import type { MessageRef } from '../messages/core.js';
-import type { ChunkBus } from '../messages/stream/bus.js';
-import { errorMessage } from '../runtime/errors.js';
-import type { Logger } from '../runtime/logger.js';
-import { Loop } from '../runtime/loop.js';
+import type { Db } from '../../db/pool.js';
+import type { MessageRef } from '../../messages/core.js';
+import type { ChunkBus } from '../../messages/stream/bus.js';
+import { errorMessage } from '../../runtime/errors.js';
+import type { Logger } from '../../runtime/logger.js';
+import { Loop } from '../../runtime/loop.js';
 import { decidedSince, isOpenRequest } from './tool-grants.js';
 
 /** How often decisions are looked for whose notice was lost. One statement, however many calls wait. */

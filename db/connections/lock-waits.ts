@@ -1,5 +1,5 @@
-import { FairSemaphore } from '../runtime/fair-semaphore.js';
-import { isLockTimeout, lockHeld, tooManyCalls } from './errors.js';
+import { FairSemaphore } from '../../runtime/fair-semaphore.js';
+import { isLockTimeout, lockHeld, tooManyCalls } from '../errors.js';
 
 /** Calls of one statement. */
 const CALLS_MAX = 32;

@@ -19,6 +19,3 @@ CREATE UNIQUE INDEX erasures_of_tenant ON erasures (tenant_id) WHERE kind = 'ten
 ALTER TABLE erasures ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY whole_platform ON erasures TO fleet_system USING (true);
 GRANT SELECT, INSERT, UPDATE, DELETE ON erasures TO fleet_system;
-
--- Which secret key hashed a client secret; NULL: the one of the time before its rotation was possible.
-ALTER TABLE credentials ADD secret_key_id text, ADD previous_secret_key_id text;

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type pg from 'pg';
-import { isUndone, tooManyCalls } from './errors.js';
+import { isUndone, tooManyCalls } from '../errors.js';
 import { type BatchCall, LockWaits, lockWaitSlots } from './lock-waits.js';
 import { callOnce, execute, retried, type Statement, type TenantCall } from './statement.js';
 

@@ -1,4 +1,4 @@
-import type { Span } from './span.js';
+import type { Span } from '../span.js';
 
 /** A span with the trace that it belongs to. */
 export interface ExportedSpan extends Span {
