@@ -94,7 +94,7 @@ const ALSO = {
 };
 /** Root files that put the parts together: they import anything, nothing imports them. */
 const ENTRIES = '^(start|worker)\\.ts$';
-const FREE = '^(test|bench|scripts)/|^[^/]+\\.config\\.ts$';
+const FREE = '^(test|bench|scripts|sdk/adapters/test)/|^[^/]+\\.config\\.ts$';
 const TABLED = `^(${Object.keys(LAYERS).join('|')})/`;
 
 const npm = (names) => `(^|/)node_modules/(${names.join('|')})/`;
@@ -102,7 +102,7 @@ const folders = (names) => `^(${names.join('|')})/`;
 
 function layerRules([folder, allowed]) {
   const { files = [], types = [] } = ALSO[folder] ?? {};
-  const from = { path: `^${folder}/` };
+  const from = { path: `^${folder}/`, pathNot: FREE };
   const mayImport = [folders([folder, ...allowed]), ...files];
   const pathNot = ['node_modules', ...mayImport];
   return [

@@ -29,7 +29,7 @@ const NEEDS: Record<string, string[]> = {
   chromium: ['test/browser/approve.test.ts', 'test/browser/client.test.ts'],
 };
 
-/** Test files for what a command installs in the user's cache folder, with the file that is there when it did. */
+/** Test files for what a command installs, with the file that is there when it did. */
 const NEEDS_INSTALLED: Record<string, { file: string; tests: string[] }> = {
   'npm run models': {
     file: join(localModelFolder({}), 'installed.json'),
@@ -38,6 +38,10 @@ const NEEDS_INSTALLED: Record<string, { file: string; tests: string[] }> = {
   'npm run test:pgvector': {
     file: join(userCacheDir(), PGVECTOR_FOLDER, PGVECTOR_PROGRAM),
     tests: ['test/knowledge/search/pgvector.test.ts', 'test/system/restore.test.ts'],
+  },
+  'npm run frameworks': {
+    file: 'sdk/adapters/node_modules/.package-lock.json',
+    tests: ['ai', 'langgraph', 'openai-agents'].map((name) => `sdk/adapters/test/${name}.test.ts`),
   },
 };
 
@@ -66,7 +70,7 @@ for (const [what, files] of leftOut) process.stderr.write(`not here: ${what}; le
 /** Real servers are shared by all files (see the global set-up); each file has a database of its own. */
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
+    include: ['test/**/*.test.ts', 'sdk/adapters/test/*.test.ts'],
     exclude: [...configDefaults.exclude, ...leftOut.flatMap(([, files]) => files)],
     expect: { requireAssertions: true },
     globalSetup: ['./test/setup/global.ts'],

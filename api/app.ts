@@ -2,6 +2,7 @@ import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } 
 import { LIMITS } from '../contracts/limits.js';
 import { approveRoutes } from './approve/approve-routes.js';
 import type { ApiDeps } from './deps.js';
+import { docsRoutes } from './docs/docs-routes.js';
 import { useApiVersions } from './plugins/api-versions.js';
 import { useAuthentication } from './plugins/authentication.js';
 import { useCors } from './plugins/cors.js';
@@ -15,7 +16,6 @@ import { alertRoutes } from './routes/alerts.js';
 import { approvalRoutes } from './routes/approvals.js';
 import { authRoutes } from './routes/auth.js';
 import { cardOf, cardRoutes } from './routes/card.js';
-import { docsRoutes } from './routes/docs.js';
 import { knowledgeRoutes } from './routes/knowledge.js';
 import { messageRoutes } from './routes/messages.js';
 import { planRoutes } from './routes/plans.js';
@@ -50,7 +50,7 @@ function createServer(deps: ApiDeps): FastifyInstance {
     trustProxy: deps.config.TRUST_PROXY_CIDRS.length > 0 ? deps.config.TRUST_PROXY_CIDRS : false,
     // Some A2A clients add a slash to the URL that the card names.
     routerOptions: { maxParamLength: PATH_PARAMETER_MAX, ignoreTrailingSlash: true },
-    clientErrorHandler: answerClientError,
+    clientErrorHandler: (error, socket) => answerClientError(error, socket, deps.config.CORS_ORIGINS),
     frameworkErrors: (error, request, reply) => void sendError(request, reply, error),
   });
 }

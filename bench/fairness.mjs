@@ -19,6 +19,8 @@ const GOAL = 2;
 const FLOODING = 64;
 const WARM_UP_SECONDS = 5;
 const IDLE_MS = 2_000;
+const ROOM_MS = 60_000;
+const RETRY_MS = 50;
 
 const { values: given } = parseArgs({
   options: {
@@ -41,15 +43,22 @@ async function tenantWithToken(platform, name) {
   return { tenant_id, token };
 }
 
-/** POSTs as a tenant. */
+/**
+ * POSTs as a tenant, again and again while the answer is 409: an agent whose session was closed has no room until it has heard that its work was
+ * canceled.
+ */
 async function post(platform, { token }, path, body) {
-  const response = await fetch(new URL(path, platform.dev.base_url), {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
-    body: JSON.stringify(body),
-  });
-  if (!response.ok) throw new Error(`${path} answered ${response.status}: ${await response.text()}`);
-  return response.json();
+  for (const until = performance.now() + ROOM_MS; ; await delay(RETRY_MS)) {
+    const response = await fetch(new URL(path, platform.dev.base_url), {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
+      body: JSON.stringify(body),
+    });
+    if (response.ok) return response.json();
+    const text = await response.text();
+    if (response.status !== 409 || performance.now() > until)
+      throw new Error(`${path} answered ${response.status}: ${text}`);
+  }
 }
 
 /** Registers connected agents of a type for a tenant and connects them. @param silent they never answer */

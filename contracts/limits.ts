@@ -63,7 +63,7 @@ export const LIMITS = {
   toolCallsInFlightPerCaller: 64,
   pendingToolCallsPerAgent: 64,
   toolCallsInFlightPerNode: 4_096,
-  /** Agents that a message came through, each of which sent it on with `task.client`. */
+  /** Agents that a message came through, each of which sent it on (also in accept_messages.sql). */
   messageHopsMax: 16,
   planSteps: 200,
   planParallelMax: 50,

@@ -659,6 +659,7 @@ CREATE TABLE running_messages (
   current_dispatch_id text,
   holds_slot boolean NOT NULL DEFAULT false,
   resolution jsonb,
+  held_output jsonb,
   remote_task_id text,
   remote_context_id text,
   unrouted_since timestamp with time zone,
@@ -667,6 +668,8 @@ CREATE TABLE running_messages (
   supervised_at timestamp with time zone,
   lease_epoch integer NOT NULL DEFAULT 0,
   ordered boolean NOT NULL DEFAULT false,
+  hops smallint NOT NULL DEFAULT 0,
+  repeat_until timestamp with time zone,
   undecided boolean NOT NULL DEFAULT false,
   asked_policies text[] NOT NULL DEFAULT '{}'::text[],
   token jsonb
@@ -841,7 +844,7 @@ ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_tenant_id_request_id_
 ALTER TABLE input_requests ADD CONSTRAINT input_requests_kind_check CHECK ((kind = ANY (ARRAY['approval'::text, 'form'::text, 'confirmation'::text])));
 ALTER TABLE input_requests ADD CONSTRAINT input_requests_on_reject_check CHECK ((on_reject = ANY (ARRAY['fail'::text, 'tell_agent'::text])));
 ALTER TABLE input_requests ADD CONSTRAINT input_requests_source_check CHECK ((source = ANY (ARRAY['policy'::text, 'guard'::text, 'agent'::text, 'plan'::text])));
-ALTER TABLE input_requests ADD CONSTRAINT input_requests_stage_check CHECK ((stage = ANY (ARRAY['admission'::text, 'dispatch'::text, 'tool'::text, 'plan'::text, 'agent'::text])));
+ALTER TABLE input_requests ADD CONSTRAINT input_requests_stage_check CHECK ((stage = ANY (ARRAY['admission'::text, 'dispatch'::text, 'tool'::text, 'output'::text, 'plan'::text, 'agent'::text])));
 ALTER TABLE input_requests ADD CONSTRAINT input_requests_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'resolved'::text, 'expired'::text, 'withdrawn'::text])));
 ALTER TABLE input_requests ADD CONSTRAINT input_requests_pkey PRIMARY KEY (tenant_id, request_id);
 ALTER TABLE knowledge_bases ADD CONSTRAINT knowledge_bases_visibility_check CHECK ((visibility = ANY (ARRAY['private'::text, 'tenant'::text])));

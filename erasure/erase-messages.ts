@@ -1,10 +1,11 @@
 import { countErased } from '../agents/agent-connections.js';
 import type { Db, Tx } from '../db/pool.js';
 import { messageWorkflowIds } from '../messages/supervise/workflow-erasure.js';
-import { idBound, uuidBound } from '../runtime/ids.js';
+import { idBound, uuidBound, uuidOf } from '../runtime/ids.js';
 import { countRows } from './count-rows.js';
 import type { EraserDeps, Portion } from './eraser-deps.js';
 import { addRemoved, type Erasure, type Selection } from './erasures.js';
+import { findDispatches } from './message-dispatches.js';
 import { KEEP_SESSION_CREATED, MESSAGE_TABLES } from './message-tables.js';
 import { windowsOf } from './time-windows.js';
 
@@ -57,38 +58,41 @@ function readSelected(db: Db, tenantId: string, selection: Selection, over: bool
   return db.system((tx) => tx.query<SelectedMessage>(select, [tenantId, value]));
 }
 
-/** Dispatches and events of messages, found by the time in their ids. */
-async function idsOf(tx: Tx, tenantId: string, messages: readonly SelectedMessage[]) {
+/** Events of messages, found in their sessions by the time in their ids. Events of other messages are not taken apart. */
+async function eventsOf(tx: Tx, tenantId: string, messages: readonly SelectedMessage[]): Promise<string[]> {
   const windows = windowsOf(messages);
-  const bounds = (boundAt: (atMs: number) => string) => [
-    windows.map(({ fromMs }) => boundAt(fromMs)),
-    windows.map(({ toMs }) => boundAt(toMs)),
-  ];
   const ids = messages.map(({ message_id }) => message_id);
-  const dispatches = await tx.query<{ id: string }>(
-    `SELECT d.dispatch_id AS id FROM unnest($3::text[], $4::text[]) AS w (least, bound) CROSS JOIN LATERAL (
-       SELECT x.dispatch_id, x.message_id FROM dispatches x
-        WHERE x.tenant_id = $1 AND x.dispatch_id >= w.least AND x.dispatch_id < w.bound) d WHERE d.message_id = ANY ($2)`,
-    [tenantId, ids, ...bounds((atMs) => idBound('dsp', atMs))],
-  );
-  const sessions = [...new Set(messages.map(({ session_id }) => session_id))];
   const events = await tx.query<{ id: string }>(
-    `SELECT e.event_id AS id FROM unnest($4::uuid[], $5::uuid[]) AS w (least, bound) CROSS JOIN LATERAL (
-       SELECT x.event_id, x.message_id FROM events x
-        WHERE x.tenant_id = $1 AND x.session_id = ANY ($2) AND x.group_id >= w.least AND x.group_id < w.bound
-          AND group_minute(x.group_id) BETWEEN group_minute(w.least) AND group_minute(w.bound)) e
-      WHERE e.message_id = ANY ($3)`,
-    [tenantId, sessions, ids, ...bounds(uuidBound)],
+    `SELECT e.event_id AS id FROM unnest($4::uuid[], $5::uuid[]) AS w (least, bound)
+      CROSS JOIN LATERAL (
+        SELECT x.group_id FROM event_groups x
+         WHERE x.tenant_id = $1 AND x.session_id = ANY ($2) AND x.group_id >= w.least AND x.group_id < w.bound
+           AND group_minute(x.group_id) BETWEEN group_minute(w.least) AND group_minute(w.bound) AND x.message_id = ANY ($3) OFFSET 0) g
+      CROSS JOIN LATERAL (SELECT v.event_id, v.message_id FROM events v WHERE v.tenant_id = $1 AND v.group_id = g.group_id) e
+      WHERE e.message_id = ANY ($6)`,
+    [
+      tenantId,
+      [...new Set(messages.map(({ session_id }) => session_id))],
+      ids.map(uuidOf),
+      windows.map(({ fromMs }) => uuidBound(fromMs)),
+      windows.map(({ toMs }) => uuidBound(toMs)),
+      ids,
+    ],
   );
-  return { ids, dispatchIds: dispatches.map(({ id }) => id), eventIds: events.map(({ id }) => id) };
+  return events.map(({ id }) => id);
 }
 
 /** Erases messages and all that belongs to them, in one transaction, with the report. */
-async function eraseRows(tx: Tx, erasure: Erasure, messages: readonly SelectedMessage[]): Promise<void> {
+async function eraseRows(
+  tx: Tx,
+  erasure: Erasure,
+  messages: readonly SelectedMessage[],
+  dispatchIds: string[],
+): Promise<void> {
   const { tenant_id, erasure_id } = erasure;
-  const { ids, dispatchIds, eventIds } = await idsOf(tx, tenant_id, messages);
   await countErased(tx, tenant_id, dispatchIds);
-  const values = [tenant_id, ids, dispatchIds, eventIds];
+  const eventIds = await eventsOf(tx, tenant_id, messages);
+  const values = [tenant_id, messages.map(({ message_id }) => message_id), dispatchIds, eventIds];
   const emptied = await countRows(tx, KEEP_SESSION_CREATED, values);
   const removed: Record<string, number> = {};
   for (const [table, statement] of Object.entries(MESSAGE_TABLES))
@@ -126,8 +130,9 @@ export async function eraseMessages(deps: EraserDeps, erasure: Erasure, selectio
       tenant_id,
       messages.map(({ message_id }) => message_id),
     );
+    const dispatchIds = await findDispatches(deps.db, tenant_id, messages);
     await deps.db.system(async (tx) => {
-      await eraseRows(tx, erasure, messages);
+      await eraseRows(tx, erasure, messages, dispatchIds);
       await addRemoved(tx, erasure_id, { workflows, redis_keys });
     });
     return 'erased';

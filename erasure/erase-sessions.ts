@@ -1,3 +1,4 @@
+import { BY_INDEX } from '../db/page.js';
 import type { Tx } from '../db/pool.js';
 import { sessionWorkflowIds } from '../messages/supervise/workflow-erasure.js';
 import { countRows } from './count-rows.js';
@@ -8,6 +9,8 @@ import { SESSION_TABLES } from './message-tables.js';
 
 /** Groups of events that one transaction erases. */
 const GROUPS_AT_ONCE = 500;
+/** Sessions that one statement looks at. */
+const LOOKED_AT_ONCE = 5_000;
 
 /** The next session after the last that is done. By age: only sessions that have ended. */
 function selectSession(selection: Selection): [where: string, value: string] {
@@ -44,17 +47,36 @@ async function eraseEvents(tx: Tx, erasure: Erasure, sessionId: string): Promise
   return ids.length;
 }
 
+/** How far a statement looks that has to look at every session: by age, where no index says which are due. Null: to the end. */
+async function lookedAtUntil(deps: EraserDeps, erasure: Erasure, selection: Selection): Promise<string | null> {
+  if (!('before' in selection)) return null;
+  const [last] = await deps.db.system(async (tx) => {
+    await tx.query(BY_INDEX);
+    return tx.query<{ session_id: string }>(
+      `SELECT session_id FROM sessions WHERE tenant_id = $1 AND session_id > $2 ORDER BY session_id OFFSET ${LOOKED_AT_ONCE - 1} LIMIT 1`,
+      [erasure.tenant_id, erasure.done_until],
+    );
+  });
+  return last?.session_id ?? null;
+}
+
 /** Erases the next part of the next session of a selection. A session that is active ends first. */
 export async function eraseSessions(deps: EraserDeps, erasure: Erasure, selection: Selection): Promise<Portion> {
   const { tenant_id, erasure_id, done_until } = erasure;
   const [where, value] = selectSession(selection);
-  const [session] = await deps.db.system((tx) =>
-    tx.query<{ session_id: string; status: string; open_plan: boolean }>(
+  const until = await lookedAtUntil(deps, erasure, selection);
+  const [session] = await deps.db.system(async (tx) => {
+    await tx.query(BY_INDEX);
+    return tx.query<{ session_id: string; status: string; open_plan: boolean }>(
       `SELECT session_id, status, has_open_plan(tenant_id, session_id) AS open_plan FROM sessions
-        WHERE tenant_id = $1 AND session_id > $2 AND ${where} ORDER BY session_id LIMIT 1`,
-      [tenant_id, done_until, value],
-    ),
-  );
+        WHERE tenant_id = $1 AND session_id > $2 AND ($4::text IS NULL OR session_id <= $4) AND ${where} ORDER BY session_id LIMIT 1`,
+      [tenant_id, done_until, value, until],
+    );
+  });
+  if (!session && until !== null) {
+    await deps.db.system((tx) => noteDone(tx, erasure_id, until));
+    return 'erased';
+  }
   if (!session) return 'finished';
   const { session_id } = session;
   const ref = { tenant_id, session_id };

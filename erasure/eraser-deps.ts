@@ -21,5 +21,5 @@ export interface EraserDeps {
   graceMs?: number;
 }
 
-/** What a turn did: it erased something, what is left is not over yet, or nothing is left. */
+/** What a turn did: it erased something or looked at what stays, what is left is not over yet, or nothing is left. */
 export type Portion = 'erased' | 'waits' | 'finished';

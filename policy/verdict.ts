@@ -5,7 +5,7 @@ import type { GuardedAction, GuardFinding } from './guards/guarded-content.js';
 import type { ApprovalTerms, PolicyRequest, Verdict } from './policy-request.js';
 
 /** The terms of what a guard asks. */
-const GUARD_TERMS: ApprovalTerms = {
+export const GUARD_TERMS: ApprovalTerms = {
   approvers: [],
   quorum: 1,
   timeout_seconds: 86_400,
@@ -70,10 +70,13 @@ function passedEvent(guard: string, about: GuardedAction): DecisionEvent {
   return { event_id: newEventId(), event_type: 'guard.allowed', severity: 'info', payload: { guard, ...about } };
 }
 
-/** The events of findings about content for which no policy is asked: `guard.allowed` once for each guard, and what denied it. */
+/**
+ * The events of findings about content for which no policy is asked: `guard.allowed` once for each guard, and what denied it. That a human is
+ * asked is written with the request.
+ */
 export function findingEvents(findings: readonly GuardFinding[], about: GuardedAction): DecisionEvent[] {
   const events = passedGuards(findings).map((guard) => passedEvent(guard, about));
-  const denial = findings.find(({ decision }) => decision !== 'allow');
+  const denial = findings.find(({ decision }) => decision === 'deny');
   if (!denial) return events;
   const { guard, reason } = denial;
   const payload = { guard, ...about, reason };

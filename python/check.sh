@@ -1,12 +1,24 @@
 #!/usr/bin/env bash
-# The static checks of the package and the tests of its adapters, in a new virtual environment with the frameworks. The agent and the
-# client are tested by `npm test` in the folder above, from the wheel.
+# The static checks of the package, and the tests of its adapters and of what `npm test` in the folder above does not reach from the
+# wheel. The environment with the frameworks is made once for each requirements-dev.txt and Python, in the user's cache.
 set -euo pipefail
 cd "$(dirname "$0")"
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-python3 -m venv "$folder"
-"$folder/bin/pip" install --quiet --disable-pip-version-check -r requirements-dev.txt '.[langgraph,openai-agents]'
-"$folder/bin/ruff" check --no-cache . ../test/sdk
-"$folder/bin/mypy" --cache-dir "$folder/mypy" src examples ../test/sdk/wire ../test/sdk/python
-PYTHONDONTWRITEBYTECODE=1 "$folder/bin/python" -m pytest --quiet -p no:cacheprovider tests
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/agent-fleet
+venv=$cache/python-check-$(python3 -c '
+import hashlib, pathlib, sys
+key = sys.version + sys.prefix + pathlib.Path("requirements-dev.txt").read_text()
+print(hashlib.sha256(key.encode()).hexdigest()[:16])')
+
+if [ ! -d "$venv" ]; then
+  mkdir -p "$cache"
+  staging=$(mktemp -d "$cache/.python-check-XXXXXX")
+  trap 'rm -rf "$staging"' EXIT
+  python3 -m venv "$staging"
+  "$staging/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary=:all: -r requirements-dev.txt
+  python3 -c 'import os, sys; os.rename(*sys.argv[1:])' "$staging" "$venv" || [ -d "$venv" ] # another run may have been quicker
+fi
+python() { PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=src MYPYPATH=src "$venv/bin/python" -m "$@"; }
+
+python ruff check --no-cache . ../test/sdk
+python mypy --cache-dir "$venv/mypy-cache" src examples tests ../test/sdk/wire ../test/sdk/python
+python pytest --quiet -p no:cacheprovider tests

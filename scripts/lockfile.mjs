@@ -1,9 +1,9 @@
 /**
- * Keeps `package-lock.json` installable everywhere. npm leaves out packages of other systems that the current registry (for example a mirror)
+ * Keeps the lock files installable everywhere. npm leaves out packages of other systems that the current registry (for example a mirror)
  * cannot serve, and `npm ci` then refuses the lock file on every machine. This script adds them from the exact versions that their parents
  * require; npm takes their integrity from the registry that installs them.
  *
- *     node scripts/lockfile.mjs           after `npm install <package>`: completes the file
+ *     node scripts/lockfile.mjs           after `npm install <package>`: completes the files
  *     node scripts/lockfile.mjs --check   lists what is missing or names a registry, and fails
  */
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -14,32 +14,36 @@ const OS = ['android', 'darwin', 'freebsd', 'linux', 'openharmony', 'win32'];
 const CPU = ['arm64', 'arm', 'ia32', 'ppc64', 'riscv64', 's390x', 'x64'];
 const LIBC = { gnu: 'glibc', gnueabihf: 'glibc', musl: 'musl', musleabihf: 'musl' };
 
-const path = join(dirname(dirname(fileURLToPath(import.meta.url))), 'package-lock.json');
-const lock = JSON.parse(readFileSync(path, 'utf8'));
-const missing = missingOptionals(lock.packages);
-const machineBound = Object.keys(lock.packages).filter((key) => lock.packages[key].resolved?.startsWith('http'));
+/** Of the platform, and of the frameworks that the adapters of the SDK are tested with. */
+const LOCK_FILES = ['package-lock.json', 'sdk/adapters/package-lock.json'];
 
-if (process.argv.includes('--check')) check();
-else complete();
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+for (const file of LOCK_FILES) {
+  const lock = JSON.parse(readFileSync(join(root, file), 'utf8'));
+  const missing = missingOptionals(lock.packages);
+  const machineBound = Object.keys(lock.packages).filter((key) => lock.packages[key].resolved?.startsWith('http'));
+  if (process.argv.includes('--check')) check(file, missing, machineBound);
+  else complete(file, lock, missing, machineBound);
+}
 
-function check() {
-  for (const { name, version } of missing) console.log(`package-lock.json lacks ${name}@${version}`);
-  for (const key of machineBound) console.log(`package-lock.json names a registry for ${key}`);
+function check(file, missing, machineBound) {
+  for (const { name, version } of missing) console.log(`${file} lacks ${name}@${version}`);
+  for (const key of machineBound) console.log(`${file} names a registry for ${key}`);
   if (missing.length + machineBound.length > 0) {
     console.log('run: node scripts/lockfile.mjs');
     process.exitCode = 1;
   }
 }
 
-function complete() {
+function complete(file, lock, missing, machineBound) {
   for (const { name, version, dev } of missing) {
     lock.packages[`node_modules/${name}`] = lockEntry(name, version, dev);
   }
   for (const key of machineBound) delete lock.packages[key].resolved;
   const sorted = Object.entries(lock.packages).sort(([a], [b]) => a.localeCompare(b, 'en'));
   lock.packages = Object.fromEntries(sorted);
-  writeFileSync(path, `${JSON.stringify(lock, null, 2)}\n`);
-  console.log(`package-lock.json: ${missing.length} packages of other platforms added`);
+  writeFileSync(join(root, file), `${JSON.stringify(lock, null, 2)}\n`);
+  console.log(`${file}: ${missing.length} packages of other platforms added`);
 }
 
 /** Optional dependencies with an exact version that have no entry. */

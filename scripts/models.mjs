@@ -4,14 +4,14 @@
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { copyFile, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { LocalEmbedder } from '../dist/knowledge/embedding/local-embedder.js';
 import { isModelInstalled, LOCAL_MODEL, localModelFolder } from '../dist/knowledge/embedding/local-model.js';
 import { bringSources, SOURCES, sha256 } from './models/files.mjs';
 import { minilmModel } from './models/minilm-graph.mjs';
-import { run } from './models/run.mjs';
 import { readSafetensors } from './models/safetensors.mjs';
+import { npmCi } from './npm-ci.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
 /** Of the file that is written from the weights: the same on every machine. */
@@ -43,10 +43,7 @@ async function installRuntime(folder) {
   print('installing onnxruntime-node (114 MB to download, 48 MB on disk) …');
   for (const name of ['package.json', 'package-lock.json'])
     await copyFile(join(here, 'models', 'runtime', name), join(folder, name));
-  const npm = process.env.npm_execpath ?? '';
-  const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
-  const isNpm = basename(npm).startsWith('npm-cli');
-  await run(isNpm ? process.execPath : 'npm', isNpm ? [npm, ...args] : args, { cwd: folder });
+  await npmCi(folder);
   const binaries = join(folder, 'node_modules', 'onnxruntime-node', 'bin', 'napi-v6');
   const own = join(process.platform, process.arch);
   if (!existsSync(join(binaries, own)))

@@ -3,17 +3,9 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 
 /** Root folders that are not part of `dist/`; names that start with a dot are excluded as well. */
-const OUTSIDE = new Set([
-  'node_modules',
-  'dist',
-  'dist.tmp',
-  'dist.old',
-  'test',
-  'bench',
-  'docs',
-  'coverage',
-  'scripts',
-]);
+const OUTSIDE = new Set(['dist.tmp', 'dist.old', 'bench', 'docs', 'coverage', 'scripts', 'python', 'deploy']);
+/** Folders that are not part of it wherever they are: `sdk/` has a `dist` of its own, and its adapters have their frameworks. */
+const NEVER = new Set(['node_modules', 'dist', 'test']);
 /** Extensions of files that are copied to `dist/`; `.ts` files are transpiled. */
 const COPIED = new Set(['.sql', '.html', '.css', '.js', '.svg']);
 /** Other files that affect the build. */
@@ -38,7 +30,7 @@ export function listSources(root) {
   const compiled = [];
   const copied = [];
   for (const entry of readdirSync(root, { withFileTypes: true })) {
-    if (entry.name.startsWith('.') || OUTSIDE.has(entry.name)) continue;
+    if (entry.name.startsWith('.') || OUTSIDE.has(entry.name) || NEVER.has(entry.name)) continue;
     const files = entry.isDirectory() ? filesBelow(root, entry.name) : [entry.name];
     for (const file of files) {
       if (isCompiled(file)) compiled.push(file);
@@ -79,8 +71,8 @@ function filesBelow(root, folder) {
   const files = [];
   for (const entry of readdirSync(join(root, folder), { withFileTypes: true })) {
     const path = `${folder}/${entry.name}`;
-    if (entry.isDirectory()) files.push(...filesBelow(root, path));
-    else files.push(path);
+    if (!entry.isDirectory()) files.push(path);
+    else if (!NEVER.has(entry.name)) files.push(...filesBelow(root, path));
   }
   return files;
 }

@@ -18,6 +18,7 @@ const SUBSET = [
   'test/runtime',
   'test/deliveries',
   'test/db/batcher.test.ts',
+  'test/knowledge/chunk/chunks.test.ts',
   'test/knowledge/parse',
   'test/messages/bus/bus-memory.test.ts',
   'test/messages/fingerprint.test.ts',

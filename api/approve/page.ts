@@ -4,8 +4,9 @@ import { FIELD_PREFIX, type FormField, formFields } from './form-fields.js';
 import { Html, html } from './html.js';
 import { STYLE } from './style.js';
 
-/** Characters of the message that the page shows. */
+/** Characters of the message, and of an agent's output, that the page shows. */
 const TEXT_MAX = 4_000;
+const OUTPUT_MAX = 100_000;
 
 function pageOf(title: string, content: Html): string {
   return html`<!doctype html>
@@ -28,6 +29,17 @@ function time(at: string): Html {
 
 const shortened = (text: string): string => (text.length > TEXT_MAX ? `${text.slice(0, TEXT_MAX)} …` : text);
 
+/** All that would be delivered: texts as they are, everything else as JSON. */
+function outputOf({ artifacts, status_message, input_request }: NonNullable<LinkedRequest['output']>): string {
+  const parts = [...artifacts.flatMap((artifact) => artifact.parts), ...(status_message?.parts ?? [])];
+  const texts = parts.map((part) => (part.kind === 'text' ? part.text : JSON.stringify(part, null, 2)));
+  const named = artifacts.map(({ artifactId: _, parts: __, ...about }) => about);
+  const about = [...named, input_request].filter((one) => one && Object.keys(one).length > 0);
+  const all = [...texts, ...about.map((one) => JSON.stringify(one, null, 2))].join('\n\n');
+  const rest = `\n… (${all.length} characters; /messages/get_held_output has all of it)`;
+  return all.length > OUTPUT_MAX ? all.slice(0, OUTPUT_MAX) + rest : all;
+}
+
 function fact(name: string, value: Html | string | null | undefined): Html | null {
   return value ? html`<dt>${name}</dt><dd>${value}</dd>` : null;
 }
@@ -39,8 +51,8 @@ function votes({ quorum, approvals }: InputRequest): string | null {
   return `${given} of ${quorum} needed`;
 }
 
-/** Arguments and the text of the message are shown only while the link can decide: it lies in a mailbox long after that. */
-function question({ state, request, asked_by, message }: LinkedRequest): Html {
+/** Arguments, output and the text of the message are shown only while the link can decide: it lies in a mailbox long after that. */
+function question({ state, request, output, asked_by, message }: LinkedRequest): Html {
   const { title, prompt, tool } = request;
   const isOpen = state === 'open';
   return html`
@@ -56,6 +68,7 @@ ${fact('Answer until', time(request.expires_at))}
 ${fact('Approvals', votes(request))}
 </dl>
 ${isOpen && request.arguments && html`<p>The arguments that you decide about:</p><pre>${JSON.stringify(request.arguments, null, 2)}</pre>`}
+${isOpen && output && html`<p>The output that you decide about:</p><pre>${outputOf(output)}</pre>`}
 ${isOpen && message.user_input !== '' && html`<p>The message that waits for it:</p><p class="quote">${shortened(message.user_input)}</p>`}`;
 }
 

@@ -7,21 +7,30 @@ const REQUEST_HEADERS = 'Authorization, Content-Type, Last-Event-ID, Traceparent
 const ANSWER_HEADERS = 'X-Request-Id, Retry-After, Deprecation, Sunset, Allow';
 
 /**
+ * What an answer tells the browser of a page, and caches: whether a page of this origin may read it. Nothing where no origin may.
+ * @param origins scheme, host and port, as browsers send them
+ */
+export function corsHeaders(origins: readonly string[], origin: string | undefined): Record<string, string> {
+  if (origins.length === 0) return {};
+  const isAllowed = origin !== undefined && origins.includes(origin);
+  return {
+    vary: 'Origin',
+    ...(isAllowed && { 'access-control-allow-origin': origin, 'access-control-expose-headers': ANSWER_HEADERS }),
+  };
+}
+
+/**
  * Lets pages of the given origins call the API (CORS). Callers bring a token in a header: cookies are never allowed, so a page can do no more
  * than its token. Without origins nothing is answered, and browsers refuse.
  * @param origins scheme, host and port, as browsers send them
  */
 export function useCors(app: FastifyInstance, origins: readonly string[]): void {
   if (origins.length === 0) return;
-  const allowed = new Set(origins);
   app.addHook('onRequest', (request, reply, done) => {
-    const { origin } = request.headers;
-    // On the raw answer, which streams use.
-    reply.raw.setHeader('vary', 'Origin');
-    if (origin === undefined || !allowed.has(origin)) return done();
-    reply.raw.setHeader('access-control-allow-origin', origin);
-    reply.raw.setHeader('access-control-expose-headers', ANSWER_HEADERS);
-    if (request.method !== 'OPTIONS' || request.headers['access-control-request-method'] === undefined) return done();
+    const headers = Object.entries(corsHeaders(origins, request.headers.origin));
+    for (const [name, value] of headers) reply.raw.setHeader(name, value); // on the raw answer, which streams use
+    const isPreflight = request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined;
+    if (!isPreflight || !reply.raw.hasHeader('access-control-allow-origin')) return done();
     const preflight = {
       'access-control-allow-methods': 'GET, POST',
       'access-control-allow-headers': REQUEST_HEADERS,

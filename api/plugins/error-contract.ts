@@ -5,6 +5,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import type { ErrorCode } from '../../contracts/errors.js';
 import { isDatabaseUnavailable } from '../../db/errors.js';
 import { PlatformError } from '../../runtime/errors.js';
+import { corsHeaders } from './cors.js';
 
 /** Codes of framework errors by status; `BAD_REQUEST` for every other 4xx. */
 const CODES_BY_STATUS: Partial<Record<number, ErrorCode>> = {
@@ -101,11 +102,23 @@ const REFUSALS: Partial<Record<string, Refusal>> = {
 };
 const NOT_HTTP: Refusal = [400, 'BAD_REQUEST', 'The request is not valid HTTP.'];
 
-/** Answers what the HTTP parser refuses (broken or large headers, a body that is too slow) with the API's error body, and closes the connection. */
-export function answerClientError(error: Error & { code?: string }, socket: Socket): void {
+/** An error of Node's HTTP parser, with the bytes that it was reading. */
+type ClientError = Error & { code?: string; rawPacket?: unknown };
+
+/** The origin of a request that the parser refused: of its headers, where it had read them, else of the bytes that it was reading. */
+function originOf(error: ClientError, response: ServerResponse | undefined): string | undefined {
+  const bytes = Buffer.isBuffer(error.rawPacket) ? error.rawPacket.toString('latin1') : '';
+  return response?.req.headers.origin ?? /^origin:[ \t]*(\S+)/im.exec(bytes)?.[1];
+}
+
+/**
+ * Answers what the HTTP parser refuses (broken or large headers, a body that is too slow) with the API's error body, and closes the connection.
+ * @param origins whose pages may read the answer
+ */
+export function answerClientError(error: ClientError, socket: Socket, origins: readonly string[]): void {
+  const response = (socket as { _httpMessage?: ServerResponse })._httpMessage;
   // A response that has begun cannot be replaced, and a reset connection cannot carry one.
-  const hasBegun = (socket as { _httpMessage?: ServerResponse })._httpMessage?.headersSent === true;
-  if (error.code === 'ECONNRESET' || !socket.writable || hasBegun) {
+  if (error.code === 'ECONNRESET' || !socket.writable || response?.headersSent) {
     socket.destroy();
     return;
   }
@@ -118,6 +131,7 @@ export function answerClientError(error: Error & { code?: string }, socket: Sock
     `Content-Length: ${Buffer.byteLength(body)}`,
     `X-Request-Id: ${requestId}`,
     'Connection: close',
+    ...Object.entries(corsHeaders(origins, originOf(error, response))).map(([name, value]) => `${name}: ${value}`),
   ];
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
 }

@@ -3,16 +3,22 @@ import type { FastifyInstance } from 'fastify';
 import { OPERATIONS } from '../../contracts/api/operations.js';
 import { ExportedApproval } from '../../contracts/api/policies/approvals.js';
 import { exportApprovals, getApprovals } from '../../messages/input/audit.js';
+import { getHeldOutput } from '../../messages/input/held-output.js';
 import type { ApiDeps } from '../deps.js';
 import { mount, parseBody, routeConfig } from '../mount.js';
 import { callerOf } from '../plugins/authentication.js';
 
-/** The audit trail of decisions (decisions.md, Shapes added). */
+/** The audit trail of decisions (decisions.md, Shapes added), and output that waits for one. */
 export function approvalRoutes(app: FastifyInstance, { db }: Pick<ApiDeps, 'db'>): void {
   mount(app, OPERATIONS.getApprovals).answer(async ({ message_id }, { caller }) => ({
     ok: true,
     approvals: await getApprovals(db, caller, message_id),
   }));
+
+  mount(app, OPERATIONS.getHeldOutput).answer(async ({ message_id }, { caller }) => {
+    const { held_output: output, ...request } = await getHeldOutput(db, caller.tenant_id, message_id);
+    return { ok: true, ...request, output };
+  });
 
   const operation = OPERATIONS.exportApprovals;
   app.post(operation.path, { config: routeConfig(operation) }, (request, reply) => {

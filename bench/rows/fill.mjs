@@ -135,8 +135,8 @@ export async function prepare(databaseUrl, { tenantId, waiting }) {
        running AS (
          INSERT INTO running_messages (tenant_id, message_id, session_id, state, supervised_at)
          SELECT tenant_id, message_id, session_id, state, now() + interval '1 day' FROM waiting)
-       INSERT INTO input_requests (tenant_id, request_id, message_id, session_id, kind, source, title, prompt, state, expires_at)
-       SELECT tenant_id, replace(message_id, 'msg_', 'req_'), message_id, session_id, 'confirmation', 'agent', 'Go on?', '', 'pending',
+       INSERT INTO input_requests (tenant_id, request_id, message_id, session_id, kind, source, stage, title, prompt, digest, state, expires_at)
+       SELECT tenant_id, replace(message_id, 'msg_', 'req_'), message_id, session_id, 'confirmation', 'agent', 'agent', 'Go on?', '', '', 'pending',
               now() + interval '1 day' FROM waiting`,
       [tenantId, waiting],
     );

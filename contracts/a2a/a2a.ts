@@ -95,6 +95,9 @@ export const RpcResponse = z.object({
 /** Media types that the caller accepts. */
 export const AcceptedOutputModes = z.array(z.string().max(128)).max(64);
 
+/** Why a message is refused that came through too many agents. */
+export const TOO_MANY_HOPS = `the message came through ${LIMITS.messageHopsMax} agents: do they send to each other in a loop?`;
+
 /** The members of `params.metadata` that the platform uses (decisions.md, Messages; a2a.md). Other members pass through. */
 export const SendMetadata = z.looseObject({
   instance_id: z.string().min(1).max(128).optional(),
@@ -105,15 +108,8 @@ export const SendMetadata = z.looseObject({
   deadline_ms: z.int().min(1).max(LIMITS.deadlineMsMax).optional(),
   /** The arguments of the skill; dispatches have them beside `skill_id`. */
   args: JsonObject.optional(),
-  /** How many agents it came through: `task.client` of the SDK counts, so that agents which send to each other in a loop come to an end. */
-  hops: z
-    .int()
-    .min(0)
-    .max(
-      LIMITS.messageHopsMax,
-      `the message came through ${LIMITS.messageHopsMax} agents: do they send to each other in a loop?`,
-    )
-    .optional(),
+  /** How many agents it came through, so that those which send to each other in a loop come to an end. Of an agent's message the platform knows a least number. */
+  hops: z.int().min(0).max(LIMITS.messageHopsMax, TOO_MANY_HOPS).optional(),
   /** As `configuration.acceptedOutputModes`, which takes precedence. Stored here, sent to the agent there. */
   accepted_output_modes: AcceptedOutputModes.optional(),
 });

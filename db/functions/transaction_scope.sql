@@ -1,18 +1,12 @@
 -- From here on the transaction acts as the application and sees one tenant. It returns the tenant so that it can be called by an
 -- assignment, which is cheaper than a query.
-CREATE FUNCTION act_for_tenant(of_tenant text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-  role text := set_config('role', 'fleet_app', true);
-BEGIN
-  RETURN set_config('app.tenant_id', of_tenant, true);
-END $$;
+CREATE FUNCTION act_for_tenant(of_tenant text) RETURNS text LANGUAGE sql
+  AS $$ SELECT CASE WHEN set_config('role', 'fleet_app', true) <> '' THEN set_config('app.tenant_id', of_tenant, true) END $$;
 
 -- How long the statement of a batch waits for a lock. Without `wait_for_locks` it asks for each before it takes it and waits for none that a
 -- request holds; 100 ms are for a change of the tables. With it, its one waiting call gives up after 2 s, for others to have their turn.
-CREATE FUNCTION limit_lock_wait(wait_for_locks boolean) RETURNS text LANGUAGE plpgsql AS $$
-BEGIN
-  RETURN set_config('lock_timeout', CASE WHEN wait_for_locks THEN '2s' ELSE '100ms' END, true);
-END $$;
+CREATE FUNCTION limit_lock_wait(wait_for_locks boolean) RETURNS text LANGUAGE sql
+  AS $$ SELECT set_config('lock_timeout', CASE WHEN wait_for_locks THEN '2s' ELSE '100ms' END, true) $$;
 
 -- Locks a session for a change, if nobody else holds it. The caller has it FOR SHARE: waiting for others who have too could be for ever.
 CREATE FUNCTION lock_session_at_once(of_tenant text, of_session text) RETURNS boolean LANGUAGE plpgsql AS $$
@@ -26,15 +20,32 @@ END $$;
 CREATE FUNCTION milliseconds_between(earlier timestamptz, later timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
   AS $$ SELECT greatest(0, (extract(epoch FROM later - earlier) * 1000)::bigint) $$;
 
--- Writes dispatch.success or dispatch.failed of a dispatch that has just ended; one that was never sent has no event.
-CREATE FUNCTION record_dispatch_end(event_id text, d dispatches, trace_id text) RETURNS void LANGUAGE plpgsql AS $$
+-- Writes what a transaction has to say of a message as one group: elements as `event_of` makes them, without those that are NULL.
+CREATE FUNCTION record_group(of_tenant text, event_id text, of_session text, of_message text, of_dispatch text, trace_id text, given jsonb[])
+  RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  said jsonb[] := array_remove(given, NULL);
+BEGIN
+  IF cardinality(said) > 0 THEN
+    INSERT INTO event_groups (tenant_id, group_id, session_id, message_id, dispatch_id, trace_id, event_count, events)
+      VALUES (of_tenant, group_of(event_id), of_session, uuid_of(of_message), uuid_of(of_dispatch), trace_id::uuid, cardinality(said),
+        to_jsonb(said));
+  END IF;
+END $$;
+
+-- dispatch.success or dispatch.failed of a dispatch that has just ended, for a group; NULL for one that was never sent.
+CREATE FUNCTION dispatch_end_event(d dispatches) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
   failed boolean := d.error_code IS NOT NULL;
 BEGIN
-  IF d.sent_at IS NOT NULL THEN
-    PERFORM record_event(d.tenant_id, event_id, CASE WHEN failed THEN 'dispatch.failed' ELSE 'dispatch.success' END,
-      CASE WHEN failed THEN 'warning' ELSE 'info' END, d.session_id, trace_id,
-      jsonb_strip_nulls(jsonb_build_object('dispatch_id', d.dispatch_id, 'instance_id', d.instance_id, 'error', d.error_code,
-        'duration_ms', milliseconds_between(d.sent_at, d.ended_at))), d.message_id);
-  END IF;
+  RETURN CASE WHEN d.sent_at IS NOT NULL THEN
+    event_of(CASE WHEN failed THEN 'dispatch.failed' ELSE 'dispatch.success' END, jsonb_strip_nulls(jsonb_build_object(
+      'instance_id', d.instance_id, 'error', d.error_code, 'duration_ms', milliseconds_between(d.sent_at, d.ended_at))),
+      CASE WHEN failed THEN 'warning' ELSE 'info' END) END;
+END $$;
+
+-- Writes that event alone.
+CREATE FUNCTION record_dispatch_end(event_id text, d dispatches, trace_id text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM record_group(d.tenant_id, event_id, d.session_id, d.message_id, d.dispatch_id, trace_id, ARRAY[dispatch_end_event(d)]);
 END $$;

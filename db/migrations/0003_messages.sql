@@ -95,6 +95,8 @@ CREATE TABLE running_messages (
   holds_slot boolean NOT NULL DEFAULT false,
   -- The human's answer that the next dispatch carries: {request_id, resolution, data?, comment?}.
   resolution jsonb,
+  -- What its agent has answered, while a guard waits for a human before it is delivered (`HeldOutput` in messages/read/rows.ts).
+  held_output jsonb,
   -- The agent's own ids, of an A2A server that was asked before.
   remote_task_id text, remote_context_id text,
   unrouted_since timestamptz,
@@ -107,6 +109,10 @@ CREATE TABLE running_messages (
   lease_epoch integer NOT NULL DEFAULT 0,
   -- That of its session, so that the end of a message need not look.
   ordered boolean NOT NULL DEFAULT false,
+  -- Agents that passed it on before (db/functions/messages/message_hops.sql).
+  hops smallint NOT NULL DEFAULT 0,
+  -- Set with the loss of an agent whose skill is idempotent, to the deadline of the lost dispatch.
+  repeat_until timestamptz,
   PRIMARY KEY (tenant_id, message_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 -- By state, so that messages at work are counted without a look at those that wait for input, and the reverse. Partial, so that no plan

@@ -7,7 +7,7 @@ CREATE TABLE input_requests (
   kind text NOT NULL CHECK (kind IN ('approval', 'form', 'confirmation')),
   source text NOT NULL CHECK (source IN ('policy', 'guard', 'agent', 'plan')),
   -- Where the message stood when it was asked, which decides how it goes on.
-  stage text NOT NULL CHECK (stage IN ('admission', 'dispatch', 'tool', 'plan', 'agent')),
+  stage text NOT NULL CHECK (stage IN ('admission', 'dispatch', 'tool', 'output', 'plan', 'agent')),
   title text NOT NULL, prompt text NOT NULL,
   schema jsonb, fields jsonb,
   -- What is asked about: of a tool call its arguments, which an approver may edit. `path`: what a guard objects to.

@@ -98,6 +98,7 @@ export interface AcceptRow {
     | 'quota_exceeded'
     | 'full'
     | 'waiting_full'
+    | 'too_many_hops'
     | 'no_session'
     | 'session_closed'
     | 'target_required'

@@ -1,4 +1,4 @@
-import type { MessageSendParams } from '../../contracts/a2a/a2a.js';
+import { type MessageSendParams, TOO_MANY_HOPS } from '../../contracts/a2a/a2a.js';
 import type { Caller } from '../../contracts/api/auth.js';
 import { actsAs, isSentBy } from '../../contracts/permissions.js';
 import { isForeignSession, ownersOf } from '../../db/ownership.js';
@@ -80,6 +80,8 @@ async function checkVerdict({ core, limits }: AcceptDeps, draft: NewMessage, { v
         `The tenant has ${limits.waitingMax} messages that wait for input, which is its bound. Answer or cancel some (/messages/pending).`,
         { headers: { 'Retry-After': String(limits.waitingRetrySeconds) } },
       );
+    case 'too_many_hops':
+      throw new PlatformError('INVALID_PARAMS', `metadata.hops: ${TOO_MANY_HOPS}`);
     case 'agents_saturated':
       throw new PlatformError('RATE_LIMITED', saturatedText(draft, agent_type || null), {
         headers: { 'Retry-After': '1' },

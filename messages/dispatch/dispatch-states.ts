@@ -27,6 +27,7 @@ export const DISPATCH_TRANSITIONS: readonly DispatchTransition[] = [
   { event: 'lose', from: ['sent'], to: 'lost', sql: 'end_dispatches' },
   { event: 'detach', from: ['sent'], to: 'lost', sql: 'detach_dispatch' },
   { event: 'ask', from: ['sent'], to: 'input_required', sql: 'ask_input' },
+  { event: 'deliver', from: ['input_required'], to: 'completed', sql: 'deliver_held_answer' },
   { event: 'release', from: ['open', 'sent'], to: 'released', sql: 'release_dispatch' },
   { event: 'cancel', from: ['open', 'sent'], to: 'canceled', sql: 'cancel_messages' },
   { event: 'terminate', from: ['open', 'sent'], to: 'failed', sql: 'fail_message' },

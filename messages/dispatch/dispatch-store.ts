@@ -3,6 +3,7 @@ import { type Statement, type TenantCall, timeOf } from '../../db/connections/st
 import { newEventId } from '../../runtime/ids.js';
 import type { SessionRef } from '../../sessions/session-deps.js';
 import type { MessageCore, MessageRef } from '../core.js';
+import { waitingCall } from '../input/held-output.js';
 import { readable } from '../read/readable.js';
 import type { DispatchDetails } from '../read/rows.js';
 import type { BusEvent } from '../stream/bus.js';
@@ -16,7 +17,7 @@ import type {
   LossConditions,
   OpenDispatch,
 } from './dispatches.js';
-import { askCall, boundedError, errorOf, logEnd, type StoredError, withUsableForm } from './message-end.js';
+import { boundedError, errorOf, logEnd, type StoredError, withUsableForm } from './message-end.js';
 import { openDispatchFrom, outputAfter } from './open-dispatch.js';
 import { isOffered } from './transfers.js';
 import { wakeQueued } from './wake-queued.js';
@@ -96,7 +97,7 @@ class DispatchStore implements Dispatches {
     const detached = isLoss ? await this.#detach(dispatch, epoch, 'AGENT_DISCONNECTED') : null;
     if (detached) return detached;
     const usable = result.state === 'input-required' ? withUsableForm(result) : result;
-    if (usable.state === 'input-required') return this.#ask(dispatch, usable, epoch);
+    if (usable.state === 'input-required' || usable.held) return this.#ask(dispatch, usable, epoch);
     const output = outputAfter(dispatch.produced, usable);
     const error = usable.state === 'failed' ? errorOf(usable) : null;
     return this.#complete(dispatch, epoch, { state: usable.state, error, output, decisions: usable.decisions });
@@ -172,7 +173,7 @@ class DispatchStore implements Dispatches {
     return row ? readable(row) : null;
   }
 
-  /** Ends a dispatch as lost whose tool call waits for a human, and leaves its message waiting; null when no call of it waits. */
+  /** Ends a dispatch as lost, and its message goes on: a tool call of it waits for a human, or its skill is idempotent; null for any other. */
   async #detach(ref: DispatchRef, epoch: number | null, code: LossCode): Promise<DispatchEnd | null> {
     const { tenant_id, message_id, dispatch_id } = ref;
     const [row] = await this.#core.db.call<{ detached: boolean; session_id: string; woken: QueuedMessage[] | null }>(
@@ -223,9 +224,9 @@ class DispatchStore implements Dispatches {
     }
   }
 
-  /** The agent asks a human: its dispatch ends, and the message waits for input. */
+  /** The agent asks a human, or a guard does about its answer: the dispatch ends, and the message waits for input. */
   async #ask(dispatch: EndingDispatch, result: AnswerOrFailure, epoch: number | null): Promise<DispatchEnd | null> {
-    const call = askCall(dispatch, result, epoch, this.#core.limits.inputExpiryMs);
+    const call = waitingCall(dispatch, result, epoch, this.#core.limits.inputExpiryMs);
     const [row] = await this.#core.db.call<{ asked: boolean; woken: QueuedMessage[] | null }>(
       dispatch.tenant_id,
       'ask_input',

@@ -3,6 +3,7 @@ import type { A2aMessage } from '../../contracts/a2a/a2a.js';
 import type { Artifact } from '../../contracts/a2a/parts.js';
 import type { AgentInputRequest, Usage } from '../../contracts/api/messages.js';
 import type { DispatchPayload } from '../../contracts/frames.js';
+import type { GuardFinding } from '../../policy/guards/guarded-content.js';
 import type { DecisionEvent } from '../../policy/verdict.js';
 import type { MessageRef } from '../core.js';
 import type { MessageRow } from '../read/rows.js';
@@ -55,6 +56,8 @@ export interface AnswerOrFailure {
   health?: 'well' | 'failing';
   /** What guards decided about it: the events are written with the end. */
   decisions?: DecisionEvent[];
+  /** A guard wants a human to approve it before it is delivered. Never of a failure. */
+  held?: GuardFinding;
 }
 
 /** The result of a dispatch, as its transport reports it. */

@@ -1,6 +1,6 @@
 import type { Part } from '../../contracts/a2a/parts.js';
 import { textOf } from '../../contracts/a2a/text.js';
-import { newEventId, newId } from '../../runtime/ids.js';
+import { newId } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
 import { messageWorkflowId } from '../../workflows/definitions.js';
 import { inputRequestCall, type NewInputRequest } from '../input/ask.js';
@@ -64,15 +64,13 @@ function agentRequest(result: AnswerOrFailure, expiryMs: number): NewInputReques
   };
 }
 
+/** A message whose agent asks. `dispatch_id`: of the dispatch that ends with it. */
+export type AskingMessage = Pick<OpenDispatch, 'tenant_id' | 'message_id' | 'session_id' | 'produced'> &
+  Partial<Pick<OpenDispatch, 'dispatch_id'>>;
+
 /** An agent's question as an `ask_call` (db/functions/input/ask_input.sql). @param expiryMs how long a human may take to answer */
-export function askCall(
-  dispatch: Pick<OpenDispatch, 'tenant_id' | 'message_id' | 'dispatch_id' | 'session_id' | 'produced'>,
-  result: AnswerOrFailure,
-  epoch: number | null,
-  expiryMs: number,
-) {
+export function askCall(dispatch: AskingMessage, result: AnswerOrFailure, epoch: number | null, expiryMs: number) {
   const { tenant_id, message_id, dispatch_id, session_id } = dispatch;
-  const event_id = newEventId(); // before those of the request: events are listed by their ids
   const request = agentRequest(result, expiryMs);
   const asked: Part[] = [{ kind: 'text', text: request.prompt || request.title }];
   return {
@@ -83,7 +81,6 @@ export function askCall(
     remote_context_id: result.remote_context_id,
     request: inputRequestCall(request),
     decisions: result.decisions,
-    event_id,
   };
 }
 

@@ -7,10 +7,12 @@ import type { MessageRef } from '../core.js';
 /**
  * Where a message stands when a human is asked, which decides how it goes on after the answer:
  * - `admission`, `dispatch`, `plan`: nothing is at work; it is routed when the request is approved, and fails when it is rejected;
+ * - `output`: its agent has answered, and the answer is held; it is delivered when the request is approved, and the message fails when it is
+ *   rejected;
  * - `tool`: its dispatch is at work and goes on, whatever is decided; with `on_reject: fail` a rejection fails the message;
  * - `agent`: the agent asked and its dispatch has ended; a new dispatch carries the answer, also a negative one.
  */
-export type InputStage = 'admission' | 'dispatch' | 'tool' | 'plan' | 'agent';
+export type InputStage = 'admission' | 'dispatch' | 'tool' | 'output' | 'plan' | 'agent';
 
 /** A request to a human that is to be written. */
 export interface NewInputRequest extends Pick<AgentInputRequest, 'schema' | 'fields' | 'tool' | 'arguments'> {
@@ -35,12 +37,12 @@ export interface NewInputRequest extends Pick<AgentInputRequest, 'schema' | 'fie
 }
 
 /**
- * A request as the SQL functions take it: a `new_input_request` (db/functions/input/open_request.sql). Its events get their ids here, so that a
+ * A request as the SQL functions take it: a `new_input_request` (db/functions/input/open_request.sql). Its events get their id here, so that a
  * repeated statement writes the same.
  */
 export function inputRequestCall({ terms, ...request }: NewInputRequest) {
   const { timeout_seconds, ...rest } = terms;
-  return { ...request, ...rest, timeout_ms: timeout_seconds * 1_000, event_ids: [newEventId(), newEventId()] };
+  return { ...request, ...rest, timeout_ms: timeout_seconds * 1_000, event_id: newEventId() };
 }
 
 /**

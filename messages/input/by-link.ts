@@ -5,9 +5,10 @@ import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore } from '../core.js';
 import { readMessage } from '../read/read.js';
 import { readableRequest } from '../read/readable.js';
-import type { InputRequestRow, MessageRow } from '../read/rows.js';
+import type { HeldOutput, InputRequestRow, MessageRow } from '../read/rows.js';
 import { inputRequestOf } from '../read/task.js';
 import { findCallbackToken } from './callback-tokens.js';
+import { findHeld } from './held-output.js';
 import { tokenPrincipal } from './principals.js';
 import { type Resolution, type Resolved, resolveAs } from './resolve.js';
 
@@ -19,6 +20,8 @@ export interface LinkedRequest {
   resolution?: string;
   /** What is asked: title, prompt, form, tool call with its arguments, until when. */
   request: Omit<InputRequest, 'digest'>;
+  /** What is to be approved, where it is an agent's output. */
+  output?: HeldOutput;
   /** Its digest: changes when another approver edits the arguments. */
   version: string;
   /** Who asks, in words that people understand: `the policy “no deletions”`. */
@@ -75,10 +78,11 @@ async function senderOf(tx: Tx, { tenant_id, credential_id, sender_agent_type }:
 export async function describeRequest(core: Pick<MessageCore, 'db'>, token: string): Promise<LinkedRequest> {
   const found = await findCallbackToken(core.db, token);
   const { tenant_id, message_id, request_id } = found;
-  const { message, asked, sent_by } = await core.db.tenant(tenant_id, async (tx) => {
+  const { message, asked, held, sent_by } = await core.db.tenant(tenant_id, async (tx) => {
     const message = await readMessage(tx, tenant_id, message_id);
     const [asked] = await tx.query<Asked>(FIND, [tenant_id, request_id]);
-    return { message, asked, sent_by: message ? await senderOf(tx, message.row) : '' };
+    const held = asked?.stage === 'output' ? await findHeld(tx, tenant_id, message_id) : null;
+    return { message, asked, held, sent_by: message ? await senderOf(tx, message.row) : '' };
   });
   if (!message || !asked) throw new PlatformError('unauthorized', 'The callback_token is not valid.');
   const { row } = message;
@@ -87,6 +91,7 @@ export async function describeRequest(core: Pick<MessageCore, 'db'>, token: stri
     state: stateOf(asked, found),
     ...(asked.answer && { resolution: asked.answer.resolution }),
     request,
+    ...(held?.request_id === request_id && { output: held.held_output }),
     version: asked.digest,
     asked_by: askedBy(asked, row),
     message: {

@@ -93,7 +93,7 @@ export async function claimRequest(
       answer,
       turn: turn ?? turnOf(row, request, answer),
       resolved_by: principalName(principal),
-      event_ids: [newEventId(), newEventId(), newEventId()],
+      event_id: newEventId(),
     }),
   ]);
   if (result?.state) return result.state;

@@ -45,10 +45,22 @@ export interface RunningRow
   current_dispatch_id: string | null;
   holds_slot: boolean;
   resolution: Resolution | null;
+  /** Null where nothing is held. */
+  held_output: HeldOutput | null;
   unrouted_since: Date | null;
+  /** Until when it may be dispatched again, after the loss of an agent whose skill is idempotent. */
+  repeat_until: Date | null;
   /** Its session's messages are dispatched one after the other. */
   ordered: boolean;
   created_at: Date;
+}
+
+/** An agent's answer, or its question, that a guard wants a human to approve before anybody gets it. Its usage is counted already. */
+export interface HeldOutput {
+  state: 'completed' | 'input-required';
+  artifacts: Artifact[];
+  status_message?: A2aMessage;
+  input_request?: AgentInputRequest;
 }
 
 /** The human's answer in the form of `params.metadata.resolution` of the next dispatch. */

@@ -4,6 +4,7 @@ import type { GuardFinding, GuardSettings, StreamInspector, StreamStep } from '.
 import { findingEvents } from '../../policy/verdict.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { AnswerOrFailure, DispatchRef, OpenDispatch } from '../dispatch/dispatches.js';
+import { withUsableForm } from '../dispatch/message-end.js';
 import type { BusEvent, ChunkBus } from '../stream/bus.js';
 import type { RunningDispatch } from './running-dispatches.js';
 import type { SenderOptions } from './sender-options.js';
@@ -25,6 +26,8 @@ export class GuardedOutput {
   readonly #streams = new Map<string, StreamInspector<ArtifactEvent> | null>();
   readonly #allowed: GuardFinding[] = [];
   #denial: GuardFinding | undefined;
+  /** A human is to approve the answer; what comes of it from here on is published to nobody. */
+  #hold: GuardFinding | undefined;
 
   constructor(running: RunningDispatch, publish: (event: BusEvent) => void) {
     this.#running = running;
@@ -49,7 +52,7 @@ export class GuardedOutput {
 
   /** Publishes what nothing is found in, as soon as that is certain. */
   publish(event: BusEvent): void {
-    if (this.#denial) return;
+    if (this.#denial || this.#hold) return;
     if (this.#guards === undefined) this.#early.push(event);
     else if (event.kind === 'artifact') this.#artifact(event);
     else if (event.kind !== 'status_text' || !this.#stopsAt({ status_text: event.text })) this.#publish(event);
@@ -64,11 +67,17 @@ export class GuardedOutput {
     this.use(guards);
     if (this.#denial) return this.#denied(this.#denial, result);
     if (!isAnswer(result)) return result;
-    const { artifacts, status_message, input_request, error } = result;
-    if (guards) this.#take(guards.inspect(outputContent({ artifacts, status_message, input_request, error })));
+    const usable = withUsableForm(result);
+    const { artifacts, status_message, input_request, error } = usable;
+    // Nobody is asked about a failure: it says enough without its text.
+    const canWait = usable.state !== 'failed';
+    if (guards)
+      this.#take(guards.inspect(outputContent({ artifacts, status_message, input_request, error }), { canWait }));
     for (const stream of this.#streams.values()) this.#release(stream?.end());
-    if (this.#denial) return this.#denied(this.#denial, result);
-    return this.#allowed.length === 0 ? result : { ...result, decisions: findingEvents(this.#allowed, ACTION) };
+    const denial = this.#denial ?? (canWait ? undefined : this.#hold);
+    if (denial) return this.#denied(denial, usable);
+    const decisions = findingEvents(this.#allowed, ACTION);
+    return { ...usable, ...(this.#hold && { held: this.#hold }), ...(decisions.length > 0 && { decisions }) };
   }
 
   #artifact(event: ArtifactEvent): void {
@@ -82,23 +91,24 @@ export class GuardedOutput {
       this.#streams.set(artifact.artifactId, stream);
     }
     if (stream) this.#release(stream.push(event, ...textsIn(artifact)));
-    else if (!this.#denial) this.#publish(event);
+    else if (!this.#denial && !this.#hold) this.#publish(event);
   }
 
   #release(step: StreamStep<ArtifactEvent> | undefined): void {
-    if (!step || this.#denial) return;
+    if (!step || this.#denial || this.#hold) return;
     this.#take(step.findings);
     for (const event of step.released) this.#publish(event);
   }
 
   #stopsAt(content: Record<string, unknown>): boolean {
     if (this.#guards?.inspects('output')) this.#take(this.#guards.inspect(outputContent(content)));
-    return this.#denial !== undefined;
+    return this.#denial !== undefined || this.#hold !== undefined;
   }
 
   #take(findings: readonly GuardFinding[]): void {
-    const denial = findings.find(({ decision }) => decision !== 'allow');
+    const denial = findings.find(({ decision }) => decision === 'deny');
     this.#allowed.push(...findings.filter(({ decision }) => decision === 'allow'));
+    this.#hold ??= findings.find(({ decision }) => decision === 'require_approval');
     if (!denial || this.#denial) return;
     this.#denial = denial;
     this.#running.close('denied', denial.reason);
@@ -111,7 +121,7 @@ export class GuardedOutput {
       state: 'failed',
       artifacts: [],
       error: { code: 'GUARD_DENIED', message: `The agent's output was withheld: ${denial.reason}` },
-      decisions: findingEvents([...this.#allowed, denial], ACTION),
+      decisions: findingEvents([...this.#allowed, { ...denial, decision: 'deny' }], ACTION),
       ...(usage && { usage }),
       ...(health && { health }),
     };

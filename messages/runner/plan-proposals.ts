@@ -13,7 +13,7 @@ export type ProposePlan = (
 
 /**
  * Writes the plan that a result proposes, before the result is recorded: a crash in between leaves a proposal that nobody has to approve.
- * @returns the result, as a failure where the proposal is refused
+ * @returns the result, as a failure where the proposal is refused; of output that is held nothing is kept then
  * @throws what may succeed when it is repeated
  */
 export async function withProposal(
@@ -27,6 +27,10 @@ export async function withProposal(
   } catch (error) {
     if (!(error instanceof PlatformError) || isTransient(error)) throw error;
     const failure = { code: 'HANDLER_ERROR', message: `plan_proposal: ${error.message}` };
-    return { ...result, state: 'failed', error: failure };
+    const { held, status_message, artifacts, ...rest } = result;
+    const output = held
+      ? { artifacts: [] }
+      : { ...(artifacts && { artifacts }), ...(status_message && { status_message }) };
+    return { ...rest, ...output, state: 'failed', error: failure };
   }
 }

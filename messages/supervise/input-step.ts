@@ -27,7 +27,7 @@ async function remindIfDue(tx: Tx, request: InputRequestRow, now: Date): Promise
   if (request.remind_at === null || request.remind_at > now) return request;
   const [reminded] = await tx.query<Pick<InputRequestRow, 'approvers' | 'remind_at'> & Record<string, unknown>>(
     'SELECT approvers, remind_at FROM remind_of_request($1, $2, $3, $4)',
-    [request.tenant_id, request.request_id, now, [newEventId(), newEventId()]],
+    [request.tenant_id, request.request_id, now, newEventId()],
   );
   return { ...request, ...reminded };
 }

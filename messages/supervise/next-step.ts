@@ -7,8 +7,9 @@ import { targetWaitedText } from '../accept/targets.js';
 import type { MessageCore, MessageRef } from '../core.js';
 import { boundedError, logEnd, type StoredError } from '../dispatch/message-end.js';
 import { wakeForFreed } from '../dispatch/wake-queued.js';
+import { deliverHeld } from '../input/held-output.js';
 import { lockRunning, openRequests } from '../read/read.js';
-import type { MessageRow, RunningRow, SessionBinding } from '../read/rows.js';
+import type { HeldOutput, MessageRow, RunningRow, SessionBinding } from '../read/rows.js';
 import { inputStep } from './input-step.js';
 import { type GatedRow, type KnownVerdicts, PolicyGate, type Stop, VerdictNeeded } from './policy-step.js';
 import { dispatchStep, openDispatch, turnStep } from './route-step.js';
@@ -17,6 +18,11 @@ import { type RouteWait, retryDelayMs, routeWait, type Step, stepError } from '.
 /** A message whose wait is over still gets a free agent, up to this multiple of the wait: the platform itself may have been slow. */
 const LATE_FACTOR = 10;
 
+/** Of a message that is dispatched again after a loss (docs/durability.md#idempotent-skills). */
+const OUT_OF_TIME = {
+  code: 'DEADLINE_EXCEEDED',
+  message: 'The agent was lost, and nobody did the message again in time.',
+};
 const EXPIRED = { code: 'APPROVAL_EXPIRED', message: 'Nobody answered in time.' };
 
 /** Fails a locked message. @param requestState the new state of its open input request */
@@ -27,8 +33,7 @@ async function failedStep(
   requestState: 'expired' | 'withdrawn' = 'withdrawn',
 ): Promise<Step> {
   const { code, message } = boundedError(error);
-  const eventIds = [newEventId(), newEventId()];
-  const values = [row.tenant_id, row.message_id, code, message, requestState, eventIds];
+  const values = [row.tenant_id, row.message_id, code, message, requestState, newEventId()];
   await tx.query('SELECT fail_message($1, $2, $3, $4, $5, $6)', values);
   return { kind: 'done', state: 'failed', agent_type: row.agent_type, ...stepError(code, message) };
 }
@@ -74,7 +79,17 @@ async function unavailableStep(tx: Tx, row: RunningRow, session: SessionBinding,
   return failedStep(tx, row, { code: 'TARGET_UNAVAILABLE', message });
 }
 
-async function waitStep(tx: Tx, row: RunningRow, { since, waitedMs, leftMs }: RouteWait): Promise<Step> {
+/** What a step is decided with. */
+interface Context {
+  tx: Tx;
+  row: RunningRow;
+  session: SessionBinding;
+  gate: PolicyGate;
+  now: Date;
+}
+
+async function waitStep({ tx, row, now }: Context, { since, waitedMs, leftMs }: RouteWait): Promise<Step> {
+  const repeatLeftMs = row.repeat_until ? row.repeat_until.getTime() - now.getTime() : leftMs;
   await tx.query('UPDATE running_messages SET unrouted_since = $3 WHERE tenant_id = $1 AND message_id = $2', [
     row.tenant_id,
     row.message_id,
@@ -83,18 +98,9 @@ async function waitStep(tx: Tx, row: RunningRow, { since, waitedMs, leftMs }: Ro
   return {
     kind: 'wait_agent',
     since: since.toISOString(),
-    retry_ms: Math.min(retryDelayMs(waitedMs), leftMs),
+    retry_ms: Math.min(retryDelayMs(waitedMs), leftMs, repeatLeftMs),
     agent_type: row.want_agent_type ?? row.agent_type,
   };
-}
-
-/** What a step is decided with. */
-interface Context {
-  tx: Tx;
-  row: RunningRow;
-  session: SessionBinding;
-  gate: PolicyGate;
-  now: Date;
 }
 
 /** The step of a message that does not go on in this transaction: it fails, or waits for the human that was asked just now. */
@@ -120,6 +126,13 @@ async function openAllowed(context: Context, onlyReachable: boolean): Promise<St
   return stoppedStep(context, await gate.follow(refused, opened.agent));
 }
 
+/** Delivers what its agent has answered and a human has approved: the message ends, or waits for the answer to its agent's question. */
+async function deliverStep(context: Context, held: HeldOutput, inputExpiryMs: number): Promise<Step> {
+  const state = await deliverHeld(context.tx, context.row, held, inputExpiryMs);
+  if (state === 'input-required') return stoppedStep(context, { kind: 'asked' });
+  return { kind: 'done', state, agent_type: context.row.agent_type };
+}
+
 /** Decides the step of a locked message. */
 async function decide(context: Context, queueWaitMs: number): Promise<Step> {
   const { tx, row, session, gate, now } = context;
@@ -130,6 +143,7 @@ async function decide(context: Context, queueWaitMs: number): Promise<Step> {
   }
   const current = row.current_dispatch_id && (await dispatchStep(tx, row, row.current_dispatch_id));
   if (current) return current;
+  if (row.repeat_until && now >= row.repeat_until) return failedStep(tx, row, OUT_OF_TIME);
   const turn = row.ordered ? await turnStep(tx, row, now) : null;
   if (turn) return turn;
   const stop = await gate.admit(session);
@@ -140,7 +154,7 @@ async function decide(context: Context, queueWaitMs: number): Promise<Step> {
   // A free agent gets the message also after its wait: the time may have passed in a queue, or with a node that died.
   const opened = await openAllowed(context, leftMs <= 0);
   if (opened) return opened;
-  return leftMs <= 0 ? unavailableStep(tx, row, session, waitedMs) : waitStep(tx, row, wait);
+  return leftMs <= 0 ? unavailableStep(tx, row, session, waitedMs) : waitStep(context, wait);
 }
 
 async function lockSession(tx: Tx, ref: MessageRef): Promise<SessionBinding | null> {
@@ -171,11 +185,13 @@ function stepBy(core: MessageCore, ref: MessageRef, known: KnownVerdicts, now: D
   return core.db.tenant(ref.tenant_id, async (tx) => {
     const session = await lockSession(tx, ref);
     const row = session && (await takeOver(tx, ref));
-    if (!session || !row) return { row: null, step: await doneStep(tx, ref), hasAsked: false };
-    if (row.state === 'failed') return { row: null, step: await rejectedStep(tx, row), hasAsked: false };
+    if (!session || !row) return { row: null, step: await doneStep(tx, ref), hasChanged: false };
+    if (row.state === 'failed') return { row: null, step: await rejectedStep(tx, row), hasChanged: false };
     const gate = new PolicyGate(core, tx, row, known);
-    const step = await decide({ tx, row, session, gate, now }, core.limits.queueWaitMs);
-    return { row, step, hasAsked: gate.hasAsked };
+    const context = { tx, row, session, gate, now };
+    if (row.held_output && row.state === 'working')
+      return { row, step: await deliverStep(context, row.held_output, core.limits.inputExpiryMs), hasChanged: true };
+    return { row, step: await decide(context, core.limits.queueWaitMs), hasChanged: gate.hasAsked };
   });
 }
 
@@ -200,9 +216,9 @@ async function decidedStep(core: MessageCore, ref: MessageRef, now: () => Date) 
       const { key, request } = error;
       const isLate = performance.now() - startedAtMs > EVALUATION_STARTS_MS;
       if (isLate || core.policies.isBusy(ref.tenant_id))
-        return { row: null, step: waitForPolicies(EVALUATORS_BUSY_MS), hasAsked: false };
+        return { row: null, step: waitForPolicies(EVALUATORS_BUSY_MS), hasChanged: false };
       const verdict = await core.policies.decide(ref.tenant_id, request);
-      if (isUndecided(verdict)) return { row: null, step: waitForPolicies(EVALUATORS_BUSY_MS), hasAsked: false };
+      if (isUndecided(verdict)) return { row: null, step: waitForPolicies(EVALUATORS_BUSY_MS), hasChanged: false };
       known.set(key, verdict);
     }
   }
@@ -214,8 +230,8 @@ async function decidedStep(core: MessageCore, ref: MessageRef, now: () => Date) 
  * @returns null when the tenant has no such message
  */
 export async function nextStep(core: MessageCore, ref: MessageRef, now = () => new Date()): Promise<Step | null> {
-  const { row, step, hasAsked } = await decidedStep(core, ref, now);
-  if (hasAsked) core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed' });
+  const { row, step, hasChanged } = await decidedStep(core, ref, now);
+  if (hasChanged) core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed' });
   if (row && step?.kind === 'done' && step.state === 'failed') announceFailed(core, row, step.error?.code);
   return step;
 }

@@ -30,7 +30,7 @@ export interface GuardFinding {
   guard: GuardName;
   /** Which of the guard's rules, for example `aws_access_key`. */
   rule: string;
-  /** What happens at this stage. `require_approval` only of `message` and `tool_arguments`: what comes back cannot wait for a human. */
+  /** What happens at this stage. Never `require_approval` of `tool_result`: its agent is at work and waits for it. */
   decision: GuardDecision;
   /** A sentence for people. */
   reason: string;
@@ -50,7 +50,7 @@ export interface GuardSettings {
   inspects(stage: GuardStage): boolean;
   /**
    * All findings about the content, the most restrictive first; empty where nothing was found. Synchronous, in linear time.
-   * @param options.canWait whether a human can be asked before anything happens: by default where the stage is `message` or `tool_arguments`.
+   * @param options.canWait whether a human can be asked before anything happens: by default everywhere but at the stage `tool_result`.
    * If not, no finding is `require_approval`
    */
   inspect(content: GuardedContent, options?: { canWait?: boolean }): GuardFinding[];

@@ -11,12 +11,12 @@ import { AddressGuard } from '../../http/outbound-guard.js';
 import { type EgressRules, findHosts, URL_SPAN } from './egress-guard.js';
 import { type GuardRow, readGuards } from './guard-store.js';
 import type { Find, GuardedContent, GuardFinding, GuardSettings, StreamInspector } from './guarded-content.js';
-import { findInjections, injectionsIn } from './injection-guard.js';
-import { PHRASE_CHARS } from './injection-rules.js';
+import { findInjections, injectionsIn } from './injection/injection-guard.js';
+import { PHRASE_CHARS } from './injection/injection-rules.js';
 import { findExcess, limitsStage } from './limits-guard.js';
 import { findPaths, rootOf } from './path-guard.js';
-import { REACH, SPAN } from './secret-rules.js';
-import { findSecrets, secretRules, secretsIn } from './secrets-guard.js';
+import { REACH, SPAN } from './secrets/secret-rules.js';
+import { findSecrets, secretRules, secretsIn } from './secrets/secrets-guard.js';
 import { HoldingInspector, type StreamRules } from './stream-inspector.js';
 
 /** One guard of a tenant, ready to inspect. */
@@ -158,7 +158,7 @@ class CompiledGuards implements GuardSettings {
         const find = (guard: (typeof streaming)[number]) => guard.stream.find(visible, begins, ends);
         return ranked(
           streaming.flatMap((guard) => withDecision(guard, find(guard), path)),
-          false,
+          CAN_WAIT.has('output'),
         );
       },
       inspectWhole: (texts) => this.inspect({ stage: 'output', texts, facts: { bytes: 0, depth: 0 } }),
@@ -173,13 +173,12 @@ function withDecision({ name, decision }: CompiledGuard, found: readonly Find[],
     .map((find) => ({ guard: name, decision, ...find, ...(path !== undefined && { path }) }));
 }
 
-/** Where a human can be asked before anything happens; what comes back has happened already. */
-const CAN_WAIT: ReadonlySet<GuardStage> = new Set(['message', 'tool_arguments']);
+/** Where a human can be asked before anything happens. The result of a tool cannot wait: its agent is at work. */
+const CAN_WAIT: ReadonlySet<GuardStage> = new Set(['message', 'output', 'tool_arguments']);
 
 /**
  * The decision that holds for a finding. What looks like an injection is a guess, which never denies alone: beside another finding it
- * has its own decision, alone it asks a human. What comes back from an agent or a tool cannot wait for one: there, asking means denying, and
- * of a guess alone that it is recorded.
+ * has its own decision, alone it asks a human. What cannot wait for one: there, asking means denying, and of a guess alone that it is recorded.
  */
 function decisionOf({ guard, decision }: GuardFinding, alone: boolean, canWait: boolean): GuardDecision {
   const isGuess = alone && guard === 'prompt_injection';

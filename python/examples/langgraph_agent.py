@@ -9,12 +9,13 @@ then the graph begins anew, and asks again. LangGraph has savers for SQLite and 
 
 from typing import Any
 
-from agent_fleet import Agent
-from agent_fleet.adapters.langgraph import langgraph_handler
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
+
+from agent_fleet import Agent
+from agent_fleet.adapters.langgraph import langgraph_handler
 
 
 def refund(state: MessagesState) -> dict[str, Any]:

@@ -4,10 +4,10 @@
     OPENAI_API_KEY=… python openai_agent.py
 """
 
+import agents
+
 from agent_fleet import Agent
 from agent_fleet.adapters.openai_agents import openai_agents_handler
-
-import agents
 
 
 @agents.function_tool

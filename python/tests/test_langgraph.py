@@ -3,14 +3,15 @@
 import asyncio
 from typing import Any
 
-from agent_fleet import Completed, InputRequired
-from agent_fleet.adapters.langgraph import langgraph_handler
 from fake_task import run_task
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
+
+from agent_fleet import Completed, InputRequired
+from agent_fleet.adapters.langgraph import langgraph_handler
 
 
 def chat(*answers: AIMessage) -> Any:

@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-from agent_fleet import Completed, Failed
-from agent_fleet.adapters.openai_agents import openai_agents_handler
+import agents
 from agents.items import TResponseStreamEvent
 from agents.memory import SQLiteSession
 from fake_task import run_task
@@ -21,7 +20,8 @@ from openai.types.responses import (
 from openai.types.responses.response_usage import InputTokensDetails, OutputTokensDetails
 from pydantic import BaseModel
 
-import agents
+from agent_fleet import Completed, Failed
+from agent_fleet.adapters.openai_agents import openai_agents_handler
 
 agents.set_tracing_disabled(True)
 

@@ -1,5 +1,6 @@
-import type { AgentTask, Completed, Output, ReportedUsage } from '../handlers/agent-task.js';
+import type { AgentTask, Completed, ModelUsage, Output } from '../handlers/agent-task.js';
 import type { MessageHandler } from '../handlers/handlers.js';
+import { completedWith } from '../handlers/model-result.js';
 import type { CallToolOptions } from '../tools/tool-caller.js';
 
 /** The members of a `streamText` result that the adapter uses: those of AI SDK 5 and later. */
@@ -13,7 +14,7 @@ type StreamPart =
   | { type: 'file'; file: { base64: string; mediaType: string } }
   | { type: 'tool-call'; toolName: string }
   | { type: 'finish-step'; response: { modelId?: string } }
-  | { type: 'finish'; totalUsage: { inputTokens?: number; outputTokens?: number } }
+  | { type: 'finish'; totalUsage: ModelUsage }
   | { type: 'error'; error: unknown }
   | { type: 'abort'; reason?: string }
   | { type: 'tool-approval-request' };
@@ -29,7 +30,7 @@ export function aiHandler(
   return async function* (task): AsyncGenerator<Output, Completed> {
     const { fullStream } = await start(task);
     let model: string | undefined;
-    let usage: ReportedUsage | undefined;
+    let used: ModelUsage | undefined;
     for await (const each of fullStream) {
       const part = each as StreamPart;
       if (part.type === 'text-delta') yield part.text;
@@ -37,19 +38,14 @@ export function aiHandler(
         yield { kind: 'file', file: { bytes: part.file.base64, mimeType: part.file.mediaType } };
       else if (part.type === 'tool-call') await task.status(`Calling ${part.toolName}`);
       else if (part.type === 'finish-step') model = part.response.modelId ?? model;
-      else if (part.type === 'finish') usage = usageOf(part.totalUsage, model);
+      else if (part.type === 'finish') used = part.totalUsage;
       else if (part.type === 'error') throw part.error;
       else if (part.type === 'abort') throw task.signal.reason ?? new Error(part.reason ?? 'the model was aborted');
       else if (part.type === 'tool-approval-request')
         throw new Error('a tool has needsApproval: let a policy of the platform ask instead, or ask with task.ask');
     }
-    return { state: 'completed', ...(usage && { usage }) };
+    return completedWith(used, model);
   };
-}
-
-function usageOf({ inputTokens, outputTokens }: { inputTokens?: number; outputTokens?: number }, model?: string) {
-  if (inputTokens === undefined && outputTokens === undefined) return undefined;
-  return { inputTokens: inputTokens ?? 0, outputTokens: outputTokens ?? 0, ...(model !== undefined && { model }) };
 }
 
 /**

@@ -1,5 +1,6 @@
-import type { AgentTask, Completed, Output, ReportedUsage } from '../handlers/agent-task.js';
+import type { AgentTask, Completed, ModelUsage, Output } from '../handlers/agent-task.js';
 import type { MessageHandler } from '../handlers/handlers.js';
+import { completedWith } from '../handlers/model-result.js';
 
 /** The members of a Mastra agent (1.0 or later) that the adapter uses. Mastra itself needs Node 22.13 or newer. */
 export interface MastraAgent {
@@ -8,7 +9,7 @@ export interface MastraAgent {
     options: Record<string, unknown>,
   ): PromiseLike<{
     fullStream: AsyncIterable<{ type: string; payload?: unknown }>;
-    totalUsage: PromiseLike<{ inputTokens?: number | undefined; outputTokens?: number | undefined }>;
+    totalUsage: PromiseLike<ModelUsage>;
   }>;
 }
 
@@ -45,13 +46,6 @@ export function mastraHandler(agent: MastraAgent, { input, options, model }: Mas
           `${toolName} waits for a human: let a policy of the platform ask instead, or ask with task.ask`,
         );
     }
-    const { inputTokens, outputTokens } = await result.totalUsage; // not before: of a run that fails it rejects
-    if (inputTokens === undefined && outputTokens === undefined) return { state: 'completed' };
-    const usage: ReportedUsage = {
-      inputTokens: inputTokens ?? 0,
-      outputTokens: outputTokens ?? 0,
-      ...(model && { model }),
-    };
-    return { state: 'completed', usage };
+    return completedWith(await result.totalUsage, model); // not before: of a run that fails it rejects
   };
 }

@@ -15,6 +15,8 @@ export interface Sender {
 
 /** Messages that `task.history()` reads unless it is told otherwise. */
 const HISTORY_DEFAULT = 20;
+/** Pages that it reads at most. More than one only where messages of the session came after this one: they are listed first. */
+const HISTORY_PAGES_MAX = 20;
 
 const Artifacts = z.array(z.object({ parts: z.array(Part) }));
 /** The members of a message's record that a history needs. */
@@ -53,10 +55,14 @@ async function readHistory(
   { limit = HISTORY_DEFAULT }: HistoryOptions,
 ): Promise<Turn[]> {
   const page_size = Math.min(LIMITS.pageSizeMax, Math.max(1, limit) + 1); // this message is among them
-  const body = { session_id: sessionId, page_size };
-  const { messages } = await api.post('/messages/get', body, Listed, { retry: true, signal });
-  const earlier = messages.filter(({ message_id }) => message_id < messageId);
-  return earlier.slice(0, limit).reverse().flatMap(turnsOf);
+  const earlier = new Map<string, Listed>(); // messages that come meanwhile move others to the next page
+  for (let page = 1; page <= HISTORY_PAGES_MAX && earlier.size < limit; page += 1) {
+    const body = { session_id: sessionId, page, page_size };
+    const { messages } = await api.post('/messages/get', body, Listed, { retry: true, signal });
+    for (const message of messages) if (message.message_id < messageId) earlier.set(message.message_id, message);
+    if (messages.length < page_size) break;
+  }
+  return [...earlier.values()].slice(0, limit).reverse().flatMap(turnsOf);
 }
 
 /** The options of a message that a task sends: its trace, no more time than it has left, one hop more than it came by, and its end. */

@@ -1,4 +1,4 @@
-import type { ModelResult, ModelUsage, Output, ReportedUsage, StreamedModelResult, TaskResult } from './agent-task.js';
+import type { Completed, ModelResult, ModelUsage, Output, StreamedModelResult, TaskResult } from './agent-task.js';
 import { isSource } from './output-source.js';
 
 /** Whether a handler returned what `streamText` gives. */
@@ -18,16 +18,24 @@ export async function* chunksOfModel(
   chunks: AsyncIterable<Output>,
 ): AsyncGenerator<Output, TaskResult> {
   yield* chunks;
-  return { state: 'completed', ...usageMember(await (result.totalUsage ?? result.usage)) };
+  return completedWith(await (result.totalUsage ?? result.usage));
 }
 
 /** The answer of a model. */
 export function answerOfModel({ text, usage, totalUsage }: ModelResult): TaskResult {
-  return { state: 'completed', parts: [{ kind: 'text', text }], ...usageMember(totalUsage ?? usage) };
+  return { ...completedWith(totalUsage ?? usage), parts: [{ kind: 'text', text }] };
 }
 
-/** Some models do not tell how many tokens they used. */
-function usageMember({ inputTokens, outputTokens }: ModelUsage = {}): { usage?: ReportedUsage } {
-  if (inputTokens === undefined || outputTokens === undefined) return {};
-  return { usage: { inputTokens, outputTokens } };
+/**
+ * The end of a task, with what its models used. Some do not tell how many tokens that was: then there is no usage.
+ * @param model its name, by which prices are found
+ */
+export function completedWith({ inputTokens, outputTokens }: ModelUsage = {}, model?: string): Completed {
+  if (inputTokens === undefined && outputTokens === undefined) return { state: 'completed' };
+  const usage = {
+    inputTokens: inputTokens ?? 0,
+    outputTokens: outputTokens ?? 0,
+    ...(model !== undefined && { model }),
+  };
+  return { state: 'completed', usage };
 }

@@ -1,3 +1,5 @@
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
 import { readConfig } from '../../runtime/config.js';
 import { serveApi } from './served-api.js';
@@ -40,6 +42,24 @@ test('any other origin is told nothing, and caches are', async () => {
     expect(answer.headers.get('access-control-allow-origin')).toBeNull();
     expect(answer.headers.get('vary')).toBe('Origin');
   }
+});
+
+/** What a request of a page on this origin is answered whose headers, or whose body, the HTTP parser does not take. */
+async function refusedByParser(origin: string, rest: string): Promise<string> {
+  const socket = connect(api.port, '127.0.0.1');
+  socket.write(`POST /sessions/get HTTP/1.1\r\nHost: x\r\nOrigin: ${origin}\r\n${rest}`);
+  return (await text(socket)).split('\r\n\r\n', 1)[0] ?? '';
+}
+
+test.each([
+  ['too many headers', 431, `Authorization: ${'x'.repeat(20_000)}\r\n\r\n`],
+  ['headers that are none', 400, 'no header\r\n\r\n'],
+  ['a body that breaks off', 400, 'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nno length\r\n'],
+])('a page reads also why the server did not read its request: %s', async (_what, status, rest) => {
+  const head = await refusedByParser(ORIGIN, rest);
+  expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+  expect(head).toContain(`access-control-allow-origin: ${ORIGIN}\r\n`);
+  expect(await refusedByParser('https://elsewhere.example', rest)).not.toContain('access-control-allow-origin');
 });
 
 test('origins are scheme, host and port', () => {

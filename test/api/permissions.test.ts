@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import type { Operation } from '../../contracts/api/operation.js';
 import { OPERATIONS } from '../../contracts/api/operations.js';
 import type { Scope } from '../../contracts/primitives.js';
-import { ASKS, answerMessage, joinOnRecord } from './moving.js';
+import { ASKS, answerMessage, COMPLETED, joinOnRecord } from './moving.js';
 import { serveApi } from './served-api.js';
 
 type Name = keyof typeof OPERATIONS;
@@ -87,6 +87,20 @@ async function proposed(): Promise<{ plan_id: string }> {
   const given = JSON.stringify({ session_id, description: 'a plan', steps: planSteps });
   const { body } = await api.client.raw('/plans/create', given, headers);
   return { plan_id: (body as { plan: { plan_id: string } }).plan.plan_id };
+}
+
+/** A message whose agent's answer a guard holds. */
+async function heldOutput(): Promise<{ message_id: string }> {
+  const task = await api.client.send('hello', { metadata: { agent_type: 'worker' }, blocking: false });
+  const held = {
+    guard: 'secrets',
+    rule: 'x',
+    decision: 'require_approval',
+    reason: 'It holds a key.',
+    path: '',
+  } as const;
+  await answerMessage(api, task.id, { ...COMPLETED, held });
+  return { message_id: task.id };
 }
 
 async function credential(): Promise<{ credential_id: string }> {
@@ -211,6 +225,7 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
     tenant: 'missing',
     body: async () => ({ message_id: (await asked()).id }),
   },
+  getHeldOutput: { ...forbidden, needs: 'admin', tenant: 'missing', body: heldOutput },
   exportApprovals: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => ({}) },
 
   registerAgent: {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { windowsOf } from '../../erasure/time-windows.js';
+import { partsAtWork, windowsOf } from '../../erasure/time-windows.js';
 
 const MINUTE = 60_000;
 const at = (created: number, updated = created) => ({
@@ -30,4 +30,38 @@ test.each([
 ])('%s', (_what, messages, windows) => {
   const found = windowsOf(messages).map(({ fromMs, toMs }) => [fromMs / MINUTE, toMs / MINUTE]);
   expect(found).toEqual(windows);
+});
+
+const wait = (asked: number, ended: number | null) => ({
+  requested_at: new Date(asked * MINUTE),
+  ended_at: ended === null ? null : new Date(ended * MINUTE),
+});
+
+test.each([
+  ['which nobody asked about is at work all the time', at(100, 200), [], [[100, 200]]],
+  [
+    'that waited for humans is at work before, between and after',
+    at(100, 900),
+    [wait(110, 500), wait(520, 800)],
+    [
+      [100, 110],
+      [500, 520],
+      [800, 900],
+    ],
+  ],
+  [
+    'whose last request nobody answered is at work until then',
+    at(100, 900),
+    [wait(110, null)],
+    [
+      [100, 110],
+      [900, 900],
+    ],
+  ],
+])('a message %s', (_what, message, waits, parts) => {
+  const found = partsAtWork(message, waits).map(({ created_at, updated_at }) => [
+    created_at.getTime() / MINUTE,
+    updated_at.getTime() / MINUTE,
+  ]);
+  expect(found).toEqual(parts);
 });

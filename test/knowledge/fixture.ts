@@ -35,7 +35,7 @@ export interface TestProvider {
   texts: string[];
   /** Answers calls with this text in them only when `open` is called. */
   hold(text: string): { held: Promise<void>; open: () => void };
-  /** Answers 500 to calls with this text in them. */
+  /** Answers 500 to calls with this text in them, to be repeated at once. */
   fail(text: string | null): void;
   close(): void;
 }
@@ -53,7 +53,7 @@ export async function testProvider(model = 'words-1'): Promise<TestProvider> {
       texts.push(...asked);
       const names = (text: string) => asked.some((one) => one.includes(text));
       if (failing !== null && names(failing)) {
-        response.statusCode = 500;
+        response.writeHead(500, { 'retry-after': '0' }); // without it the embedder would wait for 3.5 s in all
         response.end('{"error": {"message": "no"}}');
         return;
       }

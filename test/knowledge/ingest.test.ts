@@ -248,7 +248,13 @@ describe('a source', () => {
       },
       { wait: false },
     );
+    // The last of six attempts would come after half a minute.
+    await fixture.shared.database.query(
+      `UPDATE knowledge_documents SET attempts = attempts + 2 WHERE job_id = $1 AND source_id = 'bad'`,
+      [job_id],
+    );
     const job = await base.ended(job_id, 120_000);
+    expect(fixture.provider.texts.filter((text) => text.includes('Unlucky celery')).length).toBeGreaterThan(4);
     fixture.provider.fail(null);
     expect(job.sources.map(({ source_id, status, error }) => [source_id, status, error?.code])).toEqual([
       ['bad', 'failed', 'BAD_GATEWAY'],

@@ -6,6 +6,7 @@ import { until } from '../setup/until.js';
 import { TestBase, type TestProvider, testProvider } from './fixture.js';
 import { expectAll, ingestAll, RECOVERY_MS, SOURCES, versionsOf } from './many-documents.js';
 
+const redis = await redisServer();
 let shared: SharedPlatform;
 let provider: TestProvider;
 let front: TestPlatform;
@@ -13,7 +14,6 @@ let worker: TestPlatform;
 let reader: TestPlatform;
 beforeAll(async () => {
   provider = await testProvider();
-  const redis = await redisServer();
   shared = await startPlatform({ ...provider.env, REDIS_URL: redis.url });
   await shared.platform.stop(); // it made the credential; from here on the roles run apart
   [front, worker] = await Promise.all([shared.startPeer({ roles: 'api,mesh' }), shared.startPeer({ roles: 'worker' })]);

@@ -64,7 +64,7 @@ export async function holdToolCall(db: Db, call: HoldingCall): Promise<HeldCall 
     target: call.target ?? {},
     call: call.stored,
     request: inputRequestCall(request),
-    event_ids: [newEventId(), newEventId()],
+    event_id: newEventId(),
   };
   const hold = () =>
     db.call<HeldCall & Record<string, unknown>>(

@@ -1,6 +1,8 @@
 import { z } from 'zod';
+import { A2aMessage } from '../../a2a/a2a.js';
+import { Artifact } from '../../a2a/parts.js';
 import { AnyId, Instant, ok, Timestamp } from '../../primitives.js';
-import { InputRequest } from '../messages.js';
+import { AgentInputRequest, InputRequest } from '../messages.js';
 import { ADMIN, EXTENSION, OWN, post } from '../operation.js';
 
 /** Who decided: `id` is a credential, the rule whose delivery carried the token, a Slack user, or `expiry` of the platform itself. */
@@ -40,7 +42,20 @@ export const ExportApprovalsRequest = z.strictObject({
   until: Instant.optional(),
 });
 
-/** The audit trail of what humans decided (decisions.md, Shapes added). */
+/** What an agent has answered while a guard waits for a human: nobody else gets it before it is approved. */
+export const HeldOutputResponse = ok({
+  request_id: z.string(),
+  digest: z.string(),
+  output: z.object({
+    /** `input-required`: a question of the agent, which is asked once it is approved. */
+    state: z.enum(['completed', 'input-required']),
+    artifacts: z.array(Artifact),
+    status_message: A2aMessage.optional(),
+    input_request: AgentInputRequest.optional(),
+  }),
+});
+
+/** Approvals beside `/messages/{id}/resolve`: the audit trail of what humans decided (decisions.md, Shapes added), and held output. */
 export const APPROVAL_OPERATIONS = {
   getApprovals: post(
     '/messages/get_approvals',
@@ -51,6 +66,12 @@ export const APPROVAL_OPERATIONS = {
       response: GetApprovalsResponse,
       ...EXTENSION,
     },
+  ),
+  getHeldOutput: post(
+    '/messages/get_held_output',
+    ADMIN,
+    'The output of an agent that a guard holds until somebody approves it',
+    { request: z.strictObject({ message_id: AnyId }), response: HeldOutputResponse, ...EXTENSION },
   ),
   exportApprovals: post(
     '/messages/export_approvals',

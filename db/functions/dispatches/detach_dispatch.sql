@@ -7,7 +7,8 @@ $$;
 
 -- sent → lost, and the message goes on without a dispatch, for either of two reasons:
 -- - A tool call of it waited, or it had not heard of the decision: the message waits, and its next dispatch carries the decision.
--- - Its skill is declared idempotent, and it was lost with its connection: the message is routed anew, at most ten times.
+-- - Its skill is declared idempotent, and it was lost with its connection: the message is routed anew, while its deadline has not passed, and until it had
+--   ten dispatches.
 -- `by_epoch` NULL: it does not matter. Gives `detached`: false, and nothing written, where there is no such reason, or the agent has heard how its
 -- call ended and gone on, and the skill is not idempotent: the dispatch then ends with its message, as any that may have been carried out.
 CREATE FUNCTION detach_dispatch(of_tenant text, of_message text, of_dispatch text, by_epoch bigint, error text, event_id text)
@@ -20,7 +21,8 @@ DECLARE
     WHERE g.tenant_id = of_tenant AND g.message_id = of_message AND g.dispatch_id = of_dispatch AND g.used_at IS NULL);
   repeats boolean := error = 'AGENT_DISCONNECTED' AND EXISTS (SELECT 1 FROM dispatches x
     JOIN agents a ON a.tenant_id = x.tenant_id AND a.instance_id = x.instance_id
-    WHERE x.tenant_id = of_tenant AND x.dispatch_id = of_dispatch AND x.attempt <= 10 AND is_idempotent(a.agent_card, x.skill_id));
+    WHERE x.tenant_id = of_tenant AND x.dispatch_id = of_dispatch AND x.attempt < 10
+      AND coalesce(x.deadline_at > now(), true) AND is_idempotent(a.agent_card, x.skill_id));
 BEGIN
   IF NOT waits AND NOT repeats THEN
     RETURN QUERY SELECT false, NULL::text, NULL::jsonb;
@@ -40,7 +42,7 @@ BEGIN
   UPDATE dispatches x SET state = 'lost', error_code = error, ended_at = now()
    WHERE x.tenant_id = of_tenant AND x.dispatch_id = of_dispatch RETURNING * INTO d;
   UPDATE running_messages r SET current_dispatch_id = NULL, holds_slot = false, wake_requested_at = now(),
-      unrouted_since = CASE WHEN waits THEN r.unrouted_since ELSE now() END,
+      unrouted_since = CASE WHEN waits THEN r.unrouted_since ELSE now() END, repeat_until = CASE WHEN NOT waits THEN d.deadline_at END,
       resolution = coalesce((SELECT q.answer FROM tool_grants g JOIN input_requests q USING (tenant_id, request_id)
          WHERE g.tenant_id = of_tenant AND g.message_id = of_message AND g.dispatch_id = of_dispatch AND g.used_at IS NULL
            AND q.state = 'resolved' ORDER BY q.ended_at DESC LIMIT 1), r.resolution)

@@ -60,7 +60,9 @@ BEGIN
       error_code = c.error_code, error_message = c.error_message, completed_at = now(), updated_at = now()
    WHERE m.tenant_id = c.tenant_id AND m.message_id = c.message_id
    RETURNING m.session_id, m.trace_id, m.created_at INTO message;
-  PERFORM note_change(c.tenant_id, c.message_id);
+  IF is_late(c.message_id) THEN
+    PERFORM note_change(c.tenant_id, c.message_id);
+  END IF;
   INSERT INTO event_groups (tenant_id, group_id, session_id, message_id, dispatch_id, trace_id, event_count, events)
     VALUES (c.tenant_id, group_of(c.event_id), message.session_id, uuid_of(c.message_id), uuid_of(c.dispatch_id), message.trace_id::uuid, 2,
       jsonb_build_array(
@@ -73,7 +75,7 @@ BEGIN
   END IF;
   woken := wake_queued_messages(c.tenant_id, dispatch.agent_type, dispatch.instance_id, 1);
   IF was_ordered THEN
-    woken := coalesce(woken, '[]') || coalesce(next_in_order(c.tenant_id, message.session_id), '[]');
+    woken := coalesce(woken, '[]') || coalesce(wake_next_in_order(c.tenant_id, message.session_id, now()), '[]');
   END IF;
   -- A tool call of it waits for a human: its result is here, so nobody needs to answer any more, and its own workflow waits for that.
   IF state_before = 'input-required' THEN

@@ -6,6 +6,7 @@ DECLARE
   tenant text := act_for_tenant(of_tenant);
   d dispatches := lock_dispatch(of_tenant, of_message, of_dispatch);
   message record;
+  repeat_until timestamptz;
 BEGIN
   IF d.state IS DISTINCT FROM 'open' OR NOT EXISTS (SELECT 1 FROM agents a
       WHERE a.tenant_id = of_tenant AND a.instance_id = d.instance_id AND a.connection_epoch = by_epoch) THEN
@@ -14,9 +15,10 @@ BEGIN
   UPDATE messages m SET state = 'working', started_at = coalesce(m.started_at, now()), updated_at = now()
    WHERE m.tenant_id = of_tenant AND m.message_id = of_message RETURNING m.trace_id, m.deadline_ms INTO message;
   PERFORM note_change(of_tenant, of_message);
-  UPDATE running_messages r SET state = 'working' WHERE r.tenant_id = of_tenant AND r.message_id = of_message;
-  UPDATE dispatches x SET state = 'sent', sent_at = now(), deadline_at = now() + message.deadline_ms * interval '1 ms', mesh_id = by_mesh,
-      epoch = by_epoch
+  UPDATE running_messages r SET state = 'working' WHERE r.tenant_id = of_tenant AND r.message_id = of_message
+    RETURNING r.repeat_until INTO repeat_until;
+  UPDATE dispatches x SET state = 'sent', sent_at = now(), mesh_id = by_mesh, epoch = by_epoch,
+      deadline_at = least(now() + message.deadline_ms * interval '1 ms', repeat_until)
    WHERE x.tenant_id = of_tenant AND x.dispatch_id = of_dispatch;
   PERFORM record_event(of_tenant, event_id, 'dispatch.sent', 'info', d.session_id, message.trace_id, jsonb_build_object('dispatch_id',
     d.dispatch_id, 'instance_id', d.instance_id, 'skill_id', d.skill_id, 'session_id', d.session_id), of_message);

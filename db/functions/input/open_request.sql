@@ -1,35 +1,34 @@
 -- Requests to humans: how they are written, and how a message comes to wait for one.
 
--- `NewInputRequest` in messages/input/ask.ts. `event_ids`: of message.input_required and of policy.approval_required or
--- guard.approval_required.
+-- `NewInputRequest` in messages/input/ask.ts. `event_id`: of the first event.
 CREATE TYPE new_input_request AS (
   request_id text, kind text, source text, stage text, title text, prompt text, schema jsonb, fields jsonb, action text, tool text,
   arguments jsonb, path text, policy_id text, policy_name text, guard text, policy_request jsonb, digest text, approvers text[],
-  quorum integer, allow_self boolean, on_reject text, reminder_seconds integer, escalate_to text[], timeout_ms bigint, event_ids text[]
+  quorum integer, allow_self boolean, on_reject text, reminder_seconds integer, escalate_to text[], timeout_ms bigint, event_id text
 );
 
--- Writes the events that ask the human: the same again for a reminder, with its number.
-CREATE FUNCTION record_request(q input_requests, trace_id text, event_ids text[]) RETURNS void LANGUAGE plpgsql AS $$
+-- Writes the events that ask the human: the same again for a reminder, with its number. `ended`: the event of the dispatch whose end it is,
+-- as `event_of` makes it.
+CREATE FUNCTION record_request(q input_requests, trace_id text, event_id text, of_dispatch text DEFAULT NULL, ended jsonb DEFAULT NULL)
+  RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-  about jsonb := jsonb_build_object('action', coalesce(q.action, ''), 'tool', q.tool);
+  about jsonb := jsonb_build_object('action', coalesce(q.action, ''), 'tool', q.tool, 'message_id', q.message_id);
   reminder jsonb := CASE WHEN q.reminders > 0 THEN jsonb_build_object('reminder', q.reminders) ELSE '{}' END;
 BEGIN
-  PERFORM record_event(q.tenant_id, event_ids[1], 'message.input_required', 'info', q.session_id, trace_id,
-    jsonb_build_object('message_id', q.message_id, 'session_id', q.session_id, 'request_id', q.request_id, 'kind', q.kind,
-      'source', q.source, 'title', q.title) || reminder);
-  IF q.source = 'policy' THEN
-    PERFORM record_event(q.tenant_id, event_ids[2], 'policy.approval_required', 'warning', q.session_id, trace_id,
-      about || jsonb_build_object('policy_id', q.policy_id, 'policy_name', q.policy_name, 'message_id', q.message_id,
-        'session_id', q.session_id) || reminder);
-  ELSIF q.source = 'guard' THEN
-    PERFORM record_event(q.tenant_id, event_ids[2], 'guard.approval_required', 'warning', q.session_id, trace_id,
-      about || jsonb_build_object('guard', q.guard, 'path', q.path, 'message_id', q.message_id) || reminder);
-  END IF;
+  PERFORM record_group(q.tenant_id, event_id, q.session_id, q.message_id, of_dispatch, trace_id, ARRAY[ended,
+    event_of('message.input_required', jsonb_build_object('message_id', q.message_id, 'session_id', q.session_id,
+      'request_id', q.request_id, 'kind', q.kind, 'source', q.source, 'title', q.title) || reminder),
+    CASE q.source
+      WHEN 'policy' THEN event_of('policy.approval_required', about || reminder
+        || jsonb_build_object('policy_id', q.policy_id, 'policy_name', q.policy_name, 'session_id', q.session_id), 'warning')
+      WHEN 'guard' THEN event_of('guard.approval_required', about || reminder || jsonb_build_object('guard', q.guard, 'path', q.path),
+        'warning') END]);
 END $$;
 
--- Writes a request and its events. The message is `input-required` by the same transaction, and no other request of it is open.
-CREATE FUNCTION open_request(of_tenant text, of_message text, of_session text, trace_id text, n new_input_request) RETURNS void
-  LANGUAGE plpgsql AS $$
+-- Writes a request and its events, those of `record_request`. The message is `input-required` by the same transaction, and no other request of it
+-- is open.
+CREATE FUNCTION open_request(of_tenant text, of_message text, of_session text, trace_id text, n new_input_request, of_dispatch text DEFAULT NULL,
+  ended jsonb DEFAULT NULL) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   q input_requests;
 BEGIN
@@ -42,7 +41,7 @@ BEGIN
       now() + coalesce(n.reminder_seconds * interval '1 s', CASE WHEN n.escalate_to <> '{}' THEN n.timeout_ms / 2 * interval '1 ms' END),
       'pending', now() + n.timeout_ms * interval '1 ms')
     RETURNING * INTO q;
-  PERFORM record_request(q, trace_id, n.event_ids);
+  PERFORM record_request(q, trace_id, n.event_id, of_dispatch, ended);
   -- A session that counts by itself does not while it waits for a human. As a message is accepted nothing waits for the session's row: where
   -- somebody else has it, the session goes on counting.
   IF n.stage IN ('admission', 'plan')
@@ -59,7 +58,7 @@ DECLARE
   n new_input_request := jsonb_populate_record(NULL::new_input_request, request);
   message record;
 BEGIN
-  UPDATE running_messages r SET state = 'input-required', unrouted_since = NULL, wake_requested_at = now(),
+  UPDATE running_messages r SET state = 'input-required', unrouted_since = NULL, repeat_until = NULL, wake_requested_at = now(),
       holds_slot = r.holds_slot AND n.stage = 'tool'
    WHERE r.tenant_id = of_tenant AND r.message_id = of_message AND r.state IN ('submitted', 'working');
   IF NOT FOUND THEN
@@ -84,7 +83,7 @@ $$;
 
 -- Asks again about a request that nobody has decided: the same events with their number, and the next reminder. The first one escalates: from
 -- then on `escalate_to` may decide too. Without a reminder of its own, escalation comes at half of the time.
-CREATE FUNCTION remind_of_request(of_tenant text, of_request text, at timestamptz, event_ids text[]) RETURNS SETOF input_requests
+CREATE FUNCTION remind_of_request(of_tenant text, of_request text, at timestamptz, event_id text) RETURNS SETOF input_requests
   LANGUAGE plpgsql AS $$
 DECLARE
   q input_requests;
@@ -92,7 +91,7 @@ BEGIN
   UPDATE input_requests x SET reminders = x.reminders + 1, remind_at = at + next_reminder(x.reminder_seconds, x.expires_at - x.requested_at),
       approvers = CASE WHEN x.reminders = 0 THEN x.approvers || x.escalate_to ELSE x.approvers END
    WHERE x.tenant_id = of_tenant AND x.request_id = of_request RETURNING * INTO q;
-  PERFORM record_request(q, (SELECT m.trace_id FROM messages m WHERE m.tenant_id = q.tenant_id AND m.message_id = q.message_id), event_ids);
+  PERFORM record_request(q, (SELECT m.trace_id FROM messages m WHERE m.tenant_id = q.tenant_id AND m.message_id = q.message_id), event_id);
   RETURN NEXT q;
 END $$;
 

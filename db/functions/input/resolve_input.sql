@@ -2,11 +2,11 @@
 -- the session and of the message, and has checked who decides and that the answer fits.
 
 -- `voter`: counts once towards the quorum. `arguments`: those that the approver edited, else NULL. `digest`: of what is approved. `answer`:
--- what the next dispatch carries. `turn`: the answer to an agent's question as an A2A message. `resolved_by`: in the event. `event_ids`: of
--- message.resolved, dispatch.failed and message.error.
+-- what the next dispatch carries. `turn`: the answer to an agent's question as an A2A message. `resolved_by`: in the event. `event_id`: of
+-- message.resolved, before dispatch.failed and message.error.
 CREATE TYPE resolve_call AS (
   tenant_id text, message_id text, request_id text, approval_id text, principal_type text, principal_id text, voter text, resolution text,
-  positive boolean, arguments jsonb, digest text, comment text, ip text, answer jsonb, turn jsonb, resolved_by text, event_ids text[]
+  positive boolean, arguments jsonb, digest text, comment text, ip text, answer jsonb, turn jsonb, resolved_by text, event_id text
 );
 
 -- Writes the audit row of a decision. Gives false when the same voter has decided about the same before.
@@ -20,7 +20,8 @@ BEGIN
   RETURN FOUND;
 END $$;
 
--- input-required → working: the message goes on. A dispatch whose tool call waited stays the current one while it is at work.
+-- input-required → working: the message goes on. A dispatch whose tool call waited stays the current one while it is at work. Output that was
+-- held is delivered by the workflow; no agent hears of that answer.
 CREATE FUNCTION continue_message(q input_requests, c resolve_call) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   dispatch_lives boolean;
@@ -29,8 +30,8 @@ BEGIN
       WHERE d.tenant_id = q.tenant_id AND d.dispatch_id = r.current_dispatch_id AND d.state IN ('open', 'sent')) INTO dispatch_lives
     FROM running_messages r WHERE r.tenant_id = q.tenant_id AND r.message_id = q.message_id;
   UPDATE running_messages r SET state = 'working', unrouted_since = NULL, wake_requested_at = now(),
-      resolution = CASE WHEN dispatch_lives THEN r.resolution ELSE c.answer END,
-      current_dispatch_id = CASE WHEN dispatch_lives THEN r.current_dispatch_id END
+      resolution = CASE WHEN dispatch_lives OR q.stage = 'output' THEN r.resolution ELSE c.answer END,
+      current_dispatch_id = CASE WHEN dispatch_lives OR q.stage = 'output' THEN r.current_dispatch_id END
    WHERE r.tenant_id = q.tenant_id AND r.message_id = q.message_id;
   IF dispatch_lives THEN
     UPDATE input_requests x SET wake_requested_at = now() WHERE x.tenant_id = q.tenant_id AND x.request_id = q.request_id;
@@ -49,6 +50,7 @@ DECLARE
   q input_requests;
   trace text;
   continues boolean;
+  resolved jsonb;
 BEGIN
   UPDATE input_requests x SET arguments = coalesce(c.arguments, x.arguments), digest = c.digest
    WHERE x.tenant_id = c.tenant_id AND x.request_id = c.request_id RETURNING * INTO q;
@@ -64,17 +66,17 @@ BEGIN
   END IF;
   UPDATE input_requests x SET state = 'resolved', answer = c.answer, ended_at = now()
    WHERE x.tenant_id = q.tenant_id AND x.request_id = q.request_id;
-  SELECT m.trace_id INTO trace FROM messages m WHERE m.tenant_id = q.tenant_id AND m.message_id = q.message_id;
-  PERFORM record_event(q.tenant_id, c.event_ids[1], 'message.resolved', 'info', q.session_id, trace,
-    jsonb_build_object('message_id', q.message_id, 'session_id', q.session_id, 'request_id', q.request_id,
-      'resolution', c.resolution, 'resolved_by', c.resolved_by));
+  resolved := event_of('message.resolved', jsonb_build_object('message_id', q.message_id, 'session_id', q.session_id,
+    'request_id', q.request_id, 'resolution', c.resolution, 'resolved_by', c.resolved_by));
   -- An agent that asked gets the refusal, and so does one that made a tool call where the policy says so.
   continues := c.positive OR q.stage = 'agent' OR q.stage = 'tool' AND q.on_reject = 'tell_agent';
   IF NOT continues THEN
-    PERFORM fail_message(q.tenant_id, q.message_id, 'APPROVAL_REJECTED', 'The approval was rejected: ' || q.title, 'withdrawn',
-      c.event_ids[2:3], true);
+    PERFORM fail_message(q.tenant_id, q.message_id, 'APPROVAL_REJECTED', 'The approval was rejected: ' || q.title, 'withdrawn', c.event_id, true,
+      resolved);
     RETURN 'failed';
   END IF;
+  SELECT m.trace_id INTO trace FROM messages m WHERE m.tenant_id = q.tenant_id AND m.message_id = q.message_id;
+  PERFORM record_group(q.tenant_id, c.event_id, q.session_id, q.message_id, NULL, trace, ARRAY[resolved]);
   PERFORM continue_message(q, c);
   RETURN 'working';
 END $$;

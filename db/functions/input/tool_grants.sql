@@ -1,10 +1,10 @@
 -- Tool calls that need approval: how a call comes to wait for a human, and how a decision is used once (0004_input_requests.sql). Every
 -- function locks the message first, as all transitions do, so that a call, an answer and the end of the dispatch have an order.
 
--- `use_id`: of this call alone, and the same when it asks again because no answer came. `request`: a `new_input_request`. `event_ids`: of
--- dispatch.failed and message.error, if the message fails.
+-- `use_id`: of this call alone, and the same when it asks again because no answer came. `request`: a `new_input_request`. `event_id`: of
+-- the first event, if the message fails.
 CREATE TYPE hold_call AS (
-  tenant_id text, message_id text, dispatch_id text, node_id text, use_id uuid, target jsonb, call jsonb, request jsonb, event_ids text[]
+  tenant_id text, message_id text, dispatch_id text, node_id text, use_id uuid, target jsonb, call jsonb, request jsonb, event_id text
 );
 
 -- How a call goes on. `waits`: for the decision on this request. `occupied`: another request of the message is open, and the call is to be
@@ -68,7 +68,7 @@ BEGIN
   -- The third time that it asks again.
   ELSIF asked_in_vain(c.tenant_id, c.message_id, n.tool) >= 3 THEN
     PERFORM fail_message(c.tenant_id, c.message_id, CASE WHEN n.source = 'guard' THEN 'GUARD_DENIED' ELSE 'POLICY_DENIED' END,
-      'The agent asked for approval of ' || n.tool || ' three times again, each time for another call.', 'withdrawn', c.event_ids);
+      'The agent asked for approval of ' || n.tool || ' three times again, each time for another call.', 'withdrawn', c.event_id);
     RETURN NEXT ('failed', NULL, NULL, NULL, wake_queued_messages(c.tenant_id, d.agent_type, d.instance_id, 1))::held_call;
   ELSIF NOT ask_about_message(c.tenant_id, c.message_id, c.request) THEN
     SELECT * INTO q FROM input_requests i WHERE i.tenant_id = c.tenant_id AND i.message_id = c.message_id AND i.state = 'pending';

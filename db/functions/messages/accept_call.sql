@@ -17,8 +17,8 @@ CREATE TYPE accept_call AS (
   mesh_id text, any_mesh boolean, event_id text, decision jsonb, token jsonb, quota_exceeded boolean
 );
 
--- `verdict`: dispatched | accepted | asked | denied | unavailable | repeat | mismatch | quota_exceeded | full | waiting_full | no_session |
--- session_closed | target_required | target_unknown | agents_saturated (with both, `agent_type` is the type that was looked for) | later
+-- `verdict`: dispatched | accepted | asked | denied | unavailable | repeat | mismatch | quota_exceeded | full | waiting_full | too_many_hops |
+-- no_session | session_closed | target_required | target_unknown | agents_saturated (with both, `agent_type` is the type that was looked for) | later
 -- (`awaits` names the lock). From `instance_id` on for `dispatched`, `mesh_id` is the node that sends; the counts where they were taken.
 CREATE TYPE accept_result AS (
   verdict text, message_id text, session_id text, accepted_at timestamptz, instance_id text, agent_type text, deployment_mode text,

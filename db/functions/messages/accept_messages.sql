@@ -3,49 +3,62 @@
 -- would wait for a lock of another transaction is answered 'later' and writes nothing; the others go on (db/connections/batcher.ts). A messageId that is
 -- on the record already is found by its key, at any step, and nothing is written.
 
+-- What the limits have to say of a call that some limit may refuse: `verdict` NULL when none does, and the counts that were taken. Each state is
+-- counted for itself, and in the order of running_in_flight: a plan for both at once takes the key and reads all, and so may one that was made
+-- while the table was small.
+CREATE FUNCTION check_limits(c accept_call) RETURNS accept_result LANGUAGE plpgsql AS $$
+DECLARE
+  result accept_result;
+BEGIN
+  IF c.in_flight_limit > 0 THEN
+    result.in_flight :=
+      (SELECT count(*) FROM (SELECT 1 FROM running_messages r
+        WHERE r.tenant_id = c.tenant_id AND r.state = 'working' ORDER BY r.session_id LIMIT c.in_flight_limit) AS working)
+      + (SELECT count(*) FROM (SELECT 1 FROM running_messages r
+        WHERE r.tenant_id = c.tenant_id AND r.state = 'submitted' ORDER BY r.session_id LIMIT c.in_flight_limit) AS submitted);
+  END IF;
+  IF c.waiting_limit > 0 THEN
+    result.waiting := (SELECT count(*) FROM (SELECT 1 FROM running_messages r
+      WHERE r.tenant_id = c.tenant_id AND r.state = 'input-required' ORDER BY r.session_id LIMIT c.waiting_limit) AS waiting);
+  END IF;
+  result.verdict := CASE WHEN c.quota_exceeded THEN 'quota_exceeded' WHEN c.waiting_full THEN 'waiting_full'
+    WHEN result.in_flight >= c.in_flight_limit THEN 'full' WHEN result.waiting >= c.waiting_limit THEN 'waiting_full' END;
+  RETURN result;
+END $$;
+
 -- `may_wait`: it waits for session, room and key where another transaction holds them. Nobody else's call may then stand behind it, and its
 -- transaction must hold no lock yet.
+--
+-- plpgsql prepares each expression anew in every transaction, which takes a microsecond or more. Most messages open a session and are dispatched
+-- at once: their way has few.
 CREATE FUNCTION accept_message(c accept_call, may_wait boolean) RETURNS accept_result LANGUAGE plpgsql AS $$
 DECLARE
   result accept_result;
   session record;
   in_session boolean := c.requested_context <> '';
   want_type text := c.want_agent_type;
-  is_bound boolean := false;
-  resumes boolean := false;
-  ordered boolean := false;
+  is_bound boolean; -- where it matters
+  resumes boolean; -- NULL without a session, as `ordered`
+  ordered boolean;
   wish routing;
   agent chosen_agent;
   error_code text := c.decision #>> '{error,code}';
-  error_text text := c.decision #>> '{error,message}';
-  asks boolean := coalesce(c.decision ? 'input_request', false);
+  error_text text;
   dispatched boolean;
   first_state text;
-  key_lock bigint;
+  hops integer; -- where an agent sends it
+  key uuid;
 BEGIN
-  IF c.quota_exceeded THEN
-    RETURN not_accepted(c, result, 'quota_exceeded');
-  END IF;
-  IF c.waiting_full THEN
-    RETURN not_accepted(c, result, 'waiting_full');
-  END IF;
-  IF c.in_flight_limit > 0 THEN
-    -- Each state for itself, and in the order of running_in_flight: a plan for both at once takes the key and reads all, and so may one that
-    -- was made while the table was small.
-    result.in_flight :=
-      (SELECT count(*) FROM (SELECT 1 FROM running_messages r
-        WHERE r.tenant_id = c.tenant_id AND r.state = 'working' ORDER BY r.session_id LIMIT c.in_flight_limit) AS working)
-      + (SELECT count(*) FROM (SELECT 1 FROM running_messages r
-        WHERE r.tenant_id = c.tenant_id AND r.state = 'submitted' ORDER BY r.session_id LIMIT c.in_flight_limit) AS submitted);
-    IF result.in_flight >= c.in_flight_limit THEN
-      RETURN not_accepted(c, result, 'full');
+  IF c.quota_exceeded OR c.waiting_full OR c.in_flight_limit > 0 OR c.waiting_limit > 0 THEN
+    result := check_limits(c);
+    IF result.verdict IS NOT NULL THEN
+      RETURN not_accepted(c, result, result.verdict);
     END IF;
   END IF;
-  IF c.waiting_limit > 0 THEN
-    result.waiting := (SELECT count(*) FROM (SELECT 1 FROM running_messages r
-      WHERE r.tenant_id = c.tenant_id AND r.state = 'input-required' ORDER BY r.session_id LIMIT c.waiting_limit) AS waiting);
-    IF result.waiting >= c.waiting_limit THEN
-      RETURN not_accepted(c, result, 'waiting_full');
+  IF c.sender_agent_type IS NOT NULL THEN
+    hops := hops_of(c);
+    IF hops > 16 THEN -- LIMITS.messageHopsMax
+      RETURN not_accepted(c, result, 'too_many_hops');
     END IF;
   END IF;
 
@@ -101,19 +114,18 @@ BEGIN
   END IF;
   IF c.dispatch_id IS NOT NULL THEN
     agent := choose_agent(wish);
-    IF agent.awaited_id IS NOT NULL AND may_wait THEN
-      -- Once only: one that waits for a second room while it holds a first could wait for ever.
-      PERFORM lock_room(c.tenant_id, agent.awaited_id);
-      agent := choose_agent(wish);
-    END IF;
-    IF agent.awaited_id IS NOT NULL THEN
-      RETURN accept_later(result, 'room ' || agent.awaited_id);
+    IF agent.instance_id IS NULL AND agent.awaited_id IS NOT NULL THEN
+      IF may_wait THEN
+        -- Once only: one that waits for a second room while it holds a first could wait for ever.
+        PERFORM lock_room(c.tenant_id, agent.awaited_id);
+        agent := choose_agent(wish);
+      END IF;
+      IF agent.awaited_id IS NOT NULL THEN
+        RETURN accept_later(result, 'room ' || agent.awaited_id);
+      END IF;
     END IF;
   END IF;
   dispatched := agent.instance_id IS NOT NULL;
-  IF agent.deployment_mode = 'hosted' THEN
-    agent.mesh_id := c.mesh_id;
-  END IF;
   IF dispatched AND resumes THEN
     UPDATE sessions s SET suspended = false
      WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context AND s.instance_id = agent.instance_id;
@@ -132,31 +144,29 @@ BEGIN
       END IF;
       error_code := 'TARGET_UNAVAILABLE';
       error_text := c.unavailable_text;
-    ELSIF NOT asks AND all_saturated(wish) THEN
+    ELSIF NOT coalesce(c.decision ? 'input_request', false) AND all_saturated(wish) THEN
       result.agent_type := want_type;
       RETURN not_accepted(c, result, 'agents_saturated');
     END IF;
   END IF;
 
-  first_state := CASE WHEN error_code IS NOT NULL THEN 'failed' WHEN dispatched THEN 'working' WHEN asks THEN 'input-required'
+  first_state := CASE WHEN error_code IS NOT NULL THEN 'failed' WHEN dispatched THEN 'working' WHEN c.decision ? 'input_request' THEN 'input-required'
     ELSE 'submitted' END;
 
-  -- Whoever writes a key holds this lock, so that the INSERT meets no key of a transaction that has not ended.
-  key_lock := hashtextextended('message:' || c.tenant_id || ' ' || c.credential_id || ' ' || c.requested_context || ' ' || c.client_message_id, 0);
+  -- Whoever writes a key holds its lock, so that the INSERT meets no key of a transaction that has not ended.
+  key := idempotency_key(c.tenant_id, c.credential_id, c.requested_context, c.client_message_id);
   IF may_wait THEN
-    PERFORM pg_advisory_xact_lock(key_lock);
-  ELSIF NOT pg_try_advisory_xact_lock(key_lock) THEN
-    RETURN accept_later(result, 'message ' || key_lock);
+    PERFORM pg_advisory_xact_lock(uuid_hash_extended(key, 0));
+  ELSIF NOT pg_try_advisory_xact_lock(uuid_hash_extended(key, 0)) THEN
+    RETURN accept_later(result, 'message ' || key);
   END IF;
 
   WITH key AS (
     INSERT INTO idempotency_keys AS k (idempotency_key, tenant_id, content_hash, message_id, expires_at)
-      VALUES (idempotency_key(c.tenant_id, c.credential_id, c.requested_context, c.client_message_id), c.tenant_id, c.content_hash,
+      VALUES (key, c.tenant_id, c.content_hash,
         c.message_id, now() + c.idempotency_hours * interval '1 hour')
       ON CONFLICT (idempotency_key) DO UPDATE SET content_hash = excluded.content_hash, message_id = excluded.message_id,
-        -- Retention may have dropped the message first: where both times were shortened, the key still has the longer one.
         expires_at = excluded.expires_at WHERE k.expires_at <= now()
-          OR NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = k.tenant_id AND m.message_id = k.message_id)
       RETURNING 1),
   accepted AS (
     INSERT INTO messages (tenant_id, message_id, session_id, credential_id, sender_agent_type, client_message_id, method, parts, metadata,
@@ -164,15 +174,16 @@ BEGIN
         completed_at)
       SELECT c.tenant_id, c.message_id, c.session_id, c.credential_id, c.sender_agent_type, c.client_message_id, c.method, c.parts, c.metadata,
         want_type, c.trace_id, c.parent_span_id, c.baggage, c.deadline_ms,
-        first_state, agent.instance_id, agent.agent_type, error_code, error_text, CASE WHEN dispatched THEN now() END,
+        first_state, agent.instance_id, agent.agent_type, error_code,
+        coalesce(error_text, c.decision #>> '{error,message}'), CASE WHEN dispatched THEN now() END,
         CASE WHEN error_code IS NOT NULL THEN now() END
         FROM key),
   running AS (
     INSERT INTO running_messages (tenant_id, message_id, session_id, state, want_instance_id, want_agent_type, want_skill_id, instance_id,
-        agent_type, attempts, current_dispatch_id, holds_slot, wake_requested_at, undecided, token, ordered)
+        agent_type, attempts, current_dispatch_id, holds_slot, wake_requested_at, undecided, token, ordered, hops)
       SELECT c.tenant_id, c.message_id, c.session_id, first_state, c.want_instance_id, want_type,
         c.want_skill_id, agent.instance_id, agent.agent_type, dispatched::integer, CASE WHEN dispatched THEN c.dispatch_id END, dispatched, now(),
-        coalesce(c.decision ? 'undecided', false), c.token, ordered
+        coalesce(c.decision ? 'undecided', false), c.token, coalesce(ordered, false), coalesce(hops, (c.metadata ->> 'hops')::integer, 0)
         FROM key WHERE error_code IS NULL),
   opened AS (
     INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_by, idle_check_at, instance_id,
@@ -183,8 +194,9 @@ BEGIN
   sent AS (
     INSERT INTO dispatches (tenant_id, dispatch_id, message_id, session_id, instance_id, agent_type, deployment_mode, mesh_id, epoch, attempt,
         state, skill_id, sent_at, deadline_at)
-      SELECT c.tenant_id, c.dispatch_id, c.message_id, c.session_id, agent.instance_id, agent.agent_type, agent.deployment_mode, agent.mesh_id,
-        agent.connection_epoch, 1, 'sent', c.want_skill_id, now(), now() + c.deadline_ms * interval '1 ms'
+      SELECT c.tenant_id, c.dispatch_id, c.message_id, c.session_id, agent.instance_id, agent.agent_type, agent.deployment_mode,
+        CASE WHEN agent.deployment_mode = 'hosted' THEN c.mesh_id ELSE agent.mesh_id END, agent.connection_epoch, 1, 'sent',
+        c.want_skill_id, now(), now() + c.deadline_ms * interval '1 ms'
         FROM key WHERE dispatched)
   INSERT INTO event_groups (tenant_id, group_id, session_id, message_id, dispatch_id, trace_id, event_count, events)
     SELECT c.tenant_id, group_of(c.event_id), c.session_id, uuid_of(c.message_id), CASE WHEN dispatched THEN uuid_of(c.dispatch_id) END,
@@ -196,16 +208,25 @@ BEGIN
         CASE WHEN error_code IS NOT NULL THEN event_of('message.error', jsonb_build_object('error', error_code), 'warning') END], NULL))
       FROM key;
   IF NOT FOUND THEN
-    -- Nothing was written here. What was sent before is committed, or was written by this same statement.
+    -- Nothing was written here. What was sent before is committed, or was written by this same statement. Retention may have dropped the message
+    -- before its key, where both times were shortened.
+    DELETE FROM idempotency_keys k WHERE k.idempotency_key = key
+       AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = k.tenant_id AND m.message_id = k.message_id);
+    IF FOUND THEN
+      RETURN accept_message(c, may_wait);
+    END IF;
     RETURN not_accepted(c, result, NULL);
   END IF;
-  PERFORM note_change(c.tenant_id, c.message_id);
+  IF is_late(c.message_id) THEN
+    PERFORM note_change(c.tenant_id, c.message_id);
+  END IF;
   IF c.decision IS NOT NULL THEN
     PERFORM record_decision(c, error_code IS NOT NULL, dispatched);
   END IF;
   RETURN (CASE WHEN c.decision ? 'error' THEN 'denied' WHEN error_code IS NOT NULL THEN 'unavailable' WHEN dispatched THEN 'dispatched'
-      WHEN asks THEN 'asked' ELSE 'accepted' END, c.message_id, c.session_id, now(),
-    agent.instance_id, agent.agent_type, agent.deployment_mode, agent.connection_epoch, agent.mesh_id, agent.public_url, agent.agent_card,
+      WHEN c.decision ? 'input_request' THEN 'asked' ELSE 'accepted' END, c.message_id, c.session_id, now(),
+    agent.instance_id, agent.agent_type, agent.deployment_mode, agent.connection_epoch,
+    CASE WHEN agent.deployment_mode = 'hosted' THEN c.mesh_id ELSE agent.mesh_id END, agent.public_url, agent.agent_card,
     result.user_id, result.in_flight, result.waiting, NULL::text);
 END $$;
 

@@ -8,17 +8,14 @@ BEGIN
    WHERE q.tenant_id = of_tenant AND q.message_id = of_message AND q.state = 'pending';
 END $$;
 
--- Ends the open dispatch of a message, if there is one.
-CREATE FUNCTION close_dispatch(r running_messages, new_state text, error text, event_id text, trace_id text) RETURNS void
-  LANGUAGE plpgsql AS $$
+-- Ends the open dispatch of a message, if there is one. Gives its event, if it has one.
+CREATE FUNCTION close_dispatch(r running_messages, new_state text, error text) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
   d dispatches;
 BEGIN
   UPDATE dispatches x SET state = new_state, error_code = error, ended_at = now()
    WHERE x.tenant_id = r.tenant_id AND x.dispatch_id = r.current_dispatch_id AND x.state IN ('open', 'sent') RETURNING * INTO d;
-  IF FOUND THEN
-    PERFORM record_dispatch_end(event_id, d, trace_id);
-  END IF;
+  RETURN dispatch_end_event(d);
 END $$;
 
 -- Cancels messages, in one statement however many they are: dispatches, questions, messages and events. Their running rows stay for their
@@ -40,7 +37,8 @@ BEGIN
       UPDATE input_requests q SET state = 'withdrawn', ended_at = now() FROM canceled c
        WHERE q.tenant_id = of_tenant AND q.message_id = (c.r).message_id AND q.state = 'pending'),
     stopped AS (
-      UPDATE running_messages x SET state = 'canceled', holds_slot = false, resolution = NULL, unrouted_since = NULL, wake_requested_at = now()
+      UPDATE running_messages x SET state = 'canceled', holds_slot = false, resolution = NULL, held_output = NULL, unrouted_since = NULL,
+          wake_requested_at = now()
         FROM canceled c WHERE x.tenant_id = of_tenant AND x.message_id = (c.r).message_id),
     recorded AS (
       INSERT INTO event_groups (tenant_id, group_id, session_id, message_id, dispatch_id, trace_id, event_count, events)
@@ -57,16 +55,17 @@ BEGIN
 END $$;
 
 -- Fails a message that no agent's result ends: nobody took it, nobody answered in time, a human rejected it, an operator ended its workflow.
--- `request_state`: what becomes of an open question. `event_ids`: of dispatch.failed and message.error. `wakes`: its workflow does not know
--- yet; the running row stays until it has looked.
-CREATE FUNCTION fail_message(of_tenant text, of_message text, error text, error_text text, request_state text, event_ids text[],
-  wakes boolean DEFAULT false) RETURNS void LANGUAGE plpgsql AS $$
+-- `request_state`: what becomes of an open question. `event_id`: of the first event. `wakes`: its workflow does not know yet; the running row
+-- stays until it has looked. `decided`: the event of the decision from which it follows, as `event_of` makes it.
+CREATE FUNCTION fail_message(of_tenant text, of_message text, error text, error_text text, request_state text, event_id text,
+  wakes boolean DEFAULT false, decided jsonb DEFAULT NULL) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   r running_messages;
   message record;
 BEGIN
   IF wakes THEN
-    UPDATE running_messages x SET state = 'failed', holds_slot = false, resolution = NULL, unrouted_since = NULL, wake_requested_at = now()
+    UPDATE running_messages x SET state = 'failed', holds_slot = false, resolution = NULL, held_output = NULL, unrouted_since = NULL,
+        wake_requested_at = now()
      WHERE x.tenant_id = of_tenant AND x.message_id = of_message RETURNING * INTO r;
   ELSE
     DELETE FROM running_messages x WHERE x.tenant_id = of_tenant AND x.message_id = of_message RETURNING * INTO r;
@@ -74,10 +73,9 @@ BEGIN
   UPDATE messages m SET state = 'failed', error_code = error, error_message = error_text, completed_at = now(), updated_at = now()
    WHERE m.tenant_id = of_tenant AND m.message_id = of_message RETURNING m.trace_id INTO message;
   PERFORM note_change(of_tenant, of_message);
-  PERFORM close_dispatch(r, 'failed', error, event_ids[1], message.trace_id);
+  PERFORM record_group(of_tenant, event_id, r.session_id, of_message, r.current_dispatch_id, message.trace_id, ARRAY[decided,
+    close_dispatch(r, 'failed', error), event_of('message.error', jsonb_build_object('error', error), 'warning')]);
   PERFORM close_request(of_tenant, of_message, request_state);
-  PERFORM record_event(of_tenant, event_ids[2], 'message.error', 'warning', r.session_id, message.trace_id,
-    jsonb_build_object('message_id', of_message, 'session_id', r.session_id, 'error', error));
   IF r.ordered THEN
     PERFORM wake_next_in_order(of_tenant, r.session_id);
   END IF;

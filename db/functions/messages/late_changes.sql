@@ -3,10 +3,13 @@ CREATE FUNCTION late_bound(at timestamptz) RETURNS text LANGUAGE sql STABLE AS $
   SELECT overlay('msg_' || lpad(to_hex(floor(extract(epoch FROM at) * 1000)::bigint - 5000), 12, '0') PLACING '-' FROM 13 FOR 0)
 $$;
 
--- Every function that writes `updated_at` of a message calls this in the same transaction. Messages of the fast path end before they are late.
+-- Whether a change of a message is late now. The fast path asks before it calls note_change: its messages end before they are late.
+CREATE FUNCTION is_late(of_message text) RETURNS boolean LANGUAGE sql STABLE AS $$ SELECT of_message COLLATE "C" < late_bound(now()) $$;
+
+-- Every function that writes `updated_at` of a message calls this in the same transaction.
 CREATE FUNCTION note_change(of_tenant text, of_message text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-  IF of_message COLLATE "C" < late_bound(now()) THEN
+  IF is_late(of_message) THEN
     INSERT INTO late_changes (tenant_id, message_id, changed_at) VALUES (of_tenant, of_message, now())
       ON CONFLICT (tenant_id, message_id) DO UPDATE SET changed_at = excluded.changed_at;
   END IF;

@@ -13,12 +13,17 @@ CREATE FUNCTION next_in_order(of_tenant text, of_session text) RETURNS jsonb LAN
     FROM in_order(of_tenant, of_session) AS r LIMIT 1
 $$;
 
--- Has the sweeper wake the message whose turn it is, at once. Where its own transaction has its row, that looks again by itself, later.
-CREATE FUNCTION wake_next_in_order(of_tenant text, of_session text) RETURNS void LANGUAGE plpgsql AS $$
+-- Marks the message whose turn it is as one to be woken, in the transaction that ends the one before it, and gives it as next_in_order does.
+-- `asked_at`: with now() the process wakes it after the commit, and the sweeper does ten seconds later where the process has died; the default
+-- leaves it to the sweeper, at once. Where its own transaction has its row, nothing is marked: it is looking.
+CREATE FUNCTION wake_next_in_order(of_tenant text, of_session text, asked_at timestamptz DEFAULT now() - interval '1 hour') RETURNS jsonb
+  LANGUAGE plpgsql AS $$
 DECLARE
-  next text := next_in_order(of_tenant, of_session) #>> '{0,message_id}';
+  waiting jsonb := next_in_order(of_tenant, of_session);
 BEGIN
-  UPDATE running_messages r SET wake_requested_at = now() - interval '1 hour'
+  UPDATE running_messages r SET wake_requested_at = asked_at
    WHERE r.tenant_id = of_tenant AND r.message_id = (SELECT x.message_id FROM running_messages x
-     WHERE x.tenant_id = of_tenant AND x.message_id = next AND x.current_dispatch_id IS NULL AND x.state = 'submitted' FOR UPDATE SKIP LOCKED);
+     WHERE x.tenant_id = of_tenant AND x.message_id = waiting #>> '{0,message_id}' AND x.current_dispatch_id IS NULL AND x.state = 'submitted'
+       FOR UPDATE SKIP LOCKED);
+  RETURN waiting;
 END $$;

@@ -19,10 +19,9 @@ CREATE TYPE chosen_agent AS (
 );
 
 -- Whether the fast path that asks can have a dispatch sent to an agent.
-CREATE FUNCTION fast_path_reaches(r routing, deployment_mode text, mesh_id text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
-BEGIN
-  RETURN deployment_mode = 'hosted' OR coalesce(mesh_id = r.only_mesh_id OR r.any_mesh, false) AND mesh_id IS NOT NULL;
-END $$;
+CREATE FUNCTION fast_path_reaches(r routing, deployment_mode text, mesh_id text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+  SELECT deployment_mode = 'hosted' OR mesh_id IS NOT NULL AND coalesce(mesh_id = r.only_mesh_id OR r.any_mesh, false)
+$$;
 
 -- Whether an agent could be given a dispatch now.
 CREATE FUNCTION is_routable(agent agents) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
@@ -91,21 +90,28 @@ END $$;
 CREATE FUNCTION choose_local(r routing, only_instance text, only_type text) RETURNS chosen_agent LANGUAGE plpgsql AS $$
 DECLARE
   a record;
-  must_compare boolean := only_instance IS NOT NULL OR r.want_skill_id IS NOT NULL;
-  sampled boolean := true;
+  must_compare boolean;
+  sampled boolean;
   has_room boolean;
 BEGIN
-  IF NOT must_compare THEN
+  IF only_instance IS NULL AND r.want_skill_id IS NULL THEN
     SELECT few.*, count(*) OVER () AS found INTO a FROM (
       SELECT x.instance_id, x.agent_type, x.deployment_mode, x.mesh_id, x.connection_epoch, x.public_url, x.agent_card, x.status,
              x.max_concurrent_sessions FROM agents x
        WHERE x.tenant_id = r.tenant_id AND x.agent_type = only_type AND coalesce(x.deregistered_at, 'infinity') = 'infinity'
          AND x.status IN ('available', 'unknown') AND NOT is_saturated(x) LIMIT 2) AS few;
-    IF NOT FOUND THEN
+    -- The way of most messages: there is room without a claim.
+    IF a.found = 1 AND a.max_concurrent_sessions = 0 AND fast_path_reaches(r, a.deployment_mode, a.mesh_id) THEN
+      RETURN (a.instance_id, a.agent_type, a.deployment_mode, a.mesh_id, a.connection_epoch, a.public_url,
+        CASE WHEN a.deployment_mode = 'hosted' THEN a.agent_card END, false, 'routed'::text, NULL::text);
+    ELSIF a.found IS NULL THEN
       RETURN NULL;
     END IF;
     must_compare := a.found > 1;
+  ELSE
+    must_compare := true;
   END IF;
+  sampled := true;
   LOOP
     IF must_compare THEN
       SELECT x.*, count(*) OVER () AS found INTO a
@@ -176,8 +182,8 @@ END $$;
 -- waited for. NULL: none is free now.
 CREATE FUNCTION choose_agent(r routing) RETURNS chosen_agent LANGUAGE plpgsql AS $$
 DECLARE
-  bound_instance text := r.served_instance_id;
-  bound_type text := r.served_agent_type;
+  bound_instance text;
+  bound_type text;
   is_named boolean;
   agent agents;
   other chosen_agent;
@@ -187,6 +193,8 @@ BEGIN
   IF r.session_id IS NULL AND r.only_mesh_id IS NOT NULL THEN
     RETURN choose_local(r, r.want_instance_id, r.want_agent_type);
   END IF;
+  bound_instance := r.served_instance_id;
+  bound_type := r.served_agent_type;
   IF bound_instance IS NULL AND r.session_id IS NOT NULL THEN
     bound_type := coalesce(r.want_agent_type, r.session_agent_type);
     bound_instance := session_agent(r, bound_type);

@@ -1,7 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { join } from 'node:path';
+import { inject } from 'vitest';
 import { freePort } from '../../../embedded/free-port.js';
 import { cleanUp } from '../../setup/clean-up.js';
+import { registerProcess } from '../../setup/platform/process-tree.js';
 
 /** A Redis of one test, on a port of its own, with nothing on disk. */
 export interface RedisServer {
@@ -30,10 +33,12 @@ async function spawnRedis(port: number): Promise<ChildProcess> {
     });
   });
   await ready;
+  // One that outlived its file would hold the run's standard error open, and with it the end of the run.
+  if (child.pid !== undefined) await registerProcess(join(inject('runDir'), 'processes'), child.pid);
   return child;
 }
 
-/** Starts redis-server for the running test or the file, and ends it afterwards. */
+/** Starts redis-server for the running test or, at the top of a file, for the file, and ends it afterwards; not for `beforeAll`. */
 export async function redisServer(): Promise<RedisServer> {
   const port = await freePort();
   let child = await spawnRedis(port);

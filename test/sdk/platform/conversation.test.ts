@@ -60,6 +60,28 @@ test.each(['connected', 'hosted'])(
   },
 );
 
+test('messages that came after it hide no earlier ones from a task', async () => {
+  let open: () => void = () => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  await agentOf('slow-reader')
+    .onMessage(async (task) => {
+      if (task.text !== 'read') return task.text;
+      await opened;
+      return JSON.stringify((await task.history({ limit: 2 })).map(({ text }) => text));
+    })
+    .connect();
+  const { session_id } = await client.post('/sessions/init', { agent_type: 'slow-reader' });
+  const contextId = String(session_id);
+  for (const text of ['zero', 'one', 'two']) await client.send(text, { contextId });
+  const { id } = await client.send('read', { contextId, blocking: false });
+  for (const text of ['after 1', 'after 2', 'after 3', 'after 4']) await client.send(text, { contextId });
+  open();
+  const { assistantOutput } = await client.messages.waitFor(id);
+  expect(JSON.parse(assistantOutput)).toEqual(['one', 'one', 'two', 'two']);
+});
+
 test('what a task sends has its trace, no more time than it has, and ends with it', async () => {
   const seen: AgentTask[] = [];
   await agentOf('inner')
@@ -109,6 +131,56 @@ test('agents that send to each other in a loop come to an end that says why', as
   expect(received).toHaveLength(17);
 });
 
+/** What an agent without `task.client` sends with: its own token, and what it says of itself. */
+test.each([
+  ['pass on their traceparent, and wait for each other', true, ({ traceparent }: AgentTask) => ({ traceparent })],
+  ['say nothing, and do not wait', false, () => ({ blocking: false })],
+])('so do agents that count nothing: they %s', async (_what, isExact, options) => {
+  const { base_url: url, agent_client_id: clientId, agent_client_secret: clientSecret } = shared.platform.devJson();
+  const received: string[] = [];
+  const refusals: string[] = [];
+  for (const [type, other] of [
+    ['tick', 'tock'],
+    ['tock', 'tick'],
+  ] as const) {
+    const own = new FleetClient({ url, clientId, clientSecret, agentType: type });
+    onTestFinished(() => own.destroy());
+    await agentOf(type, { maxConcurrentSessions: 0 })
+      .onMessage(async (task) => {
+        received.push(type);
+        await own.send('on', to(other, options(task))).catch((error: Error) => refusals.push(error.message));
+      })
+      .connect();
+  }
+  await client.send('x', to('tick'));
+  await until(() => refusals.length > 0);
+  expect(refusals[0]).toMatch(/metadata\.hops: the message came through 16 agents/);
+  // While an earlier message of the loop is still at work, the next may be counted as sent for that one.
+  expect(received.length).toBeGreaterThanOrEqual(17);
+  if (isExact) expect(received).toHaveLength(17);
+});
+
+test('an agent that answers many at once is in no loop, however deep others are', async () => {
+  const { base_url: url, agent_client_id: clientId, agent_client_secret: clientSecret } = shared.platform.devJson();
+  const own = new FleetClient({ url, clientId, clientSecret, agentType: 'asker' });
+  onTestFinished(() => own.destroy());
+  await agentOf('asker', { maxConcurrentSessions: 0 })
+    .onMessage(async (task) => {
+      if (task.text === 'deep')
+        await until(() => answers.length === 20); // at work meanwhile
+      else answers.push((await own.send('x', to('replier'))).status.state);
+    })
+    .connect();
+  await agentOf('replier', { maxConcurrentSessions: 0 })
+    .onMessage(() => 'done')
+    .connect();
+  const answers: string[] = [];
+  const deep = client.send('deep', to('asker', { hops: 16 }));
+  await Promise.all(Array.from({ length: 20 }, () => client.send('ask', to('asker'))));
+  expect((await deep).status.state).toBe('completed');
+  expect(answers).toEqual(Array.from({ length: 20 }, () => 'completed'));
+});
+
 describe('a message whose agent is lost', () => {
   /** Two agents of a type. What `hold` is told is the first task; it never ends there, and its agent leaves without it. */
   async function lostOnce(type: string, options: Partial<AgentOptions>, skill: boolean) {
@@ -138,8 +210,19 @@ describe('a message whose agent is lost', () => {
     const [first, second] = tasks;
     expect(second?.idempotencyKey).toBe(first?.idempotencyKey);
     expect(second?.dispatchId).not.toBe(first?.dispatchId);
+    expect(second?.deadlineMs).toBeLessThan(first?.deadlineMs ?? 0); // of both together
     const events = await client.post('/telemetry/get_events', { message_id: sent.id, type: 'message.error' });
     expect(events.events).toEqual([]);
+  });
+
+  test('fails when its deadline is over, though nobody was there to do it again', async () => {
+    const agent = agentOf('lonely', { idempotent: true }).onMessage(() => {
+      void agent.close(0).catch(() => undefined);
+      return new Promise<string>(() => undefined);
+    });
+    await agent.connect();
+    const { metadata } = await client.send('go', to('lonely', { deadlineMs: 1_500 }));
+    expect(metadata).toMatchObject({ error: { code: 'DEADLINE_EXCEEDED' } }); // not after QUEUE_WAIT_MS
   });
 
   test('fails where the skill does not say so', async () => {

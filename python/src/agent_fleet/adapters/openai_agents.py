@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from agents.memory import Session
-
 import agents
+from agents.memory import Session
 
 from ..handlers.agent_task import AgentTask
 from ..handlers.results import Completed, Failed

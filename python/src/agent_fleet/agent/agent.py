@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 from ..access import Access, TokenProvider
@@ -17,7 +17,7 @@ from ..connected.tool_calls import ConnectedToolCalls
 from ..errors import AgentStoppedError
 from ..handlers.handlers import Handlers
 from ..handlers.run_dispatch import RunDeps
-from ..handlers.tool_caller import Target, call_tool
+from ..handlers.tool_caller import CallsTools, ToolCaller
 from ..handlers.tool_handlers import ToolHandlers
 from ..limits import CLOSE_GRACE_SECONDS_DEFAULT, MAX_CONCURRENT_SESSIONS_DEFAULT
 from .background import Background
@@ -30,7 +30,7 @@ from .profile import AgentProfile
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Agent:
+class Agent(CallsTools):
     """An agent. Register the handlers first, then call `run()`, `await serve()` or `await connect()`.
 
     The address and the credential are those of `Access`; what is left out comes from the environment.
@@ -157,19 +157,11 @@ class Agent:
         """Adds a listener, which gets a `Connected` or `Disconnected`. What it raises is logged and passed to `on_error`."""
         self._listeners.add(event, listener)
 
-    async def call_tool(
-        self,
-        tool: str,
-        args: Mapping[str, Any] | None = None,
-        *,
-        target: Target | None = None,
-        deadline_ms: int | None = None,
-        idempotency_key: str | None = None,
-    ) -> Any:
-        """Calls a tool outside any task. Within a task use `task.call_tool`, which ends with the task. Raises ToolError."""
+    def _tool_caller(self) -> tuple[ToolCaller, None]:
+        """Calls outside any task: within one, use `task.call_tool`."""
         if not self._running:
             raise RuntimeError("the agent has not joined yet")
-        return await call_tool(self._running.tools, None, tool, args, target, deadline_ms, idempotency_key)
+        return self._running.tools, None
 
     async def connect(self, *, timeout_ms: float | None = None) -> None:
         """Registers the agent and keeps a WebSocket to the mesh open until `close()`. Returns at the first `welcome`.

@@ -17,6 +17,8 @@ class ServerSentEvent:
 
     id: str
     """The last `id` of the stream, from this event or an earlier one; empty without one."""
+    type: str
+    """`event` of the event; `message` without one."""
     data: str
 
 
@@ -27,17 +29,21 @@ async def read_events(body: AsyncIterator[bytes]) -> AsyncIterator[ServerSentEve
     event of more than 8 Mi characters.
     """
     id = ""
+    type = ""
     data: list[str] = []
     async for line in read_lines(body):
         if line == "":
             if data:
-                yield ServerSentEvent(id, "\n".join(data))
+                yield ServerSentEvent(id, type or "message", "\n".join(data))
+            type = ""
             data = []
             continue
         name, _, value = line.partition(":")
         value = value.removeprefix(" ")
         if name == "data":
             data.append(value)
+        elif name == "event":
+            type = value
         elif name == "id" and "\0" not in value:
             id = value
 

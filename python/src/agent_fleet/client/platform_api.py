@@ -6,12 +6,13 @@ import asyncio
 import json
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any, TypeVar
 
 from ..access import Access, Role
 from ..errors import ApiError, is_transient
-from .event_reader import read_events, read_lines
+from .event_reader import read_lines
+from .followed_events import followed_events
 from .token_source import TokenSource
 from .transport import SILENCE_MS, Answer, JsonObject, Transport
 
@@ -75,11 +76,14 @@ class PlatformApi:
                 answer = await stack.enter_async_context(self._transport.request(path, body, bearer=bearer, **options))
             yield answer
 
-    async def events(self, path: str, body: object) -> AsyncIterator[JsonObject]:
-        """The data of server-sent events, each a JSON object, as they arrive."""
-        async with self.open(path, body, silence_ms=STREAM_SILENCE_MS) as answer:
-            async for event in read_events(answer.chunks()):
-                yield json.loads(event.data)
+    def events(self, path: str, body: object) -> AsyncIterator[JsonObject]:
+        """The data of server-sent events, each a JSON object, as they arrive; a broken connection does not end them."""
+
+        def open_stream(last_event_id: str) -> AbstractAsyncContextManager[Answer]:
+            headers = {"last-event-id": last_event_id} if last_event_id else {}
+            return self.open(path, body, headers=headers, silence_ms=STREAM_SILENCE_MS)
+
+        return followed_events(open_stream)
 
     async def lines(self, path: str, body: object) -> AsyncIterator[JsonObject]:
         """The JSON Lines of an answer, as they arrive."""

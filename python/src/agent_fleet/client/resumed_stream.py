@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import math
-import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, cast
 
-from ..backoff import Backoff
 from ..errors import ApiError, UnreachableError, is_transient
+from .reconnection import Reconnection
 from .rpc import StreamEvent
 
-_RECONNECT_TIMEOUT_SECONDS = 120.0
-"""Time without an event or a stable connection after which the stream fails."""
-_STABLE_SECONDS = 15.0
-"""A connection that was open for longer proves that the platform is up, even without events: it sends a keep-alive every 15 s."""
 _RPC_INTERNAL = -32603
 _WORKING = ("submitted", "working", "unknown")
 
@@ -42,18 +35,15 @@ async def resumed_stream(open_stream: OpenStream, position: StreamPosition) -> A
     `position` is the start of the stream: empty, or the end of an earlier one. Raises ApiError for a permanent failure,
     UnreachableError after two minutes without the platform.
     """
-    backoff = Backoff()
-    last_seen_at = time.monotonic()
+    reconnection = Reconnection()
     while True:
         settled = False
-        opened_at = math.inf
         failure: Exception = UnreachableError("/send", "the stream ended before its task")
         try:
             async with open_stream(position) as events:
-                opened_at = time.monotonic()
+                reconnection.opened()
                 async for id, event in events:
-                    last_seen_at = time.monotonic()
-                    backoff.reset()
+                    reconnection.seen()
                     position.last_event_id = id or position.last_event_id
                     position.task_id = _task_id_of(event) or position.task_id
                     settled = _is_settled(event)
@@ -66,12 +56,7 @@ async def resumed_stream(open_stream: OpenStream, position: StreamPosition) -> A
             if not _is_retryable(error):
                 raise
             failure = error
-        if time.monotonic() - opened_at > _STABLE_SECONDS:
-            last_seen_at = time.monotonic()
-            backoff.reset()
-        if time.monotonic() - last_seen_at > _RECONNECT_TIMEOUT_SECONDS:
-            raise failure
-        await asyncio.sleep(backoff.next() / 1000)
+        await reconnection.wait(failure)
 
 
 def _task_id_of(event: StreamEvent) -> str:

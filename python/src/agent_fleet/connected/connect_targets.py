@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -37,9 +38,24 @@ class ConnectTargets:
         self._registration = registration
         self._handshake_timeout_ms = handshake_timeout_ms
         self._resume_address = ResumeAddress()
+        self._preparing: asyncio.Task[ConnectTarget] | None = None
 
-    async def next(self, on_slow: Callable[[AgentError], None]) -> ConnectTarget:
-        """Raises what `Registration.connect_target` raises."""
+    async def next(self, on_slow: Callable[[AgentError], None]) -> ConnectTarget | None:
+        """None where `give_up` was called meanwhile. Raises what `Registration.connect_target` raises."""
+        preparing = self._preparing = asyncio.create_task(self._next(on_slow))
+        try:
+            await asyncio.wait({preparing})  # the end of this task is not that of the preparation, and is raised
+            return None if preparing.cancelled() else preparing.result()
+        finally:
+            preparing.cancel()
+            self._preparing = None
+
+    def give_up(self) -> None:
+        """Ends the preparation of the next connection, if one is under way."""
+        if self._preparing:
+            self._preparing.cancel()
+
+    async def _next(self, on_slow: Callable[[AgentError], None]) -> ConnectTarget:
         url, token = await self._registration.connect_target(on_slow)
         own_address = self._resume_address.next()
         if own_address is None:

@@ -55,7 +55,6 @@ class ConnectedAgent:
         self._stopped = asyncio.Event()
         """Set when the agent stops: it does not reconnect any more."""
         self._stop_reason: BaseException | None = None
-        self._preparing: asyncio.Task[ConnectTarget] | None = None
         self._connection: OpenConnection | None = None
         self._resume_token: str | None = None
         self._status: ReportedStatus = "available"
@@ -117,8 +116,7 @@ class ConnectedAgent:
         if self._stopped.is_set():
             return
         self._stopped.set()
-        if self._preparing:
-            self._preparing.cancel()
+        self._targets.give_up()
         if self._connection:
             self._connection.stop()
 
@@ -147,16 +145,10 @@ class ConnectedAgent:
     async def _connect_once(self) -> float:
         """Makes one connection and waits for its end. Gives the milliseconds to wait before the next one."""
         try:
-            target = await self._next_target()
-        except asyncio.CancelledError:
-            if self._preparing and not self._preparing.cancelled():
-                raise  # this task is canceled, not the preparation alone
-            return 0
+            target = await self._targets.next(lambda error: self.warn(error, self._registration.url))
         except Exception as error:  # a token function of the program may raise anything
             return self._not_registered(error)
-        finally:
-            self._preparing = None
-        if self._stopped.is_set():
+        if target is None or self._stopped.is_set():
             return 0
         connection = self._connection = OpenConnection(target, self, self._registration, self._runs, self.tools)
         try:
@@ -164,14 +156,6 @@ class ConnectedAgent:
         finally:
             self._connection = None
         return self._connection_ended(target, end, connection.ready)
-
-    async def _next_target(self) -> ConnectTarget:
-        self._preparing = asyncio.create_task(self._targets.next(lambda error: self.warn(error, self._registration.url)))
-        try:
-            return await self._preparing
-        except asyncio.CancelledError:
-            self._preparing.cancel()
-            raise
 
     def _not_registered(self, error: Exception) -> float:
         if self._stopped.is_set():

@@ -12,10 +12,10 @@ from .questions import Ask, Questions
 from .results import TaskResolution
 from .task_deadline import TaskDeadline
 from .task_output import TaskOutput
-from .tool_caller import CallContext, Target, ToolCaller, call_tool
+from .tool_caller import CallContext, CallsTools, ToolCaller
 
 
-class AgentTask:
+class AgentTask(CallsTools):
     """One message for this agent to answer.
 
     Its handler is canceled (`asyncio.CancelledError`) when the message is canceled, exceeds its deadline or is lost with the
@@ -72,27 +72,8 @@ class AgentTask:
         """Reports progress, up to 4,096 characters. The text is not part of the answer."""
         await self._output.status(text)
 
-    async def call_tool(
-        self,
-        tool: str,
-        args: Mapping[str, Any] | None = None,
-        *,
-        target: Target | None = None,
-        deadline_ms: int | None = None,
-        idempotency_key: str | None = None,
-    ) -> Any:
-        """Calls a tool of another agent, or of the platform; the call ends with the task.
-
-        A call that needs the approval of a human waits for it, for days if need be: the deadline of the task stands still
-        meanwhile. If the agent or the platform is lost in between, the task begins anew with the decision in `resolutions`,
-        and the same call passes without a further question. `target` names the agent to call; by default it is the only
-        available one that lists the tool, or the platform. `deadline_ms` is the time that the task has left by default. A
-        repeat with the same `idempotency_key` gets the same result.
-
-        Raises ToolError when the call fails or is denied, when no agent offers the tool, and when the arguments cannot be
-        sent (`BAD_REQUEST`, `PAYLOAD_TOO_LARGE`).
-        """
-        return await call_tool(self._tools, self._context, tool, args, target, deadline_ms, idempotency_key)
+    def _tool_caller(self) -> tuple[ToolCaller, CallContext]:
+        return self._tools, self._context
 
     async def search(
         self, namespaces: str | Sequence[str], query: str, *, deadline_ms: int | None = None, **limits: Any

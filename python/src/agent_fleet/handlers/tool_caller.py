@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NotRequired, Protocol, cast
@@ -41,21 +42,39 @@ class CallContext:
     deadline: TaskDeadline | None = None
 
 
-async def call_tool(
-    caller: ToolCaller,
-    context: CallContext | None,
-    tool: str,
-    args: Mapping[str, Any] | None,
-    target: Target | None,
-    deadline_ms: int | None,
-    idempotency_key: str | None,
-) -> Any:
-    """Calls a tool of another agent, or of the platform. Raises ToolError."""
-    payload = _payload_of(tool, args, target, deadline_ms, idempotency_key)
-    if context:
+class CallsTools(ABC):
+    """Has `call_tool`."""
+
+    @abstractmethod
+    def _tool_caller(self) -> tuple[ToolCaller, CallContext | None]:
+        """What sends the calls, and the dispatch or tool call that they are part of."""
+
+    async def call_tool(
+        self,
+        tool: str,
+        args: Mapping[str, Any] | None = None,
+        *,
+        target: Target | None = None,
+        deadline_ms: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> Any:
+        """Calls a tool of another agent, or of the platform. A call of a task or tool call is part of it, and ends with it.
+
+        A call that needs the approval of a human waits for it, for days if need be: the deadline of the task stands still
+        meanwhile. If the agent or the platform is lost in between, the task begins anew with the decision in `resolutions`,
+        and the same call passes without a further question. `target` names the agent to call; by default it is the only
+        available one that lists the tool, or the platform. `deadline_ms` is the time that the task has left by default. A
+        repeat with the same `idempotency_key` gets the same result.
+
+        Raises ToolError when the call fails or is denied, when no agent offers the tool, and when the arguments cannot be
+        sent (`BAD_REQUEST`, `PAYLOAD_TOO_LARGE`).
+        """
+        caller, context = self._tool_caller()
+        payload = _payload_of(tool, args, target, deadline_ms, idempotency_key)
+        if not context:
+            return _unwrapped(await caller.call(payload, ""))
         payload["dispatch_id"] = context.dispatch_id
-    traceparent = context.traceparent if context else ""
-    return _unwrapped(await caller.call(payload, traceparent, context.deadline if context else None))
+        return _unwrapped(await caller.call(payload, context.traceparent, context.deadline))
 
 
 def tool_failure(error: object) -> dict[str, Any]:

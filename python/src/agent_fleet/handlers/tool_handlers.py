@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from ..errors import ToolError, UnsendableError
 from .answer_fields import RESULT
 from .parameters import InvalidInput, Parameters, call, parameter_of_type
 from .sendable import is_error_code, sendable
-from .tool_caller import CallContext, Target, ToolCaller, call_tool, tool_failure
+from .tool_caller import CallContext, CallsTools, ToolCaller, tool_failure
 
 log = logging.getLogger("agent_fleet")
 
 
-class ToolCall:
+class ToolCall(CallsTools):
     """A call to one of this agent's tools.
 
     The tool is canceled (`asyncio.CancelledError`) when the call is canceled, exceeds its deadline or is lost with the connection.
@@ -39,18 +39,8 @@ class ToolCall:
         """W3C trace context; empty when the call had none."""
         self._tools = tools
 
-    async def call_tool(
-        self,
-        tool: str,
-        args: Mapping[str, Any] | None = None,
-        *,
-        target: Target | None = None,
-        deadline_ms: int | None = None,
-        idempotency_key: str | None = None,
-    ) -> Any:
-        """Calls another tool as part of this call. Raises ToolError."""
-        context = CallContext(dispatch_id=self.call_id, traceparent=self.traceparent)
-        return await call_tool(self._tools, context, tool, args, target, deadline_ms, idempotency_key)
+    def _tool_caller(self) -> tuple[ToolCaller, CallContext]:
+        return self._tools, CallContext(dispatch_id=self.call_id, traceparent=self.traceparent)
 
 
 class ToolHandlers:

@@ -712,6 +712,49 @@ class MessagesGetApprovalsResponse(TypedDict):
     approvals: list[ApprovalRecord]
 
 
+class MessagesGetHeldOutputResponseOutputStatusMessage(TypedDict):
+    kind: Literal["message"]
+    messageId: str
+    role: str
+    parts: list[Part]
+    contextId: NotRequired[str]
+    taskId: NotRequired[str]
+    referenceTaskIds: NotRequired[list[str]]
+    extensions: NotRequired[list[str]]
+    metadata: NotRequired[dict[str, Any]]
+
+
+class MessagesGetHeldOutputResponseOutputInputRequestFieldsItem(TypedDict):
+    id: str
+    type: str
+    label: NotRequired[str]
+    options: NotRequired[list[Any]]
+
+
+class MessagesGetHeldOutputResponseOutputInputRequest(TypedDict):
+    kind: NotRequired[str]
+    title: NotRequired[str]
+    prompt: NotRequired[str]
+    schema: NotRequired[dict[str, Any]]
+    fields: NotRequired[list[MessagesGetHeldOutputResponseOutputInputRequestFieldsItem]]
+    tool: NotRequired[str]
+    arguments: NotRequired[dict[str, Any]]
+
+
+class MessagesGetHeldOutputResponseOutput(TypedDict):
+    state: str
+    artifacts: list[Artifact]
+    status_message: NotRequired[MessagesGetHeldOutputResponseOutputStatusMessage]
+    input_request: NotRequired[MessagesGetHeldOutputResponseOutputInputRequest]
+
+
+class MessagesGetHeldOutputResponse(TypedDict):
+    ok: Literal[True]
+    request_id: str
+    digest: str
+    output: MessagesGetHeldOutputResponseOutput
+
+
 class AgentsRegisterRequestSkillsItem(TypedDict):
     id: str
     name: NotRequired[str]

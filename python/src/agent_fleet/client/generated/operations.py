@@ -57,6 +57,7 @@ from .models import (
     MessagesCancelResponse,
     MessagesGetApprovalsResponse,
     MessagesGetByIdResponse,
+    MessagesGetHeldOutputResponse,
     MessagesGetResponse,
     MessagesPendingResponse,
     MessagesResolveResponse,
@@ -344,6 +345,13 @@ class MessagesOperations:
     ) -> MessagesGetApprovalsResponse:
         """`POST /messages/get_approvals`: Who decided about a message, for its sender or with the scope admin."""
         return cast("MessagesGetApprovalsResponse", await self._api.call("/messages/get_approvals", given(message_id=message_id), retry=True))
+
+    async def get_held_output(
+        self,
+        message_id: str,
+    ) -> MessagesGetHeldOutputResponse:
+        """`POST /messages/get_held_output`: The output of an agent that a guard holds until somebody approves it."""
+        return cast("MessagesGetHeldOutputResponse", await self._api.call("/messages/get_held_output", given(message_id=message_id), retry=True))
 
     def export_approvals(
         self,

@@ -1,6 +1,6 @@
-import type { Find, GuardedText } from './guarded-content.js';
+import type { Find, GuardedText } from '../guarded-content.js';
+import { visibleText } from '../normalise.js';
 import { FOREIGN_RULES, INJECTION_RULES, type InjectionRule } from './injection-rules.js';
-import { visibleText } from './normalise.js';
 
 /** Cyrillic and Greek letters that look like Latin ones, in lower case. */
 const LOOKALIKES: Record<string, string> = {

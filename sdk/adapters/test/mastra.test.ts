@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { type MastraAgent, mastraHandler } from '../../../sdk/adapters/mastra.js';
+import { type MastraAgent, mastraHandler } from '../mastra.js';
 import { joined, resultOf } from './joined.js';
 
 /**

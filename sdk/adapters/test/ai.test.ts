@@ -2,7 +2,7 @@ import { type LanguageModelUsage, simulateReadableStream, stepCountIs, streamTex
 import { MockLanguageModelV3 } from 'ai/test';
 import { expect, test, vi } from 'vitest';
 import { z } from 'zod';
-import { aiHandler, fleetTool } from '../../../sdk/adapters/ai.js';
+import { aiHandler, fleetTool } from '../ai.js';
 import { joined, resultOf } from './joined.js';
 
 type Chunk =

@@ -14,7 +14,7 @@ const LIBRARY = ['swagger-ui-bundle.js', 'swagger-ui.css'];
 
 /** `/docs`: Swagger UI with the OpenAPI document of the platform. */
 export function docsRoutes(app: FastifyInstance, { docsFolder }: Pick<ApiDeps, 'docsFolder'>): void {
-  const folder = docsFolder ?? fileURLToPath(new URL('../docs', import.meta.url));
+  const folder = docsFolder ?? fileURLToPath(new URL('.', import.meta.url));
 
   const send = (reply: FastifyReply, file: string, cacheControl: string) =>
     reply

@@ -2,8 +2,8 @@ import { AIMessage } from '@langchain/core/messages';
 import { FakeListChatModel } from '@langchain/core/utils/testing';
 import { Annotation, END, interrupt, MemorySaver, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph';
 import { expect, test, vi } from 'vitest';
-import { graphHandler } from '../../../sdk/adapters/langgraph.js';
-import type { TaskResolution } from '../../../sdk/index.js';
+import type { TaskResolution } from '../../index.js';
+import { graphHandler } from '../langgraph.js';
 import { answered, joined, resultOf } from './joined.js';
 
 const textOf = (text: string) => ({ result: { artifacts: [{ parts: [{ kind: 'text', text }] }] } });

@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest';
-import { Agent, type MessageHandler } from '../../../sdk/index.js';
-import { MeshServer } from '../mesh-server.js';
+import { MeshServer } from '../../../test/sdk/mesh-server.js';
+import { Agent, type MessageHandler } from '../../index.js';
 
 /** An agent with this handler, connected to a mesh whose frames the test writes and reads. */
 export async function joined(handler: MessageHandler): Promise<MeshServer> {

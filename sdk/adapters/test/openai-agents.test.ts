@@ -1,7 +1,7 @@
 import { Agent, type Model, type ModelRequest, Runner, tool, Usage } from '@openai/agents';
 import { expect, test, vi } from 'vitest';
 import { z } from 'zod';
-import { openaiHandler, type RunStore } from '../../../sdk/adapters/openai-agents.js';
+import { openaiHandler, type RunStore } from '../openai-agents.js';
 import { answered, joined, resultOf } from './joined.js';
 
 type Item = { text: string } | { call: string; args: object };

@@ -1,4 +1,4 @@
-import type { SecretKind } from '../../contracts/api/policies/guards.js';
+import type { SecretKind } from '../../../contracts/api/policies/guards.js';
 import { hasEntropy, isBankAccount, isNotPlaceholder, isPaymentCard, isSocialSecurityNumber } from './secret-checks.js';
 
 /**

@@ -1,0 +1,25 @@
+/**
+ * Installs the agent frameworks that the adapters of the SDK are checked and tested with, by their own lock file, into
+ * `sdk/adapters/node_modules`: `npm run frameworks`, and before `npm run check`. `npm start` needs none of them.
+ */
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { withPrepareLock } from './mutex.mjs';
+import { npmCi, timed, treeMatchesLock } from './npm-ci.mjs';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const folder = join(root, 'sdk', 'adapters');
+const print = (line) => process.stderr.write(`[frameworks] ${line}\n`);
+
+async function install() {
+  if (treeMatchesLock(folder)) return; // another command has installed them meanwhile
+  print('installing the frameworks of the adapters (npm ci, 130 MB on disk) …');
+  await timed('frameworks installed', 'npm ci', () => npmCi(folder), print);
+}
+
+try {
+  if (!treeMatchesLock(folder)) await withPrepareLock(root, install, print);
+} catch (error) {
+  print(error.message);
+  process.exitCode = 1;
+}
