@@ -109,9 +109,11 @@ CREATE TABLE running_messages (
   lease_epoch integer NOT NULL DEFAULT 0,
   -- That of its session, so that the end of a message need not look.
   ordered boolean NOT NULL DEFAULT false,
-  -- Agents that passed it on before (db/functions/messages/message_hops.sql).
+  -- How many agents it came through, so that those which send to each other in a loop come to an end, whether they count or not
+  -- (db/functions/messages/message_hops.sql).
   hops smallint NOT NULL DEFAULT 0,
-  -- Set with the loss of an agent whose skill is idempotent, to the deadline of the lost dispatch.
+  -- Set with the loss of an agent whose skill is idempotent, to the deadline of the lost dispatch, so that all repeats together have the time of
+  -- one; a human's answer begins a new one.
   repeat_until timestamptz,
   PRIMARY KEY (tenant_id, message_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);

@@ -14,7 +14,7 @@ const MIGRATIONS = join('db', 'migrations');
  * The release before this one. Until the first release, migrations may change in place, and such a database is not upgraded: then this is to be
  * the newest commit that has today's. Afterwards it is the tag of the last release.
  */
-const PREVIOUS_RELEASE = 'f6ceff13fbc279973c403e460a77c12391764604';
+const PREVIOUS_RELEASE = '0fb26cf';
 
 /** A change of the schema as a release may bring it. Its name sorts behind all others. */
 const NEXT_MIGRATION = `
