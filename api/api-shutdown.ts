@@ -33,9 +33,12 @@ export class ApiShutdown {
       server.closeIdleConnections();
       this.#closeUnused();
     }, CHECK_MS);
-    await this.#http.close();
-    clearTimeout(cut);
-    clearInterval(check);
+    try {
+      await this.#http.close();
+    } finally {
+      clearTimeout(cut);
+      clearInterval(check);
+    }
   }
 
   /** For Node a connection on which nothing has been asked yet is not idle. Browsers, proxies and pools open some in advance. */

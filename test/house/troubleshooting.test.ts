@@ -18,6 +18,7 @@ const FOLDERS = [
   'runtime',
   'sdk',
   'sessions',
+  'telemetry',
   'tools',
   'workflows',
 ];

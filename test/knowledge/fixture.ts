@@ -42,7 +42,7 @@ export interface TestProvider {
 
 export async function testProvider(model = 'words-1'): Promise<TestProvider> {
   const texts: string[] = [];
-  let holding: { text: string; arrived: () => void; opened: Promise<void> } | undefined;
+  const holdings: { text: string; arrived: () => void; opened: Promise<void> }[] = [];
   let failing: string | null = null;
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
@@ -57,7 +57,7 @@ export async function testProvider(model = 'words-1'): Promise<TestProvider> {
         response.end('{"error": {"message": "no"}}');
         return;
       }
-      if (holding && names(holding.text)) {
+      for (const holding of holdings.filter(({ text }) => names(text))) {
         holding.arrived();
         await holding.opened;
       }
@@ -74,7 +74,7 @@ export async function testProvider(model = 'words-1'): Promise<TestProvider> {
     hold: (text) => {
       const arrived = gate();
       const opened = gate();
-      holding = { text, arrived: () => arrived.open(), opened: opened.promise };
+      holdings.push({ text, arrived: () => arrived.open(), opened: opened.promise });
       return { held: arrived.promise, open: () => opened.open() };
     },
     fail: (text) => {

@@ -52,14 +52,14 @@ async function rowsRead(): Promise<Record<string, number>> {
 }
 
 /** Sends so many messages over connections of their own, so that their plans are from the first on. @returns rows read by each index */
-async function rowsOf(metadata: { agent_type?: string }): Promise<Record<string, number>> {
+async function rowsOf(metadata: { agent_type?: string }, sender = CALLER): Promise<Record<string, number>> {
   await database.query('SELECT pg_stat_reset()');
   const db = openDb({ url: database.url, max: 2, log: createLogger({ level: 'silent' }) });
   const dispatches = createDispatches(messageCore(db));
   const message = { kind: 'message', role: 'user', parts: [{ kind: 'text', text: 'hello' }] } as const;
   for (let sent = 0; sent < MESSAGES; sent += 1) {
     const params = { message: { ...message, messageId: newId('msg'), parts: [...message.parts] }, metadata };
-    const draft = draftOf(CALLER, params, { method: 'message/send' });
+    const draft = draftOf(sender, params, { method: 'message/send' });
     const dispatch_id = newId('dsp');
     const row = await runAcceptTransaction(db, draft, {
       counting: { in_flight_limit: 100, waiting_limit: 0, waiting_full: false },
@@ -121,4 +121,9 @@ test('the agent of a type is found without a look at those of others', async () 
 test('the type of a message that names none is found without a look at the agents of others', async () => {
   await database.query("UPDATE tenants SET default_agent_type = 'worker' WHERE tenant_id = $1", [TENANT]);
   expect(scanned(await rowsOf({}))).toEqual([]);
+});
+
+test('what an agent that sends works on is found without a look at what others work on', async () => {
+  const sender = { ...CALLER, agent_type: 'worker' };
+  expect(scanned(await rowsOf({ agent_type: 'worker' }, sender))).toEqual([]);
 });

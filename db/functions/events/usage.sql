@@ -92,7 +92,7 @@ BEGIN
   IF cardinality(found) = 0 THEN
     RETURN 0;
   END IF;
-  -- OFFSET 0: each group is looked up by its id. A plan made while the tables are small would join by the tenant alone.
+  -- OFFSET 0: each row is looked up by its key. A plan made while the tables are small would join by the tenant alone.
   WITH seen AS MATERIALIZED (
     SELECT g.tenant_id, e.event ->> 0 AS event_type, g.occurred_at, 'msg_' || g.message_id AS message_id, 'dsp_' || g.dispatch_id AS dispatch_id,
            e.event -> 1 AS payload
@@ -103,18 +103,26 @@ BEGIN
        'dispatch.success', 'dispatch.failed')),
   touched AS MATERIALIZED (
     SELECT s.tenant_id, s.message_id, bool_or(s.event_type = 'message.received')::integer AS received,
-           bool_or(s.event_type IN ('message.completed', 'message.error', 'message.canceled'))::integer AS ended
-      FROM seen s WHERE s.event_type LIKE 'message.%' GROUP BY 1, 2),
+           bool_or(s.event_type IN ('message.completed', 'message.error', 'message.canceled'))::integer AS ended,
+           bool_or(s.event_type LIKE 'message.%') AS reports,
+           array_agg(s.dispatch_id) FILTER (WHERE s.event_type LIKE 'dispatch.%') AS dispatch_ids,
+           array_agg(s.occurred_at) FILTER (WHERE s.event_type LIKE 'dispatch.%') AS dispatches_ended,
+           array_agg((s.payload ->> 'duration_ms')::bigint) FILTER (WHERE s.event_type LIKE 'dispatch.%') AS durations
+      FROM seen s GROUP BY 1, 2),
   counted AS MATERIALIZED (
-    SELECT t.received, t.ended, m.tenant_id, m.message_id, m.session_id, m.created_at, coalesce(m.completed_at, m.updated_at) AS used_at,
-           coalesce(m.agent_type, '') AS agent_type, coalesce(m.instance_id, '') AS instance_id, coalesce(m.usage ->> 'model', '') AS model,
-           u.input_tokens, u.output_tokens, u.cost_usd, u.input_tokens - coalesce(c.input_tokens, 0) AS new_input_tokens,
-           u.output_tokens - coalesce(c.output_tokens, 0) AS new_output_tokens, u.cost_usd - coalesce(c.cost_usd, 0) AS new_cost_usd
-      FROM touched t JOIN messages m ON m.tenant_id = t.tenant_id AND m.message_id = t.message_id
-      LEFT JOIN counted_usage c ON c.tenant_id = t.tenant_id AND c.message_id = t.message_id
-      CROSS JOIN LATERAL (SELECT coalesce(reported_tokens(m.usage, 'input_tokens'), 0) AS input_tokens,
-        coalesce(reported_tokens(m.usage, 'output_tokens'), 0) AS output_tokens,
-        CASE WHEN m.usage IS NULL THEN 0 ELSE cost_of(m.tenant_id, m.usage) END AS cost_usd) u),
+    SELECT t.received, t.ended, t.dispatch_ids, t.dispatches_ended, t.durations, m.tenant_id, m.message_id, m.session_id, m.created_at,
+           coalesce(m.completed_at, m.updated_at) AS used_at, coalesce(m.agent_type, '') AS agent_type,
+           coalesce(m.instance_id, '') AS instance_id, coalesce(m.usage ->> 'model', '') AS model,
+           u.input_tokens, u.output_tokens, u.cost_usd, c.message_id IS NOT NULL AS was_kept,
+           u.input_tokens - coalesce(c.input_tokens, 0) AS new_input_tokens, u.output_tokens - coalesce(c.output_tokens, 0) AS new_output_tokens,
+           u.cost_usd - coalesce(c.cost_usd, 0) AS new_cost_usd
+      FROM touched t
+      CROSS JOIN LATERAL (SELECT * FROM messages v WHERE v.tenant_id = t.tenant_id AND v.message_id = t.message_id OFFSET 0) m
+      LEFT JOIN LATERAL (SELECT * FROM counted_usage v WHERE v.tenant_id = t.tenant_id AND v.message_id = t.message_id OFFSET 0) c ON true
+      CROSS JOIN LATERAL (SELECT
+        CASE WHEN t.reports THEN coalesce(reported_tokens(m.usage, 'input_tokens'), 0) ELSE coalesce(c.input_tokens, 0) END AS input_tokens,
+        CASE WHEN t.reports THEN coalesce(reported_tokens(m.usage, 'output_tokens'), 0) ELSE coalesce(c.output_tokens, 0) END AS output_tokens,
+        CASE WHEN NOT t.reports THEN coalesce(c.cost_usd, 0) WHEN m.usage IS NULL THEN 0 ELSE cost_of(m.tenant_id, m.usage) END AS cost_usd) u),
   kept AS (
     INSERT INTO counted_usage (tenant_id, message_id, input_tokens, output_tokens, cost_usd)
       SELECT c.tenant_id, c.message_id, c.input_tokens, c.output_tokens, c.cost_usd FROM counted c
@@ -122,21 +130,23 @@ BEGIN
       ON CONFLICT (tenant_id, message_id) DO UPDATE SET input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens,
         cost_usd = excluded.cost_usd),
   settled AS (
-    DELETE FROM counted_usage u USING counted c WHERE c.ended = 1 AND u.tenant_id = c.tenant_id AND u.message_id = c.message_id)
+    DELETE FROM counted_usage u USING counted c
+     WHERE c.ended = 1 AND c.was_kept AND u.tenant_id = c.tenant_id AND u.message_id = c.message_id)
+  -- Of a short message whose agent reports no tokens the second and the last only.
   SELECT array_agg(ROW(f.*)::usage_fact) INTO facts FROM (
-    SELECT c.tenant_id, c.created_at, c.session_id, '', '', '', c.received - c.ended, 0, 0, 0, 0, 0, 0 FROM counted c
+    SELECT c.tenant_id, c.created_at, c.session_id, '', '', '', c.received - c.ended, 0, 0, 0, 0, 0, 0 FROM counted c WHERE c.received <> c.ended
     UNION ALL
     SELECT c.tenant_id, c.created_at, c.session_id, c.agent_type, c.instance_id, c.model, c.ended, 0, 0, 0, 0, 0, 0 FROM counted c
+     WHERE c.ended = 1
     UNION ALL
     SELECT c.tenant_id, c.used_at, c.session_id, c.agent_type, c.instance_id, c.model, 0, 0, 0, c.new_input_tokens, c.new_output_tokens, 0,
            c.new_cost_usd
-      FROM counted c
+      FROM counted c WHERE (c.new_input_tokens, c.new_output_tokens, c.new_cost_usd) <> (0, 0, 0)
     UNION ALL
-    SELECT d.tenant_id, s.occurred_at, d.session_id, d.agent_type, d.instance_id, coalesce(m.usage ->> 'model', ''), 0, 1, 0, 0, 0,
-           (s.payload ->> 'duration_ms')::bigint, 0
-      FROM seen s JOIN dispatches d ON d.tenant_id = s.tenant_id AND d.dispatch_id = s.dispatch_id
-      LEFT JOIN messages m ON m.tenant_id = d.tenant_id AND m.message_id = d.message_id
-     WHERE s.event_type LIKE 'dispatch.%' AND d.state <> 'released') f;
+    SELECT d.tenant_id, e.at, d.session_id, d.agent_type, d.instance_id, c.model, 0, 1, 0, 0, 0, e.duration_ms, 0
+      FROM counted c CROSS JOIN LATERAL unnest(c.dispatch_ids, c.dispatches_ended, c.durations) AS e (dispatch_id, at, duration_ms)
+      CROSS JOIN LATERAL (SELECT * FROM dispatches v WHERE v.tenant_id = c.tenant_id AND v.dispatch_id = e.dispatch_id OFFSET 0) d
+     WHERE d.state <> 'released') f;
   PERFORM add_usage(facts);
   UPDATE event_cursors c SET position = cursor_at(found[cardinality(found)].position, 255), updated_at = clock_timestamp() WHERE c.consumer = 'usage';
   RETURN (SELECT sum(cardinality(p.group_ids)) FROM unnest(found) p);
