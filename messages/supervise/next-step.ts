@@ -12,7 +12,7 @@ import { lockRunning, openRequests } from '../read/read.js';
 import type { HeldOutput, MessageRow, RunningRow, SessionBinding } from '../read/rows.js';
 import { inputStep } from './input-step.js';
 import { type GatedRow, type KnownVerdicts, PolicyGate, type Stop, VerdictNeeded } from './policy-step.js';
-import { dispatchStep, openDispatch, turnStep } from './route-step.js';
+import { dispatchStep, lockSession, openDispatch, turnStep } from './route-step.js';
 import { type RouteWait, retryDelayMs, routeWait, type Step, stepError } from './step.js';
 
 /** A message whose wait is over still gets a free agent, up to this multiple of the wait: the platform itself may have been slow. */
@@ -155,16 +155,6 @@ async function decide(context: Context, queueWaitMs: number): Promise<Step> {
   const opened = await openAllowed(context, leftMs <= 0);
   if (opened) return opened;
   return leftMs <= 0 ? unavailableStep(tx, row, session, waitedMs) : waitStep(context, wait);
-}
-
-async function lockSession(tx: Tx, ref: MessageRef): Promise<SessionBinding | null> {
-  const [session] = await tx.query<SessionBinding>(
-    `SELECT explicit, instance_id, agent_type FROM sessions WHERE tenant_id = $1
-        AND session_id = (SELECT session_id FROM messages WHERE tenant_id = $1 AND message_id = $2) FOR NO KEY UPDATE`,
-    [ref.tenant_id, ref.message_id],
-    'lock_session_of',
-  );
-  return session ?? null;
 }
 
 /** Locks a message and ends the lease of the process that has it; null when it has ended. Also notes that its workflow is running. */

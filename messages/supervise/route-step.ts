@@ -1,9 +1,21 @@
 import type { Tx } from '../../db/pool.js';
 import { newId } from '../../runtime/ids.js';
 import { countMoved, isOwn } from '../../sessions/session-end.js';
+import type { MessageRef } from '../core.js';
 import type { RunningRow, SessionBinding } from '../read/rows.js';
 import type { ChosenAgent } from './policy-step.js';
 import { retryDelayMs, type Step } from './step.js';
+
+/** Locks the session of a message, in which it is routed; null when the tenant has no such message. */
+export async function lockSession(tx: Tx, ref: MessageRef): Promise<SessionBinding | null> {
+  const [session] = await tx.query<SessionBinding>(
+    `SELECT explicit, instance_id, agent_type FROM sessions WHERE tenant_id = $1
+        AND session_id = (SELECT session_id FROM messages WHERE tenant_id = $1 AND message_id = $2) FOR NO KEY UPDATE`,
+    [ref.tenant_id, ref.message_id],
+    'lock_session_of',
+  );
+  return session ?? null;
+}
 
 /** Routes a locked message and opens its dispatch; null when no agent is free. */
 export async function openDispatch(
