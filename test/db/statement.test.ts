@@ -76,7 +76,7 @@ test('of connections that go silent one call learns, and those that follow have 
 });
 
 test('a list that takes too long says so, also where the settings allow a statement less than a list', async () => {
-  const hasty = openDb({ url: database.url, max: 2, timeoutMs: 500, log: createLogger({ level: 'silent' }) });
+  const hasty = openDb({ url: database.url, max: 2, timeoutMs: 3_000, log: createLogger({ level: 'silent' }) });
   cleanUp(() => hasty.close());
   const slow = inKeyOrder(hasty, tenant_id, (tx) => tx.query('SELECT pg_sleep(30)'));
   await expect(slow).rejects.toMatchObject({ code: 'REQUEST_TIMEOUT' });

@@ -83,8 +83,8 @@ describe('process table', () => {
     onTestFinished(() => void parent.kill('SIGKILL'));
     const [printed] = (await once(parent.stdout, 'data')) as [Buffer];
     const child = Number(printed.toString());
-    await expect.poll(async () => (await processInfo(parent.pid ?? 0))?.command).toContain('tail');
-    expect((await processInfo(child))?.command).toContain('sleep');
+    await expect.poll(async () => (await processInfo(parent.pid ?? 0))?.command).toMatch(/^tail /);
+    await expect.poll(async () => (await processInfo(child))?.command).toMatch(/^sleep /);
     process.kill(child, 'SIGKILL');
     await expect.poll(() => processInfo(child)).toBeUndefined();
     expect(() => process.kill(child, 0)).not.toThrow();

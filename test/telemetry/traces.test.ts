@@ -346,14 +346,17 @@ test('a collector that was away gets every span once, but for those that it refu
   const unreadable = await client.send('never seen', { metadata: { agent_type: 'echo' } });
   await shared.database.query(UNREADABLE, [unreadable.id]);
   const { id: large } = await client.send('much', { metadata: { agent_type: 'echo' } });
-  await shared.database.query(MANY_CALLS, [large, 300]);
+  await shared.database.query(MANY_CALLS, [large, 600]);
   const { id } = await client.send('the last', { metadata: { agent_type: 'echo' } });
   const last = await traceOf(await traceOfMessage(id));
   const isBad = ({ name, attributes }: CollectedSpan) =>
     name === 'message/send' && attributes.some(({ value }) => value.stringValue === 'TARGET_UNAVAILABLE');
   collector.comeBack({ spansMax: 40, spansInTime: 260, isBad });
   const lastId = last.spans[0]?.span_id;
-  await until(() => collector.spans.some(({ spanId }) => spanId === lastId), { what: 'the last message' });
+  await until(() => collector.spans.some(({ spanId }) => spanId === lastId), {
+    what: 'the last message',
+    timeoutMs: 60_000,
+  });
   const summaries = await list({ page_size: 100 }); // of the one that cannot be read too: its spans are only counted
   const unread = await traceOfMessage(unreadable.id);
   expect(summaries.map(({ trace_id }) => trace_id)).toContain(unread);
@@ -386,4 +389,4 @@ test('a collector that was away gets every span once, but for those that it refu
     endTimeUnixNano: `${Date.parse(first?.end ?? '')}000000`,
   });
   expect(sent?.attributes).toContainEqual({ key: 'fleet.message.id', value: { stringValue: id } });
-});
+}, 120_000);

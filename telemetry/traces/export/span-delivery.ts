@@ -35,12 +35,13 @@ export async function deliver(
     if (requests > 0) await keepLease();
     const delivery = await collector.send(part, signal);
     requests += 1;
-    if (delivery.kind === 'later') return delivery;
+    // So many requests at once may be why: the next batch is smaller.
+    if (delivery.kind === 'later') return requests > 1 ? { ...delivery, mayBeTooMuch: true } : delivery;
     if (delivery.kind === 'taken') {
       exported += part.length - delivery.rejected;
       refused += delivery.rejected;
       if (delivery.rejected > 0) reason = delivery.reason;
-    } else if (part.length > 1 && requests < REQUESTS_MAX) {
+    } else if (part.length > 1 && requests + waiting.length + 2 <= REQUESTS_MAX) {
       const half = Math.ceil(part.length / 2);
       waiting.push(part.slice(0, half), part.slice(half));
     } else {

@@ -169,7 +169,7 @@ export class TraceExporter {
       if (later) return this.#pause(later);
       if (this.#failures > 0) this.#options.log.info({ failures: this.#failures }, 'traces are exported again');
       this.#failures = 0;
-      this.#halvings = 0;
+      if (position !== null) this.#halvings = 0; // the rest of the same message would be too much again
     }
     await this.#advance(position);
     return undefined;
