@@ -32,9 +32,11 @@ const shortened = (text: string): string => (text.length > TEXT_MAX ? `${text.sl
 /** All that would be delivered: texts as they are, everything else as JSON. */
 function outputOf({ artifacts, status_message, input_request }: NonNullable<LinkedRequest['output']>): string {
   const parts = [...artifacts.flatMap((artifact) => artifact.parts), ...(status_message?.parts ?? [])];
-  const texts = parts.map((part) => (part.kind === 'text' ? part.text : JSON.stringify(part, null, 2)));
+  const texts = parts.map((part) =>
+    part.kind === 'text' && !part.metadata ? part.text : JSON.stringify(part, null, 2),
+  );
   const named = artifacts.map(({ artifactId: _, parts: __, ...about }) => about);
-  const about = [...named, input_request].filter((one) => one && Object.keys(one).length > 0);
+  const about = [...named, input_request, status_message?.metadata].filter((one) => one && Object.keys(one).length > 0);
   const all = [...texts, ...about.map((one) => JSON.stringify(one, null, 2))].join('\n\n');
   const rest = `\n… (${all.length} characters; /messages/get_held_output has all of it)`;
   return all.length > OUTPUT_MAX ? all.slice(0, OUTPUT_MAX) + rest : all;

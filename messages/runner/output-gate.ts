@@ -69,15 +69,21 @@ export class GuardedOutput {
     if (!isAnswer(result)) return result;
     const usable = withUsableForm(result);
     const { artifacts, status_message, input_request, error } = usable;
-    // Nobody is asked about a failure: it says enough without its text.
-    const canWait = usable.state !== 'failed';
+    // Nobody is asked about a failure, which says enough without its text, nor about a plan, which others can read before the answer is delivered.
+    const canWait = usable.state !== 'failed' && usable.plan_proposal === undefined;
     if (guards)
       this.#take(guards.inspect(outputContent({ artifacts, status_message, input_request, error }), { canWait }));
     for (const stream of this.#streams.values()) this.#release(stream?.end());
-    const denial = this.#denial ?? (canWait ? undefined : this.#hold);
+    // A failure without output keeps nothing of what was streamed, and says what it was: a lost agent's work may be repeated.
+    const keepsOutput = Boolean(usable.artifacts?.length) || usable.plan_proposal !== undefined;
+    const denial = this.#denial ?? (!canWait && keepsOutput ? this.#hold : undefined);
     if (denial) return this.#denied(denial, usable);
     const decisions = findingEvents(this.#allowed, ACTION);
-    return { ...usable, ...(this.#hold && { held: this.#hold }), ...(decisions.length > 0 && { decisions }) };
+    return {
+      ...usable,
+      ...(canWait && this.#hold && { held: this.#hold }),
+      ...(decisions.length > 0 && { decisions }),
+    };
   }
 
   #artifact(event: ArtifactEvent): void {

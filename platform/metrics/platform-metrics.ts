@@ -86,6 +86,7 @@ const REFUSED = [
   'full',
   'waiting_full',
   'agents_saturated',
+  'too_many_hops',
 ] as const satisfies Verdict[];
 
 function defineMessages(metrics: CollectedMetrics, sources: MetricSources): void {

@@ -78,9 +78,12 @@ test('what is lost after its deadline is not repeated, and nobody is waited for 
   const waiting = await accepted();
   await dispatches.end(await sentDispatch(waiting.ref), LOST, 0);
   await database.query('UPDATE agents SET status = $1', ['offline']);
-  await database.query("UPDATE running_messages SET repeat_until = now() + interval '500 ms'");
+  // By its wait alone it would look again in five seconds.
+  await database.query(
+    "UPDATE running_messages SET unrouted_since = now() - interval '20 s', repeat_until = now() + interval '4 s'",
+  );
   const step = await nextStep(core, waiting.ref);
-  expect(step?.kind === 'wait_agent' && step.retry_ms).toBeLessThanOrEqual(500);
+  expect(step?.kind === 'wait_agent' && step.retry_ms).toBeLessThanOrEqual(4_000);
   await database.query('UPDATE running_messages SET repeat_until = now()');
   expect(await nextStep(core, waiting.ref)).toMatchObject({ kind: 'done', state: 'failed' });
   expect((await gateway.get(waiting.caller, waiting.ref.message_id)).error?.code).toBe('DEADLINE_EXCEEDED');

@@ -203,6 +203,26 @@ describe.each(PATHS)('output that a guard wants a human to approve, on the $way'
     await update({ guard: 'limits', config: { max_output_bytes: 1_048_576 } });
   });
 
+  test('does not hide how an agent failed that had streamed some of it', async () => {
+    const { to } = await join((dispatch) => {
+      for (const [seq, word] of ANSWER.split(/(?<= )/).entries()) dispatch.chunk(seq, word);
+      dispatch.error('HANDLER_ERROR', 'no luck');
+    });
+    const { id } = await client.send('Tell me', to);
+    expect((await client.message(id)).error).toMatchObject({ code: 'HANDLER_ERROR' });
+    expect(await keeps(id, SECRET)).toBe(false);
+  });
+
+  test('is not an answer that proposes a plan: nothing of either is shown', async () => {
+    const steps = [{ description: `Use ${SECRET}`, agent_type: 'held-plan', message: [{ kind: 'text', text: 'go' }] }];
+    const plan_proposal = { description: 'A plan', steps };
+    const { to } = await join((dispatch) => dispatch.result({ plan_proposal }));
+    const task = await client.send('Plan it', to);
+    expect((await client.message(task.id)).error).toMatchObject({ code: 'GUARD_DENIED' });
+    const shown = "SELECT 1 FROM plan_steps s WHERE s::text LIKE '%' || $1 || '%'";
+    expect(await shared.database.query(shown, [SECRET])).toEqual([]);
+  });
+
   test('is one in which a guard suspects an injection and finds nothing else', async () => {
     const { to } = await join(echo);
     await update({ guard: 'prompt_injection', enabled: true, decision: 'deny', config: { stages: ['output'] } });

@@ -1,7 +1,7 @@
--- Every answer of a message, the oldest first, as agents get them; NULL for none.
+-- Every answer of a message, the oldest first, as agents get them; NULL for none. Who let their output pass said so to nobody else.
 CREATE FUNCTION answers_of(of_tenant text, of_message text) RETURNS jsonb LANGUAGE sql STABLE AS $$
   SELECT jsonb_agg(q.answer || jsonb_build_object('source', q.source, 'kind', q.kind, 'title', q.title) ORDER BY q.requested_at, q.request_id)
-    FROM input_requests q WHERE q.tenant_id = of_tenant AND q.message_id = of_message AND q.answer IS NOT NULL
+    FROM input_requests q WHERE q.tenant_id = of_tenant AND q.message_id = of_message AND q.answer IS NOT NULL AND q.stage <> 'output'
 $$;
 
 -- A dispatch with its message, its session, its agent and its owner: all that is needed to send it. `owner_alive`: the mesh node that has

@@ -211,9 +211,9 @@ BEGIN
     -- Nothing was written here. What was sent before is committed, or was written by this same statement. Retention may have dropped the message
     -- before its key, where both times were shortened.
     DELETE FROM idempotency_keys k WHERE k.idempotency_key = key
-       AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = k.tenant_id AND m.message_id = k.message_id);
+       AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = k.tenant_id AND m.message_id = k.message_id OFFSET 0);
     IF FOUND THEN
-      RETURN accept_message(c, may_wait);
+      RETURN accept_message(c, false); -- it may hold a room
     END IF;
     RETURN not_accepted(c, result, NULL);
   END IF;
