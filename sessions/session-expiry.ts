@@ -6,9 +6,9 @@ import type { SessionDeps, SessionRef } from './session-deps.js';
 import { cancelLeft } from './session-end.js';
 
 /** Sessions that one transaction looks at: few, so that no message waits long for the processor. */
-const BATCH = 200;
+const BATCH = 100;
 /** From the start of a full batch to the start of the next one, in milliseconds: 100,000 sessions take 50 s. */
-const PERIOD_MS = 100;
+const PERIOD_MS = 50;
 /** Between two searches when none is due, in milliseconds. */
 const IDLE_MS = 5_000;
 
@@ -77,11 +77,11 @@ async function finishEnded(deps: SessionDeps, claimed: ClaimedSession[]): Promis
 }
 
 /**
- * The pause after a full batch: three times as long as the batch took, so that messages hardly notice it; less where that would miss the
- * period, but never less than the batch took, so that expiry takes half of one database connection at most.
+ * The pause after a full batch: until the period is over, but never less than the batch took, so that expiry takes half of one database
+ * connection at most.
  */
 export function pauseAfter(tookMs: number): number {
-  return Math.max(tookMs, Math.min(3 * tookMs, PERIOD_MS - tookMs));
+  return Math.max(tookMs, PERIOD_MS - tookMs);
 }
 
 /**
