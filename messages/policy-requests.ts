@@ -2,6 +2,7 @@ import type { Caller } from '../contracts/api/auth.js';
 import type { LaterFact } from '../policy/matching/facts.js';
 import type { PolicyRequest, Verdict } from '../policy/policy-request.js';
 import { tokenFacts } from '../policy/token-facts.js';
+import { askerOf } from '../policy/verdict.js';
 import { newId } from '../runtime/ids.js';
 import type { NewMessage } from './accept/accept-transaction.js';
 import type { NewInputRequest } from './input/ask.js';
@@ -58,10 +59,6 @@ export function approvalRequest(
   stage: keyof typeof TITLES,
 ): NewInputRequest {
   const about = { scope: request.scope, action: request.action, agent: request.agent ?? {}, ...request.arguments };
-  const asker =
-    by.source === 'policy'
-      ? { policy_id: by.policy_id, policy_name: by.name }
-      : { guard: by.guard, ...(by.path !== undefined && { path: by.path }) };
   return {
     request_id: newId('req'),
     kind: 'approval',
@@ -70,7 +67,7 @@ export function approvalRequest(
     title: TITLES[stage],
     prompt: by.reason,
     action: request.action,
-    ...asker,
+    ...askerOf(by),
     terms,
     digest: digestOf(about),
   };

@@ -2,7 +2,7 @@ import { PlatformError } from '../runtime/errors.js';
 import { newEventId } from '../runtime/ids.js';
 import type { EarlyVerdict } from './decision.js';
 import type { GuardedAction, GuardFinding } from './guards/guarded-content.js';
-import type { ApprovalTerms, PolicyRequest, Verdict } from './policy-request.js';
+import type { ApprovalTerms, Decider, PolicyRequest, Verdict } from './policy-request.js';
 
 /** The terms of what a guard asks. */
 export const GUARD_TERMS: ApprovalTerms = {
@@ -26,6 +26,12 @@ export function withFindings(verdict: EarlyVerdict, findings: readonly GuardFind
   if (decision === 'deny') return { decision, ...shared };
   if (verdict === 'later' || verdict.decision === 'require_approval') return verdict;
   return { decision: 'require_approval', terms: GUARD_TERMS, ...shared };
+}
+
+/** Who decided, as a request to a human names them. */
+export function askerOf(by: Decider) {
+  if (by.source === 'policy') return { policy_id: by.policy_id, policy_name: by.name };
+  return { guard: by.guard, ...(by.path !== undefined && { path: by.path }) };
 }
 
 /** The guards that found something and let it pass. */

@@ -5,6 +5,7 @@ import type { DispatchRef } from '../../messages/dispatch/dispatches.js';
 import { inputRequestCall, type NewInputRequest } from '../../messages/input/ask.js';
 import { digestOf } from '../../messages/input/digest.js';
 import type { PolicyRequest, Verdict } from '../../policy/policy-request.js';
+import { askerOf } from '../../policy/verdict.js';
 import { isTransient } from '../../runtime/errors.js';
 import { newEventId, newId } from '../../runtime/ids.js';
 
@@ -86,10 +87,6 @@ export async function holdToolCall(db: Db, call: HoldingCall): Promise<HeldCall 
 function requestOf({ tool, arguments: given, policyRequest, verdict }: HoldingCall): NewInputRequest {
   const { by, terms } = verdict;
   const { arguments: _asked, ...policy_request } = policyRequest;
-  const source =
-    by.source === 'policy'
-      ? { policy_id: by.policy_id, policy_name: by.name }
-      : { guard: by.guard, ...(by.path !== undefined && { path: by.path }) };
   return {
     request_id: newId('req'),
     kind: 'approval',
@@ -98,7 +95,7 @@ function requestOf({ tool, arguments: given, policyRequest, verdict }: HoldingCa
     title: `Call ${tool}?`,
     prompt: by.reason,
     action: 'call',
-    ...source,
+    ...askerOf(by),
     tool,
     arguments: given,
     policy_request,

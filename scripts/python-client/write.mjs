@@ -5,11 +5,11 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { openApiDocument } from '../dist/contracts/api/openapi.js';
-import { generate } from './python-client/generate.mjs';
+import { openApiDocument } from '../../dist/contracts/api/openapi.js';
+import { generate } from './generate.mjs';
 
 const folder = join(
-  dirname(dirname(fileURLToPath(import.meta.url))),
+  dirname(dirname(dirname(fileURLToPath(import.meta.url)))),
   'python',
   'src',
   'agent_fleet',
