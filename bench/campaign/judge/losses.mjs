@@ -2,6 +2,8 @@
 
 /** Agents of the process that is killed have ids that begin so. */
 export const MORTAL = 'mortal-';
+/** What the agent that calls a tool is told when the tool's agent, or the node that holds it, is cut off during the call. */
+const CUT_OFF = ['AGENT_DISCONNECTED', 'TARGET_UNAVAILABLE'];
 /** How far apart the clocks of one machine's processes may note one moment. */
 const NOTED_WITHIN_MS = 1_000;
 
@@ -16,8 +18,7 @@ export class Faults {
   allows({ error_code, created_at, completed_at, dispatches }, toolFailures = []) {
     const ended = completed_at?.getTime() ?? Date.now();
     if (toolFailures.length > 0)
-      // The agent of the tool was cut off with its node: the agent that called it says so.
-      return toolFailures.every(({ code }) => code === 'AGENT_DISCONNECTED') && this.#nodeKilled(created_at, ended);
+      return toolFailures.every(({ code }) => CUT_OFF.includes(code)) && this.#nodeKilled(created_at, ended);
     if (error_code !== 'AGENT_DISCONNECTED') return false;
     const { instance_id, mesh_id, sent_at } = dispatches.at(-1) ?? {};
     if (this.nodes.has(mesh_id)) return true;

@@ -52,8 +52,9 @@ function judgeState(row, journal, faults, report) {
     report(`has the answer ${JSON.stringify(row.answer)}`);
   if (state === expectedState(question)) return;
   const toolFailures = journal.toolFailures.get(row.message_id);
-  if (state !== 'failed' || !faults.allows(row, toolFailures))
-    report(`ended with ${row.error_code}, which nothing that was killed explains`);
+  if (state === 'failed' && faults.allows(row, toolFailures)) return;
+  const ofTools = toolFailures ? ` after its tool failed with ${toolFailures.map(({ code }) => code).join(', ')}` : '';
+  report(`ended with ${row.error_code}${ofTools}, which nothing that was killed explains`);
 }
 
 /** Each dispatch is done by one agent once, and only what was sent; tools are called once for each, and pay once for each approval. */

@@ -53,13 +53,28 @@ const LEFT = {
   'erasures that have not ended': `SELECT erasure_id FROM erasures WHERE finished_at IS NULL`,
 };
 
+/** gRPC's UNAVAILABLE: the dev server answers so while it is overloaded. */
+const UNAVAILABLE = 14;
+const TRIES = 30;
+
+async function openWorkflows(temporal, nextPageToken) {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await temporal.workflowService.listOpenWorkflowExecutions({ namespace: 'default', nextPageToken });
+    } catch (error) {
+      if (error.code !== UNAVAILABLE || tries === TRIES) throw error;
+      await delay(1_000);
+    }
+  }
+}
+
 /** Workflows that run although their message has ended; those of canceled messages may still tell the agent. */
 async function workflowsLeft(temporal, database) {
   const { rows } = await database.query('SELECT tenant_id, message_id FROM running_messages');
   const running = new Set(rows.map(({ tenant_id, message_id }) => `message:${tenant_id}:${message_id}`));
   const left = [];
   for (let nextPageToken; ; ) {
-    const page = await temporal.workflowService.listOpenWorkflowExecutions({ namespace: 'default', nextPageToken });
+    const page = await openWorkflows(temporal, nextPageToken);
     left.push(
       ...page.executions.map(({ execution }) => execution).filter(({ workflowId }) => !running.has(workflowId)),
     );
