@@ -1,6 +1,5 @@
 import type { HealthResponse } from '../contracts/api/health.js';
 import type { Db } from '../db/pool.js';
-import type { TemporalLink } from '../messages/supervise/temporal-link.js';
 import { settledWithin } from '../runtime/promises/settled-within.js';
 
 const CHECK_MS = 3_000;
@@ -15,7 +14,8 @@ async function check(work: Promise<boolean>): Promise<'ok' | 'down'> {
 /** The checks of `GET /health`: `degraded` when any is down. The route decides which of them answer 503. */
 export function createHealth(options: {
   db: Db;
-  temporal: TemporalLink;
+  /** Whether Temporal answers, and this process has done what needs it at the start. */
+  temporal: () => Promise<boolean>;
   version: string;
   redis: (() => Promise<boolean>) | null;
 }): () => Promise<HealthResponse> {
@@ -25,7 +25,7 @@ export function createHealth(options: {
     const [database, mesh, cluster, cache] = await Promise.all([
       check(nodes.then(() => true)),
       check(nodes.then(({ length }) => length > 0)),
-      check(temporal.isReachable()),
+      check(temporal()),
       redis && check(redis()),
     ]);
     const checks = { database, temporal: cluster, mesh, ...(cache && { redis: cache }) };

@@ -76,6 +76,11 @@ class PlatformProcess {
     const { baseUrl, meshUrl, metricsUrl } = platform;
     if (run.development) await this.#welcome(platform, infrastructure);
     else print(`Ready: ${[...run.roles].join(', ')}; API ${baseUrl ?? 'elsewhere'}, mesh ${meshUrl ?? 'elsewhere'}`);
+    if (!platform.services.temporalStart.isDone) {
+      print(
+        'Temporal cannot be used yet, and is tried again: the log says why. Quick messages are answered meanwhile.',
+      );
+    }
     const ready_in_ms = Date.now() - startedAt;
     log.info(
       { roles: [...run.roles], ready_in_ms, base_url: baseUrl, mesh_url: meshUrl, metrics_url: metricsUrl },

@@ -17,7 +17,7 @@ import { startMesh } from './roles/mesh-role.js';
 import type { RunOptions } from './roles/roles.js';
 import type { WorkerDeps } from './roles/running-worker.js';
 import { startWorkerRole } from './roles/worker-role.js';
-import { connectWorkers, runKnowledgeWorker } from './roles/workers.js';
+import { runKnowledgeWorker } from './roles/workers.js';
 import { createServices, type Services } from './services.js';
 import { StopList } from './stop-list.js';
 import { type RunningTools, startTools } from './tools.js';
@@ -153,9 +153,10 @@ async function startRoles(
   stops.add(() => toolUsage.stop());
   spans.start();
   stops.add(() => spans.stop());
-  const connection = await connectWorkers(infrastructure.temporal);
-  stops.add(() => connection.close());
-  const workerDeps: WorkerDeps = { connection, namespace: config.TEMPORAL_NAMESPACE, log };
+  const { temporalStart: start } = services;
+  stops.add(() => start.close());
+  await start.connect();
+  const workerDeps: WorkerDeps = { start, namespace: config.TEMPORAL_NAMESPACE, log };
   if (roles.has('worker')) await startWorkerRole(services, infrastructure, workerDeps, () => started.baseUrl, stops);
   if (roles.has('knowledge')) {
     const worker = await runKnowledgeWorker(workerDeps, services);

@@ -19,7 +19,7 @@ import { createDispatches } from '../messages/dispatch/dispatch-store.js';
 import type { ChunkBus } from '../messages/stream/bus.js';
 import { createMemoryBus } from '../messages/stream/memory-bus.js';
 import { createRedisBus } from '../messages/stream/redis-bus.js';
-import { connectTemporal } from '../messages/supervise/temporal-link.js';
+import { TemporalLink } from '../messages/supervise/temporal-link.js';
 import { createWorkflowStarter } from '../messages/supervise/workflow-starter.js';
 import { PlanStarter } from '../plans/plan-starter.js';
 import { createPlans } from '../plans/plans.js';
@@ -41,6 +41,7 @@ import { ToolUsage } from '../usage/tool-usage.js';
 import type { Infrastructure } from './infrastructure.js';
 import { openKnowledge } from './knowledge.js';
 import type { RunOptions } from './roles/roles.js';
+import { TemporalStart } from './temporal-start.js';
 
 const LOOPBACK = ['127.0.0.0/8', '::1/128'];
 
@@ -81,7 +82,7 @@ async function openDatabase(infrastructure: Infrastructure, config: Config, log:
 }
 
 /**
- * Opens the shared services: migrated database, keys, Temporal client, bus, and the functions of `messages/`.
+ * Opens the shared services: migrated database, keys, Temporal client (not yet connected), bus, and the functions of `messages/`.
  * @param options.baseUrl issuer of the tokens; known once the API listens
  */
 export async function createServices(options: {
@@ -100,7 +101,9 @@ export async function createServices(options: {
     log,
     readKeys: async () => (config.FLEET_SECRET_KEY ? [] : readSecretKeys(config.FLEET_DATA_DIR)),
   });
-  const temporal = await connectTemporal(infrastructure.temporal, config.TEMPORAL_NAMESPACE, log);
+  const target = { options: infrastructure.temporal, namespace: config.TEMPORAL_NAMESPACE };
+  const temporal = new TemporalLink(target, log);
+  const temporalStart = new TemporalStart(temporal, target, log);
   const workflowStarter = createWorkflowStarter(temporal, log);
   const limits = {
     queueWaitMs: config.QUEUE_WAIT_MS,
@@ -150,6 +153,7 @@ export async function createServices(options: {
     outbound,
     bus,
     temporal,
+    temporalStart,
     core,
     messages: acceptDeps(core, quotas),
     quotas,

@@ -3,6 +3,7 @@ import type { Connection } from '@temporalio/client';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
 import { SEARCH_ATTRIBUTES } from '../../workflows/definitions.js';
+import { isUnavailable } from './temporal-availability.js';
 
 const NAMES = Object.values(SEARCH_ATTRIBUTES).map(({ name }) => name);
 /** The type of an attribute in the server's interface. */
@@ -26,7 +27,7 @@ async function untilKnown(connection: Connection, namespace: string): Promise<vo
   }
 }
 
-/** Registers missing search attributes. @returns whether the cluster has all of them */
+/** Registers missing search attributes. @returns whether the cluster has all of them @throws when it does not answer */
 export async function ensureSearchAttributes(connection: Connection, namespace: string, log: Logger): Promise<boolean> {
   const { operatorService } = connection;
   try {
@@ -40,6 +41,7 @@ export async function ensureSearchAttributes(connection: Connection, namespace: 
     }
     return true;
   } catch (error) {
+    if (isUnavailable(error)) throw error;
     log.warn(
       { err: errorMessage(error), search_attributes: NAMES },
       'the Temporal cluster refuses the search attributes; workflows run without them, filter by workflow id instead',

@@ -2,10 +2,8 @@ import {
   Client,
   Connection,
   type ConnectionLike,
-  type ConnectionOptions,
   ScheduleAlreadyRunning,
   ScheduleOverlapPolicy,
-  type WorkflowExecutionStatusName,
   WorkflowNotFoundError,
   type WorkflowStartOptions,
 } from '@temporalio/client';
@@ -32,21 +30,15 @@ import {
 } from '../../workflows/definitions.js';
 import type { MessageRef } from '../core.js';
 import { ensureSearchAttributes } from './search-attributes.js';
+import { checkAddress, checkNamespace, type TemporalTarget } from './temporal-availability.js';
+import { fateOf, type WorkflowFate } from './workflow-fate.js';
 
 const CALL_TIMEOUT_MS = 5_000;
 const REACH_TIMEOUT_MS = 2_000;
+/** Longer than a cluster takes to accept new search attributes. */
+const PREPARE_TIMEOUT_MS = 15_000;
 /** Workflows of one page of a list. */
 const ENDED_PAGE = 500;
-
-/** The state of a workflow, as far as the sweeper needs it. */
-type WorkflowFate = 'running' | 'missing' | 'ended_by_operator' | 'ended';
-
-function fateOf(status: WorkflowExecutionStatusName): WorkflowFate {
-  if (status === 'RUNNING' || status === 'CONTINUED_AS_NEW' || status === 'PAUSED') return 'running';
-  return status === 'TERMINATED' || status === 'CANCELLED' || status === 'FAILED' || status === 'TIMED_OUT'
-    ? 'ended_by_operator'
-    : 'ended';
-}
 
 /** The client's or the worker's kind of connection. */
 type SharedConnection = ConnectionLike & Pick<Connection, 'callContextStorage'>;
@@ -57,23 +49,36 @@ function clientOver(connection: SharedConnection, namespace: string) {
 
 type ConnectedClient = ReturnType<typeof clientOver>;
 
-/** The platform's client of the Temporal cluster. Calls reject while the cluster cannot be reached; the sweeper repeats them. */
+/** The platform's client of the Temporal cluster. Calls reject until `prepare` and while the cluster cannot be reached; the sweeper repeats them. */
 export class TemporalLink {
+  readonly #connection: Connection;
   readonly #own: ConnectedClient;
+  #isPrepared = false;
+  #hasSearchAttributes = false;
   /** Over the worker's connection, on which the first task of a workflow can come back. */
   #shared: ConnectedClient | null = null;
 
+  /** Asks Temporal for nothing yet. @throws for an address that cannot be one */
   constructor(
-    private readonly connection: Connection,
-    private readonly namespace: string,
-    private readonly hasSearchAttributes: boolean,
+    private readonly target: TemporalTarget,
+    private readonly log: Logger,
   ) {
-    this.#own = clientOver(connection, namespace);
+    checkAddress(target.options.address);
+    this.#connection = Connection.lazy(target.options);
+    this.#own = clientOver(this.#connection, this.target.namespace);
+  }
+
+  /** Asks for the namespace and registers the search attributes, if the cluster permits it. @throws as `checkNamespace` */
+  async prepare(): Promise<void> {
+    await checkNamespace(this.target);
+    const ensure = () => ensureSearchAttributes(this.#connection, this.target.namespace, this.log);
+    this.#hasSearchAttributes = await this.#over(this.#own, PREPARE_TIMEOUT_MS, ensure);
+    this.#isPrepared = true;
   }
 
   /** Later calls use the connection of this process's worker; null: the link's own connection. */
   shareConnection(ofWorker: SharedConnection | null): void {
-    this.#shared = ofWorker && clientOver(ofWorker, this.namespace);
+    this.#shared = ofWorker && clientOver(ofWorker, this.target.namespace);
   }
 
   /** Starts the message's workflow, or wakes it if it runs. Like all calls it resolves when the cluster has acknowledged. */
@@ -142,7 +147,7 @@ export class TemporalLink {
     const query = `WorkflowType = "message" AND ExecutionStatus IN ("Terminated", "Canceled", "Failed", "TimedOut") AND CloseTime >= "${since.toISOString()}"`;
     let nextPageToken: Uint8Array | null | undefined;
     do {
-      const request = { namespace: this.namespace, query, pageSize, nextPageToken };
+      const request = { namespace: this.target.namespace, query, pageSize, nextPageToken };
       const page = await this.call(({ workflowService }) => workflowService.listWorkflowExecutions(request));
       nextPageToken = page.nextPageToken;
       const found = page.executions.flatMap(({ execution }) => messageOfWorkflow(execution?.workflowId ?? '') ?? []);
@@ -188,11 +193,12 @@ export class TemporalLink {
   }
 
   close(): Promise<void> {
-    return this.connection.close();
+    return this.#connection.close();
   }
 
   /** Runs calls of the client, all of them within 5 s. */
-  call<T>(work: (client: Client) => Promise<T>): Promise<T> {
+  async call<T>(work: (client: Client) => Promise<T>): Promise<T> {
+    if (!this.#isPrepared) throw new Error('Temporal has not answered since the start');
     return this.#over(this.#shared ?? this.#own, CALL_TIMEOUT_MS, work);
   }
 
@@ -224,7 +230,7 @@ export class TemporalLink {
       staticSummary,
       workflowIdConflictPolicy: 'USE_EXISTING' as const,
       workflowIdReusePolicy: 'ALLOW_DUPLICATE' as const,
-      ...(this.hasSearchAttributes && { typedSearchAttributes }),
+      ...(this.#hasSearchAttributes && { typedSearchAttributes }),
     };
   }
 
@@ -237,12 +243,4 @@ export class TemporalLink {
       throw error;
     }
   }
-}
-
-/** Connects to the cluster and registers the search attributes, if the cluster permits it. @throws when the cluster cannot be reached */
-export async function connectTemporal(options: ConnectionOptions, namespace: string, log: Logger) {
-  const connection = await Connection.connect(options);
-  const hasSearchAttributes = await ensureSearchAttributes(connection, namespace, log);
-  AsyncContext.of(connection.callContextStorage).release(); // connecting has used the storage
-  return new TemporalLink(connection, namespace, hasSearchAttributes);
 }

@@ -28,8 +28,20 @@ export async function startMetrics(
   { roles }: Pick<RunOptions, 'roles'>,
   { logCounts, temporalAddress }: ProcessCounts,
 ): Promise<RunningMetrics> {
-  const { config, db, temporal, bus, log, version, messages, deliveryCounts, spanCounts } = services;
+  const {
+    config,
+    db,
+    temporal: link,
+    temporalStart,
+    bus,
+    log,
+    version,
+    messages,
+    deliveryCounts,
+    spanCounts,
+  } = services;
   const redis = config.REDIS_URL ? () => bus.isReachable() : null;
+  const temporal = async () => temporalStart.isDone && link.isReachable();
   const sources: MetricSources = {
     version,
     logCounts,

@@ -9,6 +9,7 @@ import {
 import { AsyncContext } from '../../runtime/async-context.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
+import type { TemporalStart } from '../temporal-start.js';
 
 const RESTART_MS = 1_000;
 /** Other activities take milliseconds, except push notifications and the agent watch, which any worker can restart. */
@@ -36,17 +37,20 @@ const releaseContextEarly =
 
 /** Shared dependencies of all workers of this process. */
 export interface WorkerDeps {
-  connection: NativeConnection;
+  start: TemporalStart;
   namespace: string;
   log: Logger;
 }
 
-/** Runs a worker until it is stopped. The SDK reconnects by itself; a worker that it gives up on is recreated here. */
+/**
+ * Runs a worker until it is stopped; while Temporal is unavailable, it begins later. The SDK reconnects by itself; a worker that it gives up
+ * on is recreated here.
+ */
 export async function keepRunning(workerDeps: WorkerDeps, options: Omit<WorkerOptions, 'connection' | 'namespace'>) {
-  const { connection, namespace, log } = workerDeps;
+  const { start, namespace, log } = workerDeps;
   const fields = { task_queue: options.taskQueue };
   let stopped = false;
-  const create = () =>
+  const create = (connection: NativeConnection) =>
     Worker.create({
       shutdownGraceTime: GRACE,
       ...options,
@@ -55,19 +59,20 @@ export async function keepRunning(workerDeps: WorkerDeps, options: Omit<WorkerOp
       connection,
       namespace,
     });
-  const recreate = async (): Promise<Worker | undefined> => {
+  const recreate = async (connection: NativeConnection): Promise<Worker | undefined> => {
     while (!stopped) {
       await delay(RESTART_MS);
       try {
-        if (!stopped) return await create();
+        await start.check();
+        if (!stopped) return await create(connection);
       } catch (error) {
         log.warn({ ...fields, err: errorMessage(error) }, 'a Temporal worker could not start; retrying');
       }
     }
   };
-  let worker: Worker | undefined = await create();
-  const loop = async () => {
-    for (; worker; worker = await recreate()) {
+  let worker: Worker | undefined;
+  const loop = async (connection: NativeConnection) => {
+    for (; worker; worker = await recreate(connection)) {
       try {
         const running = worker.run();
         if (stopped) worker.shutdown();
@@ -77,10 +82,16 @@ export async function keepRunning(workerDeps: WorkerDeps, options: Omit<WorkerOp
       }
     }
   };
-  const done = loop();
+  let done: Promise<void> | undefined;
+  await start.run(async (connection) => {
+    if (stopped) return;
+    worker = await create(connection);
+    done = loop(connection);
+  });
   return {
     stop: async (): Promise<void> => {
       stopped = true;
+      await start.stop();
       if (worker?.getState() === 'RUNNING') worker.shutdown();
       await done;
     },

@@ -49,13 +49,18 @@ export async function startWorkerRole(
   const { slackApiUrl } = channelClients;
   const worker = await runFleetWorker(workerDeps, { core, dispatches, watch, delivery, plans, temporal });
   stops.add(() => worker.stop());
-  await temporal.ensureAgentWatch();
+  await workerDeps.start.run(() => temporal.ensureAgentWatch());
+  const alertRelay = createAlertRelay({ db, secrets, log, slackApiUrl, baseUrl, delivered });
+  const positioned = () => {
+    eventFeed.wake();
+    alertRelay.wake();
+  };
   const loops = [
     new Sweeper(core, temporal),
     new WaitingWatch(core, temporal),
-    createEventSequencer(db, log, () => eventFeed.wake()),
+    createEventSequencer(db, log, positioned),
     createUsageRollUp(db, log),
-    createAlertRelay({ db, secrets, log, slackApiUrl, baseUrl, delivered }),
+    alertRelay,
     deliveryStarter,
     planStarter,
     createSessionExpiry(sessionDeps(core)),

@@ -1,5 +1,4 @@
 import { fileURLToPath } from 'node:url';
-import { NativeConnection, type NativeConnectionOptions } from '@temporalio/worker';
 import {
   createDeliveryActivities,
   createDeliveryRecordActivities,
@@ -48,11 +47,6 @@ const DISPATCH_GRACE = '40s';
  */
 const SANDBOX_LIMIT = { isolateExecutionTimeout: '1 day' };
 
-/** Connects the workers of this process. @throws Error when the cluster cannot be reached */
-export function connectWorkers(options: NativeConnectionOptions): Promise<NativeConnection> {
-  return NativeConnection.connect(options);
-}
-
 /**
  * The worker role: all workflows, the local activities that write to the database, the agent watch and push deliveries. `temporal` starts
  * workflows over this worker's connection, so that the answer to the start includes their first task.
@@ -87,7 +81,7 @@ export async function runFleetWorker(
     activities: createDeliveryActivities(deps.delivery),
     maxConcurrentActivityTaskExecutions: DELIVERY_SLOTS,
   });
-  deps.temporal.shareConnection(workerDeps.connection);
+  await workerDeps.start.run(async (connection) => deps.temporal.shareConnection(connection));
   return {
     stop: async (): Promise<void> => {
       deps.temporal.shareConnection(null);

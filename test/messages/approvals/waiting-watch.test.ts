@@ -1,6 +1,6 @@
 import { Client, Connection } from '@temporalio/client';
 import { expect, inject, test } from 'vitest';
-import { connectTemporal } from '../../../messages/supervise/temporal-link.js';
+import { TemporalLink } from '../../../messages/supervise/temporal-link.js';
 import { WaitingWatch } from '../../../messages/supervise/waiting-watch.js';
 import { newId } from '../../../runtime/ids.js';
 import { createLogger } from '../../../runtime/logger.js';
@@ -13,7 +13,8 @@ import { approvalsFixture } from './approvals-fixture.js';
 const api = await serveApi();
 const { held, ref, step } = await approvalsFixture(api);
 const address = inject('temporalAddress');
-const temporal = await connectTemporal({ address }, 'default', createLogger({ level: 'silent' }));
+const temporal = new TemporalLink({ options: { address }, namespace: 'default' }, createLogger({ level: 'silent' }));
+await temporal.prepare();
 cleanUp(() => temporal.close());
 
 /** The ids of all messages whose workflows have ended since this time. */

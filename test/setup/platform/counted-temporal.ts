@@ -34,7 +34,11 @@ export class CountedTemporal {
     this.#close = close;
   }
 
-  static async to(address: string): Promise<CountedTemporal> {
+  /** @param refusalOf the gRPC status with which a call of a method is refused; null passes it on */
+  static async to(
+    address: string,
+    refusalOf: (method: string) => number | null = () => null,
+  ): Promise<CountedTemporal> {
     const calls: GrpcCall[] = [];
     const sessions = new Set<ClientHttp2Session | ServerHttp2Session>();
     const keep = <Session extends ClientHttp2Session | ServerHttp2Session>(session: Session): Session => {
@@ -49,7 +53,11 @@ export class CountedTemporal {
       const far = keep(connect(`http://${address}`));
       far.once('close', () => near.destroy());
       near.once('close', () => far.destroy());
-      near.on('stream', (stream, headers) => passOn(stream, headers, far, calls));
+      near.on('stream', (stream, headers) => {
+        const status = refusalOf(methodOf(headers));
+        if (status === null) passOn(stream, headers, far, calls);
+        else refuse(stream, status);
+      });
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;
@@ -78,6 +86,16 @@ function messageOf(body: Buffer): Buffer {
   return body[0] === 1 ? gunzipSync(message) : message;
 }
 
+function methodOf(headers: IncomingHttpHeaders): string {
+  return headers[':path']?.split('/').at(-1) ?? '';
+}
+
+function refuse(stream: ServerHttp2Stream, status: number): void {
+  stream.on('error', () => undefined); // 'close' follows
+  const refusal = { 'grpc-status': status, 'grpc-message': 'refused by the test' };
+  stream.resume().respond({ ':status': 200, 'content-type': 'application/grpc', ...refusal }, { endStream: true });
+}
+
 /** One call: what is asked goes there, what is answered comes back, trailers and all. */
 function passOn(
   near: ServerHttp2Stream,
@@ -89,7 +107,7 @@ function passOn(
   const chunks: Buffer[] = [];
   near.on('data', (chunk: Buffer) => chunks.push(chunk));
   near.once('end', () => {
-    calls.push({ method: headers[':path']?.split('/').at(-1) ?? '', message: messageOf(Buffer.concat(chunks)) });
+    calls.push({ method: methodOf(headers), message: messageOf(Buffer.concat(chunks)) });
   });
   near.pipe(far);
   // An error is followed by 'close'; what ends as it should has nothing to pass on.
