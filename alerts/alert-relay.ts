@@ -1,15 +1,10 @@
+import type { Statement } from '../db/connections/statement.js';
 import type { Db, Tx } from '../db/pool.js';
 import type { Logger } from '../runtime/logger.js';
 import { Loop } from '../runtime/loop.js';
 import type { Secrets } from '../runtime/secrets.js';
 import { consumeEvents, type PositionedEvent } from '../telemetry/event-reader.js';
-import {
-  consumeLeftBehind,
-  hasOwnCursor,
-  type LeftBehind,
-  leaveBehind,
-  tenantsBehind,
-} from '../telemetry/tenant-cursors.js';
+import { consumeLeftBehind, type LeftBehind, leaveBehind, tenantsBehind } from '../telemetry/tenant-cursors.js';
 import { writeFirings } from './firings.js';
 import { fire, type Matched, matchOwn, matchShared } from './relay-batch.js';
 import { RuleCache, type RulesByType } from './rule-cache.js';
@@ -19,8 +14,8 @@ import { readStates, saveStates } from './rule-states.js';
 const CONSUMER = 'alerts';
 /** Events of one transaction. */
 const BATCH = 500;
-/** Between two looks for events. */
-const INTERVAL_MS = 100;
+/** Between two looks for events, to which another process gave their positions: of its own this one is told. */
+const INTERVAL_MS = 1_000;
 /** Between two looks for tenants that are left behind: this process knows of its own at once. */
 const LEFT_BEHIND_INTERVAL_MS = 1_000;
 
@@ -35,8 +30,14 @@ export interface AlertRelayDeps {
   delivered: () => void;
 }
 
-/** Those that have, or had, rules, and are not left behind. */
-const TENANTS = `SELECT t.tenant_id FROM alert_revisions t WHERE NOT ${hasOwnCursor(CONSUMER)}`;
+const TENANTS = 'SELECT tenants_with_alerts()';
+
+/** A look before the lock of the cursor, which is a write. */
+const LOOK: Statement<boolean> = {
+  name: 'alerts_have_events',
+  text: 'SELECT alerts_have_events()',
+  row: ([found]) => found === 't',
+};
 
 async function knownBaseUrl(tx: Tx): Promise<string> {
   const [fact] = await tx.query<{ value: string }>("SELECT value FROM platform_facts WHERE name = 'base_url'");
@@ -60,23 +61,28 @@ class AlertRelay {
   /** Takes the next events of all tenants that are not left behind. @returns whether more events may be there at once */
   relayShared(): Promise<boolean> {
     return this.#batch(async () => {
-      let hasMore = false;
+      const [isThere] = await this.#deps.db.systemCall(LOOK, []);
+      if (!isThere) return false;
       let left: LeftBehind[] = [];
-      await consumeEvents(this.#deps.db, { consumer: CONSUMER, limit: BATCH, tenants: TENANTS }, async (tx, events) => {
-        const behindBefore = await tenantsBehind(tx, CONSUMER);
-        const own = events.filter(({ record }) => !behindBefore.has(record.tenant_id));
-        const { matched, behind } = matchShared(own, await this.#rulesOf(tx, own));
-        const taken = await this.#fire(tx, matched);
-        const next = matched[taken];
-        // The tenants whose share ended after the last event that was taken have it again in the next batch.
-        const reached = next ? next.event.position - 1 : Number.POSITIVE_INFINITY;
-        left = behind.filter(({ position }) => position < reached);
-        await leaveBehind(tx, CONSUMER, left);
-        hasMore = next !== undefined || events.length === BATCH;
-        return next ? events.findIndex(({ position }) => position === next.event.position) : events.length;
-      });
+      const consumed = await consumeEvents(
+        this.#deps.db,
+        { consumer: CONSUMER, limit: BATCH, tenants: TENANTS },
+        async (tx, events) => {
+          const behindBefore = await tenantsBehind(tx, CONSUMER);
+          const own = events.filter(({ record }) => !behindBefore.has(record.tenant_id));
+          const { matched, behind } = matchShared(own, await this.#rulesOf(tx, own));
+          const taken = await this.#fire(tx, matched);
+          const next = matched[taken];
+          // The tenants whose share ended after the last event that was taken have it again in the next batch.
+          const reached = next ? next.event.position - 1 : Number.POSITIVE_INFINITY;
+          left = behind.filter(({ position }) => position < reached);
+          await leaveBehind(tx, CONSUMER, left);
+          return next ? events.findIndex(({ position }) => position === next.event.position) : events.length;
+        },
+      );
       if (left.length > 0) this.#onLeftBehind();
-      return hasMore;
+      // A process that had new events meanwhile found the cursor locked: they are looked for here.
+      return consumed !== null && consumed > 0;
     });
   }
 
@@ -120,9 +126,9 @@ class AlertRelay {
 
 /**
  * The loops that turn events into deliveries: one for all tenants, one for those that are left behind, in turns. Any number of processes may
- * run them; one at a time works on a cursor.
+ * run them; one at a time works on a cursor. `wake`: events have been given positions here.
  */
-export function createAlertRelay(deps: AlertRelayDeps): Pick<Loop, 'start' | 'stop'> {
+export function createAlertRelay(deps: AlertRelayDeps): Pick<Loop, 'start' | 'stop' | 'wake'> {
   const common = { immediate: true, log: deps.log };
   const own = new AlertRelay(deps);
   const ownLoop = new Loop({
@@ -143,6 +149,7 @@ export function createAlertRelay(deps: AlertRelayDeps): Pick<Loop, 'start' | 'st
     start: () => {
       for (const one of loops) one.start();
     },
+    wake: () => sharedLoop.wake(),
     stop: async () => {
       await Promise.all(loops.map((one) => one.stop()));
     },

@@ -7,6 +7,7 @@ import { createPool } from './connections/create-pool.js';
 import {
   callOnce,
   connectionOf,
+  execute,
   noteFailure,
   retried,
   type Statement,
@@ -54,6 +55,11 @@ export interface Db {
   batch<Row>(statement: Statement<Row>, call: TenantCall): Promise<Row>;
   /** Runs `work` in a transaction as the platform role, which sees every tenant: for sign-in, sweeper and health. */
   system<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
+  /**
+   * Runs one statement of the platform as a whole transaction, in one round trip: for loops. Its function in `db/functions/` sets the role
+   * itself.
+   */
+  systemCall<Row>(statement: Statement<Row>, values: string[]): Promise<Row[]>;
   /**
    * As `system`, on a connection of its own and with a time limit of 4 s in all (and 2 s to connect), so that nothing else holds it up: for
    * renewals by which other nodes see that this one lives.
@@ -194,6 +200,8 @@ export function openDb(options: { url: string; max?: number; timeoutMs?: number;
     },
     batch: batches.call,
     system: (work) => retried(() => transact(platform, beginAs('fleet_system'), work)),
+    systemCall: (statement, values) =>
+      retried(() => callOnce(platform, (client) => execute(client, statement, values))),
     renewal: (work) => transact(renewals, beginAs('fleet_system'), work, RENEWAL_MS),
     timeoutMs,
     counts: () => ({

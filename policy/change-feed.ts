@@ -1,3 +1,4 @@
+import type { Statement } from '../db/connections/statement.js';
 import type { Db } from '../db/pool.js';
 import type { Logger } from '../runtime/logger.js';
 import { Loop } from '../runtime/loop.js';
@@ -5,19 +6,16 @@ import { Loop } from '../runtime/loop.js';
 /** Between two looks, in milliseconds: with the time to read a tenant's policies, a change is in force within a second. */
 const INTERVAL_MS = 300;
 
-/**
- * The tenants that were changed by transactions which a former snapshot did not see, and the place from which the next look goes on: the
- * oldest transaction that may still be open. An index finds them, however many tenants there are. The upper bound leaves out what a restored
- * dump brought from another cluster.
- */
-const CHANGES = `
-  SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS next,
-         (SELECT coalesce(jsonb_object_agg(r.tenant_id, r.revision), '{}') FROM policy_revisions r
-           WHERE r.changed_by >= $1::xid8 AND r.changed_by < pg_snapshot_xmax(pg_current_snapshot())) AS revisions`;
+/** The tenants whose policies have changed, and the place from which the next look goes on. */
+const CHANGES: Statement<{ next: string; revisions: Record<string, number> }> = {
+  name: 'policy_changes',
+  text: 'SELECT next, revisions FROM policy_changes($1)',
+  row: ([next, revisions]) => ({ next: next ?? '', revisions: JSON.parse(revisions ?? '{}') }),
+};
 
 /** The feed of changes of policies and guards, one for each process. */
 export class ChangeFeed {
-  readonly #db: Pick<Db, 'system'>;
+  readonly #db: Pick<Db, 'systemCall'>;
   readonly #onChanges: (revisions: ReadonlyMap<string, number>) => void;
   readonly #loop: Loop;
   /** Null before the first look: what was committed earlier is in everything that is read from then on. */
@@ -28,7 +26,7 @@ export class ChangeFeed {
   confirmedAtMs = Number.NEGATIVE_INFINITY;
 
   /** @param onChanges gets the newest revisions of tenants, some of them again */
-  constructor(db: Pick<Db, 'system'>, log: Logger, onChanges: (revisions: ReadonlyMap<string, number>) => void) {
+  constructor(db: Pick<Db, 'systemCall'>, log: Logger, onChanges: (revisions: ReadonlyMap<string, number>) => void) {
     this.#db = db;
     this.#onChanges = onChanges;
     this.#loop = new Loop({
@@ -51,9 +49,7 @@ export class ChangeFeed {
   async #look(): Promise<void> {
     const startedAtMs = performance.now();
     const from = this.#next ?? '18446744073709551615';
-    const [row] = await this.#db.system((tx) =>
-      tx.query<{ next: string; revisions: Record<string, number> }>(CHANGES, [from], 'policy_changes'),
-    );
+    const [row] = await this.#db.systemCall(CHANGES, [from]);
     if (!row) throw new Error('the policy revisions gave no row');
     this.#next = row.next;
     this.lookedAtMs = startedAtMs;

@@ -36,7 +36,7 @@ export interface TenantPolicies {
 
 /** What the policies of tenants are read with. */
 export interface TenantPoliciesDeps extends CompileDeps {
-  db: Pick<Db, 'tenant' | 'system'>;
+  db: Pick<Db, 'tenant' | 'systemCall'>;
   log: Logger;
   /** The guards of a tenant, in the transaction in which its policies are read. */
   readGuards: (tx: Tx, tenantId: string) => Promise<GuardSettings | null>;

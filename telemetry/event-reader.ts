@@ -78,8 +78,6 @@ const READ_OF = (tenants: string) => `
     SELECT CASE WHEN count(*) <= ${TENANTS_MAX} THEN coalesce(array_agg(t.tenant_id), '{}') END
       FROM (SELECT tenant_id FROM (${tenants}) w (tenant_id) LIMIT ${TENANTS_MAX + 1}) t), $2) e ON true`;
 
-/** A look before the lock, which is a write: idle processes would make it ten times a second. */
-const LOOK = 'SELECT position >= event_head() AS is_done FROM event_cursors WHERE consumer = $1';
 const CLAIM = 'SELECT position FROM event_cursors WHERE consumer = $1 FOR UPDATE SKIP LOCKED';
 const CREATE = 'INSERT INTO event_cursors (consumer, position) VALUES ($1, event_head()) ON CONFLICT DO NOTHING';
 const ADVANCE = 'UPDATE event_cursors SET position = $2, updated_at = now() WHERE consumer = $1';
@@ -99,8 +97,6 @@ export function consumeEvents(
   work: (tx: Tx, events: PositionedEvent[]) => Promise<number>,
 ): Promise<number | null> {
   return db.system(async (tx) => {
-    const [seen] = await tx.query<{ is_done: boolean }>(LOOK, [consumer], 'look_at_event_cursor');
-    if (seen?.is_done) return 0;
     const [claimed] = await tx.query<{ position: number }>(CLAIM, [consumer], 'claim_event_cursor');
     if (!claimed) {
       await tx.query(CREATE, [consumer], 'create_event_cursor');

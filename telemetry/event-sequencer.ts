@@ -1,3 +1,4 @@
+import type { Statement } from '../db/connections/statement.js';
 import type { Db } from '../db/pool.js';
 import type { Logger } from '../runtime/logger.js';
 import { Loop } from '../runtime/loop.js';
@@ -7,15 +8,19 @@ export const GROUPS_PER_BATCH = 5_000;
 /** Between two looks, in milliseconds: most of the lag from the commit of an event to its readers. */
 const INTERVAL_MS = 200;
 
-const POSITION = 'SELECT position_events($1) AS positioned';
+const POSITION: Statement<number | null> = {
+  name: 'position_events',
+  text: 'SELECT position_events($1)',
+  row: ([positioned]) => (positioned ? Number(positioned) : null),
+};
 
 /**
  * Gives positions to one batch of committed groups of events.
  * @returns how many; null while another process does so
  */
 export async function positionEvents(db: Db, most = GROUPS_PER_BATCH): Promise<number | null> {
-  const [row] = await db.system((tx) => tx.query<{ positioned: number | null }>(POSITION, [most], 'position_events'));
-  return row?.positioned ?? null;
+  const [positioned] = await db.systemCall(POSITION, [String(most)]);
+  return positioned ?? null;
 }
 
 /**

@@ -13,9 +13,6 @@ export interface LeftBehind {
 
 /** The cursor of a tenant is a row beside those of the consumers, so retention keeps what it has not read. */
 const prefixOf = (consumer: string) => `${consumer}/`;
-/** SQL: whether a tenant of the row `t` has a cursor of its own. */
-export const hasOwnCursor = (consumer: string) =>
-  `EXISTS (SELECT 1 FROM event_cursors own WHERE own.consumer = '${prefixOf(consumer)}' || t.tenant_id)`;
 
 const LEAVE_BEHIND = `
   INSERT INTO event_cursors (consumer, position)

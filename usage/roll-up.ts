@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Statement } from '../db/connections/statement.js';
 import { isLockTimeout } from '../db/errors.js';
 import type { Db } from '../db/pool.js';
 import type { Logger } from '../runtime/logger.js';
@@ -13,7 +14,11 @@ const CATCH_UP_MS = 2_000;
 /** Between two looks whether another process has given positions. */
 const LOOK_MS = 10;
 
-const ROLL_UP = 'SELECT roll_up_usage($1, $2) AS groups';
+const ROLL_UP: Statement<number | null> = {
+  name: 'roll_up_usage',
+  text: 'SELECT roll_up_usage($1, $2)',
+  row: ([groups]) => (groups ? Number(groups) : null),
+};
 
 /**
  * Adds up one batch of groups of events (db/functions/events/usage.sql). The sums and the cursor change in one transaction, so a batch that was cut off is
@@ -22,8 +27,8 @@ const ROLL_UP = 'SELECT roll_up_usage($1, $2) AS groups';
  * @returns how many groups there were: with `GROUPS_PER_BATCH` and more, further ones may follow. Null while another process adds up
  */
 export async function rollUpUsage(db: Db, { waits = false, most = GROUPS_PER_BATCH } = {}): Promise<number | null> {
-  const [row] = await db.system((tx) => tx.query<{ groups: number | null }>(ROLL_UP, [most, waits], 'roll_up_usage'));
-  return row?.groups ?? null;
+  const [groups] = await db.systemCall(ROLL_UP, [String(most), String(waits)]);
+  return groups ?? null;
 }
 
 /** Gives every event that was committed before the call its position. @returns false when that takes longer than `untilMs` */

@@ -3,6 +3,9 @@
 CREATE FUNCTION act_for_tenant(of_tenant text) RETURNS text LANGUAGE sql
   AS $$ SELECT CASE WHEN set_config('role', 'fleet_app', true) <> '' THEN set_config('app.tenant_id', of_tenant, true) END $$;
 
+-- From here on the transaction acts as the platform and sees every tenant: for statements that are a whole transaction (`systemCall` in db/pool.ts).
+CREATE FUNCTION act_as_system() RETURNS text LANGUAGE sql AS $$ SELECT set_config('role', 'fleet_system', true) $$;
+
 -- How long the statement of a batch waits for a lock. Without `wait_for_locks` it asks for each before it takes it and waits for none that a
 -- request holds; 100 ms are for a change of the tables. With it, its one waiting call gives up after 2 s, for others to have their turn.
 CREATE FUNCTION limit_lock_wait(wait_for_locks boolean) RETURNS text LANGUAGE sql

@@ -25,7 +25,7 @@ beforeAll(async () => {
 
 /** The engine of another process, on this database. */
 function engineOn(
-  db: Pick<Db, 'tenant' | 'system'>,
+  db: Pick<Db, 'tenant' | 'systemCall'>,
   request: () => Promise<never> = () => Promise.reject(new Error('nobody is asked')),
 ): PolicyEngine {
   const webhooks = new WebhookEvaluators({ request });
@@ -99,9 +99,9 @@ test('a change that a transaction commits late is not missed', async () => {
 test('a process that cannot confirm what it knows denies, and decides again once it can', async () => {
   let isAway = false;
   const away = () => Promise.reject(new PlatformError('SERVICE_UNAVAILABLE', 'away'));
-  const db: Pick<Db, 'tenant' | 'system'> = {
+  const db: Pick<Db, 'tenant' | 'systemCall'> = {
     tenant: (tenantId, work) => (isAway ? away() : api.db.tenant(tenantId, work)),
-    system: (work) => (isAway ? away() : api.db.system(work)),
+    systemCall: (statement, values) => (isAway ? away() : api.db.systemCall(statement, values)),
   };
   const engine = engineOn(db);
   engine.start();
@@ -122,7 +122,7 @@ test('a process that cannot confirm what it knows denies, and decides again once
 });
 
 test('a tenant whose policies are not known yet is not decided about while they cannot be read', async () => {
-  const engine = engineOn({ tenant: () => Promise.reject(new Error('away')), system: api.db.system });
+  const engine = engineOn({ tenant: () => Promise.reject(new Error('away')), systemCall: api.db.systemCall });
   expect(await engine.decide(api.tenantId, REQUEST)).toMatchObject({ decision: 'deny', retryable: true });
 });
 

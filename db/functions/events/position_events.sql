@@ -10,6 +10,7 @@ CREATE FUNCTION position_events(most integer) RETURNS integer LANGUAGE plpgsql
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
   SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
+  role text := act_as_system();
   last event_batches;
   present pg_snapshot;
   cluster bigint := (SELECT system_identifier FROM pg_control_system());

@@ -42,6 +42,24 @@ BEGIN
    WHERE cursor_at(p.position, coalesce(place_of(e.event_id), 0)) > after ORDER BY 1 LIMIT most;
 END $$;
 
+-- The tenants whose events the relay of alerts reads together: those that have, or had, rules, and no cursor of their own, by which they are read
+-- when they were left behind.
+CREATE FUNCTION tenants_with_alerts() RETURNS SETOF text LANGUAGE sql STABLE AS $$
+  SELECT t.tenant_id FROM alert_revisions t
+   WHERE NOT EXISTS (SELECT 1 FROM event_cursors own WHERE own.consumer = 'alerts/' || t.tenant_id)
+$$;
+
+-- Whether the relay of alerts has events to read. Where there are no such tenants it has none: its cursor moves past what is there. One statement,
+-- and so one snapshot: no event that was committed after a rule is passed over.
+CREATE FUNCTION alerts_have_events() RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  role text := act_as_system();
+BEGIN
+  UPDATE event_cursors c SET position = event_head(), updated_at = clock_timestamp()
+   WHERE c.consumer = 'alerts' AND c.position < event_head() AND NOT EXISTS (SELECT 1 FROM tenants_with_alerts());
+  RETURN NOT FOUND AND coalesce((SELECT c.position < event_head() FROM event_cursors c WHERE c.consumer = 'alerts'), true);
+END $$;
+
 -- Whether every event of a group below this bound has been read by all consumers: then the partitions of the groups and of their positions may
 -- be dropped. Only groups of transactions that the sequencer has perhaps not seen are looked at one by one: all of a month would take minutes.
 CREATE FUNCTION events_consumed(bound uuid) RETURNS boolean LANGUAGE sql STABLE SET enable_seqscan = off SET enable_bitmapscan = off AS $$

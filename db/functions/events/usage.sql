@@ -70,6 +70,7 @@ CREATE FUNCTION roll_up_usage(most integer, waits boolean) RETURNS integer LANGU
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
   SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
+  role text := act_as_system();
   since bigint;
   found event_positions[];
   facts usage_fact[];
