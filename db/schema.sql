@@ -927,7 +927,7 @@ CREATE INDEX deliveries_ended ON public.deliveries USING btree (ended_at) WHERE 
 CREATE INDEX delivery_queue_old ON public.delivery_queue USING btree (queued_at) WHERE (started_at IS NULL);
 CREATE INDEX delivery_queue_started ON public.delivery_queue USING btree (check_at) WHERE (started_at IS NOT NULL);
 CREATE INDEX delivery_queue_waiting ON public.delivery_queue USING btree (tenant_id, receiver, queued_at, queue_id) WHERE (started_at IS NULL);
-CREATE INDEX dispatches_newest ON ONLY public.dispatches USING btree (instance_id, tenant_id, created_at DESC);
+CREATE INDEX dispatches_newest ON ONLY public.dispatches USING btree (instance_id, tenant_id, created_at DESC) WHERE (instance_id IS NOT NULL);
 CREATE INDEX erasures_due ON public.erasures USING btree (next_at) WHERE (finished_at IS NULL);
 CREATE UNIQUE INDEX erasures_of_tenant ON public.erasures USING btree (tenant_id) WHERE (kind = 'tenant'::text);
 CREATE INDEX event_groups_by_session ON ONLY public.event_groups USING btree (session_id, tenant_id, group_minute(group_id));
@@ -953,7 +953,7 @@ CREATE INDEX knowledge_jobs_waiting ON public.knowledge_jobs USING btree (wake_a
 CREATE INDEX knowledge_sources_newest ON public.knowledge_sources USING btree (tenant_id, namespace, created_at, source_id);
 CREATE INDEX late_changes_newest ON public.late_changes USING btree (tenant_id, changed_at, message_id);
 CREATE INDEX messages_by_error ON ONLY public.messages USING btree (tenant_id, error_code, message_id) WHERE (error_code IS NOT NULL);
-CREATE INDEX messages_by_session ON ONLY public.messages USING btree (session_id, tenant_id, message_id);
+CREATE INDEX messages_by_session ON ONLY public.messages USING btree (session_id, tenant_id, message_id) WHERE (session_id IS NOT NULL);
 CREATE INDEX messages_by_trace ON ONLY public.messages USING btree (trace_id, tenant_id, message_id) WHERE (parent_span_id IS NOT NULL);
 CREATE INDEX plan_messages_of_plan ON public.plan_messages USING btree (tenant_id, plan_id);
 CREATE INDEX plan_wakes_due ON public.plan_wakes USING btree (due_at);

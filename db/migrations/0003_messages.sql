@@ -76,8 +76,8 @@ CREATE TABLE messages (
   PRIMARY KEY (tenant_id, message_id)
 ) PARTITION BY RANGE (message_id);
 -- The session first: with the tenant first a plan that was made while the month is new looks for a message's key in this index too, and reads
--- all of the tenant's entries.
-CREATE INDEX messages_by_session ON messages (session_id, tenant_id, message_id);
+-- all of the tenant's entries. For the same reason only queries that name a session may use it: Postgres can skip over a first column.
+CREATE INDEX messages_by_session ON messages (session_id, tenant_id, message_id) WHERE session_id IS NOT NULL;
 -- A message that starts its trace gives it its own UUID, and is found by its key. Only those that continue a caller's trace are here.
 CREATE INDEX messages_by_trace ON messages (trace_id, tenant_id, message_id) WHERE parent_span_id IS NOT NULL;
 CREATE INDEX messages_by_error ON messages (tenant_id, error_code, message_id) WHERE error_code IS NOT NULL;
@@ -144,7 +144,8 @@ CREATE TABLE dispatches (
   state text NOT NULL, skill_id text, error_code text,
   PRIMARY KEY (tenant_id, dispatch_id)
 ) PARTITION BY RANGE (dispatch_id);
-CREATE INDEX dispatches_newest ON dispatches (instance_id, tenant_id, created_at DESC);
+-- Only for queries that name an instance, as messages_by_session.
+CREATE INDEX dispatches_newest ON dispatches (instance_id, tenant_id, created_at DESC) WHERE instance_id IS NOT NULL;
 
 -- A session that pauses or resumes changes the load of its instance (agent_load), unless a message of it holds the slot there: whichever
 -- function does it, the event is written here.

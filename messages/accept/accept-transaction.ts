@@ -130,7 +130,7 @@ export interface AcceptRow {
 const ACCEPT: Statement<AcceptRow> = {
   name: 'accept_messages',
   text: `SELECT verdict, message_id, session_id, accepted_at, instance_id, agent_type, deployment_mode, connection_epoch, mesh_id,
-      public_url, agent_card, user_id, in_flight, waiting, awaits FROM accept_messages($1, $2)`,
+      public_url, agent_card, user_id, in_flight, waiting, awaits FROM unnest(accept_messages($1, $2))`,
   row: ([
     verdict,
     message,

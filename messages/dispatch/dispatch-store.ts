@@ -29,7 +29,7 @@ type DetailsRow = DispatchDetails & { owner_alive: boolean } & Record<string, un
 
 /** Queued messages that are woken when an agent joins; each dispatch that ends wakes one more. */
 const WOKEN_BY_JOIN = 20;
-/** The error with which `end_dispatch` undoes itself: the dispatch is not sent, or belongs to another epoch. */
+/** The error with which `end_dispatches` undoes itself: the dispatch is not sent, or belongs to another epoch. */
 const NOT_SENT = 'FL001';
 const LOSS_TEXT: Record<LossCode, string> = {
   DEADLINE_EXCEEDED: 'The agent did not answer in time.',
@@ -48,7 +48,7 @@ interface EndRow {
 /** The complete transaction (db/functions/dispatches/end_dispatches.sql). */
 const END: Statement<EndRow> = {
   name: 'end_dispatches',
-  text: 'SELECT ended_at, session_id, instance_id, agent_type, woken, awaits FROM end_dispatches($1, $2)',
+  text: 'SELECT ended_at, session_id, instance_id, agent_type, woken, awaits FROM unnest(end_dispatches($1, $2))',
   row: ([endedAt, session, instance, type, woken, awaits]) => ({
     ended_at: endedAt ? timeOf(endedAt) : null,
     session_id: session ?? '',

@@ -10,94 +10,169 @@ CREATE TYPE dispatch_end_call AS (
 );
 
 -- `ended_at` NULL: nothing was written. The dispatch was not the message's current one; or, with `awaits`, another transaction holds the lock of
--- that name, and the call is to be made again. `woken`: messages whose workflows the process wakes after the
--- commit.
+-- that name, and the call is to be made again. `woken`: messages whose workflows the process wakes after the commit.
 CREATE TYPE dispatch_end_result AS (ended_at timestamptz, session_id text, instance_id text, agent_type text, woken jsonb, awaits text);
 
--- `may_wait`: as in accept_message, for the lock of the message.
-CREATE FUNCTION end_dispatch(c dispatch_end_call, may_wait boolean) RETURNS dispatch_end_result LANGUAGE plpgsql AS $$
+-- What was written of a call, `place` among its calls. `state` and `ordered` of the running row before.
+CREATE TYPE dispatch_ended AS (
+  place integer, state text, ordered boolean, session_id text, instance_id text, agent_type text
+);
+
+-- What follows from the end of a dispatch, beyond what every end writes. `queued`: messages of the tenant wait for an agent.
+CREATE FUNCTION follow_end(c dispatch_end_call, e dispatch_ended, queued boolean) RETURNS dispatch_end_result LANGUAGE plpgsql AS $$
 DECLARE
-  is_current boolean;
-  state_before text;
-  was_ordered boolean;
-  message record;
-  dispatch record;
   woken jsonb;
-  failed boolean := c.state <> 'completed';
-  severity text := CASE WHEN failed THEN 'warning' ELSE 'info' END;
-  error jsonb := CASE WHEN failed THEN jsonb_build_object('error', c.error_code) ELSE '{}' END;
 BEGIN
-  -- coalesce, here and below: no index but the keys fits these conditions. With an xmax of 0 nobody has the row locked, so that this does not
-  -- wait; that costs nothing, while a lock of its own would be a tenth of the transaction.
-  DELETE FROM running_messages r
-   WHERE r.tenant_id = c.tenant_id AND r.message_id = c.message_id AND coalesce(r.current_dispatch_id, '') = c.dispatch_id
-     AND coalesce(r.state, '') IN ('submitted', 'working', 'input-required') AND r.xmax = 0
-   RETURNING r.state, r.ordered INTO state_before, was_ordered;
-  IF NOT FOUND THEN
-    IF may_wait THEN
-      PERFORM 1 FROM running_messages r WHERE r.tenant_id = c.tenant_id AND r.message_id = c.message_id FOR UPDATE;
-    END IF;
-    SELECT coalesce(r.current_dispatch_id, '') = c.dispatch_id AND r.state IN ('submitted', 'working', 'input-required') INTO is_current
-      FROM running_messages r WHERE r.tenant_id = c.tenant_id AND r.message_id = c.message_id FOR UPDATE SKIP LOCKED;
-    IF NOT FOUND AND EXISTS (SELECT 1 FROM running_messages r WHERE r.tenant_id = c.tenant_id AND r.message_id = c.message_id) THEN
-      RETURN (NULL, NULL, NULL, NULL, NULL, 'message ' || c.message_id)::dispatch_end_result;
-    END IF;
-    IF is_current IS NOT TRUE THEN
-      RETURN NULL;
-    END IF;
-    DELETE FROM running_messages r WHERE r.tenant_id = c.tenant_id AND r.message_id = c.message_id
-      RETURNING r.state, r.ordered INTO state_before, was_ordered;
-  END IF;
-  UPDATE dispatches d SET state = c.state, error_code = c.error_code, ended_at = now()
-   WHERE d.tenant_id = c.tenant_id AND d.dispatch_id = c.dispatch_id AND coalesce(d.state, '') = 'sent'
-     AND (c.epoch IS NULL OR d.epoch = c.epoch)
-   RETURNING d.instance_id, d.agent_type, d.sent_at INTO dispatch;
-  IF NOT FOUND THEN
-    RAISE EXCEPTION 'the dispatch is not sent, or of another epoch' USING ERRCODE = 'FL001';
-  END IF;
-  UPDATE messages m SET state = CASE WHEN failed THEN 'failed' ELSE 'completed' END, artifacts = coalesce(c.artifacts, m.artifacts),
-      usage = coalesce(c.usage, m.usage), status_message = CASE WHEN c.artifacts IS NULL THEN m.status_message ELSE c.status_message END,
-      error_code = c.error_code, error_message = c.error_message, completed_at = now(), updated_at = now()
-   WHERE m.tenant_id = c.tenant_id AND m.message_id = c.message_id
-   RETURNING m.session_id, m.trace_id, m.created_at INTO message;
   IF is_late(c.message_id) THEN
     PERFORM note_change(c.tenant_id, c.message_id);
   END IF;
-  INSERT INTO event_groups (tenant_id, group_id, session_id, message_id, dispatch_id, trace_id, event_count, events)
-    VALUES (c.tenant_id, group_of(c.event_id), message.session_id, uuid_of(c.message_id), uuid_of(c.dispatch_id), message.trace_id::uuid, 2,
-      jsonb_build_array(
-      event_of(CASE WHEN failed THEN 'dispatch.failed' ELSE 'dispatch.success' END, error || jsonb_build_object(
-        'instance_id', dispatch.instance_id, 'duration_ms', milliseconds_between(dispatch.sent_at, now())), severity),
-      event_of(CASE WHEN failed THEN 'message.error' ELSE 'message.completed' END, CASE WHEN failed THEN error ELSE
-        jsonb_build_object('duration_ms', milliseconds_between(message.created_at, now())) END, severity)));
   IF c.decisions IS NOT NULL THEN
-    PERFORM record_decision_events(c.tenant_id, message.session_id, c.message_id, message.trace_id, c.decisions);
+    PERFORM record_decision_events(c.tenant_id, e.session_id, c.message_id, m.trace_id, c.decisions)
+      FROM messages m WHERE m.tenant_id = c.tenant_id AND m.message_id = c.message_id;
   END IF;
-  woken := wake_queued_messages(c.tenant_id, dispatch.agent_type, dispatch.instance_id, 1);
-  IF was_ordered THEN
-    woken := coalesce(woken, '[]') || coalesce(wake_next_in_order(c.tenant_id, message.session_id, now()), '[]');
+  IF queued THEN
+    woken := wake_queued_messages(c.tenant_id, e.agent_type, e.instance_id, 1);
+  END IF;
+  IF e.ordered THEN
+    woken := coalesce(woken, '[]') || coalesce(wake_next_in_order(c.tenant_id, e.session_id, now()), '[]');
   END IF;
   -- A tool call of it waits for a human: its result is here, so nobody needs to answer any more, and its own workflow waits for that.
-  IF state_before = 'input-required' THEN
+  IF e.state = 'input-required' THEN
     PERFORM close_request(c.tenant_id, c.message_id, 'withdrawn');
-    woken := coalesce(woken, '[]') || jsonb_build_object('tenant_id', c.tenant_id, 'message_id', c.message_id, 'session_id', message.session_id);
+    woken := coalesce(woken, '[]') || jsonb_build_object('tenant_id', c.tenant_id, 'message_id', c.message_id, 'session_id', e.session_id);
   END IF;
-  RETURN (now(), message.session_id, dispatch.instance_id, dispatch.agent_type, woken, NULL::text);
+  RETURN (now(), e.session_id, e.instance_id, e.agent_type, woken, NULL::text);
 END $$;
 
+-- Ends dispatches of one tenant, each of another message, with their messages: all that are their message's current one and whose message nobody
+-- has locked, or with `locked` those that this transaction has. `messages`, `dispatches`: the ids that the calls name, in their order. Gives a
+-- result for each call, in the same order; NULL where nothing was written.
+--
+-- Rows are found by lists of their keys: a plan for joins that was made while the tables were small would read all rows of the tenant. The
+-- first and the last id bound the partitions that are opened.
+CREATE FUNCTION end_together(of_tenant text, calls dispatch_end_call[], messages text[], dispatches text[], locked boolean)
+  RETURNS dispatch_end_result[] LANGUAGE plpgsql AS $$
+DECLARE
+  first_message text COLLATE "C" := messages[1];
+  last_message text COLLATE "C" := first_message;
+  first_dispatch text COLLATE "C" := dispatches[1];
+  last_dispatch text COLLATE "C" := first_dispatch;
+  written record;
+  e dispatch_ended;
+  queued boolean;
+  results dispatch_end_result[] := '{}';
+BEGIN
+  FOR place IN 2 .. cardinality(calls) LOOP
+    first_message := least(first_message, messages[place]);
+    last_message := greatest(last_message, messages[place]);
+    first_dispatch := least(first_dispatch, dispatches[place]);
+    last_dispatch := greatest(last_dispatch, dispatches[place]);
+  END LOOP;
+  -- coalesce, here and below: no index but the keys fits these conditions. The row is the message's lock. With an xmax of 0 nobody has it locked,
+  -- so that this does not wait; that costs nothing, while a lock of its own would be a tenth of the transaction.
+  WITH call AS MATERIALIZED (
+    SELECT c.message_id, c.dispatch_id, c.epoch, c.state, c.error_code, c.error_message, c.artifacts, c.usage, c.status_message, c.event_id FROM unnest(calls) AS c),
+  gone AS (
+    DELETE FROM running_messages r
+     WHERE r.tenant_id = of_tenant AND r.message_id = ANY (messages)
+       AND coalesce(r.current_dispatch_id, '') = dispatches[array_position(messages, r.message_id)]
+       AND coalesce(r.state, '') IN ('submitted', 'working', 'input-required') AND (r.xmax = 0 OR locked)
+    RETURNING r.message_id, r.current_dispatch_id AS dispatch_id, r.state, r.ordered, r.session_id, r.instance_id, r.agent_type),
+  ended AS (
+    UPDATE dispatches d SET state = c.state, error_code = c.error_code, ended_at = now() FROM call c
+     WHERE d.tenant_id = of_tenant AND d.dispatch_id = ANY (ARRAY(SELECT g.dispatch_id FROM gone g))
+       AND d.dispatch_id BETWEEN first_dispatch AND last_dispatch AND coalesce(d.state, '') = 'sent'
+       AND coalesce(d.dispatch_id, '') = c.dispatch_id AND coalesce(c.epoch, d.epoch) = d.epoch
+    RETURNING d.message_id, d.instance_id, d.sent_at),
+  over AS (
+    UPDATE messages m SET state = CASE c.state WHEN 'completed' THEN 'completed' ELSE 'failed' END,
+        artifacts = coalesce(c.artifacts, m.artifacts), usage = coalesce(c.usage, m.usage),
+        status_message = CASE WHEN c.artifacts IS NULL THEN m.status_message ELSE c.status_message END,
+        error_code = c.error_code, error_message = c.error_message, completed_at = now(), updated_at = now() FROM call c
+     WHERE m.tenant_id = of_tenant AND m.message_id = ANY (ARRAY(SELECT g.message_id FROM gone g))
+       AND m.message_id BETWEEN first_message AND last_message AND coalesce(m.message_id, '') = c.message_id
+    RETURNING m.message_id, m.session_id, m.trace_id, m.created_at, c.dispatch_id, c.state, c.error_code, c.event_id),
+  recorded AS (
+    INSERT INTO event_groups (tenant_id, group_id, session_id, message_id, dispatch_id, trace_id, event_count, events)
+      SELECT of_tenant, group_of(m.event_id), m.session_id, uuid_of(m.message_id), uuid_of(m.dispatch_id), m.trace_id::uuid, 2,
+             CASE WHEN m.state = 'completed' THEN jsonb_build_array(
+                 event_of('dispatch.success', jsonb_build_object('instance_id', d.instance_id,
+                   'duration_ms', milliseconds_between(d.sent_at, now()))),
+                 event_of('message.completed', jsonb_build_object('duration_ms', milliseconds_between(m.created_at, now()))))
+               ELSE jsonb_build_array(
+                 event_of('dispatch.failed', jsonb_build_object('instance_id', d.instance_id, 'error', m.error_code,
+                   'duration_ms', milliseconds_between(d.sent_at, now())), 'warning'),
+                 event_of('message.error', jsonb_build_object('error', m.error_code), 'warning')) END
+        FROM ended d JOIN over m USING (message_id)
+      RETURNING 1)
+  SELECT (SELECT count(*) FROM recorded) AS recorded, array_agg((array_position(messages, g.message_id), g.state, g.ordered, g.session_id,
+      g.instance_id, g.agent_type)::dispatch_ended) AS ends INTO written FROM gone g;
+  IF written.recorded < cardinality(written.ends) THEN
+    RAISE EXCEPTION 'a dispatch is not sent, or of another epoch' USING ERRCODE = 'FL001';
+  END IF;
+  IF written.recorded > 0 THEN
+    queued := EXISTS (SELECT 1 FROM running_messages r WHERE r.tenant_id = of_tenant AND r.unrouted_since IS NOT NULL);
+    FOREACH e IN ARRAY written.ends LOOP
+      IF queued OR e.ordered OR e.state = 'input-required' OR calls[e.place].decisions IS NOT NULL OR is_late(messages[e.place]) THEN
+        results[e.place] := follow_end(calls[e.place], e, queued);
+      ELSE
+        results[e.place] := (now(), e.session_id, e.instance_id, e.agent_type, NULL::jsonb, NULL::text)::dispatch_end_result;
+      END IF;
+    END LOOP;
+  END IF;
+  IF written.recorded < cardinality(calls) AND NOT locked THEN
+    FOR place IN 1 .. cardinality(calls) LOOP
+      IF results[place] IS NULL THEN
+        results[place] := end_locked(of_tenant, calls[place]);
+      END IF;
+    END LOOP;
+  END IF;
+  RETURN results;
+END $$;
+
+-- Ends a dispatch whose message was locked, perhaps by this transaction; `awaits` if another one has the lock now.
+CREATE FUNCTION end_locked(of_tenant text, c dispatch_end_call) RETURNS dispatch_end_result LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM 1 FROM running_messages r WHERE r.tenant_id = of_tenant AND r.message_id = c.message_id FOR UPDATE SKIP LOCKED;
+  IF FOUND THEN
+    RETURN (end_together(of_tenant, ARRAY[c], ARRAY[c.message_id], ARRAY[c.dispatch_id], true))[1];
+  ELSIF EXISTS (SELECT 1 FROM running_messages r WHERE r.tenant_id = of_tenant AND r.message_id = c.message_id) THEN
+    RETURN (NULL, NULL, NULL, NULL, NULL, 'message ' || c.message_id)::dispatch_end_result;
+  END IF;
+  RETURN NULL;
+END $$;
+
+-- Calls of one tenant are made together, up to one for a message that is among them already: it finds what the first has left.
 -- `wait_for_locks`: the first call may wait, while nothing is locked yet.
-CREATE FUNCTION end_dispatches(calls jsonb, wait_for_locks boolean) RETURNS SETOF dispatch_end_result LANGUAGE plpgsql
-  SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
+CREATE FUNCTION end_dispatches(calls jsonb, wait_for_locks boolean) RETURNS dispatch_end_result[] LANGUAGE plpgsql
+  SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+  SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   c dispatch_end_call;
+  together dispatch_end_call[] := '{}';
+  messages text[] := '{}';
+  dispatches text[] := '{}';
+  results dispatch_end_result[] := '{}';
   tenant text := '';
   pace text := limit_lock_wait(wait_for_locks);
 BEGIN
   FOR place IN 0 .. jsonb_array_length(calls) - 1 LOOP
     c := jsonb_populate_record(NULL::dispatch_end_call, calls -> place);
-    IF c.tenant_id <> tenant THEN
+    IF c.tenant_id <> tenant OR c.message_id = ANY (messages) THEN
+      IF place > 0 THEN
+        results := results || end_together(tenant, together, messages, dispatches, false);
+        together := '{}';
+        messages := '{}';
+        dispatches := '{}';
+      END IF;
       tenant := act_for_tenant(c.tenant_id);
     END IF;
-    RETURN NEXT end_dispatch(c, wait_for_locks AND place = 0);
+    IF wait_for_locks AND place = 0 THEN
+      PERFORM 1 FROM running_messages r WHERE r.tenant_id = c.tenant_id AND r.message_id = c.message_id FOR UPDATE;
+    END IF;
+    together := together || c;
+    messages := messages || c.message_id;
+    dispatches := dispatches || c.dispatch_id;
   END LOOP;
+  RETURN results || end_together(tenant, together, messages, dispatches, false);
 END $$;

@@ -5,9 +5,9 @@
 -- `unavailable_text`: the error of a message whose target is not registered, which is then put on the record as failed; NULL: refused.
 -- `dispatch_id`: of the dispatch that the process may open; NULL: the workflow path. `mesh_id`: the node that sends to hosted agents, and to
 -- agents connected to it; with `any_mesh` an agent that is connected to another node may be chosen too. `event_id`: of the first of
--- session.created, message.received, dispatch.sent and message.error. `decision`: what policies and guards have to say of the message; NULL for most. Its
--- members: `error` {code, message}, with which the message fails; `input_request`, a new_input_request that it waits for; `undecided`, true:
--- the workflow path decides before it sends anything; `events` [{event_id, event_type, severity, payload}]. None of the first three has a
+-- session.created, message.received, dispatch.sent and message.error. `decision`: what policies and guards have to say of the message; NULL for
+-- most. Its members: `error` {code, message}, with which the message fails; `input_request`, a new_input_request that it waits for; `undecided`,
+-- true: the workflow path decides before it sends anything; `events` [{event_id, event_type, severity, payload}]. None of the first three has a
 -- dispatch. `token`: what policies see of the sender's token; NULL where the tenant had none that could look at it.
 CREATE TYPE accept_call AS (
   tenant_id text, message_id text, session_id text, requested_context text, credential_id text, sender_agent_type text,
@@ -23,6 +23,13 @@ CREATE TYPE accept_call AS (
 CREATE TYPE accept_result AS (
   verdict text, message_id text, session_id text, accepted_at timestamptz, instance_id text, agent_type text, deployment_mode text,
   connection_epoch bigint, mesh_id text, public_url text, agent_card jsonb, user_id text, in_flight integer, waiting integer, awaits text
+);
+
+-- What was decided of a call, before its message is written. `key` NULL: `result` is all, and nothing is written. `resumes`: it is dispatched, and
+-- its suspended session goes on. `follows`: it writes more than every message does (follow_message).
+CREATE TYPE message_decision AS (
+  c accept_call, result accept_result, key uuid, want_type text, agent chosen_agent, error_code text, error_text text, ordered boolean,
+  resumes boolean, hops integer, follows boolean
 );
 
 -- What makes a messageId one: the same from the same credential in the same context ('' for none) is a repeat. Half of a SHA-256, and no

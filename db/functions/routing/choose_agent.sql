@@ -1,80 +1,63 @@
 -- Routing: which agent takes a message (specification, A2A; decisions.md, Agents). The only definition, for the accept transaction and for
 -- the workflow path.
 
--- What routing knows of a message and its session; `session_id` NULL: the message opens one. `served_*`: the agent that the message was
--- dispatched to before. `only_mesh_id`: the fast path asks: it wants an agent on that mesh node, and nothing that needs the session's lock.
--- `any_mesh`: an agent on another node will do as well. `unsent`: the message opened the session, and no agent has got anything of it.
-CREATE TYPE routing AS (
-  tenant_id text, session_id text, session_explicit boolean, session_suspended boolean, session_instance_id text,
-  session_agent_type text, served_instance_id text, served_agent_type text, want_instance_id text, want_agent_type text,
-  want_skill_id text, unreachable_ids text[], has_decision boolean, only_mesh_id text, any_mesh boolean, unsent boolean
-);
-
--- The agent, its room reserved until the transaction ends. `join_reason`: how the session is bound by it, 'routed' or 'failover'; NULL: it
--- was bound before. `unreachable`: no connection to it opened for this message. `awaited_id`, and no agent: the fast path would have to wait
--- for another transaction that reserves room on this instance.
-CREATE TYPE chosen_agent AS (
-  instance_id text, agent_type text, deployment_mode text, mesh_id text, connection_epoch bigint, public_url text, agent_card jsonb,
-  unreachable boolean, join_reason text, awaited_id text
-);
-
 -- Whether the fast path that asks can have a dispatch sent to an agent.
 CREATE FUNCTION fast_path_reaches(r routing, deployment_mode text, mesh_id text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
   SELECT deployment_mode = 'hosted' OR mesh_id IS NOT NULL AND coalesce(mesh_id = r.only_mesh_id OR r.any_mesh, false)
 $$;
 
 -- Whether an agent could be given a dispatch now.
-CREATE FUNCTION is_routable(agent agents) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
-BEGIN
-  RETURN agent.deregistered_at IS NULL AND agent.status IN ('available', 'unknown', 'busy')
-    AND (agent.deployment_mode = 'hosted' OR agent.mesh_id IS NOT NULL);
-END $$;
+CREATE FUNCTION is_routable(agent agents) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+  SELECT agent.deregistered_at IS NULL AND agent.status IN ('available', 'unknown', 'busy')
+    AND (agent.deployment_mode = 'hosted' OR agent.mesh_id IS NOT NULL)
+$$;
 
--- Up to eight agents of a type that could take what is wanted, from a random place on in the order of `shuffle`: all of them where they are
--- few. The costs of a message do not grow with the number of agents, and the least loaded of eight is hardly ever a loaded one.
-CREATE FUNCTION sampled_agents(of_tenant text, only_type text, only_skill text) RETURNS SETOF agents
-  LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET plan_cache_mode = force_generic_plan AS $$
-DECLARE
-  place double precision := random();
-BEGIN
-  RETURN QUERY
-    (SELECT a.* FROM agents a WHERE a.tenant_id = of_tenant AND a.agent_type = only_type AND a.shuffle >= place
-        AND coalesce(a.deregistered_at, 'infinity') = 'infinity' AND a.status IN ('available', 'unknown', 'busy') AND is_routable(a)
-        AND NOT is_saturated(a) AND has_skill(a, only_skill) ORDER BY a.shuffle LIMIT 8)
-     UNION ALL
-    (SELECT a.* FROM agents a WHERE a.tenant_id = of_tenant AND a.agent_type = only_type AND a.shuffle < place
-        AND coalesce(a.deregistered_at, 'infinity') = 'infinity' AND a.status IN ('available', 'unknown', 'busy') AND is_routable(a)
-        AND NOT is_saturated(a) AND has_skill(a, only_skill) ORDER BY a.shuffle LIMIT 8)
-     LIMIT 8;
-END $$;
+-- Up to eight agents of a type that could take what is wanted, from a place on in the order of `shuffle`: all of them where they are few. The
+-- costs of a message do not grow with the number of agents, and the least loaded of eight is hardly ever a loaded one. Planned with the query
+-- that asks, as what follows.
+CREATE FUNCTION sampled_agents(of_tenant text, only_type text, only_skill text, place double precision) RETURNS SETOF agents
+  LANGUAGE sql STABLE AS $$
+  (SELECT a.* FROM agents a WHERE a.tenant_id = of_tenant AND a.agent_type = only_type AND a.shuffle >= place
+      AND coalesce(a.deregistered_at, 'infinity') = 'infinity' AND a.status IN ('available', 'unknown', 'busy') AND is_routable(a)
+      AND NOT is_saturated(a) AND has_skill(a, only_skill) ORDER BY a.shuffle LIMIT 8)
+   UNION ALL
+  (SELECT a.* FROM agents a WHERE a.tenant_id = of_tenant AND a.agent_type = only_type AND a.shuffle < place
+      AND coalesce(a.deregistered_at, 'infinity') = 'infinity' AND a.status IN ('available', 'unknown', 'busy') AND is_routable(a)
+      AND NOT is_saturated(a) AND has_skill(a, only_skill) ORDER BY a.shuffle LIMIT 8)
+   LIMIT 8
+$$;
 
-CREATE FUNCTION candidate_agents(of_tenant text, only_instance text, only_type text, only_skill text, sampled boolean) RETURNS SETOF agents
-  LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
-BEGIN
-  IF sampled AND only_type IS NOT NULL AND only_instance IS NULL THEN
-    RETURN QUERY SELECT * FROM sampled_agents(of_tenant, only_type, only_skill);
-  ELSE
-    RETURN QUERY SELECT a.* FROM agents a WHERE a.tenant_id = of_tenant AND is_routable(a) AND NOT is_saturated(a)
-      AND has_skill(a, only_skill) AND (only_instance IS NULL OR a.instance_id = only_instance) AND (only_type IS NULL OR a.agent_type = only_type);
-  END IF;
-END $$;
+-- All of them.
+CREATE FUNCTION candidate_agents(of_tenant text, only_instance text, only_type text, only_skill text) RETURNS SETOF agents LANGUAGE sql STABLE AS $$
+  SELECT a.* FROM agents a WHERE a.tenant_id = of_tenant AND is_routable(a) AND NOT is_saturated(a)
+    AND has_skill(a, only_skill) AND (only_instance IS NULL OR a.instance_id = only_instance) AND (only_type IS NULL OR a.agent_type = only_type)
+$$;
+
+-- What an agent is compared by. `since`: in older partitions of dispatches nothing is looked for: who was idle for longer counts as idle.
+CREATE FUNCTION standing(a agents, r routing, since text)
+  RETURNS TABLE (is_full boolean, is_unreachable boolean, load integer, last_dispatch_at timestamptz) LANGUAGE sql STABLE AS $$
+  SELECT a.status = 'busy' OR a.max_concurrent_sessions > 0 AND l.load + unwritten_on(a.instance_id, r.unwritten_ids) >= a.max_concurrent_sessions,
+         a.instance_id = ANY (coalesce(r.unreachable_ids, '{}')), l.load + unwritten_on(a.instance_id, r.unwritten_ids),
+         (SELECT d.created_at FROM dispatches d WHERE d.tenant_id = a.tenant_id AND d.instance_id = a.instance_id AND d.dispatch_id >= since
+           ORDER BY d.created_at DESC LIMIT 1)
+    FROM loads(a.tenant_id, a.instance_id) l
+$$;
 
 -- Agents that could take what is wanted, the best first: those with room before full and busy ones, those that were unreachable for the
 -- message last, then the least loaded, ties to the longest idle. `sampled`: of some agents of the type, else of all.
-CREATE FUNCTION routable_agents(of_tenant text, only_instance text, only_type text, only_skill text, unreachable_ids text[], sampled boolean)
-  RETURNS SETOF agents LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+CREATE FUNCTION routable_agents(r routing, only_instance text, only_type text, sampled boolean) RETURNS SETOF agents
+  LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  -- Older partitions are not opened: an agent that was idle for longer counts as idle.
   since text := id_bound('dsp', (date_trunc('month', now() AT TIME ZONE 'UTC') - interval '1 month')::date);
+  place double precision := random(); -- a volatile argument would keep sampled_agents out of the plan
 BEGIN
-  RETURN QUERY
-    SELECT a.* FROM candidate_agents(of_tenant, only_instance, only_type, only_skill, sampled) a
-      CROSS JOIN LATERAL (SELECT agent_load(a.tenant_id, a.instance_id) AS load) serving
-      LEFT JOIN LATERAL (SELECT d.created_at FROM dispatches d WHERE d.tenant_id = a.tenant_id AND d.instance_id = a.instance_id
-                          AND d.dispatch_id >= since ORDER BY d.created_at DESC LIMIT 1) last ON true
-     ORDER BY (a.status = 'busy' OR a.max_concurrent_sessions > 0 AND serving.load >= a.max_concurrent_sessions),
-              a.instance_id = ANY (unreachable_ids), serving.load, last.created_at NULLS FIRST, a.instance_id
-     LIMIT 50;
+  IF sampled AND only_type IS NOT NULL AND only_instance IS NULL THEN
+    RETURN QUERY SELECT a.* FROM sampled_agents(r.tenant_id, only_type, r.want_skill_id, place) a CROSS JOIN LATERAL standing(a, r, since) s
+       ORDER BY s.is_full, s.is_unreachable, s.load, s.last_dispatch_at NULLS FIRST, a.instance_id;
+  ELSE
+    RETURN QUERY SELECT a.* FROM candidate_agents(r.tenant_id, only_instance, only_type, r.want_skill_id) a CROSS JOIN LATERAL standing(a, r, since) s
+       ORDER BY s.is_full, s.is_unreachable, s.load, s.last_dispatch_at NULLS FIRST, a.instance_id LIMIT 50;
+  END IF;
 END $$;
 
 CREATE FUNCTION awaited(instance text) RETURNS chosen_agent LANGUAGE plpgsql IMMUTABLE AS $$
@@ -103,7 +86,7 @@ BEGIN
     -- The way of most messages: there is room without a claim.
     IF a.found = 1 AND a.max_concurrent_sessions = 0 AND fast_path_reaches(r, a.deployment_mode, a.mesh_id) THEN
       RETURN (a.instance_id, a.agent_type, a.deployment_mode, a.mesh_id, a.connection_epoch, a.public_url,
-        CASE WHEN a.deployment_mode = 'hosted' THEN a.agent_card END, false, 'routed'::text, NULL::text);
+        CASE WHEN a.deployment_mode = 'hosted' THEN a.agent_card END, false, 'routed'::text, NULL::text, true, true);
     ELSIF a.found IS NULL THEN
       RETURN NULL;
     END IF;
@@ -115,7 +98,7 @@ BEGIN
   LOOP
     IF must_compare THEN
       SELECT x.*, count(*) OVER () AS found INTO a
-        FROM routable_agents(r.tenant_id, only_instance, only_type, r.want_skill_id, '{}', sampled) x LIMIT 1;
+        FROM routable_agents(r, only_instance, only_type, sampled) x LIMIT 1;
     END IF;
     IF a.instance_id IS NULL OR NOT fast_path_reaches(r, a.deployment_mode, a.mesh_id) THEN
       RETURN NULL;
@@ -123,7 +106,7 @@ BEGIN
     has_room := claim_room(r, a.instance_id, a.agent_type, a.status, a.max_concurrent_sessions);
     IF has_room THEN
       RETURN (a.instance_id, a.agent_type, a.deployment_mode, a.mesh_id, a.connection_epoch, a.public_url,
-        CASE WHEN a.deployment_mode = 'hosted' THEN a.agent_card END, false, 'routed'::text, NULL::text);
+        CASE WHEN a.deployment_mode = 'hosted' THEN a.agent_card END, false, 'routed'::text, NULL::text, a.max_concurrent_sessions = 0, false);
     ELSIF has_room IS NULL THEN
       RETURN awaited(a.instance_id);
     END IF;
@@ -138,7 +121,7 @@ END $$;
 CREATE FUNCTION chosen(agent agents, unreachable boolean, join_reason text) RETURNS chosen_agent LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
   RETURN (agent.instance_id, agent.agent_type, agent.deployment_mode, agent.mesh_id, agent.connection_epoch, agent.public_url,
-    CASE WHEN agent.deployment_mode = 'hosted' THEN agent.agent_card END, unreachable, join_reason, NULL::text);
+    CASE WHEN agent.deployment_mode = 'hosted' THEN agent.agent_card END, unreachable, join_reason, NULL::text, agent.max_concurrent_sessions = 0, false);
 END $$;
 
 -- The best agent of a kind, its room reserved; NULL when all are full or none fits.
@@ -149,8 +132,7 @@ DECLARE
   tried integer := 0;
 BEGIN
   FOREACH sampled IN ARRAY ARRAY[true, false] LOOP
-    FOR agent IN SELECT * FROM routable_agents(r.tenant_id, only_instance, only_type, r.want_skill_id, coalesce(r.unreachable_ids, '{}'),
-        sampled) LOOP
+    FOR agent IN SELECT * FROM routable_agents(r, only_instance, only_type, sampled) LOOP
       -- The lock of one without room is given up before the next is asked, so that two callers never wait for each other.
       BEGIN
         IF claim_room(r, agent.instance_id, agent.agent_type, agent.status, agent.max_concurrent_sessions) THEN

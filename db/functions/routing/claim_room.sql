@@ -8,6 +8,16 @@ BEGIN
                   AND m.session_id = r.session_id AND m.holds_slot);
 END $$;
 
+-- How many messages this transaction has given an instance and not written (`routing.unwritten_ids`).
+CREATE FUNCTION unwritten_on(of_instance text, unwritten_ids text[]) RETURNS integer LANGUAGE sql IMMUTABLE AS $$
+  SELECT coalesce(cardinality(array_positions(unwritten_ids, of_instance)), 0)
+$$;
+
+-- The load of an instance, with those.
+CREATE FUNCTION load_for(r routing, of_instance text) RETURNS integer LANGUAGE sql STABLE AS $$
+  SELECT agent_load(r.tenant_id, of_instance) + unwritten_on(of_instance, r.unwritten_ids)
+$$;
+
 -- Reserves room on an instance until the transaction ends. Whoever binds a session to it holds its lock, so that two at once cannot pass
 -- the bound. Gives whether there is room; NULL on the fast path, which waits for nobody, while another transaction holds the lock.
 CREATE FUNCTION claim_room(r routing, of_instance text, of_type text, status text, room integer) RETURNS boolean LANGUAGE plpgsql AS $$
@@ -16,7 +26,7 @@ BEGIN
     RETURN true;
   END IF;
   -- A full or busy agent is not worth the lock.
-  IF (status = 'busy' OR agent_load(r.tenant_id, of_instance) >= room)
+  IF (status = 'busy' OR load_for(r, of_instance) >= room)
       AND (r.session_id IS NULL OR NOT session_holds_slot(r, of_instance)) THEN
     RETURN false;
   END IF;
@@ -36,6 +46,6 @@ BEGIN
          AND coalesce(m.agent_type, m.want_agent_type, of_type) = of_type AND coalesce(m.want_instance_id, of_instance) = of_instance) THEN
     RETURN false;
   END IF;
-  RETURN agent_load(r.tenant_id, of_instance)
+  RETURN load_for(r, of_instance)
     + CASE WHEN r.has_decision THEN 0 ELSE waiting_decisions(r.tenant_id, of_instance) END < room;
 END $$;

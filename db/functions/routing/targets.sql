@@ -1,11 +1,10 @@
 -- What is registered, and whether there is room for it. `coalesce(deregistered_at, 'infinity') = 'infinity'` is, word for word, the predicate of agents_registered: only that
 -- index fits it, so no plan reads deregistered agents.
 
-CREATE FUNCTION has_skill(agent agents, skill text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
-BEGIN
-  RETURN skill IS NULL OR agent.skills @> jsonb_build_array(jsonb_build_object('id', skill))
-    OR agent.agent_card -> 'skills' @> jsonb_build_array(jsonb_build_object('id', skill));
-END $$;
+CREATE FUNCTION has_skill(agent agents, skill text) RETURNS boolean LANGUAGE sql STABLE AS $$
+  SELECT skill IS NULL OR agent.skills @> jsonb_build_array(jsonb_build_object('id', skill))
+    OR agent.agent_card -> 'skills' @> jsonb_build_array(jsonb_build_object('id', skill))
+$$;
 
 -- Whether a registered agent, whatever its status, is what a message asks for.
 CREATE FUNCTION target_registered(of_tenant text, only_instance text, only_type text, only_skill text) RETURNS boolean

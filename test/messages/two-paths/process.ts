@@ -141,6 +141,7 @@ function mortal(db: Db, life: Life, faults: Faults): Db {
   return {
     tenant: (tenantId, work) => life.living(() => db.tenant(tenantId, work)),
     system: (work) => life.living(() => db.system(work)),
+    systemCall: (statement, values) => life.living(() => db.systemCall(statement, values)),
     timeoutMs: db.timeoutMs,
     renewal: (work) => life.living(() => db.renewal(work)),
     call: (tenantId, name, text, values) => life.living(() => db.call(tenantId, name, text, values)),

@@ -140,6 +140,7 @@ export class Workflows {
       fateOfSession: async () => 'running',
       fateOfPlan: async () => 'running',
       ensureAgentWatch: async () => undefined,
+      prepare: async () => undefined,
       isReachable: async () => true,
       shareConnection: () => undefined,
       close: async () => undefined,

@@ -1,0 +1,181 @@
+-- The first half of the accept transaction: what becomes of each message.
+
+-- What the limits have to say of a call that some limit may refuse: `verdict` NULL when none does, and the counts that were taken. Each state is
+-- counted for itself, and in the order of running_in_flight: a plan for both at once takes the key and reads all, and so may one that was made
+-- while the table was small.
+CREATE FUNCTION check_limits(c accept_call) RETURNS accept_result LANGUAGE plpgsql AS $$
+DECLARE
+  result accept_result;
+BEGIN
+  IF c.in_flight_limit > 0 THEN
+    result.in_flight :=
+      (SELECT count(*) FROM (SELECT 1 FROM running_messages r
+        WHERE r.tenant_id = c.tenant_id AND r.state = 'working' ORDER BY r.session_id LIMIT c.in_flight_limit) AS working)
+      + (SELECT count(*) FROM (SELECT 1 FROM running_messages r
+        WHERE r.tenant_id = c.tenant_id AND r.state = 'submitted' ORDER BY r.session_id LIMIT c.in_flight_limit) AS submitted);
+  END IF;
+  IF c.waiting_limit > 0 THEN
+    result.waiting := (SELECT count(*) FROM (SELECT 1 FROM running_messages r
+      WHERE r.tenant_id = c.tenant_id AND r.state = 'input-required' ORDER BY r.session_id LIMIT c.waiting_limit) AS waiting);
+  END IF;
+  result.verdict := CASE WHEN c.quota_exceeded THEN 'quota_exceeded' WHEN c.waiting_full THEN 'waiting_full'
+    WHEN result.in_flight >= c.in_flight_limit THEN 'full' WHEN result.waiting >= c.waiting_limit THEN 'waiting_full' END;
+  RETURN result;
+END $$;
+
+-- The decision of a call that writes nothing.
+CREATE FUNCTION unwritten(c accept_call, result accept_result) RETURNS message_decision LANGUAGE sql IMMUTABLE AS $$
+  SELECT (c, result, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::message_decision
+$$;
+
+-- What becomes of a message. It takes the locks that this needs, and writes nothing of the message. A messageId that is on the record already is
+-- found by its `key`, at any step: the same message must not be among those that are decided and not written.
+-- `may_wait`: it waits for session, room and key where another transaction holds them. Nobody else's call may then stand behind it, and its
+-- transaction must hold no lock yet. `known`: the agent of an earlier message, the only one of its type and without a bound; NULL for none.
+-- `unwritten_ids` as in `routing`.
+--
+-- plpgsql prepares each expression anew in every transaction, which takes a microsecond or more. Most messages open a session and are dispatched
+-- at once: their way has few.
+CREATE FUNCTION decide_message(c accept_call, key uuid, may_wait boolean, known chosen_agent, unwritten_ids text[])
+  RETURNS message_decision LANGUAGE plpgsql AS $$
+DECLARE
+  result accept_result;
+  session record;
+  in_session boolean := c.requested_context <> '';
+  want_type text := c.want_agent_type;
+  is_bound boolean; -- where it matters
+  resumes boolean; -- NULL without a session, as `ordered`
+  ordered boolean;
+  wish routing;
+  agent chosen_agent;
+  error_code text := c.decision #>> '{error,code}';
+  error_text text;
+  dispatched boolean;
+  hops integer; -- of an agent's message
+BEGIN
+  IF c.quota_exceeded OR c.waiting_full OR c.in_flight_limit > 0 OR c.waiting_limit > 0 THEN
+    result := check_limits(c);
+    IF result.verdict IS NOT NULL THEN
+      RETURN unwritten(c, not_accepted(c, result, result.verdict));
+    END IF;
+  END IF;
+  IF c.sender_agent_type IS NOT NULL THEN
+    hops := hops_of(c);
+    IF hops > 16 THEN -- LIMITS.messageHopsMax
+      RETURN unwritten(c, not_accepted(c, result, 'too_many_hops'));
+    END IF;
+  END IF;
+
+  IF in_session THEN
+    IF may_wait THEN
+      PERFORM 1 FROM sessions s WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context FOR SHARE;
+    END IF;
+    SELECT s.status, s.explicit, s.suspended, s.instance_id, s.agent_type, s.user_id, s.ordered INTO session FROM sessions s
+     WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context FOR SHARE SKIP LOCKED;
+    IF NOT FOUND AND EXISTS (SELECT 1 FROM sessions s WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context) THEN
+      RETURN unwritten(c, accept_later(result, 'session ' || c.requested_context));
+    END IF;
+    IF session.status IS DISTINCT FROM 'active' THEN
+      RETURN unwritten(c, not_accepted(c, result, CASE WHEN session.status IS NULL THEN 'no_session' ELSE 'session_closed' END));
+    END IF;
+    result.user_id := session.user_id;
+    ordered := session.ordered;
+    -- Whoever has the session's lock sees all messages before its own. Where another has it, the workflow path decides.
+    -- The look is a statement of its own, which sees what was committed before the lock.
+    IF ordered AND c.dispatch_id IS NOT NULL THEN
+      IF NOT lock_session_at_once(c.tenant_id, c.requested_context) THEN
+        c.dispatch_id := NULL;
+      ELSIF next_in_order(c.tenant_id, c.requested_context) IS NOT NULL THEN
+        c.dispatch_id := NULL;
+      END IF;
+    END IF;
+    want_type := coalesce(want_type, session.agent_type);
+    -- A question to a human suspended the session: it claims room again. Where its row cannot be changed now, the workflow path does that.
+    resumes := session.suspended AND c.dispatch_id IS NOT NULL;
+    IF resumes AND NOT lock_session_at_once(c.tenant_id, c.requested_context) THEN
+      c.dispatch_id := NULL;
+    END IF;
+  END IF;
+  IF coalesce(want_type, c.want_instance_id, c.want_skill_id) IS NULL THEN
+    IF in_session THEN
+      -- No agent has joined the session yet: it will be one of the type that its first message waits for.
+      SELECT r.want_agent_type INTO want_type FROM running_messages r
+       WHERE r.tenant_id = c.tenant_id AND r.session_id = c.requested_context AND r.state IN ('submitted', 'working', 'input-required')
+         AND r.want_agent_type IS NOT NULL ORDER BY r.created_at, r.message_id LIMIT 1;
+    END IF;
+    want_type := coalesce(want_type, default_target(c.tenant_id));
+    IF want_type IS NULL THEN
+      RETURN unwritten(c, not_accepted(c, result, 'target_required'));
+    END IF;
+  END IF;
+
+  IF in_session THEN
+    wish := (c.tenant_id, c.session_id, session.explicit, session.suspended, session.instance_id, session.agent_type,
+      NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, false, c.mesh_id, c.any_mesh, false, unwritten_ids)::routing;
+  ELSE
+    wish := (c.tenant_id, NULL, false, false, NULL, NULL,
+      NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, false, c.mesh_id, c.any_mesh, false, unwritten_ids)::routing;
+  END IF;
+  IF c.dispatch_id IS NOT NULL THEN
+    IF known.agent_type = want_type AND coalesce(wish.session_id, c.want_instance_id, c.want_skill_id) IS NULL
+        AND fast_path_reaches(wish, known.deployment_mode, known.mesh_id) THEN
+      agent := known;
+    ELSE
+      agent := choose_agent(wish);
+    END IF;
+    IF agent.instance_id IS NULL AND agent.awaited_id IS NOT NULL THEN
+      IF may_wait THEN
+        -- Once only: one that waits for a second room while it holds a first could wait for ever.
+        PERFORM lock_room(c.tenant_id, agent.awaited_id);
+        agent := choose_agent(wish);
+      END IF;
+      IF agent.awaited_id IS NOT NULL THEN
+        RETURN unwritten(c, accept_later(result, 'room ' || agent.awaited_id));
+      END IF;
+    END IF;
+  END IF;
+  dispatched := agent.instance_id IS NOT NULL;
+  IF NOT dispatched AND error_code IS NULL THEN
+    -- The session's agent of the type goes before a wanted instance or skill. Messages wait only for what is registered.
+    IF in_session THEN
+      is_bound := session.agent_type = want_type OR EXISTS (SELECT 1 FROM session_agents j
+        WHERE j.tenant_id = c.tenant_id AND j.session_id = c.requested_context AND j.agent_type = want_type);
+    END IF;
+    IF NOT target_registered(c.tenant_id, CASE WHEN is_bound IS NOT TRUE THEN c.want_instance_id END, want_type,
+        CASE WHEN is_bound IS NOT TRUE THEN c.want_skill_id END) THEN
+      IF c.unavailable_text IS NULL THEN
+        result.agent_type := want_type;
+        RETURN unwritten(c, not_accepted(c, result, 'target_unknown'));
+      END IF;
+      error_code := 'TARGET_UNAVAILABLE';
+      error_text := c.unavailable_text;
+    ELSIF NOT coalesce(c.decision ? 'input_request', false) AND all_saturated(wish) THEN
+      result.agent_type := want_type;
+      RETURN unwritten(c, not_accepted(c, result, 'agents_saturated'));
+    END IF;
+  END IF;
+
+  -- Whoever writes a key holds its lock. With the lock this sees every key that was written, and the INSERT meets none.
+  IF may_wait THEN
+    PERFORM pg_advisory_xact_lock(uuid_hash_extended(key, 0));
+  ELSIF NOT pg_try_advisory_xact_lock(uuid_hash_extended(key, 0)) THEN
+    RETURN unwritten(c, accept_later(result, 'message ' || key));
+  END IF;
+  IF EXISTS (SELECT 1 FROM idempotency_keys k WHERE k.idempotency_key = key) THEN
+    result := not_accepted(c, result, NULL);
+    IF result.verdict IS NOT NULL THEN
+      RETURN unwritten(c, result);
+    END IF;
+    -- It has expired, or retention has dropped its message before it, where both times were shortened. The sweeper may have deleted it by now.
+    DELETE FROM idempotency_keys k WHERE k.idempotency_key = key;
+  END IF;
+
+  RETURN (c, (CASE WHEN c.decision ? 'error' THEN 'denied' WHEN error_code IS NOT NULL THEN 'unavailable' WHEN dispatched THEN 'dispatched'
+        WHEN c.decision ? 'input_request' THEN 'asked' ELSE 'accepted' END, c.message_id, c.session_id, now(),
+      agent.instance_id, agent.agent_type, agent.deployment_mode, agent.connection_epoch,
+      CASE WHEN agent.deployment_mode = 'hosted' THEN c.mesh_id ELSE agent.mesh_id END, agent.public_url, agent.agent_card,
+      result.user_id, result.in_flight, result.waiting, NULL::text)::accept_result,
+    key, want_type, agent, error_code, coalesce(error_text, c.decision #>> '{error,message}'), coalesce(ordered, false),
+    coalesce(resumes AND dispatched, false), coalesce(hops, (c.metadata ->> 'hops')::integer, 0),
+    c.decision IS NOT NULL OR is_late(c.message_id))::message_decision;
+END $$;

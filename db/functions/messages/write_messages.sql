@@ -1,0 +1,78 @@
+-- The second half of the accept transaction: what was decided is written for all its messages together, since to begin a statement takes
+-- longer than to write a row.
+
+-- The first state of a message that is written.
+CREATE FUNCTION first_state(verdict text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+  SELECT CASE verdict WHEN 'dispatched' THEN 'working' WHEN 'accepted' THEN 'submitted' WHEN 'asked' THEN 'input-required' ELSE 'failed' END
+$$;
+
+-- Lets the suspended session of a message go on. Called before the message is written: the trigger on the session writes agent.capacity_changed
+-- only while no message of the session holds the slot.
+CREATE FUNCTION resume_session(d message_decision) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE sessions s SET suspended = false
+   WHERE s.tenant_id = (d.c).tenant_id AND s.session_id = (d.c).session_id AND s.instance_id = (d.agent).instance_id;
+END $$;
+
+-- What a message writes beyond what every message does.
+CREATE FUNCTION follow_message(c accept_call, d message_decision) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  IF is_late(c.message_id) THEN
+    PERFORM note_change(c.tenant_id, c.message_id);
+  END IF;
+  IF c.decision IS NOT NULL THEN
+    PERFORM record_decision(c, d.error_code IS NOT NULL, (d.agent).instance_id IS NOT NULL);
+  END IF;
+END $$;
+
+-- Writes messages. Gives those that are left: none.
+CREATE FUNCTION write_messages(decided message_decision[]) RETURNS message_decision[] LANGUAGE plpgsql AS $$
+BEGIN
+  IF cardinality(decided) = 0 THEN
+    RETURN decided;
+  END IF;
+  -- Each member is taken out of its record once, here.
+  WITH given AS MATERIALIZED (
+    SELECT c.tenant_id, c.message_id, c.session_id, c.credential_id, c.sender_agent_type, c.client_message_id, c.content_hash, c.method, c.parts,
+           c.metadata, c.want_instance_id, x.want_type, c.want_skill_id, c.trace_id, c.parent_span_id, c.baggage, c.deadline_ms, c.created_by,
+           c.idle_timeout_seconds, c.idempotency_hours, c.dispatch_id, c.event_id, c.token, coalesce(c.decision ? 'undecided', false) AS undecided,
+           c.requested_context = '' AS opens_session, x.key, first_state(r.verdict) AS state, r.instance_id, r.agent_type, r.deployment_mode,
+           r.connection_epoch, r.mesh_id, r.instance_id IS NOT NULL AS dispatched, x.error_code, x.error_text, x.ordered, x.hops
+      FROM unnest(decided) AS x CROSS JOIN LATERAL (SELECT (x.c).*) AS c CROSS JOIN LATERAL (SELECT (x.result).*) AS r),
+  key AS (
+    INSERT INTO idempotency_keys (idempotency_key, tenant_id, content_hash, message_id, expires_at)
+      SELECT key, tenant_id, content_hash, message_id, now() + idempotency_hours * interval '1 hour' FROM given),
+  accepted AS (
+    INSERT INTO messages (tenant_id, message_id, session_id, credential_id, sender_agent_type, client_message_id, method, parts, metadata,
+        want_agent_type, trace_id, parent_span_id, baggage, deadline_ms, state, instance_id, agent_type, error_code, error_message, started_at,
+        completed_at)
+      SELECT tenant_id, message_id, session_id, credential_id, sender_agent_type, client_message_id, method, parts, metadata,
+             want_type, trace_id, parent_span_id, baggage, deadline_ms, state, instance_id, agent_type, error_code, error_text,
+             CASE WHEN dispatched THEN now() END, CASE WHEN error_code IS NOT NULL THEN now() END FROM given),
+  running AS (
+    INSERT INTO running_messages (tenant_id, message_id, session_id, state, want_instance_id, want_agent_type, want_skill_id, instance_id,
+        agent_type, attempts, current_dispatch_id, holds_slot, wake_requested_at, undecided, token, ordered, hops)
+      SELECT tenant_id, message_id, session_id, state, want_instance_id, want_type, want_skill_id, instance_id, agent_type,
+             dispatched::integer, CASE WHEN dispatched THEN dispatch_id END, dispatched, now(), undecided, token, ordered, hops
+        FROM given WHERE error_code IS NULL),
+  opened AS (
+    INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_by, idle_check_at, instance_id, agent_type)
+      SELECT tenant_id, session_id, false, 'active', idle_timeout_seconds, created_by, now() + idle_timeout_seconds * interval '1 s',
+             instance_id, agent_type FROM given WHERE opens_session),
+  sent AS (
+    INSERT INTO dispatches (tenant_id, dispatch_id, message_id, session_id, instance_id, agent_type, deployment_mode, mesh_id, epoch, attempt,
+        state, skill_id, sent_at, deadline_at)
+      SELECT tenant_id, dispatch_id, message_id, session_id, instance_id, agent_type, deployment_mode, mesh_id, connection_epoch, 1, 'sent',
+             want_skill_id, now(), now() + deadline_ms * interval '1 ms' FROM given WHERE dispatched)
+  INSERT INTO event_groups (tenant_id, group_id, session_id, message_id, dispatch_id, trace_id, event_count, events)
+    SELECT tenant_id, group_of(event_id), session_id, uuid_of(message_id), CASE WHEN dispatched THEN uuid_of(dispatch_id) END, trace_id::uuid,
+           1 + opens_session::integer + dispatched::integer + (error_code IS NOT NULL)::integer,
+           to_jsonb(array_remove(ARRAY[
+             CASE WHEN opens_session THEN event_of('session.created', jsonb_build_object('created_by', created_by)) END,
+             event_of('message.received', jsonb_build_object('role', CASE WHEN sender_agent_type IS NULL THEN 'user' ELSE 'agent' END)),
+             CASE WHEN dispatched THEN event_of('dispatch.sent', jsonb_strip_nulls(jsonb_build_object('instance_id', instance_id,
+               'skill_id', want_skill_id))) END,
+             CASE WHEN error_code IS NOT NULL THEN event_of('message.error', jsonb_build_object('error', error_code), 'warning') END], NULL))
+      FROM given;
+  RETURN '{}';
+END $$;
