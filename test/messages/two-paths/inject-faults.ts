@@ -80,6 +80,8 @@ async function outlive(harness: Harness): Promise<void> {
     }
     for (const socket of sockets) socket.kill();
     await old.kill();
+    // What else it had is found once its leases have run out.
+    await harness.workflows.sweep();
   });
 }
 

@@ -38,6 +38,8 @@ export class Workflows {
   readonly #sweeper: Sweeper;
   readonly #woken = new Set<string>();
   readonly #waiting = new Set<string>();
+  /** Ends that are being recorded, of dispatches that may have reached their agents long before. */
+  readonly #recording = new Set<Promise<void>>();
 
   constructor(context: WorkflowsContext) {
     this.#context = context;
@@ -63,6 +65,7 @@ export class Workflows {
   async settle(): Promise<void> {
     for (let looks = 0; looks < LOOKS_MAX; looks += 1) {
       await this.#context.inFlight.quiet(this.#context.inbox);
+      await Promise.all(this.#recording);
       const [next] = [...this.#woken].sort();
       if (next !== undefined) await this.look(next);
       else if (!(await this.#lookForAgents())) return;
@@ -106,21 +109,30 @@ export class Workflows {
   /** As in the workflow: a node that gives no report is gone or never took it, and a final end needs no further look. */
   async #runStep(ref: DispatchRef, step: DispatchStep): Promise<void> {
     const { signal } = this.#context;
-    let final: string | undefined;
     try {
       const process = this.#context.processOf(step.mesh_id);
       if (!process) throw new DeadProcess('nobody serves the queue of that node');
       const routed = { ...ref, instance_id: step.instance_id };
       const running = process.node.run(routed, signal);
       const end = await Promise.race([running, process.death]);
-      if (end.kind === 'not_sent') await this.#record.release(ref, end.reason);
-      else final = end.final;
+      if (end.kind === 'not_sent') await this.#recorded(ref, this.#record.release(ref, end.reason));
+      else if (end.final === undefined) this.wake(ref.message_id);
     } catch (error) {
       if (signal.aborted) return;
       if (!(error instanceof DeadProcess)) throw error;
-      await this.#record.failAsLost(ref, 'AGENT_DISCONNECTED');
+      await this.#recorded(ref, this.#record.failAsLost(ref, 'AGENT_DISCONNECTED'));
     }
-    if (final === undefined) this.wake(ref.message_id);
+  }
+
+  /** Resolves when that is on the record and the message's workflow is to look again. */
+  async #recorded({ message_id }: DispatchRef, write: Promise<void>): Promise<void> {
+    const recording = write.then(() => this.wake(message_id));
+    this.#recording.add(recording);
+    try {
+      await recording;
+    } finally {
+      this.#recording.delete(recording);
+    }
   }
 
   #cluster(): Pick<TemporalLink, keyof TemporalLink> {
