@@ -174,7 +174,7 @@ async function takeOver(tx: Tx, ref: MessageRef): Promise<GatedRow | null> {
 function stepBy(core: MessageCore, ref: MessageRef, known: KnownVerdicts, now: Date) {
   return core.db.tenant(ref.tenant_id, async (tx) => {
     const session = await lockSession(tx, ref);
-    const row = session && (await takeOver(tx, ref));
+    const row = await takeOver(tx, ref);
     if (!session || !row) return { row: null, step: await doneStep(tx, ref), hasChanged: false };
     if (row.state === 'failed') return { row: null, step: await rejectedStep(tx, row), hasChanged: false };
     const gate = new PolicyGate(core, tx, row, known);

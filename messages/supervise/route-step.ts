@@ -6,11 +6,13 @@ import type { RunningRow, SessionBinding } from '../read/rows.js';
 import type { ChosenAgent } from './policy-step.js';
 import { retryDelayMs, type Step } from './step.js';
 
-/** Locks the session of a message, in which it is routed; null when the tenant has no such message. */
+type DispatchStep = Extract<Step, { kind: 'dispatch' }>;
+
+/** Locks the session of a message, in which it is routed; null when no such message of the tenant runs. */
 export async function lockSession(tx: Tx, ref: MessageRef): Promise<SessionBinding | null> {
   const [session] = await tx.query<SessionBinding>(
     `SELECT explicit, instance_id, agent_type FROM sessions WHERE tenant_id = $1
-        AND session_id = (SELECT session_id FROM messages WHERE tenant_id = $1 AND message_id = $2) FOR NO KEY UPDATE`,
+        AND session_id = (SELECT session_id FROM running_messages WHERE tenant_id = $1 AND message_id = $2) FOR NO KEY UPDATE`,
     [ref.tenant_id, ref.message_id],
     'lock_session_of',
   );
@@ -23,21 +25,20 @@ export async function openDispatch(
   row: RunningRow,
   session: SessionBinding,
   onlyReachable: boolean,
-): Promise<{ step: Step | null; agent: ChosenAgent } | null> {
+): Promise<{ step: Step; agent: ChosenAgent } | null> {
   const dispatchId = newId('dsp');
-  const [opened] = await tx.query<{ instance_id: string; agent_type: string; join_reason: string | null }>(
-    `SELECT dispatch ->> 'instance_id' AS instance_id, dispatch ->> 'agent_type' AS agent_type, join_reason
+  const [opened] = await tx.query<Omit<DispatchStep, 'kind' | 'dispatch_id'> & { join_reason: string | null }>(
+    `SELECT instance_id, agent_type, mesh_id, deployment_mode, attempt, deadline_ms, join_reason
        FROM open_dispatch($1, $2, $3, $4)`,
     [row.tenant_id, row.message_id, dispatchId, onlyReachable],
     'open_dispatch',
   );
   if (!opened) return null;
-  if (opened.join_reason !== null && isOwn(session, opened.agent_type))
-    await countMoved(tx, { ...session, tenant_id: row.tenant_id }, opened.instance_id);
-  return {
-    step: await dispatchStep(tx, row, dispatchId),
-    agent: { instance_id: opened.instance_id, agent_type: opened.agent_type },
-  };
+  const { join_reason, ...dispatch } = opened;
+  const { instance_id, agent_type } = dispatch;
+  if (join_reason !== null && isOwn(session, agent_type))
+    await countMoved(tx, { ...session, tenant_id: row.tenant_id }, instance_id);
+  return { step: { kind: 'dispatch', dispatch_id: dispatchId, ...dispatch }, agent: { instance_id, agent_type } };
 }
 
 /** The step of a message whose ordered session has another one at work, or before it; null when it is its turn. The end of that one wakes it. */
@@ -56,9 +57,9 @@ export async function turnStep(tx: Tx, row: RunningRow, now: Date): Promise<Step
   };
 }
 
-/** The step of a dispatch that is open or sent; null for any other. Until it is sent, it has the whole time of the message. */
+/** The step of a dispatch that is on the record as open or sent; null for any other. Until it is sent, it has the whole time of the message. */
 export async function dispatchStep(tx: Tx, row: RunningRow, dispatchId: string): Promise<Step | null> {
-  const [dispatch] = await tx.query<Omit<Extract<Step, { kind: 'dispatch' }>, 'kind'>>(
+  const [dispatch] = await tx.query<Omit<DispatchStep, 'kind'>>(
     `SELECT d.dispatch_id, d.instance_id, d.agent_type, d.mesh_id, d.deployment_mode, d.attempt,
             greatest(1, coalesce((extract(epoch FROM d.deadline_at - now()) * 1000)::bigint, m.deadline_ms)) AS deadline_ms
        FROM dispatches d JOIN messages m ON m.tenant_id = d.tenant_id AND m.message_id = $2

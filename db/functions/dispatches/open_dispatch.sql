@@ -1,12 +1,14 @@
 -- Routes a message on the workflow path and opens its dispatch (→ open): the session is bound where routing says so, and counts again where
 -- it was suspended. The caller holds the locks of session and message. `only_reachable`: an agent to which no connection opened for this
--- message will not do. Gives the dispatch and how the session was bound; no row when no agent is free.
+-- message will not do. Gives the dispatch, the time that the message has, and how the session was bound; no row when no agent is free.
 CREATE FUNCTION open_dispatch(of_tenant text, of_message text, new_dispatch text, only_reachable boolean)
-RETURNS TABLE (dispatch jsonb, join_reason text) LANGUAGE plpgsql AS $$
+RETURNS TABLE (instance_id text, agent_type text, mesh_id text, deployment_mode text, attempt integer, deadline_ms integer, join_reason text)
+  LANGUAGE plpgsql
+  SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+  SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   r running_messages;
   s sessions;
-  d dispatches;
   agent chosen_agent;
 BEGIN
   SELECT * INTO r FROM running_messages x WHERE x.tenant_id = of_tenant AND x.message_id = of_message;
@@ -37,10 +39,10 @@ BEGIN
       remote_context_id = CASE WHEN x.instance_id = agent.instance_id THEN x.remote_context_id END
    WHERE x.tenant_id = of_tenant AND x.message_id = of_message;
   UPDATE messages m SET instance_id = agent.instance_id, agent_type = agent.agent_type
-   WHERE m.tenant_id = of_tenant AND m.message_id = of_message;
+   WHERE m.tenant_id = of_tenant AND m.message_id = of_message RETURNING m.deadline_ms INTO deadline_ms;
   INSERT INTO dispatches (tenant_id, dispatch_id, message_id, session_id, instance_id, agent_type, deployment_mode, mesh_id, epoch, attempt,
       state, skill_id)
     VALUES (of_tenant, new_dispatch, of_message, r.session_id, agent.instance_id, agent.agent_type, agent.deployment_mode, agent.mesh_id,
-      agent.connection_epoch, r.attempts + 1, 'open', r.want_skill_id) RETURNING * INTO d;
-  RETURN QUERY SELECT to_jsonb(d), agent.join_reason;
+      agent.connection_epoch, r.attempts + 1, 'open', r.want_skill_id);
+  RETURN QUERY SELECT agent.instance_id, agent.agent_type, agent.mesh_id, agent.deployment_mode, r.attempts + 1, deadline_ms, agent.join_reason;
 END $$;

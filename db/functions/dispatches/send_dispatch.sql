@@ -1,26 +1,36 @@
 -- open → sent, right before the first byte goes out: from here on the agent may have it. Only for the agent's newest connection.
 -- Gives what to send; no row when it is no longer to be sent.
 CREATE FUNCTION send_dispatch(of_tenant text, of_message text, of_dispatch text, by_mesh text, by_epoch bigint, event_id text)
-RETURNS SETOF dispatch_details LANGUAGE plpgsql AS $$
+RETURNS SETOF dispatch_details LANGUAGE plpgsql
+  SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+  SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   tenant text := act_for_tenant(of_tenant);
-  d dispatches := lock_dispatch(of_tenant, of_message, of_dispatch);
+  d record;
   message record;
-  repeat_until timestamptz;
 BEGIN
-  IF d.state IS DISTINCT FROM 'open' OR NOT EXISTS (SELECT 1 FROM agents a
-      WHERE a.tenant_id = of_tenant AND a.instance_id = d.instance_id AND a.connection_epoch = by_epoch) THEN
+  -- The update is the message's lock. A row that is locked first keeps the mark of that, and end_together would take it for locked.
+  UPDATE running_messages r SET state = 'working' WHERE r.tenant_id = of_tenant AND r.message_id = of_message
+      AND r.current_dispatch_id = of_dispatch AND r.state IN ('submitted', 'working') RETURNING r.repeat_until INTO message;
+  IF NOT FOUND THEN
     RETURN;
   END IF;
-  UPDATE messages m SET state = 'working', started_at = coalesce(m.started_at, now()), updated_at = now()
-   WHERE m.tenant_id = of_tenant AND m.message_id = of_message RETURNING m.trace_id, m.deadline_ms INTO message;
-  PERFORM note_change(of_tenant, of_message);
-  UPDATE running_messages r SET state = 'working' WHERE r.tenant_id = of_tenant AND r.message_id = of_message
-    RETURNING r.repeat_until INTO repeat_until;
+  SELECT x.session_id, x.instance_id, x.skill_id INTO d FROM dispatches x
+    JOIN agents a ON a.tenant_id = of_tenant AND a.instance_id = x.instance_id AND a.connection_epoch = by_epoch
+   WHERE x.tenant_id = of_tenant AND x.dispatch_id = of_dispatch AND x.state = 'open';
+  IF NOT FOUND THEN
+    UPDATE running_messages r SET state = m.state FROM messages m WHERE r.tenant_id = of_tenant AND r.message_id = of_message
+      AND m.tenant_id = of_tenant AND m.message_id = of_message;
+    RETURN;
+  END IF;
+  WITH begun AS (
+    UPDATE messages m SET state = 'working', started_at = coalesce(m.started_at, now()), updated_at = now()
+     WHERE m.tenant_id = of_tenant AND m.message_id = of_message RETURNING m.trace_id, m.deadline_ms)
   UPDATE dispatches x SET state = 'sent', sent_at = now(), mesh_id = by_mesh, epoch = by_epoch,
-      deadline_at = least(now() + message.deadline_ms * interval '1 ms', repeat_until)
-   WHERE x.tenant_id = of_tenant AND x.dispatch_id = of_dispatch;
+      deadline_at = least(now() + b.deadline_ms * interval '1 ms', message.repeat_until) FROM begun b
+   WHERE x.tenant_id = of_tenant AND x.dispatch_id = of_dispatch RETURNING b.trace_id INTO message;
+  PERFORM note_change(of_tenant, of_message);
   PERFORM record_event(of_tenant, event_id, 'dispatch.sent', 'info', d.session_id, message.trace_id, jsonb_build_object('dispatch_id',
-    d.dispatch_id, 'instance_id', d.instance_id, 'skill_id', d.skill_id, 'session_id', d.session_id), of_message);
+    of_dispatch, 'instance_id', d.instance_id, 'skill_id', d.skill_id, 'session_id', d.session_id), of_message);
   RETURN QUERY SELECT * FROM dispatch_details x WHERE x.tenant_id = of_tenant AND x.dispatch_id = of_dispatch;
 END $$;
