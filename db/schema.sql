@@ -246,7 +246,6 @@ CREATE TABLE dispatches (
   tenant_id text NOT NULL,
   dispatch_id text NOT NULL,
   message_id text NOT NULL,
-  session_id text NOT NULL,
   instance_id text NOT NULL,
   agent_type text NOT NULL,
   deployment_mode text NOT NULL,
@@ -289,7 +288,7 @@ CREATE TABLE event_groups (
   message_id uuid,
   dispatch_id uuid,
   trace_id uuid,
-  events jsonb NOT NULL
+  events json NOT NULL
 ) PARTITION BY RANGE (group_id);
 CREATE TABLE event_positions (
   "position" bigint NOT NULL,
@@ -310,7 +309,7 @@ CREATE TABLE idempotency_keys (
   idempotency_key uuid NOT NULL,
   expires_at timestamp with time zone NOT NULL,
   tenant_id text NOT NULL,
-  message_id text NOT NULL,
+  message_id uuid NOT NULL,
   content_hash bytea NOT NULL
 );
 CREATE TABLE input_decisions (
@@ -930,7 +929,7 @@ CREATE INDEX delivery_queue_waiting ON public.delivery_queue USING btree (tenant
 CREATE INDEX dispatches_newest ON ONLY public.dispatches USING btree (instance_id, tenant_id, created_at DESC) WHERE (instance_id IS NOT NULL);
 CREATE INDEX erasures_due ON public.erasures USING btree (next_at) WHERE (finished_at IS NULL);
 CREATE UNIQUE INDEX erasures_of_tenant ON public.erasures USING btree (tenant_id) WHERE (kind = 'tenant'::text);
-CREATE INDEX event_groups_by_session ON ONLY public.event_groups USING btree (session_id, tenant_id, group_minute(group_id));
+CREATE INDEX event_groups_by_session ON ONLY public.event_groups USING btree (session_id, group_minute(group_id));
 CREATE INDEX event_groups_by_transaction ON ONLY public.event_groups USING btree (transaction_id);
 CREATE INDEX event_positions_by_transaction ON ONLY public.event_positions USING btree (transaction_id);
 CREATE INDEX event_positions_in_order ON ONLY public.event_positions USING btree ("position");

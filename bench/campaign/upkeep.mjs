@@ -63,9 +63,9 @@ const OLD_INSERTS = [
   `INSERT INTO messages (tenant_id, message_id, session_id, credential_id, client_message_id, method, parts, trace_id, deadline_ms, state, created_at,
       updated_at, completed_at)
     SELECT $1, 'msg_' || id, 'ses_past', 'cred_past', id, 'message/send', '[]', '', 1000, 'completed', at, at, at FROM (${OLD_ROWS}) r`,
-  `INSERT INTO dispatches (tenant_id, dispatch_id, message_id, session_id, instance_id, agent_type, deployment_mode, epoch, attempt, state, created_at,
+  `INSERT INTO dispatches (tenant_id, dispatch_id, message_id, instance_id, agent_type, deployment_mode, epoch, attempt, state, created_at,
       sent_at, ended_at)
-    SELECT $1, 'dsp_' || id, 'msg_' || id, 'ses_past', 'past', 'past', 'connected', 1, 1, 'completed', at, at, at FROM (${OLD_ROWS}) r`,
+    SELECT $1, 'dsp_' || id, 'msg_' || id, 'past', 'past', 'connected', 1, 1, 'completed', at, at, at FROM (${OLD_ROWS}) r`,
   // As of a transaction long ago, which the sequencer of events does not look at.
   `INSERT INTO event_groups (transaction_id, tenant_id, group_id, session_id, message_id, occurred_at, events)
     SELECT '3', $1, id::uuid, 'ses_past', id::uuid, at, '[["message.completed", {"duration_ms": 5}]]' FROM (${OLD_ROWS}) r`,

@@ -35,9 +35,9 @@ const INSERTS = [
       CASE WHEN n % 50 = 0 THEN 'failed' ELSE 'completed' END, instance_id, 'echo', 'echo',
       '[{"artifactId": "a", "parts": [{"kind": "text", "text": "An answer."}]}]', CASE WHEN n % 50 = 0 THEN 'HANDLER_ERROR' END,
       moment, moment, moment, moment FROM (${ROWS}) r`,
-  `INSERT INTO dispatches (tenant_id, dispatch_id, message_id, session_id, instance_id, agent_type, deployment_mode, epoch, attempt, state,
+  `INSERT INTO dispatches (tenant_id, dispatch_id, message_id, instance_id, agent_type, deployment_mode, epoch, attempt, state,
       created_at, sent_at, ended_at)
-    SELECT tenant_id, 'dsp_' || id, 'msg_' || id, session_id, instance_id, 'echo', 'connected', 1, 1,
+    SELECT tenant_id, 'dsp_' || id, 'msg_' || id, instance_id, 'echo', 'connected', 1, 1,
       CASE WHEN n % 50 = 0 THEN 'failed' ELSE 'completed' END, moment, moment, moment FROM (${ROWS}) r`,
   `INSERT INTO sessions (tenant_id, session_id, explicit, agent_type, instance_id, status, idle_timeout_seconds, created_by, created_at,
       ended_at, ended_reason)

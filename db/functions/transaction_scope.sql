@@ -48,7 +48,7 @@ BEGIN
 END $$;
 
 -- Writes that event alone.
-CREATE FUNCTION record_dispatch_end(event_id text, d dispatches, trace_id text) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION record_dispatch_end(event_id text, d dispatches, session_id text, trace_id text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-  PERFORM record_group(d.tenant_id, event_id, d.session_id, d.message_id, d.dispatch_id, trace_id, ARRAY[dispatch_end_event(d)]);
+  PERFORM record_group(d.tenant_id, event_id, session_id, d.message_id, d.dispatch_id, trace_id, ARRAY[dispatch_end_event(d)]);
 END $$;

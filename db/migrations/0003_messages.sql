@@ -50,7 +50,8 @@ CREATE TABLE session_agents (
 -- these three and the tenant, by the function of that name.
 CREATE TABLE idempotency_keys (
   idempotency_key uuid PRIMARY KEY, expires_at timestamptz NOT NULL,
-  tenant_id text NOT NULL, message_id text COLLATE "C" NOT NULL,
+  tenant_id text NOT NULL,
+  message_id uuid NOT NULL, -- without its prefix
   content_hash bytea NOT NULL
 );
 CREATE INDEX idempotency_keys_expiry ON idempotency_keys (expires_at);
@@ -138,7 +139,7 @@ CREATE TABLE dispatches (
   deadline_at timestamptz, ended_at timestamptz,
   epoch bigint NOT NULL, attempt integer NOT NULL,
   tenant_id text NOT NULL, dispatch_id text COLLATE "C" NOT NULL,
-  message_id text COLLATE "C" NOT NULL, session_id text NOT NULL,
+  message_id text COLLATE "C" NOT NULL,
   instance_id text NOT NULL, agent_type text NOT NULL,
   deployment_mode text NOT NULL, mesh_id text,
   state text NOT NULL, skill_id text, error_code text,

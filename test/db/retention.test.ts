@@ -83,9 +83,9 @@ async function message(ago: number, state = 'completed'): Promise<Written> {
     [...written, state],
   );
   await database.query(
-    `INSERT INTO dispatches (tenant_id, dispatch_id, message_id, session_id, instance_id, agent_type, deployment_mode, epoch, attempt, state, created_at, sent_at, ended_at)
-     VALUES ($1, $5, $2, $3, 'a', 'worker', 'connected', 1, 1, 'completed', $4, $4, $4)`,
-    [...written, idAt('dsp', at)],
+    `INSERT INTO dispatches (tenant_id, dispatch_id, message_id, instance_id, agent_type, deployment_mode, epoch, attempt, state, created_at, sent_at, ended_at)
+     VALUES ($1, $2, $3, 'a', 'worker', 'connected', 1, 1, 'completed', $4, $4, $4)`,
+    [tenantId, idAt('dsp', at), message_id, at],
   );
   await database.query(
     `INSERT INTO event_groups (tenant_id, group_id, session_id, message_id, events)

@@ -17,8 +17,8 @@ const idAt = (prefix: 'dsp' | 'msg', atMs: number, number: number) =>
 
 async function insertDispatch(tenantId: string, dispatchId: string, messageId: string): Promise<void> {
   await database.query(
-    `INSERT INTO dispatches (tenant_id, dispatch_id, message_id, session_id, instance_id, agent_type, deployment_mode, state, epoch, attempt)
-       VALUES ($1, $2, $3, 'ses', 'agent', 'worker', 'connected', 'completed', 1, 1)`,
+    `INSERT INTO dispatches (tenant_id, dispatch_id, message_id, instance_id, agent_type, deployment_mode, state, epoch, attempt)
+       VALUES ($1, $2, $3, 'agent', 'worker', 'connected', 'completed', 1, 1)`,
     [tenantId, dispatchId, messageId],
   );
 }

@@ -10,6 +10,7 @@ import { MESSAGE_TABLES, SESSION_TABLES } from '../../erasure/message-tables.js'
 import { childrenFirst, FOUND_BY_MESSAGE, KEPT_TABLES, tenantTables } from '../../erasure/tenant-tables.js';
 import { TemporalLink } from '../../messages/supervise/temporal-link.js';
 import { createWorkflowErasure } from '../../messages/supervise/workflow-erasure.js';
+import { uuidOf } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
 import { cleanUp } from '../setup/clean-up.js';
 import { insertTenant } from '../setup/core.js';
@@ -54,13 +55,14 @@ function columnsOf(table: string): Promise<Column[]> {
 function valueFor({ name, type }: Column, tenantId: string): unknown {
   if (name === 'tenant_id') return tenantId;
   const prefix = { message_id: 'msg', dispatch_id: 'dsp', event_id: 'evt' }[name];
-  if (prefix) return tenantId.replace('ten', prefix);
+  if (prefix) return type === 'uuid' ? uuidOf(tenantId) : tenantId.replace('ten', prefix);
   if (type === 'text') return tenantId;
   if (type === 'bytea') return Buffer.from(tenantId);
   if (name.endsWith('group_id')) return '00000000-0000-7000-8000-000000000000';
   if (type === 'uuid') return randomUUID();
   if (type.endsWith('[]')) return [];
-  if (type === 'jsonb') return name === 'events' ? '[]' : '{}';
+  if (type === 'json') return '[]';
+  if (type === 'jsonb') return '{}';
   if (type === 'boolean') return false;
   return /^(timestamp|date)/.test(type) ? new Date() : 1;
 }

@@ -121,8 +121,8 @@ export class PropertyDriver {
   /** Any dispatch there ever was, those that agents work on first: late answers come too. */
   async dispatch(target: number): Promise<StoredDispatch | undefined> {
     const all = await this.database.query<StoredDispatch>(
-      `SELECT tenant_id, message_id, dispatch_id, session_id, epoch FROM dispatches
-        ORDER BY state = 'sent' DESC, state = 'open' DESC, dispatch_id DESC`,
+      `SELECT tenant_id, message_id, dispatch_id, m.session_id, epoch FROM dispatches d JOIN messages m USING (tenant_id, message_id)
+        ORDER BY d.state = 'sent' DESC, d.state = 'open' DESC, dispatch_id DESC`,
     );
     return all[target % all.length];
   }

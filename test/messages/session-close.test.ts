@@ -57,9 +57,9 @@ async function sessionAtWork(explicit: boolean): Promise<string> {
     sent,
   );
   await database.query(
-    `INSERT INTO dispatches (tenant_id, dispatch_id, message_id, session_id, instance_id, agent_type, deployment_mode, epoch, attempt, state,
+    `INSERT INTO dispatches (tenant_id, dispatch_id, message_id, instance_id, agent_type, deployment_mode, epoch, attempt, state,
        sent_at)
-     SELECT $1, dispatch, id, $2, $2, 'worker', 'connected', 1, 1, 'sent', now() FROM unnest($3::text[], $4::text[]) AS given (id, dispatch)`,
+     SELECT $1, dispatch, id, $2, 'worker', 'connected', 1, 1, 'sent', now() FROM unnest($3::text[], $4::text[]) AS given (id, dispatch)`,
     sent,
   );
   return sessionId;
@@ -70,7 +70,8 @@ async function recordOf(sessionId: string) {
   const [record] = await database.query(
     `SELECT (SELECT count(*)::integer FROM messages WHERE session_id = $1 AND state = 'canceled') AS messages,
             (SELECT count(*)::integer FROM running_messages WHERE session_id = $1 AND state = 'canceled' AND NOT holds_slot) AS running,
-            (SELECT count(*)::integer FROM dispatches WHERE session_id = $1 AND state = 'canceled' AND error_code = 'CANCELED') AS dispatches,
+            (SELECT count(*)::integer FROM dispatches d JOIN messages m USING (tenant_id, message_id)
+              WHERE m.session_id = $1 AND d.state = 'canceled' AND d.error_code = 'CANCELED') AS dispatches,
             count(DISTINCT e.payload ->> 'message_id') FILTER (WHERE e.event_type = 'message.canceled')::integer AS distinct_events,
             count(*) FILTER (WHERE e.event_type = 'message.canceled' AND e.payload ->> 'reason' = 'over')::integer AS canceled_events,
             count(*) FILTER (WHERE e.event_type = 'dispatch.failed')::integer AS failed_events

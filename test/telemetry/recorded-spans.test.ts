@@ -53,7 +53,7 @@ test('spans are written once, of messages on the record, of sampled traces, and 
   const database = await freshDatabase();
   const tenant_id = await insertTenant(database);
   await waitingMessages(database, tenant_id, 2);
-  const [one = '', two = ''] = ['1', '2'].map((n) => `msg_00000000-waiting-${n}`);
+  const [one = '', two = ''] = ['1', '2'].map((n) => `msg_00000000-0000-7000-8000-00000000000${n}`);
   const counts = { dropped: 0 };
   const writer = new SpanWriter(database.db(), log, 0.5, counts);
   const record = (message_id: string, span_id: string, trace = traceId('ff')) => {
@@ -150,7 +150,7 @@ test('a span that the database refuses keeps no other from being written', async
     writer.record({
       ...{
         tenant_id,
-        message_id: 'msg_00000000-waiting-1',
+        message_id: 'msg_00000000-0000-7000-8000-000000000001',
         span_id: name,
         name,
         parent_span_id: 'p',

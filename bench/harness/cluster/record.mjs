@@ -12,7 +12,7 @@ const MESSAGES = `
                           'state', state, 'error_code', error_code, 'created_at', created_at, 'sent_at', sent_at, 'ended_at', ended_at)
                           ORDER BY created_at), '[]') AS dispatches
                          FROM dispatches d WHERE d.tenant_id = m.tenant_id AND d.message_id = m.message_id) d ON true
-    LEFT JOIN LATERAL (SELECT count(*)::integer AS ends FROM event_groups g CROSS JOIN LATERAL jsonb_array_elements(g.events) e
+    LEFT JOIN LATERAL (SELECT count(*)::integer AS ends FROM event_groups g CROSS JOIN LATERAL jsonb_array_elements(g.events::jsonb) e
                         WHERE g.tenant_id = m.tenant_id AND g.session_id = m.session_id AND g.message_id = right(m.message_id, 36)::uuid
                           AND e->>0 IN ('message.completed', 'message.error', 'message.canceled')) e ON true`;
 

@@ -16,6 +16,7 @@ RETURNS TABLE (detached boolean, session_id text, woken jsonb) LANGUAGE plpgsql 
 DECLARE
   tenant text := act_for_tenant(of_tenant);
   d dispatches;
+  session text;
   trace text;
   waits boolean := EXISTS (SELECT 1 FROM tool_grants g
     WHERE g.tenant_id = of_tenant AND g.message_id = of_message AND g.dispatch_id = of_dispatch AND g.used_at IS NULL);
@@ -46,11 +47,11 @@ BEGIN
       resolution = coalesce((SELECT q.answer FROM tool_grants g JOIN input_requests q USING (tenant_id, request_id)
          WHERE g.tenant_id = of_tenant AND g.message_id = of_message AND g.dispatch_id = of_dispatch AND g.used_at IS NULL
            AND q.state = 'resolved' ORDER BY q.ended_at DESC LIMIT 1), r.resolution)
-   WHERE r.tenant_id = of_tenant AND r.message_id = of_message;
-  UPDATE sessions s SET suspended = true WHERE s.tenant_id = of_tenant AND s.session_id = d.session_id AND s.explicit
+   WHERE r.tenant_id = of_tenant AND r.message_id = of_message RETURNING r.session_id INTO session;
+  UPDATE sessions s SET suspended = true WHERE s.tenant_id = of_tenant AND s.session_id = session AND s.explicit
     AND (waits OR EXISTS (SELECT 1 FROM running_messages r
       WHERE r.tenant_id = of_tenant AND r.message_id = of_message AND r.resolution IS NOT NULL));
   SELECT m.trace_id INTO trace FROM messages m WHERE m.tenant_id = of_tenant AND m.message_id = of_message;
-  PERFORM record_dispatch_end(event_id, d, trace);
-  RETURN QUERY SELECT true, d.session_id, wake_queued_messages(of_tenant, d.agent_type, d.instance_id, 1);
+  PERFORM record_dispatch_end(event_id, d, session, trace);
+  RETURN QUERY SELECT true, session, wake_queued_messages(of_tenant, d.agent_type, d.instance_id, 1);
 END $$;

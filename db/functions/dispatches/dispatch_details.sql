@@ -9,13 +9,13 @@ $$;
 -- (mesh/nodes/node.ts); where there is no other node, 60 s count. `read_at`: what is left until `deadline_at` counts from it, whatever clock its reader has.
 CREATE VIEW dispatch_details WITH (security_invoker = true) AS
   SELECT d.*, d.state IN ('open', 'sent') AND r.current_dispatch_id = d.dispatch_id AS is_open,
-         m.method, m.parts, m.metadata, m.client_message_id, m.trace_id, m.baggage, m.deadline_ms, m.artifacts, m.usage,
+         m.session_id, m.method, m.parts, m.metadata, m.client_message_id, m.trace_id, m.baggage, m.deadline_ms, m.artifacts, m.usage,
          r.resolution, CASE WHEN r.resolution IS NOT NULL THEN answers_of(d.tenant_id, d.message_id) END AS resolutions,
          r.remote_task_id, r.remote_context_id, s.user_id, a.public_url, a.agent_card, a.connection_epoch,
          coalesce(n.renewed_at > now() - interval '60 seconds', false) AS owner_alive, clock_timestamp() AS read_at
     FROM dispatches d
     JOIN messages m ON m.tenant_id = d.tenant_id AND m.message_id = d.message_id
-    JOIN sessions s ON s.tenant_id = d.tenant_id AND s.session_id = d.session_id
+    JOIN sessions s ON s.tenant_id = d.tenant_id AND s.session_id = m.session_id
     LEFT JOIN running_messages r ON r.tenant_id = d.tenant_id AND r.message_id = d.message_id
     LEFT JOIN agents a ON a.tenant_id = d.tenant_id AND a.instance_id = d.instance_id
     LEFT JOIN mesh_nodes n ON n.mesh_id = d.mesh_id;

@@ -94,7 +94,8 @@ BEGIN
     RETURNING m.message_id, m.session_id, m.trace_id, m.created_at, c.dispatch_id, c.state, c.error_code, c.event_id),
   recorded AS (
     INSERT INTO event_groups (tenant_id, group_id, session_id, message_id, dispatch_id, trace_id, event_count, events)
-      SELECT of_tenant, group_of(m.event_id), m.session_id, uuid_of(m.message_id), uuid_of(m.dispatch_id), m.trace_id::uuid, 2,
+      SELECT of_tenant, group_of(m.event_id), m.session_id, uuid_of(m.message_id), uuid_of(m.dispatch_id),
+             nullif(m.trace_id::uuid, uuid_of(m.message_id)), 2,
              CASE WHEN m.state = 'completed' THEN jsonb_build_array(
                  event_of('dispatch.success', jsonb_build_object('instance_id', d.instance_id,
                    'duration_ms', milliseconds_between(d.sent_at, now()))),

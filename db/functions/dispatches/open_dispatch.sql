@@ -40,9 +40,9 @@ BEGIN
    WHERE x.tenant_id = of_tenant AND x.message_id = of_message;
   UPDATE messages m SET instance_id = agent.instance_id, agent_type = agent.agent_type
    WHERE m.tenant_id = of_tenant AND m.message_id = of_message RETURNING m.deadline_ms INTO deadline_ms;
-  INSERT INTO dispatches (tenant_id, dispatch_id, message_id, session_id, instance_id, agent_type, deployment_mode, mesh_id, epoch, attempt,
-      state, skill_id)
-    VALUES (of_tenant, new_dispatch, of_message, r.session_id, agent.instance_id, agent.agent_type, agent.deployment_mode, agent.mesh_id,
+  INSERT INTO dispatches (tenant_id, dispatch_id, message_id, instance_id, agent_type, deployment_mode, mesh_id, epoch, attempt, state,
+      skill_id)
+    VALUES (of_tenant, new_dispatch, of_message, agent.instance_id, agent.agent_type, agent.deployment_mode, agent.mesh_id,
       agent.connection_epoch, r.attempts + 1, 'open', r.want_skill_id);
   RETURN QUERY SELECT agent.instance_id, agent.agent_type, agent.mesh_id, agent.deployment_mode, r.attempts + 1, deadline_ms, agent.join_reason;
 END $$;

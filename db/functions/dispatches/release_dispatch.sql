@@ -5,7 +5,8 @@ RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
   tenant text := act_for_tenant(of_tenant);
   d dispatches;
-  message record;
+  running record;
+  trace text;
 BEGIN
   -- The session first, as wherever a transaction locks both.
   PERFORM 1 FROM sessions s WHERE s.tenant_id = of_tenant AND s.session_id = (SELECT r.session_id FROM running_messages r
@@ -19,13 +20,13 @@ BEGIN
   UPDATE running_messages r SET current_dispatch_id = NULL, holds_slot = false, unrouted_since = coalesce(r.unrouted_since, now()),
       unreachable_ids = CASE WHEN reason <> 'CONNECT_FAILED' OR d.instance_id = ANY (r.unreachable_ids) THEN r.unreachable_ids
         ELSE r.unreachable_ids || d.instance_id END
-   WHERE r.tenant_id = of_tenant AND r.message_id = of_message RETURNING r.resolution INTO message;
-  IF message.resolution IS NOT NULL THEN
-    UPDATE sessions s SET suspended = true WHERE s.tenant_id = of_tenant AND s.session_id = d.session_id AND s.explicit;
+   WHERE r.tenant_id = of_tenant AND r.message_id = of_message RETURNING r.session_id, r.resolution INTO running;
+  IF running.resolution IS NOT NULL THEN
+    UPDATE sessions s SET suspended = true WHERE s.tenant_id = of_tenant AND s.session_id = running.session_id AND s.explicit;
   END IF;
-  UPDATE messages m SET updated_at = now() WHERE m.tenant_id = of_tenant AND m.message_id = of_message RETURNING m.trace_id INTO message;
+  UPDATE messages m SET updated_at = now() WHERE m.tenant_id = of_tenant AND m.message_id = of_message RETURNING m.trace_id INTO trace;
   PERFORM note_change(of_tenant, of_message);
   d.ended_at := d.sent_at; -- it never ran
-  PERFORM record_dispatch_end(event_id, d, message.trace_id);
+  PERFORM record_dispatch_end(event_id, d, running.session_id, trace);
   RETURN true;
 END $$;

@@ -6,16 +6,17 @@ RETURNS SETOF dispatch_details LANGUAGE plpgsql
   SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   tenant text := act_for_tenant(of_tenant);
+  running record;
   d record;
-  message record;
+  trace text;
 BEGIN
   -- The update is the message's lock. A row that is locked first keeps the mark of that, and end_together would take it for locked.
   UPDATE running_messages r SET state = 'working' WHERE r.tenant_id = of_tenant AND r.message_id = of_message
-      AND r.current_dispatch_id = of_dispatch AND r.state IN ('submitted', 'working') RETURNING r.repeat_until INTO message;
+      AND r.current_dispatch_id = of_dispatch AND r.state IN ('submitted', 'working') RETURNING r.session_id, r.repeat_until INTO running;
   IF NOT FOUND THEN
     RETURN;
   END IF;
-  SELECT x.session_id, x.instance_id, x.skill_id INTO d FROM dispatches x
+  SELECT x.instance_id, x.skill_id INTO d FROM dispatches x
     JOIN agents a ON a.tenant_id = of_tenant AND a.instance_id = x.instance_id AND a.connection_epoch = by_epoch
    WHERE x.tenant_id = of_tenant AND x.dispatch_id = of_dispatch AND x.state = 'open';
   IF NOT FOUND THEN
@@ -27,10 +28,10 @@ BEGIN
     UPDATE messages m SET state = 'working', started_at = coalesce(m.started_at, now()), updated_at = now()
      WHERE m.tenant_id = of_tenant AND m.message_id = of_message RETURNING m.trace_id, m.deadline_ms)
   UPDATE dispatches x SET state = 'sent', sent_at = now(), mesh_id = by_mesh, epoch = by_epoch,
-      deadline_at = least(now() + b.deadline_ms * interval '1 ms', message.repeat_until) FROM begun b
-   WHERE x.tenant_id = of_tenant AND x.dispatch_id = of_dispatch RETURNING b.trace_id INTO message;
+      deadline_at = least(now() + b.deadline_ms * interval '1 ms', running.repeat_until) FROM begun b
+   WHERE x.tenant_id = of_tenant AND x.dispatch_id = of_dispatch RETURNING b.trace_id INTO trace;
   PERFORM note_change(of_tenant, of_message);
-  PERFORM record_event(of_tenant, event_id, 'dispatch.sent', 'info', d.session_id, message.trace_id, jsonb_build_object('dispatch_id',
-    of_dispatch, 'instance_id', d.instance_id, 'skill_id', d.skill_id, 'session_id', d.session_id), of_message);
+  PERFORM record_event(of_tenant, event_id, 'dispatch.sent', 'info', running.session_id, trace, jsonb_build_object('dispatch_id',
+    of_dispatch, 'instance_id', d.instance_id, 'skill_id', d.skill_id, 'session_id', running.session_id), of_message);
   RETURN QUERY SELECT * FROM dispatch_details x WHERE x.tenant_id = of_tenant AND x.dispatch_id = of_dispatch;
 END $$;

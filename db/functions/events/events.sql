@@ -13,12 +13,14 @@ CREATE FUNCTION place_of(event_id text) RETURNS integer LANGUAGE sql IMMUTABLE P
 -- The UUID of an identifier, and of a trace.
 CREATE FUNCTION uuid_of(id text) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT right(id, 36)::uuid $$;
 
--- The payload as its type defines it: groups leave out what their columns say.
+-- The payload as its type defines it: groups leave out what their columns say, and what most events of a type say.
 CREATE FUNCTION payload_of(g event_groups, event_type text, payload jsonb) RETURNS jsonb LANGUAGE sql STABLE AS $$
   SELECT CASE
     WHEN event_type = 'message.completed'
       THEN payload || jsonb_build_object('message_id', 'msg_' || g.message_id, 'session_id', g.session_id, 'role', 'agent')
-    WHEN event_type IN ('message.received', 'message.error', 'message.canceled')
+    WHEN event_type = 'message.received'
+      THEN '{"role": "user"}' || payload || jsonb_build_object('message_id', 'msg_' || g.message_id, 'session_id', g.session_id)
+    WHEN event_type IN ('message.error', 'message.canceled')
       THEN payload || jsonb_build_object('message_id', 'msg_' || g.message_id, 'session_id', g.session_id)
     WHEN event_type = 'dispatch.sent'
       THEN '{"skill_id": null}' || payload || jsonb_build_object('dispatch_id', 'dsp_' || g.dispatch_id, 'session_id', g.session_id)
@@ -32,10 +34,10 @@ $$;
 CREATE VIEW events WITH (security_invoker = true) AS
   SELECT g.tenant_id, event_id(g.group_id, e.place - 1) AS event_id, e.event ->> 0 AS event_type, split_part(e.event ->> 0, '.', 1) AS category,
          'platform' AS source, coalesce(e.event ->> 2, 'info') AS severity, g.session_id,
-         CASE WHEN e.event ->> 0 <> 'session.created' THEN 'msg_' || g.message_id END AS message_id, replace(g.trace_id::text, '-', '') AS trace_id,
+         CASE WHEN e.event ->> 0 <> 'session.created' THEN 'msg_' || g.message_id END AS message_id, replace(coalesce(g.trace_id, g.message_id)::text, '-', '') AS trace_id,
          g.occurred_at,
          payload_of(g, e.event ->> 0, e.event -> 1) AS payload, g.group_id, g.transaction_id
-    FROM event_groups g CROSS JOIN LATERAL jsonb_array_elements(g.events) WITH ORDINALITY AS e (event, place);
+    FROM event_groups g CROSS JOIN LATERAL jsonb_array_elements(g.events::jsonb) WITH ORDINALITY AS e (event, place);
 GRANT SELECT ON events TO fleet_app, fleet_system;
 
 -- Writes an event of the platform. `of_message`: where the payload does not name it.

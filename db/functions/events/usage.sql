@@ -99,7 +99,7 @@ BEGIN
            e.event -> 1 AS payload
       FROM (SELECT f.tenant_id, i.id AS group_id FROM unnest(found) f CROSS JOIN LATERAL unnest(f.group_ids) AS i (id) OFFSET 0) w
       CROSS JOIN LATERAL (SELECT * FROM event_groups v WHERE v.tenant_id = w.tenant_id AND v.group_id = w.group_id OFFSET 0) g
-      CROSS JOIN LATERAL jsonb_array_elements(g.events) AS e (event)
+      CROSS JOIN LATERAL jsonb_array_elements(g.events::jsonb) AS e (event)
      WHERE e.event ->> 0 IN ('message.received', 'message.input_required', 'message.completed', 'message.error', 'message.canceled',
        'dispatch.success', 'dispatch.failed')),
   touched AS MATERIALIZED (
@@ -144,7 +144,7 @@ BEGIN
            c.new_cost_usd
       FROM counted c WHERE (c.new_input_tokens, c.new_output_tokens, c.new_cost_usd) <> (0, 0, 0)
     UNION ALL
-    SELECT d.tenant_id, e.at, d.session_id, d.agent_type, d.instance_id, c.model, 0, 1, 0, 0, 0, e.duration_ms, 0
+    SELECT d.tenant_id, e.at, c.session_id, d.agent_type, d.instance_id, c.model, 0, 1, 0, 0, 0, e.duration_ms, 0
       FROM counted c CROSS JOIN LATERAL unnest(c.dispatch_ids, c.dispatches_ended, c.durations) AS e (dispatch_id, at, duration_ms)
       CROSS JOIN LATERAL (SELECT * FROM dispatches v WHERE v.tenant_id = c.tenant_id AND v.dispatch_id = e.dispatch_id OFFSET 0) d
      WHERE d.state <> 'released') f;

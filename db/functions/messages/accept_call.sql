@@ -44,9 +44,9 @@ END $$;
 -- The result of a call that writes nothing: 'repeat' or 'mismatch' when the messageId is on the record, else `otherwise`.
 CREATE FUNCTION not_accepted(c accept_call, result accept_result, otherwise text) RETURNS accept_result LANGUAGE plpgsql AS $$
 BEGIN
-  SELECT k.message_id, m.session_id, CASE WHEN k.content_hash = c.content_hash THEN 'repeat' ELSE 'mismatch' END
+  SELECT m.message_id, m.session_id, CASE WHEN k.content_hash = c.content_hash THEN 'repeat' ELSE 'mismatch' END
     INTO result.message_id, result.session_id, result.verdict
-    FROM idempotency_keys k JOIN messages m ON m.tenant_id = k.tenant_id AND m.message_id = k.message_id
+    FROM idempotency_keys k JOIN messages m ON m.tenant_id = k.tenant_id AND m.message_id = 'msg_' || k.message_id
    WHERE k.idempotency_key = idempotency_key(c.tenant_id, c.credential_id, c.requested_context, c.client_message_id)
      AND k.expires_at > now();
   result.verdict := coalesce(result.verdict, otherwise);

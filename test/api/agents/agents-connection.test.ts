@@ -36,9 +36,9 @@ async function dispatched(instance_id: string, past: Past[]): Promise<void> {
   for (const { state, error = null, sent = true, minutesAgo } of past) {
     const dispatch_id = newId('dsp');
     await api.database.query(
-      `INSERT INTO dispatches (tenant_id, dispatch_id, message_id, session_id, instance_id, agent_type, deployment_mode, epoch, attempt,
+      `INSERT INTO dispatches (tenant_id, dispatch_id, message_id, instance_id, agent_type, deployment_mode, epoch, attempt,
          state, error_code, created_at, sent_at, ended_at)
-       SELECT $1, $2, 'msg_1', 'ses_1', $3, 'x', 'hosted', 0, 1, $4, $5, at, CASE WHEN $6 THEN at END,
+       SELECT $1, $2, 'msg_1', $3, 'x', 'hosted', 0, 1, $4, $5, at, CASE WHEN $6 THEN at END,
               CASE WHEN $4 <> 'sent' THEN at END FROM (SELECT now() - $7 * interval '1 minute' AS at) moment`,
       [api.tenantId, dispatch_id, instance_id, state, error, sent, minutesAgo],
     );
@@ -132,9 +132,9 @@ test('dispatches are counted, old ones once, and those that are over later as we
 async function took(instance_id: string, ms: number, { state = 'completed', minutesAgo = 5, waitedMs = 0 } = {}) {
   const [dispatch_id, message_id, request_id] = [newId('dsp'), newId('msg'), newId('req')];
   await api.database.query(
-    `INSERT INTO dispatches (tenant_id, dispatch_id, message_id, session_id, instance_id, agent_type, deployment_mode, epoch, attempt,
+    `INSERT INTO dispatches (tenant_id, dispatch_id, message_id, instance_id, agent_type, deployment_mode, epoch, attempt,
        state, created_at, sent_at, ended_at)
-     SELECT $1, $2, $3, 'ses_1', $4, 'x', 'hosted', 0, 1, $5, at, at, at + $6 * interval '1 ms'
+     SELECT $1, $2, $3, $4, 'x', 'hosted', 0, 1, $5, at, at, at + $6 * interval '1 ms'
        FROM (SELECT now() - $7 * interval '1 minute' AS at) moment`,
     [api.tenantId, dispatch_id, message_id, instance_id, state, ms, minutesAgo],
   );

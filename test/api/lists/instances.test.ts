@@ -16,9 +16,9 @@ async function insertMessages(tenantId: string, from: number, to: number): Promi
          FROM generate_series($2::int, $3::int) n, LATERAL (SELECT now() - interval '12 h' - n * interval '10 s' AS at) t),
      named AS (SELECT *, left(hex, 8) || '-' || right(hex, 4) || '-7000-8000-' || lpad(n::text, 12, '0') AS id FROM made),
      dispatched AS (
-       INSERT INTO dispatches (tenant_id, dispatch_id, message_id, session_id, instance_id, agent_type, deployment_mode, epoch, attempt, state,
+       INSERT INTO dispatches (tenant_id, dispatch_id, message_id, instance_id, agent_type, deployment_mode, epoch, attempt, state,
          created_at)
-       SELECT $1, 'dsp_' || id || again, 'msg_' || id, 'ses_' || n, 'busy-1', 'worker', 'hosted', 0, 1, 'completed',
+       SELECT $1, 'dsp_' || id || again, 'msg_' || id, 'busy-1', 'worker', 'hosted', 0, 1, 'completed',
               at + interval '1 s' + again * interval '11 h'
          FROM named, generate_series(0, CASE WHEN n % 50 = 0 THEN 1 ELSE 0 END) again)
      INSERT INTO messages (tenant_id, message_id, session_id, credential_id, client_message_id, method, parts, trace_id, deadline_ms, state,

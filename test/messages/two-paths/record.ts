@@ -19,8 +19,9 @@ const RECORD = {
            r.attempts - (SELECT count(*) FROM dispatches d WHERE d.message_id = m.message_id AND d.state = 'released') AS attempts
       FROM messages m LEFT JOIN running_messages r USING (tenant_id, message_id) WHERE tenant_id = $1 ORDER BY m.created_at`,
   idempotency_keys: `
-    SELECT k.message_id, m.client_message_id FROM idempotency_keys k JOIN messages m USING (tenant_id, message_id)
-     WHERE tenant_id = $1 ORDER BY m.created_at`,
+    SELECT m.message_id, m.client_message_id FROM idempotency_keys k
+      JOIN messages m ON m.tenant_id = k.tenant_id AND m.message_id = 'msg_' || k.message_id
+     WHERE k.tenant_id = $1 ORDER BY m.created_at`,
   sessions: `
     SELECT session_id, explicit, suspended, agent_type, instance_id, status, created_by, idle_timeout_seconds, ended_reason, ended_at IS NULL AS going_on
       FROM sessions WHERE tenant_id = $1 ORDER BY created_at`,
@@ -28,7 +29,7 @@ const RECORD = {
     SELECT session_id, j.agent_type, j.instance_id, j.join_reason FROM session_members j JOIN sessions s USING (tenant_id, session_id)
      WHERE tenant_id = $1 ORDER BY s.created_at, j.joined_at`,
   dispatches: `
-    SELECT d.dispatch_id, message_id, d.session_id, d.instance_id, d.agent_type, d.deployment_mode, d.skill_id, d.state, d.error_code,
+    SELECT d.dispatch_id, message_id, m.session_id, d.instance_id, d.agent_type, d.deployment_mode, d.skill_id, d.state, d.error_code,
            d.sent_at IS NOT NULL AS sent
       FROM dispatches d JOIN messages m USING (tenant_id, message_id)
      WHERE tenant_id = $1 AND d.state <> 'released' ORDER BY m.created_at, d.created_at`,
