@@ -14,7 +14,7 @@ const MIGRATIONS = join('db', 'migrations');
  * The release before this one. Until the first release, migrations may change in place, and such a database is not upgraded: then this is to be
  * the newest commit that has today's. Afterwards it is the tag of the last release.
  */
-const PREVIOUS_RELEASE = 'f29eb07';
+const PREVIOUS_RELEASE = '65b1ad99a649956b651bd6120d43d6ddf1adac4e';
 
 /** A change of the schema as a release may bring it. Its name sorts behind all others. */
 const NEXT_MIGRATION = `
