@@ -1,20 +1,26 @@
 /**
- * Runs many connected agents while sockets are cut, networks stall and nodes are killed. Checks that every accepted message ends exactly once,
+ * Runs many connected agents on both SDKs while sockets are cut, networks stall, agents leave, and nodes and agents are killed. Checks that every accepted message ends exactly once,
  * that only the losses of docs/durability.md occur, and that memory stays flat.
  *
- *     npm run soak:agent -- [--minutes 10] [--agents 200] [--nodes 3] [--rate 8]
+ *     npm run soak:agent -- [--minutes 10] [--agents 200] [--nodes 3] [--rate 8] [--python 100]
+ *
+ * `--python`: how many of the agents are on the Python SDK; half of them by default, none where there is no Python.
  *
  * Exits with 1 on a violation. Memory is compared after the first fifth of the run, and only in runs of five minutes or more.
  */
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { Cluster } from './harness/cluster/cluster.mjs';
 import { judgeFlatness } from './harness/cluster/flatness.mjs';
+import { Faults } from './harness/cluster/losses.mjs';
 import { between, every, randomOf } from './harness/cluster/pace.mjs';
 import { readRecord } from './harness/cluster/record.mjs';
 import { hasProc, residentMiB } from './harness/cpu.mjs';
 import { Harness } from './harness/harness.mjs';
+import { findPython, installPackage } from './harness/python.mjs';
 import { machineLine, markdownTable } from './harness/report.mjs';
+import { SoakFleet, sdkOf } from './soak/fleet.mjs';
 import { Load } from './soak/load.mjs';
 import { judgeRecord } from './soak/record.mjs';
 
@@ -24,11 +30,16 @@ const STALL_EVERY_MS = 3_000;
 /** Range of a stall: shorter than an agent may be disconnected. */
 const STALL_MS = [1_000, 15_000];
 const RESTART_EVERY_MS = 30_000;
+const KILL_AGENTS_EVERY_MS = 20_000;
+const LEAVE_EVERY_MS = 2_000;
+const JOURNAL_EVERY_MS = 500;
 const SAMPLES = 40;
 const SHOWN_MAX = 20;
 
 const text = { type: 'string' };
-const { values: given } = parseArgs({ options: { minutes: text, agents: text, nodes: text, rate: text } });
+const { values: given } = parseArgs({
+  options: { minutes: text, agents: text, nodes: text, rate: text, python: text },
+});
 const settings = {
   minutes: Number(given.minutes ?? 10),
   agents: Number(given.agents ?? 200),
@@ -37,8 +48,17 @@ const settings = {
 };
 const print = (line) => process.stdout.write(`${line}\n`);
 
+/** How many agents are on the Python SDK, and the program that runs them. */
+function choosePython() {
+  const program = findPython();
+  const count = Number(given.python ?? (program ? Math.floor(settings.agents / 2) : 0));
+  if (!program && count > 0) throw new Error('--python needs Python 3.11 or newer on the PATH');
+  if (!program) print('no Python 3.11 or newer on the PATH: all agents are on the TypeScript SDK');
+  return { count: Math.min(count, settings.agents), program };
+}
+
 /** Injects faults until the signal aborts. @returns how many nodes were killed and how many stopped */
-async function injectFaults(cluster, signal) {
+async function injectFaults(cluster, fleet, signal) {
   const ended = { kill: 0, stop: 0 };
   await Promise.all([
     every(CUT_EVERY_MS, signal, () => randomOf(cluster.proxies).cutOne()),
@@ -47,22 +67,10 @@ async function injectFaults(cluster, signal) {
       const method = await cluster.restartNext();
       if (method) ended[method] += 1;
     }),
+    every(Math.min(KILL_AGENTS_EVERY_MS, settings.minutes * 15_000), signal, () => fleet.killOne()),
+    every(LEAVE_EVERY_MS, signal, () => fleet.leaveOne()),
   ]);
   return ended;
-}
-
-/** Reads the journal of the agents until the signal aborts. */
-async function readJournal(agents, cluster, seen, signal) {
-  const read = async () => {
-    const { started, connected } = await agents.ask('journal');
-    for (const id of started) seen.started.set(id, (seen.started.get(id) ?? 0) + 1);
-    for (const { node, meshId, resumed } of connected) {
-      cluster.nodes[node].connected(meshId);
-      seen.connections[resumed ? 'resumed' : 'fresh'] += 1;
-    }
-  };
-  await every(500, signal, read);
-  await read();
 }
 
 /** Samples the memory of processes that run for the whole soak. */
@@ -81,48 +89,51 @@ async function sampleMemory(pids, signal, load) {
   return samples;
 }
 
-function countBy(rows) {
+function countBy(rows, nameOf) {
   const counts = new Map();
-  for (const { state, error_code } of rows) {
-    const name = error_code ? `${state}, ${error_code}` : state;
-    counts.set(name, (counts.get(name) ?? 0) + 1);
-  }
+  for (const row of rows) counts.set(nameOf(row), (counts.get(nameOf(row)) ?? 0) + 1);
   return [...counts];
 }
 
+const endOf = ({ state, error_code: code }) => (code ? `${state}, ${code}` : state);
+const lastSdkOf = ({ dispatches }) => `ended by ${sdkOf(dispatches.at(-1)?.instance_id) ?? 'no'} agents`;
+
 async function run(harness) {
   print(machineLine());
-  const cluster = await Cluster.start(harness, settings.nodes);
-  const agents = await harness.child('soak/agents.mjs');
-  print(
-    `${await agents.ask('join', { nodes: cluster.accessOptions, count: settings.agents, types: TYPES })} agents are connected`,
-  );
+  const { count, program } = choosePython();
+  const [cluster, python] = await Promise.all([
+    Cluster.start(harness, settings.nodes),
+    count > 0 ? installPackage(program, join(harness.folder, 'python'), print) : undefined,
+  ]);
+  const fleet = await SoakFleet.start(harness, cluster, { ...settings, python: count, types: TYPES }, python);
+  print(`${settings.agents} agents are connected, ${count} of them on the Python SDK`);
   const load = new Load(cluster.accessOptions, TYPES);
   harness.onStop(async () => load.close());
-  const seen = { started: new Map(), connections: { resumed: 0, fresh: 0 } };
   const [running, journaling] = [new AbortController(), new AbortController()];
-  const journal = readJournal(agents, cluster, seen, journaling.signal);
-  const first = cluster.nodes[0].platform.pid;
-  const samples = sampleMemory({ 'the agents': agents.pid, 'the first node': first }, running.signal, load);
-  const ended = injectFaults(cluster, running.signal);
+  const journals = every(JOURNAL_EVERY_MS, journaling.signal, () => fleet.readJournals());
+  const pids = { ...fleet.steadyPids, 'the first node': cluster.nodes[0].platform.pid };
+  const samples = sampleMemory(pids, running.signal, load);
+  const ended = injectFaults(cluster, fleet, running.signal);
   const endsAtMs = performance.now() + settings.minutes * 60_000;
   const messages = load.run(settings.rate, endsAtMs);
   await delay(endsAtMs - performance.now());
   running.abort();
   await Promise.all([messages, samples, ended]);
+  await fleet.settled();
   journaling.abort();
-  await journal;
-  return report(cluster, load, seen, await ended, await samples);
+  await journals;
+  await fleet.readJournals();
+  return report(cluster, load, fleet, await ended, await samples);
 }
 
-async function report(cluster, load, seen, ended, samples) {
+async function report(cluster, load, fleet, ended, samples) {
   const record = await readRecord(cluster.dev.database_url);
   const memory = judgeFlatness(samples, settings);
+  const faults = Object.assign(new Faults(), { nodes: cluster.killed, agents: fleet.kills });
   const { accepted } = load;
-  const killed = [...cluster.killed.keys()];
   const violations = [
     ...load.violations,
-    ...judgeRecord(record, { accepted, started: seen.started, killed }),
+    ...judgeRecord(record, { accepted, started: fleet.started, faults }),
     ...memory.violations,
   ];
   const faultCount = (kind) => cluster.proxies.reduce((sum, { faults }) => sum + faults[kind], 0);
@@ -131,11 +142,14 @@ async function report(cluster, load, seen, ended, samples) {
       ['', ''],
       [
         ['messages sent', load.sent],
-        ...countBy(record),
+        ...countBy(record, endOf),
+        ...countBy(record, lastSdkOf),
         ['connections cut', faultCount('cut')],
         ['connections stalled', faultCount('stalled')],
         ['nodes killed, stopped', `${ended.kill}, ${ended.stop}`],
-        ['connections resumed, not resumed', `${seen.connections.resumed}, ${seen.connections.fresh}`],
+        ['processes of agents killed', fleet.kills.length],
+        ['agents that left and came back', fleet.left],
+        ['connections resumed, not resumed', `${fleet.connections.resumed}, ${fleet.connections.fresh}`],
         ...memory.rows,
         ['violations', violations.length],
       ],

@@ -1,8 +1,8 @@
 /** The agents of a campaign: steady ones, some that leave and come back, and a process of them that is killed. */
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { MORTAL } from '../harness/cluster/losses.mjs';
 import { between, randomOf } from '../harness/cluster/pace.mjs';
-import { MORTAL } from './judge/losses.mjs';
 
 /** Range of the time that an agent is away. */
 const AWAY_MS = [500, 4_000];

@@ -1,9 +1,13 @@
-/** Commands and answers between the benchmark and its child processes, over Node's IPC channel; this file holds both ends. */
-import { fork } from 'node:child_process';
+/**
+ * Commands and answers between the benchmark and its child processes, over Node's IPC channel; this file holds both ends. A program in another
+ * language finds the channel by NODE_CHANNEL_FD: lines of JSON.
+ */
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
 const STOP_MS = 5_000;
+const NODE = [process.execPath, ...process.execArgv];
 
 /** A child process, as the benchmark uses it. */
 export class Child {
@@ -14,9 +18,10 @@ export class Child {
   /**
    * @param {string} file path of the program, relative to `bench/`
    * @param {Record<string, unknown>} options argument of the program's `serve` callback
+   * @param {string[]} interpreter what runs the program, with arguments of its own
    */
-  static async start(file, options = {}) {
-    const child = new Child(file);
+  static async start(file, options = {}, interpreter = NODE) {
+    const child = new Child(file, interpreter);
     try {
       child.ready = await child.ask('start', options);
     } catch (error) {
@@ -26,9 +31,11 @@ export class Child {
     return child;
   }
 
-  constructor(file) {
+  constructor(file, [command, ...args]) {
+    const path = fileURLToPath(new URL(`../${file}`, import.meta.url));
     // A separate process group: Ctrl-C reaches only the benchmark, which then stops its children in order.
-    this.#process = fork(fileURLToPath(new URL(`../${file}`, import.meta.url)), { detached: true });
+    const options = { detached: true, stdio: ['inherit', 'inherit', 'inherit', 'ipc'] };
+    this.#process = spawn(command, [...args, path], options);
     this.#process.on('message', ({ id, result, error }) => {
       const { resolve, reject } = this.#pending.get(id);
       this.#pending.delete(id);

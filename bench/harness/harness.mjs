@@ -57,8 +57,9 @@ export class Harness {
     return platform;
   }
 
-  async child(file, options) {
-    const child = await Child.start(file, options);
+  /** @param {string[]} [interpreter] what runs the program; Node by default */
+  async child(file, options, interpreter) {
+    const child = await Child.start(file, options, interpreter);
     this.onStop(() => child.stop());
     return child;
   }

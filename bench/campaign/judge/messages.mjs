@@ -10,7 +10,7 @@ const TURNS = ['completed', 'input_required'];
  * @param rows of `readRecord`
  * @param {import('../tenant.mjs').CampaignTenant[]} tenants
  * @param {import('./journal.mjs').Journal} journal
- * @param {import('./losses.mjs').Faults} faults
+ * @param {import('../../harness/cluster/losses.mjs').Faults} faults
  * @param {Map<string, object>} erased messages
  * @returns violations
  */

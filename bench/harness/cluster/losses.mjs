@@ -7,7 +7,7 @@ const CUT_OFF = ['AGENT_DISCONNECTED', 'TARGET_UNAVAILABLE'];
 /** How far apart the clocks of one machine's processes may note one moment. */
 const NOTED_WITHIN_MS = 1_000;
 
-/** What was killed in a campaign, and what agents noted before. */
+/** What was killed in a long run. */
 export class Faults {
   /** Mesh nodes that were killed, by their id: when (milliseconds since 1970). */
   nodes = new Map();
