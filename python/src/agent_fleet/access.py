@@ -7,6 +7,7 @@ import os
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -17,6 +18,8 @@ TokenProvider = Callable[[], str | Awaitable[str]]
 Role = Literal["caller", "agent"]
 """Selects the credential of a local platform: the one for callers, or the one for agents."""
 
+_TLS_CONTEXTS_MAX = 16
+"""Limit on the TLS contexts that are kept, one for each `ca`."""
 _EXAMPLE = "for example http://127.0.0.1:8080"
 
 
@@ -92,9 +95,15 @@ class ResolvedAccess:
     ca: str | None
 
 
+@lru_cache(maxsize=_TLS_CONTEXTS_MAX)
 def tls_context(ca: str | None) -> ssl.SSLContext:
-    """A TLS context that trusts `ca` (PEM) in addition to the default authorities."""
+    """The TLS context of this process that trusts `ca` (PEM) in addition to the default authorities.
+
+    All connections share it: reading the default authorities takes tens of milliseconds, in which the event loop stands still,
+    and a megabyte.
+    """
     context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])  # as httpx does with the context that it is given; WebSockets begin with it too
     if ca is not None:
         context.load_verify_locations(cadata=ca)
     return context
