@@ -16,7 +16,7 @@ import { type ConnectTarget, ConnectTargets, type ConnectTargetsOptions } from '
 import type { ConnectedToolCalls } from './connected-tool-calls.js';
 import { DispatchRuns } from './dispatch-runs.js';
 import { type ConnectionEnd, MeshConnection } from './mesh-connection.js';
-import { DRAIN_MARGIN_MS, ReadyConnection } from './ready-connection.js';
+import { ReadyConnection } from './ready-connection.js';
 
 interface ConnectedAgentDeps extends ConnectTargetsOptions {
   runTask: RunTask;
@@ -78,7 +78,8 @@ export class ConnectedAgent {
   }
 
   /**
-   * Asks for no new work, finishes running work, and disconnects.
+   * Asks for no new work, finishes running work, and disconnects. The mesh closes the connection once it has every answer: until then a dispatch may
+   * have crossed the `close_request`, or an answer may be on a network that stands still.
    * @param graceSeconds time limit for running work; work that takes longer fails with `AGENT_DISCONNECTED`
    */
   async close(graceSeconds: number = LIMITS.closeGraceSecondsDefault): Promise<void> {
@@ -87,8 +88,7 @@ export class ConnectedAgent {
       this.#status = 'draining';
       this.#announceClose();
       this.#closing.abort();
-      if (this.#ready || this.#needsConnection())
-        await settledWithin(Promise.race([this.closed, this.#drained()]), graceSeconds * 1000);
+      if (this.#ready || this.#needsConnection()) await settledWithin(this.closed, graceSeconds * 1000);
       this.#shutDown();
     }
     await this.closed;
@@ -103,14 +103,6 @@ export class ConnectedAgent {
   #announceClose(): void {
     this.#ready?.heartbeat();
     this.#ready?.requestClose(this.#graceEndsAtMs - performance.now());
-  }
-
-  /** Resolves when no work is left. A dispatch may cross the `close_request`, so the mesh normally closes the connection first. */
-  async #drained(): Promise<void> {
-    const idle = () => Promise.all([this.#runs.idle(), this.tools.idle()]);
-    await idle();
-    await delay(DRAIN_MARGIN_MS, undefined, { ref: false });
-    await idle();
   }
 
   #shutDown(): void {

@@ -32,7 +32,6 @@ export class ConnectedToolCalls implements ToolCaller {
   /** Outgoing calls that wait for a result, by frame id. */
   readonly #outgoing = new Map<string, OutgoingCall>();
   #connection: MeshConnection | null = null;
-  #onIncomingDone: (() => void)[] = [];
   #onAllDone: (() => void)[] = [];
 
   constructor(handlers: ToolHandlers, log: AgentLog) {
@@ -52,11 +51,6 @@ export class ConnectedToolCalls implements ToolCaller {
     for (const call of [...this.#outgoing.values()])
       if (!call.isPending || !resumed) call.settle(failureOf(connectionLost()));
     this.#resolveWaiters();
-  }
-
-  /** Resolves when no incoming call is being answered. */
-  async idle(): Promise<void> {
-    if (this.#incoming.size > 0) await new Promise<void>((resolve) => this.#onIncomingDone.push(resolve));
   }
 
   /** Resolves when no incoming call is being answered and no outgoing call waits for a result. */
@@ -144,8 +138,7 @@ export class ConnectedToolCalls implements ToolCaller {
   }
 
   #resolveWaiters(): void {
-    if (this.#incoming.size > 0) return;
-    for (const resolve of this.#onIncomingDone.splice(0)) resolve();
-    if (this.#outgoing.size === 0) for (const resolve of this.#onAllDone.splice(0)) resolve();
+    if (this.#incoming.size + this.#outgoing.size > 0) return;
+    for (const resolve of this.#onAllDone.splice(0)) resolve();
   }
 }

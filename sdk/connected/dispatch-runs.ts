@@ -20,7 +20,6 @@ export class DispatchRuns {
   #sink: FrameSink | null = null;
   #resumeWindowMs = 0;
   #maxInflight: number = LIMITS.dispatchesInFlightPerConnection;
-  #idle: (() => void)[] = [];
 
   /** @param tools makes the tool calls of the handlers */
   constructor(runTask: RunTask, tools: ToolCaller, log: AgentLog) {
@@ -73,7 +72,6 @@ export class DispatchRuns {
   /** Handles an `error` frame: the mesh has ended the dispatch, if `frameId` is one. */
   endedByMesh(frameId: string, code: string): void {
     this.#answered.delete(frameId);
-    this.#settle();
     const run = this.#running.get(frameId);
     if (!run) return;
     this.#deps.log.info({ dispatch_id: run.dispatch.dispatch_id, code }, 'dispatch ended by the mesh');
@@ -87,18 +85,12 @@ export class DispatchRuns {
       run.abort(code);
     }
     this.#answered.clear();
-    this.#settle();
   }
 
   /** Whether no handler is running and every result was sent on the current connection. */
   get isIdle(): boolean {
     const isUnsent = (run: DispatchRun) => !run.isAborted && run.resultSentAtMs === null;
     return this.#running.size === 0 && ![...this.#answered.values()].some(isUnsent);
-  }
-
-  /** Resolves when `isIdle`. */
-  async idle(): Promise<void> {
-    if (!this.isIdle) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
   #start(frameId: string, dispatch: DispatchPayload, sink: FrameSink): void {
@@ -115,11 +107,6 @@ export class DispatchRuns {
   #remove(run: DispatchRun): void {
     this.#running.delete(run.frameId);
     this.#dropDelivered();
-    this.#settle();
-  }
-
-  #settle(): void {
-    if (this.#idle.length > 0 && this.isIdle) for (const resolve of this.#idle.splice(0)) resolve();
   }
 
   #capacityProblem(): { code: string; message: string } | null {
@@ -145,7 +132,6 @@ export class DispatchRuns {
   #sinkOf(connection: MeshConnection): FrameSink {
     const flushAll = () => {
       for (const run of this.#all()) run.flush();
-      this.#settle();
     };
     return {
       get bufferedBytes() {

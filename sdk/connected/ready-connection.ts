@@ -6,7 +6,7 @@ import type { DispatchRuns } from './dispatch-runs.js';
 import { TokenRenewal, type TokenRenewalOptions } from './token-renewal.js';
 
 /** Extra time for the mesh to close a drained connection. */
-export const DRAIN_MARGIN_MS = 5_000;
+const DRAIN_MARGIN_MS = 5_000;
 /** A connection that has lasted this long counts as stable. */
 const STABLE_MS = 60_000;
 

@@ -37,6 +37,8 @@ type Step = {
   body?: object;
   /** Members of the next `welcome`. */
   welcome?: WelcomeChoice;
+  /** The mesh keeps the socket of an agent that leaves open, as if something were in flight. */
+  keeps_idle_open?: true;
   /** Cuts the newest socket. */
   cut?: true;
   /** Closes the newest socket with this code. */
@@ -81,6 +83,7 @@ class Run {
       return expect(request?.body).toMatchObject(step.body ?? {});
     }
     if (step.welcome) server.welcome = { ...server.welcome, ...step.welcome };
+    else if (step.keeps_idle_open) server.keepsIdleOpen = true;
     else if (step.cut) server.sockets.at(-1)?.terminate();
     else if (step.close_socket !== undefined) server.sockets.at(-1)?.close(step.close_socket);
     else if (step.close !== undefined) this.#agent.close(step.close);

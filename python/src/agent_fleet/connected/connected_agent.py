@@ -20,7 +20,7 @@ from .connect_targets import ConnectTarget, ConnectTargets
 from .dispatch_runs import DispatchRuns
 from .mesh_connection import ConnectionEnd
 from .open_connection import OpenConnection
-from .ready_connection import ReadyConnection, drained
+from .ready_connection import ReadyConnection
 from .registration import Registration
 from .tool_calls import ConnectedToolCalls
 
@@ -88,16 +88,18 @@ class ConnectedAgent:
             self._ready.heartbeat()
 
     async def close(self, grace_seconds: float) -> None:
-        """Asks for no new work, finishes running work, and disconnects."""
+        """Asks for no new work, finishes running work, and disconnects.
+
+        The mesh closes the connection once it has every answer: until then a dispatch may have crossed the `close_request`, or
+        an answer may be on a network that stands still.
+        """
         if not self.is_closing():
             self._grace_ends_at = self._loop.time() + grace_seconds
             self._status = "draining"
             self._announce_close()
             self._closing.set()
             if self._ready or self._needs_connection():
-                idle = asyncio.create_task(drained(self._runs, self.tools))
-                await asyncio.wait({self.closed, idle}, timeout=grace_seconds, return_when=asyncio.FIRST_COMPLETED)
-                idle.cancel()
+                await asyncio.wait({self.closed}, timeout=grace_seconds)
             self._shut_down()
         await asyncio.shield(self.closed)
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ..handlers.run_dispatch import RunDeps
-from ..idle import Idle
 from ..limits import DISPATCHES_IN_FLIGHT
 from .dispatch_run import DispatchRun
 from .frames import Frame, is_dispatch, now
@@ -46,7 +45,6 @@ class DispatchRuns:
         self._sink: ConnectionSink | None = None
         self._resume_window_ms = 0.0
         self._max_inflight = DISPATCHES_IN_FLIGHT
-        self._idle = Idle(lambda: self.is_idle)
 
     @property
     def session_count(self) -> int:
@@ -58,10 +56,6 @@ class DispatchRuns:
         """Whether no handler is running and every result was sent on the current connection."""
         unsent = (run for run in self._answered.values() if not run.is_aborted and run.result_sent_at is None)
         return not self._running and next(unsent, None) is None
-
-    async def idle(self) -> None:
-        """Returns when `is_idle`."""
-        await self._idle.wait()
 
     def inflight(self) -> list[dict[str, Any]]:
         """The dispatches that `hello` reports as in flight."""
@@ -106,7 +100,6 @@ class DispatchRuns:
     def ended_by_mesh(self, frame_id: str, code: str) -> None:
         """Handles an `error` frame: the mesh has ended the dispatch, if `frame_id` is one."""
         self._answered.pop(frame_id, None)
-        self._idle.check()
         run = self._running.get(frame_id)
         if run:
             log.info("dispatch ended by the mesh (dispatch_id=%s, code=%s)", run.dispatch["dispatch_id"], code)
@@ -118,7 +111,6 @@ class DispatchRuns:
             self._remove(run)
             run.abort()
         self._answered.clear()
-        self._idle.check()
 
     def _start(self, frame: Frame, sink: ConnectionSink) -> None:
         run = DispatchRun(frame.id, frame.payload, sink)
@@ -135,7 +127,6 @@ class DispatchRuns:
     def _remove(self, run: DispatchRun) -> None:
         self._running.pop(run.frame_id, None)
         self._drop_delivered()
-        self._idle.check()
 
     def _drop_delivered(self) -> None:
         expired_before = time.monotonic() - self._resume_window_ms / 1000
@@ -151,4 +142,3 @@ class DispatchRuns:
     def _flush_all(self) -> None:
         for run in self._all():
             run.flush()
-        self._idle.check()

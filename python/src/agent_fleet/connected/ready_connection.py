@@ -17,19 +17,10 @@ from .tool_calls import ConnectedToolCalls
 
 log = logging.getLogger("agent_fleet")
 
-DRAIN_MARGIN_SECONDS = 5.0
+_DRAIN_MARGIN_SECONDS = 5.0
 """Extra time for the mesh to close a drained connection."""
 _STABLE_SECONDS = 60.0
 """A connection that has lasted this long counts as stable."""
-
-
-async def drained(runs: DispatchRuns, tools: ConnectedToolCalls) -> None:
-    """Returns when no work is left. A dispatch may cross the `close_request`, so the mesh normally closes the connection first."""
-    await runs.idle()
-    await tools.idle()
-    await asyncio.sleep(DRAIN_MARGIN_SECONDS)
-    await runs.idle()
-    await tools.idle()
 
 
 class ReadyConnection:
@@ -112,4 +103,4 @@ class ReadyConnection:
         grace_seconds = given if isinstance(given, (int, float)) else CLOSE_GRACE_SECONDS_DEFAULT
         self.is_mesh_draining = True
         log.info("the mesh is shutting down (grace_seconds=%s)", grace_seconds)
-        self._timers.append(self._loop.call_later(grace_seconds + DRAIN_MARGIN_SECONDS, self._connection.cut))
+        self._timers.append(self._loop.call_later(grace_seconds + _DRAIN_MARGIN_SECONDS, self._connection.cut))

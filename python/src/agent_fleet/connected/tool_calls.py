@@ -56,7 +56,6 @@ class ConnectedToolCalls:
         self._outgoing: dict[str, _OutgoingCall] = {}
         """Calls that wait for a result, by frame id."""
         self._connection: MeshConnection | None = None
-        self._incoming_idle = Idle(lambda: not self._incoming)
         self._all_idle = Idle(lambda: not self._incoming and not self._outgoing)
 
     def attach(self, connection: MeshConnection | None, resumed: bool = True) -> None:
@@ -72,11 +71,7 @@ class ConnectedToolCalls:
         for call in list(self._outgoing.values()):
             if not call.is_pending or not resumed:
                 call.settle(_LOST)
-        self._check_idle()
-
-    async def idle(self) -> None:
-        """Returns when no incoming call is being answered."""
-        await self._incoming_idle.wait()
+        self._all_idle.check()
 
     async def all_settled(self) -> None:
         """Returns when no incoming call is being answered and no outgoing call waits for a result."""
@@ -102,7 +97,7 @@ class ConnectedToolCalls:
         finally:
             del self._outgoing[id]
             call.pause.close()
-            self._check_idle()
+            self._all_idle.check()
 
     def receive_call(self, frame: Frame, refuse: bool) -> None:
         """Handles a `tool_call`. `refuse`: the agent or the mesh is shutting down."""
@@ -124,7 +119,7 @@ class ConnectedToolCalls:
             del self._incoming[frame.id]
             result = tool_failure(ToolError("CANCELED", "the tool canceled itself")) if run.cancelled() else run.result()
             connection.send("tool_result", result, in_reply_to=frame.id)
-            self._check_idle()
+            self._all_idle.check()
 
         run.add_done_callback(answered)
 
@@ -149,8 +144,4 @@ class ConnectedToolCalls:
         run = self._incoming.pop(call_frame_id, None)
         if run:
             run.cancel()
-        self._check_idle()
-
-    def _check_idle(self) -> None:
-        self._incoming_idle.check()
         self._all_idle.check()
