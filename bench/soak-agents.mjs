@@ -133,7 +133,7 @@ async function report(cluster, load, fleet, ended, samples) {
   const { accepted } = load;
   const violations = [
     ...load.violations,
-    ...judgeRecord(record, { accepted, started: fleet.started, faults }),
+    ...judgeRecord(record, { accepted, started: fleet.started, faults, leaves: fleet.leaves }),
     ...memory.violations,
   ];
   const faultCount = (kind) => cluster.proxies.reduce((sum, { faults }) => sum + faults[kind], 0);
@@ -148,7 +148,7 @@ async function report(cluster, load, fleet, ended, samples) {
         ['connections stalled', faultCount('stalled')],
         ['nodes killed, stopped', `${ended.kill}, ${ended.stop}`],
         ['processes of agents killed', fleet.kills.length],
-        ['agents that left and came back', fleet.left],
+        ['agents that left and came back', fleet.leaves.length],
         ['connections resumed, not resumed', `${fleet.connections.resumed}, ${fleet.connections.fresh}`],
         ...memory.rows,
         ['violations', violations.length],

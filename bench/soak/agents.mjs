@@ -70,13 +70,14 @@ async function join(instance) {
   agents.set(instance.instanceId, { agent, instance });
 }
 
-/** An agent finishes its work, leaves, and comes back as a new one of the same name. Any agent that is not away may be chosen. */
+/** An agent finishes its work, leaves, and comes back as a new one of the same name. Any agent that is not away may be chosen. @returns its id */
 async function leaveAndReturn({ chosen, awayMs }) {
   const [id, { agent, instance }] = [...agents][Math.floor(chosen * agents.size)];
   agents.delete(id);
   await agent.close(LEAVE_GRACE_S);
   await delay(awayMs);
   await join(instance);
+  return id;
 }
 
 serve(async (options) => {

@@ -15,8 +15,8 @@ const PYTHON = 'python';
 export const sdkOf = (instanceId) => [TYPESCRIPT, PYTHON].find((sdk) => instanceId?.includes(sdk));
 
 export class SoakFleet {
-  /** Agents that left and came back, and when (milliseconds since 1970) a process of agents was killed. */
-  left = 0;
+  /** Which agents left, and when (milliseconds since 1970) they left and were back; when a process of agents was killed. */
+  leaves = [];
   kills = [];
   /** How often each message and tool call was started, by its id. */
   started = new Map();
@@ -74,9 +74,11 @@ export class SoakFleet {
   /** An agent finishes its work, leaves, and comes back; resolves at once. */
   leaveOne() {
     const { child } = randomOf(this.#steady);
-    const away = child.ask('leaveAndReturn', { chosen: Math.random(), awayMs: between(AWAY_MS) }).then(() => {
-      this.left += 1;
-    });
+    const fromMs = Date.now();
+    const options = { chosen: Math.random(), awayMs: between(AWAY_MS) };
+    const away = child
+      .ask('leaveAndReturn', options)
+      .then((instanceId) => this.leaves.push({ instanceId, fromMs, toMs: Date.now() }));
     this.#away.add(away);
     void away.finally(() => this.#away.delete(away)).catch(() => undefined); // `settled` has the failure
   }

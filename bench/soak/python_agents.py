@@ -6,6 +6,7 @@ Takes the commands of the benchmark from Node's IPC channel: lines of JSON on th
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import os
@@ -21,6 +22,7 @@ REPEAT_SECONDS = 0.2
 LEAVE_GRACE_SECONDS = 30
 """Limit for what an agent still works on when it leaves; longer than any work takes."""
 LINE_BYTES_MAX = 1 << 20
+COLLECT_EVERY_SECONDS = 10
 
 
 async def use_tool(task: AgentTask, agent_type: str) -> Any:
@@ -73,13 +75,17 @@ class Fleet:
         self._started, self._connected = [], []
         return facts
 
-    async def leave_and_return(self, options: dict[str, float]) -> None:
-        """An agent finishes its work, leaves, and comes back as a new one of the same name. Any agent that is not away may be chosen."""
+    async def leave_and_return(self, options: dict[str, float]) -> str:
+        """An agent finishes its work, leaves, and comes back as a new one of the same name. Gives its id.
+
+        Any agent that is not away may be chosen.
+        """
         id = list(self._agents)[int(options["chosen"] * len(self._agents))]
         agent, instance = self._agents.pop(id)
         await agent.close(LEAVE_GRACE_SECONDS)
         await asyncio.sleep(options["awayMs"] / 1000)
         await self._join(instance)
+        return id
 
     async def _join(self, instance: dict[str, Any]) -> None:
         agent = self._new_agent(instance)
@@ -117,12 +123,19 @@ class Fleet:
         return agent
 
 
+async def collect_garbage() -> None:
+    """So that cycles which the collector has not come to yet do not count as growth."""
+    while True:
+        await asyncio.sleep(COLLECT_EVERY_SECONDS)
+        gc.collect()
+
+
 async def main() -> None:
     """Answers commands until the channel closes."""
     channel = socket.socket(fileno=int(os.environ["NODE_CHANNEL_FD"]))
     reader, writer = await asyncio.open_connection(sock=channel, limit=LINE_BYTES_MAX)
     commands: dict[str, Any] = {}
-    running: set[asyncio.Task[None]] = set()
+    running = {asyncio.create_task(collect_garbage())}
 
     async def start(options: dict[str, Any]) -> None:
         fleet = Fleet(options["access"])

@@ -2,7 +2,7 @@
 import { withDatabase } from '../database.mjs';
 
 const MESSAGES = `
-  SELECT m.tenant_id, m.message_id, m.session_id, m.client_message_id, m.state, m.error_code, m.usage, m.created_at, m.completed_at,
+  SELECT m.tenant_id, m.message_id, m.session_id, m.client_message_id, m.state, m.error_code, m.error_message, m.usage, m.created_at, m.completed_at,
          d.dispatches, e.ends,
          (SELECT string_agg(part->>'text', '') FROM jsonb_array_elements(m.parts) part) AS question,
          (SELECT string_agg(part->>'text', '') FROM jsonb_array_elements(m.artifacts) artifact,
