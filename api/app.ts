@@ -1,12 +1,13 @@
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify';
 import { LIMITS } from '../contracts/limits.js';
+import { answerClientError } from '../http/client-error.js';
 import { approveRoutes } from './approve/approve-routes.js';
 import type { ApiDeps } from './deps.js';
 import { docsRoutes } from './docs/docs-routes.js';
 import { useApiVersions } from './plugins/api-versions.js';
 import { useAuthentication } from './plugins/authentication.js';
-import { useCors } from './plugins/cors.js';
-import { answerClientError, sendError, useErrorContract } from './plugins/error-contract.js';
+import { answerCors, useCors } from './plugins/cors.js';
+import { sendError, useErrorContract } from './plugins/error-contract.js';
 import { useHttpCounts } from './plugins/http-counts.js';
 import { useJsonBodies } from './plugins/json-body.js';
 import { requestIdOf, useRequestHead } from './plugins/request-head.js';
@@ -34,6 +35,7 @@ const PATH_PARAMETER_MAX = 256;
 
 function createServer(deps: ApiDeps): FastifyInstance {
   const requestTimeout = deps.requestTimeoutMs ?? REQUEST_TIMEOUT_MS;
+  const origins = deps.config.CORS_ORIGINS;
   return fastify({
     loggerInstance: deps.log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
@@ -50,8 +52,11 @@ function createServer(deps: ApiDeps): FastifyInstance {
     trustProxy: deps.config.TRUST_PROXY_CIDRS.length > 0 ? deps.config.TRUST_PROXY_CIDRS : false,
     // Some A2A clients add a slash to the URL that the card names.
     routerOptions: { maxParamLength: PATH_PARAMETER_MAX, ignoreTrailingSlash: true },
-    clientErrorHandler: (error, socket) => answerClientError(error, socket, deps.config.CORS_ORIGINS),
-    frameworkErrors: (error, request, reply) => void sendError(request, reply, error),
+    clientErrorHandler: (error, socket) => answerClientError(error, socket, origins),
+    // No hook runs for these: a path that cannot be decoded, for one.
+    frameworkErrors: (error, request, reply) => {
+      if (!answerCors(origins, request, reply)) sendError(request, reply, error);
+    },
   });
 }
 

@@ -1,22 +1,17 @@
-import type { FastifyInstance } from 'fastify';
-
-/** How long a browser may keep the answer to a preflight. */
-const MAX_AGE_SECONDS = 600;
-/** What pages may send, and what they may read of an answer beside its body. */
-const REQUEST_HEADERS = 'Authorization, Content-Type, Last-Event-ID, Traceparent, A2A-Version, X-Request-Id';
-const ANSWER_HEADERS = 'X-Request-Id, Retry-After, Deprecation, Sunset, Allow';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { corsHeaders, preflightHeaders } from '../../http/cors.js';
 
 /**
- * What an answer tells the browser of a page, and caches: whether a page of this origin may read it. Nothing where no origin may.
+ * Sets the headers that let the browser of a page read the answer, and answers a browser that asks first.
  * @param origins scheme, host and port, as browsers send them
+ * @returns whether the request is answered
  */
-export function corsHeaders(origins: readonly string[], origin: string | undefined): Record<string, string> {
-  if (origins.length === 0) return {};
-  const isAllowed = origin !== undefined && origins.includes(origin);
-  return {
-    vary: 'Origin',
-    ...(isAllowed && { 'access-control-allow-origin': origin, 'access-control-expose-headers': ANSWER_HEADERS }),
-  };
+export function answerCors(origins: readonly string[], { raw: request }: FastifyRequest, reply: FastifyReply): boolean {
+  const headers = Object.entries(corsHeaders(origins, request.headers.origin));
+  for (const [name, value] of headers) reply.raw.setHeader(name, value); // on the raw answer, which streams use
+  const preflight = preflightHeaders(origins, request);
+  if (preflight) reply.code(204).headers(preflight).send();
+  return preflight !== undefined;
 }
 
 /**
@@ -27,16 +22,7 @@ export function corsHeaders(origins: readonly string[], origin: string | undefin
 export function useCors(app: FastifyInstance, origins: readonly string[]): void {
   if (origins.length === 0) return;
   app.addHook('onRequest', (request, reply, done) => {
-    const headers = Object.entries(corsHeaders(origins, request.headers.origin));
-    for (const [name, value] of headers) reply.raw.setHeader(name, value); // on the raw answer, which streams use
-    const isPreflight = request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined;
-    if (!isPreflight || !reply.raw.hasHeader('access-control-allow-origin')) return done();
-    const preflight = {
-      'access-control-allow-methods': 'GET, POST',
-      'access-control-allow-headers': REQUEST_HEADERS,
-      'access-control-max-age': MAX_AGE_SECONDS,
-    };
-    reply.code(204).headers(preflight).send();
+    if (!answerCors(origins, request, reply)) done();
   });
   app.addHook('onSend', (_request, reply, _payload, done) => {
     const vary = reply.getHeader('vary');

@@ -1,11 +1,9 @@
-import { randomUUID } from 'node:crypto';
-import { type ServerResponse, STATUS_CODES } from 'node:http';
-import type { Socket } from 'node:net';
+import { STATUS_CODES } from 'node:http';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ErrorCode } from '../../contracts/errors.js';
 import { isDatabaseUnavailable } from '../../db/errors.js';
+import { errorBody } from '../../http/client-error.js';
 import { PlatformError } from '../../runtime/errors.js';
-import { corsHeaders } from './cors.js';
 
 /** Codes of framework errors by status; `BAD_REQUEST` for every other 4xx. */
 const CODES_BY_STATUS: Partial<Record<number, ErrorCode>> = {
@@ -21,11 +19,6 @@ const FRAMEWORK_MESSAGES: Record<string, string> = {
 };
 /** gRPC `UNAVAILABLE` and `DEADLINE_EXCEEDED`: Temporal cannot be reached. */
 const GRPC_UNAVAILABLE = new Set<unknown>([14, 4]);
-
-/** The body of every error (specification section 7). */
-function errorBody(code: ErrorCode, message: string, requestId: string) {
-  return { error: message, code, request_id: requestId, timestamp: new Date().toISOString() };
-}
 
 function isTemporalUnavailable(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
@@ -93,45 +86,4 @@ export function useErrorContract(app: FastifyInstance): void {
     if (request.method === 'OPTIONS') return reply.code(204).headers(headers).send();
     throw new PlatformError('METHOD_NOT_ALLOWED', `This path takes ${[...methods].join(', ')}.`, { headers });
   });
-}
-
-type Refusal = [status: number, code: ErrorCode, message: string];
-const REFUSALS: Partial<Record<string, Refusal>> = {
-  ERR_HTTP_REQUEST_TIMEOUT: [408, 'REQUEST_TIMEOUT', 'The request took too long to arrive.'],
-  HPE_HEADER_OVERFLOW: [431, 'BAD_REQUEST', 'The headers are too large.'],
-};
-const NOT_HTTP: Refusal = [400, 'BAD_REQUEST', 'The request is not valid HTTP.'];
-
-/** An error of Node's HTTP parser, with the bytes that it was reading. */
-type ClientError = Error & { code?: string; rawPacket?: unknown };
-
-/** The origin of a request that the parser refused: of its headers, where it had read them, else of the bytes that it was reading. */
-function originOf(error: ClientError, response: ServerResponse | undefined): string | undefined {
-  const bytes = Buffer.isBuffer(error.rawPacket) ? error.rawPacket.toString('latin1') : '';
-  return response?.req.headers.origin ?? /^origin:[ \t]*(\S+)/im.exec(bytes)?.[1];
-}
-
-/**
- * Answers what the HTTP parser refuses (broken or large headers, a body that is too slow) with the API's error body, and closes the connection.
- * @param origins whose pages may read the answer
- */
-export function answerClientError(error: ClientError, socket: Socket, origins: readonly string[]): void {
-  const response = (socket as { _httpMessage?: ServerResponse })._httpMessage;
-  // A response that has begun cannot be replaced, and a reset connection cannot carry one.
-  if (error.code === 'ECONNRESET' || !socket.writable || response?.headersSent) {
-    socket.destroy();
-    return;
-  }
-  const [status, code, message] = REFUSALS[error.code ?? ''] ?? NOT_HTTP;
-  const requestId = randomUUID();
-  const body = JSON.stringify(errorBody(code, message, requestId));
-  const head = [
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
-    'Content-Type: application/json; charset=utf-8',
-    `Content-Length: ${Buffer.byteLength(body)}`,
-    `X-Request-Id: ${requestId}`,
-    'Connection: close',
-    ...Object.entries(corsHeaders(origins, originOf(error, response))).map(([name, value]) => `${name}: ${value}`),
-  ];
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
 }

@@ -20,7 +20,7 @@ import { instanceLookup } from './instance-lookup.js';
 
 /** What a mesh node is made with. */
 export interface MeshServerOptions {
-  config: Pick<Config, 'FLEET_HOST' | 'FLEET_MESH_PORT' | 'RESUME_WINDOW_MS' | 'TRUST_PROXY_CIDRS'>;
+  config: Pick<Config, 'FLEET_HOST' | 'FLEET_MESH_PORT' | 'RESUME_WINDOW_MS' | 'TRUST_PROXY_CIDRS' | 'CORS_ORIGINS'>;
   db: Db;
   log: Logger;
   /** What agents send is published there. */

@@ -2,9 +2,10 @@ import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import https from 'node:https';
 import net, { type AddressInfo, BlockList, isIPv6, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { answerClientError } from '../../http/client-error.js';
 import type { Certificate } from './certificate-reload.js';
 import { needsUpgrade } from './handshake.js';
-import { answerClientError, refuseUpgrade, respondWithError } from './http-answer.js';
+import { refuseUpgrade, respondWithError } from './http-answer.js';
 
 /** First byte of a TLS connection: a handshake record. */
 const TLS_HANDSHAKE = 0x16;
@@ -27,6 +28,8 @@ export interface FrontOptions {
   handshakeTimeoutMs?: number;
   /** Proxies whose `X-Forwarded-Proto` counts. */
   trustProxyCidrs: readonly string[];
+  /** Origins whose pages may read what is answered here (CORS). */
+  corsOrigins: readonly string[];
   onRequest(request: IncomingMessage, response: ServerResponse): void;
   onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
 }
@@ -45,22 +48,24 @@ export class Front {
 
   constructor(options: FrontOptions) {
     const trusted = parseCidrs(options.trustProxyCidrs);
+    const { corsOrigins: origins } = options;
+    const onClientError = (error: Error, socket: Duplex) => answerClientError(error, socket as Socket, origins);
     const limits = { headersTimeout: HEADERS_MS, requestTimeout: REQUEST_MS };
     this.#plain = http.createServer(limits, (request, response) => {
       if (cameOverTls(request, trusted)) options.onRequest(request, response);
-      else respondWithError(request, response, needsUpgrade());
+      else respondWithError(request, response, { error: needsUpgrade(), origins });
     });
     this.#plain.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
       if (cameOverTls(request, trusted)) options.onUpgrade(request, socket, head);
       else refuseUpgrade(request, socket, needsUpgrade());
     });
-    this.#plain.on('clientError', answerClientError);
+    this.#plain.on('clientError', onClientError);
     if (options.tls) {
       const handshakeTimeout = options.handshakeTimeoutMs ?? HANDSHAKE_MS;
       const secured = { ...limits, ...options.tls, minVersion: MIN_VERSION, handshakeTimeout } as const;
       this.#secure = https.createServer(secured, options.onRequest);
       this.#secure.on('upgrade', options.onUpgrade);
-      this.#secure.on('clientError', answerClientError);
+      this.#secure.on('clientError', onClientError);
       // An answer to a client whose handshake failed would wait for the handshake.
       this.#secure.on('tlsClientError', (_error, socket) => socket.destroy());
     }

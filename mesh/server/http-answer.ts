@@ -1,5 +1,7 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { errorBody } from '../../http/client-error.js';
+import { corsHeaders, preflightHeaders } from '../../http/cors.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { uuidv7 } from '../../runtime/ids.js';
 
@@ -11,8 +13,7 @@ function answerFor(request: Pick<IncomingMessage, 'headers'>, error: unknown) {
     error instanceof PlatformError ? error : new PlatformError('INTERNAL_ERROR', 'An unexpected error occurred.');
   const given = request.headers['x-request-id'];
   const requestId = typeof given === 'string' && REQUEST_ID.test(given) ? given : uuidv7();
-  const timestamp = new Date().toISOString();
-  const body = JSON.stringify({ error: known.message, code: known.code, request_id: requestId, timestamp });
+  const body = JSON.stringify(errorBody(known.code, known.message, requestId));
   const headers = {
     'content-type': 'application/json; charset=utf-8',
     'content-length': Buffer.byteLength(body),
@@ -23,23 +24,21 @@ function answerFor(request: Pick<IncomingMessage, 'headers'>, error: unknown) {
   return { status: known.statusCode, headers, body };
 }
 
-/** Answers a request with an error and closes its connection. */
-export function respondWithError(request: IncomingMessage, response: ServerResponse, error: unknown): void {
+/**
+ * Answers a request with an error and closes its connection. A browser that asks before its request learns that it may send it, so that its
+ * page can read the error.
+ * @param origins whose pages may read the answer
+ */
+export function respondWithError(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { error, origins }: { error: unknown; origins: readonly string[] },
+): void {
+  const cors = corsHeaders(origins, request.headers.origin);
+  const preflight = preflightHeaders(origins, request);
   const { status, headers, body } = answerFor(request, error);
-  response.writeHead(status, headers).end(body);
-}
-
-/** Answers what is not valid HTTP, and closes the connection. */
-export function answerClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy();
-    return;
-  }
-  const late = error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
-  const refusal = late
-    ? new PlatformError('REQUEST_TIMEOUT', 'The request did not arrive in time.')
-    : new PlatformError('BAD_REQUEST', 'The request is not valid HTTP.');
-  refuseUpgrade({ headers: {} }, socket, refusal);
+  if (preflight) response.writeHead(204, { ...cors, ...preflight }).end();
+  else response.writeHead(status, { ...headers, ...cors }).end(body);
 }
 
 /** Answers an upgrade request with an error instead of 101. */

@@ -110,6 +110,7 @@ class Mesh implements MeshServer {
     this.#front = new Front({
       tls: options.tls,
       trustProxyCidrs: config.TRUST_PROXY_CIDRS,
+      corsOrigins: config.CORS_ORIGINS,
       onRequest: (request, response) => this.#answer(request, response),
       onUpgrade: (request, socket, head) => void this.#upgrade(request, socket, head),
     });
@@ -192,9 +193,12 @@ class Mesh implements MeshServer {
 
   #answer(request: IncomingMessage, response: ServerResponse): void {
     const path = request.url?.split('?', 1)[0] ?? '';
-    if (this.#options.handler && SHARED_PATHS.has(path)) this.#options.handler(request, response);
-    else if (path === CONNECT_PATH) respondWithError(request, response, needsUpgrade());
-    else respondWithError(request, response, new PlatformError('NOT_FOUND', 'There is nothing here.'));
+    const { handler, config } = this.#options;
+    const refuse = (error: PlatformError) =>
+      respondWithError(request, response, { error, origins: config.CORS_ORIGINS });
+    if (handler && SHARED_PATHS.has(path)) handler(request, response);
+    else if (path === CONNECT_PATH) refuse(needsUpgrade());
+    else refuse(new PlatformError('NOT_FOUND', 'There is nothing here.'));
   }
 
   async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {

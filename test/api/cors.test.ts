@@ -1,6 +1,7 @@
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
+import { LIMITS } from '../../contracts/limits.js';
 import { readConfig } from '../../runtime/config.js';
 import { serveApi } from './served-api.js';
 
@@ -33,6 +34,29 @@ test('a page of a named origin may ask first, send its token, and read the answe
   }
   const card = await call('/.well-known/agent-card.json', 'GET', { origin: ORIGIN });
   expect(card.headers.get('vary')).toBe('A2A-Version, Authorization, Origin');
+});
+
+test('a page reads every error that comes before its request is served', async () => {
+  const limited = await serveApi({ corsOrigins: [ORIGIN], ratePerMinute: 3 });
+  const authorization = `Bearer ${await limited.tokenOf(['full'])}`;
+  const post = { method: 'POST', headers: { authorization, 'content-type': 'application/json' } };
+  const cases: [path: string, status: number, request: RequestInit][] = [
+    ['/sessions/get', 400, { ...post, body: '{' }],
+    ['/sessions/get', 413, { ...post, body: 'x'.repeat(LIMITS.bodyBytes + 1) }],
+    ['/sessions/get', 400, { ...post, headers: { authorization, 'content-type': 'text/plain' }, body: '{}' }],
+    ['/sessions/get', 429, { ...post, body: '{}' }],
+    ['/sessions/get', 401, { method: 'POST' }],
+    ['/sessions/get', 405, { method: 'PUT' }],
+    ['/nowhere', 404, post],
+    ['/%zz', 400, post],
+    ['/%zz', 204, { method: 'OPTIONS', headers: { 'access-control-request-method': 'POST' } }],
+  ];
+  for (const [path, status, request] of cases) {
+    const headers = { ...(request.headers as Record<string, string>), origin: ORIGIN };
+    const answer = await fetch(new URL(path, limited.baseUrl), { ...request, headers });
+    expect([path, answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([path, status, ORIGIN]);
+    await answer.arrayBuffer();
+  }
 });
 
 test('any other origin is told nothing, and caches are', async () => {

@@ -10,6 +10,7 @@ it('does not wait for a client that begins a TLS handshake and falls silent', as
     tls: { cert, key },
     handshakeTimeoutMs: 50,
     trustProxyCidrs: [],
+    corsOrigins: [],
     onRequest: (_request, response) => void response.end(),
     onUpgrade: (_request, socket) => void socket.destroy(),
   });

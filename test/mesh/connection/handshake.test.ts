@@ -2,6 +2,8 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest, type RequestOptions } from 'node:https';
 import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { connect as connectTls } from 'node:tls';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { WebSocket } from 'ws';
 import { ErrorBody } from '../../../contracts/primitives.js';
@@ -239,6 +241,32 @@ describe('the port of the mesh', () => {
     expect(await ask('/agents/get')).toBe(404);
     expect(await ask('/agents/connect')).toBe(426);
     expect(seen).toEqual(['/send?x=1', '/sessions/interrupt', '/.well-known/agent-card.json']);
+  });
+
+  it('tells a page of a named origin why, and no other', async () => {
+    const origin = 'https://app.example.com';
+    const node = await fixture.node({ environment: { CORS_ORIGINS: origin } });
+    const ask = async (request: string, from = origin) => {
+      const socket = connectTls({ host: '127.0.0.1', port: node.port, rejectUnauthorized: false });
+      socket.write(`${request}\r\nHost: x\r\nOrigin: ${from}\r\n`);
+      socket.write('Access-Control-Request-Method: POST\r\nConnection: close\r\n\r\n');
+      return (await text(socket)).split('\r\n\r\n', 1)[0] ?? '';
+    };
+    const cases: [request: string, status: number][] = [
+      ['POST /agents/get HTTP/1.1', 404],
+      ['GET /agents/connect HTTP/1.1', 426],
+      ['OPTIONS /agents/get HTTP/1.1', 204],
+      ['POST /send HTTP/1.1\r\nno header', 400],
+      [`POST /send HTTP/1.1\r\nAuthorization: ${'x'.repeat(20_000)}`, 431],
+    ];
+    for (const [request, status] of cases) {
+      const head = await ask(request);
+      expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+      expect(head).toContain(`access-control-allow-origin: ${origin}\r\n`);
+      expect(await ask(request, 'https://elsewhere.example')).not.toContain('access-control-allow-origin');
+    }
+    const plain = await fetch(`http://127.0.0.1:${node.port}/send`, { method: 'POST', headers: { origin } });
+    expect([plain.status, plain.headers.get('access-control-allow-origin')]).toEqual([426, origin]);
   });
 
   it('survives garbage', async () => {
