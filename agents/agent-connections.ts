@@ -5,6 +5,7 @@ import {
   type ConnectionStats,
   type ConnectionStatus,
 } from '../contracts/api/agents.js';
+import { AGENT_NOT_READY } from '../contracts/errors.js';
 import type { Reader } from '../contracts/permissions.js';
 import { queryJson } from '../db/json-rows.js';
 import type { Db, Tx } from '../db/pool.js';
@@ -78,7 +79,7 @@ const SETTLED_AFTER = "interval '10 minutes'";
 const STEP = 50_000;
 
 const OF_INSTANCE = 'd.tenant_id = $1 AND d.instance_id = $2';
-const FAILED = `(d.state IN ('failed', 'lost') OR d.state = 'released' AND d.error_code = 'CONNECT_FAILED')`;
+const FAILED = `(d.state IN ('failed', 'lost') OR d.state = 'released' AND d.error_code IN ('CONNECT_FAILED', '${AGENT_NOT_READY}'))`;
 const COUNTS = `
   count(*) FILTER (WHERE d.state IN ('completed', 'input_required')) AS succeeded, count(*) FILTER (WHERE ${FAILED}) AS failed,
   (array_agg(d.error_code ORDER BY d.ended_at DESC) FILTER (WHERE ${FAILED}))[1] AS last_error,

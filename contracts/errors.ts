@@ -95,6 +95,12 @@ export const CLOSE_CODES = {
   DUPLICATE_HELLO: 4429,
 } as const;
 
+/**
+ * `code` in the JSON body of a hosted agent's 503: it has begun nothing of the dispatch, and never will, so the message may go to another agent.
+ * Any other answer leaves that open.
+ */
+export const AGENT_NOT_READY = 'AGENT_NOT_READY';
+
 /** JSON-RPC and A2A error numbers (a2a.md) by the names that A2A 1.0 gives them; all have the HTTP status 200. */
 export const RPC_ERRORS = {
   PARSE_ERROR: -32700,

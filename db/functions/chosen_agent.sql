@@ -12,7 +12,7 @@ CREATE TYPE routing AS (
 );
 
 -- The agent, its room reserved until the transaction ends. `join_reason`: how the session is bound by it, 'routed' or 'failover'; NULL: it
--- was bound before. `unreachable`: no connection to it opened for this message. `awaited_id`, and no agent: the fast path would have to wait
+-- was bound before. `unreachable`: no connection to it opened for this message, or it was not ready. `awaited_id`, and no agent: the fast path would have to wait
 -- for another transaction that reserves room on this instance. `unbounded`: it has no bound on its sessions; `only_one`: and it is the only one of
 -- its type, so every message that names just the type goes there.
 CREATE TYPE chosen_agent AS (

@@ -1,4 +1,4 @@
-import type { FrameErrorCode } from '../../contracts/errors.js';
+import { AGENT_NOT_READY, type FrameErrorCode } from '../../contracts/errors.js';
 import { OutboundError } from '../../http/outbound.js';
 import type { AgentResult } from '../../messages/dispatch/dispatches.js';
 import { HttpRefusal } from './call.js';
@@ -24,13 +24,17 @@ export function rpcError(code: number, message: string): AgentResult {
   return { state: 'failed', artifacts: [], error: { code: 'HANDLER_ERROR', message: text }, health: 'well' };
 }
 
-/** The result for an error that a request to the agent threw; undefined for an error that is not the agent's. */
+/**
+ * The result for an error that a request to the agent threw; undefined for an error that is not the agent's. Routing knows
+ * the reasons of `not_sent`: such an instance comes last for the message (db/functions/dispatches/release_dispatch.sql).
+ */
 export function resultOfError(error: unknown): AgentResult | undefined {
-  if (error instanceof HttpRefusal) return fromStatus(error.status);
+  if (error instanceof HttpRefusal) return fromRefusal(error);
   return error instanceof OutboundError ? fromOutbound(error) : undefined;
 }
 
-function fromStatus(status: number): AgentResult {
+function fromRefusal({ status, notReady }: HttpRefusal): AgentResult {
+  if (notReady) return { state: 'not_sent', reason: AGENT_NOT_READY, health: 'failing' };
   if (status === 401 || status === 403) {
     return failed('HANDLER_ERROR', `The agent refused the platform's token (HTTP ${status}).`);
   }
@@ -38,7 +42,6 @@ function fromStatus(status: number): AgentResult {
 }
 
 function fromOutbound(error: OutboundError): AgentResult {
-  // Routing knows this reason: such an instance comes last for the message.
   if (!error.requestSent) return { state: 'not_sent', reason: 'CONNECT_FAILED', health: 'failing', cause: error.code };
   if (error.code === 'REDIRECT')
     return failed('HANDLER_ERROR', 'The agent answered with a redirect, which is not followed.');

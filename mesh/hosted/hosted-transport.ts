@@ -1,3 +1,4 @@
+import { AGENT_NOT_READY } from '../../contracts/errors.js';
 import type { AgentResult, Dispatches, OpenDispatch } from '../../messages/dispatch/dispatches.js';
 import type { Destination, DispatchStop, Transport } from '../../messages/runner/transport.js';
 import type { ChunkBus } from '../../messages/stream/bus.js';
@@ -18,6 +19,10 @@ export interface HostedTransportOptions extends HostedClient, RecoveryOptions {
   spans: SpanRecorder;
   /** How often an unfinished task of an agent is asked for. */
   pace?: PollPace;
+}
+
+function isNotReady(result: AgentResult): boolean {
+  return result.state === 'not_sent' && result.reason === AGENT_NOT_READY;
 }
 
 /** Carries dispatches to hosted agents over HTTP (decisions.md, Agents: Hosted dispatch). */
@@ -52,7 +57,8 @@ export class HostedTransport implements Transport {
     const deadline = new DispatchDeadline(open, performance.now() + open.payload.deadline_ms, this.#options, abort);
     try {
       const result = await awaitResult(token, { call, progress, signal: request.signal, pace });
-      if (result.state === 'not_sent')
+      if (isNotReady(result)) log.info({ dispatch_id, instance_id }, 'hosted agent is not ready');
+      else if (result.state === 'not_sent')
         log.info({ dispatch_id, instance_id, cause: result.cause }, 'hosted agent cannot be reached');
       return result;
     } catch (error) {
@@ -73,7 +79,7 @@ export class HostedTransport implements Transport {
   /** An agent that answers 5xx is left to the periodic check; a connection that opens disproves a broken one. */
   becameUnhealthy(open: OpenDispatch, result: AgentResult): void {
     const disconnected = result.state === 'failed' && result.error?.code === 'AGENT_DISCONNECTED';
-    if (disconnected || result.state === 'not_sent') this.#recovery.begin(open);
+    if (disconnected || (result.state === 'not_sent' && !isNotReady(result))) this.#recovery.begin(open);
   }
 
   #cancel(call: HostedCall, taskId: string | undefined): void {

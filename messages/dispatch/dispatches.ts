@@ -65,7 +65,7 @@ export type AgentResult =
   | AnswerOrFailure
   /** The agent may have acted, and its answer is not coming (AGENT_DISCONNECTED). */
   | { state: 'lost' }
-  /** Nothing went out. */
+  /** Nothing went out, or the agent says that it has begun nothing. */
   | { state: 'not_sent'; reason: string; health?: 'failing' /** For the log. */; cause?: string };
 
 /** The end of a dispatch on the record. */

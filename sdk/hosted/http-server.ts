@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { AGENT_NOT_READY } from '../../contracts/errors.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { EventWriter } from './event-writer.js';
 import type { Reply } from './rpc-server.js';
@@ -48,7 +49,8 @@ async function answerVerified(
 ): Promise<void> {
   const verdict = await options.verify(request.headers.authorization);
   if (verdict === 'not_ready') {
-    sendJson(response, 503, { error: 'the agent cannot check the bearer token yet' });
+    // The request is not read, so the platform may send it to another agent.
+    sendJson(response, 503, { error: 'the agent cannot check the bearer token yet', code: AGENT_NOT_READY });
   } else if (verdict === 'refused') {
     response.setHeader('www-authenticate', 'Bearer');
     sendJson(response, 401, { error: "the bearer token is not the platform's" }); // a stranger gets no details

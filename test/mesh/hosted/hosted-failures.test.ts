@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { AGENT_NOT_READY } from '../../../contracts/errors.js';
 import { freePort } from '../../../embedded/free-port.js';
 import { freshDatabase } from '../../setup/database.js';
 import { until } from '../../setup/until.js';
@@ -6,6 +7,8 @@ import { artifactUpdate, message, type Script, task } from './hosted-agent.js';
 import { CLOSED, hostedSetup, runContext, STREAMING } from './hosted-fixture.js';
 
 const { fixture, outcomeOf, fixtureAt } = hostedSetup(freshDatabase);
+
+const NOT_READY = JSON.stringify({ error: 'no keys yet', code: AGENT_NOT_READY });
 
 const FAILURES: [name: string, script: Script, card: object, code: string, text: RegExp, failures: number][] = [
   [
@@ -18,6 +21,30 @@ const FAILURES: [name: string, script: Script, card: object, code: string, text:
   ],
   ['a failed task', { 'message/send': (r) => r.result(task('failed')) }, {}, 'HANDLER_ERROR', /failed/, 0],
   ['HTTP 500', { 'message/send': (r) => r.raw(500, 'text/plain', 'x') }, {}, 'HANDLER_ERROR', /HTTP 500/, 1],
+  [
+    "a proxy's 503 in JSON",
+    { 'message/send': (r) => r.raw(503, 'application/json', '{"code":"SERVICE_UNAVAILABLE"}') },
+    {},
+    'HANDLER_ERROR',
+    /HTTP 503/,
+    1,
+  ],
+  [
+    'HTTP 500 that says otherwise',
+    { 'message/send': (r) => r.raw(500, 'application/json', NOT_READY) },
+    {},
+    'HANDLER_ERROR',
+    /HTTP 500/,
+    1,
+  ],
+  [
+    'a task whose agent is not ready to tell of it',
+    { 'message/send': (r) => r.result(task('working')), 'tasks/get': (r) => r.raw(503, 'application/json', NOT_READY) },
+    {},
+    'AGENT_DISCONNECTED',
+    /cannot be reached/,
+    1,
+  ],
   ['HTTP 401', { 'message/send': (r) => r.raw(401, 'text/plain', 'x') }, {}, 'HANDLER_ERROR', /token.*401/, 0],
   ['HTTP 404', { 'message/send': (r) => r.raw(404, 'text/plain', 'x') }, {}, 'HANDLER_ERROR', /HTTP 404/, 0],
   ['a web page', { 'message/send': (r) => r.raw(200, 'text/html', '<html>') }, {}, 'HANDLER_ERROR', /is not JSON/, 0],
@@ -152,6 +179,25 @@ describe('failures of a hosted agent', () => {
     expect(await made.agent()).toEqual({ status: 'unhealthy', consecutive_failures: 3 });
     expect((await made.events('agent.health_changed')).map(({ payload }) => payload.status)).toEqual(['unhealthy']);
     expect((await made.get(ref.message_id)).state).not.toBe('failed');
+  });
+
+  it('takes the dispatch back when the agent has begun nothing, and tries others first', async () => {
+    let isReady = false;
+    const { fixture: made } = await fixture({
+      'message/send': (reply) => {
+        if (isReady) reply.result(message('hi'));
+        else reply.raw(503, 'application/json', NOT_READY);
+      },
+    });
+    const runner = made.runner();
+    const ref = await made.open();
+    expect(await runner.run(ref, runContext())).toEqual({ kind: 'not_sent', reason: AGENT_NOT_READY });
+    expect(await made.dispatchState(ref)).toBe('released');
+    expect(await made.agent()).toMatchObject({ consecutive_failures: 1 });
+    expect(await made.unreachableIds(ref.message_id)).toEqual(['hosted-1']);
+    isReady = true;
+    expect(await runner.run(await made.reopen(ref.message_id), runContext())).toMatchObject({ final: 'completed' });
+    expect(await made.agent()).toEqual({ status: 'available', consecutive_failures: 0 });
   });
 
   it('an agent whose connections broke is routed to again as soon as one opens', async () => {

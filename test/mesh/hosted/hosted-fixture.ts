@@ -128,6 +128,15 @@ export class HostedFixture {
     return row;
   }
 
+  /** The instances that come last for a message. */
+  async unreachableIds(messageId: string): Promise<string[] | undefined> {
+    const [row] = await this.database.query<{ unreachable_ids: string[] }>(
+      'SELECT unreachable_ids FROM running_messages WHERE message_id = $1',
+      [messageId],
+    );
+    return row?.unreachable_ids;
+  }
+
   async dispatchState(ref: DispatchRef): Promise<string | undefined> {
     const [row] = await this.database.query<{ state: string }>('SELECT state FROM dispatches WHERE dispatch_id = $1', [
       ref.dispatch_id,

@@ -5,6 +5,7 @@ import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { expect, onTestFinished, test } from 'vitest';
+import { AGENT_NOT_READY } from '../../../contracts/errors.js';
 import { Agent, type AgentOptions, type MessageHandler } from '../../../sdk/index.js';
 import { until } from '../../setup/until.js';
 import { localCertificate } from '../certificate.js';
@@ -159,7 +160,8 @@ test('without the keys it is not ready, says why, and is once they are there', a
   fakePlatform.keys = { page: 'not found' };
   const { agent, warnings } = agentOf(fakePlatform.url);
   const url = await agent.serve();
-  expect((await post(url, await fakePlatform.token())).status).toBe(503);
+  const refused = await post(url, await fakePlatform.token());
+  expect([refused.status, await refused.json()]).toMatchObject([503, { code: AGENT_NOT_READY }]);
   expect(warnings).toMatchObject([{ fields: { reason: 'keys_unavailable' } }]);
   expect(warnings[0]?.text).toContain('FLEET_CA_FILE');
   fakePlatform.keys = keys;
