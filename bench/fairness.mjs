@@ -1,7 +1,7 @@
 /**
  * What one tenant feels of another: tenant B sends messages at a steady rate, alone and while tenant A does its worst (docs/performance.md).
  *
- *     npm run bench:fairness -- [--json FILE] [--seconds N] [--rate N] [--messages N] [--agents N] [--rows a,b]
+ *     npm run bench:fairness -- [--json FILE] [--seconds N] [--rate N] [--messages N] [--agents N] [--rows a,b] [--apart]
  */
 import { writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -30,6 +30,8 @@ const { values: given } = parseArgs({
     messages: { type: 'string', default: '2000' },
     agents: { type: 'string', default: '1000' },
     rows: { type: 'string', default: 'silent,close,flood,agents' },
+    /** Tenant A has a platform of its own on the same machine: then the tenants share the processors only. */
+    apart: { type: 'boolean', default: false },
   },
 });
 const seconds = Number(given.seconds);
@@ -148,14 +150,17 @@ const ROWS = {
 process.exitCode = await Harness.run(async (harness) => {
   const machine = machineLine();
   const platform = await harness.platform('fairness', { TENANT_MAX_IN_FLIGHT: given.messages });
-  const a = await tenantWithToken(platform, 'A');
+  const platformOfA = given.apart
+    ? await harness.platform('fairness-apart', { TENANT_MAX_IN_FLIGHT: given.messages })
+    : platform;
+  const a = await tenantWithToken(platformOfA, 'A');
   const b = { tenant_id: platform.dev.tenant_id, token: platform.token };
   const wanted = given.rows.split(',');
   await join(harness, platform, b, { type: 'steady', count: 1 });
-  await join(harness, platform, a, { type: 'silent', count: 1, silent: true });
-  await join(harness, platform, a, { type: 'echo', count: 1 });
-  if (wanted.includes('agents')) await join(harness, platform, a, { type: 'many', count: Number(given.agents) });
-  const load = await harness.child('fairness/tenant.mjs', { url: platform.dev.base_url, token: a.token });
+  await join(harness, platformOfA, a, { type: 'silent', count: 1, silent: true });
+  await join(harness, platformOfA, a, { type: 'echo', count: 1 });
+  if (wanted.includes('agents')) await join(harness, platformOfA, a, { type: 'many', count: Number(given.agents) });
+  const load = await harness.child('fairness/tenant.mjs', { url: platformOfA.dev.base_url, token: a.token });
 
   let open;
   const close = async (session_id = open) => {
@@ -163,7 +168,7 @@ process.exitCode = await Harness.run(async (harness) => {
     return load.ask('close', { session_id });
   };
   const fill = async () => {
-    const { session_id } = await post(platform, a, '/sessions/init', { instance_id: 'silent-0' });
+    const { session_id } = await post(platformOfA, a, '/sessions/init', { instance_id: 'silent-0' });
     open = session_id;
     await load.ask('fill', { agentType: 'silent', contextId: session_id, count: Number(given.messages) });
     return session_id;
@@ -174,7 +179,7 @@ process.exitCode = await Harness.run(async (harness) => {
     return `answers by status: ${JSON.stringify(await load.ask('calm'))}`;
   };
   // Until the work that a row left behind is done, the next does not begin.
-  const cpu = new CpuMeter({ platform: platform.pid, temporal: serverPids(platform).temporal });
+  const cpu = new CpuMeter({ platform: platformOfA.pid, temporal: serverPids(platformOfA).temporal });
   const call = new Caller(platform.dev.base_url, b.token).send('steady');
   await steady(call, delay(WARM_UP_SECONDS * 1_000));
   await cpu.measureIdle(IDLE_MS);

