@@ -7,7 +7,7 @@ import { renewLeases } from './leases.js';
 /** Milliseconds from the dispatch of a message to the start of its workflow. */
 export const HANDOVER_MS = 2_000;
 const TICK_MS = 100;
-/** Concurrent starts, and those of one tenant. */
+/** Concurrent starts, and those of one tenant: few, so that thousands that are due at once do not take the processors from other tenants. */
 const [STARTS_MAX, STARTS_OF_TENANT_MAX] = [64, 4];
 /** The pause between two attempts while Temporal is away. */
 const RETRY_MS = 2_000;
@@ -44,7 +44,7 @@ export class HandOver {
     this.#pending = pending;
     this.#options = options;
     const { log } = options.core;
-    this.#loop = new Loop({ name: 'hand-over', intervalMs: TICK_MS, work: () => this.#start(this.#due()), log });
+    this.#loop = new Loop({ name: 'hand-over', intervalMs: TICK_MS, work: () => this.#turn(), log });
     this.#loop.start();
   }
 
@@ -65,8 +65,15 @@ export class HandOver {
     return due;
   }
 
+  /** Starts some that are due. @returns milliseconds until the next turn: none while there may be more */
+  async #turn(): Promise<number> {
+    const due = this.#due();
+    if (due.length === 0) return TICK_MS;
+    await this.#start(due);
+    return this.#failing ? TICK_MS : 0;
+  }
+
   async #start(due: PendingHandOver[]): Promise<void> {
-    if (due.length === 0) return;
     const results = await Promise.allSettled(due.map(({ ref }) => this.#options.supervise(ref)));
     const failure = results.find((result) => result.status === 'rejected');
     due.forEach((message, index) => {
