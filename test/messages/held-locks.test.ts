@@ -135,7 +135,10 @@ test('an end whose message is locked waits alone, and is taken once it is free',
 test('a messageId whose key is swept meanwhile is new', async () => {
   const first = await accept(agent.instance);
   const ids = [first.row.message_id];
-  await database.query("UPDATE idempotency_keys SET expires_at = now() - interval '1 s' WHERE 'msg_' || message_id = $1", ids);
+  await database.query(
+    "UPDATE idempotency_keys SET expires_at = now() - interval '1 s' WHERE 'msg_' || message_id = $1",
+    ids,
+  );
   const sweep = `WITH swept AS (DELETE FROM idempotency_keys WHERE 'msg_' || message_id = $1)
     SELECT 1 FROM messages WHERE message_id = $1`;
   const sweeper = await RowLock.on(database.url, sweep, ids);

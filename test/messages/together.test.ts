@@ -130,7 +130,10 @@ test('an end of another epoch is refused alone', async () => {
 });
 
 test.each([
-  ['its time is over', "UPDATE idempotency_keys SET expires_at = now() - interval '1 s' WHERE 'msg_' || message_id = $1"],
+  [
+    'its time is over',
+    "UPDATE idempotency_keys SET expires_at = now() - interval '1 s' WHERE 'msg_' || message_id = $1",
+  ],
   ['its message is deleted', 'DELETE FROM messages WHERE message_id = $1'],
 ])('a messageId is new once %s', async (_what, change) => {
   const first = await accept(agent.instance);

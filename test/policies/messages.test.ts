@@ -46,7 +46,9 @@ describe.each(PATHS)('policies about messages, $way', ({ env }) => {
     const { policies } = await client.ok('/policies/get_policies', { page_size: 100 }, GetPoliciesResponse);
     for (const { policy_id } of policies) await client.post('/policies/delete_policy', { policy_id });
     expect(await unfitEvents(shared.database)).toEqual([]);
-    await shared.database.query(`DELETE FROM event_groups WHERE events::jsonb @? '$[*][0] ? (@ starts with "policy.")'`);
+    await shared.database.query(
+      `DELETE FROM event_groups WHERE events::jsonb @? '$[*][0] ? (@ starts with "policy.")'`,
+    );
     reached = [];
   });
 
