@@ -26,8 +26,7 @@ type Subject = Pick<
 >;
 
 /** A request to a human, as the deliveries of its events name it. */
-interface AskedRequest extends Omit<TokenPurpose, 'rule_id'> {
-  digest: string;
+interface AskedRequest extends Omit<TokenPurpose, 'rule_id' | 'writers'> {
   requested_at: Date;
 }
 
@@ -143,11 +142,13 @@ export async function writeFirings(
   }
   const ready = await withRequests(tx, drafts);
   const purposes = ready.flatMap((draft) =>
-    draft.rule.has_token && draft.request ? [{ draft, ...draft.request, rule_id: draft.rule.rule_id }] : [],
+    draft.rule.has_token && draft.request
+      ? [{ draft, ...draft.request, rule_id: draft.rule.rule_id, writers: draft.rule.writers }]
+      : [],
   );
   const tokens = await issueCallbackTokens(
     tx,
-    purposes.map(({ draft: _, digest: _digest, requested_at: _requestedAt, ...purpose }) => purpose),
+    purposes.map(({ draft: _, requested_at: _requestedAt, ...purpose }) => purpose),
   );
   await holdSecretKey(tx, secrets);
   const tokenOf = new Map(purposes.map(({ draft }, index) => [draft, tokens[index]]));

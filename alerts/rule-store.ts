@@ -15,6 +15,7 @@ export interface RuleRow
     | 'window_seconds'
     | 'cooldown_seconds'
     | 'approvers'
+    | 'writers'
     | 'enabled'
   > {
   event: string;
@@ -81,18 +82,18 @@ export async function readRule(tx: Tx, tenantId: string, ruleId: string): Promis
 
 const SAVE = `
   INSERT INTO alert_rules (tenant_id, rule_id, name, description, event, filters, severity, threshold, window_seconds, cooldown_seconds,
-      approvers, enabled) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+      approvers, writers, enabled) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
     ON CONFLICT (tenant_id, rule_id) DO UPDATE SET name = excluded.name, description = excluded.description, event = excluded.event,
       filters = excluded.filters, severity = excluded.severity, threshold = excluded.threshold, window_seconds = excluded.window_seconds,
-      cooldown_seconds = excluded.cooldown_seconds, approvers = excluded.approvers, enabled = excluded.enabled, updated_at = now()
+      cooldown_seconds = excluded.cooldown_seconds, approvers = excluded.approvers, writers = excluded.writers, enabled = excluded.enabled, updated_at = now()
     RETURNING *`;
 
 /** Stores a rule. @returns the row as it is stored */
 export async function saveRule(tx: Tx, rule: Omit<RuleRow, 'created_at' | 'updated_at'>): Promise<RuleRow> {
-  const { tenant_id, rule_id, name, description, event, filters, severity, approvers, enabled } = rule;
+  const { tenant_id, rule_id, name, description, event, filters, severity, approvers, writers, enabled } = rule;
   const limits = [rule.threshold, rule.window_seconds, rule.cooldown_seconds];
   const values = [tenant_id, rule_id, name, description, event, JSON.stringify(filters), severity, ...limits];
-  const [saved] = await tx.query<RuleRow & Record<string, unknown>>(SAVE, [...values, approvers, enabled]);
+  const [saved] = await tx.query<RuleRow & Record<string, unknown>>(SAVE, [...values, approvers, writers, enabled]);
   return saved as RuleRow;
 }
 

@@ -1,4 +1,5 @@
 import type { AlertRule, NewAlertRequest, NotificationInput, UpdateAlertRequest } from '../contracts/api/alerts.js';
+import type { Caller } from '../contracts/api/auth.js';
 import { LIMITS } from '../contracts/limits.js';
 import { type Page, type PageRequest, readPage } from '../db/page.js';
 import type { Db, Tx } from '../db/pool.js';
@@ -26,6 +27,9 @@ export interface StoredRule {
   channels: Channel[];
 }
 
+/** Who creates or changes a rule. */
+type Writer = Pick<Caller, 'tenant_id' | 'credential_id'>;
+
 /** The dependencies of the alert rules. */
 export interface AlertRuleDeps {
   db: Db;
@@ -51,10 +55,27 @@ function shownRule({ row, channels }: StoredRule): AlertRule {
   };
 }
 
+/**
+ * The writers of a rule after a change of what it sends to whom: those that may have its tokens, or know its secrets.
+ * @throws PlatformError CONFLICT beyond 100 of them
+ */
+function writersAfter({ writers }: RuleRow, writer: string, request: UpdateAlertRequest): string[] {
+  const { condition, notifications, approvers } = request;
+  if (writers.includes(writer) || [condition, notifications, approvers].every((one) => one === undefined))
+    return writers;
+  if (writers.length < LIMITS.ruleWriters) return [...writers, writer];
+  throw new PlatformError(
+    'CONFLICT',
+    `At most ${LIMITS.ruleWriters} credentials change what a rule sends. Create it anew.`,
+  );
+}
+
 /** Only the given fields change. */
-function changedRow(row: RuleRow, { condition, notifications: _, ...given }: UpdateAlertRequest): RuleRow {
+function changedRow(row: RuleRow, writer: string, request: UpdateAlertRequest): RuleRow {
+  const { condition, notifications: _, ...given } = request;
   const fields = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
-  return { ...row, ...fields, ...(condition && { event: condition.event, filters: condition.filters ?? {} }) };
+  const writers = writersAfter(row, writer, request);
+  return { ...row, ...fields, writers, ...(condition && { event: condition.event, filters: condition.filters ?? {} }) };
 }
 
 /** Alert rules with their channels, on Postgres with encrypted secrets. All throw PlatformError NOT_FOUND when the tenant has no such rule. */
@@ -81,7 +102,7 @@ export function createAlertRules({ db, secrets, outbound }: AlertRuleDeps) {
      * Creates a rule. It sees the events that follow.
      * @throws PlatformError BAD_REQUEST for a channel that cannot be used, CONFLICT beyond 500 rules
      */
-    create: (tenantId: string, request: NewAlertRequest): Promise<AlertRule> =>
+    create: ({ tenant_id: tenantId, credential_id }: Writer, request: NewAlertRequest): Promise<AlertRule> =>
       db.tenant(tenantId, async (tx) => {
         await beginRuleChange(tx, tenantId);
         if ((await countRules(tx, tenantId)) >= LIMITS.alertRulesPerTenant)
@@ -89,7 +110,8 @@ export function createAlertRules({ db, secrets, outbound }: AlertRuleDeps) {
         const { condition, notifications, ...fields } = request;
         const { event, filters = {} } = condition;
         const made = { created_at: new Date(), updated_at: new Date() }; // the row has the database's
-        const row = { tenant_id: tenantId, rule_id: newId('rule'), ...fields, event, filters, ...made };
+        const ids = { tenant_id: tenantId, rule_id: newId('rule') };
+        const row = { ...ids, ...fields, event, filters, writers: [credential_id], ...made };
         return save(tx, row, notifications, []);
       }),
     /** A page of rules, newest first. */
@@ -106,11 +128,11 @@ export function createAlertRules({ db, secrets, outbound }: AlertRuleDeps) {
     getStored: (tenantId: string, ruleId: string): Promise<StoredRule> =>
       db.tenant(tenantId, (tx) => read(tx, tenantId, ruleId)),
     /** Changes a rule. `notifications` replaces all channels (channel-input.ts says which secrets stay). @throws PlatformError as `create` */
-    update: (tenantId: string, request: UpdateAlertRequest): Promise<AlertRule> =>
+    update: ({ tenant_id: tenantId, credential_id }: Writer, request: UpdateAlertRequest): Promise<AlertRule> =>
       db.tenant(tenantId, async (tx) => {
         await beginRuleChange(tx, tenantId);
         const { row, channels } = await read(tx, tenantId, request.rule_id);
-        return save(tx, changedRow(row, request), request.notifications, channels);
+        return save(tx, changedRow(row, credential_id, request), request.notifications, channels);
       }),
     /** Deletes a rule, and drops its deliveries that are not over. */
     delete: (tenantId: string, ruleId: string): Promise<void> =>

@@ -78,16 +78,17 @@ function isSignedBySlack(
 }
 
 const FIND = `
-  SELECT d.body, r.approvers, c.channel_id, c.rule_id, c.type, c.enabled, c.config, c.secrets
+  SELECT d.body, r.approvers, r.writers, c.channel_id, c.rule_id, c.type, c.enabled, c.config, c.secrets
     FROM deliveries d JOIN alert_channels c USING (tenant_id, channel_id) JOIN alert_rules r ON r.tenant_id = d.tenant_id AND r.rule_id = d.rule_id
    WHERE d.tenant_id = $1 AND d.delivery_id = $2`;
 
 async function findDelivery({ core, secrets }: SlackInteractionDeps, { tenant_id, delivery_id }: ButtonValue) {
-  type Row = ChannelRow & { body: Buffer; approvers: string[] } & Record<string, unknown>;
+  type Row = ChannelRow & { body: Buffer; approvers: string[]; writers: string[] } & Record<string, unknown>;
   const [row] = await core.db.tenant(tenant_id, (tx) => tx.query<Row>(FIND, [tenant_id, delivery_id]));
   if (!row) return null;
   const envelope = JSON.parse(unsealEnvelope(secrets, row.body).toString()) as Envelope;
-  return { approvers: row.approvers, envelope, secret: unsealChannel(secrets, row).secrets.signing_secret };
+  const { approvers, writers } = row;
+  return { rule: { approvers, writers }, envelope, secret: unsealChannel(secrets, row).secrets.signing_secret };
 }
 
 /** What is said in Slack about a press of a button. */
@@ -133,7 +134,7 @@ export async function answerFromSlack(deps: SlackInteractionDeps, request: Slack
   const ref = { tenant_id: value.tenant_id, message_id: String(event.message_id) };
   const answer = { resolution: word, request_id, ...(digest !== undefined && { digest }) };
   try {
-    await resolveAs(deps.core, ref, answer, async () => ({ principal: slackPrincipal(user.id, found.approvers) }));
+    await resolveAs(deps.core, ref, answer, async () => ({ principal: slackPrincipal(user.id, found.rule) }));
   } catch (error) {
     if (error instanceof PlatformError && error.code === 'CONFLICT')
       void say(deps, interaction, { text: CHANGED, response_type: 'ephemeral' });

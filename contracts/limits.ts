@@ -86,6 +86,8 @@ export const LIMITS = {
   channelHeaders: 20,
   channelRecipients: 50,
   ruleFilters: 20,
+  /** Credentials that change what an alert rule sends. */
+  ruleWriters: 100,
   /** Events that a rule counts at most. */
   alertThresholdMax: 10_000,
   /** The body of a request that takes in documents. */

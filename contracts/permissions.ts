@@ -72,7 +72,7 @@ export function anyAnswerRefusal(caller: Pick<Caller, 'agent_type'>): string | n
 }
 
 /** What decides who may answer an input request. */
-interface OpenQuestion {
+export interface OpenQuestion {
   source: InputRequest['source'];
   /** The credential that registered the asking agent; null if unknown. */
   registered_with: string | null;
@@ -104,6 +104,25 @@ export function answerRefusal(caller: Caller, question: OpenQuestion): string | 
   const asksItself = source === 'agent' && registered_with === caller.credential_id;
   if (!asksItself || scopeIncludes(caller.scopes, 'full')) return null;
   return 'The credential that registered the asking agent may not answer its requests.';
+}
+
+/** A credential that wrote an alert rule: it may have read the rule's tokens, and knows the secret with which its Slack users are proved. */
+export interface RuleWriter {
+  credential_id: string;
+  is_full: boolean;
+}
+
+/** Why nobody may answer an input request by what an alert rule sent; null if that may be. The answer may be that of any of the rule's writers. */
+export function ruleAnswerRefusal(
+  writers: readonly RuleWriter[],
+  { source, registered_with, sent_with, allow_self }: OpenQuestion,
+): string | null {
+  const wrote = (credential: string | null) => writers.find(({ credential_id }) => credential_id === credential);
+  if (!allow_self && wrote(sent_with))
+    return 'The credential that sent the message wrote the alert rule, and it may not answer this request.';
+  const asker = source === 'agent' ? wrote(registered_with) : undefined;
+  if (asker === undefined || asker.is_full) return null;
+  return 'The credential that registered the asking agent wrote the alert rule, and it may not answer its requests.';
 }
 
 /**

@@ -146,6 +146,7 @@ CREATE TABLE alert_rules (
   window_seconds integer NOT NULL,
   cooldown_seconds integer NOT NULL,
   approvers text[] NOT NULL DEFAULT '{}'::text[],
+  writers text[] NOT NULL DEFAULT '{}'::text[],
   enabled boolean NOT NULL,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   updated_at timestamp with time zone NOT NULL DEFAULT now()
@@ -161,7 +162,9 @@ CREATE TABLE callback_tokens (
   tenant_id text NOT NULL,
   message_id text NOT NULL,
   request_id text NOT NULL,
+  digest text NOT NULL,
   rule_id text NOT NULL,
+  writers text[] NOT NULL,
   expires_at timestamp with time zone NOT NULL,
   used_at timestamp with time zone
 );
@@ -323,6 +326,7 @@ CREATE TABLE input_decisions (
   principal_type text NOT NULL,
   principal_id text NOT NULL,
   voter text NOT NULL,
+  stands_for text[] NOT NULL DEFAULT '{}'::text[],
   digest text NOT NULL,
   arguments_changed boolean NOT NULL DEFAULT false,
   comment text,

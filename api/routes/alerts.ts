@@ -52,7 +52,7 @@ export function alertRoutes(
 ): void {
   const { alertRules: rules } = deps;
 
-  mount(app, OPERATIONS.newAlert).answer((body, { caller }) => rules.create(caller.tenant_id, body));
+  mount(app, OPERATIONS.newAlert).answer((body, { caller }) => rules.create(caller, body));
 
   mount(app, OPERATIONS.getAlerts).answer(async (body, { caller }) => {
     const found = await rules.list(caller.tenant_id, body);
@@ -61,7 +61,7 @@ export function alertRoutes(
 
   mount(app, OPERATIONS.getAlert).answer(({ rule_id }, { caller }) => rules.get(caller.tenant_id, rule_id));
 
-  mount(app, OPERATIONS.updateAlert).answer((body, { caller }) => rules.update(caller.tenant_id, body));
+  mount(app, OPERATIONS.updateAlert).answer((body, { caller }) => rules.update(caller, body));
 
   mount(app, OPERATIONS.deleteAlert).answer(async ({ rule_id }, { caller }) => {
     await rules.delete(caller.tenant_id, rule_id);

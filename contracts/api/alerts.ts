@@ -171,6 +171,8 @@ export const AlertRule = z.object({
   window_seconds: z.int(),
   cooldown_seconds: z.int(),
   approvers: z.array(z.string()),
+  /** The credentials that made the rule or changed its condition, channels or approvers. */
+  writers: z.array(z.string()),
   enabled: z.boolean(),
   created_at: Timestamp,
   updated_at: Timestamp,

@@ -33,14 +33,15 @@ CREATE INDEX input_requests_to_wake ON input_requests (wake_requested_at) WHERE 
 CREATE INDEX input_requests_due ON input_requests (least(expires_at, remind_at)) WHERE state = 'pending';
 
 -- The audit of who decided what. Rows are only added: no role may change or delete them. The erasure of a message empties `comment` and
--- `ip`. No foreign keys, because they outlive their messages. `voter`: who counts once towards a quorum.
+-- `ip`. No foreign keys, because they outlive their messages. `voter`: who counts once towards a quorum; `stands_for`: the credentials whose vote
+-- it may be, of which none counts a second time.
 CREATE TABLE input_decisions (
   tenant_id text NOT NULL, approval_id text COLLATE "C" NOT NULL,
   request_id text NOT NULL, message_id text COLLATE "C" NOT NULL,
   kind text NOT NULL, source text NOT NULL,
   resolution text NOT NULL,
   principal_type text NOT NULL CHECK (principal_type IN ('credential', 'callback', 'page', 'slack', 'system')), principal_id text NOT NULL,
-  voter text NOT NULL,
+  voter text NOT NULL, stands_for text[] NOT NULL DEFAULT '{}',
   digest text NOT NULL, arguments_changed boolean NOT NULL DEFAULT false,
   comment text, ip text,
   decided_at timestamptz NOT NULL DEFAULT now(),

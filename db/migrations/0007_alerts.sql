@@ -13,6 +13,7 @@ CREATE TABLE alert_rules (
   severity text NOT NULL CHECK (severity IN ('info', 'warning', 'critical')),
   threshold integer NOT NULL, window_seconds integer NOT NULL, cooldown_seconds integer NOT NULL,
   approvers text[] NOT NULL DEFAULT '{}',
+  writers text[] NOT NULL DEFAULT '{}', -- the credentials that made the rule or changed what it sends to whom
   enabled boolean NOT NULL,
   created_at timestamptz NOT NULL DEFAULT now(), updated_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (tenant_id, rule_id)
@@ -99,7 +100,8 @@ CREATE INDEX proven_receivers_old ON proven_receivers (answered_at);
 CREATE TABLE callback_tokens (
   token_hash bytea PRIMARY KEY,
   tenant_id text NOT NULL, message_id text COLLATE "C" NOT NULL, request_id text NOT NULL,
-  rule_id text NOT NULL,
+  digest text NOT NULL, -- of what was asked when the token was issued
+  rule_id text NOT NULL, writers text[] NOT NULL, -- the rule's at that time
   expires_at timestamptz NOT NULL, used_at timestamptz
 );
 CREATE INDEX callback_tokens_expiry ON callback_tokens (expires_at);

@@ -61,6 +61,7 @@ function askedBy(
   return source === 'plan' ? 'a plan' : `the agent “${agent_type ?? want_agent_type ?? 'unknown'}”`;
 }
 
+const CHANGED = 'The arguments were edited since you saw them. Look at them again.';
 const FIND = 'SELECT * FROM request_details WHERE tenant_id = $1 AND request_id = $2';
 const SENDER = 'SELECT name FROM credentials WHERE tenant_id = $1 AND credential_id = $2';
 
@@ -107,8 +108,8 @@ export async function describeRequest(core: Pick<MessageCore, 'db'>, token: stri
 /**
  * Decides by a callback token on the page behind its link. The token is spent with the decision.
  * @param seen.ip the network address that the decision came from
- * @param seen.version of the request as it was shown; what was edited since is not decided
- * @throws PlatformError unauthorized, BAD_REQUEST with the token unspent, ALREADY_RESOLVED, NOT_AWAITING_INPUT, CALLBACK_TOKEN_EXPIRED
+ * @param seen.version of the request as it was shown, by default as the token's delivery announced it; what was edited since is not decided
+ * @throws PlatformError as `resolveMessage`
  */
 export async function decideByLink(
   core: MessageCore,
@@ -118,11 +119,11 @@ export async function decideByLink(
 ): Promise<Resolved> {
   const { tenant_id, message_id } = await findCallbackToken(core.db, token);
   return resolveAs(core, { tenant_id, message_id }, answer, async (tx, takeToken) => {
-    const { request_id, rule_id } = await takeToken(tx, tenant_id, token);
-    const mayAnswer = async (_tx: Tx, _row: MessageRow, { digest }: InputRequestRow): Promise<void> => {
-      if (version === undefined || version === digest) return;
-      throw new PlatformError('ALREADY_RESOLVED', 'The arguments were edited since you saw them. Look at them again.');
+    const { request_id, digest, ...rule } = await takeToken(tx, tenant_id, token);
+    return {
+      principal: tokenPrincipal('page', rule, ip),
+      request_id,
+      seen: { digest: version ?? digest, changed: CHANGED },
     };
-    return { principal: { ...tokenPrincipal('page', rule_id, ip), mayAnswer }, request_id };
   });
 }

@@ -2,25 +2,20 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { Db, Tx } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { MessageRef } from '../core.js';
+import type { DecidingRule } from './principals.js';
 
 const TOKEN_BYTES = 32;
 
 /** What a callback token answers, and for whom it was issued. */
-export interface TokenPurpose extends MessageRef {
+export interface TokenPurpose extends MessageRef, DecidingRule {
   request_id: string;
-  rule_id: string;
+  /** Of what is asked, as the delivery announces it. */
+  digest: string;
   expires_at: Date;
 }
 
 /** A callback token as it is stored. */
-interface StoredToken extends Record<string, unknown> {
-  tenant_id: string;
-  message_id: string;
-  request_id: string;
-  rule_id: string;
-  expires_at: Date;
-  used_at: Date | null;
-}
+type StoredToken = TokenPurpose & { used_at: Date | null } & Record<string, unknown>;
 
 function hashOf(token: string): Buffer {
   return createHash('sha256').update(token).digest();
@@ -35,16 +30,17 @@ export async function issueCallbackTokens(tx: Tx, purposes: TokenPurpose[]): Pro
   }));
   if (rows.length === 0) return tokens;
   await tx.query(
-    `INSERT INTO callback_tokens (token_hash, tenant_id, message_id, request_id, rule_id, expires_at)
-       SELECT decode(token_hash, 'hex'), tenant_id, message_id, request_id, rule_id, expires_at
-         FROM jsonb_to_recordset($1) AS t (token_hash text, tenant_id text, message_id text, request_id text, rule_id text, expires_at timestamptz)`,
+    `INSERT INTO callback_tokens (token_hash, tenant_id, message_id, request_id, digest, rule_id, writers, expires_at)
+       SELECT decode(token_hash, 'hex'), tenant_id, message_id, request_id, digest, rule_id, writers, expires_at
+         FROM jsonb_to_recordset($1) AS t (token_hash text, tenant_id text, message_id text, request_id text, digest text, rule_id text,
+           writers text[], expires_at timestamptz)`,
     [JSON.stringify(rows)],
   );
   return tokens;
 }
 
 const FIND = `
-  SELECT c.tenant_id, c.message_id, c.request_id, c.rule_id, c.expires_at, c.used_at FROM callback_tokens c JOIN tenants t USING (tenant_id)
+  SELECT c.tenant_id, c.message_id, c.request_id, c.digest, c.rule_id, c.writers, c.expires_at, c.used_at FROM callback_tokens c JOIN tenants t USING (tenant_id)
    WHERE c.token_hash = $1 AND t.deleted_at IS NULL`;
 
 /**
@@ -65,7 +61,8 @@ export async function tenantOfToken(db: Db, token: string, messageId: string): P
 }
 
 const READ = `
-  SELECT tenant_id, message_id, request_id, rule_id, expires_at, used_at FROM callback_tokens WHERE token_hash = $1 AND tenant_id = $2`;
+  SELECT tenant_id, message_id, request_id, digest, rule_id, writers, expires_at, used_at FROM callback_tokens
+   WHERE token_hash = $1 AND tenant_id = $2`;
 
 /** Takes a token for the answer that it gives, or looks whether it could. */
 export type TakeToken = (tx: Tx, tenantId: string, token: string) => Promise<TokenPurpose>;

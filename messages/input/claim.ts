@@ -10,6 +10,13 @@ import { formProblem } from './form.js';
 import { type Principal, principalName } from './principals.js';
 import type { Decision } from './resolution.js';
 
+/** Who decides about a request. */
+export interface Voter {
+  principal: Principal;
+  /** The credentials whose vote it may be. */
+  standsFor: readonly string[];
+}
+
 /** A decision about an open request. */
 export interface Answer {
   /** Null: it does not answer a request of this kind. */
@@ -63,7 +70,7 @@ export function checkInTime({ expires_at }: Pick<InputRequestRow, 'expires_at'>)
  */
 export async function claimRequest(
   tx: Tx,
-  principal: Principal,
+  { principal, standsFor }: Voter,
   row: MessageRow,
   request: InputRequestRow,
   answered: Answer,
@@ -84,6 +91,7 @@ export async function claimRequest(
       principal_type: principal.type,
       principal_id: principal.id,
       voter: principal.voter,
+      stands_for: standsFor,
       resolution: decision.word,
       positive: decision.positive,
       arguments: edited,
@@ -97,5 +105,8 @@ export async function claimRequest(
     }),
   ]);
   if (result?.state) return result.state;
-  throw new PlatformError('ALREADY_RESOLVED', 'This principal has decided about the request before.');
+  throw new PlatformError(
+    'ALREADY_RESOLVED',
+    'This principal has decided about the request before. An alert rule and the credentials that wrote it count as one.',
+  );
 }

@@ -34,9 +34,9 @@ export async function answerFollowUp(
     if (request.source !== 'agent')
       throw new PlatformError('UNSUPPORTED_OPERATION', 'This request is answered by /messages/{id}/resolve only.');
     const principal = callerPrincipal(caller);
-    await principal.mayAnswer(tx, row, request);
+    const standsFor = await principal.mayAnswer(tx, row, request);
     checkInTime(request);
-    return { row, request, principal };
+    return { row, request, principal, standsFor };
   };
   const mayAnswer = async () => (await core.db.tenant(ref.tenant_id, answerable)) !== null;
   await inspectAnswer(core, ref, { parts: message.parts, metadata: message.metadata }, mayAnswer);
@@ -44,8 +44,8 @@ export async function answerFollowUp(
     await lockRunning(tx, ref);
     const waiting = await answerable(tx);
     if (!waiting) return null;
-    const { row, request, principal } = waiting;
-    const state = await claimRequest(tx, principal, row, request, {
+    const { row, request, ...voter } = waiting;
+    const state = await claimRequest(tx, voter, row, request, {
       decision: readFollowUp(request.kind, message.parts),
       invalid: { code: 'INVALID_PARAMS', text: 'The message is not an answer to a request of kind' },
       turn: { ...message, taskId: row.message_id, contextId: row.session_id },

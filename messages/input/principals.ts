@@ -1,6 +1,12 @@
 import type { Caller } from '../../contracts/api/auth.js';
 import type { ApprovalPrincipal } from '../../contracts/api/policies/approvals.js';
-import { answerRefusal, namesSlackUser } from '../../contracts/permissions.js';
+import {
+  answerRefusal,
+  namesSlackUser,
+  type OpenQuestion,
+  type RuleWriter,
+  ruleAnswerRefusal,
+} from '../../contracts/permissions.js';
 import type { Tx } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { InputRequestRow, MessageRow } from '../read/rows.js';
@@ -11,8 +17,44 @@ export interface Principal extends ApprovalPrincipal {
   voter: string;
   /** The network address that the decision came from. */
   ip?: string | undefined;
-  /** @throws PlatformError forbidden for one who may not decide about this request */
-  mayAnswer(tx: Tx, row: MessageRow, request: InputRequestRow): Promise<void>;
+  /**
+   * @returns the credentials whose vote this may be: towards a quorum it counts only where none of them has approved
+   * @throws PlatformError forbidden for one who may not decide about this request
+   */
+  mayAnswer(tx: Tx, row: MessageRow, request: InputRequestRow): Promise<readonly string[]>;
+}
+
+/** What is known of the alert rule by whose delivery somebody decides. */
+export interface DecidingRule {
+  rule_id: string;
+  /** The credentials that wrote it. */
+  writers: readonly string[];
+}
+
+async function questionOf(
+  tx: Tx,
+  row: MessageRow,
+  { source, approvers, allow_self }: InputRequestRow,
+): Promise<OpenQuestion> {
+  const [agent] = await tx.query<{ credential_id: string | null }>(
+    'SELECT credential_id FROM agents WHERE tenant_id = $1 AND instance_id = $2',
+    [row.tenant_id, row.instance_id],
+  );
+  const registered_with = agent?.credential_id ?? null;
+  return { source, registered_with, approvers, allow_self, sent_with: row.credential_id };
+}
+
+const FULL = `SELECT credential_id FROM credentials WHERE tenant_id = $1 AND credential_id = ANY ($2) AND 'full' = ANY (scopes)`;
+
+/** @throws PlatformError forbidden where nobody may answer by the rule */
+async function checkWriters(tx: Tx, row: MessageRow, request: InputRequestRow, writers: readonly string[]) {
+  const full = await tx.query<{ credential_id: string }>(FULL, [row.tenant_id, writers]);
+  const found = writers.map(
+    (id): RuleWriter => ({ credential_id: id, is_full: full.some(({ credential_id }) => credential_id === id) }),
+  );
+  const refusal = ruleAnswerRefusal(found, await questionOf(tx, row, request));
+  if (refusal !== null) throw new PlatformError('forbidden', refusal);
+  return found;
 }
 
 /** The principal in one word, as events and `approvals` name it. */
@@ -27,38 +69,48 @@ export function callerPrincipal(caller: Caller, ip?: string): Principal {
     id: caller.credential_id,
     voter: `credential:${caller.credential_id}`,
     ip,
-    mayAnswer: async (tx, row, { source, approvers, allow_self }) => {
-      const [agent] = await tx.query<{ credential_id: string | null }>(
-        'SELECT credential_id FROM agents WHERE tenant_id = $1 AND instance_id = $2',
-        [row.tenant_id, row.instance_id],
-      );
-      const registered_with = agent?.credential_id ?? null;
-      const question = { source, registered_with, approvers, allow_self, sent_with: row.credential_id };
-      const refusal = answerRefusal(caller, question);
+    mayAnswer: async (tx, row, request) => {
+      const refusal = answerRefusal(caller, await questionOf(tx, row, request));
       if (refusal !== null) throw new PlatformError('forbidden', refusal);
+      return [caller.credential_id];
     },
   };
 }
 
 /**
  * Whoever holds a callback token, over the API (`callback`) or on the page behind a link (`page`). Nobody knows who that is, so all tokens of
- * a request count as one principal.
- * @param ruleId of the rule whose delivery carried the token
+ * a request count as one principal, and it may be whoever wrote the rule.
+ * @param rule whose delivery carried the token
  */
-export function tokenPrincipal(type: 'callback' | 'page', ruleId: string, ip?: string): Principal {
-  return { type, id: ruleId, voter: 'token', ip, mayAnswer: async () => undefined };
+export function tokenPrincipal(type: 'callback' | 'page', { rule_id, writers }: DecidingRule, ip?: string): Principal {
+  const mayAnswer: Principal['mayAnswer'] = async (tx, row, request) => {
+    await checkWriters(tx, row, request, writers);
+    return writers;
+  };
+  return { type, id: rule_id, voter: 'token', ip, mayAnswer };
 }
 
-/** A user of Slack, proved by Slack's signature. @param ruleApprovers of the rule whose delivery had the button */
-export function slackPrincipal(userId: string, ruleApprovers: readonly string[], ip?: string): Principal {
+/**
+ * A user of Slack, proved by the signing secret of an alert rule, which its writers know. The user counts alone where the request itself names
+ * them and only credentials of scope `full` wrote the rule, which may make credentials of their own anyway; else as one with the writers.
+ * @param rule whose delivery had the button
+ */
+export function slackPrincipal(
+  userId: string,
+  rule: Pick<DecidingRule, 'writers'> & { approvers: readonly string[] },
+  ip?: string,
+): Principal {
   return {
     type: 'slack',
     id: userId,
     voter: `slack:${userId}`,
     ip,
-    mayAnswer: async (_tx, _row, { approvers }) => {
-      if (namesSlackUser([...ruleApprovers, ...approvers], userId)) return;
-      throw new PlatformError('forbidden', 'Neither the rule nor the request names this Slack user as an approver.');
+    mayAnswer: async (tx, row, request) => {
+      const isNamed = namesSlackUser(request.approvers, userId);
+      if (!isNamed && !namesSlackUser(rule.approvers, userId))
+        throw new PlatformError('forbidden', 'Neither the rule nor the request names this Slack user as an approver.');
+      const writers = await checkWriters(tx, row, request, rule.writers);
+      return isNamed && writers.every(({ is_full }) => is_full) ? [] : rule.writers;
     },
   };
 }

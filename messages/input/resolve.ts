@@ -9,7 +9,7 @@ import { wakeForFreed } from '../dispatch/wake-queued.js';
 import { lockRunning, readMessage } from '../read/read.js';
 import type { InputRequestRow, MessageRow } from '../read/rows.js';
 import { checkCallbackToken, spendCallbackToken, type TakeToken, tenantOfToken } from './callback-tokens.js';
-import { checkInTime, claimRequest } from './claim.js';
+import { checkInTime, claimRequest, type Voter } from './claim.js';
 import { reviewArguments } from './edited-arguments.js';
 import { inspectAnswer } from './guarded-answer.js';
 import { callerPrincipal, type Principal, tokenPrincipal } from './principals.js';
@@ -63,15 +63,30 @@ async function openRequest(tx: Tx, ref: MessageRef, named: (string | undefined)[
   return { row, request };
 }
 
-/** Gives the principal, and the request that it answers if that is known. @param takeToken how a callback token is read */
-type Identify = (tx: Tx, takeToken: TakeToken) => Promise<{ principal: Principal; request_id?: string }>;
+/** What a principal has seen of what is asked. */
+export interface Seen {
+  digest: string;
+  /** The error where that has changed since. */
+  changed: string;
+}
+
+/** Gives the principal, and the request that it answers and what it has seen of it if that is known. @param takeToken how a callback token is read */
+type Identify = (
+  tx: Tx,
+  takeToken: TakeToken,
+) => Promise<{ principal: Principal; request_id?: string; seen?: Seen | undefined }>;
+
+/** Of a decision that says what it has seen. */
+const CHANGED = 'digest: what is asked has changed since, because somebody edited the arguments.';
+const CHANGED_SINCE_SENT =
+  'Somebody has edited the arguments since this callback_token was sent. A newer delivery announces them; or send the digest of what you have read.';
 
 /**
  * Decides about the open request of a message in one transaction: of two concurrent decisions one succeeds. Guards and policies look at the
  * answer before that, and say something only to a principal who may decide, in time.
  * @param identify runs again when the message is locked
  * @throws PlatformError NOT_FOUND, forbidden, BAD_REQUEST, ALREADY_RESOLVED, NOT_AWAITING_INPUT, CALLBACK_TOKEN_EXPIRED, CONFLICT for another
- * digest
+ * digest, also where the digest is that of the token's delivery
  */
 export async function resolveAs(
   core: MessageCore,
@@ -82,17 +97,14 @@ export async function resolveAs(
   const { comment, data, resolution, arguments: edited } = body;
   /** The request for which the policies have looked at edited arguments: they count for no other that is opened meanwhile. */
   let reviewedId: string | undefined;
-  const answerable = async (tx: Tx, takeToken: TakeToken): Promise<Waiting & { principal: Principal }> => {
-    const { principal, request_id } = await identify(tx, takeToken);
+  const answerable = async (tx: Tx, takeToken: TakeToken): Promise<Waiting & Voter> => {
+    const { principal, request_id, ...identified } = await identify(tx, takeToken);
     const waiting = await openRequest(tx, ref, [body.request_id, request_id, reviewedId]);
-    await principal.mayAnswer(tx, waiting.row, waiting.request);
+    const standsFor = await principal.mayAnswer(tx, waiting.row, waiting.request);
     checkInTime(waiting.request);
-    if (body.digest !== undefined && body.digest !== waiting.request.digest)
-      throw new PlatformError(
-        'CONFLICT',
-        'digest: what is asked has changed since, because somebody edited the arguments.',
-      );
-    return { ...waiting, principal };
+    const seen = body.digest === undefined ? identified.seen : { digest: body.digest, changed: CHANGED };
+    if (seen && seen.digest !== waiting.request.digest) throw new PlatformError('CONFLICT', seen.changed);
+    return { ...waiting, principal, standsFor };
   };
   const check = () => core.db.tenant(ref.tenant_id, (tx) => answerable(tx, checkCallbackToken));
   await inspectAnswer(core, ref, { comment, data, resolution }, () => check().then(() => true));
@@ -100,9 +112,9 @@ export async function resolveAs(
   const denied = edited && reviewedId ? await reviewArguments(core, ref, reviewedId, edited) : null;
   const decide = async (tx: Tx) => {
     const running = await lockRunning(tx, ref);
-    const { row, request, principal } = await answerable(tx, spendCallbackToken);
+    const { row, request, ...voter } = await answerable(tx, spendCallbackToken);
     if (denied) throw denied.error;
-    const state = await claimRequest(tx, principal, row, request, {
+    const state = await claimRequest(tx, voter, row, request, {
       decision: readResolution(request.kind, body.resolution, body.data),
       invalid: { code: 'BAD_REQUEST', text: 'resolution: not an answer to a request of kind' },
       comment: body.comment,
@@ -140,7 +152,11 @@ export async function resolveMessage(
   const token = body.callback_token ?? '';
   const tenant_id = await tenantOfToken(core.db, token, messageId);
   return resolveAs(core, { tenant_id, message_id: messageId }, body, async (tx, takeToken) => {
-    const { request_id, rule_id } = await takeToken(tx, tenant_id, token);
-    return { principal: tokenPrincipal('callback', rule_id, ip), request_id };
+    const { request_id, digest, ...rule } = await takeToken(tx, tenant_id, token);
+    return {
+      principal: tokenPrincipal('callback', rule, ip),
+      request_id,
+      seen: { digest, changed: CHANGED_SINCE_SENT },
+    };
   });
 }

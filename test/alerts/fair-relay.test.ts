@@ -34,7 +34,12 @@ async function ruleOf(tenantId: string, fields: object = {}): Promise<string> {
     condition: { event: 'agent.registered' },
     notifications: [webhook('https://a.example/')],
   };
-  return (await rules.create(tenantId, NewAlertRequest.parse({ ...body, ...fields }))).rule_id;
+  return (
+    await rules.create(
+      { tenant_id: tenantId, credential_id: 'cred_test' },
+      NewAlertRequest.parse({ ...body, ...fields }),
+    )
+  ).rule_id;
 }
 
 /** Lets events of a tenant happen, after all that have happened before. */

@@ -1,21 +1,27 @@
 -- A human decides about an open request. One transaction is the way in: request, audit row, message and events. The caller holds the locks of
 -- the session and of the message, and has checked who decides and that the answer fits.
 
--- `voter`: counts once towards the quorum. `arguments`: those that the approver edited, else NULL. `digest`: of what is approved. `answer`:
+-- `voter`: counts once towards the quorum. `stands_for`: the credentials whose vote it may be. `arguments`: those that the approver edited, else NULL. `digest`: of what is approved. `answer`:
 -- what the next dispatch carries. `turn`: the answer to an agent's question as an A2A message. `resolved_by`: in the event. `event_id`: of
--- message.resolved, before dispatch.failed and message.error.
+-- the first event.
 CREATE TYPE resolve_call AS (
-  tenant_id text, message_id text, request_id text, approval_id text, principal_type text, principal_id text, voter text, resolution text,
+  tenant_id text, message_id text, request_id text, approval_id text, principal_type text, principal_id text, voter text,
+  stands_for text[], resolution text,
   positive boolean, arguments jsonb, digest text, comment text, ip text, answer jsonb, turn jsonb, resolved_by text, event_id text
 );
 
--- Writes the audit row of a decision. Gives false when the same voter has decided about the same before.
+-- Writes the audit row of a decision. Gives false when the same voter has decided about the same before, and for an approval where another one
+-- may be by the same credential.
 CREATE FUNCTION record_approval(q input_requests, c resolve_call) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
+  IF c.positive AND q.quorum > 1 AND EXISTS (SELECT 1 FROM input_decisions d
+       WHERE d.tenant_id = q.tenant_id AND d.request_id = q.request_id AND d.digest = c.digest AND d.stands_for && c.stands_for) THEN
+    RETURN false;
+  END IF;
   INSERT INTO input_decisions (tenant_id, approval_id, request_id, message_id, kind, source, resolution, principal_type, principal_id, voter,
-      digest, arguments_changed, comment, ip)
+      stands_for, digest, arguments_changed, comment, ip)
     VALUES (q.tenant_id, c.approval_id, q.request_id, q.message_id, q.kind, q.source, c.resolution, c.principal_type, c.principal_id, c.voter,
-      c.digest, c.arguments IS NOT NULL, c.comment, c.ip)
+      c.stands_for, c.digest, c.arguments IS NOT NULL, c.comment, c.ip)
     ON CONFLICT (tenant_id, request_id, voter, digest) DO NOTHING;
   RETURN FOUND;
 END $$;
@@ -62,6 +68,11 @@ BEGIN
        WHERE d.tenant_id = q.tenant_id AND d.request_id = q.request_id AND d.digest = q.digest) THEN
     UPDATE messages m SET updated_at = now() WHERE m.tenant_id = q.tenant_id AND m.message_id = q.message_id;
     PERFORM note_change(q.tenant_id, q.message_id);
+    -- What is asked is another question now: whoever was told of the first is told of this one.
+    IF c.arguments IS NOT NULL THEN
+      SELECT m.trace_id INTO trace FROM messages m WHERE m.tenant_id = q.tenant_id AND m.message_id = q.message_id;
+      PERFORM record_request(q, trace, c.event_id);
+    END IF;
     RETURN 'input-required';
   END IF;
   UPDATE input_requests x SET state = 'resolved', answer = c.answer, ended_at = now()

@@ -158,7 +158,7 @@ export class ApprovalsDriver {
         ...principal,
         mayAnswer: async (_tx, row, request) => {
           request_id = request.request_id;
-          await principal.mayAnswer(tx, row, request);
+          return principal.mayAnswer(tx, row, request);
         },
       },
     }));

@@ -33,7 +33,7 @@ test('what another approver has edited is not approved by whoever saw it before'
   const seen = (version: string) => decideByLink(api.core, token, { resolution: 'approved' }, { version });
   const { version } = await show(token);
   expect(await outcome(api.client, id, { resolution: 'approved', arguments: { cents: 9 } })).toBe('200 input-required');
-  await expect(seen(version)).rejects.toMatchObject({ code: 'ALREADY_RESOLVED' });
+  await expect(seen(version)).rejects.toMatchObject({ code: 'CONFLICT' });
   expect(await seen((await show(token)).version)).toMatchObject({ new_state: 'working' });
 });
 

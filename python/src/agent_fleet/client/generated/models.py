@@ -439,6 +439,7 @@ class AlertRule(TypedDict):
     window_seconds: int
     cooldown_seconds: int
     approvers: list[str]
+    writers: list[str]
     enabled: bool
     created_at: str
     updated_at: str
