@@ -1,5 +1,6 @@
 import type { Part } from '../../contracts/a2a/parts.js';
 import type { GuardStage } from '../../contracts/api/policies/guards.js';
+import { placeOf } from '../places/members.js';
 import type { PolicyRequest } from '../policy-request.js';
 import type { GuardedContent, GuardedText } from './guarded-content.js';
 
@@ -116,15 +117,6 @@ function collectMembers(texts: GuardedText[], path: string, value: Record<string
 
 /** Shorter keys hold nothing that a guard finds. */
 const KEY_CHARS = 15;
-/** Names that places of findings show. A key may be what was found, and findings get into events. */
-const SHOWN_KEY = /^(?:[A-Za-z_-]{1,48}|[A-Za-z_][\w-]{0,14})$/;
-
-/** The place of an object's member. */
-export function placeOf(path: string, key: string): string {
-  const name = SHOWN_KEY.test(key) ? key : '*';
-  return path === '' ? name : `${path}.${name}`;
-}
-
 /** The text in the base64 of a file; undefined for what is not base64 of UTF-8. */
 function textOfFile(base64: string): string | undefined {
   if (base64.length > FILE_CHARS_MAX || !/^[A-Za-z0-9+/_-]*={0,2}$/.test(base64)) return undefined;

@@ -8,7 +8,9 @@ import {
 } from '../../contracts/api/policies/guards.js';
 import type { Tx } from '../../db/pool.js';
 import { AddressGuard } from '../../http/outbound-guard.js';
-import { type EgressRules, findHosts, URL_SPAN } from './egress-guard.js';
+import { hostGlob } from '../places/hosts.js';
+import { URL_SPAN } from '../places/urls.js';
+import { type EgressRules, findHosts } from './egress-guard.js';
 import { type GuardRow, readGuards } from './guard-store.js';
 import type { Find, GuardedContent, GuardFinding, GuardSettings, StreamInspector } from './guarded-content.js';
 import { findInjections, injectionsIn } from './injection/injection-guard.js';
@@ -77,8 +79,8 @@ const COMPILE: Record<GuardName, Compile> = {
     return { stages: new Set(['tool_arguments']), find: (content) => findPaths(content.arguments ?? {}, { roots }) };
   },
   egress: (config, allowsAddress) => {
-    const { allowed_hosts: allowedHosts, denied_hosts: deniedHosts, stages } = GUARD_CONFIGS.egress.parse(config);
-    const rules = { allowedHosts, deniedHosts, allowsAddress };
+    const { allowed_hosts, denied_hosts, stages } = GUARD_CONFIGS.egress.parse(config);
+    const rules = { allowedHosts: allowed_hosts.map(hostGlob), deniedHosts: denied_hosts.map(hostGlob), allowsAddress };
     const find = (visible: string, _begins: number, ends: number): Find[] =>
       findHosts({ texts: [{ path: '', text: wholeWords(visible, ends) }] }, rules);
     return {

@@ -1,5 +1,5 @@
+import { visibleText } from '../places/normalise.js';
 import type { GuardedText, GuardFinding, StreamInspector, StreamStep } from './guarded-content.js';
-import { visibleText } from './normalise.js';
 
 /** How a stream is inspected. */
 export interface StreamRules {

@@ -1,8 +1,9 @@
 import type { PolicyDecision } from '../../contracts/api/policies/policies.js';
 import type { Conditions, Match } from '../../contracts/api/policies/policy-match.js';
+import { hostGlob } from '../places/hosts.js';
 import { compileArgument } from './argument-conditions.js';
 import type { Facts, LaterFact } from './facts.js';
-import { compileGlobs, compilePathGlobs, type GlobTest } from './globs.js';
+import { compileGlobs, compilePathGlobs } from './globs.js';
 
 /** Whether a condition holds; `later`: it depends on what is not known yet. */
 export type Truth = boolean | 'later';
@@ -48,27 +49,36 @@ function single(name: SingleName, globs: readonly string[], { restrictive }: Res
 }
 
 /** Of several values one is enough to restrict, and all are needed to permit. */
-function ofMany(values: readonly string[], matches: GlobTest, { budget }: Facts, { restrictive }: Restricts): boolean {
-  const fits = (value: string) => matches(value, budget) ?? restrictive;
+function ofMany<Value>(values: readonly Value[], fits: (value: Value) => boolean, restrictive: boolean): boolean {
   return restrictive ? values.some(fits) : values.length > 0 && values.every(fits);
 }
 
-function paths(globs: readonly string[], restricts: Restricts): Condition {
+/** A place that nobody can tell fits every condition that restricts, and none that permits. */
+function paths(globs: readonly string[], { restrictive }: Restricts): Condition {
   const matches = compilePathGlobs(globs);
   return {
     name: 'paths',
-    holds: (facts) =>
-      facts.places.hasUnsafePath ? restricts.restrictive : ofMany(facts.places.paths, matches, facts, restricts),
+    holds: ({ places, budget }) =>
+      places.hasUnsafePath
+        ? restrictive
+        : ofMany(places.paths, (path) => matches(path, budget) ?? restrictive, restrictive),
     explain: ({ places }) => `paths: ${places.paths.join(', ') || 'nothing'} does not match.`,
   };
 }
 
-function hosts(globs: readonly string[], restricts: Restricts): Condition {
-  const matches = compileGlobs(globs.map((glob) => glob.toLowerCase()));
+function hosts(globs: readonly string[], { restrictive }: Restricts): Condition {
+  const matches = compileGlobs(globs.map(hostGlob));
   return {
     name: 'hosts',
-    holds: (facts) => ofMany(facts.places.hosts, matches, facts, restricts),
-    explain: ({ places }) => `hosts: ${places.hosts.join(', ') || 'nothing'} does not match.`,
+    holds: ({ places, budget }) =>
+      places.hasUnreadableHost
+        ? restrictive
+        : ofMany(
+            places.hosts,
+            (forms) => forms.some((form) => matches(form ?? '', budget) ?? restrictive),
+            restrictive,
+          ),
+    explain: ({ places }) => `hosts: ${places.hosts.map(([host]) => host).join(', ') || 'nothing'} does not match.`,
   };
 }
 

@@ -1,5 +1,5 @@
+import { visibleText } from '../../places/normalise.js';
 import type { Find, GuardedText } from '../guarded-content.js';
-import { visibleText } from '../normalise.js';
 import { FOREIGN_RULES, INJECTION_RULES, type InjectionRule } from './injection-rules.js';
 
 /** Cyrillic and Greek letters that look like Latin ones, in lower case. */

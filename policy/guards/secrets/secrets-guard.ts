@@ -1,6 +1,6 @@
 import type { SecretKind } from '../../../contracts/api/policies/guards.js';
+import { visibleText } from '../../places/normalise.js';
 import type { Find, GuardedText } from '../guarded-content.js';
-import { visibleText } from '../normalise.js';
 import { isNotPlaceholder } from './secret-checks.js';
 import { SECRET_RULES, type SecretRule } from './secret-rules.js';
 
