@@ -4,7 +4,7 @@ import { compileRegex } from './regex.js';
 
 type Scalar = string | number | boolean | null;
 
-/** Whether one value fits; undefined: it would cost too much to find out. */
+/** Whether one value fits; undefined: nobody can tell, or it would cost too much to find out. */
 type ValueTest = (value: unknown, budget: Budget) => boolean | undefined;
 
 /** The values at a path; `*` stands for every member. The depth and size of arguments are bounded at the edge. */
@@ -24,8 +24,20 @@ function numberOf(value: unknown): number | undefined {
   return Number.isNaN(number) ? undefined : number;
 }
 
-function isEqual(value: unknown, expected: Scalar): boolean {
-  return typeof expected === 'number' ? numberOf(value) === expected : value === expected;
+/** Undefined for a list or an object, in which the expected value may be: whoever gets it may take it out. */
+function isEqual(value: unknown, expected: Scalar): boolean | undefined {
+  if (typeof value === 'object' && value !== null) return undefined;
+  if (typeof expected === 'number') return numberOf(value) === expected;
+  if (typeof expected === 'string' && typeof value === 'number') return value === numberOf(expected);
+  return value === expected;
+}
+
+function negated(truth: boolean | undefined): boolean | undefined {
+  return truth === undefined ? undefined : !truth;
+}
+
+function isOneOf(value: unknown, expected: readonly Scalar[]): boolean | undefined {
+  return typeof value === 'object' && value !== null ? undefined : expected.some((one) => isEqual(value, one));
 }
 
 const COMPARISONS = {
@@ -35,16 +47,29 @@ const COMPARISONS = {
   lte: (order: number) => order <= 0,
 };
 
-/** Less than 0, 0 or more than 0; NaN, which no comparison takes, for values that have no order. */
-function orderOf(value: unknown, expected: number | string): number {
-  if (typeof expected === 'number') return (numberOf(value) ?? Number.NaN) - expected;
-  if (typeof value !== 'string') return Number.NaN;
+/** Less than 0, 0 or more than 0; undefined for values whose order nobody can tell: `"5,000"`, `[5000]`. */
+function orderOf(value: unknown, expected: number | string): number | undefined {
+  if (typeof expected === 'number') {
+    const number = numberOf(value);
+    return number === undefined ? undefined : Math.sign(number - expected);
+  }
+  if (typeof value !== 'string') return undefined;
   return value < expected ? -1 : Number(value > expected);
 }
 
+function compares(op: keyof typeof COMPARISONS, value: unknown, expected: number | string): boolean | undefined {
+  const order = orderOf(value, expected);
+  return order === undefined ? undefined : COMPARISONS[op](order);
+}
+
+/** In a list: one item that is equal. Undefined for what may hold it deeper inside. */
 function contains(value: unknown, expected: Scalar, budget: Budget): boolean | undefined {
-  if (Array.isArray(value))
-    return budget.take(value.length) ? value.some((item) => isEqual(item, expected)) : undefined;
+  if (Array.isArray(value)) {
+    if (!budget.take(value.length)) return undefined;
+    const items = value.map((item) => isEqual(item, expected));
+    return items.includes(true) || (items.includes(undefined) ? undefined : false);
+  }
+  if (typeof value === 'object' && value !== null) return undefined;
   if (typeof value !== 'string' || typeof expected !== 'string') return false;
   return budget.take(value.length / 16) ? value.includes(expected) : undefined;
 }
@@ -55,16 +80,16 @@ function valueTest(condition: ArgumentCondition): ValueTest {
     case 'eq':
       return (value) => isEqual(value, expected);
     case 'ne':
-      return (value) => !isEqual(value, expected);
+      return (value) => negated(isEqual(value, expected));
     case 'in':
-      return (value) => expected.some((one) => isEqual(value, one));
+      return (value) => isOneOf(value, expected);
     case 'contains':
       return (value, budget) => contains(value, expected, budget);
     case 'gt':
     case 'gte':
     case 'lt':
     case 'lte':
-      return (value) => COMPARISONS[op](orderOf(value, expected));
+      return (value) => compares(op, value, expected);
     case 'matches': {
       const regex = compileRegex(expected);
       return (value, budget) => {
@@ -79,7 +104,7 @@ function valueTest(condition: ArgumentCondition): ValueTest {
 
 /**
  * Whether a condition holds for arguments: for one of the values at its path where `restrictive`, else for all of them. A path without a
- * value fits `ne` only. What would cost too much to find out holds where that restricts.
+ * value fits `ne` only. What nobody can tell, or would cost too much to find out, holds where that restricts.
  * @throws PlatformError BAD_REQUEST for a bad regular expression
  */
 export function compileArgument(condition: ArgumentCondition, restrictive: boolean) {
