@@ -2,7 +2,7 @@ import type { AcceptDeps } from '../messages/accept/accept.js';
 import { cancelMessage } from '../messages/cancel.js';
 import { type Advance, advancePlan } from '../plans/advance.js';
 import { cancelPlanByOperator } from '../plans/plans.js';
-import { type StepAttempt, startStep } from '../plans/start-step.js';
+import { type StepAttempt, startStep } from '../plans/steps/start-step.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { PlanInput } from '../workflows/definitions.js';
 

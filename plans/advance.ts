@@ -1,6 +1,5 @@
 import type { PlanState, StepState } from '../contracts/api/plans.js';
 import type { Db, Tx } from '../db/pool.js';
-import { nextMoves } from './next-moves.js';
 import { approversOf, remindIfDue } from './plan-approval.js';
 import { cancelLocked, endPlan, rejectLocked } from './plan-end.js';
 import {
@@ -12,6 +11,7 @@ import {
   type PlanRow,
   writeSteps,
 } from './plan-rows.js';
+import { nextMoves } from './steps/next-moves.js';
 
 /** A step as the Temporal UI shows it. */
 export interface ShownStep {

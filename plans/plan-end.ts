@@ -1,7 +1,7 @@
 import { recordEvent } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
-import { failedStep, observed, type PlanEnd, type PlanError, type StepFacts } from './next-moves.js';
 import { factsOf, observedSteps, type PlanRow, writeSteps } from './plan-rows.js';
+import { failedStep, observed, type PlanEnd, type PlanError, type StepFacts } from './steps/next-moves.js';
 
 async function writeEnd(
   tx: Tx,

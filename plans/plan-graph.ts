@@ -1,7 +1,7 @@
 import type { Part } from '../contracts/a2a/parts.js';
 import type { NewStep } from '../contracts/api/plans.js';
 import { PlatformError } from '../runtime/errors.js';
-import { referencesIn } from './templates.js';
+import { referencesIn } from './steps/templates.js';
 
 /** A step of a new plan: with its id, its message as parts, and the places of the steps that it waits for. */
 export type GraphStep = Omit<NewStep, 'step_id' | 'message' | 'depends_on'> & {
@@ -26,14 +26,14 @@ function placesOf(ids: readonly string[]): Map<string, number> {
 }
 
 function dependenciesOf(step: NewStep, parts: Part[], place: number, places: ReadonlyMap<string, number>): number[] {
-  const { stepIds, invalid: unknown } = referencesIn(parts);
+  const { uses, invalid: unknown } = referencesIn(parts);
   if (unknown[0] !== undefined) throw invalid(place, 'message', `${unknown[0]} is not of the form {{steps.ID.output}}`);
   const find = (member: string) => (id: string) => {
     const found = places.get(id);
     if (found === undefined) throw invalid(place, member, `there is no step ${id}`);
     return found;
   };
-  const named = [...step.depends_on.map(find('depends_on')), ...stepIds.map(find('message'))];
+  const named = [...step.depends_on.map(find('depends_on')), ...[...uses.keys()].map(find('message'))];
   return [...new Set(named)].sort((one, other) => one - other);
 }
 

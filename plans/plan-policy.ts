@@ -10,9 +10,9 @@ import { type DecisionEvent, errorOfDenial, eventsOf, isUndecided, undecidedErro
 import { PlatformError } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';
 import type { NewPlan } from './create-plan.js';
-import type { PlanError } from './next-moves.js';
 import type { GraphStep } from './plan-graph.js';
 import { creatorOf, type PlanApproval, type PlanRow, type StepRow } from './plan-rows.js';
+import type { PlanError } from './steps/next-moves.js';
 
 /** The agents that a step asks for. */
 function agentOf(step: Pick<StepRow, 'agent_type' | 'instance_id' | 'skill_id'> | GraphStep) {

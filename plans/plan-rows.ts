@@ -5,7 +5,7 @@ import type { Scope } from '../contracts/primitives.js';
 import type { Tx } from '../db/pool.js';
 import type { ApprovalTerms } from '../policy/policy-request.js';
 import type { SessionRef } from '../sessions/session-deps.js';
-import type { StepFacts } from './next-moves.js';
+import type { StepFacts } from './steps/next-moves.js';
 
 /** Identifies a plan across tenants. */
 export interface PlanRef {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { nextMoves, pauseMs, type StepFacts } from '../../plans/next-moves.js';
+import { nextMoves, pauseMs, type StepFacts } from '../../plans/steps/next-moves.js';
 
 const NOW = new Date('2026-01-01T12:00:00.000Z');
 const at = (seconds: number) => new Date(NOW.getTime() + seconds * 1_000);

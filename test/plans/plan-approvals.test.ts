@@ -4,6 +4,7 @@ import { PlanResponse } from '../../contracts/api/plans.js';
 import { GetApprovalsResponse } from '../../contracts/api/policies/approvals.js';
 import { PolicyResponse } from '../../contracts/api/policies/policies.js';
 import { GetEventsResponse } from '../../contracts/api/telemetry.js';
+import { TenantLimitsResponse } from '../../contracts/api/tenants.js';
 import { echo } from '../setup/agent.js';
 import { ApiClient } from '../setup/platform/api-client.js';
 import { joinAgent } from '../setup/platform/fleet.js';
@@ -34,6 +35,8 @@ async function another(scopes: string[]): Promise<{ id: string; caller: ApiClien
 }
 
 const anotherCaller = async (scopes: string[]): Promise<ApiClient> => (await another(scopes)).caller;
+
+const setLimits = (limits: object) => client.ok('/tenants/set_limits', limits, TenantLimitsResponse);
 
 /** The events of a type in a session. */
 async function eventsOf(session_id: string, type: string): Promise<Record<string, unknown>[]> {
@@ -199,15 +202,14 @@ describe.each(PATHS)('$way', ({ env }) => {
     });
   });
 
-  test('a plan whose creator has been revoked sends nothing more', async () => {
-    const creator = await anotherCaller(['read']);
+  test.each([
+    ['has been revoked', 'UPDATE credentials SET revoked_at = now() WHERE credential_id = $1'],
+    ['has expired', "UPDATE credentials SET expires_at = now() - interval '1 s' WHERE credential_id = $1"],
+  ])('a plan whose creator %s sends nothing more', async (_what, end) => {
+    const { id, caller: creator } = await another(['read']);
     const body = { session_id: await newSession(client), description: 'x', steps: [step('a', 'echo', 'one')] };
     const { plan } = await creator.ok('/plans/create', body, PlanResponse);
-    const [credential] = await shared.database.query<{ credential_id: string }>(
-      'SELECT credential_id FROM plans WHERE plan_id = $1',
-      [plan.plan_id],
-    );
-    expect(await client.failure('/credentials/revoke', credential ?? {})).toBe('200');
+    await shared.database.query(end, [id]);
     await client.ok('/plans/approve', { plan_id: plan.plan_id }, PlanResponse);
     const failed = await untilPlan(client, plan.plan_id, 'failed');
     expect(failed.steps[0]).toMatchObject({ error: { code: 'unauthorized' }, message_id: null });
@@ -254,5 +256,27 @@ describe('with short times and little room', () => {
     busy.open('done');
     await client.untilState(id, 'completed');
     await untilPlan(client, plan_id, 'completed');
+  });
+
+  test('a step beyond the quota of its tenant waits for the quota, which is no attempt', async () => {
+    const { day_ends_at } = await setLimits({ messages_per_day: 0 });
+    const { plan_id } = await createPlan(client, [step('a', 'echo', 'one')]);
+    const [row] = await until(async () => {
+      const rows = await shared.database.query<{ state: string; attempts: number; retry_at: Date }>(
+        'SELECT state, attempts, retry_at FROM plan_steps WHERE plan_id = $1 AND postponed > 0',
+        [plan_id],
+      );
+      return rows.length > 0 && rows;
+    });
+    expect(row).toMatchObject({ state: 'pending', attempts: 0 });
+    const looksAgainAt = Math.min(Date.parse(day_ends_at), Date.now() + 900_000);
+    expect(Math.abs((row?.retry_at.getTime() ?? 0) - looksAgainAt)).toBeLessThan(60_000);
+    await setLimits({ messages_per_day: null });
+    await shared.database.query(
+      `WITH due AS (UPDATE plan_steps SET retry_at = now() WHERE plan_id = $1 RETURNING tenant_id, plan_id)
+       INSERT INTO plan_wakes (tenant_id, plan_id) SELECT tenant_id, plan_id FROM due`,
+      [plan_id],
+    );
+    expect((await untilPlan(client, plan_id, 'completed')).steps[0]).toMatchObject({ attempts: 1 });
   });
 });

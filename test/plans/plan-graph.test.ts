@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { PlanProposal } from '../../contracts/api/plans.js';
 import { graphOf } from '../../plans/plan-graph.js';
-import { referencesIn, withOutputs } from '../../plans/templates.js';
+import { referencesIn, withOutputs } from '../../plans/steps/templates.js';
 
 type Given = { id?: string; message?: unknown; after?: string[] };
 const steps = (given: Given[]) =>
@@ -90,11 +90,19 @@ describe('templates', () => {
   test('other parts and other braces stay', () => {
     const parts = [{ kind: 'data' as const, data: { text: '{{steps.a.output}}' } }, text('{{a}} {steps.a.output}')];
     expect(withOutputs(parts, new Map([['a', 'A']]))).toEqual(parts);
-    expect(referencesIn(parts)).toEqual({ stepIds: [], invalid: [] });
+    expect(referencesIn(parts)).toEqual({ uses: new Map(), invalid: [] });
+  });
+
+  test('each use of an output counts', () => {
+    const parts = [text('{{steps.a.output}} {{ steps.a.output }} {{steps.b.output}}'), text('{{steps.a.output}}')];
+    expect([...referencesIn(parts).uses]).toEqual([
+      ['a', 3],
+      ['b', 1],
+    ]);
   });
 
   test('hostile text is read in linear time: with more, these would take longer than a test may', () => {
     const hostile = ['{{steps.'.repeat(130_000), `{{steps.${' '.repeat(1_000_000)}`, '{'.repeat(1_000_000)];
-    expect(referencesIn(hostile.map(text))).toEqual({ stepIds: [], invalid: [] });
+    expect(referencesIn(hostile.map(text))).toEqual({ uses: new Map(), invalid: [] });
   });
 });

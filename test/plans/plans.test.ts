@@ -158,6 +158,21 @@ describe.each(PATHS)('$way', ({ env }) => {
     expect(failed.steps[1]).toMatchObject({ attempts: 0, message_id: null });
   });
 
+  test('an output that is used ten thousand times fails its step before anything of that size is made', async () => {
+    await join('endless', (dispatch) => dispatch.result('x'.repeat(900_000)));
+    const plan = await createPlan(client, [
+      step('a', 'endless', 'talk'),
+      step('b', 'echo', '{{steps.a.output}}'.repeat(10_000)),
+      step('c', 'echo', 'beside it'),
+    ]);
+    const failed = await untilPlan(client, plan.plan_id, 'failed');
+    expect(stepStates(failed)).toEqual({ a: 'completed', b: 'failed', c: 'completed' });
+    expect(failed.error).toMatchObject({
+      code: 'PAYLOAD_TOO_LARGE',
+      message: expect.stringMatching(/more than 262144/),
+    });
+  });
+
   describe('a proposed plan', () => {
     const propose = () => createPlan(client, [step('a', 'echo', 'one')], { auto_approve: false });
 

@@ -1,4 +1,4 @@
-import type { Part } from '../contracts/a2a/parts.js';
+import type { Part } from '../../contracts/a2a/parts.js';
 
 /** Anything in double braces. Matched in linear time, whatever the text is. */
 const BRACED = /\{\{([^{}]*)\}\}/g;
@@ -10,23 +10,24 @@ function stepIn(braced: string): string | null | undefined {
   return inner.startsWith('steps.') ? (OUTPUT.exec(inner)?.[1] ?? null) : undefined;
 }
 
-/** The references in the texts of a message: ids of steps, and what looks like a reference and is none. */
-export function referencesIn(parts: readonly Part[]): { stepIds: string[]; invalid: string[] } {
-  const stepIds = new Set<string>();
+/** The references in the texts of a message: how often they name each step, and what looks like a reference and is none. */
+export function referencesIn(parts: readonly Part[]): { uses: ReadonlyMap<string, number>; invalid: string[] } {
+  const uses = new Map<string, number>();
   const invalid = new Set<string>();
   for (const part of parts) {
     if (part.kind !== 'text') continue;
     for (const [whole, inner = ''] of part.text.matchAll(BRACED)) {
       const stepId = stepIn(inner);
       if (stepId === null) invalid.add(whole);
-      else if (stepId !== undefined) stepIds.add(stepId);
+      else if (stepId !== undefined) uses.set(stepId, (uses.get(stepId) ?? 0) + 1);
     }
   }
-  return { stepIds: [...stepIds], invalid: [...invalid] };
+  return { uses, invalid: [...invalid] };
 }
 
 /**
- * Fills the outputs of steps into the texts of a message. An output is taken as it is: what looks like a reference in it stays.
+ * Fills the outputs of steps into the texts of a message. An output is taken as it is: what looks like a reference in it stays. The texts grow
+ * by the length of an output for each of its uses, which the caller has bounded.
  * @param outputs by the ids of steps; has every step that the texts name
  */
 export function withOutputs(parts: readonly Part[], outputs: ReadonlyMap<string, string>): Part[] {

@@ -1,18 +1,15 @@
-import type { MessageSendParams } from '../contracts/a2a/a2a.js';
-import type { Part } from '../contracts/a2a/parts.js';
-import { LIMITS } from '../contracts/limits.js';
-import type { Tx } from '../db/pool.js';
-import { type AcceptDeps, acceptMessage } from '../messages/accept/accept.js';
-import type { AcceptHook } from '../messages/accept/accept-transaction.js';
-import type { AcceptContext } from '../messages/accept/draft.js';
-import type { MessageRow } from '../messages/read/rows.js';
-import { outputText } from '../messages/read/task.js';
-import { recordDecision } from '../policy/enforce.js';
-import type { DecisionEvent } from '../policy/verdict.js';
-import { PlatformError } from '../runtime/errors.js';
-import { planStepSpanId } from '../runtime/ids.js';
-import { failedStep, type PlanError, pauseMs } from './next-moves.js';
-import { decideStep } from './plan-policy.js';
+import type { MessageSendParams } from '../../contracts/a2a/a2a.js';
+import type { Part } from '../../contracts/a2a/parts.js';
+import { LIMITS } from '../../contracts/limits.js';
+import type { Tx } from '../../db/pool.js';
+import { type AcceptDeps, acceptMessage } from '../../messages/accept/accept.js';
+import type { AcceptHook } from '../../messages/accept/accept-transaction.js';
+import type { AcceptContext } from '../../messages/accept/draft.js';
+import { recordDecision } from '../../policy/enforce.js';
+import type { DecisionEvent } from '../../policy/verdict.js';
+import { PlatformError } from '../../runtime/errors.js';
+import { planStepSpanId } from '../../runtime/ids.js';
+import { decideStep } from '../plan-policy.js';
 import {
   creatorOf,
   factsOf,
@@ -22,8 +19,9 @@ import {
   type PlanRow,
   type StepRow,
   writeSteps,
-} from './plan-rows.js';
-import { referencesIn, withOutputs } from './templates.js';
+} from '../plan-rows.js';
+import { failedStep, type PlanError, pauseMs } from './next-moves.js';
+import { messageOf, readOutputs, type UsedOutputs } from './step-message.js';
 
 /** One attempt of a step. */
 export interface StepAttempt {
@@ -38,12 +36,10 @@ class AttemptOutdated extends Error {}
 interface DueStep {
   plan: PlanRow;
   step: StepRow;
-  /** Its message, with the outputs of other steps. */
-  parts: Part[];
   /** The creator's credential does not hold any more. */
   revoked: boolean;
-  /** A step whose output is needed and was deleted by retention. */
-  lost: string | undefined;
+  /** The outputs that its message uses, or why they cannot be used. */
+  outputs: UsedOutputs;
   /** A human has approved an attempt of the step before. */
   approved: boolean;
 }
@@ -56,25 +52,15 @@ async function readStep(tx: Tx, { tenant_id, plan_id }: PlanRef, place: number):
   return step;
 }
 
-/** The outputs of the steps that a step depends on, by their ids. */
-async function readOutputs(tx: Tx, step: StepRow): Promise<Map<string, string>> {
-  const rows = await tx.query<{ step_id: string } & Pick<MessageRow, 'artifacts' | 'status_message'>>(
-    `SELECT s.step_id, m.artifacts, m.status_message FROM plan_steps s
-       JOIN messages m ON m.tenant_id = s.tenant_id AND m.message_id = s.message_id
-      WHERE s.tenant_id = $1 AND s.plan_id = $2 AND s.place = ANY ($3)`,
-    [step.tenant_id, step.plan_id, step.depends_on],
-  );
-  return new Map(rows.map((row) => [row.step_id, outputText(row)]));
-}
-
 const isDue = (plan: PlanRow, step: StepRow | undefined, attempt: number): step is StepRow =>
   plan.state === 'running' && step?.state === 'pending' && step.attempts === attempt - 1;
 
-/** Whether the creator's credential still holds: its revocation ends what is done in its name. */
+/** Whether the creator's credential was revoked or has expired, which ends what is done in its name. */
 async function isRevoked(tx: Tx, { credential_id }: PlanRow): Promise<boolean> {
-  const rows = await tx.query('SELECT 1 FROM credentials WHERE credential_id = $1 AND revoked_at IS NOT NULL', [
-    credential_id,
-  ]);
+  const rows = await tx.query(
+    'SELECT 1 FROM credentials WHERE credential_id = $1 AND (revoked_at IS NOT NULL OR expires_at <= now())',
+    [credential_id],
+  );
   return rows.length > 0;
 }
 
@@ -97,10 +83,8 @@ async function readDue(tx: Tx, ref: PlanRef, { place, attempt }: StepAttempt): P
   const plan = await lockPlan(tx, ref);
   const step = await readStep(tx, ref, place);
   if (!plan || !isDue(plan, step, attempt)) return null;
-  const outputs = await readOutputs(tx, step);
-  const lost = referencesIn(step.parts).stepIds.find((stepId) => !outputs.has(stepId));
   const approved = step.requires_approval && (await isApproved(tx, step));
-  return { plan, step, parts: withOutputs(step.parts, outputs), revoked: await isRevoked(tx, plan), lost, approved };
+  return { plan, step, revoked: await isRevoked(tx, plan), outputs: await readOutputs(tx, step), approved };
 }
 
 /** Marks the step as started by this message, in the transaction that accepts the message. @throws AttemptOutdated */
@@ -123,7 +107,7 @@ function stepStarter({ plan, step }: DueStep, attempt: number, events: readonly 
   };
 }
 
-function paramsOf({ plan, step, parts }: DueStep, attempt: number): MessageSendParams {
+function paramsOf({ plan, step }: DueStep, parts: Part[], attempt: number): MessageSendParams {
   const { agent_type, instance_id, skill_id, timeout_seconds, step_id } = step;
   const { plan_id, session_id } = plan;
   // The same for a repeat of the attempt, which would otherwise be another message.
@@ -144,14 +128,6 @@ function paramsOf({ plan, step, parts }: DueStep, attempt: number): MessageSendP
       plan: { plan_id, step_id, attempt },
     },
   };
-}
-
-/** Why a message cannot be sent as it is; null if it can. */
-function contentProblem(parts: readonly Part[]): PlanError | null {
-  const bytes = Buffer.byteLength(JSON.stringify(parts));
-  if (bytes <= LIMITS.messagePartsBytes) return null;
-  const message = `With the outputs of other steps the message has ${bytes} bytes; ${LIMITS.messagePartsBytes} are allowed.`;
-  return { code: 'PAYLOAD_TOO_LARGE', message };
 }
 
 /** What became of an attempt that sent nothing. */
@@ -186,24 +162,31 @@ async function writeUnsent(tx: Tx, ref: PlanRef, { place, attempt }: StepAttempt
   await recordDecision(tx, ref.tenant_id, plan.session_id, events);
 }
 
+/** Refusals that say nothing about the message: there is room for it later. */
+const NO_ROOM = new Set(['RATE_LIMITED', 'QUOTA_EXCEEDED']);
+/** A quota begins anew after hours or weeks; somebody may raise it before. */
+const ROOM_WAIT_MAX_MS = 900_000;
+
 /** Why an attempt cannot be sent. @throws what is not about the message */
 function refusalOf(error: unknown): Unsent {
   if (!(error instanceof PlatformError) || error.statusCode >= 500) throw error;
   const { code, message, headers } = error;
-  if (code !== 'RATE_LIMITED') return { error: { code, message } };
-  return { error: null, waitMs: 1_000 * (Number(headers['Retry-After']) || 0) };
+  if (!NO_ROOM.has(code)) return { error: { code, message } };
+  const waitMs = 1_000 * (Number(headers['Retry-After']) || 0);
+  return { error: null, waitMs: Math.min(ROOM_WAIT_MAX_MS, waitMs) };
 }
 
 /** Sends the message of an attempt. @returns null when it was sent, or was not due any more */
 async function send(deps: AcceptDeps, due: DueStep, attempt: number): Promise<Unsent | null> {
-  const { plan, step, parts, approved } = due;
+  const { plan, step, approved } = due;
   const { policies, limits } = deps.core;
   if (due.revoked)
-    return { error: { code: 'unauthorized', message: 'The credential that created the plan is revoked.' } };
-  if (due.lost !== undefined)
-    return { error: { code: 'NOT_FOUND', message: `The output of the step ${due.lost} is not kept any more.` } };
-  const problem = contentProblem(parts);
-  if (problem) return { error: problem };
+    return {
+      error: { code: 'unauthorized', message: 'The credential that created the plan is revoked or has expired.' },
+    };
+  const message = messageOf(step, due.outputs);
+  if ('code' in message) return { error: message };
+  const { parts } = message;
   const decided = await decideStep({ policies, approvalMs: limits.inputExpiryMs, approved }, plan, step, parts);
   if (decided.error !== undefined) return decided;
   const context: AcceptContext = {
@@ -213,7 +196,7 @@ async function send(deps: AcceptDeps, due: DueStep, attempt: number): Promise<Un
     ...(decided.ask && { ask: decided.ask }),
   };
   try {
-    const { duplicate } = await acceptMessage(deps, creatorOf(plan), paramsOf(due, attempt), context);
+    const { duplicate } = await acceptMessage(deps, creatorOf(plan), paramsOf(due, parts, attempt), context);
     // An attempt and its message are written together, so somebody else has sent this one.
     return duplicate
       ? { error: { code: 'IDEMPOTENCY_MISMATCH', message: 'The messageId of the step is in use.' } }

@@ -1,4 +1,4 @@
-import type { StepState } from '../contracts/api/plans.js';
+import type { StepState } from '../../contracts/api/plans.js';
 
 /** An error of a step, or of a plan. */
 export interface PlanError {
