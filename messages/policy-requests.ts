@@ -58,7 +58,8 @@ export function approvalRequest(
   request: PolicyRequest,
   stage: keyof typeof TITLES,
 ): NewInputRequest {
-  const about = { scope: request.scope, action: request.action, agent: request.agent ?? {}, ...request.arguments };
+  const { arguments: about, ...policy_request } = request;
+  const { scope, action, agent = {} } = request;
   return {
     request_id: newId('req'),
     kind: 'approval',
@@ -66,9 +67,10 @@ export function approvalRequest(
     stage,
     title: TITLES[stage],
     prompt: by.reason,
-    action: request.action,
+    action,
     ...askerOf(by),
+    policy_request,
     terms,
-    digest: digestOf(about),
+    digest: digestOf({ scope, action, agent, ...about }),
   };
 }

@@ -1,12 +1,14 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { LIMITS } from '../../contracts/limits.js';
-import { decideByLink, describeRequest, type LinkedRequest } from '../../messages/input/by-link.js';
+import { decideByLink, describeRequest } from '../../messages/input/by-link.js';
+import type { LinkedRequest } from '../../messages/input/linked-request.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
 import { logFailure, toPlatformError } from '../plugins/error-contract.js';
 import { networkOf, RateLimit } from '../rate-limit.js';
 import { formFields, postedValues } from './form-fields.js';
-import { decidedPage, problemPage, requestPage } from './page.js';
+import { decidedPage, problemPage, refusalOf, requestPage } from './page.js';
+import { isTooLarge } from './question.js';
 import { PAGE_HEADERS } from './style.js';
 
 /** Wrong tokens of one address (decisions.md, Shapes added). */
@@ -94,6 +96,8 @@ export function approveRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'message
         try {
           if ([...posted.values()].some((value) => value.includes('\0')))
             throw new PlatformError('BAD_REQUEST', 'The answer holds a NUL character.');
+          if (isTooLarge(linked) && resolution !== refusalOf(linked.request.kind))
+            throw new PlatformError('PAYLOAD_TOO_LARGE', 'The page cannot show all that would be approved.');
           const answer = {
             resolution,
             ...(comment && { comment }),

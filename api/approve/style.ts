@@ -8,12 +8,16 @@ body { font: 16px/1.5 system-ui, sans-serif; margin: 0; padding: 1rem; }
 main { max-width: 40rem; margin: 0 auto; }
 h1 { font-size: 1.35rem; line-height: 1.25; margin: .5rem 0; overflow-wrap: anywhere; }
 p, dd, label { overflow-wrap: anywhere; }
-.prompt, .quote { white-space: pre-wrap; }
-.quote, pre { background: var(--soft); border: 1px solid var(--line); border-radius: .4rem; padding: .6rem .8rem; }
-pre { overflow: auto; white-space: pre-wrap; overflow-wrap: anywhere; margin: .3rem 0; max-height: 24rem; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1rem; margin: 1rem 0; }
-dt { opacity: .75; } dd { margin: 0; }
-@media (max-width: 30rem) { dl { grid-template-columns: 1fr; gap: 0; } dd { margin-bottom: .5rem; } }
+h2, h3 { font-size: 1rem; margin: 1rem 0 .25rem; } h3 { font-size: .9rem; opacity: .85; }
+.prompt, .rows, pre { white-space: pre-wrap; overflow-wrap: anywhere; }
+.content { background: var(--soft); border: 1px solid var(--line); border-radius: .4rem; padding: .6rem .8rem; overflow: auto; max-height: 70vh; }
+.content > :first-child { margin-top: 0; } .content > :last-child { margin-bottom: 0; }
+pre { margin: .3rem 0; font-size: .95em; }
+dl { margin: 0; } dt { opacity: .75; } dd { margin: 0; overflow-wrap: anywhere; }
+.facts { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1rem; margin: 1rem 0; }
+.rows dd { margin: 0 0 .4rem; } .rows dd > dl, .rows li > dl, ol { border-left: 2px solid var(--line); margin: .1rem 0 .1rem .3rem; padding-left: .8rem; }
+ol { padding-left: 2rem; } i { opacity: .75; }
+@media (max-width: 30rem) { .facts { grid-template-columns: 1fr; gap: 0; } .facts dd { margin-bottom: .5rem; } }
 label { display: block; margin: .8rem 0; font-weight: 600; }
 label small { display: block; font-weight: 400; opacity: .8; }
 input, select, textarea { font: inherit; width: 100%; padding: .5rem; margin-top: .25rem; border: 1px solid var(--line); border-radius: .4rem; }

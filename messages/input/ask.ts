@@ -29,7 +29,7 @@ export interface NewInputRequest extends Pick<AgentInputRequest, 'schema' | 'fie
   policy_id?: string;
   policy_name?: string;
   guard?: string;
-  /** Of a tool call: what the policies were asked, without the arguments, which an approver may edit. */
+  /** What the policies were asked, without the arguments: those of a tool call an approver may edit, and a message has its own. */
   policy_request?: PolicyRequest;
   terms: ApprovalTerms;
   /** Of what is asked about: `digestOf`. */

@@ -1,44 +1,21 @@
-import { textOf } from '../../contracts/a2a/text.js';
-import type { InputRequest } from '../../contracts/api/messages.js';
 import type { Tx } from '../../db/pool.js';
+import type { PolicyRequest } from '../../policy/policy-request.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore } from '../core.js';
 import { readMessage } from '../read/read.js';
 import { readableRequest } from '../read/readable.js';
-import type { HeldOutput, InputRequestRow, MessageRow } from '../read/rows.js';
+import type { InputRequestRow, MessageRow } from '../read/rows.js';
 import { inputRequestOf } from '../read/task.js';
 import { findCallbackToken } from './callback-tokens.js';
 import { findHeld } from './held-output.js';
+import type { LinkedRequest } from './linked-request.js';
 import { tokenPrincipal } from './principals.js';
 import { type Resolution, type Resolved, resolveAs } from './resolve.js';
-
-/** A request as it is shown to somebody who has only its link. */
-export interface LinkedRequest {
-  /** `decided`: nothing is left to decide, because somebody has, or this token was used. `withdrawn`: the message was canceled or has ended. */
-  state: 'open' | 'decided' | 'expired' | 'withdrawn';
-  /** Of a request that was decided: how it ended. */
-  resolution?: string;
-  /** What is asked: title, prompt, form, tool call with its arguments, until when. */
-  request: Omit<InputRequest, 'digest'>;
-  /** What is to be approved, where it is an agent's output. */
-  output?: HeldOutput;
-  /** Its digest: changes when another approver edits the arguments. */
-  version: string;
-  /** Who asks, in words that people understand: `the policy “no deletions”`. */
-  asked_by: string;
-  /** The message that waits: its text, who sent it and which type of agent works on it. */
-  message: {
-    message_id: string;
-    user_input: string;
-    sent_by: string;
-    agent_type: string | null;
-    created_at: string;
-  };
-}
 
 type Asked = InputRequestRow & {
   state: 'pending' | 'resolved' | 'expired' | 'withdrawn';
   policy_name: string | null;
+  policy_request: PolicyRequest | null;
   answer: { resolution: string } | null;
 } & Record<string, unknown>;
 
@@ -58,7 +35,13 @@ function askedBy(
 ): string {
   if (source === 'policy') return `the policy “${policy_name ?? policy_id}”`;
   if (source === 'guard') return `the guard “${guard}”`;
-  return source === 'plan' ? 'a plan' : `the agent “${agent_type ?? want_agent_type ?? 'unknown'}”`;
+  return source === 'plan' ? 'the plan' : `the agent “${agent_type ?? want_agent_type ?? 'unknown'}”`;
+}
+
+function agentOf({ policy_request }: Asked, { agent_type, instance_id, want_agent_type }: MessageRow) {
+  const type = agent_type ?? want_agent_type;
+  const known = { ...(type !== null && { agent_type: type }), ...(instance_id !== null && { instance_id }) };
+  return policy_request?.agent ?? known;
 }
 
 const CHANGED = 'The arguments were edited since you saw them. Look at them again.';
@@ -92,15 +75,13 @@ export async function describeRequest(core: Pick<MessageCore, 'db'>, token: stri
     state: stateOf(asked, found),
     ...(asked.answer && { resolution: asked.answer.resolution }),
     request,
-    ...(held?.request_id === request_id && { output: held.held_output }),
+    stage: asked.stage,
     version: asked.digest,
     asked_by: askedBy(asked, row),
-    message: {
-      message_id,
-      user_input: textOf(row.parts),
-      sent_by,
-      agent_type: row.agent_type ?? row.want_agent_type,
-      created_at: row.created_at.toISOString(),
+    subject: {
+      kind: 'message',
+      ...{ message_id, parts: row.parts, metadata: row.metadata, sent_by, agent: agentOf(asked, row) },
+      ...(held?.request_id === request_id && { output: held.held_output }),
     },
   };
 }

@@ -30,7 +30,7 @@ const REQUESTS = readContent({
   name: 'request_details',
   key: 'request_id',
   columns: `tenant_id, request_id, message_id, session_id, kind, source, stage, title, prompt, tool, policy_id, guard, digest, approvers, quorum,
-    allow_self, approvals, requested_at, expires_at, remind_at`,
+    allow_self, approvals, requested_at, expires_at, remind_at, target`,
   content: { schema: 'NULL', fields: 'NULL', arguments: 'NULL' },
 });
 const OPEN_REQUESTS = `

@@ -86,6 +86,8 @@ export interface InputRequestRow
   fields: NonNullable<AgentInputRequest['fields']> | null;
   tool: string | null;
   arguments: Record<string, unknown> | null;
+  /** Of a tool call: the agent that it names; empty where it names none. */
+  target?: InputRequest['target'] | null;
   policy_id: string | null;
   guard: string | null;
   digest: string;

@@ -82,6 +82,7 @@ export function inputRequestOf(row: InputRequestRow): InputRequest {
     ...(row.fields && { fields: row.fields }),
     ...(row.tool !== null && { tool: row.tool }),
     ...(row.arguments && { arguments: row.arguments }),
+    ...(row.target && Object.keys(row.target).length > 0 && { target: row.target }),
     digest: row.digest,
     ...(row.policy_id !== null && { policy_id: row.policy_id }),
     ...(row.guard !== null && { guard: row.guard }),

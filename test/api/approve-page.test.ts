@@ -1,11 +1,13 @@
+import { createHash, randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
+import { Task } from '../../contracts/a2a/a2a.js';
 import { GetApprovalsResponse } from '../../contracts/api/policies/approvals.js';
 import { approvalsFixture } from '../messages/approvals/approvals-fixture.js';
 import { answerMessage } from './moving.js';
 import { serveApi } from './served-api.js';
 
 const api = await serveApi({ trustProxyCidrs: ['127.0.0.0/8'] });
-const { held, calling, tokenFor, outcome } = await approvalsFixture(api);
+const { held, heldType, calling, tokenFor, outcome } = await approvalsFixture(api);
 
 const address = (token: string) => `${api.baseUrl}/approve/${token}`;
 /** @param from the address of the visitor, as the proxy in front says */
@@ -44,10 +46,86 @@ test('the page says what is asked, may not be framed, cached or passed on, and l
   expect(policy).toContain("frame-ancestors 'none'");
   expect(policy).toContain("form-action 'self'");
   const page = await answer.text();
-  for (const said of ['May pay be called?', 'the policy “payments”', '&quot;cents&quot;: 5', 'Approve', 'Reject'])
+  for (const said of ['May pay be called?', 'The policy “payments” asks', '<dt>cents</dt><dd>5</dd>', 'Approve', 'Reject'])
     expect(page).toContain(said);
   expect(page).toContain('&lt;script&gt;');
   expect(page).not.toMatch(/<script|src=|href=/);
+});
+
+test('the page shows all that is decided about: the whole message with data, files and metadata, and the target of a call', async () => {
+  const { agentType } = await heldType();
+  const bytes = Buffer.from('a contract').toString('base64');
+  const order = { item: 'tea', grams: 50, note: '50', gift: null, tags: ['a', 'b'], more: {} };
+  const parts = [
+    { kind: 'text', text: `${'word '.repeat(40_000)}the last word` },
+    { kind: 'data', data: { order } },
+    { kind: 'file', file: { name: 'contract.pdf', mimeType: 'application/pdf', bytes }, metadata: { page: 3 } },
+    { kind: 'file', file: { uri: 'https://example.com/x', name: 'x' } },
+  ];
+  const { result } = await api.client.call('message/send', {
+    message: { kind: 'message', messageId: randomUUID(), role: 'user', parts },
+    metadata: { agent_type: agentType, urgency: 'high' },
+    configuration: { blocking: false },
+  });
+  const page = await (await get(await tokenFor(Task.parse(result).id))).text();
+  const sha256 = createHash('sha256').update('a contract').digest('hex');
+  for (const row of [
+    ...['item</dt><dd>tea', 'grams</dt><dd>50', 'note</dt><dd>“50”', 'gift</dt><dd><i>nothing</i>'],
+    ...['tags</dt><dd><ol><li>a</li><li>b</li></ol>', 'more</dt><dd><i>no members</i>', 'name</dt><dd>contract.pdf'],
+    ...['mimeType</dt><dd>application/pdf', 'size</dt><dd>10 bytes', `sha256</dt><dd>${sha256}`, 'page</dt><dd>3'],
+    ...['uri</dt><dd>https://example.com/x', 'urgency</dt><dd>high'],
+  ])
+    expect(page).toContain(`<dt>${row}</dd>`);
+  expect(page).toContain('the last word</pre>');
+  expect(page).toContain('<dt>order</dt><dd><dl><dt>');
+  expect(page).toContain(`has sent a message to the agent “${agentType}”.`);
+  expect(page).toContain(`The policy “ask about ${agentType}” asks for your decision.`);
+
+  const { id, dispatch_id, request } = await calling({ cents: 5 });
+  await api.database.query(
+    `INSERT INTO tool_grants (tenant_id, request_id, message_id, dispatch_id, deadline_left_ms, asked_digest, target, node_id, call)
+       VALUES ($1, $2, $3, $4, 1, $5, '{"agent_type": "bank"}', 'node', '{}')`,
+    [api.tenantId, request.request_id, id, dispatch_id, request.digest],
+  );
+  const called = await (await get(await tokenFor(id))).text();
+  expect(called).toContain('The agent “worker” wants to call the tool “pay”');
+  expect(called).toContain('<dt>agent_type</dt><dd>bank</dd>');
+  expect((await api.client.message(id)).input_request).toMatchObject({ tool: 'pay', target: { agent_type: 'bank' } });
+});
+
+test('characters that nobody sees are shown as code points', async () => {
+  const { id } = await calling({ 'to\u200b': 'anna\u202egnp.exe', ok: 'tea 👩‍💻 ❤️' });
+  const page = await (await get(await tokenFor(id))).text();
+  expect(page).toContain('<dt>to[U+200B]</dt><dd>anna[U+202E]gnp.exe</dd>');
+  expect(page).toContain('tea 👩‍💻 ❤️');
+});
+
+test('a link whose request is over shows neither question nor content', async () => {
+  const { id } = await calling({ secret: 'hunter2' });
+  const token = await tokenFor(id);
+  await api.database.query("UPDATE input_requests SET prompt = 'the whole text' WHERE message_id = $1", [id]);
+  expect(await (await get(token)).text()).toMatch(/the whole text.*hunter2.*<pre>go/s);
+  expect(await outcome(api.client, id, { resolution: 'rejected' })).toBe('200 failed');
+  const page = await (await get(token)).text();
+  expect(page).toContain('May pay be called?');
+  for (const hidden of ['the whole text', 'hunter2', '<pre>']) expect(page).not.toContain(hidden);
+});
+
+test('what is too large for the page can be rejected there, and approved elsewhere', async () => {
+  const { id } = await calling({});
+  await api.database.query("UPDATE input_requests SET stage = 'output' WHERE message_id = $1", [id]);
+  const artifacts = [{ artifactId: 'a', parts: [{ kind: 'text', text: 'x'.repeat(3_000_000) }] }];
+  await api.database.query('UPDATE running_messages SET held_output = $2 WHERE message_id = $1', [
+    id,
+    JSON.stringify({ state: 'completed', artifacts }),
+  ]);
+  const token = await tokenFor(id);
+  const page = await (await get(token)).text();
+  expect(page.length).toBeLessThan(20_000);
+  expect(page).toContain('too large for this page');
+  expect(page).not.toContain('value="approved"');
+  expect((await post(token, { resolution: 'approved' })).status).toBe(413);
+  expect((await post(token, { resolution: 'rejected' })).status).toBe(200);
 });
 
 test('a look at the page never decides; its form does, once, and the audit names the page', async () => {

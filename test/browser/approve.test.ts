@@ -27,17 +27,17 @@ async function open(token: string): Promise<Page> {
 }
 
 test('on a phone, without a script: what is asked fits the screen, and a button decides', async () => {
-  const { id } = await calling({ to: 'anna', memo: 'x'.repeat(400) });
+  const { id } = await calling({ to: 'anna', memo: 'x'.repeat(400), nested: { in: { here: ['y'.repeat(400)] } } });
   const page = await open(await tokenFor(id));
   const width = await page.locator('main').evaluate((main) => main.scrollWidth);
   expect(width).toBeLessThanOrEqual(360);
-  expect(await page.getByRole('heading').textContent()).toBe('May pay be called?');
+  expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('May pay be called?');
   const button = page.getByRole('button', { name: 'Reject' });
   const box = await button.boundingBox();
   expect(box?.height).toBeGreaterThanOrEqual(44);
   await page.getByLabel('Comment').fill('not today');
   await button.click();
-  expect(await page.getByRole('heading').textContent()).toContain('rejected');
+  expect(await page.getByRole('heading', { level: 1 }).textContent()).toContain('rejected');
   const { approvals } = await api.client.ok('/messages/get_approvals', { message_id: id }, GetApprovalsResponse);
   expect(approvals).toMatchObject([{ resolution: 'rejected', comment: 'not today', principal: { type: 'page' } }]);
   await page.reload();
@@ -62,7 +62,7 @@ test('a form is filled in and sent', async () => {
   await page.getByLabel('color').selectOption('blue');
   await page.getByLabel('urgent').check();
   await page.getByRole('button', { name: 'Submit' }).click();
-  expect(await page.getByRole('heading').textContent()).toContain('submitted');
+  expect(await page.getByRole('heading', { level: 1 }).textContent()).toContain('submitted');
   const [row] = await api.database.query<{ data: unknown }>(
     "SELECT resolution -> 'data' AS data FROM running_messages WHERE message_id = $1",
     [task.id],

@@ -17,10 +17,12 @@ test('a link shows what is asked, by whom, with which arguments, and about which
     state: 'open',
     asked_by: 'the policy “payments”',
     request: { request_id: request.request_id, tool: 'pay', arguments: { cents: 5, to: 'anna' }, kind: 'approval' },
-    message: {
+    stage: 'tool',
+    subject: {
+      kind: 'message',
       message_id: id,
-      user_input: 'go',
-      agent_type: 'worker',
+      parts: [{ kind: 'text', text: 'go' }],
+      agent: { agent_type: 'worker' },
       sent_by: expect.stringMatching(/^“test” \(cred_/),
     },
   });

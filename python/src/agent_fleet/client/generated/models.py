@@ -151,6 +151,12 @@ class InputRequestFieldsItem(TypedDict):
     options: NotRequired[list[Any]]
 
 
+class InputRequestTarget(TypedDict):
+    instance_id: NotRequired[str]
+    agent_type: NotRequired[str]
+    skill_id: NotRequired[str]
+
+
 class InputRequestApprovalsItem(TypedDict):
     principal: str
     resolution: str
@@ -168,6 +174,7 @@ class InputRequest(TypedDict):
     fields: NotRequired[list[InputRequestFieldsItem]]
     tool: NotRequired[str]
     arguments: NotRequired[dict[str, Any]]
+    target: NotRequired[InputRequestTarget]
     digest: NotRequired[str]
     policy_id: NotRequired[str]
     guard: NotRequired[str]

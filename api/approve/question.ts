@@ -1,0 +1,109 @@
+import type { InputRequest } from '../../contracts/api/messages.js';
+import type { LinkedMessage, LinkedRequest } from '../../messages/input/linked-request.js';
+import type { HeldOutput } from '../../messages/read/rows.js';
+import { type Html, html } from './html.js';
+import { artifactOf, partsOf, rowsOf, section } from './values.js';
+
+/** Characters of JSON that the page shows at most: an answer of an agent may have more, and no phone could show that. */
+const SHOWN_MAX = 2 * 1024 * 1024;
+
+/** Whether a request asks about more than the page can show. Nobody may approve by the page what it does not show. */
+export function isTooLarge({ subject: { output } }: LinkedRequest): boolean {
+  return output !== undefined && JSON.stringify(output).length > SHOWN_MAX;
+}
+
+/** A time as people read it; in UTC, because the page has no script that knows the reader's zone. */
+function time(at: string): Html {
+  return html`<time datetime="${at}">${at.slice(0, 16).replace('T', ' ')} UTC</time>`;
+}
+
+function fact(name: string, value: Html | string | null | undefined): Html | null {
+  return value ? html`<dt>${name}</dt><dd>${value}</dd>` : null;
+}
+
+/** What was decided so far, where several principals must approve. */
+function votes({ quorum, approvals }: InputRequest): string | null {
+  if (quorum < 2) return null;
+  const given = approvals.filter(({ resolution }) => resolution !== 'rejected').length;
+  return `${given} of ${quorum} needed`;
+}
+
+/** Agents that match these members, in words. */
+function agentText({ agent_type, instance_id, skill_id }: LinkedMessage['agent']): string | null {
+  const words = [
+    ...(agent_type === undefined ? [] : [`the agent “${agent_type}”`]),
+    ...(instance_id === undefined ? [] : [`the instance “${instance_id}”`]),
+    ...(skill_id === undefined ? [] : [`the skill “${skill_id}”`]),
+  ];
+  return words.length > 0 ? words.join(', ') : null;
+}
+
+/** What is about to happen, and by whom. */
+function happening({ stage, request, subject }: LinkedRequest): string {
+  const { sent_by } = subject;
+  const receiver = agentText(subject.agent) ?? 'an agent';
+  const agent = `The agent “${subject.agent.agent_type ?? 'unknown'}”`;
+  switch (stage) {
+    case 'tool':
+      return `${agent} wants to call the tool “${request.tool}”, for a message of ${sent_by}.`;
+    case 'admission':
+      return `${sent_by} has sent a message to ${receiver}.`;
+    case 'dispatch':
+      return `A message of ${sent_by} is about to go to ${receiver}.`;
+    case 'plan':
+      return `A step of a plan of ${sent_by} is about to go to ${receiver}.`;
+    case 'output':
+      return `${agent} has answered a message of ${sent_by}.`;
+    case 'agent':
+      return `${agent} asks, for a message of ${sent_by}.`;
+    default:
+      return stage satisfies never;
+  }
+}
+
+/** Who asks for the decision, where that is not said yet. */
+function asking({ request: { source }, asked_by }: LinkedRequest): string | null {
+  if (source === 'agent') return null;
+  return ` ${asked_by.charAt(0).toUpperCase()}${asked_by.slice(1)} asks for your decision.`;
+}
+
+function outputOf({ artifacts, status_message, input_request }: HeldOutput): Html {
+  const { parts = [], ...about } = status_message ?? {};
+  return html`${artifacts.map(artifactOf)}${section('Message of the agent', about)}${partsOf(parts)}${section('Question of the agent', input_request)}`;
+}
+
+/** All that is decided about, whole: whatever the digest of the request covers. */
+function content({ stage, request, subject }: LinkedRequest): Html {
+  const { arguments: given, target } = request;
+  const { output, parts, metadata } = subject;
+  const about = stage === 'plan' ? 'The step:' : 'The arguments that you decide about:';
+  const message = stage === 'plan' ? 'The message that would be sent:' : 'The message that waits for it:';
+  return html`
+${given && html`<h2>${about}</h2><div class="content" tabindex="0">${rowsOf(given)}</div>`}
+${target && html`<h2>Whose tool it is:</h2>${rowsOf(target)}`}
+${output && html`<h2>The output that you decide about:</h2><div class="content" tabindex="0">${outputOf(output)}</div>`}
+<h2>${message}</h2><div class="content" tabindex="0">${partsOf(parts)}${section('Metadata of the message', metadata)}</div>`;
+}
+
+const TOO_LARGE =
+  'What you decide about is too large for this page. Read it with /messages/get_held_output and approve it over the API, or reject it here.';
+
+/** What is asked. The text of the question and all content is shown only while the link can decide: it lies in a mailbox long after that. */
+export function question(linked: LinkedRequest): Html {
+  const { state, request, subject } = linked;
+  const { title, prompt, tool } = request;
+  const isOpen = state === 'open';
+  return html`
+<p>${happening(linked)}${asking(linked)}</p>
+<h1>${title}</h1>
+${isOpen && prompt !== '' && prompt !== title && html`<p class="prompt">${prompt}</p>`}
+<dl class="facts">
+${fact('Tool', tool)}
+${fact('Agent', agentText(subject.agent))}
+${fact('Sent by', subject.sent_by)}
+${fact('Asked', time(request.requested_at))}
+${fact('Answer until', time(request.expires_at))}
+${fact('Approvals', votes(request))}
+</dl>
+${isOpen && (isTooLarge(linked) ? html`<p class="problem">${TOO_LARGE}</p>` : content(linked))}`;
+}
