@@ -4,7 +4,7 @@ import type { NewInputRequest } from '../messages/input/ask.js';
 import { digestOf } from '../messages/input/digest.js';
 import { approvalRequest } from '../messages/policy-requests.js';
 import { type EnforceDeps, enforce, recordDecision } from '../policy/enforce.js';
-import type { PolicyRequest } from '../policy/policy-request.js';
+import type { ApprovalTerms, PolicyRequest } from '../policy/policy-request.js';
 import { tokenFacts } from '../policy/token-facts.js';
 import { type DecisionEvent, errorOfDenial, eventsOf, isUndecided, undecidedError } from '../policy/verdict.js';
 import { PlatformError } from '../runtime/errors.js';
@@ -91,27 +91,35 @@ export type StepDecision =
   | { error: PlanError | null; events: DecisionEvent[] }
   | { error?: never; ask?: NewInputRequest; events: DecisionEvent[] };
 
-/** The longest prompt of a request (contracts/api/messages.ts). */
-const PROMPT_CHARS_MAX = 16_384;
 const TITLE_CHARS_MAX = 200;
 
-const titleOf = ({ step_id, description }: StepRow) =>
-  `Step ${step_id} of a plan: ${description}`.slice(0, TITLE_CHARS_MAX).toWellFormed();
+/** What a request about a step says of it. Its message is the message that waits. */
+const aboutStep = ({ plan_id, step_id, description }: StepRow) => ({
+  title: `Step ${step_id} of a plan: ${description}`.slice(0, TITLE_CHARS_MAX).toWellFormed(),
+  arguments: { plan_id, step_id, description },
+});
 
-const textOf = (parts: readonly Part[]) =>
-  parts.map((part) => (part.kind === 'text' ? part.text : `[${part.kind}]`)).join('\n');
-
-/** The request to a human that a step itself asks for: it shows what would be sent. */
-function stepRequest(plan: PlanRow, step: StepRow, parts: Part[], approvalMs: number): NewInputRequest {
-  const { plan_id } = plan;
-  const prompt = `${step.description}\n\n${textOf(parts)}`.slice(0, PROMPT_CHARS_MAX).toWellFormed();
-  const timeout_seconds = approvalMs / 1_000;
+/** The request to a human that a step itself asks for. */
+function stepRequest(step: StepRow, request: PolicyRequest, approvalMs: number): NewInputRequest {
+  const { plan_id, step_id, description } = step;
+  const { arguments: { parts } = {}, ...policy_request } = request;
   return {
     ...{ request_id: newId('req'), kind: 'approval', source: 'plan', stage: 'plan', action: 'step' },
-    ...{ title: titleOf(step), prompt },
-    terms: { approvers: [], quorum: 1, timeout_seconds, allow_self: true, on_reject: 'fail' },
-    digest: digestOf({ plan_id, step_id: step.step_id, agent: agentOf(step), parts }),
+    ...aboutStep(step),
+    prompt: description,
+    policy_request,
+    terms: { approvers: [], quorum: 1, timeout_seconds: approvalMs / 1_000, allow_self: true, on_reject: 'fail' },
+    digest: digestOf({ plan_id, step_id, agent: request.agent ?? {}, parts }),
   };
+}
+
+/**
+ * The request of a policy about a step that asks for an approval itself: one approval does for both, so it takes whoever may give both. Those
+ * that only the policy names could not approve the step.
+ */
+function stricterTerms(terms: ApprovalTerms, approvalMs: number): ApprovalTerms {
+  const timeout_seconds = Math.min(terms.timeout_seconds, approvalMs / 1_000);
+  return { ...terms, approvers: [], escalate_to: [], timeout_seconds };
 }
 
 /**
@@ -127,20 +135,24 @@ export async function decideStep(
   parts: Part[],
 ): Promise<StepDecision> {
   const { tenant_id, plan_id, session_id } = plan;
-  const own = step.requires_approval && !approved ? { ask: stepRequest(plan, step, parts, approvalMs) } : {};
-  if (!policies.concerns(tenant_id, 'plan')) return { ...own, events: [] };
+  const { step_id, description } = step;
   const request: PolicyRequest = {
     ...{ scope: 'plan', action: 'step', agent: agentOf(step), session: { session_id } },
-    arguments: { plan_id, step_id: step.step_id, description: step.description, parts },
+    arguments: { plan_id, step_id, description, parts },
     token: tokenFacts(creatorOf(plan)),
   };
+  const asksItself = step.requires_approval && !approved;
+  const own = asksItself ? { ask: stepRequest(step, request, approvalMs) } : {};
+  if (!policies.concerns(tenant_id, 'plan')) return { ...own, events: [] };
   // Beyond what the tenant may ask at once an evaluator fails, which would deny steps of a plan that has many at once.
   if (policies.isBusy(tenant_id) && policies.needsWebhook(tenant_id, request)) return { error: null, events: [] };
   const verdict = await policies.decide(tenant_id, request);
   const events = eventsOf(verdict, request);
   if (verdict.decision === 'allow') return { ...own, events };
-  if (verdict.decision === 'require_approval')
-    return { ask: { ...approvalRequest(verdict, request, 'plan'), title: titleOf(step) }, events };
+  if (verdict.decision === 'require_approval') {
+    const terms = asksItself ? stricterTerms(verdict.terms, approvalMs) : verdict.terms;
+    return { ask: { ...approvalRequest({ ...verdict, terms }, request, 'plan'), ...aboutStep(step) }, events };
+  }
   if (isUndecided(verdict)) throw undecidedError(verdict);
   return { error: errorOfDenial(verdict), events };
 }

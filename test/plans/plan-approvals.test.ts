@@ -70,7 +70,8 @@ describe.each(PATHS)('$way', ({ env }) => {
       expect(message).toMatchObject({ state: 'input-required', user_input: 'publish echo: hello' });
       expect(message.input_request).toMatchObject({
         ...{ kind: 'approval', source: 'plan', title: 'Step publish of a plan: publish' },
-        prompt: 'publish\n\npublish echo: hello',
+        prompt: 'publish',
+        arguments: { plan_id: plan.plan_id, step_id: 'publish', description: 'publish' },
       });
       expect(await eventsOf(plan.session_id, 'message.input_required')).toEqual([
         expect.objectContaining({ message_id: messageId, kind: 'approval', source: 'plan' }),
@@ -198,6 +199,26 @@ describe.each(PATHS)('$way', ({ env }) => {
         ]);
         await resolve(messageId, 'approved');
         await untilPlan(client, plan.plan_id, 'completed');
+      });
+    });
+
+    test('and a step that requires approval is approved once, by one who may give both', async () => {
+      const reader = await anotherCaller(['read']);
+      const policy = { decision: 'require_approval', match: { actions: ['step'] }, approvers: ['scope:read'] };
+      await withPolicy({ ...policy, evaluator: { approval: { quorum: 2 } } }, async () => {
+        const asking = [step('a', 'echo', 'one', { requires_approval: true })];
+        const plan = await createPlan(client, asking);
+        const waiting = await untilStep(client, plan.plan_id, 'a', 'input-required');
+        const messageId = waiting.steps[0]?.message_id ?? '';
+        expect((await client.message(messageId)).input_request).toMatchObject({ source: 'policy', quorum: 2 });
+        const approve = (caller: ApiClient) =>
+          caller.failure(`/messages/${messageId}/resolve`, { resolution: 'approved' });
+        expect(await approve(reader)).toBe('403 forbidden');
+        expect([await approve(client), await approve(await anotherCaller(['admin']))]).toEqual(['200', '200']);
+        await untilPlan(client, plan.plan_id, 'completed');
+        const without = await createPlan(client, steps);
+        const asked = (await untilStep(client, without.plan_id, 'a', 'input-required')).steps[0]?.message_id;
+        expect(await reader.failure(`/messages/${asked}/resolve`, { resolution: 'approved' })).toBe('200');
       });
     });
   });
