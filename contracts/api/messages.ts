@@ -56,10 +56,7 @@ export const InputRequest = z.object({
   tool: z.string().optional(),
   arguments: JsonObject.optional(),
   /** Of a tool call that names whose tool it wants. */
-  target: z
-    .object({ instance_id: z.string(), agent_type: z.string(), skill_id: z.string() })
-    .partial()
-    .optional(),
+  target: z.object({ instance_id: z.string(), agent_type: z.string(), skill_id: z.string() }).partial().optional(),
   /** What is asked, in 64 hexadecimal digits: another when an approver edits the arguments. `digest` of `/messages/{id}/resolve`. */
   digest: z.string().optional(),
   policy_id: z.string().optional(),

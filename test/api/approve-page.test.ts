@@ -46,7 +46,13 @@ test('the page says what is asked, may not be framed, cached or passed on, and l
   expect(policy).toContain("frame-ancestors 'none'");
   expect(policy).toContain("form-action 'self'");
   const page = await answer.text();
-  for (const said of ['May pay be called?', 'The policy “payments” asks', '<dt>cents</dt><dd>5</dd>', 'Approve', 'Reject'])
+  for (const said of [
+    'May pay be called?',
+    'The policy “payments” asks',
+    '<dt>cents</dt><dd>5</dd>',
+    'Approve',
+    'Reject',
+  ])
     expect(page).toContain(said);
   expect(page).toContain('&lt;script&gt;');
   expect(page).not.toMatch(/<script|src=|href=/);
