@@ -75,7 +75,8 @@ export default defineConfig({
     expect: { requireAssertions: true },
     globalSetup: ['./test/setup/global.ts'],
     pool: 'forks',
-    maxWorkers: 2,
+    isolate: false, // loading the sources anew for each file takes as long as a fifth of the tests; none keeps state in a module
+    maxWorkers: 3, // most tests wait for a process, a timer or a server
     testTimeout: 60_000,
     hookTimeout: 120_000,
     teardownTimeout: 60_000,

@@ -8,7 +8,7 @@ import type { Answer } from '../setup/platform/api-client.js';
 import { joinOnRecord } from './moving.js';
 import { serveApi } from './served-api.js';
 
-const api = await serveApi({ requestTimeoutMs: 600, sendWaitMs: 1_500 });
+const api = await serveApi({ requestTimeoutMs: 3_000, sendWaitMs: 1_500 });
 
 const OPERATION_LIST = Object.values<Operation>(OPERATIONS);
 const POSTS = OPERATION_LIST.filter(({ method }) => method === 'POST').map(({ path }) => path.replace(/:\w+/, 'msg_x'));
