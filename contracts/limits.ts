@@ -13,6 +13,8 @@ export const LIMITS = {
   /** Of a budget, and of a price for a million tokens. */
   costUsdMax: 1_000_000,
   modelPricesPerTenant: 1_000,
+  /** Models of which the usage of one message tells apart what they used. */
+  messageModelsMax: 16,
   pageSizeDefault: 25,
   pageSizeMax: 100,
   taskPageSizeDefault: 50,

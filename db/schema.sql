@@ -171,9 +171,10 @@ CREATE TABLE callback_tokens (
 CREATE TABLE counted_usage (
   tenant_id text NOT NULL,
   message_id text NOT NULL,
+  model text NOT NULL,
   input_tokens numeric NOT NULL,
   output_tokens numeric NOT NULL,
-  cost_usd numeric NOT NULL
+  reported_cost_usd numeric NOT NULL
 );
 CREATE TABLE credentials (
   tenant_id text NOT NULL,
@@ -820,7 +821,7 @@ ALTER TABLE alert_rules ADD CONSTRAINT alert_rules_tenant_id_fkey FOREIGN KEY (t
 ALTER TABLE alert_rules ADD CONSTRAINT alert_rules_pkey PRIMARY KEY (tenant_id, rule_id);
 ALTER TABLE alert_states ADD CONSTRAINT alert_states_pkey PRIMARY KEY (tenant_id, rule_id);
 ALTER TABLE callback_tokens ADD CONSTRAINT callback_tokens_pkey PRIMARY KEY (token_hash);
-ALTER TABLE counted_usage ADD CONSTRAINT counted_usage_pkey PRIMARY KEY (tenant_id, message_id);
+ALTER TABLE counted_usage ADD CONSTRAINT counted_usage_pkey PRIMARY KEY (tenant_id, message_id, model);
 ALTER TABLE credentials ADD CONSTRAINT credentials_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
 ALTER TABLE credentials ADD CONSTRAINT credentials_pkey PRIMARY KEY (credential_id);
 ALTER TABLE deliveries ADD CONSTRAINT deliveries_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'delivered'::text, 'failed'::text, 'dropped'::text])));

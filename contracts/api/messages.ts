@@ -71,6 +71,7 @@ export const InputRequest = z.object({
 });
 export type InputRequest = z.infer<typeof InputRequest>;
 
+/** What an agent reports of one turn. */
 export const Usage = z.object({
   input_tokens: z.int().min(0),
   output_tokens: z.int().min(0),
@@ -78,6 +79,13 @@ export const Usage = z.object({
   cost_usd: z.number().min(0).optional(),
 });
 export type Usage = z.infer<typeof Usage>;
+
+/** The usage of a message: the sums of its turns, and the model of the newest. */
+export const MessageUsage = Usage.extend({
+  /** What each model used. Absent while there is one. */
+  by_model: z.array(Usage).max(LIMITS.messageModelsMax).optional(),
+});
+export type MessageUsage = z.infer<typeof MessageUsage>;
 
 /** A message in the responses of `/messages/*`; `task_data` is the whole A2A task. */
 export const MessageRecord = z.object({
@@ -102,7 +110,7 @@ export const MessageRecord = z.object({
   agent_type: z.string().nullable(),
   root_agent: z.string().nullable(),
   trace_id: z.string(),
-  usage: Usage.optional(),
+  usage: MessageUsage.optional(),
   error: z.object({ code: z.string(), message: z.string() }).optional(),
   error_message: z.string().optional(),
   input_request: InputRequest.optional(),

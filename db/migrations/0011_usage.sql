@@ -27,11 +27,12 @@ CREATE TABLE usage_days (
   PRIMARY KEY (tenant_id, day)
 );
 
--- What has been added up of a message that is not over: it used tokens and then asked a human. Deleted with the message's end.
+-- What has been added up of a message that is not over: it used tokens and then asked a human. Deleted with the message's end. What has been
+-- counted keeps its model and price; `reported_cost_usd` is what the agent said that it costs.
 CREATE TABLE counted_usage (
-  tenant_id text NOT NULL, message_id text COLLATE "C" NOT NULL,
-  input_tokens numeric NOT NULL, output_tokens numeric NOT NULL, cost_usd numeric NOT NULL,
-  PRIMARY KEY (tenant_id, message_id)
+  tenant_id text NOT NULL, message_id text COLLATE "C" NOT NULL, model text NOT NULL,
+  input_tokens numeric NOT NULL, output_tokens numeric NOT NULL, reported_cost_usd numeric NOT NULL,
+  PRIMARY KEY (tenant_id, message_id, model)
 );
 
 -- The last batch of tool calls that each process has added: a batch that is sent again is known by its number.

@@ -1,6 +1,5 @@
 import { SendMetadata } from '../../contracts/a2a/a2a.js';
 import type { Artifact } from '../../contracts/a2a/parts.js';
-import type { Usage } from '../../contracts/api/messages.js';
 import type { DispatchPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { traceparentOf, uuidOf } from '../../runtime/ids.js';
@@ -8,6 +7,7 @@ import type { AcceptRow, NewMessage } from '../accept/accept-transaction.js';
 import type { DispatchDetails, MessageRow } from '../read/rows.js';
 import { userMessage } from '../read/task.js';
 import type { AnswerOrFailure, OpenDispatch, Produced } from './dispatches.js';
+import { addUsage } from './message-usage.js';
 
 const Args = SendMetadata.shape.args.unwrap();
 
@@ -122,24 +122,6 @@ export function dispatchedNow(draft: NewMessage, accepted: AcceptRow, dispatch_i
     dispatch_id,
   };
   return openDispatchFrom(details);
-}
-
-/** A sum that stays an exact number, whatever agents report. */
-function addTokens(before: number, more: number): number {
-  return Math.min(Number.MAX_SAFE_INTEGER, before + more);
-}
-
-/** The usage of all dispatches of a message; the model is that of the newest. */
-function addUsage(before: Usage | null, more: Usage | undefined): Usage | null {
-  if (!more) return before;
-  const cost = Math.min(Number.MAX_VALUE, (before?.cost_usd ?? 0) + (more.cost_usd ?? 0));
-  const model = more.model ?? before?.model;
-  return {
-    input_tokens: addTokens(before?.input_tokens ?? 0, more.input_tokens),
-    output_tokens: addTokens(before?.output_tokens ?? 0, more.output_tokens),
-    ...(model !== undefined && { model }),
-    ...((before?.cost_usd !== undefined || more.cost_usd !== undefined) && { cost_usd: cost }),
-  };
 }
 
 /** The artifacts of earlier dispatches and of this one, which replaces those of the same id. */

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { A2aMessage } from '../../contracts/a2a/a2a.js';
 import { Artifact, Part } from '../../contracts/a2a/parts.js';
-import { AgentInputRequest, Usage } from '../../contracts/api/messages.js';
+import { AgentInputRequest, MessageUsage } from '../../contracts/api/messages.js';
 import type { InputRequestRow } from './rows.js';
 
 const Content = z
@@ -10,7 +10,7 @@ const Content = z
     turns: z.array(A2aMessage),
     artifacts: z.array(Artifact),
     status_message: A2aMessage.nullable(),
-    usage: Usage.nullable(),
+    usage: MessageUsage.nullable(),
   })
   .partial();
 
@@ -30,7 +30,7 @@ const VALID_CONTENT = {
   turns: validItems(ValidMessage),
   artifacts: validItems(ValidArtifact),
   status_message: ValidMessage.nullable().catch(null),
-  usage: Usage.nullable().catch(null),
+  usage: MessageUsage.nullable().catch(null),
 };
 
 const ValidForm = z.object({

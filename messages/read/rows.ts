@@ -1,6 +1,6 @@
 import type { A2aMessage } from '../../contracts/a2a/a2a.js';
 import type { Artifact, Part } from '../../contracts/a2a/parts.js';
-import type { AgentInputRequest, InputRequest, MessageState, Usage } from '../../contracts/api/messages.js';
+import type { AgentInputRequest, InputRequest, MessageState, MessageUsage } from '../../contracts/api/messages.js';
 import type { SessionRef } from '../../sessions/session-deps.js';
 import type { LockedSession } from '../../sessions/session-end.js';
 import type { MessageRef } from '../core.js';
@@ -27,7 +27,7 @@ export interface MessageRow extends MessageRef, SessionRef {
   turns: A2aMessage[];
   artifacts: Artifact[];
   status_message: A2aMessage | null;
-  usage: Usage | null;
+  usage: MessageUsage | null;
   error_code: string | null;
   error_message: string | null;
   updated_at: Date;

@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { expect, test } from 'vitest';
+import { MessageGetByIdResponse } from '../../contracts/api/messages.js';
 import { SessionGetByIdResponse } from '../../contracts/api/sessions.js';
 import { PricesResponse } from '../../contracts/api/tenants.js';
 import { GetUsageResponse, type UsageSums } from '../../contracts/api/usage.js';
@@ -105,6 +106,64 @@ test('cost is by the price of the model, else what the agent reports', async () 
   const removed = { ...price, input_per_million: null, output_per_million: null };
   expect((await api.client.ok('/tenants/set_prices', removed, PricesResponse)).prices).toEqual([]);
   expect((await costOf(used(500_000, 100_000, 'priced'))).cost_usd).toBeCloseTo(0, 9);
+});
+
+const DOLLARS = 1_000_000;
+const setPrice = (model: string, input_per_million: number | null) =>
+  api.client.ok(
+    '/tenants/set_prices',
+    { model, input_per_million, output_per_million: input_per_million },
+    PricesResponse,
+  );
+
+/** A message whose agent asks, is answered and ends. @param meanwhile what happens before the usage of the question is added up, and after */
+async function askedMessage(
+  first: object,
+  second: object,
+  meanwhile: { rollUp: boolean; after?: () => Promise<unknown> },
+) {
+  const { id } = await send();
+  await answerMessage(api, id, { ...ASKS, ...first });
+  if (meanwhile.rollUp) await usageOf();
+  await meanwhile.after?.();
+  await api.client.post(`/messages/${id}/resolve`, { resolution: 'confirmed' });
+  await answerMessage(api, id, { ...COMPLETED, ...second });
+  return id;
+}
+
+test.each([true, false])('each turn costs what its own model costs, added up in between: %s', async (rollUp) => {
+  const [large, small] = [`large-${rollUp}`, `small-${rollUp}`];
+  await setPrice(large, 100);
+  await setPrice(small, 1);
+  const message = { id: '' };
+  const { cost_usd } = await totalsOf(async () => {
+    message.id = await askedMessage(used(DOLLARS, 0, large), used(DOLLARS, 0, small), { rollUp });
+  });
+  expect(cost_usd).toBeCloseTo(101, 9);
+  const models = new Map((await rowsOf('model')).map((row) => [row.model, row]));
+  expect(models.get(large)).toMatchObject({ messages: 0, total_tokens: DOLLARS, cost_usd: 100 });
+  expect(models.get(small)).toMatchObject({ messages: 1, total_tokens: DOLLARS, cost_usd: 1 });
+  const record = await api.client.ok('/messages/get_by_id', { message_id: message.id }, MessageGetByIdResponse);
+  expect(record.message.usage).toEqual({
+    ...{ input_tokens: 2 * DOLLARS, output_tokens: 0, model: small },
+    by_model: [large, small].map((model) => ({ input_tokens: DOLLARS, output_tokens: 0, model })),
+  });
+});
+
+test('what has been added up keeps its cost when the price changes, and when the price comes or goes', async () => {
+  await setPrice('moving', 100);
+  const turns = [used(DOLLARS, 0, 'moving', 7), used(DOLLARS, 0, 'moving', 3)] as const;
+  const costWith = (price: number | null) =>
+    totalsOf(() => askedMessage(...turns, { rollUp: true, after: () => setPrice('moving', price) }));
+  expect((await costWith(1)).cost_usd).toBeCloseTo(101, 9);
+  expect((await costWith(null)).cost_usd).toBeCloseTo(1 + 3, 9);
+  expect((await costWith(50)).cost_usd).toBeCloseTo(7 + 50, 9);
+});
+
+test('a turn without a name of a model, and one with an empty one, are of no model', async () => {
+  const none = { usage: { input_tokens: 5, output_tokens: 0 } };
+  const { total_tokens } = await totalsOf(() => askedMessage(none, used(7, 0, ''), { rollUp: true }));
+  expect(total_tokens).toBe(12);
 });
 
 test('no other tenant is in the report, whatever agents claim', async () => {

@@ -53,18 +53,22 @@ CREATE FUNCTION shown_tokens(tokens numeric) RETURNS bigint LANGUAGE sql IMMUTAB
 CREATE FUNCTION shown_cost(cost_usd numeric) RETURNS double precision LANGUAGE sql IMMUTABLE PARALLEL SAFE
   AS $$ SELECT least(greatest(cost_usd, 0), 1e300)::double precision $$;
 
--- What the tokens of a message cost: by the tenant's price of the model, else what its agent reported.
-CREATE FUNCTION cost_of(of_tenant text, usage jsonb) RETURNS numeric LANGUAGE sql STABLE AS $$
-  SELECT coalesce((SELECT (reported_tokens(usage, 'input_tokens') * p.input_per_million
-                           + reported_tokens(usage, 'output_tokens') * p.output_per_million) / 1000000
-                     FROM model_prices p WHERE p.tenant_id = of_tenant AND p.model = usage ->> 'model'),
-                  CASE WHEN jsonb_typeof(usage -> 'cost_usd') = 'number' THEN greatest((usage ->> 'cost_usd')::numeric, 0) END, 0)
+CREATE FUNCTION reported_cost(usage jsonb) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  AS $$ SELECT CASE WHEN jsonb_typeof(usage -> 'cost_usd') = 'number' THEN greatest((usage ->> 'cost_usd')::numeric, 0) ELSE 0 END $$;
+
+-- What each model of a message used (messages/dispatch/message-usage.ts).
+CREATE FUNCTION usage_by_model(usage jsonb) RETURNS TABLE (model text, input_tokens numeric, output_tokens numeric, reported_cost_usd numeric)
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT coalesce(u.item ->> 'model', ''), sum(reported_tokens(u.item, 'input_tokens')), sum(reported_tokens(u.item, 'output_tokens')),
+         sum(reported_cost(u.item))
+    FROM jsonb_array_elements(CASE jsonb_typeof(usage -> 'by_model') WHEN 'array' THEN usage -> 'by_model' ELSE jsonb_build_array(usage) END) AS u (item)
+   WHERE usage IS NOT NULL GROUP BY 1
 $$;
 
 -- Adds up the next groups of events, `most` of them or a few more, in the transaction that moves the cursor past them: each is counted once, whoever
 -- dies when. A message is counted for no agent when it is accepted, and moves to its agent, instance and model when it ends. Its tokens are
--- read from its row and counted as far as they have not been, when it ends and whenever it waits for a human. Dispatches count when they end,
--- unless nothing went out.
+-- read from its row, for each model, and counted as far as they have not been, when it ends and whenever it waits for a human; they cost what the
+-- tenant's price of the model says at that moment, else what the agent reported. Dispatches count when they end, unless nothing went out.
 -- `waits`: for another process that adds up, else NULL is given. Gives how many groups there were.
 CREATE FUNCTION roll_up_usage(most integer, waits boolean) RETURNS integer LANGUAGE plpgsql
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
@@ -113,26 +117,28 @@ BEGIN
   counted AS MATERIALIZED (
     SELECT t.received, t.ended, t.dispatch_ids, t.dispatches_ended, t.durations, m.tenant_id, m.message_id, m.session_id, m.created_at,
            coalesce(m.completed_at, m.updated_at) AS used_at, coalesce(m.agent_type, '') AS agent_type,
-           coalesce(m.instance_id, '') AS instance_id, coalesce(m.usage ->> 'model', '') AS model,
-           u.input_tokens, u.output_tokens, u.cost_usd, c.message_id IS NOT NULL AS was_kept,
-           u.input_tokens - coalesce(c.input_tokens, 0) AS new_input_tokens, u.output_tokens - coalesce(c.output_tokens, 0) AS new_output_tokens,
-           u.cost_usd - coalesce(c.cost_usd, 0) AS new_cost_usd
+           coalesce(m.instance_id, '') AS instance_id, coalesce(m.usage ->> 'model', '') AS model, m.usage,
+           -- What has ended is counted with the event of its end, wherever that stands among the others.
+           t.ended = 1 OR t.reports AND m.state NOT IN ('completed', 'failed', 'canceled') AS reports
       FROM touched t
-      CROSS JOIN LATERAL (SELECT * FROM messages v WHERE v.tenant_id = t.tenant_id AND v.message_id = t.message_id OFFSET 0) m
-      LEFT JOIN LATERAL (SELECT * FROM counted_usage v WHERE v.tenant_id = t.tenant_id AND v.message_id = t.message_id OFFSET 0) c ON true
-      CROSS JOIN LATERAL (SELECT
-        CASE WHEN t.reports THEN coalesce(reported_tokens(m.usage, 'input_tokens'), 0) ELSE coalesce(c.input_tokens, 0) END AS input_tokens,
-        CASE WHEN t.reports THEN coalesce(reported_tokens(m.usage, 'output_tokens'), 0) ELSE coalesce(c.output_tokens, 0) END AS output_tokens,
-        CASE WHEN NOT t.reports THEN coalesce(c.cost_usd, 0) WHEN m.usage IS NULL THEN 0 ELSE cost_of(m.tenant_id, m.usage) END AS cost_usd) u),
+      CROSS JOIN LATERAL (SELECT * FROM messages v WHERE v.tenant_id = t.tenant_id AND v.message_id = t.message_id OFFSET 0) m),
+  used AS MATERIALIZED (
+    SELECT c.tenant_id, c.message_id, c.session_id, c.used_at, c.agent_type, c.instance_id, c.ended, u.model, u.input_tokens, u.output_tokens,
+           u.reported_cost_usd, u.input_tokens - coalesce(k.input_tokens, 0) AS new_input_tokens,
+           u.output_tokens - coalesce(k.output_tokens, 0) AS new_output_tokens,
+           u.reported_cost_usd - coalesce(k.reported_cost_usd, 0) AS new_reported_cost_usd
+      FROM counted c
+      CROSS JOIN LATERAL usage_by_model(c.usage) u
+      LEFT JOIN LATERAL (SELECT * FROM counted_usage v
+        WHERE v.tenant_id = c.tenant_id AND v.message_id = c.message_id AND v.model = u.model OFFSET 0) k ON true
+     WHERE c.reports),
   kept AS (
-    INSERT INTO counted_usage (tenant_id, message_id, input_tokens, output_tokens, cost_usd)
-      SELECT c.tenant_id, c.message_id, c.input_tokens, c.output_tokens, c.cost_usd FROM counted c
-       WHERE c.ended = 0 AND (c.input_tokens, c.output_tokens, c.cost_usd) <> (0, 0, 0)
-      ON CONFLICT (tenant_id, message_id) DO UPDATE SET input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens,
-        cost_usd = excluded.cost_usd),
+    INSERT INTO counted_usage (tenant_id, message_id, model, input_tokens, output_tokens, reported_cost_usd)
+      SELECT u.tenant_id, u.message_id, u.model, u.input_tokens, u.output_tokens, u.reported_cost_usd FROM used u WHERE u.ended = 0
+      ON CONFLICT (tenant_id, message_id, model) DO UPDATE SET input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens,
+        reported_cost_usd = excluded.reported_cost_usd),
   settled AS (
-    DELETE FROM counted_usage u USING counted c
-     WHERE c.ended = 1 AND c.was_kept AND u.tenant_id = c.tenant_id AND u.message_id = c.message_id)
+    DELETE FROM counted_usage k USING counted c WHERE c.ended = 1 AND k.tenant_id = c.tenant_id AND k.message_id = c.message_id)
   -- Of a short message whose agent reports no tokens the second and the last only.
   SELECT array_agg(ROW(f.*)::usage_fact) INTO facts FROM (
     SELECT c.tenant_id, c.created_at, c.session_id, '', '', '', c.received - c.ended, 0, 0, 0, 0, 0, 0 FROM counted c WHERE c.received <> c.ended
@@ -140,9 +146,10 @@ BEGIN
     SELECT c.tenant_id, c.created_at, c.session_id, c.agent_type, c.instance_id, c.model, c.ended, 0, 0, 0, 0, 0, 0 FROM counted c
      WHERE c.ended = 1
     UNION ALL
-    SELECT c.tenant_id, c.used_at, c.session_id, c.agent_type, c.instance_id, c.model, 0, 0, 0, c.new_input_tokens, c.new_output_tokens, 0,
-           c.new_cost_usd
-      FROM counted c WHERE (c.new_input_tokens, c.new_output_tokens, c.new_cost_usd) <> (0, 0, 0)
+    SELECT u.tenant_id, u.used_at, u.session_id, u.agent_type, u.instance_id, u.model, 0, 0, 0, u.new_input_tokens, u.new_output_tokens, 0,
+           coalesce((SELECT (u.new_input_tokens * p.input_per_million + u.new_output_tokens * p.output_per_million) / 1000000
+                       FROM model_prices p WHERE p.tenant_id = u.tenant_id AND p.model = u.model), u.new_reported_cost_usd)
+      FROM used u WHERE (u.new_input_tokens, u.new_output_tokens, u.new_reported_cost_usd) <> (0, 0, 0)
     UNION ALL
     SELECT d.tenant_id, e.at, c.session_id, d.agent_type, d.instance_id, c.model, 0, 1, 0, 0, 0, e.duration_ms, 0
       FROM counted c CROSS JOIN LATERAL unnest(c.dispatch_ids, c.dispatches_ended, c.durations) AS e (dispatch_id, at, duration_ms)

@@ -103,11 +103,19 @@ class Task(TypedDict):
     metadata: NotRequired[dict[str, Any]]
 
 
+class MessageRecordUsageByModelItem(TypedDict):
+    input_tokens: int
+    output_tokens: int
+    model: NotRequired[str]
+    cost_usd: NotRequired[float]
+
+
 class MessageRecordUsage(TypedDict):
     input_tokens: int
     output_tokens: int
     model: NotRequired[str]
     cost_usd: NotRequired[float]
+    by_model: NotRequired[list[MessageRecordUsageByModelItem]]
 
 
 class MessageRecordError(TypedDict):
