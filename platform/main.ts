@@ -136,6 +136,12 @@ function stopOnSignals(self: PlatformProcess, log: Logger): void {
   process.on('SIGTERM', onSignal);
 }
 
+/** What cannot be printed, for example to a file on a full disk, ends nothing. */
+function printOrNot(log: Logger): void {
+  for (const [name, stream] of Object.entries({ stdout: process.stdout, stderr: process.stderr }))
+    stream.on('error', (error) => log.warn({ stream: name, err: errorMessage(error) }, 'a line could not be printed'));
+}
+
 async function start(args: readonly string[]): Promise<void> {
   process.setSourceMapsEnabled(true);
   const run = readArguments(args);
@@ -144,6 +150,7 @@ async function start(args: readonly string[]): Promise<void> {
   const logFile = ownsServers || run.development ? join(config.FLEET_DATA_DIR, 'logs', 'platform.log') : null;
   const logCounts = newLogCounts();
   const log = createLogger({ level: config.FLEET_LOG_LEVEL, counts: logCounts, ...(logFile && { file: logFile }) });
+  printOrNot(log);
   const temporalAddress = await installTemporalRuntime(log);
   const self = new PlatformProcess(config, run, log, logFile, { logCounts, temporalAddress });
   if (logFile) {

@@ -1,15 +1,19 @@
 import { type Logger, pino } from 'pino';
+import { LogDestination } from './log-destination.js';
 
 export type { Logger };
 
 /** Fields that are redacted, also one level down. */
 const SECRETS = ['authorization', 'client_secret', 'token', 'callback_token', 'resume_token', 'secret', 'password'];
 
-/** How many lines each level of a log has, of those that stand for trouble. */
-export type LogCounts = Record<'warn' | 'error' | 'fatal', number>;
+/** How many lines each level of a log has, of those that stand for trouble, and how many could not be written. */
+export interface LogCounts {
+  lines: Record<'warn' | 'error' | 'fatal', number>;
+  dropped: () => number;
+}
 
 export function newLogCounts(): LogCounts {
-  return { warn: 0, error: 0, fatal: 0 };
+  return { lines: { warn: 0, error: 0, fatal: 0 }, dropped: () => 0 };
 }
 
 /**
@@ -20,10 +24,9 @@ export function newLogCounts(): LogCounts {
  */
 export function createLogger(options: { level?: string; file?: string; counts?: LogCounts } = {}): Logger {
   const { counts } = options;
-  const destination = pino.destination(
-    options.file ? { dest: options.file, mkdir: true, sync: false, mode: 0o600 } : { dest: 2, sync: true },
-  );
-  return pino(
+  const destination = new LogDestination(options.file);
+  if (counts) counts.dropped = () => destination.dropped;
+  const log = pino(
     {
       level: options.level ?? 'info',
       base: undefined,
@@ -32,7 +35,7 @@ export function createLogger(options: { level?: string; file?: string; counts?: 
       hooks: {
         logMethod(args, method, level) {
           const name = pino.levels.labels[level];
-          if (counts && name !== undefined && name in counts) counts[name as keyof LogCounts] += 1;
+          if (counts && name !== undefined && name in counts.lines) counts.lines[name as keyof LogCounts['lines']] += 1;
           method.apply(this, args);
         },
       },
@@ -40,4 +43,6 @@ export function createLogger(options: { level?: string; file?: string; counts?: 
     },
     destination,
   );
+  destination.onRecovered = (dropped) => log.warn({ dropped }, 'the log can be written again; lines were dropped');
+  return log;
 }

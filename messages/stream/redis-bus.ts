@@ -78,6 +78,7 @@ class RedisBus implements ChunkBus {
     const afterGap = this.#gaps.delete(channel) ? 1 : 0;
     this.#commands
       .appendEvent(channel, text, eventsMaxFor(bytes), this.#options.retentionMs, afterGap)
+      .then(() => this.#isAway && this.#noteReachable()) // it was full, and has room again
       .catch((error) => this.#drop(channel, event, error, afterGap === 1))
       .finally(() => {
         this.#unconfirmedBytes -= bytes;

@@ -55,8 +55,11 @@ function defineProcess(metrics: CollectedMetrics, { version, logCounts, health }
     [...Loop.failing].map(({ name }): Sample => [{ loop: name }, 1]),
   );
   metrics.counter('fleet_log_lines_total', 'Lines of the log from level warn on', ['level'], () =>
-    labelled('level', logCounts),
+    labelled('level', logCounts.lines),
   );
+  metrics.counter('fleet_log_lines_dropped_total', 'Lines of the log that could not be written', [], () => [
+    [{}, logCounts.dropped()],
+  ]);
 }
 
 function defineHttp(metrics: CollectedMetrics, { http }: MetricSources): void {

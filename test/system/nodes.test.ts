@@ -1,3 +1,4 @@
+import { Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
 import type { Task } from '../../contracts/a2a/a2a.js';
 import { AgentRegisterResponse } from '../../contracts/api/agents.js';
@@ -161,4 +162,21 @@ test('without Redis sends end, streams tell the end from the record, and with it
   (await next.dispatch).result('', { chunk_count: 1 });
   await after.done;
   for (const socket of [agent, again]) socket.close();
+}, 120_000);
+
+test('with a full Redis sends and streams end all the same', async () => {
+  const operator = new Redis(redis.url);
+  const agent = await join(b, 'roomy', echo);
+  await operator.config('SET', 'maxmemory', '1');
+  try {
+    expect((await a.client.send('hello', to('roomy'))).status.state).toBe('completed');
+    const stream = new StreamReader(a.client, 'message/stream', messageTo('roomy'));
+    await stream.done;
+    expect(stream.events.at(-1)).toMatchObject({ final: true, status: { state: 'completed' } });
+    expect([...assembled(stream.events).values()]).toEqual(['echo: go']);
+  } finally {
+    await operator.config('SET', 'maxmemory', '0');
+    operator.disconnect();
+    agent.close();
+  }
 }, 120_000);

@@ -93,6 +93,27 @@ describe('redis bus between processes', () => {
     expect(kinds).toEqual(['before', 'gap', 'after']);
   });
 
+  it('drops what a full Redis does not take, says so once, and goes on with a gap when there is room', async () => {
+    const { url } = await redisServer();
+    const operator = new Redis(url);
+    onTestFinished(() => operator.disconnect());
+    const { bus, log } = redisBus(url);
+    const follower = follow(bus);
+    say(bus, 'before');
+    await until(() => follower.seen.length === 1);
+    await operator.config('SET', 'maxmemory', '1');
+    for (let n = 0; n < 20; n += 1) say(bus, 'lost');
+    await until(() => log.warn.mock.calls.length > 0);
+    expect(JSON.stringify(log.warn.mock.calls)).toContain('OOM');
+    await operator.config('SET', 'maxmemory', '0');
+    say(bus, 'after');
+    await until(() => follower.texts().includes('after'));
+    const kinds = follower.seen.map(({ event }) => (event.kind === 'status_text' ? event.text : event.kind));
+    expect(kinds).toEqual(['before', 'gap', 'after']);
+    await until(() => log.info.mock.calls.length > 0);
+    expect(log.warn.mock.calls.length).toBe(1);
+  });
+
   it('gives a follower that came while Redis was away everything once it is back', async () => {
     const server = await redisServer();
     await server.kill();

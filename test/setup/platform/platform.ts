@@ -46,6 +46,8 @@ export interface PlatformDeps {
   wayTo?: (databaseUrl: string) => Promise<string>;
   /** The `start.js` of another build, which the first process runs. */
   start?: string;
+  /** The data directory of the first process. */
+  dataDir?: string;
 }
 
 /**
@@ -54,7 +56,7 @@ export interface PlatformDeps {
  */
 export async function startPlatform(
   env: Record<string, string> = {},
-  { prepare, wayTo, start }: PlatformDeps = {},
+  { prepare, wayTo, start, dataDir: firstDataDir }: PlatformDeps = {},
 ): Promise<SharedPlatform> {
   const database = await freshDatabase();
   const connection = await Connection.connect({ address: inject('temporalAddress') });
@@ -70,8 +72,9 @@ export async function startPlatform(
   };
   const processes: TestPlatform[] = [];
   const add = (credential?: { client_id: string; client_secret: string }, peer: PeerOptions = {}): TestPlatform => {
+    const dataDir = processes.length === 0 ? firstDataDir : undefined;
     const added = new TestPlatform({
-      dataDir: mkdtempSync(join(inject('runDir'), 'platform-')),
+      dataDir: dataDir ?? mkdtempSync(join(inject('runDir'), 'platform-')),
       register: join(inject('runDir'), 'processes'),
       env: { ...settings, ...peer.env },
       ...(credential && { credential }),

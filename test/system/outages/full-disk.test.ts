@@ -31,7 +31,7 @@ test('while the disk of the database is full, calls that write get a 503 and not
   for (const text of ['hold 1', 'hold 2', 'hold 3']) holding.push(await client.send(text, { ...to, blocking: false }));
   await until(() => held.size === holding.length, { what: 'the dispatches' });
 
-  disk.fill();
+  disk.volume.fill();
   const sent = new Map<string, string>();
   let refused = '';
   // What room there is in the tables is used up first.
@@ -54,7 +54,7 @@ test('while the disk of the database is full, calls that write get a 503 and not
   expect(await database.query('SELECT 1 FROM messages WHERE client_message_id = $1', [refused])).toEqual([]);
   await until(() => platform.log().includes('database write failed, retrying'), { what: 'results that wait' });
 
-  disk.empty();
+  disk.volume.empty();
   for (const { id } of holding) await client.untilState(id, 'completed');
   for (const id of sent.values()) await client.untilState(id, 'completed');
   const again = await client.send('x'.repeat(2_000), { ...to, messageId: refused });
