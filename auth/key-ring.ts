@@ -1,38 +1,61 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { importJWK, type JWK } from 'jose';
+import { errorMessage, PlatformError } from '../runtime/errors.js';
+import type { Logger } from '../runtime/logger.js';
 
 /** A signing key. A `retired` one still verifies. */
 export interface StoredKey {
   kid: string;
   public_jwk: JWK;
-  private_jwk: JWK;
   retired: boolean;
+  /** Decrypts the private half, which only the active key needs. @throws where this process does not have the key that sealed it */
+  privateJwk: () => JWK;
 }
 
 /** A public key. Stays the same object while the stored key does not change. */
 export type VerifyingKey = Awaited<ReturnType<typeof importJWK>>;
+interface SigningKey {
+  kid: string;
+  privateKey: KeyObject;
+}
 interface Loaded {
   atMs: number;
   keys: StoredKey[];
-  active: { kid: string; privateKey: KeyObject };
   verifying: Map<string, VerifyingKey>;
 }
 
 const MAX_AGE_MS = 60_000;
+/** Keys that cannot be read again are used up to this age, so that a failed reading does not stop every caller. A key is deleted 300 s after its last use. */
+const STALE_MS = 240_000;
 const RELOAD_PAUSE_MS = 1_000;
 
-/** The signing keys, cached for 60 s. An unknown `kid` reloads them, at most once a second. */
+/**
+ * The signing keys, cached for 60 s. An unknown `kid` reloads them, at most once a second. Verifying needs the public halves alone: a private
+ * half that this process cannot decrypt stops nobody's token.
+ */
 export class KeyRing {
+  readonly #load: () => Promise<StoredKey[]>;
+  readonly #log: Pick<Logger, 'warn'>;
   #loaded: Loaded | undefined;
   #loading: Promise<Loaded> | undefined;
+  #failedAtMs = Number.NEGATIVE_INFINITY;
+  /** The key to sign with. It stays in use while its row is the active one. */
+  #signing: SigningKey | undefined;
 
   /** @param load every key that still verifies, the active one among them */
-  constructor(private readonly load: () => Promise<StoredKey[]>) {}
+  constructor(load: () => Promise<StoredKey[]>, log: Pick<Logger, 'warn'>) {
+    this.#load = load;
+    this.#log = log;
+  }
 
-  /** The key to sign with. */
-  async active(): Promise<Loaded['active']> {
-    return (await this.#current(MAX_AGE_MS)).active;
+  /** The key to sign with. @throws PlatformError SERVICE_UNAVAILABLE where its private half cannot be decrypted */
+  async active(): Promise<SigningKey> {
+    const { keys } = await this.#current(MAX_AGE_MS);
+    const active = keys.find((key) => !key.retired);
+    if (!active) throw new Error('there is no active signing key');
+    if (this.#signing?.kid !== active.kid) this.#signing = { kid: active.kid, privateKey: privateKeyOf(active) };
+    return this.#signing;
   }
 
   /** The key that verifies the signatures of `kid`; undefined where there is none. */
@@ -48,32 +71,54 @@ export class KeyRing {
   }
 
   async #current(maxAgeMs: number): Promise<Loaded> {
-    if (this.#loaded && performance.now() - this.#loaded.atMs < maxAgeMs) return this.#loaded;
+    const now = performance.now();
+    const kept = this.#loaded && now - this.#loaded.atMs < STALE_MS ? this.#loaded : undefined;
+    if (kept && (now - kept.atMs < maxAgeMs || now - this.#failedAtMs < RELOAD_PAUSE_MS)) return kept;
     this.#loading ??= this.#reload().finally(() => {
       this.#loading = undefined;
     });
-    return this.#loading;
+    if (!kept) return this.#loading;
+    return this.#loading.catch((error: unknown) => {
+      this.#failedAtMs = performance.now();
+      this.#log.warn(
+        { err: errorMessage(error) },
+        'the signing keys cannot be read again; those in memory stay in use',
+      );
+      return kept;
+    });
   }
 
   async #reload(): Promise<Loaded> {
     const atMs = performance.now();
-    const keys = await this.load();
-    const active = keys.find((key) => !key.retired);
-    if (!active) throw new Error('there is no active signing key');
-    const verifying = await Promise.all(keys.map(async (key) => [key.kid, await this.#verifyingKey(key)] as const));
-    this.#loaded = {
-      atMs,
-      keys,
-      active: { kid: active.kid, privateKey: createPrivateKey({ key: active.private_jwk, format: 'jwk' }) },
-      verifying: new Map(verifying),
-    };
+    const stored = await this.#load();
+    const verifying = new Map<string, VerifyingKey>();
+    for (const key of stored) {
+      const imported = await this.#verifyingKey(key);
+      if (imported) verifying.set(key.kid, imported);
+    }
+    this.#loaded = { atMs, keys: stored.filter(({ kid }) => verifying.has(kid)), verifying };
     return this.#loaded;
   }
 
-  async #verifyingKey({ kid, public_jwk }: StoredKey): Promise<VerifyingKey> {
+  async #verifyingKey({ kid, public_jwk }: StoredKey): Promise<VerifyingKey | undefined> {
     const before = this.#loaded?.keys.find((key) => key.kid === kid);
     const imported = this.#loaded?.verifying.get(kid);
     if (imported && isDeepStrictEqual(before?.public_jwk, public_jwk)) return imported;
-    return importJWK(public_jwk, 'EdDSA');
+    return importJWK(public_jwk, 'EdDSA').catch((error: unknown) => {
+      this.#log.warn({ kid, err: errorMessage(error) }, 'a signing key cannot be used: its tokens are refused');
+      return undefined;
+    });
+  }
+}
+
+function privateKeyOf({ privateJwk }: StoredKey): KeyObject {
+  try {
+    return createPrivateKey({ key: privateJwk(), format: 'jwk' });
+  } catch (error) {
+    throw new PlatformError(
+      'SERVICE_UNAVAILABLE',
+      'Tokens cannot be signed: the active signing key cannot be read with the secret key of this process.',
+      { cause: error },
+    );
   }
 }

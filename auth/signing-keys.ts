@@ -10,7 +10,7 @@ import type { StoredKey } from './key-ring.js';
 const { purpose: PURPOSE } = SEALED.signingKeys;
 const LOCK = 7_301_846_227;
 const NEWEST_FIRST = 'ORDER BY created_at DESC, kid DESC';
-/** A node may go on signing with a retired key for as long as it keeps its keys (60 s); five times that is ample. */
+/** A node may go on signing with a retired key for as long as it keeps its keys: 60 s, and 240 s where they cannot be read again. */
 const RETIREMENT_MARGIN_SECONDS = 300;
 
 /** What `fleet keys list` shows of a key. */
@@ -42,12 +42,12 @@ async function insertKey(tx: Tx, secrets: Secrets): Promise<string> {
 }
 
 async function readKeys(tx: Tx, secrets: Secrets): Promise<StoredKey[]> {
-  const rows = await tx.query<Omit<StoredKey, 'private_jwk'> & { encrypted: Buffer }>(
+  const rows = await tx.query<Omit<StoredKey, 'privateJwk'> & { encrypted: Buffer }>(
     `SELECT kid, public_jwk, private_jwk_encrypted AS encrypted, retired_at IS NOT NULL AS retired FROM signing_keys ${NEWEST_FIRST}`,
   );
   return rows.map(({ encrypted, ...key }) => ({
     ...key,
-    private_jwk: JSON.parse(secrets.decrypt(encrypted, PURPOSE).toString()),
+    privateJwk: () => JSON.parse(secrets.decrypt(encrypted, PURPOSE).toString()),
   }));
 }
 

@@ -4,6 +4,7 @@ import { LRUCache } from 'lru-cache';
 import { TokenClaims } from '../contracts/api/auth.js';
 import { LIMITS } from '../contracts/limits.js';
 import { PlatformError } from '../runtime/errors.js';
+import type { Logger } from '../runtime/logger.js';
 import { KeyRing, type StoredKey, type VerifyingKey } from './key-ring.js';
 
 /** Tells access tokens from other tokens that the same keys sign (RFC 9068). */
@@ -35,8 +36,12 @@ function signJwt(header: { kid: string; typ: string }, payload: object, privateK
  * @param options.loadKeys every signing key that still verifies
  * @param options.issuer the claim `iss`. It is not verified: the address of a platform may change while tokens live
  */
-export function createTokens(options: { loadKeys: () => Promise<StoredKey[]>; issuer?: () => string }) {
-  const ring = new KeyRing(options.loadKeys);
+export function createTokens(options: {
+  loadKeys: () => Promise<StoredKey[]>;
+  issuer?: () => string;
+  log: Pick<Logger, 'warn'>;
+}) {
+  const ring = new KeyRing(options.loadKeys, options.log);
   /** By digest, so that no token stays in memory. A verification costs 400 µs, a digest 3 µs. */
   const verified = new LRUCache<string, Verified>({ max: VERIFIED_MAX });
 

@@ -1,6 +1,7 @@
 import { chmod, mkdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { userCacheDir } from '../runtime/cache-dir.js';
+import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 import { readIfExists, writeAtomic } from './atomic-file.js';
 import { freePort, isPortFree } from './free-port.js';
@@ -115,7 +116,9 @@ async function firstLaunch(
     try {
       return { running: await launchTemporal(options, ports, new AbortController().signal), ports };
     } catch (error) {
-      const free = (await isPortFree(ports.port)) && (await isPortFree(ports.uiPort));
+      // The server takes further ports, of its own choice, which another process may have taken in the same moment.
+      const wasTaken = errorMessage(error).includes('address already in use');
+      const free = !wasTaken && (await isPortFree(ports.port)) && (await isPortFree(ports.uiPort));
       if (free || attempt === 5) throw error;
       ports = { port: await freePort(), uiPort: await freePort() };
     }

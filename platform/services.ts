@@ -112,7 +112,7 @@ export async function createServices(options: {
     tenantMaxWaiting: config.TENANT_MAX_WAITING,
     idempotencyHours: config.IDEMPOTENCY_TTL_HOURS,
   };
-  const tokens = createTokens({ loadKeys: () => loadSigningKeys(db, secrets), issuer: baseUrl });
+  const tokens = createTokens({ loadKeys: () => loadSigningKeys(db, secrets), issuer: baseUrl, log });
   const authenticator = createAuthenticator({ tokens, lookup: (credentialId) => credentialStatus(db, credentialId) });
   const loopback = run.development && isLoopback(config.FLEET_HOST) ? LOOPBACK : [];
   const allowCidrs = [...config.OUTBOUND_ALLOW_CIDRS, ...loopback];

@@ -116,7 +116,7 @@ test('tokens that this platform did not sign for access are refused', async () =
   const claims = decodeJwt(token);
   const [active] = await loadSigningKeys(api.db, api.secrets);
   const foreign = generateKeyPairSync('ed25519').privateKey;
-  const own = { key: active?.private_jwk ?? {}, kid: active?.kid ?? '' };
+  const own = { key: active?.privateJwk() ?? {}, kid: active?.kid ?? '' };
   const [head = '', payload = '', signature = ''] = token.split('.');
   const sign = (overrides: object, protect: object, key: Parameters<SignJWT['sign']>[0] = own.key) =>
     new SignJWT({ ...claims, ...overrides })

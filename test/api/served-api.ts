@@ -71,7 +71,7 @@ export async function serveApi(options: ServedApiOptions = {}) {
   const db = options.beside ? openDb({ url: database.url, log: createLogger({ level: 'error' }) }) : database.db();
   if (options.beside) cleanUp(() => db.close());
   const secrets = createSecrets(KEY);
-  const tokens = createTokens({ loadKeys: () => loadSigningKeys(db, secrets) });
+  const tokens = createTokens({ loadKeys: () => loadSigningKeys(db, secrets), log: createLogger({ level: 'error' }) });
   const outbound = createOutbound({ allowCidrs: ['127.0.0.0/8'] });
   cleanUp(() => outbound.close());
   const draining = new AbortController();

@@ -55,7 +55,7 @@ export class MeshFixture {
     this.core = messageCore(db, { log });
     this.gateway = createGateway(this.core);
     this.dispatches = createDispatches(this.core);
-    const tokens = createTokens({ loadKeys: () => loadSigningKeys(db, secrets) });
+    const tokens = createTokens({ loadKeys: () => loadSigningKeys(db, secrets), log });
     this.tokens = tokens;
     this.authenticator = createAuthenticator({ tokens, lookup: (id) => credentialStatus(db, id) });
   }

@@ -4,14 +4,17 @@ import { type CredentialStatus, createAuthenticator } from '../../auth/authentic
 import type { StoredKey } from '../../auth/key-ring.js';
 import { createTokens } from '../../auth/tokens.js';
 import { PlatformError } from '../../runtime/errors.js';
+import { createLogger } from '../../runtime/logger.js';
 
+const log = createLogger({ level: 'silent' });
 const TENANT = 'ten_1';
 const CLAIMS = { tenant_id: TENANT, agent_type: 'credential', scopes: ['read' as const], sub: 'c', credential_id: 'c' };
 const AWAY = new PlatformError('SERVICE_UNAVAILABLE', 'away');
 
 async function newKey(kid: string): Promise<StoredKey> {
   const { publicKey, privateKey } = await generateKeyPair('EdDSA', { extractable: true });
-  return { kid, public_jwk: await exportJWK(publicKey), private_jwk: await exportJWK(privateKey), retired: false };
+  const privateJwk = await exportJWK(privateKey);
+  return { kid, public_jwk: await exportJWK(publicKey), privateJwk: () => privateJwk, retired: false };
 }
 
 beforeEach(() => {
@@ -23,7 +26,7 @@ afterEach(() => {
 
 async function authenticating(status: () => CredentialStatus | null) {
   const key = await newKey('one');
-  const tokens = createTokens({ loadKeys: async () => [key] });
+  const tokens = createTokens({ loadKeys: async () => [key], log });
   let lookups = 0;
   const authenticator = createAuthenticator({
     tokens,
@@ -83,8 +86,9 @@ test('an unknown key id reloads the keys, at most once a second', async () => {
       loads++;
       return stored;
     },
+    log,
   });
-  const elsewhere = createTokens({ loadKeys: async () => [second] });
+  const elsewhere = createTokens({ loadKeys: async () => [second], log });
   await tokens.jwks();
   const token = await elsewhere.issueAccessToken(CLAIMS, 600);
   for (let guess = 0; guess < 5; guess++)

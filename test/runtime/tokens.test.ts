@@ -16,7 +16,8 @@ const UNAUTHORIZED = { code: 'unauthorized' };
 
 async function newKey(kid: string): Promise<StoredKey> {
   const { publicKey, privateKey } = await generateKeyPair('EdDSA', { extractable: true });
-  return { kid, public_jwk: await exportJWK(publicKey), private_jwk: await exportJWK(privateKey), retired: false };
+  const privateJwk = await exportJWK(privateKey);
+  return { kid, public_jwk: await exportJWK(publicKey), privateJwk: () => privateJwk, retired: false };
 }
 
 beforeEach(() => {
@@ -28,8 +29,11 @@ afterEach(() => {
 
 async function issuing(...kids: string[]) {
   const stored = { keys: await Promise.all(kids.map(newKey)) };
-  const tokens = createTokens({ loadKeys: async () => stored.keys.map((key) => structuredClone(key)) });
-  return { stored, tokens, token: await tokens.issueAccessToken(CLAIMS, 600) };
+  const log = { warn: vi.fn() };
+  // New objects with each reading, as from a database.
+  const copyOf = (key: StoredKey) => ({ ...key, public_jwk: structuredClone(key.public_jwk) });
+  const tokens = createTokens({ loadKeys: async () => stored.keys.map(copyOf), log });
+  return { stored, tokens, log, token: await tokens.issueAccessToken(CLAIMS, 600) };
 }
 
 test('a token is verified once, and again when the keys were read anew only if its key is another', async () => {
@@ -64,17 +68,67 @@ test('a token that was good ends when its key is taken away, not when it is reti
   await expect(tokens.verifyAccessToken(token)).rejects.toMatchObject(UNAUTHORIZED);
 });
 
-test('while the keys cannot be read, tokens that were good are refused with what the reading said', async () => {
-  const { tokens, token, stored } = await issuing('one');
-  await tokens.verifyAccessToken(token);
+/** @returns the error of every further reading */
+function cutOff(stored: { keys: StoredKey[] }): Error {
   const away = new Error('away');
   Object.defineProperty(stored, 'keys', {
     get: () => {
       throw away;
     },
   });
-  vi.advanceTimersByTime(KEYS_KEPT_MS);
+  return away;
+}
+
+test('keys that cannot be read again stay in use for four minutes, then tokens are refused with what the reading said', async () => {
+  const { tokens, token, stored, log } = await issuing('one');
+  await tokens.verifyAccessToken(token);
+  const away = cutOff(stored);
+  vi.advanceTimersByTime(239_000);
+  await tokens.verifyAccessToken(token);
+  await tokens.verifyAccessToken(await tokens.issueAccessToken(CLAIMS, 600));
+  expect(log.warn).toHaveBeenCalledTimes(1);
+  vi.advanceTimersByTime(1_000);
   await expect(tokens.verifyAccessToken(token)).rejects.toBe(away);
+});
+
+test('a token of an unknown key is refused at once while the keys cannot be read again', async () => {
+  const { tokens, stored } = await issuing('one');
+  const { token } = await issuing('two');
+  cutOff(stored);
+  vi.advanceTimersByTime(KEYS_KEPT_MS);
+  await expect(tokens.verifyAccessToken(token)).rejects.toMatchObject(UNAUTHORIZED);
+});
+
+const unreadable = (key: StoredKey): StoredKey => ({
+  ...key,
+  privateJwk: () => {
+    throw new Error('sealed with another key');
+  },
+});
+
+test('private halves that cannot be decrypted stop neither the tokens of other keys nor their own', async () => {
+  const { tokens, token, stored } = await issuing('one');
+  stored.keys = [unreadable(await newKey('two')), { ...unreadable(stored.keys[0] as StoredKey), retired: true }];
+  vi.advanceTimersByTime(KEYS_KEPT_MS);
+  expect(await tokens.verifyAccessToken(token)).toMatchObject(CLAIMS);
+  expect((await tokens.jwks()).keys).toHaveLength(2);
+  await expect(tokens.issueAccessToken(CLAIMS, 600)).rejects.toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
+});
+
+test('a key that was read once goes on signing where it is sealed anew with a key that this process does not have', async () => {
+  const { tokens, stored } = await issuing('one');
+  stored.keys = stored.keys.map(unreadable);
+  vi.advanceTimersByTime(KEYS_KEPT_MS);
+  expect(await tokens.verifyAccessToken(await tokens.issueAccessToken(CLAIMS, 600))).toMatchObject(CLAIMS);
+});
+
+test('a public half that is none ends the tokens of its key alone', async () => {
+  const { tokens, token, stored, log } = await issuing('one');
+  stored.keys = [...stored.keys, { ...(await newKey('two')), public_jwk: { kty: 'OKP', crv: 'none' }, retired: true }];
+  vi.advanceTimersByTime(KEYS_KEPT_MS);
+  expect(await tokens.verifyAccessToken(token)).toMatchObject(CLAIMS);
+  expect((await tokens.jwks()).keys.map(({ kid }) => kid)).toEqual(['one']);
+  expect(log.warn).toHaveBeenCalledTimes(1);
 });
 
 test.each([
