@@ -1,10 +1,7 @@
 import { isTransient, PlatformError } from '../../runtime/errors.js';
-import type { Embedder } from '../embedder.js';
+import { type Embedder, HARMLESS_TEXT } from '../embedder.js';
 import { ParseError } from '../parse/parse-error.js';
 import type { DocumentFailure } from './documents.js';
-
-/** A text that every provider can embed. */
-const HARMLESS = 'A few plain words.';
 
 /** Whether the fault is the platform's or a provider's and may pass, so that the documents are tried again. */
 export function mayPass(error: unknown): boolean {
@@ -18,7 +15,7 @@ export function mayPass(error: unknown): boolean {
 export async function isOutage(error: unknown, embedder: Embedder | undefined, signal: AbortSignal): Promise<boolean> {
   if (!mayPass(error) || isTransient(error)) return isTransient(error);
   if (!embedder) return false;
-  return embedder.embed([HARMLESS], signal).then(() => false, mayPass);
+  return embedder.embed([HARMLESS_TEXT], signal).then(() => false, mayPass);
 }
 
 /** What the caller is told of a fault that ends its document. */

@@ -14,7 +14,13 @@ export interface PendingDocument {
   attempts: number;
 }
 
-/** A document that was begun so often ends as failed: it may be what ends its process. */
+/** Why a document was not taken in. What was there of its source stays. */
+export interface DocumentFailure {
+  code: SourceErrorCode;
+  message: string;
+}
+
+/** A document that was begun so often and has not ended is given up: it may be what ends its process. */
 export const ATTEMPTS_MAX = 6;
 /** Of one slice: what is read and embedded together. */
 const SLICE_BYTES = 1024 * 1024;
@@ -34,7 +40,29 @@ export function sliceOf(pending: readonly PendingDocument[]): PendingDocument[] 
   return slice;
 }
 
-/** Takes the next documents of a job, counting the attempt; none where the job has ended or has no more. */
+const NEVER_ENDED: DocumentFailure = {
+  code: 'INTERNAL',
+  message: `Taking the document in was begun ${ATTEMPTS_MAX} times and never came to an end.`,
+};
+
+/** Ends the documents of a job that are pending, as failed. @param attemptsMin those that were begun at least so often */
+async function failPending(
+  tx: Tx,
+  { tenant_id, job_id }: JobRef,
+  failure: DocumentFailure,
+  attemptsMin = 0,
+): Promise<void> {
+  await tx.query(
+    `UPDATE knowledge_documents SET state = 'failed', result = 'failed', content = NULL, error = $3
+      WHERE tenant_id = $1 AND job_id = $2 AND state = 'pending' AND attempts >= $4`,
+    [tenant_id, job_id, failure, attemptsMin],
+  );
+}
+
+/**
+ * Takes the next documents of a job, counting the attempt; none where the job has ended or has no more. Those whose last attempt ended with
+ * its process, or was cut off, are given up here: nobody else was there to do so.
+ */
 export async function beginSlice(tx: Tx, { tenant_id, job_id }: JobRef): Promise<PendingDocument[]> {
   const begun = await tx.query(
     `UPDATE knowledge_jobs SET phase = 'working', updated_at = now() WHERE tenant_id = $1 AND job_id = $2 AND status = 'processing'
@@ -42,6 +70,7 @@ export async function beginSlice(tx: Tx, { tenant_id, job_id }: JobRef): Promise
     [tenant_id, job_id],
   );
   if (begun.length === 0) return [];
+  await failPending(tx, { tenant_id, job_id }, NEVER_ENDED, ATTEMPTS_MAX);
   const pending = await tx.query<PendingDocument>(
     `SELECT ordinal, source_id, place, input, content_bytes, content_hash, attempts FROM knowledge_documents
       WHERE tenant_id = $1 AND job_id = $2 AND state = 'pending' ORDER BY ordinal LIMIT ${SLICE_DOCUMENTS}`,
@@ -78,12 +107,6 @@ export async function readContent(tx: Tx, { tenant_id, job_id }: JobRef, ordinal
   return row?.content ?? null;
 }
 
-/** Why a document was not taken in. What was there of its source stays. */
-export interface DocumentFailure {
-  code: SourceErrorCode;
-  message: string;
-}
-
 /** Ends a document as failed, unless it has ended. */
 export async function failDocument(
   tx: Tx,
@@ -102,11 +125,7 @@ export async function failDocument(
 export async function stopJob(db: Db, ref: JobRef): Promise<void> {
   const failure: DocumentFailure = { code: 'CANCELED', message: 'An operator stopped the job.' };
   await db.tenant(ref.tenant_id, async (tx) => {
-    await tx.query(
-      `UPDATE knowledge_documents SET state = 'failed', result = 'failed', content = NULL, error = $3
-        WHERE tenant_id = $1 AND job_id = $2 AND state = 'pending'`,
-      [ref.tenant_id, ref.job_id, failure],
-    );
+    await failPending(tx, ref, failure);
     await endJobIfDone(tx, ref);
   });
 }

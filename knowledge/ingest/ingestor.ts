@@ -136,7 +136,7 @@ export class Ingestor {
       return undefined;
     }
     const { fields } = prepared;
-    await this.#transact(job, (tx) => keepSource(tx, { ...job, ...document }, fields, document.input));
+    await this.#transact(job, (tx) => keepSource(tx, { ...job, ...document }, fields, prepared));
     return undefined;
   }
 
@@ -213,7 +213,8 @@ export class Ingestor {
     const version: NewVersion = {
       // The provider's answer says how many dimensions its vectors have.
       fields: { ...fields, dim: vectors[0]?.length ?? null },
-      input: document.input,
+      input: prepared.input,
+      before: prepared.before,
       extracted: read.extracted,
       chunks: read.chunks,
       vectors: this.deps.embedder && vectors,

@@ -94,7 +94,10 @@ export async function writeJob(
   return { ...ref, repeated: false };
 }
 
-/** Writes a job that renews sources of a base; all without `sourceIds`. @throws PlatformError NOT_FOUND for a source that is not there */
+/**
+ * Writes a job that renews sources of a base; all without `sourceIds`. What is said of a source is read when its turn comes.
+ * @throws PlatformError NOT_FOUND for a source that is not there
+ */
 export async function writeRefreshJob(
   tx: Tx,
   job: NewJob,
@@ -115,8 +118,7 @@ export async function writeRefreshJob(
   await tx.query(
     `INSERT INTO knowledge_documents (tenant_id, job_id, ordinal, namespace, source_id, state, input, content_bytes)
      SELECT $1, $4, row_number() OVER (ORDER BY source_id) - 1, $2, source_id, 'pending',
-            declared || jsonb_strip_nulls(jsonb_build_object('url', url, 'source_type', source_type, 'force', $5::boolean))
-              || jsonb_build_object('tags', tags, 'metadata', metadata), byte_count
+            jsonb_strip_nulls(jsonb_build_object('url', url, 'force', $5::boolean, 'tags', tags, 'metadata', '{}'::jsonb)), byte_count
        FROM knowledge_sources WHERE ${wanted}`,
     [tenantId, namespace, sourceIds ?? null, ref.job_id, force],
   );

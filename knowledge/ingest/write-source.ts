@@ -1,6 +1,7 @@
 import type { Tx } from '../../db/pool.js';
 import type { Chunk } from '../chunk/chunks.js';
 import type { StoredInput } from './document-input.js';
+import { type DocumentFailure, failDocument } from './documents.js';
 import type { JobRef } from './jobs.js';
 import { insertChunks } from './write-chunks.js';
 
@@ -21,10 +22,14 @@ export interface SourceFields {
   dim: number | null;
 }
 
-/** A source as it is stored: what a new version is compared with. */
-export interface StoredSource extends SourceFields {
+/** What changes with everything that is written of a source: `place` with each call, `version` with its chunks. */
+export interface SourceState {
   place: number;
   version: number;
+}
+
+/** A source as it is stored: what a new version is compared with. */
+export interface StoredSource extends SourceFields, SourceState {
   tags: string[];
   metadata: Record<string, unknown>;
   chunk_count: number;
@@ -36,6 +41,8 @@ export interface StoredSource extends SourceFields {
 export interface NewVersion {
   fields: SourceFields;
   input: Pick<StoredInput, 'tags' | 'metadata'>;
+  /** The stored source that it was prepared from; undefined where there was none. */
+  before: SourceState | undefined;
   extracted: Uint8Array;
   chunks: readonly Chunk[];
   /** One for each chunk; none without an embedder. */
@@ -44,14 +51,19 @@ export interface NewVersion {
 
 /** How a document of a job is written. */
 interface Target extends JobRef {
+  /** A refresh is no call of its own for the source: it never stands before one that was made before it. */
+  operation: string;
   namespace: string;
   source_id: string;
   ordinal: number;
   place: number;
 }
 
-/** What became of a write: `gone` where job, document or base have ended meanwhile. */
-export type WriteResult = 'created' | 'updated' | 'unchanged' | 'superseded' | 'gone';
+/**
+ * What became of a write: `gone` where job, document or base have ended meanwhile. `changed` where the source is another one than that which
+ * the document was compared with: nothing is written, and the document is to be prepared again.
+ */
+export type WriteResult = 'created' | 'updated' | 'unchanged' | 'superseded' | 'deleted' | 'changed' | 'gone';
 
 const SOURCE = `place, version, title, filename, url, etag, content_type, source_type, declared, content_hash, chunking, byte_count, model, dim,
   tags, metadata, chunk_count, token_count`;
@@ -59,9 +71,9 @@ const SOURCE = `place, version, title, filename, url, etag, content_type, source
 /** The stored source of a document. @param lock for a transaction that replaces it */
 export async function readSource(
   tx: Tx,
-  of: Omit<Target, keyof JobRef | 'ordinal' | 'place'> & { tenant_id: string },
+  of: Pick<Target, 'tenant_id' | 'namespace' | 'source_id'>,
   lock = false,
-) {
+): Promise<StoredSource | undefined> {
   const [row] = await tx.query<StoredSource>(
     `SELECT ${SOURCE} FROM knowledge_sources WHERE tenant_id = $1 AND namespace = $2 AND source_id = $3 ${lock ? 'FOR UPDATE' : ''}`,
     [of.tenant_id, of.namespace, of.source_id],
@@ -104,14 +116,35 @@ async function finish(
   return result;
 }
 
-async function supersede(tx: Tx, { tenant_id, job_id, ordinal }: Target): Promise<WriteResult> {
-  const error = { code: 'SUPERSEDED', message: 'A later call has written this source meanwhile.' };
-  await tx.query(
-    `UPDATE knowledge_documents SET state = 'failed', result = 'failed', content = NULL, error = $4
-      WHERE tenant_id = $1 AND job_id = $2 AND ordinal = $3`,
-    [tenant_id, job_id, ordinal, error],
-  );
-  return 'superseded';
+const FAILURES = {
+  superseded: { code: 'SUPERSEDED', message: 'A later call has written this source meanwhile.' },
+  deleted: { code: 'SOURCE_DELETED', message: 'The source was deleted meanwhile.' },
+} satisfies Partial<Record<WriteResult, DocumentFailure>>;
+
+async function fail(tx: Tx, target: Target, result: keyof typeof FAILURES): Promise<WriteResult> {
+  await failDocument(tx, target, target.ordinal, FAILURES[result]);
+  return result;
+}
+
+/**
+ * Locks a document and its source.
+ * @returns the source as it is now, and the place that it gets; or why nothing may be written
+ */
+async function begin(
+  tx: Tx,
+  target: Target,
+  compared: SourceState | undefined,
+  keepsChunks: boolean,
+): Promise<WriteResult | { before: StoredSource | undefined; place: number }> {
+  if (!(await lockDocument(tx, target))) return 'gone';
+  const before = await readSource(tx, target, true);
+  const sameChunks = before?.version === compared?.version;
+  if (target.operation === 'refresh') {
+    if (!before) return fail(tx, target, 'deleted');
+    return sameChunks && before.place === compared?.place ? { before, place: before.place } : 'changed';
+  }
+  if (before && before.place > target.place) return fail(tx, target, 'superseded');
+  return keepsChunks && !sameChunks ? 'changed' : { before, place: target.place };
 }
 
 /** A transaction that found its base deleted is rolled back by this. */
@@ -123,20 +156,21 @@ export class BaseGone extends Error {}
  * @throws BaseGone, to undo the transaction
  */
 export async function writeSource(tx: Tx, target: Target, version: NewVersion): Promise<WriteResult> {
-  if (!(await lockDocument(tx, target))) return 'gone';
-  const before = await readSource(tx, target, true);
-  if (before && before.place > target.place) return supersede(tx, target);
+  const begun = await begin(tx, target, version.before, false);
+  if (typeof begun === 'string') return begun;
+  const { before, place } = begun;
   const { fields, input, extracted, chunks } = version;
   const tokens = chunks.reduce((sum, chunk) => sum + chunk.tokens, 0);
   await tx.query(
     `INSERT INTO knowledge_sources (tenant_id, namespace, source_id, ${SOURCE}, extracted)
-     VALUES ($1, $2, $3, $4, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)
      ON CONFLICT (tenant_id, namespace, source_id) DO UPDATE SET (${SOURCE}, extracted, updated_at) =
        ROW (${SOURCE.split(',').map((column) => `excluded.${column.trim()}`)}, excluded.extracted, now())`,
     [
       target.tenant_id,
       target.namespace,
       target.source_id,
+      place,
       target.place,
       fields.title,
       fields.filename,
@@ -171,14 +205,14 @@ export async function keepSource(
   tx: Tx,
   target: Target,
   fields: Pick<SourceFields, 'filename' | 'url' | 'etag' | 'source_type' | 'declared'>,
-  input: Pick<StoredInput, 'tags' | 'metadata'>,
+  { input, before: compared }: Pick<NewVersion, 'input' | 'before'>,
 ): Promise<WriteResult> {
-  if (!(await lockDocument(tx, target))) return 'gone';
-  const before = await readSource(tx, target, true);
-  if (!before) return 'gone';
-  if (before.place > target.place) return supersede(tx, target);
+  const begun = await begin(tx, target, compared, true);
+  if (typeof begun === 'string') return begun;
+  const { before, place } = begun;
+  if (!before) return 'changed';
   const { filename, url, etag, source_type, declared } = fields;
-  const values = [filename, url, etag, source_type, input.tags, input.metadata, target.place, declared];
+  const values = [filename, url, etag, source_type, input.tags, input.metadata, place, declared];
   const [changed] = await tx.query<{ differs: boolean }>(
     `UPDATE knowledge_sources s SET filename = $4, url = $5, etag = $6, source_type = $7, tags = $8, metadata = $9, place = $10, declared = $11,
             updated_at = CASE WHEN b.same THEN s.updated_at ELSE now() END

@@ -150,3 +150,17 @@ export class TestBase {
     return job as JobResponse;
   }
 }
+
+/** Makes the chunks of a base, or of one of its sources, those of a model of before. */
+export async function makeStale(
+  database: { query(text: string, values: unknown[]): Promise<unknown> },
+  { namespace }: TestBase,
+  sourceId: string | null = null,
+): Promise<void> {
+  await database.query(
+    `WITH s AS (UPDATE knowledge_sources SET model = 'old' WHERE namespace = $1 AND ($2::text IS NULL OR source_id = $2)),
+          b AS (UPDATE knowledge_bases SET revision = nextval('knowledge_order') WHERE namespace = $1)
+     UPDATE knowledge_chunks SET model = 'old' WHERE namespace = $1 AND ($2::text IS NULL OR source_id = $2)`,
+    [namespace, sourceId],
+  );
+}

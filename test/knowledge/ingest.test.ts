@@ -3,7 +3,7 @@ import { IngestResponse, NewKnowledgeBaseResponse, Sources, Stats } from '../../
 import { ok } from '../../contracts/primitives.js';
 import { ingestWorkflowId } from '../../workflows/definitions.js';
 import { until } from '../setup/until.js';
-import { platformWithProvider, TestBase } from './fixture.js';
+import { makeStale, platformWithProvider, TestBase } from './fixture.js';
 import { docxOf, pdfOf, zipOf } from './parse/documents.js';
 
 const fixture = platformWithProvider();
@@ -13,15 +13,6 @@ const base64 = (content: Buffer) => content.toString('base64');
 /** Enough text to be a job of its own. */
 const long = (word: string) =>
   Array.from({ length: 12_000 }, (_, at) => `The ${word} sentence has the number ${at}.`).join(' ');
-
-/** Makes the chunks of a base, or of one of its sources, those of a model of before. */
-const makeStale = (base: TestBase, sourceId: string | null = null) =>
-  fixture.shared.database.query(
-    `WITH s AS (UPDATE knowledge_sources SET model = 'old' WHERE namespace = $1 AND ($2::text IS NULL OR source_id = $2)),
-          b AS (UPDATE knowledge_bases SET revision = nextval('knowledge_order') WHERE namespace = $1)
-     UPDATE knowledge_chunks SET model = 'old' WHERE namespace = $1 AND ($2::text IS NULL OR source_id = $2)`,
-    [base.namespace, sourceId],
-  );
 
 describe('documents', () => {
   test('of every format are found, with citations that point at them; what cannot be read fails alone', async () => {
@@ -335,7 +326,7 @@ test('stats count what a base holds, and chunks that no present model has embedd
   });
   const { stats } = await base.ok('get_stats', {}, Stats);
   expect(stats).toMatchObject({ sources: 2, chunks: 2, bytes: 21, embedding_model: 'words-1', stale_chunks: 0 });
-  await makeStale(base, 'a');
+  await makeStale(fixture.shared.database, base, 'a');
   expect((await base.ok('get_stats', {}, Stats)).stats.stale_chunks).toBe(1);
   const { job_id } = await base.ok('refresh', {}, IngestResponse.pick({ job_id: true }));
   expect(await base.ended(job_id)).toMatchObject({ status: 'completed', result: { updated: 1, unchanged: 1 } });
@@ -377,7 +368,7 @@ test('while stale chunks are embedded anew every query finds them, and mode_used
   const base = await create();
   const names = ['alpha', 'beta', 'gamma'];
   await base.ingest({ documents: names.map((name) => ({ source_id: name, content: `The ${name} fennel.` })) });
-  await makeStale(base);
+  await makeStale(fixture.shared.database, base);
   const answer = async (more: object = {}) => {
     const { results, mode_used } = await base.query('fennel', more);
     const ids = (of: typeof results) => of.map(({ source_id }) => source_id).sort();
@@ -412,7 +403,7 @@ test('while stale chunks are embedded anew every query finds them, and mode_used
 test('stale chunks that cannot be embedded anew are found as before', async () => {
   const base = await create();
   await base.ingest({ documents: [{ source_id: 'kept', content: 'A kept lovage.' }] });
-  await makeStale(base);
+  await makeStale(fixture.shared.database, base);
   const held = fixture.provider.hold('kept lovage');
   const { job_id } = await base.ok('refresh', {}, IngestResponse.pick({ job_id: true }));
   await held.held;

@@ -1,4 +1,5 @@
 import { beforeAll, expect, test } from 'vitest';
+import { ATTEMPTS_MAX } from '../../knowledge/ingest/documents.js';
 import { redisServer } from '../messages/bus/redis-server.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
 import type { TestPlatform } from '../setup/platform/platform-process.js';
@@ -69,3 +70,27 @@ test('500 documents and a single one are taken in once each, and none half, thou
   expect(await single.texts('third cranberry', { top_k: 1 })).toEqual(['Third cranberry.']);
   await expectAll(query, base, jobs, { version: 'only', result: 'created' });
 }, 500_000);
+
+test('a document whose last attempt ends its process is given up, and the others of its job go on', async () => {
+  const base = await TestBase.create(front.client);
+  const held = provider.hold('Deadly cranberry');
+  const documents = [
+    { source_id: 'deadly', content: 'Deadly cranberry.' },
+    { source_id: 'harmless', content: 'Harmless cranberry.' },
+  ];
+  const { job_id } = await base.ingest({ documents }, { wait: false });
+  await held.held;
+  await shared.database.query(
+    `UPDATE knowledge_documents SET attempts = $2 WHERE job_id = $1 AND source_id = 'deadly'`,
+    [job_id, ATTEMPTS_MAX],
+  );
+  await reader.kill9();
+  reader = await shared.startPeer({ roles: 'knowledge' });
+  // The provider still holds it: it is not begun a seventh time.
+  const job = await base.ended(job_id, RECOVERY_MS);
+  held.open();
+  expect(job.sources.map(({ source_id, status, error }) => [source_id, status, error?.code])).toEqual([
+    ['deadly', 'failed', 'INTERNAL'],
+    ['harmless', 'completed', undefined],
+  ]);
+}, 240_000);

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { beforeAll, expect, test } from 'vitest';
 import { IngestResponse, type JobResponse, Sources } from '../../contracts/api/knowledge/knowledge.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
+import { gate } from '../setup/until.js';
 import { TestBase } from './fixture.js';
 
 type Answer = (response: ServerResponse, request: IncomingMessage) => void;
@@ -107,6 +108,63 @@ test('a page that is read again is read as its caller said, and has the title th
   version = 2;
   expect(await refreshed(base)).toMatchObject({ result: { updated: 2 } });
   expect(await shown()).toEqual(expected());
+});
+
+test('what a caller says of a page counts, also where the page has not changed', async () => {
+  pages['/same'] = (response, request) => {
+    response.setHeader('etag', '"same"');
+    if (request.headers['if-none-match'] === '"same"') return response.writeHead(304).end();
+    html('# Shared words.')(response, request);
+  };
+  const base = await create();
+  const page = { source_id: 'page', url: `${site}/same` };
+  const result = async (more: object) => (await base.ingest({ ...page, ...more }, { wait: true })).sources[0]?.result;
+  const shown = async () => (await base.ok('get_sources', {}, Sources)).sources[0];
+  expect(await result({})).toBe('created');
+  expect(await result({ title: 'Named' })).toBe('updated');
+  expect(await result({ title: 'Named' })).toBe('unchanged');
+  expect(await shown()).toMatchObject({ title: 'Named', content_type: 'text/html' });
+  expect(await result({ title: 'Named', source_type: 'news', tags: ['a'] })).toBe('updated');
+  expect(await shown()).toMatchObject({ title: 'Named', source_type: 'news', tags: ['a'] });
+  expect(await result({ content_type: 'text/plain', filename: 'same.txt' })).toBe('updated');
+  expect(await shown()).toMatchObject({
+    title: 'same.txt',
+    filename: 'same.txt',
+    content_type: 'text/plain',
+    tags: [],
+  });
+  expect(await base.texts('shared words')).toEqual([expect.stringContaining('<p># Shared words.</p>')]);
+  expect(await result({})).toBe('updated');
+  expect(await shown()).toMatchObject({ title: 'Page', content_type: 'text/html' });
+});
+
+test('a call that finds a page unchanged does not keep what an earlier call writes meanwhile', async () => {
+  const arrived = { '/earlier': gate(), '/later': gate() };
+  const opened = { '/earlier': gate(), '/later': gate() };
+  const held = (path: keyof typeof opened, text: string): Answer => {
+    let asked = 0;
+    return async (response, request) => {
+      arrived[path].open();
+      // The page of the later call is there at once for the first version.
+      if (path === '/earlier' || asked++ > 0) await opened[path].promise;
+      html(text)(response, request);
+    };
+  };
+  pages['/earlier'] = held('/earlier', 'Earlier words.');
+  pages['/later'] = held('/later', 'Later words.');
+  const base = await create();
+  const ingest = (path: string, wait: boolean) => base.ingest({ source_id: 'page', url: `${site}${path}` }, { wait });
+  await ingest('/later', true);
+  const earlier = await ingest('/earlier', false);
+  await arrived['/earlier'].promise;
+  arrived['/later'] = gate();
+  const later = await ingest('/later', false);
+  await arrived['/later'].promise;
+  opened['/earlier'].open();
+  expect(await base.ended(earlier.job_id)).toMatchObject({ status: 'completed', result: { updated: 1 } });
+  opened['/later'].open();
+  expect(await base.ended(later.job_id)).toMatchObject({ status: 'completed' });
+  expect(await base.texts('words')).toEqual(['Later words.']);
 });
 
 test.each<[string, string, Answer, string, RegExp]>([
