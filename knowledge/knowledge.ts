@@ -17,7 +17,8 @@ import type { Embedder } from './embedder.js';
 import { fingerprintOf, type NewDocument, newDocuments } from './ingest/document-input.js';
 import type { JobRunner } from './ingest/job-runner.js';
 import { type JobRef, type NewJob, readJob, repeatedJob, writeJob, writeRefreshJob } from './ingest/jobs.js';
-import type { KnowledgeQuery, KnowledgeResults, SearchScope } from './search-query.js';
+import type { KnowledgeSearch } from './search/search.js';
+import type { KnowledgeQuery, KnowledgeResults } from './search-query.js';
 import { deleteSource, listSources, statsOf } from './sources.js';
 
 export interface KnowledgeDeps {
@@ -25,7 +26,7 @@ export interface KnowledgeDeps {
   outbound: Pick<Outbound, 'checkUrl'>;
   runner: JobRunner;
   embedder: Pick<Embedder, 'model' | 'dimensions'> | undefined;
-  search: (scope: SearchScope, query: KnowledgeQuery) => Promise<KnowledgeResults>;
+  search: Pick<KnowledgeSearch, 'search' | 'forget'>;
 }
 
 /** The knowledge bases of all tenants, for the API and for agents' tool calls. */
@@ -119,7 +120,10 @@ export function createKnowledge(deps: KnowledgeDeps) {
     update: (reader: KnowledgeReader, request: Parameters<typeof updateBase>[2]) =>
       db.tenant(reader.tenantId, (tx) => updateBase(tx, reader, request)),
 
-    delete: (reader: KnowledgeReader, namespace: string) => deleteBase(db, reader, namespace),
+    delete: async (reader: KnowledgeReader, namespace: string) => {
+      await deleteBase(db, reader, namespace);
+      await deps.search.forget({ tenantId: reader.tenantId, namespace });
+    },
 
     /** Takes documents in. A job that does not end while the caller waits goes on in its workflow. */
     ingest: async (writer: KnowledgeWriter, request: IngestRequest): Promise<IngestResponse> => {
@@ -170,7 +174,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
       const unique = [...new Set(wanted)];
       const bases = await db.tenant(reader.tenantId, (tx) => requireBases(tx, reader, unique));
       const defaults = defaultsOf(bases);
-      return deps.search(
+      return deps.search.search(
         { tenantId: reader.tenantId, namespaces: unique },
         {
           ...defaults,

@@ -1,20 +1,25 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import type { ToolCallPayload, ToolResult } from '../contracts/api/tools.js';
+import type { PlatformToolName, ToolCallPayload, ToolResult } from '../contracts/api/tools.js';
 import type { CallCancellation } from './call-context.js';
 import { type Outcome, refusal } from './tool-result.js';
+import { hasTarget } from './tool-targets.js';
 
 /** The size of an entry without its result, estimated. */
 const ENTRY_BYTES = 512;
+/** Tools that only read: a repeat reads again, so that what was deleted meanwhile does not answer. */
+const READS = new Set<string>(['knowledge_base.query', 'fleet.get_agents'] satisfies PlatformToolName[]);
 
 interface Entry {
   digest: string;
-  outcome: Promise<Outcome>;
+  /** Undefined for a call that a repeat makes again. */
+  outcome: Promise<Outcome> | undefined;
 }
 
 /**
  * The calls with an `idempotency_key`, kept until their deadline: a repeat gets the same result. A call that did not reach its target is not
- * kept, so a repeat tries again. Beyond 10,000 calls or 32 MiB of results, the call that ended first is evicted.
+ * kept, so a repeat tries again. Results of tools that only read are not kept either. Beyond 10,000 calls or 32 MiB of results, the call that
+ * ended first is evicted.
  */
 export class IdempotencyCache {
   readonly #running = new Map<string, Entry>();
@@ -37,14 +42,16 @@ export class IdempotencyCache {
     if (known && known.digest !== digest) {
       return refusal('IDEMPOTENCY_MISMATCH', 'Another call was made under this idempotency_key.');
     }
-    if (known) return (await cancellation.race(known.outcome)).result;
-    const entry = { digest, outcome: run() };
-    this.#running.set(name, entry);
+    if (known?.outcome) return (await cancellation.race(known.outcome)).result;
+    const outcome = run();
+    this.#running.set(name, { digest, outcome });
     try {
-      const { sent, result } = await entry.outcome;
+      const { sent, result } = await outcome;
       const ttl = Math.floor(cancellation.endsAtMs - performance.now());
-      const size = ENTRY_BYTES + Buffer.byteLength(JSON.stringify(result));
-      if (sent && ttl > 0) this.#ended.set(name, entry, { ttl, size });
+      if (!sent || ttl <= 0) return result;
+      const isRead = READS.has(payload.tool) && !hasTarget(payload);
+      const size = ENTRY_BYTES + (isRead ? 0 : Buffer.byteLength(JSON.stringify(result)));
+      this.#ended.set(name, { digest, outcome: isRead ? undefined : outcome }, { ttl, size });
       return result;
     } finally {
       this.#running.delete(name);

@@ -9,7 +9,7 @@ import { isPlatformTool, type PlatformToolDeps, runPlatformTool } from './platfo
 import { isLoop, whyDenied } from './tool-admission.js';
 import { type Deliver, NODE_UNREACHABLE, type NodeLink, type RoutedCall } from './tool-link.js';
 import { boundedResult, type Outcome, resultOfError, unsent } from './tool-result.js';
-import { findToolTargets, type ToolCandidate, type ToolTargets } from './tool-targets.js';
+import { findToolTargets, hasTarget, type ToolCandidate, type ToolTargets } from './tool-targets.js';
 
 /** Concurrent lookups of target agents; the other database connections are left to messages. */
 const CONCURRENT_LOOKUPS = 6;
@@ -155,10 +155,6 @@ function routeTo(candidate: ToolCandidate, request: TracedRequest, chain: Chain,
     traceparent: request.span.traceparent,
     ...(request.span.message_id !== undefined && { message_id: request.span.message_id }),
   };
-}
-
-function hasTarget({ target }: ToolCallPayload): boolean {
-  return (target?.instance_id ?? target?.agent_type ?? target?.skill_id) !== undefined;
 }
 
 function noTarget(payload: ToolCallPayload, targets: ToolTargets): Outcome {

@@ -149,3 +149,8 @@ export async function typeOfAgent(tx: Tx, tenantId: string, instanceId: string):
   );
   return row?.agent_type ?? null;
 }
+
+/** Whether a call names the agent that it is for. */
+export function hasTarget({ target }: ToolCallPayload): boolean {
+  return (target?.instance_id ?? target?.agent_type ?? target?.skill_id) !== undefined;
+}

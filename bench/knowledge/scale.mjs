@@ -91,7 +91,12 @@ async function measureBase({ search, embedder, vectors, tenantId, namespace, que
   const isIndexed = await usesPgvector(client);
   if (isIndexed) await indexMade(client);
   const indexMs = isIndexed ? performance.now() - from - loadMs : null;
-  const figures = { loadMs, indexMs, rssBytes: process.memoryUsage().rss - before, cacheBytes: search.cacheBytes };
+  const figures = {
+    loadMs,
+    indexMs,
+    rssBytes: process.memoryUsage().rss - before,
+    cacheBytes: (await search.memory()).bytes,
+  };
   for (const mode of ['hybrid', 'semantic', 'lexical']) {
     const times = [];
     for (let n = 0; n < queries; n++) times.push((await ask(mode)).ms);

@@ -3,7 +3,8 @@ import { PlatformError } from '../../runtime/errors.js';
 import { FairSemaphore } from '../../runtime/fair-semaphore.js';
 import type { Logger } from '../../runtime/logger.js';
 import { workerFile } from '../../runtime/worker-file.js';
-import type { SearchThreadData, ThreadReply, ThreadRequest } from './search-thread.js';
+import type { BaseKey, IndexMemory } from './index/index-cache.js';
+import type { SearchThreadData, ThreadQuestions, ThreadReply, ThreadRequest } from './search-thread.js';
 import type { SearchReply, SearchRequest } from './searcher.js';
 
 /** Searches in the thread at once: many more than those that compare (searcher.ts), because the others wait for an index to be read. */
@@ -24,10 +25,13 @@ export function turnsOfSearches(limit: number): FairSemaphore {
   });
 }
 
+/** Whoever waits for an answer of the thread. */
 interface Pending {
-  resolve(reply: SearchReply): void;
+  resolve(gives: unknown): void;
   reject(error: Error): void;
 }
+
+const NOTHING: IndexMemory = { bases: 0, bytes: 0 };
 
 /** The thread that searches. It starts with the first search; when it dies its searches fail, and the next one starts another. */
 export class SearchThread {
@@ -35,34 +39,41 @@ export class SearchThread {
   readonly #pending = new Map<number, Pending>();
   #worker: Worker | undefined;
   #nextId = 1;
-  #cacheBytes = 0;
 
   constructor(
     private readonly data: SearchThreadData,
     private readonly log: Pick<Logger, 'error'>,
   ) {}
 
-  /** Memory that the indexes took after the last search. */
-  get cacheBytes(): number {
-    return this.#cacheBytes;
-  }
-
   /** @throws PlatformError `RATE_LIMITED` at the bound of searches, `SERVICE_UNAVAILABLE` when the thread dies */
   search(request: SearchRequest, dimensions: number): Promise<SearchReply> {
-    return this.#turns.run(
-      request.tenantId,
-      () =>
-        new Promise((resolve, reject) => {
-          const id = this.#nextId++;
-          this.#pending.set(id, { resolve, reject });
-          this.#start().postMessage({ id, request, dimensions } satisfies ThreadRequest);
-        }),
-    );
+    return this.#turns.run(request.tenantId, () => this.#ask('search', { request, dimensions }));
+  }
+
+  /** Drops what is kept in memory of a knowledge base. Never rejects: a thread that dies keeps nothing. */
+  async forget(key: BaseKey): Promise<void> {
+    if (this.#worker) await this.#ask('forget', key).catch(() => undefined);
+  }
+
+  /** What is kept in memory. */
+  memory(): Promise<IndexMemory> {
+    return this.#worker ? this.#ask('memory', undefined) : Promise.resolve(NOTHING);
   }
 
   /** Ends the thread; searches that run fail. */
   async close(): Promise<void> {
     await this.#worker?.terminate();
+  }
+
+  #ask<Name extends keyof ThreadQuestions>(
+    name: Name,
+    asks: ThreadQuestions[Name]['asks'],
+  ): Promise<ThreadQuestions[Name]['gives']> {
+    return new Promise((resolve, reject) => {
+      const id = this.#nextId++;
+      this.#pending.set(id, { resolve: resolve as Pending['resolve'], reject });
+      this.#start().postMessage({ id, name, asks } as ThreadRequest);
+    });
   }
 
   #start(): Worker {
@@ -82,12 +93,13 @@ export class SearchThread {
     const pending = this.#pending.get(reply.id);
     this.#pending.delete(reply.id);
     if (this.#pending.size === 0) worker.unref(); // an idle thread does not keep the process alive
-    if ('error' in reply) {
-      pending?.reject(new PlatformError(reply.error.code, reply.error.message));
+    if ('gives' in reply) {
+      pending?.resolve(reply.gives);
       return;
     }
-    this.#cacheBytes = reply.cacheBytes;
-    pending?.resolve(reply.reply);
+    const { code, message, headers, cause } = reply.failure;
+    // The cause is for the log: it may quote the database.
+    pending?.reject(new PlatformError(code, message, { headers, ...(cause !== undefined && { cause }) }));
   }
 
   #onExit(worker: Worker): void {

@@ -4,6 +4,7 @@ import { errorMessage, PlatformError } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
 import type { Embedder } from '../embedder.js';
 import type { KnowledgeQuery, KnowledgeResults, SearchScope } from '../search-query.js';
+import type { BaseKey, IndexMemory } from './index/index-cache.js';
 import { DatabaseVectors, makeVectorIndex, preparePgvector, type VectorRow } from './rank/database-vectors.js';
 import { readResults } from './result-rows.js';
 import { SearchThread, turnsOfSearches } from './search-thread-client.js';
@@ -15,6 +16,8 @@ const EMBED_TIMEOUT_MS = 30_000;
 /** Queries that are embedded at once. */
 const EMBEDDED_AT_ONCE = 8;
 
+const DROP_EVERY_MS = 30_000;
+
 export interface SearchOptions {
   db: Db;
   /** The login that runs the migrations: it prepares pgvector, and the search thread has connections of its own. */
@@ -23,6 +26,8 @@ export interface SearchOptions {
   embedder: Embedder | undefined;
   /** Memory for indexes, in MiB. */
   cacheMb: number;
+  /** How often what other processes have deleted is dropped from memory, in milliseconds; 30000 by default. */
+  dropEveryMs?: number;
   log: Logger;
 }
 
@@ -39,8 +44,10 @@ export interface KnowledgeSearch {
    * no query should wait. A search writes those that are missing. Nothing without pgvector.
    */
   writeVectors(tenantId: string, namespace: string, chunks: readonly VectorRow[]): Promise<void>;
-  /** Memory that the indexes took after the last search, in bytes. */
-  readonly cacheBytes: number;
+  /** Drops what this process keeps in memory of a knowledge base that was deleted. Other processes do so within half a minute. */
+  forget(key: BaseKey): Promise<void>;
+  /** What this process keeps in memory. */
+  memory(): Promise<IndexMemory>;
   close(): Promise<void>;
 }
 
@@ -62,11 +69,12 @@ function modeUsed(mode: SearchMode, { chunks, chunksWithVector }: SearchReply): 
 
 /** Starts nothing yet: the thread that searches starts with the first search. */
 export async function createKnowledgeSearch(options: SearchOptions): Promise<KnowledgeSearch> {
-  const { db, databaseUrl, embedder, cacheMb, log } = options;
+  const { db, databaseUrl, embedder, cacheMb, dropEveryMs = DROP_EVERY_MS, log } = options;
   const usesPgvector = embedder ? await preparePgvector(databaseUrl, log) : false;
   const model = embedder?.model ?? null;
   const vectors = usesPgvector ? new DatabaseVectors(db) : undefined;
-  const thread = new SearchThread({ databaseUrl, model, usesPgvector, cacheBytes: cacheMb * 1024 * 1024 }, log);
+  const cacheBytes = cacheMb * 1024 * 1024;
+  const thread = new SearchThread({ databaseUrl, model, usesPgvector, cacheBytes, dropEveryMs }, log);
 
   // The embedder serves all tenants in one queue. These turns are not those of the thread, so that words are found while a provider is slow.
   const embeddings = turnsOfSearches(EMBEDDED_AT_ONCE);
@@ -109,9 +117,8 @@ export async function createKnowledgeSearch(options: SearchOptions): Promise<Kno
       }
     },
     writeVectors: async (...chunks) => vectors?.write(...chunks),
-    get cacheBytes() {
-      return thread.cacheBytes;
-    },
+    forget: (key) => thread.forget(key),
+    memory: () => thread.memory(),
     close: async () => {
       closing.abort();
       await Promise.all([thread.close(), indexing]);

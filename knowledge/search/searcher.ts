@@ -2,10 +2,10 @@ import type { SearchFilters, SearchMode } from '../../contracts/api/knowledge/kn
 import type { Db } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { FairSemaphore } from '../../runtime/fair-semaphore.js';
-import { IndexCache } from './index/index-cache.js';
+import { type BaseKey, IndexCache, type IndexMemory } from './index/index-cache.js';
 import { IndexLoader } from './index/index-loader.js';
-import { readFiltered, readRevisions } from './index/index-rows.js';
-import { queryTerms } from './index/terms.js';
+import { readDeleted, readFiltered, readRevisions } from './index/index-rows.js';
+import { forgetTerms, queryTerms } from './index/terms.js';
 import { DatabaseVectors } from './rank/database-vectors.js';
 import { type Candidate, rankAll } from './rank/rank.js';
 import { rankWithDatabase } from './rank/rank-database.js';
@@ -39,7 +39,7 @@ export interface SearchReply {
 }
 
 export interface SearcherOptions {
-  db: Pick<Db, 'tenant'>;
+  db: Pick<Db, 'tenant' | 'system'>;
   /** The embedder's; null without. */
   model: string | null;
   usesPgvector: boolean;
@@ -71,9 +71,21 @@ export class Searcher {
     this.#cache = new IndexCache(loader, options.cacheBytes);
   }
 
-  /** Memory that the indexes take. */
-  get cacheBytes(): number {
-    return this.#cache.bytes;
+  /** What is kept in memory. */
+  get memory(): IndexMemory {
+    return this.#cache.memory;
+  }
+
+  /** Drops what is kept in memory of a knowledge base: it was deleted. */
+  forget(key: BaseKey): void {
+    if (this.#cache.forget(key)) forgetTerms();
+  }
+
+  /** Drops what is kept in memory of knowledge bases that were deleted, by whichever process, and of deleted tenants. */
+  async dropDeleted(): Promise<void> {
+    const keys = this.#cache.keys();
+    if (keys.length === 0) return;
+    for (const key of await this.options.db.system((tx) => readDeleted(tx, keys))) this.forget(key);
   }
 
   /**

@@ -46,10 +46,11 @@ export async function embeddingsProvider(model = WORD_MODEL) {
 export async function knowledgeSearch(
   database: FreshDatabase,
   embedder: Embedder | undefined,
-  cacheMb = 64,
+  more: { cacheMb?: number; dropEveryMs?: number } = {},
 ): Promise<KnowledgeSearch> {
   const log = createLogger({ level: 'silent' });
-  const search = await createKnowledgeSearch({ db: database.db(), databaseUrl: database.url, embedder, cacheMb, log });
+  const options = { db: database.db(), databaseUrl: database.url, embedder, cacheMb: 64, log, ...more };
+  const search = await createKnowledgeSearch(options);
   cleanUp(() => search.close());
   return search;
 }

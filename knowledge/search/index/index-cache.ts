@@ -19,13 +19,19 @@ const loading = (): PlatformError =>
   new PlatformError('SERVICE_UNAVAILABLE', 'The knowledge base is still being read into memory. Try again.');
 
 /** Which knowledge base: tenants may use the same names. */
-interface Key {
+export interface BaseKey {
   tenantId: string;
   namespace: string;
 }
 
+/** What is kept in memory: of how many knowledge bases, and how much. */
+export interface IndexMemory {
+  bases: number;
+  bytes: number;
+}
+
 interface Entry extends LoadedIndex {
-  key: Key;
+  key: BaseKey;
   /** The refresh that runs; the next one waits for it. */
   refreshing: Promise<void>;
   /** The revision at which it was found to be too large, read from its beginning. */
@@ -40,7 +46,7 @@ class TooLarge extends PlatformError {
 }
 
 /** Neither part of a key can hold this character. */
-const keyOf = ({ tenantId, namespace }: Key): string => `${tenantId}\n${namespace}`;
+const keyOf = ({ tenantId, namespace }: BaseKey): string => `${tenantId}\n${namespace}`;
 
 /**
  * The indexes that are in memory, those that are being loaded counted as they grow. When they take more than the bound, those used longest ago
@@ -72,6 +78,20 @@ export class IndexCache {
     return sum;
   }
 
+  get memory(): IndexMemory {
+    return { bases: new Set([...this.#entries.values(), ...this.#loading]).size, bytes: this.bytes };
+  }
+
+  /** The knowledge bases that are kept. */
+  keys(): BaseKey[] {
+    return [...this.#entries.values()].map(({ key }) => key);
+  }
+
+  /** Drops the index of a knowledge base. One that is being loaded goes with its load. @returns whether there was one */
+  forget(key: BaseKey): boolean {
+    return this.#entries.delete(keyOf(key));
+  }
+
   /**
    * The index of a knowledge base at a revision or a later one.
    * @param revision as the database has it now; undefined for a base that does not exist
@@ -79,9 +99,9 @@ export class IndexCache {
    * @throws PlatformError `SERVICE_UNAVAILABLE` when it is larger than the bound, when others that are being loaded leave no room, and when
    *   it takes too long: the load goes on, so that a later query finds it done
    */
-  async at(key: Key, revision: number | undefined, dimensions: number): Promise<NamespaceIndex> {
+  async at(key: BaseKey, revision: number | undefined, dimensions: number): Promise<NamespaceIndex> {
     if (revision === undefined) {
-      this.#entries.delete(keyOf(key));
+      this.forget(key);
       return new NamespaceIndex(0);
     }
     const late = new AbortController();
@@ -150,7 +170,7 @@ export class IndexCache {
     }
   }
 
-  #used(key: Key): Entry {
+  #used(key: BaseKey): Entry {
     const name = keyOf(key);
     const entry = this.#entries.get(name) ?? {
       key,

@@ -35,6 +35,21 @@ export async function readRevisions(
   return new Map(rows.map(({ namespace, revision }) => [namespace, revision]));
 }
 
+/** Those of the knowledge bases that do not exist any more, and those of tenants that were deleted. */
+export async function readDeleted(
+  tx: Tx,
+  keys: readonly { tenantId: string; namespace: string }[],
+): Promise<{ tenantId: string; namespace: string }[]> {
+  const rows = await tx.query<{ tenant_id: string; namespace: string }>(
+    `SELECT tenant_id, namespace FROM unnest($1::text[], $2::text[]) AS k (tenant_id, namespace) WHERE NOT EXISTS (
+      SELECT FROM knowledge_bases b JOIN tenants t USING (tenant_id)
+       WHERE b.tenant_id = k.tenant_id AND b.namespace = k.namespace AND b.deleted_at IS NULL AND t.deleted_at IS NULL)`,
+    [keys.map(({ tenantId }) => tenantId), keys.map(({ namespace }) => namespace)],
+    'knowledge_deleted',
+  );
+  return rows.map(({ tenant_id, namespace }) => ({ tenantId: tenant_id, namespace }));
+}
+
 /** The revision of a knowledge base with the sources of that very revision; undefined when it does not exist. */
 export async function readSources(
   tx: Tx,

@@ -65,6 +65,11 @@ function knownTerms(word: string): readonly string[] {
   return terms;
 }
 
+/** Forgets the words of all texts so far. */
+export function forgetTerms(): void {
+  remembered.clear();
+}
+
 /**
  * The terms of a text, in its order: words in lower case without accents, English ones by their stem. `ERR_CONN-7` gives `err`, `conn`, `7` and
  * `err_conn-7`.

@@ -219,6 +219,16 @@ test('a provider that fails is 502, and not a search by words in secret', async 
   expect(await ask(search, scope, 'turbine', { mode: 'lexical' })).toMatchObject({ mode_used: 'lexical' });
 });
 
+test('a search that fails in the database says nothing of it', async () => {
+  await put('doc', ['turbine']);
+  await database.query('ALTER TABLE knowledge_chunks RENAME COLUMN heading_path TO renamed');
+  const failure = await ask(search, scope, 'turbine').catch((error: unknown) => error);
+  await database.query('ALTER TABLE knowledge_chunks RENAME COLUMN renamed TO heading_path');
+  expect(failure).toMatchObject({ code: 'INTERNAL_ERROR', message: 'The search failed.' });
+  expect(failure).toMatchObject({ cause: expect.stringContaining('heading_path') }); // for the log
+  expect(found(await ask(search, scope, 'turbine'))).toEqual(['doc']);
+});
+
 test('while a source is replaced again and again, it answers in one version, and never not at all', async () => {
   await put('doc', ['version 0 of the turbine manual']);
   const seen = new Set<number>();
@@ -239,7 +249,7 @@ test('while a source is replaced again and again, it answers in one version, and
 });
 
 test('indexes that need more memory than there is make room for each other, and one that is larger alone is refused', async () => {
-  const small = await knowledgeSearch(database, embedder, 1);
+  const small = await knowledgeSearch(database, embedder, { cacheMb: 1 });
   const text = Array.from({ length: 200 }, (_, n) => `word${n}`).join(' ');
   const bases = ['first', 'second', 'third'];
   for (const namespace of bases) {
@@ -249,7 +259,7 @@ test('indexes that need more memory than there is make room for each other, and 
   for (const namespace of [...bases, ...bases]) {
     const { results } = await ask(small, { tenantId, namespaces: [namespace] }, 'word7');
     expect(results).toHaveLength(5);
-    expect(small.cacheBytes).toBeLessThanOrEqual(1024 * 1024);
+    expect((await small.memory()).bytes).toBeLessThanOrEqual(1024 * 1024);
   }
   const together = await Promise.all(
     bases.map((namespace) => ask(small, { tenantId, namespaces: [namespace] }, 'word7')),
