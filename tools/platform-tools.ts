@@ -1,7 +1,8 @@
 import type { z } from 'zod';
 import { IngestRequest } from '../contracts/api/knowledge/knowledge.js';
-import { QueryRequest } from '../contracts/api/knowledge/knowledge-query.js';
+import { QueryRequest, type QueryResponse } from '../contracts/api/knowledge/knowledge-query.js';
 import { FleetGetAgentsArguments, PLATFORM_TOOLS, type PlatformToolName } from '../contracts/api/tools.js';
+import { LIMITS } from '../contracts/limits.js';
 import type { Db } from '../db/pool.js';
 import { readerOfAgent } from '../knowledge/base-access.js';
 import type { Knowledge } from '../knowledge/knowledge.js';
@@ -31,6 +32,19 @@ function parsed<Arguments>(schema: z.ZodType<Arguments>, given: object): Argumen
   throw new PlatformError('BAD_REQUEST', `arguments: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`.trim());
 }
 
+/** Of a tool's result, for what stands around an answer. */
+const ENVELOPE_BYTES = 1_024;
+
+/** An answer without the last results for which a tool's result has no room. */
+function fitting(answer: QueryResponse): QueryResponse {
+  const sizes = answer.results.map((result) => Buffer.byteLength(JSON.stringify(result)) + 1);
+  let bytes = sizes.reduce((sum, size) => sum + size, ENVELOPE_BYTES);
+  let kept = sizes.length;
+  while (bytes > LIMITS.toolResultBytes && kept > 0) bytes -= sizes[--kept] ?? 0;
+  if (kept === sizes.length) return answer;
+  return { ...answer, results: answer.results.slice(0, kept), results_omitted: sizes.length - kept };
+}
+
 /**
  * Runs a tool that the platform itself provides (decisions.md, WebSocket). `fleet.get_agents` lists the tenant's available agents with
  * their skills and tools; `knowledge_base.query` and `.ingest` reach the tenant's knowledge bases that are not private; `plan.create`
@@ -51,7 +65,7 @@ export async function runPlatformTool(
       return db.tenant(tenant_id, (tx) => listToolAgents(tx, tenant_id, filter));
     }
     case 'knowledge_base.query':
-      return { ok: true, ...(await knowledge.query(reader, parsed(QueryRequest, given))) };
+      return fitting({ ok: true, ...(await knowledge.query(reader, parsed(QueryRequest, given))) });
     case 'knowledge_base.ingest':
       return knowledge.ingest({ ...reader, name: `agent:${agent_type}` }, parsed(IngestRequest, given));
     case 'plan.create':

@@ -71,5 +71,7 @@ export const QueryResponse = ok({
   /** Chunks that passed the filters and `min_score`. */
   total_candidates: z.int(),
   mode_used: SearchMode,
+  /** How many of the last results were left out, so that the answer is no larger than a tool's result may be. Of tool calls only. */
+  results_omitted: z.int().optional(),
 });
 export type QueryResponse = z.infer<typeof QueryResponse>;

@@ -1780,6 +1780,7 @@ class KnowledgeBaseQueryResponse(TypedDict):
     results: list[SearchResult]
     total_candidates: int
     mode_used: str
+    results_omitted: NotRequired[int]
 
 
 class KnowledgeBaseRefreshResponse(TypedDict):

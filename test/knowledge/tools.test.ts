@@ -1,0 +1,153 @@
+import { readFileSync } from 'node:fs';
+import { beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { Sources } from '../../contracts/api/knowledge/knowledge.js';
+import type { QueryResponse } from '../../contracts/api/knowledge/knowledge-query.js';
+import { ResolveResponse } from '../../contracts/api/messages.js';
+import { Guard } from '../../contracts/api/policies/guards.js';
+import { PolicyResponse } from '../../contracts/api/policies/policies.js';
+import { LIMITS } from '../../contracts/limits.js';
+import { ok } from '../../contracts/primitives.js';
+import { Agent, type AgentTask, SILENT_LOG } from '../../sdk/index.js';
+import { platformWithProvider, TestBase } from './fixture.js';
+
+const fixture = platformWithProvider();
+const client = () => fixture.shared.platform.client;
+/** Put together here, so that scanners of repositories do not take it for a real one. */
+const KEY = `AKI${'AZ7Q3M5N1P9R2T4V6'}`;
+
+/** What the agent does with its next message. */
+let work: (task: AgentTask) => Promise<unknown>;
+beforeAll(async () => {
+  const { base_url: url, agent_client_id, agent_client_secret, ca_file } = fixture.shared.platform.devJson();
+  const access = {
+    url,
+    clientId: agent_client_id,
+    clientSecret: agent_client_secret,
+    ca: readFileSync(ca_file, 'utf8'),
+  };
+  const agent = new Agent({
+    ...access,
+    type: 'reader',
+    instanceId: 'reader-1',
+    drainOnSignals: false,
+    log: SILENT_LOG,
+  });
+  agent.onMessage(async (task) => JSON.stringify(await work(task)));
+  await agent.connect();
+  return () => agent.close(0);
+});
+
+let base: TestBase;
+beforeEach(async () => {
+  base = await TestBase.create(client());
+});
+
+const send = () => client().send('work', { metadata: { agent_type: 'reader' } });
+/** What a tool call of the agent gives, or the code with which it is refused. */
+async function asAgent(call: (task: AgentTask) => Promise<unknown>): Promise<unknown> {
+  work = (task) => call(task).catch((error: { code: string }) => error.code);
+  const [part] = (await send()).artifacts?.[0]?.parts ?? [];
+  return JSON.parse(part?.kind === 'text' ? part.text : 'null');
+}
+const query = (more: object = {}) => ({ namespace: base.namespace, query: 'sorrel', min_score: 0, ...more });
+const ingest = (content: string) => ({ namespace: base.namespace, source_id: 'by-agent', content });
+const sources = async () => (await base.ok('get_sources', {}, Sources)).sources.map(({ source_id }) => source_id);
+
+async function policy(tool: string, decision: 'deny' | 'require_approval'): Promise<void> {
+  const body = { scope: 'tool', name: `${decision} ${tool}`, decision, match: { tools: [tool] } };
+  const created = await client().ok('/policies/create_policy', body, PolicyResponse);
+  onTestFinished(async () => {
+    await client().ok('/policies/delete_policy', { policy_id: created.policy.policy_id }, ok({}));
+  });
+}
+
+async function guardSecrets(stage: string): Promise<void> {
+  const guard = { guard: 'secrets', enabled: true, decision: 'deny', config: { stages: [stage] } };
+  await client().ok('/policies/update_guard', guard, ok({ guard: Guard }));
+  onTestFinished(async () => {
+    await client().ok('/policies/update_guard', { guard: 'secrets', enabled: false }, ok({ guard: Guard }));
+  });
+}
+
+test('a policy that denies a tool keeps agents from it, and from no other', async () => {
+  await base.ingest({ source_id: 'there', content: 'Sorrel of the caller.' });
+  await policy('knowledge_base.ingest', 'deny');
+  expect(await asAgent((task) => task.callTool('knowledge_base.ingest', ingest('Sorrel.')))).toBe('POLICY_DENIED');
+  expect(await asAgent((task) => task.search(base.namespace, 'sorrel'))).toMatchObject({ results: [{}] });
+  await policy('knowledge_base.query', 'deny');
+  expect(await asAgent((task) => task.search(base.namespace, 'sorrel'))).toBe('POLICY_DENIED');
+  expect(await sources()).toEqual(['there']);
+  expect(await base.texts('sorrel')).toEqual(['Sorrel of the caller.']); // callers are no agents
+});
+
+test.each<[string, (task: AgentTask) => Promise<unknown>, object]>([
+  [
+    'knowledge_base.ingest',
+    (task) => task.callTool('knowledge_base.ingest', ingest('Approved sorrel.')),
+    { status: 'completed', sources: [{ result: 'created' }] },
+  ],
+  ['knowledge_base.query', (task) => task.callTool('knowledge_base.query', query()), { ok: true, results: [] }],
+])('a policy that wants approval for %s has a human decide before anything happens', async (tool, call, answer) => {
+  await policy(tool, 'require_approval');
+  for (const resolution of ['rejected', 'approved']) {
+    work = call;
+    const task = await send();
+    expect(task.status.state).toBe('input-required');
+    const { input_request } = await client().message(task.id);
+    expect(input_request).toMatchObject({ source: 'policy', tool });
+    expect(await sources()).toEqual([]);
+    const body = { resolution, request_id: input_request?.request_id };
+    await client().ok(`/messages/${task.id}/resolve`, body, ResolveResponse);
+    const state = resolution === 'approved' ? 'completed' : 'failed';
+    const { assistant_output } = await client().untilState(task.id, state);
+    if (state === 'completed') expect(JSON.parse(assistant_output ?? '')).toMatchObject(answer);
+  }
+});
+
+test('guards read what agents take in and what they find', async () => {
+  await guardSecrets('tool_arguments');
+  const taken = (task: AgentTask) => task.callTool('knowledge_base.ingest', ingest(`The sorrel key is ${KEY}.`));
+  expect(await asAgent(taken)).toBe('GUARD_DENIED');
+  expect(await sources()).toEqual([]);
+  await base.ingest({ content: `The sorrel key is ${KEY}.` });
+  await guardSecrets('tool_result');
+  expect(await asAgent((task) => task.search(base.namespace, 'sorrel key'))).toBe('GUARD_DENIED');
+});
+
+test('a repeated query reads again: what was deleted meanwhile does not answer', async () => {
+  await base.ingest({ source_id: 'gone', content: 'Deleted sorrel.' });
+  const twice = async (task: AgentTask) => {
+    const call = () => task.callTool('knowledge_base.query', query(), { idempotencyKey: 'same' });
+    const before = await call();
+    await base.client.ok('/knowledge_base/delete_source', { namespace: base.namespace, source_id: 'gone' }, ok({}));
+    const after = await call();
+    const other = await task
+      .callTool('knowledge_base.query', query({ top_k: 1 }), { idempotencyKey: 'same' })
+      .catch((error: { code: string }) => error.code);
+    return [before, after].map((answer) => (answer as QueryResponse).results.length).concat(other as never);
+  };
+  expect(await asAgent(twice)).toEqual([1, 0, 'IDEMPOTENCY_MISMATCH']);
+});
+
+test('an answer that is larger than a result may be leaves out its last results, and says so', async () => {
+  const documents = Array.from({ length: 50 }, (_, at) => ({
+    source_id: `large-${at}`,
+    content: `Large sorrel ${at}.`,
+    metadata: { note: 'n'.repeat(LIMITS.metadataBytes - 100) },
+  }));
+  await base.ingest({ documents }, { wait: true });
+  const all = await base.query('sorrel', { top_k: 50 });
+  expect(all.results).toHaveLength(50);
+  expect(all.results_omitted).toBeUndefined();
+  const { kept, omitted, bytes, total } = (await asAgent(async (task) => {
+    const answer = (await task.callTool('knowledge_base.query', query({ top_k: 50 }))) as QueryResponse;
+    const { results, results_omitted, total_candidates } = answer;
+    const ids = results.map(({ source_id }) => source_id);
+    return { kept: ids, omitted: results_omitted, bytes: JSON.stringify(answer).length, total: total_candidates };
+  })) as { kept: string[]; omitted: number; bytes: number; total: number };
+  expect(kept).toEqual(all.results.slice(0, kept.length).map(({ source_id }) => source_id));
+  expect(kept.length + omitted).toBe(50);
+  expect(total).toBe(50);
+  expect(bytes).toBeLessThanOrEqual(LIMITS.toolResultBytes);
+  expect(bytes).toBeGreaterThan(LIMITS.toolResultBytes - 2 * LIMITS.metadataBytes);
+});
