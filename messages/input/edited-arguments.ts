@@ -1,5 +1,5 @@
 import { toolArguments } from '../../policy/guards/content.js';
-import type { PolicyRequest } from '../../policy/policy-request.js';
+import type { Decider, PolicyRequest, Verdict } from '../../policy/policy-request.js';
 import { eventsOf, isUndecided, undecidedError } from '../../policy/verdict.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore, MessageRef } from '../core.js';
@@ -8,26 +8,28 @@ import type { MessageCore, MessageRef } from '../core.js';
 interface AskedCall extends Record<string, unknown> {
   tool: string | null;
   policy_request: PolicyRequest | null;
+  policy_id: string | null;
+  guard: string | null;
 }
 
 const ASKED_CALL = `
-  SELECT tool, policy_request FROM input_requests WHERE tenant_id = $1 AND request_id = $2 AND state = 'pending' AND stage = 'tool'`;
+  SELECT tool, policy_request, policy_id, guard FROM input_requests WHERE tenant_id = $1 AND request_id = $2 AND state = 'pending' AND stage = 'tool'`;
 
 const RECORD = `
   SELECT record_decision_events(m.tenant_id, m.session_id, m.message_id, m.trace_id, $3) FROM messages m WHERE m.tenant_id = $1 AND m.message_id = $2`;
 
-/** What the policies or guards deny: the error for whoever may decide at all, and how it is put on the record. */
+/** What an approver may not make of a call: the error for whoever may decide at all, and how it is put on the record. */
 export interface DeniedEdit {
   error: PlatformError;
   record(): Promise<void>;
 }
 
 /**
- * Lets the policies and guards decide about the arguments as an approver edited them: a human may not approve what they deny. That they ask
- * for approval is what is happening. Before the decision's transaction, because an evaluator may be asked over the network; what is
+ * Lets the policies and guards decide about the arguments as an approver edited them: a human may not approve what they deny, nor what others
+ * than those that asked want approved, by other people perhaps. Before the decision's transaction, because an evaluator may be asked over the network; what is
  * approved then are these very arguments.
  * @param requestId of the open request, about which alone the decision may be
- * @returns null where they do not deny
+ * @returns null where nothing is against it
  * @throws PlatformError SERVICE_UNAVAILABLE while they cannot decide
  */
 export async function reviewArguments(
@@ -45,10 +47,10 @@ export async function reviewArguments(
     arguments: edited,
   };
   const verdict = await core.policies.decide(tenant_id, call, toolArguments(edited));
-  if (verdict.decision !== 'deny') return null;
   if (isUndecided(verdict)) throw undecidedError(verdict);
-  const who = verdict.by.source === 'policy' ? `The policy ${verdict.by.name}` : `The guard ${verdict.by.guard}`;
-  const text = `arguments: ${who} denies the edited arguments: ${verdict.by.reason}`;
+  const problem = problemOf(verdict, asked);
+  if (problem === null) return null;
+  const text = `arguments: ${problem}`;
   const values = [tenant_id, message_id, JSON.stringify(eventsOf(verdict, call))];
   return {
     error: new PlatformError('forbidden', text),
@@ -56,4 +58,19 @@ export async function reviewArguments(
       await core.db.tenant(tenant_id, (tx) => tx.query(RECORD, values));
     },
   };
+}
+
+function problemOf(verdict: Verdict, asked: AskedCall): string | null {
+  if (verdict.decision === 'allow') return null;
+  const { by } = verdict;
+  if (verdict.decision === 'deny') return `${nameOf(by)} denies the edited arguments: ${by.reason}`;
+  const deciders = [by, ...(verdict.alsoBy ? [verdict.alsoBy] : [])];
+  const other = deciders.find((one) =>
+    one.source === 'policy' ? one.policy_id !== asked.policy_id : one.guard !== asked.guard,
+  );
+  return other ? `${nameOf(other)} wants an approval of its own for the edited arguments: ${other.reason}` : null;
+}
+
+function nameOf(by: Decider): string {
+  return by.source === 'policy' ? `The policy ${by.name}` : `The guard ${by.guard}`;
 }

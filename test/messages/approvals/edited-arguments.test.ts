@@ -92,6 +92,24 @@ test('only the arguments of a tool call can be edited, and only to approve them'
   expect((await api.client.message(call)).state).toBe('input-required');
 });
 
+test('edited arguments that another policy wants approved are not approved by those whom the first one asked', async () => {
+  const policy = {
+    scope: 'tool',
+    name: 'finance',
+    decision: 'require_approval',
+    match: { tools: ['pay'], arguments: [{ path: 'cents', op: 'eq', value: 77 }] },
+    reason: 'finance looks at these',
+    approvers: ['finance'],
+  };
+  await api.client.post('/policies/create_policy', policy);
+  const { id } = await calling({ cents: 5 });
+  const body = { resolution: 'approved', arguments: { cents: 77 } };
+  const { status, body: answer } = await api.client.post(`/messages/${id}/resolve`, body);
+  expect([status, answer]).toMatchObject([403, { error: expect.stringContaining('finance looks at these') }]);
+  expect(await approvalsOf(id)).toEqual([]);
+  expect(await outcome(api.client, id, { ...body, arguments: { cents: 7 } })).toBe('200 working');
+});
+
 test('guards look at edited arguments too', async () => {
   const { id } = await calling({ url: 'https://example.com/' });
   const body = { resolution: 'approved', arguments: { url: 'http://169.254.169.254/latest/meta-data/' } };
