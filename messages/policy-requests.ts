@@ -1,8 +1,8 @@
 import type { Caller } from '../contracts/api/auth.js';
 import type { LaterFact } from '../policy/matching/facts.js';
-import type { PolicyRequest, Verdict } from '../policy/policy-request.js';
+import type { PolicyRequest } from '../policy/policy-request.js';
 import { tokenFacts } from '../policy/token-facts.js';
-import { askerOf } from '../policy/verdict.js';
+import { type AskingVerdict, askerOf } from '../policy/verdict.js';
 import { newId } from '../runtime/ids.js';
 import type { NewMessage } from './accept/accept-transaction.js';
 import type { NewInputRequest } from './input/ask.js';
@@ -54,7 +54,7 @@ const TITLES = {
 
 /** The request to a human that a verdict about a message asks for. */
 export function approvalRequest(
-  { by, terms }: Extract<Verdict, { decision: 'require_approval' }>,
+  verdict: AskingVerdict,
   request: PolicyRequest,
   stage: keyof typeof TITLES,
 ): NewInputRequest {
@@ -63,14 +63,12 @@ export function approvalRequest(
   return {
     request_id: newId('req'),
     kind: 'approval',
-    source: by.source,
     stage,
     title: TITLES[stage],
-    prompt: by.reason,
     action,
-    ...askerOf(by),
+    ...askerOf(verdict),
     policy_request,
-    terms,
+    terms: verdict.terms,
     digest: digestOf({ scope, action, agent, ...about }),
   };
 }

@@ -4,9 +4,16 @@ import type { NewInputRequest } from '../messages/input/ask.js';
 import { digestOf } from '../messages/input/digest.js';
 import { approvalRequest } from '../messages/policy-requests.js';
 import { type EnforceDeps, enforce, recordDecision } from '../policy/enforce.js';
-import type { ApprovalTerms, PolicyRequest } from '../policy/policy-request.js';
+import type { PolicyRequest } from '../policy/policy-request.js';
 import { tokenFacts } from '../policy/token-facts.js';
-import { type DecisionEvent, errorOfDenial, eventsOf, isUndecided, undecidedError } from '../policy/verdict.js';
+import {
+  type DecisionEvent,
+  errorOfDenial,
+  eventsOf,
+  isUndecided,
+  stricterTerms,
+  undecidedError,
+} from '../policy/verdict.js';
 import { PlatformError } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';
 import type { NewPlan } from './create-plan.js';
@@ -114,15 +121,6 @@ function stepRequest(step: StepRow, request: PolicyRequest, approvalMs: number):
 }
 
 /**
- * The request of a policy about a step that asks for an approval itself: one approval does for both, so it takes whoever may give both. Those
- * that only the policy names could not approve the step.
- */
-function stricterTerms(terms: ApprovalTerms, approvalMs: number): ApprovalTerms {
-  const timeout_seconds = Math.min(terms.timeout_seconds, approvalMs / 1_000);
-  return { ...terms, approvers: [], escalate_to: [], timeout_seconds };
-}
-
-/**
  * Lets the policies decide about an attempt of a step, and asks for the approval that the step itself requires, once for all attempts.
  * @param deps.approved a human has approved an attempt of the step before
  * @param parts what is sent
@@ -150,7 +148,7 @@ export async function decideStep(
   const events = eventsOf(verdict, request);
   if (verdict.decision === 'allow') return { ...own, events };
   if (verdict.decision === 'require_approval') {
-    const terms = asksItself ? stricterTerms(verdict.terms, approvalMs) : verdict.terms;
+    const terms = asksItself ? stricterTerms(verdict.terms, approvalMs / 1_000) : verdict.terms;
     return { ask: { ...approvalRequest({ ...verdict, terms }, request, 'plan'), ...aboutStep(step) }, events };
   }
   if (isUndecided(verdict)) throw undecidedError(verdict);

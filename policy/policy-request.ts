@@ -38,10 +38,16 @@ export interface AppliedPolicy {
   per_instance?: true;
 }
 
+/** A guard that found something, as events name it. */
+export interface GuardDecider {
+  source: 'guard';
+  guard: string;
+  reason: string;
+  path?: string;
+}
+
 /** Who decided other than `allow`. */
-export type Decider =
-  | ({ source: 'policy' } & AppliedPolicy)
-  | { source: 'guard'; guard: string; reason: string; path?: string };
+export type Decider = ({ source: 'policy' } & AppliedPolicy) | GuardDecider;
 
 /**
  * What is decided about a request. `audits`: the policies of decision `audit` that applied. `passed`: the guards that found something and let
@@ -51,7 +57,8 @@ export type Verdict = { audits: AppliedPolicy[]; passed?: string[] } & (
   | { decision: 'allow' }
   /** `retryable`: the policies could not be read, or their evaluators had no room; the same request may be decided otherwise later. */
   | { decision: 'deny'; by: Decider; retryable?: true }
-  | { decision: 'require_approval'; by: Decider; terms: ApprovalTerms }
+  /** `alsoBy`: the guard that asks beside the policy. The terms satisfy both. */
+  | { decision: 'require_approval'; by: Decider; alsoBy?: GuardDecider; terms: ApprovalTerms }
 );
 
 /** Decides by the policies and guards of tenants: one in each process. Fails closed. */

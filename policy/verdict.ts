@@ -2,7 +2,7 @@ import { PlatformError } from '../runtime/errors.js';
 import { newEventId } from '../runtime/ids.js';
 import type { EarlyVerdict } from './decision.js';
 import type { GuardedAction, GuardFinding } from './guards/guarded-content.js';
-import type { ApprovalTerms, Decider, PolicyRequest, Verdict } from './policy-request.js';
+import type { ApprovalTerms, GuardDecider, PolicyRequest, Verdict } from './policy-request.js';
 
 /** The terms of what a guard asks. */
 export const GUARD_TERMS: ApprovalTerms = {
@@ -13,6 +13,19 @@ export const GUARD_TERMS: ApprovalTerms = {
   on_reject: 'fail',
 };
 
+/**
+ * The terms of a policy for a request that also asks what only the scope `admin` may decide: the policy makes nobody else an approver of that,
+ * also not by escalation.
+ * @param timeoutSeconds how long the other may wait
+ */
+export function stricterTerms({ escalate_to: _, ...terms }: ApprovalTerms, timeoutSeconds: number): ApprovalTerms {
+  return { ...terms, approvers: [], timeout_seconds: Math.min(terms.timeout_seconds, timeoutSeconds) };
+}
+
+function termsWithGuard(terms: ApprovalTerms): ApprovalTerms {
+  return { ...stricterTerms(terms, GUARD_TERMS.timeout_seconds), on_reject: GUARD_TERMS.on_reject };
+}
+
 /** The verdict of policies and the findings of guards together: the most restrictive holds, so no policy permits what a guard refuses. */
 export function withFindings(verdict: EarlyVerdict, findings: readonly GuardFinding[]): EarlyVerdict {
   const worst =
@@ -21,17 +34,27 @@ export function withFindings(verdict: EarlyVerdict, findings: readonly GuardFind
   if (!worst || (verdict !== 'later' && verdict.decision === 'deny'))
     return verdict === 'later' || passed.length === 0 ? verdict : { ...verdict, passed };
   const { guard, reason, path, decision } = worst;
-  const by = { source: 'guard' as const, guard, reason, ...(path && { path }) };
+  const by: GuardDecider = { source: 'guard', guard, reason, ...(path && { path }) };
   const shared = { by, audits: verdict === 'later' ? [] : verdict.audits, ...(passed.length > 0 && { passed }) };
   if (decision === 'deny') return { decision, ...shared };
-  if (verdict === 'later' || verdict.decision === 'require_approval') return verdict;
+  if (verdict === 'later') return verdict;
+  if (verdict.decision === 'require_approval')
+    return { ...shared, decision, by: verdict.by, alsoBy: by, terms: termsWithGuard(verdict.terms) };
   return { decision: 'require_approval', terms: GUARD_TERMS, ...shared };
 }
 
-/** Who decided, as a request to a human names them. */
-export function askerOf(by: Decider) {
-  if (by.source === 'policy') return { policy_id: by.policy_id, policy_name: by.name };
-  return { guard: by.guard, ...(by.path !== undefined && { path: by.path }) };
+/** A verdict that asks a human. */
+export type AskingVerdict = Extract<Verdict, { decision: 'require_approval' }>;
+
+/** Who asks and why, as a request to a human names them. */
+export function askerOf({ by, alsoBy }: AskingVerdict) {
+  const guard = by.source === 'guard' ? by : alsoBy;
+  return {
+    source: by.source,
+    prompt: [by.reason, ...(alsoBy ? [alsoBy.reason] : [])].join('\n'),
+    ...(by.source === 'policy' && { policy_id: by.policy_id, policy_name: by.name }),
+    ...(guard && { guard: guard.guard, ...(guard.path !== undefined && { path: guard.path }) }),
+  };
 }
 
 /** The guards that found something and let it pass. */

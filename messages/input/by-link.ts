@@ -33,7 +33,8 @@ function askedBy(
   { source, policy_name, policy_id, guard }: Asked,
   { agent_type, want_agent_type }: MessageRow,
 ): string {
-  if (source === 'policy') return `the policy “${policy_name ?? policy_id}”`;
+  if (source === 'policy')
+    return `the policy “${policy_name ?? policy_id}”${guard === null ? '' : ` and the guard “${guard}”`}`;
   if (source === 'guard') return `the guard “${guard}”`;
   return source === 'plan' ? 'the plan' : `the agent “${agent_type ?? want_agent_type ?? 'unknown'}”`;
 }

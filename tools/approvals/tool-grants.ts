@@ -4,12 +4,10 @@ import type { MessageRef } from '../../messages/core.js';
 import type { DispatchRef } from '../../messages/dispatch/dispatches.js';
 import { inputRequestCall, type NewInputRequest } from '../../messages/input/ask.js';
 import { digestOf } from '../../messages/input/digest.js';
-import type { PolicyRequest, Verdict } from '../../policy/policy-request.js';
-import { askerOf } from '../../policy/verdict.js';
+import type { PolicyRequest } from '../../policy/policy-request.js';
+import { type AskingVerdict, askerOf } from '../../policy/verdict.js';
 import { isTransient } from '../../runtime/errors.js';
 import { newEventId, newId } from '../../runtime/ids.js';
-
-type ApprovalVerdict = Extract<Verdict, { decision: 'require_approval' }>;
 
 /** How a call that needs approval goes on: `held_call` in db/functions/input/tool_grants.sql. */
 export interface HeldCall {
@@ -43,7 +41,7 @@ export interface HoldingCall {
   tool: string;
   arguments: Record<string, unknown>;
   target: ToolCallPayload['target'];
-  verdict: ApprovalVerdict;
+  verdict: AskingVerdict;
   /** What the policies were asked. */
   policyRequest: PolicyRequest;
   stored: StoredCall;
@@ -85,21 +83,18 @@ export async function holdToolCall(db: Db, call: HoldingCall): Promise<HeldCall 
 
 /** The request to a human about a call. */
 function requestOf({ tool, arguments: given, policyRequest, verdict }: HoldingCall): NewInputRequest {
-  const { by, terms } = verdict;
   const { arguments: _asked, ...policy_request } = policyRequest;
   return {
     request_id: newId('req'),
     kind: 'approval',
-    source: by.source,
     stage: 'tool',
     title: `Call ${tool}?`,
-    prompt: by.reason,
     action: 'call',
-    ...askerOf(by),
+    ...askerOf(verdict),
     tool,
     arguments: given,
     policy_request,
-    terms,
+    terms: verdict.terms,
     digest: digestOf({ tool, arguments: given }),
   };
 }

@@ -18,11 +18,11 @@ BEGIN
   PERFORM record_group(q.tenant_id, event_id, q.session_id, q.message_id, of_dispatch, trace_id, ARRAY[ended,
     event_of('message.input_required', jsonb_build_object('message_id', q.message_id, 'session_id', q.session_id,
       'request_id', q.request_id, 'kind', q.kind, 'source', q.source, 'title', q.title) || reminder),
-    CASE q.source
-      WHEN 'policy' THEN event_of('policy.approval_required', about || reminder
-        || jsonb_build_object('policy_id', q.policy_id, 'policy_name', q.policy_name, 'session_id', q.session_id), 'warning')
-      WHEN 'guard' THEN event_of('guard.approval_required', about || reminder || jsonb_build_object('guard', q.guard, 'path', q.path),
-        'warning') END]);
+    -- A policy and a guard may ask together.
+    CASE WHEN q.policy_id IS NOT NULL THEN event_of('policy.approval_required', about || reminder
+      || jsonb_build_object('policy_id', q.policy_id, 'policy_name', q.policy_name, 'session_id', q.session_id), 'warning') END,
+    CASE WHEN q.guard IS NOT NULL THEN event_of('guard.approval_required', about || reminder
+      || jsonb_build_object('guard', q.guard, 'path', q.path), 'warning') END]);
 END $$;
 
 -- Writes a request and its events, those of `record_request`. The message is `input-required` by the same transaction, and no other request of it
