@@ -10,22 +10,26 @@ import type { QueryRequest } from '../contracts/api/knowledge/knowledge-query.js
 import { LIMITS } from '../contracts/limits.js';
 import type { Db } from '../db/pool.js';
 import type { Outbound } from '../http/outbound.js';
-import { PlatformError } from '../runtime/errors.js';
+import { errorMessage, PlatformError } from '../runtime/errors.js';
+import type { Logger } from '../runtime/logger.js';
 import { type BaseRow, type KnowledgeReader, requireBase, requireBases } from './base-access.js';
-import { deleteBase, insertBase, listBases, updateBase } from './bases.js';
-import type { Embedder } from './embedder.js';
+import { deleteBase } from './base-deletion.js';
+import { insertBase, listBases, updateBase } from './bases.js';
+import { dimensionsOf, type Embedder } from './embedder.js';
 import { fingerprintOf, type NewDocument, newDocuments } from './ingest/document-input.js';
 import type { JobRunner } from './ingest/job-runner.js';
-import { type JobRef, type NewJob, readJob, repeatedJob, writeJob, writeRefreshJob } from './ingest/jobs.js';
+import { readJob } from './ingest/job-status.js';
+import { type JobRef, type NewJob, repeatedJob, writeJob, writeRefreshJob } from './ingest/jobs.js';
 import type { KnowledgeSearch } from './search/search.js';
 import type { KnowledgeQuery, KnowledgeResults } from './search-query.js';
-import { deleteSource, listSources, statsOf } from './sources.js';
+import { deleteSource, listSources, type PresentModel, statsOf } from './sources.js';
 
 export interface KnowledgeDeps {
   db: Db;
+  log: Pick<Logger, 'warn'>;
   outbound: Pick<Outbound, 'checkUrl'>;
   runner: JobRunner;
-  embedder: Pick<Embedder, 'model' | 'dimensions'> | undefined;
+  embedder: Embedder | undefined;
   search: Pick<KnowledgeSearch, 'search' | 'forget'>;
 }
 
@@ -37,6 +41,9 @@ export interface KnowledgeWriter extends KnowledgeReader {
   /** A credential, or an agent. */
   name: string;
 }
+
+/** How long statistics wait for a provider that has not been asked yet. */
+const ASK_MODEL_MS = 5_000;
 
 /** How long a call waits for its job: not at all, as the size of its documents says, or for a minute. */
 type Waiting = { wait?: boolean | undefined };
@@ -75,6 +82,16 @@ export function createKnowledge(deps: KnowledgeDeps) {
   const checkUrl = (url: string) => deps.outbound.checkUrl(url);
   const statusOf = (reader: KnowledgeReader, jobId: string) =>
     db.tenant(reader.tenantId, (tx) => readJob(tx, reader, jobId));
+
+  /** The embedder's model. A provider that does not say how many dimensions it has is compared by its name alone. */
+  async function presentModel(): Promise<PresentModel | undefined> {
+    if (!embedder) return undefined;
+    const dimensions = await dimensionsOf(embedder, AbortSignal.timeout(ASK_MODEL_MS)).catch((error: unknown) => {
+      deps.log.warn({ err: errorMessage(error) }, 'the provider of embeddings does not answer');
+      return null;
+    });
+    return { model: embedder.model, dimensions };
+  }
 
   /** Has a written job run as far as its caller waits. */
   async function run(ref: JobRef, documents: readonly NewDocument[], { wait }: Waiting): Promise<void> {
@@ -121,7 +138,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
       db.tenant(reader.tenantId, (tx) => updateBase(tx, reader, request)),
 
     delete: async (reader: KnowledgeReader, namespace: string) => {
-      await deleteBase(db, reader, namespace);
+      await deleteBase(deps, reader, namespace);
       await deps.search.forget({ tenantId: reader.tenantId, namespace });
     },
 
@@ -156,13 +173,13 @@ export function createKnowledge(deps: KnowledgeDeps) {
     status: statusOf,
 
     sources: (reader: KnowledgeReader, request: { namespace: string; page: number; page_size: number }) =>
-      listSources(db, reader, request, embedder?.model ?? null),
+      presentModel().then((model) => listSources(db, reader, request, model)),
 
     deleteSource: (reader: KnowledgeReader, namespace: string, sourceId: string) =>
       db.tenant(reader.tenantId, (tx) => deleteSource(tx, reader, namespace, sourceId)),
 
     stats: (reader: KnowledgeReader, namespace: string) =>
-      db.tenant(reader.tenantId, (tx) => statsOf(tx, reader, namespace, embedder)),
+      presentModel().then((model) => db.tenant(reader.tenantId, (tx) => statsOf(tx, reader, namespace, model))),
 
     /** @throws PlatformError NOT_FOUND, BAD_REQUEST; SERVICE_UNAVAILABLE for `semantic` without an embedder, BAD_GATEWAY when it fails */
     query: async (reader: KnowledgeReader, request: QueryRequest): Promise<KnowledgeResults> => {

@@ -5,11 +5,21 @@ import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { type KnowledgeReader, requireBase } from './base-access.js';
 
-/** Whether a source's vectors are of another model than the platform's. $n: that model, NULL without an embedder. */
-const isStale = (model: string) => `(${model}::text IS NOT NULL AND model IS DISTINCT FROM ${model})`;
+/** The platform's model of embeddings. */
+export interface PresentModel {
+  model: string;
+  /** Null where its provider does not say. */
+  dimensions: number | null;
+}
+
+/** Whether a source's vectors are of another model than the platform's, or of other dimensions; never without a model (NULL). */
+const isStale = (model: string, dimensions: string) => `
+  (${model}::text IS NOT NULL AND (model IS DISTINCT FROM ${model} OR (${dimensions}::integer IS NOT NULL AND dim IS DISTINCT FROM ${dimensions})))`;
 
 const COLUMNS = `source_id, chunk_count, tags, created_at, updated_at, title, filename, url, content_type, source_type, metadata, content_hash,
   token_count AS tokens, byte_count AS bytes`;
+
+const columnsOf = (present: PresentModel | undefined) => [present?.model ?? null, present?.dimensions ?? null];
 
 /** A source without the members that it does not have. */
 function shownSource(row: object): KnowledgeSource {
@@ -17,12 +27,12 @@ function shownSource(row: object): KnowledgeSource {
   return Object.fromEntries(has) as unknown as KnowledgeSource;
 }
 
-/** The sources of a base, newest first. @param model of the platform's embedder; null without one */
+/** The sources of a base, newest first. @param present undefined without an embedder */
 export async function listSources(
   db: Db,
   reader: KnowledgeReader,
   request: PageRequest & { namespace: string },
-  model: string | null,
+  present: PresentModel | undefined,
 ): Promise<Page<KnowledgeSource>> {
   const { tenantId } = reader;
   const { namespace } = request;
@@ -35,9 +45,9 @@ export async function listSources(
   };
   return readPage(db, list, request, async (tx, keys) => {
     const select = `
-      SELECT ${COLUMNS}, ${isStale('$4')} AS stale FROM knowledge_sources
+      SELECT ${COLUMNS}, ${isStale('$4', '$5')} AS stale FROM knowledge_sources
        WHERE tenant_id = $1 AND namespace = $2 AND source_id = ANY ($3) ORDER BY created_at DESC, source_id DESC`;
-    return (await queryJson(tx, select, [tenantId, namespace, keys, model])).map(shownSource);
+    return (await queryJson(tx, select, [tenantId, namespace, keys, ...columnsOf(present)])).map(shownSource);
   });
 }
 
@@ -46,22 +56,22 @@ export async function statsOf(
   tx: Tx,
   reader: KnowledgeReader,
   namespace: string,
-  embedder: { model: string; dimensions: number } | undefined,
+  present: PresentModel | undefined,
 ): Promise<KnowledgeStats> {
   const base = await requireBase(tx, reader, namespace);
   const select = `
     SELECT count(*) AS sources, coalesce(sum(chunk_count), 0)::bigint AS chunks, coalesce(sum(token_count), 0)::bigint AS tokens,
            coalesce(sum(byte_count), 0)::bigint AS bytes,
-           coalesce(sum(chunk_count) FILTER (WHERE ${isStale('$3')}), 0)::bigint AS stale_chunks
+           coalesce(sum(chunk_count) FILTER (WHERE ${isStale('$3', '$4')}), 0)::bigint AS stale_chunks
       FROM knowledge_sources WHERE tenant_id = $1 AND namespace = $2`;
   type Sums = Pick<KnowledgeStats, 'sources' | 'chunks' | 'tokens' | 'bytes' | 'stale_chunks'>;
-  const [sums] = await queryJson<Sums>(tx, select, [reader.tenantId, namespace, embedder?.model ?? null]);
+  const [sums] = await queryJson<Sums>(tx, select, [reader.tenantId, namespace, ...columnsOf(present)]);
   if (!sums) throw new Error('an aggregate gives one row');
   const { last_ingested_at } = base;
   return {
     ...sums,
-    embedding_model: embedder?.model ?? null,
-    dimensions: embedder?.dimensions ?? null,
+    embedding_model: present?.model ?? null,
+    dimensions: present?.dimensions ?? null,
     last_ingested_at,
   };
 }
@@ -93,7 +103,7 @@ export async function deleteSource(
     throw new PlatformError('NOT_FOUND', `There is no source ${sourceId} in ${namespace}.`);
   }
   await tx.query(
-    `UPDATE knowledge_bases SET revision = nextval('knowledge_order') WHERE tenant_id = $1 AND namespace = $2`,
+    `UPDATE knowledge_bases SET revision = nextval('knowledge_order'), deletions = deletions + 1 WHERE tenant_id = $1 AND namespace = $2`,
     key.slice(0, 2),
   );
 }

@@ -37,7 +37,7 @@ export async function openKnowledge(options: {
   return {
     embedder,
     runner,
-    knowledge: createKnowledge({ db, outbound, runner, embedder, search }),
+    knowledge: createKnowledge({ db, log, outbound, runner, embedder, search }),
     close: async (): Promise<void> => {
       await readers.close();
       await search.close();

@@ -1,7 +1,7 @@
 import type { Db } from '../../db/pool.js';
 import type { Logger } from '../../runtime/logger.js';
 import { Loop } from '../../runtime/loop.js';
-import { purgeDeletedBases } from '../bases.js';
+import { purgeDeletedBases } from '../base-deletion.js';
 import { stopJob } from './documents.js';
 import type { IngestWorkflows } from './job-runner.js';
 import type { JobRef } from './jobs.js';
@@ -49,12 +49,9 @@ export async function deleteOldJobs(db: Pick<Db, 'system'>, keptDays: number): P
 }
 
 /**
- * Looks after jobs whose process died or whose workflow could not be started, deletes old jobs, and finishes the deletion of knowledge bases.
- * Several processes may run it at once.
- * @param keptDays how long the status of a job can be read after its end, and its `idempotency_key` counts
+ * Looks after jobs whose process died or whose workflow could not be started. Several processes may run it at once.
  */
-export function createJobStarter(db: Db, workflows: WatchedWorkflows, keptDays: number, log: Logger): Loop {
-  let purgedAt = Number.NEGATIVE_INFINITY;
+export function createJobStarter(db: Db, workflows: WatchedWorkflows, log: Logger): Loop {
   return new Loop({
     name: 'knowledge jobs',
     intervalMs: EVERY_MS,
@@ -66,8 +63,22 @@ export function createJobStarter(db: Db, workflows: WatchedWorkflows, keptDays: 
       );
       const failure = started.find((one) => one.status === 'rejected');
       if (failure) throw failure.reason;
-      if (performance.now() - purgedAt < PURGE_EVERY_MS) return;
-      purgedAt = performance.now();
+    },
+  });
+}
+
+/**
+ * Finishes the deletion of knowledge bases, and deletes old jobs. It needs the database alone, so that what is deleted goes whatever else is
+ * away. Several processes may run it at once.
+ * @param keptDays how long the status of a job can be read after its end, and its `idempotency_key` counts
+ */
+export function createKnowledgePurge(db: Db, keptDays: number, log: Logger): Loop {
+  return new Loop({
+    name: 'knowledge purges',
+    intervalMs: PURGE_EVERY_MS,
+    immediate: true,
+    log,
+    work: async () => {
       await purgeDeletedBases(db);
       await deleteOldJobs(db, keptDays);
     },

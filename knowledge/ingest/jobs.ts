@@ -1,10 +1,8 @@
-import type { IngestedSource, JobResponse, JobStatus } from '../../contracts/api/knowledge/knowledge.js';
+import type { JobStatus } from '../../contracts/api/knowledge/knowledge.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { queryJson } from '../../db/json-rows.js';
 import type { Tx } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { newId } from '../../runtime/ids.js';
-import { type KnowledgeReader, VISIBLE, visibleTo } from '../base-access.js';
 import type { NewDocument } from './document-input.js';
 
 /** A job by its ids. */
@@ -25,8 +23,6 @@ export interface NewJob {
   fingerprint: string;
 }
 
-/** Sources of a job that its status lists: where there are more, failed ones rather than others. */
-const SHOWN_SOURCES = 100;
 /** How long a process that takes documents in while the caller waits has before others look after the job, in seconds. */
 const FIRST_LOOK_SECONDS = 30;
 
@@ -145,96 +141,4 @@ export async function endJobIfDone(tx: Tx, { tenant_id, job_id }: JobRef): Promi
     [tenant_id, job_id],
   );
   return row?.status !== 'processing';
-}
-
-interface JobRow {
-  namespace: string;
-  operation: string;
-  status: JobStatus;
-  phase: 'queued' | 'working' | 'done';
-  created_at: string;
-  updated_at: string;
-}
-
-interface DocumentRow {
-  source_id: string;
-  state: 'pending' | 'done' | 'failed';
-  result: 'created' | 'updated' | 'unchanged' | 'failed' | null;
-  chunk_count: number;
-  content_hash: string | null;
-  tags: string[];
-  error: { code: string; message: string } | null;
-}
-
-interface Counts {
-  total: number;
-  done: number;
-  failed: number;
-  chunks_done: number;
-  share: number;
-  created: number;
-  updated: number;
-  unchanged: number;
-  chunks_created: number;
-}
-
-/** Reading takes this share of a document's progress, embedding the rest. */
-const READ_SHARE = 0.1;
-
-const COUNTS = `
-  SELECT count(*) AS total, count(*) FILTER (WHERE state = 'done') AS done, count(*) FILTER (WHERE state = 'failed') AS failed,
-         coalesce(sum(CASE state WHEN 'done' THEN chunk_count ELSE chunks_done END), 0) AS chunks_done,
-         coalesce(sum(CASE WHEN state <> 'pending' THEN 1.0 WHEN chunk_count > 0
-                      THEN ${READ_SHARE} + ${0.99 - READ_SHARE} * chunks_done / chunk_count ELSE 0 END), 0)::float8 AS share,
-         count(*) FILTER (WHERE result = 'created') AS created, count(*) FILTER (WHERE result = 'updated') AS updated,
-         count(*) FILTER (WHERE result = 'unchanged') AS unchanged,
-         coalesce(sum(chunk_count) FILTER (WHERE result IN ('created', 'updated')), 0) AS chunks_created
-    FROM knowledge_documents WHERE tenant_id = $1 AND job_id = $2`;
-
-const DOCUMENTS = `
-  SELECT source_id, state, result, chunk_count, content_hash, tags, error FROM (
-    SELECT ordinal, source_id, state, result, chunk_count, content_hash, input -> 'tags' AS tags, error FROM knowledge_documents
-     WHERE tenant_id = $1 AND job_id = $2 ORDER BY state <> 'failed', ordinal LIMIT ${SHOWN_SOURCES}) AS shown ORDER BY ordinal`;
-
-function shownDocument(row: DocumentRow, created_at: string): IngestedSource {
-  const status = ({ pending: 'processing', done: 'completed', failed: 'failed' } as const)[row.state];
-  const { source_id, chunk_count, tags, content_hash, result, error } = row;
-  const shown = { source_id, status, chunk_count, tags, created_at, content_hash };
-  return { ...shown, ...(result && { result }), ...(error && { error }) };
-}
-
-/**
- * How far a job is.
- * @throws PlatformError NOT_FOUND, also for a job of a base that the reader may not see
- */
-export async function readJob(tx: Tx, reader: KnowledgeReader, jobId: string): Promise<JobResponse> {
-  const select = `
-    SELECT namespace, operation, status, phase, created_at, updated_at FROM knowledge_jobs
-     WHERE tenant_id = $1 AND job_id = $4 AND namespace IN (SELECT namespace FROM knowledge_bases WHERE ${VISIBLE})`;
-  const [job] = await queryJson<JobRow>(tx, select, [...visibleTo(reader), jobId]);
-  if (!job) throw new PlatformError('NOT_FOUND', `There is no job ${jobId}.`);
-  const [counts] = await queryJson<Counts>(tx, COUNTS, [reader.tenantId, jobId]);
-  const documents = await queryJson<DocumentRow & { ordinal: number }>(tx, DOCUMENTS, [reader.tenantId, jobId]);
-  if (!counts) throw new Error('an aggregate gives one row');
-  return shownJob(jobId, job, counts, documents);
-}
-
-function shownJob(job_id: string, job: JobRow, counts: Counts, documents: DocumentRow[]): JobResponse {
-  const { namespace, operation, status, phase, created_at, updated_at } = job;
-  const { total, done, failed, chunks_done, share, chunks_created, created, updated, unchanged } = counts;
-  const [only] = documents.length === 1 ? documents : [];
-  const percent = status === 'processing' ? Math.min(99, Math.floor((100 * share) / Math.max(1, total))) : 100;
-  const error = status === 'failed' ? documents.find((one) => one.error)?.error : undefined;
-  return {
-    ok: true,
-    job_id,
-    status,
-    context: { namespace, operation, ...(only && { source_id: only.source_id }) },
-    progress: { phase, sources_total: total, sources_done: done, sources_failed: failed, chunks_done, percent },
-    sources: documents.map((one) => shownDocument(one, created_at)),
-    ...(status !== 'processing' && { result: { created, updated, unchanged, failed, chunks_created } }),
-    ...(error && { error }),
-    created_at,
-    updated_at,
-  };
 }

@@ -4,7 +4,7 @@ import { createMaintenance } from '../../db/maintenance.js';
 import { Retention } from '../../db/retention.js';
 import { endsOfWork } from '../../erasure/end-work.js';
 import { createEraser } from '../../erasure/eraser.js';
-import { createJobStarter } from '../../knowledge/ingest/job-starter.js';
+import { createJobStarter, createKnowledgePurge } from '../../knowledge/ingest/job-starter.js';
 import { sessionDeps } from '../../messages/cancel.js';
 import { Sweeper } from '../../messages/supervise/sweeper.js';
 import { WaitingWatch } from '../../messages/supervise/waiting-watch.js';
@@ -66,7 +66,8 @@ export async function startWorkerRole(
     createSessionExpiry(sessionDeps(core)),
     createMaintenance(db, log),
     createRetention(services, infrastructure),
-    createJobStarter(db, temporal, config.KNOWLEDGE_JOB_RETENTION_DAYS, log),
+    createJobStarter(db, temporal, log),
+    createKnowledgePurge(db, config.KNOWLEDGE_JOB_RETENTION_DAYS, log),
     createTraceExport({ config, db, log, version, counts: spanCounts }),
     createEraser({ db, log, bus: core.bus, workflows: createWorkflowErasure(temporal), ...endsOfWork(core) }),
   ];

@@ -14,15 +14,13 @@ import type { ApiClient } from '../setup/platform/api-client.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
 import { gate, until } from '../setup/until.js';
 
-const DIMENSIONS = 64;
-
 /** Words as a vector: texts with the same words are near each other. */
-function vectorOf(text: string): number[] {
-  const vector = new Array<number>(DIMENSIONS).fill(0.001);
+function vectorOf(text: string, dimensions: number): number[] {
+  const vector = new Array<number>(dimensions).fill(0.001);
   for (const word of text.toLowerCase().match(/\p{L}+/gu) ?? []) {
     let hash = 7;
     for (const char of word) hash = (hash * 31 + (char.codePointAt(0) ?? 0)) % 1_000_003;
-    vector[hash % DIMENSIONS] = (vector[hash % DIMENSIONS] ?? 0) + 1;
+    vector[hash % dimensions] = (vector[hash % dimensions] ?? 0) + 1;
   }
   return vector;
 }
@@ -40,7 +38,7 @@ export interface TestProvider {
   close(): void;
 }
 
-export async function testProvider(model = 'words-1'): Promise<TestProvider> {
+export async function testProvider(model = 'words-1', dimensions = 64): Promise<TestProvider> {
   const texts: string[] = [];
   const holdings: { text: string; arrived: () => void; opened: Promise<void> }[] = [];
   let failing: string | null = null;
@@ -61,7 +59,7 @@ export async function testProvider(model = 'words-1'): Promise<TestProvider> {
         holding.arrived();
         await holding.opened;
       }
-      const data = asked.map((text, index) => ({ object: 'embedding', index, embedding: vectorOf(text) }));
+      const data = asked.map((text, index) => ({ object: 'embedding', index, embedding: vectorOf(text, dimensions) }));
       response.setHeader('content-type', 'application/json');
       response.end(JSON.stringify({ object: 'list', model, data, usage: { prompt_tokens: 1, total_tokens: 1 } }));
     });
@@ -105,12 +103,18 @@ type Document = z.input<typeof DocumentInput>;
 
 /** A knowledge base of one test. */
 export class TestBase {
-  readonly namespace = `base-${randomUUID().slice(0, 8)}`;
+  private constructor(
+    readonly client: ApiClient,
+    readonly namespace: string,
+  ) {}
 
-  private constructor(readonly client: ApiClient) {}
+  /** One that is there already. */
+  static of(client: ApiClient, namespace: string): TestBase {
+    return new TestBase(client, namespace);
+  }
 
   static async create(client: ApiClient, more: object = {}): Promise<TestBase> {
-    const base = new TestBase(client);
+    const base = new TestBase(client, `base-${randomUUID().slice(0, 8)}`);
     await client.ok('/knowledge_base/new', { namespace: base.namespace, ...more }, NewKnowledgeBaseResponse);
     return base;
   }
@@ -158,7 +162,7 @@ export async function makeStale(
   sourceId: string | null = null,
 ): Promise<void> {
   await database.query(
-    `WITH s AS (UPDATE knowledge_sources SET model = 'old' WHERE namespace = $1 AND ($2::text IS NULL OR source_id = $2)),
+    `WITH s AS (UPDATE knowledge_sources SET model = 'old', revision = nextval('knowledge_order') WHERE namespace = $1 AND ($2::text IS NULL OR source_id = $2)),
           b AS (UPDATE knowledge_bases SET revision = nextval('knowledge_order') WHERE namespace = $1)
      UPDATE knowledge_chunks SET model = 'old' WHERE namespace = $1 AND ($2::text IS NULL OR source_id = $2)`,
     [namespace, sourceId],

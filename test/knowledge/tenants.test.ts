@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { deleteTenant } from '../../auth/tenants.js';
-import { purgeDeletedBases } from '../../knowledge/bases.js';
+import { purgeDeletedBases } from '../../knowledge/base-deletion.js';
 import { deleteOldJobs } from '../../knowledge/ingest/job-starter.js';
 import { serveApi } from '../api/served-api.js';
 import { ApiClient } from '../setup/platform/api-client.js';

@@ -27,5 +27,5 @@ export async function knowledgeOf(
   const read: ReaderPool['read'] = (tenantId, request, signal) => readers.read(tenantId, request, signal);
   const ingestor = new Ingestor({ db, log, outbound, read, embedder, writeVectors: search.writeVectors });
   const runner = new JobRunner({ db, log, ingestor, workflows: { ensureIngest: async () => undefined } });
-  return createKnowledge({ db, outbound, runner, embedder, search });
+  return createKnowledge({ db, log, outbound, runner, embedder, search });
 }
