@@ -43,7 +43,7 @@ const BY_EXTENSION: Record<string, DocumentType> = {
 };
 const TEXTUAL = new Set<DocumentType | undefined>(['html', 'csv', 'json', 'markdown', 'text', undefined]);
 
-const HTML_START = /^\s*(<!--[\s\S]{0,2000}?-->\s*)*<(!doctype\s+html|html[\s>]|head[\s>]|body[\s>])/i;
+const HTML_START = /<(!doctype\s+html|html[\s>]|head[\s>]|body[\s>])/iy;
 const MARKDOWN_HEADING = /^ {0,3}#{1,6}[ \t]+\S/m;
 const SAMPLE_CHARS = 64 * 1024;
 
@@ -63,9 +63,25 @@ function isJson(text: string): boolean {
   }
 }
 
+/** Whether a text begins as HTML, perhaps behind comments. Each character is looked at once, whatever the comments hold. */
+function startsAsHtml(text: string): boolean {
+  const content = /\S/g;
+  for (let at = 0; ; ) {
+    content.lastIndex = at;
+    const start = content.exec(text)?.index ?? text.length;
+    if (!text.startsWith('<!--', start)) {
+      HTML_START.lastIndex = start;
+      return HTML_START.test(text);
+    }
+    const end = text.indexOf('-->', start + 4);
+    if (end < 0) return false;
+    at = end + 3;
+  }
+}
+
 /** The type of a text that no hint names: what it looks like. */
 function lookOf(text: string): DocumentType {
-  if (HTML_START.test(text.slice(0, SAMPLE_CHARS))) return 'html';
+  if (startsAsHtml(text.slice(0, SAMPLE_CHARS))) return 'html';
   if (isJson(text)) return 'json';
   return MARKDOWN_HEADING.test(text.slice(0, SAMPLE_CHARS)) ? 'markdown' : 'text';
 }

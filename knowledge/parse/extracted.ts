@@ -19,13 +19,16 @@ export interface Extracted {
   title?: string;
 }
 
-/** Lone surrogates and NUL, which no UTF-8 text and no Postgres text can hold; byte-order marks; line ends of other systems. */
+/** Lone surrogates and NUL, which no UTF-8 text and no Postgres text can hold. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL is what is searched for
 const UNFIT = /[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]|\u0000/g;
 
-/** Text as it is stored: well-formed, without NUL, and with line feeds alone. */
+/** Text as it is stored: well-formed, without NUL, without a byte-order mark at its beginning, and with line feeds alone. */
 export function cleaned(text: string): string {
-  return text.replace(/\r\n?/g, '\n').replaceAll('\uFEFF', '').replace(UNFIT, '\uFFFD');
+  return text
+    .replace(/^\uFEFF/, '')
+    .replace(/\r\n?/g, '\n')
+    .replace(UNFIT, '\uFFFD');
 }
 
 /** Builds an extracted text block by block. */

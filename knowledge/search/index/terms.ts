@@ -10,7 +10,8 @@ const WORDS = /[\p{L}\p{N}]+(?:[._\-/:@#'’+][\p{L}\p{N}]+)*/gu;
 const JOINTS = /[._\-/:@#'’+]/;
 /** Scripts that do not separate words: their pairs of characters are the terms. */
 const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}]/u;
-const MARKS = /\p{M}+/gu;
+/** Accents, and characters of no width that stand inside words: soft hyphens, joiners. */
+const MARKS = /[\p{M}\u00AD\u2060\uFEFF]+/gu;
 /** Longer ones are no words: encoded data, for example. */
 const TERM_MAX = 64;
 /** Text that needs no normalization, and its words in lower case: finding them is several times quicker. */

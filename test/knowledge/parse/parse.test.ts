@@ -29,6 +29,9 @@ describe('the type of a document', () => {
     ['CSV that a server calls text', 'a,b\n1,2', { filename: 'x.csv', content_type: 'text/plain' }, 'text/csv'],
     ['PDF that is called text', pdfOf([['Hi']]), { content_type: 'text/plain' }, 'application/pdf'],
     ['text that begins like a picture', 'BM is how bitmaps begin.', {}, 'text/plain'],
+    ['HTML behind comments', `\uFEFF <!-- a > b -->\n${'<!---->'.repeat(5_000)} <HTML lang="en">Hi`, {}, 'text/html'],
+    ['comments before words', `${'<!-- -->'.repeat(5_000)}words`, {}, 'text/plain'],
+    ['a comment without an end', '<!-- <html>', {}, 'text/plain'],
     ['HTML by its content type', '<p>Hi', { content_type: 'text/html; charset=utf-8' }, 'text/html'],
   ])('%s', async (_, content, hints, type) => {
     expect((await parse(content, hints)).contentType).toBe(type);
@@ -83,6 +86,10 @@ describe('the charset of a text', () => {
     );
     expect(extracted.text).toMatch(/^good .* end$/);
     expect(extracted.text.isWellFormed()).toBe(true);
+  });
+
+  it('keeps a byte-order mark that stands inside, so that offsets are those of the file', async () => {
+    expect((await parse('\uFEFFone\uFEFFtwo \uFEFF three')).extracted.text).toBe('one\uFEFFtwo \uFEFF three');
   });
 
   it('has no NUL, which Postgres cannot store', async () => {
