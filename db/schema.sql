@@ -381,6 +381,7 @@ CREATE TABLE knowledge_bases (
   idempotency_key text,
   fingerprint text,
   revision bigint NOT NULL DEFAULT nextval('knowledge_order'::regclass),
+  deletions bigint NOT NULL DEFAULT 0,
   last_ingested_at timestamp with time zone,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   updated_at timestamp with time zone NOT NULL DEFAULT now(),
@@ -443,6 +444,7 @@ CREATE TABLE knowledge_sources (
   source_id text NOT NULL,
   place bigint NOT NULL,
   version bigint NOT NULL,
+  revision bigint NOT NULL DEFAULT 0,
   title text NOT NULL,
   filename text,
   url text,
@@ -954,6 +956,7 @@ CREATE INDEX knowledge_documents_of_source ON public.knowledge_documents USING b
 CREATE INDEX knowledge_jobs_ended ON public.knowledge_jobs USING btree (ended_at) WHERE (ended_at IS NOT NULL);
 CREATE INDEX knowledge_jobs_processing ON public.knowledge_jobs USING btree (tenant_id) WHERE (status = 'processing'::text);
 CREATE INDEX knowledge_jobs_waiting ON public.knowledge_jobs USING btree (wake_at) WHERE (status = 'processing'::text);
+CREATE INDEX knowledge_sources_changed ON public.knowledge_sources USING btree (tenant_id, namespace, revision);
 CREATE INDEX knowledge_sources_newest ON public.knowledge_sources USING btree (tenant_id, namespace, created_at, source_id);
 CREATE INDEX late_changes_newest ON public.late_changes USING btree (tenant_id, changed_at, message_id);
 CREATE INDEX messages_by_error ON ONLY public.messages USING btree (tenant_id, error_code, message_id) WHERE (error_code IS NOT NULL);

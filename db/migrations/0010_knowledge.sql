@@ -15,6 +15,7 @@ CREATE TABLE knowledge_bases (
   fingerprint text, -- SHA-256 of that call's request, in hex
   -- Grows with every change that a query may see: the key of what processes keep of the base in memory.
   revision bigint NOT NULL DEFAULT nextval('knowledge_order'),
+  deletions bigint NOT NULL DEFAULT 0, -- of its sources: who has seen fewer of them compares all sources, else those of later revisions
   last_ingested_at timestamptz,
   created_at timestamptz NOT NULL DEFAULT now(), updated_at timestamptz NOT NULL DEFAULT now(),
   deleted_at timestamptz, -- its rows are being deleted, in batches; it answers as if it were not there
@@ -26,8 +27,9 @@ CREATE INDEX knowledge_bases_deleted ON knowledge_bases (deleted_at) WHERE delet
 -- One document as it was taken in last. It is written and replaced together with its chunks, in one transaction.
 CREATE TABLE knowledge_sources (
   tenant_id text NOT NULL, namespace text COLLATE "C" NOT NULL, source_id text COLLATE "C" NOT NULL,
-  place bigint NOT NULL, -- of the document that was taken in last: an older document never replaces a newer one
+  place bigint NOT NULL, -- of the call that wrote it last: an older call never replaces a newer one. A refresh leaves it as it is
   version bigint NOT NULL, -- of its chunks: the place of the document that they were made from
+  revision bigint NOT NULL DEFAULT 0, -- of the base when its chunks were written
   title text NOT NULL, filename text, url text, etag text,
   content_type text NOT NULL, -- the type that was found, by which it was parsed
   source_type text,
@@ -43,6 +45,7 @@ CREATE TABLE knowledge_sources (
   FOREIGN KEY (tenant_id, namespace) REFERENCES knowledge_bases
 );
 CREATE INDEX knowledge_sources_newest ON knowledge_sources (tenant_id, namespace, created_at, source_id);
+CREATE INDEX knowledge_sources_changed ON knowledge_sources (tenant_id, namespace, revision);
 
 CREATE TABLE knowledge_chunks (
   tenant_id text NOT NULL, namespace text COLLATE "C" NOT NULL, source_id text COLLATE "C" NOT NULL,

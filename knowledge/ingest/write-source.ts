@@ -100,19 +100,26 @@ async function finish(
   target: Target,
   done: { result: WriteResult; chunks: number; hash: string; hasNewChunks: boolean },
 ): Promise<WriteResult> {
-  const { tenant_id, job_id, ordinal, namespace } = target;
+  const { tenant_id, job_id, ordinal, namespace, source_id } = target;
   const { result, chunks, hash, hasNewChunks } = done;
   await tx.query(
     `UPDATE knowledge_documents SET state = 'done', result = $4, content = NULL, chunk_count = $5, content_hash = $6
       WHERE tenant_id = $1 AND job_id = $2 AND ordinal = $3`,
     [tenant_id, job_id, ordinal, result, chunks, hash],
   );
-  const base = await tx.query(
+  const [base] = await tx.query<{ revision: number }>(
     `UPDATE knowledge_bases SET revision = CASE WHEN $3 THEN nextval('knowledge_order') ELSE revision END, last_ingested_at = now()
-      WHERE tenant_id = $1 AND namespace = $2 AND deleted_at IS NULL RETURNING 1`,
+      WHERE tenant_id = $1 AND namespace = $2 AND deleted_at IS NULL RETURNING revision`,
     [tenant_id, namespace, hasNewChunks],
   );
-  if (base.length === 0) throw new BaseGone();
+  if (!base) throw new BaseGone();
+  // The base's row is locked for as short a time as can be, so its revision is known only now.
+  if (hasNewChunks) {
+    await tx.query(
+      'UPDATE knowledge_sources SET revision = $4 WHERE tenant_id = $1 AND namespace = $2 AND source_id = $3',
+      [tenant_id, namespace, source_id, base.revision],
+    );
+  }
   return result;
 }
 

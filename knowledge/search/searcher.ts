@@ -1,3 +1,4 @@
+import pLimit from 'p-limit';
 import type { SearchFilters, SearchMode } from '../../contracts/api/knowledge/knowledge-query.js';
 import type { Db } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
@@ -12,6 +13,14 @@ import { rankWithDatabase } from './rank/rank-database.js';
 
 /** Searches that compare at once, and of one tenant: each holds some numbers for every chunk. Of those that wait the thread takes fewer. */
 const COMPARED_AT_ONCE = { limit: 8, perKey: 4, waitingMax: 64 };
+
+/** Knowledge bases of one query that are read and compared at once. */
+const BASES_AT_ONCE = 4;
+/** How long a query waits for all its knowledge bases to be read into memory, in milliseconds; 503 beyond. */
+const WAIT_MAX_MS = 20_000;
+
+const loading = (): PlatformError =>
+  new PlatformError('SERVICE_UNAVAILABLE', 'The knowledge base is still being read into memory. Try again.');
 
 /** A query as the search thread gets it. */
 export interface SearchRequest {
@@ -44,6 +53,8 @@ export interface SearcherOptions {
   model: string | null;
   usesPgvector: boolean;
   cacheBytes: number;
+  /** How long a query waits for its knowledge bases to be read, in milliseconds; 20000 by default. */
+  waitMaxMs?: number;
 }
 
 /** Searches knowledge bases with indexes in memory, which it brings up to date before each query. */
@@ -96,14 +107,24 @@ export class Searcher {
     const { tenantId, namespaces } = request;
     const revisions = await this.options.db.tenant(tenantId, (tx) => readRevisions(tx, tenantId, namespaces));
     const reply: SearchReply = { found: [], total: 0, chunks: 0, chunksWithVector: 0 };
-    for (const namespace of new Set(namespaces)) {
-      const index = await this.#cache.at({ tenantId, namespace }, revisions.get(namespace), dimensions);
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(loading()), this.options.waitMaxMs ?? WAIT_MAX_MS);
+    const limit = pLimit(BASES_AT_ONCE);
+    const searchOne = async (namespace: string): Promise<void> => {
+      const key = { tenantId, namespace };
+      const index = await this.#cache.at(key, revisions.get(namespace), dimensions, late.signal);
       const ranked = await this.#turns.run(tenantId, () => this.#rank(request, namespace, index));
       const { candidates, total, chunks, chunksWithVector } = ranked;
       reply.found.push(...candidates.map((candidate) => ({ ...candidate, namespace })));
       reply.total += total;
       reply.chunks += chunks;
       reply.chunksWithVector += chunksWithVector;
+    };
+    try {
+      await Promise.all([...new Set(namespaces)].map((namespace) => limit(searchOne, namespace)));
+    } finally {
+      clearTimeout(timer);
+      late.abort(loading()); // where one failed, the others are of no use
     }
     reply.found = reply.found.sort((one, other) => other.score - one.score).slice(0, request.limit);
     return reply;

@@ -94,9 +94,9 @@ export async function insertSource(database: FreshDatabase, source: TestSource):
     await tx.query('DELETE FROM knowledge_sources WHERE namespace = $1 AND source_id = $2', [namespace, sourceId]);
     await tx.query(
       `WITH source AS (
-      INSERT INTO knowledge_sources (tenant_id, namespace, source_id, place, version, title, filename, content_type, tags, metadata,
+      INSERT INTO knowledge_sources (tenant_id, namespace, source_id, place, version, revision, title, filename, content_type, tags, metadata,
         content_hash, chunking, extracted, chunk_count, token_count, byte_count, model, dim)
-      VALUES ($1, $2, $3, nextval('knowledge_order'), currval('knowledge_order'), $4, $3 || '.txt', 'text/plain', $5, $6, 'hash', '', '', $7, 0, 0, $8, $9)
+      VALUES ($1, $2, $3, nextval('knowledge_order'), currval('knowledge_order'), currval('knowledge_order'), $4, $3 || '.txt', 'text/plain', $5, $6, 'hash', '', '', $7, 0, 0, $8, $9)
     ), chunks AS (
       INSERT INTO knowledge_chunks (tenant_id, namespace, source_id, ordinal, chunk_id, text, char_start, char_end, page_start, page_end,
         heading_path, tokens, embedding, dim, model)
@@ -132,7 +132,7 @@ export async function deleteSource(
 ): Promise<void> {
   await database.query(
     `WITH gone AS (DELETE FROM knowledge_sources WHERE tenant_id = $1 AND namespace = $2 AND source_id = $3)
-    UPDATE knowledge_bases SET revision = nextval('knowledge_order') WHERE tenant_id = $1 AND namespace = $2`,
+    UPDATE knowledge_bases SET revision = nextval('knowledge_order'), deletions = deletions + 1 WHERE tenant_id = $1 AND namespace = $2`,
     [tenantId, namespace, sourceId],
   );
 }

@@ -10,13 +10,13 @@ const CHUNK_BYTES = 1_000;
 const LARGE_SHARE = 1 / 16;
 /** Large loads of one tenant that wait; 503 beyond. */
 const WAITING_MAX = 200;
-/** How long a query waits for an index, and a large load for its turn, in milliseconds; 503 beyond. A load that has begun goes on. */
+/** How long a large load waits for its turn, in milliseconds; 503 beyond. */
 const WAIT_MAX_MS = 20_000;
 
 const busy = (): PlatformError =>
   new PlatformError('SERVICE_UNAVAILABLE', 'Too many knowledge bases are being read into memory. Try again.');
-const loading = (): PlatformError =>
-  new PlatformError('SERVICE_UNAVAILABLE', 'The knowledge base is still being read into memory. Try again.');
+/** The index of a base that does not exist, and of one that is not loaded. */
+const nothing = () => new NamespaceIndex(0, false);
 
 /** Which knowledge base: tenants may use the same names. */
 export interface BaseKey {
@@ -69,7 +69,6 @@ export class IndexCache {
   constructor(
     private readonly loader: IndexLoader,
     private readonly maxBytes: number,
-    private readonly waitMaxMs: number = WAIT_MAX_MS,
   ) {}
 
   get bytes(): number {
@@ -96,27 +95,21 @@ export class IndexCache {
    * The index of a knowledge base at a revision or a later one.
    * @param revision as the database has it now; undefined for a base that does not exist
    * @param dimensions of the present model's vectors; 0 when they are not needed
-   * @throws PlatformError `SERVICE_UNAVAILABLE` when it is larger than the bound, when others that are being loaded leave no room, and when
-   *   it takes too long: the load goes on, so that a later query finds it done
+   * @param late once it is aborted nobody waits, and no load begins; one that has begun goes on, so that a later query finds it done
+   * @throws the signal's reason; PlatformError `SERVICE_UNAVAILABLE` when it is larger than the bound, and when others that are being loaded
+   *   leave no room
    */
-  async at(key: BaseKey, revision: number | undefined, dimensions: number): Promise<NamespaceIndex> {
+  async at(key: BaseKey, revision: number | undefined, dimensions: number, late: AbortSignal): Promise<NamespaceIndex> {
     if (revision === undefined) {
       this.forget(key);
-      return new NamespaceIndex(0);
+      return nothing();
     }
-    const late = new AbortController();
-    const timer = setTimeout(() => late.abort(loading()), this.waitMaxMs);
-    try {
-      return await unlessAborted(this.#current(this.#used(key), revision, dimensions, late.signal), late.signal);
-    } finally {
-      clearTimeout(timer);
-    }
+    return unlessAborted(this.#current(this.#used(key), revision, dimensions, late), late);
   }
 
-  /** @param late once it is aborted nobody waits, and no load begins */
   async #current(entry: Entry, revision: number, dimensions: number, late: AbortSignal): Promise<NamespaceIndex> {
     const isCurrent = () =>
-      entry.revision !== undefined && entry.revision >= revision && this.loader.fits(entry.index, dimensions);
+      entry.seen !== undefined && entry.seen.revision >= revision && this.loader.fits(entry.index, dimensions);
     // Another query may be loading this very revision.
     await entry.refreshing.catch(() => undefined);
     if (isCurrent()) return entry.index;
@@ -156,13 +149,13 @@ export class IndexCache {
 
   async #refresh(entry: Entry, revision: number, dimensions: number): Promise<void> {
     if (entry.tooLargeAt !== undefined && entry.tooLargeAt >= revision) throw new TooLarge();
-    const isWhole = entry.revision === undefined;
+    const isWhole = entry.seen === undefined;
     this.#loading.add(entry);
     try {
       await this.loader.refresh(entry.key.tenantId, entry.key.namespace, entry, dimensions);
     } catch (error) {
-      entry.index = new NamespaceIndex(0); // it may be half loaded
-      entry.revision = undefined;
+      entry.index = nothing(); // it may be half loaded
+      entry.seen = undefined;
       if (error instanceof TooLarge && isWhole) entry.tooLargeAt = revision;
       throw error;
     } finally {
@@ -174,8 +167,8 @@ export class IndexCache {
     const name = keyOf(key);
     const entry = this.#entries.get(name) ?? {
       key,
-      index: new NamespaceIndex(0),
-      revision: undefined,
+      index: nothing(),
+      seen: undefined,
       refreshing: Promise.resolve(),
     };
     this.#entries.delete(name);

@@ -1,6 +1,6 @@
 import type { Db } from '../../../db/pool.js';
 import { embeddedText } from '../../embedder.js';
-import { type ChunkRow, readChunks, readSources, type SourceRow } from './index-rows.js';
+import { type ChunkRow, readChunks, readSources, type SeenState, type SourceRow } from './index-rows.js';
 import { type IndexedSource, NamespaceIndex, type NewChunk } from './namespace-index.js';
 import { termsOf } from './terms.js';
 
@@ -10,8 +10,8 @@ const CHUNKS_PER_READ = 1_000;
 /** A knowledge base that is being, or was, loaded. */
 export interface LoadedIndex {
   index: NamespaceIndex;
-  /** The revision whose sources it has; undefined before the first load, and for a base that does not exist. */
-  revision: number | undefined;
+  /** The state whose sources it has; undefined before the first load, and for a base that does not exist. */
+  seen: SeenState | undefined;
 }
 
 /** How much a load reads. */
@@ -43,13 +43,13 @@ function toVector(embedding: Buffer): Float32Array {
   return new Float32Array(aligned.buffer);
 }
 
-/** @param dimensions of vectors that the index keeps; others are of a model that changed under its name, and as good as none */
+/** @param dimensions of vectors that count; others are of a model that changed under its name, and as good as none */
 function toChunk(row: ChunkRow, dimensions: number): NewChunk {
   const vector = row.embedding ? toVector(row.embedding) : undefined;
   return {
     ordinal: row.ordinal,
     terms: termsOf(embeddedText(row.title, row.heading_path, row.text)),
-    vector: dimensions === 0 || vector?.length === dimensions ? vector : undefined,
+    vector: vector?.length === dimensions ? vector : undefined,
   };
 }
 
@@ -75,13 +75,19 @@ const countChunks = (sources: readonly SourceRow[]): number =>
 /** By which a source is known to have other chunks or vectors than those that were loaded. */
 const contentKey = ({ version, model }: Pick<SourceRow, 'version' | 'model'>): string => `${version} ${model ?? ''}`;
 
+/** Drops all sources from an index but these. */
+function dropOthers(index: NamespaceIndex, sources: readonly SourceRow[]): void {
+  const present = new Set(sources.map(({ source_id }) => source_id));
+  index.drop([...index.sources()].map(({ sourceId }) => sourceId).filter((sourceId) => !present.has(sourceId)));
+}
+
 /** Loads knowledge bases into memory, and brings them up to date by the sources that changed. */
 export class IndexLoader {
   constructor(private readonly options: LoaderOptions) {}
 
-  /** Whether an index has the vectors that a query needs. @param dimensions 0 when it needs none */
+  /** Whether an index knows the vectors that a query needs. @param dimensions 0 when it needs none */
   fits(index: NamespaceIndex, dimensions: number): boolean {
-    return !this.options.keepsVectors || dimensions === 0 || index.dimensions === dimensions;
+    return dimensions === 0 || index.dimensions === dimensions;
   }
 
   /**
@@ -90,25 +96,29 @@ export class IndexLoader {
    * @param dimensions of the present model's vectors; 0 when they are not needed
    */
   async refresh(tenantId: string, namespace: string, loaded: LoadedIndex, dimensions: number): Promise<void> {
-    const now = await this.options.db.tenant(tenantId, (tx) => readSources(tx, tenantId, namespace));
     const isKept = this.fits(loaded.index, dimensions) && !loaded.index.isWorn;
-    const index = isKept ? loaded.index : new NamespaceIndex(this.options.keepsVectors ? dimensions : 0);
+    const seen = isKept ? loaded.seen : undefined;
+    const now = await this.options.db.tenant(tenantId, (tx) => readSources(tx, tenantId, namespace, seen));
+    const index = isKept ? loaded.index : new NamespaceIndex(dimensions, this.options.keepsVectors);
     // At once: the one before is of no use any more, and this one's memory counts as it grows.
     loaded.index = index;
-    loaded.revision = undefined;
-    const versions = new Map((now?.sources ?? []).map((source) => [source.source_id, contentKey(source)]));
-    const known = new Map([...index.sources()].map((source) => [source.sourceId, contentKey(source)]));
-    index.drop([...known.keys()].filter((sourceId) => !versions.has(sourceId)));
-    const missing = (now?.sources ?? []).filter((source) => known.get(source.source_id) !== contentKey(source));
+    loaded.seen = undefined;
+    const sources = now?.sources ?? [];
+    if (!now || now.isWhole) dropOthers(index, sources);
+    const missing = sources.filter((source) => {
+      const known = index.sourceOf(source.source_id);
+      return !known || contentKey(known) !== contentKey(source);
+    });
     const size = {
       missing: countChunks(missing),
-      chunks: countChunks(now?.sources ?? []),
-      dimensions: index.dimensions,
+      // A source that changed counts twice, which is near enough.
+      chunks: now?.isWhole ? countChunks(sources) : index.chunks + countChunks(missing),
+      dimensions: index.floats,
     };
     await this.options.inTurn(tenantId, size, async () => {
       for (const part of parts(missing)) await this.#load(tenantId, namespace, index, part);
     });
-    loaded.revision = now?.revision;
+    loaded.seen = now && { revision: now.revision, deletions: now.deletions };
   }
 
   async #load(tenantId: string, namespace: string, index: NamespaceIndex, sources: SourceRow[]): Promise<void> {

@@ -50,21 +50,40 @@ export async function readDeleted(
   return rows.map(({ tenant_id, namespace }) => ({ tenantId: tenant_id, namespace }));
 }
 
-/** The revision of a knowledge base with the sources of that very revision; undefined when it does not exist. */
+/** What an index has seen of its knowledge base. */
+export interface SeenState {
+  revision: number;
+  /** Sources that were deleted from it so far. */
+  deletions: number;
+}
+
+/** A knowledge base as it is now, for an index that has seen an earlier state of it. */
+export interface ChangedSources extends SeenState {
+  /** Whether `sources` are all that there are. Else they are those that changed since, and none is gone. */
+  isWhole: boolean;
+  sources: SourceRow[];
+}
+
+/** The sources of a knowledge base that changed since; all where sources are gone. Undefined when it does not exist. */
 export async function readSources(
   tx: Tx,
   tenantId: string,
   namespace: string,
-): Promise<{ revision: number; sources: SourceRow[] } | undefined> {
-  const rows = await tx.query<SourceRow & { revision: number; source_id: string | null }>(
-    `SELECT b.revision, s.source_id, s.version, s.model, s.chunk_count
-    FROM knowledge_bases b LEFT JOIN knowledge_sources s USING (tenant_id, namespace)
+  seen: SeenState | undefined,
+): Promise<ChangedSources | undefined> {
+  const rows = await tx.query<SourceRow & SeenState & { source_id: string | null }>(
+    `SELECT b.revision, b.deletions, s.source_id, s.version, s.model, s.chunk_count
+    FROM knowledge_bases b LEFT JOIN knowledge_sources s ON s.tenant_id = $1 AND s.namespace = $2
+      AND s.revision > CASE WHEN b.deletions = $4 THEN $3::bigint ELSE -1 END
     WHERE b.tenant_id = $1 AND b.namespace = $2 AND b.deleted_at IS NULL`,
-    [tenantId, namespace],
-    'knowledge_sources_of',
+    [tenantId, namespace, seen?.revision ?? -1, seen?.deletions ?? -1],
+    'knowledge_sources_changed',
   );
-  const first = rows[0];
-  return first && { revision: first.revision, sources: rows.filter((row) => row.source_id !== null) };
+  const [first] = rows;
+  if (!first) return undefined;
+  const { revision, deletions } = first;
+  const sources = rows.filter((row) => row.source_id !== null);
+  return { revision, deletions, isWhole: deletions !== seen?.deletions, sources };
 }
 
 /** The chunks of some sources, in their order. @param model vectors of other models are left out */

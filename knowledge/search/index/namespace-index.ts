@@ -36,8 +36,19 @@ export class NamespaceIndex {
   #deadChunks = 0;
   #terms = 0;
 
-  /** @param dimensions of the vectors that are kept; 0 to keep none */
-  constructor(readonly dimensions: number) {}
+  /**
+   * @param dimensions of the vectors that count; 0 where none is needed
+   * @param keepsVectors whether they are kept, or the database searches them
+   */
+  constructor(
+    readonly dimensions: number,
+    private readonly keepsVectors: boolean,
+  ) {}
+
+  /** Floats that are kept of each chunk. */
+  get floats(): number {
+    return this.keepsVectors ? this.dimensions : 0;
+  }
 
   get segments(): readonly Segment[] {
     return this.#segments;
@@ -68,6 +79,12 @@ export class NamespaceIndex {
     return this.#sources[slot] as IndexedSource;
   }
 
+  /** A source that is there, by its id. */
+  sourceOf(sourceId: string): IndexedSource | undefined {
+    const slot = this.#slotOf.get(sourceId);
+    return slot === undefined ? undefined : this.source(slot);
+  }
+
   /** The sources that are there. */
   *sources(): Iterable<IndexedSource> {
     for (const slot of this.#slotOf.values()) yield this.source(slot);
@@ -89,7 +106,7 @@ export class NamespaceIndex {
       return chunks.map((chunk) => ({ ...chunk, slot }));
     });
     if (added.length === 0) return;
-    const segment = buildSegment(added, this.vocabulary, this.dimensions);
+    const segment = buildSegment(added, this.vocabulary, this.floats);
     if (this.vocabulary.size > this.#frequencies.length)
       this.#frequencies = grown(this.#frequencies, this.vocabulary.size);
     for (let index = 0; index < segment.count; index++) this.#count(segment, index, 1);
@@ -126,7 +143,7 @@ export class NamespaceIndex {
   }
 
   #merge(segments: readonly Segment[]): void {
-    const merged = mergeSegments(segments, this.#isAlive, this.dimensions);
+    const merged = mergeSegments(segments, this.#isAlive, this.floats);
     const before = segments.reduce((sum, { count }) => sum + count, 0);
     this.#deadChunks -= before - merged.count;
     const replaced = new Set(segments);

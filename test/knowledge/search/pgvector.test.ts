@@ -139,6 +139,20 @@ test('deleted and replaced sources are gone with their vectors', async () => {
   expect(await withPgvector.query(`SELECT FROM knowledge_vectors WHERE source_id = 'extra'`)).toEqual([]);
 });
 
+test('vectors of other dimensions under the same name are stale in both', async () => {
+  const { tenantId } = scope;
+  for (const [place, database] of databases.entries()) {
+    await insertBase(database, tenantId, 'short');
+    const short = { tenantId, namespace: 'short', sourceId: 'doc', texts: ['harbour crane'] };
+    await insertSource(database, { ...short, vectors: [Float32Array.of(1, 0)] });
+    const search = searches[place] as (typeof searches)[number];
+    const inShort = { tenantId, namespaces: ['short'] };
+    expect(await ask(search, inShort, 'harbour')).toMatchObject({ mode_used: 'lexical', results: [{}] });
+    await insertSource(database, short);
+    expect(await ask(search, inShort, 'harbour')).toMatchObject({ mode_used: 'hybrid', results: [{}] });
+  }
+});
+
 test('a tenant does not see the vectors of another', async () => {
   const other = await insertTenant(withPgvector);
   await insertBase(withPgvector, other, 'port');

@@ -57,7 +57,7 @@ test('the list of the best keeps the best, in order, and of equals the first', (
 });
 
 function indexOf(texts: Record<string, string>): NamespaceIndex {
-  const index = new NamespaceIndex(0);
+  const index = new NamespaceIndex(0, false);
   for (const [sourceId, text] of Object.entries(texts))
     index.add([
       {
