@@ -168,16 +168,23 @@ async function transact<T>(pool: pg.Pool, begin: string, work: (tx: Tx) => Promi
  * @param options.url a login that may `SET ROLE` to fleet_app and fleet_system (the migrations grant that)
  * @param options.max connections for tenants' work; the platform role has a quarter as many, at least 4, and one for renewals
  * @param options.timeoutMs how long a statement may take; a connection that says nothing for a sixth longer is closed
+ * @param options.turnWaitMs how long work waits for a turn of its tenant, 5 s by default
  */
-export function openDb(options: { url: string; max?: number; timeoutMs?: number; log: Logger }): Db {
-  const { url, max = 20, timeoutMs = TIMEOUT_MS, log } = options;
+export function openDb(options: {
+  url: string;
+  max?: number;
+  timeoutMs?: number;
+  turnWaitMs?: number;
+  log: Logger;
+}): Db {
+  const { url, max = 20, timeoutMs = TIMEOUT_MS, turnWaitMs = WAIT_MAX_MS, log } = options;
   const app = createPool({ url, role: 'fleet_app', max, timeoutMs, log });
   const shares = connectionShares(max);
   const turns = new FairSemaphore({
     limit: shares.transactions,
     perKey: shares.perTenant,
     waitingMax: WAITING_MAX,
-    waitMaxMs: WAIT_MAX_MS,
+    waitMaxMs: turnWaitMs,
     refusal: tooManyCalls,
   });
   const batches = createBatches(app, shares);

@@ -1,6 +1,7 @@
-import pLimit from 'p-limit';
 import type { ToolCallPayload } from '../contracts/api/tools.js';
 import { LIMITS } from '../contracts/limits.js';
+import { tooManyCalls } from '../db/errors.js';
+import { FairSemaphore } from '../runtime/fair-semaphore.js';
 import { agentKeyOf, newId } from '../runtime/ids.js';
 import type { CallCancellation, Chain, ToolRequest } from './call-context.js';
 import type { TracedRequest } from './call-span.js';
@@ -11,8 +12,10 @@ import { type Deliver, NODE_UNREACHABLE, type NodeLink, type RoutedCall } from '
 import { boundedResult, type Outcome, resultOfError, unsent } from './tool-result.js';
 import { findToolTargets, hasTarget, type ToolCandidate, type ToolTargets } from './tool-targets.js';
 
-/** Concurrent lookups of target agents; the other database connections are left to messages. */
-const CONCURRENT_LOOKUPS = 6;
+/** Concurrent lookups of target agents, and of these so many of one tenant; the other database connections are left to messages. */
+const [LOOKUPS_AT_ONCE, OF_TENANT_AT_ONCE] = [6, 4];
+/** Lookups of one tenant that wait; 429 beyond. */
+const LOOKUPS_WAITING_MAX = 1_000;
 /** The number of agents to try if the first ones cannot be reached. */
 const TRIES_MAX = 3;
 
@@ -27,7 +30,12 @@ export class ToolRouter {
   /** The calls of this node that agents are answering. */
   readonly pending = new PendingCalls();
   readonly #options: ToolRouterOptions;
-  readonly #lookupLimit = pLimit(CONCURRENT_LOOKUPS);
+  readonly #lookups = new FairSemaphore({
+    limit: LOOKUPS_AT_ONCE,
+    perKey: OF_TENANT_AT_ONCE,
+    waitingMax: LOOKUPS_WAITING_MAX,
+    refusal: tooManyCalls,
+  });
   /** The number of calls in flight from this node to each agent. */
   readonly #inFlight = new Map<string, number>();
 
@@ -85,7 +93,7 @@ export class ToolRouter {
     // The parent's session is known to exist; one that only the caller names is looked up.
     const session_id = parent?.session_id === undefined ? payload.session_id : undefined;
     const wanted = { tool: payload.tool, target: payload.target, session_id };
-    return this.#lookupLimit(() =>
+    return this.#lookups.run(caller.tenant_id, () =>
       this.#options.db.tenant(caller.tenant_id, (tx) => findToolTargets(tx, caller, wanted)),
     );
   }

@@ -1,4 +1,3 @@
-import type { LimitFunction } from 'p-limit';
 import type { Db } from '../../db/pool.js';
 import type { Dispatches } from '../../messages/dispatch/dispatches.js';
 import type { DispatchRunner } from '../../messages/runner/runner.js';
@@ -27,8 +26,8 @@ export interface MeshContext {
   transitions: TransitionCounts;
   tools: AgentTools;
   statuses: StatusWriter;
-  /** Limits the connections that are written to the database at once. */
-  registrationLimit: LimitFunction;
+  /** Writes an agent's connection to the database in the turn of its tenant. @throws PlatformError RATE_LIMITED when too many wait */
+  register<T>(tenantId: string, work: () => Promise<T>): Promise<T>;
   /** Checks that a token may hold the socket of an instance. @throws PlatformError as `authorizeAgent` */
   authorize(token: string, instanceId: string): Promise<AuthenticatedAgent>;
   /** Milliseconds that agents have left while the node shuts down and only takes agents that resume; null before. */

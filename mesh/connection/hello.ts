@@ -71,7 +71,9 @@ async function replace(
   // So that no write is caught between two epochs.
   await runner.writesSettled(agentKey);
   if (offered && connection.state !== 'AWAIT_WELCOME') return; // they stay offered to the agent's next socket
-  const opened = await context.registrationLimit(() => open(context, connection, hello, { resumes, offered }));
+  const opened = await context.register(connection.tenant_id, () =>
+    open(context, connection, hello, { resumes, offered }),
+  );
   if (opened === 'deregistered') {
     return connection.socket.fail('DEREGISTERED', 'The instance was deregistered.', CLOSE_CODES.DEREGISTERED);
   }
@@ -102,8 +104,9 @@ async function keepPrevious({ statuses }: MeshContext, previous: Connection, { e
   if (previous.state !== 'READY') await statuses.write(previous, { status: previous.isLive ? 'draining' : 'offline' });
 }
 
-function wakeQueued({ dispatches, log, registrationLimit }: MeshContext, connection: Connection): Promise<void> {
-  return persist(() => registrationLimit(() => dispatches.agentJoined(connection.tenant_id, connection)), log);
+function wakeQueued({ dispatches, log, register }: MeshContext, connection: Connection): Promise<void> {
+  const { tenant_id } = connection;
+  return persist(() => register(tenant_id, () => dispatches.agentJoined(tenant_id, connection)), log);
 }
 
 async function open(

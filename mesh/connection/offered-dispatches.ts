@@ -13,7 +13,7 @@ import type { Connection } from './connection.js';
 import type { MeshContext } from './context.js';
 import { resumeTokenHash } from './resume-tokens.js';
 
-type Context = Pick<MeshContext, 'db' | 'runner' | 'registrationLimit' | 'resumeWindowMs' | 'log'>;
+type Context = Pick<MeshContext, 'db' | 'runner' | 'register' | 'resumeWindowMs' | 'log'>;
 
 /** Dispatches read in one transaction: each has its payload and its output so far. */
 const READ_AT_ONCE = 16;
@@ -46,10 +46,12 @@ export class OfferedDispatches {
     resumeToken: string | null | undefined,
   ): Promise<OfferedDispatches | undefined> {
     if (typeof resumeToken !== 'string') return undefined;
-    const { db, runner, registrationLimit } = context;
+    const { db, runner, register } = context;
     const hash = resumeTokenHash(resumeToken);
     const { tenant_id } = connection;
-    const found = await registrationLimit(() => db.tenant(tenant_id, (tx) => offeredDispatchIds(tx, connection, hash)));
+    const found = await register(tenant_id, () =>
+      db.tenant(tenant_id, (tx) => offeredDispatchIds(tx, connection, hash)),
+    );
     if (found.length === 0) return undefined;
     const offered = new OfferedDispatches(context, connection, hash, found);
     if (found.every((dispatchId) => runner.reserve(dispatchId))) return offered;
@@ -138,7 +140,8 @@ export class OfferedDispatches {
 
   /** Repeats while the database is away: the record names this node as their owner. */
   #persist<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
-    const { db, log, registrationLimit } = this.#context;
-    return persist(() => registrationLimit(() => db.tenant(this.#agent.tenant_id, work)), log);
+    const { db, log, register } = this.#context;
+    const { tenant_id } = this.#agent;
+    return persist(() => register(tenant_id, () => db.tenant(tenant_id, work)), log);
   }
 }

@@ -1,13 +1,18 @@
-import pLimit from 'p-limit';
 import type { AgentWithRoom } from '../../agents/agent-row.js';
+import { tooManyCalls } from '../../db/errors.js';
 import type { Db } from '../../db/pool.js';
 import { errorMessage } from '../../runtime/errors.js';
+import { FairSemaphore } from '../../runtime/fair-semaphore.js';
 import { agentKeyOf } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
+import { shareNext } from '../../runtime/promises/share-next.js';
 import { type ConnectionChange, type ConnectionRef, changeConnection } from './connection-rows.js';
 
-/** Agents whose rows are written at once: when a thousand sockets are lost together, other work needs the database too. */
-const AT_ONCE = 4;
+/**
+ * Agents whose rows are written at once, and of these so many of one tenant: when a thousand sockets are lost together, other work needs the
+ * database too. Writes of a tenant whose turns at the database are used up wait here and hold up no other tenant's.
+ */
+const [AT_ONCE, OF_TENANT_AT_ONCE] = [6, 4];
 
 interface Pending {
   connection: ConnectionRef;
@@ -21,7 +26,13 @@ interface Pending {
 export class StatusWriter {
   readonly #pending = new Map<string, Pending>();
   readonly #writing = new Map<string, Promise<void>>();
-  readonly #limit = pLimit(AT_ONCE);
+  /** One write waits for each agent at most. */
+  readonly #turns = new FairSemaphore({
+    limit: AT_ONCE,
+    perKey: OF_TENANT_AT_ONCE,
+    waitingMax: Number.POSITIVE_INFINITY,
+    refusal: tooManyCalls,
+  });
   readonly #db: Db;
   readonly #log: Logger;
   readonly #onRoom: (tenantId: string, agent: AgentWithRoom) => Promise<void>;
@@ -45,11 +56,22 @@ export class StatusWriter {
     return this.#flush(key);
   }
 
-  /** Writes what is kept; stops when nothing can be written. */
-  async retry(): Promise<void> {
-    const keys = [...this.#pending.keys()];
-    for (let start = 0; start < keys.length; start += AT_ONCE) {
-      const some = keys.slice(start, start + AT_ONCE);
+  /** Writes what is kept; stops for a tenant of which nothing can be written. Never rejects. */
+  readonly retry = shareNext(() => this.#retryAll());
+
+  async #retryAll(): Promise<void> {
+    const byTenant = new Map<string, string[]>();
+    for (const [key, { connection }] of this.#pending) {
+      const keys = byTenant.get(connection.tenant_id);
+      if (keys) keys.push(key);
+      else byTenant.set(connection.tenant_id, [key]);
+    }
+    await Promise.all([...byTenant.values()].map((keys) => this.#retryTenant(keys)));
+  }
+
+  async #retryTenant(keys: string[]): Promise<void> {
+    for (let start = 0; start < keys.length; start += OF_TENANT_AT_ONCE) {
+      const some = keys.slice(start, start + OF_TENANT_AT_ONCE);
       await Promise.all(some.map((key) => this.#flush(key)));
       if (some.every((key) => this.#pending.has(key))) return;
     }
@@ -65,7 +87,7 @@ export class StatusWriter {
     for (let next = this.#pending.get(key); next !== undefined; next = this.#pending.get(key)) {
       const { connection, change } = next;
       try {
-        const withRoom = await this.#limit(() =>
+        const withRoom = await this.#turns.run(connection.tenant_id, () =>
           this.#db.tenant(connection.tenant_id, (tx) => changeConnection(tx, connection, change)),
         );
         if (withRoom) this.#wakeQueued(connection.tenant_id, withRoom);

@@ -1,11 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import pLimit from 'p-limit';
 import type { Authenticator } from '../../auth/authenticator.js';
+import { tooManyCalls } from '../../db/errors.js';
 import type { Db } from '../../db/pool.js';
 import type { Dispatches } from '../../messages/dispatch/dispatches.js';
 import type { DispatchRunner } from '../../messages/runner/runner.js';
 import type { ChunkBus } from '../../messages/stream/bus.js';
 import type { Config } from '../../runtime/config.js';
+import { FairSemaphore } from '../../runtime/fair-semaphore.js';
 import type { Logger } from '../../runtime/logger.js';
 import type { SpanRecorder } from '../../telemetry/traces/span-recorder.js';
 import type { ToolCalls } from '../../tools/tool-calls.js';
@@ -43,8 +44,13 @@ export interface MeshServerOptions {
   nodeUrl?: () => string | undefined;
 }
 
-/** Agents that are entered into the database as connected at once; the other database connections are left to messages. */
-const REGISTRATIONS_AT_ONCE = 8;
+/**
+ * Agents that are entered into the database as connected at once, and of these so many of one tenant; the other database connections are left
+ * to messages. Agents of a tenant whose turns at the database are used up wait in its share and hold up no other tenant's.
+ */
+const [REGISTRATIONS_AT_ONCE, OF_TENANT_AT_ONCE] = [8, 4];
+/** Registrations of one tenant that wait; further agents are told to connect again. */
+const REGISTRATIONS_WAITING_MAX = 10_000;
 
 /** How a mesh node ends. */
 export interface Shutdown {
@@ -59,6 +65,12 @@ export function buildContext(options: MeshServerOptions, shutdown: Shutdown): Me
   const deps = { authenticator, findInstance: instanceLookup(db) };
   const registry = new Registry();
   const sent = new SentDispatches();
+  const registrations = new FairSemaphore({
+    limit: REGISTRATIONS_AT_ONCE,
+    perKey: OF_TENANT_AT_ONCE,
+    waitingMax: REGISTRATIONS_WAITING_MAX,
+    refusal: tooManyCalls,
+  });
   tools.pending.onAgentIdle((agentKey) => {
     registry.get(agentKey)?.becameIdle();
     shutdown.onIdle();
@@ -77,7 +89,7 @@ export function buildContext(options: MeshServerOptions, shutdown: Shutdown): Me
     transitions: {},
     tools: new AgentTools({ registry, sent, calls: tools }),
     statuses: new StatusWriter(db, log, (tenantId, agent) => dispatches.agentJoined(tenantId, agent)),
-    registrationLimit: pLimit(REGISTRATIONS_AT_ONCE),
+    register: (tenantId, work) => registrations.run(tenantId, work),
     authorize: (token, instanceId) => authorizeAgent(token, instanceId, deps),
     drainLeftMs: shutdown.drainLeftMs,
   };
