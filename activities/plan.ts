@@ -3,7 +3,7 @@ import { cancelMessage } from '../messages/cancel.js';
 import { type Advance, advancePlan } from '../plans/advance.js';
 import { cancelPlanByOperator } from '../plans/plans.js';
 import { type StepAttempt, startStep } from '../plans/steps/start-step.js';
-import { PlatformError } from '../runtime/errors.js';
+import { isTenantBusy, PlatformError } from '../runtime/errors.js';
 import type { PlanInput } from '../workflows/definitions.js';
 
 /** The dependencies of the plan activities. */
@@ -28,7 +28,7 @@ export function createPlanActivities({ accept, stepStarted }: PlanActivityDeps) 
     cancelStepMessage: async ({ tenant_id }: PlanInput, messageId: string): Promise<void> => {
       const ref = { tenant_id, message_id: messageId };
       await cancelMessage(core, ref, 'the step of the plan has ended').catch((error: unknown) => {
-        if (!(error instanceof PlatformError && error.statusCode < 500)) throw error;
+        if (isTenantBusy(error) || !(error instanceof PlatformError && error.statusCode < 500)) throw error;
       });
     },
     cancelPlanByOperator: (input: PlanInput): Promise<void> => cancelPlanByOperator(core.db, input),

@@ -2,7 +2,7 @@ import { cancelMessage, sessionDeps } from '../messages/cancel.js';
 import type { MessageCore } from '../messages/core.js';
 import type { Dispatches, DispatchRef, LossCode } from '../messages/dispatch/dispatches.js';
 import { nextStep } from '../messages/supervise/next-step.js';
-import { PlatformError } from '../runtime/errors.js';
+import { isTenantBusy, PlatformError } from '../runtime/errors.js';
 import { expireIfIdle } from '../sessions/session-end.js';
 import type { MessageInput, SessionInput } from '../workflows/definitions.js';
 
@@ -21,7 +21,7 @@ export function createRecordActivities(core: MessageCore, dispatches: Dispatches
     },
     cancelByOperator: async (input: MessageInput): Promise<void> => {
       await cancelMessage(core, input, 'canceled by an operator').catch((error: unknown) => {
-        if (!(error instanceof PlatformError && error.statusCode < 500)) throw error;
+        if (isTenantBusy(error) || !(error instanceof PlatformError && error.statusCode < 500)) throw error;
       });
     },
     expireIfIdle: (input: SessionInput) => expireIfIdle(sessionDeps(core), input),

@@ -23,7 +23,12 @@ export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+/** Whether the tenant has too much at work at this moment. Nothing was written; work of other tenants may succeed meanwhile. */
+export function isTenantBusy(error: unknown): boolean {
+  return error instanceof PlatformError && error.code === 'RATE_LIMITED';
+}
+
 /** Whether work may succeed if it is repeated: the database is away, or the tenant has too much at work at this moment. Nothing was written. */
 export function isTransient(error: unknown): boolean {
-  return error instanceof PlatformError && (error.code === 'SERVICE_UNAVAILABLE' || error.code === 'RATE_LIMITED');
+  return isTenantBusy(error) || (error instanceof PlatformError && error.code === 'SERVICE_UNAVAILABLE');
 }

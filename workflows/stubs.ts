@@ -15,10 +15,15 @@ import { controlQueue, DELIVERY_QUEUE, HOSTED_QUEUE, KNOWLEDGE_QUEUE, nodeQueue 
 /** Added to the dispatch's own deadline, so that the node, whose clock decides, ends the dispatch first. */
 const DEADLINE_MARGIN_MS = 30_000;
 
-/** Transactions in Postgres. Each is idempotent and takes milliseconds; while the database is unavailable they are retried without limit. */
+/**
+ * Transactions in Postgres. Each is idempotent and takes milliseconds; while the database is unavailable they are retried without limit, within the
+ * workflow task, so that an outage of hours does not fill the history. What is refused because its tenant is busy is retried later than the
+ * threshold, by a timer, so that its workflow leaves its slot (platform/roles/tenant-shares.ts).
+ */
 const TRANSACTION: LocalActivityOptions = {
   startToCloseTimeout: '20s',
-  retry: { initialInterval: '100ms', backoffCoefficient: 2, maximumInterval: '5s' },
+  retry: { initialInterval: '100ms', backoffCoefficient: 2, maximumInterval: '2s' },
+  localRetryThreshold: '2s',
 };
 
 /** Transactions on messages, dispatches and sessions. */

@@ -54,7 +54,7 @@ export async function keepRunning(workerDeps: WorkerDeps, options: Omit<WorkerOp
     Worker.create({
       shutdownGraceTime: GRACE,
       ...options,
-      interceptors: { activity: [releaseContextEarly(connection)] },
+      interceptors: { activity: [releaseContextEarly(connection), ...(options.interceptors?.activity ?? [])] },
       shutdownForceTime: SHUTDOWN_FORCE,
       connection,
       namespace,

@@ -21,6 +21,7 @@ import {
 } from '../../workflows/definitions.js';
 import type { Services } from '../services.js';
 import { keepRunning, type WorkerDeps } from './running-worker.js';
+import { tenantShares } from './tenant-shares.js';
 
 /**
  * Concurrent dispatches of one queue of a node; a dispatch mostly waits. More than the runner takes (`dispatchesInFlightPerNode`): those
@@ -28,6 +29,11 @@ import { keepRunning, type WorkerDeps } from './running-worker.js';
  */
 const DISPATCH_SLOTS = LIMITS.dispatchesInFlightPerNode + 500;
 const CONTROL_SLOTS = 50;
+/**
+ * Workflow tasks, and local activities, at once. A workflow keeps its task as long as a local activity of it runs or waits for its tenant's turn
+ * at the database; those of one tenant have at most a quarter of the slots.
+ */
+const STEP_SLOTS = 200;
 /** Concurrent attempts of deliveries; each takes at most 10 s. Not fewer than the slots that tenants and receivers share (deliveries/queue.ts). */
 const DELIVERY_SLOTS = 200;
 /** Slices of jobs; most of them wait for their tenant's turn (knowledge/ingest/job-runner.ts). */
@@ -46,6 +52,15 @@ const DISPATCH_GRACE = '40s';
  * pause of the process every running task exceeds it. The SDK accepts this option, but its types do not list it.
  */
 const SANDBOX_LIMIT = { isolateExecutionTimeout: '1 day' };
+
+/** The room for workflow tasks and local activities, and its division between tenants. */
+export function stepSlots(slots = STEP_SLOTS) {
+  return {
+    maxConcurrentWorkflowTaskExecutions: slots,
+    maxConcurrentLocalActivityExecutions: slots,
+    interceptors: { activity: [tenantShares(Math.ceil(slots / 4))] },
+  };
+}
 
 /**
  * The worker role: all workflows, the local activities that write to the database, the agent watch and push deliveries. `temporal` starts
@@ -73,7 +88,7 @@ export async function runFleetWorker(
       ...createWatchActivities(deps.watch),
       ...createIngestRecordActivities(deps.core.db),
     },
-    maxConcurrentLocalActivityExecutions: 50,
+    ...stepSlots(),
     maxConcurrentActivityTaskExecutions: CONTROL_SLOTS,
   });
   const deliveries = await keepRunning(workerDeps, {

@@ -1,0 +1,66 @@
+import { fileURLToPath } from 'node:url';
+import { Client, Connection } from '@temporalio/client';
+import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { createRecordActivities } from '../../activities/record.js';
+import { openDb } from '../../db/pool.js';
+import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
+import { stepSlots } from '../../platform/roles/workers.js';
+import { newId } from '../../runtime/ids.js';
+import { createLogger } from '../../runtime/logger.js';
+import { type MessageInput, messageWorkflowId } from '../../workflows/definitions.js';
+import { messageCore } from '../setup/core.js';
+import { freshDatabase } from '../setup/database.js';
+import { useUpTurns } from '../setup/used-up-turns.js';
+
+const BUNDLE = fileURLToPath(new URL('../../dist/workflows.bundle.js', import.meta.url));
+const SLOTS = 20;
+/** Of the busy tenant. */
+const WORKFLOWS = 2 * SLOTS;
+
+const database = await freshDatabase();
+// Who waits for a turn waits as long as the test takes.
+const db = openDb({ url: database.url, turnWaitMs: 600_000, log: createLogger({ level: 'silent' }) });
+const core = messageCore(db);
+const taskQueue = `steps-${newId('msg')}`;
+let client: Client;
+let worker: Worker;
+let running: Promise<void>;
+
+beforeAll(async () => {
+  Runtime.install({ logger: new DefaultLogger('ERROR') });
+  const address = inject('temporalAddress');
+  client = new Client({ connection: await Connection.connect({ address }) });
+  worker = await Worker.create({
+    connection: await NativeConnection.connect({ address }),
+    taskQueue,
+    workflowBundle: { codePath: BUNDLE },
+    activities: createRecordActivities(core, createDispatches(core)),
+    ...stepSlots(SLOTS),
+  });
+  running = worker.run();
+});
+afterAll(async () => {
+  worker?.shutdown();
+  await running;
+  await client?.connection.close();
+  await db.close();
+});
+
+function start(tenantId: string) {
+  const input: MessageInput = { tenant_id: tenantId, message_id: newId('msg'), session_id: newId('ses') };
+  const options = { taskQueue, workflowId: messageWorkflowId(input), args: [input] };
+  return client.workflow.start('message', options);
+}
+
+test('steps of a tenant whose turns at the database are used up hold up no other workflow', async () => {
+  const [busy, other] = [newId('ten'), newId('ten')];
+  const used = await useUpTurns(db, busy);
+  const waiting = await Promise.all(Array.from({ length: WORKFLOWS }, () => start(busy)));
+  // No such message is on the record, which is what the step says.
+  for (let count = 0; count < 3; count += 1) expect(await (await start(other)).result()).toEqual({ state: 'unknown' });
+  expect(db.counts().turns).toMatchObject({ refused: 0 });
+  expect(db.counts().turns.waiting).toBeGreaterThan(0);
+  await used.release();
+  for (const workflow of waiting) expect(await workflow.result()).toEqual({ state: 'unknown' });
+});
