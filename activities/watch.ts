@@ -1,15 +1,17 @@
 import { Context } from '@temporalio/activity';
-import pLimit from 'p-limit';
 import { fetchAgentCard } from '../agents/agent-card.js';
 import { countFailure, noteReached } from '../agents/agent-health.js';
 import { type AgentToProbe, agentsToProbe, markSilentAgents, reapAgents } from '../agents/agent-watch.js';
+import { WatchRound } from '../agents/watch-round.js';
 import type { Db } from '../db/pool.js';
 import type { Outbound } from '../http/outbound.js';
 import { errorMessage, isTransient } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 
-/** The number of concurrent probes. */
-const CONCURRENT_PROBES = 16;
+/** Concurrent probes: an agent that does not answer takes up to 20 s. */
+const PROBES = { limit: 16, perTenant: 4 };
+/** After this time, in milliseconds, no further agent is probed in a round: those of a tenant that answer nothing do not keep the rest from being done. */
+const PROBING_MS = 60_000;
 
 /** The dependencies of the watch. */
 export interface WatchDeps {
@@ -40,18 +42,17 @@ export function createWatchActivities(deps: WatchDeps) {
     watchAgents: async () => {
       // Before the first await: afterwards there is no context (runtime/async-context.ts).
       const context = Context.current();
-      const agents = await agentsToProbe(deps.db);
-      const limit = pLimit(CONCURRENT_PROBES);
-      const probes = limit.map(agents, async (agent) => {
-        if (context.cancellationSignal.aborted) return;
-        context.heartbeat();
-        await probe(deps, agent);
+      const round = new WatchRound({
+        log: deps.log,
+        beat: () => context.heartbeat(),
+        signal: context.cancellationSignal,
       });
-      await probes.finally(() => limit.clearQueue()); // a failed probe ends the round
+      const agents = await agentsToProbe(deps.db);
+      const probing = AbortSignal.timeout(PROBING_MS);
       return {
-        probed: agents.length,
-        unhealthy: await markSilentAgents(deps.db),
-        reaped: await reapAgents(deps.db),
+        probed: await round.forEach(agents, PROBES, (agent) => probe(deps, agent), probing),
+        unhealthy: await markSilentAgents(deps.db, round),
+        reaped: await reapAgents(deps.db, round),
       };
     },
   };

@@ -1,6 +1,7 @@
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { beforeEach, expect, test } from 'vitest';
 import { createWatchActivities } from '../../activities/watch.js';
+import { openDb } from '../../db/pool.js';
 import { createOutbound } from '../../http/outbound.js';
 import { Registry } from '../../mesh/connection/registry.js';
 import { DEFAULT_TIMINGS } from '../../mesh/connection/timings.js';
@@ -9,6 +10,7 @@ import { httpServer } from '../runtime/loopback-server.js';
 import { cleanUp } from '../setup/clean-up.js';
 import { insertAgent, insertTenant, messageCore } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
+import { useUpTurns } from '../setup/used-up-turns.js';
 
 const database = await freshDatabase();
 const outbound = createOutbound({ allowCidrs: ['127.0.0.0/8'] });
@@ -22,8 +24,8 @@ beforeEach(async () => {
 });
 
 /** One round, as the Temporal Schedule runs it. */
-async function round(): Promise<{ probed: number; unhealthy: number; reaped: number }> {
-  const { watchAgents } = createWatchActivities({ db: core.db, outbound, log: core.log });
+async function round(db = core.db): Promise<{ probed: number; unhealthy: number; reaped: number }> {
+  const { watchAgents } = createWatchActivities({ db, outbound, log: core.log });
   return new MockActivityEnvironment().run(watchAgents);
 }
 
@@ -126,4 +128,34 @@ test('a hosted agent is asked for its card: one that shows it lives on without h
   await round();
   await round();
   expect(await seen('broken')).toMatchObject({ status: 'unhealthy', events: ['agent.health_changed'] });
+});
+
+test('a tenant with thousands of silent agents that is busy, and an agent that cannot be changed, hold up no other', async () => {
+  await nodeUpFor(700);
+  const url = await cardServer(true);
+  const busy = await insertTenant(database);
+  await database.query(
+    `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, status, max_concurrent_sessions, last_seen, mesh_id, public_url)
+     SELECT $1, 'busy-' || n, 'worker', CASE n % 2 WHEN 0 THEN 'hosted' ELSE 'connected' END, 'available', 0, now() - interval '1 hour',
+            CASE n % 2 WHEN 1 THEN 'mesh_1' END, CASE n % 2 WHEN 0 THEN $2 END FROM generate_series(1, 1100) AS n`,
+    [busy, url],
+  );
+  await database.query(
+    `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'cannot be changed'; END $$`,
+  );
+  await database.query(
+    `CREATE TRIGGER refused BEFORE UPDATE ON agents FOR EACH ROW WHEN (OLD.instance_id = 'cursed') EXECUTE FUNCTION refuse()`,
+  );
+  cleanUp(() => database.query('DROP FUNCTION refuse() CASCADE'));
+  await agent('cursed', 3_000);
+  await agent('gone', 2_000);
+  await agent('answers', 2_000, url);
+  const db = openDb({ url: database.url, turnWaitMs: 100, log: core.log });
+  cleanUp(() => db.close());
+  const used = await useUpTurns(db, busy);
+  expect(await round(db)).toEqual({ probed: 1, unhealthy: 1, reaped: 1 });
+  expect((await seen('answers')).status).toBe('available');
+  expect(await seen('gone')).toMatchObject({ status: 'offline', deregistered: true });
+  expect((await seen('cursed')).status).toBe('available');
+  await used.release();
 });

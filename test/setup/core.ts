@@ -1,3 +1,4 @@
+import { WatchRound } from '../../agents/watch-round.js';
 import type { Caller } from '../../contracts/api/auth.js';
 import type { Db } from '../../db/pool.js';
 import { createOutbound } from '../../http/outbound.js';
@@ -40,6 +41,12 @@ function policyEngine(db: Db): PolicyEngine {
   const secrets = createSecrets(Buffer.alloc(32, 7).toString('base64'));
   const webhooks = new WebhookEvaluators(outbound);
   return new PolicyEngine({ db, secrets, webhooks, log, readGuards: createGuardReader(['127.0.0.0/8']) });
+}
+
+/** A round of the agent watch, outside of its activity. */
+export function watchRound(): WatchRound {
+  const log = createLogger({ level: 'silent' });
+  return new WatchRound({ log, beat: () => undefined, signal: new AbortController().signal });
 }
 
 /** Who calls with a credential of this tenant. */

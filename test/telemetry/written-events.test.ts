@@ -14,6 +14,7 @@ import { type PositionedEvent, readEvents } from '../../telemetry/event-reader.j
 import { ASKS, answerMessage, COMPLETED, joinOnRecord } from '../api/moving.js';
 import { serveApi } from '../api/served-api.js';
 import { cleanUp } from '../setup/clean-up.js';
+import { watchRound } from '../setup/core.js';
 import { unfitEvents } from '../setup/events.js';
 import { positionAll } from './event-writer.js';
 
@@ -53,8 +54,8 @@ async function moveAgents(): Promise<void> {
   await database.query(
     "UPDATE agents SET last_seen = now() - interval '1 hour', status = 'busy' WHERE instance_id = 'silent-1'",
   );
-  await markSilentAgents(api.db);
-  await reapAgents(api.db);
+  await markSilentAgents(api.db, watchRound());
+  await reapAgents(api.db, watchRound());
 }
 
 async function moveMessages(): Promise<void> {

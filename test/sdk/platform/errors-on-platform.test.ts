@@ -4,6 +4,7 @@ import { reapAgents } from '../../../agents/agent-watch.js';
 import { textOf } from '../../../contracts/a2a/text.js';
 import { freePort } from '../../../embedded/free-port.js';
 import { Agent, type AgentOptions, FleetClient } from '../../../sdk/index.js';
+import { watchRound } from '../../setup/core.js';
 import { type SharedPlatform, startPlatform } from '../../setup/platform/platform.js';
 import { TcpProxy } from '../../setup/platform/tcp-proxy.js';
 import { gate, until } from '../../setup/until.js';
@@ -144,7 +145,7 @@ async function reap(instance: string): Promise<void> {
       "UPDATE agents SET status = 'unhealthy', last_seen = now() - interval '1 hour' WHERE instance_id = $1",
       [instance],
     );
-    await reapAgents(database.db());
+    await reapAgents(database.db(), watchRound());
     return (
       await database.query('SELECT 1 FROM agents WHERE instance_id = $1 AND deregistered_at IS NOT NULL', [instance])
     ).length;
