@@ -3,7 +3,7 @@ import { Loop } from '../runtime/loop.js';
 import type { Db } from './pool.js';
 
 const EVERY_MS = 600_000;
-/** Expired keys that one transaction deletes. */
+/** Rows that one transaction deletes. */
 const BATCH = 10_000;
 
 const DELETE_EXPIRED = `
@@ -12,8 +12,10 @@ const DELETE_EXPIRED = `
 
 /** Canceled messages whose workflows read the row ten minutes ago or earlier: their agents have been notified. */
 const DELETE_CANCELED = `
-  DELETE FROM running_messages
-   WHERE state = 'canceled' AND wake_requested_at IS NULL AND supervised_at < now() - interval '10 minutes'`;
+  DELETE FROM running_messages WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM running_messages
+     WHERE state = 'canceled' AND wake_requested_at IS NULL AND supervised_at < now() - interval '10 minutes'
+     LIMIT ${BATCH} FOR UPDATE SKIP LOCKED)) RETURNING 1`;
 
 /** Offers that no node accepted in time. Their workflows have read them by then. */
 const DELETE_OFFERS = `DELETE FROM dispatch_transfers WHERE expires_at < now() - interval '10 minutes'`;
@@ -40,7 +42,7 @@ const DELETE_SOURCES = `DELETE FROM usage_batches WHERE added_at < now() - inter
 export async function maintainTables(db: Db): Promise<void> {
   const results = await Promise.allSettled([
     db.system((tx) => tx.query('SELECT create_partitions()')),
-    db.system((tx) => tx.query(DELETE_CANCELED)),
+    deleteAll(db, DELETE_CANCELED),
     db.system((tx) => tx.query(DELETE_OFFERS)),
     db.system((tx) => tx.query(DELETE_BATCHES)),
     deleteAll(db, deleteUsage('usage_sessions', USAGE_DAYS.usage_sessions)),

@@ -182,11 +182,16 @@ function asColumns(connections: readonly ConnectionRef[]): [string[], string[], 
   ];
 }
 
-/** Sets `last_seen` of these connections' agents in one statement. Needs a system transaction. */
+/**
+ * Sets `last_seen` of these connections' agents in one statement. Needs a system transaction. It waits for no row that is locked, since it holds
+ * those of other tenants: such an agent is at work, and the next call sets it.
+ */
 export async function touchConnections(tx: Tx, connections: readonly ConnectionRef[]): Promise<void> {
   await tx.query(
-    `UPDATE agents a SET last_seen = now() FROM ${AS_TABLE}
-      WHERE a.tenant_id = live.tenant_id AND a.instance_id = live.instance_id AND a.connection_epoch = live.epoch`,
+    `WITH free AS MATERIALIZED (
+       SELECT a.tenant_id, a.instance_id FROM ${AS_TABLE} JOIN agents a USING (tenant_id, instance_id)
+        WHERE a.connection_epoch = live.epoch FOR NO KEY UPDATE OF a SKIP LOCKED)
+     UPDATE agents a SET last_seen = now() FROM free WHERE a.tenant_id = free.tenant_id AND a.instance_id = free.instance_id`,
     asColumns(connections),
   );
 }

@@ -1,4 +1,5 @@
 import pLimit from 'p-limit';
+import { isTenantBusy } from '../../runtime/errors.js';
 import { Loop } from '../../runtime/loop.js';
 import type { SessionRef } from '../../sessions/session-deps.js';
 import type { MessageCore, MessageRef } from '../core.js';
@@ -127,6 +128,7 @@ export class Sweeper extends Loop {
     let failures = 0;
     const calls = claimed.map((row) =>
       limit(this.#repairs[kind], row).catch((error: unknown) => {
+        if (isTenantBusy(error)) return; // the row is due again later
         failures += 1;
         if (failures === FAILURES_MAX) limit.clearQueue();
         throw error;

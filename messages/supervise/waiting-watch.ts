@@ -16,12 +16,15 @@ const OVERLAP_MS = 300_000;
 const OVERDUE_MS = 10_000;
 const BATCH = 200;
 
-/** Marks messages whose workflow has missed a time, so that the sweeper wakes or recreates it. By input_requests_due, which holds what is due. */
+/**
+ * Marks messages whose workflow has missed a time, so that the sweeper wakes or recreates it. By input_requests_due, which holds what is due. A row
+ * that is locked is at work: it is not waited for.
+ */
 const WAKE_OVERDUE = `
   UPDATE running_messages r SET wake_requested_at = now() - interval '10 s'
     FROM (SELECT q.tenant_id, q.message_id FROM input_requests q JOIN running_messages w USING (tenant_id, message_id)
            WHERE q.state = 'pending' AND least(q.expires_at, q.remind_at) < now() - interval '${OVERDUE_MS} ms' AND w.wake_requested_at IS NULL
-           ORDER BY least(q.expires_at, q.remind_at) LIMIT ${BATCH}) AS overdue
+           ORDER BY least(q.expires_at, q.remind_at) LIMIT ${BATCH} FOR UPDATE OF w SKIP LOCKED) AS overdue
    WHERE r.tenant_id = overdue.tenant_id AND r.message_id = overdue.message_id AND r.wake_requested_at IS NULL`;
 
 const WAITING = `
