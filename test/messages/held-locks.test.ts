@@ -147,3 +147,28 @@ test('a messageId whose key is swept meanwhile is new', async () => {
   await sweeper.release();
   expect((await second).row).toMatchObject({ verdict: 'dispatched', message_id: (await second).draft.message_id });
 });
+
+test('a message whose expired key is being swept undoes no statement of others', async () => {
+  const known = await accept(agent.instance);
+  const ids = [known.row.message_id];
+  await database.query(
+    "UPDATE idempotency_keys SET expires_at = now() - interval '1 s' WHERE 'msg_' || message_id = $1",
+    ids,
+  );
+  const sweep = `WITH swept AS (DELETE FROM idempotency_keys WHERE 'msg_' || message_id = $1)
+    SELECT 1 FROM messages WHERE message_id = $1`;
+  const sweeper = await RowLock.on(database.url, sweep, ids);
+  const first = accept(`${agent.instance}-first`); // those behind it share the next statement
+  let swept: ReturnType<typeof accept> | undefined;
+  const transactions = await transactionsOf(async () => {
+    const calls = names(20).map((name, place) => {
+      if (place === 10) swept = accept(agent.instance);
+      return accept(name);
+    });
+    const verdicts = (await Promise.all([first, ...calls])).map(({ row }) => row.verdict);
+    expect(new Set(verdicts)).toEqual(new Set(['dispatched']));
+  });
+  expect(transactions).toBeLessThan(5);
+  await sweeper.release();
+  expect((await swept)?.row).toMatchObject({ verdict: 'dispatched' });
+});

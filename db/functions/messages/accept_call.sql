@@ -53,6 +53,17 @@ BEGIN
   RETURN result;
 END $$;
 
+-- Deletes a key, if it is there. False while another transaction is deleting it.
+CREATE FUNCTION forget_key(key uuid) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM 1 FROM idempotency_keys k WHERE k.idempotency_key = key FOR UPDATE SKIP LOCKED;
+  IF NOT FOUND THEN
+    RETURN NOT EXISTS (SELECT 1 FROM idempotency_keys k WHERE k.idempotency_key = key);
+  END IF;
+  DELETE FROM idempotency_keys k WHERE k.idempotency_key = key;
+  RETURN true;
+END $$;
+
 -- The result of a call that another transaction keeps from a lock.
 CREATE FUNCTION accept_later(result accept_result, lock_name text) RETURNS accept_result LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN

@@ -166,8 +166,12 @@ BEGIN
     IF result.verdict IS NOT NULL THEN
       RETURN unwritten(c, result);
     END IF;
-    -- It has expired, or retention has dropped its message before it, where both times were shortened. The sweeper may have deleted it by now.
-    DELETE FROM idempotency_keys k WHERE k.idempotency_key = key;
+    -- It has expired, or retention has dropped its message before it, where both times were shortened. The sweeper may be deleting it.
+    IF may_wait THEN
+      DELETE FROM idempotency_keys k WHERE k.idempotency_key = key;
+    ELSIF NOT forget_key(key) THEN
+      RETURN unwritten(c, accept_later(result, 'message ' || key));
+    END IF;
   END IF;
 
   RETURN (c, (CASE WHEN c.decision ? 'error' THEN 'denied' WHEN error_code IS NOT NULL THEN 'unavailable' WHEN dispatched THEN 'dispatched'
