@@ -50,6 +50,31 @@ BEGIN
   RETURN NULL;
 END $function$
 ;
+CREATE OR REPLACE FUNCTION public.note_room()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  UPDATE agent_skills s SET has_room = NEW.has_room WHERE s.tenant_id = NEW.tenant_id AND s.instance_id = NEW.instance_id;
+  RETURN NULL;
+END $function$
+;
+CREATE OR REPLACE FUNCTION public.note_skills()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  IF TG_OP = 'UPDATE' THEN
+    DELETE FROM agent_skills s WHERE s.tenant_id = OLD.tenant_id AND s.instance_id = OLD.instance_id;
+  END IF;
+  INSERT INTO agent_skills (tenant_id, instance_id, skill_id, agent_type, shuffle, has_room)
+    SELECT NEW.tenant_id, NEW.instance_id, named.skill #>> '{}', of_type, NEW.shuffle, NEW.has_room
+      FROM (SELECT jsonb_path_query(NEW.skills, '$[*].id') AS skill UNION SELECT jsonb_path_query(NEW.agent_card, '$.skills[*].id')) AS named
+     CROSS JOIN unnest(ARRAY['', NEW.agent_type]) AS of_type
+     WHERE NEW.deregistered_at IS NULL AND jsonb_typeof(named.skill) = 'string' AND length(named.skill #>> '{}') <= 256;
+  RETURN NULL;
+END $function$
+;
 CREATE OR REPLACE FUNCTION public.note_state_change()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -78,12 +103,31 @@ BEGIN
   RETURN NULL;
 END $function$
 ;
+CREATE OR REPLACE FUNCTION public.requeue_messages()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  UPDATE running_messages r SET queue = '/' || OLD.agent_type || '/' || coalesce(r.want_skill_id, '')
+   WHERE r.tenant_id = OLD.tenant_id AND r.message_id IN (SELECT w.message_id FROM running_messages w
+     WHERE w.tenant_id = OLD.tenant_id AND w.queue = OLD.instance_id || '//' FOR UPDATE SKIP LOCKED);
+  RETURN NULL;
+END $function$
+;
 
 -- Tables
 CREATE TABLE agent_reports (
   tenant_id text NOT NULL,
   instance_id text NOT NULL,
   sessions integer NOT NULL
+);
+CREATE TABLE agent_skills (
+  tenant_id text NOT NULL,
+  instance_id text NOT NULL,
+  skill_id text NOT NULL,
+  agent_type text NOT NULL,
+  shuffle double precision NOT NULL,
+  has_room boolean
 );
 CREATE TABLE agent_types (
   tenant_id text NOT NULL,
@@ -105,6 +149,7 @@ CREATE TABLE agents (
   max_concurrent_sessions integer NOT NULL,
   saturated_until timestamp with time zone,
   saturated_on jsonb NOT NULL DEFAULT '{}'::jsonb,
+  full_at timestamp with time zone,
   consecutive_failures integer NOT NULL DEFAULT 0,
   last_seen timestamp with time zone,
   registered_at timestamp with time zone NOT NULL DEFAULT now(),
@@ -118,7 +163,13 @@ CREATE TABLE agents (
   tools jsonb NOT NULL DEFAULT '[]'::jsonb,
   context jsonb NOT NULL DEFAULT '{}'::jsonb,
   credential_id text,
-  shuffle double precision NOT NULL DEFAULT random()
+  shuffle double precision NOT NULL DEFAULT random(),
+  has_room boolean GENERATED ALWAYS AS (
+CASE
+    WHEN ((deregistered_at IS NULL) AND (status = ANY (ARRAY['available'::text, 'unknown'::text, 'busy'::text])) AND ((deployment_mode = 'hosted'::text) OR (mesh_id IS NOT NULL))) THEN ((status <> 'busy'::text) AND (full_at IS NULL))
+    ELSE NULL::boolean
+END),
+  modes_digest text NOT NULL GENERATED ALWAYS AS (md5(((((jsonb_path_query_array(agent_card, '$."defaultInputModes"[*]'::jsonpath))::text || (jsonb_path_query_array(agent_card, '$."skills"[*]."inputModes"[*]'::jsonpath))::text) || (jsonb_path_query_array(agent_card, '$."defaultOutputModes"[*]'::jsonpath))::text) || (jsonb_path_query_array(agent_card, '$."skills"[*]."outputModes"[*]'::jsonpath))::text)))
 );
 CREATE TABLE alert_channels (
   tenant_id text NOT NULL,
@@ -669,6 +720,7 @@ CREATE TABLE running_messages (
   remote_task_id text,
   remote_context_id text,
   unrouted_since timestamp with time zone,
+  queue text,
   unreachable_ids text[] NOT NULL DEFAULT '{}'::text[],
   wake_requested_at timestamp with time zone,
   supervised_at timestamp with time zone,
@@ -806,6 +858,8 @@ CREATE TABLE usage_sessions (
 -- Constraints
 ALTER TABLE agent_reports ADD CONSTRAINT agent_reports_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
 ALTER TABLE agent_reports ADD CONSTRAINT agent_reports_pkey PRIMARY KEY (tenant_id, instance_id);
+ALTER TABLE agent_skills ADD CONSTRAINT agent_skills_tenant_id_instance_id_fkey FOREIGN KEY (tenant_id, instance_id) REFERENCES agents(tenant_id, instance_id) ON DELETE CASCADE;
+ALTER TABLE agent_skills ADD CONSTRAINT agent_skills_pkey PRIMARY KEY (tenant_id, instance_id, skill_id, agent_type);
 ALTER TABLE agent_types ADD CONSTRAINT agent_types_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
 ALTER TABLE agent_types ADD CONSTRAINT agent_types_pkey PRIMARY KEY (tenant_id, agent_type);
 ALTER TABLE agents ADD CONSTRAINT agents_deployment_mode_check CHECK ((deployment_mode = ANY (ARRAY['hosted'::text, 'connected'::text])));
@@ -918,12 +972,14 @@ ALTER TABLE usage_hours ADD CONSTRAINT usage_hours_pkey PRIMARY KEY (tenant_id, 
 ALTER TABLE usage_sessions ADD CONSTRAINT usage_sessions_pkey PRIMARY KEY (tenant_id, hour, session_id);
 
 -- Indexes
-CREATE INDEX agents_by_instance ON public.agents USING btree (instance_id);
+CREATE INDEX agent_skills_sampled ON public.agent_skills USING btree (skill_id, tenant_id, agent_type, has_room, shuffle) WHERE (skill_id IS NOT NULL);
 CREATE INDEX agents_by_mesh ON public.agents USING btree (mesh_id) WHERE (mesh_id IS NOT NULL);
 CREATE INDEX agents_by_sign ON public.agents USING btree (last_seen) WHERE (deregistered_at IS NULL);
-CREATE INDEX agents_registered ON public.agents USING btree (tenant_id, agent_type) WHERE (COALESCE(deregistered_at, 'infinity'::timestamp with time zone) = 'infinity'::timestamp with time zone);
-CREATE INDEX agents_routable ON public.agents USING btree (tenant_id, agent_type);
-CREATE INDEX agents_shuffled ON public.agents USING btree (tenant_id, agent_type, shuffle) WHERE ((COALESCE(deregistered_at, 'infinity'::timestamp with time zone) = 'infinity'::timestamp with time zone) AND (status = ANY (ARRAY['available'::text, 'unknown'::text, 'busy'::text])));
+CREATE INDEX agents_full ON public.agents USING btree (tenant_id, full_at) WHERE (full_at IS NOT NULL);
+CREATE INDEX agents_of_type ON public.agents USING btree (agent_type, tenant_id) WHERE (agent_type IS NOT NULL);
+CREATE INDEX agents_registered ON public.agents USING btree (tenant_id, agent_type, modes_digest) WHERE (COALESCE(deregistered_at, 'infinity'::timestamp with time zone) = 'infinity'::timestamp with time zone);
+CREATE INDEX agents_sampled ON public.agents USING btree (tenant_id, agent_type, has_room, shuffle) WHERE (has_room IS NOT NULL);
+CREATE INDEX agents_saturated ON public.agents USING btree (tenant_id) WHERE (saturated_until IS NOT NULL);
 CREATE INDEX alert_channels_by_rule ON public.alert_channels USING btree (tenant_id, rule_id, place);
 CREATE INDEX callback_tokens_by_message ON public.callback_tokens USING btree (tenant_id, message_id);
 CREATE INDEX callback_tokens_expiry ON public.callback_tokens USING btree (expires_at);
@@ -975,12 +1031,11 @@ CREATE INDEX proven_receivers_old ON public.proven_receivers USING btree (answer
 CREATE INDEX push_deliveries_due ON public.push_deliveries USING btree (wake_at) WHERE (wake_at IS NOT NULL);
 CREATE INDEX push_deliveries_ended ON public.push_deliveries USING btree (ended_at) WHERE (ended_at IS NOT NULL);
 CREATE INDEX running_canceled ON public.running_messages USING btree (supervised_at) WHERE (state = 'canceled'::text);
-CREATE INDEX running_decided ON public.running_messages USING btree (tenant_id, instance_id) WHERE ((unrouted_since IS NOT NULL) AND (resolution IS NOT NULL));
 CREATE INDEX running_in_flight ON public.running_messages USING btree (tenant_id, state, session_id) WHERE (state = ANY (ARRAY['submitted'::text, 'working'::text, 'input-required'::text]));
+CREATE INDEX running_queued ON public.running_messages USING btree (tenant_id, queue, created_at) WHERE (queue IS NOT NULL);
 CREATE INDEX running_slots ON public.running_messages USING btree (tenant_id, instance_id, session_id, message_id) WHERE holds_slot;
 CREATE INDEX running_supervised ON public.running_messages USING btree (supervised_at) WHERE ((supervised_at IS NOT NULL) AND (state = ANY (ARRAY['submitted'::text, 'working'::text])));
 CREATE INDEX running_to_wake ON public.running_messages USING btree (wake_requested_at) WHERE (wake_requested_at IS NOT NULL);
-CREATE INDEX running_unrouted ON public.running_messages USING btree (tenant_id, created_at) WHERE (unrouted_since IS NOT NULL);
 CREATE INDEX sessions_by_user ON public.sessions USING btree (tenant_id, user_id, session_id) WHERE (user_id IS NOT NULL);
 CREATE INDEX sessions_slots ON public.sessions USING btree (tenant_id, instance_id, session_id) WHERE ((status = 'active'::text) AND explicit);
 CREATE INDEX sessions_supervised ON public.sessions USING btree (supervised_at) WHERE ((supervised_at IS NOT NULL) AND (status = 'active'::text));
@@ -990,12 +1045,17 @@ CREATE INDEX tool_grants_by_message ON public.tool_grants USING btree (tenant_id
 CREATE INDEX tool_grants_decided ON public.tool_grants USING btree (node_id, decided_at) WHERE (decided_at IS NOT NULL);
 
 -- Triggers
+CREATE TRIGGER queue_of_agent AFTER UPDATE ON public.agents FOR EACH ROW WHEN (((old.has_room IS NOT NULL) AND (new.has_room IS NULL))) EXECUTE FUNCTION requeue_messages();
+CREATE TRIGGER room_of_agent AFTER UPDATE ON public.agents FOR EACH ROW WHEN ((old.has_room IS DISTINCT FROM new.has_room)) EXECUTE FUNCTION note_room();
+CREATE TRIGGER skills_of_agent AFTER UPDATE OF skills, agent_card, agent_type, deregistered_at ON public.agents FOR EACH ROW WHEN (((old.skills <> new.skills) OR (old.agent_card <> new.agent_card) OR (old.agent_type <> new.agent_type) OR ((old.deregistered_at IS NULL) <> (new.deregistered_at IS NULL)))) EXECUTE FUNCTION note_skills();
+CREATE TRIGGER skills_of_new_agent AFTER INSERT ON public.agents FOR EACH ROW EXECUTE FUNCTION note_skills();
 CREATE TRIGGER tool_decisions AFTER UPDATE OF state ON public.input_requests FOR EACH ROW WHEN (((old.state = 'pending'::text) AND (new.state <> 'pending'::text) AND (new.stage = 'tool'::text))) EXECUTE FUNCTION note_tool_decision();
 CREATE TRIGGER state_change_of_message AFTER UPDATE OF state ON public.messages FOR EACH ROW WHEN (new.notifies) EXECUTE FUNCTION note_state_change();
 CREATE TRIGGER capacity_of_session AFTER UPDATE OF suspended ON public.sessions FOR EACH ROW WHEN (((new.suspended <> old.suspended) AND new.explicit AND (new.instance_id = old.instance_id) AND (new.status = 'active'::text))) EXECUTE FUNCTION note_capacity_change();
 
 -- Row-level security
 ALTER TABLE agent_reports ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE agent_skills ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE agent_types ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE agents ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE alert_channels ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -1057,6 +1117,8 @@ ALTER TABLE usage_sessions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 -- Policies
 CREATE POLICY one_tenant ON agent_reports AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON agent_reports AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON agent_skills AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON agent_skills AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON agent_types AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON agent_types AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON agents AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -1160,6 +1222,8 @@ CREATE POLICY whole_platform ON usage_sessions AS PERMISSIVE FOR ALL TO fleet_sy
 -- Grants
 GRANT DELETE, INSERT, SELECT, UPDATE ON agent_reports TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON agent_reports TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON agent_skills TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON agent_skills TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON agent_types TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON agent_types TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON agents TO fleet_app;

@@ -4,7 +4,7 @@ import type { SessionAgent, SessionInviteRequest } from '../contracts/api/sessio
 import type { Tx } from '../db/pool.js';
 import { recordDecision } from '../policy/enforce.js';
 import { PlatformError } from '../runtime/errors.js';
-import { agentsOf, chooseAgent, isRoutable, joinSession } from './session-agents.js';
+import { agentsOf, chooseAgent, choosing, isRoutable, joinSession } from './session-agents.js';
 import type { SessionDeps } from './session-deps.js';
 import { countMoved, isOwn, type LockedSession, lockSession, requireActive } from './session-end.js';
 import { decideSession } from './session-policy.js';
@@ -42,7 +42,7 @@ export async function inviteAgent(
   const { tenant_id } = caller;
   const { session_id, agent_type, instance_id } = request;
   const decided = await decideSession(deps, caller, 'invite', request);
-  return deps.db.tenant(tenant_id, async (tx) => {
+  return choosing(deps.db, tenant_id, request, async (tx) => {
     const session = await lockSession(tx, tenant_id, session_id);
     requireActive(session);
     await recordDecision(tx, tenant_id, session_id, decided);

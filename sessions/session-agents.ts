@@ -2,7 +2,7 @@ import type { AgentWithRoom } from '../agents/agent-row.js';
 import { unknownInstance } from '../agents/agents.js';
 import type { SessionAgent } from '../contracts/api/sessions.js';
 import { queryJson } from '../db/json-rows.js';
-import type { Tx } from '../db/pool.js';
+import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { SessionRef } from './session-deps.js';
 
@@ -52,11 +52,34 @@ async function checkKnown(tx: Tx, tenantId: string, instanceId: string, agentTyp
 /** Whether a matching agent is registered and reachable, regardless of its load. */
 export async function isRoutable(tx: Tx, tenantId: string, { instance_id, agent_type }: NamedAgent): Promise<boolean> {
   const found = await tx.query(
-    `SELECT 1 FROM agents a WHERE a.tenant_id = $1 AND is_routable(a) AND ($2::text IS NULL OR a.instance_id = $2)
+    `SELECT 1 FROM agents a WHERE a.tenant_id = $1 AND a.has_room IS NOT NULL AND ($2::text IS NULL OR a.instance_id = $2)
         AND ($3::text IS NULL OR a.agent_type = $3) LIMIT 1`,
     [tenantId, instance_id ?? null, agent_type ?? null],
   );
   return found.length > 0;
+}
+
+const BEST = `SELECT instance_id, agent_type
+  FROM choose_best(jsonb_populate_record(NULL::routing, jsonb_build_object('tenant_id', $1::text)), $2, $3, NULL) WHERE instance_id IS NOT NULL`;
+
+/**
+ * A transaction that chooses an agent. Where all were full it is undone, and with it what routing noted about them, so that is done again: the
+ * next call need not look at each of them.
+ */
+export async function choosing<T>(
+  db: Db,
+  tenantId: string,
+  { instance_id, agent_type }: NamedAgent,
+  work: (tx: Tx) => Promise<T>,
+): Promise<T> {
+  try {
+    return await db.tenant(tenantId, work);
+  } catch (error) {
+    const areFull = error instanceof PlatformError && error.code === 'AGENT_AT_CAPACITY';
+    if (areFull && instance_id === undefined)
+      await db.tenant(tenantId, (tx) => tx.query(BEST, [tenantId, null, agent_type ?? null]));
+    throw error;
+  }
 }
 
 /**
@@ -68,11 +91,11 @@ export async function isRoutable(tx: Tx, tenantId: string, { instance_id, agent_
 export async function chooseAgent(tx: Tx, tenantId: string, named: NamedAgent): Promise<AgentWithRoom> {
   const { instance_id, agent_type } = named;
   if (instance_id !== undefined) await checkKnown(tx, tenantId, instance_id, agent_type);
-  const [agent] = await tx.query<AgentWithRoom & Record<string, unknown>>(
-    `SELECT instance_id, agent_type FROM choose_best(jsonb_populate_record(NULL::routing, jsonb_build_object('tenant_id', $1::text)), $2, $3, NULL)
-      WHERE instance_id IS NOT NULL`,
-    [tenantId, instance_id ?? null, agent_type ?? null],
-  );
+  const [agent] = await tx.query<AgentWithRoom & Record<string, unknown>>(BEST, [
+    tenantId,
+    instance_id ?? null,
+    agent_type ?? null,
+  ]);
   if (agent) return agent;
   if (await isRoutable(tx, tenantId, named))
     throw new PlatformError('AGENT_AT_CAPACITY', 'The agent serves as many sessions as it may.');

@@ -8,7 +8,7 @@ import { recordDecision } from '../policy/enforce.js';
 import { errorMessage, isTransient, PlatformError } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';
 import { inviteAgent } from './invite.js';
-import { chooseAgent, joinSession } from './session-agents.js';
+import { chooseAgent, choosing, joinSession } from './session-agents.js';
 import type { SessionDeps } from './session-deps.js';
 import { cancelLeft, endSession, lockOwnSession, recordLoad, requireActive } from './session-end.js';
 import { decideSession } from './session-policy.js';
@@ -51,7 +51,7 @@ async function insertSession(
 async function initSession(deps: SessionDeps, caller: Caller, body: SessionInitRequest) {
   const { tenant_id } = caller;
   const decided = await decideSession(deps, caller, 'init', body);
-  const opened = await deps.db.tenant(tenant_id, async (tx) => {
+  const opened = await choosing(deps.db, tenant_id, body, async (tx) => {
     const named = body.instance_id !== undefined || body.agent_type !== undefined;
     const agent = named ? await chooseAgent(tx, tenant_id, body) : null;
     const session = await readSession(tx, tenant_id, await insertSession(tx, caller, body, agent));

@@ -32,9 +32,6 @@ export interface ToolTargets {
 
 const OFFERS = (name: string) =>
   `(a.tools @> to_jsonb(${name}::text) OR a.tools @> jsonb_build_array(jsonb_build_object('name', ${name}::text)))`;
-const HAS_SKILL = (id: string) =>
-  `(a.skills @> jsonb_build_array(jsonb_build_object('id', ${id}::text))
-    OR a.agent_card -> 'skills' @> jsonb_build_array(jsonb_build_object('id', ${id}::text)))`;
 /** Busy agents are included, as the last choice: a tool call does not wait for a free agent. */
 const AVAILABLE = `(a.status IN ('available', 'unknown', 'busy') AND (a.deployment_mode = 'hosted' OR a.mesh_id IS NOT NULL))`;
 
@@ -44,7 +41,7 @@ const TARGETS = `
            ${OFFERS('$2')} AS offers
       FROM agents a
      WHERE a.tenant_id = $1 AND a.deregistered_at IS NULL AND ($3::text IS NULL OR a.instance_id = $3)
-       AND ($4::text IS NULL OR a.agent_type = $4) AND ($5::text IS NULL OR ${HAS_SKILL('$5')})),
+       AND ($4::text IS NULL OR a.agent_type = $4) AND has_skill(a, $5)),
   compared AS MATERIALIZED (SELECT * FROM matching WHERE available AND offers ORDER BY busy, random() LIMIT ${COMPARED_MAX}),
   best AS (
     SELECT c.instance_id, c.agent_type, c.deployment_mode, c.mesh_id, c.max_concurrent_sessions, c.busy, serving.load, last.created_at
@@ -96,7 +93,7 @@ const LISTED = `
                             THEN a.agent_card -> 'skills' ELSE '[]' END AS skills
       FROM agents a
      WHERE a.tenant_id = $1 AND a.deregistered_at IS NULL AND ${AVAILABLE} AND ($2::text IS NULL OR a.agent_type = $2)
-       AND ($3::text IS NULL OR ${HAS_SKILL('$3')}) AND ($4::text IS NULL OR ${OFFERS('$4')})),
+       AND has_skill(a, $3) AND ($4::text IS NULL OR ${OFFERS('$4')})),
   measured AS (
     SELECT *, count(*) OVER () AS total, sum(octet_length(tools::text) + octet_length(skills::text))
                 OVER (ORDER BY agent_type, instance_id) AS bytes FROM listed ORDER BY agent_type, instance_id LIMIT ${LISTED_MAX})

@@ -12,10 +12,11 @@ CREATE TYPE routing AS (
 );
 
 -- The agent, its room reserved until the transaction ends. `join_reason`: how the session is bound by it, 'routed' or 'failover'; NULL: it
--- was bound before. `unreachable`: no connection to it opened for this message, or it was not ready. `awaited_id`, and no agent: the fast path would have to wait
--- for another transaction that reserves room on this instance. `unbounded`: it has no bound on its sessions; `only_one`: and it is the only one of
--- its type, so every message that names just the type goes there.
+-- was bound before. `unreachable`: no connection to it opened for this message, or it was not ready. `awaits`, and no agent: on the fast path the
+-- instance on which another transaction reserves room, on the workflow path the queue that the message waits in (routing/queues.sql).
+-- `unbounded`: it has no bound on its sessions; `only_one`: and no other of its type may have room, so every message that names just the type
+-- goes there.
 CREATE TYPE chosen_agent AS (
   instance_id text, agent_type text, deployment_mode text, mesh_id text, connection_epoch bigint, public_url text, agent_card jsonb,
-  unreachable boolean, join_reason text, awaited_id text, unbounded boolean, only_one boolean
+  unreachable boolean, join_reason text, awaits text, unbounded boolean, only_one boolean
 );

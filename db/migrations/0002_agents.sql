@@ -29,6 +29,9 @@ CREATE TABLE agents (
   -- renews the time, and clears it when there is room again; a node that dies lets it pass.
   saturated_until timestamptz,
   saturated_on jsonb NOT NULL DEFAULT '{}', -- of a hosted agent: the nodes without room, each with the time until then
+  -- When routing found no room for a session on it; whoever frees some clears this. A guess, which a race may leave behind: after a few seconds
+  -- routing looks again (db/functions/routing/full_agents.sql).
+  full_at timestamptz,
   consecutive_failures integer NOT NULL DEFAULT 0, last_seen timestamptz,
   registered_at timestamptz NOT NULL DEFAULT now(), deregistered_at timestamptz,
   -- 'explicit': it stays away until it is started again. 'inactivity': it may register again by itself.
@@ -42,17 +45,64 @@ CREATE TABLE agents (
   credential_id text,
   -- Its place in an order by chance, from which routing takes samples.
   shuffle double precision NOT NULL DEFAULT random(),
+  -- Whether it may have room: false where it is busy or was found full, NULL where nothing can be sent to it.
+  has_room boolean GENERATED ALWAYS AS (CASE WHEN deregistered_at IS NULL AND status IN ('available', 'unknown', 'busy')
+    AND (deployment_mode = 'hosted' OR mesh_id IS NOT NULL) THEN status <> 'busy' AND full_at IS NULL END) STORED,
+  -- Of the media types in its card: agents of the same digest declare the same.
+  modes_digest text NOT NULL GENERATED ALWAYS AS (md5(
+    jsonb_path_query_array(agent_card, '$.defaultInputModes[*]')::text || jsonb_path_query_array(agent_card, '$.skills[*].inputModes[*]')::text
+    || jsonb_path_query_array(agent_card, '$.defaultOutputModes[*]')::text
+    || jsonb_path_query_array(agent_card, '$.skills[*].outputModes[*]')::text)) STORED,
   PRIMARY KEY (tenant_id, instance_id)
 );
--- Two indexes by type: routing plans are made while the table is small and kept. With this one there is always an index whose rows are
--- those of one type, and with the next one, whose predicate the functions repeat word for word, deregistered agents are never read.
-CREATE INDEX agents_routable ON agents (tenant_id, agent_type);
-CREATE INDEX agents_registered ON agents (tenant_id, agent_type) WHERE coalesce(deregistered_at, 'infinity') = 'infinity';
-CREATE INDEX agents_shuffled ON agents (tenant_id, agent_type, shuffle)
-  WHERE coalesce(deregistered_at, 'infinity') = 'infinity' AND status IN ('available', 'unknown', 'busy');
+-- Plans are made while the table is small and kept, so each query must find one index that fits it, and no other. The first is only for queries that
+-- name a type, and the key for those that name an instance. With the second, whose predicate the functions repeat word for word, deregistered
+-- agents are never read; with the third, which alone has the order of the samples, neither are those that nothing can be sent to.
+CREATE INDEX agents_of_type ON agents (agent_type, tenant_id) WHERE agent_type IS NOT NULL;
+CREATE INDEX agents_registered ON agents (tenant_id, agent_type, modes_digest) WHERE coalesce(deregistered_at, 'infinity') = 'infinity';
+CREATE INDEX agents_sampled ON agents (tenant_id, agent_type, has_room, shuffle) WHERE has_room IS NOT NULL;
+CREATE INDEX agents_full ON agents (tenant_id, full_at) WHERE full_at IS NOT NULL;
+CREATE INDEX agents_saturated ON agents (tenant_id) WHERE saturated_until IS NOT NULL;
 CREATE INDEX agents_by_mesh ON agents (mesh_id) WHERE mesh_id IS NOT NULL;
 CREATE INDEX agents_by_sign ON agents (last_seen) WHERE deregistered_at IS NULL;
-CREATE INDEX agents_by_instance ON agents (instance_id);
+
+-- The skills of registered agents, those of their registration and of their card, so that the agents of a skill are found without a look at
+-- others. Each skill twice: for messages that name the type too, and, with the type '', for those that do not. `has_room`, `shuffle`: of the agent.
+CREATE TABLE agent_skills (
+  tenant_id text NOT NULL, instance_id text NOT NULL,
+  skill_id text NOT NULL, agent_type text NOT NULL,
+  shuffle double precision NOT NULL, has_room boolean,
+  PRIMARY KEY (tenant_id, instance_id, skill_id, agent_type),
+  FOREIGN KEY (tenant_id, instance_id) REFERENCES agents ON DELETE CASCADE
+);
+-- Only for queries that name a skill, as agents_of_type.
+CREATE INDEX agent_skills_sampled ON agent_skills (skill_id, tenant_id, agent_type, has_room, shuffle) WHERE skill_id IS NOT NULL;
+
+-- A card comes from the agent, with anything in it: ids that no message can ask for are left out.
+CREATE FUNCTION note_skills() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF TG_OP = 'UPDATE' THEN
+    DELETE FROM agent_skills s WHERE s.tenant_id = OLD.tenant_id AND s.instance_id = OLD.instance_id;
+  END IF;
+  INSERT INTO agent_skills (tenant_id, instance_id, skill_id, agent_type, shuffle, has_room)
+    SELECT NEW.tenant_id, NEW.instance_id, named.skill #>> '{}', of_type, NEW.shuffle, NEW.has_room
+      FROM (SELECT jsonb_path_query(NEW.skills, '$[*].id') AS skill UNION SELECT jsonb_path_query(NEW.agent_card, '$.skills[*].id')) AS named
+     CROSS JOIN unnest(ARRAY['', NEW.agent_type]) AS of_type
+     WHERE NEW.deregistered_at IS NULL AND jsonb_typeof(named.skill) = 'string' AND length(named.skill #>> '{}') <= 256;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER skills_of_new_agent AFTER INSERT ON agents FOR EACH ROW EXECUTE FUNCTION note_skills();
+CREATE TRIGGER skills_of_agent AFTER UPDATE OF skills, agent_card, agent_type, deregistered_at ON agents FOR EACH ROW
+  WHEN (OLD.skills <> NEW.skills OR OLD.agent_card <> NEW.agent_card OR OLD.agent_type <> NEW.agent_type
+    OR (OLD.deregistered_at IS NULL) <> (NEW.deregistered_at IS NULL))
+  EXECUTE FUNCTION note_skills();
+
+CREATE FUNCTION note_room() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE agent_skills s SET has_room = NEW.has_room WHERE s.tenant_id = NEW.tenant_id AND s.instance_id = NEW.instance_id;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER room_of_agent AFTER UPDATE ON agents FOR EACH ROW WHEN (OLD.has_room IS DISTINCT FROM NEW.has_room) EXECUTE FUNCTION note_room();
 
 -- Sessions that an agent last reported where they were more than the platform counts. A table of its own: every accept transaction reads
 -- it, by the only index there is.
@@ -72,6 +122,6 @@ CREATE TABLE dispatch_totals (
   PRIMARY KEY (tenant_id, instance_id)
 );
 
-SELECT isolate_tenants('{agent_types,agents,agent_reports,dispatch_totals}');
+SELECT isolate_tenants('{agent_types,agents,agent_skills,agent_reports,dispatch_totals}');
 GRANT SELECT ON mesh_nodes TO fleet_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON mesh_nodes TO fleet_system;

@@ -101,6 +101,8 @@ CREATE TABLE running_messages (
   -- The agent's own ids, of an A2A server that was asked before.
   remote_task_id text, remote_context_id text,
   unrouted_since timestamptz,
+  -- While it waits for an agent: what it waits for (db/functions/routing/queues.sql).
+  queue text,
   -- Agents to which no connection opened for this message: routing takes them last.
   unreachable_ids text[] NOT NULL DEFAULT '{}',
   -- Set when the message's workflow must look at the row; it clears it. On the fast path the lease of the process that has the message.
@@ -124,8 +126,7 @@ CREATE INDEX running_in_flight ON running_messages (tenant_id, state, session_id
   WHERE state IN ('submitted', 'working', 'input-required');
 -- With the key at the end no two entries are equal: many equal dead ones make every insert search among them.
 CREATE INDEX running_slots ON running_messages (tenant_id, instance_id, session_id, message_id) WHERE holds_slot;
-CREATE INDEX running_unrouted ON running_messages (tenant_id, created_at) WHERE unrouted_since IS NOT NULL;
-CREATE INDEX running_decided ON running_messages (tenant_id, instance_id) WHERE unrouted_since IS NOT NULL AND resolution IS NOT NULL;
+CREATE INDEX running_queued ON running_messages (tenant_id, queue, created_at) WHERE queue IS NOT NULL;
 CREATE INDEX running_to_wake ON running_messages (wake_requested_at) WHERE wake_requested_at IS NOT NULL;
 CREATE INDEX running_supervised ON running_messages (supervised_at)
   WHERE supervised_at IS NOT NULL AND state IN ('submitted', 'working');
@@ -171,6 +172,18 @@ END $$;
 CREATE TRIGGER capacity_of_session AFTER UPDATE OF suspended ON sessions FOR EACH ROW
   WHEN (NEW.suspended <> OLD.suspended AND NEW.explicit AND NEW.instance_id = OLD.instance_id AND NEW.status = 'active')
   EXECUTE FUNCTION note_capacity_change();
+
+-- Messages that wait for an agent to which nothing can be sent any more, because it has their session, wait for any of its type from then on.
+-- Queues are named as by `queue_of`. One that another transaction has is being routed.
+CREATE FUNCTION requeue_messages() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE running_messages r SET queue = '/' || OLD.agent_type || '/' || coalesce(r.want_skill_id, '')
+   WHERE r.tenant_id = OLD.tenant_id AND r.message_id IN (SELECT w.message_id FROM running_messages w
+     WHERE w.tenant_id = OLD.tenant_id AND w.queue = OLD.instance_id || '//' FOR UPDATE SKIP LOCKED);
+  RETURN NULL;
+END $$;
+CREATE TRIGGER queue_of_agent AFTER UPDATE ON agents FOR EACH ROW WHEN (OLD.has_room IS NOT NULL AND NEW.has_room IS NULL)
+  EXECUTE FUNCTION requeue_messages();
 
 -- The dispatches that a stopping mesh node offers to the next nodes of their agents (docs/durability.md), with what it knew of them. A dispatch is
 -- offered while it has the epoch of its row. The node that claims it raises the epoch, and deletes the row once the agent is connected.

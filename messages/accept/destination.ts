@@ -73,18 +73,41 @@ function mediaTypesOf({ message, configuration }: MessageSendParams): MediaTypes
   return input.length > 0 || output.length > 0 ? { input, output } : null;
 }
 
+const REGISTERED = "tenant_id = $1 AND coalesce(deregistered_at, 'infinity') = 'infinity'";
+const COLUMNS = 'agent_type, modes_digest, agent_card';
+
+/**
+ * One agent of each declaration of a type, or of each type and declaration. An index leads from one to the next, past all other agents that
+ * declare the same.
+ */
+const oneOfEach = (ofType: string, next: string) => `
+  WITH RECURSIVE declared AS (
+    (SELECT ${COLUMNS} FROM agents WHERE ${REGISTERED} ${ofType} ORDER BY agent_type, modes_digest LIMIT 1)
+     UNION ALL
+    SELECT next.* FROM declared d CROSS JOIN LATERAL (
+      SELECT ${COLUMNS} FROM agents WHERE ${REGISTERED} ${ofType} AND ${next} ORDER BY agent_type, modes_digest LIMIT 1) next)
+  SELECT * FROM declared LIMIT ${DECLARATIONS_MAX}`;
+const OF_TENANT = oneOfEach('', '(agent_type, modes_digest) > (d.agent_type, d.modes_digest)');
+const OF_TYPE = oneOfEach('AND agent_type = $2', 'modes_digest > d.modes_digest');
+const OF_INSTANCE = `SELECT ${COLUMNS} FROM agents WHERE ${REGISTERED} AND instance_id = $3 AND agent_type = coalesce($2, agent_type)`;
+
+/** The query of agents that may take the message, and its values. */
+function declarations(tenantId: string, { instance_id, agent_type }: Destination): [string, (string | null)[]] {
+  const type = typeof agent_type === 'string' ? agent_type : null;
+  if (typeof instance_id === 'string') return [OF_INSTANCE, [tenantId, type, instance_id]];
+  return type === null ? [OF_TENANT, [tenantId]] : [OF_TYPE, [tenantId, type]];
+}
+
 /** The modes in the cards of the agents that may take the message, general ones and those of single skills. */
-async function declaredModes(tx: Tx, tenantId: string, { instance_id, agent_type }: Destination) {
-  const textOrNull = (value: unknown) => (typeof value === 'string' ? value : null);
+async function declaredModes(tx: Tx, tenantId: string, destination: Destination): Promise<MediaTypes[]> {
   const modes = (name: string) => `coalesce((SELECT jsonb_agg(DISTINCT mode) FROM (
       SELECT jsonb_path_query(agent_card, '$.default${name}Modes[*] ? (@.type() == "string")') AS mode
        UNION ALL SELECT jsonb_path_query(agent_card, '$.skills[*].${name.toLowerCase()}Modes[*] ? (@.type() == "string")')
     ) AS named), '[]')`;
+  const [from, values] = declarations(tenantId, destination);
   return tx.query<MediaTypes & Record<string, unknown>>(
-    `SELECT DISTINCT ${modes('Input')} AS input, ${modes('Output')} AS output FROM agents
-      WHERE tenant_id = $1 AND deregistered_at IS NULL AND ($2::text IS NULL OR instance_id = $2)
-        AND ($3::text IS NULL OR agent_type = $3) LIMIT ${DECLARATIONS_MAX}`,
-    [tenantId, textOrNull(instance_id), textOrNull(agent_type)],
+    `SELECT ${modes('Input')} AS input, ${modes('Output')} AS output FROM (${from}) AS agents`,
+    values,
   );
 }
 

@@ -12,7 +12,7 @@ import { lockRunning, openRequests } from '../read/read.js';
 import type { HeldOutput, MessageRow, RunningRow, SessionBinding } from '../read/rows.js';
 import { inputStep } from './input-step.js';
 import { type GatedRow, type KnownVerdicts, PolicyGate, type Stop, VerdictNeeded } from './policy-step.js';
-import { dispatchStep, lockSession, openDispatch, turnStep } from './route-step.js';
+import { dispatchStep, lockSession, openDispatch, type Queued, turnStep } from './route-step.js';
 import { type RouteWait, retryDelayMs, routeWait, type Step, stepError } from './step.js';
 
 /** A message whose wait is over still gets a free agent, up to this multiple of the wait: the platform itself may have been slow. */
@@ -88,13 +88,16 @@ interface Context {
   now: Date;
 }
 
-async function waitStep({ tx, row, now }: Context, { since, waitedMs, leftMs }: RouteWait): Promise<Step> {
+async function waitStep(
+  { tx, row, now }: Context,
+  { since, waitedMs, leftMs }: RouteWait,
+  { queue }: Queued,
+): Promise<Step> {
   const repeatLeftMs = row.repeat_until ? row.repeat_until.getTime() - now.getTime() : leftMs;
-  await tx.query('UPDATE running_messages SET unrouted_since = $3 WHERE tenant_id = $1 AND message_id = $2', [
-    row.tenant_id,
-    row.message_id,
-    since,
-  ]);
+  await tx.query(
+    'UPDATE running_messages SET unrouted_since = $3, queue = $4 WHERE tenant_id = $1 AND message_id = $2',
+    [row.tenant_id, row.message_id, since, queue],
+  );
   return {
     kind: 'wait_agent',
     since: since.toISOString(),
@@ -114,14 +117,14 @@ async function stoppedStep({ tx, row, now }: Context, stop: Stop): Promise<Step>
   return step;
 }
 
-/** Routes the message and opens its dispatch, if the policies allow it; null when no agent is free. */
-async function openAllowed(context: Context, onlyReachable: boolean): Promise<Step | null> {
+/** Routes the message and opens its dispatch, if the policies allow it and an agent is free. */
+async function openAllowed(context: Context, onlyReachable: boolean): Promise<Step | Queued> {
   const { tx, row, session, gate } = context;
-  if (!gate.isConcerned) return (await openDispatch(tx, row, session, onlyReachable))?.step ?? null;
-  await tx.query('SAVEPOINT routed');
+  if (gate.isConcerned) await tx.query('SAVEPOINT routed');
   const opened = await openDispatch(tx, row, session, onlyReachable);
-  const refused = opened && (await gate.rulingOn(opened.agent));
-  if (!refused) return opened?.step ?? null;
+  if ('queue' in opened) return opened;
+  const refused = gate.isConcerned && (await gate.rulingOn(opened.agent));
+  if (!refused) return opened.step;
   await tx.query('ROLLBACK TO SAVEPOINT routed');
   return stoppedStep(context, await gate.follow(refused, opened.agent));
 }
@@ -153,8 +156,8 @@ async function decide(context: Context, queueWaitMs: number): Promise<Step> {
   if (waitedMs >= (waitedMs + leftMs) * LATE_FACTOR) return unavailableStep(tx, row, session, waitedMs);
   // A free agent gets the message also after its wait: the time may have passed in a queue, or with a node that died.
   const opened = await openAllowed(context, leftMs <= 0);
-  if (opened) return opened;
-  return leftMs <= 0 ? unavailableStep(tx, row, session, waitedMs) : waitStep(context, wait);
+  if ('kind' in opened) return opened;
+  return leftMs <= 0 ? unavailableStep(tx, row, session, waitedMs) : waitStep(context, wait, opened);
 }
 
 /** Locks a message and ends the lease of the process that has it; null when it has ended. Also notes that its workflow is running. */
@@ -162,7 +165,7 @@ async function takeOver(tx: Tx, ref: MessageRef): Promise<GatedRow | null> {
   const [row] = await tx.query<GatedRow & Record<string, unknown>>(
     `WITH heard AS (UPDATE input_requests SET wake_requested_at = NULL
                      WHERE tenant_id = $1 AND message_id = $2 AND wake_requested_at IS NOT NULL)
-     UPDATE running_messages SET supervised_at = now(), wake_requested_at = NULL, lease_epoch = lease_epoch + 1
+     UPDATE running_messages SET supervised_at = now(), wake_requested_at = NULL, queue = NULL, lease_epoch = lease_epoch + 1
       WHERE tenant_id = $1 AND message_id = $2 RETURNING *`,
     [ref.tenant_id, ref.message_id],
     'take_over',

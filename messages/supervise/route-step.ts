@@ -19,22 +19,29 @@ export async function lockSession(tx: Tx, ref: MessageRef): Promise<SessionBindi
   return session ?? null;
 }
 
-/** Routes a locked message and opens its dispatch; null when no agent is free. */
+/** What a message waits for when no agent is free (db/functions/routing/queues.sql). */
+export interface Queued {
+  queue: string;
+}
+
+/** Routes a locked message and opens its dispatch. */
 export async function openDispatch(
   tx: Tx,
   row: RunningRow,
   session: SessionBinding,
   onlyReachable: boolean,
-): Promise<{ step: Step; agent: ChosenAgent } | null> {
+): Promise<{ step: Step; agent: ChosenAgent } | Queued> {
   const dispatchId = newId('dsp');
-  const [opened] = await tx.query<Omit<DispatchStep, 'kind' | 'dispatch_id'> & { join_reason: string | null }>(
-    `SELECT instance_id, agent_type, mesh_id, deployment_mode, attempt, deadline_ms, join_reason
+  type Opened = Omit<DispatchStep, 'kind' | 'dispatch_id'> & { join_reason: string | null; queue: null };
+  const [opened] = await tx.query<Opened | Queued>(
+    `SELECT instance_id, agent_type, mesh_id, deployment_mode, attempt, deadline_ms, join_reason, queue
        FROM open_dispatch($1, $2, $3, $4)`,
     [row.tenant_id, row.message_id, dispatchId, onlyReachable],
     'open_dispatch',
   );
-  if (!opened) return null;
-  const { join_reason, ...dispatch } = opened;
+  if (!opened) throw new Error('open_dispatch gave no row');
+  if (opened.queue !== null) return { queue: opened.queue };
+  const { join_reason, queue: _queue, ...dispatch } = opened;
   const { instance_id, agent_type } = dispatch;
   if (join_reason !== null && isOwn(session, agent_type))
     await countMoved(tx, { ...session, tenant_id: row.tenant_id }, instance_id);

@@ -7,7 +7,7 @@ const KEPT_MS = 2_000;
 
 /** Where work waits, and since when: each is found by an index over what waits alone. */
 const QUEUES = {
-  messages_without_agent: 'SELECT unrouted_since AS since FROM running_messages WHERE unrouted_since IS NOT NULL',
+  messages_without_agent: 'SELECT unrouted_since AS since FROM running_messages WHERE queue IS NOT NULL',
   messages_to_wake: `SELECT wake_requested_at AS since FROM running_messages WHERE wake_requested_at < now() - interval '10 s'`,
   input_requests: `SELECT requested_at AS since FROM input_requests WHERE state = 'pending'`,
   deliveries_waiting: 'SELECT queued_at AS since FROM delivery_queue WHERE started_at IS NULL',

@@ -18,8 +18,9 @@ CREATE TYPE dispatch_ended AS (
   place integer, state text, ordered boolean, session_id text, instance_id text, agent_type text
 );
 
--- What follows from the end of a dispatch, beyond what every end writes. `queued`: messages of the tenant wait for an agent.
-CREATE FUNCTION follow_end(c dispatch_end_call, e dispatch_ended, queued boolean) RETURNS dispatch_end_result LANGUAGE plpgsql AS $$
+-- What follows from the end of a dispatch, beyond what every end writes. `room_matters`: messages of the tenant wait for an agent, or agents of it were
+-- found full.
+CREATE FUNCTION follow_end(c dispatch_end_call, e dispatch_ended, room_matters boolean) RETURNS dispatch_end_result LANGUAGE plpgsql AS $$
 DECLARE
   woken jsonb;
 BEGIN
@@ -30,7 +31,7 @@ BEGIN
     PERFORM record_decision_events(c.tenant_id, e.session_id, c.message_id, m.trace_id, c.decisions)
       FROM messages m WHERE m.tenant_id = c.tenant_id AND m.message_id = c.message_id;
   END IF;
-  IF queued THEN
+  IF room_matters THEN
     woken := wake_queued_messages(c.tenant_id, e.agent_type, e.instance_id, 1);
   END IF;
   IF e.ordered THEN
@@ -59,7 +60,7 @@ DECLARE
   last_dispatch text COLLATE "C" := first_dispatch;
   written record;
   e dispatch_ended;
-  queued boolean;
+  room_matters boolean;
   results dispatch_end_result[] := '{}';
 BEGIN
   FOR place IN 2 .. cardinality(calls) LOOP
@@ -112,10 +113,10 @@ BEGIN
     RAISE EXCEPTION 'a dispatch is not sent, or of another epoch' USING ERRCODE = 'FL001';
   END IF;
   IF written.recorded > 0 THEN
-    queued := EXISTS (SELECT 1 FROM running_messages r WHERE r.tenant_id = of_tenant AND r.unrouted_since IS NOT NULL);
+    room_matters := any_queued(of_tenant) OR EXISTS (SELECT 1 FROM agents a WHERE a.tenant_id = of_tenant AND a.full_at IS NOT NULL);
     FOREACH e IN ARRAY written.ends LOOP
-      IF queued OR e.ordered OR e.state = 'input-required' OR calls[e.place].decisions IS NOT NULL OR is_late(messages[e.place]) THEN
-        results[e.place] := follow_end(calls[e.place], e, queued);
+      IF room_matters OR e.ordered OR e.state = 'input-required' OR calls[e.place].decisions IS NOT NULL OR is_late(messages[e.place]) THEN
+        results[e.place] := follow_end(calls[e.place], e, room_matters);
       ELSE
         results[e.place] := (now(), e.session_id, e.instance_id, e.agent_type, NULL::jsonb, NULL::text)::dispatch_end_result;
       END IF;

@@ -1,8 +1,9 @@
 -- Routes a message on the workflow path and opens its dispatch (→ open): the session is bound where routing says so, and counts again where
 -- it was suspended. The caller holds the locks of session and message. `only_reachable`: an agent to which no connection opened for this
--- message will not do. Gives the dispatch, the time that the message has, and how the session was bound; no row when no agent is free.
+-- message will not do. Gives the dispatch, the time that the message has, and how the session was bound; when no agent is
+-- free, only the `queue` that the message waits in.
 CREATE FUNCTION open_dispatch(of_tenant text, of_message text, new_dispatch text, only_reachable boolean)
-RETURNS TABLE (instance_id text, agent_type text, mesh_id text, deployment_mode text, attempt integer, deadline_ms integer, join_reason text)
+RETURNS TABLE (instance_id text, agent_type text, mesh_id text, deployment_mode text, attempt integer, deadline_ms integer, join_reason text, queue text)
   LANGUAGE plpgsql
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
   SET plan_cache_mode = force_generic_plan AS $$
@@ -17,6 +18,8 @@ BEGIN
     r.want_instance_id, r.want_agent_type, r.want_skill_id, r.unreachable_ids, r.resolution IS NOT NULL, NULL, false,
     r.resolution IS NULL AND NOT s.explicit AND r.created_at = s.created_at, NULL)::routing);
   IF agent.instance_id IS NULL OR only_reachable AND agent.unreachable THEN
+    queue := coalesce(agent.awaits, ''); -- only_reachable: it does not wait any more
+    RETURN NEXT;
     RETURN;
   END IF;
   IF agent.join_reason IS NOT NULL THEN
@@ -44,5 +47,6 @@ BEGIN
       skill_id)
     VALUES (of_tenant, new_dispatch, of_message, agent.instance_id, agent.agent_type, agent.deployment_mode, agent.mesh_id,
       agent.connection_epoch, r.attempts + 1, 'open', r.want_skill_id);
-  RETURN QUERY SELECT agent.instance_id, agent.agent_type, agent.mesh_id, agent.deployment_mode, r.attempts + 1, deadline_ms, agent.join_reason;
+  RETURN QUERY SELECT agent.instance_id, agent.agent_type, agent.mesh_id, agent.deployment_mode, r.attempts + 1, deadline_ms, agent.join_reason,
+    NULL::text;
 END $$;

@@ -37,7 +37,7 @@ BEGIN
       UPDATE input_requests q SET state = 'withdrawn', ended_at = now() FROM canceled c
        WHERE q.tenant_id = of_tenant AND q.message_id = (c.r).message_id AND q.state = 'pending'),
     stopped AS (
-      UPDATE running_messages x SET state = 'canceled', holds_slot = false, resolution = NULL, held_output = NULL, unrouted_since = NULL,
+      UPDATE running_messages x SET state = 'canceled', holds_slot = false, resolution = NULL, held_output = NULL, unrouted_since = NULL, queue = NULL,
           wake_requested_at = now()
         FROM canceled c WHERE x.tenant_id = of_tenant AND x.message_id = (c.r).message_id),
     recorded AS (
@@ -64,7 +64,7 @@ DECLARE
   message record;
 BEGIN
   IF wakes THEN
-    UPDATE running_messages x SET state = 'failed', holds_slot = false, resolution = NULL, held_output = NULL, unrouted_since = NULL,
+    UPDATE running_messages x SET state = 'failed', holds_slot = false, resolution = NULL, held_output = NULL, unrouted_since = NULL, queue = NULL,
         wake_requested_at = now()
      WHERE x.tenant_id = of_tenant AND x.message_id = of_message RETURNING * INTO r;
   ELSE

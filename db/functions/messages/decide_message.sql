@@ -123,14 +123,14 @@ BEGIN
     ELSE
       agent := choose_agent(wish);
     END IF;
-    IF agent.instance_id IS NULL AND agent.awaited_id IS NOT NULL THEN
+    IF agent.instance_id IS NULL AND agent.awaits IS NOT NULL THEN
       IF may_wait THEN
         -- Once only: one that waits for a second room while it holds a first could wait for ever.
-        PERFORM lock_room(c.tenant_id, agent.awaited_id);
+        PERFORM lock_room(c.tenant_id, agent.awaits);
         agent := choose_agent(wish);
       END IF;
-      IF agent.awaited_id IS NOT NULL THEN
-        RETURN unwritten(c, accept_later(result, 'room ' || agent.awaited_id));
+      IF agent.awaits IS NOT NULL THEN
+        RETURN unwritten(c, accept_later(result, 'room ' || agent.awaits));
       END IF;
     END IF;
   END IF;

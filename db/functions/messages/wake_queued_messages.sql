@@ -1,35 +1,37 @@
--- Marks messages that wait for a free agent, because one has room: those whose decision waits for this instance first, then the oldest that
--- could use it. Their workflows look again at once instead of at their next, slower look. Gives [{tenant_id, message_id, session_id}] to
--- wake after the commit; NULL for none.
+-- Marks messages that wait for an agent like this one, because it has room: those whose decision waits for it first, then the oldest that it could
+-- take. Their workflows look again at once instead of at their next, slower look. Gives [{tenant_id, message_id, session_id}] to wake after
+-- the commit; NULL for none.
 CREATE FUNCTION wake_queued_messages(of_tenant text, free_type text, free_instance text, at_most integer) RETURNS jsonb
   LANGUAGE plpgsql AS $$
 DECLARE
+  own_queue text := queue_of(free_instance, '', ''); -- of messages that wait for this agent alone
   woken jsonb;
 BEGIN
-  IF NOT EXISTS (SELECT 1 FROM running_messages r WHERE r.tenant_id = of_tenant AND r.unrouted_since IS NOT NULL) THEN
+  PERFORM set_full_at(of_tenant, free_instance, NULL);
+  PERFORM recheck_full(of_tenant, 2);
+  IF NOT any_queued(of_tenant) THEN
     RETURN NULL;
   END IF;
   -- The node that ends its saturation wakes them.
   IF EXISTS (SELECT 1 FROM agents a WHERE a.tenant_id = of_tenant AND a.instance_id = free_instance AND is_saturated(a)) THEN
     RETURN NULL;
   END IF;
-  WITH decided AS MATERIALIZED (
-    SELECT r.tenant_id, r.message_id FROM running_messages r
-     WHERE r.tenant_id = of_tenant AND r.instance_id = free_instance AND r.unrouted_since IS NOT NULL AND r.resolution IS NOT NULL
-       AND NOT r.holds_slot AND r.wake_requested_at IS NULL
-     ORDER BY r.unrouted_since LIMIT at_most FOR UPDATE SKIP LOCKED),
-  others AS MATERIALIZED (
-    SELECT r.tenant_id, r.message_id FROM running_messages r
-     WHERE r.tenant_id = of_tenant AND r.unrouted_since IS NOT NULL AND NOT r.holds_slot AND r.wake_requested_at IS NULL
-       AND coalesce(r.agent_type, r.want_agent_type, free_type) = free_type
-       AND coalesce(r.want_instance_id, free_instance) = free_instance
-       AND r.message_id NOT IN (SELECT d.message_id FROM decided d)
-       AND (r.resolution IS NULL OR NOT EXISTS (SELECT 1 FROM agents a WHERE a.tenant_id = r.tenant_id
-             AND a.instance_id = r.instance_id AND a.deregistered_at IS NULL AND a.status IN ('available', 'unknown', 'busy')))
-     ORDER BY r.created_at LIMIT at_most - (SELECT count(*) FROM decided) FOR UPDATE SKIP LOCKED),
+  -- The oldest of each queue. Those that another transaction has are being routed.
+  WITH oldest AS MATERIALIZED (
+    SELECT r.message_id FROM unnest(queues_of(of_tenant, free_instance, free_type)) AS served (queue) CROSS JOIN LATERAL (
+      SELECT x.message_id FROM running_messages x
+       WHERE x.tenant_id = of_tenant AND x.queue = served.queue AND x.wake_requested_at IS NULL ORDER BY x.created_at LIMIT at_most + 8) r
+     UNION ALL
+    SELECT r.message_id FROM (SELECT x.message_id FROM running_messages x
+       WHERE x.tenant_id = of_tenant AND x.queue = own_queue AND x.resolution IS NOT NULL AND x.wake_requested_at IS NULL
+       ORDER BY x.unrouted_since LIMIT at_most + 8) r),
+  picked AS MATERIALIZED (
+    SELECT r.message_id FROM running_messages r WHERE r.tenant_id = of_tenant AND r.message_id IN (SELECT o.message_id FROM oldest o)
+     ORDER BY CASE WHEN r.queue = own_queue AND r.resolution IS NOT NULL THEN r.unrouted_since END, r.created_at
+     LIMIT at_most FOR UPDATE SKIP LOCKED),
   marked AS (
-    UPDATE running_messages r SET wake_requested_at = now() FROM (TABLE decided UNION ALL TABLE others) picked
-     WHERE r.tenant_id = picked.tenant_id AND r.message_id = picked.message_id
+    UPDATE running_messages r SET wake_requested_at = now() FROM picked p
+     WHERE r.tenant_id = of_tenant AND r.message_id = p.message_id
     RETURNING r.tenant_id, r.message_id, r.session_id)
   SELECT jsonb_agg(to_jsonb(marked)) INTO woken FROM marked;
   RETURN woken;

@@ -1,5 +1,17 @@
 -- Room on agents: routing reserves it for a message's session (choose_agent.sql).
 
+-- Keeps others from taking room on a bounded instance until the transaction ends. Taking it twice is harmless.
+CREATE FUNCTION lock_room(of_tenant text, of_instance text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM pg_advisory_xact_lock(hashtextextended('capacity:' || of_tenant || ':' || of_instance, 0));
+END $$;
+
+-- The same without waiting: gives whether the transaction has the lock.
+CREATE FUNCTION lock_room_at_once(of_tenant text, of_instance text) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN pg_try_advisory_xact_lock(hashtextextended('capacity:' || of_tenant || ':' || of_instance, 0));
+END $$;
+
 -- Whether the session of a message is counted on an instance already, so that one more of its messages takes no further room.
 CREATE FUNCTION session_holds_slot(r routing, of_instance text) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -18,18 +30,20 @@ CREATE FUNCTION load_for(r routing, of_instance text) RETURNS integer LANGUAGE s
   SELECT agent_load(r.tenant_id, of_instance) + unwritten_on(of_instance, r.unwritten_ids)
 $$;
 
--- Reserves room on an instance until the transaction ends. Whoever binds a session to it holds its lock, so that two at once cannot pass
--- the bound. Gives whether there is room; NULL on the fast path, which waits for nobody, while another transaction holds the lock.
-CREATE FUNCTION claim_room(r routing, of_instance text, of_type text, status text, room integer) RETURNS boolean LANGUAGE plpgsql AS $$
+-- Whether an agent with a bound, or that is busy, is worth the lock. A new message on the fast path goes behind those that wait for this agent.
+CREATE FUNCTION may_have_room(r routing, of_instance text, of_type text, status text, room integer) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
-  IF room = 0 AND status <> 'busy' THEN
+  IF r.session_id IS NOT NULL AND session_holds_slot(r, of_instance) THEN
     RETURN true;
   END IF;
-  -- A full or busy agent is not worth the lock.
-  IF (status = 'busy' OR load_for(r, of_instance) >= room)
-      AND (r.session_id IS NULL OR NOT session_holds_slot(r, of_instance)) THEN
-    RETURN false;
-  END IF;
+  RETURN status <> 'busy' AND load_for(r, of_instance) < room
+    AND (r.only_mesh_id IS NULL OR NOT has_queued(r.tenant_id, of_instance, of_type));
+END $$;
+
+-- The same with the lock of the agent's room, which the transaction then has. Whoever binds a session to the agent holds it, so that two at
+-- once cannot pass the bound. NULL on the fast path, which waits for nobody, while another transaction holds the lock.
+CREATE FUNCTION reserve_room(r routing, of_instance text, room integer) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
   IF room > 0 THEN
     IF r.only_mesh_id IS NULL THEN
       PERFORM lock_room(r.tenant_id, of_instance);
@@ -40,12 +54,17 @@ BEGIN
   IF r.session_id IS NOT NULL AND session_holds_slot(r, of_instance) THEN
     RETURN true;
   END IF;
-  -- A new message on the fast path goes behind those that wait for this agent.
-  IF r.only_mesh_id IS NOT NULL AND EXISTS (SELECT 1 FROM running_messages m
-       WHERE m.tenant_id = r.tenant_id AND m.unrouted_since IS NOT NULL AND NOT m.holds_slot
-         AND coalesce(m.agent_type, m.want_agent_type, of_type) = of_type AND coalesce(m.want_instance_id, of_instance) = of_instance) THEN
-    RETURN false;
-  END IF;
   RETURN load_for(r, of_instance)
     + CASE WHEN r.has_decision THEN 0 ELSE waiting_decisions(r.tenant_id, of_instance) END < room;
+END $$;
+
+-- Reserves room on an agent until the transaction ends. Gives whether there is room; NULL as reserve_room.
+CREATE FUNCTION claim_room(r routing, of_instance text, of_type text, status text, room integer) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  IF room = 0 AND status <> 'busy' THEN
+    RETURN true;
+  ELSIF NOT may_have_room(r, of_instance, of_type, status, room) THEN
+    RETURN false;
+  END IF;
+  RETURN reserve_room(r, of_instance, room);
 END $$;

@@ -1,24 +1,28 @@
 -- What is registered, and whether there is room for it. `coalesce(deregistered_at, 'infinity') = 'infinity'` is, word for word, the predicate of agents_registered: only that
 -- index fits it, so no plan reads deregistered agents.
 
+-- Whether a registered agent has a skill.
 CREATE FUNCTION has_skill(agent agents, skill text) RETURNS boolean LANGUAGE sql STABLE AS $$
-  SELECT skill IS NULL OR agent.skills @> jsonb_build_array(jsonb_build_object('id', skill))
-    OR agent.agent_card -> 'skills' @> jsonb_build_array(jsonb_build_object('id', skill))
+  SELECT skill IS NULL OR EXISTS (SELECT 1 FROM agent_skills s
+    WHERE s.tenant_id = agent.tenant_id AND s.instance_id = agent.instance_id AND s.skill_id = skill AND s.agent_type = '')
 $$;
 
 -- Whether a registered agent, whatever its status, is what a message asks for.
 CREATE FUNCTION target_registered(of_tenant text, only_instance text, only_type text, only_skill text) RETURNS boolean
   LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  skills_of text := coalesce(only_type, '');
 BEGIN
   IF only_instance IS NOT NULL THEN
     RETURN EXISTS (SELECT 1 FROM agents a WHERE a.tenant_id = of_tenant AND a.instance_id = only_instance AND a.deregistered_at IS NULL
       AND a.agent_type = coalesce(only_type, a.agent_type) AND has_skill(a, only_skill));
+  ELSIF only_skill IS NOT NULL THEN
+    RETURN EXISTS (SELECT 1 FROM agent_skills s WHERE s.tenant_id = of_tenant AND s.skill_id = only_skill AND s.agent_type = skills_of);
   ELSIF only_type IS NOT NULL THEN
     RETURN EXISTS (SELECT 1 FROM agents a WHERE a.tenant_id = of_tenant AND a.agent_type = only_type
-      AND coalesce(a.deregistered_at, 'infinity') = 'infinity' AND has_skill(a, only_skill));
+      AND coalesce(a.deregistered_at, 'infinity') = 'infinity');
   END IF;
-  RETURN EXISTS (SELECT 1 FROM agents a WHERE a.tenant_id = of_tenant AND coalesce(a.deregistered_at, 'infinity') = 'infinity'
-    AND has_skill(a, only_skill));
+  RETURN EXISTS (SELECT 1 FROM agents a WHERE a.tenant_id = of_tenant AND coalesce(a.deregistered_at, 'infinity') = 'infinity');
 END $$;
 
 -- The next agent type after `after` that is registered. An index leads to it, past all agents of the types before.
@@ -51,15 +55,15 @@ CREATE FUNCTION is_saturated(agent agents) RETURNS boolean LANGUAGE sql STABLE
 -- Whether an agent that is saturated, or one that is not, could be given a dispatch.
 CREATE FUNCTION any_routable(of_tenant text, only_type text, only_skill text, saturated boolean) RETURNS boolean
   LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  skills_of text := coalesce(only_type, '');
 BEGIN
-  IF only_type IS NOT NULL THEN
-    RETURN EXISTS (SELECT 1 FROM agents a WHERE a.tenant_id = of_tenant AND a.agent_type = only_type
-      AND coalesce(a.deregistered_at, 'infinity') = 'infinity' AND a.status IN ('available', 'unknown', 'busy')
-      AND is_saturated(a) = saturated AND is_routable(a) AND has_skill(a, only_skill));
+  IF only_skill IS NULL THEN
+    RETURN EXISTS (SELECT 1 FROM agents a WHERE a.tenant_id = of_tenant AND a.agent_type = only_type AND a.has_room IS NOT NULL
+      AND is_saturated(a) = saturated);
   END IF;
-  RETURN EXISTS (SELECT 1 FROM agents a WHERE a.tenant_id = of_tenant
-    AND coalesce(a.deregistered_at, 'infinity') = 'infinity' AND a.status IN ('available', 'unknown', 'busy')
-    AND is_saturated(a) = saturated AND is_routable(a) AND has_skill(a, only_skill));
+  RETURN EXISTS (SELECT 1 FROM agent_skills s JOIN agents a USING (tenant_id, instance_id) WHERE s.tenant_id = of_tenant AND s.skill_id = only_skill
+    AND s.agent_type = skills_of AND s.has_room IS NOT NULL AND is_saturated(a) = saturated);
 END $$;
 
 -- Whether a new message could go only to saturated agents: it is refused. Agents that are busy, or full by their sessions, are waited for.
@@ -71,7 +75,7 @@ DECLARE
 BEGIN
   IF bound IS NOT NULL THEN
     SELECT * INTO agent FROM agents a WHERE a.tenant_id = r.tenant_id AND a.instance_id = bound AND a.agent_type = r.want_agent_type;
-    IF agent.instance_id IS NOT NULL AND is_routable(agent) THEN
+    IF agent.has_room IS NOT NULL THEN
       RETURN is_saturated(agent);
     END IF;
     -- Another of the type replaces it, unless the message names it.
@@ -79,7 +83,7 @@ BEGIN
   END IF;
   IF wanted IS NOT NULL THEN
     RETURN EXISTS (SELECT 1 FROM agents a
-      WHERE a.tenant_id = r.tenant_id AND a.instance_id = wanted AND is_routable(a) AND is_saturated(a));
+      WHERE a.tenant_id = r.tenant_id AND a.instance_id = wanted AND a.has_room IS NOT NULL AND is_saturated(a));
   END IF;
   -- In this order: nearly always the first agent that is looked at decides.
   RETURN NOT any_routable(r.tenant_id, r.want_agent_type, r.want_skill_id, false)

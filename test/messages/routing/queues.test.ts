@@ -1,0 +1,124 @@
+import { beforeEach, expect, test } from 'vitest';
+import { resolveMessage } from '../../../messages/input/resolve.js';
+import { callerOf } from '../../setup/core.js';
+import { freshDatabase } from '../../setup/database.js';
+import { RoutingFixture } from './fixture.js';
+
+const database = await freshDatabase();
+const fixture = new RoutingFixture(database);
+beforeEach(() => fixture.reset());
+
+const WORKER = { agent_type: 'worker' };
+/** A skill of an agent that is away. */
+async function awaySkill(): Promise<void> {
+  await fixture.agent('away', { status: 'offline', mesh_id: null, skills: ['rare'] });
+}
+
+test.each([
+  ['a skill whose agents are away', async () => void (await fixture.waiting({ ...WORKER, skill_id: 'rare' }))],
+  ['that skill, of any type', async () => void (await fixture.waiting({ skill_id: 'rare' }))],
+  ['an agent that is away', async () => void (await fixture.waiting({ instance_id: 'away' }))],
+  [
+    'another agent, which is full',
+    async () => {
+      await fixture.agent('full');
+      await fixture.send({ instance_id: 'full' });
+      await fixture.waiting({ instance_id: 'full' });
+    },
+  ],
+  [
+    'the agent of its session, which is full',
+    async () => {
+      await fixture.agent('full');
+      const first = await fixture.send({ instance_id: 'full' });
+      await fixture.answer(first);
+      await fixture.send({ instance_id: 'full' });
+      await fixture.waiting({}, first.session_id);
+    },
+  ],
+  [
+    'the agent that asked a human, which is full',
+    async () => {
+      await fixture.agent('full');
+      const asking = await fixture.send(WORKER);
+      await fixture.answer(asking, 'input-required');
+      await fixture.send({ instance_id: 'full' });
+      await resolveMessage(fixture.core, callerOf(fixture.tenantId), asking.message_id, { resolution: 'confirmed' });
+      expect((await fixture.look(asking))?.kind).toBe('wait_agent');
+    },
+  ],
+])('a message that waits for %s holds up no message that others take', async (_what, wait) => {
+  await awaySkill();
+  await wait();
+  await fixture.agent('free', { skills: ['common'], max_concurrent_sessions: 4 });
+  for (const wish of [WORKER, { skill_id: 'common' }, { ...WORKER, skill_id: 'common' }, { instance_id: 'free' }])
+    expect(await fixture.send(wish)).toMatchObject({ verdict: 'dispatched', to: 'free' });
+});
+
+test.each([[WORKER], [{ skill_id: 'sums' }], [{ ...WORKER, skill_id: 'sums' }], [{ instance_id: 'a' }]])(
+  'a new message goes behind one with the wish %j, which the agent that has room can take',
+  async (wish) => {
+    await fixture.agent('a', { skills: ['sums'] });
+    const first = await fixture.send(WORKER);
+    await fixture.waiting(wish);
+    await fixture.answer(first);
+    expect((await fixture.send(WORKER)).verdict).toBe('accepted');
+  },
+);
+
+test('room wakes the oldest of those that can use it', async () => {
+  await fixture.agent('with', { skills: ['sums'] });
+  await fixture.agent('without');
+  const [withSkill, withoutSkill] = [
+    await fixture.send({ instance_id: 'with' }),
+    await fixture.send({ instance_id: 'without' }),
+  ];
+  const sums = await fixture.waiting({ ...WORKER, skill_id: 'sums' });
+  const anySums = await fixture.waiting({ skill_id: 'sums' });
+  const any = await fixture.waiting(WORKER);
+  const own = await fixture.waiting({ instance_id: 'with' });
+  fixture.called = [];
+  await fixture.answer(withoutSkill);
+  expect(fixture.called).toEqual([any.message_id]);
+  await fixture.answer(withSkill);
+  expect(fixture.called).toEqual([any.message_id, sums.message_id]);
+  expect(await fixture.look(sums)).toMatchObject({ kind: 'dispatch', instance_id: 'with' });
+  expect(await fixture.look(any)).toMatchObject({ kind: 'dispatch', instance_id: 'without' });
+  for (const ref of [anySums, own]) expect((await fixture.look(ref))?.kind).toBe('wait_agent');
+});
+
+test('an agent that joins wakes those that wait for a skill of its card, and one that no longer has it does not', async () => {
+  await fixture.agent('a', { status: 'offline', mesh_id: null, agent_card: '{"skills": [{"id": "sums"}]}' });
+  const sums = await fixture.waiting({ skill_id: 'sums' });
+  const joined = (columns: string) =>
+    database.query(`UPDATE agents SET status = 'available', mesh_id = 'mesh_1' ${columns} WHERE tenant_id = $1`, [
+      fixture.tenantId,
+    ]);
+  const join = () => fixture.dispatches.agentJoined(fixture.tenantId, { agent_type: 'worker', instance_id: 'a' });
+  fixture.called = [];
+  await joined(`, agent_card = '{"skills": [{"id": "other"}, {"id": 7}, "sums"]}'`);
+  await join();
+  expect(fixture.called).toEqual([]);
+  expect((await fixture.send(WORKER)).verdict).toBe('dispatched');
+  await joined(`, skills = '[{"id": "sums"}]', max_concurrent_sessions = 2`);
+  await join();
+  expect(fixture.called).toEqual([sums.message_id]);
+  expect(await fixture.look(sums)).toMatchObject({ kind: 'dispatch', instance_id: 'a' });
+});
+
+test('who waited for the agent of its session waits for any of the type once that agent is gone', async () => {
+  await fixture.agent('a', { skills: ['sums'] });
+  const first = await fixture.send({ ...WORKER, skill_id: 'sums' });
+  await fixture.answer(first);
+  await fixture.send({ instance_id: 'a' });
+  const second = await fixture.waiting({ skill_id: 'sums' }, first.session_id);
+  await database.query("UPDATE agents SET status = 'draining' WHERE tenant_id = $1", [fixture.tenantId]);
+  fixture.called = [];
+  await fixture.agent('other');
+  await fixture.dispatches.agentJoined(fixture.tenantId, { agent_type: 'worker', instance_id: 'other' });
+  expect(fixture.called).toEqual([]);
+  await fixture.agent('b', { skills: ['sums'] });
+  await fixture.dispatches.agentJoined(fixture.tenantId, { agent_type: 'worker', instance_id: 'b' });
+  expect(fixture.called).toEqual([second.message_id]);
+  expect(await fixture.look(second)).toMatchObject({ kind: 'dispatch', instance_id: 'b' });
+});
