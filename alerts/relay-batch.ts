@@ -4,7 +4,7 @@ import type { Firing } from './firings.js';
 import { passesFilters } from './matching.js';
 import type { CompiledRule, RulesByType } from './rule-cache.js';
 import { stateKeyOf } from './rule-states.js';
-import { countEvent, type RuleState } from './thresholds.js';
+import { countEvent, keptEvents, type RuleState } from './thresholds.js';
 
 /** Deliveries after which a transaction takes no further event: one event may have ten for each of 500 rules. */
 const DELIVERIES_MAX = 2_000;
@@ -25,7 +25,7 @@ const UNBOUNDED: Share = { work: Number.POSITIVE_INFINITY, deliveries: Number.PO
 /** Rules that are looked at for the work of one that matches. */
 const LOOKS = 50;
 /** Events that a rule keeps in its state, for the same work. */
-const COUNTED = 100;
+const KEPT = 100;
 
 /** An event and the rules that it matches. */
 export interface Matched {
@@ -35,7 +35,7 @@ export interface Matched {
 
 /** What an event costs: looking at the rules of its type, and for those that match reading and writing what they have counted. */
 function workOf(candidates: number, rules: CompiledRule[]): number {
-  return candidates / LOOKS + rules.reduce((sum, { threshold }) => sum + 1 + threshold / COUNTED, 0);
+  return candidates / LOOKS + rules.reduce((sum, rule) => sum + 1 + keptEvents(rule) / KEPT, 0);
 }
 
 /** Matches events of tenants with their rules until the tenant's share is used up. */

@@ -1,4 +1,5 @@
-import { LIMITS } from '../contracts/limits.js';
+/** Events that a rule whose threshold is lower counts while its cooldown lasts. */
+const COUNTED_WHILE_COOLING = 100;
 
 /** What a rule has counted. */
 export interface RuleState {
@@ -20,22 +21,27 @@ export function hasState({ threshold, cooldown_seconds }: Threshold): boolean {
   return threshold > 1 || cooldown_seconds > 0;
 }
 
+/** The most events that a rule keeps in its state: it is read and written with each event that the rule matches. */
+export function keptEvents({ threshold }: Pick<Threshold, 'threshold'>): number {
+  return threshold === 1 ? 0 : Math.max(threshold, COUNTED_WHILE_COOLING);
+}
+
 /**
  * Counts an event. A rule fires when it has counted `threshold` events within its window, unless its cooldown lasts; then it begins to count
- * anew. Time is that of the events, so a relay that is late decides as one that is not.
+ * anew. It counts on while the cooldown lasts, the newest ones. Time is that of the events, so a relay that is late decides as one that is not.
  * @param atMs when the event happened, in milliseconds since 1970
  * @returns the new state, and how many events were counted if the rule fires
  */
 export function countEvent(
-  { threshold, window_seconds, cooldown_seconds }: Threshold,
+  rule: Threshold,
   { counted_ms, fired_ms }: RuleState,
   atMs: number,
 ): { state: RuleState; fires: number | null } {
-  // A rule that fires on every event counts none: only its cooldown has a state.
-  const inWindow = threshold === 1 ? [] : counted_ms.filter((one) => one > atMs - window_seconds * 1_000);
-  const counted = [...inWindow, atMs].slice(-LIMITS.alertThresholdMax);
+  const { threshold, window_seconds, cooldown_seconds } = rule;
+  const kept = keptEvents(rule);
+  const counted = [...counted_ms.filter((one) => one > atMs - window_seconds * 1_000), atMs];
   const isCooling = fired_ms !== null && atMs < fired_ms + cooldown_seconds * 1_000;
   if (isCooling || counted.length < threshold)
-    return { state: { counted_ms: threshold === 1 ? [] : counted, fired_ms }, fires: null };
+    return { state: { counted_ms: kept === 0 ? [] : counted.slice(-kept), fired_ms }, fires: null };
   return { state: { counted_ms: [], fired_ms: atMs }, fires: counted.length };
 }

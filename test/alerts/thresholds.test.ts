@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { passesFilters, typesOf } from '../../alerts/matching.js';
-import { countEvent, type RuleState } from '../../alerts/thresholds.js';
+import { countEvent, keptEvents, type RuleState } from '../../alerts/thresholds.js';
 import { matchesType } from '../../contracts/api/alerts.js';
 
 const S = 1_000;
@@ -59,11 +59,17 @@ describe('a threshold in a sliding window', () => {
     expect(firings({ threshold, window_seconds, cooldown_seconds }, seconds)).toEqual(expected);
   });
 
-  test('keeps a bounded number of events', () => {
+  test.each([
+    [1, 0],
+    [2, 100],
+    [150, 150],
+    [10_000, 10_000],
+  ])('of %d keeps %d events at most, also while it cools down', (threshold, kept) => {
+    const rule = { threshold, window_seconds: 86_400, cooldown_seconds: 604_800 };
     let state: RuleState = { counted_ms: [], fired_ms: 0 };
-    const rule = { threshold: 2, window_seconds: 86_400, cooldown_seconds: 604_800 };
-    for (let at = 1; at <= 12_000; at += 1) state = countEvent(rule, state, at).state;
-    expect(state.counted_ms).toHaveLength(10_000);
+    for (let at = 1; at <= 10_100; at += 1) state = countEvent(rule, state, at).state;
+    expect(state.counted_ms).toEqual(Array.from({ length: kept }, (_, index) => 10_101 - kept + index));
+    expect(keptEvents(rule)).toBe(kept);
   });
 });
 
