@@ -2,8 +2,8 @@ import type { EventRecord } from '../contracts/api/telemetry.js';
 import { recordEvents } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
 import { holdSecretKey } from '../db/secret-key.js';
-import { type NewDelivery, writeDeliveries } from '../deliveries/alert-deliveries.js';
-import { type Envelope, sealEnvelope } from '../deliveries/envelope.js';
+import { type NewAlertDelivery, writeDeliveries } from '../deliveries/delivery-store.js';
+import { type Envelope, sealBody } from '../deliveries/envelope.js';
 import { issueCallbackTokens, type TokenPurpose } from '../messages/input/callback-tokens.js';
 import { newId, traceparentOf, uuidOf } from '../runtime/ids.js';
 import type { Secrets } from '../runtime/secrets.js';
@@ -152,12 +152,12 @@ export async function writeFirings(
   );
   await holdSecretKey(tx, secrets);
   const tokenOf = new Map(purposes.map(({ draft }, index) => [draft, tokens[index]]));
-  const deliveries = ready.map((draft): NewDelivery => {
+  const deliveries = ready.map((draft): NewAlertDelivery => {
     const { rule, channel, subject, request } = draft;
     const { tenant_id, session_id, event_id, event_type } = subject;
     const delivery_id = newId('dlv');
     const envelope = envelopeOf(draft, delivery_id, { baseUrl, token: tokenOf.get(draft), request });
-    const body = sealEnvelope(secrets, envelope);
+    const body = sealBody(secrets, JSON.stringify(envelope));
     const about = { tenant_id, session_id, delivery_id, event_id, event_type, rule_id: rule.rule_id };
     return { ...channel, ...about, body, traceparent: contextOf(subject) };
   });

@@ -3,8 +3,8 @@ import type { Caller } from '../contracts/api/auth.js';
 import { LIMITS } from '../contracts/limits.js';
 import { type Page, type PageRequest, readPage } from '../db/page.js';
 import type { Db, Tx } from '../db/pool.js';
-import { dropPending } from '../deliveries/alert-deliveries.js';
 import { type Channel, readChannels, unsealChannel, writeChannels } from '../deliveries/channels/channel-store.js';
+import { dropPending } from '../deliveries/delivery-store.js';
 import type { Outbound } from '../http/outbound.js';
 import { PlatformError } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';
@@ -139,7 +139,7 @@ export function createAlertRules({ db, secrets, outbound }: AlertRuleDeps) {
       db.tenant(tenantId, async (tx) => {
         await beginRuleChange(tx, tenantId);
         if (!(await deleteRule(tx, tenantId, ruleId))) throw noRule();
-        await dropPending(tx, tenantId, 'rule_id', ruleId);
+        await dropPending(tx, tenantId, { rule_id: ruleId });
       }),
   };
 }

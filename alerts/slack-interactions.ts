@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import { type ChannelRow, unsealChannel } from '../deliveries/channels/channel-store.js';
 import { type ButtonValue, SLACK_ACTION } from '../deliveries/channels/slack.js';
-import { type Envelope, unsealEnvelope } from '../deliveries/envelope.js';
+import { type Envelope, unsealBody } from '../deliveries/envelope.js';
 import type { Outbound } from '../http/outbound.js';
 import type { MessageCore } from '../messages/core.js';
 import { slackPrincipal } from '../messages/input/principals.js';
@@ -86,7 +86,7 @@ async function findDelivery({ core, secrets }: SlackInteractionDeps, { tenant_id
   type Row = ChannelRow & { body: Buffer; approvers: string[]; writers: string[] } & Record<string, unknown>;
   const [row] = await core.db.tenant(tenant_id, (tx) => tx.query<Row>(FIND, [tenant_id, delivery_id]));
   if (!row) return null;
-  const envelope = JSON.parse(unsealEnvelope(secrets, row.body).toString()) as Envelope;
+  const envelope = JSON.parse(unsealBody(secrets, row.body).toString()) as Envelope;
   const { approvers, writers } = row;
   return { rule: { approvers, writers }, envelope, secret: unsealChannel(secrets, row).secrets.signing_secret };
 }

@@ -6,7 +6,7 @@ import type { TokenIssuer } from '../auth/tokens.js';
 import type { HealthResponse } from '../contracts/api/health.js';
 import type { Db } from '../db/pool.js';
 import type { ChannelClients } from '../deliveries/channels/clients.js';
-import type { PushConfigs } from '../deliveries/push-configs.js';
+import type { PushConfigs } from '../deliveries/push/push-configs.js';
 import type { Outbound } from '../http/outbound.js';
 import type { Knowledge } from '../knowledge/knowledge.js';
 import type { AcceptDeps } from '../messages/accept/accept.js';

@@ -81,7 +81,7 @@ CREATE OR REPLACE FUNCTION public.note_state_change()
 AS $function$
 BEGIN
   IF NEW.state <> OLD.state AND NEW.state <> 'submitted' THEN
-    INSERT INTO push_deliveries (tenant_id, message_id, config_id, state)
+    INSERT INTO push_changes (tenant_id, message_id, config_id, state)
       SELECT c.tenant_id, c.message_id, c.config_id, NEW.state FROM push_configs c
        WHERE c.tenant_id = NEW.tenant_id AND c.message_id = NEW.message_id;
     INSERT INTO plan_wakes (tenant_id, plan_id)
@@ -245,14 +245,18 @@ CREATE TABLE credentials (
 CREATE TABLE deliveries (
   tenant_id text NOT NULL,
   delivery_id text NOT NULL,
-  event_id text NOT NULL,
-  rule_id text NOT NULL,
-  channel_id text NOT NULL,
   event_type text NOT NULL,
   session_id text NOT NULL,
+  event_id text,
+  rule_id text,
+  channel_id text,
+  message_id text,
+  config_id text,
+  sequence bigint,
+  changed_at timestamp with time zone,
   url text NOT NULL,
   receiver text NOT NULL,
-  body bytea NOT NULL,
+  body bytea,
   status text NOT NULL,
   traceparent text,
   max_attempts integer NOT NULL,
@@ -264,13 +268,16 @@ CREATE TABLE deliveries (
 CREATE TABLE delivery_queue (
   tenant_id text NOT NULL,
   queue_id text NOT NULL,
-  kind text NOT NULL,
   receiver text NOT NULL,
   input jsonb NOT NULL,
   queued_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
   starts integer NOT NULL DEFAULT 0,
   started_at timestamp with time zone,
   check_at timestamp with time zone
+);
+CREATE TABLE delivery_turns (
+  tenant_id text NOT NULL,
+  from_receiver text NOT NULL
 );
 CREATE TABLE dispatch_totals (
   tenant_id text NOT NULL,
@@ -671,6 +678,14 @@ CREATE TABLE proven_receivers (
   receiver text NOT NULL,
   answered_at timestamp with time zone NOT NULL DEFAULT now()
 );
+CREATE TABLE push_changes (
+  tenant_id text NOT NULL,
+  sequence bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+  message_id text NOT NULL,
+  config_id text NOT NULL,
+  state text NOT NULL,
+  changed_at timestamp with time zone NOT NULL DEFAULT now()
+);
 CREATE TABLE push_configs (
   tenant_id text NOT NULL,
   message_id text NOT NULL,
@@ -681,23 +696,12 @@ CREATE TABLE push_configs (
   protocol_version text NOT NULL,
   created_at timestamp with time zone NOT NULL DEFAULT now()
 );
-CREATE TABLE push_deliveries (
-  tenant_id text NOT NULL,
-  message_id text NOT NULL,
-  config_id text NOT NULL,
-  sequence bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
-  state text NOT NULL,
-  changed_at timestamp with time zone NOT NULL DEFAULT now(),
-  wake_at timestamp with time zone DEFAULT now(),
-  attempts jsonb NOT NULL DEFAULT '[]'::jsonb,
-  outcome text,
-  ended_at timestamp with time zone
-);
 CREATE TABLE receiver_breakers (
   tenant_id text NOT NULL,
   receiver text NOT NULL,
   failures integer NOT NULL,
   open_until timestamp with time zone,
+  opened_at timestamp with time zone,
   probe text,
   changed_at timestamp with time zone NOT NULL DEFAULT now()
 );
@@ -880,11 +884,12 @@ ALTER TABLE callback_tokens ADD CONSTRAINT callback_tokens_pkey PRIMARY KEY (tok
 ALTER TABLE counted_usage ADD CONSTRAINT counted_usage_pkey PRIMARY KEY (tenant_id, message_id, model);
 ALTER TABLE credentials ADD CONSTRAINT credentials_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
 ALTER TABLE credentials ADD CONSTRAINT credentials_pkey PRIMARY KEY (credential_id);
+ALTER TABLE deliveries ADD CONSTRAINT deliveries_check CHECK (((rule_id IS NULL) <> (config_id IS NULL)));
 ALTER TABLE deliveries ADD CONSTRAINT deliveries_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'delivered'::text, 'failed'::text, 'dropped'::text])));
 ALTER TABLE deliveries ADD CONSTRAINT deliveries_pkey PRIMARY KEY (tenant_id, delivery_id);
 ALTER TABLE deliveries ADD CONSTRAINT deliveries_tenant_id_event_id_rule_id_channel_id_key UNIQUE (tenant_id, event_id, rule_id, channel_id);
-ALTER TABLE delivery_queue ADD CONSTRAINT delivery_queue_kind_check CHECK ((kind = ANY (ARRAY['alert'::text, 'push'::text])));
 ALTER TABLE delivery_queue ADD CONSTRAINT delivery_queue_pkey PRIMARY KEY (tenant_id, queue_id);
+ALTER TABLE delivery_turns ADD CONSTRAINT delivery_turns_pkey PRIMARY KEY (tenant_id);
 ALTER TABLE dispatch_totals ADD CONSTRAINT dispatch_totals_pkey PRIMARY KEY (tenant_id, instance_id);
 ALTER TABLE dispatch_transfers ADD CONSTRAINT dispatch_transfers_pkey PRIMARY KEY (tenant_id, instance_id, dispatch_id);
 ALTER TABLE dispatches ADD CONSTRAINT dispatches_pkey PRIMARY KEY (tenant_id, dispatch_id);
@@ -951,10 +956,9 @@ ALTER TABLE policies ADD CONSTRAINT policies_pkey PRIMARY KEY (tenant_id, policy
 ALTER TABLE policy_revisions ADD CONSTRAINT policy_revisions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
 ALTER TABLE policy_revisions ADD CONSTRAINT policy_revisions_pkey PRIMARY KEY (tenant_id);
 ALTER TABLE proven_receivers ADD CONSTRAINT proven_receivers_pkey PRIMARY KEY (tenant_id, receiver);
+ALTER TABLE push_changes ADD CONSTRAINT push_changes_pkey PRIMARY KEY (tenant_id, sequence);
 ALTER TABLE push_configs ADD CONSTRAINT push_configs_protocol_version_check CHECK ((protocol_version = ANY (ARRAY['0.3'::text, '1.0'::text])));
 ALTER TABLE push_configs ADD CONSTRAINT push_configs_pkey PRIMARY KEY (tenant_id, message_id, config_id);
-ALTER TABLE push_deliveries ADD CONSTRAINT push_deliveries_outcome_check CHECK ((outcome = ANY (ARRAY['delivered'::text, 'failed'::text, 'dropped'::text])));
-ALTER TABLE push_deliveries ADD CONSTRAINT push_deliveries_pkey PRIMARY KEY (tenant_id, message_id, config_id, sequence);
 ALTER TABLE receiver_breakers ADD CONSTRAINT receiver_breakers_pkey PRIMARY KEY (tenant_id, receiver);
 ALTER TABLE running_messages ADD CONSTRAINT running_messages_pkey PRIMARY KEY (tenant_id, message_id);
 ALTER TABLE session_agents ADD CONSTRAINT session_agents_pkey PRIMARY KEY (tenant_id, session_id, instance_id);
@@ -984,8 +988,10 @@ CREATE INDEX alert_channels_by_rule ON public.alert_channels USING btree (tenant
 CREATE INDEX callback_tokens_by_message ON public.callback_tokens USING btree (tenant_id, message_id);
 CREATE INDEX callback_tokens_expiry ON public.callback_tokens USING btree (expires_at);
 CREATE INDEX credentials_by_tenant ON public.credentials USING btree (tenant_id, created_at DESC);
-CREATE INDEX deliveries_by_rule ON public.deliveries USING btree (tenant_id, rule_id, delivery_id);
+CREATE INDEX deliveries_by_config ON public.deliveries USING btree (tenant_id, message_id, config_id, sequence) WHERE (config_id IS NOT NULL);
+CREATE INDEX deliveries_by_rule ON public.deliveries USING btree (tenant_id, rule_id, delivery_id) WHERE (rule_id IS NOT NULL);
 CREATE INDEX deliveries_ended ON public.deliveries USING btree (ended_at) WHERE (ended_at IS NOT NULL);
+CREATE INDEX deliveries_pending ON public.deliveries USING btree (tenant_id, receiver) WHERE (status = 'pending'::text);
 CREATE INDEX delivery_queue_old ON public.delivery_queue USING btree (queued_at) WHERE (started_at IS NULL);
 CREATE INDEX delivery_queue_started ON public.delivery_queue USING btree (check_at) WHERE (started_at IS NOT NULL);
 CREATE INDEX delivery_queue_waiting ON public.delivery_queue USING btree (tenant_id, receiver, queued_at, queue_id) WHERE (started_at IS NULL);
@@ -1028,8 +1034,8 @@ CREATE UNIQUE INDEX plans_proposed ON public.plans USING btree (tenant_id, propo
 CREATE INDEX plans_to_check ON public.plans USING btree (check_at) WHERE (check_at IS NOT NULL);
 CREATE INDEX policy_revisions_by_change ON public.policy_revisions USING btree (changed_by);
 CREATE INDEX proven_receivers_old ON public.proven_receivers USING btree (answered_at);
-CREATE INDEX push_deliveries_due ON public.push_deliveries USING btree (wake_at) WHERE (wake_at IS NOT NULL);
-CREATE INDEX push_deliveries_ended ON public.push_deliveries USING btree (ended_at) WHERE (ended_at IS NOT NULL);
+CREATE INDEX receiver_breakers_old ON public.receiver_breakers USING btree (changed_at);
+CREATE INDEX receiver_breakers_open ON public.receiver_breakers USING btree (tenant_id) WHERE (open_until IS NOT NULL);
 CREATE INDEX running_canceled ON public.running_messages USING btree (supervised_at) WHERE (state = 'canceled'::text);
 CREATE INDEX running_in_flight ON public.running_messages USING btree (tenant_id, state, session_id) WHERE (state = ANY (ARRAY['submitted'::text, 'working'::text, 'input-required'::text]));
 CREATE INDEX running_queued ON public.running_messages USING btree (tenant_id, queue, created_at) WHERE (queue IS NOT NULL);
@@ -1067,6 +1073,7 @@ ALTER TABLE counted_usage ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE credentials ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE deliveries ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE delivery_queue ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE delivery_turns ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE dispatch_totals ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE dispatch_transfers ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE dispatches ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -1097,8 +1104,8 @@ ALTER TABLE platform_facts DISABLE ROW LEVEL SECURITY;
 ALTER TABLE policies ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE policy_revisions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE proven_receivers ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE push_changes ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE push_configs ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-ALTER TABLE push_deliveries ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE receiver_breakers ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE running_messages ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE session_agents ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -1141,6 +1148,8 @@ CREATE POLICY one_tenant ON deliveries AS PERMISSIVE FOR ALL TO fleet_app USING 
 CREATE POLICY whole_platform ON deliveries AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON delivery_queue AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON delivery_queue AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON delivery_turns AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON delivery_turns AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON dispatch_totals AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON dispatch_totals AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON dispatch_transfers AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -1192,10 +1201,10 @@ CREATE POLICY one_tenant ON policy_revisions AS PERMISSIVE FOR ALL TO fleet_app 
 CREATE POLICY whole_platform ON policy_revisions AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON proven_receivers AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON proven_receivers AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON push_changes AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON push_changes AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON push_configs AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON push_configs AS PERMISSIVE FOR ALL TO fleet_system USING (true);
-CREATE POLICY one_tenant ON push_deliveries AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
-CREATE POLICY whole_platform ON push_deliveries AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON receiver_breakers AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON receiver_breakers AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON running_messages AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -1246,6 +1255,8 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON deliveries TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON deliveries TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON delivery_queue TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON delivery_queue TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON delivery_turns TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON delivery_turns TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON dispatch_totals TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON dispatch_totals TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON dispatch_transfers TO fleet_app;
@@ -1305,10 +1316,10 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON policy_revisions TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON policy_revisions TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON proven_receivers TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON proven_receivers TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON push_changes TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON push_changes TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON push_configs TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON push_configs TO fleet_system;
-GRANT DELETE, INSERT, SELECT, UPDATE ON push_deliveries TO fleet_app;
-GRANT DELETE, INSERT, SELECT, UPDATE ON push_deliveries TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON receiver_breakers TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON receiver_breakers TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON running_messages TO fleet_app;

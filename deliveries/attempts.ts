@@ -29,7 +29,7 @@ export interface DeliveryCounts {
 }
 
 /** How a delivery goes out; `push` are A2A push notifications. */
-type DeliveryChannel = ChannelType | 'push';
+export type DeliveryChannel = ChannelType | 'push';
 
 export function newDeliveryCounts(): DeliveryCounts {
   const attempts = () => ({ accepted: 0, refused: 0, unavailable: 0 });

@@ -1,5 +1,6 @@
 import type { Tx } from '../db/pool.js';
-import type { AttemptOutcome } from './attempts.js';
+import type { AttemptOutcome, AttemptResult } from './attempts.js';
+import type { InQueue } from './queue.js';
 
 /** Failures in a row that open the breaker: more than one delivery has attempts. */
 const FAILURES_TO_OPEN = 5;
@@ -34,9 +35,7 @@ export function afterFailure(breaker: Breaker, queueId: string): { failures: num
 }
 
 /** A delivery in the queue and its receiver. */
-export interface QueuedFor {
-  tenant_id: string;
-  queue_id: string;
+export interface QueuedFor extends InQueue {
   receiver: string;
 }
 
@@ -59,16 +58,25 @@ const LOCK_FAILED = `
     ON CONFLICT (tenant_id, receiver) DO UPDATE SET failures = b.failures RETURNING failures, open_until, probe`;
 const SAVE = `
   UPDATE receiver_breakers SET failures = $3, probe = NULL, changed_at = now(),
-         open_until = CASE WHEN $4::bigint > 0 THEN now() + $4 * interval '1 ms' END
+         open_until = CASE WHEN $4::bigint > 0 THEN now() + $4 * interval '1 ms' END,
+         opened_at = CASE WHEN $4::bigint > 0 THEN coalesce(opened_at, now()) END
    WHERE tenant_id = $1 AND receiver = $2`;
+
+/** What an attempt says about its receiver: it answered, or it did not; null where the platform itself refused to send. */
+export function answered({ status_code }: AttemptResult, outcome: AttemptOutcome): boolean | null {
+  if (outcome === 'unavailable') return false;
+  return status_code === null && outcome === 'refused' ? null : true;
+}
 
 /**
  * Records in the breaker how an attempt went. Any answer of the receiver closes it, and proves that the receiver answers, until it fails.
+ * @param hasAnswered as `answered` says
  * @returns whether the attempt has opened the breaker, or left it open as a failed probe
  */
-export async function noteOutcome(tx: Tx, of: QueuedFor, outcome: AttemptOutcome): Promise<boolean> {
+export async function noteAnswer(tx: Tx, of: QueuedFor, hasAnswered: boolean | null): Promise<boolean> {
   const key = [of.tenant_id, of.receiver];
-  if (outcome !== 'unavailable') {
+  if (hasAnswered === null) return false;
+  if (hasAnswered) {
     await tx.query(ANSWERED, key);
     return false;
   }

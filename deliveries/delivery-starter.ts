@@ -2,7 +2,8 @@ import type { Db } from '../db/pool.js';
 import type { TemporalLink } from '../messages/supervise/temporal-link.js';
 import type { Logger } from '../runtime/logger.js';
 import { Loop } from '../runtime/loop.js';
-import { claimQueued, enqueuePushes, overdueQueued, type QueuedDelivery } from './queue.js';
+import { PushChanges } from './push/push-changes.js';
+import { claimQueued, overdueQueued } from './queue.js';
 import { purgeDeliveries } from './retention.js';
 
 /** Between two looks for due deliveries while none is expected; another process may still have added one. */
@@ -11,21 +12,22 @@ const IDLE_MS = 1_000;
 const ALERT_MS = 100;
 /** For how long deliveries are expected after the last call of `expect` or the last one that was started. */
 const ALERT_FOR_MS = 10_000;
-/** Push notifications queued at once. */
-const BATCH = 256;
 const PURGE_EVERY_MS = 600_000;
 
 /** The workflows of deliveries. */
-export type DeliveryWorkflows = Pick<TemporalLink, 'wakeDelivery' | 'ensureDelivery' | 'ensureAlertDelivery'>;
+export type DeliveryWorkflows = Pick<TemporalLink, 'ensureDelivery'>;
 
 /**
  * Starts the workflows of queued deliveries as slots are free for them (db/functions/claim_deliveries.sql). A queued delivery is started once and
- * never signalled again; what a crash of this process, or an outage of Temporal, left without a workflow is found after `check_at`.
+ * never signalled again; what a crash of this process, or an outage of Temporal, left without a workflow is found after `check_at`. Beside it,
+ * a loop deletes what is old.
  */
 export class DeliveryStarter {
   #expectedUntil = 0;
-  #purgedAt = performance.now();
+  #isStopping = false;
+  readonly #changes: PushChanges;
   readonly #loop: Loop;
+  readonly #purge: Loop;
 
   constructor(
     private readonly db: Db,
@@ -33,16 +35,22 @@ export class DeliveryStarter {
     private readonly workflows: DeliveryWorkflows,
   ) {
     const loop = { name: 'delivery starter', intervalMs: IDLE_MS, immediate: true, log };
+    this.#changes = new PushChanges(db);
     this.#loop = new Loop({ ...loop, work: () => this.#turn() });
+    const retention = { name: 'retention of deliveries', intervalMs: PURGE_EVERY_MS, log };
+    this.#purge = new Loop({ ...retention, work: () => purgeDeliveries(db, () => this.#isStopping) });
   }
 
   start(): void {
+    this.#isStopping = false;
     this.#loop.start();
+    this.#purge.start();
   }
 
-  /** Ends after the batch under way. */
-  stop(): Promise<void> {
-    return this.#loop.stop();
+  /** Ends after the batches under way. */
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    await Promise.all([this.#loop.stop(), this.#purge.stop()]);
   }
 
   /** Deliveries are expected soon: a config was set, or deliveries were written, in this process. */
@@ -53,38 +61,19 @@ export class DeliveryStarter {
 
   /** @returns milliseconds until the next look */
   async #turn(): Promise<number> {
-    const due = await enqueuePushes(this.db, BATCH);
+    const hasChanges = await this.#changes.relay();
     const claimed = await claimQueued(this.db);
     const overdue = await overdueQueued(this.db);
-    await this.#start([
-      ...claimed.map((queued) => this.#startClaimed(queued)),
-      ...overdue.map((queued) => this.#startOverdue(queued)),
-    ]);
-    await this.#purge();
-    if (due + claimed.length > 0) this.#expectedUntil = performance.now() + ALERT_FOR_MS;
-    if (due === BATCH) return 0;
+    await this.#start(
+      [...claimed, ...overdue].map(({ input, starts }) => this.workflows.ensureDelivery(input, starts)),
+    );
+    if (hasChanges || claimed.length > 0) this.#expectedUntil = performance.now() + ALERT_FOR_MS;
+    if (hasChanges) return 0;
     return performance.now() < this.#expectedUntil ? ALERT_MS : IDLE_MS;
   }
 
   async #start(starts: Promise<void>[]): Promise<void> {
     const failure = (await Promise.allSettled(starts)).find((one) => one.status === 'rejected');
     if (failure) throw failure.reason;
-  }
-
-  /** The workflow of a config may be about to end: the signal makes it look again. */
-  #startClaimed(queued: QueuedDelivery): Promise<void> {
-    if (queued.kind === 'push') return this.workflows.wakeDelivery(queued.input);
-    return this.workflows.ensureAlertDelivery(queued.input, queued.starts);
-  }
-
-  #startOverdue(queued: QueuedDelivery): Promise<void> {
-    if (queued.kind === 'push') return this.workflows.ensureDelivery(queued.input);
-    return this.workflows.ensureAlertDelivery(queued.input, queued.starts);
-  }
-
-  async #purge(): Promise<void> {
-    if (performance.now() - this.#purgedAt < PURGE_EVERY_MS) return;
-    this.#purgedAt = performance.now();
-    await purgeDeliveries(this.db);
   }
 }

@@ -1,7 +1,7 @@
 import { SEALED } from '../runtime/sealed-columns.js';
 import type { Secrets } from '../runtime/secrets.js';
 
-/** The body of a delivery (specification section 6, Outbound webhooks). */
+/** The body of an alert rule's delivery (specification section 6, Outbound webhooks). */
 export interface Envelope {
   delivery_id: string;
   event_type: string;
@@ -23,12 +23,12 @@ export interface Envelope {
 
 const { purpose: PURPOSE } = SEALED.deliveryBodies;
 
-/** The bytes of an envelope, encrypted: every attempt sends these, and they may hold a callback token. */
-export function sealEnvelope(secrets: Pick<Secrets, 'encrypt'>, envelope: Envelope): Buffer {
-  return secrets.encrypt(JSON.stringify(envelope), PURPOSE);
+/** The bytes of a delivery, encrypted: every attempt sends these, and an envelope may hold a callback token. */
+export function sealBody(secrets: Pick<Secrets, 'encrypt'>, body: Buffer | string): Buffer {
+  return secrets.encrypt(body, PURPOSE);
 }
 
-/** @throws Error when the data was altered or encrypted with another key */
-export function unsealEnvelope(secrets: Pick<Secrets, 'decrypt'>, sealed: Buffer): Buffer {
+/** @throws UnreadableValue when the data was altered or encrypted with another key */
+export function unsealBody(secrets: Pick<Secrets, 'decrypt'>, sealed: Buffer): Buffer {
   return secrets.decrypt(sealed, PURPOSE);
 }

@@ -1,118 +1,193 @@
-import type { Db } from '../db/pool.js';
+import type { Db, Tx } from '../db/pool.js';
+import { holdSecretKey } from '../db/secret-key.js';
 import type { Logger } from '../runtime/logger.js';
-import type { Secrets } from '../runtime/secrets.js';
-import type { AlertDeliveryInput } from '../workflows/definitions.js';
-import {
-  type DeliveryWithChannel,
-  dropPending,
-  logDeliveryAttempt,
-  moveDelivery,
-  readDelivery,
-} from './alert-deliveries.js';
+import { type Secrets, UnreadableValue } from '../runtime/secrets.js';
+import type { DeliveryInput } from '../workflows/definitions.js';
 import { type AttemptOutcome, type AttemptResult, type DeliveryCounts, verdictOf, waitBefore } from './attempts.js';
-import { mayAttempt, noteOutcome, readBreaker } from './breakers.js';
-import { type Channel, unsealChannel } from './channels/channel-store.js';
+import { answered, mayAttempt, noteAnswer, readBreaker } from './breakers.js';
 import type { ChannelClients } from './channels/clients.js';
-import { attemptChannel, destinationOf } from './channels/send.js';
-import { unsealEnvelope } from './envelope.js';
-import { leaveQueue, moveQueued, putBack } from './queue.js';
+import {
+  dropPending,
+  logAttempt,
+  moveDelivery,
+  type PendingDelivery,
+  readPending,
+  storeBody,
+} from './delivery-store.js';
+import { sealBody, unsealBody } from './envelope.js';
+import { pushBody } from './push/push-content.js';
+import { leaveQueue, lockQueued, moveQueued, putBack, queueIdOf } from './queue.js';
+import { type Recipient, recipientOf } from './recipient.js';
 
 export interface RunDeliveryDeps {
   db: Db;
-  secrets: Pick<Secrets, 'decrypt'>;
+  secrets: Pick<Secrets, 'encrypt' | 'decrypt' | 'activate'>;
   clients: ChannelClients;
   log: Logger;
   counts: DeliveryCounts;
 }
 
-/** What follows an attempt of a delivery. */
+/** What follows an attempt. */
 export interface NextAttempt {
-  /** Attempts so far, those before a redelivery included. */
-  made: number;
+  /** Of the next delivery: of push notifications the one that follows. */
+  event_type: string;
+  /** Its attempts so far, those before a redelivery included; null before this is known. */
+  made: number | null;
   /** The wait before the next one, in milliseconds. */
   wait_ms: number;
 }
 
-type Due = { delivery: DeliveryWithChannel; channel: Channel } | null;
-
-/** Reads a delivery that may be attempted now; otherwise takes it out of the queue, or puts it back until its receiver answers again. */
-async function takeDue({ db, secrets, clients }: RunDeliveryDeps, input: AlertDeliveryInput): Promise<Due> {
-  const { tenant_id, delivery_id } = input;
-  const of = { tenant_id, queue_id: delivery_id };
-  return db.tenant(tenant_id, async (tx) => {
-    const delivery = await readDelivery(tx, input);
-    if (delivery?.status !== 'pending') {
-      await leaveQueue(tx, of);
-      return null;
-    }
-    if (delivery.channel === null) {
-      await dropPending(tx, tenant_id, 'delivery_id', delivery_id);
-      return null;
-    }
-    const channel = unsealChannel(secrets, { ...delivery.channel, secrets: delivery.channel_secrets });
-    const destination = destinationOf(channel, clients.slackApiUrl);
-    if (destination.receiver !== delivery.receiver) {
-      // The channel has another address since: slot and breaker are those of the receiver that is called.
-      await moveDelivery(tx, input, destination);
-      await moveQueued(tx, of, destination.receiver);
-      return null;
-    }
-    const breaker = await readBreaker(tx, { ...of, receiver: delivery.receiver });
-    if (!mayAttempt(breaker, delivery_id)) {
-      await putBack(tx, of);
-      return null;
-    }
-    return { delivery, channel };
-  });
+/** A delivery that may be attempted now. */
+interface Due {
+  delivery: PendingDelivery;
+  recipient: Recipient;
+  body: Buffer;
 }
 
-/** Attempts since the last redelivery. */
-const attemptsOf = ({ attempts, attempts_before }: DeliveryWithChannel) => attempts.length - attempts_before;
+/** A delivery that can never be attempted: no present key opens what is stored of it. */
+interface Unreadable {
+  delivery: PendingDelivery;
+  recipient: null;
+}
 
-/** Records an attempt: in the log, in the breaker, and in the queue if it was the last one. */
-async function record(
-  { db, log, counts }: RunDeliveryDeps,
-  input: AlertDeliveryInput,
-  { delivery, channel }: NonNullable<Due>,
-  { result, outcome }: { result: AttemptResult; outcome: AttemptOutcome },
-): Promise<NextAttempt | null> {
-  const { tenant_id, delivery_id, rule_id } = input;
-  const of = { tenant_id, queue_id: delivery_id, receiver: delivery.receiver };
-  const attempt = attemptsOf(delivery) + 1;
-  const verdict = verdictOf(outcome, attempt, delivery.max_attempts);
-  const end = verdict === 'retry' ? null : verdict;
-  const opened = await db.tenant(tenant_id, async (tx) => {
-    await logDeliveryAttempt(tx, input, result, outcome === 'accepted', end);
-    if (end !== null) await leaveQueue(tx, of);
-    return noteOutcome(tx, of, outcome);
-  });
-  counts.attempts[channel.type][outcome] += 1;
-  if (end !== null) counts.ended[channel.type][end] += 1;
-  const fields = { tenant_id, rule_id, delivery_id, receiver: delivery.receiver, ...result };
-  if (opened) log.warn(fields, 'a receiver does not answer: only probes are sent to it');
-  if (end === 'failed') log.warn({ ...fields, attempt }, 'a delivery was given up');
-  return end === null ? { made: delivery.attempts.length + 1, wait_ms: waitBefore(attempt + 1) } : null;
+const UNREADABLE: AttemptResult = { status_code: null, error: 'UNREADABLE', duration_ms: 0 };
+
+/** The bytes that every attempt sends: those of a push notification are made and sealed for the first. Null when its message is gone. */
+async function bodyOf({ secrets }: RunDeliveryDeps, tx: Tx, delivery: PendingDelivery): Promise<Buffer | null> {
+  if (delivery.body !== null) return unsealBody(secrets, delivery.body);
+  const made = delivery.config && (await pushBody(tx, delivery, delivery.config.protocol_version));
+  if (made === null) return null;
+  await holdSecretKey(tx, secrets);
+  await storeBody(tx, delivery, sealBody(secrets, made));
+  return made;
 }
 
 /**
- * Makes the next attempt of a delivery and records it. A process that dies in between makes the attempt again, under the same delivery_id.
- * @param made the attempts that the caller knows of; null if it does not know. One that it does not know of is not repeated
+ * Opens what is stored of a delivery.
+ * @returns null where nobody is to receive it any more
+ * @throws PlatformError SERVICE_UNAVAILABLE in a process that may not have the key: another may
+ */
+async function opened(deps: RunDeliveryDeps, tx: Tx, delivery: PendingDelivery): Promise<Due | Unreadable | null> {
+  try {
+    const recipient = recipientOf(deps.secrets, deps.clients, delivery);
+    const body = recipient && (await bodyOf(deps, tx, delivery));
+    return recipient && body && { delivery, recipient, body };
+  } catch (error) {
+    if (!(error instanceof UnreadableValue)) throw error;
+    await holdSecretKey(tx, deps.secrets);
+    return { delivery, recipient: null };
+  }
+}
+
+/** Reads the delivery that may be attempted now; otherwise gives its slot up, until its receiver answers again, or for ever. */
+async function takeDue(deps: RunDeliveryDeps, input: DeliveryInput): Promise<Due | Unreadable | null> {
+  const { tenant_id } = input;
+  const place = { tenant_id, queue_id: queueIdOf(input) };
+  return deps.db.tenant(tenant_id, async (tx) => {
+    // Locked first: what is added from here on waits, finds no place, and is started again.
+    const isQueued = await lockQueued(tx, place);
+    const delivery = isQueued ? await readPending(tx, input) : null;
+    if (delivery === null) {
+      await leaveQueue(tx, place);
+      return null;
+    }
+    const due = await opened(deps, tx, delivery);
+    if (due === null) {
+      await dropDelivery(tx, input);
+      return null;
+    }
+    if (due.recipient === null) return due;
+    if (due.recipient.receiver !== delivery.receiver) {
+      // It has another address since: slot and breaker are those of the receiver that is called.
+      await moveDelivery(tx, delivery, due.recipient);
+      await moveQueued(tx, place, due.recipient.receiver);
+      return null;
+    }
+    const breaker = await readBreaker(tx, { ...place, receiver: delivery.receiver });
+    if (mayAttempt(breaker, place.queue_id)) return due;
+    await putBack(tx, place);
+    return null;
+  });
+}
+
+/** Ends what is queued at the place of a delivery: nobody is to receive it any more. */
+export function dropDelivery(tx: Tx, input: DeliveryInput): Promise<void> {
+  const { tenant_id } = input;
+  if (!('config_id' in input)) return dropPending(tx, tenant_id, { delivery_id: input.delivery_id });
+  const { message_id, config_id } = input;
+  return dropPending(tx, tenant_id, { message_id, config_id });
+}
+
+/** What follows at a place in the queue, which is left when nothing is pending there. */
+async function nextAt(tx: Tx, input: DeliveryInput): Promise<NextAttempt | null> {
+  const next = await readPending(tx, input);
+  if (next !== null) return { event_type: next.event_type, made: next.made, wait_ms: pauseLeft(next) };
+  await leaveQueue(tx, { tenant_id: input.tenant_id, queue_id: queueIdOf(input) });
+  return null;
+}
+
+/** What is left of the pause before the next attempt, in milliseconds; none before the first one since a redelivery. */
+function pauseLeft({ made, attempts_before, since_last_ms }: PendingDelivery): number {
+  const attempt = made - attempts_before + 1;
+  return Math.max(0, Math.ceil(waitBefore(attempt) - (since_last_ms ?? 0)));
+}
+
+interface Attempted {
+  result: AttemptResult;
+  outcome: AttemptOutcome;
+}
+
+/** Records an attempt: in the log, in the breaker, and in the queue if nothing follows. */
+async function record(
+  { db, log, counts }: RunDeliveryDeps,
+  input: DeliveryInput,
+  { delivery, recipient }: Due | Unreadable,
+  { result, outcome }: Attempted,
+): Promise<NextAttempt | null> {
+  const { tenant_id, delivery_id, receiver, made, attempts_before, max_attempts, event_type } = delivery;
+  const place = { tenant_id, queue_id: queueIdOf(input), receiver };
+  const attempt = made - attempts_before + 1;
+  const verdict = verdictOf(outcome, attempt, max_attempts);
+  const end = verdict === 'retry' ? null : verdict;
+  const { opens, logged, next } = await db.tenant(tenant_id, async (tx) => {
+    await lockQueued(tx, place);
+    const logged = await logAttempt(tx, delivery, result, outcome === 'accepted', end);
+    const opens = logged && (await noteAnswer(tx, place, answered(result, outcome)));
+    return { opens, logged, next: await nextAt(tx, input) };
+  });
+  if (!logged) return next; // by another run of this attempt, or the delivery was dropped meanwhile
+  if (recipient !== null) counts.attempts[recipient.channel][outcome] += 1;
+  if (recipient !== null && end !== null) counts.ended[recipient.channel][end] += 1;
+  const { queue_id } = place;
+  const fields = { tenant_id, delivery_id, queue_id, event_type, receiver, attempt, ...result };
+  if (opens) log.warn(fields, 'a receiver does not answer: only probes are sent to it');
+  if (end === 'failed') log.warn(fields, 'a delivery was given up');
+  return next;
+}
+
+/**
+ * Makes the next attempt at a place in the queue and records it. A process that dies in between makes the attempt again, with the same bytes
+ * under the same delivery_id.
+ * @param made the attempts of the delivery that the caller knows of; null if it does not know. One that it does not know of is not repeated
  * @param signal aborts the attempt when this process stops
- * @returns null when the delivery is over, or waits again because its receiver does not answer
+ * @returns null when nothing is pending there, or its receiver does not answer and it waits again
  */
 export async function attemptDelivery(
   deps: RunDeliveryDeps,
-  input: AlertDeliveryInput,
+  input: DeliveryInput,
   made: number | null,
   signal: AbortSignal,
 ): Promise<NextAttempt | null> {
   const due = await takeDue(deps, input);
   if (due === null) return null;
-  const { delivery, channel } = due;
-  const known = delivery.attempts.length;
-  if (made !== null && made !== known) return { made: known, wait_ms: waitBefore(attemptsOf(delivery) + 1) };
-  const body = unsealEnvelope(deps.secrets, delivery.body);
-  const { traceparent } = delivery;
-  const sent = { deliveryId: input.delivery_id, body, ...(traceparent !== null && { traceparent }) };
-  return record(deps, input, due, await attemptChannel(deps.clients, channel, sent, signal));
+  const { delivery, recipient } = due;
+  if (recipient === null) return record(deps, input, due, { result: UNREADABLE, outcome: 'refused' });
+  const { event_type } = delivery;
+  if (made !== delivery.made) {
+    const wait_ms = pauseLeft(delivery);
+    if (made !== null || wait_ms > 0) return { event_type, made: delivery.made, wait_ms };
+  }
+  const { traceparent, delivery_id } = delivery;
+  const sent = { deliveryId: delivery_id, body: due.body, ...(traceparent !== null && { traceparent }) };
+  return record(deps, input, due, await recipient.attempt(sent, signal));
 }

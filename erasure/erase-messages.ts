@@ -1,6 +1,6 @@
 import { countErased } from '../agents/agent-connections.js';
 import type { Db, Tx } from '../db/pool.js';
-import { messageWorkflowIds } from '../messages/supervise/workflow-erasure.js';
+import { messageWorkflows, type SentNotification } from '../messages/supervise/workflow-erasure.js';
 import { idBound, uuidBound, uuidOf } from '../runtime/ids.js';
 import { countRows } from './count-rows.js';
 import type { EraserDeps, Portion } from './eraser-deps.js';
@@ -101,6 +101,10 @@ async function eraseRows(
   await addRemoved(tx, erasure_id, removed);
 }
 
+const NOTIFICATIONS = `
+  SELECT tenant_id, session_id, delivery_id, event_type, message_id, config_id FROM deliveries
+   WHERE tenant_id = $1 AND message_id = ANY ($2) AND config_id IS NOT NULL`;
+
 /** Whether everyone who reads events, as alert rules do, has read those of the messages, or has had enough time for it. */
 async function areEventsRead(db: Db, messages: readonly SelectedMessage[]): Promise<boolean> {
   const newestMs = Math.max(...messages.map(({ updated_at }) => updated_at.getTime()));
@@ -119,17 +123,12 @@ export async function eraseMessages(deps: EraserDeps, erasure: Erasure, selectio
   const messages = await readSelected(deps.db, tenant_id, selection, true);
   if (messages.length > 0) {
     if (!(await areEventsRead(deps.db, messages))) return 'waits';
-    const configs = await deps.db.system((tx) =>
-      tx.query<{ message_id: string; config_id: string }>(
-        'SELECT message_id, config_id FROM push_configs WHERE tenant_id = $1 AND message_id = ANY ($2)',
-        [tenant_id, messages.map(({ message_id }) => message_id)],
-      ),
+    const messageIds = messages.map(({ message_id }) => message_id);
+    const notifications = await deps.db.system((tx) =>
+      tx.query<SentNotification & Record<string, unknown>>(NOTIFICATIONS, [tenant_id, messageIds]),
     );
-    const workflows = await deps.workflows.erase(messageWorkflowIds(tenant_id, messages, configs));
-    const redis_keys = await deps.bus.forget(
-      tenant_id,
-      messages.map(({ message_id }) => message_id),
-    );
+    const workflows = await deps.workflows.erase(messageWorkflows(tenant_id, messages, notifications));
+    const redis_keys = await deps.bus.forget(tenant_id, messageIds);
     const dispatchIds = await findDispatches(deps.db, tenant_id, messages);
     await deps.db.system(async (tx) => {
       await eraseRows(tx, erasure, messages, dispatchIds);

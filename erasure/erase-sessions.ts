@@ -1,6 +1,6 @@
 import { BY_INDEX } from '../db/page.js';
 import type { Tx } from '../db/pool.js';
-import { sessionWorkflowIds } from '../messages/supervise/workflow-erasure.js';
+import { sessionWorkflows } from '../messages/supervise/workflow-erasure.js';
 import { countRows } from './count-rows.js';
 import { eraseMessages } from './erase-messages.js';
 import type { EraserDeps, Portion } from './eraser-deps.js';
@@ -91,7 +91,7 @@ export async function eraseSessions(deps: EraserDeps, erasure: Erasure, selectio
       session_id,
     ]),
   );
-  const workflows = await deps.workflows.erase(sessionWorkflowIds(ref, plans));
+  const workflows = await deps.workflows.erase(sessionWorkflows(ref, plans));
   await deps.db.system(async (tx) => {
     const removed: Record<string, number> = { workflows };
     for (const [table, statement] of Object.entries(SESSION_TABLES))

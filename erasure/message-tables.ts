@@ -13,8 +13,9 @@ export const KEEP_SESSION_CREATED = `
 export const MESSAGE_TABLES: Readonly<Record<string, string>> = {
   delivery_queue: `DELETE FROM delivery_queue q WHERE q.tenant_id = $1 AND (q.input ->> 'message_id' = ANY ($2)
     OR q.queue_id IN (SELECT d.delivery_id FROM deliveries d WHERE d.tenant_id = $1 AND d.event_id = ANY ($4)))`,
-  deliveries: 'DELETE FROM deliveries WHERE tenant_id = $1 AND event_id = ANY ($4)',
-  push_deliveries: 'DELETE FROM push_deliveries WHERE tenant_id = $1 AND message_id = ANY ($2)',
+  push_changes: 'DELETE FROM push_changes WHERE tenant_id = $1 AND message_id = ANY ($2)',
+  deliveries: `DELETE FROM deliveries
+    WHERE tenant_id = $1 AND (event_id = ANY ($4) OR config_id IS NOT NULL AND message_id = ANY ($2))`,
   push_configs: 'DELETE FROM push_configs WHERE tenant_id = $1 AND message_id = ANY ($2)',
   callback_tokens: 'DELETE FROM callback_tokens WHERE tenant_id = $1 AND message_id = ANY ($2)',
   tool_grants: 'DELETE FROM tool_grants WHERE tenant_id = $1 AND message_id = ANY ($2)',

@@ -10,7 +10,7 @@ import { openDb } from '../db/pool.js';
 import { newDeliveryCounts } from '../deliveries/attempts.js';
 import type { ChannelClients } from '../deliveries/channels/clients.js';
 import { DeliveryStarter } from '../deliveries/delivery-starter.js';
-import { createPushConfigs } from '../deliveries/push-configs.js';
+import { createPushConfigs } from '../deliveries/push/push-configs.js';
 import { createOutbound } from '../http/outbound.js';
 import { acceptDeps } from '../messages/accept/accept.js';
 import { sessionDeps } from '../messages/cancel.js';

@@ -36,6 +36,13 @@ class SecretKey {
   }
 }
 
+/** An encrypted value that cannot be read: it was altered, or sealed with a key that this process does not have. */
+export class UnreadableValue extends Error {
+  constructor() {
+    super('an encrypted value cannot be read: it was altered, or sealed with another key');
+  }
+}
+
 /** A sealed value in plain, and whether the key in use has sealed it; null where none of the keys has. */
 type Opened = { plain: Buffer; isCurrent: boolean } | null;
 
@@ -58,13 +65,13 @@ export function createSecrets(keyBase64: string, others: readonly string[] = [])
   const encrypt = (plain: Buffer | string, purpose: string) => seal(keys[0].subkey('encrypt', purpose), plain);
   const opened = (sealed: Buffer, purpose: string) => {
     const found = open(sealed, purpose);
-    if (!found) throw new Error('an encrypted value cannot be read: it was altered, or sealed with another key');
+    if (!found) throw new UnreadableValue();
     return found;
   };
   return {
     /** AES-256-GCM. What is stored is sealed in a transaction that holds the key in use (`holdSecretKey`). */
     encrypt,
-    /** @throws Error for altered bytes, and for those of another key or purpose */
+    /** @throws UnreadableValue for altered bytes, and for those of another key or purpose */
     decrypt: (sealed: Buffer, purpose: string): Buffer => opened(sealed, purpose).plain,
     /** The same text sealed with the key in use, unless it is already, or none of the keys opens it. */
     sealAnew: (sealed: Buffer, purpose: string): Buffer | 'in use' | 'unreadable' => {

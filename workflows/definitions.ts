@@ -8,7 +8,7 @@ import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/commo
 export const FLEET_QUEUE = 'fleet';
 /** The task queue of dispatches to hosted agents; any mesh node may run them. */
 export const HOSTED_QUEUE = 'mesh';
-/** The task queue of push notifications, whose receivers may be slow. */
+/** The task queue of deliveries, whose receivers may be slow. */
 export const DELIVERY_QUEUE = 'delivery';
 /** The task queue of processes with the knowledge role, which read and embed documents. */
 export const KNOWLEDGE_QUEUE = 'knowledge';
@@ -39,20 +39,30 @@ export interface PlanInput extends SessionInput {
   plan_id: string;
 }
 
-/** Input of the `delivery` workflow: one push-notification config of one message. */
-export interface DeliveryInput extends MessageInput {
+interface AnyDeliveryInput extends SessionInput {
+  delivery_id: string;
+  event_type: string;
+}
+
+/** A delivery of an alert rule to one channel. */
+export interface AlertDeliveryInput extends AnyDeliveryInput {
+  event_id: string;
+  rule_id: string;
+  channel_id: string;
+}
+
+/** A push notification of one config of one message. Those that follow it go out after it, in the same workflow. */
+export interface PushDeliveryInput extends AnyDeliveryInput {
+  message_id: string;
   config_id: string;
 }
 
-/** Input of the `alertDelivery` workflow: one delivery of an alert rule to one channel. */
-export interface AlertDeliveryInput {
-  tenant_id: string;
-  session_id: string;
-  delivery_id: string;
-  event_id: string;
-  event_type: string;
-  rule_id: string;
-  channel_id: string;
+/** Input of the `delivery` workflow. */
+export type DeliveryInput = AlertDeliveryInput | PushDeliveryInput;
+
+/** Input of a `delivery` of before (earlier-deliveries.ts): all push notifications of one config of one message. */
+export interface PushConfigInput extends MessageInput {
+  config_id: string;
 }
 
 /** Input of the `ingest` workflow: a job that takes documents into a knowledge base. */
@@ -61,7 +71,7 @@ export interface IngestInput {
   job_id: string;
 }
 
-/** The signal to the workflows of sessions, messages, plans and push notifications: the row has changed. */
+/** The signal to the workflows of sessions, messages and plans: the row has changed. */
 export const WAKE_SIGNAL = 'wake';
 
 export function messageWorkflowId(ref: Omit<MessageInput, 'session_id'>): string {
@@ -74,13 +84,17 @@ export function messageOfWorkflow(workflowId: string): Omit<MessageInput, 'sessi
   return tenant_id && message_id ? { tenant_id, message_id } : null;
 }
 
-export function deliveryWorkflowId(of: Omit<DeliveryInput, 'session_id'>): string {
-  return `delivery:${of.tenant_id}:${of.message_id}:${of.config_id}`;
+/** What the ids of the workflows that send a message's push notifications begin with. */
+export function pushWorkflowPrefix(ref: Pick<MessageInput, 'tenant_id' | 'message_id'>): string {
+  return `delivery:${ref.tenant_id}:${ref.message_id}:`;
 }
 
 /** @param starts how often the delivery has been started: a redelivery, or one that waited for its receiver, is a workflow of its own */
-export function alertDeliveryWorkflowId(of: AlertDeliveryInput, starts: number): string {
-  const id = `alert:${of.tenant_id}:${of.event_id}:${of.rule_id}:${of.channel_id}`;
+export function deliveryWorkflowId(of: DeliveryInput, starts: number): string {
+  const id =
+    'config_id' in of
+      ? `${pushWorkflowPrefix(of)}${of.config_id}:${of.delivery_id}`
+      : `delivery:${of.tenant_id}:${of.event_id}:${of.rule_id}:${of.channel_id}`;
   return starts > 1 ? `${id}:${starts}` : id;
 }
 

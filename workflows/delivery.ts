@@ -1,41 +1,36 @@
 import { CancellationScope, continueAsNew, isCancellation, sleep, workflowInfo } from '@temporalio/workflow';
-import type { DueAttempt } from '../activities/deliver.js';
-import type { DeliveryInput } from './definitions.js';
+import type { NextAttempt } from '../activities/deliver.js';
+import type { DeliveryInput, PushConfigInput } from './definitions.js';
+import { sendAsBefore } from './earlier-deliveries.js';
 import { deliveryRecord, receiver } from './stubs.js';
 import { show } from './visibility.js';
-import { WakeUps } from './wake-ups.js';
 
-async function attempt(input: DeliveryInput, due: DueAttempt): Promise<void> {
-  const { tenant_id, message_id, config_id } = input;
-  show('delivering', null, `Notifies \`${config_id}\` that the message is ${due.state}, attempt ${due.attempt}.`);
-  if (due.wait_ms > 0) await sleep(due.wait_ms, { summary: `before attempt ${due.attempt}` });
-  const { postNotification } = receiver(`${due.state}, attempt ${due.attempt}`);
-  const result = await postNotification({ tenant_id, message_id, config_id, sequence: due.sequence });
-  if (result) await deliveryRecord.noteAttempt(input, due, result);
-}
-
-async function deliverAll(input: DeliveryInput, wakeUps: WakeUps): Promise<void> {
+async function deliver(input: DeliveryInput): Promise<void> {
+  const to = 'config_id' in input ? input.config_id : input.channel_id;
+  let next: NextAttempt = { event_type: input.event_type, made: null, wait_ms: 0 };
   for (;;) {
-    wakeUps.woken = false;
-    const due = await deliveryRecord.nextAttempt(input);
-    if (due) await attempt(input, due);
-    else if (!wakeUps.woken) return;
+    const what = `${next.event_type}, attempt ${(next.made ?? 0) + 1}`;
+    show('delivering', null, `Delivers \`${next.event_type}\` to \`${to}\`, attempt ${(next.made ?? 0) + 1}.`);
+    const following = await receiver(what).attemptDelivery(input, next.made);
+    if (following === null) return;
     if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof delivery>(input);
+    next = following;
+    if (next.wait_ms > 0) await sleep(next.wait_ms, { summary: `before attempt ${(next.made ?? 0) + 1}` });
   }
 }
 
 /**
- * Makes the deliveries of one push-notification config of one message, in order, and ends. Deliveries and attempts are in Postgres, so the
- * workflow can be recreated. An operator's cancel in the Temporal UI drops the unfinished deliveries.
+ * Makes one delivery of an alert rule to one channel, or the push notifications of one config of one message, in order. Deliveries and attempts
+ * are in Postgres, so the workflow can be recreated. An operator's cancel in the Temporal UI drops what is not delivered.
  */
-export async function delivery(input: DeliveryInput): Promise<void> {
-  const wakeUps = new WakeUps();
+export async function delivery(input: DeliveryInput | PushConfigInput): Promise<void> {
+  if (!('delivery_id' in input)) return sendAsBefore(input);
   try {
-    await deliverAll(input, wakeUps);
-    show('delivered', null, 'All deliveries have ended.');
+    await deliver(input);
+    show('delivered', null, 'The delivery is over, or waits until its receiver answers again.');
   } catch (error) {
     if (!isCancellation(error)) throw error;
-    await CancellationScope.nonCancellable(() => deliveryRecord.dropDeliveries(input));
+    await CancellationScope.nonCancellable(() => deliveryRecord.dropDelivery(input));
     throw error;
   }
 }

@@ -20,7 +20,7 @@ const DEADLINE_MARGIN_MS = 30_000;
  * workflow task, so that an outage of hours does not fill the history. What is refused because its tenant is busy is retried later than the
  * threshold, by a timer, so that its workflow leaves its slot (platform/roles/tenant-shares.ts).
  */
-const TRANSACTION: LocalActivityOptions = {
+export const TRANSACTION: LocalActivityOptions = {
   startToCloseTimeout: '20s',
   retry: { initialInterval: '100ms', backoffCoefficient: 2, maximumInterval: '2s' },
   localRetryThreshold: '2s',
@@ -67,14 +67,16 @@ export const watch = proxyActivities<WatchActivities>({
 export const deliveryRecord = proxyLocalActivities<DeliveryRecordActivities>(TRANSACTION);
 
 /** One delivery attempt, which takes at most 10 s. The activity fails only through errors of the platform, which do not count as attempts. */
-export function receiver(summary: string) {
-  return proxyActivities<DeliveryActivities>({
+export function receiverOf<Activities extends object>(summary: string) {
+  return proxyActivities<Activities>({
     taskQueue: DELIVERY_QUEUE,
     startToCloseTimeout: '20s',
     retry: { initialInterval: '500ms', backoffCoefficient: 2, maximumInterval: '30s' },
     summary,
   });
 }
+
+export const receiver = (summary: string) => receiverOf<DeliveryActivities>(summary);
 
 /** Transactions on jobs of knowledge bases. */
 export const ingestRecord = proxyLocalActivities<IngestRecordActivities>(TRANSACTION);

@@ -4,7 +4,7 @@ import type {
   GetPushConfigParams,
   TaskPushNotificationConfig,
 } from '../../contracts/a2a/a2a.js';
-import type { PushConfigPage } from '../../deliveries/push-configs.js';
+import type { PushConfigPage } from '../../deliveries/push/push-configs.js';
 import type { ApiDeps } from '../deps.js';
 import type { CallContext } from './rpc.js';
 

@@ -12,23 +12,39 @@ const DeliveryAttempt = z.object({
 });
 export type DeliveryAttempt = z.infer<typeof DeliveryAttempt>;
 
-/** `pending`: waits, or is being sent; `dropped`: its rule or channel was removed or switched off, or an operator canceled it. */
+/** `pending`: waits, or is being sent; `dropped`: its rule, channel or push configuration was removed or switched off, or an operator canceled it. */
 const DeliveryStatus = z.enum(['pending', 'delivered', 'failed', 'dropped']);
 export type DeliveryStatus = z.infer<typeof DeliveryStatus>;
 
-/** A delivery without its body, which may hold a callback token. */
+/** A receiver that has failed five times in a row: it gets probes only, the next at `next_probe_at` or soon after. */
+const UnavailableReceiver = z.object({
+  state: z.literal('unavailable'),
+  since: Timestamp,
+  next_probe_at: Timestamp,
+});
+
+/**
+ * A delivery without its body, which may hold a callback token. Of a push notification `rule_id` is null, `task_id` and `config_id` name its
+ * configuration, and `event_type` is `task.` and the state that it reports.
+ */
 export const Delivery = z.object({
   delivery_id: z.string(),
-  rule_id: z.string(),
+  rule_id: z.string().nullable(),
+  task_id: z.string().optional(),
+  config_id: z.string().optional(),
   event_type: z.string(),
   url: z.string(),
   status: DeliveryStatus,
   attempts: z.array(DeliveryAttempt),
+  /** Of a pending delivery that waits until its receiver answers again. */
+  receiver: UnavailableReceiver.optional(),
 });
 export type Delivery = z.infer<typeof Delivery>;
 
 export const GetDeliveriesRequest = z.strictObject({
   rule_id: AnyId.optional(),
+  /** Only the push notifications of this task. */
+  task_id: AnyId.optional(),
   event_type: z.string().min(1).max(128).optional(),
   /** True: delivered; false: failed or dropped. */
   success: z.boolean().optional(),

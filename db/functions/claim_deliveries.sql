@@ -3,12 +3,12 @@
 -- that has not answered lately may never answer: it has at most `unproven_max`, those of a tenant `tenant_unproven_max`, and all of them half
 -- of the slots. Receivers that answered until now may hang all at once: deliveries that have had their slots for `slow_ms` count as half of the
 -- slots at most, while all together are at most twice the slots. A receiver whose breaker is open gets nothing; once it is due, one probe. Of a
--- tenant, at most 2,000 receivers are looked at, so that a tenant with more of them slows only itself. One process claims at a time, so that no
--- slot is given twice. The slot counts as unused after `check_ms` without a workflow.
+-- tenant, `receivers_max` receivers are looked at, and where more wait the next call looks at those after them (delivery_turns): a tenant with
+-- many receivers slows only itself. One process claims at a time, so that no slot is given twice. The slot counts as unused after `check_ms` without a workflow.
 CREATE FUNCTION claim_deliveries(
-  slots integer, tenant_max integer, receiver_max integer, unproven_max integer, tenant_unproven_max integer, slow_ms bigint,
-  check_ms bigint)
-RETURNS TABLE (tenant_id text, queue_id text, kind text, input jsonb, starts integer) LANGUAGE plpgsql AS $$
+  slots integer, tenant_max integer, receiver_max integer, unproven_max integer, tenant_unproven_max integer, receivers_max integer,
+  slow_ms bigint, check_ms bigint)
+RETURNS TABLE (tenant_id text, queue_id text, input jsonb, starts integer) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
   -- What follows is planned at each call, for the queue as it is then: that takes longer than to see that nothing waits.
@@ -32,12 +32,20 @@ BEGIN
       FROM tenants_waiting t WHERE t.tenant_id IS NOT NULL),
   receivers_waiting AS (
     SELECT t.tenant_id, 1 AS nth,
-           (SELECT min(q.receiver) FROM delivery_queue q WHERE q.started_at IS NULL AND q.tenant_id = t.tenant_id) AS receiver
-      FROM tenants_waiting t WHERE t.tenant_id IS NOT NULL
+           (SELECT min(q.receiver) FROM delivery_queue q
+             WHERE q.started_at IS NULL AND q.tenant_id = t.tenant_id AND q.receiver >= coalesce(d.from_receiver, '')) AS receiver
+      FROM tenants_waiting t LEFT JOIN delivery_turns d USING (tenant_id) WHERE t.tenant_id IS NOT NULL
     UNION ALL
     SELECT r.tenant_id, r.nth + 1, (SELECT min(q.receiver) FROM delivery_queue q
         WHERE q.started_at IS NULL AND q.tenant_id = r.tenant_id AND q.receiver > r.receiver)
-      FROM receivers_waiting r WHERE r.receiver IS NOT NULL AND r.nth < 2000),
+      FROM receivers_waiting r WHERE r.receiver IS NOT NULL AND r.nth <= receivers_max),
+  turns AS (
+    INSERT INTO delivery_turns AS d (tenant_id, from_receiver)
+      SELECT w.tenant_id, w.receiver FROM receivers_waiting w WHERE w.nth > receivers_max AND w.receiver IS NOT NULL
+      ON CONFLICT (tenant_id) DO UPDATE SET from_receiver = excluded.from_receiver),
+  turns_over AS (
+    DELETE FROM delivery_turns d WHERE NOT EXISTS (SELECT 1 FROM receivers_waiting w
+       WHERE w.tenant_id = d.tenant_id AND w.nth > receivers_max AND w.receiver IS NOT NULL)),
   room AS (
     SELECT w.tenant_id, w.receiver, p.receiver IS NOT NULL AS is_proven, b.open_until IS NOT NULL AS is_probe,
            CASE WHEN b.open_until IS NULL
@@ -45,7 +53,7 @@ BEGIN
                 WHEN b.open_until <= now() AND r.slots IS NULL THEN 1 ELSE 0 END AS free
       FROM receivers_waiting w LEFT JOIN running r USING (tenant_id, receiver) LEFT JOIN receiver_breakers b USING (tenant_id, receiver)
       LEFT JOIN proven_receivers p USING (tenant_id, receiver)
-     WHERE w.receiver IS NOT NULL),
+     WHERE w.receiver IS NOT NULL AND w.nth <= receivers_max),
   candidates AS (
     SELECT room.tenant_id, room.receiver, room.is_proven, room.is_probe, q.queue_id, q.queued_at, q.nth
       FROM room CROSS JOIN LATERAL (
@@ -78,5 +86,5 @@ BEGIN
      WHERE c.is_probe AND b.tenant_id = c.tenant_id AND b.receiver = c.receiver)
   UPDATE delivery_queue q SET started_at = now(), check_at = now() + check_ms * interval '1 ms', starts = q.starts + 1 FROM chosen c
    WHERE q.tenant_id = c.tenant_id AND q.queue_id = c.queue_id
-  RETURNING q.tenant_id, q.queue_id, q.kind, q.input, q.starts;
+  RETURNING q.tenant_id, q.queue_id, q.input, q.starts;
 END $$;

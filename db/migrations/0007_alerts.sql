@@ -41,13 +41,17 @@ CREATE TABLE alert_states (
   PRIMARY KEY (tenant_id, rule_id)
 );
 
--- One row for each event, rule and channel: what is sent, and afterwards the log of it.
+-- What is sent, and afterwards the log of it: one row for each event, rule and channel, and for each change of a task's state of which a
+-- push-notification config is notified.
 CREATE TABLE deliveries (
   tenant_id text NOT NULL, delivery_id text COLLATE "C" NOT NULL,
-  event_id text COLLATE "C" NOT NULL, rule_id text NOT NULL, channel_id text NOT NULL,
-  event_type text NOT NULL, session_id text NOT NULL,
+  event_type text NOT NULL, -- of a push notification `task.` and the state
+  session_id text NOT NULL,
+  event_id text COLLATE "C", rule_id text, channel_id text, -- of an alert rule
+  message_id text COLLATE "C", config_id text, -- of a push notification
+  sequence bigint, changed_at timestamptz, -- of the change that it is about: those of a config are sent in this order
   url text NOT NULL, receiver text NOT NULL,
-  body bytea NOT NULL, -- the bytes to send, encrypted: they may hold a callback token
+  body bytea, -- the bytes to send, encrypted: they may hold a callback token; of a push notification NULL until its first attempt
   status text NOT NULL CHECK (status IN ('pending', 'delivered', 'failed', 'dropped')),
   traceparent text, -- of the trace that the event belongs to
   max_attempts integer NOT NULL,
@@ -55,16 +59,18 @@ CREATE TABLE deliveries (
   attempts_before integer NOT NULL DEFAULT 0, -- those of before the last redelivery
   created_at timestamptz NOT NULL DEFAULT now(), ended_at timestamptz,
   PRIMARY KEY (tenant_id, delivery_id),
-  UNIQUE (tenant_id, event_id, rule_id, channel_id)
+  UNIQUE (tenant_id, event_id, rule_id, channel_id),
+  CHECK ((rule_id IS NULL) <> (config_id IS NULL))
 );
-CREATE INDEX deliveries_by_rule ON deliveries (tenant_id, rule_id, delivery_id);
+CREATE INDEX deliveries_by_rule ON deliveries (tenant_id, rule_id, delivery_id) WHERE rule_id IS NOT NULL;
+CREATE INDEX deliveries_by_config ON deliveries (tenant_id, message_id, config_id, sequence) WHERE config_id IS NOT NULL;
+CREATE INDEX deliveries_pending ON deliveries (tenant_id, receiver) WHERE status = 'pending';
 CREATE INDEX deliveries_ended ON deliveries (ended_at) WHERE ended_at IS NOT NULL;
 
--- What waits to be sent or is being sent: a delivery of a rule, or the push notifications of a config. A row with `started_at` holds one of
+-- What waits to be sent or is being sent: a delivery of a rule, or the push notifications of a config, one after the other. A row with `started_at` holds one of
 -- the slots that tenants and receivers share; its workflow deletes it.
 CREATE TABLE delivery_queue (
   tenant_id text NOT NULL, queue_id text NOT NULL,
-  kind text NOT NULL CHECK (kind IN ('alert', 'push')),
   receiver text NOT NULL, -- scheme, host and port
   input jsonb NOT NULL, -- of the workflow
   queued_at timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -83,9 +89,17 @@ CREATE TABLE receiver_breakers (
   tenant_id text NOT NULL, receiver text NOT NULL,
   failures integer NOT NULL,
   open_until timestamptz,
+  opened_at timestamptz, -- since when it is open
   probe text, -- the queue_id that may send
   changed_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (tenant_id, receiver)
+);
+CREATE INDEX receiver_breakers_old ON receiver_breakers (changed_at);
+CREATE INDEX receiver_breakers_open ON receiver_breakers (tenant_id) WHERE open_until IS NOT NULL;
+
+-- Where a claim of slots goes on among the receivers of a tenant for which too many wait to look at all of them at once.
+CREATE TABLE delivery_turns (
+  tenant_id text PRIMARY KEY, from_receiver text NOT NULL
 );
 
 -- Receivers that have answered lately, and not failed since. Others get few slots.
@@ -109,5 +123,5 @@ CREATE INDEX callback_tokens_expiry ON callback_tokens (expires_at);
 -- The alert relay reads every event from the first one on: a rule may be there before the first relay is.
 INSERT INTO event_cursors (consumer, position) VALUES ('alerts', 0);
 
-SELECT isolate_tenants('{alert_revisions,alert_rules,alert_channels,alert_states,deliveries,delivery_queue,receiver_breakers,proven_receivers,
-  callback_tokens}');
+SELECT isolate_tenants('{alert_revisions,alert_rules,alert_channels,alert_states,deliveries,delivery_queue,receiver_breakers,
+  delivery_turns,proven_receivers,callback_tokens}');

@@ -39,7 +39,7 @@ export type ChannelRow = Omit<Channel, 'secrets'> & { secrets: Buffer | null };
 
 const { purpose: PURPOSE } = SEALED.channelSecrets;
 
-/** @throws Error when the data was altered or encrypted with another key */
+/** @throws UnreadableValue when the data was altered or encrypted with another key */
 export function unsealChannel(secrets: Pick<Secrets, 'decrypt'>, row: ChannelRow): Channel {
   const { channel_id, rule_id, type, enabled, config } = row;
   const plain = row.secrets === null ? {} : JSON.parse(secrets.decrypt(row.secrets, PURPOSE).toString());

@@ -19,7 +19,7 @@ export function destinationOf(channel: Channel, slackApiUrl: string): { url: str
 }
 
 /** A delivery as a channel sends it. */
-interface SentDelivery {
+export interface SentDelivery {
   deliveryId: string;
   /** The bytes of the envelope. */
   body: Buffer;

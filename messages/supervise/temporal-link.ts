@@ -11,8 +11,6 @@ import { AsyncContext } from '../../runtime/async-context.js';
 import type { Logger } from '../../runtime/logger.js';
 import {
   AGENT_WATCH,
-  type AlertDeliveryInput,
-  alertDeliveryWorkflowId,
   type DeliveryInput,
   deliveryWorkflowId,
   FLEET_QUEUE,
@@ -105,23 +103,12 @@ export class TemporalLink {
     return this.#wake('plan', this.#startOf(planWorkflowId(input), `plan ${input.plan_id}`, input, 'proposed'));
   }
 
-  /** Starts the workflow that sends the notifications of a push-notification config, or wakes it if it runs. */
-  wakeDelivery(input: DeliveryInput): Promise<void> {
-    const summary = `notifications of ${input.message_id}`;
-    return this.#wake('delivery', this.#startOf(deliveryWorkflowId(input), summary, input, 'delivering'));
-  }
-
-  /** Starts the workflow of a push-notification config if it does not run, without a signal to one that does. */
-  async ensureDelivery(input: DeliveryInput): Promise<void> {
-    const start = this.#startOf(deliveryWorkflowId(input), `notifications of ${input.message_id}`, input, 'delivering');
+  /** Starts the workflow of a delivery if it does not run. @param starts how often the delivery has been started, this time included */
+  async ensureDelivery(input: DeliveryInput, starts: number): Promise<void> {
+    const to = 'config_id' in input ? input.config_id : input.channel_id;
+    const id = deliveryWorkflowId(input, starts);
+    const start = this.#startOf(id, `${input.event_type} to ${to}`, input, 'delivering');
     await this.call(({ workflow }) => workflow.start('delivery', start));
-  }
-
-  /** Starts the workflow of an alert's delivery if it does not run. @param starts how often the delivery has been started, this time included */
-  async ensureAlertDelivery(input: AlertDeliveryInput, starts: number): Promise<void> {
-    const id = alertDeliveryWorkflowId(input, starts);
-    const start = this.#startOf(id, `${input.event_type} to ${input.channel_id}`, input, 'delivering');
-    await this.call(({ workflow }) => workflow.start('alertDelivery', start));
   }
 
   /** Starts the workflow of a knowledge base's job if it does not run. */

@@ -2,7 +2,9 @@ import type { Client } from '@temporalio/client';
 import {
   deliveryWorkflowId,
   messageWorkflowId,
+  type PushDeliveryInput,
   planWorkflowId,
+  pushWorkflowPrefix,
   type SessionInput,
   sessionWorkflowId,
 } from '../../workflows/definitions.js';
@@ -15,29 +17,54 @@ const LISTED_MAX = 1_000;
 /** gRPC status of a workflow that is not there. */
 const NOT_FOUND = 5;
 /** The first parts of the ids of workflows (workflows/definitions.ts). A tenant's id is the second. */
-const KINDS = ['message', 'session', 'plan', 'delivery', 'alert', 'ingest'];
+const KINDS = ['message', 'session', 'plan', 'delivery', 'ingest'];
 
 interface WorkflowRun {
   workflowId: string;
   runId?: string;
 }
 
-/** The workflows of messages and of the notifications about them. */
-export function messageWorkflowIds(
+/** A push notification, as its row names it. */
+export type SentNotification = PushDeliveryInput;
+
+/** Workflows: by their ids, and those whose ids begin in a way. */
+export interface WorkflowNames {
+  ids: readonly string[];
+  prefixes?: readonly string[];
+}
+
+/**
+ * The workflows of messages and of the push notifications about them. Those of notifications that were started again are found by how their ids
+ * begin.
+ */
+export function messageWorkflows(
   tenantId: string,
   messages: readonly { message_id: string }[],
-  configs: readonly { message_id: string; config_id: string }[],
-): string[] {
-  return [
-    ...messages.map(({ message_id }) => messageWorkflowId({ tenant_id: tenantId, message_id })),
-    ...configs.map((config) => deliveryWorkflowId({ tenant_id: tenantId, ...config })),
-  ];
+  notifications: readonly SentNotification[],
+): WorkflowNames {
+  const started = notifications.map((notification) => deliveryWorkflowId(notification, 1));
+  return {
+    ids: [...messages.map(({ message_id }) => messageWorkflowId({ tenant_id: tenantId, message_id })), ...started],
+    prefixes: [...new Set(notifications.map(pushWorkflowPrefix))],
+  };
 }
 
 /** The workflows of a session and of its plans. */
-export function sessionWorkflowIds(session: SessionInput, plans: readonly { plan_id: string }[]): string[] {
+export function sessionWorkflows(session: SessionInput, plans: readonly { plan_id: string }[]): WorkflowNames {
   const { tenant_id } = session;
-  return [sessionWorkflowId(session), ...plans.map(({ plan_id }) => planWorkflowId({ tenant_id, plan_id }))];
+  const ofPlans = plans.map(({ plan_id }) => planWorkflowId({ tenant_id, plan_id }));
+  return { ids: [sessionWorkflowId(session), ...ofPlans] };
+}
+
+/** What Temporal lists of them; an id that cannot be quoted is not listed. */
+function queryOf({ ids, prefixes = [] }: WorkflowNames): string | null {
+  const quoted = (texts: readonly string[]) => texts.filter((text) => !/["'\\]/.test(text)).map((text) => `"${text}"`);
+  const named = quoted(ids);
+  const conditions = [
+    ...(named.length > 0 ? [`WorkflowId IN (${named.join()})`] : []),
+    ...quoted(prefixes).map((prefix) => `WorkflowId STARTS_WITH ${prefix}`),
+  ];
+  return conditions.length > 0 ? conditions.join(' OR ') : null;
 }
 
 async function remove({ connection, options }: Client, run: WorkflowRun): Promise<boolean> {
@@ -78,18 +105,18 @@ function listRuns(temporal: TemporalLink, query: string): Promise<WorkflowRun[]>
 /** Deletes workflows with their histories; those that run are terminated. */
 export interface WorkflowErasure {
   /** @returns how many of these there were */
-  erase(workflowIds: readonly string[]): Promise<number>;
+  erase(workflows: WorkflowNames): Promise<number>;
   /** Deletes those of a tenant that Temporal lists now, at most `LISTED_MAX`. */
   eraseTenant(tenantId: string): Promise<{ listed: number; removed: number }>;
 }
 
 export function createWorkflowErasure(temporal: TemporalLink): WorkflowErasure {
   return {
-    erase: async (workflowIds) => {
+    erase: async (workflows) => {
       // Earlier runs have to be listed. The newest run is deleted by its id alone, because it may not be listed yet.
-      const quotable = workflowIds.filter((id) => !/["'\\]/.test(id)).map((id) => `"${id}"`);
-      const runs = quotable.length > 0 ? await listRuns(temporal, `WorkflowId IN (${quotable.join()})`) : [];
-      const newest = workflowIds.map((workflowId) => ({ workflowId }));
+      const query = queryOf(workflows);
+      const runs = query === null ? [] : await listRuns(temporal, query);
+      const newest = workflows.ids.map((workflowId) => ({ workflowId }));
       const removed = [...(await removeAll(temporal, newest)), ...(await removeAll(temporal, runs))];
       return new Set(removed).size;
     },

@@ -4,12 +4,14 @@ import {
   createDeliveryRecordActivities,
   type DeliveryDeps,
 } from '../../activities/deliver.js';
+import { createEarlierDeliveryActivities, createEarlierRecordActivities } from '../../activities/earlier-deliveries.js';
 import { createIngestActivities, createIngestRecordActivities } from '../../activities/ingest.js';
 import { createControlActivities, createNodeActivities } from '../../activities/node.js';
 import { createPlanActivities, type PlanActivityDeps } from '../../activities/plan.js';
 import { createRecordActivities } from '../../activities/record.js';
 import { createWatchActivities, type WatchDeps } from '../../activities/watch.js';
 import { LIMITS } from '../../contracts/limits.js';
+import { SLOTS_MAX } from '../../deliveries/queue.js';
 import type { DispatchRunner } from '../../messages/runner/runner.js';
 import {
   controlQueue,
@@ -34,8 +36,6 @@ const CONTROL_SLOTS = 50;
  * at the database; those of one tenant have at most a quarter of the slots.
  */
 const STEP_SLOTS = 200;
-/** Concurrent attempts of deliveries; each takes at most 10 s. Not fewer than the slots that tenants and receivers share (deliveries/queue.ts). */
-const DELIVERY_SLOTS = 200;
 /** Slices of jobs; most of them wait for their tenant's turn (knowledge/ingest/job-runner.ts). */
 const KNOWLEDGE_SLOTS = 100;
 /**
@@ -63,7 +63,7 @@ export function stepSlots(slots = STEP_SLOTS) {
 }
 
 /**
- * The worker role: all workflows, the local activities that write to the database, the agent watch and push deliveries. `temporal` starts
+ * The worker role: all workflows, the local activities that write to the database, the agent watch and deliveries. `temporal` starts
  * workflows over this worker's connection, so that the answer to the start includes their first task.
  */
 export async function runFleetWorker(
@@ -84,6 +84,7 @@ export async function runFleetWorker(
     activities: {
       ...createRecordActivities(deps.core, deps.dispatches),
       ...createDeliveryRecordActivities(deps.delivery),
+      ...createEarlierRecordActivities(deps.delivery),
       ...createPlanActivities(deps.plans),
       ...createWatchActivities(deps.watch),
       ...createIngestRecordActivities(deps.core.db),
@@ -93,8 +94,9 @@ export async function runFleetWorker(
   });
   const deliveries = await keepRunning(workerDeps, {
     taskQueue: DELIVERY_QUEUE,
-    activities: createDeliveryActivities(deps.delivery),
-    maxConcurrentActivityTaskExecutions: DELIVERY_SLOTS,
+    activities: { ...createDeliveryActivities(deps.delivery), ...createEarlierDeliveryActivities(deps.delivery) },
+    // Every delivery that has a slot makes its attempts at once, also where one process makes them all.
+    maxConcurrentActivityTaskExecutions: SLOTS_MAX,
   });
   await workerDeps.start.run(async (connection) => deps.temporal.shareConnection(connection));
   return {

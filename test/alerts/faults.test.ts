@@ -3,8 +3,9 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { createCredential } from '../../auth/credentials.js';
 import { createTenant } from '../../auth/tenants.js';
 import type { AlertRule } from '../../contracts/api/alerts.js';
+import { type DeliveryIds, inputOf } from '../../deliveries/delivery-store.js';
 import { createSecrets } from '../../runtime/secrets.js';
-import { alertDeliveryWorkflowId } from '../../workflows/definitions.js';
+import { deliveryWorkflowId } from '../../workflows/definitions.js';
 import { ApiClient } from '../setup/platform/api-client.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
 import { type Receiver, receiver, status } from '../setup/receiver.js';
@@ -140,7 +141,7 @@ describe('a receiver that fails', () => {
     const [row] = await shared.database.query<Record<string, string>>('SELECT * FROM deliveries WHERE rule_id = $1', [
       rule.rule_id,
     ]);
-    const id = alertDeliveryWorkflowId(row as never, 1);
+    const id = deliveryWorkflowId(inputOf(row as unknown as DeliveryIds), 1);
     const handle = shared.temporal.workflow.getHandle(id);
     const { events } = await handle.fetchHistory();
     expect(

@@ -14,7 +14,7 @@ import { GetTokenResponse } from '../../contracts/api/auth.js';
 import type { HealthResponse } from '../../contracts/api/health.js';
 import type { Scope } from '../../contracts/primitives.js';
 import { openDb } from '../../db/pool.js';
-import { createPushConfigs } from '../../deliveries/push-configs.js';
+import { createPushConfigs } from '../../deliveries/push/push-configs.js';
 import { createOutbound } from '../../http/outbound.js';
 import { acceptDeps } from '../../messages/accept/accept.js';
 import { sessionDeps } from '../../messages/cancel.js';

@@ -188,7 +188,7 @@ describe('a target', () => {
       ...to({ agent_type: 'poet' }),
       pushNotificationConfig: { url: 'https://receiver.example/' },
     });
-    const deliveries = await api.database.query('SELECT state FROM push_deliveries WHERE message_id = $1', [task.id]);
+    const deliveries = await api.database.query('SELECT state FROM push_changes WHERE message_id = $1', [task.id]);
     expect(deliveries).toEqual([{ state: 'failed' }]);
   });
 

@@ -104,9 +104,9 @@ async function message(ago: number, state = 'completed'): Promise<Written> {
   await database.query(
     `WITH config AS (
        INSERT INTO push_configs (tenant_id, message_id, config_id, url, schemes, protocol_version) VALUES ($1, $2, 'c', '', '{}', '0.3'))
-     INSERT INTO push_deliveries (tenant_id, message_id, config_id, state, wake_at, outcome, ended_at)
-     VALUES ($1, $2, 'c', 'completed', NULL, 'delivered', now())`,
-    [tenantId, message_id],
+     INSERT INTO deliveries (tenant_id, delivery_id, event_type, session_id, message_id, config_id, url, receiver, status, max_attempts, ended_at)
+     VALUES ($1, $2, 'task.completed', $3, $2, 'c', '', '', 'delivered', 3, now())`,
+    [tenantId, message_id, session_id],
   );
   return { message_id, session_id };
 }
@@ -142,7 +142,7 @@ async function monthsOf(table: string): Promise<number[]> {
 
 /** Message ids in a table of what belongs to messages. */
 async function rest(): Promise<Record<string, number>> {
-  const tables = ['sessions', 'session_agents', 'input_requests', 'input_decisions', 'push_configs', 'push_deliveries'];
+  const tables = ['sessions', 'session_agents', 'input_requests', 'input_decisions', 'push_configs', 'deliveries'];
   const counts = tables.map((table) => `(SELECT count(*)::int FROM ${table}) AS ${table}`);
   const [row] = await database.query<Record<string, number>>(`SELECT ${counts.join()}`);
   return row ?? {};
@@ -158,7 +158,7 @@ beforeEach(async () => {
 test('whole months that are older than the retention go, with all that belongs to their messages', async () => {
   const old = await message(4);
   const recent = await message(1);
-  expect(await rest()).toMatchObject({ sessions: 2, input_decisions: 2, push_deliveries: 2 });
+  expect(await rest()).toMatchObject({ sessions: 2, input_decisions: 2, deliveries: 2 });
   await readEvents();
   await retention().turn();
   for (const table of Object.keys(TABLES)) expect(await monthsOf(table)).toEqual([1]);
@@ -224,8 +224,13 @@ test('a month is kept while a message of it is not over', async () => {
 });
 
 test('a month is kept while a notification about a message of it is not delivered', async () => {
-  await message(4);
-  await database.query('UPDATE push_deliveries SET wake_at = now(), outcome = NULL, ended_at = NULL');
+  const { message_id } = await message(4);
+  await database.query("UPDATE deliveries SET status = 'pending', ended_at = NULL");
+  await retention().turn();
+  expect(await monthsOf('messages')).toEqual([4, 1]);
+  await database.query("UPDATE deliveries SET status = 'delivered', ended_at = now()");
+  const change = 'INSERT INTO push_changes (tenant_id, message_id, config_id, state) VALUES ($1, $2, $3, $4)';
+  await database.query(change, [tenantId, message_id, 'c', 'completed']);
   await retention().turn();
   expect(await monthsOf('messages')).toEqual([4, 1]);
 });

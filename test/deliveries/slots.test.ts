@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { noteOutcome } from '../../deliveries/breakers.js';
+import { noteAnswer } from '../../deliveries/breakers.js';
 import { claimQueued, enqueue } from '../../deliveries/queue.js';
 import { insertTenant } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
@@ -11,21 +11,25 @@ const receiverOf = (nth: number) => `https://receiver-${nth}.example`;
 
 /** Queues deliveries to so many receivers of a tenant. */
 async function queue(tenant_id: string, receivers: number, each: number): Promise<void> {
+  const ids = {
+    session_id: '',
+    event_id: 'evt_1',
+    event_type: 'agent.registered',
+    rule_id: 'rule_1',
+    channel_id: 'chn_1',
+  };
   const deliveries = Array.from({ length: receivers * each }, (_, nth) => ({
-    tenant_id,
-    queue_id: `dlv_${nth}`,
-    kind: 'alert' as const,
     receiver: receiverOf(nth % receivers),
-    input: {},
+    input: { tenant_id, delivery_id: `dlv_${nth}`, ...ids },
   }));
   await db.tenant(tenant_id, (tx) => enqueue(tx, deliveries));
 }
 
 /** The receivers answer an attempt, or do not. */
-async function attempted(tenant_id: string, receivers: number, outcome: 'accepted' | 'unavailable'): Promise<void> {
+async function attempted(tenant_id: string, receivers: number, hasAnswered: boolean): Promise<void> {
   await db.tenant(tenant_id, async (tx) => {
     for (let nth = 0; nth < receivers; nth += 1)
-      await noteOutcome(tx, { tenant_id, queue_id: 'earlier', receiver: receiverOf(nth) }, outcome);
+      await noteAnswer(tx, { tenant_id, queue_id: 'earlier', receiver: receiverOf(nth) }, hasAnswered);
   });
 }
 
@@ -57,7 +61,7 @@ test('four tenants with seven receivers that hang leave most slots to others', a
     expect(Math.max(...before.ofReceivers(tenantId))).toBeLessThanOrEqual(2);
   }
   const [good] = (await tenants(1)) as [string];
-  await attempted(good, 1, 'accepted');
+  await attempted(good, 1, true);
   await queue(good, 1, 20);
   expect((await slots()).ofTenant(good)).toBe(8);
 });
@@ -67,7 +71,7 @@ test('receivers that have not answered never get more than half of the slots', a
   for (const tenantId of await tenants(15)) await queue(tenantId, 7, 20);
   expect((await slots()).all).toBeLessThanOrEqual(100);
   const [fresh] = (await tenants(1)) as [string];
-  await attempted(fresh, 1, 'accepted');
+  await attempted(fresh, 1, true);
   await queue(fresh, 1, 20);
   expect((await slots()).ofTenant(fresh)).toBe(8);
 });
@@ -78,7 +82,7 @@ const grownSlow = () => database.query("UPDATE delivery_queue SET started_at = s
 test('receivers that answered until now and hang all at once leave half of the slots to others', async () => {
   await emptyQueue();
   for (const tenantId of await tenants(10)) {
-    await attempted(tenantId, 7, 'accepted');
+    await attempted(tenantId, 7, true);
     await queue(tenantId, 7, 20);
   }
   expect((await slots()).all).toBeGreaterThan(150);
@@ -86,7 +90,7 @@ test('receivers that answered until now and hang all at once leave half of the s
   await grownSlow();
   const good = await tenants(6);
   for (const tenantId of good) {
-    await attempted(tenantId, 1, 'accepted');
+    await attempted(tenantId, 1, true);
     await queue(tenantId, 1, 20);
   }
   const after = await slots();
@@ -96,7 +100,7 @@ test('receivers that answered until now and hang all at once leave half of the s
 test('however long they hang, they never get more than twice the slots, and the next tenant finds some', async () => {
   await emptyQueue();
   for (const tenantId of await tenants(10)) {
-    await attempted(tenantId, 7, 'accepted');
+    await attempted(tenantId, 7, true);
     await queue(tenantId, 7, 20);
   }
   for (let turn = 0; turn < 8; turn += 1) {
@@ -104,7 +108,7 @@ test('however long they hang, they never get more than twice the slots, and the 
     await grownSlow();
   }
   const [good] = (await tenants(1)) as [string];
-  await attempted(good, 1, 'accepted');
+  await attempted(good, 1, true);
   await queue(good, 1, 20);
   expect((await slots()).ofTenant(good)).toBe(8);
 });
@@ -113,7 +117,7 @@ test('however many tenants take what they can, the next one finds a slot', async
   await emptyQueue();
   const busy = await tenants(4);
   for (const tenantId of busy) {
-    await attempted(tenantId, 7, 'accepted');
+    await attempted(tenantId, 7, true);
     await queue(tenantId, 7, 20);
   }
   const before = await slots();
@@ -129,9 +133,30 @@ test('a receiver gets all its slots from its first answer on, until it fails', a
   const [tenantId] = (await tenants(1)) as [string];
   await queue(tenantId, 1, 40);
   expect((await slots()).ofTenant(tenantId)).toBe(2);
-  await attempted(tenantId, 1, 'accepted');
+  await attempted(tenantId, 1, true);
   expect((await slots()).ofTenant(tenantId)).toBe(8);
-  await attempted(tenantId, 1, 'unavailable');
+  await attempted(tenantId, 1, false);
   await database.query('DELETE FROM delivery_queue WHERE started_at IS NOT NULL');
   expect((await slots()).ofTenant(tenantId)).toBe(2);
+});
+
+test('of a tenant with many receivers each claim looks at some, and the next one at those after them', async () => {
+  await emptyQueue();
+  const [tenantId] = (await tenants(1)) as [string];
+  await queue(tenantId, 450, 1);
+  // All but the last do not answer, and are not due for a probe.
+  const last = 'https://receiver-99.example'; // of the receivers in their order
+  await database.query(
+    `INSERT INTO receiver_breakers (tenant_id, receiver, failures, open_until)
+     SELECT tenant_id, receiver, 5, now() + interval '1 hour' FROM delivery_queue WHERE tenant_id = $1 AND receiver <> $2`,
+    [tenantId, last],
+  );
+  const claims: number[] = [];
+  for (let turn = 0; turn < 4; turn += 1) claims.push((await claimQueued(db)).length);
+  expect(claims).toEqual([0, 0, 1, 0]);
+  expect(await database.query('SELECT tenant_id FROM delivery_turns WHERE tenant_id = $1', [tenantId])).toHaveLength(1);
+  await emptyQueue();
+  await queue(tenantId, 1, 1);
+  await claimQueued(db);
+  expect(await database.query('SELECT tenant_id FROM delivery_turns WHERE tenant_id = $1', [tenantId])).toEqual([]);
 });

@@ -1,18 +1,25 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { type NewDelivery, writeDeliveries } from '../../deliveries/alert-deliveries.js';
-import { listDeliveries, redeliver } from '../../deliveries/delivery-list.js';
-import { enqueuePushes } from '../../deliveries/queue.js';
+import { listDeliveries } from '../../deliveries/delivery-list.js';
+import { type NewAlertDelivery, writeDeliveries } from '../../deliveries/delivery-store.js';
+import { PushChanges } from '../../deliveries/push/push-changes.js';
+import { redeliver } from '../../deliveries/redeliver.js';
 import { purgeDeliveries } from '../../deliveries/retention.js';
+import { createOutbound } from '../../http/outbound.js';
 import { newEventId, newId } from '../../runtime/ids.js';
 import { createSecrets } from '../../runtime/secrets.js';
+import { cleanUp } from '../setup/clean-up.js';
 import { insertTenant } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
+import { writeChange } from './push-fixture.js';
 
 const database = await freshDatabase();
 const db = database.db();
 const RECEIVER = 'https://receiver.example';
-const deps = { db, secrets: createSecrets(randomBytes(32).toString('base64')), clients: { slackApiUrl: '' } };
+const outbound = createOutbound({ allowCidrs: [] });
+cleanUp(() => outbound.close());
+const clients = { outbound, slackApiUrl: '', email: { smtpUrl: undefined, from: '' } };
+const deps = { db, secrets: createSecrets(randomBytes(32).toString('base64')), clients };
 
 /** A tenant with a rule and its channel. */
 async function tenantWithRule() {
@@ -27,37 +34,39 @@ async function tenantWithRule() {
     `INSERT INTO alert_channels (tenant_id, rule_id, channel_id, place, type, enabled, config) VALUES ($1, $2, $3, 0, 'webhook', true, $4)`,
     [tenant_id, ids.rule_id, ids.channel_id, JSON.stringify({ url: RECEIVER })],
   );
-  const delivery = (receiver = RECEIVER): NewDelivery => ({
+  const delivery = (receiver = RECEIVER): NewAlertDelivery => ({
     ...{ ...ids, session_id: '', delivery_id: newId('dlv'), event_id: newEventId(), event_type: 'agent.registered' },
     ...{ url: receiver, receiver, body: Buffer.from('sealed'), max_attempts: 3 },
   });
-  const write = (deliveries: NewDelivery[]) => db.tenant(tenant_id, (tx) => writeDeliveries(tx, deliveries));
-  const list = async () => (await listDeliveries(db, tenant_id, { page: 1, page_size: 100 })).rows;
-  return { tenant_id, delivery, write, list };
+  const write = (deliveries: NewAlertDelivery[]) => db.tenant(tenant_id, (tx) => writeDeliveries(tx, deliveries));
+  const list = async (of: { rule_id?: string } = {}) =>
+    (await listDeliveries(db, tenant_id, { ...of, page: 1, page_size: 100 })).rows;
+  return { tenant_id, rule_id: ids.rule_id, delivery, write, list };
 }
 
 const errorsOf = (deliveries: Awaited<ReturnType<typeof listDeliveries>>['rows']) =>
   deliveries.map(({ status, attempts }) => [status, ...attempts.map(({ error }) => error)]);
 
-test('of more than 10,000 deliveries that wait for one receiver the others fail with QUEUE_FULL, and can be redelivered', async () => {
-  const { tenant_id, delivery, write, list } = await tenantWithRule();
+test('of more than 10,000 deliveries that are pending for one receiver the others fail with QUEUE_FULL, and can be redelivered', async () => {
+  const { tenant_id, rule_id, delivery, write, list } = await tenantWithRule();
   const other = await tenantWithRule();
   await database.query(
-    `INSERT INTO delivery_queue (tenant_id, queue_id, kind, receiver, input)
-     SELECT $1, 'dlv_waiting_' || n, 'alert', $2, '{}' FROM generate_series(1, 9999) n`,
+    `INSERT INTO deliveries (tenant_id, delivery_id, event_type, session_id, message_id, config_id, url, receiver, status, max_attempts)
+     SELECT $1, 'dlv_waiting_' || n, 'task.working', '', 'msg_' || n, 'c', '', $2, 'pending', 3 FROM generate_series(1, 9999) n`,
     [tenant_id, RECEIVER],
   );
   const given = [delivery(), delivery(), delivery('https://another.example'), delivery()];
   await write(given);
   await other.write([other.delivery()]);
-  expect(errorsOf((await list()).reverse())).toEqual([
+  const written = () => list({ rule_id });
+  expect(errorsOf((await written()).reverse())).toEqual([
     ['pending'],
     ['failed', 'QUEUE_FULL'],
     ['pending'],
     ['failed', 'QUEUE_FULL'],
   ]);
   expect(errorsOf(await other.list())).toEqual([['pending']]);
-  const [refused] = (await list()).filter(({ status }) => status === 'failed');
+  const [refused] = (await written()).filter(({ status }) => status === 'failed');
   expect(refused?.attempts).toMatchObject([{ status_code: null, response_time_ms: 0, success: false }]);
   const queued = async () => {
     const one = 'SELECT queue_id FROM delivery_queue WHERE queue_id = $1';
@@ -90,23 +99,43 @@ test('a delivery waits 24 hours for its receiver, and then has failed', async ()
 });
 
 test('a push notification does so too', async () => {
-  const tenantId = await insertTenant(database);
+  const { tenant_id, list } = await tenantWithRule();
   const messages = [newId('msg'), newId('msg')];
-  for (const messageId of messages)
-    await database.query(
-      "INSERT INTO push_deliveries (tenant_id, message_id, config_id, state) VALUES ($1, $2, 'c', 'completed')",
-      [tenantId, messageId],
-    );
-  await enqueuePushes(db, 10);
+  for (const messageId of messages) await writeChange(database, { tenant_id, message_id: messageId, url: RECEIVER });
+  while (await new PushChanges(db).relay()) {}
   await waited(`${messages[0]}/c`, '24 hours 1 minute');
   await waited(`${messages[1]}/c`, '23 hours 59 minutes');
   await purgeDeliveries(db);
-  const rows = await database.query<{ message_id: string; outcome: string | null; error: string | null }>(
-    `SELECT message_id, outcome, attempts -> -1 ->> 'error' AS error FROM push_deliveries WHERE tenant_id = $1 ORDER BY message_id`,
-    [tenantId],
-  );
-  expect(rows).toEqual([
-    { message_id: messages[0], outcome: 'failed', error: 'RECEIVER_UNAVAILABLE' },
-    { message_id: messages[1], outcome: null, error: null },
+  const found = new Map((await list()).map((delivery) => [delivery.task_id, delivery]));
+  expect(errorsOf(messages.flatMap((id) => found.get(id) ?? []))).toEqual([
+    ['failed', 'RECEIVER_UNAVAILABLE'],
+    ['pending'],
   ]);
+});
+
+test('everything that is old goes in one round, however much it is', async () => {
+  const { tenant_id, rule_id } = await tenantWithRule();
+  await database.query(
+    `INSERT INTO deliveries (tenant_id, delivery_id, event_type, session_id, event_id, rule_id, channel_id, url, receiver, status, max_attempts, ended_at)
+     SELECT $1, 'dlv_old_' || n, 'agent.registered', '', 'evt_' || n, $2, 'c', '', '', 'delivered', 3, now() - interval '8 days' FROM generate_series(1, 5001) n`,
+    [tenant_id, rule_id],
+  );
+  await database.query(
+    `INSERT INTO receiver_breakers (tenant_id, receiver, failures, changed_at)
+     SELECT $1, 'https://host-' || n, 1, now() - n * interval '6 days' FROM generate_series(1, 2) n`,
+    [tenant_id],
+  );
+  await database.query(
+    `INSERT INTO callback_tokens (token_hash, tenant_id, message_id, request_id, digest, rule_id, writers, expires_at)
+     SELECT int4send(n), $1, 'm', 'r', '', '', '{}', now() - n * interval '60 days' FROM generate_series(1, 2) n`,
+    [tenant_id],
+  );
+  await purgeDeliveries(db);
+  const left = async (table: string) => {
+    const count = `SELECT count(*)::integer AS count FROM ${table} WHERE tenant_id = $1`;
+    return (await database.query<{ count: number }>(count, [tenant_id]))[0]?.count;
+  };
+  expect(await left('deliveries')).toBe(0);
+  expect(await left('receiver_breakers')).toBe(1);
+  expect(await left('callback_tokens')).toBe(1);
 });

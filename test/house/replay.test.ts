@@ -34,6 +34,8 @@ test('the workflows still go the way that recorded ones went', async () => {
     'message-input-resolved.json',
     'plan-canceled.json',
     'plan-completed.json',
+    'push-notifications-retried.json',
+    'rule-delivery-retried.json',
     'session-expired.json',
   ]);
 });

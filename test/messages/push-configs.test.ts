@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { rpcErrorOf } from '../../api/send/rpc-error.js';
 import { PUSH_LIMITS, PushNotificationConfig } from '../../contracts/a2a/a2a.js';
-import { lockForPush, putPushConfig } from '../../deliveries/push-config-store.js';
-import { createPushConfigs } from '../../deliveries/push-configs.js';
+import { lockForPush, putPushConfig } from '../../deliveries/push/push-config-store.js';
+import { createPushConfigs } from '../../deliveries/push/push-configs.js';
 import { createOutbound } from '../../http/outbound.js';
 import type { AcceptHook } from '../../messages/accept/accept-transaction.js';
 import { newId } from '../../runtime/ids.js';
@@ -35,7 +35,7 @@ async function task(push?: AcceptHook, messageId: string = newId('req')): Promis
 
 async function due(taskId: string): Promise<string[]> {
   const rows = await database.query<{ state: string }>(
-    'SELECT state FROM push_deliveries WHERE message_id = $1 AND wake_at IS NOT NULL ORDER BY sequence',
+    'SELECT state FROM push_changes WHERE message_id = $1 ORDER BY sequence',
     [taskId],
   );
   return rows.map(({ state }) => state);

@@ -1,8 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type A2aVersion, type PushNotificationConfig, Task } from '../../contracts/a2a/a2a.js';
+import { type Delivery, GetDeliveriesResponse, RedeliverResponse } from '../../contracts/api/deliveries.js';
 import { MessageCancelResponse, ResolveResponse } from '../../contracts/api/messages.js';
-import { createPushConfigs, type PushConfigs } from '../../deliveries/push-configs.js';
+import { inputOf } from '../../deliveries/delivery-store.js';
+import { createPushConfigs, type PushConfigs } from '../../deliveries/push/push-configs.js';
 import { createOutbound } from '../../http/outbound.js';
 import { createSecrets } from '../../runtime/secrets.js';
 import { deliveryWorkflowId } from '../../workflows/definitions.js';
@@ -14,13 +16,16 @@ import { type SharedPlatform, startPlatform } from '../setup/platform/platform.j
 import { type Receiver, receiver, status } from '../setup/receiver.js';
 import { until } from '../setup/until.js';
 
-/** Keeps the relay from one of the configs: as if the process died between the end of the task and the relay's next look. */
+/** Keeps the relay from the changes of one of the configs: as if the process died between the end of the task and the relay's next look. */
 const HOLD_BACK = `
-  CREATE FUNCTION hold_back() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.wake_at := now() + interval '1 day'; RETURN NEW; END $$;
-  CREATE TRIGGER hold_back BEFORE INSERT ON push_deliveries FOR EACH ROW WHEN (NEW.config_id = 'before') EXECUTE FUNCTION hold_back()`;
+  CREATE TABLE public.held_changes AS SELECT * FROM push_changes WHERE false;
+  GRANT INSERT ON public.held_changes TO fleet_app, fleet_system;
+  CREATE FUNCTION hold_back() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN INSERT INTO public.held_changes SELECT NEW.*; RETURN NULL; END $$;
+  CREATE TRIGGER hold_back BEFORE INSERT ON push_changes FOR EACH ROW WHEN (NEW.config_id = 'before') EXECUTE FUNCTION hold_back()`;
 const LET_GO = `
-  DROP TRIGGER hold_back ON push_deliveries; DROP FUNCTION hold_back;
-  UPDATE push_deliveries SET wake_at = now() WHERE config_id = 'before'`;
+  DROP TRIGGER hold_back ON push_changes; DROP FUNCTION hold_back;
+  INSERT INTO push_changes OVERRIDING SYSTEM VALUE SELECT * FROM public.held_changes; DROP TABLE public.held_changes`;
 
 const KEY = randomBytes(32).toString('base64');
 
@@ -51,24 +56,27 @@ describe.each(PATHS)('push notifications, $way', ({ env }) => {
     return { id: task.id, dispatch, agent };
   }
 
-  interface Logged {
-    state: string;
-    outcome: string | null;
-    attempts: { status_code: number | null; success: boolean; error: string | null; duration_ms: number }[];
-  }
-  const logOf = (id: string) =>
-    shared.database.query<Logged & Record<string, unknown>>(
-      'SELECT state, outcome, attempts FROM push_deliveries WHERE message_id = $1 ORDER BY sequence',
-      [id],
-    );
-  const untilOver = (id: string) =>
+  /** The notifications of a task, the oldest first. */
+  const logOf = async (id: string): Promise<Delivery[]> => {
+    const body = { task_id: id, page_size: 100 };
+    const { deliveries } = await shared.platform.client.ok('/webhooks/get_deliveries', body, GetDeliveriesResponse);
+    return deliveries.reverse();
+  };
+  const untilOver = (id: string, count = 1) =>
     until(
       async () => {
         const rows = await logOf(id);
-        return rows.length > 0 && rows.every(({ outcome }) => outcome !== null) ? rows : undefined;
+        return rows.length >= count && rows.every(({ status }) => status !== 'pending') ? rows : undefined;
       },
       { what: `the end of the deliveries of ${id}` },
     );
+  /** The workflow of the first notification to a config. */
+  const workflowOf = async (id: string, config_id: string) => {
+    const [first] = (await logOf(id)).filter((delivery) => delivery.config_id === config_id);
+    if (!first) throw new Error('there is no notification');
+    const input = { ...tenant(), session_id: '', message_id: id, config_id, ...first };
+    return shared.temporal.workflow.getHandle(deliveryWorkflowId(inputOf(input), 1));
+  };
   const statesOf = (to: Receiver) => to.arrived.map(({ body }) => Task.parse(body).status.state);
 
   test('the end of a task is told as the task, with token and credentials', async () => {
@@ -89,10 +97,11 @@ describe.each(PATHS)('push notifications, $way', ({ env }) => {
     expect(task.artifacts?.[0]?.parts).toMatchObject([{ text: 'done' }]);
     const [log] = await untilOver(id);
     expect(log).toMatchObject({
-      state: 'completed',
-      outcome: 'delivered',
+      ...{ rule_id: null, task_id: id, event_type: 'task.completed', url: to.url, status: 'delivered' },
       attempts: [{ status_code: 200, success: true }],
     });
+    expect(first?.headers['webhook-id']).toBe(log?.delivery_id);
+    expect(JSON.stringify(log)).not.toMatch(/tok|cred/);
   });
 
   test('a config that comes with its message is told from the first change on, however quick the agent is', async () => {
@@ -163,19 +172,22 @@ describe.each(PATHS)('push notifications, $way', ({ env }) => {
     await set(id, { id: 'b', url: broken.url });
     await set(id, { id: 'c', url: refuses.url });
     dispatch.result('done');
-    const rows = await untilOver(id);
-    const codes = rows.map(({ outcome, attempts }) => [outcome, ...attempts.map((attempt) => attempt.status_code)]);
-    expect(codes).toEqual([
-      ['delivered', 500, 204],
-      ['failed', 503, 503, 503],
-      ['failed', 400],
+    const rows = await untilOver(id, 3);
+    const codes = rows.map(({ config_id, status: end, attempts }) => [
+      ...[config_id, end],
+      ...attempts.map((attempt) => attempt.status_code),
     ]);
-    expect(broken.arrived.map(({ body }) => body)).toEqual([
-      broken.arrived[0]?.body,
-      broken.arrived[0]?.body,
-      broken.arrived[0]?.body,
+    expect(codes.sort()).toEqual([
+      ['a', 'delivered', 500, 204],
+      ['b', 'failed', 503, 503, 503],
+      ['c', 'failed', 400],
     ]);
-    expect(shared.platform.log()).toContain('a push notification was given up');
+    for (const { arrived } of [broken, recovers])
+      for (const { raw, headers } of arrived) {
+        expect(raw.equals(arrived[0]?.raw as Buffer)).toBe(true);
+        expect(headers['webhook-id']).toBe(arrived[0]?.headers['webhook-id']);
+      }
+    expect(shared.platform.log()).toContain('a delivery was given up');
   });
 
   test('a redirect is not followed', async () => {
@@ -185,7 +197,7 @@ describe.each(PATHS)('push notifications, $way', ({ env }) => {
     await set(id, { url: to.url });
     dispatch.result('done');
     expect(await untilOver(id)).toMatchObject([
-      { outcome: 'failed', attempts: [{ status_code: 302, error: 'REDIRECT' }] },
+      { status: 'failed', attempts: [{ status_code: 302, error: 'REDIRECT' }] },
     ]);
     expect(target.arrived).toEqual([]);
   });
@@ -197,12 +209,11 @@ describe.each(PATHS)('push notifications, $way', ({ env }) => {
     dispatch.result('done');
     await to.untilArrived(1);
     await configs.delete(caller(), id, 'a');
-    const handle = shared.temporal.workflow.getHandle(
-      deliveryWorkflowId({ ...tenant(), message_id: id, config_id: 'a' }),
-    );
-    await handle.result();
+    await (await workflowOf(id, 'a')).result();
     expect(to.arrived.length).toBeLessThan(3);
-    expect(await logOf(id)).toMatchObject([{ outcome: 'dropped' }]);
+    expect(await logOf(id)).toMatchObject([{ status: 'dropped' }]);
+    const [{ delivery_id } = { delivery_id: '' }] = await logOf(id);
+    expect((await shared.platform.client.post('/webhooks/redeliver', { delivery_id })).status).toBe(409);
   });
 
   test('an operator sees who is told what, and gives up on it by a cancel', async () => {
@@ -211,13 +222,50 @@ describe.each(PATHS)('push notifications, $way', ({ env }) => {
     await set(id, { id: 'a', url: to.url });
     dispatch.result('done');
     await to.untilArrived(1);
-    const handle = shared.temporal.workflow.getHandle(
-      deliveryWorkflowId({ ...tenant(), message_id: id, config_id: 'a' }),
-    );
+    const handle = await workflowOf(id, 'a');
     const shows = await handle.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
-    expect(shows.currentDetails).toMatch(/^Notifies `a` that the message is completed, attempt \d\.$/);
+    expect(shows.currentDetails).toMatch(/^Delivers `task.completed` to `a`, attempt \d\.$/);
     await handle.cancel();
-    expect(await untilOver(id)).toMatchObject([{ outcome: 'dropped' }]);
+    expect(await untilOver(id)).toMatchObject([{ status: 'dropped' }]);
+  });
+
+  test('what was given up is sent again by redeliver: the same bytes under the same id, also after the task has changed', async () => {
+    let isUp = false;
+    const to = await receiver((response) => status(isUp ? 200 : 400)(response));
+    const { id, dispatch, agent } = await underWay('redelivered');
+    await set(id, { id: 'a', url: to.url });
+    dispatch.ask({ kind: 'confirmation', title: 'Go on?' });
+    await untilOver(id);
+    isUp = true;
+    await shared.platform.client.ok(`/messages/${id}/resolve`, { resolution: 'confirmed' }, ResolveResponse);
+    dispatched(agent, await agent.nextOfType('dispatch')).result('done');
+    const [asked] = await untilOver(id, 3);
+    expect(asked).toMatchObject({ event_type: 'task.input-required', status: 'failed' });
+    const body = { delivery_id: asked?.delivery_id };
+    await shared.platform.client.ok('/webhooks/redeliver', body, RedeliverResponse);
+    expect((await untilOver(id, 3))[0]).toMatchObject({ ...body, status: 'delivered' });
+    const [first, , , again] = await to.untilArrived(4);
+    expect(again?.raw.equals(first?.raw as Buffer)).toBe(true);
+    expect(again?.headers['webhook-id']).toBe(asked?.delivery_id);
+    expect(Task.parse(again?.body).status.state).toBe('input-required');
+  });
+
+  test('what waits for a receiver that does not answer goes to the new address of its config', async () => {
+    const dead = await receiver(status(503));
+    const { id, dispatch } = await underWay('moved');
+    await set(id, { id: 'a', url: dead.url });
+    const origin = new URL(dead.url).origin;
+    const open = `INSERT INTO receiver_breakers (tenant_id, receiver, failures, open_until, opened_at) VALUES ($1, $2, 5, now() + interval '1 hour', now())`;
+    await shared.database.query(open, [tenant().tenant_id, origin]);
+    dispatch.result('done');
+    const [waiting] = await until(async () => ((await logOf(id)).length > 0 ? logOf(id) : undefined), {
+      what: 'the notification that waits',
+    });
+    expect(waiting).toMatchObject({ status: 'pending', attempts: [], receiver: { state: 'unavailable' } });
+    const good = await receiver();
+    await set(id, { id: 'a', url: good.url });
+    expect(await untilOver(id)).toMatchObject([{ status: 'delivered', url: good.url }]);
+    expect(dead.arrived).toEqual([]);
   });
 
   test('what a crash came before, or cut off, is told after the next start', async () => {
@@ -242,12 +290,12 @@ describe.each(PATHS)('push notifications, $way', ({ env }) => {
       });
       expect(statesOf(to).at(-1)).toBe('completed');
     }
-    expect(await untilOver(id)).toMatchObject([{ outcome: 'delivered' }, { outcome: 'delivered' }]);
+    expect(await untilOver(id, 2)).toMatchObject([{ status: 'delivered' }, { status: 'delivered' }]);
   });
 
   test('no secret of all this is in the log', () => {
     const log = shared.platform.log();
-    expect(log).toContain('a push notification was given up');
+    expect(log).toContain('a delivery was given up');
     for (const secret of ['told-after-the-crash', '"tok"', 'Bearer cred']) expect(log).not.toContain(secret);
   });
 });

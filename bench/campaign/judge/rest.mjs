@@ -39,9 +39,7 @@ const LEFT = {
     SELECT s.session_id FROM sessions s WHERE s.status = 'active' AND s.idle_check_at IS NULL AND s.supervised_at IS NULL`,
   deliveries: `SELECT delivery_id || ' is ' || status FROM deliveries WHERE status <> 'delivered'`,
   'queued deliveries': `SELECT queue_id FROM delivery_queue`,
-  'push notifications': `
-    SELECT message_id || ': ' || state || ', ' || coalesce(outcome, 'not delivered') FROM push_deliveries
-     WHERE outcome IS DISTINCT FROM 'delivered'`,
+  'changes that nobody was notified of': `SELECT message_id || ': ' || state FROM push_changes`,
   'offered dispatches': `SELECT dispatch_id FROM dispatch_transfers`,
   'unread events': `
     SELECT c.consumer || ' has read up to ' || c.position FROM event_cursors c WHERE EXISTS (SELECT 1 FROM read_events(c.position, NULL, 1))`,

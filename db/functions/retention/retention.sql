@@ -20,8 +20,9 @@ BEGIN
   RETURN CASE of_table
     WHEN 'messages' THEN
       NOT EXISTS (SELECT 1 FROM running_messages r WHERE r.message_id >= p.lower_bound AND r.message_id < p.upper_bound)
-      AND NOT EXISTS (SELECT 1 FROM push_deliveries d
-                       WHERE d.ended_at IS NULL AND d.message_id >= p.lower_bound AND d.message_id < p.upper_bound)
+      AND NOT EXISTS (SELECT 1 FROM push_changes c WHERE c.message_id >= p.lower_bound AND c.message_id < p.upper_bound)
+      AND NOT EXISTS (SELECT 1 FROM deliveries d
+                       WHERE d.status = 'pending' AND d.message_id >= p.lower_bound AND d.message_id < p.upper_bound)
     WHEN 'dispatches' THEN
       -- A message has dispatches from its beginning on.
       NOT EXISTS (SELECT 1 FROM running_messages r WHERE r.message_id < replace(p.upper_bound, 'dsp_', 'msg_'))
@@ -52,7 +53,8 @@ BEGIN
     spans AS (DELETE FROM trace_spans s USING gone g WHERE s.tenant_id = g.tenant_id AND s.message_id = g.message_id),
     grants AS (DELETE FROM tool_grants t USING gone g WHERE t.tenant_id = g.tenant_id AND t.message_id = g.message_id),
     requests AS (DELETE FROM input_requests r USING gone g WHERE r.tenant_id = g.tenant_id AND r.message_id = g.message_id),
-    deliveries AS (DELETE FROM push_deliveries d USING gone g WHERE d.tenant_id = g.tenant_id AND d.message_id = g.message_id),
+    notifications AS (DELETE FROM deliveries d USING gone g
+                       WHERE d.tenant_id = g.tenant_id AND d.message_id = g.message_id AND d.config_id IS NOT NULL),
     late AS (DELETE FROM late_changes l USING gone g WHERE l.tenant_id = g.tenant_id AND l.message_id = g.message_id),
     configs AS (DELETE FROM push_configs c USING gone g WHERE c.tenant_id = g.tenant_id AND c.message_id = g.message_id)
     SELECT tenant_id, message_id FROM gone ORDER BY tenant_id DESC, message_id DESC LIMIT 1$sql$, partition)

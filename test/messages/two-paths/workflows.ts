@@ -141,9 +141,7 @@ export class Workflows {
       startMessage: async ({ message_id }) => this.wake(message_id),
       wakeSession: async () => undefined, // idling out is not part of the script
       wakePlan: async () => undefined,
-      wakeDelivery: async () => undefined, // nor is anybody told
-      ensureDelivery: async () => undefined,
-      ensureAlertDelivery: async () => undefined,
+      ensureDelivery: async () => undefined, // nor is anybody notified
       ensureIngest: async () => undefined,
       fateOfIngest: async () => 'running',
       fateOfMessage: async () => 'running',

@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os';
 import { join as joinPath } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { AlertRule, type Notification } from '../../../contracts/api/alerts.js';
+import { type Delivery, GetDeliveriesResponse } from '../../../contracts/api/deliveries.js';
 import { IngestResponse, NewKnowledgeBaseResponse } from '../../../contracts/api/knowledge/knowledge.js';
 import { MessageCancelResponse, ResolveResponse } from '../../../contracts/api/messages.js';
 import { PlanResponse } from '../../../contracts/api/plans.js';
 import { SessionInitResponse } from '../../../contracts/api/sessions.js';
 import { type EventRecord, GetEventsResponse } from '../../../contracts/api/telemetry.js';
 import {
-  alertDeliveryWorkflowId,
   deliveryWorkflowId,
   ingestWorkflowId,
   messageWorkflowId,
@@ -72,17 +72,26 @@ const COURSES: Record<string, Course> = {
     await agent.nextOfType('error');
     return messageId(platform, task.id);
   },
-  'delivery-retried': async (platform) => {
+  'push-notifications-retried': async (platform) => {
     const url = await failsOnce();
     await join(platform, 'told', echo);
     const task = await platform.client.send('tell', {
       metadata: { agent_type: 'told' },
       pushNotificationConfig: { id: 'a', url },
     });
+    const { deliveries } = await until(
+      async () => {
+        const found = await platform.client.ok('/webhooks/get_deliveries', { task_id: task.id }, GetDeliveriesResponse);
+        return found.deliveries.length > 1 ? found : undefined;
+      },
+      { what: 'the notifications of both states' },
+    );
     const { tenant_id } = platform.devJson();
-    return deliveryWorkflowId({ tenant_id, message_id: task.id, config_id: 'a' });
+    const first = deliveries.at(-1) as Delivery;
+    const of = { tenant_id, session_id: '', message_id: task.id, config_id: 'a' };
+    return deliveryWorkflowId({ ...of, delivery_id: first.delivery_id, event_type: first.event_type }, 1);
   },
-  'alert-delivery-retried': async (platform) => {
+  'rule-delivery-retried': async (platform) => {
     const condition = { event: 'agent.registered', filters: { agent_type: 'alerted' } };
     const notifications = [{ type: 'webhook', config: { url: await failsOnce() } }];
     const rule = await platform.client.ok('/policies/new_alert', { name: 'a', condition, notifications }, AlertRule);
@@ -91,7 +100,7 @@ const COURSES: Record<string, Course> = {
     const { events } = await platform.client.ok('/telemetry/get_events', written, GetEventsResponse);
     const [event] = events as [EventRecord];
     const [channel] = rule.notifications as [Notification];
-    return alertDeliveryWorkflowId({ ...event, ...rule, delivery_id: '', channel_id: channel.channel_id }, 1);
+    return deliveryWorkflowId({ ...event, ...rule, delivery_id: '', channel_id: channel.channel_id }, 1);
   },
   'ingest-completed': async (platform) => {
     const { tenant_id } = platform.devJson();

@@ -468,13 +468,22 @@ class DeliveryAttemptsItem(TypedDict):
     error: NotRequired[str]
 
 
+class DeliveryReceiver(TypedDict):
+    state: Literal["unavailable"]
+    since: str
+    next_probe_at: str
+
+
 class Delivery(TypedDict):
     delivery_id: str
-    rule_id: str
+    rule_id: str | None
+    task_id: NotRequired[str]
+    config_id: NotRequired[str]
     event_type: str
     url: str
     status: str
     attempts: list[DeliveryAttemptsItem]
+    receiver: NotRequired[DeliveryReceiver]
 
 
 class EventRecord(TypedDict):

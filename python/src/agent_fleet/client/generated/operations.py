@@ -728,13 +728,14 @@ class WebhooksOperations:
         self,
         *,
         rule_id: str | NotGiven = NOT_GIVEN,
+        task_id: str | NotGiven = NOT_GIVEN,
         event_type: str | NotGiven = NOT_GIVEN,
         success: bool | NotGiven = NOT_GIVEN,
         page: int | NotGiven = NOT_GIVEN,
         page_size: int | NotGiven = NOT_GIVEN,
     ) -> WebhooksGetDeliveriesResponse:
         """`POST /webhooks/get_deliveries`: List deliveries with their attempts, newest first."""
-        return cast("WebhooksGetDeliveriesResponse", await self._api.call("/webhooks/get_deliveries", given(rule_id=rule_id, event_type=event_type, success=success, page=page, page_size=page_size), retry=True))
+        return cast("WebhooksGetDeliveriesResponse", await self._api.call("/webhooks/get_deliveries", given(rule_id=rule_id, task_id=task_id, event_type=event_type, success=success, page=page, page_size=page_size), retry=True))
 
     async def redeliver(
         self,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { outcomeOf, verdictOf, waitBefore } from '../../deliveries/attempts.js';
-import { attemptPush } from '../../deliveries/push-attempt.js';
+import { attemptPush } from '../../deliveries/channels/push.js';
 import { createOutbound, OutboundError } from '../../http/outbound.js';
 import { httpServer, moment } from '../runtime/loopback-server.js';
 
@@ -35,7 +35,7 @@ test('attempts are 1 s and 5 s apart', () => {
 async function attempt(url: string, allowCidrs: string[], signal = new AbortController().signal) {
   const outbound = createOutbound({ allowCidrs });
   try {
-    return await attemptPush(outbound, { url, schemes: [], body: {}, traceparent: '' }, signal);
+    return await attemptPush(outbound, { url, schemes: [] }, { deliveryId: 'dlv_1', body: Buffer.from('{}') }, signal);
   } finally {
     await outbound.close();
   }

@@ -1,11 +1,11 @@
-import type { A2aVersion } from '../contracts/a2a/a2a.js';
-import type { MessageOwners } from '../contracts/permissions.js';
-import { ownersOf } from '../db/ownership.js';
-import type { Tx } from '../db/pool.js';
-import { holdSecretKey } from '../db/secret-key.js';
-import type { MessageRef } from '../messages/core.js';
-import { SEALED } from '../runtime/sealed-columns.js';
-import type { Secrets } from '../runtime/secrets.js';
+import type { A2aVersion } from '../../contracts/a2a/a2a.js';
+import type { MessageOwners } from '../../contracts/permissions.js';
+import { ownersOf } from '../../db/ownership.js';
+import type { Tx } from '../../db/pool.js';
+import { holdSecretKey } from '../../db/secret-key.js';
+import type { MessageRef } from '../../messages/core.js';
+import { SEALED } from '../../runtime/sealed-columns.js';
+import type { Secrets } from '../../runtime/secrets.js';
 
 /** The columns of a row of `push_configs`. */
 export interface PushConfigRow {
@@ -41,9 +41,9 @@ export async function putPushConfig(tx: Tx, of: MessageRef, config: PushConfigRo
   );
 }
 
-/** Adds the delivery for a message's first state. A trigger adds the deliveries for later ones. */
-export async function addFirstDelivery(tx: Tx, of: MessageRef, configId: string, state: string): Promise<void> {
-  const insert = 'INSERT INTO push_deliveries (tenant_id, message_id, config_id, state) VALUES ($1, $2, $3, $4)';
+/** Adds the change to a message's first state. A trigger adds the later ones. */
+export async function addFirstChange(tx: Tx, of: MessageRef, configId: string, state: string): Promise<void> {
+  const insert = 'INSERT INTO push_changes (tenant_id, message_id, config_id, state) VALUES ($1, $2, $3, $4)';
   await tx.query(insert, [of.tenant_id, of.message_id, configId, state]);
 }
 
@@ -57,10 +57,12 @@ export async function pushConfigsOf(tx: Tx, of: MessageRef): Promise<PushConfigR
   return rows.length === 0 ? null : rows.filter(({ config_id }) => config_id !== null);
 }
 
-/** Removes a config if it exists. */
+/** Removes a config if it exists, with the changes of which it was to be notified. */
 export async function removePushConfig(tx: Tx, of: MessageRef, configId: string): Promise<void> {
-  const remove = 'DELETE FROM push_configs WHERE tenant_id = $1 AND message_id = $2 AND config_id = $3';
-  await tx.query(remove, [of.tenant_id, of.message_id, configId]);
+  for (const table of ['push_configs', 'push_changes']) {
+    const remove = `DELETE FROM ${table} WHERE tenant_id = $1 AND message_id = $2 AND config_id = $3`;
+    await tx.query(remove, [of.tenant_id, of.message_id, configId]);
+  }
 }
 
 /** The secrets by which a receiver recognizes the platform. */
@@ -82,7 +84,7 @@ export async function sealPushSecrets(
   return secrets.encrypt(JSON.stringify(plain), PURPOSE);
 }
 
-/** @throws Error when the data was altered or encrypted with another key */
+/** @throws UnreadableValue when the data was altered or encrypted with another key */
 export function unsealPushSecrets(secrets: Pick<Secrets, 'decrypt'>, sealed: Buffer | null): PushSecrets {
   return sealed === null ? {} : (JSON.parse(secrets.decrypt(sealed, PURPOSE).toString()) as PushSecrets);
 }

@@ -1,14 +1,16 @@
-import { type A2aVersion, PUSH_LIMITS, type PushNotificationConfig } from '../contracts/a2a/a2a.js';
-import { actsAs, isOwnMessage, isSentBy, type MessageOwners, type Reader } from '../contracts/permissions.js';
-import { ownersOf } from '../db/ownership.js';
-import type { Db, Tx } from '../db/pool.js';
-import { type Outbound, OutboundError } from '../http/outbound.js';
-import type { AcceptHook } from '../messages/accept/accept-transaction.js';
-import type { MessageRef } from '../messages/core.js';
-import { PlatformError } from '../runtime/errors.js';
-import type { Secrets } from '../runtime/secrets.js';
+import { type A2aVersion, PUSH_LIMITS, type PushNotificationConfig } from '../../contracts/a2a/a2a.js';
+import { actsAs, isOwnMessage, isSentBy, type MessageOwners, type Reader } from '../../contracts/permissions.js';
+import { ownersOf } from '../../db/ownership.js';
+import type { Db, Tx } from '../../db/pool.js';
+import { type Outbound, OutboundError } from '../../http/outbound.js';
+import type { AcceptHook } from '../../messages/accept/accept-transaction.js';
+import type { MessageRef } from '../../messages/core.js';
+import { PlatformError } from '../../runtime/errors.js';
+import type { Secrets } from '../../runtime/secrets.js';
+import { receiverOf } from '../attempts.js';
+import { dropPending, movePending } from '../delivery-store.js';
 import {
-  addFirstDelivery,
+  addFirstChange,
   lockForPush,
   type PushConfigRow,
   pushConfigsOf,
@@ -16,7 +18,6 @@ import {
   removePushConfig,
   sealPushSecrets,
 } from './push-config-store.js';
-import { dropDeliveries } from './push-deliveries.js';
 
 /** A config as the API shows it: always with `id`, never with `token` or `credentials`. */
 export type ShownPushConfig = Omit<PushNotificationConfig, 'token'> & { id: string };
@@ -119,7 +120,7 @@ export function createPushConfigs(deps: {
       return async (tx, message, state) => {
         const row = await rowOf(tx, message.message_id);
         await putPushConfig(tx, message, row);
-        if (state !== 'submitted') await addFirstDelivery(tx, message, row.config_id, state);
+        if (state !== 'submitted') await addFirstChange(tx, message, row.config_id, state);
       };
     },
     /**
@@ -142,6 +143,8 @@ export function createPushConfigs(deps: {
         if (others.length >= PUSH_LIMITS.configsPerTask)
           throw new PlatformError('INVALID_PARAMS', `A task has at most ${PUSH_LIMITS.configsPerTask} configurations.`);
         await putPushConfig(tx, of, await rowOf(tx, taskId));
+        const to = { url: config.url, receiver: receiverOf(config.url) };
+        await movePending(tx, of.tenant_id, { message_id: of.message_id, config_id: configId }, to);
       });
       return { ...config, id: configId };
     },
@@ -161,7 +164,7 @@ export function createPushConfigs(deps: {
     delete: (caller: Reader, taskId: string, id: string): Promise<void> =>
       change(caller, taskId, async (tx, of) => {
         await removePushConfig(tx, of, id);
-        await dropDeliveries(tx, { ...of, config_id: id });
+        await dropPending(tx, of.tenant_id, { message_id: of.message_id, config_id: id });
       }),
   };
 }

@@ -1,0 +1,38 @@
+import type { Outbound } from '../../http/outbound.js';
+import { type AttemptResult, attemptRequest } from '../attempts.js';
+import type { PushSecrets } from '../push/push-config-store.js';
+
+/** How a push-notification config is called. */
+export interface PushReceiver extends PushSecrets {
+  url: string;
+  schemes: readonly string[];
+}
+
+/** A push notification to send. */
+export interface Notification {
+  deliveryId: string;
+  /** The bytes of the task, or of the stream response. */
+  body: Buffer;
+  /** With the span of the message that it is about. */
+  traceparent?: string;
+}
+
+/**
+ * Makes one attempt. Errors of the receiver and of the network are part of the result.
+ * @param signal aborts the attempt when this process stops
+ * @throws OutboundError ABORTED when the signal aborts; the attempt does not count
+ */
+export async function attemptPush(
+  outbound: Pick<Outbound, 'request'>,
+  { url, token, schemes: [scheme], credentials }: PushReceiver,
+  { deliveryId, body, traceparent }: Notification,
+  signal: AbortSignal,
+): Promise<AttemptResult> {
+  const headers = {
+    'webhook-id': deliveryId,
+    ...(traceparent !== undefined && { traceparent }),
+    ...(token && { 'x-a2a-notification-token': token }),
+    ...(scheme !== undefined && credentials && { authorization: `${scheme} ${credentials}` }),
+  };
+  return (await attemptRequest(outbound, { url, headers, body }, signal)).result;
+}

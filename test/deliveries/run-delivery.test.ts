@@ -1,0 +1,216 @@
+import { randomBytes } from 'node:crypto';
+import { expect, test } from 'vitest';
+import type { DeliveryAttempt } from '../../contracts/api/deliveries.js';
+import { newDeliveryCounts } from '../../deliveries/attempts.js';
+import { noteAnswer } from '../../deliveries/breakers.js';
+import { listDeliveries } from '../../deliveries/delivery-list.js';
+import { type NewAlertDelivery, writeDeliveries } from '../../deliveries/delivery-store.js';
+import { sealBody } from '../../deliveries/envelope.js';
+import { PushChanges } from '../../deliveries/push/push-changes.js';
+import { claimQueued, type QueuedDelivery } from '../../deliveries/queue.js';
+import { attemptDelivery } from '../../deliveries/run-delivery.js';
+import { createOutbound } from '../../http/outbound.js';
+import { newEventId, newId } from '../../runtime/ids.js';
+import { createLogger } from '../../runtime/logger.js';
+import { createSecrets } from '../../runtime/secrets.js';
+import { cleanUp } from '../setup/clean-up.js';
+import { insertTenant } from '../setup/core.js';
+import { freshDatabase } from '../setup/database.js';
+import { receiver, status } from '../setup/receiver.js';
+import { writeChange } from './push-fixture.js';
+
+const database = await freshDatabase();
+const db = database.db();
+const secrets = createSecrets(randomBytes(32).toString('base64'));
+const outbound = createOutbound({ allowCidrs: ['127.0.0.0/8'] });
+cleanUp(() => outbound.close());
+const clients = { outbound, slackApiUrl: '', email: { smtpUrl: undefined, from: '' } };
+const log = createLogger({ level: 'silent' });
+const deps = { db, secrets, clients, log, counts: newDeliveryCounts() };
+
+/** The delivery of a rule's event to a channel. */
+async function written(url: string, type: 'webhook' | 'email' = 'webhook'): Promise<NewAlertDelivery> {
+  const tenant_id = await insertTenant(database);
+  const ids = { tenant_id, rule_id: newId('rule'), channel_id: newId('chn') };
+  await database.query(
+    `INSERT INTO alert_rules (tenant_id, rule_id, name, description, event, severity, threshold, window_seconds, cooldown_seconds, enabled)
+     VALUES ($1, $2, 'rule', '', 'agent.registered', 'info', 1, 60, 0, true)`,
+    [tenant_id, ids.rule_id],
+  );
+  const config = type === 'email' ? { recipients: ['a@example.com'] } : { url };
+  await database.query(
+    `INSERT INTO alert_channels (tenant_id, rule_id, channel_id, place, type, enabled, config) VALUES ($1, $2, $3, 0, $4, true, $5)`,
+    [tenant_id, ids.rule_id, ids.channel_id, type, JSON.stringify(config)],
+  );
+  const to = type === 'email' ? 'smtp:' : new URL(url).origin;
+  const delivery = {
+    ...{ ...ids, session_id: '', delivery_id: newId('dlv'), event_id: newEventId(), event_type: 'agent.registered' },
+    ...{ url, receiver: to, body: sealBody(secrets, '{"hello":"ünï"}'), max_attempts: 3 },
+  };
+  await db.tenant(tenant_id, (tx) => writeDeliveries(tx, [delivery]));
+  return delivery;
+}
+
+/** What is queued of a tenant, once it has its slots. */
+async function claimed(tenantId: string): Promise<QueuedDelivery[]> {
+  return (await claimQueued(db)).filter(({ tenant_id }) => tenant_id === tenantId);
+}
+
+const attempt = (queued: QueuedDelivery | undefined, made: number | null, by = deps) => {
+  if (!queued) throw new Error('nothing is queued');
+  return attemptDelivery(by, queued.input, made, new AbortController().signal);
+};
+const ofTenant = async (tenantId: string) =>
+  (await listDeliveries(db, tenantId, { page: 1, page_size: 100 })).rows.reverse();
+const breakersOf = (tenantId: string) =>
+  database.query('SELECT receiver, failures FROM receiver_breakers WHERE tenant_id = $1', [tenantId]);
+const provenOf = (tenantId: string) =>
+  database.query('SELECT receiver FROM proven_receivers WHERE tenant_id = $1', [tenantId]);
+const queuedOf = (tenantId: string) =>
+  database.query('SELECT queue_id FROM delivery_queue WHERE tenant_id = $1', [tenantId]);
+
+test('an attempt that was recorded before a crash is followed by its whole pause', async () => {
+  const to = await receiver(status(503));
+  const { tenant_id } = await written(to.url);
+  const [queued] = await claimed(tenant_id);
+  expect(await attempt(queued, null)).toMatchObject({ made: 1 });
+  // The process died before its workflow knew: the activity is run again.
+  const again = await attempt(queued, null);
+  expect(again).toMatchObject({ made: 1 });
+  expect(again?.wait_ms).toBeGreaterThan(0);
+  expect(again?.wait_ms).toBeLessThanOrEqual(1_000);
+  expect(to.arrived).toHaveLength(1);
+  await database.query(
+    `UPDATE deliveries SET attempts = jsonb_set(attempts, '{0,at}', to_jsonb(now() - interval '2 s')) WHERE tenant_id = $1`,
+    [tenant_id],
+  );
+  expect(await attempt(queued, null)).toMatchObject({ made: 2 });
+  expect(to.arrived).toHaveLength(2);
+});
+
+test('two runs of one attempt are logged once', async () => {
+  const to = await receiver();
+  const { tenant_id } = await written(to.url);
+  const [queued] = await claimed(tenant_id);
+  await Promise.all([attempt(queued, null), attempt(queued, null)]);
+  expect(await ofTenant(tenant_id)).toMatchObject([{ status: 'delivered', attempts: [{ success: true }] }]);
+  expect(await queuedOf(tenant_id)).toEqual([]);
+});
+
+test('what no present key opens ends as UNREADABLE, and gives its slot up', async () => {
+  const { tenant_id } = await written('http://127.0.0.1:9/');
+  await database.query('UPDATE deliveries SET body = $2 WHERE tenant_id = $1', [tenant_id, Buffer.from('garbage')]);
+  const [queued] = await claimed(tenant_id);
+  expect(await attempt(queued, null)).toBeNull();
+  const [delivery] = await ofTenant(tenant_id);
+  const attempts: Partial<DeliveryAttempt>[] = [{ status_code: null, success: false, error: 'UNREADABLE' }];
+  expect(delivery).toMatchObject({ status: 'failed', attempts });
+  expect(await queuedOf(tenant_id)).toEqual([]);
+  expect(await breakersOf(tenant_id)).toEqual([]);
+});
+
+test('a process without the key in use leaves what it cannot read to others', async () => {
+  const { tenant_id } = await written('http://127.0.0.1:9/');
+  const [queued] = await claimed(tenant_id);
+  const set = `INSERT INTO platform_facts (name, value) VALUES ('secret_key_check', $1)`;
+  await database.query(set, [secrets.check()]);
+  const old = { ...deps, secrets: createSecrets(randomBytes(32).toString('base64')) };
+  await expect(attempt(queued, null, old)).rejects.toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
+  await database.query("DELETE FROM platform_facts WHERE name = 'secret_key_check'");
+  expect(await ofTenant(tenant_id)).toMatchObject([{ status: 'pending', attempts: [] }]);
+  expect(await queuedOf(tenant_id)).toHaveLength(1);
+});
+
+test.each([
+  ['a forbidden address', 'http://10.0.0.1:9/', 'webhook', 'FORBIDDEN_ADDRESS'],
+  ['email without a mail server', 'mailto:a@example.com', 'email', 'SMTP_NOT_CONFIGURED'],
+] as const)('%s says nothing about the receiver', async (_what, url, type, error) => {
+  const { tenant_id, receiver: to } = await written(url, type);
+  const [queued] = await claimed(tenant_id);
+  const of = { tenant_id, queue_id: 'earlier', receiver: to };
+  await db.tenant(tenant_id, (tx) => noteAnswer(tx, of, false));
+  expect(await attempt(queued, null)).toBeNull();
+  expect(await ofTenant(tenant_id)).toMatchObject([{ status: 'failed', attempts: [{ status_code: null, error }] }]);
+  expect(await breakersOf(tenant_id)).toEqual([{ receiver: to, failures: 1 }]);
+  expect(await provenOf(tenant_id)).toEqual([]);
+});
+
+test('a redirect is an answer: the receiver is there', async () => {
+  const to = await receiver((response) => response.writeHead(302, { location: 'http://127.0.0.1:9/' }).end());
+  const { tenant_id } = await written(to.url);
+  const [queued] = await claimed(tenant_id);
+  expect(await attempt(queued, null)).toBeNull();
+  expect(await provenOf(tenant_id)).toHaveLength(1);
+});
+
+test('the push notifications of a config go out one after the other, at one place in the queue, each with its own attempts', async () => {
+  const to = await receiver((response, count) => status(count === 2 ? 500 : 200)(response));
+  const tenant_id = await insertTenant(database);
+  const message_id = newId('msg');
+  for (const state of ['working', 'completed'])
+    await writeChange(database, { tenant_id, message_id, url: to.url, state });
+  const changes = new PushChanges(db);
+  while (await changes.relay()) {}
+  const [queued, ...others] = await claimed(tenant_id);
+  expect(others).toEqual([]);
+  expect(await attempt(queued, null)).toEqual({ event_type: 'task.completed', made: 0, wait_ms: 0 });
+  await writeChange(database, { tenant_id, message_id, url: to.url, state: 'failed' });
+  while (await changes.relay()) {}
+  expect(await queuedOf(tenant_id)).toHaveLength(1);
+  expect(await attempt(queued, 0)).toMatchObject({ event_type: 'task.completed', made: 1 });
+  expect(await attempt(queued, 1)).toEqual({ event_type: 'task.failed', made: 0, wait_ms: 0 });
+  expect(await attempt(queued, 0)).toBeNull();
+  const shown = (await ofTenant(tenant_id)).map(({ event_type, attempts }) => [event_type, attempts.length]);
+  expect(shown).toEqual([
+    ['task.working', 1],
+    ['task.completed', 2],
+    ['task.failed', 1],
+  ]);
+  expect(to.arrived[2]?.raw.equals(to.arrived[1]?.raw as Buffer)).toBe(true);
+  expect(await queuedOf(tenant_id)).toEqual([]);
+});
+
+test('the bytes of a push notification are sealed at its first attempt, and are not readable in the database', async () => {
+  const to = await receiver(status(500));
+  const tenant_id = await insertTenant(database);
+  const message_id = newId('msg');
+  await writeChange(database, { tenant_id, message_id, url: to.url });
+  await new PushChanges(db).relay();
+  const [queued] = await claimed(tenant_id);
+  await attempt(queued, null);
+  await database.query(
+    `UPDATE messages SET error_message = 'changed since', updated_at = now() WHERE message_id = $1`,
+    [message_id],
+  );
+  const [row] = await database.query<{ body: Buffer }>('SELECT body FROM deliveries WHERE message_id = $1', [
+    message_id,
+  ]);
+  expect(row?.body.toString('latin1')).not.toContain(message_id);
+  await attempt(queued, 1);
+  expect(to.arrived.map(({ raw }) => raw.toString())).toEqual([
+    to.arrived[0]?.raw.toString(),
+    to.arrived[0]?.raw.toString(),
+  ]);
+});
+
+test('the changes of a tenant with many of them do not hold up those of others', async () => {
+  const [busy, other] = (await Promise.all([insertTenant(database), insertTenant(database)])).sort() as [
+    string,
+    string,
+  ];
+  const flooded = newId('msg');
+  await writeChange(database, { tenant_id: busy, message_id: flooded, url: 'https://a.example/' });
+  await database.query(
+    `INSERT INTO push_changes (tenant_id, message_id, config_id, state) SELECT $1, $2, 'c', 'working' FROM generate_series(1, 500)`,
+    [busy, flooded],
+  );
+  await writeChange(database, { tenant_id: other, message_id: newId('msg'), url: 'https://a.example/' });
+  expect(await new PushChanges(db).relay()).toBe(true);
+  expect(await queuedOf(other)).toHaveLength(1);
+  const count = 'SELECT count(*)::int AS count FROM push_changes WHERE tenant_id = $1';
+  expect((await database.query<{ count: number }>(count, [busy]))[0]?.count).toBe(501 - 32);
+  const changes = new PushChanges(db);
+  while (await changes.relay()) {}
+  expect(await queuedOf(busy)).toHaveLength(1);
+  expect(await ofTenant(busy)).toHaveLength(100); // the page
+});
