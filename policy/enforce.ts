@@ -26,11 +26,27 @@ export async function recordDecision(
 }
 
 /** An action that no message waits for cannot wait for a human: what asks for approval refuses it. */
-function refusal(verdict: Exclude<Verdict, { decision: 'allow' }>): PlatformError {
+function refusalOf(verdict: Exclude<Verdict, { decision: 'allow' }>): PlatformError {
   const { by } = verdict;
   const who = by.source === 'policy' ? `The policy ${by.name}` : `The guard ${by.guard}`;
   const what = verdict.decision === 'deny' ? 'denies this' : 'wants an approval, for which this cannot wait';
   return new PlatformError('forbidden', `${who} ${what}: ${by.reason}`);
+}
+
+/** What a verdict means for an action that is done at once or refused. */
+export interface Outcome {
+  /** To be written with the action (`recordDecision`), or with its refusal. */
+  events: DecisionEvent[];
+  /** It is refused with it. */
+  refusal: PlatformError | null;
+}
+
+/** @throws PlatformError SERVICE_UNAVAILABLE where the policies could not be read or evaluated */
+export function outcomeOf(verdict: Verdict, request: PolicyRequest): Outcome {
+  if (verdict.decision === 'allow') return { events: eventsOf(verdict, request), refusal: null };
+  if (isUndecided(verdict)) throw undecidedError(verdict);
+  const { audits, by } = verdict;
+  return { events: eventsOf({ decision: 'deny', by, audits }, request), refusal: refusalOf(verdict) };
 }
 
 /**
@@ -43,11 +59,8 @@ export async function enforce(
   tenantId: string,
   request: PolicyRequest,
 ): Promise<DecisionEvent[]> {
-  const verdict = await policies.decide(tenantId, request);
-  if (verdict.decision === 'allow') return eventsOf(verdict, request);
-  if (isUndecided(verdict)) throw undecidedError(verdict);
-  const { audits, by } = verdict;
-  const events = eventsOf({ decision: 'deny', by, audits }, request);
+  const { events, refusal } = outcomeOf(await policies.decide(tenantId, request), request);
+  if (!refusal) return events;
   await db.tenant(tenantId, (tx) => recordDecision(tx, tenantId, request.session?.session_id ?? '', events));
-  throw refusal(verdict);
+  throw refusal;
 }

@@ -52,7 +52,7 @@ function byScope(policies: CompiledPolicy[]): TenantPolicies['byScope'] {
   return found;
 }
 
-/** Tenants whose messages neither policies nor guards look at: a plain table, since every message looks into it. */
+/** Tenants whose messages, and the sessions that these open, neither policies nor guards look at: a plain table, since every message looks into it. */
 export interface Unconcerned {
   tenants: Set<string>;
   /** On `performance.now()`: until then the table is confirmed. */
@@ -61,7 +61,7 @@ export interface Unconcerned {
 
 function isUnconcerned({ guards, byScope }: TenantPolicies): boolean {
   const isGuarded = guards?.inspects('message') || guards?.inspects('output');
-  return !isGuarded && !byScope.has('admission') && !byScope.has('dispatch');
+  return !isGuarded && !byScope.has('admission') && !byScope.has('dispatch') && !byScope.has('session');
 }
 
 /** The compiled policies of tenants: read on the first use, and again after a change. */

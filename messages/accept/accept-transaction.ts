@@ -79,8 +79,8 @@ export interface CountLimits {
   waiting_limit: number;
   /** The second limit is known to be reached: the message is refused. */
   waiting_full: boolean;
-  /** A quota of the tenant is known to be used up: the message is refused. */
-  quota_exceeded?: boolean;
+  /** The message is refused, unless it is a repeat: a quota is used up, or a policy forbids its session. */
+  refused?: boolean;
 }
 
 export const UNCOUNTED: CountLimits = { in_flight_limit: 0, waiting_limit: 0, waiting_full: false };
@@ -95,7 +95,7 @@ export interface AcceptRow {
     | 'unavailable'
     | 'repeat'
     | 'mismatch'
-    | 'quota_exceeded'
+    | 'refused'
     | 'full'
     | 'waiting_full'
     | 'too_many_hops'

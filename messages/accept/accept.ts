@@ -19,6 +19,7 @@ import {
 import { withDestination } from './destination.js';
 import { type AcceptContext, draftOf, needsDestination } from './draft.js';
 import { isContextName, openNamedSession } from './named-session.js';
+import { decideOpening, opensSession, refuseOpening } from './opened-session.js';
 import { decidedDraft } from './policy-decision.js';
 import { saturatedText } from './target-text.js';
 import { targetRequiredText, targetUnknownText } from './targets.js';
@@ -86,7 +87,7 @@ async function checkVerdict({ core, limits }: AcceptDeps, draft: NewMessage, { v
       throw new PlatformError('RATE_LIMITED', saturatedText(draft, agent_type || null), {
         headers: { 'Retry-After': '1' },
       });
-    case 'quota_exceeded': // does not get here: `acceptInSession` has the refusal
+    case 'refused': // does not get here: `acceptNow` has the refusal
     case 'target_unknown': // does not get here: `writeMessage` then writes the message as failed
     case 'later': // does not get here: `runAcceptTransaction` repeats the call
     case 'unavailable':
@@ -159,16 +160,19 @@ async function acceptNow(
   const { tenants, confirmedUntilMs } = policies.unconcerned;
   const isUnconcerned = tenants.has(drafted.tenant_id) && performance.now() <= confirmedUntilMs;
   const mustDecide = ask !== undefined || !isUnconcerned;
-  const draft = mustDecide ? await decidedDraft(policies, caller, drafted, ask) : drafted;
+  const opening = mustDecide && opensSession(drafted) ? await decideOpening(deps.core, caller, drafted) : undefined;
+  const draft = mustDecide ? await decidedDraft(policies, caller, drafted, ask, opening) : drafted;
   const admission = deps.limits.begin(draft.tenant_id);
   let row: AcceptRow | null = null;
   try {
-    const counting = refusal ? { ...UNCOUNTED, quota_exceeded: true } : admission.counting;
+    const refused = refusal ?? opening?.refusal;
+    const counting = refused ? { ...UNCOUNTED, refused: true } : admission.counting;
     const written = await writeMessage(deps, draft, counting);
     row = written.row;
     const { verdict, message_id, session_id } = row;
     deps.verdicts[verdict] = (deps.verdicts[verdict] ?? 0) + 1;
-    if (refusal && verdict === 'quota_exceeded') throw refusal;
+    if (refusal && verdict === 'refused') throw refusal;
+    if (opening && verdict === 'refused') await refuseOpening(deps.core, draft, opening);
     await checkVerdict(deps, draft, row);
     const ids = { message_id, session_id };
     if (verdict === 'accepted' || verdict === 'asked')
@@ -197,8 +201,11 @@ async function acceptInContext(
     const { contextId } = params.message;
     const isNew = error instanceof PlatformError && error.code === 'SESSION_NOT_FOUND';
     if (!isNew || contextId === undefined || !isContextName(contextId)) throw error;
-    await openNamedSession(deps.core.db, caller, contextId);
-    return acceptInSession(deps, caller, draftOf(caller, params, context), context.ask);
+    const draft = draftOf(caller, params, context);
+    const opening = await decideOpening(deps.core, caller, draft);
+    if (opening.refusal) await refuseOpening(deps.core, draft, opening);
+    await openNamedSession(deps.core.db, caller, contextId, opening.events);
+    return acceptInSession(deps, caller, draft, context.ask);
   }
 }
 

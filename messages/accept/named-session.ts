@@ -3,6 +3,8 @@ import { LIMITS } from '../../contracts/limits.js';
 import { actsAs } from '../../contracts/permissions.js';
 import { recordEvent } from '../../db/events.js';
 import type { Db } from '../../db/pool.js';
+import { recordDecision } from '../../policy/enforce.js';
+import type { DecisionEvent } from '../../policy/verdict.js';
 
 /** Names that a caller may give a context. A name like the platform's own ids must be an existing session. */
 const CALLER_CONTEXT = /^(?!ses_)[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/;
@@ -12,8 +14,13 @@ export function isContextName(contextId: string): boolean {
   return CALLER_CONTEXT.test(contextId);
 }
 
-/** Opens a session with an id that the caller chose. An existing session stays as it is. */
-export async function openNamedSession(db: Db, caller: Caller, sessionId: string): Promise<void> {
+/** Opens a session with an id that the caller chose. An existing session stays as it is. @param decided events of policies about it */
+export async function openNamedSession(
+  db: Db,
+  caller: Caller,
+  sessionId: string,
+  decided: readonly DecisionEvent[],
+): Promise<void> {
   const { tenant_id, sub: created_by } = caller;
   await db.tenant(tenant_id, async (tx) => {
     const opened = await tx.query(
@@ -24,5 +31,6 @@ export async function openNamedSession(db: Db, caller: Caller, sessionId: string
     if (opened.length === 0) return;
     const ids = { tenant_id, session_id: sessionId };
     await recordEvent(tx, ids, 'session.created', { ...ids, created_by });
+    await recordDecision(tx, tenant_id, sessionId, decided);
   });
 }

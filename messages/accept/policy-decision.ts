@@ -1,5 +1,6 @@
 import type { Caller } from '../../contracts/api/auth.js';
 import type { EarlyVerdict } from '../../policy/decision.js';
+import type { Outcome } from '../../policy/enforce.js';
 import type { LaterFact } from '../../policy/matching/facts.js';
 import type { PolicyEngine } from '../../policy/policy-engine.js';
 import { errorOfDenial, eventsOf, isUndecided, undecidedError } from '../../policy/verdict.js';
@@ -30,6 +31,7 @@ async function dispatchDecision(
 /**
  * Decides about a message that enters, and about its dispatch as far as that is possible before its agent is chosen. Asks no evaluator
  * outside: what needs one is left to the workflow path.
+ * @param opening what policies have to say of the session that it opens
  * @param ask a request that the message waits for in any case; policies decide after its approval what they cannot decide before
  * @returns the draft with what they have to say, and with the token that they see
  * @throws PlatformError SERVICE_UNAVAILABLE while the tenant's policies cannot be read
@@ -39,9 +41,12 @@ export async function decidedDraft(
   caller: Caller,
   draft: NewMessage,
   ask: NewInputRequest | undefined,
+  opening: Outcome | undefined,
 ): Promise<NewMessage> {
   const { message, later } = draftMessage(draft, caller);
-  const decision = await decisionOf(policies, draft, ask, message, later);
+  const { events = [], ...rest } = await decisionOf(policies, draft, ask, message, later);
+  const all = [...(opening?.events ?? []), ...events];
+  const decision: AcceptDecision = { ...rest, ...(all.length > 0 && { events: all }) };
   const { token } = message;
   return Object.keys(decision).length > 0 ? { ...draft, token, decision } : { ...draft, token };
 }

@@ -43,7 +43,7 @@ test('a repeat beside its first is the same message, other content is refused', 
 });
 
 test.each([
-  ['a quota is used up', 'repeat', { counting: { ...UNCOUNTED, quota_exceeded: true } }],
+  ['it is refused', 'repeat', { counting: { ...UNCOUNTED, refused: true } }],
   ['too many messages wait', 'repeat', { counting: { ...UNCOUNTED, waiting_full: true } }],
   ['nobody is there for its content', 'mismatch', { agentType: 'nobody' }],
 ] as const)('beside its first a message is found by its key also where %s', async (_what, verdict, options) => {

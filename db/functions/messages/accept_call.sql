@@ -1,7 +1,7 @@
 -- What the accept transaction (accept_messages.sql) takes and gives, and how a repeated messageId is found.
 
 -- `in_flight_limit`, `waiting_limit`: bounds to count to; 0: not to be counted. `waiting_full`: the process knows that the second is
--- reached; `quota_exceeded`: that a quota is used up.
+-- reached; `refused`: that the message is refused unless it is a repeat.
 -- `unavailable_text`: the error of a message whose target is not registered, which is then put on the record as failed; NULL: refused.
 -- `dispatch_id`: of the dispatch that the process may open; NULL: the workflow path. `mesh_id`: the node that sends to hosted agents, and to
 -- agents connected to it; with `any_mesh` an agent that is connected to another node may be chosen too. `event_id`: of the first of
@@ -14,10 +14,10 @@ CREATE TYPE accept_call AS (
   client_message_id text, content_hash bytea, method text, parts jsonb, metadata jsonb, want_instance_id text, want_agent_type text,
   want_skill_id text, trace_id text, parent_span_id text, baggage text, deadline_ms integer, created_by text, idle_timeout_seconds integer,
   idempotency_hours integer, in_flight_limit integer, waiting_limit integer, waiting_full boolean, unavailable_text text, dispatch_id text,
-  mesh_id text, any_mesh boolean, event_id text, decision jsonb, token jsonb, quota_exceeded boolean
+  mesh_id text, any_mesh boolean, event_id text, decision jsonb, token jsonb, refused boolean
 );
 
--- `verdict`: dispatched | accepted | asked | denied | unavailable | repeat | mismatch | quota_exceeded | full | waiting_full | too_many_hops |
+-- `verdict`: dispatched | accepted | asked | denied | unavailable | repeat | mismatch | refused | full | waiting_full | too_many_hops |
 -- no_session | session_closed | target_required | target_unknown | agents_saturated (with both, `agent_type` is the type that was looked for) | later
 -- (`awaits` names the lock). From `instance_id` on for `dispatched`, `mesh_id` is the node that sends; the counts where they were taken.
 CREATE TYPE accept_result AS (

@@ -18,7 +18,7 @@ BEGIN
     result.waiting := (SELECT count(*) FROM (SELECT 1 FROM running_messages r
       WHERE r.tenant_id = c.tenant_id AND r.state = 'input-required' ORDER BY r.session_id LIMIT c.waiting_limit) AS waiting);
   END IF;
-  result.verdict := CASE WHEN c.quota_exceeded THEN 'quota_exceeded' WHEN c.waiting_full THEN 'waiting_full'
+  result.verdict := CASE WHEN c.refused THEN 'refused' WHEN c.waiting_full THEN 'waiting_full'
     WHEN result.in_flight >= c.in_flight_limit THEN 'full' WHEN result.waiting >= c.waiting_limit THEN 'waiting_full' END;
   RETURN result;
 END $$;
@@ -53,7 +53,7 @@ DECLARE
   dispatched boolean;
   hops integer; -- of an agent's message
 BEGIN
-  IF c.quota_exceeded OR c.waiting_full OR c.in_flight_limit > 0 OR c.waiting_limit > 0 THEN
+  IF c.refused OR c.waiting_full OR c.in_flight_limit > 0 OR c.waiting_limit > 0 THEN
     result := check_limits(c);
     IF result.verdict IS NOT NULL THEN
       RETURN unwritten(c, not_accepted(c, result, result.verdict));

@@ -1,0 +1,79 @@
+import type { Caller } from '../../contracts/api/auth.js';
+import type { Db } from '../../db/pool.js';
+import { type Outcome, outcomeOf, recordDecision } from '../../policy/enforce.js';
+import type { PolicyRequest } from '../../policy/policy-request.js';
+import { tokenFacts } from '../../policy/token-facts.js';
+import { PlatformError } from '../../runtime/errors.js';
+import type { MessageCore } from '../core.js';
+import type { NewMessage } from './accept-transaction.js';
+
+/** Types with one skill, about each of which the policies are asked; a message to more has to name one. */
+const TYPES_MAX = 100;
+
+const NOTHING_SAID: Outcome = { events: [], refusal: null };
+
+/** Whether a message opens a session by itself. */
+export function opensSession({ requested_context }: Pick<NewMessage, 'requested_context'>): boolean {
+  return requested_context === '';
+}
+
+/** The types that a message without one may go to. */
+async function typesFor(db: Db, { tenant_id, want_instance_id, want_skill_id }: NewMessage): Promise<string[]> {
+  const [text, values] =
+    want_instance_id !== null
+      ? ['SELECT agent_type FROM agents WHERE tenant_id = $1 AND instance_id = $2', [tenant_id, want_instance_id]]
+      : want_skill_id !== null
+        ? [
+            `SELECT DISTINCT agent_type FROM agents a WHERE tenant_id = $1 AND deregistered_at IS NULL AND has_skill(a, $2)
+              LIMIT ${TYPES_MAX + 1}`,
+            [tenant_id, want_skill_id],
+          ]
+        : ['SELECT default_target($1) AS agent_type', [tenant_id]];
+  const rows = await db.tenant(tenant_id, (tx) => tx.query<{ agent_type: string | null }>(text, values));
+  if (rows.length > TYPES_MAX)
+    throw new PlatformError('INVALID_PARAMS', `metadata.agent_type: more than ${TYPES_MAX} types have the skill.`);
+  return rows.flatMap(({ agent_type }) => agent_type ?? []);
+}
+
+/**
+ * Lets the policies of scope `session` decide about the session that a message opens, as about one from `/sessions/init`. In memory, unless
+ * they look at the agent's type and the message names none: then about every type that may get it.
+ * @throws PlatformError SERVICE_UNAVAILABLE while the policies cannot be read
+ */
+export async function decideOpening(
+  { db, policies }: Pick<MessageCore, 'db' | 'policies'>,
+  caller: Caller,
+  draft: NewMessage,
+): Promise<Outcome> {
+  const { tenant_id, want_agent_type, want_instance_id, want_skill_id, requested_context } = draft;
+  if (!policies.concerns(tenant_id, 'session')) return NOTHING_SAID;
+  const agent = {
+    ...(want_agent_type !== null && { agent_type: want_agent_type }),
+    ...(want_instance_id !== null && { instance_id: want_instance_id }),
+    ...(want_skill_id !== null && { skill_id: want_skill_id }),
+  };
+  const request: PolicyRequest = {
+    ...{ scope: 'session', action: 'init', arguments: {}, agent, token: tokenFacts(caller) },
+    session: requested_context === '' ? {} : { session_id: requested_context },
+  };
+  const early = await policies.decideEarly(tenant_id, request, want_agent_type === null ? ['agent_type'] : []);
+  if (early !== 'later') return outcomeOf(early, request);
+  let first: Outcome | undefined;
+  for (const agent_type of await typesFor(db, draft)) {
+    const about = { ...request, agent: { ...agent, agent_type } };
+    const outcome = outcomeOf(await policies.decide(tenant_id, about), about);
+    if (outcome.refusal) return outcome;
+    first ??= outcome;
+  }
+  return first ?? outcomeOf(await policies.decide(tenant_id, request), request);
+}
+
+/** Records that policies refuse the session of a message, and throws the error. */
+export async function refuseOpening(
+  { db }: Pick<MessageCore, 'db'>,
+  { tenant_id, requested_context }: NewMessage,
+  { events, refusal }: Outcome,
+): Promise<void> {
+  await db.tenant(tenant_id, (tx) => recordDecision(tx, tenant_id, requested_context, events));
+  if (refusal) throw refusal;
+}
