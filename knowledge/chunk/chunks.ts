@@ -27,6 +27,12 @@ function commonPath(one: readonly string[], other: readonly string[]): readonly 
   return differs < 0 ? one : one.slice(0, differs);
 }
 
+/** The headings that hold for what a chunk says: those that its text and rows share; where it has headings alone, those that these share. */
+function headingPathOf(units: readonly Unit[]): readonly string[] {
+  const content = units.filter(({ kind, isFrontMatter }) => kind !== 'heading' && !isFrontMatter);
+  return (content.length > 0 ? content : units).map(({ headings }) => headings).reduce(commonPath);
+}
+
 /** The number of the page that a place is on, from 1. Places are asked for in rising order, so each page is passed once. */
 class Pages {
   #at = 0;
@@ -118,7 +124,7 @@ function* chunkOf({ text }: Extracted, units: readonly Unit[], pages: Pages): Ge
     char_end,
     page_start: pages.of(char_start),
     page_end: pages.of(char_end - 1),
-    heading_path: [...units.map(({ headings }) => headings).reduce(commonPath)],
+    heading_path: [...headingPathOf(units)],
     tokens: units.reduce((sum, { tokens }) => sum + tokens, 0),
   };
 }

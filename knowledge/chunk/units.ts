@@ -8,6 +8,7 @@ export interface Unit {
   end: number;
   tokens: number;
   kind: Block['kind'];
+  isFrontMatter: boolean;
   /** The headings that it stands under, the outermost first; itself included where it is one. Units of one section share the array. */
   headings: readonly string[];
 }
@@ -54,7 +55,8 @@ function* fitting(text: string, start: number, end: number, maxTokens: number): 
       continue;
     }
     const middle = Math.floor((from + to) / 2);
-    const space = text.lastIndexOf(' ', middle);
+    // In this part alone: a text without a space would be searched to its beginning each time.
+    const space = from + text.slice(from, middle + 1).lastIndexOf(' ');
     const cut = space > from + (to - from) / 4 ? space + 1 : cutAt(text, from, middle);
     if (cut <= from || cut >= to) yield [from, to, tokens];
     else stack.push([cut, to], [from, cut]);
@@ -79,7 +81,7 @@ class Headings {
  */
 export function* unitsOf({ text, blocks }: Extracted, maxTokens: number): Generator<Unit> {
   const headings = new Headings();
-  for (const { kind, start, end, level } of blocks) {
+  for (const { kind, start, end, level, isFrontMatter = false } of blocks) {
     if (kind === 'heading') headings.add(level ?? 1, headingText(text.slice(start, Math.min(end, start + 1_000))));
     const whole = kind === 'row' ? Math.max(maxTokens, ROW_TOKENS_MAX) : maxTokens;
     // A row of many characters has too many tokens in any case: counting them first would only take time.
@@ -87,7 +89,7 @@ export function* unitsOf({ text, blocks }: Extracted, maxTokens: number): Genera
     const parts: Iterable<[number, number]> = isOne ? [[start, end]] : sentences(text, start, end);
     for (const [from, to] of parts) {
       for (const [unitStart, unitEnd, tokens] of fitting(text, from, to, isOne ? whole : maxTokens)) {
-        yield { start: unitStart, end: unitEnd, tokens, kind, headings: headings.path };
+        yield { start: unitStart, end: unitEnd, tokens, kind, isFrontMatter, headings: headings.path };
       }
     }
   }

@@ -1,5 +1,5 @@
 import { fileTypeFromBuffer } from 'file-type';
-import { decodeText, isUtf8Text, markedCharset } from './charset.js';
+import { decodeText, isSurelyText } from './charset.js';
 import { ParseError } from './parse-error.js';
 
 /** What a document is read as. */
@@ -115,16 +115,15 @@ export async function detectType(content: Uint8Array, hints: TypeHints): Promise
     throw new ParseError('ENCRYPTED', 'The DOCX is encrypted, or is of an old version of Word.');
   }
   if (hinted === 'docx' && found?.mime === 'application/zip') return { type: 'docx' };
-  const isText = markedCharset(content) !== undefined || isUtf8Text(content);
+  const { charset: byCaller } = mediaTypeOf(hints.content_type);
+  const isText = isSurelyText(content, byCaller);
   if (hinted && !TEXTUAL.has(hinted)) throw mislabeled(hinted, isText ? 'text' : (found?.mime ?? 'of another type'));
   if (found && (!isText || found.mime === 'application/rtf')) {
     throw new ParseError('UNSUPPORTED_TYPE', `Documents of the type ${found.mime} cannot be read.`);
   }
-  const { charset } = mediaTypeOf(hints.content_type);
-  const inDocument = /charset\s*=\s*["']?([\w:.-]+)/i.exec(
-    Buffer.from(content.subarray(0, 2_048)).toString('latin1'),
-  )?.[1];
-  const text = decodeText(content, charset ?? inDocument);
+  const head = Buffer.from(content.subarray(0, 2_048)).toString('latin1');
+  const inDocument = /charset\s*=\s*["']?([\w:.-]+)/i.exec(head)?.[1]?.toLowerCase();
+  const text = decodeText(content, { byCaller, inDocument });
   if (text.trim() === '') throw new ParseError('EMPTY', 'The document is empty.');
   const type = (hinted ?? lookOf(text)) as Exclude<DocumentType, 'pdf' | 'docx'>;
   return { type, text };

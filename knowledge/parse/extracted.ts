@@ -6,6 +6,8 @@ export interface Block {
   end: number;
   /** Of a heading, from 1 for the outermost. */
   level?: number;
+  /** It says something of the document and stands under no heading, so it takes none from the chunk that it is in. */
+  isFrontMatter?: boolean;
 }
 
 /** What a document says: its text, and how the text is divided. */

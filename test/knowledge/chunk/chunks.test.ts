@@ -91,9 +91,27 @@ describe('the places where documents are cut', () => {
     const body = 'Some words that fill a section with enough text to stand alone in it. '.repeat(3);
     const chunks = cut(readMarkdown(`# Top\n\n## A\n\n${body}\n\n## B\n\nshort\n\n## C\n\nshort too\n`));
     expect(chunks.map(({ heading_path }) => heading_path)).toEqual(
-      [['Top'], ['Top', 'A'], ['Top']].slice(-chunks.length),
+      [['Top', 'A'], ['Top', 'A'], ['Top']].slice(-chunks.length),
     );
     expect(chunks.at(-1)?.text).toContain('short too');
+  });
+
+  it.each<[string, string, string[]]>([
+    [
+      'the headings above its text, its own beginning included',
+      '# Travel\n\n## Trains\n\nFirst class is paid.',
+      ['Travel', 'Trains'],
+    ],
+    ['what its sections share', '# Travel\n\n## Trains\n\nOne.\n\n## Buses\n\nTwo.', ['Travel']],
+    ['nothing below text that stands above', '# Travel\n\nIntro.\n\n## Trains\n\nOne.', ['Travel']],
+    ['those of headings alone', '# Travel\n\n## Trains\n', ['Travel']],
+    [
+      'those of its text behind front matter',
+      '---\ntitle: T\n---\n# Travel\n\n## Trains\n\nOne.',
+      ['Travel', 'Trains'],
+    ],
+  ])('has as its path %s', (_, text, path) => {
+    expect(cut(readMarkdown(text), { chunk_tokens: 200, chunk_overlap: 30 })).toMatchObject([{ heading_path: path }]);
   });
 
   it('keeps rows whole that are longer than a chunk, and cuts those that are far too long', () => {

@@ -6,6 +6,9 @@ import { parseDocument } from '../../../knowledge/parse/parse.js';
 import { ParseError } from '../../../knowledge/parse/parse-error.js';
 import { docxOf, pdfOf, zipOf } from './documents.js';
 
+/** `テスト` in ISO-2022-JP. */
+const JAPANESE = Buffer.from('1b2442254625392548' + '1b2842', 'hex');
+
 const parse = (content: string | Buffer, hints: TypeHints = {}) => parseDocument(Buffer.from(content), hints);
 
 const refusal = (content: string | Buffer, hints: TypeHints = {}) =>
@@ -80,6 +83,48 @@ describe('the charset of a text', () => {
     expect((await parse(content, hints)).extracted.text).toBe(words);
   });
 
+  it.each<[string, string, Buffer, TypeHints]>([
+    [
+      'UTF-16 LE that the caller names',
+      'Plain words.',
+      iconv.encode('Plain words.', 'utf-16le'),
+      { content_type: 'text/plain; charset=UTF-16LE' },
+    ],
+    [
+      'UTF-16 BE that the caller names',
+      'Plain words.',
+      iconv.encode('Plain words.', 'utf-16be'),
+      { content_type: 'text/plain; charset="utf-16be"' },
+    ],
+    [
+      'Japanese in ASCII bytes that the caller names',
+      'テスト',
+      JAPANESE,
+      { content_type: 'text/plain; charset=iso-2022-jp' },
+    ],
+    ['Japanese in ASCII bytes that nobody names', 'テスト', JAPANESE, {}],
+    [
+      'UTF-8 that is called something else',
+      words,
+      Buffer.from(words),
+      { content_type: 'text/plain; charset=iso-8859-1' },
+    ],
+    [
+      'UTF-8 whose caller names a charset that there is not',
+      words,
+      Buffer.from(words),
+      { content_type: 'text/plain; charset=utf-99' },
+    ],
+    [
+      'Latin 1 that begins behind much ASCII',
+      `${'plain '.repeat(30_000)}${words}`,
+      Buffer.concat([Buffer.from('plain '.repeat(30_000)), iconv.encode(words, 'windows-1252')]),
+      {},
+    ],
+  ])('%s', async (_, text, content, hints) => {
+    expect((await parse(content, hints)).extracted.text).toBe(text);
+  });
+
   it('keeps what is readable of invalid UTF-8, and makes it well-formed', async () => {
     const { extracted } = await parse(
       Buffer.concat([Buffer.from('good '), Buffer.from([0xff, 0xfe, 0xc3]), Buffer.from(' end')]),
@@ -114,6 +159,80 @@ describe('what formats say', () => {
       'row: | 1 | 2 |',
       'heading1: End\n===',
     ]);
+  });
+
+  it.each<[string, string, string[]]>([
+    [
+      'tables without pipes at the ends of their lines',
+      'Fruit:\n\nname | count\n--- | ---\npear | 3\nplum | 4\n\nEither a | or none.\n',
+      [
+        'text: Fruit:',
+        'row: name | count',
+        'row: --- | ---',
+        'row: pear | 3',
+        'row: plum | 4',
+        'text: Either a | or none.',
+      ],
+    ],
+    [
+      'tables in quotes and lists',
+      '> Look:\n> | a | b |\n> |---|---|\n> | 1 | 2 |\n\n- item\n\n  a | b\n  -|-\n  1 | 2\n- next\n',
+      [
+        'text: > Look:',
+        'row: > | a | b |',
+        'row: > |---|---|',
+        'row: > | 1 | 2 |',
+        'text: - item',
+        'row:   a | b',
+        'row:   -|-',
+        'row:   1 | 2',
+        'text: - next',
+      ],
+    ],
+    [
+      'a table that ends at a line without a pipe',
+      'a | b\n:-: | -:\n1 | 2\nwords after it\nmore | words\n',
+      ['row: a | b', 'row: :-: | -:', 'row: 1 | 2', 'text: words after it\nmore | words'],
+    ],
+  ])('Markdown has %s, however long it is', async (_, table, blocks) => {
+    expect(shown((await parse(table, { filename: 'a.md' })).extracted)).toEqual(blocks);
+    const filler = 'Words, words.\n\n'.repeat(80_000);
+    const long = shown((await parse(`${table}\n${filler}`, { filename: 'a.md' })).extracted);
+    expect(long.filter((block) => block.startsWith('row'))).toEqual(blocks.filter((block) => block.startsWith('row')));
+  });
+
+  const matter = '---\ntitle: "Winter: a guide"\ntags: [snow]\n---\n\n';
+  it.each<[string, string, string | undefined, string[]]>([
+    [
+      'front matter, which names its title',
+      `${matter}# Snow\n\nText.`,
+      'Winter: a guide',
+      ['text: title: "Winter: a guide"\ntags: [snow]', 'heading1: # Snow', 'text: Text.'],
+    ],
+    ['front matter alone', '---\ntitle: Bare\n...', 'Bare', ['text: title: Bare']],
+    [
+      'front matter without a title',
+      '---\ndate: 2026-01-01\n---\nIntro.\n\n## Part\n\n# Real title\n',
+      'Real title',
+      ['text: date: 2026-01-01', 'text: Intro.', 'heading2: ## Part', 'heading1: # Real title'],
+    ],
+    [
+      'a line at its beginning that is no front matter',
+      '---\n\n# Title\n\nText: yes.\n\n---\n',
+      'Title',
+      ['text: ---', 'heading1: # Title', 'text: Text: yes.', 'text: ---'],
+    ],
+    [
+      'no title where no heading is of the first level',
+      '## Part\n\nText.',
+      undefined,
+      ['heading2: ## Part', 'text: Text.'],
+    ],
+  ])('Markdown has %s', async (_, text, title, blocks) => {
+    const { extracted } = await parse(text, { filename: 'a.md' });
+    expect(extracted.text).toBe(text);
+    expect(extracted.title).toBe(title);
+    expect(shown(extracted)).toEqual(blocks);
   });
 
   it('long Markdown is divided by its lines in the same way', async () => {
