@@ -25,7 +25,35 @@ export async function dimensionsOf(embedder: Embedder, signal: AbortSignal): Pro
   return vector?.length ?? 0;
 }
 
-/** The text that is embedded for a chunk: title and heading path first, a line each. */
+/** Of what is embedded before the text of a chunk, so that it does not drown the text itself: characters of the title, and of the headings. */
+const TITLE_CHARS = 120;
+const PATH_CHARS = 200;
+const HEADING_CHARS = 100;
+
+function shortened(text: string, maxChars: number): string {
+  if (text.length <= maxChars) return text;
+  const space = text.lastIndexOf(' ', maxChars);
+  return text.slice(0, space > maxChars / 2 ? space : maxChars).toWellFormed();
+}
+
+/** The innermost headings for which there is room: they say most of a chunk. */
+function shortPath(headingPath: readonly string[]): string {
+  let path = '';
+  for (const heading of headingPath.toReversed()) {
+    const short = shortened(heading, HEADING_CHARS);
+    const longer = path === '' ? short : `${short} > ${path}`;
+    if (longer.length > PATH_CHARS) break;
+    path = longer;
+  }
+  return path;
+}
+
+/** The text that is embedded for a chunk: title and heading path first, a line each, both of bounded length. */
 export function embeddedText(title: string, headingPath: readonly string[], text: string): string {
-  return [title, headingPath.join(' > '), text].filter((line) => line !== '').join('\n');
+  return [shortened(title, TITLE_CHARS), shortPath(headingPath), text].filter((line) => line !== '').join('\n');
+}
+
+/** The text whose words are searched for a chunk: title and heading path as they are, and the chunk. */
+export function searchedText(title: string, headingPath: readonly string[], text: string): string {
+  return [title, ...headingPath, text].join('\n');
 }

@@ -1,6 +1,6 @@
 /** How well the committed queries find their passages, by mode: with the model, and by words alone. */
 
-import { embeddedText } from '../../dist/knowledge/embedder.js';
+import { embeddedText, searchedText } from '../../dist/knowledge/embedder.js';
 import { NamespaceIndex } from '../../dist/knowledge/search/index/namespace-index.js';
 import { queryTerms, termsOf } from '../../dist/knowledge/search/index/terms.js';
 import { rankAll } from '../../dist/knowledge/search/rank/rank.js';
@@ -15,11 +15,11 @@ export async function measureRetrieval(embedder) {
   const passages = readPassages();
   const texts = passages.map(({ title, heading, text }) => embeddedText(title, [heading], text));
   const vectors = await embedder?.embed(texts, signal);
-  const index = new NamespaceIndex(embedder?.dimensions ?? 0);
+  const index = new NamespaceIndex(embedder?.dimensions ?? 0, true);
   index.add(
-    passages.map(({ id }, at) => ({
+    passages.map(({ id, title, heading, text }, at) => ({
       source: { sourceId: id, version: 1, model: embedder?.model ?? null },
-      chunks: [{ ordinal: 0, terms: termsOf(texts[at]), vector: vectors?.[at] }],
+      chunks: [{ ordinal: 0, terms: termsOf(searchedText(title, [heading], text)), vector: vectors?.[at] }],
     })),
   );
   const rows = [];

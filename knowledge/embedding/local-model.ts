@@ -6,8 +6,22 @@ import type { Config } from '../../runtime/config.js';
 /** The model that `npm run models` installs. The name is stored with every chunk, so it changes with the file that makes the vectors. */
 export const LOCAL_MODEL = 'all-MiniLM-L6-v2-int8';
 export const LOCAL_DIMENSIONS = 384;
-/** Tokens of a text that the model reads, its two own ones included; the rest of a longer text is left out. */
+/** Tokens that the model reads at once, its two own ones included. A longer text is read in several windows. */
 export const LOCAL_TOKENS_MAX = 256;
+/**
+ * Windows of one text: 4,064 tokens. A chunk of the largest size has as many at most, in whatever language; a text of more, such as one of
+ * punctuation alone, loses the rest.
+ */
+export const LOCAL_WINDOWS_MAX = 16;
+
+/** Divides the tokens of a text, without the model's own, into windows of about the same length. */
+export function windowsOf(tokens: readonly number[]): number[][] {
+  const room = LOCAL_TOKENS_MAX - 2;
+  const kept = tokens.slice(0, room * LOCAL_WINDOWS_MAX);
+  const count = Math.max(1, Math.ceil(kept.length / room));
+  const at = (window: number) => Math.round((kept.length * window) / count);
+  return Array.from({ length: count }, (_, window) => kept.slice(at(window), at(window + 1)));
+}
 
 /** Files of an installed model. The last one is written when all others are whole. */
 const FILES = [

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
 import { Tokenizer } from '@huggingface/tokenizers';
 import { errorMessage } from '../../runtime/errors.js';
-import { LOCAL_TOKENS_MAX } from './local-model.js';
+import { LOCAL_DIMENSIONS, windowsOf } from './local-model.js';
 import { unitVector } from './vectors.js';
 
 /** The part of onnxruntime-node that is used. It is installed with the model, not with the platform. */
@@ -34,18 +34,25 @@ const session = await runtime.InferenceSession.create(join(folder, 'model.onnx')
   interOpNumThreads: 1,
 });
 
-/** Token ids of a text, with the model's own first and last one. A long text loses its end before that one. */
-function tokenIds(text: string): number[] {
-  const { ids } = tokenizer.encode(text);
-  return ids.length <= LOCAL_TOKENS_MAX ? ids : [...ids.slice(0, LOCAL_TOKENS_MAX - 1), ids.at(-1) as number];
+/** The vector of what the model reads at once. @param ids with its own first and last token */
+async function embedWindow(ids: readonly number[]): Promise<Float32Array | undefined> {
+  const tokens = BigInt64Array.from(ids, BigInt);
+  const { embedding } = await session.run({ input_ids: new runtime.Tensor('int64', tokens, [1, tokens.length]) });
+  return unitVector(embedding.data);
 }
 
+/** The vector of a text; of a long one the mean of its windows, each by its length, so that its end counts as much as its beginning. */
 async function embed(text: string): Promise<Float32Array> {
-  const ids = BigInt64Array.from(tokenIds(text), BigInt);
-  const { embedding } = await session.run({ input_ids: new runtime.Tensor('int64', ids, [1, ids.length]) });
-  const vector = unitVector(embedding.data);
-  if (!vector) throw new Error('the embedding has no direction');
-  return vector;
+  const { ids } = tokenizer.encode(text);
+  const [first, last] = [ids[0] as number, ids.at(-1) as number];
+  const sum = new Float32Array(LOCAL_DIMENSIONS);
+  for (const window of windowsOf(ids.slice(1, -1))) {
+    const vector = await embedWindow([first, ...window, last]);
+    for (const [at, value] of (vector ?? []).entries()) sum[at] = (sum[at] as number) + value * (window.length + 1);
+  }
+  const mean = unitVector(sum);
+  if (!mean) throw new Error('the embedding has no direction');
+  return mean;
 }
 
 parentPort?.on('message', ({ id, text }: EmbedRequest) => {

@@ -1,5 +1,5 @@
 import type { Db } from '../../../db/pool.js';
-import { embeddedText } from '../../embedder.js';
+import { searchedText } from '../../embedder.js';
 import { type ChunkRow, readChunks, readSources, type SeenState, type SourceRow } from './index-rows.js';
 import { type IndexedSource, NamespaceIndex, type NewChunk } from './namespace-index.js';
 import { termsOf } from './terms.js';
@@ -48,7 +48,7 @@ function toChunk(row: ChunkRow, dimensions: number): NewChunk {
   const vector = row.embedding ? toVector(row.embedding) : undefined;
   return {
     ordinal: row.ordinal,
-    terms: termsOf(embeddedText(row.title, row.heading_path, row.text)),
+    terms: termsOf(searchedText(row.title, row.heading_path, row.text)),
     vector: vector?.length === dimensions ? vector : undefined,
   };
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { LocalEmbedder } from '../../../knowledge/embedding/local-embedder.js';
-import { LOCAL_DIMENSIONS, localModelFolder } from '../../../knowledge/embedding/local-model.js';
+import { LOCAL_DIMENSIONS, localModelFolder, windowsOf } from '../../../knowledge/embedding/local-model.js';
 import { cleanUp } from '../../setup/clean-up.js';
 
 const REFERENCE = new URL('../../../scripts/models/reference.json', import.meta.url);
@@ -41,6 +41,33 @@ test('a text has the same vector whatever it is embedded with, and vectors keep 
 test('a text of a megabyte and an empty one have vectors', async () => {
   const vectors = await embed(['word '.repeat(200_000), '']);
   for (const vector of vectors) expect(cosine(vector, vector)).toBeCloseTo(1, 5);
+});
+
+test('the end of a long text counts as much as its beginning', async () => {
+  const filler = 'The committee met on Tuesday and approved the minutes of the last meeting. '.repeat(60);
+  const fact = 'Penguins are fed with herring at noon.';
+  const [query, first, last, without] = (await embed([
+    'when do penguins get fish?',
+    fact + filler,
+    filler + fact,
+    filler,
+  ])) as [Float32Array, Float32Array, Float32Array, Float32Array];
+  const base = cosine(query, without);
+  expect(cosine(query, last)).toBeGreaterThan(base + 0.02);
+  expect(Math.abs(cosine(query, last) - cosine(query, first))).toBeLessThan(0.1);
+});
+
+test.each<[number, number[]]>([
+  [0, [0]],
+  [254, [254]],
+  [255, [128, 127]],
+  [600, [200, 200, 200]],
+  [16 * 254, Array(16).fill(254)],
+  [100_000, Array(16).fill(254)],
+])('%i tokens are read in windows of about the same length', (tokens, lengths) => {
+  const windows = windowsOf(Array.from({ length: tokens }, (_, n) => n));
+  expect(windows.map(({ length }) => length)).toEqual(lengths);
+  expect(windows.flat()).toEqual(Array.from({ length: Math.min(tokens, 16 * 254) }, (_, n) => n));
 });
 
 test('a query goes ahead of many texts that wait', async () => {
