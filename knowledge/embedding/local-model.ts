@@ -7,12 +7,12 @@ import type { Config } from '../../runtime/config.js';
 export const LOCAL_MODEL = 'all-MiniLM-L6-v2-int8';
 export const LOCAL_DIMENSIONS = 384;
 /** Tokens that the model reads at once, its two own ones included. A longer text is read in several windows. */
-export const LOCAL_TOKENS_MAX = 256;
+const LOCAL_TOKENS_MAX = 256;
 /**
  * Windows of one text: 4,064 tokens. A chunk of the largest size has as many at most, in whatever language; a text of more, such as one of
  * punctuation alone, loses the rest.
  */
-export const LOCAL_WINDOWS_MAX = 16;
+const LOCAL_WINDOWS_MAX = 16;
 
 /** Divides the tokens of a text, without the model's own, into windows of about the same length. */
 export function windowsOf(tokens: readonly number[]): number[][] {

@@ -18,7 +18,7 @@ const ISO_2022_JP = /\u001b\$[@B]/;
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /** The charset that the first bytes name: a byte-order mark. */
-export function markedCharset(bytes: Uint8Array): string | undefined {
+function markedCharset(bytes: Uint8Array): string | undefined {
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) return 'utf-8';
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return 'utf-16le';
   if (bytes[0] === 0xfe && bytes[1] === 0xff) return 'utf-16be';

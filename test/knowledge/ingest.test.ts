@@ -43,7 +43,11 @@ describe('documents', () => {
     const [pdf] = (await base.query('otters hold hands')).results;
     expect(pdf).toMatchObject({ source_id: 'pdf', citation: { filename: 'o.pdf', page_start: 1, page_end: 2 } });
     const [seals] = (await base.query('all about seals')).results;
-    expect(seals).toMatchObject({ source_id: 'markdown', title: 'Guide', citation: { heading_path: ['Guide', 'Seals'] } });
+    expect(seals).toMatchObject({
+      source_id: 'markdown',
+      title: 'Guide',
+      citation: { heading_path: ['Guide', 'Seals'] },
+    });
     expect(await base.texts('herring length')).toContainEqual(expect.stringContaining('name: herring; length: 30'));
     const { sources } = await base.ok('get_sources', {}, Sources);
     expect(sources.map(({ source_id, content_type }) => [source_id, content_type]).sort()).toEqual([
