@@ -10,7 +10,13 @@ export interface PolicyRequest {
   /** What the action is about: a tool's arguments, a message's parts and metadata, a registration, the steps of a plan. */
   arguments?: Record<string, unknown>;
   /** The agent that acts, or that the action goes to; members that are not known yet are absent. */
-  agent?: { agent_type?: string; instance_id?: string; skill_id?: string };
+  agent?: {
+    agent_type?: string;
+    instance_id?: string;
+    skill_id?: string;
+    /** Of an agent that registers: all that it has. */
+    skill_ids?: readonly string[];
+  };
   session?: { session_id?: string; user_id?: string };
   token?: { sub: string; credential_id: string; scopes: string[]; agent_type: string };
 }

@@ -6,8 +6,9 @@ import type { AgentRow } from '../../agents/agent-row.js';
 import { allowType, disallowType, requireMayJoin } from '../../agents/agent-types.js';
 import { getAgentFor, listAgents, lockAgent, unknownInstance } from '../../agents/agents.js';
 import { type Deregistration, deregisterAgents, registerAgent } from '../../agents/registration.js';
+import { registrationRequest } from '../../agents/registration-policy.js';
 import { setDefaultType } from '../../auth/tenants.js';
-import type { AgentRegisterRequest, DeploymentMode } from '../../contracts/api/agents.js';
+import type { AgentRegisterRequest } from '../../contracts/api/agents.js';
 import type { Caller } from '../../contracts/api/auth.js';
 import type { Operation } from '../../contracts/api/operation.js';
 import { OPERATIONS } from '../../contracts/api/operations.js';
@@ -16,7 +17,6 @@ import { actsAs, isOwnType, mayActFor } from '../../contracts/permissions.js';
 import { scopeIncludes } from '../../contracts/primitives.js';
 import type { Tx } from '../../db/pool.js';
 import { enforce, recordDecision } from '../../policy/enforce.js';
-import type { PolicyRequest } from '../../policy/policy-request.js';
 import { tokenFacts } from '../../policy/token-facts.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
@@ -43,24 +43,6 @@ async function lockForCaller(tx: Tx, caller: Caller, instanceId: string, operati
   return row;
 }
 
-/** What policies see of a registration (scope `admission`). */
-function registrationRequest(
-  caller: Caller,
-  { agent_type, instance_id, public_url, url, skills, tools, agent_card, context }: AgentRegisterRequest,
-  deployment_mode: DeploymentMode,
-): PolicyRequest {
-  const about = { deployment_mode, public_url: public_url ?? url, skills, tools, agent_card, context };
-  const given = Object.entries(about).filter(([, value]) => value !== undefined);
-  const agent = { agent_type, ...(instance_id !== undefined && { instance_id }) };
-  return {
-    scope: 'admission',
-    action: 'register',
-    arguments: Object.fromEntries(given),
-    agent,
-    token: tokenFacts(caller),
-  };
-}
-
 async function register(deps: Deps, caller: Caller, body: AgentRegisterRequest) {
   checkActsFor(caller, body.agent_type, OPERATIONS.registerAgent);
   const { tenant_id, credential_id } = caller;
@@ -71,9 +53,11 @@ async function register(deps: Deps, caller: Caller, body: AgentRegisterRequest) 
   // Checked again in the transaction below; here, so that no card is fetched for an agent that may not join.
   await deps.db.tenant(tenant_id, (tx) => requireMayJoin(tx, tenant_id, body.agent_type));
   if (url !== undefined) checkPublicUrl(deps.outbound, url);
-  const decided = await enforce(deps, tenant_id, registrationRequest(caller, body, deployment_mode));
   const served = isHosted && !body.agent_card && url !== undefined ? await fetchAgentCard(deps.outbound, url) : null;
   const card = { agent_card: served ?? body.agent_card ?? {}, reached: served !== null };
+  const { skills = [], tools = [], context = {} } = body;
+  const registered = { ...body, deployment_mode, public_url: url ?? null, skills, tools, context, ...card };
+  const decided = await enforce(deps, tenant_id, registrationRequest(tokenFacts(caller), registered));
   const may_change_type = actsAs(caller) === null && scopeIncludes(caller.scopes, 'full');
   const agent = await deps.db.tenant(tenant_id, async (tx) => {
     await requireMayJoin(tx, tenant_id, body.agent_type);

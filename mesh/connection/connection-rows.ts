@@ -5,7 +5,9 @@ import type { AgentStatus, HeartbeatPayload } from '../../contracts/api/agents.j
 import type { HelloPayload } from '../../contracts/frames.js';
 import type { Tx } from '../../db/pool.js';
 import { moveDispatches, type OpenDispatchRef, openDispatches } from '../../messages/dispatch/agent-dispatches.js';
+import { recordDecision } from '../../policy/enforce.js';
 import type { tokenFacts } from '../../policy/token-facts.js';
+import type { DecisionEvent } from '../../policy/verdict.js';
 
 /** One connection of an agent; a newer one has a higher epoch (architecture.md, decision 4). */
 export interface ConnectionRef {
@@ -65,6 +67,8 @@ export interface OpeningConnection {
   instance_id: string;
   mesh_id: string;
   hello: HelloPayload;
+  /** Events of what policies have decided about it. */
+  decided: readonly DecisionEvent[];
   resumes: number | null;
   /** Claims what another node offers to the agent, where it has the token for it. @returns the ids of the dispatches */
   offered?: { claim(tx: Tx, epoch: number, meshId: string): Promise<string[]> } | undefined;
@@ -105,6 +109,7 @@ export async function openConnection(
     opening.resumes !== null,
   ]);
   if (!after) return 'not_admitted';
+  await recordDecision(tx, tenant_id, '', opening.decided);
   await reportSessions(tx, opening, hello.current_sessions ?? 0);
   if (before.status !== 'available') await recordHealth(tx, before, 'available');
   if (before.max_concurrent_sessions !== after.max_concurrent_sessions) {

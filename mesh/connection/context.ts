@@ -1,6 +1,7 @@
 import type { Db } from '../../db/pool.js';
 import type { Dispatches } from '../../messages/dispatch/dispatches.js';
 import type { DispatchRunner } from '../../messages/runner/runner.js';
+import type { PolicyEngine } from '../../policy/policy-engine.js';
 import type { Logger } from '../../runtime/logger.js';
 import type { AgentTools } from '../frames/tool-frames.js';
 import type { TransitionCounts } from './connection.js';
@@ -15,6 +16,7 @@ export interface MeshContext {
   log: Logger;
   dispatches: Pick<Dispatches, 'agentJoined' | 'deadlineLeft'>;
   runner: DispatchRunner;
+  policies: PolicyEngine;
   meshId: string;
   timings: MeshTimings;
   /** How long the dispatches of a lost agent wait for it to resume, in milliseconds. */

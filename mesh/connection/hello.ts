@@ -2,13 +2,15 @@ import { CLOSE_CODES } from '../../contracts/errors.js';
 import { connectUrl, type HelloPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { persist } from '../../messages/runner/send-dispatch.js';
-import { errorMessage } from '../../runtime/errors.js';
+import type { DecisionEvent } from '../../policy/verdict.js';
+import { errorMessage, PlatformError } from '../../runtime/errors.js';
 import { uuidOf } from '../../runtime/ids.js';
 import { answerEnded } from '../frames/ended-dispatches.js';
 import { encodeFrame } from '../frames/frames.js';
 import type { Connection } from './connection.js';
 import { openConnection } from './connection-rows.js';
 import type { MeshContext } from './context.js';
+import { decideHello } from './hello-policy.js';
 import { OfferedDispatches } from './offered-dispatches.js';
 import { STOP_MARGIN_MS } from './timings.js';
 
@@ -27,14 +29,25 @@ export async function answerHello(context: MeshContext, connection: Connection, 
   }
   connection.transition('hello');
   try {
-    await context.registry.serializeHello(connection.agentKey, () => replacePrevious(context, connection, hello));
+    const decided = await decideHello(context, connection.token.agent, hello);
+    const opening = { hello, decided };
+    await context.registry.serializeHello(connection.agentKey, () => replacePrevious(context, connection, opening));
   } catch (error) {
+    if (error instanceof PlatformError && error.code === 'forbidden')
+      return connection.socket.fail('POLICY_DENIED', error.message, CLOSE_CODES.POLICY_DENIED);
     context.log.warn({ err: errorMessage(error), instance_id: connection.instance_id }, 'hello could not be answered');
     connection.socket.fail('INTERNAL', 'The connection could not be registered. Try again.', CLOSE_CODES.INTERNAL);
   }
 }
 
-async function replacePrevious(context: MeshContext, connection: Connection, hello: HelloPayload): Promise<void> {
+/** A `hello`, with the events of what policies have decided about it. */
+interface DecidedHello {
+  hello: HelloPayload;
+  decided: readonly DecisionEvent[];
+}
+
+async function replacePrevious(context: MeshContext, connection: Connection, opening: DecidedHello): Promise<void> {
+  const { hello } = opening;
   if (connection.state !== 'AWAIT_WELCOME') return;
   const { registry } = context;
   const { agentKey } = connection;
@@ -44,7 +57,7 @@ async function replacePrevious(context: MeshContext, connection: Connection, hel
     return connection.socket.close(CLOSE_CODES.GOING_AWAY, 'shutting down');
   const offered = resumes ? undefined : await OfferedDispatches.reserve(context, connection, hello.resume_token);
   try {
-    await replace(context, connection, hello, { previous, resumes, offered });
+    await replace(context, connection, opening, { previous, resumes, offered });
   } finally {
     offered?.release();
   }
@@ -63,7 +76,7 @@ interface Previous {
 async function replace(
   context: MeshContext,
   connection: Connection,
-  hello: HelloPayload,
+  opening: DecidedHello,
   { previous, resumes, offered }: Previous,
 ): Promise<void> {
   const { registry, runner } = context;
@@ -72,7 +85,7 @@ async function replace(
   await runner.writesSettled(agentKey);
   if (offered && connection.state !== 'AWAIT_WELCOME') return; // they stay offered to the agent's next socket
   const opened = await context.register(connection.tenant_id, () =>
-    open(context, connection, hello, { resumes, offered }),
+    open(context, connection, opening, { resumes, offered }),
   );
   if (opened === 'deregistered') {
     return connection.socket.fail('DEREGISTERED', 'The instance was deregistered.', CLOSE_CODES.DEREGISTERED);
@@ -90,7 +103,7 @@ async function replace(
   const continues = offered !== undefined && (await offered.adopt(connection));
   // Not awaited: what waits for a human is in no hurry.
   if (continues) void context.tools.adopted(connection, offered.claimedIds);
-  await welcome(context, connection, hello, resumes !== undefined || continues);
+  await welcome(context, connection, opening.hello, resumes !== undefined || continues);
   if (continues) void offered.forget(connection);
   // Not awaited: queued messages look for an agent by themselves, only later.
   wakeQueued(context, connection).catch((error: unknown) =>
@@ -112,12 +125,12 @@ function wakeQueued({ dispatches, log, register }: MeshContext, connection: Conn
 async function open(
   context: MeshContext,
   connection: Connection,
-  hello: HelloPayload,
+  { hello, decided }: DecidedHello,
   { resumes, offered }: Pick<Previous, 'resumes' | 'offered'>,
 ): ReturnType<typeof openConnection> {
   const { registry, runner, db, meshId } = context;
   const { tenant_id, instance_id, agentKey } = connection;
-  const opening = { tenant_id, instance_id, mesh_id: meshId, hello, resumes: resumes?.epoch ?? null, offered };
+  const opening = { tenant_id, instance_id, mesh_id: meshId, hello, decided, resumes: resumes?.epoch ?? null, offered };
   return registry.raiseEpoch(agentKey, async () => {
     const opened = await db
       .tenant(tenant_id, (tx) => openConnection(tx, opening))

@@ -5,6 +5,7 @@ import type { Db } from '../../db/pool.js';
 import type { Dispatches } from '../../messages/dispatch/dispatches.js';
 import type { DispatchRunner } from '../../messages/runner/runner.js';
 import type { ChunkBus } from '../../messages/stream/bus.js';
+import type { PolicyEngine } from '../../policy/policy-engine.js';
 import type { Config } from '../../runtime/config.js';
 import { FairSemaphore } from '../../runtime/fair-semaphore.js';
 import type { Logger } from '../../runtime/logger.js';
@@ -30,6 +31,8 @@ export interface MeshServerOptions {
   changes: Pick<ChunkBus, 'subscribe'>;
   dispatches: Pick<Dispatches, 'agentJoined' | 'deadlineLeft'>;
   spans: SpanRecorder;
+  /** Decide about what agents change of their registration as they connect. */
+  policies: PolicyEngine;
   /** Runs the dispatches; its `meshId` names this node. */
   runner: DispatchRunner;
   authenticator: Authenticator;
@@ -61,7 +64,7 @@ export interface Shutdown {
 
 /** Creates the parts of a mesh node. */
 export function buildContext(options: MeshServerOptions, shutdown: Shutdown): MeshContext {
-  const { db, log, dispatches, runner, config, tools, authenticator } = options;
+  const { db, log, dispatches, runner, config, tools, authenticator, policies } = options;
   const deps = { authenticator, findInstance: instanceLookup(db) };
   const registry = new Registry();
   const sent = new SentDispatches();
@@ -80,6 +83,7 @@ export function buildContext(options: MeshServerOptions, shutdown: Shutdown): Me
     log,
     dispatches,
     runner,
+    policies,
     meshId: runner.meshId,
     timings: { ...DEFAULT_TIMINGS, ...options.timings },
     resumeWindowMs: config.RESUME_WINDOW_MS,

@@ -33,7 +33,7 @@ export async function startMesh(options: {
   const shared = { db, log, bus: runner.output, changes: bus, dispatches, spans };
   let ownUrl: string | undefined;
   const server = createMeshServer({
-    ...{ ...shared, config, runner, authenticator, tls, tools: tools.calls, handler },
+    ...{ ...shared, config, runner, policies: core.policies, authenticator, tls, tools: tools.calls, handler },
     nodeUrl: () => ownUrl,
   });
   const hosted = new HostedTransport({ ...shared, outbound, tokens, closing: runner.closing });

@@ -54,6 +54,25 @@ function ofMany<Value>(values: readonly Value[], fits: (value: Value) => boolean
 }
 
 /** A place that nobody can tell fits every condition that restricts, and none that permits. */
+/** Of an agent that registers with several skills as of paths and hosts; else of the one that a message is for. */
+function skills(globs: readonly string[], restricts: Restricts): Condition {
+  const matches = compileGlobs(globs);
+  const ofOne = single('skills', globs, restricts);
+  const { restrictive } = restricts;
+  return {
+    name: 'skills',
+    holds: (facts) => {
+      const ids = facts.request.agent?.skill_ids;
+      if (!ids) return ofOne.holds(facts);
+      return ofMany(ids, (id) => matches(id, facts.budget) ?? restrictive, restrictive);
+    },
+    explain: (facts) => {
+      const ids = facts.request.agent?.skill_ids;
+      return ids ? `skills: ${ids.join(', ') || 'none'} does not match.` : ofOne.explain(facts);
+    },
+  };
+}
+
 function paths(globs: readonly string[], { restrictive }: Restricts): Condition {
   const matches = compilePathGlobs(globs);
   return {
@@ -96,9 +115,10 @@ function argumentConditions(all: NonNullable<Conditions['arguments']>, { restric
 
 /** The cheap ones first. */
 function compileConditions(match: Conditions, restricts: Restricts): Condition[] {
-  const singles = Object.keys(SINGLE) as SingleName[];
+  const singles = (Object.keys(SINGLE) as SingleName[]).filter((name) => name !== 'skills');
   return [
     ...singles.flatMap((name) => (match[name] ? [single(name, match[name], restricts)] : [])),
+    ...(match.skills ? [skills(match.skills, restricts)] : []),
     ...(match.arguments ? argumentConditions(match.arguments, restricts) : []),
     ...(match.paths ? [paths(match.paths, restricts)] : []),
     ...(match.hosts ? [hosts(match.hosts, restricts)] : []),

@@ -15,6 +15,8 @@ export function stopReason({ closeCode, code, httpStatus, message }: ConnectionE
   if (closeCode === CLOSE_CODES.REPLACED || code === 'REPLACED') return new AgentStoppedError('REPLACED', REPLACED);
   if (closeCode === CLOSE_CODES.DEREGISTERED || code === 'DEREGISTERED')
     return new AgentStoppedError('DEREGISTERED', DEREGISTERED);
+  if (closeCode === CLOSE_CODES.POLICY_DENIED)
+    return new AgentStoppedError('POLICY_DENIED', `a policy denies the agent: ${message}`);
   const isFinal = httpStatus !== undefined && FINAL_STATUSES.includes(httpStatus);
   return isFinal ? new AgentStoppedError(code, `the mesh refused the agent: ${message}`) : null;
 }

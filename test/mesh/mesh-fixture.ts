@@ -92,8 +92,8 @@ export class MeshFixture {
     const { dispatches = this.dispatches, ...others } = rest;
     const { bus } = this.core;
     const pace = { heartbeatMs: 50, reconcileMs: timings?.reconcileMs ?? 50 };
-    const guards = this.core.policies;
-    const runner = new DispatchRunner({ dispatches, bus, guards, db, log, meshId, inFlightMax, ...pace });
+    const { policies } = this.core;
+    const runner = new DispatchRunner({ dispatches, bus, guards: policies, db, log, meshId, inFlightMax, ...pace });
     const server = createMeshServer({
       config: readConfig({ FLEET_MESH_PORT: '0', RESUME_WINDOW_MS: '60000', ...environment }),
       db,
@@ -103,6 +103,7 @@ export class MeshFixture {
       spans: NO_SPANS,
       dispatches,
       runner,
+      policies,
       authenticator: this.authenticator,
       tls: { cert: certificate.cert, key: certificate.key },
       timings: { reconcileMs: 50, ...timings },

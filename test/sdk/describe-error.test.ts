@@ -57,6 +57,7 @@ test.each<[Partial<ConnectionEnd>, string | undefined]>([
   [{ closeCode: 4409 }, 'REPLACED'],
   [{ closeCode: 1006, code: 'REPLACED' }, 'REPLACED'],
   [{ closeCode: 4410 }, 'DEREGISTERED'],
+  [{ closeCode: 4403, code: 'POLICY_DENIED' }, 'POLICY_DENIED'],
   [{ closeCode: 1006, code: 'DEREGISTERED' }, 'DEREGISTERED'],
   [{ httpStatus: 404, code: 'DEREGISTERED' }, 'DEREGISTERED'],
   [{ httpStatus: 403, code: 'forbidden' }, 'forbidden'],

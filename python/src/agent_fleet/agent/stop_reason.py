@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..connected.mesh_connection import ConnectionEnd
 from ..errors import AgentStoppedError, ApiError
-from ..limits import CLOSE_DEREGISTERED, CLOSE_REPLACED
+from ..limits import CLOSE_DEREGISTERED, CLOSE_POLICY_DENIED, CLOSE_REPLACED
 from .describe_error import describe_error
 
 _FINAL_STATUSES = (400, 403, 405, 409, 426)
@@ -19,6 +19,8 @@ def stop_reason(end: ConnectionEnd) -> AgentStoppedError | None:
         return AgentStoppedError("REPLACED", _REPLACED)
     if end.close_code == CLOSE_DEREGISTERED or end.code == "DEREGISTERED":
         return AgentStoppedError("DEREGISTERED", _DEREGISTERED)
+    if end.close_code == CLOSE_POLICY_DENIED:
+        return AgentStoppedError("POLICY_DENIED", f"a policy denies the agent: {end.message}")
     if end.http_status in _FINAL_STATUSES:
         return AgentStoppedError(end.code, f"the mesh refused the agent: {end.message}")
     return None

@@ -1,0 +1,35 @@
+import { isObject } from '../contracts/a2a/proto-json.js';
+import type { DeploymentMode } from '../contracts/api/agents.js';
+import type { PolicyRequest } from '../policy/policy-request.js';
+
+/** An agent as it is registered in the end: its card as it was fetched, its skills as its `hello` names them. */
+export interface RegisteredAgent {
+  agent_type: string;
+  /** Absent where the platform gives it. */
+  instance_id?: string;
+  deployment_mode: DeploymentMode;
+  public_url: string | null;
+  skills: readonly unknown[];
+  tools: readonly unknown[];
+  agent_card: Readonly<Record<string, unknown>>;
+  context: Readonly<Record<string, unknown>>;
+}
+
+/** The ids of an agent's skills, those on its card included: a message to any of them may go to it. */
+function skillIds({ skills, agent_card }: RegisteredAgent): string[] {
+  const onCard = Array.isArray(agent_card.skills) ? agent_card.skills : [];
+  const ids = [...skills, ...onCard].map((skill: unknown) => (isObject(skill) ? skill.id : undefined));
+  return [...new Set(ids)].filter((id) => typeof id === 'string');
+}
+
+/** What policies of scope `admission` see of a registration. @param token of who registers the agent, or connects as it */
+export function registrationRequest(token: PolicyRequest['token'], agent: RegisteredAgent): PolicyRequest {
+  const { agent_type, instance_id, public_url, deployment_mode, skills, tools, agent_card, context } = agent;
+  return {
+    scope: 'admission',
+    action: 'register',
+    arguments: { deployment_mode, ...(public_url !== null && { public_url }), skills, tools, agent_card, context },
+    agent: { agent_type, ...(instance_id !== undefined && { instance_id }), skill_ids: skillIds(agent) },
+    ...(token && { token }),
+  };
+}
