@@ -4,7 +4,7 @@ import type { Tx } from '../db/pool.js';
 import { holdSecretKey } from '../db/secret-key.js';
 import { type NewAlertDelivery, writeDeliveries } from '../deliveries/delivery-store.js';
 import { type Envelope, sealBody } from '../deliveries/envelope.js';
-import { issueCallbackTokens, type TokenPurpose } from '../messages/input/callback-tokens.js';
+import { issueCallbackTokens, type RequestSubject, type TokenPurpose } from '../messages/input/callback-tokens.js';
 import { newId, traceparentOf, uuidOf } from '../runtime/ids.js';
 import type { Secrets } from '../runtime/secrets.js';
 import { asksHuman } from './matching.js';
@@ -26,9 +26,8 @@ type Subject = Pick<
 >;
 
 /** A request to a human, as the deliveries of its events name it. */
-interface AskedRequest extends Omit<TokenPurpose, 'rule_id' | 'writers'> {
-  requested_at: Date;
-}
+type AskedRequest = Pick<TokenPurpose, 'request_id' | 'digest' | 'expires_at'> &
+  RequestSubject & { requested_at: Date };
 
 /** A delivery before its token is issued. */
 interface Draft {
@@ -64,21 +63,24 @@ async function subjectsOf(tx: Tx, firings: Firing[]): Promise<Map<Firing, Subjec
   return subjects;
 }
 
+const COLUMNS = 'r.tenant_id, r.message_id, r.plan_id, r.request_id, r.digest, r.requested_at, r.expires_at';
 const REQUESTS = `
-  SELECT DISTINCT ON (r.tenant_id, r.message_id, r.request_id) r.tenant_id, r.message_id, r.request_id, r.digest, r.requested_at, r.expires_at
-    FROM jsonb_to_recordset($1) AS m (tenant_id text, message_id text) JOIN input_requests r USING (tenant_id, message_id)
-   ORDER BY r.tenant_id, r.message_id, r.request_id`;
+  WITH asked AS (SELECT DISTINCT a.* FROM jsonb_to_recordset($1) AS a (tenant_id text, message_id text, plan_id text))
+  SELECT ${COLUMNS} FROM asked JOIN input_requests r USING (tenant_id, message_id)
+  UNION ALL SELECT ${COLUMNS} FROM asked JOIN input_requests r USING (tenant_id, plan_id)`;
 
 /**
  * The request that an event asks about: the one that it names, else the newest of its message at the time of the event. A later one is another
  * question, which must not be answered by whoever reads this one.
  */
 function requestOf(subject: Subject, requests: AskedRequest[]): AskedRequest | undefined {
-  const { message_id, request_id } = subject.event;
-  const ofMessage = requests.filter((one) => one.tenant_id === subject.tenant_id && one.message_id === message_id);
-  const named = ofMessage.find((one) => one.request_id === request_id);
+  const { message_id, plan_id, request_id } = subject.event;
+  const about = requests.filter(
+    (one) => one.tenant_id === subject.tenant_id && (one.message_id ?? one.plan_id) === (message_id ?? plan_id),
+  );
+  const named = about.find((one) => one.request_id === request_id);
   if (named) return named;
-  const asked = ofMessage.filter(({ requested_at }) => requested_at.getTime() <= Date.parse(subject.timestamp));
+  const asked = about.filter(({ requested_at }) => requested_at.getTime() <= Date.parse(subject.timestamp));
   return asked.sort((a, b) => b.requested_at.getTime() - a.requested_at.getTime())[0];
 }
 
@@ -89,6 +91,7 @@ async function withRequests(tx: Tx, drafts: Draft[]): Promise<Draft[]> {
   const messages = approvals.map(({ subject }) => ({
     tenant_id: subject.tenant_id,
     message_id: subject.event.message_id,
+    plan_id: subject.event.plan_id,
   }));
   const requests = await tx.query<AskedRequest & Record<string, unknown>>(REQUESTS, [JSON.stringify(messages)]);
   return drafts.map((draft) =>
@@ -122,7 +125,7 @@ export function envelopeOf(
     event,
     ...(request && { request_id: request.request_id, digest: request.digest }),
     ...(token !== undefined && { callback_token: token }),
-    ...(isApproval && { resolve_url: `${baseUrl}/messages/${event.message_id}/resolve` }),
+    ...(isApproval && { resolve_url: `${baseUrl}/messages/${event.message_id ?? event.plan_id}/resolve` }),
   };
 }
 

@@ -3,7 +3,12 @@ import type { EventRecord } from '../contracts/api/telemetry.js';
 import { EVENT_TYPES } from '../contracts/events.js';
 
 /** Events that ask a human. Deliveries of them are approvals. */
-const APPROVAL_EVENTS = new Set(['message.input_required', 'policy.approval_required', 'guard.approval_required']);
+const APPROVAL_EVENTS = new Set([
+  'message.input_required',
+  'policy.approval_required',
+  'guard.approval_required',
+  'plan.approval_required',
+]);
 
 /** Whether an event asks a human. */
 export function asksHuman(eventType: string): boolean {

@@ -5,8 +5,10 @@ import { type ButtonValue, SLACK_ACTION } from '../deliveries/channels/slack.js'
 import { type Envelope, unsealBody } from '../deliveries/envelope.js';
 import type { Outbound } from '../http/outbound.js';
 import type { MessageCore } from '../messages/core.js';
+import type { RequestSubject } from '../messages/input/callback-tokens.js';
+import type { Identify } from '../messages/input/identify.js';
 import { slackPrincipal } from '../messages/input/principals.js';
-import { resolveAs } from '../messages/input/resolve.js';
+import type { Resolution } from '../messages/input/resolve.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { Secrets } from '../runtime/secrets.js';
 
@@ -20,6 +22,8 @@ export interface SlackInteractionDeps {
   core: MessageCore;
   secrets: Pick<Secrets, 'decrypt'>;
   outbound: Pick<Outbound, 'request'>;
+  /** Decides about a message or a plan. */
+  decideAs: (subject: RequestSubject, answer: Resolution, identify: Identify) => Promise<unknown>;
 }
 
 /** A request of Slack as it came. */
@@ -131,10 +135,14 @@ export async function answerFromSlack(deps: SlackInteractionDeps, request: Slack
   if (request_id === undefined || request_id !== value.request_id) throw unauthorized();
   const { user } = interaction;
   const word = action.action_id.slice(SLACK_ACTION.length);
-  const ref = { tenant_id: value.tenant_id, message_id: String(event.message_id) };
+  const { tenant_id } = value;
+  const subject: RequestSubject =
+    typeof event.message_id === 'string'
+      ? { tenant_id, message_id: event.message_id, plan_id: null }
+      : { tenant_id, message_id: null, plan_id: String(event.plan_id) };
   const answer = { resolution: word, request_id, ...(digest !== undefined && { digest }) };
   try {
-    await resolveAs(deps.core, ref, answer, async () => ({ principal: slackPrincipal(user.id, found.rule) }));
+    await deps.decideAs(subject, answer, async () => ({ principal: slackPrincipal(user.id, found.rule) }));
   } catch (error) {
     if (error instanceof PlatformError && error.code === 'CONFLICT')
       void say(deps, interaction, { text: CHANGED, response_type: 'ephemeral' });

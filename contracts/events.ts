@@ -132,10 +132,12 @@ export const EVENT_PAYLOADS = {
     description: text,
   }),
   'plan.approval_required': payload(
-    'A policy or a guard demands the approval of a plan. `reminder` is there where the same approval is asked for again.',
+    'A plan waits for its approval. `reminder` is there where the same approval is asked for again.',
     {
       plan_id: text,
       session_id: text,
+      request_id: text,
+      title: text,
       description: text,
       reason: text,
       policy_id: text.nullable(),

@@ -74,11 +74,13 @@ export function anyAnswerRefusal(caller: Pick<Caller, 'agent_type'>): string | n
 /** What decides who may answer an input request. */
 export interface OpenQuestion {
   source: InputRequest['source'];
-  /** The credential that registered the asking agent; null if unknown. */
+  /** An agent asks, or wants to do what is asked about. */
+  by_agent: boolean;
+  /** The credential that registered that agent; null if unknown. */
   registered_with: string | null;
   /** Scopes, `sub`s and credentials of the policy; Slack users among them concern Slack only. */
   approvers: readonly string[];
-  /** The credential that sent the message, and whether it may answer. */
+  /** The credential that sent the message or created the plan, and whether it may answer. */
   sent_with: string;
   allow_self: boolean;
 }
@@ -93,17 +95,17 @@ function isNamed({ sub, credential_id, scopes }: Caller, approvers: readonly str
 
 /** Why a caller may not answer an input request; null if it may. */
 export function answerRefusal(caller: Caller, question: OpenQuestion): string | null {
-  const { source, registered_with, approvers, sent_with, allow_self } = question;
+  const { source, by_agent, registered_with, approvers, sent_with, allow_self } = question;
   const refusal = anyAnswerRefusal(caller);
   if (refusal !== null) return refusal;
   const needed = source === 'agent' ? 'read' : 'admin';
   if (!scopeIncludes(caller.scopes, needed) && !isNamed(caller, approvers))
     return `Answering this request needs the scope ${needed}, or to be one of its approvers.`;
   if (!allow_self && caller.credential_id === sent_with)
-    return 'The credential that sent the message may not answer this request.';
-  const asksItself = source === 'agent' && registered_with === caller.credential_id;
-  if (!asksItself || scopeIncludes(caller.scopes, 'full')) return null;
-  return 'The credential that registered the asking agent may not answer its requests.';
+    return 'The credential that sent the message or created the plan may not answer this request.';
+  const isOwnAgent = by_agent && registered_with === caller.credential_id;
+  if (!isOwnAgent || scopeIncludes(caller.scopes, 'full')) return null;
+  return 'The credential that registered the agent may not answer requests of the agent or about what it does.';
 }
 
 /** A credential that wrote an alert rule: it may have read the rule's tokens, and knows the secret with which its Slack users are proved. */
@@ -115,25 +117,14 @@ export interface RuleWriter {
 /** Why nobody may answer an input request by what an alert rule sent; null if that may be. The answer may be that of any of the rule's writers. */
 export function ruleAnswerRefusal(
   writers: readonly RuleWriter[],
-  { source, registered_with, sent_with, allow_self }: OpenQuestion,
+  { by_agent, registered_with, sent_with, allow_self }: OpenQuestion,
 ): string | null {
   const wrote = (credential: string | null) => writers.find(({ credential_id }) => credential_id === credential);
   if (!allow_self && wrote(sent_with))
-    return 'The credential that sent the message wrote the alert rule, and it may not answer this request.';
-  const asker = source === 'agent' ? wrote(registered_with) : undefined;
-  if (asker === undefined || asker.is_full) return null;
-  return 'The credential that registered the asking agent wrote the alert rule, and it may not answer its requests.';
-}
-
-/**
- * Why a caller may not approve or reject a plan; null if it may.
- * @param approvers whom the policy names that demands the approval
- */
-export function planDecisionRefusal(caller: Caller, approvers: readonly string[]): string | null {
-  const refusal = anyAnswerRefusal(caller);
-  if (refusal !== null) return refusal;
-  if (scopeIncludes(caller.scopes, 'admin') || isNamed(caller, approvers)) return null;
-  return 'Deciding about this plan needs the scope admin, or to be one of its approvers.';
+    return 'The credential that sent the message or created the plan wrote the alert rule, and it may not answer this request.';
+  const registrant = by_agent ? wrote(registered_with) : undefined;
+  if (registrant === undefined || registrant.is_full) return null;
+  return 'The credential that registered the agent wrote the alert rule, and it may not answer requests of the agent or about what it does.';
 }
 
 /** Whether a policy's approvers name a Slack user: `U…` or `slack:U…`. */

@@ -211,7 +211,8 @@ CREATE TABLE alert_states (
 CREATE TABLE callback_tokens (
   token_hash bytea NOT NULL,
   tenant_id text NOT NULL,
-  message_id text NOT NULL,
+  message_id text,
+  plan_id text,
   request_id text NOT NULL,
   digest text NOT NULL,
   rule_id text NOT NULL,
@@ -378,7 +379,8 @@ CREATE TABLE input_decisions (
   tenant_id text NOT NULL,
   approval_id text NOT NULL,
   request_id text NOT NULL,
-  message_id text NOT NULL,
+  message_id text,
+  plan_id text,
   kind text NOT NULL,
   source text NOT NULL,
   resolution text NOT NULL,
@@ -395,7 +397,8 @@ CREATE TABLE input_decisions (
 CREATE TABLE input_requests (
   tenant_id text NOT NULL,
   request_id text NOT NULL,
-  message_id text NOT NULL,
+  message_id text,
+  plan_id text,
   session_id text NOT NULL,
   kind text NOT NULL,
   source text NOT NULL,
@@ -572,15 +575,6 @@ CREATE TABLE model_prices (
   output_per_million numeric NOT NULL,
   updated_at timestamp with time zone NOT NULL DEFAULT now()
 );
-CREATE TABLE plan_decisions (
-  tenant_id text NOT NULL,
-  plan_id text NOT NULL,
-  credential_id text NOT NULL,
-  decided_by text NOT NULL,
-  resolution text NOT NULL,
-  comment text,
-  decided_at timestamp with time zone NOT NULL DEFAULT now()
-);
 CREATE TABLE plan_messages (
   tenant_id text NOT NULL,
   message_id text NOT NULL,
@@ -636,10 +630,6 @@ CREATE TABLE plans (
   parent_span_id text,
   proposal_key text,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
-  approval_expires_at timestamp with time zone NOT NULL,
-  approval jsonb,
-  remind_at timestamp with time zone,
-  reminders integer NOT NULL DEFAULT 0,
   started_at timestamp with time zone,
   ended_at timestamp with time zone,
   error_code text,
@@ -880,6 +870,8 @@ ALTER TABLE alert_rules ADD CONSTRAINT alert_rules_severity_check CHECK ((severi
 ALTER TABLE alert_rules ADD CONSTRAINT alert_rules_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
 ALTER TABLE alert_rules ADD CONSTRAINT alert_rules_pkey PRIMARY KEY (tenant_id, rule_id);
 ALTER TABLE alert_states ADD CONSTRAINT alert_states_pkey PRIMARY KEY (tenant_id, rule_id);
+ALTER TABLE callback_tokens ADD CONSTRAINT callback_tokens_check CHECK ((num_nonnulls(message_id, plan_id) = 1));
+ALTER TABLE callback_tokens ADD CONSTRAINT callback_tokens_tenant_id_plan_id_fkey FOREIGN KEY (tenant_id, plan_id) REFERENCES plans(tenant_id, plan_id) ON DELETE CASCADE;
 ALTER TABLE callback_tokens ADD CONSTRAINT callback_tokens_pkey PRIMARY KEY (token_hash);
 ALTER TABLE counted_usage ADD CONSTRAINT counted_usage_pkey PRIMARY KEY (tenant_id, message_id, model);
 ALTER TABLE credentials ADD CONSTRAINT credentials_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
@@ -903,14 +895,17 @@ ALTER TABLE guards ADD CONSTRAINT guards_guard_check CHECK ((guard = ANY (ARRAY[
 ALTER TABLE guards ADD CONSTRAINT guards_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
 ALTER TABLE guards ADD CONSTRAINT guards_pkey PRIMARY KEY (tenant_id, guard);
 ALTER TABLE idempotency_keys ADD CONSTRAINT idempotency_keys_pkey PRIMARY KEY (idempotency_key);
+ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_check CHECK ((num_nonnulls(message_id, plan_id) = 1));
 ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_principal_type_check CHECK ((principal_type = ANY (ARRAY['credential'::text, 'callback'::text, 'page'::text, 'slack'::text, 'system'::text])));
 ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_pkey PRIMARY KEY (tenant_id, approval_id);
 ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_tenant_id_request_id_voter_digest_key UNIQUE (tenant_id, request_id, voter, digest);
+ALTER TABLE input_requests ADD CONSTRAINT input_requests_check CHECK (((num_nonnulls(message_id, plan_id) = 1) AND ((plan_id IS NOT NULL) = (stage = 'proposal'::text))));
 ALTER TABLE input_requests ADD CONSTRAINT input_requests_kind_check CHECK ((kind = ANY (ARRAY['approval'::text, 'form'::text, 'confirmation'::text])));
 ALTER TABLE input_requests ADD CONSTRAINT input_requests_on_reject_check CHECK ((on_reject = ANY (ARRAY['fail'::text, 'tell_agent'::text])));
 ALTER TABLE input_requests ADD CONSTRAINT input_requests_source_check CHECK ((source = ANY (ARRAY['policy'::text, 'guard'::text, 'agent'::text, 'plan'::text])));
-ALTER TABLE input_requests ADD CONSTRAINT input_requests_stage_check CHECK ((stage = ANY (ARRAY['admission'::text, 'dispatch'::text, 'tool'::text, 'output'::text, 'plan'::text, 'agent'::text])));
+ALTER TABLE input_requests ADD CONSTRAINT input_requests_stage_check CHECK ((stage = ANY (ARRAY['admission'::text, 'dispatch'::text, 'tool'::text, 'output'::text, 'plan'::text, 'agent'::text, 'proposal'::text])));
 ALTER TABLE input_requests ADD CONSTRAINT input_requests_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'resolved'::text, 'expired'::text, 'withdrawn'::text])));
+ALTER TABLE input_requests ADD CONSTRAINT input_requests_tenant_id_plan_id_fkey FOREIGN KEY (tenant_id, plan_id) REFERENCES plans(tenant_id, plan_id) ON DELETE CASCADE;
 ALTER TABLE input_requests ADD CONSTRAINT input_requests_pkey PRIMARY KEY (tenant_id, request_id);
 ALTER TABLE knowledge_bases ADD CONSTRAINT knowledge_bases_visibility_check CHECK ((visibility = ANY (ARRAY['private'::text, 'tenant'::text])));
 ALTER TABLE knowledge_bases ADD CONSTRAINT knowledge_bases_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
@@ -936,9 +931,6 @@ ALTER TABLE mesh_nodes ADD CONSTRAINT mesh_nodes_pkey PRIMARY KEY (mesh_id);
 ALTER TABLE messages ADD CONSTRAINT messages_pkey PRIMARY KEY (tenant_id, message_id);
 ALTER TABLE model_prices ADD CONSTRAINT model_prices_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
 ALTER TABLE model_prices ADD CONSTRAINT model_prices_pkey PRIMARY KEY (tenant_id, model);
-ALTER TABLE plan_decisions ADD CONSTRAINT plan_decisions_resolution_check CHECK ((resolution = ANY (ARRAY['approved'::text, 'rejected'::text])));
-ALTER TABLE plan_decisions ADD CONSTRAINT plan_decisions_tenant_id_plan_id_fkey FOREIGN KEY (tenant_id, plan_id) REFERENCES plans(tenant_id, plan_id) ON DELETE CASCADE;
-ALTER TABLE plan_decisions ADD CONSTRAINT plan_decisions_pkey PRIMARY KEY (tenant_id, plan_id, credential_id);
 ALTER TABLE plan_messages ADD CONSTRAINT plan_messages_tenant_id_plan_id_fkey FOREIGN KEY (tenant_id, plan_id) REFERENCES plans(tenant_id, plan_id) ON DELETE CASCADE;
 ALTER TABLE plan_messages ADD CONSTRAINT plan_messages_pkey PRIMARY KEY (tenant_id, message_id);
 ALTER TABLE plan_steps ADD CONSTRAINT plan_steps_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'running'::text, 'input-required'::text, 'completed'::text, 'failed'::text, 'skipped'::text])));
@@ -987,6 +979,7 @@ CREATE INDEX agents_saturated ON public.agents USING btree (tenant_id) WHERE (sa
 CREATE INDEX alert_channels_by_rule ON public.alert_channels USING btree (tenant_id, rule_id, place);
 CREATE INDEX callback_tokens_by_message ON public.callback_tokens USING btree (tenant_id, message_id);
 CREATE INDEX callback_tokens_expiry ON public.callback_tokens USING btree (expires_at);
+CREATE INDEX callback_tokens_of_plan ON public.callback_tokens USING btree (tenant_id, plan_id) WHERE (plan_id IS NOT NULL);
 CREATE INDEX credentials_by_tenant ON public.credentials USING btree (tenant_id, created_at DESC);
 CREATE INDEX deliveries_by_config ON public.deliveries USING btree (tenant_id, message_id, config_id, sequence) WHERE (config_id IS NOT NULL);
 CREATE INDEX deliveries_by_rule ON public.deliveries USING btree (tenant_id, rule_id, delivery_id) WHERE (rule_id IS NOT NULL);
@@ -1004,10 +997,12 @@ CREATE INDEX event_positions_by_transaction ON ONLY public.event_positions USING
 CREATE INDEX event_positions_in_order ON ONLY public.event_positions USING btree ("position");
 CREATE INDEX event_positions_of_tenant ON ONLY public.event_positions USING btree (tenant_id, "position");
 CREATE INDEX idempotency_keys_expiry ON public.idempotency_keys USING btree (expires_at);
-CREATE INDEX input_decisions_by_message ON public.input_decisions USING btree (tenant_id, message_id, approval_id);
+CREATE INDEX input_decisions_by_message ON public.input_decisions USING btree (tenant_id, message_id, approval_id) WHERE (message_id IS NOT NULL);
+CREATE INDEX input_decisions_by_plan ON public.input_decisions USING btree (tenant_id, plan_id, approval_id) WHERE (plan_id IS NOT NULL);
 CREATE INDEX input_decisions_to_empty ON public.input_decisions USING btree (tenant_id, approval_id) WHERE ((comment IS NOT NULL) OR (ip IS NOT NULL));
 CREATE INDEX input_requests_by_message ON public.input_requests USING btree (tenant_id, message_id, requested_at DESC);
 CREATE INDEX input_requests_due ON public.input_requests USING btree (LEAST(expires_at, remind_at)) WHERE (state = 'pending'::text);
+CREATE UNIQUE INDEX input_requests_of_plan ON public.input_requests USING btree (tenant_id, plan_id) WHERE (plan_id IS NOT NULL);
 CREATE UNIQUE INDEX input_requests_one_open ON public.input_requests USING btree (tenant_id, message_id) WHERE (state = 'pending'::text);
 CREATE INDEX input_requests_pending ON public.input_requests USING btree (tenant_id, requested_at) WHERE (state = 'pending'::text);
 CREATE INDEX input_requests_to_wake ON public.input_requests USING btree (wake_requested_at) WHERE (wake_requested_at IS NOT NULL);
@@ -1095,7 +1090,6 @@ ALTER TABLE late_changes ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE mesh_nodes DISABLE ROW LEVEL SECURITY;
 ALTER TABLE messages ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE model_prices ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-ALTER TABLE plan_decisions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE plan_messages ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE plan_steps ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE plan_wakes ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -1185,8 +1179,6 @@ CREATE POLICY one_tenant ON messages AS PERMISSIVE FOR ALL TO fleet_app USING ((
 CREATE POLICY whole_platform ON messages AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON model_prices AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON model_prices AS PERMISSIVE FOR ALL TO fleet_system USING (true);
-CREATE POLICY one_tenant ON plan_decisions AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
-CREATE POLICY whole_platform ON plan_decisions AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON plan_messages AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON plan_messages AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON plan_steps AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -1298,8 +1290,6 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON messages TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON messages TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON model_prices TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON model_prices TO fleet_system;
-GRANT DELETE, INSERT, SELECT, UPDATE ON plan_decisions TO fleet_app;
-GRANT DELETE, INSERT, SELECT, UPDATE ON plan_decisions TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON plan_messages TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON plan_messages TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON plan_steps TO fleet_app;

@@ -5,7 +5,7 @@ import { countRows } from './count-rows.js';
 import { eraseMessages } from './erase-messages.js';
 import type { EraserDeps, Portion } from './eraser-deps.js';
 import { addRemoved, type Erasure, noteDone, type Selection } from './erasures.js';
-import { SESSION_TABLES } from './message-tables.js';
+import { FORGET_PLAN_DECISIONS, SESSION_TABLES } from './message-tables.js';
 
 /** Groups of events that one transaction erases. */
 const GROUPS_AT_ONCE = 500;
@@ -93,7 +93,8 @@ export async function eraseSessions(deps: EraserDeps, erasure: Erasure, selectio
   );
   const workflows = await deps.workflows.erase(sessionWorkflows(ref, plans));
   await deps.db.system(async (tx) => {
-    const removed: Record<string, number> = { workflows };
+    const input_decisions = await countRows(tx, FORGET_PLAN_DECISIONS, [tenant_id, session_id]);
+    const removed: Record<string, number> = { workflows, ...(input_decisions > 0 && { input_decisions }) };
     for (const [table, statement] of Object.entries(SESSION_TABLES))
       removed[table] = await countRows(tx, statement, [tenant_id, session_id]);
     await addRemoved(tx, erasure_id, removed);

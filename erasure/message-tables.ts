@@ -40,6 +40,11 @@ export const MESSAGE_TABLES: Readonly<Record<string, string>> = {
   trace_spans: 'DELETE FROM trace_spans WHERE tenant_id = $1 AND message_id = ANY ($2)',
 };
 
+/** Decisions about the plans of a session keep who, when and the digest, as those about messages do: $1 tenant, $2 session. */
+export const FORGET_PLAN_DECISIONS = `UPDATE input_decisions SET comment = NULL, ip = NULL
+    WHERE tenant_id = $1 AND (comment IS NOT NULL OR ip IS NOT NULL)
+      AND plan_id IN (SELECT p.plan_id FROM plans p WHERE p.tenant_id = $1 AND p.session_id = $2)`;
+
 /** What belongs to sessions beside their messages and events: $1 tenant, $2 session. Parts of plans go with them. */
 export const SESSION_TABLES: Readonly<Record<string, string>> = {
   // By its hours, which the key has before the session.

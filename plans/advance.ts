@@ -1,6 +1,7 @@
 import type { PlanState, StepState } from '../contracts/api/plans.js';
 import type { Db, Tx } from '../db/pool.js';
-import { approversOf, remindIfDue } from './plan-approval.js';
+import { awaitedText, watchRequest } from '../messages/supervise/input-step.js';
+import { readPlanRequest } from './approvals/plan-request.js';
 import { cancelLocked, endPlan, rejectLocked } from './plan-end.js';
 import {
   factsOf,
@@ -35,10 +36,8 @@ export interface Advance {
   /** How long to wait if nothing happens; null: until something happens. */
   wait_ms: number | null;
   steps: ShownStep[];
-  /** Until when a proposed plan may be approved. */
-  approval_expires_at?: string;
-  /** Who may approve it beside those with the scope `admin`. Absent in histories of earlier releases. */
-  approvers?: string[];
+  /** Of a proposed plan: what is awaited, for operators. */
+  awaited?: string;
 }
 
 /** When the plan starter looks whether the workflow is still there, in milliseconds. */
@@ -80,13 +79,10 @@ function shown(step: ObservedStep): ShownStep {
 
 /** Decides about a locked plan that is proposed: it waits, somebody is reminded of it, or its time has passed. */
 async function decideProposed(tx: Tx, plan: PlanRow, now: Date): Promise<Omit<Advance, 'steps'>> {
-  const leftMs = plan.approval_expires_at.getTime() - now.getTime();
-  if (leftMs > 0) {
-    const reminded = await remindIfDue(tx, plan, now);
-    const { remind_at } = reminded;
-    const wait_ms = remind_at ? Math.min(leftMs, remind_at.getTime() - now.getTime()) : leftMs;
-    const approval_expires_at = plan.approval_expires_at.toISOString();
-    return { ...EMPTY, state: 'proposed', wait_ms, approval_expires_at, approvers: approversOf(reminded) };
+  const wait = await watchRequest(tx, await readPlanRequest(tx, plan), now);
+  if (wait) {
+    const awaited = awaitedText(wait.request, plan.plan_id);
+    return { ...EMPTY, state: 'proposed', wait_ms: wait.wait_ms, awaited };
   }
   await rejectLocked(tx, plan, null);
   return { ...EMPTY, state: 'rejected' };

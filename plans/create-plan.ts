@@ -1,25 +1,18 @@
 import type { Caller } from '../contracts/api/auth.js';
-import type { PlanProposal } from '../contracts/api/plans.js';
 import { LIMITS } from '../contracts/limits.js';
 import { recordEvent } from '../db/events.js';
 import { isForeignSession } from '../db/ownership.js';
 import type { Tx } from '../db/pool.js';
+import { callerPrincipal } from '../messages/input/principals.js';
+import { readResolution } from '../messages/input/resolution.js';
 import { recordDecision } from '../policy/enforce.js';
-import type { DecisionEvent } from '../policy/verdict.js';
+import type { AskingVerdict, DecisionEvent } from '../policy/verdict.js';
 import { PlatformError } from '../runtime/errors.js';
 import { newId, traceFrom, uuidOf } from '../runtime/ids.js';
-import { firstReminderMs, recordApprovalRequired } from './plan-approval.js';
-import type { GraphStep } from './plan-graph.js';
-import { noteDecision, type PlanApproval, type PlanRef, type PlanRow, requestWake } from './plan-rows.js';
-
-/** A new plan. */
-export interface NewPlan extends PlanProposal {
-  session_id: string;
-  auto_approve: boolean;
-  /** What an agent proposed it with; a repeat gives the same plan. */
-  proposal_key?: string;
-  traceparent?: string;
-}
+import { decideLocked } from './approvals/decide-plan.js';
+import { openPlanRequest, planRequest, readPlanRequest } from './approvals/plan-request.js';
+import type { GraphStep, NewPlan } from './plan-graph.js';
+import { type PlanRef, type PlanRow, requestWake } from './plan-rows.js';
 
 /** Locks the session so that it does not end meanwhile. @throws PlatformError NOT_FOUND, SESSION_CLOSED */
 async function requireSession(tx: Tx, caller: Caller, sessionId: string): Promise<void> {
@@ -54,35 +47,26 @@ async function requireRoom(tx: Tx, tenantId: string): Promise<void> {
 /** What is decided about a new plan. */
 export interface Admitted {
   /** What a policy demands of its approval: then it is not approved at once. */
-  approval: PlanApproval | null;
+  approval: AskingVerdict | null;
   /** Events of policies. */
   events: DecisionEvent[];
   /** How long somebody may take to approve it, in milliseconds, where no policy says otherwise. */
   approvalMs: number;
 }
 
-/** Whether the plan starts at once. */
-const startsAtOnce = ({ auto_approve }: NewPlan, { approval }: Admitted) => auto_approve && approval === null;
-
 /** @returns null when the plan was proposed before */
-async function insertPlan(tx: Tx, caller: Caller, plan: NewPlan, admitted: Admitted): Promise<PlanRow | null> {
+async function insertPlan(tx: Tx, caller: Caller, plan: NewPlan): Promise<PlanRow | null> {
   const { tenant_id, credential_id, sub, agent_type, scopes } = caller;
   const plan_id = newId('plan');
   const { trace_id, parent_span_id } = traceFrom(plan.traceparent, uuidOf(plan_id));
-  const { approval } = admitted;
-  const starts = startsAtOnce(plan, admitted);
-  const approvalMs = approval ? approval.timeout_seconds * 1_000 : admitted.approvalMs;
-  const values = [tenant_id, plan_id, plan.session_id, plan.description, starts ? 'running' : 'proposed'];
   const [row] = await tx.query<PlanRow & Record<string, unknown>>(
     `INSERT INTO plans (tenant_id, plan_id, session_id, description, state, max_parallel, auto_approve, credential_id, created_by, agent_type,
-       scopes, trace_id, parent_span_id, proposal_key, approval_expires_at, approval, started_at, check_at, remind_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, now() + $15 * interval '1 ms', $16,
-       CASE WHEN $17 THEN now() END, now() + interval '1 minute', now() + $18::bigint * interval '1 ms')
+       scopes, trace_id, parent_span_id, proposal_key, check_at)
+     VALUES ($1, $2, $3, $4, 'proposed', $5, $6, $7, $8, $9, $10, $11, $12, $13, now() + interval '1 minute')
      ON CONFLICT (tenant_id, proposal_key) WHERE proposal_key IS NOT NULL DO NOTHING RETURNING *`,
     [
-      ...[...values, plan.max_parallel, plan.auto_approve, credential_id, sub, agent_type, scopes],
-      ...[trace_id, parent_span_id, plan.proposal_key ?? null, approvalMs],
-      ...[approval && JSON.stringify(approval), starts, approval && firstReminderMs(approval)],
+      ...[tenant_id, plan_id, plan.session_id, plan.description, plan.max_parallel, plan.auto_approve],
+      ...[credential_id, sub, agent_type, scopes, trace_id, parent_span_id, plan.proposal_key ?? null],
     ],
   );
   return row ?? null;
@@ -116,8 +100,16 @@ async function requireProposed(tx: Tx, tenantId: string, key: string | undefined
   return found;
 }
 
+/** Its creator approves a plan as it is written, by the way of everybody else. */
+async function approveAtOnce(tx: Tx, caller: Caller, row: PlanRow, ip: string | undefined): Promise<void> {
+  const voter = { principal: callerPrincipal(caller, ip), standsFor: [caller.credential_id] };
+  await decideLocked(tx, row, await readPlanRequest(tx, row), voter, {
+    decision: readResolution('approval', 'approved'),
+  });
+}
+
 /**
- * Writes a new plan with its events: proposed, or running where it is approved at once.
+ * Writes a new plan with its request and events: proposed, or running where it is approved at once.
  * @throws PlatformError NOT_FOUND, SESSION_CLOSED, RATE_LIMITED
  */
 export async function createPlan(
@@ -132,17 +124,16 @@ export async function createPlan(
   if (before) return before;
   await requireSession(tx, caller, plan.session_id);
   await requireRoom(tx, caller.tenant_id);
-  const row = await insertPlan(tx, caller, plan, admitted);
+  const row = await insertPlan(tx, caller, plan);
   if (!row) return requireProposed(tx, caller.tenant_id, plan.proposal_key);
   await insertSteps(tx, row, steps);
   const { tenant_id, plan_id, session_id, description } = row;
   await recordEvent(tx, row, 'plan.created', { plan_id, session_id, step_count: steps.length, description });
   await recordDecision(tx, tenant_id, session_id, admitted.events);
-  if (row.approval) await recordApprovalRequired(tx, row, row.approval);
-  if (startsAtOnce(plan, admitted)) {
-    await noteDecision(tx, row, caller, 'approved');
-    await recordEvent(tx, row, 'plan.approved', { plan_id, approved_by: caller.sub });
-  }
+  const startsAtOnce = plan.auto_approve && admitted.approval === null;
+  const request = planRequest(plan, steps, admitted.approval, admitted.approvalMs);
+  await openPlanRequest(tx, row, request, !startsAtOnce);
+  if (startsAtOnce) await approveAtOnce(tx, caller, row, plan.ip);
   await requestWake(tx, row);
   return { tenant_id, plan_id };
 }

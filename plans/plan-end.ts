@@ -1,5 +1,6 @@
 import { recordEvent } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
+import { closePlanRequest } from './approvals/plan-request.js';
 import { factsOf, observedSteps, type PlanRow, writeSteps } from './plan-rows.js';
 import { failedStep, observed, type PlanEnd, type PlanError, type StepFacts } from './steps/next-moves.js';
 
@@ -47,6 +48,7 @@ async function closeSteps(tx: Tx, plan: PlanRow, error: PlanError): Promise<void
 /** Cancels a locked plan that has not ended. Its workflow then cancels the messages of its steps. */
 export async function cancelLocked(tx: Tx, plan: PlanRow, reason: string): Promise<void> {
   const { plan_id, session_id } = plan;
+  await closePlanRequest(tx, plan, 'withdrawn');
   await closeSteps(tx, plan, { code: 'CANCELED', message: 'The plan was canceled.' });
   await writeEnd(tx, plan, 'canceled', { code: 'CANCELED', message: reason });
   await recordEvent(tx, plan, 'plan.canceled', { plan_id, session_id, reason });
@@ -59,6 +61,7 @@ export async function rejectLocked(tx: Tx, plan: PlanRow, by: string | null): Pr
     by === null
       ? { code: 'APPROVAL_EXPIRED', message: 'Nobody approved the plan in time.' }
       : { code: 'APPROVAL_REJECTED', message: 'The plan was rejected.' };
+  if (by === null) await closePlanRequest(tx, plan, 'expired');
   await closeSteps(tx, plan, error);
   await writeEnd(tx, plan, 'rejected', error);
   await recordEvent(tx, plan, 'plan.rejected', { plan_id, session_id, rejected_by: by });

@@ -1,7 +1,18 @@
 import type { Part } from '../contracts/a2a/parts.js';
-import type { NewStep } from '../contracts/api/plans.js';
+import type { NewStep, PlanProposal } from '../contracts/api/plans.js';
 import { PlatformError } from '../runtime/errors.js';
 import { referencesIn } from './steps/templates.js';
+
+/** A new plan. */
+export interface NewPlan extends PlanProposal {
+  session_id: string;
+  auto_approve: boolean;
+  /** What an agent proposed it with; a repeat gives the same plan. */
+  proposal_key?: string;
+  traceparent?: string;
+  /** The network address of the caller. */
+  ip?: string;
+}
 
 /** A step of a new plan: with its id, its message as parts, and the places of the steps that it waits for. */
 export type GraphStep = Omit<NewStep, 'step_id' | 'message' | 'depends_on'> & {

@@ -1,11 +1,12 @@
 import type { Plan, PlanStep, PlanSummary, PlansGetRequest, StepState } from '../contracts/api/plans.js';
 import { actsAs, type Reader } from '../contracts/permissions.js';
 import { NO_AGENT } from '../contracts/primitives.js';
-import { queryJson } from '../db/json-rows.js';
 import { type KeyList, type Page, readPage } from '../db/page.js';
 import type { Db, Tx } from '../db/pool.js';
+import { planDecisions } from '../messages/input/audit.js';
+import { inputRequestOf } from '../messages/read/task.js';
 import { PlatformError } from '../runtime/errors.js';
-import { approversOf } from './plan-approval.js';
+import { readPlanRequest } from './approvals/plan-request.js';
 import { type ObservedStep, observedSteps, type PlanRef, type PlanRow, type StepRow } from './plan-rows.js';
 
 /** The condition that a reader which acts as an agent sees the plans of its type. The parameter is the result of `actsAs`. */
@@ -43,16 +44,28 @@ function timesOf({ started_at, ended_at }: { started_at: Date | null; ended_at: 
   };
 }
 
-function summaryOf(row: PlanRow, counts: Counts): PlanSummary {
+/** A plan with what its request says. */
+type ListedPlan = PlanRow & {
+  quorum: number;
+  approvers: string[];
+  approval_expires_at: Date;
+  /** Null where no policy holds it back. */
+  approval_reason: string | null;
+} & Record<string, unknown>;
+
+const LISTED = `
+  p.*, q.quorum, q.approvers, q.expires_at AS approval_expires_at, CASE WHEN q.source <> 'plan' THEN q.prompt END AS approval_reason
+    FROM plans p JOIN input_requests q ON q.tenant_id = p.tenant_id AND q.plan_id = p.plan_id`;
+
+function summaryOf(row: ListedPlan, counts: Counts): PlanSummary {
   const { plan_id, tenant_id, session_id, description, state, max_parallel, auto_approve, created_by } = row;
   return {
     ...{ plan_id, tenant_id, session_id, description, state, max_parallel, auto_approve, created_by },
     proposed_by: row.agent_type === NO_AGENT ? null : row.agent_type,
     created_at: row.created_at.toISOString(),
     ...(state === 'proposed' && { approval_expires_at: row.approval_expires_at.toISOString() }),
-    quorum: row.approval?.quorum ?? 1,
-    approvers: approversOf(row),
-    ...(row.approval && { approval_reason: row.approval.reason }),
+    ...{ quorum: row.quorum, approvers: row.approvers },
+    ...(row.approval_reason !== null && { approval_reason: row.approval_reason }),
     ...timesOf(row),
     ...failureOf(row.error_code, row.error_message),
     ...(row.failed_step !== null && { failed_step: row.failed_step }),
@@ -95,35 +108,27 @@ async function stepsOf(tx: Tx, ref: PlanRef): Promise<PlanStep[]> {
   });
 }
 
-async function decisionsOf(tx: Tx, ref: PlanRef): Promise<Plan['decisions']> {
-  const rows = await queryJson<Omit<Plan['decisions'][number], 'comment'> & { comment: string | null }>(
-    tx,
-    `SELECT credential_id, decided_by, resolution, comment, decided_at FROM plan_decisions
-      WHERE tenant_id = $1 AND plan_id = $2 ORDER BY decided_at, credential_id`,
-    [ref.tenant_id, ref.plan_id],
-  );
-  return rows.map(({ comment, ...decision }) => ({ ...decision, ...(comment !== null && { comment }) }));
-}
-
 /** Reads a plan with its steps. @throws PlatformError NOT_FOUND, also for a plan that the reader may not see */
 export async function readPlan(tx: Tx, reader: Reader, planId: string): Promise<Plan> {
-  const [row] = await tx.query<PlanRow & Record<string, unknown>>(
-    `SELECT * FROM plans p WHERE tenant_id = $1 AND plan_id = $2 AND ${own('$3')}`,
+  const [row] = await tx.query<ListedPlan>(
+    `SELECT ${LISTED} WHERE p.tenant_id = $1 AND p.plan_id = $2 AND ${own('$3')}`,
     [reader.tenant_id, planId, actsAs(reader)],
   );
   if (!row) throw new PlatformError('NOT_FOUND', 'There is no plan of that plan_id.');
   const steps = await stepsOf(tx, row);
   const counts: Counts = {};
   for (const { state } of steps) counts[state] = (counts[state] ?? 0) + 1;
-  return { ...summaryOf(row, counts), decisions: await decisionsOf(tx, row), steps };
+  const request = row.state === 'proposed' ? await readPlanRequest(tx, row) : null;
+  const decisions = await planDecisions(tx, row);
+  return { ...summaryOf(row, counts), ...(request && { input_request: inputRequestOf(request) }), decisions, steps };
 }
 
 async function rowsOf(tx: Tx, tenantId: string, ids: string[]): Promise<PlanSummary[]> {
-  const rows = await tx.query<PlanRow & { counts: Counts } & Record<string, unknown>>(
-    `SELECT p.*, (SELECT jsonb_object_agg(state, number) FROM (
+  const rows = await tx.query<ListedPlan & { counts: Counts }>(
+    `SELECT (SELECT jsonb_object_agg(state, number) FROM (
          SELECT s.state, count(*) AS number FROM plan_steps s WHERE s.tenant_id = p.tenant_id AND s.plan_id = p.plan_id
-          GROUP BY s.state) AS counted) AS counts
-       FROM plans p WHERE p.tenant_id = $1 AND p.plan_id = ANY ($2) ORDER BY p.plan_id DESC`,
+          GROUP BY s.state) AS counted) AS counts, ${LISTED}
+      WHERE p.tenant_id = $1 AND p.plan_id = ANY ($2) ORDER BY p.plan_id DESC`,
     [tenantId, ids],
   );
   return rows.map((row) => summaryOf(row, row.counts));

@@ -3,7 +3,6 @@ import type { Caller } from '../contracts/api/auth.js';
 import type { PlanState, StepState } from '../contracts/api/plans.js';
 import type { Scope } from '../contracts/primitives.js';
 import type { Tx } from '../db/pool.js';
-import type { ApprovalTerms } from '../policy/policy-request.js';
 import type { SessionRef } from '../sessions/session-deps.js';
 import type { StepFacts } from './steps/next-moves.js';
 
@@ -11,13 +10,6 @@ import type { StepFacts } from './steps/next-moves.js';
 export interface PlanRef {
   tenant_id: string;
   plan_id: string;
-}
-
-/** What a policy or a guard demands of the approval of a plan. */
-export interface PlanApproval extends Omit<ApprovalTerms, 'on_reject'> {
-  reason: string;
-  policy_id?: string;
-  guard?: string;
 }
 
 /** A row of `plans`. */
@@ -33,12 +25,6 @@ export interface PlanRow extends PlanRef, SessionRef {
   scopes: Scope[];
   trace_id: string;
   created_at: Date;
-  approval_expires_at: Date;
-  approval: PlanApproval | null;
-  /** When the approval is asked for again; null: not again. */
-  remind_at: Date | null;
-  /** How often it was asked for again. */
-  reminders: number;
   started_at: Date | null;
   ended_at: Date | null;
   error_code: string | null;
@@ -153,23 +139,6 @@ export async function writeSteps(
 /** Has the plan starter wake the workflow of a plan; in the transaction of the change that it is to see. */
 export async function requestWake(tx: Tx, { tenant_id, plan_id }: PlanRef): Promise<void> {
   await tx.query('INSERT INTO plan_wakes (tenant_id, plan_id) VALUES ($1, $2)', [tenant_id, plan_id]);
-}
-
-/** Writes who decided about a plan, in the transaction of what follows from it. @returns false when the credential has decided before */
-export async function noteDecision(
-  tx: Tx,
-  { tenant_id, plan_id }: PlanRef,
-  { credential_id, sub }: Caller,
-  resolution: 'approved' | 'rejected',
-  comment?: string,
-): Promise<boolean> {
-  const rows = await tx.query(
-    `INSERT INTO plan_decisions (tenant_id, plan_id, credential_id, decided_by, resolution, comment) VALUES ($1, $2, $3, $4, $5, $6)
-       ON CONFLICT (tenant_id, plan_id, credential_id) DO UPDATE SET resolution = excluded.resolution, comment = excluded.comment,
-         decided_at = now() WHERE plan_decisions.resolution <> excluded.resolution RETURNING 1`,
-    [tenant_id, plan_id, credential_id, sub, resolution, comment ?? null],
-  );
-  return rows.length > 0;
 }
 
 /** Who sends the steps of a plan: its creator, with the claims that the token had. */

@@ -7,15 +7,14 @@ import { WakeUps } from './wake-ups.js';
 
 function lineOf({ step_id, state, attempts, agent, since, error }: ShownStep): string {
   const attempt = attempts > 1 ? `, attempt ${attempts}` : '';
-  const worker = agent === null ? '' : `, ${agent}${since === undefined ? '' : ` since ${since}`}`;
-  return `- \`${step_id}\`: ${state}${attempt}${worker}${error === undefined ? '' : `, \`${error}\``}`;
+  const from = since === undefined ? '' : ` since ${since}`;
+  const worker = agent === null ? '' : `, ${agent}${from}`;
+  const failure = error === undefined ? '' : `, \`${error}\``;
+  return `- \`${step_id}\`: ${state}${attempt}${worker}${failure}`;
 }
 
-function headOf({ state, steps, approval_expires_at, approvers = [] }: Advance): string {
-  if (approval_expires_at !== undefined) {
-    const named = approvers.map((approver) => `, or \`${approver}\``).join('');
-    return `Waits for an approval (\`/plans/approve\`) by a token with the scope admin${named}, until ${approval_expires_at}.`;
-  }
+function headOf({ state, steps, awaited }: Advance): string {
+  if (awaited !== undefined) return awaited;
   const completed = steps.filter((step) => step.state === 'completed').length;
   return `The plan is ${state}; ${completed} of ${steps.length} steps are completed.`;
 }

@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { LIMITS } from '../../contracts/limits.js';
-import { decideByLink, describeRequest } from '../../messages/input/by-link.js';
-import type { LinkedRequest } from '../../messages/input/linked-request.js';
+import type { LinkedRequest } from '../../messages/input/by-link.js';
 import { PlatformError } from '../../runtime/errors.js';
+import { createDecisions } from '../decisions.js';
 import type { ApiDeps } from '../deps.js';
 import { logFailure, toPlatformError } from '../plugins/error-contract.js';
 import { networkOf, RateLimit } from '../rate-limit.js';
@@ -36,8 +36,8 @@ function sendPage(reply: FastifyReply, status: number, page: string): FastifyRep
  * `GET /approve/{token}`: the page for somebody who has only the link of an approval, and the `POST` of its form. It works without a script,
  * never decides on a GET, and says every refusal as a page.
  */
-export function approveRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'messages' | 'redis'>): void {
-  const { core } = deps.messages;
+export function approveRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'messages' | 'plans' | 'redis'>): void {
+  const decisions = createDecisions(deps);
   const wrongTokens = new RateLimit({ ...GUESSES, name: 'wrong-links', redis: deps.redis });
 
   /** @throws PlatformError unauthorized, and RATE_LIMITED for an address that has tried too many wrong tokens */
@@ -46,7 +46,7 @@ export function approveRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'message
     await wrongTokens.learn(network);
     wrongTokens.check(network, 'Too many wrong links from this address.');
     try {
-      return await describeRequest(core, request.params.token);
+      return await decisions.describe(request.params.token);
     } catch (error) {
       if (error instanceof PlatformError && error.code === 'unauthorized') wrongTokens.add(network);
       throw error;
@@ -103,7 +103,7 @@ export function approveRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'message
             ...(comment && { comment }),
             ...(isSubmitted && { data: postedValues(formFields(linked.request), posted) }),
           };
-          const { new_state } = await decideByLink(core, request.params.token, answer, {
+          const { new_state } = await decisions.decideByLink(request.params.token, answer, {
             ip: request.ip,
             ...(version !== undefined && { version }),
           });
@@ -111,7 +111,7 @@ export function approveRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'message
         } catch (error) {
           const shown = toPlatformError(error);
           if (shown.statusCode >= 500 || shown.code === 'unauthorized') throw error;
-          const now = shown.code === 'BAD_REQUEST' ? linked : await describeRequest(core, request.params.token);
+          const now = shown.code === 'BAD_REQUEST' ? linked : await decisions.describe(request.params.token);
           return sendPage(reply, shown.statusCode, requestPage(now, posted, shown.message));
         }
       }),

@@ -1,5 +1,5 @@
 import type { InputRequest } from '../../contracts/api/messages.js';
-import type { LinkedRequest } from '../../messages/input/linked-request.js';
+import type { LinkedRequest } from '../../messages/input/by-link.js';
 import { FIELD_PREFIX, type FormField, formFields } from './form-fields.js';
 import { asTyped, Html, html } from './html.js';
 import { isTooLarge, question } from './question.js';
@@ -80,7 +80,7 @@ ${!isTooLarge(linked) && html`<button class="yes" name="resolution" value="${yes
 const CLOSED: Record<Exclude<LinkedRequest['state'], 'open'>, string> = {
   decided: 'This was already decided. Nothing is left to do.',
   expired: 'The time to answer ran out, which counts as a refusal.',
-  withdrawn: 'This question was withdrawn: its message was canceled or has ended.',
+  withdrawn: 'This question was withdrawn: its message or plan was canceled or has ended.',
 };
 
 /**
@@ -100,9 +100,9 @@ export function requestPage(linked: LinkedRequest, posted = new URLSearchParams(
 }
 
 /** The page after a decision. @param isOver false while further approvals are needed */
-export function decidedPage({ request }: LinkedRequest, word: string, isOver: boolean): string {
+export function decidedPage({ request, subject }: LinkedRequest, word: string, isOver: boolean): string {
   const rest = isOver
-    ? 'The message goes on from here.'
+    ? `The ${subject.kind} goes on from here.`
     : `Others must approve as well: ${request.quorum} approvals are needed.`;
   return pageOf(
     'Thank you',

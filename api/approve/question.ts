@@ -1,5 +1,5 @@
 import type { InputRequest } from '../../contracts/api/messages.js';
-import type { LinkedMessage, LinkedRequest } from '../../messages/input/linked-request.js';
+import type { LinkedMessage, LinkedPlan, LinkedRequest, LinkedStep } from '../../messages/input/by-link.js';
 import type { HeldOutput } from '../../messages/read/rows.js';
 import { type Html, html } from './html.js';
 import { artifactOf, partsOf, rowsOf, section } from './values.js';
@@ -8,8 +8,10 @@ import { artifactOf, partsOf, rowsOf, section } from './values.js';
 const SHOWN_MAX = 2 * 1024 * 1024;
 
 /** Whether a request asks about more than the page can show. Nobody may approve by the page what it does not show. */
-export function isTooLarge({ subject: { output } }: LinkedRequest): boolean {
-  return output !== undefined && JSON.stringify(output).length > SHOWN_MAX;
+export function isTooLarge({ subject }: LinkedRequest): boolean {
+  return (
+    subject.kind === 'message' && subject.output !== undefined && JSON.stringify(subject.output).length > SHOWN_MAX
+  );
 }
 
 /** A time as people read it; in UTC, because the page has no script that knows the reader's zone. */
@@ -38,33 +40,43 @@ function agentText({ agent_type, instance_id, skill_id }: LinkedMessage['agent']
   return words.length > 0 ? words.join(', ') : null;
 }
 
-/** What is about to happen, and by whom. */
-function happening({ stage, request, subject }: LinkedRequest): string {
-  const { sent_by } = subject;
-  const receiver = agentText(subject.agent) ?? 'an agent';
-  const agent = `The agent “${subject.agent.agent_type ?? 'unknown'}”`;
+const capital = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+
+/** What a message is about to do, and by whom. */
+function messageText({ stage, request }: LinkedRequest, { sent_by, agent: members }: LinkedMessage): string {
+  const receiver = agentText(members) ?? 'an agent';
+  const agent = `The agent “${members.agent_type ?? 'unknown'}”`;
   switch (stage) {
     case 'tool':
       return `${agent} wants to call the tool “${request.tool}”, for a message of ${sent_by}.`;
     case 'admission':
-      return `${sent_by} has sent a message to ${receiver}.`;
+      return `${capital(sent_by)} has sent a message to ${receiver}.`;
     case 'dispatch':
       return `A message of ${sent_by} is about to go to ${receiver}.`;
-    case 'plan':
-      return `A step of a plan of ${sent_by} is about to go to ${receiver}.`;
     case 'output':
       return `${agent} has answered a message of ${sent_by}.`;
     case 'agent':
       return `${agent} asks, for a message of ${sent_by}.`;
+    case 'plan':
+    case 'proposal':
+      return `A step of a plan of ${sent_by} is about to go to ${receiver}.`;
     default:
       return stage satisfies never;
   }
 }
 
+/** What is about to happen, and by whom. */
+function happening(linked: LinkedRequest): string {
+  const { subject } = linked;
+  if (subject.kind === 'message') return messageText(linked, subject);
+  const { sent_by, steps } = subject;
+  return `${capital(sent_by)} wants to carry out a plan of ${steps.length} ${steps.length === 1 ? 'step' : 'steps'}.`;
+}
+
 /** Who asks for the decision, where that is not said yet. */
 function asking({ request: { source }, asked_by }: LinkedRequest): string | null {
   if (source === 'agent') return null;
-  return ` ${asked_by.charAt(0).toUpperCase()}${asked_by.slice(1)} asks for your decision.`;
+  return ` ${capital(asked_by)} asks for your decision.`;
 }
 
 function outputOf({ artifacts, status_message, input_request }: HeldOutput): Html {
@@ -72,17 +84,44 @@ function outputOf({ artifacts, status_message, input_request }: HeldOutput): Htm
   return html`${artifacts.map(artifactOf)}${section('Message of the agent', about)}${partsOf(parts)}${section('Question of the agent', input_request)}`;
 }
 
-/** All that is decided about, whole: whatever the digest of the request covers. */
-function content({ stage, request, subject }: LinkedRequest): Html {
+/** All of a message that is decided about. */
+function messageContent({ stage, request }: LinkedRequest, { output, parts, metadata }: LinkedMessage): Html {
   const { arguments: given, target } = request;
-  const { output, parts, metadata } = subject;
   const about = stage === 'plan' ? 'The step:' : 'The arguments that you decide about:';
   const message = stage === 'plan' ? 'The message that would be sent:' : 'The message that waits for it:';
   return html`
 ${given && html`<h2>${about}</h2><div class="content" tabindex="0">${rowsOf(given)}</div>`}
-${target && html`<h2>Whose tool it is:</h2>${rowsOf(target)}`}
+${target && html`<h2>Whose tool it is:</h2><div class="content">${rowsOf(target)}</div>`}
 ${output && html`<h2>The output that you decide about:</h2><div class="content" tabindex="0">${outputOf(output)}</div>`}
 <h2>${message}</h2><div class="content" tabindex="0">${partsOf(parts)}${section('Metadata of the message', metadata)}</div>`;
+}
+
+function stepOf(
+  { step_id, parts, agent, timeout_seconds, requires_approval, ...step }: LinkedStep,
+  place: number,
+): Html {
+  const about = {
+    description: step.description,
+    ...agent,
+    ...(step.depends_on.length > 0 && { after: step.depends_on }),
+    ...(requires_approval && { requires_approval }),
+    ...(timeout_seconds !== null && { timeout_seconds }),
+    ...(step.max_attempts > 1 && { max_attempts: step.max_attempts }),
+  };
+  return html`<h3>${place + 1}. ${step_id}</h3>${rowsOf(about)}<h3>Its message:</h3>${partsOf(parts)}`;
+}
+
+/** All of a plan that is decided about. */
+function planContent({ plan_id, description, max_parallel, steps }: LinkedPlan): Html {
+  return html`
+<h2>The plan:</h2><div class="content" tabindex="0">${rowsOf({ plan_id, description, steps_at_once: max_parallel })}</div>
+<h2>Its steps:</h2><div class="content" tabindex="0">${steps.map(stepOf)}</div>`;
+}
+
+/** All that is decided about, whole: whatever the digest of the request covers. */
+function content(linked: LinkedRequest): Html {
+  const { subject } = linked;
+  return subject.kind === 'plan' ? planContent(subject) : messageContent(linked, subject);
 }
 
 const TOO_LARGE =
@@ -99,8 +138,8 @@ export function question(linked: LinkedRequest): Html {
 ${isOpen && prompt !== '' && prompt !== title && html`<p class="prompt">${prompt}</p>`}
 <dl class="facts">
 ${fact('Tool', tool)}
-${fact('Agent', agentText(subject.agent))}
-${fact('Sent by', subject.sent_by)}
+${fact('Agent', subject.kind === 'message' ? agentText(subject.agent) : null)}
+${fact(subject.kind === 'plan' ? 'Proposed by' : 'Sent by', subject.sent_by)}
 ${fact('Asked', time(request.requested_at))}
 ${fact('Answer until', time(request.expires_at))}
 ${fact('Approvals', votes(request))}

@@ -5,6 +5,7 @@ import { OPERATIONS } from '../../contracts/api/operations.js';
 import { listDeliveries } from '../../deliveries/delivery-list.js';
 import { redeliver } from '../../deliveries/redeliver.js';
 import { PlatformError } from '../../runtime/errors.js';
+import { createDecisions } from '../decisions.js';
 import type { ApiDeps } from '../deps.js';
 import { mount, pageFields } from '../mount.js';
 
@@ -18,7 +19,11 @@ function header(request: FastifyRequest, name: string): string | undefined {
 }
 
 /** What Slack posts when somebody presses a button. The signature covers the bytes, so the form is parsed here. */
-function slackRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'messages' | 'secrets' | 'channelClients'>): void {
+function slackRoutes(
+  app: FastifyInstance,
+  deps: Pick<ApiDeps, 'messages' | 'plans' | 'secrets' | 'channelClients'>,
+): void {
+  const { decideAs } = createDecisions(deps);
   app.register((scope, _options, done) => {
     const bytes = new WeakMap<FastifyRequest, Buffer>();
     scope.addContentTypeParser<Buffer>(
@@ -39,7 +44,7 @@ function slackRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'messages' | 'sec
       };
       const { core } = deps.messages;
       const { outbound } = deps.channelClients;
-      await answerFromSlack({ core, secrets: deps.secrets, outbound }, interaction, Date.now());
+      await answerFromSlack({ core, secrets: deps.secrets, outbound, decideAs }, interaction, Date.now());
       return { ok: true };
     });
     done();
@@ -49,7 +54,7 @@ function slackRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'messages' | 'sec
 /** Alert rules and their deliveries, scope `admin` (decisions.md, Policies, guards, alerts). */
 export function alertRoutes(
   app: FastifyInstance,
-  deps: Pick<ApiDeps, 'db' | 'alertRules' | 'channelClients' | 'deliveriesExpected' | 'messages' | 'secrets'>,
+  deps: Pick<ApiDeps, 'db' | 'alertRules' | 'channelClients' | 'deliveriesExpected' | 'messages' | 'plans' | 'secrets'>,
 ): void {
   const { alertRules: rules } = deps;
 

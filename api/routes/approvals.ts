@@ -10,10 +10,13 @@ import { callerOf } from '../plugins/authentication.js';
 
 /** The audit trail of decisions (decisions.md, Shapes added), and output that waits for one. */
 export function approvalRoutes(app: FastifyInstance, { db }: Pick<ApiDeps, 'db'>): void {
-  mount(app, OPERATIONS.getApprovals).answer(async ({ message_id }, { caller }) => ({
-    ok: true,
-    approvals: await getApprovals(db, caller, message_id),
-  }));
+  mount(app, OPERATIONS.getApprovals).answer(async ({ message_id, plan_id = '' }, { caller }) => {
+    const approvals =
+      message_id === undefined
+        ? await getApprovals(db, caller, 'plan', plan_id)
+        : await getApprovals(db, caller, 'message', message_id);
+    return { ok: true, approvals };
+  });
 
   mount(app, OPERATIONS.getHeldOutput).answer(async ({ message_id }, { caller }) => {
     const { held_output: output, ...request } = await getHeldOutput(db, caller.tenant_id, message_id);

@@ -2,10 +2,10 @@ import type { FastifyInstance } from 'fastify';
 import { ResolveRequest } from '../../contracts/api/messages.js';
 import { OPERATIONS } from '../../contracts/api/operations.js';
 import { cancelMessage } from '../../messages/cancel.js';
-import { resolveMessage } from '../../messages/input/resolve.js';
 import { listMessages, pendingMessages } from '../../messages/read/message-list.js';
 import { getMessage } from '../../messages/read/read.js';
 import { PlatformError } from '../../runtime/errors.js';
+import { createDecisions } from '../decisions.js';
 import type { ApiDeps } from '../deps.js';
 import { mount, pageFields } from '../mount.js';
 
@@ -19,8 +19,9 @@ function hasCallbackToken(body: unknown): boolean {
 }
 
 /** Messages, scope `read`; a resolution may come with a callback token instead (decisions.md, Messages). */
-export function messageRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'messages'>): void {
+export function messageRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'messages' | 'plans'>): void {
   const { core } = deps.messages;
+  const decisions = createDecisions(deps);
 
   mount(app, OPERATIONS.getMessages).answer(async (body, { caller }) => {
     const { rows: messages, ...counted } = await listMessages(core.db, caller, body);
@@ -51,7 +52,7 @@ export function messageRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'message
     mount(scope, OPERATIONS.resolveMessage).answer(async (body, { request }) => {
       const { id } = request.params as { id: string };
       if (!MESSAGE_ID.test(id)) throw new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
-      return { ok: true, ...(await resolveMessage(core, request.caller, id, body, request.ip)) };
+      return { ok: true, ...(await decisions.resolve(request.caller, id, body, request.ip)) };
     });
     done();
   });

@@ -7,10 +7,8 @@ import { mount, pageFields } from '../mount.js';
 export function planRoutes(app: FastifyInstance, { plans }: Pick<ApiDeps, 'plans'>): void {
   mount(app, OPERATIONS.createPlan).answer(async (body, { caller, request }) => {
     const { traceparent } = request.headers;
-    return {
-      ok: true,
-      plan: await plans.create(caller, body, typeof traceparent === 'string' ? traceparent : undefined),
-    };
+    const from = { ip: request.ip, ...(typeof traceparent === 'string' && { traceparent }) };
+    return { ok: true, plan: await plans.create(caller, body, from) };
   });
 
   mount(app, OPERATIONS.getPlans).answer(async (body, { caller }) => {
@@ -23,14 +21,14 @@ export function planRoutes(app: FastifyInstance, { plans }: Pick<ApiDeps, 'plans
     plan: await plans.get(caller, plan_id),
   }));
 
-  mount(app, OPERATIONS.approvePlan).answer(async ({ plan_id, comment }, { caller }) => ({
+  mount(app, OPERATIONS.approvePlan).answer(async ({ plan_id, comment }, { caller, request }) => ({
     ok: true,
-    plan: await plans.approve(caller, plan_id, comment),
+    plan: await plans.approve(caller, plan_id, comment, request.ip),
   }));
 
-  mount(app, OPERATIONS.rejectPlan).answer(async ({ plan_id, comment }, { caller }) => ({
+  mount(app, OPERATIONS.rejectPlan).answer(async ({ plan_id, comment }, { caller, request }) => ({
     ok: true,
-    plan: await plans.reject(caller, plan_id, comment),
+    plan: await plans.reject(caller, plan_id, comment, request.ip),
   }));
 
   mount(app, OPERATIONS.cancelPlan).answer(async ({ plan_id, reason }, { caller }) => ({

@@ -161,7 +161,10 @@ export const ResolveRequest = z.strictObject({
 });
 export type ResolveRequest = z.infer<typeof ResolveRequest>;
 export const ResolveResponse = ok({
+  /** The id in the path, also where it is that of a plan. */
   message_id: z.string(),
+  plan_id: z.string().optional(),
+  /** Of a plan: `working` when it runs, `failed` when it is rejected. */
   new_state: MessageState,
   resolution: z.union([z.string(), JsonObject]),
 });

@@ -2,7 +2,9 @@ import { z } from 'zod';
 import { Part } from '../a2a/parts.js';
 import { LIMITS } from '../limits.js';
 import { AgentType, AnyId, InstanceId, ok, okPage, pageFields, Reason, Timestamp, within } from '../primitives.js';
+import { InputRequest } from './messages.js';
 import { CONFLICT, EXTENSION, OWN, post, TENANT } from './operation.js';
+import { ApprovalRecord } from './policies/approvals.js';
 
 /** `proposed`: it waits for its approval (decisions.md, Plans). */
 const PlanState = z.enum(['proposed', 'running', 'completed', 'failed', 'canceled', 'rejected']);
@@ -123,16 +125,15 @@ export const PlanSummary = z.object({
 });
 export type PlanSummary = z.infer<typeof PlanSummary>;
 
-const PlanDecision = z.object({
-  credential_id: z.string(),
-  decided_by: z.string(),
-  resolution: z.enum(['approved', 'rejected']),
-  comment: z.string().optional(),
-  decided_at: Timestamp,
+/**
+ * `decisions`: who approved or rejected the plan, the oldest first. `input_request`: of a proposed plan, what is asked; its `digest` is that of
+ * session, description and steps.
+ */
+export const Plan = PlanSummary.extend({
+  input_request: InputRequest.optional(),
+  decisions: z.array(ApprovalRecord.omit({ ip: true })),
+  steps: z.array(PlanStep),
 });
-
-/** `decisions`: who approved or rejected the plan, the oldest first. */
-export const Plan = PlanSummary.extend({ decisions: z.array(PlanDecision), steps: z.array(PlanStep) });
 export type Plan = z.infer<typeof Plan>;
 
 export const PlansGetRequest = z.strictObject({

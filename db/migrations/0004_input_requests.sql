@@ -1,13 +1,13 @@
 -- Requests to humans, and who decided what.
 
--- A question to a human about a message. One is open at a time; those that are over keep their answers.
+-- A question to a human, about a message or a plan (0009_plans.sql). One is open at a time; those that are over keep their answers.
 CREATE TABLE input_requests (
   tenant_id text NOT NULL, request_id text NOT NULL,
-  message_id text COLLATE "C" NOT NULL, session_id text NOT NULL,
+  message_id text COLLATE "C", plan_id text COLLATE "C", session_id text NOT NULL,
   kind text NOT NULL CHECK (kind IN ('approval', 'form', 'confirmation')),
   source text NOT NULL CHECK (source IN ('policy', 'guard', 'agent', 'plan')),
-  -- Where the message stood when it was asked, which decides how it goes on.
-  stage text NOT NULL CHECK (stage IN ('admission', 'dispatch', 'tool', 'output', 'plan', 'agent')),
+  -- Where the message stood when it was asked, which decides how it goes on; `proposal`: of a plan as a whole.
+  stage text NOT NULL CHECK (stage IN ('admission', 'dispatch', 'tool', 'output', 'plan', 'agent', 'proposal')),
   title text NOT NULL, prompt text NOT NULL,
   schema jsonb, fields jsonb,
   -- What is asked about: of a tool call its arguments, which an approver may edit. `path`: what a guard objects to.
@@ -24,7 +24,8 @@ CREATE TABLE input_requests (
   -- Set when a tool call was decided whose dispatch is at work, until the message's workflow has looked: the message may end before, and its
   -- running row with it.
   wake_requested_at timestamptz,
-  PRIMARY KEY (tenant_id, request_id)
+  PRIMARY KEY (tenant_id, request_id),
+  CHECK (num_nonnulls(message_id, plan_id) = 1 AND (plan_id IS NOT NULL) = (stage = 'proposal'))
 );
 CREATE UNIQUE INDEX input_requests_one_open ON input_requests (tenant_id, message_id) WHERE state = 'pending';
 CREATE INDEX input_requests_by_message ON input_requests (tenant_id, message_id, requested_at DESC);
@@ -32,12 +33,12 @@ CREATE INDEX input_requests_pending ON input_requests (tenant_id, requested_at) 
 CREATE INDEX input_requests_to_wake ON input_requests (wake_requested_at) WHERE wake_requested_at IS NOT NULL;
 CREATE INDEX input_requests_due ON input_requests (least(expires_at, remind_at)) WHERE state = 'pending';
 
--- The audit of who decided what. Rows are only added: no role may change or delete them. The erasure of a message empties `comment` and
--- `ip`. No foreign keys, because they outlive their messages. `voter`: who counts once towards a quorum; `stands_for`: the credentials whose vote
+-- The audit of who decided what. Rows are only added: no role may change or delete them. The erasure of a message or plan empties `comment` and
+-- `ip`. No foreign keys, because they outlive their messages and plans. `voter`: who counts once towards a quorum; `stands_for`: the credentials whose vote
 -- it may be, of which none counts a second time.
 CREATE TABLE input_decisions (
   tenant_id text NOT NULL, approval_id text COLLATE "C" NOT NULL,
-  request_id text NOT NULL, message_id text COLLATE "C" NOT NULL,
+  request_id text NOT NULL, message_id text COLLATE "C", plan_id text COLLATE "C",
   kind text NOT NULL, source text NOT NULL,
   resolution text NOT NULL,
   principal_type text NOT NULL CHECK (principal_type IN ('credential', 'callback', 'page', 'slack', 'system')), principal_id text NOT NULL,
@@ -46,11 +47,13 @@ CREATE TABLE input_decisions (
   comment text, ip text,
   decided_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (tenant_id, approval_id),
-  UNIQUE (tenant_id, request_id, voter, digest)
+  UNIQUE (tenant_id, request_id, voter, digest),
+  CHECK (num_nonnulls(message_id, plan_id) = 1)
 );
 -- What erasure has not emptied.
 CREATE INDEX input_decisions_to_empty ON input_decisions (tenant_id, approval_id) WHERE comment IS NOT NULL OR ip IS NOT NULL;
-CREATE INDEX input_decisions_by_message ON input_decisions (tenant_id, message_id, approval_id);
+CREATE INDEX input_decisions_by_message ON input_decisions (tenant_id, message_id, approval_id) WHERE message_id IS NOT NULL;
+CREATE INDEX input_decisions_by_plan ON input_decisions (tenant_id, plan_id, approval_id) WHERE plan_id IS NOT NULL;
 
 SELECT isolate_tenants('{input_requests}');
 SELECT isolate_tenants('{input_decisions}', 'SELECT, INSERT');

@@ -113,10 +113,11 @@ CREATE INDEX proven_receivers_old ON proven_receivers (answered_at);
 -- Tokens that answer one request once, each for the deliveries of one rule. Only the hash is stored.
 CREATE TABLE callback_tokens (
   token_hash bytea PRIMARY KEY,
-  tenant_id text NOT NULL, message_id text COLLATE "C" NOT NULL, request_id text NOT NULL,
+  tenant_id text NOT NULL, message_id text COLLATE "C", plan_id text COLLATE "C", request_id text NOT NULL,
   digest text NOT NULL, -- of what was asked when the token was issued
   rule_id text NOT NULL, writers text[] NOT NULL, -- the rule's at that time
-  expires_at timestamptz NOT NULL, used_at timestamptz
+  expires_at timestamptz NOT NULL, used_at timestamptz,
+  CHECK (num_nonnulls(message_id, plan_id) = 1)
 );
 CREATE INDEX callback_tokens_expiry ON callback_tokens (expires_at);
 

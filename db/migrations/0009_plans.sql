@@ -11,9 +11,7 @@ CREATE TABLE plans (
   trace_id text NOT NULL, parent_span_id text, -- the span that proposed it
   -- What an agent proposed it with; a repeat finds the plan.
   proposal_key text,
-  created_at timestamptz NOT NULL DEFAULT now(), approval_expires_at timestamptz NOT NULL,
-  approval jsonb, -- what a policy demands of it; NULL: one who may approve plans
-  remind_at timestamptz, reminders integer NOT NULL DEFAULT 0, -- of that approval: when it is asked for again, and how often it was
+  created_at timestamptz NOT NULL DEFAULT now(),
   started_at timestamptz, ended_at timestamptz,
   error_code text, error_message text, failed_step integer,
   -- When the plan starter looks whether its workflow is still there; NULL once it has ended.
@@ -45,15 +43,11 @@ CREATE TABLE plan_steps (
   FOREIGN KEY (tenant_id, plan_id) REFERENCES plans ON DELETE CASCADE
 );
 
--- Who approved or rejected a plan. A quorum counts credentials.
-CREATE TABLE plan_decisions (
-  tenant_id text NOT NULL, plan_id text COLLATE "C" NOT NULL, credential_id text NOT NULL,
-  decided_by text NOT NULL, resolution text NOT NULL CHECK (resolution IN ('approved', 'rejected')),
-  comment text,
-  decided_at timestamptz NOT NULL DEFAULT now(),
-  PRIMARY KEY (tenant_id, plan_id, credential_id),
-  FOREIGN KEY (tenant_id, plan_id) REFERENCES plans ON DELETE CASCADE
-);
+-- The request for the approval of a plan, and the tokens that answer it, go with the plan; decisions about it stay.
+ALTER TABLE input_requests ADD FOREIGN KEY (tenant_id, plan_id) REFERENCES plans ON DELETE CASCADE;
+CREATE UNIQUE INDEX input_requests_of_plan ON input_requests (tenant_id, plan_id) WHERE plan_id IS NOT NULL;
+ALTER TABLE callback_tokens ADD FOREIGN KEY (tenant_id, plan_id) REFERENCES plans ON DELETE CASCADE;
+CREATE INDEX callback_tokens_of_plan ON callback_tokens (tenant_id, plan_id) WHERE plan_id IS NOT NULL;
 
 -- The messages of all attempts.
 CREATE TABLE plan_messages (
@@ -75,4 +69,4 @@ CREATE TABLE plan_wakes (
 CREATE INDEX plan_wakes_due ON plan_wakes (due_at);
 CREATE INDEX plan_wakes_of_plan ON plan_wakes (tenant_id, plan_id);
 
-SELECT isolate_tenants('{plans,plan_steps,plan_decisions,plan_messages,plan_wakes}');
+SELECT isolate_tenants('{plans,plan_steps,plan_messages,plan_wakes}');

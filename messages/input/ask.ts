@@ -11,8 +11,9 @@ import type { MessageRef } from '../core.js';
  *   rejected;
  * - `tool`: its dispatch is at work and goes on, whatever is decided; with `on_reject: fail` a rejection fails the message;
  * - `agent`: the agent asked and its dispatch has ended; a new dispatch carries the answer, also a negative one.
+ * `proposal` is the stage of a request about a plan as a whole, which starts when it is approved.
  */
-export type InputStage = 'admission' | 'dispatch' | 'tool' | 'output' | 'plan' | 'agent';
+export type InputStage = 'admission' | 'dispatch' | 'tool' | 'output' | 'plan' | 'agent' | 'proposal';
 
 /** A request to a human that is to be written. */
 export interface NewInputRequest extends Pick<AgentInputRequest, 'schema' | 'fields' | 'tool' | 'arguments'> {

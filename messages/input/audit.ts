@@ -6,15 +6,15 @@ import type {
   ExportedApproval,
 } from '../../contracts/api/policies/approvals.js';
 import { actsAs, isSentBy } from '../../contracts/permissions.js';
-import { scopeIncludes } from '../../contracts/primitives.js';
-import type { Db } from '../../db/pool.js';
+import { NO_AGENT, scopeIncludes } from '../../contracts/primitives.js';
+import type { Db, Tx } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
-import type { MessageRow } from '../read/rows.js';
 
 /** A row of `input_decisions`. */
 interface DecisionRow extends Record<string, unknown> {
   tenant_id: string;
-  message_id: string;
+  message_id: string | null;
+  plan_id: string | null;
   approval_id: string;
   request_id: string;
   kind: ApprovalRecord['kind'];
@@ -29,9 +29,10 @@ interface DecisionRow extends Record<string, unknown> {
   decided_at: Date;
 }
 
-const COLUMNS = `tenant_id, message_id, approval_id, request_id, kind, source, resolution, principal_type, principal_id, digest,
+const COLUMNS = `tenant_id, message_id, plan_id, approval_id, request_id, kind, source, resolution, principal_type, principal_id, digest,
   arguments_changed, comment, ip, decided_at`;
 const OF_MESSAGE = `SELECT ${COLUMNS} FROM input_decisions WHERE tenant_id = $1 AND message_id = $2 ORDER BY approval_id`;
+const OF_PLAN = `SELECT ${COLUMNS} FROM input_decisions WHERE tenant_id = $1 AND plan_id = $2 ORDER BY approval_id`;
 /** Decisions that one transaction of an export reads. */
 const PART = 1_000;
 const NEXT_PART = `
@@ -51,37 +52,66 @@ function recordOf(row: DecisionRow): ApprovalRecord {
   };
 }
 
-type Sender = Pick<MessageRow, 'credential_id' | 'sender_agent_type'>;
+function exportedOf(row: DecisionRow): ExportedApproval {
+  const { tenant_id, message_id, plan_id } = row;
+  const about = { ...(message_id !== null && { message_id }), ...(plan_id !== null && { plan_id }) };
+  return { ...recordOf(row), tenant_id, ...about };
+}
 
-/** Whether a caller sent a message: with this credential, or as an agent of this type. */
-function hasSent(caller: Caller, message: Sender): boolean {
-  return actsAs(caller) === null ? caller.credential_id === message.credential_id : isSentBy(caller, message);
+/** Whose message or plan it is: the credential, and the type of an agent. */
+interface Owner extends Record<string, unknown> {
+  credential_id: string;
+  sender_agent_type: string | null;
+}
+
+/** How the decisions about a message or a plan are found, and whose it is. */
+const ABOUT = {
+  message: {
+    owner: 'SELECT credential_id, sender_agent_type FROM messages WHERE tenant_id = $1 AND message_id = $2',
+    decisions: OF_MESSAGE,
+  },
+  plan: {
+    owner: `SELECT credential_id, nullif(agent_type, '${NO_AGENT}') AS sender_agent_type FROM plans WHERE tenant_id = $1 AND plan_id = $2`,
+    decisions: OF_PLAN,
+  },
+};
+
+/** Whether it is a caller's: by this credential, or by an agent of this type. */
+function isOwner(caller: Caller, owner: Owner): boolean {
+  return actsAs(caller) === null ? caller.credential_id === owner.credential_id : isSentBy(caller, owner);
 }
 
 /**
- * The decisions about a message, the oldest first. They outlive the message.
- * @throws PlatformError NOT_FOUND; forbidden for a caller of the tenant who has neither sent the message nor the scope `admin`
+ * The decisions about a message or a plan, the oldest first. They outlive it.
+ * @throws PlatformError NOT_FOUND; forbidden for a caller of the tenant whose it is not, without the scope `admin`
  */
-export async function getApprovals(db: Db, caller: Caller, messageId: string): Promise<ApprovalRecord[]> {
+export async function getApprovals(
+  db: Db,
+  caller: Caller,
+  what: keyof typeof ABOUT,
+  id: string,
+): Promise<ApprovalRecord[]> {
   const { tenant_id } = caller;
   const acts = actsAs(caller) !== null;
   const mayReadAll = !acts && scopeIncludes(caller.scopes, 'admin');
-  const { message, rows } = await db.tenant(tenant_id, async (tx) => {
-    const [message] = await tx.query<Sender & Record<string, unknown>>(
-      'SELECT credential_id, sender_agent_type FROM messages WHERE tenant_id = $1 AND message_id = $2',
-      [tenant_id, messageId],
-    );
-    return { message, rows: await tx.query<DecisionRow>(OF_MESSAGE, [tenant_id, messageId]) };
+  const { owner, rows } = await db.tenant(tenant_id, async (tx) => {
+    const [owner] = await tx.query<Owner>(ABOUT[what].owner, [tenant_id, id]);
+    return { owner, rows: await tx.query<DecisionRow>(ABOUT[what].decisions, [tenant_id, id]) };
   });
-  const isSender = message !== undefined && hasSent(caller, message);
-  if (!message && rows.length === 0) throw notFound();
-  if (isSender || mayReadAll) return rows.map(recordOf);
-  if (acts) throw notFound();
-  throw new PlatformError('forbidden', 'This needs the scope admin, unless you sent the message.');
+  const notFound = new PlatformError('NOT_FOUND', `There is no ${what} of that ${what}_id.`);
+  if (!owner && rows.length === 0) throw notFound;
+  if (mayReadAll || (owner && isOwner(caller, owner))) return rows.map(recordOf);
+  if (acts) throw notFound;
+  throw new PlatformError('forbidden', `This needs the scope admin, unless the ${what} is yours.`);
 }
 
-function notFound(): PlatformError {
-  return new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
+/** The decisions about a plan, as everybody sees them who sees the plan: without network addresses. */
+export async function planDecisions(
+  tx: Tx,
+  { tenant_id, plan_id }: { tenant_id: string; plan_id: string },
+): Promise<Omit<ApprovalRecord, 'ip'>[]> {
+  const rows = await tx.query<DecisionRow>(OF_PLAN, [tenant_id, plan_id]);
+  return rows.map((row) => recordOf({ ...row, ip: null }));
 }
 
 /** All decisions of a tenant in a range of time, the oldest first, read in parts while the consumer takes them. */
@@ -94,7 +124,7 @@ export async function* exportApprovals(
   for (;;) {
     const values = [tenantId, after, since ?? null, until ?? null];
     const rows = await db.tenant(tenantId, (tx) => tx.query<DecisionRow>(NEXT_PART, values));
-    for (const row of rows) yield { ...recordOf(row), tenant_id: row.tenant_id, message_id: row.message_id };
+    for (const row of rows) yield exportedOf(row);
     if (rows.length < PART) return;
     after = rows.at(-1)?.approval_id ?? after;
   }

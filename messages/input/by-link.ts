@@ -1,27 +1,88 @@
+import type { Part } from '../../contracts/a2a/parts.js';
+import type { InputRequest } from '../../contracts/api/messages.js';
 import type { Tx } from '../../db/pool.js';
 import type { PolicyRequest } from '../../policy/policy-request.js';
 import { PlatformError } from '../../runtime/errors.js';
-import type { MessageCore } from '../core.js';
+import type { MessageCore, MessageRef } from '../core.js';
 import { readMessage } from '../read/read.js';
 import { readableRequest } from '../read/readable.js';
-import type { InputRequestRow, MessageRow } from '../read/rows.js';
+import type { AskedRequest, HeldOutput, InputRequestRow, MessageRow } from '../read/rows.js';
 import { inputRequestOf } from '../read/task.js';
-import { findCallbackToken } from './callback-tokens.js';
+import type { InputStage } from './ask.js';
+import type { FoundToken } from './callback-tokens.js';
 import { findHeld } from './held-output.js';
-import type { LinkedRequest } from './linked-request.js';
-import { tokenPrincipal } from './principals.js';
-import { type Resolution, type Resolved, resolveAs } from './resolve.js';
 
-type Asked = InputRequestRow & {
+/** A request as it is shown to somebody who has only its link. */
+export interface LinkedRequest {
+  /** `decided`: nothing is left to decide, because somebody has, or this token was used. `withdrawn`: the message was canceled or has ended. */
+  state: 'open' | 'decided' | 'expired' | 'withdrawn';
+  /** Of a request that was decided: how it ended. */
+  resolution?: string;
+  /** What is asked: title, prompt, form, tool call with its arguments, until when. */
+  request: Omit<InputRequest, 'digest'>;
+  /** Where the message stood when it was asked. */
+  stage: InputStage;
+  /** Its digest: changes when another approver edits the arguments. */
+  version: string;
+  /** Who asks, in words that people understand: `the policy “no deletions”`. */
+  asked_by: string;
+  subject: LinkedMessage | LinkedPlan;
+}
+
+/** The message that waits. */
+export interface LinkedMessage {
+  kind: 'message';
+  message_id: string;
+  parts: Part[];
+  metadata: Record<string, unknown>;
+  /** What is to be approved, where it is an agent's output. */
+  output?: HeldOutput;
+  /** Who sent it, in words. */
+  sent_by: string;
+  /** The agent that acts, or that gets the message, as far as that was known. */
+  agent: NonNullable<PolicyRequest['agent']>;
+}
+
+/** The plan that waits as a whole. */
+export interface LinkedPlan {
+  kind: 'plan';
+  plan_id: string;
+  description: string;
+  max_parallel: number;
+  /** Who created or proposed it, in words. */
+  sent_by: string;
+  steps: LinkedStep[];
+}
+
+/** A step of such a plan. */
+export interface LinkedStep {
+  step_id: string;
+  description: string;
+  /** As given: outputs of other steps are not filled in. */
+  parts: Part[];
+  /** Who gets it. */
+  agent: NonNullable<PolicyRequest['agent']>;
+  /** Ids of steps. */
+  depends_on: string[];
+  requires_approval: boolean;
+  timeout_seconds: number | null;
+  max_attempts: number;
+}
+
+/** A request with what only its description needs. */
+export interface DescribedRequest {
   state: 'pending' | 'resolved' | 'expired' | 'withdrawn';
   policy_name: string | null;
   policy_request: PolicyRequest | null;
   answer: { resolution: string } | null;
-} & Record<string, unknown>;
+}
 
-function stateOf(
-  { state, expires_at }: Asked,
-  token: { used_at: Date | null; expires_at: Date },
+type Asked = InputRequestRow & DescribedRequest & Record<string, unknown>;
+
+/** What a link can still do. */
+export function linkState(
+  { state, expires_at }: Pick<DescribedRequest & InputRequestRow, 'state' | 'expires_at'>,
+  token: Pick<FoundToken, 'used_at' | 'expires_at'>,
 ): LinkedRequest['state'] {
   if (state === 'withdrawn') return 'withdrawn';
   if (state === 'resolved' || token.used_at !== null) return 'decided';
@@ -29,14 +90,20 @@ function stateOf(
   return state === 'expired' || until <= Date.now() ? 'expired' : 'open';
 }
 
-function askedBy(
-  { source, policy_name, policy_id, guard }: Asked,
-  { agent_type, want_agent_type }: MessageRow,
+/** Who asks. @param agentType of the agent that asks, if one does */
+export function askedBy(
+  {
+    source,
+    policy_name,
+    policy_id,
+    guard,
+  }: Pick<AskedRequest & DescribedRequest, 'source' | 'policy_name' | 'policy_id' | 'guard'>,
+  agentType: string | null,
 ): string {
   if (source === 'policy')
     return `the policy “${policy_name ?? policy_id}”${guard === null ? '' : ` and the guard “${guard}”`}`;
   if (source === 'guard') return `the guard “${guard}”`;
-  return source === 'plan' ? 'the plan' : `the agent “${agent_type ?? want_agent_type ?? 'unknown'}”`;
+  return source === 'plan' ? 'the plan' : `the agent “${agentType ?? 'unknown'}”`;
 }
 
 function agentOf({ policy_request }: Asked, { agent_type, instance_id, want_agent_type }: MessageRow) {
@@ -45,67 +112,54 @@ function agentOf({ policy_request }: Asked, { agent_type, instance_id, want_agen
   return policy_request?.agent ?? known;
 }
 
-const CHANGED = 'The arguments were edited since you saw them. Look at them again.';
 const FIND = 'SELECT * FROM request_details WHERE tenant_id = $1 AND request_id = $2';
 const SENDER = 'SELECT name FROM credentials WHERE tenant_id = $1 AND credential_id = $2';
 
-/** Who sent a message, by the name that people gave the credential. */
-async function senderOf(tx: Tx, { tenant_id, credential_id, sender_agent_type }: MessageRow): Promise<string> {
-  if (sender_agent_type !== null) return `the agent “${sender_agent_type}”`;
+/** Who sent a message or created a plan, by the name that people gave the credential. @param agentType of an agent that did */
+export async function senderOf(
+  tx: Tx,
+  { tenant_id, credential_id }: Pick<MessageRow, 'tenant_id' | 'credential_id'>,
+  agentType: string | null,
+): Promise<string> {
+  if (agentType !== null) return `the agent “${agentType}”`;
   const [credential] = await tx.query<{ name: string }>(SENDER, [tenant_id, credential_id]);
   return credential ? `“${credential.name}” (${credential_id})` : credential_id;
 }
 
 /**
- * What a callback token asks. Changes nothing: whoever opens a link has decided nothing.
- * @throws PlatformError unauthorized for a token that nobody issued, or whose message is gone
+ * What a callback token asks about a message. Changes nothing: whoever opens a link has decided nothing.
+ * @throws PlatformError unauthorized where the message is gone
  */
-export async function describeRequest(core: Pick<MessageCore, 'db'>, token: string): Promise<LinkedRequest> {
-  const found = await findCallbackToken(core.db, token);
-  const { tenant_id, message_id, request_id } = found;
+export async function describeRequest(
+  core: Pick<MessageCore, 'db'>,
+  token: FoundToken & MessageRef,
+): Promise<LinkedRequest> {
+  const { tenant_id, message_id, request_id } = token;
   const { message, asked, held, sent_by } = await core.db.tenant(tenant_id, async (tx) => {
     const message = await readMessage(tx, tenant_id, message_id);
     const [asked] = await tx.query<Asked>(FIND, [tenant_id, request_id]);
     const held = asked?.stage === 'output' ? await findHeld(tx, tenant_id, message_id) : null;
-    return { message, asked, held, sent_by: message ? await senderOf(tx, message.row) : '' };
+    return {
+      message,
+      asked,
+      held,
+      sent_by: message ? await senderOf(tx, message.row, message.row.sender_agent_type) : '',
+    };
   });
   if (!message || !asked) throw new PlatformError('unauthorized', 'The callback_token is not valid.');
   const { row } = message;
   const { digest: _version, ...request } = inputRequestOf(readableRequest(asked));
   return {
-    state: stateOf(asked, found),
+    state: linkState(asked, token),
     ...(asked.answer && { resolution: asked.answer.resolution }),
     request,
     stage: asked.stage,
     version: asked.digest,
-    asked_by: askedBy(asked, row),
+    asked_by: askedBy(asked, row.agent_type ?? row.want_agent_type),
     subject: {
       kind: 'message',
       ...{ message_id, parts: row.parts, metadata: row.metadata, sent_by, agent: agentOf(asked, row) },
       ...(held?.request_id === request_id && { output: held.held_output }),
     },
   };
-}
-
-/**
- * Decides by a callback token on the page behind its link. The token is spent with the decision.
- * @param seen.ip the network address that the decision came from
- * @param seen.version of the request as it was shown, by default as the token's delivery announced it; what was edited since is not decided
- * @throws PlatformError as `resolveMessage`
- */
-export async function decideByLink(
-  core: MessageCore,
-  token: string,
-  answer: Pick<Resolution, 'resolution' | 'comment' | 'data'>,
-  { ip, version }: { ip?: string; version?: string } = {},
-): Promise<Resolved> {
-  const { tenant_id, message_id } = await findCallbackToken(core.db, token);
-  return resolveAs(core, { tenant_id, message_id }, answer, async (tx, takeToken) => {
-    const { request_id, digest, ...rule } = await takeToken(tx, tenant_id, token);
-    return {
-      principal: tokenPrincipal('page', rule, ip),
-      request_id,
-      seen: { digest: version ?? digest, changed: CHANGED },
-    };
-  });
 }

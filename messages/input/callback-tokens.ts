@@ -1,21 +1,30 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Db, Tx } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
-import type { MessageRef } from '../core.js';
 import type { DecidingRule } from './principals.js';
 
 const TOKEN_BYTES = 32;
 
+/** What a request is about. */
+export type RequestSubject = { tenant_id: string } & (
+  | { message_id: string; plan_id: null }
+  | { message_id: null; plan_id: string }
+);
+
 /** What a callback token answers, and for whom it was issued. */
-export interface TokenPurpose extends MessageRef, DecidingRule {
-  request_id: string;
-  /** Of what is asked, as the delivery announces it. */
-  digest: string;
-  expires_at: Date;
-}
+export type TokenPurpose = RequestSubject &
+  DecidingRule & {
+    request_id: string;
+    /** Of what is asked, as the delivery announces it. */
+    digest: string;
+    expires_at: Date;
+  };
+
+/** A callback token, and when it was used. */
+export type FoundToken = TokenPurpose & { used_at: Date | null };
 
 /** A callback token as it is stored. */
-type StoredToken = TokenPurpose & { used_at: Date | null } & Record<string, unknown>;
+type StoredToken = FoundToken & Record<string, unknown>;
 
 function hashOf(token: string): Buffer {
   return createHash('sha256').update(token).digest();
@@ -30,9 +39,9 @@ export async function issueCallbackTokens(tx: Tx, purposes: TokenPurpose[]): Pro
   }));
   if (rows.length === 0) return tokens;
   await tx.query(
-    `INSERT INTO callback_tokens (token_hash, tenant_id, message_id, request_id, digest, rule_id, writers, expires_at)
-       SELECT decode(token_hash, 'hex'), tenant_id, message_id, request_id, digest, rule_id, writers, expires_at
-         FROM jsonb_to_recordset($1) AS t (token_hash text, tenant_id text, message_id text, request_id text, digest text, rule_id text,
+    `INSERT INTO callback_tokens (token_hash, tenant_id, message_id, plan_id, request_id, digest, rule_id, writers, expires_at)
+       SELECT decode(token_hash, 'hex'), tenant_id, message_id, plan_id, request_id, digest, rule_id, writers, expires_at
+         FROM jsonb_to_recordset($1) AS t (token_hash text, tenant_id text, message_id text, plan_id text, request_id text, digest text, rule_id text,
            writers text[], expires_at timestamptz)`,
     [JSON.stringify(rows)],
   );
@@ -40,28 +49,28 @@ export async function issueCallbackTokens(tx: Tx, purposes: TokenPurpose[]): Pro
 }
 
 const FIND = `
-  SELECT c.tenant_id, c.message_id, c.request_id, c.digest, c.rule_id, c.writers, c.expires_at, c.used_at FROM callback_tokens c JOIN tenants t USING (tenant_id)
+  SELECT c.tenant_id, c.message_id, c.plan_id, c.request_id, c.digest, c.rule_id, c.writers, c.expires_at, c.used_at FROM callback_tokens c JOIN tenants t USING (tenant_id)
    WHERE c.token_hash = $1 AND t.deleted_at IS NULL`;
 
 /**
  * What a token answers, whether it was used before or not.
  * @throws PlatformError unauthorized for a token that nobody issued, and for one of a deleted tenant
  */
-export async function findCallbackToken(db: Db, token: string): Promise<TokenPurpose & { used_at: Date | null }> {
+export async function findCallbackToken(db: Db, token: string): Promise<FoundToken> {
   const [row] = await db.system((tx) => tx.query<StoredToken>(FIND, [hashOf(token)]));
   if (!row) throw new PlatformError('unauthorized', 'The callback_token is not valid.');
   return row;
 }
 
-/** The tenant that a token for this message belongs to. @throws PlatformError unauthorized for any other token */
-export async function tenantOfToken(db: Db, token: string, messageId: string): Promise<string> {
-  const { tenant_id, message_id } = await findCallbackToken(db, token);
-  if (message_id !== messageId) throw new PlatformError('unauthorized', 'The callback_token is not valid.');
+/** The tenant that a token for this message or plan belongs to. @throws PlatformError unauthorized for any other token */
+export async function tenantOfToken(db: Db, token: string, id: string): Promise<string> {
+  const { tenant_id, message_id, plan_id } = await findCallbackToken(db, token);
+  if ((message_id ?? plan_id) !== id) throw new PlatformError('unauthorized', 'The callback_token is not valid.');
   return tenant_id;
 }
 
 const READ = `
-  SELECT tenant_id, message_id, request_id, digest, rule_id, writers, expires_at, used_at FROM callback_tokens
+  SELECT tenant_id, message_id, plan_id, request_id, digest, rule_id, writers, expires_at, used_at FROM callback_tokens
    WHERE token_hash = $1 AND tenant_id = $2`;
 
 /** Takes a token for the answer that it gives, or looks whether it could. */

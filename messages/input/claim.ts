@@ -3,7 +3,7 @@ import type { MessageState } from '../../contracts/api/messages.js';
 import type { Tx } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { newEventId, newId } from '../../runtime/ids.js';
-import type { InputRequestRow, MessageRow } from '../read/rows.js';
+import type { AskedRequest, InputRequestRow, MessageRow } from '../read/rows.js';
 import { userMessage } from '../read/task.js';
 import { digestOf } from './digest.js';
 import { formProblem } from './form.js';
@@ -31,7 +31,7 @@ export interface Answer {
 }
 
 /** Why a decision does not fit its request; null when it fits. */
-function problemOf({ decision, ...answer }: Answer, request: InputRequestRow): string | null {
+function problemOf({ decision, ...answer }: Answer, request: AskedRequest): string | null {
   const { code: _, text } = answer.invalid;
   if (!decision) return `${text} ${request.kind}.`;
   const problem = request.kind === 'form' && decision.positive ? formProblem(request, decision.data ?? {}) : null;
@@ -42,7 +42,7 @@ function problemOf({ decision, ...answer }: Answer, request: InputRequestRow): s
 }
 
 /** What was approved: the request as it was asked, or a tool call with the arguments as they were edited. */
-function approvedDigest(request: InputRequestRow, edited: Record<string, unknown> | undefined): string {
+function approvedDigest(request: AskedRequest, edited: Record<string, unknown> | undefined): string {
   return edited === undefined ? request.digest : digestOf({ tool: request.tool ?? '', arguments: edited });
 }
 
@@ -62,6 +62,40 @@ export function checkInTime({ expires_at }: Pick<InputRequestRow, 'expires_at'>)
     throw new PlatformError('CALLBACK_TOKEN_EXPIRED', 'The time to answer ran out.');
 }
 
+/** A decision as the SQL functions take it: a `resolve_call` (db/functions/input/resolve_input.sql). @throws PlatformError naming what does not fit */
+function resolveCall({ principal, standsFor }: Voter, request: AskedRequest, answered: Answer) {
+  const problem = problemOf(answered, request);
+  const { decision, invalid, comment } = answered;
+  if (problem !== null || !decision) throw new PlatformError(invalid.code, problem ?? invalid.text);
+  const digest = approvedDigest(request, answered.arguments);
+  const edited = digest === request.digest ? undefined : answered.arguments;
+  const { tenant_id, request_id } = request;
+  return {
+    ...{ tenant_id, request_id },
+    approval_id: newId('apv'),
+    principal_type: principal.type,
+    principal_id: principal.id,
+    voter: principal.voter,
+    stands_for: standsFor,
+    resolution: decision.word,
+    positive: decision.positive,
+    arguments: edited,
+    digest,
+    comment,
+    ip: principal.ip,
+    answer: { request_id, resolution: decision.word, data: decision.data, comment, arguments: edited },
+    resolved_by: principalName(principal),
+    event_id: newEventId(),
+  };
+}
+
+function decidedBefore(): PlatformError {
+  return new PlatformError(
+    'ALREADY_RESOLVED',
+    'This principal has decided about the request before. An alert rule and the credentials that wrote it count as one.',
+  );
+}
+
 /**
  * Records a decision about an open request: request, audit row, message and events. The caller holds the message's lock and has asked
  * whether the principal may answer, and whether there still is time.
@@ -70,43 +104,37 @@ export function checkInTime({ expires_at }: Pick<InputRequestRow, 'expires_at'>)
  */
 export async function claimRequest(
   tx: Tx,
-  { principal, standsFor }: Voter,
+  voter: Voter,
   row: MessageRow,
   request: InputRequestRow,
   answered: Answer,
 ): Promise<MessageState> {
-  const problem = problemOf(answered, request);
-  const { decision, invalid, comment, turn } = answered;
-  if (problem !== null || !decision) throw new PlatformError(invalid.code, problem ?? invalid.text);
-  const digest = approvedDigest(request, answered.arguments);
-  const edited = digest === request.digest ? undefined : answered.arguments;
-  const { request_id } = request;
-  const answer = { request_id, resolution: decision.word, data: decision.data, comment, arguments: edited };
+  const call = resolveCall(voter, request, answered);
+  const turn = answered.turn ?? turnOf(row, request, call.answer);
   const [result] = await tx.query<{ state: MessageState | null }>('SELECT resolve_input($1) AS state', [
-    JSON.stringify({
-      tenant_id: row.tenant_id,
-      message_id: row.message_id,
-      request_id,
-      approval_id: newId('apv'),
-      principal_type: principal.type,
-      principal_id: principal.id,
-      voter: principal.voter,
-      stands_for: standsFor,
-      resolution: decision.word,
-      positive: decision.positive,
-      arguments: edited,
-      digest,
-      comment,
-      ip: principal.ip,
-      answer,
-      turn: turn ?? turnOf(row, request, answer),
-      resolved_by: principalName(principal),
-      event_id: newEventId(),
-    }),
+    JSON.stringify({ ...call, message_id: row.message_id, turn }),
   ]);
   if (result?.state) return result.state;
-  throw new PlatformError(
-    'ALREADY_RESOLVED',
-    'This principal has decided about the request before. An alert rule and the credentials that wrote it count as one.',
+  throw decidedBefore();
+}
+
+/**
+ * Records a decision about the open request of a plan: request and audit row. The caller holds the plan's lock, has asked as for `claimRequest`,
+ * and writes what follows for the plan.
+ * @returns the request's state afterwards: `pending` while the quorum is not reached
+ * @throws PlatformError as `claimRequest`
+ */
+export async function claimPlanRequest(
+  tx: Tx,
+  voter: Voter,
+  request: AskedRequest,
+  answered: Answer,
+): Promise<'pending' | 'resolved'> {
+  const call = resolveCall(voter, request, answered);
+  const [result] = await tx.query<{ state: 'pending' | 'resolved' | null }>(
+    'SELECT resolve_plan_request($1) AS state',
+    [JSON.stringify(call)],
   );
+  if (result?.state) return result.state;
+  throw decidedBefore();
 }

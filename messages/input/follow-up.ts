@@ -7,7 +7,7 @@ import type { MessageCore } from '../core.js';
 import { lockRunning, readMessage } from '../read/read.js';
 import { checkInTime, claimRequest } from './claim.js';
 import { inspectAnswer } from './guarded-answer.js';
-import { callerPrincipal } from './principals.js';
+import { askerOfMessage, callerPrincipal } from './principals.js';
 import { readFollowUp } from './resolution.js';
 import { announceAnswer } from './resolve.js';
 
@@ -34,7 +34,7 @@ export async function answerFollowUp(
     if (request.source !== 'agent')
       throw new PlatformError('UNSUPPORTED_OPERATION', 'This request is answered by /messages/{id}/resolve only.');
     const principal = callerPrincipal(caller);
-    const standsFor = await principal.mayAnswer(tx, row, request);
+    const standsFor = await principal.mayAnswer(tx, askerOfMessage(row), request);
     checkInTime(request);
     return { row, request, principal, standsFor };
   };

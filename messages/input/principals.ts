@@ -8,8 +8,24 @@ import {
   ruleAnswerRefusal,
 } from '../../contracts/permissions.js';
 import type { Tx } from '../../db/pool.js';
+import type { PolicyRequest } from '../../policy/policy-request.js';
+import { tokenFacts } from '../../policy/token-facts.js';
 import { PlatformError } from '../../runtime/errors.js';
-import type { InputRequestRow, MessageRow } from '../read/rows.js';
+import type { AskedRequest, MessageRow } from '../read/rows.js';
+
+/** Whose message or plan a request is about. */
+export interface Asker {
+  tenant_id: string;
+  /** The credential that sent the message, or created the plan. */
+  credential_id: string;
+  /** The agent that has the message, or the credential of the agent that proposed the plan; null where there is none. */
+  agent: { instance_id: string } | { credential_id: string } | null;
+}
+
+export const askerOfMessage = ({ tenant_id, credential_id, instance_id }: MessageRow): Asker => ({
+  ...{ tenant_id, credential_id },
+  agent: instance_id === null ? null : { instance_id },
+});
 
 /** Who decides about a request. */
 export interface Principal extends ApprovalPrincipal {
@@ -17,11 +33,13 @@ export interface Principal extends ApprovalPrincipal {
   voter: string;
   /** The network address that the decision came from. */
   ip?: string | undefined;
+  /** What policies see of an access token. */
+  token?: PolicyRequest['token'];
   /**
    * @returns the credentials whose vote this may be: towards a quorum it counts only where none of them has approved
    * @throws PlatformError forbidden for one who may not decide about this request
    */
-  mayAnswer(tx: Tx, row: MessageRow, request: InputRequestRow): Promise<readonly string[]>;
+  mayAnswer(tx: Tx, asker: Asker, request: AskedRequest): Promise<readonly string[]>;
 }
 
 /** What is known of the alert rule by whose delivery somebody decides. */
@@ -31,28 +49,36 @@ export interface DecidingRule {
   writers: readonly string[];
 }
 
-async function questionOf(
-  tx: Tx,
-  row: MessageRow,
-  { source, approvers, allow_self }: InputRequestRow,
-): Promise<OpenQuestion> {
-  const [agent] = await tx.query<{ credential_id: string | null }>(
+/** The credential that registered the agent; null if unknown. */
+async function registeredWith(tx: Tx, { tenant_id, agent }: Asker): Promise<string | null> {
+  if (agent === null) return null;
+  if ('credential_id' in agent) return agent.credential_id;
+  const [row] = await tx.query<{ credential_id: string | null }>(
     'SELECT credential_id FROM agents WHERE tenant_id = $1 AND instance_id = $2',
-    [row.tenant_id, row.instance_id],
+    [tenant_id, agent.instance_id],
   );
-  const registered_with = agent?.credential_id ?? null;
-  return { source, registered_with, approvers, allow_self, sent_with: row.credential_id };
+  return row?.credential_id ?? null;
+}
+
+/** Stages at which the agent itself asks, or wants to do what is asked about. */
+const OF_AGENTS: readonly AskedRequest['stage'][] = ['agent', 'tool', 'output', 'proposal'];
+
+async function questionOf(tx: Tx, asker: Asker, request: AskedRequest): Promise<OpenQuestion> {
+  const { source, stage, approvers, allow_self } = request;
+  const by_agent = OF_AGENTS.includes(stage);
+  const registered_with = by_agent ? await registeredWith(tx, asker) : null;
+  return { source, by_agent, registered_with, approvers, allow_self, sent_with: asker.credential_id };
 }
 
 const FULL = `SELECT credential_id FROM credentials WHERE tenant_id = $1 AND credential_id = ANY ($2) AND 'full' = ANY (scopes)`;
 
 /** @throws PlatformError forbidden where nobody may answer by the rule */
-async function checkWriters(tx: Tx, row: MessageRow, request: InputRequestRow, writers: readonly string[]) {
-  const full = await tx.query<{ credential_id: string }>(FULL, [row.tenant_id, writers]);
+async function checkWriters(tx: Tx, asker: Asker, request: AskedRequest, writers: readonly string[]) {
+  const full = await tx.query<{ credential_id: string }>(FULL, [asker.tenant_id, writers]);
   const found = writers.map(
     (id): RuleWriter => ({ credential_id: id, is_full: full.some(({ credential_id }) => credential_id === id) }),
   );
-  const refusal = ruleAnswerRefusal(found, await questionOf(tx, row, request));
+  const refusal = ruleAnswerRefusal(found, await questionOf(tx, asker, request));
   if (refusal !== null) throw new PlatformError('forbidden', refusal);
   return found;
 }
@@ -69,8 +95,9 @@ export function callerPrincipal(caller: Caller, ip?: string): Principal {
     id: caller.credential_id,
     voter: `credential:${caller.credential_id}`,
     ip,
-    mayAnswer: async (tx, row, request) => {
-      const refusal = answerRefusal(caller, await questionOf(tx, row, request));
+    token: tokenFacts(caller),
+    mayAnswer: async (tx, asker, request) => {
+      const refusal = answerRefusal(caller, await questionOf(tx, asker, request));
       if (refusal !== null) throw new PlatformError('forbidden', refusal);
       return [caller.credential_id];
     },
@@ -83,8 +110,8 @@ export function callerPrincipal(caller: Caller, ip?: string): Principal {
  * @param rule whose delivery carried the token
  */
 export function tokenPrincipal(type: 'callback' | 'page', { rule_id, writers }: DecidingRule, ip?: string): Principal {
-  const mayAnswer: Principal['mayAnswer'] = async (tx, row, request) => {
-    await checkWriters(tx, row, request, writers);
+  const mayAnswer: Principal['mayAnswer'] = async (tx, asker, request) => {
+    await checkWriters(tx, asker, request, writers);
     return writers;
   };
   return { type, id: rule_id, voter: 'token', ip, mayAnswer };
@@ -105,11 +132,11 @@ export function slackPrincipal(
     id: userId,
     voter: `slack:${userId}`,
     ip,
-    mayAnswer: async (tx, row, request) => {
+    mayAnswer: async (tx, asker, request) => {
       const isNamed = namesSlackUser(request.approvers, userId);
       if (!isNamed && !namesSlackUser(rule.approvers, userId))
         throw new PlatformError('forbidden', 'Neither the rule nor the request names this Slack user as an approver.');
-      const writers = await checkWriters(tx, row, request, rule.writers);
+      const writers = await checkWriters(tx, asker, request, rule.writers);
       return isNamed && writers.every(({ is_full }) => is_full) ? [] : rule.writers;
     },
   };

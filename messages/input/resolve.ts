@@ -12,12 +12,14 @@ import { checkCallbackToken, spendCallbackToken, type TakeToken, tenantOfToken }
 import { checkInTime, claimRequest, type Voter } from './claim.js';
 import { reviewArguments } from './edited-arguments.js';
 import { inspectAnswer } from './guarded-answer.js';
-import { callerPrincipal, type Principal, tokenPrincipal } from './principals.js';
+import { byCaller, byToken, CHANGED, type Identify } from './identify.js';
+import { askerOfMessage } from './principals.js';
 import { readResolution } from './resolution.js';
 
-/** The response of `/messages/{id}/resolve`. */
+/** The response of `/messages/{id}/resolve`. `message_id`: the id in its path, also where that is a plan's. */
 export interface Resolved {
   message_id: string;
+  plan_id?: string;
   new_state: MessageState;
   resolution: string | Record<string, unknown>;
 }
@@ -63,24 +65,6 @@ async function openRequest(tx: Tx, ref: MessageRef, named: (string | undefined)[
   return { row, request };
 }
 
-/** What a principal has seen of what is asked. */
-export interface Seen {
-  digest: string;
-  /** The error where that has changed since. */
-  changed: string;
-}
-
-/** Gives the principal, and the request that it answers and what it has seen of it if that is known. @param takeToken how a callback token is read */
-type Identify = (
-  tx: Tx,
-  takeToken: TakeToken,
-) => Promise<{ principal: Principal; request_id?: string; seen?: Seen | undefined }>;
-
-/** Of a decision that says what it has seen. */
-const CHANGED = 'digest: what is asked has changed since, because somebody edited the arguments.';
-const CHANGED_SINCE_SENT =
-  'Somebody has edited the arguments since this callback_token was sent. A newer delivery announces them; or send the digest of what you have read.';
-
 /**
  * Decides about the open request of a message in one transaction: of two concurrent decisions one succeeds. Guards and policies look at the
  * answer before that, and say something only to a principal who may decide, in time.
@@ -100,7 +84,7 @@ export async function resolveAs(
   const answerable = async (tx: Tx, takeToken: TakeToken): Promise<Waiting & Voter> => {
     const { principal, request_id, ...identified } = await identify(tx, takeToken);
     const waiting = await openRequest(tx, ref, [body.request_id, request_id, reviewedId]);
-    const standsFor = await principal.mayAnswer(tx, waiting.row, waiting.request);
+    const standsFor = await principal.mayAnswer(tx, askerOfMessage(waiting.row), waiting.request);
     checkInTime(waiting.request);
     const seen = body.digest === undefined ? identified.seen : { digest: body.digest, changed: CHANGED };
     if (seen && seen.digest !== waiting.request.digest) throw new PlatformError('CONFLICT', seen.changed);
@@ -147,16 +131,9 @@ export async function resolveMessage(
 ): Promise<Resolved> {
   if (caller) {
     const ref = { tenant_id: caller.tenant_id, message_id: messageId };
-    return resolveAs(core, ref, body, async () => ({ principal: callerPrincipal(caller, ip) }));
+    return resolveAs(core, ref, body, byCaller(caller, ip));
   }
   const token = body.callback_token ?? '';
   const tenant_id = await tenantOfToken(core.db, token, messageId);
-  return resolveAs(core, { tenant_id, message_id: messageId }, body, async (tx, takeToken) => {
-    const { request_id, digest, ...rule } = await takeToken(tx, tenant_id, token);
-    return {
-      principal: tokenPrincipal('callback', rule, ip),
-      request_id,
-      seen: { digest, changed: CHANGED_SINCE_SENT },
-    };
-  });
+  return resolveAs(core, { tenant_id, message_id: messageId }, body, byToken(tenant_id, token, ip));
 }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { A2aMessage } from '../../contracts/a2a/a2a.js';
 import { Artifact, Part } from '../../contracts/a2a/parts.js';
 import { AgentInputRequest, MessageUsage } from '../../contracts/api/messages.js';
-import type { InputRequestRow } from './rows.js';
+import type { AskedRequest } from './rows.js';
 
 const Content = z
   .object({
@@ -51,6 +51,6 @@ export function readable<Row extends object>(row: Row): Row {
 }
 
 /** As `readable`, for an input request. */
-export function readableRequest(row: InputRequestRow): InputRequestRow {
+export function readableRequest<Row extends AskedRequest>(row: Row): Row {
   return { ...row, ...ValidForm.parse(row) };
 }

@@ -76,10 +76,9 @@ export interface Resolution {
 /** An answer in the list `params.metadata.resolutions`: with the question that it answers. */
 export type ListedResolution = Resolution & Pick<InputRequest, 'source' | 'kind' | 'title'>;
 
-/** A row of the view `request_details`: a request to a human, and what was decided about it so far. */
-export interface InputRequestRow
-  extends MessageRef,
-    SessionRef,
+/** A row of the view `request_details`: a request to a human, about a message or a plan, and what was decided about it so far. */
+export interface AskedRequest
+  extends SessionRef,
     Pick<InputRequest, 'request_id' | 'kind' | 'source' | 'title' | 'prompt' | 'quorum' | 'approvals'> {
   stage: InputStage;
   schema: Record<string, unknown> | null;
@@ -98,6 +97,9 @@ export interface InputRequestRow
   /** When a human is asked again; null: not again. */
   remind_at: Date | null;
 }
+
+/** A request about a message. */
+export type InputRequestRow = AskedRequest & MessageRef;
 
 /** The columns of a session that routing needs. */
 export type SessionBinding = Pick<LockedSession, 'explicit' | 'instance_id' | 'agent_type'>;

@@ -4,7 +4,7 @@ import { textOf } from '../../contracts/a2a/text.js';
 import { type InputRequest, isTerminal, type MessageRecord } from '../../contracts/api/messages.js';
 import { uuidOf } from '../../runtime/ids.js';
 import type { DispatchEnd, LiveMessage } from '../dispatch/dispatches.js';
-import type { InputRequestRow, MessageRow } from './rows.js';
+import type { AskedRequest, InputRequestRow, MessageRow } from './rows.js';
 
 const PREVIEW_CHARS = 200;
 /** A caller of the fast path waits this long before it subscribes to the bus; most messages have ended by then. */
@@ -71,7 +71,7 @@ export function userMessage(
 }
 
 /** An input request in its wire form. */
-export function inputRequestOf(row: InputRequestRow): InputRequest {
+export function inputRequestOf(row: AskedRequest): InputRequest {
   return {
     request_id: row.request_id,
     kind: row.kind,

@@ -1,10 +1,13 @@
 import type { Tx } from '../../db/pool.js';
 import { newEventId, newId } from '../../runtime/ids.js';
-import type { InputRequestRow, RunningRow } from '../read/rows.js';
+import type { AskedRequest, InputRequestRow, RunningRow } from '../read/rows.js';
 import type { Step } from './step.js';
 
-/** What an operator reads about a request in the Temporal UI. It goes into the history: identifiers, times and numbers, no content. */
-function awaitedText(request: InputRequestRow): string {
+/**
+ * What an operator reads about a request in the Temporal UI. It goes into the history: identifiers, times and numbers, no content.
+ * @param id of its message or plan
+ */
+export function awaitedText(request: AskedRequest, id: string): string {
   const { kind, source, tool, policy_id, guard, approvers, quorum, approvals } = request;
   const about = tool === null ? '' : ` of the tool call \`${tool}\``;
   const byWhom = policy_id ?? guard;
@@ -18,38 +21,58 @@ function awaitedText(request: InputRequestRow): string {
     '',
     `- Who may decide: ${who}${count}`,
     `- Since ${request.requested_at.toISOString()}, until ${request.expires_at.toISOString()}`,
-    `- To decide: \`POST /messages/${request.message_id}/resolve\` with \`{"resolution": …, "request_id": "${request.request_id}"}\``,
+    `- To decide: \`POST /messages/${id}/resolve\` with \`{"resolution": …, "request_id": "${request.request_id}"}\``,
   ].join('\n');
 }
 
 /** Asks again, if that is due. @returns the request as it is then */
-async function remindIfDue(tx: Tx, request: InputRequestRow, now: Date): Promise<InputRequestRow> {
+async function remindIfDue<Request extends AskedRequest>(tx: Tx, request: Request, now: Date): Promise<Request> {
   if (request.remind_at === null || request.remind_at > now) return request;
-  const [reminded] = await tx.query<Pick<InputRequestRow, 'approvers' | 'remind_at'> & Record<string, unknown>>(
+  const [reminded] = await tx.query<Pick<AskedRequest, 'approvers' | 'remind_at'> & Record<string, unknown>>(
     'SELECT approvers, remind_at FROM remind_of_request($1, $2, $3, $4)',
     [request.tenant_id, request.request_id, now, newEventId()],
   );
   return { ...request, ...reminded };
 }
 
+/** How a request goes on that nobody has decided. */
+interface OpenWait<Request> {
+  request: Request;
+  /** Until its end, in milliseconds. */
+  left_ms: number;
+  /** Until its next reminder or its end. */
+  wait_ms: number;
+}
+
 /**
- * The step of a message that waits for a human. Writes the reminder that is due, and the audit row of a request that nobody has decided in
- * time.
- * @returns null when the time is up: the message fails
+ * Writes the reminder that is due of an open request, or the audit row of one that nobody has decided in time.
+ * @returns null when the time is up: the message or plan fails
  */
+export async function watchRequest<Request extends AskedRequest>(
+  tx: Tx,
+  asked: Request,
+  now: Date,
+): Promise<OpenWait<Request> | null> {
+  const left_ms = asked.expires_at.getTime() - now.getTime();
+  if (left_ms <= 0) {
+    await tx.query('SELECT record_expiry($1, $2, $3)', [asked.tenant_id, asked.request_id, newId('apv')]);
+    return null;
+  }
+  const request = await remindIfDue(tx, asked, now);
+  const remindMs = request.remind_at ? request.remind_at.getTime() - now.getTime() : left_ms;
+  return { request, left_ms, wait_ms: Math.max(1, Math.min(left_ms, remindMs)) };
+}
+
+/** The step of a message that waits for a human, after `watchRequest`. @returns null when the time is up: the message fails */
 export async function inputStep(
   tx: Tx,
   { agent_type, current_dispatch_id }: Pick<RunningRow, 'agent_type' | 'current_dispatch_id'>,
   asked: InputRequestRow,
   now: Date,
 ): Promise<Step | null> {
-  const leftMs = asked.expires_at.getTime() - now.getTime();
-  if (leftMs <= 0) {
-    await tx.query('SELECT record_expiry($1, $2, $3)', [asked.tenant_id, asked.request_id, newId('apv')]);
-    return null;
-  }
-  const request = await remindIfDue(tx, asked, now);
-  const remindMs = request.remind_at ? request.remind_at.getTime() - now.getTime() : leftMs;
+  const wait = await watchRequest(tx, asked, now);
+  if (!wait) return null;
+  const { request, left_ms, wait_ms } = wait;
   return {
     kind: 'wait_input',
     request_id: request.request_id,
@@ -59,8 +82,8 @@ export async function inputStep(
     source: request.source,
     since: request.requested_at.toISOString(),
     expires_at: request.expires_at.toISOString(),
-    expires_ms: leftMs,
-    wait_ms: Math.max(1, Math.min(leftMs, remindMs)),
-    awaited: awaitedText(request),
+    expires_ms: left_ms,
+    wait_ms,
+    awaited: awaitedText(request, request.message_id),
   };
 }

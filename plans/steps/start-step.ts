@@ -9,7 +9,7 @@ import { recordDecision } from '../../policy/enforce.js';
 import type { DecisionEvent } from '../../policy/verdict.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { planStepSpanId } from '../../runtime/ids.js';
-import { decideStep } from '../plan-policy.js';
+import { decideStep } from '../approvals/plan-policy.js';
 import {
   creatorOf,
   factsOf,

@@ -1,4 +1,4 @@
-import { createHmac, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { AlertRule } from '../../contracts/api/alerts.js';
 import { ResolveResponse } from '../../contracts/api/messages.js';
@@ -13,6 +13,7 @@ import { type SharedPlatform, startPlatform } from '../setup/platform/platform.j
 import { type Arrived, type Receiver, receiver } from '../setup/receiver.js';
 import { until } from '../setup/until.js';
 import { deliveriesOf, untilDelivered, webhook } from './alert-fixture.js';
+import { approveButton, type Press, press, SLACK_SECRET } from './slack-button.js';
 
 const ASKED = 'message.input_required';
 const FORM = { type: 'object', properties: { amount: { type: 'integer' } }, required: ['amount'] };
@@ -195,54 +196,24 @@ describe.each(PATHS)('approvals by callback token, $way', ({ env }) => {
   });
 
   describe('Slack', () => {
-    const SECRET = 'slack-signing-secret';
-    interface SlackBody {
-      blocks: { type: string; elements?: { action_id: string; value: string; text: { text: string } }[] }[];
-    }
-    interface Press {
-      url: string;
-      user?: string;
-      secret?: string;
-      ageSeconds?: number;
-    }
-
-    /** Presses a button as Slack does. */
-    function pressed(
-      button: { action_id: string; value: string },
-      { url, user = 'U1', secret = SECRET, ageSeconds = 0 }: Press,
-    ) {
-      const payload = { type: 'block_actions', user: { id: user }, actions: [button], response_url: url };
-      const body = new URLSearchParams({ payload: JSON.stringify(payload) }).toString();
-      const timestamp = String(Math.floor(Date.now() / 1_000) - ageSeconds);
-      const signature = `v0=${createHmac('sha256', secret).update(`v0:${timestamp}:${body}`).digest('hex')}`;
-      return () =>
-        client().raw('/slack/interactions', body, {
-          'content-type': 'application/x-www-form-urlencoded',
-          'x-slack-signature': signature,
-          'x-slack-request-timestamp': timestamp,
-        });
-    }
-
     test('a question is shown with buttons, and a named approver decides by one, once', async () => {
       const slack = await receiver();
       const response = await receiver();
       const tokens = await listening();
-      const notifications = [{ type: 'slack', config: { webhook_url: slack.url, signing_secret: SECRET } }];
+      const notifications = [{ type: 'slack', config: { webhook_url: slack.url, signing_secret: SLACK_SECRET } }];
       const body = { name: 'ask', condition: { event: ASKED }, notifications, approvers: ['U1'] };
       const rule = await client().ok('/policies/new_alert', body, AlertRule);
-      expect(JSON.stringify(rule)).not.toMatch(new RegExp(`${SECRET}|${slack.url}`));
+      expect(JSON.stringify(rule)).not.toMatch(new RegExp(`${SLACK_SECRET}|${slack.url}`));
       const { id, token } = await asked(tokens);
       const [arrived] = (await slack.untilArrived(1)) as [Arrived];
-      const { blocks } = arrived.body as unknown as SlackBody;
-      expect(JSON.stringify(blocks)).toContain('Pay the invoice?');
-      expect(JSON.stringify(blocks)).not.toContain(token);
-      const [approve] = blocks.find(({ type }) => type === 'actions')?.elements ?? [];
-      if (!approve) throw new Error('there is no button');
-      const press = (how: Partial<Press> = {}) => pressed(approve, { url: response.url, ...how });
-      expect(failureOf(await press({ secret: 'another' })())).toBe('401 unauthorized');
-      expect(failureOf(await press({ ageSeconds: 301 })())).toBe('401 unauthorized');
-      expect(failureOf(await press({ user: 'U2' })())).toBe('403 forbidden');
-      const once = press();
+      expect(JSON.stringify(arrived.body.blocks)).toContain('Pay the invoice?');
+      expect(JSON.stringify(arrived.body.blocks)).not.toContain(token);
+      const pressed = (how: Partial<Press> = {}) =>
+        press(client(), approveButton(arrived), { url: response.url, ...how });
+      expect(failureOf(await pressed({ secret: 'another' })())).toBe('401 unauthorized');
+      expect(failureOf(await pressed({ ageSeconds: 301 })())).toBe('401 unauthorized');
+      expect(failureOf(await pressed({ user: 'U2' })())).toBe('403 forbidden');
+      const once = pressed();
       expect((await once()).status).toBe(200);
       expect(failureOf(await once())).toBe('409 ALREADY_RESOLVED');
       const message = await client().untilState(id, 'completed');
@@ -262,7 +233,7 @@ describe.each(PATHS)('approvals by callback token, $way', ({ env }) => {
       const evaluator = { approval: { quorum: 2 } };
       const { policy_id } = (await client().ok('/policies/create_policy', { ...policy, evaluator }, PolicyResponse))
         .policy;
-      const notifications = [{ type: 'slack', config: { webhook_url: slack.url, signing_secret: SECRET } }];
+      const notifications = [{ type: 'slack', config: { webhook_url: slack.url, signing_secret: SLACK_SECRET } }];
       const body = { name: 'ask', condition: { event: 'policy.approval_required' }, notifications, approvers: ['U1'] };
       const rule = await client().ok('/policies/new_alert', body, AlertRule);
       const agentType = `calls-${randomUUID().slice(0, 8)}`;
@@ -271,13 +242,10 @@ describe.each(PATHS)('approvals by callback token, $way', ({ env }) => {
       });
       const { id } = await client().send('go', { metadata: { agent_type: agentType }, blocking: false });
       const [arrived] = (await slack.untilArrived(1)) as [Arrived];
-      const { blocks } = arrived.body as unknown as SlackBody;
-      const [approve] = blocks.find(({ type }) => type === 'actions')?.elements ?? [];
-      if (!approve) throw new Error('there is no button');
       const edited = { resolution: 'approved', arguments: { agent_type: agentType } };
       const answer = await client().ok(`/messages/${id}/resolve`, edited, ResolveResponse);
       expect(answer.new_state).toBe('input-required');
-      expect(failureOf(await pressed(approve, { url: response.url })())).toBe('409 CONFLICT');
+      expect(failureOf(await press(client(), approveButton(arrived), { url: response.url })())).toBe('409 CONFLICT');
       expect((await client().message(id)).input_request?.approvals).toHaveLength(1);
       expect((await response.untilArrived(1))[0]?.body).toMatchObject({
         response_type: 'ephemeral',
@@ -294,7 +262,7 @@ describe.each(PATHS)('approvals by callback token, $way', ({ env }) => {
       expect(failureOf(await post('payload=nothing'))).toBe('400 BAD_REQUEST');
       expect(failureOf(await post('{}', 'application/json'))).toBe('400 BAD_REQUEST');
       const value = JSON.stringify({ tenant_id: 'ten_x', delivery_id: 'dlv_x', request_id: 'req_x' });
-      const unknown = pressed({ action_id: 'resolve:approved', value }, { url: 'http://127.0.0.1:9' });
+      const unknown = press(client(), { action_id: 'resolve:approved', value }, { url: 'http://127.0.0.1:9' });
       expect(failureOf(await unknown())).toBe('401 unauthorized');
     });
   });

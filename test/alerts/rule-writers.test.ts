@@ -30,6 +30,7 @@ async function press(id: string, user: string, writers: string[], approvers = [u
 
 const QUESTION: OpenQuestion = {
   source: 'policy',
+  by_agent: false,
   registered_with: 'cred_agent',
   approvers: [],
   sent_with: 'cred_sender',
@@ -45,8 +46,9 @@ test.each<[refused: boolean, what: string, writers: RuleWriter[], question: Part
   [true, 'the sender wrote it, and may not decide', [SENDER], { allow_self: false }],
   [false, 'somebody else wrote it', [AGENT], { allow_self: false }],
   [true, 'one of the writers is the sender', [AGENT, SENDER], { allow_self: false }],
-  [true, 'who registered the asking agent wrote it', [AGENT], { source: 'agent' }],
-  [false, 'the same with full scope', [FULL], { source: 'agent' }],
+  [true, 'who registered the asking agent wrote it', [AGENT], { source: 'agent', by_agent: true }],
+  [false, 'the same with full scope', [FULL], { source: 'agent', by_agent: true }],
+  [true, 'who registered the agent that makes a call wrote it', [AGENT], { by_agent: true }],
   [false, 'who registered an agent that does not ask wrote it', [AGENT], { source: 'guard' }],
 ])('refused is %s where %s', (refused, _what, writers, question) => {
   expect(ruleAnswerRefusal(writers, { ...QUESTION, ...question }) !== null).toBe(refused);

@@ -92,6 +92,8 @@ export async function serveApi(options: ServedApiOptions = {}) {
   cleanUp(() => quotas.stop());
   const knowledge = await knowledgeOf(database, outbound);
   let baseUrl = '';
+  const approvalMs = core.limits.inputExpiryMs;
+  const plans = createPlans({ db, policies: core.policies, approvalMs, wakesExpected: () => undefined });
   const app = buildApi({
     config: {
       SEND_WAIT_MS: options.sendWaitMs ?? 60_000,
@@ -119,12 +121,7 @@ export async function serveApi(options: ServedApiOptions = {}) {
     },
     deliveriesExpected: () => undefined,
     sessions: createSessions(sessionDeps(core)),
-    plans: createPlans({
-      db,
-      policies: core.policies,
-      approvalMs: core.limits.inputExpiryMs,
-      wakesExpected: () => undefined,
-    }),
+    plans,
     tools: new ToolCallService({
       db,
       log,
@@ -184,6 +181,7 @@ export async function serveApi(options: ServedApiOptions = {}) {
   return {
     app,
     core,
+    plans,
     database,
     db,
     tokens,

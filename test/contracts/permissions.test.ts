@@ -95,23 +95,29 @@ test('an agent of another type is not there for an agent', () => {
 });
 
 test.each([
-  // claim, scope, source, registered with, may answer
-  ['credential', 'read', 'agent', 'cred_2', true],
-  ['credential', 'read', 'agent', null, true],
-  ['credential', 'read', 'agent', 'cred_1', false],
-  ['credential', 'admin', 'agent', 'cred_1', false],
-  ['credential', 'full', 'agent', 'cred_1', true],
-  ['credential', 'read', 'policy', 'cred_2', false],
-  ['credential', 'admin', 'policy', 'cred_1', true],
-  ['credential', 'admin', 'guard', 'cred_2', true],
-  ['worker', 'read', 'agent', 'cred_2', false],
-  ['worker', 'full', 'agent', 'cred_2', false],
-  ['painter', 'full', 'agent', 'cred_2', false],
-  ['painter', 'full', 'policy', 'cred_2', false],
-] as const)('%s with %s answers what %s asks, registered with %s: %s', (type, scope, source, registered_with, may) => {
-  const question = { source, registered_with, approvers: [], sent_with: 'cred_1', allow_self: true };
-  expect(answerRefusal(caller(type, scope), question) === null).toBe(may);
-});
+  // claim, scope, source, an agent's doing, registered with, may answer
+  ['credential', 'read', 'agent', true, 'cred_2', true],
+  ['credential', 'read', 'agent', true, null, true],
+  ['credential', 'read', 'agent', true, 'cred_1', false],
+  ['credential', 'admin', 'agent', true, 'cred_1', false],
+  ['credential', 'full', 'agent', true, 'cred_1', true],
+  ['credential', 'read', 'policy', false, 'cred_2', false],
+  ['credential', 'admin', 'policy', false, 'cred_1', true],
+  ['credential', 'admin', 'policy', true, 'cred_1', false],
+  ['credential', 'admin', 'guard', true, 'cred_1', false],
+  ['credential', 'full', 'policy', true, 'cred_1', true],
+  ['credential', 'admin', 'guard', true, 'cred_2', true],
+  ['worker', 'read', 'agent', true, 'cred_2', false],
+  ['worker', 'full', 'agent', true, 'cred_2', false],
+  ['painter', 'full', 'agent', true, 'cred_2', false],
+  ['painter', 'full', 'policy', false, 'cred_2', false],
+] as const)(
+  '%s with %s answers what %s asks, by an agent: %s, registered with %s: %s',
+  (type, scope, source, by_agent, registered_with, may) => {
+    const question = { source, by_agent, registered_with, approvers: [], sent_with: 'cred_1', allow_self: true };
+    expect(answerRefusal(caller(type, scope), question) === null).toBe(may);
+  },
+);
 
 test.each([
   // claim, scope, source, approvers, sent with, allow_self, may answer
@@ -128,7 +134,7 @@ test.each([
 ] as const)(
   '%s with %s decides what %s asks of %j, sent by %s, allow_self %s: %s',
   (type, scope, source, approvers, sent_with, allow_self, may) => {
-    const question = { source, registered_with: null, approvers, sent_with, allow_self };
+    const question = { source, by_agent: false, registered_with: null, approvers, sent_with, allow_self };
     expect(answerRefusal(caller(type, scope), question) === null).toBe(may);
   },
 );

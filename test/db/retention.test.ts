@@ -167,7 +167,7 @@ test('whole months that are older than the retention go, with all that belongs t
   const db = database.db();
   // Who decided, when and about what outlives the message; what they wrote and from where does not.
   expect(input_decisions).toBe(2);
-  const [erased] = await getApprovals(db, callerOf(tenantId), old.message_id);
+  const [erased] = await getApprovals(db, callerOf(tenantId), 'message', old.message_id);
   expect(erased).toMatchObject({
     principal: { type: 'credential', id: 'cred_1' },
     resolution: 'confirmed',
@@ -175,7 +175,7 @@ test('whole months that are older than the retention go, with all that belongs t
   });
   expect(erased).not.toHaveProperty('comment');
   expect(erased).not.toHaveProperty('ip');
-  expect((await getApprovals(db, callerOf(tenantId), recent.message_id))[0]).toMatchObject({
+  expect((await getApprovals(db, callerOf(tenantId), 'message', recent.message_id))[0]).toMatchObject({
     comment: 'private',
     ip: '10.0.0.1',
   });

@@ -161,7 +161,16 @@ describe.each(PATHS)('$way', ({ env }) => {
           const found = await eventsOf(session_id, 'plan.approval_required');
           return found.length > 1 && found;
         });
-        const event = { plan_id, session_id, description: 'secret', reason: 'because', guard: null, expires_at };
+        const request = { request_id: plan.input_request?.request_id, title: 'Start a plan: secret' };
+        const event = {
+          plan_id,
+          session_id,
+          description: 'secret',
+          reason: 'because',
+          guard: null,
+          expires_at,
+          ...request,
+        };
         expect(asked).toContainEqual({ ...event, policy_id: expect.stringMatching(/^pol_/) });
         expect(asked).toContainEqual({ ...event, policy_id: expect.stringMatching(/^pol_/), reminder: 1 });
         expect((await readPlan(client, plan_id)).approvers).toEqual([named.id, boss.id]);
@@ -249,7 +258,10 @@ describe('with short times and little room', () => {
     const proposed = await createPlan(client, [step('a', 'echo', 'one')], { auto_approve: false });
     const asking = await createPlan(client, [step('a', 'echo', 'one', { requires_approval: true })]);
     const rejected = await untilPlan(client, proposed.plan_id, 'rejected');
-    expect(rejected).toMatchObject({ error: { code: 'APPROVAL_EXPIRED' }, decisions: [] });
+    expect(rejected).toMatchObject({
+      error: { code: 'APPROVAL_EXPIRED' },
+      decisions: [{ resolution: 'expired', principal: { type: 'system' } }],
+    });
     expect(await client.failure('/plans/approve', { plan_id: proposed.plan_id })).toBe('409 ALREADY_TERMINAL');
     await until(async () => (await eventsOf(proposed.session_id, 'plan.rejected')).length === 1);
     const failed = await untilPlan(client, asking.plan_id, 'failed');

@@ -8,8 +8,8 @@ test('plans that ended before a time are deleted with all that belongs to them; 
   const insert = (plan_id: string, state: string, daysAgo: number | null) =>
     database.query(
       `INSERT INTO plans (tenant_id, plan_id, session_id, description, state, max_parallel, auto_approve, credential_id, created_by, agent_type,
-         scopes, trace_id, approval_expires_at, ended_at)
-       VALUES ($1, $2, 's', 'd', $3, 1, true, 'c', 'c', 'credential', '{read}', 't', now(), now() - $4 * interval '1 day')`,
+         scopes, trace_id, ended_at)
+       VALUES ($1, $2, 's', 'd', $3, 1, true, 'c', 'c', 'credential', '{read}', 't', now() - $4 * interval '1 day')`,
       [tenant_id, plan_id, state, daysAgo],
     );
   await insert('plan_1', 'completed', 40);

@@ -186,7 +186,7 @@ describe.each(PATHS)('$way', ({ env }) => {
       const done = await untilPlan(client, plan_id, 'completed');
       expect(done.decisions).toEqual([expect.objectContaining({ resolution: 'approved', comment: 'go' })]);
       expect((await planEvents(session_id)).map(({ event_type }) => event_type)).toEqual([
-        ...['plan.created', 'plan.approved', 'plan.completed'],
+        ...['plan.created', 'plan.approval_required', 'plan.approved', 'plan.completed'],
       ]);
       expect(await client.failure('/plans/approve', { plan_id })).toBe('409 ALREADY_TERMINAL');
       expect(await client.failure('/plans/cancel', { plan_id })).toBe('409 ALREADY_TERMINAL');
@@ -199,7 +199,12 @@ describe.each(PATHS)('$way', ({ env }) => {
       expect(plan.decisions).toMatchObject([{ resolution: 'rejected', comment: 'no' }]);
       expect(plan.steps[0]).toMatchObject({ state: 'skipped', message_id: null });
       expect(await client.failure('/plans/approve', { plan_id })).toBe('409 ALREADY_TERMINAL');
-      const rejected = { event_type: 'plan.rejected', plan_id, session_id, rejected_by: plan.decisions[0]?.decided_by };
+      const rejected = {
+        event_type: 'plan.rejected',
+        plan_id,
+        session_id,
+        rejected_by: plan.decisions[0]?.principal.id,
+      };
       expect((await planEvents(session_id)).at(-1)).toEqual(rejected);
     });
 

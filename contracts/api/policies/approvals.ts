@@ -30,10 +30,21 @@ export const ApprovalRecord = z.object({
   decided_at: Timestamp,
 });
 export type ApprovalRecord = z.infer<typeof ApprovalRecord>;
+
+/** Of a message, or of a plan as a whole. */
+const GetApprovalsRequest = z
+  .strictObject({ message_id: AnyId.optional(), plan_id: AnyId.optional() })
+  .refine((body) => (body.message_id === undefined) !== (body.plan_id === undefined), {
+    message: 'needs exactly one of message_id and plan_id',
+  });
 export const GetApprovalsResponse = ok({ approvals: z.array(ApprovalRecord) });
 
-/** One line of `/messages/export_approvals`. */
-export const ExportedApproval = ApprovalRecord.extend({ tenant_id: z.string(), message_id: z.string() });
+/** One line of `/messages/export_approvals`, about a message or a plan. */
+export const ExportedApproval = ApprovalRecord.extend({
+  tenant_id: z.string(),
+  message_id: z.string().optional(),
+  plan_id: z.string().optional(),
+});
 export type ExportedApproval = z.infer<typeof ExportedApproval>;
 export const ExportApprovalsRequest = z.strictObject({
   /** Decided at or after this time. */
@@ -60,9 +71,9 @@ export const APPROVAL_OPERATIONS = {
   getApprovals: post(
     '/messages/get_approvals',
     OWN,
-    'Who decided about a message, for its sender or with the scope admin',
+    'Who decided about a message or a plan, for whom it is or with the scope admin',
     {
-      request: z.strictObject({ message_id: AnyId }),
+      request: GetApprovalsRequest,
       response: GetApprovalsResponse,
       ...EXTENSION,
     },

@@ -7,6 +7,16 @@ CREATE TYPE new_input_request AS (
   quorum integer, allow_self boolean, on_reject text, reminder_seconds integer, escalate_to text[], timeout_ms bigint, event_id text
 );
 
+-- Writes the event that asks about a plan, as `record_request` does.
+CREATE FUNCTION record_plan_request(q input_requests, event_id text, reminder jsonb) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM record_event(q.tenant_id, event_id, 'plan.approval_required', 'warning', q.session_id, NULL, jsonb_build_object(
+      'plan_id', q.plan_id, 'session_id', q.session_id, 'request_id', q.request_id, 'title', q.title, 'description', p.description,
+      'reason', q.prompt, 'policy_id', q.policy_id, 'guard', q.guard,
+      'expires_at', to_char(q.expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')) || reminder)
+    FROM plans p WHERE p.tenant_id = q.tenant_id AND p.plan_id = q.plan_id;
+END $$;
+
 -- Writes the events that ask the human: the same again for a reminder, with its number. `ended`: the event of the dispatch whose end it is,
 -- as `event_of` makes it.
 CREATE FUNCTION record_request(q input_requests, trace_id text, event_id text, of_dispatch text DEFAULT NULL, ended jsonb DEFAULT NULL)
@@ -15,6 +25,10 @@ DECLARE
   about jsonb := jsonb_build_object('action', coalesce(q.action, ''), 'tool', q.tool, 'message_id', q.message_id);
   reminder jsonb := CASE WHEN q.reminders > 0 THEN jsonb_build_object('reminder', q.reminders) ELSE '{}' END;
 BEGIN
+  IF q.plan_id IS NOT NULL THEN
+    PERFORM record_plan_request(q, event_id, reminder);
+    RETURN;
+  END IF;
   PERFORM record_group(q.tenant_id, event_id, q.session_id, q.message_id, of_dispatch, trace_id, ARRAY[ended,
     event_of('message.input_required', jsonb_build_object('message_id', q.message_id, 'session_id', q.session_id,
       'request_id', q.request_id, 'kind', q.kind, 'source', q.source, 'title', q.title) || reminder),
@@ -25,22 +39,43 @@ BEGIN
       || jsonb_build_object('guard', q.guard, 'path', q.path), 'warning') END]);
 END $$;
 
+-- Writes a request, about a message or a plan.
+CREATE FUNCTION insert_request(of_tenant text, of_message text, of_plan text, of_session text, n new_input_request) RETURNS input_requests
+  LANGUAGE plpgsql AS $$
+DECLARE
+  q input_requests;
+BEGIN
+  INSERT INTO input_requests (tenant_id, request_id, message_id, plan_id, session_id, kind, source, stage, title, prompt, schema, fields, action,
+      tool, arguments, path, policy_id, policy_name, guard, policy_request, digest, approvers, quorum, allow_self, on_reject, escalate_to,
+      reminder_seconds, remind_at, state, expires_at)
+    VALUES (of_tenant, n.request_id, of_message, of_plan, of_session, n.kind, n.source, n.stage, n.title, n.prompt, n.schema, n.fields, n.action,
+      n.tool, n.arguments, n.path, n.policy_id, n.policy_name, n.guard, n.policy_request, n.digest, coalesce(n.approvers, '{}'),
+      coalesce(n.quorum, 1), coalesce(n.allow_self, true), coalesce(n.on_reject, 'fail'), coalesce(n.escalate_to, '{}'), n.reminder_seconds,
+      now() + coalesce(n.reminder_seconds * interval '1 s', CASE WHEN n.escalate_to <> '{}' THEN n.timeout_ms / 2 * interval '1 ms' END),
+      'pending', now() + n.timeout_ms * interval '1 ms')
+    RETURNING * INTO q;
+  RETURN q;
+END $$;
+
+-- Writes the request about a new plan, with its event where somebody is to be told of it.
+CREATE FUNCTION open_plan_request(of_tenant text, of_plan text, of_session text, request jsonb, announced boolean) RETURNS void
+  LANGUAGE plpgsql AS $$
+DECLARE
+  n new_input_request := jsonb_populate_record(NULL::new_input_request, request);
+  q input_requests := insert_request(of_tenant, NULL, of_plan, of_session, n);
+BEGIN
+  IF announced THEN
+    PERFORM record_request(q, NULL, n.event_id);
+  END IF;
+END $$;
+
 -- Writes a request and its events, those of `record_request`. The message is `input-required` by the same transaction, and no other request of it
 -- is open.
 CREATE FUNCTION open_request(of_tenant text, of_message text, of_session text, trace_id text, n new_input_request, of_dispatch text DEFAULT NULL,
   ended jsonb DEFAULT NULL) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-  q input_requests;
+  q input_requests := insert_request(of_tenant, of_message, NULL, of_session, n);
 BEGIN
-  INSERT INTO input_requests (tenant_id, request_id, message_id, session_id, kind, source, stage, title, prompt, schema, fields, action, tool,
-      arguments, path, policy_id, policy_name, guard, policy_request, digest, approvers, quorum, allow_self, on_reject, escalate_to,
-      reminder_seconds, remind_at, state, expires_at)
-    VALUES (of_tenant, n.request_id, of_message, of_session, n.kind, n.source, n.stage, n.title, n.prompt, n.schema, n.fields, n.action, n.tool,
-      n.arguments, n.path, n.policy_id, n.policy_name, n.guard, n.policy_request, n.digest, coalesce(n.approvers, '{}'), coalesce(n.quorum, 1),
-      coalesce(n.allow_self, true), coalesce(n.on_reject, 'fail'), coalesce(n.escalate_to, '{}'), n.reminder_seconds,
-      now() + coalesce(n.reminder_seconds * interval '1 s', CASE WHEN n.escalate_to <> '{}' THEN n.timeout_ms / 2 * interval '1 ms' END),
-      'pending', now() + n.timeout_ms * interval '1 ms')
-    RETURNING * INTO q;
   PERFORM record_request(q, trace_id, n.event_id, of_dispatch, ended);
   -- A session that counts by itself does not while it waits for a human. As a message is accepted nothing waits for the session's row: where
   -- somebody else has it, the session goes on counting.
@@ -75,7 +110,7 @@ BEGIN
 END $$;
 
 -- How long after a reminder the next one comes: as the policy says, a minute at least, and so that a request has a thousand at most, since each
--- is events, deliveries and a turn of a workflow. NULL for no more. The same for plans: nextReminderMs in plans/plan-approval.ts.
+-- is events, deliveries and a turn of a workflow. NULL for no more.
 CREATE FUNCTION next_reminder(reminder_seconds integer, lifetime interval) RETURNS interval LANGUAGE sql IMMUTABLE AS $$
   SELECT CASE WHEN reminder_seconds IS NOT NULL
     THEN greatest(reminder_seconds * interval '1 s', interval '60 s', lifetime / 1000) END
@@ -95,9 +130,10 @@ BEGIN
   RETURN NEXT q;
 END $$;
 
--- Nobody decided in time, which refuses: the audit row of the platform. The caller fails the message.
+-- Nobody decided in time, which refuses: the audit row of the platform. The caller fails the message, or rejects the plan.
 CREATE FUNCTION record_expiry(of_tenant text, of_request text, approval_id text) RETURNS void LANGUAGE sql AS $$
-  INSERT INTO input_decisions (tenant_id, approval_id, request_id, message_id, kind, source, resolution, principal_type, principal_id, voter, digest)
-    SELECT q.tenant_id, record_expiry.approval_id, q.request_id, q.message_id, q.kind, q.source, 'expired', 'system', 'expiry', 'system', q.digest
+  INSERT INTO input_decisions (tenant_id, approval_id, request_id, message_id, plan_id, kind, source, resolution, principal_type, principal_id,
+      voter, digest)
+    SELECT q.tenant_id, record_expiry.approval_id, q.request_id, q.message_id, q.plan_id, q.kind, q.source, 'expired', 'system', 'expiry', 'system', q.digest
       FROM input_requests q WHERE q.tenant_id = of_tenant AND q.request_id = of_request
 $$;

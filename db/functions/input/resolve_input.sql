@@ -1,8 +1,8 @@
--- A human decides about an open request. One transaction is the way in: request, audit row, message and events. The caller holds the locks of
--- the session and of the message, and has checked who decides and that the answer fits.
+-- A human decides about an open request. One transaction is the way in: request, audit row, message or plan, and events. The caller holds the locks
+-- of the session and of the message, or that of the plan, and has checked who decides and that the answer fits.
 
--- `voter`: counts once towards the quorum. `stands_for`: the credentials whose vote it may be. `arguments`: those that the approver edited, else NULL. `digest`: of what is approved. `answer`:
--- what the next dispatch carries. `turn`: the answer to an agent's question as an A2A message. `resolved_by`: in the event. `event_id`: of
+-- `voter`: counts once towards the quorum. `stands_for`: the credentials whose vote it may be. `arguments`: those that the approver edited, else
+-- NULL. `digest`: of what is approved. `answer`: what the next dispatch carries. `turn`: the answer to an agent's question as an A2A message. `resolved_by`: in the event. `event_id`: of
 -- the first event.
 CREATE TYPE resolve_call AS (
   tenant_id text, message_id text, request_id text, approval_id text, principal_type text, principal_id text, voter text,
@@ -18,13 +18,39 @@ BEGIN
        WHERE d.tenant_id = q.tenant_id AND d.request_id = q.request_id AND d.digest = c.digest AND d.stands_for && c.stands_for) THEN
     RETURN false;
   END IF;
-  INSERT INTO input_decisions (tenant_id, approval_id, request_id, message_id, kind, source, resolution, principal_type, principal_id, voter,
-      stands_for, digest, arguments_changed, comment, ip)
-    VALUES (q.tenant_id, c.approval_id, q.request_id, q.message_id, q.kind, q.source, c.resolution, c.principal_type, c.principal_id, c.voter,
+  INSERT INTO input_decisions (tenant_id, approval_id, request_id, message_id, plan_id, kind, source, resolution, principal_type, principal_id,
+      voter, stands_for, digest, arguments_changed, comment, ip)
+    VALUES (q.tenant_id, c.approval_id, q.request_id, q.message_id, q.plan_id, q.kind, q.source, c.resolution, c.principal_type, c.principal_id, c.voter,
       c.stands_for, c.digest, c.arguments IS NOT NULL, c.comment, c.ip)
     ON CONFLICT (tenant_id, request_id, voter, digest) DO NOTHING;
   RETURN FOUND;
 END $$;
+
+-- Takes a decision about a request, of a message or a plan. Gives the request's state afterwards: `pending` while the quorum is not reached, else
+-- `resolved`. NULL where record_approval gives false: the caller undoes the transaction.
+CREATE FUNCTION take_decision(c resolve_call) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  q input_requests;
+BEGIN
+  UPDATE input_requests x SET arguments = coalesce(c.arguments, x.arguments), digest = c.digest
+   WHERE x.tenant_id = c.tenant_id AND x.request_id = c.request_id RETURNING * INTO q;
+  IF NOT record_approval(q, c) THEN
+    RETURN NULL;
+  END IF;
+  -- One rejection ends it, so all that was recorded before is approval.
+  IF c.positive AND q.quorum > (SELECT count(*) FROM input_decisions d
+       WHERE d.tenant_id = q.tenant_id AND d.request_id = q.request_id AND d.digest = q.digest) THEN
+    RETURN 'pending';
+  END IF;
+  UPDATE input_requests x SET state = 'resolved', answer = c.answer, ended_at = now()
+   WHERE x.tenant_id = q.tenant_id AND x.request_id = q.request_id;
+  RETURN 'resolved';
+END $$;
+
+-- Takes a decision about the request of a plan, whose lock the caller holds. Gives what take_decision gives.
+CREATE FUNCTION resolve_plan_request(call jsonb) RETURNS text LANGUAGE sql AS $$
+  SELECT take_decision(jsonb_populate_record(NULL::resolve_call, call))
+$$;
 
 -- input-required → working: the message goes on. A dispatch whose tool call waited stays the current one while it is at work. Output that was
 -- held is delivered by the workflow; no agent hears of that answer.
@@ -49,23 +75,21 @@ BEGIN
 END $$;
 
 -- Gives the message's state afterwards: 'working'; 'failed' when a rejection ends it; 'input-required' while the quorum is not reached.
--- NULL, and nothing is written, when the same voter has decided before.
+-- NULL as take_decision.
 CREATE FUNCTION resolve_input(call jsonb) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   c resolve_call := jsonb_populate_record(NULL::resolve_call, call);
+  request_state text := take_decision(c);
   q input_requests;
   trace text;
   continues boolean;
   resolved jsonb;
 BEGIN
-  UPDATE input_requests x SET arguments = coalesce(c.arguments, x.arguments), digest = c.digest
-   WHERE x.tenant_id = c.tenant_id AND x.request_id = c.request_id RETURNING * INTO q;
-  IF NOT record_approval(q, c) THEN
+  IF request_state IS NULL THEN
     RETURN NULL;
   END IF;
-  -- One rejection ends it, so all that was recorded before is approval.
-  IF c.positive AND q.quorum > (SELECT count(*) FROM input_decisions d
-       WHERE d.tenant_id = q.tenant_id AND d.request_id = q.request_id AND d.digest = q.digest) THEN
+  SELECT * INTO q FROM input_requests x WHERE x.tenant_id = c.tenant_id AND x.request_id = c.request_id;
+  IF request_state = 'pending' THEN
     UPDATE messages m SET updated_at = now() WHERE m.tenant_id = q.tenant_id AND m.message_id = q.message_id;
     PERFORM note_change(q.tenant_id, q.message_id);
     -- What is asked is another question now: whoever was told of the first is told of this one.
@@ -75,8 +99,6 @@ BEGIN
     END IF;
     RETURN 'input-required';
   END IF;
-  UPDATE input_requests x SET state = 'resolved', answer = c.answer, ended_at = now()
-   WHERE x.tenant_id = q.tenant_id AND x.request_id = q.request_id;
   resolved := event_of('message.resolved', jsonb_build_object('message_id', q.message_id, 'session_id', q.session_id,
     'request_id', q.request_id, 'resolution', c.resolution, 'resolved_by', c.resolved_by));
   -- An agent that asked gets the refusal, and so does one that made a tool call where the policy says so.

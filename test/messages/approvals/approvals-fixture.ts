@@ -101,7 +101,7 @@ export async function approvalsFixture(api: ServedApi) {
       [message_id],
     );
     if (!request) throw new Error('nothing is asked about the message');
-    const purpose = { ...ref(message_id), ...request, rule_id: ruleId, writers };
+    const purpose = { ...ref(message_id), plan_id: null, ...request, rule_id: ruleId, writers };
     const [token] = await api.db.tenant(api.tenantId, (tx) => issueCallbackTokens(tx, [purpose]));
     return token as string;
   }

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
+import { createDecisions } from '../../../api/decisions.js';
 import { GetApprovalsResponse } from '../../../contracts/api/policies/approvals.js';
-import { decideByLink, describeRequest } from '../../../messages/input/by-link.js';
 import { answerMessage } from '../../api/moving.js';
 import { serveApi } from '../../api/served-api.js';
 import { approvalsFixture } from './approvals-fixture.js';
 
 const api = await serveApi();
 const { held, calling, outcome, tokenFor } = await approvalsFixture(api);
-const show = (token: string) => describeRequest(api.core, token);
-const decide = (token: string, resolution: string) => decideByLink(api.core, token, { resolution }, { ip: '10.1.2.3' });
+const { describe: show, decideByLink } = createDecisions({ messages: { core: api.core }, plans: api.plans });
+const decide = (token: string, resolution: string) => decideByLink(token, { resolution }, { ip: '10.1.2.3' });
 
 test('a link shows what is asked, by whom, with which arguments, and about which message', async () => {
   const { id, request } = await calling({ cents: 5, to: 'anna' });
@@ -32,7 +32,7 @@ test('a link shows what is asked, by whom, with which arguments, and about which
 test('what another approver has edited is not approved by whoever saw it before', async () => {
   const { id } = await calling({ cents: 5 }, { quorum: 2 });
   const token = await tokenFor(id);
-  const seen = (version: string) => decideByLink(api.core, token, { resolution: 'approved' }, { version });
+  const seen = (version: string) => decideByLink(token, { resolution: 'approved' }, { version });
   const { version } = await show(token);
   expect(await outcome(api.client, id, { resolution: 'approved', arguments: { cents: 9 } })).toBe('200 input-required');
   await expect(seen(version)).rejects.toMatchObject({ code: 'CONFLICT' });
@@ -62,7 +62,7 @@ test('a form of an agent is filled in by a link; what does not fit leaves it uns
   });
   const token = await tokenFor(task.id);
   expect(await show(token)).toMatchObject({ asked_by: 'the agent “worker”', request: { kind: 'form', schema } });
-  const fill = (n: unknown) => decideByLink(api.core, token, { resolution: 'submitted', data: { n } });
+  const fill = (n: unknown) => decideByLink(token, { resolution: 'submitted', data: { n } }, {});
   await expect(fill('many')).rejects.toMatchObject({ code: 'BAD_REQUEST' });
   expect(await fill(3)).toMatchObject({ new_state: 'working' });
 });

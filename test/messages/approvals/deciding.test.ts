@@ -49,6 +49,22 @@ test('a session that counts on its instance does not while a message of it waits
   expect(await counts()).toBe(1);
 });
 
+test('the credential that registered an agent does not approve its tool calls, unless its scope is full', async () => {
+  const registrar = await api.credentialOf(api.tenantId, ['admin']);
+  const itself = new ApiClient({ devJson: () => ({ base_url: api.baseUrl, ...registrar }) }, registrar);
+  const register = (credential_id: string | null) =>
+    api.database.query("UPDATE agents SET credential_id = $1 WHERE instance_id = 'worker-1'", [credential_id]);
+  const { id } = await calling({ cents: 5 });
+  await register(registrar.client_id);
+  expect(await outcome(itself, id, APPROVED)).toBe('403 forbidden');
+  const own = await tokenFor(id, 'rule_own', [registrar.client_id]);
+  expect(await byToken(id, { ...APPROVED, callback_token: own })).toBe('403 forbidden');
+  // Of a message to the agent it is nobody's own doing.
+  expect(await outcome(itself, await held(), APPROVED)).toBe('200 working');
+  expect(await outcome(await caller('admin'), id, APPROVED)).toBe('200 working');
+  await register(null);
+});
+
 test('a rejection fails the message, in the transaction of the decision', async () => {
   const id = await held();
   expect(await outcome(api.client, id, { ...REJECTED, comment: 'too dear' })).toBe('200 failed');

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import { GetApprovalsResponse } from '../../../contracts/api/policies/approvals.js';
-import { nextReminderMs } from '../../../plans/plan-approval.js';
 import { serveApi } from '../../api/served-api.js';
 import { ApiClient } from '../../setup/platform/api-client.js';
 import { approvalsFixture } from './approvals-fixture.js';
@@ -40,9 +39,15 @@ test.each([
   ['a short time', { reminder_seconds: 1, timeout_seconds: 600 }, 60_000],
   ['a long time', { reminder_seconds: 60, timeout_seconds: 2_592_000 }, 2_592_000],
   ['what is asked for', { reminder_seconds: 3_600, timeout_seconds: 2_592_000 }, 3_600_000],
-])('the next reminder of a plan: %s', (_what, terms, nextMs) => {
-  const others = { approvers: [], quorum: 1, allow_self: true, on_reject: 'fail' as const, reason: '' };
-  expect(nextReminderMs({ ...others, ...terms })).toBe(nextMs);
+])('the next reminder of a request, about a message or a plan: %s', async (_what, terms, nextMs) => {
+  const { reminder_seconds = null, timeout_seconds } = { reminder_seconds: null, ...terms };
+  const rows = await api.db.system((tx) =>
+    tx.query<{ ms: number | null }>(
+      `SELECT (extract(epoch FROM next_reminder($1, $2 * interval '1 s')) * 1000)::float8 AS ms`,
+      [reminder_seconds, timeout_seconds],
+    ),
+  );
+  expect(rows).toEqual([{ ms: nextMs }]);
 });
 
 test.each([

@@ -29,7 +29,7 @@ async def main() -> None:
         await client.messages.resolve(waiting["id"], "declined")
         ended = await client.messages.wait_for(waiting["id"], until="terminal")
         assert ended["assistant_output"] == "Nothing was ordered.", ended
-        decided = await client.messages.get_approvals(waiting["id"])
+        decided = await client.messages.get_approvals(message_id=waiting["id"])
         assert decided["approvals"][0]["resolution"] == "declined", decided
         exported = [approval async for approval in client.messages.export_approvals()]
         assert waiting["id"] in [approval["message_id"] for approval in exported], exported

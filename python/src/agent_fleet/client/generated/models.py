@@ -230,7 +230,8 @@ class ExportedApproval(TypedDict):
     ip: NotRequired[str]
     decided_at: str
     tenant_id: str
-    message_id: str
+    message_id: NotRequired[str]
+    plan_id: NotRequired[str]
 
 
 class AgentInstance(TypedDict):
@@ -272,11 +273,21 @@ PlanProgress = TypedDict(
 )
 
 
+class PlanDecisionsItemPrincipal(TypedDict):
+    type: str
+    id: str
+
+
 class PlanDecisionsItem(TypedDict):
-    credential_id: str
-    decided_by: str
+    approval_id: str
+    request_id: str
+    kind: str
+    source: str
     resolution: str
+    principal: PlanDecisionsItemPrincipal
     comment: NotRequired[str]
+    digest: str
+    arguments_changed: bool
     decided_at: str
 
 
@@ -334,6 +345,7 @@ class Plan(TypedDict):
     error: NotRequired[PlanError]
     failed_step: NotRequired[int]
     progress: PlanProgress
+    input_request: NotRequired[InputRequest]
     decisions: list[PlanDecisionsItem]
     steps: list[PlanStepsItem]
 
@@ -728,6 +740,7 @@ class MessagesPendingResponse(TypedDict):
 class MessagesResolveResponse(TypedDict):
     ok: Literal[True]
     message_id: str
+    plan_id: NotRequired[str]
     new_state: str
     resolution: str | dict[str, Any]
 

@@ -341,10 +341,12 @@ class MessagesOperations:
 
     async def get_approvals(
         self,
-        message_id: str,
+        *,
+        message_id: str | NotGiven = NOT_GIVEN,
+        plan_id: str | NotGiven = NOT_GIVEN,
     ) -> MessagesGetApprovalsResponse:
-        """`POST /messages/get_approvals`: Who decided about a message, for its sender or with the scope admin."""
-        return cast("MessagesGetApprovalsResponse", await self._api.call("/messages/get_approvals", given(message_id=message_id), retry=True))
+        """`POST /messages/get_approvals`: Who decided about a message or a plan, for whom it is or with the scope admin."""
+        return cast("MessagesGetApprovalsResponse", await self._api.call("/messages/get_approvals", given(message_id=message_id, plan_id=plan_id), retry=True))
 
     async def get_held_output(
         self,

@@ -1,28 +1,28 @@
-import type { Part } from '../contracts/a2a/parts.js';
-import type { Caller } from '../contracts/api/auth.js';
-import type { NewInputRequest } from '../messages/input/ask.js';
-import { digestOf } from '../messages/input/digest.js';
-import { approvalRequest } from '../messages/policy-requests.js';
-import { type EnforceDeps, enforce, recordDecision } from '../policy/enforce.js';
-import type { PolicyRequest } from '../policy/policy-request.js';
-import { tokenFacts } from '../policy/token-facts.js';
+import type { Part } from '../../contracts/a2a/parts.js';
+import type { Caller } from '../../contracts/api/auth.js';
+import type { NewInputRequest } from '../../messages/input/ask.js';
+import { digestOf } from '../../messages/input/digest.js';
+import { approvalRequest } from '../../messages/policy-requests.js';
+import { type EnforceDeps, enforce, recordDecision } from '../../policy/enforce.js';
+import type { PolicyRequest } from '../../policy/policy-request.js';
+import { tokenFacts } from '../../policy/token-facts.js';
 import {
+  type AskingVerdict,
   type DecisionEvent,
   errorOfDenial,
   eventsOf,
   isUndecided,
   stricterTerms,
   undecidedError,
-} from '../policy/verdict.js';
-import { PlatformError } from '../runtime/errors.js';
-import { newId } from '../runtime/ids.js';
-import type { NewPlan } from './create-plan.js';
-import type { GraphStep } from './plan-graph.js';
-import { creatorOf, type PlanApproval, type PlanRow, type StepRow } from './plan-rows.js';
-import type { PlanError } from './steps/next-moves.js';
+} from '../../policy/verdict.js';
+import { PlatformError } from '../../runtime/errors.js';
+import { newId } from '../../runtime/ids.js';
+import type { GraphStep, NewPlan } from '../plan-graph.js';
+import { creatorOf, type PlanRow, type StepRow } from '../plan-rows.js';
+import type { PlanError } from '../steps/next-moves.js';
 
 /** The agents that a step asks for. */
-function agentOf(step: Pick<StepRow, 'agent_type' | 'instance_id' | 'skill_id'> | GraphStep) {
+export function agentOf(step: Pick<StepRow, 'agent_type' | 'instance_id' | 'skill_id'> | GraphStep) {
   const { agent_type, instance_id, skill_id } = step;
   return {
     ...(agent_type && { agent_type }),
@@ -51,7 +51,7 @@ export async function decideCreate(
   caller: Caller,
   plan: NewPlan,
   steps: readonly GraphStep[],
-): Promise<{ approval: PlanApproval | null; events: DecisionEvent[] }> {
+): Promise<{ approval: AskingVerdict | null; events: DecisionEvent[] }> {
   if (!deps.policies.concerns(caller.tenant_id, 'plan')) return { approval: null, events: [] };
   const request = createRequest(caller, plan, steps);
   const verdict = await deps.policies.decide(caller.tenant_id, request);
@@ -62,25 +62,22 @@ export async function decideCreate(
     await deps.db.tenant(caller.tenant_id, (tx) => recordDecision(tx, caller.tenant_id, plan.session_id, events));
     throw new PlatformError('forbidden', `The plan is denied: ${verdict.by.reason}`);
   }
-  const { by, terms } = verdict;
-  const asker = by.source === 'policy' ? { policy_id: by.policy_id } : { guard: by.guard };
-  const { on_reject: _aToolCall, ...demanded } = terms;
-  return { approval: { ...demanded, reason: by.reason, ...asker }, events: eventsOf(verdict, request) };
+  return { approval: verdict, events: eventsOf(verdict, request) };
 }
 
 /**
  * Lets the policies decide about the approval of a plan, which cannot wait for another approval.
+ * @param token what they see of the approver's access token, if there is one
  * @param plan without an id where it is approved as it is created
  * @returns events to be written with it
  * @throws PlatformError forbidden, SERVICE_UNAVAILABLE
  */
 export async function decideApprove(
   deps: EnforceDeps,
-  caller: Caller,
-  plan: Pick<PlanRow, 'session_id' | 'description'> & { plan_id?: string },
+  token: PolicyRequest['token'],
+  plan: Pick<PlanRow, 'tenant_id' | 'session_id' | 'description'> & { plan_id?: string },
 ): Promise<DecisionEvent[]> {
-  const { tenant_id } = caller;
-  const { plan_id = '', session_id, description } = plan;
+  const { tenant_id, plan_id = '', session_id, description } = plan;
   if (!deps.policies.concerns(tenant_id, 'plan')) return [];
   const args = { plan_id, description };
   const session = { session_id };
@@ -89,7 +86,7 @@ export async function decideApprove(
     action: 'approve',
     arguments: args,
     session,
-    token: tokenFacts(caller),
+    ...(token && { token }),
   });
 }
 

@@ -1,0 +1,53 @@
+import type { Caller } from '../../contracts/api/auth.js';
+import type { Tx } from '../../db/pool.js';
+import type { TakeToken } from './callback-tokens.js';
+import { callerPrincipal, type Principal, tokenPrincipal } from './principals.js';
+
+/** What a principal has seen of what is asked. */
+export interface Seen {
+  digest: string;
+  /** The error where that has changed since. */
+  changed: string;
+}
+
+/** Gives the principal, and the request that it answers and what it has seen of it if that is known. @param takeToken how a callback token is read */
+export type Identify = (
+  tx: Tx,
+  takeToken: TakeToken,
+) => Promise<{ principal: Principal; request_id?: string; seen?: Seen | undefined }>;
+
+/** Of a decision that says what it has seen. */
+export const CHANGED = 'digest: what is asked has changed since, because somebody edited the arguments.';
+const CHANGED_SINCE_SHOWN = 'The arguments were edited since you saw them. Look at them again.';
+const CHANGED_SINCE_SENT =
+  'Somebody has edited the arguments since this callback_token was sent. A newer delivery announces them; or send the digest of what you have read.';
+
+/** By an access token. @param ip the network address of the caller */
+export function byCaller(caller: Caller, ip?: string): Identify {
+  return async () => ({ principal: callerPrincipal(caller, ip) });
+}
+
+/** By a callback token over the API. */
+export function byToken(tenantId: string, token: string, ip?: string): Identify {
+  return async (tx, takeToken) => {
+    const { request_id, digest, ...rule } = await takeToken(tx, tenantId, token);
+    const seen = { digest, changed: CHANGED_SINCE_SENT };
+    return { principal: tokenPrincipal('callback', rule, ip), request_id, seen };
+  };
+}
+
+/** Where a decision on the page came from, and what was seen there. */
+export interface SeenPage {
+  ip?: string;
+  /** Of the request as it was shown, by default as the token's delivery announced it; what was edited since is not decided. */
+  version?: string;
+}
+
+/** By a callback token on the page behind its link. */
+export function byLink(tenantId: string, token: string, { ip, version }: SeenPage): Identify {
+  return async (tx, takeToken) => {
+    const { request_id, digest, ...rule } = await takeToken(tx, tenantId, token);
+    const seen = { digest: version ?? digest, changed: CHANGED_SINCE_SHOWN };
+    return { principal: tokenPrincipal('page', rule, ip), request_id, seen };
+  };
+}
