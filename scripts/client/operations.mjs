@@ -13,7 +13,7 @@ const REPEATABLE = /^(get|pending|query|test_policy|update|set|allow_type|disall
 /**
  * @typedef {object} Method
  * @property {string} operationId
- * @property {string} group the property of the client: the first word of the path
+ * @property {string} group the property of the client: the first word of the path, or its name in `GROUPS`
  * @property {string} name the rest of the path
  * @property {'GET' | 'POST'} verb
  * @property {string} path with `{name}` for parameters
@@ -46,12 +46,15 @@ export function methodsOf({ paths }) {
   return methods;
 }
 
+/** Groups that are not called as the first word of their paths. */
+const GROUPS = { knowledge_base: 'knowledge' };
+
 /** `/sessions/get_by_id` is `sessions.getById`. Paths of one word or with a dot are named by their tag and operation. */
 function placeOf(path, { tags, operationId }) {
   const [group, ...rest] = path.split('/').filter((word) => word !== '' && !word.startsWith('{'));
   if (rest.length === 0 || path.includes('.'))
     return { group: camelCase(tags[0].toLowerCase().replaceAll(' ', '_')), name: operationId };
-  return { group: camelCase(group), name: camelCase(rest.join('_')) };
+  return { group: camelCase(GROUPS[group] ?? group), name: camelCase(rest.join('_')) };
 }
 
 function methodOf(path, verb, operation) {

@@ -7,7 +7,7 @@ import { RpcCalls } from './send/rpc-calls.js';
 import { messageParams, type SendOptions } from './send/send-options.js';
 import { Tasks } from './send/tasks.js';
 import type { JsonObject } from './transport/transport.js';
-import { WaitingKnowledgeBase } from './waiting/knowledge-base.js';
+import { WaitingKnowledge } from './waiting/knowledge.js';
 import { WaitingMessages } from './waiting/messages.js';
 import { WaitingPlans } from './waiting/plans.js';
 
@@ -20,7 +20,7 @@ const UNCHECKED: AnswerSchema<JsonObject> = { parse: (value) => value as JsonObj
 export class ApiClient extends Operations {
   override readonly messages: WaitingMessages;
   override readonly plans: WaitingPlans;
-  override readonly knowledgeBase: WaitingKnowledgeBase;
+  override readonly knowledge: WaitingKnowledge;
   /** A2A's methods for tasks that exist. */
   readonly tasks: Tasks;
   readonly #api: PlatformApi;
@@ -32,7 +32,7 @@ export class ApiClient extends Operations {
     this.#rpc = new RpcCalls(api);
     this.messages = new WaitingMessages(api);
     this.plans = new WaitingPlans(api);
-    this.knowledgeBase = new WaitingKnowledgeBase(api);
+    this.knowledge = new WaitingKnowledge(api);
     this.tasks = new Tasks(this.#rpc);
   }
 

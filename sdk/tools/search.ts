@@ -1,10 +1,10 @@
-import type { KnowledgeBaseQueryRequest, KnowledgeBaseQueryResponse } from '../client/generated/knowledge-base.js';
+import type { KnowledgeQueryRequest, KnowledgeQueryResponse } from '../client/generated/knowledge.js';
 import { fromWire, toWire } from '../wire/names.js';
 import type { CallTool, CallToolOptions } from './tool-caller.js';
 import { ToolError } from './tool-error.js';
 
 /** What limits a search beside its words. */
-export type SearchOptions = Omit<KnowledgeBaseQueryRequest, 'query' | 'namespace' | 'namespaces'> &
+export type SearchOptions = Omit<KnowledgeQueryRequest, 'query' | 'namespace' | 'namespaces'> &
   Pick<CallToolOptions, 'deadlineMs' | 'signal'>;
 
 /**
@@ -15,7 +15,7 @@ export type Search = (
   namespaces: string | string[],
   query: string,
   options?: SearchOptions,
-) => Promise<KnowledgeBaseQueryResponse>;
+) => Promise<KnowledgeQueryResponse>;
 
 /** `search` by tool calls, which policies see like any other. */
 export function searchBy(callTool: CallTool): Search {

@@ -1,13 +1,13 @@
-import { type KnowledgeBaseGetStatusResponse, KnowledgeBaseOperations } from '../generated/knowledge-base.js';
+import { type KnowledgeGetStatusResponse, KnowledgeOperations } from '../generated/knowledge.js';
 import { untilSettled, type WaitOptions } from './until-settled.js';
 
 /** `/knowledge_base/*`, and a wait for a job. */
-export class WaitingKnowledgeBase extends KnowledgeBaseOperations {
+export class WaitingKnowledge extends KnowledgeOperations {
   /**
    * Polls a job of `ingest` or `refresh` until it is `completed` or `failed`. Temporary failures of the platform are passed over.
    * @throws ApiError with code `REQUEST_TIMEOUT` when that has not happened within `timeoutMs`
    */
-  waitFor(jobId: string, options: Omit<WaitOptions, 'until'> = {}): Promise<KnowledgeBaseGetStatusResponse> {
+  waitFor(jobId: string, options: Omit<WaitOptions, 'until'> = {}): Promise<KnowledgeGetStatusResponse> {
     const read = (call: WaitOptions) => this.getStatus({ jobId }, call);
     return untilSettled(`job ${jobId}`, read, ({ status }) => status !== 'processing', options);
   }
