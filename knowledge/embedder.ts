@@ -1,3 +1,5 @@
+import type { Lane } from './embedding/lanes.js';
+
 /** Makes vectors of texts. */
 export interface Embedder {
   /** The name that is stored with each chunk; chunks of another model are stale. */
@@ -7,9 +9,10 @@ export interface Embedder {
   readonly kind: 'http' | 'local';
   /**
    * Embeds texts, one vector of length 1 for each, in their order.
-   * @throws PlatformError `BAD_GATEWAY` when the provider fails
+   * @param lane how urgent they are; `bulk` by default
+   * @throws PlatformError `BAD_GATEWAY` when the provider fails, `RATE_LIMITED` when too many texts wait; the signal's reason
    */
-  embed(texts: readonly string[], signal: AbortSignal): Promise<Float32Array[]>;
+  embed(texts: readonly string[], signal: AbortSignal, lane?: Lane): Promise<Float32Array[]>;
 }
 
 /** A text that every provider can embed. */
@@ -21,7 +24,7 @@ export const HARMLESS_TEXT = 'A few plain words.';
  */
 export async function dimensionsOf(embedder: Embedder, signal: AbortSignal): Promise<number> {
   if (embedder.dimensions > 0) return embedder.dimensions;
-  const [vector] = await embedder.embed([HARMLESS_TEXT], signal);
+  const [vector] = await embedder.embed([HARMLESS_TEXT], signal, 'query');
   return vector?.length ?? 0;
 }
 

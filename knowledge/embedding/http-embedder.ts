@@ -1,16 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import pLimit from 'p-limit';
 import { z } from 'zod';
 import type { Outbound, OutboundResponse } from '../../http/outbound.js';
 import { OutboundError } from '../../http/outbound-error.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { Embedder } from '../embedder.js';
+import { type Lane, LaneQueue } from './lanes.js';
 import { unitVector } from './vectors.js';
 
 /** Texts of one request, and their characters together. Providers bound both; a text that is longer alone goes alone. */
 const BATCH_TEXTS = 64;
 const BATCH_CHARS = 100_000;
-/** Requests at once, and requests that wait for their turn: beyond that the caller is refused. */
+/** Requests at once, and requests that wait for their turn in one lane: beyond that the caller is refused. */
 const CONCURRENCY = 4;
 const WAITING_MAX = 1_000;
 const ATTEMPTS = 4;
@@ -62,7 +62,7 @@ function pauseMs(attempt: number, response: OutboundResponse | undefined): numbe
 const isRetried = (status: number): boolean => status === 429 || status >= 500;
 
 /**
- * Embeds by an OpenAI-compatible endpoint, in batches, with a bounded number of requests at once. Requests that get 429, 5xx or no answer are
+ * Embeds by an OpenAI-compatible endpoint, in batches, with a bounded number of requests at once, the more urgent first. Requests that get 429, 5xx or no answer are
  * repeated up to three times.
  */
 export class HttpEmbedder implements Embedder {
@@ -70,7 +70,9 @@ export class HttpEmbedder implements Embedder {
   readonly model: string;
   readonly #url: string;
   readonly #headers: Record<string, string>;
-  readonly #limit = pLimit(CONCURRENCY);
+  /** Requests that wait for their turn. */
+  readonly #queue = new LaneQueue<() => void>();
+  #running = 0;
   #dimensions = 0;
 
   /** @param outbound must be allowed to reach the operator's own networks */
@@ -94,19 +96,34 @@ export class HttpEmbedder implements Embedder {
   }
 
   /** @throws PlatformError `BAD_GATEWAY` when the provider fails or its answer cannot be used, `RATE_LIMITED` when too many texts wait */
-  async embed(texts: readonly string[], signal: AbortSignal): Promise<Float32Array[]> {
+  async embed(texts: readonly string[], signal: AbortSignal, lane: Lane = 'bulk'): Promise<Float32Array[]> {
     const parts = batches(texts);
-    if (this.#limit.pendingCount + parts.length > WAITING_MAX)
+    if (this.#queue.waiting(lane) + parts.length > WAITING_MAX)
       throw new PlatformError('RATE_LIMITED', 'Too many texts wait to be embedded.', {
         headers: { 'Retry-After': '5' },
       });
     const failed = new AbortController();
     const either = AbortSignal.any([signal, failed.signal]);
     try {
-      return (await Promise.all(parts.map((part) => this.#limit(() => this.#embedBatch(part, either))))).flat();
+      const vectors = parts.map((part) => this.#inTurn(lane, () => this.#embedBatch(part, either)));
+      return (await Promise.all(vectors)).flat();
     } catch (error) {
       failed.abort(); // what the other batches would bring is of no use
       throw error;
+    }
+  }
+
+  /** Runs a request in its turn. */
+  async #inTurn<T>(lane: Lane, work: () => Promise<T>): Promise<T> {
+    if (this.#running < CONCURRENCY) this.#running += 1;
+    else await new Promise<void>((resolve) => this.#queue.push(lane, [resolve]));
+    try {
+      return await work();
+    } finally {
+      // The place goes to the next request, or is free.
+      const next = this.#queue.next();
+      if (next) next();
+      else this.#running -= 1;
     }
   }
 

@@ -3,10 +3,11 @@ import { Worker } from 'node:worker_threads';
 import { PlatformError } from '../../runtime/errors.js';
 import { workerFile } from '../../runtime/worker-file.js';
 import type { Embedder } from '../embedder.js';
+import { type Lane, LaneQueue } from './lanes.js';
 import { LOCAL_DIMENSIONS, LOCAL_MODEL } from './local-model.js';
 import type { EmbedReply, EmbedRequest } from './local-thread.js';
 
-/** Texts that wait in either queue, 100 of which take a second on one thread. Beyond that the caller is refused. */
+/** Texts that wait in one lane, 100 of which take two seconds on one thread. Beyond that the caller is refused. */
 const WAITING_MAX = 20_000;
 /** One thread less than there are processors, so that other work keeps one. */
 const THREADS_MAX = 4;
@@ -22,17 +23,15 @@ function failed(reason: string): PlatformError {
 }
 
 /**
- * Embeds with the local model in worker threads, one text at a time in each. Calls with one text, which somebody waits for, go ahead of
- * the long ones, in the order in which they came. Threads start with the first call and do not keep the process alive.
+ * Embeds with the local model in worker threads, one text at a time in each, the more urgent first. Threads start with the first call and do
+ * not keep the process alive.
  */
 export class LocalEmbedder implements Embedder {
   readonly kind = 'local';
   readonly model = LOCAL_MODEL;
   readonly dimensions = LOCAL_DIMENSIONS;
   readonly #threads: number;
-  /** Texts of calls with one text, and those of all other calls. */
-  #single: Job[] = [];
-  #queue: Job[] = [];
+  readonly #queue = new LaneQueue<Job>();
   readonly #idle: Worker[] = [];
   readonly #busy = new Map<Worker, Job>();
   #closed = false;
@@ -46,10 +45,9 @@ export class LocalEmbedder implements Embedder {
   }
 
   /** @throws PlatformError `BAD_GATEWAY` when the model fails, `RATE_LIMITED` when too many texts wait; the signal's reason */
-  async embed(texts: readonly string[], signal: AbortSignal): Promise<Float32Array[]> {
+  async embed(texts: readonly string[], signal: AbortSignal, lane: Lane = 'bulk'): Promise<Float32Array[]> {
     signal.throwIfAborted();
-    const isSingle = texts.length === 1;
-    if ((isSingle ? this.#single : this.#queue).length + texts.length > WAITING_MAX)
+    if (this.#queue.waiting(lane) + texts.length > WAITING_MAX)
       throw new PlatformError('RATE_LIMITED', 'Too many texts wait to be embedded.', {
         headers: { 'Retry-After': '5' },
       });
@@ -57,8 +55,7 @@ export class LocalEmbedder implements Embedder {
     const vectors = texts.map(
       (text) => new Promise<Float32Array>((resolve, reject) => jobs.push({ text, resolve, reject })),
     );
-    if (isSingle) this.#single = [...this.#single, ...jobs];
-    else this.#queue = [...this.#queue, ...jobs];
+    this.#queue.push(lane, jobs);
     const onAbort = () => {
       for (const job of jobs) job.reject(signal.reason as Error);
     };
@@ -67,9 +64,7 @@ export class LocalEmbedder implements Embedder {
     try {
       return await Promise.all(vectors);
     } catch (error) {
-      const own = new Set(jobs); // what the others would bring is of no use
-      if (isSingle) this.#single = this.#single.filter((job) => !own.has(job));
-      else this.#queue = this.#queue.filter((job) => !own.has(job));
+      this.#queue.remove(lane, new Set(jobs)); // what the others would bring is of no use
       throw error;
     } finally {
       signal.removeEventListener('abort', onAbort);
@@ -84,10 +79,10 @@ export class LocalEmbedder implements Embedder {
   }
 
   #next(): void {
-    while (this.#single.length + this.#queue.length > 0 && !this.#closed) {
+    while (!this.#queue.isEmpty && !this.#closed) {
       const worker = this.#idle.pop() ?? (this.#busy.size < this.#threads ? this.#start() : undefined);
       if (!worker) return;
-      const job = (this.#single.shift() ?? this.#queue.shift()) as Job;
+      const job = this.#queue.next() as Job;
       this.#busy.set(worker, job);
       worker.ref();
       worker.postMessage({ id: 0, text: job.text } satisfies EmbedRequest);
@@ -125,8 +120,6 @@ export class LocalEmbedder implements Embedder {
   }
 
   #failAll(reason: string): void {
-    for (const job of [...this.#busy.values(), ...this.#single, ...this.#queue]) job.reject(failed(reason));
-    this.#single = [];
-    this.#queue = [];
+    for (const job of [...this.#busy.values(), ...this.#queue.clear()]) job.reject(failed(reason));
   }
 }

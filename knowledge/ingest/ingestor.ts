@@ -2,6 +2,7 @@ import type { Db, Tx } from '../../db/pool.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
 import type { Embedder } from '../embedder.js';
+import type { Lane } from '../embedding/lanes.js';
 import { ParseError } from '../parse/parse-error.js';
 import type { KnowledgeSearch } from '../search/search.js';
 import { failureOf, isOutage, mayPass } from './document-failure.js';
@@ -23,6 +24,8 @@ import { BaseGone, keepSource, type NewVersion, type WriteResult, writeSource } 
 
 /** Texts of one call of the embedder. */
 const EMBED_BATCH = 64;
+type Embed = (texts: readonly string[]) => Promise<Float32Array[]>;
+
 /** Documents of a slice that are fetched and read at once, and at most so many that wait to be embedded: each may be 20 MB of text. */
 const PREPARED_AT_ONCE = 4;
 
@@ -43,15 +46,16 @@ export class Ingestor {
 
   /**
    * Takes the next documents of a job.
+   * @param lane how urgent its vectors are
    * @throws the signal's reason; PlatformError BAD_GATEWAY, SERVICE_UNAVAILABLE or RATE_LIMITED for what may pass: the slice is to be run again
    */
-  async runSlice(ref: JobRef, signal: AbortSignal): Promise<IngestProgress> {
+  async runSlice(ref: JobRef, signal: AbortSignal, lane: Lane): Promise<IngestProgress> {
     const { db } = this.deps;
     const job = await readIngestJob(db, ref);
     if (!job) return { ended: true, namespace: '', total: 0, done: 0, failed: 0 };
     const slice = await db.tenant(ref.tenant_id, (tx) => beginSlice(tx, ref));
     try {
-      await this.#embedAndWrite(job, this.#prepareAll(job, slice, signal), signal);
+      await this.#embedAndWrite(job, this.#prepareAll(job, slice, signal), signal, lane);
     } catch (error) {
       await this.#forgive(job, slice, error, signal);
       throw error;
@@ -141,33 +145,39 @@ export class Ingestor {
   }
 
   /** Embeds documents while further ones are read, the chunks of several in one call, and writes each as soon as it has its vectors. */
-  async #embedAndWrite(job: IngestJob, versions: AsyncIterable<Version>, signal: AbortSignal): Promise<void> {
+  async #embedAndWrite(
+    job: IngestJob,
+    versions: AsyncIterable<Version>,
+    signal: AbortSignal,
+    lane: Lane,
+  ): Promise<void> {
     // One after the other: all of them lock the row of their base.
     let writing: Promise<unknown> = Promise.resolve();
     const write = (version: Version): void => {
       writing = writing.then(() => this.#guarded(job, [version.document], signal, () => this.#write(job, version)));
       writing.catch(() => undefined); // reported at the end
     };
-    const { embedder } = this.deps;
+    const { embedder: by } = this.deps;
+    const embed = by && ((texts: readonly string[]) => by.embed(texts, signal, lane));
     const wanted = new Set<Version>();
     let waiting: Piece[] = [];
-    const embedNext = async (by: Embedder): Promise<void> => {
+    const embedNext = async (embed: Embed): Promise<void> => {
       const batch = waiting.slice(0, EMBED_BATCH).filter(({ version }) => wanted.has(version));
       waiting = waiting.slice(EMBED_BATCH);
-      if (batch.length > 0) await this.#embedBatch(job, batch, { wanted, by, write }, signal);
+      if (batch.length > 0) await this.#embedBatch(job, batch, { wanted, embed, write }, signal);
     };
     try {
       for await (const version of versions) {
-        if (!embedder) {
+        if (!embed) {
           write(version);
           await writing;
           continue;
         }
         wanted.add(version);
         waiting = waiting.concat(piecesOf(version));
-        while (waiting.length >= EMBED_BATCH) await embedNext(embedder);
+        while (waiting.length >= EMBED_BATCH) await embedNext(embed);
       }
-      while (embedder && waiting.length > 0) await embedNext(embedder);
+      while (embed && waiting.length > 0) await embedNext(embed);
     } finally {
       await writing.catch(() => undefined);
     }
@@ -178,7 +188,7 @@ export class Ingestor {
   async #embedBatch(
     job: IngestJob,
     batch: readonly Piece[],
-    { wanted, by, write }: { wanted: Set<Version>; by: Embedder; write: (version: Version) => void },
+    { wanted, embed, write }: { wanted: Set<Version>; embed: Embed; write: (version: Version) => void },
     signal: AbortSignal,
   ): Promise<void> {
     const looking = this.#stillWanted(job, [...wanted]);
@@ -186,7 +196,7 @@ export class Ingestor {
     const touched = [...new Set(batch.map(({ version }) => version))];
     const documents = touched.map(({ document }) => document);
     const texts = batch.map(({ text }) => text);
-    const vectors = await this.#guarded(job, documents, signal, () => by.embed(texts, signal));
+    const vectors = await this.#guarded(job, documents, signal, () => embed(texts));
     const still = await looking;
     for (const version of wanted) if (!still.includes(version)) wanted.delete(version);
     for (const [place, vector] of (vectors ?? []).entries()) batch[place]?.version.vectors.push(vector);

@@ -4,6 +4,7 @@ import { errorMessage, PlatformError } from '../../runtime/errors.js';
 import { FairSemaphore } from '../../runtime/fair-semaphore.js';
 import type { Logger } from '../../runtime/logger.js';
 import { unlessAborted } from '../../runtime/promises/unless-aborted.js';
+import type { Lane } from '../embedding/lanes.js';
 import type { IngestProgress } from './ingest-job.js';
 import type { Ingestor } from './ingestor.js';
 import type { JobRef } from './jobs.js';
@@ -29,8 +30,11 @@ export interface JobRunnerDeps {
 const SLICES = { limit: 4, perKey: 2 };
 /** Of one tenant; more are refused and come back by their workflows. */
 const SLICES_WAITING = 200;
-/** How long a caller whose documents are small waits for them before the job goes to its workflow. */
-const INLINE_MS = 10_000;
+/**
+ * How long a caller whose documents are small waits for them before the job goes to its workflow: less than the time after which others look
+ * after the job (jobs.ts).
+ */
+const INLINE_MS = 25_000;
 /** How long a caller that asked for it waits for a job. */
 const WAIT_MS = 60_000;
 const LOOK_MIN_MS = 50;
@@ -53,15 +57,15 @@ export class JobRunner {
 
   /** Runs the next slice of a job in the turn of its tenant. */
   runSlice(ref: JobRef, signal: AbortSignal): Promise<IngestProgress> {
-    return this.#runIn(this.#turns, ref, signal);
+    return this.#runIn(this.#turns, ref, signal, 'bulk');
   }
 
-  async #runIn(turns: FairSemaphore, ref: JobRef, signal: AbortSignal): Promise<IngestProgress> {
+  async #runIn(turns: FairSemaphore, ref: JobRef, signal: AbortSignal, lane: Lane): Promise<IngestProgress> {
     const { ingestor } = this.deps;
     if (!ingestor) throw new PlatformError('SERVICE_UNAVAILABLE', 'This process does not take documents in.');
     const slice = async (): Promise<IngestProgress> => {
       signal.throwIfAborted();
-      return ingestor.runSlice(ref, signal);
+      return ingestor.runSlice(ref, signal, lane);
     };
     return unlessAborted(turns.run(ref.tenant_id, slice), signal);
   }
@@ -74,7 +78,7 @@ export class JobRunner {
     }
     const signal = AbortSignal.timeout(INLINE_MS);
     try {
-      while (!(await this.#runIn(this.#inlineTurns, ref, signal)).ended);
+      while (!(await this.#runIn(this.#inlineTurns, ref, signal, 'inline')).ended);
     } catch (error) {
       this.deps.log.info({ job_id: ref.job_id, err: errorMessage(error) }, 'a job goes on in its workflow');
       await this.start(ref);

@@ -82,7 +82,7 @@ export async function createKnowledgeSearch(options: SearchOptions): Promise<Kno
   const embed = async (by: Embedder, query: string): Promise<Float32Array | undefined> => {
     const late = AbortSignal.timeout(EMBED_TIMEOUT_MS);
     try {
-      const [vector] = await by.embed([query], late);
+      const [vector] = await by.embed([query], late, 'query');
       return vector;
     } catch (error) {
       if (error instanceof PlatformError || !late.aborted) throw error;

@@ -86,11 +86,14 @@ export async function testProvider(model = 'words-1', dimensions = 64): Promise<
 }
 
 /** A platform of the file that embeds with a provider of the test's own; both are there once `beforeAll` is over. */
-export function platformWithProvider(): { shared: SharedPlatform; provider: TestProvider } {
+export function platformWithProvider(env: Record<string, string> = {}): {
+  shared: SharedPlatform;
+  provider: TestProvider;
+} {
   const found = {} as { shared: SharedPlatform; provider: TestProvider };
   beforeAll(async () => {
     found.provider = await testProvider();
-    found.shared = await startPlatform(found.provider.env);
+    found.shared = await startPlatform({ ...found.provider.env, ...env });
     return async () => {
       await found.shared.dispose();
       found.provider.close();

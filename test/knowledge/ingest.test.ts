@@ -62,6 +62,38 @@ describe('documents', () => {
     expect(sources.find(({ source_id }) => source_id === 'html')?.title).toBe('Birds');
   });
 
+  test('are cited by the stretch of their text, and by the page that it is on', async () => {
+    const base = await create();
+    const content = `\uFEFF# Sea\r\n\r\n${'Waves — 波 😀 — go up and down. '.repeat(40)}\r\n\r\n## Seals\n\nSeals eat herring.\n\n${'Filler of the sea. '.repeat(60)}`;
+    // Pages longer than a chunk, so that what stands in the middle of one is on no other.
+    const page = (n: number) =>
+      Array.from({ length: 40 }, (_, line) => `Line ${line} of page ${n} fills it with words.`);
+    const pages = [1, 2, 3].map((n) => [
+      ...page(n),
+      ...(n === 2 ? ['Walruses rest on drifting floes.'] : []),
+      ...page(n),
+    ]);
+    await base.ingest(
+      {
+        documents: [
+          { source_id: 'markdown', filename: 'sea.md', content },
+          { source_id: 'pdf', content_base64: base64(pdfOf(pages)) },
+        ],
+      },
+      { wait: true },
+    );
+    const file = content.slice(1).replaceAll('\r\n', '\n');
+    const ofMarkdown = (await base.query('seals waves filler', { top_k: 50, filters: { source_ids: ['markdown'] } }))
+      .results;
+    expect(ofMarkdown.length).toBeGreaterThan(2);
+    for (const { text, citation } of ofMarkdown) {
+      expect(file.slice(citation.char_start, citation.char_end)).toBe(text);
+    }
+    const [found] = (await base.query('walruses drifting floes', { top_k: 1, mode: 'lexical' })).results;
+    expect(found?.text).toContain('Walruses rest on drifting floes.');
+    expect(found?.citation).toMatchObject({ page_start: 2, page_end: 2 });
+  });
+
   test('that are small are there at once; large ones are a job whose content is in no history', async () => {
     const base = await create();
     const small = await base.ingest({ content: 'Small words.' });

@@ -1,14 +1,25 @@
 import { expect, test } from 'vitest';
+import { LIMITS } from '../../contracts/limits.js';
 import { ingestWorkflowId } from '../../workflows/definitions.js';
 import { until } from '../setup/until.js';
 import { platformWithProvider, TestBase } from './fixture.js';
 
-const fixture = platformWithProvider();
+const fixture = platformWithProvider({ FLEET_LOG_LEVEL: 'debug' });
 const create = () => TestBase.create(fixture.shared.platform.client);
 const workflowOf = (job_id: string) =>
   fixture.shared.temporal.workflow.getHandle(
     ingestWorkflowId({ tenant_id: fixture.shared.platform.devJson().tenant_id, job_id }),
   );
+
+/** Waits until no slice of any job is at work, also of one whose workflow is gone. */
+async function untilWorkersIdle(): Promise<void> {
+  const [, metricsUrl = ''] = /"metrics_url":"([^"]+)"/.exec(fixture.shared.platform.log()) ?? [];
+  const used = /^temporal_worker_task_slots_used\{.*task_queue="knowledge".*worker_type="ActivityWorker".*\} (\d+)$/m;
+  const slots = async () => used.exec(await (await fetch(metricsUrl)).text())?.[1];
+  expect(await until(async () => (await slots()) === '0', { timeoutMs: 60_000, what: 'the end of all slices' })).toBe(
+    true,
+  );
+}
 
 test('a job says how far it is, in its status and in the Temporal UI, and embeds titles and headings with the text', async () => {
   const base = await create();
@@ -48,6 +59,7 @@ test('a job that an operator cancels in the Temporal UI fails, and what it has w
   const job = await base.ended(job_id);
   held.open();
   expect(job).toMatchObject({ status: 'failed', error: { code: 'CANCELED' } });
+  await untilWorkersIdle();
   expect(await base.texts('medlar')).toEqual(['Kept medlar.']);
 });
 
@@ -61,6 +73,7 @@ test('a job whose workflow an operator terminates fails as soon as somebody look
   const job = await base.ended(job_id);
   held.open();
   expect(job).toMatchObject({ status: 'failed', error: { code: 'CANCELED' } });
+  await untilWorkersIdle();
   expect(await base.texts('loquat')).toEqual([]);
 });
 
@@ -91,14 +104,15 @@ test('a job that lost its workflow gets another one', async () => {
   expect(await base.ended(job_id)).toMatchObject({ status: 'completed' });
 });
 
-test('a small text does not stand behind the large jobs of its tenant', async () => {
+test('a text of 256 KiB does not stand behind the large jobs of its tenant', async () => {
   const base = await create();
   const held = fixture.provider.hold('Slow damson');
   const jobs = await Promise.all(
     Array.from({ length: 5 }, (_, at) => base.ingest({ content: `Slow damson ${at}.` }, { wait: false })),
   );
   await held.held;
-  expect(await base.ingest({ content: 'Quick damson.' })).toMatchObject({ status: 'completed' });
+  const quick = 'Quick damson jam. '.repeat(15_000).slice(0, LIMITS.knowledgeInlineBytes);
+  expect(await base.ingest({ content: quick })).toMatchObject({ status: 'completed', async: false });
   held.open();
   for (const { job_id } of jobs) expect(await base.ended(job_id)).toMatchObject({ status: 'completed' });
 });

@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest';
 import { createOutbound } from '../../../http/outbound.js';
 import { HttpEmbedder } from '../../../knowledge/embedding/http-embedder.js';
+import type { Lane } from '../../../knowledge/embedding/lanes.js';
 import { httpServer } from '../../runtime/loopback-server.js';
 import { cleanUp } from '../../setup/clean-up.js';
+import { gate, until } from '../../setup/until.js';
 
 interface Received {
   url: string | undefined;
@@ -107,4 +109,21 @@ test('an address where nothing listens is 502', async () => {
   cleanUp(() => outbound.close());
   const embedder = new HttpEmbedder({ url: 'http://127.0.0.1:1/v1', model: 'tiny' }, outbound, 1);
   await expect(embedder.embed(['text'], AbortSignal.timeout(30_000))).rejects.toMatchObject({ code: 'BAD_GATEWAY' });
+});
+
+test('requests that wait are made by their urgency', async () => {
+  const opened = gate();
+  const { embedder, received } = await provider(async ({ body }, index) => {
+    if (index < 4) await opened.promise; // as many as run at once
+    return { body: vectors(body.input) };
+  });
+  const ask = (text: string, lane?: Lane) => embedder.embed([text], AbortSignal.timeout(30_000), lane);
+  const bulk = Array.from({ length: 8 }, (_, n) => ask(`bulk ${n}`));
+  const urgent = [ask('inline', 'inline'), ask('query', 'query')];
+  await until(() => received.length === 4, { what: 'the first requests' });
+  opened.open();
+  await Promise.all([...bulk, ...urgent]);
+  const order = received.map(({ body }) => body.input[0]);
+  expect(order.slice(4, 6).sort()).toEqual(['inline', 'query']);
+  expect(order).toHaveLength(10);
 });

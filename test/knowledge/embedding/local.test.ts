@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import type { Lane } from '../../../knowledge/embedding/lanes.js';
 import { LocalEmbedder } from '../../../knowledge/embedding/local-embedder.js';
 import { LOCAL_DIMENSIONS, localModelFolder, windowsOf } from '../../../knowledge/embedding/local-model.js';
 import { cleanUp } from '../../setup/clean-up.js';
@@ -8,7 +9,8 @@ const REFERENCE = new URL('../../../scripts/models/reference.json', import.meta.
 const folder = localModelFolder({});
 const embedder = new LocalEmbedder(folder, 2);
 cleanUp(() => embedder.close());
-const embed = (texts: string[], signal = AbortSignal.timeout(60_000)) => embedder.embed(texts, signal);
+const embed = (texts: string[], signal = AbortSignal.timeout(60_000), lane?: Lane) =>
+  embedder.embed(texts, signal, lane);
 const cosine = (one: Float32Array, other: Float32Array): number =>
   one.reduce((sum, value, index) => sum + value * (other[index] as number), 0);
 
@@ -70,12 +72,20 @@ test.each<[number, number[]]>([
   expect(windows.flat()).toEqual(Array.from({ length: Math.min(tokens, 16 * 254) }, (_, n) => n));
 });
 
-test('a query goes ahead of many texts that wait', async () => {
+test('a query goes ahead of a small text, and that of many texts that wait', async () => {
+  const one = new LocalEmbedder(folder, 1);
+  cleanUp(() => one.close());
   const order: string[] = [];
-  const many = embed(Array.from({ length: 200 }, (_, n) => `text ${n}`)).then(() => order.push('many'));
-  await embed(['query']).then(() => order.push('query'));
-  await many;
-  expect(order).toEqual(['query', 'many']);
+  const ask = (lane: Lane, count: number) =>
+    one
+      .embed(
+        Array.from({ length: count }, (_, n) => `text ${n}`),
+        AbortSignal.timeout(60_000),
+        lane,
+      )
+      .then(() => order.push(lane));
+  await Promise.all([ask('bulk', 200), ask('inline', 40), ask('query', 1)]);
+  expect(order).toEqual(['query', 'inline', 'bulk']);
 });
 
 test('queries are embedded in the order in which they came', async () => {
@@ -83,7 +93,7 @@ test('queries are embedded in the order in which they came', async () => {
   cleanUp(() => one.close());
   const order: number[] = [];
   const queries = [0, 1, 2, 3, 4].map((n) =>
-    one.embed([`query ${n}`], AbortSignal.timeout(60_000)).then(() => order.push(n)),
+    one.embed([`query ${n}`], AbortSignal.timeout(60_000), 'query').then(() => order.push(n)),
   );
   await Promise.all(queries);
   expect(order).toEqual([0, 1, 2, 3, 4]);
