@@ -65,9 +65,9 @@ describe('documents', () => {
   test('are cited by the stretch of their text, and by the page that it is on', async () => {
     const base = await create();
     const content = `\uFEFF# Sea\r\n\r\n${'Waves — 波 😀 — go up and down. '.repeat(40)}\r\n\r\n## Seals\n\nSeals eat herring.\n\n${'Filler of the sea. '.repeat(60)}`;
-    // Pages longer than a chunk, so that what stands in the middle of one is on no other.
+    // On each page more than a chunk before the sentence and behind it, so that what stands in the middle is on no other.
     const page = (n: number) =>
-      Array.from({ length: 40 }, (_, line) => `Line ${line} of page ${n} fills it with words.`);
+      Array.from({ length: 16 }, (_, line) => `Line ${line} of page ${n} ${'fills it with words '.repeat(5)}.`);
     const pages = [1, 2, 3].map((n) => [
       ...page(n),
       ...(n === 2 ? ['Walruses rest on drifting floes.'] : []),
