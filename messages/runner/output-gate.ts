@@ -179,21 +179,29 @@ export class OutputGate implements Pick<ChunkBus, 'publish'> {
   /**
    * The agent has answered, or the dispatch has ended otherwise. Without the guards nothing of an answer may be recorded, so this waits until
    * they can be read.
+   * @param output undefined where no guard looked at output when it began: then the answer is inspected as a whole, if one does now
    * @param persist repeats work until the database is there
    * @returns the result to record
    */
-  async end(output: GuardedOutput, result: TransportResult, persist: Persist): Promise<TransportResult> {
-    const { tenant_id, message_id, dispatch_id } = output.ref;
+  async end(
+    output: GuardedOutput | undefined,
+    running: RunningDispatch,
+    result: TransportResult,
+    persist: Persist,
+  ): Promise<TransportResult> {
+    const { tenant_id, message_id, dispatch_id } = running.ref;
     try {
-      if (!isAnswer(result) && !output.isDenied) return result;
-      return output.finish(result, await persist(async () => this.#options.guards.guardsOf(tenant_id)));
+      if (!isAnswer(result) && !output?.isDenied) return result;
+      const guards = await persist(async () => this.#options.guards.guardsOf(tenant_id));
+      if (output) return output.finish(result, guards);
+      return guards?.inspects('output') ? new GuardedOutput(running, () => undefined).finish(result, guards) : result;
     } catch (error) {
       const ids = { tenant_id, message_id, dispatch_id };
       this.#options.log.error({ err: errorMessage(error), ...ids }, 'output of an agent could not be inspected');
       const message = 'The output could not be inspected.';
       return { state: 'failed', artifacts: [], error: { code: 'INTERNAL', message } };
     } finally {
-      if (this.#open.get(message_id) === output) this.#open.delete(message_id);
+      if (output && this.#open.get(message_id) === output) this.#open.delete(message_id);
     }
   }
 }

@@ -133,16 +133,23 @@ export class DispatchSender {
     const startedAtMs = performance.now();
     running.open = open;
     running.enter('sending');
-    const { tenants, confirmedUntilMs } = this.#options.guards.unconcerned;
-    const isUnconcerned = tenants.has(open.tenant_id) && performance.now() <= confirmedUntilMs;
-    const output = isUnconcerned ? undefined : this.output.begin(running, open);
+    const output = this.#isUnconcerned(open) ? undefined : this.output.begin(running, open);
     const delivered = await this.#resultOf(running, open, deliver);
-    const result = output ? await this.output.end(output, delivered, (work) => this.persist(work)) : delivered;
+    const isInspected = output !== undefined || !this.#isUnconcerned(open);
+    const result = isInspected
+      ? await this.output.end(output, running, delivered, (work) => this.persist(work))
+      : delivered;
     if (result.state === 'transferred') return CLOSED;
     running.enter('recording');
     const end = running.stopped === 'closed' ? CLOSED : await this.#record(running, open, result);
     this.#count(path, end, performance.now() - startedAtMs);
     return end;
+  }
+
+  /** Whether no guard looks at the output of a tenant's agents; the guards may change while a dispatch runs. */
+  #isUnconcerned({ tenant_id }: OpenDispatch): boolean {
+    const { tenants, confirmedUntilMs } = this.#options.guards.unconcerned;
+    return tenants.has(tenant_id) && performance.now() <= confirmedUntilMs;
   }
 
   #count(path: DispatchPath, { state }: DispatchEnd, ms: number): void {

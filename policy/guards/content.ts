@@ -9,6 +9,9 @@ const DEPTH_MAX = 64;
 /** Base64 of a file that is inspected as text; a text file of a message has no more. */
 const FILE_CHARS_MAX = 1024 * 1024;
 
+/** A file in which more than every tenth character is unreadable holds no text. */
+const BINARY_SHARE = 10;
+
 type Facts = GuardedContent['facts'];
 /** What is known of a tool call. `repeats` counts it when it is first asked for, which happens only where a guard bounds that. */
 type CallFacts = { hops?: number; repeats?: () => number };
@@ -45,8 +48,8 @@ class LazyContent implements GuardedContent {
 
   get texts(): readonly GuardedText[] {
     if (!this.#texts) {
-      this.#texts = [];
-      collect(this.#texts, this.#root, this.#value, 0);
+      this.#texts = textsOf(this.#root, this.#value);
+      if (this.stage !== 'tool_arguments') this.#texts.push(...joinedParts(this.#root, this.#value));
     }
     return this.#texts;
   }
@@ -94,6 +97,31 @@ export function textsOf(root: string, value: unknown): GuardedText[] {
   return texts;
 }
 
+/**
+ * The texts of parts as whoever gets them puts them together, in lines or without anything between: what is divided among parts is one text
+ * there. `text` parts of A2A, and of tools that answer as those of the Model Context Protocol do. None where there is one.
+ */
+function joinedParts(root: string, value: unknown): GuardedText[] {
+  const parts: GuardedText[] = [];
+  collectParts(parts, root, value, 0);
+  const [first] = parts;
+  if (!first || parts.length === 1) return [];
+  const path = first.path.replace(/\[\d+\]$/, '');
+  return ['', '\n'].map((between) => ({ path, text: parts.map(({ text }) => text).join(between) }));
+}
+
+function collectParts(parts: GuardedText[], path: string, value: unknown, depth: number): void {
+  if (typeof value !== 'object' || value === null || depth >= DEPTH_MAX) return;
+  if (Array.isArray(value)) {
+    for (let index = 0; index < value.length; index++)
+      collectParts(parts, `${path}[${index}]`, value[index], depth + 1);
+    return;
+  }
+  const { kind, type, text } = value as Record<string, unknown>;
+  if ((kind === 'text' || type === 'text') && typeof text === 'string') parts.push({ path, text });
+  else for (const [key, member] of Object.entries(value)) collectParts(parts, placeOf(path, key), member, depth + 1);
+}
+
 function collect(texts: GuardedText[], path: string, value: unknown, depth: number): void {
   if (typeof value === 'string') {
     if (value !== '') texts.push({ path, text: value });
@@ -117,12 +145,12 @@ function collectMembers(texts: GuardedText[], path: string, value: Record<string
 
 /** Shorter keys hold nothing that a guard finds. */
 const KEY_CHARS = 15;
-/** The text in the base64 of a file; undefined for what is not base64 of UTF-8. */
+/** The text in the base64 of a file, with or without line ends (MIME); undefined for what is not base64 of text in UTF-8, or in UTF-16 of ASCII. */
 function textOfFile(base64: string): string | undefined {
-  if (base64.length > FILE_CHARS_MAX || !/^[A-Za-z0-9+/_-]*={0,2}$/.test(base64)) return undefined;
-  const bytes = Buffer.from(base64, 'base64');
-  const text = bytes.toString('utf8');
-  return text.includes('\uFFFD') ? undefined : text;
+  if (base64.length > FILE_CHARS_MAX || !/^[A-Za-z0-9+/_\s-]*(?:=\s*){0,2}$/.test(base64)) return undefined;
+  const text = Buffer.from(base64, 'base64').toString('utf8').replaceAll('\0', '');
+  const unreadable = text.split('\uFFFD').length - 1;
+  return unreadable * BINARY_SHARE > text.length ? undefined : text;
 }
 
 /** Objects and arrays inside each other, up to `DEPTH_MAX`. */

@@ -13,7 +13,8 @@ import { URL_SPAN } from '../places/urls.js';
 import { type EgressRules, findHosts } from './egress-guard.js';
 import { type GuardRow, readGuards } from './guard-store.js';
 import type { Find, GuardedContent, GuardFinding, GuardSettings, StreamInspector } from './guarded-content.js';
-import { findInjections, injectionsIn } from './injection/injection-guard.js';
+import { isHidden } from './injection/hidden-text.js';
+import { findInjections, HIDDEN_FIND, injectionsIn } from './injection/injection-guard.js';
 import { PHRASE_CHARS } from './injection/injection-rules.js';
 import { findExcess, limitsStage } from './limits-guard.js';
 import { findPaths, rootOf } from './path-guard.js';
@@ -27,8 +28,11 @@ interface CompiledGuard {
   decision: GuardDecision;
   stages: ReadonlySet<GuardStage>;
   find(content: GuardedContent): Find[];
-  /** Finds in a stream; absent where the guard needs the whole. */
-  stream?: Pick<StreamRules, 'span' | 'reach'> & { find(visible: string, begins: number, ends: number): Find[] };
+  /** Finds in a stream; absent where the guard needs the whole. `findRaw`: in text with what people cannot see. */
+  stream?: Pick<StreamRules, 'span' | 'reach'> & {
+    find(visible: string, begins: number, ends: number): Find[];
+    findRaw?: (text: string, isComplete: boolean) => Find[];
+  };
 }
 
 /** The order of decisions, the most restrictive first. */
@@ -82,11 +86,11 @@ const COMPILE: Record<GuardName, Compile> = {
     const { allowed_hosts, denied_hosts, stages } = GUARD_CONFIGS.egress.parse(config);
     const rules = { allowedHosts: allowed_hosts.map(hostGlob), deniedHosts: denied_hosts.map(hostGlob), allowsAddress };
     const find = (visible: string, _begins: number, ends: number): Find[] =>
-      findHosts({ texts: [{ path: '', text: wholeWords(visible, ends) }] }, rules);
+      findHosts({ texts: [{ path: '', text: wholeWords(visible, ends, URL_SPAN) }] }, rules);
     return {
       stages: new Set(stages),
       find: (content) => findHosts(content, rules),
-      stream: { span: URL_SPAN, reach: 0, find },
+      stream: { span: URL_SPAN + WORD_MARGIN, reach: 0, find },
     };
   },
   secrets: (config) => {
@@ -103,11 +107,14 @@ const COMPILE: Record<GuardName, Compile> = {
   prompt_injection: (config) => {
     const { stages } = GUARD_CONFIGS.prompt_injection.parse(config);
     const find = (visible: string, _begins: number, ends: number): Find[] =>
-      injectionsIn(wholeWords(visible, ends)).map(({ rule, what }) => ({ rule, ...contentHolds(what) }));
+      injectionsIn(wholeWords(visible, ends, PHRASE_CHARS)).map(({ rule, what }) => ({ rule, ...contentHolds(what) }));
     return {
       stages: new Set(stages),
       find: ({ texts }) => findInjections(texts),
-      stream: { span: PHRASE_CHARS, reach: PHRASE_CHARS, find },
+      stream: {
+        ...{ span: PHRASE_CHARS + WORD_MARGIN, reach: PHRASE_CHARS, find },
+        findRaw: (text, isComplete) => (isHidden(text, isComplete) ? [{ ...HIDDEN_FIND, path: '' }] : []),
+      },
     };
   },
   limits: (config) => {
@@ -117,12 +124,24 @@ const COMPILE: Record<GuardName, Compile> = {
   },
 };
 
-/** The text up to an index, without a word at its end that may go on. */
-function wholeWords(visible: string, ends: number): string {
+/** How much longer than what is looked for a word may be before its beginning is released. */
+const WORD_MARGIN = 64;
+/** What may stand inside a host or a marker. */
+const INSIDE_WORD = /[\p{L}\p{N}_.:@%[\]|-]/u;
+
+/**
+ * The text up to an index, without a word at its end that may go on. Of one that is too long to be held back, up to the last place where what
+ * is looked for could have ended.
+ * @param span characters of what is looked for
+ */
+function wholeWords(visible: string, ends: number, span: number): string {
   if (ends >= visible.length) return visible;
   let end = ends;
   while (end > 0 && !/\s/.test(visible[end - 1] as string)) end--;
-  return visible.slice(0, end);
+  if (ends - end < span) return visible.slice(0, end);
+  let cut = ends;
+  while (cut > ends - span && INSIDE_WORD.test(visible[cut - 1] as string)) cut--;
+  return visible.slice(0, cut > ends - span ? cut : ends);
 }
 
 const contentHolds = (what: string) => ({ path: '', reason: `The content holds ${what}.` });
@@ -153,16 +172,19 @@ class CompiledGuards implements GuardSettings {
     const streaming = guards.flatMap(({ stream, ...guard }) => (stream ? [{ ...guard, stream }] : []));
     if (streaming.length === 0) return undefined;
     const most = (length: 'span' | 'reach') => Math.max(...streaming.map(({ stream }) => stream[length]));
+    const all = (find: (guard: (typeof streaming)[number]) => Find[]): GuardFinding[] =>
+      ranked(
+        streaming.flatMap((guard) => withDecision(guard, find(guard), path)),
+        CAN_WAIT.has('output'),
+      );
     return new HoldingInspector<Item>({
       span: most('span'),
       reach: most('reach'),
-      inspect: (visible, begins, ends) => {
-        const find = (guard: (typeof streaming)[number]) => guard.stream.find(visible, begins, ends);
-        return ranked(
-          streaming.flatMap((guard) => withDecision(guard, find(guard), path)),
-          CAN_WAIT.has('output'),
-        );
-      },
+      inspect: (visible, begins, ends) => all(({ stream }) => stream.find(visible, begins, ends)),
+      ...(streaming.some(({ stream }) => stream.findRaw) && {
+        inspectRaw: (text: string, isComplete: boolean) =>
+          all(({ stream }) => stream.findRaw?.(text, isComplete) ?? []),
+      }),
       inspectWhole: (texts) => this.inspect({ stage: 'output', texts, facts: { bytes: 0, depth: 0 } }),
     });
   }

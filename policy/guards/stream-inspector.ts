@@ -1,11 +1,12 @@
 import { visibleText } from '../places/normalise.js';
 import type { GuardedText, GuardFinding, StreamInspector, StreamStep } from './guarded-content.js';
+import { HiddenRun } from './injection/hidden-text.js';
 
 /** How a stream is inspected. */
 export interface StreamRules {
   /** Characters of the longest match without a space. */
   span: number;
-  /** Characters of a match before the last space in it. */
+  /** Characters of a match before the last space in it; several spaces in a row are one. */
   reach: number;
   /**
    * The findings in a piece of visible text.
@@ -13,6 +14,8 @@ export interface StreamRules {
    * @param ends a match that ends after this index may be another when more has come
    */
   inspect(visible: string, begins: number, ends: number): GuardFinding[];
+  /** The findings in text as it came, with what people cannot see of it; unless it is complete, more may follow. Absent where nothing looks for that. */
+  inspectRaw?: (text: string, isComplete: boolean) => GuardFinding[];
   /** The findings in texts that stand for themselves. */
   inspectWhole(texts: readonly GuardedText[]): GuardFinding[];
 }
@@ -22,11 +25,51 @@ const CONTEXT_CHARS = 12;
 /** Characters after a match that patterns look at. */
 const AHEAD_CHARS = 2;
 const SPACE = /\s/;
+/** Of more spaces in a row the rest says nothing: no pattern looks at so many. */
+const SPACES_MAX = 4;
+const MANY_SPACES = /\s{5}/;
 
 interface HeldItem<Item> {
   item: Item;
-  /** Visible characters that it adds. */
+  /** Characters that it adds to the text that is inspected. */
   chars: number;
+}
+
+/** Cuts spaces in a row, across the pieces of a stream. */
+class SpaceLimit {
+  #count = 0;
+  #hasLineEnd = false;
+
+  /** The text without the rest of many spaces in a row; if there was a line end, one is left. */
+  take(text: string): string {
+    const continues = this.#count > 0 && SPACE.test(text.charAt(0));
+    if (text === '') return '';
+    if (continues || MANY_SPACES.test(text)) return this.#cut(text);
+    this.#reset();
+    for (let at = text.length - 1; at >= 0 && SPACE.test(text[at] as string); at--) this.#add(text[at] as string);
+    return text;
+  }
+
+  #cut(text: string): string {
+    let kept = '';
+    for (const char of text) {
+      if (!SPACE.test(char)) this.#reset();
+      else if (this.#count < SPACES_MAX || (char === '\n' && !this.#hasLineEnd)) this.#add(char);
+      else continue;
+      kept += char;
+    }
+    return kept;
+  }
+
+  #reset(): void {
+    this.#count = 0;
+    this.#hasLineEnd = false;
+  }
+
+  #add(space: string): void {
+    this.#count += 1;
+    this.#hasLineEnd ||= space === '\n';
+  }
 }
 
 /**
@@ -42,6 +85,8 @@ export class HoldingInspector<Item> implements StreamInspector<Item> {
   #context = '';
   /** The first half of a surrogate pair whose other half has not come. */
   #half = '';
+  readonly #hidden = new HiddenRun();
+  readonly #spaces = new SpaceLimit();
   #stopped = false;
   readonly #reported = new Set<string>();
 
@@ -49,19 +94,23 @@ export class HoldingInspector<Item> implements StreamInspector<Item> {
     this.#rules = rules;
   }
 
-  push(item: Item, text: string, whole: readonly GuardedText[] = []): StreamStep<Item> {
+  push(item: Item, text: string, beside: readonly GuardedText[] = []): StreamStep<Item> {
     if (this.#stopped) return { released: [], findings: [] };
-    const added = this.#visible(text);
+    const whole = this.#whole(text);
+    const added = this.#spaces.take(visibleText(whole));
     this.#text += added;
     this.#held.push({ item, chars: added.length });
-    const findings = added === '' ? [] : this.#inspect(this.#text.length - AHEAD_CHARS);
-    if (whole.length > 0) findings.push(...this.#rules.inspectWhole(whole));
+    const { inspectRaw } = this.#rules;
+    const findings = inspectRaw ? inspectRaw(this.#hidden.take(whole), false) : [];
+    if (added !== '') findings.push(...this.#inspect(this.#text.length - AHEAD_CHARS));
+    if (beside.length > 0) findings.push(...this.#rules.inspectWhole(beside));
     return this.#step(findings, this.#text.length - this.#open());
   }
 
   end(): StreamStep<Item> {
     if (this.#stopped) return { released: [], findings: [] };
-    return this.#step(this.#inspect(this.#text.length), Number.POSITIVE_INFINITY);
+    const findings = this.#rules.inspectRaw?.(this.#hidden.rest, true) ?? [];
+    return this.#step([...findings, ...this.#inspect(this.#text.length)], Number.POSITIVE_INFINITY);
   }
 
   /** @param ends how much of the held text is decided about: what follows may change a match at its very end */
@@ -86,7 +135,8 @@ export class HoldingInspector<Item> implements StreamInspector<Item> {
   #release(chars: number): Item[] {
     let count = 0;
     let end = 0;
-    for (const held of this.#held) {
+    const most = this.#held.length - (Number.isFinite(chars) ? this.#hidden.items : 0);
+    for (const held of this.#held.slice(0, most)) {
       if (end + held.chars > chars) break;
       end += held.chars;
       count += 1;
@@ -101,17 +151,25 @@ export class HoldingInspector<Item> implements StreamInspector<Item> {
   /** Characters at the end of the held text in which a match may have begun. */
   #open(): number {
     const { span, reach } = this.#rules;
-    const decided = this.#text.length - AHEAD_CHARS;
-    let word = 0;
-    while (word < span && word < decided && !SPACE.test(this.#text[decided - 1 - word] as string)) word++;
-    return Math.min(this.#text.length, AHEAD_CHARS + word + reach);
+    let at = Math.max(0, this.#text.length - AHEAD_CHARS);
+    for (let word = 0; word < span && at > 0 && !this.#isSpace(at - 1); word++) at--;
+    for (let chars = 0; chars < reach && at > 0; chars++) {
+      at--;
+      while (at > 0 && this.#isSpace(at) && this.#isSpace(at - 1)) at--;
+    }
+    return this.#text.length - at;
   }
 
-  #visible(text: string): string {
+  #isSpace(index: number): boolean {
+    return SPACE.test(this.#text[index] as string);
+  }
+
+  /** The text with the half of a pair that came before, and without one at its end. */
+  #whole(text: string): string {
     const whole = this.#half + text;
     const last = whole.charCodeAt(whole.length - 1);
     const isHalf = last >= 0xd800 && last <= 0xdbff;
     this.#half = isHalf ? whole.slice(-1) : '';
-    return visibleText(isHalf ? whole.slice(0, -1) : whole);
+    return isHalf ? whole.slice(0, -1) : whole;
   }
 }

@@ -1,5 +1,6 @@
 import { visibleText } from '../../places/normalise.js';
 import type { Find, GuardedText } from '../guarded-content.js';
+import { isHidden } from './hidden-text.js';
 import { FOREIGN_RULES, INJECTION_RULES, type InjectionRule } from './injection-rules.js';
 
 /** Cyrillic and Greek letters that look like Latin ones, in lower case. */
@@ -47,13 +48,8 @@ const LATIN = /[a-z]/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII
 const ASCII = /^[\x00-\x7f]*$/;
 
-/** A flag of a region is drawn by tag characters, which otherwise hide text. */
-const REGION_FLAG = /\u{1f3f4}[\u{e0020}-\u{e007e}]{1,6}\u{e007f}/gu;
-/** Text that only a model reads: tag characters, or letters behind long runs of zero-width ones. */
-const HIDDEN = /[\u{e0020}-\u{e007e}]{4}|[\u200b\u200c\u2060\ufeff]{16}/u;
-/** Text that is shown in another order than it is read. */
-const REORDERED = /[\u202d\u202e]/;
-const HIDDEN_FIND = { rule: 'hidden_text', reason: 'The content holds text that people cannot see.' };
+/** Text that people cannot see. */
+export const HIDDEN_FIND = { rule: 'hidden_text', reason: 'The content holds text that people cannot see.' };
 
 /** A text as phrases are looked for in it: visible, in lower case, lookalikes as Latin letters, single spaces, lines kept. */
 function foldedText(visible: string): string {
@@ -75,12 +71,6 @@ export function findInjections(texts: readonly GuardedText[]): Find[] {
       found.push({ rule, path, reason: `The content holds ${what}.` });
   }
   return found;
-}
-
-/** Whether a text holds what people cannot see. */
-function isHidden(text: string): boolean {
-  if (ASCII.test(text)) return false;
-  return REORDERED.test(text) || HIDDEN.test(text.replace(REGION_FLAG, ''));
 }
 
 /** The rules that match a visible text. */

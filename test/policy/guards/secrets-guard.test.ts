@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { SecretKind } from '../../../contracts/api/policies/guards.js';
-import { messageContent } from '../../../policy/guards/content.js';
+import { messageContent, outputContent, toolResult } from '../../../policy/guards/content.js';
 import { inArguments, inText, only } from './guards-fixture.js';
 
 const KINDS: SecretKind[] = [
@@ -114,4 +114,33 @@ test('the place of a secret is named: members, keys, files, metadata', () => {
   const file = messageContent([{ kind: 'file', file: { bytes, mimeType: 'text/plain' } }], {});
   expect(all.inspect(file)).toMatchObject([{ rule: 'aws_access_key', path: 'parts[0].file.bytes' }]);
   expect(all.inspect(messageContent([], { note: AWS }))).toMatchObject([{ path: 'metadata.note' }]);
+});
+
+test('a secret that is divided among parts is found in what they are together', () => {
+  const divided = [AWS.slice(0, 7), AWS.slice(7)];
+  const parts = divided.map((text) => ({ kind: 'text' as const, text }));
+  expect(all.inspect(messageContent(parts, {}))).toMatchObject([{ rule: 'aws_access_key', path: 'parts' }]);
+  const artifacts = divided.map((text, artifactId) => ({ artifactId, parts: [{ kind: 'text', text }] }));
+  expect(all.inspect(outputContent({ artifacts }))).toMatchObject([{ rule: 'aws_access_key' }]);
+  const content = divided.map((text) => ({ type: 'text', text }));
+  expect(all.inspect(toolResult({ content }))).toMatchObject([{ path: 'result.content' }]);
+  const key = { kind: 'text' as const, text: 'password' };
+  expect(all.inspect(messageContent([key, { kind: 'text', text: ': x9Kq2mZ7rT4w' }], {}))).toHaveLength(1);
+  const harmless = ['AKIA is the prefix', 'of 20 characters'].map((text) => ({ kind: 'text' as const, text }));
+  expect(all.inspect(messageContent(harmless, {}))).toEqual([]);
+});
+
+test.each<[string, Buffer, boolean]>([
+  ['in lines', Buffer.from(`${'x'.repeat(100)} ${AWS}`), true],
+  [
+    'with bytes that are no text',
+    Buffer.concat([Buffer.from([0xff, 0xfe]), Buffer.from(`the key is ${AWS} here`)]),
+    true,
+  ],
+  ['in UTF-16', Buffer.from(`\ufeff${AWS}`, 'utf16le'), true],
+  ['that is no text', Buffer.concat([Buffer.alloc(200, 0xfe), Buffer.from(AWS)]), false],
+])('a file %s', (_what, content, isFound) => {
+  const bytes = content.toString('base64').replace(/.{76}/g, '$&\r\n');
+  const found = all.inspect(messageContent([{ kind: 'file', file: { bytes } }], {}));
+  expect(found.length > 0).toBe(isFound);
 });
