@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import type { Logger } from '../runtime/logger.js';
 import { Loop } from '../runtime/loop.js';
+import { isLockTimeout } from './errors.js';
 import { FUNCTION_SCHEMA } from './migrate.js';
 import type { Db } from './pool.js';
 
@@ -10,6 +11,8 @@ const EVERY_MS = 600_000;
 const RETRY_MS = 30_000;
 /** For how long a turn waits for such a transaction. Nobody waits for the turn meanwhile. */
 const LOCK_WAIT_MS = 5_000;
+/** How long a statement may take without a word; after that the connection is taken for one that a fail-over left hanging. */
+const ANSWER_MS = 300_000;
 /** The key of the advisory lock of all processes that drop partitions. */
 const LOCK = 7_301_846_226;
 /** The comment on a partition that retention detaches. It drops no other table: an operator may keep a detached partition as an archive. */
@@ -18,8 +21,6 @@ const MARK = 'detached by retention, to be dropped';
 const CLOCK_SLACK_MS = 86_400_000;
 /** Rows that one transaction looks at to delete what belongs to dropped messages. */
 const BATCH = 2_000;
-
-const LOCK_NOT_AVAILABLE = '55P03';
 
 /** How retention works. */
 export interface RetentionOptions {
@@ -33,6 +34,8 @@ export interface RetentionOptions {
   settleTotals: (before: Date) => Promise<void>;
   /** Adds up the usage of everything that was committed before. @throws where it cannot: then nothing is dropped */
   rollUpUsage: () => Promise<unknown>;
+  /** After how long a statement that says nothing is given up; five minutes by default. */
+  answerMs?: number;
 }
 
 interface Partition {
@@ -43,11 +46,11 @@ interface Partition {
 const PAST = `
   SELECT name, ends_at FROM partitions_of($1) WHERE ends_at <= now() - $2 * interval '1 day' ORDER BY name`;
 
-/** Partitions whose detachment was begun, with whether it was cut off half-way. */
+/** Partitions that retention has marked, with how far their detachment came: `attached` where it has not begun. */
 const MARKED = `
-  SELECT c.relname AS name, coalesce(i.inhdetachpending, false) AS is_pending FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
-   WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND obj_description(c.oid, 'pg_class') = $1
-     AND (i.inhrelid IS NULL OR i.inhdetachpending) ORDER BY c.relname`;
+  SELECT c.relname AS name, CASE WHEN i.inhrelid IS NULL THEN 'detached' WHEN i.inhdetachpending THEN 'pending' ELSE 'attached' END AS state
+    FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
+   WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND obj_description(c.oid, 'pg_class') = $1 ORDER BY c.relname`;
 
 /**
  * Drops the partitions whose whole month is older than the retention, and what belongs to the messages in them, without locking writers: a
@@ -80,6 +83,7 @@ export class Retention {
     const client = new pg.Client({
       connectionString: this.options.url,
       connectionTimeoutMillis: 5_000,
+      query_timeout: this.options.answerMs ?? ANSWER_MS,
       keepAlive: true,
       application_name: 'fleet_retention',
       options: `-c search_path=${FUNCTION_SCHEMA},public -c timezone=UTC -c statement_timeout=0 -c lock_timeout=${LOCK_WAIT_MS}`,
@@ -93,7 +97,7 @@ export class Retention {
       return EVERY_MS;
     } catch (error) {
       if (this.#stopped) return EVERY_MS;
-      if ((error as { code?: string }).code !== LOCK_NOT_AVAILABLE) throw error;
+      if (!isLockTimeout(error)) throw error;
       this.options.log.info({}, 'a partition is not dropped yet: a transaction may still use it');
       return RETRY_MS;
     } finally {
@@ -122,13 +126,35 @@ export class Retention {
     }
   }
 
+  /** Drops what an earlier turn, or a process that died, detached. What it only marked loses the mark: an operator may detach it as an archive. */
   async #finishDetached(client: pg.Client): Promise<void> {
-    const { rows } = await client.query<{ name: string; is_pending: boolean }>(MARKED, [MARK]);
-    for (const { name, is_pending } of rows) {
+    await this.#unmarkAttached(client);
+    for (const { name, state } of await this.#marked(client)) {
       const partition = { name, table: name.slice(0, -'_YYYY_MM'.length) };
-      if (is_pending)
+      if (state === 'pending')
         await client.query(`ALTER TABLE public.${partition.table} DETACH PARTITION public.${name} FINALIZE`);
       await this.#drop(client, partition);
+    }
+  }
+
+  async #marked(client: pg.Client): Promise<{ name: string; state: 'attached' | 'pending' | 'detached' }[]> {
+    return (await client.query(MARKED, [MARK])).rows;
+  }
+
+  /** Takes the mark from partitions whose detachment has not begun. */
+  async #unmarkAttached(client: pg.Client): Promise<void> {
+    for (const { name, state } of await this.#marked(client))
+      if (state === 'attached') await client.query(`COMMENT ON TABLE public.${name} IS NULL`);
+  }
+
+  /** Detaches a partition. The mark comes before, so that a death in between leaves no table that nobody knows of, and goes where nothing was detached. */
+  async #detach(client: pg.Client, { table, name }: Partition): Promise<void> {
+    await client.query(`COMMENT ON TABLE public.${name} IS ${pg.escapeLiteral(MARK)}`);
+    try {
+      await client.query(`ALTER TABLE public.${table} DETACH PARTITION public.${name} CONCURRENTLY`);
+    } catch (error) {
+      if (isLockTimeout(error)) await this.#unmarkAttached(client);
+      throw error;
     }
   }
 
@@ -143,8 +169,7 @@ export class Retention {
     }
     // What is disposable stays so: the end of each of its messages is committed, and is in the sums after this.
     await this.options.rollUpUsage();
-    await client.query(`COMMENT ON TABLE public.${name} IS ${pg.escapeLiteral(MARK)}`);
-    await client.query(`ALTER TABLE public.${table} DETACH PARTITION public.${name} CONCURRENTLY`);
+    await this.#detach(client, partition);
     await this.#drop(client, partition);
   }
 
@@ -158,6 +183,8 @@ export class Retention {
       for (const purge of days === undefined ? [] : ['purge_plans', 'purge_sessions'])
         await this.#purge(`SELECT * FROM ${purge}(${ended}, $1, $2, $4)`, [days, BATCH]);
     }
+    if (table === 'event_groups')
+      await this.#purge('SELECT * FROM purge_deliveries($3, $1, $2, $4)', [name.slice(-'YYYY_MM'.length), BATCH]);
     await client.query(`DROP TABLE public.${name}`);
     this.options.log.info({ partition: name }, 'a partition was dropped');
   }

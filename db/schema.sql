@@ -774,7 +774,8 @@ CREATE TABLE tenants (
   name text NOT NULL,
   default_agent_type text,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
-  deleted_at timestamp with time zone
+  deleted_at timestamp with time zone,
+  deleted_by text
 );
 CREATE TABLE tool_grants (
   tenant_id text NOT NULL,

@@ -40,7 +40,7 @@ CREATE TABLE platform_facts (name text PRIMARY KEY, value text NOT NULL);
 CREATE TABLE tenants (
   tenant_id text PRIMARY KEY, name text NOT NULL,
   default_agent_type text, -- of messages that name no target
-  created_at timestamptz NOT NULL DEFAULT now(), deleted_at timestamptz
+  created_at timestamptz NOT NULL DEFAULT now(), deleted_at timestamptz, deleted_by text
 );
 
 CREATE TABLE signing_keys (

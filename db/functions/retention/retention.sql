@@ -61,6 +61,20 @@ BEGIN
     USING after_tenant, after_message, batch;
 END $$;
 
+-- Deletes those of the next deliveries that tell of an event of a month ('2026_01') or of one before, in the order of the key, unless they are
+-- still to be made. Gives the last of those that it looked at; no row where there are no more.
+CREATE FUNCTION purge_deliveries(month text, after_tenant text, after_delivery text, batch integer)
+RETURNS TABLE (last_tenant text, last_delivery text) LANGUAGE sql AS $$
+  WITH looked_at AS MATERIALIZED (
+    SELECT d.tenant_id, d.delivery_id, d.event_id, d.ended_at FROM deliveries d
+     WHERE (d.tenant_id, d.delivery_id) > (after_tenant, after_delivery) ORDER BY d.tenant_id, d.delivery_id LIMIT batch),
+  deleted AS (
+    DELETE FROM deliveries d USING looked_at l
+     WHERE d.tenant_id = l.tenant_id AND d.delivery_id = l.delivery_id AND l.ended_at IS NOT NULL
+       AND l.event_id < id_bound('evt', (to_date(month, 'YYYY_MM') + interval '1 month')::date))
+  SELECT tenant_id, delivery_id FROM looked_at ORDER BY tenant_id DESC, delivery_id DESC LIMIT 1
+$$;
+
 -- Deletes those of the next sessions, in the order of the key, that ended before a time and have no message left, with the list of their
 -- agents. Gives the last session that it looked at; no row where there are no more.
 CREATE FUNCTION purge_sessions(ended_before timestamptz, after_tenant text, after_session text, batch integer)
