@@ -51,11 +51,15 @@ export async function ensureDefaultType(tx: Tx, tenantId: string, agentType: str
  * (erasure/erase-tenant.ts).
  * @throws PlatformError `NOT_FOUND` for an unknown or deleted tenant
  */
-export async function deleteTenant(db: Db, tenantId: string): Promise<{ tenant_id: string; name: string }> {
+export async function deleteTenant(
+  db: Db,
+  tenantId: string,
+  deletedBy: string,
+): Promise<{ tenant_id: string; name: string }> {
   return db.system(async (tx) => {
     const [tenant] = await tx.query<{ tenant_id: string; name: string }>(
-      'UPDATE tenants SET deleted_at = now() WHERE tenant_id = $1 AND deleted_at IS NULL RETURNING tenant_id, name',
-      [tenantId],
+      'UPDATE tenants SET deleted_at = now(), deleted_by = $2 WHERE tenant_id = $1 AND deleted_at IS NULL RETURNING tenant_id, name',
+      [tenantId, deletedBy],
     );
     if (!tenant) throw new PlatformError('NOT_FOUND', `There is no tenant ${tenantId}.`);
     await recordEvent(tx, tenant, 'tenant.deleted', tenant);

@@ -1,3 +1,4 @@
+import { userInfo } from 'node:os';
 import type { z } from 'zod';
 import { requireTenant } from '../auth/tenants.js';
 import type { Tx } from '../db/pool.js';
@@ -35,6 +36,15 @@ export function parse<Schema extends z.ZodType>(schema: Schema, value: unknown):
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
   throw new CliError(`${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'is invalid'}`.replace(/^: /, ''));
+}
+
+/** Who runs the command, for reports: a container may run it as a user that has no name. */
+export function operator(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return `user ${process.getuid?.() ?? 'unknown'}`;
+  }
 }
 
 /** A transaction about a tenant. @throws PlatformError `NOT_FOUND` for an unknown or deleted tenant */

@@ -1,8 +1,7 @@
-import { userInfo } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { type ErasureReport, findErasure, listErasures, requestErasure, type Selection } from '../erasure/erasures.js';
-import { type Command, type CommandInput, ofTenant, parse, requiredOption } from './command.js';
+import { type Command, type CommandInput, ofTenant, operator, parse, requiredOption } from './command.js';
 import { CliError, type Store } from './fleet-store.js';
 
 const POLL_MS = 200;
@@ -47,8 +46,7 @@ function eraseCommand(kind: 'messages' | 'sessions', selectors: readonly (typeof
   return async (store: Store, input: CommandInput) => {
     const tenant_id = requiredOption(input, 'tenant');
     const selection = selectionOf(input, selectors);
-    const by = userInfo().username;
-    const id = await ofTenant(store, tenant_id, (tx) => requestErasure(tx, { tenant_id, kind, selection }, by));
+    const id = await ofTenant(store, tenant_id, (tx) => requestErasure(tx, { tenant_id, kind, selection }, operator()));
     return { ...(await reportAfter(store, id, input, WAIT_SECONDS)) };
   };
 }

@@ -12,7 +12,7 @@ import { createTenant, deleteTenant, listTenants, requireTenant, setDefaultType 
 import { CredentialCreateRequest, CredentialRotateRequest } from '../contracts/api/auth.js';
 import { AgentTypeOfAgents } from '../contracts/primitives.js';
 import type { Db } from '../db/pool.js';
-import { type Command, type CommandInput, ofTenant, parse, requiredOption } from './command.js';
+import { type Command, type CommandInput, ofTenant, operator, parse, requiredOption } from './command.js';
 import { ERASE_COMMANDS, erasureOfTenant } from './erase-commands.js';
 import { CliError, type Store } from './fleet-store.js';
 import { rotateSecret, secretKeyStatus } from './rotate-secret.js';
@@ -103,7 +103,7 @@ export const COMMANDS: Record<string, Command> = {
     argument: true,
     options: ['wait-seconds'],
     run: async (store, input) => {
-      const tenant = await deleteTenant(store.db, input.argument);
+      const tenant = await deleteTenant(store.db, input.argument, operator());
       return { ...tenant, ...(await erasureOfTenant(store, tenant.tenant_id, input)) };
     },
   },

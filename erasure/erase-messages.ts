@@ -1,62 +1,17 @@
 import { countErased } from '../agents/agent-connections.js';
-import type { Db, Tx } from '../db/pool.js';
-import { messageWorkflows, type SentNotification } from '../messages/supervise/workflow-erasure.js';
-import { idBound, uuidBound, uuidOf } from '../runtime/ids.js';
+import type { Tx } from '../db/pool.js';
+import { messageWorkflows } from '../messages/supervise/workflow-erasure.js';
+import { uuidBound, uuidOf } from '../runtime/ids.js';
 import { countRows } from './count-rows.js';
+import { alertsAbout, notificationsAbout } from './deliveries-about.js';
 import type { EraserDeps, Portion } from './eraser-deps.js';
 import { addRemoved, type Erasure, type Selection } from './erasures.js';
+import { areEventsRead } from './event-readers.js';
+import { findForwarded } from './forwarded-messages.js';
 import { findDispatches } from './message-dispatches.js';
-import { KEEP_SESSION_CREATED, MESSAGE_TABLES } from './message-tables.js';
+import { FORGET_PLAN_TEXTS, KEEP_SESSION_CREATED, MESSAGE_TABLES } from './message-tables.js';
+import { readSelected, type SelectedMessage } from './selected-messages.js';
 import { windowsOf } from './time-windows.js';
-
-/** Messages that one transaction erases. */
-const MESSAGES_AT_ONCE = 100;
-
-/** How long a canceled message waits for its workflow, which tells the agent. */
-const CANCEL_SECONDS = 30;
-
-/** How long the events of a message that has ended wait for their readers, and how far clocks may differ. */
-const READ_WITHIN_MS = 600_000;
-const CLOCK_SLACK_MS = 1_000;
-
-/** A message that is selected. */
-interface SelectedMessage extends Record<string, unknown> {
-  message_id: string;
-  session_id: string;
-  created_at: Date;
-  updated_at: Date;
-}
-
-/** Nothing works on the message any more, and no plan waits for it. */
-const IS_OVER = `
-  NOT EXISTS (SELECT 1 FROM running_messages r WHERE r.tenant_id = m.tenant_id AND r.message_id = m.message_id
-    AND NOT (r.state = 'canceled' AND (r.wake_requested_at IS NULL OR m.updated_at < now() - interval '${CANCEL_SECONDS} seconds')))
-  AND NOT EXISTS (SELECT 1 FROM plan_messages s JOIN plans p ON p.tenant_id = s.tenant_id AND p.plan_id = s.plan_id
-    WHERE s.tenant_id = m.tenant_id AND s.message_id = m.message_id AND p.state IN ('proposed', 'running'))`;
-
-const COLUMNS = 'm.message_id, m.session_id, m.created_at, m.updated_at';
-
-/** The messages of a selection that are over, or those that are not. */
-function selectMessages(selection: Selection, over: boolean): [from: string, value: string] {
-  const condition = `(${IS_OVER}) = ${over}`;
-  const select = (where: string) =>
-    `SELECT ${COLUMNS} FROM messages m WHERE m.tenant_id = $1 AND ${where} AND ${condition} ORDER BY m.message_id LIMIT ${MESSAGES_AT_ONCE}`;
-  if ('message_id' in selection) return [select('m.message_id = $2'), selection.message_id];
-  if ('session_id' in selection) return [select('m.session_id = $2'), selection.session_id];
-  if ('before' in selection) return [select('m.message_id < $2'), idBound('msg', Date.parse(selection.before))];
-  const ofSession = 'm.tenant_id = s.tenant_id AND m.session_id = s.session_id';
-  return [
-    `SELECT m.* FROM sessions s CROSS JOIN LATERAL (
-       SELECT ${COLUMNS} FROM messages m WHERE ${ofSession} AND ${condition} LIMIT ${MESSAGES_AT_ONCE}) m
-      WHERE s.tenant_id = $1 AND s.user_id = $2 LIMIT ${MESSAGES_AT_ONCE}`,
-    selection.user_id,
-  ];
-}
-
-function readSelected(db: Db, tenantId: string, selection: Selection, over: boolean): Promise<SelectedMessage[]> {
-  const [select, value] = selectMessages(selection, over);
-  return db.system((tx) => tx.query<SelectedMessage>(select, [tenantId, value]));
-}
 
 /** Events of messages, found in their sessions by the time in their ids. Events of other messages are not taken apart. */
 async function eventsOf(tx: Tx, tenantId: string, messages: readonly SelectedMessage[]): Promise<string[]> {
@@ -94,6 +49,7 @@ async function eraseRows(
   const eventIds = await eventsOf(tx, tenant_id, messages);
   const values = [tenant_id, messages.map(({ message_id }) => message_id), dispatchIds, eventIds];
   const emptied = await countRows(tx, KEEP_SESSION_CREATED, values);
+  await countRows(tx, FORGET_PLAN_TEXTS, values); // not in the report: the rows stay
   const removed: Record<string, number> = {};
   for (const [table, statement] of Object.entries(MESSAGE_TABLES))
     removed[table] = await countRows(tx, statement, values);
@@ -101,43 +57,65 @@ async function eraseRows(
   await addRemoved(tx, erasure_id, removed);
 }
 
-const NOTIFICATIONS = `
-  SELECT tenant_id, session_id, delivery_id, event_type, message_id, config_id FROM deliveries
-   WHERE tenant_id = $1 AND message_id = ANY ($2) AND config_id IS NOT NULL`;
+/** Erases messages that are over, once their events have been read. */
+async function eraseOver(deps: EraserDeps, erasure: Erasure, messages: readonly SelectedMessage[]): Promise<Portion> {
+  const { db } = deps;
+  const { tenant_id, erasure_id } = erasure;
+  const eventIds = await db.system((tx) => eventsOf(tx, tenant_id, messages));
+  if (!(await areEventsRead(deps, erasure, eventIds))) return 'waits';
+  const messageIds = messages.map(({ message_id }) => message_id);
+  const deliveries = [
+    ...(await notificationsAbout(db, tenant_id, messageIds)),
+    ...(await alertsAbout(db, tenant_id, eventIds)),
+  ];
+  const workflows = await deps.workflows.erase(messageWorkflows(tenant_id, messages, deliveries));
+  const redis_keys = await deps.bus.forget(tenant_id, messageIds);
+  const dispatchIds = await findDispatches(db, tenant_id, messages);
+  await db.system(async (tx) => {
+    await eraseRows(tx, erasure, messages, dispatchIds);
+    await addRemoved(tx, erasure_id, { workflows, redis_keys });
+  });
+  return 'erased';
+}
 
-/** Whether everyone who reads events, as alert rules do, has read those of the messages, or has had enough time for it. */
-async function areEventsRead(db: Db, messages: readonly SelectedMessage[]): Promise<boolean> {
-  const newestMs = Math.max(...messages.map(({ updated_at }) => updated_at.getTime()));
-  if (Date.now() - newestMs > READ_WITHIN_MS) return true;
-  const bound = uuidBound(newestMs + CLOCK_SLACK_MS);
-  const [row] = await db.system((tx) => tx.query<{ read: boolean }>('SELECT events_consumed($1) AS read', [bound]));
-  return row?.read === true;
+/** Cancels messages that are at work: they are over soon. */
+async function cancelAll(deps: EraserDeps, tenant_id: string, messages: readonly SelectedMessage[]): Promise<Portion> {
+  for (const { message_id } of messages) await deps.cancel({ tenant_id, message_id });
+  return messages.length > 0 ? 'waits' : 'finished';
+}
+
+/** Erases what agents sent on of messages of a user that are over. */
+async function eraseForwarded(
+  deps: EraserDeps,
+  erasure: Erasure,
+  userId: string,
+  messages: readonly SelectedMessage[],
+): Promise<Portion> {
+  const forwarded = await findForwarded(deps.db, erasure.tenant_id, userId, messages);
+  const over = forwarded.filter(({ is_over }) => is_over);
+  return over.length > 0 ? eraseOver(deps, erasure, over) : cancelAll(deps, erasure.tenant_id, forwarded);
 }
 
 /**
  * Erases the next messages of a selection: their workflows and their output in Redis first, so that a crash leaves the rows by which they
  * are found again. Messages at work are canceled first, except by age, where they stay.
+ * @param userId whose messages these are, where a user is erased: what agents sent on of them goes before
  */
-export async function eraseMessages(deps: EraserDeps, erasure: Erasure, selection: Selection): Promise<Portion> {
-  const { tenant_id, erasure_id } = erasure;
+export async function eraseMessages(
+  deps: EraserDeps,
+  erasure: Erasure,
+  selection: Selection,
+  userId = 'user_id' in selection ? selection.user_id : undefined,
+): Promise<Portion> {
+  const { tenant_id } = erasure;
   const messages = await readSelected(deps.db, tenant_id, selection, true);
-  if (messages.length > 0) {
-    if (!(await areEventsRead(deps.db, messages))) return 'waits';
-    const messageIds = messages.map(({ message_id }) => message_id);
-    const notifications = await deps.db.system((tx) =>
-      tx.query<SentNotification & Record<string, unknown>>(NOTIFICATIONS, [tenant_id, messageIds]),
-    );
-    const workflows = await deps.workflows.erase(messageWorkflows(tenant_id, messages, notifications));
-    const redis_keys = await deps.bus.forget(tenant_id, messageIds);
-    const dispatchIds = await findDispatches(deps.db, tenant_id, messages);
-    await deps.db.system(async (tx) => {
-      await eraseRows(tx, erasure, messages, dispatchIds);
-      await addRemoved(tx, erasure_id, { workflows, redis_keys });
-    });
-    return 'erased';
+  if (messages.length === 0) {
+    if ('before' in selection) return 'finished';
+    return cancelAll(deps, tenant_id, await readSelected(deps.db, tenant_id, selection, false));
   }
-  if ('before' in selection) return 'finished';
-  const atWork = await readSelected(deps.db, tenant_id, selection, false);
-  for (const { message_id } of atWork) await deps.cancel({ tenant_id, message_id });
-  return atWork.length > 0 ? 'waits' : 'finished';
+  if (userId !== undefined) {
+    const portion = await eraseForwarded(deps, erasure, userId, messages);
+    if (portion !== 'finished') return portion;
+  }
+  return eraseOver(deps, erasure, messages);
 }

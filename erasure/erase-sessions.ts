@@ -1,14 +1,12 @@
 import { BY_INDEX } from '../db/page.js';
-import type { Tx } from '../db/pool.js';
 import { sessionWorkflows } from '../messages/supervise/workflow-erasure.js';
 import { countRows } from './count-rows.js';
 import { eraseMessages } from './erase-messages.js';
 import type { EraserDeps, Portion } from './eraser-deps.js';
 import { addRemoved, type Erasure, noteDone, type Selection } from './erasures.js';
 import { FORGET_PLAN_DECISIONS, SESSION_TABLES } from './message-tables.js';
+import { eraseSessionEvents } from './session-events.js';
 
-/** Groups of events that one transaction erases. */
-const GROUPS_AT_ONCE = 500;
 /** Sessions that one statement looks at. */
 const LOOKED_AT_ONCE = 5_000;
 
@@ -21,30 +19,6 @@ function selectSession(selection: Selection): [where: string, value: string] {
     'session_id = (SELECT m.session_id FROM messages m WHERE m.tenant_id = $1 AND m.message_id = $3)',
     selection.message_id,
   ];
-}
-
-/** Erases the next events of a session, with the deliveries about them. */
-async function eraseEvents(tx: Tx, erasure: Erasure, sessionId: string): Promise<number> {
-  const { tenant_id, erasure_id } = erasure;
-  const rows = await tx.query<{ event_id: string }>(
-    `SELECT e.event_id FROM (SELECT group_id FROM event_groups WHERE tenant_id = $1 AND session_id = $2 LIMIT ${GROUPS_AT_ONCE}) g
-      CROSS JOIN LATERAL (SELECT v.event_id FROM events v WHERE v.tenant_id = $1 AND v.group_id = g.group_id) e`,
-    [tenant_id, sessionId],
-  );
-  const ids = rows.map(({ event_id }) => event_id);
-  const ofEvents = 'tenant_id = $1 AND event_id = ANY ($2)';
-  const queued = `DELETE FROM delivery_queue WHERE tenant_id = $1 AND queue_id IN (SELECT delivery_id FROM deliveries WHERE ${ofEvents})`;
-  const removed = {
-    delivery_queue: await countRows(tx, queued, [tenant_id, ids]),
-    deliveries: await countRows(tx, `DELETE FROM deliveries WHERE ${ofEvents}`, [tenant_id, ids]),
-    event_groups: await countRows(
-      tx,
-      'DELETE FROM event_groups WHERE tenant_id = $1 AND group_id = ANY (ARRAY(SELECT group_of(id) FROM unnest($2) AS id))',
-      [tenant_id, ids],
-    ),
-  };
-  await addRemoved(tx, erasure_id, removed);
-  return ids.length;
 }
 
 /** How far a statement looks that has to look at every session: by age, where no index says which are due. Null: to the end. */
@@ -81,10 +55,12 @@ export async function eraseSessions(deps: EraserDeps, erasure: Erasure, selectio
   const { session_id } = session;
   const ref = { tenant_id, session_id };
   if (session.status === 'active') await deps.endSession(ref);
-  const portion = await eraseMessages(deps, erasure, { session_id });
+  const userId = 'user_id' in selection ? selection.user_id : undefined;
+  const portion = await eraseMessages(deps, erasure, { session_id }, userId);
   if (portion !== 'finished') return portion;
   if (session.open_plan) return 'waits';
-  if ((await deps.db.system((tx) => eraseEvents(tx, erasure, session_id))) > 0) return 'erased';
+  const events = await eraseSessionEvents(deps, erasure, session_id);
+  if (events !== 'finished') return events;
   const plans = await deps.db.system((tx) =>
     tx.query<{ plan_id: string }>('SELECT plan_id FROM plans WHERE tenant_id = $1 AND session_id = $2', [
       tenant_id,

@@ -11,10 +11,14 @@ export interface EraserDeps {
   log: Pick<Logger, 'info' | 'warn'>;
   bus: Pick<ChunkBus, 'forget'>;
   workflows: WorkflowErasure;
+  /** Adds up the usage of everything that was committed before. Gives whether all of it is in the sums. */
+  catchUpUsage(): Promise<boolean>;
   /** Cancels a message; nothing for one that is over. */
   cancel(ref: MessageRef): Promise<void>;
   /** Ends a session and cancels what is in flight in it; nothing for one that has ended. */
   endSession(ref: SessionRef): Promise<void>;
+  /** How long events wait for alert rules, after they were written and the erasure was asked for; ten minutes by default. */
+  readWithinMs?: number;
   /** How soon after a crash another process continues; 60 s by default. */
   leaseSeconds?: number;
   /** How long after its deletion a tenant is erased; 30 s by default. */

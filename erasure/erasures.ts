@@ -82,15 +82,15 @@ async function insertOnce(tx: Tx, values: unknown[]): Promise<string> {
 /** Orders the erasure of every tenant that was deleted and has none yet. */
 export async function orderForDeletedTenants(db: Db): Promise<void> {
   await db.system(async (tx) => {
-    const deleted = await tx.query<{ tenant_id: string }>(
-      `SELECT tenant_id FROM tenants t WHERE deleted_at IS NOT NULL
+    const deleted = await tx.query<{ tenant_id: string; deleted_by: string }>(
+      `SELECT tenant_id, coalesce(deleted_by, '') AS deleted_by FROM tenants t WHERE deleted_at IS NOT NULL
           AND NOT EXISTS (SELECT 1 FROM erasures e WHERE e.tenant_id = t.tenant_id AND e.kind = 'tenant') LIMIT 100`,
     );
-    for (const { tenant_id } of deleted)
+    for (const { tenant_id, deleted_by } of deleted)
       await tx.query(
         `INSERT INTO erasures (erasure_id, tenant_id, kind, selection, digest, requested_by) VALUES ($1, $2, 'tenant', '{}', $3, $4)
          ON CONFLICT (tenant_id) WHERE kind = 'tenant' DO NOTHING`,
-        [newId('ers'), tenant_id, digestOf(tenant_id, {}), 'tenants delete'],
+        [newId('ers'), tenant_id, digestOf(tenant_id, {}), deleted_by],
       );
   });
 }

@@ -5,6 +5,11 @@ export const KEEP_SESSION_CREATED = `
   UPDATE event_groups SET message_id = NULL, dispatch_id = NULL, trace_id = NULL, event_count = 1, events = jsonb_build_array(events -> 0)
    WHERE ${OF_EVENTS} AND events #>> '{0,0}' = 'session.created'`;
 
+/** Plans whose steps the messages did lose what they are about, with the same parameters: the plan itself goes with its session. */
+export const FORGET_PLAN_TEXTS = `
+  UPDATE plans SET description = '', error_message = NULL WHERE tenant_id = $1
+    AND plan_id IN (SELECT p.plan_id FROM plan_messages p WHERE p.tenant_id = $1 AND p.message_id = ANY ($2))`;
+
 /**
  * What belongs to messages, in the order in which it is removed: for each table a statement with the parameters $1 tenant, $2 messages,
  * $3 their dispatches, $4 their events. Every table with a `message_id` or `dispatch_id` is here (a test reads the catalogue). Decisions about

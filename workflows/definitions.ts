@@ -89,12 +89,17 @@ export function pushWorkflowPrefix(ref: Pick<MessageInput, 'tenant_id' | 'messag
   return `delivery:${ref.tenant_id}:${ref.message_id}:`;
 }
 
+/** The same of the deliveries of alert rules about an event. */
+export function alertWorkflowPrefix(of: Pick<AlertDeliveryInput, 'tenant_id' | 'event_id'>): string {
+  return `delivery:${of.tenant_id}:${of.event_id}:`;
+}
+
 /** @param starts how often the delivery has been started: a redelivery, or one that waited for its receiver, is a workflow of its own */
 export function deliveryWorkflowId(of: DeliveryInput, starts: number): string {
   const id =
     'config_id' in of
       ? `${pushWorkflowPrefix(of)}${of.config_id}:${of.delivery_id}`
-      : `delivery:${of.tenant_id}:${of.event_id}:${of.rule_id}:${of.channel_id}`;
+      : `${alertWorkflowPrefix(of)}${of.rule_id}:${of.channel_id}`;
   return starts > 1 ? `${id}:${starts}` : id;
 }
 

@@ -1,8 +1,9 @@
 import type { Client } from '@temporalio/client';
 import {
+  alertWorkflowPrefix,
+  type DeliveryInput,
   deliveryWorkflowId,
   messageWorkflowId,
-  type PushDeliveryInput,
   planWorkflowId,
   pushWorkflowPrefix,
   type SessionInput,
@@ -14,6 +15,8 @@ import type { TemporalLink } from './temporal-link.js';
 const AT_ONCE = 8;
 /** Workflows that one call lists at most; the next call lists the rest. */
 const LISTED_MAX = 1_000;
+/** Beginnings of ids in one query. */
+const PREFIXES_AT_ONCE = 50;
 /** gRPC status of a workflow that is not there. */
 const NOT_FOUND = 5;
 /** The first parts of the ids of workflows (workflows/definitions.ts). A tenant's id is the second. */
@@ -24,8 +27,8 @@ interface WorkflowRun {
   runId?: string;
 }
 
-/** A push notification, as its row names it. */
-export type SentNotification = PushDeliveryInput;
+/** A delivery, as its row names it. */
+export type NamedDelivery = DeliveryInput;
 
 /** Workflows: by their ids, and those whose ids begin in a way. */
 export interface WorkflowNames {
@@ -33,19 +36,25 @@ export interface WorkflowNames {
   prefixes?: readonly string[];
 }
 
-/**
- * The workflows of messages and of the push notifications about them. Those of notifications that were started again are found by how their ids
- * begin.
- */
+/** The workflows of deliveries. Those that were started again are found by how their ids begin. */
+export function deliveryWorkflows(deliveries: readonly NamedDelivery[]): Required<WorkflowNames> {
+  const prefixOf = (of: NamedDelivery) => ('config_id' in of ? pushWorkflowPrefix(of) : alertWorkflowPrefix(of));
+  return {
+    ids: deliveries.map((delivery) => deliveryWorkflowId(delivery, 1)),
+    prefixes: [...new Set(deliveries.map(prefixOf))],
+  };
+}
+
+/** The workflows of messages and of deliveries about them. */
 export function messageWorkflows(
   tenantId: string,
   messages: readonly { message_id: string }[],
-  notifications: readonly SentNotification[],
+  deliveries: readonly NamedDelivery[],
 ): WorkflowNames {
-  const started = notifications.map((notification) => deliveryWorkflowId(notification, 1));
+  const { ids, prefixes } = deliveryWorkflows(deliveries);
   return {
-    ids: [...messages.map(({ message_id }) => messageWorkflowId({ tenant_id: tenantId, message_id })), ...started],
-    prefixes: [...new Set(notifications.map(pushWorkflowPrefix))],
+    ids: [...messages.map(({ message_id }) => messageWorkflowId({ tenant_id: tenantId, message_id })), ...ids],
+    prefixes,
   };
 }
 
@@ -57,14 +66,14 @@ export function sessionWorkflows(session: SessionInput, plans: readonly { plan_i
 }
 
 /** What Temporal lists of them; an id that cannot be quoted is not listed. */
-function queryOf({ ids, prefixes = [] }: WorkflowNames): string | null {
+function queriesOf({ ids, prefixes = [] }: WorkflowNames): string[] {
   const quoted = (texts: readonly string[]) => texts.filter((text) => !/["'\\]/.test(text)).map((text) => `"${text}"`);
   const named = quoted(ids);
-  const conditions = [
-    ...(named.length > 0 ? [`WorkflowId IN (${named.join()})`] : []),
-    ...quoted(prefixes).map((prefix) => `WorkflowId STARTS_WITH ${prefix}`),
-  ];
-  return conditions.length > 0 ? conditions.join(' OR ') : null;
+  const queries = named.length > 0 ? [`WorkflowId IN (${named.join()})`] : [];
+  const begun = quoted(prefixes).map((prefix) => `WorkflowId STARTS_WITH ${prefix}`);
+  for (let first = 0; first < begun.length; first += PREFIXES_AT_ONCE)
+    queries.push(begun.slice(first, first + PREFIXES_AT_ONCE).join(' OR '));
+  return queries;
 }
 
 async function remove({ connection, options }: Client, run: WorkflowRun): Promise<boolean> {
@@ -114,8 +123,8 @@ export function createWorkflowErasure(temporal: TemporalLink): WorkflowErasure {
   return {
     erase: async (workflows) => {
       // Earlier runs have to be listed. The newest run is deleted by its id alone, because it may not be listed yet.
-      const query = queryOf(workflows);
-      const runs = query === null ? [] : await listRuns(temporal, query);
+      const runs: WorkflowRun[] = [];
+      for (const query of queriesOf(workflows)) runs.push(...(await listRuns(temporal, query)));
       const newest = workflows.ids.map((workflowId) => ({ workflowId }));
       const removed = [...(await removeAll(temporal, newest)), ...(await removeAll(temporal, runs))];
       return new Set(removed).size;

@@ -41,7 +41,7 @@ export async function startWorkerRole(
 ): Promise<void> {
   const { core, dispatches, db, outbound, secrets, log, temporal, channelClients, deliveryStarter, eventFeed } =
     services;
-  const { planStarter, config, version, spanCounts } = services;
+  const { planStarter, config, version, spanCounts, catchUpUsage } = services;
   const plans = { accept: services.messages, stepStarted: () => planStarter.expect() };
   const watch = { db, outbound, log };
   const delivery = { db, clients: channelClients, secrets, log, counts: services.deliveryCounts };
@@ -69,7 +69,7 @@ export async function startWorkerRole(
     createJobStarter(db, temporal, log),
     createKnowledgePurge(db, config.KNOWLEDGE_JOB_RETENTION_DAYS, log),
     createTraceExport({ config, db, log, version, counts: spanCounts }),
-    createEraser({ db, log, bus: core.bus, workflows: createWorkflowErasure(temporal), ...endsOfWork(core) }),
+    createEraser({ db, log, bus: core.bus, workflows: createWorkflowErasure(temporal), catchUpUsage, ...endsOfWork(core) }),
   ];
   for (const loop of loops) {
     if (!loop) continue;

@@ -217,7 +217,7 @@ test('a deleted tenant stops within 5 s', async () => {
   const tenantId = await api.otherTenant();
   const client = await api.clientOf(tenantId, ['full']);
   const token = await client.token();
-  await deleteTenant(api.db, tenantId);
+  await deleteTenant(api.db, tenantId, 'test');
   const refused = async () => (await statusWith(token)) === 401;
   expect(await until(refused, { timeoutMs: 5_000, what: 'the tenant is refused' })).toBe(true);
 });

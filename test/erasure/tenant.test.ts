@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
 import { expect, inject, test } from 'vitest';
 import { deleteTenant } from '../../auth/tenants.js';
-import type { Db } from '../../db/pool.js';
 import { eraseNext } from '../../erasure/eraser.js';
 import type { EraserDeps } from '../../erasure/eraser-deps.js';
 import { findErasure } from '../../erasure/erasures.js';
@@ -16,6 +15,7 @@ import { cleanUp } from '../setup/clean-up.js';
 import { insertTenant } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
+import { untilDeath } from './eraser-fixture.js';
 
 const database = await freshDatabase();
 const log = createLogger({ level: 'silent' });
@@ -80,21 +80,6 @@ async function fillTables(tenantId: string, parentsFirst: readonly string[]): Pr
   }
 }
 
-/** A database that a process has until it dies: with a transaction, before or after its commit. */
-function untilDeath(db: Db, transactions: number, committed: boolean): Db {
-  let left = transactions;
-  const die = () => Promise.reject(new Error('killed'));
-  return {
-    ...db,
-    system: async (work) => {
-      left -= 1;
-      if (left < 0 || (left === 0 && !committed)) return die();
-      const result = await db.system(work);
-      return left === 0 ? die() : result;
-    },
-  };
-}
-
 test('every table of tenants is erased or keeps rows for a stated reason, and every table of messages and sessions has its statement', async () => {
   const covered = [...(await database.db().system(tenantTables)), ...KEPT_TABLES];
   expect(covered.sort()).toEqual(await tablesWith('tenant_id'));
@@ -153,13 +138,14 @@ test('processes that die after every few transactions erase a tenant: each row i
   });
   await until(async () => (await client.workflow.count(`WorkflowId = "${gone}"`)).count === 1, { what: 'listing' });
 
-  await deleteTenant(db, erased);
+  await deleteTenant(db, erased, 'test');
   const forgotten: string[] = [];
   const deps: EraserDeps = {
     db,
     log,
     bus: { forget: async (tenant) => forgotten.push(tenant) && 0 },
     workflows: createWorkflowErasure(temporal),
+    catchUpUsage: async () => true,
     cancel: async () => undefined,
     endSession: async () => undefined,
     leaseSeconds: 0,

@@ -41,7 +41,7 @@ test('a tenant that is deleted leaves no knowledge behind', async () => {
   const base = await TestBase.create(client);
   await base.ingest({ content: 'Forgotten words.' });
   const kept = await TestBase.create(api.client, { documents: [{ content: 'Kept words.' }] });
-  await deleteTenant(api.database.db(), tenantId);
+  await deleteTenant(api.database.db(), tenantId, 'test');
   await purgeDeletedBases(api.database.db());
   for (const table of ['bases', 'sources', 'chunks', 'jobs', 'documents']) {
     const rows = await api.database.query(`SELECT 1 FROM knowledge_${table} WHERE tenant_id = $1`, [tenantId]);

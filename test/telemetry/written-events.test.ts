@@ -96,7 +96,7 @@ test('every event that the platform writes has exactly the form of its type, and
   await moveAgents();
   await moveMessages();
   await triggerAlert();
-  await deleteTenant(api.db, await api.otherTenant());
+  await deleteTenant(api.db, await api.otherTenant(), 'test');
   expect(await unfitEvents(database)).toEqual([]);
   const written = await database.query<{ event_type: string }>('SELECT DISTINCT event_type FROM events');
   expect(written.map(({ event_type }) => event_type).sort()).toEqual(

@@ -49,6 +49,6 @@ test('nor, a little later, in that of another process; what was not deleted stay
     NAMESPACE,
   ]);
   await until(async () => (await bases()) === 1, { what: 'the drop of the deleted base' });
-  await deleteTenant(database.db(), tenantId);
+  await deleteTenant(database.db(), tenantId, 'test');
   await until(async () => (await bases()) === 0, { what: 'the drop of what the deleted tenant had' });
 });

@@ -1,0 +1,53 @@
+import type { Db } from '../db/pool.js';
+import { idBound } from '../runtime/ids.js';
+import type { Selection } from './erasures.js';
+
+/** Messages that one transaction erases. */
+export const MESSAGES_AT_ONCE = 100;
+/** How long a canceled message waits for its workflow, which tells the agent. */
+const CANCEL_SECONDS = 30;
+
+/** A message that is selected. */
+export interface SelectedMessage extends Record<string, unknown> {
+  message_id: string;
+  session_id: string;
+  created_at: Date;
+  updated_at: Date;
+}
+
+/** Nothing works on the message any more, and no plan waits for it. */
+export const IS_OVER = `(
+  NOT EXISTS (SELECT 1 FROM running_messages r WHERE r.tenant_id = m.tenant_id AND r.message_id = m.message_id
+    AND NOT (r.state = 'canceled' AND (r.wake_requested_at IS NULL OR m.updated_at < now() - interval '${CANCEL_SECONDS} seconds')))
+  AND NOT EXISTS (SELECT 1 FROM plan_messages s JOIN plans p ON p.tenant_id = s.tenant_id AND p.plan_id = s.plan_id
+    WHERE s.tenant_id = m.tenant_id AND s.message_id = m.message_id AND p.state IN ('proposed', 'running')))`;
+
+export const SELECTED_COLUMNS = 'm.message_id, m.session_id, m.created_at, m.updated_at';
+
+/** The messages of a selection that are over, or those that are not. */
+function selectMessages(selection: Selection, over: boolean): [from: string, value: string] {
+  const condition = `${IS_OVER} = ${over}`;
+  const select = (where: string) =>
+    `SELECT ${SELECTED_COLUMNS} FROM messages m WHERE m.tenant_id = $1 AND ${where} AND ${condition} ORDER BY m.message_id LIMIT ${MESSAGES_AT_ONCE}`;
+  if ('message_id' in selection) return [select('m.message_id = $2'), selection.message_id];
+  if ('session_id' in selection) return [select('m.session_id = $2'), selection.session_id];
+  if ('before' in selection) return [select('m.message_id < $2'), idBound('msg', Date.parse(selection.before))];
+  const ofSession = 'm.tenant_id = s.tenant_id AND m.session_id = s.session_id';
+  return [
+    `SELECT m.* FROM sessions s CROSS JOIN LATERAL (
+       SELECT ${SELECTED_COLUMNS} FROM messages m WHERE ${ofSession} AND ${condition} LIMIT ${MESSAGES_AT_ONCE}) m
+      WHERE s.tenant_id = $1 AND s.user_id = $2 LIMIT ${MESSAGES_AT_ONCE}`,
+    selection.user_id,
+  ];
+}
+
+/** The next messages of a selection. @param over those that are over, or those that are not */
+export function readSelected(
+  db: Db,
+  tenantId: string,
+  selection: Selection,
+  over: boolean,
+): Promise<SelectedMessage[]> {
+  const [select, value] = selectMessages(selection, over);
+  return db.system((tx) => tx.query<SelectedMessage>(select, [tenantId, value]));
+}
