@@ -69,7 +69,14 @@ export async function startWorkerRole(
     createJobStarter(db, temporal, log),
     createKnowledgePurge(db, config.KNOWLEDGE_JOB_RETENTION_DAYS, log),
     createTraceExport({ config, db, log, version, counts: spanCounts }),
-    createEraser({ db, log, bus: core.bus, workflows: createWorkflowErasure(temporal), catchUpUsage, ...endsOfWork(core) }),
+    createEraser({
+      db,
+      log,
+      bus: core.bus,
+      workflows: createWorkflowErasure(temporal),
+      catchUpUsage,
+      ...endsOfWork(core),
+    }),
   ];
   for (const loop of loops) {
     if (!loop) continue;
