@@ -10,25 +10,11 @@ import type {
   TaskResolution,
 } from '../handlers/agent-task.js';
 import type { MessageHandler } from '../handlers/handlers.js';
+import { type Graph, GraphThread, type Interrupt } from './langgraph-thread.js';
 
-/** What a graph waits for. */
-interface Interrupt {
-  id?: string;
-  value?: unknown;
-}
+export type { Graph } from './langgraph-thread.js';
 
-/** The members of a compiled graph that the adapter uses. It needs a checkpointer. */
-export interface Graph {
-  /** Where the checkpoints are kept. */
-  checkpointer?: unknown;
-  stream(input: unknown, config: Record<string, unknown>): Promise<AsyncIterable<unknown>>;
-  getState(config: Record<string, unknown>): Promise<{
-    values: unknown;
-    next: readonly string[];
-    metadata?: object | undefined;
-    tasks: readonly { interrupts?: readonly Interrupt[] }[];
-  }>;
-}
+const TERMINAL_STATES = new Set(['completed', 'failed', 'canceled']);
 
 export interface GraphOptions {
   /** The graph's input; `{ messages: [{ role: 'user', content: task.text }] }` by default. */
@@ -45,10 +31,6 @@ export interface GraphOptions {
   answer?(values: unknown): string | Completed;
 }
 
-/** What the adapter notes in the metadata of each checkpoint: whose message it is, and how many answers the run knew. */
-const MESSAGE = 'fleet_message_id';
-const ANSWERS = 'fleet_answers';
-
 /**
  * A handler that runs a LangGraph graph: the session is the thread, an `interrupt` is a question to a human, and the answer resumes the graph
  * where it stood, in whichever process has the checkpoints. A message that comes again after its agent was lost goes on from its last checkpoint.
@@ -57,27 +39,32 @@ export function graphHandler(graph: Graph, options: GraphOptions = {}): MessageH
   const { nodes, threadId = (task) => task.sessionId, question = questionOf, answer = answerOf } = options;
   return async function* (task): AsyncGenerator<Output, Completed | Failed | InputRequired> {
     const answers = task.resolutions.filter(({ source }) => source === 'agent');
-    const thread = { configurable: { thread_id: threadId(task) } };
-    if (!isSaver(graph.checkpointer)) throw new Error('graphHandler: compile the graph with a checkpointer');
-    const before = await graph.getState(thread);
-    const noted = (before.metadata ?? {}) as Record<string, unknown>;
-    const isOwn = noted[MESSAGE] === task.messageId;
-    const [waiting] = interruptsOf(before);
-    if (waiting && !isOwn) return otherWaits(thread.configurable.thread_id, noted[MESSAGE]);
-    const resolution = answers.at(-1);
-    if (waiting && (!resolution || answers.length <= Number(noted[ANSWERS])))
-      return { state: 'input-required', question: question(waiting.value) };
+    const thread = new GraphThread(graph, threadId(task));
+    const ask = async (interrupt: Interrupt): Promise<InputRequired> => {
+      await thread.noteAsked(interrupt, answers.length);
+      return { state: 'input-required', question: question(interrupt.value) };
+    };
 
-    const isOver = isOwn && before.next.length === 0;
+    const before = await thread.state();
+    const isOwn = before.messageId === task.messageId;
     let input: unknown = null; // goes on from the last checkpoint
-    if (waiting && resolution) input = resumeOf(waiting, options.resume?.(resolution) ?? resolution);
-    else if (!isOwn) input = options.input?.(task) ?? { messages: [{ role: 'user', content: task.text }] };
+    if (!isOwn) {
+      // A message that was canceled, or that nobody answered in time, leaves its thread interrupted.
+      const isAnswerable = before.waiting.length > 0 && (await isOpen(task, before.messageId));
+      if (isAnswerable) return otherWaits(threadId(task), before.messageId);
+      input = options.input?.(task) ?? { messages: [{ role: 'user', content: task.text }] };
+    } else if (before.waiting.length > 0) {
+      const answered = before.waiting.find(({ answersBefore = answers.length }) => answersBefore < answers.length);
+      const resolution = answers[answered?.answersBefore ?? answers.length];
+      if (!answered || !resolution) return ask(before.waiting[0] as Interrupt);
+      input = resumeOf(answered, options.resume?.(resolution) ?? resolution);
+    }
+
     let usage: ReportedUsage | undefined;
     let hasText = false;
+    const isOver = isOwn && before.isOver;
     if (!isOver) {
-      const note = { [MESSAGE]: task.messageId, [ANSWERS]: answers.length };
-      const run = Object.create(graph, { checkpointer: { value: noting(graph.checkpointer, note) } }) as Graph;
-      const stream = await run.stream(input, { ...thread, signal: task.signal, streamMode: 'messages' });
+      const stream = await thread.run(input, task.messageId, task.signal);
       for await (const [chunk, { langgraph_node }] of stream as AsyncIterable<[Chunk, { langgraph_node?: string }]>) {
         if (chunk.getType?.() !== 'ai') continue;
         usage = added(usage, chunk);
@@ -86,16 +73,22 @@ export function graphHandler(graph: Graph, options: GraphOptions = {}): MessageH
         yield chunk.text;
       }
     }
-    const after = isOver ? before : await graph.getState(thread);
+    const after = isOver ? before : await thread.state();
     const counted = usage && { usage };
-    const [asked] = interruptsOf(after);
-    if (asked) return { state: 'input-required', question: question(asked.value), ...counted };
+    const [waiting] = after.waiting;
+    if (waiting) return { ...(await ask(waiting)), ...counted };
     if (hasText) return { state: 'completed', ...counted };
     const made = answer(after.values);
     return typeof made === 'string'
       ? { state: 'completed', parts: [{ kind: 'text', text: made }], ...counted }
       : { ...counted, ...made };
   };
+}
+
+/** Whether the message that a thread belongs to may still go on. */
+async function isOpen(task: AgentTask, messageId: string | undefined): Promise<boolean> {
+  const state = messageId === undefined ? undefined : await task.stateOf(messageId);
+  return state !== undefined && !TERMINAL_STATES.has(state);
 }
 
 /** The members of a message of LangChain, and of a chunk of one, that the adapter uses. */
@@ -106,38 +99,12 @@ interface Chunk {
   response_metadata?: Record<string, unknown>;
 }
 
-/** The member of a checkpointer that the adapter replaces. */
-interface Saver {
-  put(config: unknown, checkpoint: unknown, metadata: object, ...rest: unknown[]): Promise<unknown>;
-}
-
-function isSaver(value: unknown): value is Saver {
-  return typeof value === 'object' && value !== null && 'put' in value;
-}
-
-/** The checkpointer with a note in the metadata of each checkpoint that it writes: LangGraph writes none of its caller's. */
-function noting(saver: Saver, note: object): Saver {
-  return new Proxy(saver, {
-    get: (target, name) => {
-      if (name === 'put')
-        return (config: unknown, checkpoint: unknown, metadata: object, ...rest: unknown[]) =>
-          target.put(config, checkpoint, { ...metadata, ...note }, ...rest);
-      const member: unknown = Reflect.get(target, name, target);
-      return typeof member === 'function' ? member.bind(target) : member;
-    },
-  });
-}
-
-function interruptsOf({ tasks }: Awaited<ReturnType<Graph['getState']>>): Interrupt[] {
-  return tasks.flatMap(({ interrupts }) => interrupts ?? []);
-}
-
 /** Resumes one interrupt; others of the same step stay. */
 function resumeOf({ id }: Interrupt, value: unknown): Command {
   return new Command({ resume: id === undefined ? value : { [id]: value } });
 }
 
-function otherWaits(threadId: string, messageId: unknown): Failed {
+function otherWaits(threadId: string, messageId: string | undefined): Failed {
   return {
     state: 'failed',
     code: 'AGENT_BUSY',

@@ -5,7 +5,8 @@ import type { MessageHandler } from '../handlers/handlers.js';
 /** Keeps the state of runs that wait for an approval, by message: in a database where the agent must survive a restart. */
 export interface RunStore {
   load(messageId: string): Promise<string | null | undefined>;
-  save(messageId: string, state: string): Promise<unknown>;
+  /** @param keepUntil nobody can answer afterwards: what is older may be deleted, as the state of a message that was canceled never is otherwise */
+  save(messageId: string, state: string, keepUntil: Date): Promise<unknown>;
   delete(messageId: string): Promise<unknown>;
 }
 
@@ -17,6 +18,9 @@ export interface RunOptions {
   /** Needed by agents with tools that have `needsApproval`. */
   store?: RunStore;
 }
+
+/** A question waits for a day, and its answer as long for room on the agent. */
+const KEPT_MS = 48 * 60 * 60 * 1_000;
 
 /** What is kept between a question and its answer: the run, and how many answers the message had when it stopped. */
 interface SavedRun {
@@ -59,7 +63,7 @@ export function openaiHandler(
     if (first) {
       if (!store) throw new Error('a tool needs approval, and openaiHandler has no store to keep the run in');
       const kept: SavedRun = { state: result.state.toString(), answers: answers.length };
-      await store.save(task.messageId, JSON.stringify(kept));
+      await store.save(task.messageId, JSON.stringify(kept), new Date(Date.now() + KEPT_MS));
       return { ...ask(first), usage };
     }
     if (saved) await store?.delete(task.messageId);

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { StreamEvent, Task } from '../../contracts/a2a/a2a.js';
 import { Part } from '../../contracts/a2a/parts.js';
 import { LIMITS } from '../../contracts/limits.js';
+import { ApiError } from '../client/api/errors.js';
 import type { PlatformApi } from '../client/api/platform-api.js';
 import type { SendOptions } from '../client/send/send-options.js';
 import type { AgentTask, HistoryOptions, TaskSendOptions, Turn } from '../handlers/agent-task.js';
@@ -35,6 +36,7 @@ const Listed = z.object({
   ),
 });
 type Listed = z.infer<typeof Listed>['messages'][number];
+const Found = z.object({ message: z.object({ state: z.string() }) });
 
 /** A message and its answer; one that has no output has no answer. */
 function turnsOf(message: Listed): Turn[] {
@@ -65,6 +67,21 @@ async function readHistory(
   return [...earlier.values()].slice(0, limit).reverse().flatMap(turnsOf);
 }
 
+/** The state of a message; undefined for one that is not there, or that this agent may not see. */
+async function readState(
+  api: Pick<PlatformApi, 'post'>,
+  { signal }: DispatchedTask,
+  message_id: string,
+): Promise<string | undefined> {
+  try {
+    const { message } = await api.post('/messages/get_by_id', { message_id }, Found, { retry: true, signal });
+    return message.state;
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return undefined;
+    throw error;
+  }
+}
+
 /** The options of a message that a task sends: its trace, no more time than it has left, one hop more than it came by, and its end. */
 function inherited(task: DispatchedTask, { signal, deadlineMs, ...options }: TaskSendOptions): SendOptions {
   const { hops } = task.metadata;
@@ -86,6 +103,7 @@ export function withConversation(
 ): AgentTask {
   return Object.assign(task, {
     history: (options: HistoryOptions = {}) => readHistory(api, task, options),
+    stateOf: (messageId: string) => readState(api, task, messageId),
     client: {
       send: (input: string | Part[], options: TaskSendOptions = {}) => sender().send(input, inherited(task, options)),
       stream: (input: string | Part[], options: TaskSendOptions = {}) =>

@@ -227,6 +227,8 @@ export interface AgentTask {
   status(text: string): Promise<void>;
   /** Earlier messages of the session that this agent may see, with their answers, the oldest first. Read from the platform by each call. */
   history(options?: HistoryOptions): Promise<Turn[]>;
+  /** The state of another message that this agent may see (`submitted` to `canceled`), read from the platform; undefined where there is none. */
+  stateOf(messageId: string): Promise<string | undefined>;
   /** Sends messages to other agents. */
   readonly client: TaskClient;
   /** Calls a tool of another agent, or of the platform. The call is aborted when the task ends. */

@@ -2,7 +2,14 @@ import type { z } from 'zod';
 import type { Skills } from '../../contracts/api/agents.js';
 import { type InputSchema, requireUsable, type SchemaOutput } from '../schema/schema.js';
 import type { AgentTask, Answer, Failed, Output } from './agent-task.js';
-import { answerOfModel, chunksOfModel, isModelResult, isStreamedModelResult } from './model-result.js';
+import {
+  answerOfModel,
+  chunksOfModel,
+  chunksOfModelStream,
+  isModelResult,
+  isModelStream,
+  isStreamedModelResult,
+} from './model-result.js';
 import { chunksOf, isSource } from './output-source.js';
 import type { HandlerRun } from './run-dispatch.js';
 
@@ -66,6 +73,7 @@ export class Handlers {
 async function resultOf(handler: RunHandler, task: AgentTask): Promise<unknown> {
   const answer = await handler(task);
   if (isSource(answer)) return streamAll(chunksOf(answer), task);
+  if (isModelStream(answer)) return streamAll(chunksOfModelStream(answer, task), task);
   if (isStreamedModelResult(answer)) return streamAll(chunksOfModel(answer, chunksOf(answer.textStream)), task);
   return isModelResult(answer) ? answerOfModel(answer) : answer;
 }

@@ -22,7 +22,7 @@ export interface HandlerRun {
 }
 
 /** A task as its dispatch has it. The agent adds what the platform is asked for (agent/conversation.ts). */
-export type DispatchedTask = Omit<AgentTask, 'history' | 'client'>;
+export type DispatchedTask = Omit<AgentTask, 'history' | 'stateOf' | 'client'>;
 
 /** Starts the handler of a task. */
 export type RunTask = (task: DispatchedTask) => HandlerRun;

@@ -59,6 +59,7 @@ function task(text: string, resolution?: TaskResolution): { task: AgentTask; str
     remainingMs: 1_000,
     idempotencyKey: 'msg_1',
     history: async () => [],
+    stateOf: async () => undefined,
     client: undefined as never,
     messageId: `msg_${text}`,
     dispatchId: 'dsp_1',

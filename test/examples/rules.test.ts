@@ -43,6 +43,7 @@ function handle(text: string, resolution?: TaskResolution) {
     remainingMs: 1_000,
     idempotencyKey: 'msg_1',
     history: async () => [],
+    stateOf: async () => undefined,
     client: undefined as never,
     messageId: 'msg_1',
     dispatchId: 'dsp_1',

@@ -2,6 +2,7 @@ import { type LanguageModelUsage, simulateReadableStream, stepCountIs, streamTex
 import { MockLanguageModelV3 } from 'ai/test';
 import { expect, test, vi } from 'vitest';
 import { z } from 'zod';
+import type { MessageHandler } from '../../index.js';
 import { aiHandler, fleetTool } from '../ai.js';
 import { joined, resultOf } from './joined.js';
 
@@ -100,13 +101,29 @@ test('a canceled task aborts the model', async () => {
   expect(mesh.of('dispatch_result', dispatch)).toEqual([]);
 });
 
-test('an error of the model fails the message, also after text', async () => {
-  const model = modelOf([...text('half'), { type: 'error', error: new Error('no quota') }]);
-  const result = () => streamText({ model, prompt: 'x', onError: () => undefined });
-  const mesh = await joined(aiHandler(result));
-  const failed = await mesh.frame('error', mesh.dispatch('go'));
-  expect(failed.payload).toMatchObject({ code: 'HANDLER_ERROR', message: 'no quota' });
+type Start = () => ReturnType<typeof streamText>;
+const handlers: Record<string, (start: Start) => MessageHandler> = {
+  'returned from a handler': (start) => start,
+  'in aiHandler': aiHandler,
+};
+test.each(Object.entries(handlers))('a stream %s has its usage', async (_, handler) => {
+  const model = modelOf([...text('Hel', 'lo'), finish('stop', 7, 2)]);
+  const mesh = await joined(handler(() => streamText({ model, prompt: 'x' })));
+  expect(await resultOf(mesh, mesh.dispatch('hi'))).toMatchObject({
+    result: { artifacts: [{ parts: [{ kind: 'text', text: 'Hello' }] }] },
+    usage: { input_tokens: 7, output_tokens: 2, model: 'mock-1' },
+  });
 });
+
+test.each(Object.entries(handlers))(
+  'an error of a stream %s fails the message, also after text',
+  async (_, handler) => {
+    const model = modelOf([...text('half'), { type: 'error', error: new Error('no quota') }]);
+    const mesh = await joined(handler(() => streamText({ model, prompt: 'x', onError: () => undefined })));
+    const failed = await mesh.frame('error', mesh.dispatch('go'));
+    expect(failed.payload).toMatchObject({ code: 'HANDLER_ERROR', message: 'no quota' });
+  },
+);
 
 test('usage that the model does not tell is left out', async () => {
   const unknown = { inputTokens: undefined, outputTokens: undefined } as LanguageModelUsage;

@@ -76,9 +76,69 @@ test('an interrupt is a question, and its answer resumes the graph in another pr
   expect(ran).toHaveBeenCalledOnce();
 });
 
+const approved = (title: string) => ({ title, kind: 'approval', resolution: 'approved' });
+const asks = (title: string) => ({ status: { state: 'input-required', input_request: { title } } });
+
+test('interrupts of one step are asked one after the other, also when a dispatch comes again', async () => {
+  const ask = (name: string) => () => {
+    const { resolution, comment }: TaskResolution = interrupt({ kind: 'approval', title: name, prompt: name });
+    return { notes: [`${name}: ${resolution} ${comment}`] };
+  };
+  const graph = new StateGraph(Refund)
+    .addNode('first', ask('first'))
+    .addNode('second', ask('second'))
+    .addEdge(START, 'first')
+    .addEdge(START, 'second')
+    .compile({ checkpointer: new MemorySaver() });
+  const mesh = await joined(graphHandler(graph, options));
+  expect(await resultOf(mesh, mesh.dispatch('o-1'))).toMatchObject(asks('first'));
+  expect(await resultOf(mesh, mesh.dispatch('o-1'))).toMatchObject(asks('first'));
+  const one = answered({ ...approved('first'), comment: 'A' });
+  expect(await resultOf(mesh, mesh.dispatch('o-1', one))).toMatchObject(asks('second'));
+  expect(await resultOf(mesh, mesh.dispatch('o-1', one))).toMatchObject(asks('second'));
+  const both = answered({ ...approved('first'), comment: 'A' }, { ...approved('second'), comment: 'B' });
+  const notes = ['first: approved A', 'second: approved B'];
+  expect(await resultOf(mesh, mesh.dispatch('o-1', both))).toMatchObject({
+    result: { artifacts: [{ parts: [{ data: { notes } }] }] },
+  });
+});
+
+test('several interrupts of one node get the answers to their own questions', async () => {
+  const graph = new StateGraph(Refund)
+    .addNode('both', () => {
+      const first: TaskResolution = interrupt({ kind: 'approval', title: 'first', prompt: '1' });
+      const second: TaskResolution = interrupt({ kind: 'approval', title: 'second', prompt: '2' });
+      return { notes: [`${first.comment}, ${second.comment}`] };
+    })
+    .addEdge(START, 'both')
+    .compile({ checkpointer: new MemorySaver() });
+  const mesh = await joined(graphHandler(graph, options));
+  await resultOf(mesh, mesh.dispatch('o-1'));
+  const one = answered({ ...approved('first'), comment: 'A' });
+  expect(await resultOf(mesh, mesh.dispatch('o-1', one))).toMatchObject(asks('second'));
+  expect(await resultOf(mesh, mesh.dispatch('o-1', one))).toMatchObject(asks('second'));
+  const both = answered({ ...approved('first'), comment: 'A' }, { ...approved('second'), comment: 'B' });
+  expect(await resultOf(mesh, mesh.dispatch('o-1', both))).toMatchObject({
+    result: { artifacts: [{ parts: [{ data: { notes: ['A, B'] } }] }] },
+  });
+});
+
+test.each(['canceled', 'gone'])('a question of a message that is %s holds up no other message', async (state) => {
+  const mesh = await joined(graphHandler(refunds(new MemorySaver(), vi.fn()), options));
+  await resultOf(mesh, mesh.dispatch('o-1'));
+  const answer =
+    state === 'gone'
+      ? { status: 404, body: { error: 'There is no such message.', code: 'NOT_FOUND' } }
+      : { status: 200, body: { ok: true, message: { state } } };
+  mesh.refusals.set('/messages/get_by_id', answer);
+  expect(await resultOf(mesh, mesh.dispatch('o-2', { messageId: 'msg_2' }))).toMatchObject(asks('refund'));
+  expect(mesh.requests.at(-1)).toMatchObject({ path: '/messages/get_by_id', body: { message_id: 'msg_1' } });
+});
+
 test('another message to a thread that waits is refused, and the question stays', async () => {
   const checkpoints = new MemorySaver();
   const mesh = await joined(graphHandler(refunds(checkpoints, vi.fn()), options));
+  mesh.refusals.set('/messages/get_by_id', { status: 200, body: { ok: true, message: { state: 'input-required' } } });
   await resultOf(mesh, mesh.dispatch('o-1'));
   const failed = await mesh.frame('error', mesh.dispatch('o-2', { messageId: 'msg_2' }));
   expect(failed.payload).toMatchObject({ code: 'AGENT_BUSY', message: expect.stringContaining('msg_1') });
