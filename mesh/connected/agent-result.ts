@@ -3,7 +3,7 @@ import type { Artifact, Part } from '../../contracts/a2a/parts.js';
 import { textOf } from '../../contracts/a2a/text.js';
 import { AgentInputRequest } from '../../contracts/api/messages.js';
 import { FRAME_ERROR_CODES } from '../../contracts/errors.js';
-import type { DispatchResultPayload, ErrorPayload } from '../../contracts/frames.js';
+import { type DispatchResultPayload, ErrorPayload } from '../../contracts/frames.js';
 import type { AnswerOrFailure } from '../../messages/dispatch/dispatches.js';
 import { uuidOf } from '../../runtime/ids.js';
 import { describe, unfitAnswer } from '../frames/frames.js';
@@ -51,7 +51,9 @@ export function toAgentResult(
     ...(message && { status_message: { ...message, role: 'agent' as const } }),
     ...(usage && { usage }),
     ...(asked.request && { input_request: asked.request }),
-    ...(state === 'failed' && { error: { code: 'HANDLER_ERROR', message: failure } }),
+    ...(state === 'failed' && {
+      error: asked.problem ? handlerError(failure) : (ownFailure(task) ?? handlerError(failure)),
+    }),
     ...(task && isId(task.id) && { remote_task_id: task.id }),
     ...(task && isId(task.contextId) && { remote_context_id: task.contextId }),
   };
@@ -121,6 +123,18 @@ function failureText(result: Result, task: Task | undefined, message: A2aMessage
   const text = typeof result === 'string' ? result : textOf(message?.parts ?? []);
   if (text !== '') return text.slice(0, 4096);
   return task ? `The agent ended its task in the state ${task.status.state}.` : 'The agent reported a failure.';
+}
+
+function handlerError(message: string): NonNullable<AnswerOrFailure['error']> {
+  return { code: 'HANDLER_ERROR', message };
+}
+
+const OwnFailure = ErrorPayload.pick({ code: true, message: true });
+
+/** What the SDK's hosted agents say of a failed task beside A2A, in `metadata.error`. Another server's metadata is its own. */
+function ownFailure(task: Task | undefined): AnswerOrFailure['error'] {
+  const { data } = OwnFailure.safeParse(task?.metadata?.error);
+  return data && reportedFailure({ ...data, retryable: false }).error;
 }
 
 /** The result of a dispatch whose agent reports that it failed. A code that is not one of the platform's reads HANDLER_ERROR. */

@@ -41,19 +41,26 @@ export class AgentProfile {
       description,
       version,
       ...(url !== undefined && { url, preferredTransport: 'JSONRPC' }),
-      capabilities: { streaming: true, pushNotifications: false, ...this.#extensions() },
       defaultInputModes: INPUT_MODES,
       defaultOutputModes: ['text/plain', 'application/json'],
       skills: this.#handlers.skills,
       ...card,
+      capabilities: this.#capabilities(card?.capabilities),
     };
   }
 
-  #extensions(): { extensions?: object[] } {
+  /** @param given what the agent's own card says; the declaration of idempotent skills is added */
+  #capabilities(given: unknown): object {
+    const own = typeof given === 'object' && given !== null ? (given as { extensions?: unknown }) : {};
+    const extensions = [...(Array.isArray(own.extensions) ? own.extensions : []), ...this.#extensions()];
+    return { streaming: true, pushNotifications: false, ...own, ...(extensions.length > 0 && { extensions }) };
+  }
+
+  #extensions(): object[] {
     const skills = [...this.#handlers.idempotentSkills, ...(this.#options.idempotent ? [ANY_SKILL] : [])];
-    if (skills.length === 0) return {};
+    if (skills.length === 0) return [];
     const description = 'Messages to these skills may be dispatched again after the agent was lost.';
-    return { extensions: [{ uri: IDEMPOTENT_SKILLS_URI, description, required: false, params: { skills } }] };
+    return [{ uri: IDEMPOTENT_SKILLS_URI, description, required: false, params: { skills } }];
   }
 
   /** The fields that `hello` and a registration share. */

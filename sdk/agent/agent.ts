@@ -39,6 +39,7 @@ export class Agent {
   readonly #toolHandlers = new ToolHandlers();
   readonly #listeners: Listeners = { connected: [], disconnected: [] };
   #running: RunningAgent | null = null;
+  #hasJoined = false;
   /** Whether the program has read `closed`, and so handles the end of the agent itself. */
   #isClosedObserved = false;
 
@@ -124,7 +125,7 @@ export class Agent {
       },
     });
     this.#start(connected, api);
-    await waitUntilReady(connected, options, errorReporter);
+    await this.#joined(waitUntilReady(connected, options, errorReporter));
     this.#reportStop(connected, errorReporter);
   }
 
@@ -139,7 +140,7 @@ export class Agent {
     const deps = this.#createDeps();
     const hosted = new HostedAgent(deps, options);
     this.#start(hosted, deps.api);
-    const url = await hosted.start();
+    const url = await this.#joined(hosted.start());
     this.#reportStop(hosted, deps.errorReporter);
     return url;
   }
@@ -159,7 +160,7 @@ export class Agent {
   }
 
   #createDeps() {
-    if (this.#running) throw new Error('the agent has joined already');
+    if (this.#hasJoined) throw new Error('the agent has joined already');
     const log = this.#options.log ?? stderrLog(`agent ${this.#options.type}`);
     const node = nodeApi(this.#options, this.#options.type, 'agent');
     let client: ApiClient | null = null;
@@ -172,6 +173,17 @@ export class Agent {
       log,
       errorReporter: new ErrorReporter(log, this.#options.onError),
     };
+  }
+
+  /** An agent that could not join may try again. */
+  async #joined<T>(joining: Promise<T>): Promise<T> {
+    this.#hasJoined = true;
+    try {
+      return await joining;
+    } catch (error) {
+      this.#hasJoined = false;
+      throw error;
+    }
   }
 
   #start(running: RunningAgent, api: PlatformApi): void {

@@ -18,6 +18,7 @@ export interface Sender {
 const HISTORY_DEFAULT = 20;
 /** Pages that it reads at most. More than one only where messages of the session came after this one: they are listed first. */
 const HISTORY_PAGES_MAX = 20;
+const PAGE_MIN = 25;
 
 const Artifacts = z.array(z.object({ parts: z.array(Part) }));
 /** The members of a message's record that a history needs. */
@@ -56,7 +57,7 @@ async function readHistory(
   { sessionId, messageId, signal }: DispatchedTask,
   { limit = HISTORY_DEFAULT }: HistoryOptions,
 ): Promise<Turn[]> {
-  const page_size = Math.min(LIMITS.pageSizeMax, Math.max(1, limit) + 1); // this message is among them
+  const page_size = Math.min(LIMITS.pageSizeMax, Math.max(PAGE_MIN, limit + 1)); // this message is among them
   const earlier = new Map<string, Listed>(); // messages that come meanwhile move others to the next page
   for (let page = 1; page <= HISTORY_PAGES_MAX && earlier.size < limit; page += 1) {
     const body = { session_id: sessionId, page, page_size };

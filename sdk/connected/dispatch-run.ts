@@ -23,7 +23,7 @@ export class DispatchRun {
     this.dispatch = dispatch;
     this.#chunks = new ChunkBuffer(frameId);
     // The mesh names unnamed output by the frame id as well.
-    this.#output = new TaskOutput(frameId, (content) => this.#addChunk(content));
+    this.#output = new TaskOutput(frameId, (content) => this.#addChunk(content), this.#controller.signal);
     const deadlineMs = Math.min(dispatch.deadline_ms, LIMITS.deadlineMsMax);
     this.#deadline = new TaskDeadline(deadlineMs, () => this.abort('DEADLINE_EXCEEDED'));
     this.attach(sink);

@@ -8,14 +8,14 @@ import { DispatchRun } from './dispatch-run.js';
 import { readDispatch } from './frames.js';
 import type { MeshConnection } from './mesh-connection.js';
 
-/** Limit on the sent results that are kept for the resume window, because the mesh may not have received them. */
-const ANSWERED_MAX = 64;
-
 /** All dispatches of an agent, across its connections. */
 export class DispatchRuns {
   readonly #deps: RunDeps;
   readonly #running = new Map<string, DispatchRun>();
-  /** Dispatches whose handler has ended; kept because the connection may break before the mesh has the result. */
+  /**
+   * Dispatches whose handler has ended; kept for the resume window, because the connection may break before the mesh has the result. Of those that
+   * were sent no more than may be in flight: the mesh asks for no others.
+   */
   readonly #answered = new Map<string, DispatchRun>();
   #sink: FrameSink | null = null;
   #resumeWindowMs = 0;
@@ -120,7 +120,7 @@ export class DispatchRuns {
     for (const [frameId, run] of this.#answered) {
       const sentAtMs = run.resultSentAtMs;
       const isDone =
-        run.isAborted || (sentAtMs !== null && (sentAtMs < expiredBeforeMs || this.#answered.size > ANSWERED_MAX));
+        run.isAborted || (sentAtMs !== null && (sentAtMs < expiredBeforeMs || this.#answered.size > this.#maxInflight));
       if (isDone) this.#answered.delete(frameId);
     }
   }

@@ -6,9 +6,9 @@ import type { AgentProfile } from '../agent/agent-profile.js';
 import { describeError, isHostUnreachable, isUnknownAgent } from '../agent/describe-error.js';
 import { Registered } from '../agent/registered.js';
 import { SILENCE_MS, warnWhenSlow } from '../agent/slow-response.js';
-import { unlessAborted } from '../bounded-wait.js';
 import { ApiError } from '../client/api/errors.js';
 import type { PlatformApi } from '../client/api/platform-api.js';
+import { unlessAborted } from '../unless-aborted.js';
 import type { ConnectionEnd } from './mesh-connection.js';
 
 /** After this many unanswered handshakes in a row, the mesh may have moved. */

@@ -15,14 +15,17 @@ export class TaskOutput {
   /** Everything that was streamed so far. */
   readonly artifact: Artifact;
   readonly #send: (content: ChunkContent) => Promise<void>;
+  readonly #signal: AbortSignal;
   #bytes = 0;
   #failure: unknown = null;
 
   /**
    * @param artifactId the id that the mesh gives to unnamed output, so that a reader of the stream sees one output
    * @param send resolves when the connection accepts more
+   * @param signal aborted when nobody reads the output any more
    */
-  constructor(artifactId: string, send: (content: ChunkContent) => Promise<void>) {
+  constructor(artifactId: string, send: (content: ChunkContent) => Promise<void>, signal: AbortSignal) {
+    this.#signal = signal;
     this.artifact = { artifactId, parts: [] };
     this.#send = send;
   }
@@ -52,7 +55,10 @@ export class TaskOutput {
   }
 
   async #addAll(source: OutputSource): Promise<void> {
-    for await (const chunk of chunksOf(source)) await this.#add(() => this.#contentOf(chunk));
+    for await (const chunk of chunksOf(source)) {
+      this.#signal.throwIfAborted(); // leaves the source, which then ends: a model is not paid for what nobody reads
+      await this.#add(() => this.#contentOf(chunk));
+    }
   }
 
   /** @param makeContent returns null when there is nothing to send */

@@ -41,6 +41,9 @@ export interface HostedAgentDeps {
   errorReporter: ErrorReporter;
 }
 
+/** Hosts that stand for every address of a machine. */
+const ANY_ADDRESS = new Set(['0.0.0.0', '::', '']);
+
 /** A hosted agent: an HTTP server that the mesh posts dispatches to. */
 export class HostedAgent {
   readonly tools: ToolCaller;
@@ -87,6 +90,8 @@ export class HostedAgent {
   /** Listens and registers. @returns the public address. @throws AgentStoppedError when the platform refuses the agent */
   async start(): Promise<string> {
     const { port = 0, host = '127.0.0.1', publicUrl, registered } = this.#options;
+    if (publicUrl === undefined && ANY_ADDRESS.has(host))
+      throw new Error(`serve: host ${host} is no address that the platform can call: set publicUrl`);
     await once(this.#server.listen(port, host), 'listening').catch((error: Error) => {
       this.#stop(error);
       throw error;

@@ -2,13 +2,13 @@ import type { Task } from '../../contracts/a2a/a2a.js';
 import type { ToolDelivery } from '../../contracts/api/tools.js';
 import type { DispatchPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { unlessAborted } from '../bounded-wait.js';
 import { readToolDelivery } from '../connected/frames.js';
 import { errorFrameOf, type ResultFrame } from '../handlers/result-frame.js';
 import { type HandlerRun, type RunDeps, runDispatch } from '../handlers/run-dispatch.js';
 import { TaskDeadline } from '../handlers/task-deadline.js';
 import { type ChunkContent, TaskOutput } from '../handlers/task-output.js';
 import type { ToolHandlers } from '../tools/tool-handlers.js';
+import { unlessAborted } from '../unless-aborted.js';
 
 /** Dependencies of hosted tasks. */
 export interface HostedTaskDeps extends RunDeps {
@@ -33,7 +33,7 @@ export class HostedTask {
   constructor(dispatch: DispatchPayload, deps: HostedTaskDeps, listener: ChunkListener | null) {
     this.dispatch = dispatch;
     this.#listener = listener;
-    this.#output = new TaskOutput(dispatch.id, (content) => this.#emitChunk(content));
+    this.#output = new TaskOutput(dispatch.id, (content) => this.#emitChunk(content), this.#controller.signal);
     this.done = this.#run(deps);
   }
 
@@ -99,9 +99,12 @@ function toolCallIn({ params, session_context }: DispatchPayload): ToolDelivery 
   return readToolDelivery({ ...call, arguments: data?.arguments, session_id: session_context.session_id });
 }
 
-/** The A2A task of a result; `usage` is in its metadata. */
+/** The A2A task of a result; `usage`, and the `error` of a failure, are in its metadata. */
 export function taskOfResult(resultFrame: ResultFrame, dispatch: DispatchPayload): Task {
-  if (resultFrame.type === 'error') return taskIn('failed', dispatch, resultFrame.payload.message);
+  if (resultFrame.type === 'error') {
+    const { code, message, retryable } = resultFrame.payload;
+    return { ...taskIn('failed', dispatch, message), metadata: { error: { code, message, retryable } } };
+  }
   const { result, usage } = resultFrame.payload;
   return { ...(result as Task), id: dispatch.dispatch_id, ...(usage && { metadata: { usage } }) };
 }

@@ -2,8 +2,11 @@ import type { DispatchPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { type ChunkListener, HostedTask, type HostedTaskDeps } from './hosted-task.js';
 
-/** Limit on ended tasks that are kept, because the platform polls for a result when its connection broke. */
-const ENDED_MAX = 64;
+/**
+ * Limit on ended tasks that are kept, because the platform polls for a result when its connection broke: for as many as may be in flight. Those
+ * whose result was sent go first.
+ */
+const ENDED_MAX = LIMITS.dispatchesInFlightPerConnection;
 
 /** All dispatches of a hosted agent, by `dispatch_id`. */
 export class HostedTasks {
@@ -57,13 +60,11 @@ export class HostedTasks {
   }
 
   #ended(): void {
-    let over = [...this.#tasks.values()].filter((task) => task.isOver).length;
-    for (const [id, task] of this.#tasks) {
-      if (over <= ENDED_MAX) break;
-      if (!task.isOver) continue;
-      this.#tasks.delete(id);
-      over -= 1;
-    }
+    const over = [...this.#tasks].filter(([, task]) => task.isOver);
+    const sent = over.filter(([, task]) => !task.isUncollected);
+    const uncollected = over.filter(([, task]) => task.isUncollected);
+    const excess = Math.max(0, over.length - ENDED_MAX);
+    for (const [id] of [...sent, ...uncollected].slice(0, excess)) this.#tasks.delete(id);
     if (this.#running().length === 0) for (const resolve of this.#idle.splice(0)) resolve();
   }
 

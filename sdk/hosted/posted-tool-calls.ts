@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { type ToolCallPayload, ToolResult } from '../../contracts/api/tools.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { isTransient } from '../client/api/errors.js';
-import type { PlatformApi } from '../client/api/platform-api.js';
+import { Backoff } from '../backoff.js';
+import { isTransient, retryAfterMs } from '../client/api/errors.js';
+import type { PlatformApi, PostOptions } from '../client/api/platform-api.js';
+import { pause } from '../client/api/retries.js';
 import type { TaskDeadline } from '../handlers/task-deadline.js';
 import type { ToolCaller } from '../tools/tool-caller.js';
 import { failureOf, ToolError } from '../tools/tool-error.js';
@@ -36,12 +38,8 @@ export class PostedToolCalls implements ToolCaller {
     // Whether a human is asked is known only later. The platform ends a call that takes longer than the task may.
     const resume = deadline?.pause();
     try {
-      let answer = await this.#api.post('/tools/call', body, ToolResult, options);
-      // The call waits for a human: repeat it with the same key until it is decided.
-      while (!answer.ok && answer.error.code === 'APPROVAL_PENDING') {
-        answer = await this.#api.post('/tools/call', body, ToolResult, options);
-      }
-      return answer;
+      const answer = await this.#api.post('/tools/call', body, ToolResult, { ...options, retry: true });
+      return isPending(answer) ? await this.#decided(body, options) : answer;
     } catch (error) {
       signal?.throwIfAborted();
       if (!isTransient(error)) throw error;
@@ -50,4 +48,26 @@ export class PostedToolCalls implements ToolCaller {
       resume?.();
     }
   }
+
+  /**
+   * Repeats a call that waits for a human, under its key, until it is decided. That may take days, in which the platform is restarted: what passes
+   * is waited for without end.
+   */
+  async #decided(body: object, options: PostOptions): Promise<ToolResult> {
+    for (const backoff = new Backoff(); ; ) {
+      try {
+        const answer = await this.#api.post('/tools/call', body, ToolResult, options);
+        if (!isPending(answer)) return answer;
+        backoff.reset();
+      } catch (error) {
+        options.signal?.throwIfAborted();
+        if (!isTransient(error)) throw error;
+        await pause(backoff.next(retryAfterMs(error)), options.signal);
+      }
+    }
+  }
+}
+
+function isPending(answer: ToolResult): boolean {
+  return !answer.ok && answer.error.code === 'APPROVAL_PENDING';
 }

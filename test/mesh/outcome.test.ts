@@ -115,3 +115,13 @@ describe('what an agent answers', () => {
     expect(read({ result: 'x', usage }).usage).toEqual(usage);
   });
 });
+
+it.each([
+  [{ error: { code: 'AGENT_BUSY', message: 'later' } }, { code: 'AGENT_BUSY', message: 'later' }],
+  [{ error: { code: 'SOLD_OUT', message: 'no tea' } }, { code: 'HANDLER_ERROR', message: 'SOLD_OUT: no tea' }],
+  [{ error: 'of another server' }, { code: 'HANDLER_ERROR', message: 'no tea' }],
+  [undefined, { code: 'HANDLER_ERROR', message: 'no tea' }],
+])('a failed task with the metadata %j has the code that its agent named', (metadata, error) => {
+  const message = { kind: 'message', messageId: 'm', role: 'agent', parts: [text('no tea')] };
+  expect(read({ result: task('failed', metadata && { metadata }, message) }).error).toEqual(error);
+});

@@ -94,6 +94,29 @@ test('task.stream takes a source and streams each of its pieces', async () => {
   expect((await mesh.frame('dispatch_result', id)).payload.chunk_count).toBe(2);
 });
 
+test('a source that task.stream reads is left when its task is canceled', async () => {
+  let given = 0;
+  let isLeft = false;
+  const { mesh } = await joined((agent) =>
+    agent.onMessage(async (task) => {
+      await task.stream(
+        (async function* () {
+          try {
+            for (; ; given += 1)
+              yield* [`${given} `, await new Promise<string>((resolve) => setImmediate(resolve, ''))];
+          } finally {
+            isLeft = true;
+          }
+        })(),
+      );
+    }),
+  );
+  const id = mesh.dispatch('go');
+  await mesh.frame('dispatch_chunk', id);
+  mesh.send('error', { code: 'CANCELED', message: 'canceled', retryable: false }, { inReplyTo: id });
+  await vi.waitFor(() => expect(isLeft).toBe(true));
+});
+
 test('a skill gets its messages with the input that its schema read, and the platform learns of it', async () => {
   const { mesh } = await joined((agent) =>
     agent
@@ -118,6 +141,23 @@ test('a skill gets its messages with the input that its schema read, and the pla
   expect(shout.result).toMatchObject({ artifacts: [{ parts: [{ text: 'HI' }] }] });
   expect((await mesh.frame('error', mesh.dispatch('hi'))).payload.code).toBe('INVALID_DISPATCH');
   expect((await mesh.frame('error', mesh.dispatch('hi', { skillId: 'sing' }))).payload.code).toBe('INVALID_DISPATCH');
+});
+
+test('a card of one’s own keeps what the SDK declares', async () => {
+  const own = { uri: 'https://example.com/own', required: false };
+  const { mesh } = await joined((agent) => agent.onMessage(() => ''), {
+    idempotent: true,
+    card: { name: 'Corner shop', capabilities: { stateTransitionHistory: true, extensions: [own] } },
+  });
+  const registration = mesh.requests.find(({ path }) => path === '/agents/register');
+  expect(registration?.body.agent_card).toMatchObject({
+    name: 'Corner shop',
+    capabilities: {
+      streaming: true,
+      stateTransitionHistory: true,
+      extensions: [own, { params: { skills: ['*'] } }],
+    },
+  });
 });
 
 test('the files of a message, and its data as schemas of any kind read them', async () => {

@@ -181,6 +181,25 @@ test('waitFor goes on while the platform is away, and ends when the message has 
   expect((await client.messages.waitFor('msg_1', { until: 'terminal' })).assistantOutput).toBe('done');
 });
 
+test('a wait for a message, and a call, end in time where the platform does not answer', async () => {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const client = new FleetClient({ url, token: 't' });
+  onTestFinished(() => client.close());
+  await expect(client.messages.waitFor('msg_1', { timeoutMs: 50 })).rejects.toMatchObject({ code: 'REQUEST_TIMEOUT' });
+  const hanging = new FleetClient({ url, token: () => new Promise<string>(() => undefined) });
+  onTestFinished(() => hanging.close());
+  const canceled = new AbortController();
+  const call = hanging.messages.pending({}, { signal: canceled.signal });
+  canceled.abort(new Error('enough'));
+  await expect(call).rejects.toThrow('enough');
+});
+
 const update = (more: object) => ({ taskId: 'msg_1', contextId: 'ses_1', ...more });
 const piece = (text: string) =>
   update({ kind: 'artifact-update', artifact: { artifactId: 'a', parts: [{ kind: 'text', text }] }, append: true });

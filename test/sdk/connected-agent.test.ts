@@ -133,6 +133,18 @@ test('after a resume sends all held chunks again in order, and the answer that w
   expect(runs).toEqual([`dsp_${id}`]);
 });
 
+test('as many answers as may be in flight are held, when none of them is known to have arrived', async () => {
+  const { mesh } = await connect(async (task) => task.text);
+  const ids = Array.from({ length: 200 }, (_, index) => mesh.dispatch(String(index), { messageId: `msg_${index}` }));
+  await vi.waitFor(() => expect(mesh.of('dispatch_result')).toHaveLength(200), 10_000);
+  mesh.welcome = { resumed: true };
+  mesh.sockets[0]?.terminate();
+  const hello = await mesh.frame('hello', undefined, 2);
+  expect(new Set((hello.payload.inflight as { dispatch_id: string }[]).map((each) => each.dispatch_id))).toEqual(
+    new Set(ids.map((id) => `dsp_${id}`)),
+  );
+});
+
 test('a reconnect that is not resumed gives up what was running and sends nothing of it', async () => {
   const tasks: AgentTask[] = [];
   const stuck = gate();

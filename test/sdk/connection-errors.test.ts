@@ -217,6 +217,18 @@ test('connect() ends at its time limit and says what the trouble was', async () 
   await expect(agent.closed).rejects.toMatchObject({ code: 'CONNECT_TIMEOUT' });
 });
 
+test('an agent that could not join may try again', async () => {
+  const mesh = await MeshServer.start();
+  mesh.refusals.set('/agents/register', { status: 403, body: { error: 'not yet', code: 'forbidden' } });
+  const { agent } = agentWith({ url: mesh.baseUrl, ca: mesh.ca });
+  agent.onMessage(() => 'there');
+  await expect(agent.connect()).rejects.toThrow('not yet');
+  mesh.refusals.clear();
+  await agent.connect();
+  await mesh.frame('dispatch_result', mesh.dispatch('go'));
+  await expect(agent.connect()).rejects.toThrow('joined already');
+});
+
 test('connect() ends with its signal, and what it has reached stays', async () => {
   const mesh = await MeshServer.start();
   const stop = new AbortController();

@@ -25,7 +25,7 @@ async function conversation(handler: (task: AgentTask) => unknown, humans: Human
           params: { message: { parts: [] }, ...(last && { metadata: { resolution: last, resolutions } }) },
           session_context: {},
         } as unknown as DispatchPayload,
-        output: new TaskOutput('dsp_1', async () => undefined),
+        output: new TaskOutput('dsp_1', async () => undefined, new AbortController().signal),
         signal: new AbortController().signal,
       },
       {

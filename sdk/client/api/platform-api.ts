@@ -1,3 +1,4 @@
+import { unlessAborted } from '../../unless-aborted.js';
 import { type Answer, type JsonObject, type RequestOptions, readJson, type Transport } from '../transport/transport.js';
 import { ApiError } from './errors.js';
 import { withRetries } from './retries.js';
@@ -56,13 +57,15 @@ export class PlatformApi {
   /** Sends a request and resolves at the headers of the answer; the caller reads the body. Repeated only once, when the token was refused. */
   async open(path: string, { isPublic = false, ...options }: OpenOptions): Promise<Answer> {
     if (isPublic) return this.#transport.request(path, options);
-    const bearer = await this.tokens.get();
+    const { signal } = options;
+    const token = () => (signal ? unlessAborted(this.tokens.get(), signal) : this.tokens.get());
+    const bearer = await token();
     try {
       return await this.#transport.request(path, { ...options, bearer });
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 401) throw error;
       this.tokens.invalidate(bearer);
-      return this.#transport.request(path, { ...options, bearer: await this.tokens.get() });
+      return this.#transport.request(path, { ...options, bearer: await token() });
     }
   }
 

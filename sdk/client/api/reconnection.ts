@@ -1,4 +1,5 @@
 import { Backoff } from '../../backoff.js';
+import { retryAfterMs } from './errors.js';
 import { pause } from './retries.js';
 
 /** Time without an event or a stable connection after which a stream fails. */
@@ -32,6 +33,6 @@ export class Reconnection {
     if (Date.now() - this.#openedAtMs > STABLE_MS) this.seen();
     this.#openedAtMs = Number.POSITIVE_INFINITY;
     if (Date.now() - this.#lastSeenAtMs > GIVE_UP_MS) throw failure;
-    await pause(this.#backoff.next(), signal);
+    await pause(this.#backoff.next(retryAfterMs(failure)), signal);
   }
 }

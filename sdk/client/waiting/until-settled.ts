@@ -11,6 +11,9 @@ export interface WaitOptions extends CallOptions {
 
 const POLL_FIRST_MS = 100;
 const POLL_MAX_MS = 1_000;
+/** A request that was begun in time may take so much longer. */
+const READ_MARGIN_MS = 1_000;
+const READ_MS_MAX = 60_000;
 
 /**
  * Reads something until it has settled; temporary failures of the platform are passed over.
@@ -26,8 +29,10 @@ export async function untilSettled<T>(
 ): Promise<T> {
   const deadline = Date.now() + timeoutMs;
   for (let waitMs = POLL_FIRST_MS; ; waitMs = Math.min(waitMs * 2, POLL_MAX_MS)) {
-    const value = await read({ ...(signal && { signal }) }).catch((error: unknown) => {
-      if (!isTransient(error)) throw error;
+    const bound = AbortSignal.timeout(Math.min(READ_MS_MAX, Math.max(0, deadline - Date.now()) + READ_MARGIN_MS));
+    const value = await read({ signal: signal ? AbortSignal.any([signal, bound]) : bound }).catch((error: unknown) => {
+      signal?.throwIfAborted();
+      if (!bound.aborted && !isTransient(error)) throw error;
       return null;
     });
     if (value !== null && hasSettled(value)) return value;
