@@ -6,14 +6,11 @@ import { errorMessage, PlatformError } from '../../runtime/errors.js';
 import { createLogger } from '../../runtime/logger.js';
 import { Loop } from '../../runtime/loop.js';
 import type { BaseKey, IndexMemory } from './index/index-cache.js';
-import { Searcher, type SearchReply, type SearchRequest } from './searcher.js';
+import { Searcher, type SearcherOptions, type SearchReply, type SearchRequest } from './searcher.js';
 
 /** What the thread is started with. */
-export interface SearchThreadData {
+export interface SearchThreadData extends Omit<SearcherOptions, 'db' | 'waitMaxMs'> {
   databaseUrl: string;
-  model: string | null;
-  usesPgvector: boolean;
-  cacheBytes: number;
   /** How often indexes of knowledge bases that other processes have deleted are dropped, in milliseconds. */
   dropEveryMs: number;
 }

@@ -26,6 +26,8 @@ export interface SearchOptions {
   embedder: Embedder | undefined;
   /** Memory for indexes, in MiB. */
   cacheMb: number;
+  /** See `SearcherOptions`. */
+  exactChunksMax?: number;
   /** How often what other processes have deleted is dropped from memory, in milliseconds; 30000 by default. */
   dropEveryMs?: number;
   log: Logger;
@@ -74,7 +76,9 @@ export async function createKnowledgeSearch(options: SearchOptions): Promise<Kno
   const model = embedder?.model ?? null;
   const vectors = usesPgvector ? new DatabaseVectors(db) : undefined;
   const cacheBytes = cacheMb * 1024 * 1024;
-  const thread = new SearchThread({ databaseUrl, model, usesPgvector, cacheBytes, dropEveryMs }, log);
+  const { exactChunksMax } = options;
+  const data = { databaseUrl, model, usesPgvector, cacheBytes, exactChunksMax, dropEveryMs };
+  const thread = new SearchThread(data, log);
 
   // The embedder serves all tenants in one queue. These turns are not those of the thread, so that words are found while a provider is slow.
   const embeddings = turnsOfSearches(EMBEDDED_AT_ONCE);

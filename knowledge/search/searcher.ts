@@ -53,6 +53,8 @@ export interface SearcherOptions {
   model: string | null;
   usesPgvector: boolean;
   cacheBytes: number;
+  /** With pgvector: chunks of a knowledge base up to which all vectors are compared; 50000 by default. */
+  exactChunksMax?: number | undefined;
   /** How long a query waits for its knowledge bases to be read, in milliseconds; 20000 by default. */
   waitMaxMs?: number;
 }
@@ -68,8 +70,8 @@ export class Searcher {
   readonly #vectors: DatabaseVectors | undefined;
 
   constructor(private readonly options: SearcherOptions) {
-    const { db, model, usesPgvector } = options;
-    const vectors = usesPgvector ? new DatabaseVectors(db) : undefined;
+    const { db, model, usesPgvector, exactChunksMax } = options;
+    const vectors = usesPgvector ? new DatabaseVectors(db, exactChunksMax) : undefined;
     this.#vectors = vectors;
     const loader: IndexLoader = new IndexLoader({
       db,

@@ -3,7 +3,7 @@ import { createOutbound } from '../../http/outbound.js';
 import { type Embedder, embeddedText } from '../../knowledge/embedder.js';
 import { HttpEmbedder } from '../../knowledge/embedding/http-embedder.js';
 import { unitVector } from '../../knowledge/embedding/vectors.js';
-import { createKnowledgeSearch, type KnowledgeSearch } from '../../knowledge/search/search.js';
+import { createKnowledgeSearch, type KnowledgeSearch, type SearchOptions } from '../../knowledge/search/search.js';
 import type { KnowledgeQuery, SearchScope } from '../../knowledge/search-query.js';
 import { createLogger } from '../../runtime/logger.js';
 import { httpServer } from '../runtime/loopback-server.js';
@@ -46,7 +46,7 @@ export async function embeddingsProvider(model = WORD_MODEL) {
 export async function knowledgeSearch(
   database: FreshDatabase,
   embedder: Embedder | undefined,
-  more: { cacheMb?: number; dropEveryMs?: number } = {},
+  more: Partial<Pick<SearchOptions, 'cacheMb' | 'dropEveryMs' | 'exactChunksMax'>> = {},
 ): Promise<KnowledgeSearch> {
   const log = createLogger({ level: 'silent' });
   const options = { db: database.db(), databaseUrl: database.url, embedder, cacheMb: 64, log, ...more };

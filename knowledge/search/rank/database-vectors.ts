@@ -136,7 +136,11 @@ const LIVE = `FROM knowledge_vectors v JOIN knowledge_sources s USING (tenant_id
 
 /** Vectors in the database, searched with pgvector. */
 export class DatabaseVectors {
-  constructor(private readonly db: Pick<Db, 'tenant'>) {}
+  /** @param exactChunksMax chunks of a knowledge base up to which all are compared */
+  constructor(
+    private readonly db: Pick<Db, 'tenant'>,
+    private readonly exactChunksMax: number = EXACT_CHUNKS_MAX,
+  ) {}
 
   /** Writes the vectors of chunks, unless they are there. A chunk that is gone meanwhile is left out. */
   async write(tenantId: string, namespace: string, chunks: readonly VectorRow[]): Promise<void> {
@@ -181,9 +185,9 @@ export class DatabaseVectors {
     );
   }
 
-  /** The chunks nearest to the query, the nearest first: exactly in a knowledge base of up to 50,000 chunks, nearly so in a larger one. */
+  /** The chunks nearest to the query, the nearest first: exactly in a knowledge base of up to `exactChunksMax` chunks, nearly so in a larger one. */
   async nearest(scope: VectorScope, query: Float32Array, limit: number): Promise<NearChunk[]> {
-    const usesIndex = scope.chunks > EXACT_CHUNKS_MAX && query.length <= INDEXED_DIMENSIONS_MAX;
+    const usesIndex = scope.chunks > this.exactChunksMax && query.length <= INDEXED_DIMENSIONS_MAX;
     const found = await this.#nearest(scope, query, limit, usesIndex);
     // The index gives up after some 20,000 vectors, which may nearly all be other tenants' or filtered out.
     return usesIndex && found.length < limit ? this.#nearest(scope, query, limit, false) : found;

@@ -1,7 +1,7 @@
-import { expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { SearchMode } from '../../../contracts/api/knowledge/knowledge-query.js';
 import { createOutbound } from '../../../http/outbound.js';
-import { createKnowledgeSearch } from '../../../knowledge/search/search.js';
+import { createKnowledgeSearch, type KnowledgeSearch } from '../../../knowledge/search/search.js';
 import type { SearchScope } from '../../../knowledge/search-query.js';
 import { createLogger } from '../../../runtime/logger.js';
 import { cleanUp } from '../../setup/clean-up.js';
@@ -34,8 +34,8 @@ const WORDS =
 const textOf = (n: number): string =>
   Array.from({ length: 4 + (n % 5) }, (_, at) => WORDS[(n * 7 + at * at * (1 + (n % 3))) % WORDS.length]).join(' ');
 
-/** The same base in both databases: 600 chunks in 120 sources, some of them stale. */
-async function fill(): Promise<SearchScope> {
+/** The same base in both databases: 600 chunks in 120 sources, some of them stale. @param from another number makes other texts */
+async function fill(from = 0): Promise<SearchScope> {
   const tenantId = await insertTenant(inMemory);
   await insertTenant(withPgvector, tenantId);
   for (const database of databases) {
@@ -45,7 +45,7 @@ async function fill(): Promise<SearchScope> {
         tenantId,
         namespace: 'port',
         sourceId: `s${source}`,
-        texts: Array.from({ length: 5 }, (_, n) => textOf(source * 5 + n)),
+        texts: Array.from({ length: 5 }, (_, n) => textOf(from + source * 5 + n)),
         tags: source % 3 === 0 ? ['third'] : [],
         ...(source % 20 === 7 && { model: 'another' }),
       });
@@ -91,28 +91,79 @@ const QUERIES = [
   'engine boiler deck',
 ];
 
-test.each<SearchMode>(['hybrid', 'semantic', 'lexical'])('%s search gives the same results in both', async (mode) => {
+type Answer = Awaited<ReturnType<typeof ask>>;
+
+/** Asks both searches the same, and compares what they answer. */
+async function expectSame(
+  one: KnowledgeSearch,
+  other: KnowledgeSearch,
+  of: SearchScope,
+  mode: SearchMode,
+): Promise<void> {
   for (const query of QUERIES)
     for (const more of [{}, { filters: { tags_any: ['third'] } }, { minScore: 0.5, topK: 50 }]) {
-      const [memory, database] = await Promise.all(
-        searches.map(async (search) => {
-          const { results, mode_used } = await ask(search, scope, query, { mode, topK: 20, ...more });
-          return { scores: results.map(({ score }) => score), mode_used, results };
-        }),
-      );
-      expect(database?.mode_used).toBe(memory?.mode_used);
-      expect(database?.scores.length).toBe(memory?.scores.length);
-      for (const [index, score] of (memory?.scores ?? []).entries())
-        expect(database?.scores[index]).toBeCloseTo(score, 3);
+      const [memory, database] = (await Promise.all(
+        [one, other].map((search) => ask(search, of, query, { mode, topK: 20, ...more })),
+      )) as [Answer, Answer];
+      const scores = ({ results }: Answer) => results.map(({ score }) => score);
+      expect(database.mode_used).toBe(memory.mode_used);
+      expect(scores(database)).toHaveLength(scores(memory).length);
+      for (const [index, score] of scores(memory).entries()) expect(scores(database)[index]).toBeCloseTo(score, 3);
       // Chunks of the same score may change places, and at the end of the list others of that score may stand.
-      const last = memory?.scores.at(-1) ?? 0;
-      const certain = ({ results = [] }: { results?: { source_id: string; score: number; text: string }[] } = {}) =>
+      const last = scores(memory).at(-1) ?? 0;
+      const certain = ({ results }: Answer) =>
         results
           .filter(({ score }) => score > last + 0.001)
           .map(({ source_id, text }) => `${source_id} ${text}`)
           .sort();
       expect(certain(database)).toEqual(certain(memory));
     }
+}
+
+const MODES: SearchMode[] = ['hybrid', 'semantic', 'lexical'];
+
+test.each(MODES)('%s search gives the same results in both', async (mode) => {
+  await expectSame(searches[0] as KnowledgeSearch, searches[1] as KnowledgeSearch, scope, mode);
+});
+
+describe('beyond the chunks up to which all vectors are compared', () => {
+  let indexed: KnowledgeSearch;
+  let other: SearchScope;
+  const scans = async () => {
+    const [row] = await withPgvector.query<{ scans: number }>(
+      `SELECT idx_scan::int AS scans FROM pg_stat_user_indexes WHERE indexrelname = 'knowledge_vectors_hnsw_32'`,
+    );
+    return row?.scans ?? 0;
+  };
+  beforeAll(async () => {
+    other = await fill(7); // another tenant has other texts under the same names
+    // The planner takes the index of a large table, and sorts the few rows of this one; connections opened from now on do not.
+    await withPgvector.query('ALTER DATABASE postgres SET enable_sort = off');
+    indexed = await knowledgeSearch(withPgvector, embedder, { exactChunksMax: 100 });
+    return () => withPgvector.query('ALTER DATABASE postgres RESET enable_sort').then(() => undefined);
+  });
+
+  test.each(MODES)(
+    'the index gives two tenants with equal names the same results as memory, each its own (%s)',
+    async (mode) => {
+      const before = await scans();
+      for (const of of [scope, other]) await expectSame(searches[0] as KnowledgeSearch, indexed, of, mode);
+      if (mode !== 'lexical')
+        expect(await until(async () => (await scans()) > before, { what: 'scans of the index' })).toBe(true);
+    },
+  );
+
+  test('a filter that leaves next to nothing falls back to comparing all', async () => {
+    for (const of of [scope, other]) {
+      const query = { mode: 'semantic' as const, topK: 20, filters: { source_ids: ['s3'] } };
+      const [memory, database] = await Promise.all([
+        ask(searches[0] as KnowledgeSearch, of, 'harbour crane', query),
+        ask(indexed, of, 'harbour crane', query),
+      ]);
+      expect(database.results).toHaveLength(5);
+      expect(database.results.map(({ text }) => text).sort()).toEqual(memory.results.map(({ text }) => text).sort());
+    }
+  });
 });
 
 test('deleted and replaced sources are gone with their vectors', async () => {
