@@ -68,9 +68,9 @@ async function postAs(platform, { client_id, client_secret }, path, body) {
 }
 
 const INSERT = `
-  INSERT INTO event_groups (tenant_id, group_id, events)
-    SELECT $1, (left(uuidv7()::text, 34) || '00')::uuid, jsonb_build_array(jsonb_build_array('agent.health_changed',
-           jsonb_build_object('agent_type', t, 'instance_id', 'bench', 'status', 'offline', 'previous_status', 'available')))
+  INSERT INTO event_groups (tenant_id, types, instance_mark, group_id, events)
+    SELECT uuid_of($1), event_bit('agent.health_changed'), instance_mark('bench'), (left(uuidv7()::text, 34) || '00')::uuid,
+           jsonb_build_array(jsonb_build_object('agent_type', t, 'instance_id', 'bench', 'status', 'offline', 'previous_status', 'available'))
       FROM unnest($2::text[]) AS t`;
 
 /** Writes events of these agent types at a steady rate. @returns when all are written */

@@ -19,8 +19,9 @@ import { machineLine, markdownTable } from './harness/report.mjs';
 const EVENTS_PER_TRANSACTION = 3;
 const CONSUMED_AT_ONCE = 500;
 const INSERT = `
-  INSERT INTO event_groups (tenant_id, group_id, events)
-    SELECT $1, substr(id, 5)::uuid, '[["dispatch.success", {"dispatch_id": "dsp_bench", "instance_id": "bench", "duration_ms": 1}]]'
+  INSERT INTO event_groups (tenant_id, types, instance_mark, group_id, events)
+    SELECT uuid_of($1), event_bit('dispatch.success'), instance_mark('bench'), substr(id, 5)::uuid,
+           '[{"dispatch_id": "dsp_bench", "instance_id": "bench", "duration_ms": 1}]'
       FROM unnest($2::text[]) AS id`;
 
 const { values: given } = parseArgs({

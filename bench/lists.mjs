@@ -36,11 +36,10 @@ const NUMBERS = `(SELECT n, at, lpad(to_hex((extract(epoch FROM at) * 1000)::big
   FROM generate_series(1, $2::bigint) AS n, LATERAL (SELECT now() - ($2 - n) * interval '1 ms' AS at) AS t) AS numbers`;
 const FILL = [
   // One in a row: the most that there is to skip.
-  `INSERT INTO event_groups (tenant_id, group_id, dispatch_id, session_id, occurred_at, events)
-   SELECT $1, (left(hex, 8) || '-' || right(hex, 4) || '-7000-8000-' || lpad(to_hex(n), 10, '0') || '00')::uuid,
-          right(${ids('dsp')}, 36)::uuid, 'ses_' || n / 100, at,
-          jsonb_build_array(jsonb_build_array('dispatch.success',
-            jsonb_build_object('instance_id', 'worker-' || n % 10, 'duration_ms', n % 1000))) FROM ${NUMBERS}`,
+  `INSERT INTO event_groups (tenant_id, types, instance_mark, group_id, dispatch_id, session_uuid, session_name, occurred_at, events)
+   SELECT uuid_of($1), event_bit('dispatch.success'), instance_mark('worker-' || n % 10), (left(hex, 8) || '-' || right(hex, 4) || '-7000-8000-' || lpad(to_hex(n), 10, '0') || '00')::uuid,
+          right(${ids('dsp')}, 36)::uuid, session_uuid(uuid_of($1), 'ses_' || n / 100), 'ses_' || n / 100, at,
+          jsonb_build_array(jsonb_build_object('instance_id', 'worker-' || n % 10, 'duration_ms', n % 1000)) FROM ${NUMBERS}`,
   `INSERT INTO messages (tenant_id, message_id, session_id, credential_id, client_message_id, method, parts, trace_id, deadline_ms, state,
      instance_id, agent_type, artifacts, created_at, updated_at, started_at, completed_at)
    SELECT $1, ${ids('msg')}, 'ses_' || n / 100, 'cred', 'client-' || n, 'message/send', '[{"kind":"text","text":"What is 6 * 7?"}]',

@@ -38,3 +38,8 @@ export async function recordEvents<Type extends EventType>(
   if (rows.length > 0) await tx.query(INSERT_EVENTS, [type, JSON.stringify(rows)]);
   return rows.map(({ event_id }) => event_id);
 }
+
+/** The groups of events of a session, found by their index. @param alias of `event_groups` @param tenant SQL of type text, as `session` */
+export function groupsOfSession(alias: string, tenant: string, session: string): string {
+  return `${alias}.session_uuid = session_uuid(uuid_of(${tenant}), ${session}) AND ${alias}.tenant_id = uuid_of(${tenant})`;
+}

@@ -24,14 +24,37 @@ const DELETE_OFFERS = `DELETE FROM dispatch_transfers WHERE expires_at < now() -
 const DELETE_BATCHES = `
   DELETE FROM event_batches WHERE positioned_at < now() - interval '1 hour' AND last_position < group_position_at(event_head())`;
 
-/** Usage that no report reads any more, of hours before the given days: by tenant, since that is where the keys begin. */
-const deleteUsage = (table: 'usage_hours' | 'usage_sessions', days: number) => `
-  DELETE FROM ${table} WHERE ctid = ANY (ARRAY(
-    SELECT old.ctid FROM tenants t CROSS JOIN LATERAL (
-      SELECT u.ctid FROM ${table} u WHERE u.tenant_id = t.tenant_id AND u.hour < now() - interval '${days} days'
-       ORDER BY u.hour LIMIT ${BATCH}) old LIMIT ${BATCH})) RETURNING 1`;
-/** Rows by session are as many as sessions; those of agents are kept for who evaluates them in SQL. */
-const USAGE_DAYS = { usage_sessions: 32, usage_hours: 400 };
+interface UsageTable {
+  name: string;
+  /** The column of its time. */
+  at: 'hour' | 'day';
+  /** How long its rows are kept. */
+  days: number;
+  /** The tenant of a row `o`, as it is in `tenants`. */
+  tenant: string;
+}
+
+/**
+ * Usage that no report reads any more, and what came after the end of its tenant. By tenant, since that is where the keys begin: the tenants are
+ * found by going from one to the next in the key.
+ */
+const deleteUsage = ({ name, at, days, tenant }: UsageTable) => `
+  WITH RECURSIVE owner AS (
+    (SELECT u.tenant_id FROM ${name} u ORDER BY u.tenant_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT u.tenant_id FROM ${name} u WHERE u.tenant_id > o.tenant_id ORDER BY u.tenant_id LIMIT 1) FROM owner o WHERE o.tenant_id IS NOT NULL)
+  DELETE FROM ${name} WHERE ctid = ANY (ARRAY(
+    SELECT old.ctid FROM (
+      SELECT o.tenant_id, CASE WHEN EXISTS (SELECT 1 FROM tenants t WHERE t.tenant_id = ${tenant}) THEN now() - interval '${days} days'
+        ELSE 'infinity' END AS bound FROM owner o WHERE o.tenant_id IS NOT NULL) o CROSS JOIN LATERAL (
+      SELECT u.ctid FROM ${name} u WHERE u.tenant_id = o.tenant_id AND u.${at} < o.bound ORDER BY u.${at} LIMIT ${BATCH}) old LIMIT ${BATCH}))
+  RETURNING 1`;
+/** Rows by session are as many as sessions; the others are kept for who evaluates them in SQL. */
+const USAGE: UsageTable[] = [
+  { name: 'usage_sessions', at: 'hour', days: 32, tenant: "'ten_' || o.tenant_id" },
+  { name: 'usage_hours', at: 'hour', days: 400, tenant: 'o.tenant_id' },
+  { name: 'usage_days', at: 'day', days: 400, tenant: 'o.tenant_id' },
+];
 /** The processes that have not counted tool calls for a day have ended. */
 const DELETE_SOURCES = `DELETE FROM usage_batches WHERE added_at < now() - interval '7 days'`;
 
@@ -45,8 +68,7 @@ export async function maintainTables(db: Db): Promise<void> {
     deleteAll(db, DELETE_CANCELED),
     db.system((tx) => tx.query(DELETE_OFFERS)),
     db.system((tx) => tx.query(DELETE_BATCHES)),
-    deleteAll(db, deleteUsage('usage_sessions', USAGE_DAYS.usage_sessions)),
-    deleteAll(db, deleteUsage('usage_hours', USAGE_DAYS.usage_hours)),
+    ...USAGE.map((table) => deleteAll(db, deleteUsage(table))),
     db.system((tx) => tx.query(DELETE_SOURCES)),
     deleteAll(db, DELETE_EXPIRED),
   ]);

@@ -42,8 +42,8 @@ export interface KeyList {
     keys(tx: Tx, limit: number, offset: number): Promise<string[]>;
     /** Null when there are more than `most`, or it would take too long. */
     count(tx: Tx, most: number): Promise<number | null>;
-    /** How many items a row of `from` stands for, for the estimate; 1 by default. */
-    perRow?(tx: Tx): Promise<number>;
+    /** What the planner estimates instead of `from`, and how many items a row of it stands for. */
+    estimate?: { from: string; values: KeyList['values']; perRow(tx: Tx): Promise<number> };
   };
 }
 
@@ -92,11 +92,12 @@ async function countExactly(tx: Tx, list: KeyList): Promise<number | null> {
  * tenant's condition for the tenant's role, and the planner would take its share twice.
  */
 async function estimateRows(db: Db, list: KeyList): Promise<number> {
-  const text = `EXPLAIN (FORMAT JSON) SELECT 1 FROM ${list.from}`;
+  const { from, values } = list.walk?.estimate ?? list;
+  const text = `EXPLAIN (FORMAT JSON) SELECT 1 FROM ${from}`;
   type Explained = { 'QUERY PLAN': { Plan: { 'Plan Rows': number } }[] };
-  const [row] = await db.system((tx) => tx.query<Explained>(text, list.values));
-  const { perRow } = list.walk ?? {};
-  const items = (perRow && (await inTime(db, list.values[0], perRow))) ?? 1;
+  const [row] = await db.system((tx) => tx.query<Explained>(text, values));
+  const { perRow } = list.walk?.estimate ?? {};
+  const items = (perRow && (await inTime(db, values[0], perRow))) ?? 1;
   return Math.round((row?.['QUERY PLAN'][0]?.Plan['Plan Rows'] ?? 0) * items);
 }
 

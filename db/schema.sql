@@ -7,13 +7,42 @@ CREATE OR REPLACE FUNCTION public.current_tenant()
  STABLE PARALLEL SAFE
 AS $function$ SELECT nullif(current_setting('app.tenant_id', true), '') $function$
 ;
+CREATE OR REPLACE FUNCTION public.current_tenant_uuid()
+ RETURNS uuid
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+AS $function$ SELECT right(nullif(current_setting('app.tenant_id', true), ''), 36)::uuid $function$
+;
+CREATE OR REPLACE FUNCTION public.event_bit(event_type text)
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$ SELECT 1 << (array_position(event_types(), event_type) - 1) $function$
+;
+CREATE OR REPLACE FUNCTION public.event_types()
+ RETURNS text[]
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$ SELECT ARRAY[
+  'session.created', 'message.received', 'policy.denied', 'guard.denied', 'message.resolved', 'dispatch.sent', 'dispatch.success',
+  'dispatch.failed', 'message.input_required', 'policy.approval_required', 'guard.approval_required', 'message.completed',
+  'message.canceled', 'message.error', 'session.closed', 'policy.audited', 'guard.allowed', 'agent.registered', 'agent.deregistered',
+  'agent.health_changed', 'agent.capacity_changed', 'plan.created', 'plan.approval_required', 'plan.approved', 'plan.completed',
+  'plan.failed', 'plan.canceled', 'plan.rejected', 'system.alert_triggered', 'tenant.created', 'tenant.deleted'] $function$
+;
 CREATE OR REPLACE FUNCTION public.group_minute(group_id uuid)
  RETURNS integer
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 AS $function$ SELECT ('x' || left(group_id::text, 8))::bit(32)::integer $function$
 ;
-CREATE OR REPLACE FUNCTION public.isolate_tenants(tables text[], app_privileges text DEFAULT 'SELECT, INSERT, UPDATE, DELETE'::text)
+CREATE OR REPLACE FUNCTION public.instance_mark(instance_id text)
+ RETURNS smallint
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$ SELECT (coalesce(hashtext(instance_id), 0) & 32767)::smallint $function$
+;
+CREATE OR REPLACE FUNCTION public.isolate_tenants(tables text[], app_privileges text DEFAULT 'SELECT, INSERT, UPDATE, DELETE'::text, own_tenant text DEFAULT 'current_tenant()'::text)
  RETURNS void
  LANGUAGE plpgsql
 AS $function$
@@ -22,7 +51,7 @@ DECLARE
 BEGIN
   FOREACH name IN ARRAY tables LOOP
     EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', name);
-    EXECUTE format('CREATE POLICY one_tenant ON %I TO fleet_app USING (tenant_id = current_tenant())', name);
+    EXECUTE format('CREATE POLICY one_tenant ON %I TO fleet_app USING (tenant_id = %s)', name, own_tenant);
     EXECUTE format('CREATE POLICY whole_platform ON %I TO fleet_system USING (true)', name);
     EXECUTE format('GRANT %s ON %I TO fleet_app', app_privileges, name);
     EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %I TO fleet_system', name);
@@ -41,12 +70,10 @@ BEGIN
                AND r.session_id = NEW.session_id AND r.holds_slot) THEN
     RETURN NULL;
   END IF;
-  INSERT INTO event_groups (tenant_id, group_id, events)
-    SELECT a.tenant_id, format('%s-%s-7%s-8%s-%s00', left(at, 8), right(at, 4), left(chance, 3), substr(chance, 4, 3), right(chance, 10))::uuid,
-           jsonb_build_array(jsonb_build_array('agent.capacity_changed', jsonb_build_object('agent_type', a.agent_type,
-             'instance_id', a.instance_id, 'current_sessions', agent_load(a.tenant_id, a.instance_id),
-             'max_concurrent_sessions', a.max_concurrent_sessions)))
-      FROM agents a WHERE a.tenant_id = NEW.tenant_id AND a.instance_id = NEW.instance_id;
+  PERFORM record_event(a.tenant_id, format('evt_%s-%s-7%s-8%s-%s00', left(at, 8), right(at, 4), left(chance, 3), substr(chance, 4, 3), right(chance, 10)),
+      'agent.capacity_changed', 'info', '', NULL, jsonb_build_object('agent_type', a.agent_type, 'instance_id', a.instance_id,
+        'current_sessions', agent_load(a.tenant_id, a.instance_id), 'max_concurrent_sessions', a.max_concurrent_sessions))
+    FROM agents a WHERE a.tenant_id = NEW.tenant_id AND a.instance_id = NEW.instance_id;
   RETURN NULL;
 END $function$
 ;
@@ -113,6 +140,33 @@ BEGIN
      WHERE w.tenant_id = OLD.tenant_id AND w.queue = OLD.instance_id || '//' FOR UPDATE SKIP LOCKED);
   RETURN NULL;
 END $function$
+;
+CREATE OR REPLACE FUNCTION public.session_name(session_id text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$ SELECT CASE WHEN NOT (length(session_id) = 40 AND starts_with(session_id, 'ses_')) THEN session_id END $function$
+;
+CREATE OR REPLACE FUNCTION public.session_of(session_uuid uuid, session_name text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$ SELECT coalesce(session_name, 'ses_' || session_uuid, '') $function$
+;
+CREATE OR REPLACE FUNCTION public.session_uuid(tenant_id uuid, session_id text)
+ RETURNS uuid
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+  SELECT CASE WHEN session_id = '' THEN NULL WHEN session_name(session_id) IS NULL THEN right(session_id, 36)::uuid
+    ELSE md5(tenant_id::text || '/' || session_id)::uuid END
+$function$
+;
+CREATE OR REPLACE FUNCTION public.trace_of(trace_id text, message_id text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$ SELECT coalesce(trace_id, replace(right(message_id, 36), '-', '')) $function$
 ;
 
 -- Tables
@@ -344,21 +398,23 @@ CREATE TABLE event_cursors (
 CREATE TABLE event_groups (
   occurred_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
   transaction_id xid8 NOT NULL DEFAULT pg_current_xact_id(),
-  event_count smallint NOT NULL DEFAULT 1,
+  types integer NOT NULL,
+  instance_mark smallint NOT NULL DEFAULT 0,
   group_id uuid NOT NULL,
-  tenant_id text NOT NULL,
-  session_id text NOT NULL DEFAULT ''::text,
+  tenant_id uuid NOT NULL,
   message_id uuid,
   dispatch_id uuid,
   trace_id uuid,
+  session_uuid uuid,
+  session_name text,
   events json NOT NULL
 ) PARTITION BY RANGE (group_id);
 CREATE TABLE event_positions (
   "position" bigint NOT NULL,
-  tenant_id text NOT NULL,
   transaction_id xid8 NOT NULL,
-  group_ids uuid[] NOT NULL,
-  last_group_id uuid NOT NULL
+  tenant_id uuid NOT NULL,
+  last_group_id uuid NOT NULL,
+  earlier_group_ids uuid[]
 ) PARTITION BY RANGE (last_group_id);
 CREATE TABLE guards (
   tenant_id text NOT NULL,
@@ -371,7 +427,7 @@ CREATE TABLE guards (
 CREATE TABLE idempotency_keys (
   idempotency_key uuid NOT NULL,
   expires_at timestamp with time zone NOT NULL,
-  tenant_id text NOT NULL,
+  tenant_id uuid NOT NULL,
   message_id uuid NOT NULL,
   content_hash bytea NOT NULL
 );
@@ -555,7 +611,7 @@ CREATE TABLE messages (
   parts jsonb NOT NULL,
   metadata jsonb NOT NULL DEFAULT '{}'::jsonb,
   want_agent_type text,
-  trace_id text NOT NULL,
+  trace_id text,
   parent_span_id text,
   baggage text,
   state text NOT NULL,
@@ -751,7 +807,6 @@ CREATE TABLE sessions (
   instance_id text,
   status text NOT NULL,
   metadata jsonb NOT NULL DEFAULT '{}'::jsonb,
-  created_by text NOT NULL,
   sender_agent_type text,
   ended_reason text
 );
@@ -838,15 +893,16 @@ CREATE TABLE usage_hours (
   cost_usd numeric NOT NULL
 );
 CREATE TABLE usage_sessions (
-  tenant_id text NOT NULL,
   hour timestamp with time zone NOT NULL,
-  session_id text NOT NULL,
-  messages bigint NOT NULL,
-  dispatches bigint NOT NULL,
-  tool_calls bigint NOT NULL,
+  duration_ms bigint NOT NULL,
+  messages integer NOT NULL,
+  dispatches integer NOT NULL,
+  tool_calls integer NOT NULL,
+  tenant_id uuid NOT NULL,
+  session_uuid uuid NOT NULL,
+  session_name text,
   input_tokens numeric NOT NULL,
   output_tokens numeric NOT NULL,
-  duration_ms bigint NOT NULL,
   cost_usd numeric NOT NULL
 );
 
@@ -890,7 +946,7 @@ ALTER TABLE erasures ADD CONSTRAINT erasures_kind_check CHECK ((kind = ANY (ARRA
 ALTER TABLE erasures ADD CONSTRAINT erasures_pkey PRIMARY KEY (erasure_id);
 ALTER TABLE event_batches ADD CONSTRAINT event_batches_pkey PRIMARY KEY (last_position);
 ALTER TABLE event_cursors ADD CONSTRAINT event_cursors_pkey PRIMARY KEY (consumer);
-ALTER TABLE event_groups ADD CONSTRAINT event_groups_pkey PRIMARY KEY (tenant_id, group_id) INCLUDE (event_count);
+ALTER TABLE event_groups ADD CONSTRAINT event_groups_pkey PRIMARY KEY (tenant_id, group_id) INCLUDE (types, instance_mark);
 ALTER TABLE guards ADD CONSTRAINT guards_decision_check CHECK ((decision = ANY (ARRAY['allow'::text, 'require_approval'::text, 'deny'::text])));
 ALTER TABLE guards ADD CONSTRAINT guards_guard_check CHECK ((guard = ANY (ARRAY['path'::text, 'egress'::text, 'secrets'::text, 'prompt_injection'::text, 'limits'::text])));
 ALTER TABLE guards ADD CONSTRAINT guards_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
@@ -966,7 +1022,7 @@ ALTER TABLE trace_spans ADD CONSTRAINT trace_spans_pkey PRIMARY KEY (tenant_id, 
 ALTER TABLE usage_batches ADD CONSTRAINT usage_batches_pkey PRIMARY KEY (source);
 ALTER TABLE usage_days ADD CONSTRAINT usage_days_pkey PRIMARY KEY (tenant_id, day);
 ALTER TABLE usage_hours ADD CONSTRAINT usage_hours_pkey PRIMARY KEY (tenant_id, hour, agent_type, instance_id, model);
-ALTER TABLE usage_sessions ADD CONSTRAINT usage_sessions_pkey PRIMARY KEY (tenant_id, hour, session_id);
+ALTER TABLE usage_sessions ADD CONSTRAINT usage_sessions_pkey PRIMARY KEY (tenant_id, hour, session_uuid);
 
 -- Indexes
 CREATE INDEX agent_skills_sampled ON public.agent_skills USING btree (skill_id, tenant_id, agent_type, has_room, shuffle) WHERE (skill_id IS NOT NULL);
@@ -992,7 +1048,7 @@ CREATE INDEX delivery_queue_waiting ON public.delivery_queue USING btree (tenant
 CREATE INDEX dispatches_newest ON ONLY public.dispatches USING btree (instance_id, tenant_id, created_at DESC) WHERE (instance_id IS NOT NULL);
 CREATE INDEX erasures_due ON public.erasures USING btree (next_at) WHERE (finished_at IS NULL);
 CREATE UNIQUE INDEX erasures_of_tenant ON public.erasures USING btree (tenant_id) WHERE (kind = 'tenant'::text);
-CREATE INDEX event_groups_by_session ON ONLY public.event_groups USING btree (session_id, group_minute(group_id));
+CREATE INDEX event_groups_by_session ON ONLY public.event_groups USING btree (session_uuid, group_minute(group_id));
 CREATE INDEX event_groups_by_transaction ON ONLY public.event_groups USING btree (transaction_id);
 CREATE INDEX event_positions_by_transaction ON ONLY public.event_positions USING btree (transaction_id);
 CREATE INDEX event_positions_in_order ON ONLY public.event_positions USING btree ("position");
@@ -1152,13 +1208,13 @@ CREATE POLICY whole_platform ON dispatch_transfers AS PERMISSIVE FOR ALL TO flee
 CREATE POLICY one_tenant ON dispatches AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON dispatches AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY whole_platform ON erasures AS PERMISSIVE FOR ALL TO fleet_system USING (true);
-CREATE POLICY one_tenant ON event_groups AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY one_tenant ON event_groups AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant_uuid()));
 CREATE POLICY whole_platform ON event_groups AS PERMISSIVE FOR ALL TO fleet_system USING (true);
-CREATE POLICY one_tenant ON event_positions AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY one_tenant ON event_positions AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant_uuid()));
 CREATE POLICY whole_platform ON event_positions AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON guards AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON guards AS PERMISSIVE FOR ALL TO fleet_system USING (true);
-CREATE POLICY one_tenant ON idempotency_keys AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY one_tenant ON idempotency_keys AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant_uuid()));
 CREATE POLICY whole_platform ON idempotency_keys AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON input_decisions AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON input_decisions AS PERMISSIVE FOR ALL TO fleet_system USING (true);
@@ -1218,7 +1274,7 @@ CREATE POLICY one_tenant ON usage_days AS PERMISSIVE FOR ALL TO fleet_app USING 
 CREATE POLICY whole_platform ON usage_days AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON usage_hours AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON usage_hours AS PERMISSIVE FOR ALL TO fleet_system USING (true);
-CREATE POLICY one_tenant ON usage_sessions AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY one_tenant ON usage_sessions AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant_uuid()));
 CREATE POLICY whole_platform ON usage_sessions AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 
 -- Grants

@@ -1,4 +1,5 @@
 import { countErased } from '../agents/agent-connections.js';
+import { groupsOfSession } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
 import { messageWorkflows } from '../messages/supervise/workflow-erasure.js';
 import { uuidBound, uuidOf } from '../runtime/ids.js';
@@ -18,12 +19,12 @@ async function eventsOf(tx: Tx, tenantId: string, messages: readonly SelectedMes
   const windows = windowsOf(messages);
   const ids = messages.map(({ message_id }) => message_id);
   const events = await tx.query<{ id: string }>(
-    `SELECT e.event_id AS id FROM unnest($4::uuid[], $5::uuid[]) AS w (least, bound)
+    `SELECT e.event_id AS id FROM unnest($4::uuid[], $5::uuid[]) AS w (least, bound) CROSS JOIN unnest($2::text[]) AS s (session_id)
       CROSS JOIN LATERAL (
         SELECT x.group_id FROM event_groups x
-         WHERE x.tenant_id = $1 AND x.session_id = ANY ($2) AND x.group_id >= w.least AND x.group_id < w.bound
+         WHERE ${groupsOfSession('x', '$1', 's.session_id')} AND x.group_id >= w.least AND x.group_id < w.bound
            AND group_minute(x.group_id) BETWEEN group_minute(w.least) AND group_minute(w.bound) AND x.message_id = ANY ($3) OFFSET 0) g
-      CROSS JOIN LATERAL (SELECT v.event_id, v.message_id FROM events v WHERE v.tenant_id = $1 AND v.group_id = g.group_id) e
+      CROSS JOIN LATERAL (SELECT v.event_id, v.message_id FROM events v WHERE v.tenant_uuid = uuid_of($1) AND v.group_id = g.group_id) e
       WHERE e.message_id = ANY ($6)`,
     [
       tenantId,

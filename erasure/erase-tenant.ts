@@ -4,7 +4,7 @@ import { countRows } from './count-rows.js';
 import type { EraserDeps, Portion } from './eraser-deps.js';
 import { addRemoved, type Erasure, finish, noteDone } from './erasures.js';
 import { MESSAGE_TABLES } from './message-tables.js';
-import { FOUND_BY_MESSAGE, tenantTables } from './tenant-tables.js';
+import { FOUND_BY_MESSAGE, type TenantTable, tenantTables } from './tenant-tables.js';
 
 /** Rows that one transaction erases. */
 const ROWS_AT_ONCE = 1_000;
@@ -20,16 +20,16 @@ const FROM_THE_START = '-';
 const ONCE_EMPTY = '~';
 
 /** The next rows of a table. The rows at these places in other partitions are the tenant's own too. @returns how many, by table */
-async function deleteNext(tx: Tx, table: string, tenantId: string): Promise<Record<string, number>> {
+async function deleteNext(tx: Tx, { name, tenant }: TenantTable, tenantId: string): Promise<Record<string, number>> {
   const next = (column: string) =>
-    `SELECT ${column} FROM ${table} WHERE tenant_id = $1 LIMIT ${ROWS_OF[table] ?? ROWS_AT_ONCE}`;
-  if (table !== 'messages') {
-    const own = `DELETE FROM ${table} WHERE tenant_id = $1 AND ctid = ANY (ARRAY(${next('ctid')}))`;
-    return { [table]: await countRows(tx, own, [tenantId]) };
+    `SELECT ${column} FROM ${name} WHERE tenant_id = ${tenant} LIMIT ${ROWS_OF[name] ?? ROWS_AT_ONCE}`;
+  if (name !== 'messages') {
+    const own = `DELETE FROM ${name} WHERE tenant_id = ${tenant} AND ctid = ANY (ARRAY(${next('ctid')}))`;
+    return { [name]: await countRows(tx, own, [tenantId]) };
   }
   const rows = await tx.query<{ message_id: string }>(next('message_id'), [tenantId]);
   const removed: Record<string, number> = {};
-  for (const part of [FOUND_BY_MESSAGE, table])
+  for (const part of [FOUND_BY_MESSAGE, name])
     removed[part] = await countRows(tx, MESSAGE_TABLES[part] ?? '', [
       tenantId,
       rows.map(({ message_id }) => message_id),
@@ -45,8 +45,10 @@ const FORGET_COMMENTS = `
      SELECT approval_id FROM input_decisions WHERE tenant_id = $1 AND (comment IS NOT NULL OR ip IS NOT NULL) LIMIT ${ROWS_AT_ONCE})`;
 
 /** What of a tenant is left. */
-async function isLeft(tx: Tx, tenantId: string, tables: readonly string[]): Promise<boolean> {
-  const all = tables.map((table) => `EXISTS (SELECT 1 FROM ${table} WHERE tenant_id = $1)`).join(' OR ');
+async function isLeft(tx: Tx, tenantId: string, tables: readonly TenantTable[]): Promise<boolean> {
+  const all = tables
+    .map(({ name, tenant }) => `EXISTS (SELECT 1 FROM ${name} WHERE tenant_id = ${tenant})`)
+    .join(' OR ');
   const comments = 'SELECT 1 FROM input_decisions WHERE tenant_id = $1 AND (comment IS NOT NULL OR ip IS NOT NULL)';
   const [row] = await tx.query<{ left: boolean }>(`SELECT ${all} OR EXISTS (${comments}) AS left`, [tenantId]);
   return row?.left === true;
@@ -69,18 +71,18 @@ function doneAfter(doneUntil: string, table: string, rows: number): string {
 }
 
 /** Erases the next rows of a tenant. @returns false where none is left */
-async function eraseRows({ db }: EraserDeps, erasure: Erasure, tables: readonly string[]): Promise<boolean> {
+async function eraseRows({ db }: EraserDeps, erasure: Erasure, tables: readonly TenantTable[]): Promise<boolean> {
   const { tenant_id, erasure_id } = erasure;
   let done = erasure.done_until;
-  for (const table of tables.slice(tables.indexOf(done) + 1)) {
+  for (const table of tables.slice(tables.findIndex(({ name }) => name === done) + 1)) {
     const rows = await db.system(async (tx) => {
       await tx.query(BY_INDEX);
       const removed = await deleteNext(tx, table, tenant_id);
       await addRemoved(tx, erasure_id, removed);
-      await noteDone(tx, erasure_id, doneAfter(done, table, removed[table] ?? 0));
-      return removed[table] ?? 0;
+      await noteDone(tx, erasure_id, doneAfter(done, table.name, removed[table.name] ?? 0));
+      return removed[table.name] ?? 0;
     });
-    done = doneAfter(done, table, rows);
+    done = doneAfter(done, table.name, rows);
     if (rows > 0) return true;
   }
   return db.system(async (tx) => {
@@ -109,7 +111,7 @@ export async function eraseTenant(deps: EraserDeps, erasure: Erasure): Promise<P
   const { db } = deps;
   const { tenant_id, erasure_id, done_until } = erasure;
   if (done_until === '' && (await isDelivering(deps, erasure))) return 'waits';
-  const tables = (await db.system(tenantTables)).filter((table) => table !== FOUND_BY_MESSAGE);
+  const tables = (await db.system(tenantTables)).filter(({ name }) => name !== FOUND_BY_MESSAGE);
   if (done_until !== ONCE_EMPTY && (await eraseRows(deps, erasure, tables))) return 'erased';
   // Only now: rows of messages at work would have their workflows started again.
   const { listed, removed: workflows } = await deps.workflows.eraseTenant(tenant_id);

@@ -18,7 +18,7 @@ const noOther = (found: string) =>
  * by trace.
  */
 const FORWARDED = `
-  WITH traces AS MATERIALIZED (SELECT DISTINCT m.trace_id FROM messages m WHERE m.tenant_id = $1 AND m.message_id = ANY ($2)),
+  WITH traces AS MATERIALIZED (SELECT DISTINCT trace_of(m.trace_id, m.message_id) AS trace_id FROM messages m WHERE m.tenant_id = $1 AND m.message_id = ANY ($2)),
   own AS MATERIALIZED (
     SELECT t.trace_id FROM traces t WHERE ${noOther('o.trace_id = t.trace_id AND o.parent_span_id IS NOT NULL')}
        AND ${noOther("o.message_id = 'msg_' || t.trace_id::uuid")})

@@ -1,9 +1,10 @@
-const OF_EVENTS = 'tenant_id = $1 AND group_id = ANY (ARRAY(SELECT group_of(id) FROM unnest($4) AS id))';
+const OF_EVENTS = 'tenant_id = uuid_of($1) AND group_id = ANY (ARRAY(SELECT group_of(id) FROM unnest($4) AS id))';
+const CREATED = `event_bit('session.created')`;
 
 /** The first event of a session stays where it was written with those of a message: before the others are erased, with the same parameters. */
 export const KEEP_SESSION_CREATED = `
-  UPDATE event_groups SET message_id = NULL, dispatch_id = NULL, trace_id = NULL, event_count = 1, events = jsonb_build_array(events -> 0)
-   WHERE ${OF_EVENTS} AND events #>> '{0,0}' = 'session.created'`;
+  UPDATE event_groups SET message_id = NULL, dispatch_id = NULL, trace_id = NULL, instance_mark = 0, types = ${CREATED},
+    events = json_build_array(events -> 0) WHERE ${OF_EVENTS} AND types & ${CREATED} <> 0`;
 
 /** Plans whose steps the messages did lose what they are about, with the same parameters: the plan itself goes with its session. */
 export const FORGET_PLAN_TEXTS = `
@@ -39,7 +40,7 @@ export const MESSAGE_TABLES: Readonly<Record<string, string>> = {
   counted_usage: 'DELETE FROM counted_usage WHERE tenant_id = $1 AND message_id = ANY ($2)',
   late_changes: 'DELETE FROM late_changes WHERE tenant_id = $1 AND message_id = ANY ($2)',
   running_messages: 'DELETE FROM running_messages WHERE tenant_id = $1 AND message_id = ANY ($2)',
-  event_groups: `DELETE FROM event_groups WHERE ${OF_EVENTS} AND events #>> '{0,0}' <> 'session.created'`,
+  event_groups: `DELETE FROM event_groups WHERE ${OF_EVENTS} AND types & ${CREATED} = 0`,
   messages: 'DELETE FROM messages WHERE tenant_id = $1 AND message_id = ANY ($2)',
   // After the messages, whose lock a process holds that adds a span.
   trace_spans: 'DELETE FROM trace_spans WHERE tenant_id = $1 AND message_id = ANY ($2)',
@@ -54,7 +55,7 @@ export const FORGET_PLAN_DECISIONS = `UPDATE input_decisions SET comment = NULL,
 export const SESSION_TABLES: Readonly<Record<string, string>> = {
   // By its hours, which the key has before the session.
   usage_sessions: `DELETE FROM usage_sessions u USING sessions s
-    WHERE s.tenant_id = $1 AND s.session_id = $2 AND u.tenant_id = $1 AND u.session_id = $2
+    WHERE s.tenant_id = $1 AND s.session_id = $2 AND u.tenant_id = uuid_of($1) AND u.session_uuid = session_uuid(uuid_of($1), $2)
       AND u.hour BETWEEN s.created_at - interval '2 hours' AND coalesce(s.ended_at, now()) + interval '2 hours'`,
   plans: 'DELETE FROM plans WHERE tenant_id = $1 AND session_id = $2',
   session_agents: 'DELETE FROM session_agents WHERE tenant_id = $1 AND session_id = $2',

@@ -1,3 +1,4 @@
+import { groupsOfSession } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
 import { deliveryWorkflows } from '../messages/supervise/workflow-erasure.js';
 import { countRows } from './count-rows.js';
@@ -10,14 +11,14 @@ import { areEventsRead } from './event-readers.js';
 const GROUPS_AT_ONCE = 500;
 
 const NEXT = `
-  SELECT e.event_id FROM (SELECT group_id FROM event_groups WHERE tenant_id = $1 AND session_id = $2 LIMIT ${GROUPS_AT_ONCE}) g
-   CROSS JOIN LATERAL (SELECT v.event_id FROM events v WHERE v.tenant_id = $1 AND v.group_id = g.group_id) e`;
+  SELECT e.event_id FROM (SELECT group_id FROM event_groups x WHERE ${groupsOfSession('x', '$1', '$2')} LIMIT ${GROUPS_AT_ONCE}) g
+   CROSS JOIN LATERAL (SELECT v.event_id FROM events v WHERE v.tenant_uuid = uuid_of($1) AND v.group_id = g.group_id) e`;
 
 async function eraseRows(tx: Tx, erasure: Erasure, ids: string[], workflows: number): Promise<void> {
   const { tenant_id, erasure_id } = erasure;
   const ofEvents = 'tenant_id = $1 AND event_id = ANY ($2)';
   const queued = `DELETE FROM delivery_queue WHERE tenant_id = $1 AND queue_id IN (SELECT delivery_id FROM deliveries WHERE ${ofEvents})`;
-  const groups = 'tenant_id = $1 AND group_id = ANY (ARRAY(SELECT group_of(id) FROM unnest($2) AS id))';
+  const groups = 'tenant_id = uuid_of($1) AND group_id = ANY (ARRAY(SELECT group_of(id) FROM unnest($2) AS id))';
   await addRemoved(tx, erasure_id, {
     workflows,
     delivery_queue: await countRows(tx, queued, [tenant_id, ids]),

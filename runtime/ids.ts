@@ -137,6 +137,11 @@ export function traceFrom(traceparent: string | undefined, uuid: string): TraceC
   return { trace_id: uuid.replaceAll('-', ''), parent_span_id: null };
 }
 
+/** The trace of a message: that of its caller, or its own. */
+export function traceIdOf({ trace_id, message_id }: { trace_id: string | null; message_id: string }): string {
+  return trace_id ?? uuidOf(message_id).replaceAll('-', '');
+}
+
 /** The id of the span of what has this UUID, a message or a dispatch for example: its last eight bytes, so that every read repeats it. */
 export function spanIdOf(uuid: string): string {
   return uuid.replaceAll('-', '').slice(16);

@@ -38,9 +38,9 @@ const EXPIRE = `
     UPDATE sessions s SET status = 'expired', ended_at = now(), ended_reason = 'idle', idle_check_at = NULL FROM checked c
      WHERE s.tenant_id = c.tenant_id AND s.session_id = c.session_id AND NOT c.is_running AND c.idle_at <= now()
     RETURNING s.tenant_id, s.session_id, c.event_id, milliseconds_between(s.created_at, now()) AS duration_ms)
-  INSERT INTO event_groups (tenant_id, group_id, session_id, events)
-    SELECT tenant_id, group_of(event_id), session_id, jsonb_build_array(event_of('session.closed',
-           jsonb_build_object('session_id', session_id, 'reason', 'idle', 'duration_ms', duration_ms))) FROM expired`;
+  INSERT INTO event_groups (tenant_id, group_id, session_uuid, session_name, types, events)
+    SELECT uuid_of(tenant_id), group_of(event_id), session_uuid(uuid_of(tenant_id), session_id), session_name(session_id), event_bit('session.closed'),
+           jsonb_build_array(jsonb_build_object('reason', 'idle', 'duration_ms', duration_ms)) FROM expired`;
 
 /** Gives the canceling of ended sessions some time before others repeat it. */
 const CLAIM_ENDED = `

@@ -24,19 +24,9 @@ async function insertSession(
   const { agent_type, instance_id } = agent ?? { agent_type: null, instance_id: null };
   await tx.query(
     `INSERT INTO sessions (tenant_id, session_id, user_id, explicit, agent_type, instance_id, status, metadata,
-       idle_timeout_seconds, created_by, ordered, wake_requested_at)
-     VALUES ($1, $2, $3, true, $4, $5, 'active', $6, $7, $8, $9, now())`,
-    [
-      tenant_id,
-      session_id,
-      user_id,
-      agent_type,
-      instance_id,
-      JSON.stringify(metadata),
-      idle_timeout_seconds,
-      created_by,
-      ordered,
-    ],
+       idle_timeout_seconds, ordered, wake_requested_at)
+     VALUES ($1, $2, $3, true, $4, $5, 'active', $6, $7, $8, now())`,
+    [tenant_id, session_id, user_id, agent_type, instance_id, JSON.stringify(metadata), idle_timeout_seconds, ordered],
   );
   const session = { tenant_id, session_id };
   await recordEvent(tx, session, 'session.created', { ...session, created_by });

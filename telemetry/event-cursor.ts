@@ -9,7 +9,7 @@ const WAIT_MS = 5_000;
 
 const FIND = `
   SELECT cursor_at(position_of(g.tenant_id, g.group_id, g.transaction_id), place_of($2)) AS position FROM event_groups g
-   WHERE g.tenant_id = $1 AND g.group_id = group_of($2) AND place_of($2) < g.event_count`;
+   WHERE g.tenant_id = uuid_of($1) AND g.group_id = group_of($2) AND place_of($2) < count_of(g.types)`;
 const EVENT_ID = /^evt_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** Positions what is committed now, in place of the sequencer, which may be a moment behind. Repeats it until `isDone` gives something. */

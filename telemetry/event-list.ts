@@ -1,27 +1,30 @@
 import type { z } from 'zod';
 import type { EventRecord, TELEMETRY_OPERATIONS } from '../contracts/api/telemetry.js';
+import { EVENT_PAYLOADS, EVENT_TYPES, type EventType } from '../contracts/events.js';
+import { groupsOfSession } from '../db/events.js';
 import { queryJson } from '../db/json-rows.js';
 import { type KeyList, type Page, readPage } from '../db/page.js';
 import type { Db, Tx } from '../db/pool.js';
-import { idRange, uuidBound } from '../runtime/ids.js';
+import { idRange, uuidBound, uuidOf } from '../runtime/ids.js';
 
 type EventsQuery = z.infer<typeof TELEMETRY_OPERATIONS.getEvents.request>;
 
 const COLUMNS = `event_id, event_type, event_type AS type, category, source, severity, tenant_id, session_id, trace_id,
   occurred_at AS timestamp, payload AS event`;
 
-/**
- * Of a tenant's events, or groups of them, those that match. Planned with the values, so that the plan has no trace of absent filters. Those of a
- * message are in its session, for which there is an index.
- */
-const MATCHING = `e.tenant_id = $1 AND ($2::text IS NULL OR e.session_id = $2)
+/** Of a tenant's groups of events those of a session and time. Planned with the values, so that the plan has no trace of absent filters. */
+const IN_PLACE = `event_groups e WHERE e.tenant_id = uuid_of($1) AND ($2::text IS NULL OR ${groupsOfSession('e', '$1', '$2')})
   AND ($3::timestamptz IS NULL OR e.occurred_at >= $3) AND ($4::timestamptz IS NULL OR e.occurred_at < $4)
   AND ($5::uuid IS NULL OR e.group_id >= $5) AND ($6::uuid IS NULL OR e.group_id < $6)`;
-const GROUPS = `event_groups e WHERE ${MATCHING}`;
-const EVENTS = `events e WHERE ${MATCHING} AND ($7::text IS NULL OR e.category = $7) AND ($8::text IS NULL OR e.event_type = $8)
-  AND ($9::text IS NULL OR e.source = $9) AND ($10::text IS NULL OR e.payload ->> 'instance_id' = $10)
-  AND ($11::text IS NULL OR e.message_id = $11
-       AND e.session_id = (SELECT m.session_id FROM messages m WHERE m.tenant_id = $1 AND m.message_id = $11))`;
+/**
+ * Those with events of the wanted types, about a message or an instance. All events of a group that name an instance name the same one, which
+ * the key tells but for a rare mistake: so few rows are read in vain.
+ */
+const MATCHING = `${IN_PLACE} AND ($7::text[] IS NULL OR e.types & event_bits($7) <> 0) AND ($8::uuid IS NULL OR e.message_id = $8)
+  AND ($9::text IS NULL OR e.instance_mark = instance_mark($9) AND (SELECT names_instance(x.events, $9) FROM event_groups x
+    WHERE x.tenant_id = e.tenant_id AND x.group_id = e.group_id))`;
+/** How many events of a group match. */
+const MATCHES = 'count_of(e.types, event_bits($7))';
 
 /** The order of the key, for all of a tenant's groups, and the same order as the index by session has it. */
 const NEWEST_FIRST = 'e.group_id DESC';
@@ -30,57 +33,110 @@ const NEWEST_OF_SESSION_FIRST = 'group_minute(e.group_id) DESC, e.group_id DESC'
 /** Of all events: asked for, it filters nothing. */
 const PLATFORM = 'platform';
 
-/** Groups that tell how many events one has, for the estimate of a long list. */
+/** Groups that tell how many events of one match, for the estimate of a long list. */
 const SAMPLE = 1_000;
 
 /** Counts and skips whole groups by what the key says of them; only the events of the page are read. */
-function walkOf(orderBy: string, values: unknown[]): KeyList['walk'] {
-  const first = (what: string, groups: number) =>
-    `SELECT ${what} AS n FROM (SELECT e.event_count FROM ${GROUPS} ORDER BY ${orderBy} LIMIT ${groups}) g`;
+function walkOf(orderBy: string, ofPlace: KeyList['values'], values: KeyList['values']): NonNullable<KeyList['walk']> {
   return {
     keys: async (tx, limit, offset) => {
       const text = `
         WITH found AS MATERIALIZED (
-          SELECT e.group_id, e.event_count, e.upto - e.event_count AS before FROM (
-            SELECT e.group_id, e.event_count, sum(e.event_count) OVER (ORDER BY ${orderBy} ROWS UNBOUNDED PRECEDING) AS upto FROM ${GROUPS}) e
-           WHERE e.upto > $7 ORDER BY ${orderBy} LIMIT $8)
-        SELECT event_id(f.group_id, place) AS key FROM found f CROSS JOIN LATERAL generate_series(f.event_count - 1, 0, -1) AS place
-         ORDER BY f.before, place DESC LIMIT $8 OFFSET $7 - (SELECT coalesce(min(before), $7) FROM found)`;
+          SELECT e.group_id, e.types, e.upto - e.matches AS before FROM (
+            SELECT e.group_id, e.types, ${MATCHES} AS matches, sum(${MATCHES}) OVER (ORDER BY ${orderBy} ROWS UNBOUNDED PRECEDING) AS upto
+              FROM ${MATCHING}) e
+           WHERE e.upto > $10 ORDER BY ${orderBy} LIMIT $11)
+        SELECT event_id(f.group_id, t.place - 1) AS key
+          FROM found f CROSS JOIN LATERAL unnest(types_of(f.types)) WITH ORDINALITY AS t (name, place)
+         WHERE $7::text[] IS NULL OR t.name = ANY ($7)
+         ORDER BY f.before, t.place DESC LIMIT $11 OFFSET $10 - (SELECT coalesce(min(before), $10) FROM found)`;
       const rows = await tx.query<{ key: string }>(text, [...values, offset, limit]);
       return rows.map(({ key }) => key);
     },
     count: async (tx, most) => {
-      const [row] = await tx.query<{ n: number }>(first('coalesce(sum(event_count), 0)::float8', most + 1), values);
+      const counted = `SELECT ${MATCHES} AS matches FROM ${MATCHING} ORDER BY ${orderBy} LIMIT ${most + 1}`;
+      const text = `SELECT coalesce(sum(matches), 0)::float8 AS n FROM (${counted}) g`;
+      const [row] = await tx.query<{ n: number }>(text, values);
       return row && row.n <= most ? row.n : null;
     },
-    perRow: async (tx) => {
-      const [row] = await tx.query<{ n: number }>(first('coalesce(avg(event_count), 1)::float8', SAMPLE), values);
-      return row?.n ?? 1;
+    estimate: {
+      from: IN_PLACE,
+      values: ofPlace,
+      perRow: async (tx) => {
+        const sampled = `SELECT ${MATCHES} * ($9::text IS NULL OR e.instance_mark = instance_mark($9))::integer AS matches
+          FROM ${IN_PLACE} AND $8::uuid IS NULL ORDER BY ${orderBy} LIMIT ${SAMPLE}`;
+        const text = `SELECT coalesce(avg(matches), 1)::float8 AS n FROM (${sampled}) g`;
+        const [row] = await tx.query<{ n: number }>(text, values);
+        return row?.n ?? 1;
+      },
     },
   };
 }
 
+/** The types of events that a query wants; null for all. */
+function wantedTypes({ category, type, source, instance_id, message_id }: EventsQuery): EventType[] | null {
+  if (source !== undefined && source !== PLATFORM) return [];
+  const wanted = EVENT_TYPES.filter(
+    (name) =>
+      (category === undefined || name.startsWith(`${category}.`)) &&
+      (type === undefined || name === type) &&
+      (instance_id === undefined || 'instance_id' in EVENT_PAYLOADS[name].shape) &&
+      // A message may have opened its session: the event of that is not about the message.
+      (message_id === undefined || name !== 'session.created'),
+  );
+  return wanted.length === EVENT_TYPES.length ? null : wanted;
+}
+
+/** How long before and after its time events of a message may be written, by the clocks of several processes. */
+const MESSAGE_SLACK_MS = 3_600_000;
+
+/** Where events of a message are: in its session, and in its time once it is over. Undefined: there is no such message, or not in this session. */
+async function placeOfMessage(db: Db, tenantId: string, { message_id, session_id }: EventsQuery) {
+  type Message = { session_id: string; created_at: Date; completed_at: Date | null };
+  const text = 'SELECT session_id, created_at, completed_at FROM messages WHERE tenant_id = $1 AND message_id = $2';
+  const [message] = await db.tenant(tenantId, (tx) => tx.query<Message>(text, [tenantId, message_id]));
+  if (!message || (session_id !== undefined && session_id !== message.session_id)) return undefined;
+  const { created_at, completed_at } = message;
+  return {
+    session_id: message.session_id,
+    least: uuidBound(created_at.getTime() - MESSAGE_SLACK_MS),
+    bound: completed_at && uuidBound(completed_at.getTime() + MESSAGE_SLACK_MS),
+  };
+}
+
+/** The earlier, or the only one, of two upper bounds. */
+const least = (one: string | null, other: string | null) =>
+  one === null || (other !== null && other < one) ? other : one;
+const greatest = (one: string | null, other: string | null) =>
+  one === null || (other !== null && other > one) ? other : one;
+
 /** A tenant's events that match, the newest first. */
-function matching(tenantId: string, query: EventsQuery): KeyList {
-  const { session_id, category, type, from, to, instance_id, message_id } = query;
-  const source = query.source === PLATFORM ? undefined : query.source;
-  const { least, bound } = idRange(uuidBound, { from, to });
-  const ofGroups = [session_id, from, to, least, bound].map((value) => value ?? null);
-  const ofEvents = [category, type, source, instance_id, message_id].map((value) => value ?? null);
-  const orderBy = session_id || message_id ? NEWEST_OF_SESSION_FIRST : NEWEST_FIRST;
-  if (ofEvents.every((value) => value === null)) {
-    const values: KeyList['values'] = [tenantId, ...ofGroups];
-    return { key: 'e.group_id', from: GROUPS, orderBy, values, appendOnly: true, walk: walkOf(orderBy, values) };
-  }
-  const values: KeyList['values'] = [tenantId, ...ofGroups, ...ofEvents];
-  return { key: 'e.event_id', from: EVENTS, orderBy: `${orderBy}, e.event_id DESC`, values, appendOnly: true };
+async function matching(db: Db, tenantId: string, query: EventsQuery): Promise<KeyList> {
+  const { from = null, to = null, message_id, instance_id = null } = query;
+  const place = message_id === undefined ? undefined : await placeOfMessage(db, tenantId, query);
+  const isMissing = message_id !== undefined && place === undefined;
+  const range = idRange(uuidBound, query);
+  const session_id = place?.session_id ?? query.session_id ?? null;
+  const minutes = [greatest(range.least, place?.least ?? null), least(range.bound, place?.bound ?? null)];
+  const ofPlace: KeyList['values'] = [tenantId, session_id, from, to, ...minutes];
+  const messageUuid = place && message_id !== undefined ? uuidOf(message_id) : null;
+  const values: KeyList['values'] = [...ofPlace, isMissing ? [] : wantedTypes(query), messageUuid, instance_id];
+  const orderBy = session_id === null ? NEWEST_FIRST : NEWEST_OF_SESSION_FIRST;
+  return {
+    key: 'e.group_id',
+    from: MATCHING,
+    orderBy,
+    values,
+    appendOnly: true,
+    walk: walkOf(orderBy, ofPlace, values),
+  };
 }
 
 /** Events as the API shows them, the newest first. */
 async function readEvents(tx: Tx, tenantId: string, eventIds: string[]): Promise<EventRecord[]> {
   const rows = await queryJson<EventRecord>(
     tx,
-    `SELECT ${COLUMNS} FROM events WHERE tenant_id = $1 AND group_id = ANY (ARRAY(SELECT group_of(id) FROM unnest($2::text[]) id))
+    `SELECT ${COLUMNS} FROM events WHERE tenant_uuid = uuid_of($1) AND group_id = ANY (ARRAY(SELECT group_of(id) FROM unnest($2::text[]) id))
         AND event_id = ANY ($2) ORDER BY group_id DESC, event_id DESC`,
     [tenantId, eventIds],
   );
@@ -88,6 +144,7 @@ async function readEvents(tx: Tx, tenantId: string, eventIds: string[]): Promise
 }
 
 /** A page of a tenant's events, newest first. `message_id` includes the events of the message's dispatches. */
-export function listEvents(db: Db, tenantId: string, query: EventsQuery): Promise<Page<EventRecord>> {
-  return readPage(db, matching(tenantId, query), query, (tx, eventIds) => readEvents(tx, tenantId, eventIds));
+export async function listEvents(db: Db, tenantId: string, query: EventsQuery): Promise<Page<EventRecord>> {
+  const list = await matching(db, tenantId, query);
+  return readPage(db, list, query, (tx, eventIds) => readEvents(tx, tenantId, eventIds));
 }

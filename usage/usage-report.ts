@@ -14,13 +14,17 @@ export interface UsageDeps {
 /** How long the statement of a report may take. */
 const REPORT_MS = 10_000;
 
-/** Where the rows of a group are read, and their key in SQL. */
-const GROUPS: Record<UsageGroup, { table: string; key: string }> = {
+/** Where the rows of a group are read, what names the tenant there, and their key in SQL. */
+const GROUPS: Record<UsageGroup, { table: string; tenant?: string; key: string }> = {
   agent_type: { table: 'usage_hours', key: "nullif(u.agent_type, '')" },
   model: { table: 'usage_hours', key: "nullif(u.model, '')" },
   instance_id: { table: 'usage_hours', key: "nullif(u.instance_id, '')" },
   day: { table: 'usage_hours', key: "to_char(u.hour AT TIME ZONE 'UTC', 'YYYY-MM-DD')" },
-  session: { table: 'usage_sessions', key: "nullif(u.session_id, '')" },
+  session: {
+    table: 'usage_sessions',
+    tenant: 'uuid_of($1)',
+    key: "nullif(session_of(u.session_uuid, u.session_name), '')",
+  },
 };
 
 /** The first hour of a range. */
@@ -52,9 +56,9 @@ const totalsOf = (range: UsageRange) =>
 
 /** All rows. Those of nothing are left over where messages that were of no agent have moved to one. */
 function groupsOf({ range, group_by }: GetUsageRequest): string {
-  const { table, key } = GROUPS[group_by];
+  const { table, tenant = '$1', key } = GROUPS[group_by];
   return `
-    SELECT ${key} AS key, ${SUMS} FROM ${table} u WHERE u.tenant_id = $1 AND u.hour >= ${SINCE[range]} GROUP BY 1
+    SELECT ${key} AS key, ${SUMS} FROM ${table} u WHERE u.tenant_id = ${tenant} AND u.hour >= ${SINCE[range]} GROUP BY 1
     HAVING (sum(u.messages), sum(u.dispatches), sum(u.tool_calls), sum(u.input_tokens + u.output_tokens), sum(u.cost_usd)) <> (0, 0, 0, 0, 0)`;
 }
 

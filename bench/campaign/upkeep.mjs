@@ -10,7 +10,7 @@ import { parseText } from './messages.mjs';
 export const RETENTION = { MESSAGE_RETENTION_DAYS: '31', EVENT_RETENTION_DAYS: '31' };
 const PREFIXES = { messages: 'msg', dispatches: 'dsp', event_groups: null, event_positions: null };
 /** Nobody else is of this tenant. */
-const PAST_TENANT = 'ten_past';
+const PAST_TENANT = 'ten_00000000-0000-7000-8000-000000000000';
 const OLD_MESSAGES = 50;
 
 const ROTATED_AT = 0.15;
@@ -60,15 +60,15 @@ const OLD_ROWS = `
   SELECT ${UUID} AS id, at FROM (SELECT n, at, lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') AS head
     FROM generate_series(1, ${OLD_MESSAGES}) n, (SELECT $2::date + interval '14 days' AS at) t) made`;
 const OLD_INSERTS = [
-  `INSERT INTO messages (tenant_id, message_id, session_id, credential_id, client_message_id, method, parts, trace_id, deadline_ms, state, created_at,
+  `INSERT INTO messages (tenant_id, message_id, session_id, credential_id, client_message_id, method, parts, deadline_ms, state, created_at,
       updated_at, completed_at)
-    SELECT $1, 'msg_' || id, 'ses_past', 'cred_past', id, 'message/send', '[]', '', 1000, 'completed', at, at, at FROM (${OLD_ROWS}) r`,
+    SELECT $1, 'msg_' || id, 'ses_past', 'cred_past', id, 'message/send', '[]', 1000, 'completed', at, at, at FROM (${OLD_ROWS}) r`,
   `INSERT INTO dispatches (tenant_id, dispatch_id, message_id, instance_id, agent_type, deployment_mode, epoch, attempt, state, created_at,
       sent_at, ended_at)
     SELECT $1, 'dsp_' || id, 'msg_' || id, 'past', 'past', 'connected', 1, 1, 'completed', at, at, at FROM (${OLD_ROWS}) r`,
   // As of a transaction long ago, which the sequencer of events does not look at.
-  `INSERT INTO event_groups (transaction_id, tenant_id, group_id, session_id, message_id, occurred_at, events)
-    SELECT '3', $1, id::uuid, 'ses_past', id::uuid, at, '[["message.completed", {"duration_ms": 5}]]' FROM (${OLD_ROWS}) r`,
+  `INSERT INTO event_groups (transaction_id, tenant_id, types, group_id, session_uuid, session_name, message_id, occurred_at, events)
+    SELECT '3', uuid_of($1), event_bit('message.completed'), id::uuid, session_uuid(uuid_of($1), 'ses_past'), 'ses_past', id::uuid, at, '[{"duration_ms": 5}]' FROM (${OLD_ROWS}) r`,
 ];
 
 export class Upkeep {
@@ -162,7 +162,7 @@ export class Upkeep {
     }
     const { rows } = await database.query(
       `SELECT 'messages' AS name FROM messages WHERE tenant_id = $1 UNION SELECT 'dispatches' FROM dispatches WHERE tenant_id = $1
-       UNION SELECT 'event_groups' FROM event_groups WHERE tenant_id = $1`,
+       UNION SELECT 'event_groups' FROM event_groups WHERE tenant_id = uuid_of($1)`,
       [PAST_TENANT],
     );
     return [...violations, ...rows.map(({ name }) => `${name} has rows of the month that was dropped`)];

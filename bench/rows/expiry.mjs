@@ -22,8 +22,8 @@ const SESSIONS = `
         created_at, updated_at)
     SELECT $1, 'msg_' || substr(hex, 1, 8) || '-' || substr(hex, 9) || '-7000-8000-' || tail, 'ses_idle-' || tail, 'cred_past', tail,
            'message/send', '[]', '', 600000, 'completed', now() - interval '1 hour', now() - interval '1 hour' FROM made)
-  INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_by, created_at, idle_check_at)
-    SELECT $1, 'ses_idle-' || tail, false, 'active', 1800, 'cred_past', now() - interval '1 hour', 'infinity' FROM made`;
+  INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_at, idle_check_at)
+    SELECT $1, 'ses_idle-' || tail, false, 'active', 1800, now() - interval '1 hour', 'infinity' FROM made`;
 
 /** Calls until `isOver`. @returns the milliseconds of each call */
 async function callUntil(send, isOver) {

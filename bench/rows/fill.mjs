@@ -24,7 +24,7 @@ const ROWS = `
   SELECT n, at, to_timestamp(at / 1000.0) AS moment, tenant_id, instance_id, ${uuid('at', 'n')} AS id,
          'ses_' || ${uuid('(at - at % 4000)', 'n / 4')} AS session_id
     FROM (SELECT n, $1::bigint + ((n - $3::bigint) * (($2::bigint - $1::bigint)::float8 / $5::bigint))::bigint AS at,
-                 CASE WHEN n / 4 % 2 = 0 THEN $6 ELSE 'ten_other-' || n / 8 % ${OTHER_TENANTS} END AS tenant_id,
+                 CASE WHEN n / 4 % 2 = 0 THEN $6 ELSE 'ten_00000000-0000-7000-8000-' || lpad((n / 8 % ${OTHER_TENANTS})::text, 12, '0') END AS tenant_id,
                  CASE WHEN n % 2 = 0 THEN 'echo-1' ELSE 'past-' || n / 8 % ${PAST_AGENTS} END AS instance_id
             FROM generate_series($3::bigint, $4::bigint - 1) AS n) made`;
 
@@ -39,13 +39,13 @@ const INSERTS = [
       created_at, sent_at, ended_at)
     SELECT tenant_id, 'dsp_' || id, 'msg_' || id, instance_id, 'echo', 'connected', 1, 1,
       CASE WHEN n % 50 = 0 THEN 'failed' ELSE 'completed' END, moment, moment, moment FROM (${ROWS}) r`,
-  `INSERT INTO sessions (tenant_id, session_id, explicit, agent_type, instance_id, status, idle_timeout_seconds, created_by, created_at,
+  `INSERT INTO sessions (tenant_id, session_id, explicit, agent_type, instance_id, status, idle_timeout_seconds, created_at,
       ended_at, ended_reason)
-    SELECT tenant_id, session_id, false, 'echo', instance_id, 'expired', 1800, 'cred_past', moment, moment, 'idle'
+    SELECT tenant_id, session_id, false, 'echo', instance_id, 'expired', 1800, moment, moment, 'idle'
       FROM (${ROWS}) r WHERE n % 4 = 0 ON CONFLICT DO NOTHING`,
   // As of a transaction long ago, which the sequencer of events does not look at.
-  `INSERT INTO event_groups (transaction_id, tenant_id, group_id, session_id, message_id, occurred_at, events)
-    SELECT '3', tenant_id, id::uuid, session_id, id::uuid, moment, '[["message.completed", {"role": "agent", "duration_ms": 5}]]'
+  `INSERT INTO event_groups (transaction_id, tenant_id, types, group_id, session_uuid, message_id, occurred_at, events)
+    SELECT '3', uuid_of(tenant_id), event_bit('message.completed'), id::uuid, uuid_of(session_id), id::uuid, moment, '[{"duration_ms":5}]'
       FROM (${ROWS}) r`,
 ];
 

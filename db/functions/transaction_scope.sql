@@ -23,16 +23,19 @@ END $$;
 CREATE FUNCTION milliseconds_between(earlier timestamptz, later timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
   AS $$ SELECT greatest(0, (extract(epoch FROM later - earlier) * 1000)::bigint) $$;
 
--- Writes what a transaction has to say of a message as one group: elements as `event_of` makes them, without those that are NULL.
+-- Writes what a transaction has to say of a message as one group: events as `event_of` makes them, in the order of `event_types`, without those
+-- that are NULL.
 CREATE FUNCTION record_group(of_tenant text, event_id text, of_session text, of_message text, of_dispatch text, trace_id text, given jsonb[])
   RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   said jsonb[] := array_remove(given, NULL);
 BEGIN
   IF cardinality(said) > 0 THEN
-    INSERT INTO event_groups (tenant_id, group_id, session_id, message_id, dispatch_id, trace_id, event_count, events)
-      VALUES (of_tenant, group_of(event_id), of_session, uuid_of(of_message), uuid_of(of_dispatch), trace_id::uuid, cardinality(said),
-        to_jsonb(said));
+    INSERT INTO event_groups (tenant_id, group_id, session_uuid, session_name, message_id, dispatch_id, trace_id, types, instance_mark, events)
+      SELECT uuid_of(of_tenant), group_of(event_id), session_uuid(uuid_of(of_tenant), of_session), session_name(of_session), uuid_of(of_message), uuid_of(of_dispatch), trace_id::uuid,
+             bit_or(event_bit(e.event ->> 0)), instance_mark(max(coalesce(e.event #>> '{1,instance_id}', e.event #>> '{1,0,instance_id}'))),
+             jsonb_agg(e.event -> 1 ORDER BY event_bit(e.event ->> 0))
+        FROM unnest(said) AS e (event);
   END IF;
 END $$;
 

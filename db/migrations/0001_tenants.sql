@@ -19,16 +19,20 @@ END $$;
 -- The tenant of the running transaction; NULL outside one (after a commit the setting is '', not NULL).
 CREATE FUNCTION current_tenant() RETURNS text LANGUAGE sql STABLE PARALLEL SAFE
   AS $$ SELECT nullif(current_setting('app.tenant_id', true), '') $$;
+-- The same without its prefix, for tables that hold so many rows that ids are UUIDs there.
+CREATE FUNCTION current_tenant_uuid() RETURNS uuid LANGUAGE sql STABLE PARALLEL SAFE
+  AS $$ SELECT right(nullif(current_setting('app.tenant_id', true), ''), 36)::uuid $$;
 
 -- Gives tables of tenants their row-level security: fleet_app sees the rows of the tenant that the transaction names, fleet_system all.
--- `app_privileges`: what fleet_app may do with them. fleet_system may read and write all.
-CREATE FUNCTION isolate_tenants(tables text[], app_privileges text DEFAULT 'SELECT, INSERT, UPDATE, DELETE') RETURNS void LANGUAGE plpgsql AS $$
+-- `app_privileges`: what fleet_app may do with them. fleet_system may read and write all. `own_tenant`: what `tenant_id` is compared with.
+CREATE FUNCTION isolate_tenants(tables text[], app_privileges text DEFAULT 'SELECT, INSERT, UPDATE, DELETE',
+  own_tenant text DEFAULT 'current_tenant()') RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   name text;
 BEGIN
   FOREACH name IN ARRAY tables LOOP
     EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', name);
-    EXECUTE format('CREATE POLICY one_tenant ON %I TO fleet_app USING (tenant_id = current_tenant())', name);
+    EXECUTE format('CREATE POLICY one_tenant ON %I TO fleet_app USING (tenant_id = %s)', name, own_tenant);
     EXECUTE format('CREATE POLICY whole_platform ON %I TO fleet_system USING (true)', name);
     EXECUTE format('GRANT %s ON %I TO fleet_app', app_privileges, name);
     EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %I TO fleet_system', name);

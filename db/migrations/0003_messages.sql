@@ -5,6 +5,17 @@
 -- Message and dispatch ids compare bytewise (COLLATE "C"), as the bounds of their partitions do. Times and numbers come first in tables that
 -- every message writes, so that no bytes are lost between columns.
 
+-- A session's id in tables that are written often and kept long: 16 bytes for an id that the platform made, and a hash that no other tenant's
+-- name has for one that a caller chose, with the name beside it. NULL: no session.
+CREATE FUNCTION session_name(session_id text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  AS $$ SELECT CASE WHEN NOT (length(session_id) = 40 AND starts_with(session_id, 'ses_')) THEN session_id END $$;
+CREATE FUNCTION session_uuid(tenant_id uuid, session_id text) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN session_id = '' THEN NULL WHEN session_name(session_id) IS NULL THEN right(session_id, 36)::uuid
+    ELSE md5(tenant_id::text || '/' || session_id)::uuid END
+$$;
+CREATE FUNCTION session_of(session_uuid uuid, session_name text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  AS $$ SELECT coalesce(session_name, 'ses_' || session_uuid, '') $$;
+
 CREATE TABLE sessions (
   created_at timestamptz NOT NULL DEFAULT now(), ended_at timestamptz,
   -- Of a session from /sessions/init: set when its workflow must look at the row again. The workflow clears it.
@@ -25,7 +36,6 @@ CREATE TABLE sessions (
   -- 'active', 'completed' or 'expired'. 'paused' is derived from messages that wait for a human and never stored.
   status text NOT NULL,
   metadata jsonb NOT NULL DEFAULT '{}',
-  created_by text NOT NULL,
   -- The agent type that named this context; it sees the session from then on.
   sender_agent_type text,
   ended_reason text,
@@ -50,8 +60,7 @@ CREATE TABLE session_agents (
 -- these three and the tenant, by the function of that name.
 CREATE TABLE idempotency_keys (
   idempotency_key uuid PRIMARY KEY, expires_at timestamptz NOT NULL,
-  tenant_id text NOT NULL,
-  message_id uuid NOT NULL, -- without its prefix
+  tenant_id uuid NOT NULL, message_id uuid NOT NULL, -- without their prefixes
   content_hash bytea NOT NULL
 );
 CREATE INDEX idempotency_keys_expiry ON idempotency_keys (expires_at);
@@ -68,7 +77,8 @@ CREATE TABLE messages (
   client_message_id text NOT NULL, method text NOT NULL,
   parts jsonb NOT NULL, metadata jsonb NOT NULL DEFAULT '{}',
   want_agent_type text,
-  trace_id text NOT NULL, parent_span_id text, baggage text,
+  -- Of the caller's trace that it continues; NULL: it began one of its own, which has its UUID.
+  trace_id text, parent_span_id text, baggage text,
   state text NOT NULL, -- submitted, working, input-required, completed, failed or canceled
   instance_id text, agent_type text,
   turns jsonb NOT NULL DEFAULT '[]', -- after the first: questions and answers, as A2A messages
@@ -79,7 +89,10 @@ CREATE TABLE messages (
 -- The session first: with the tenant first a plan that was made while the month is new looks for a message's key in this index too, and reads
 -- all of the tenant's entries. For the same reason only queries that name a session may use it: Postgres can skip over a first column.
 CREATE INDEX messages_by_session ON messages (session_id, tenant_id, message_id) WHERE session_id IS NOT NULL;
--- A message that starts its trace gives it its own UUID, and is found by its key. Only those that continue a caller's trace are here.
+-- The trace of a message.
+CREATE FUNCTION trace_of(trace_id text, message_id text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  AS $$ SELECT coalesce(trace_id, replace(right(message_id, 36), '-', '')) $$;
+-- A message that began its trace is found by its key.
 CREATE INDEX messages_by_trace ON messages (trace_id, tenant_id, message_id) WHERE parent_span_id IS NOT NULL;
 CREATE INDEX messages_by_error ON messages (tenant_id, error_code, message_id) WHERE error_code IS NOT NULL;
 
@@ -137,7 +150,7 @@ CREATE INDEX running_canceled ON running_messages (supervised_at) WHERE state = 
 CREATE TABLE dispatches (
   created_at timestamptz NOT NULL DEFAULT now(),
   sent_at timestamptz, -- written before the first byte goes out: from here on the agent may have it
-  deadline_at timestamptz, ended_at timestamptz,
+  deadline_at timestamptz, ended_at timestamptz, -- once its message has ended with it: no deadline, and no node where it was completed
   epoch bigint NOT NULL, attempt integer NOT NULL,
   tenant_id text NOT NULL, dispatch_id text COLLATE "C" NOT NULL,
   message_id text COLLATE "C" NOT NULL,
@@ -160,12 +173,10 @@ BEGIN
                AND r.session_id = NEW.session_id AND r.holds_slot) THEN
     RETURN NULL;
   END IF;
-  INSERT INTO event_groups (tenant_id, group_id, events)
-    SELECT a.tenant_id, format('%s-%s-7%s-8%s-%s00', left(at, 8), right(at, 4), left(chance, 3), substr(chance, 4, 3), right(chance, 10))::uuid,
-           jsonb_build_array(jsonb_build_array('agent.capacity_changed', jsonb_build_object('agent_type', a.agent_type,
-             'instance_id', a.instance_id, 'current_sessions', agent_load(a.tenant_id, a.instance_id),
-             'max_concurrent_sessions', a.max_concurrent_sessions)))
-      FROM agents a WHERE a.tenant_id = NEW.tenant_id AND a.instance_id = NEW.instance_id;
+  PERFORM record_event(a.tenant_id, format('evt_%s-%s-7%s-8%s-%s00', left(at, 8), right(at, 4), left(chance, 3), substr(chance, 4, 3), right(chance, 10)),
+      'agent.capacity_changed', 'info', '', NULL, jsonb_build_object('agent_type', a.agent_type, 'instance_id', a.instance_id,
+        'current_sessions', agent_load(a.tenant_id, a.instance_id), 'max_concurrent_sessions', a.max_concurrent_sessions))
+    FROM agents a WHERE a.tenant_id = NEW.tenant_id AND a.instance_id = NEW.instance_id;
   RETURN NULL;
 END $$;
 -- One that moves to another instance is counted by who moves it.
@@ -207,4 +218,5 @@ CREATE TABLE late_changes (
 );
 CREATE INDEX late_changes_newest ON late_changes (tenant_id, changed_at, message_id);
 
-SELECT isolate_tenants('{sessions,session_agents,idempotency_keys,messages,running_messages,dispatches,dispatch_transfers,late_changes}');
+SELECT isolate_tenants('{idempotency_keys}', own_tenant => 'current_tenant_uuid()');
+SELECT isolate_tenants('{sessions,session_agents,messages,running_messages,dispatches,dispatch_transfers,late_changes}');

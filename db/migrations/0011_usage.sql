@@ -11,13 +11,14 @@ CREATE TABLE usage_hours (
   PRIMARY KEY (tenant_id, hour, agent_type, instance_id, model)
 );
 
--- The same by session; '' for tool calls outside of one.
+-- The same by session; '' for tool calls outside of one. A message that opens a session of its own writes a row here, so they are short.
 CREATE TABLE usage_sessions (
-  tenant_id text NOT NULL, hour timestamptz NOT NULL,
-  session_id text NOT NULL,
-  messages bigint NOT NULL, dispatches bigint NOT NULL, tool_calls bigint NOT NULL,
-  input_tokens numeric NOT NULL, output_tokens numeric NOT NULL, duration_ms bigint NOT NULL, cost_usd numeric NOT NULL,
-  PRIMARY KEY (tenant_id, hour, session_id)
+  hour timestamptz NOT NULL, duration_ms bigint NOT NULL,
+  messages integer NOT NULL, dispatches integer NOT NULL, tool_calls integer NOT NULL,
+  tenant_id uuid NOT NULL, -- without its prefix
+  session_uuid uuid NOT NULL, session_name text, -- as in event_groups; zeros for none
+  input_tokens numeric NOT NULL, output_tokens numeric NOT NULL, cost_usd numeric NOT NULL,
+  PRIMARY KEY (tenant_id, hour, session_uuid)
 );
 
 -- What quotas are measured by: one row for each tenant and day (UTC).
@@ -56,6 +57,7 @@ CREATE TABLE model_prices (
   PRIMARY KEY (tenant_id, model)
 );
 
-SELECT isolate_tenants('{usage_hours, usage_sessions, usage_days, counted_usage}', 'SELECT');
+SELECT isolate_tenants('{usage_hours, usage_days, counted_usage}', 'SELECT');
+SELECT isolate_tenants('{usage_sessions}', 'SELECT', 'current_tenant_uuid()');
 SELECT isolate_tenants('{tenant_limits, model_prices}');
 GRANT SELECT, INSERT, UPDATE, DELETE ON usage_batches TO fleet_system;

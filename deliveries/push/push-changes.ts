@@ -33,7 +33,7 @@ const TAKE = `
   gone AS (
     DELETE FROM push_changes c USING taken WHERE c.tenant_id = taken.tenant_id AND c.sequence = taken.sequence RETURNING c.*)
   SELECT g.tenant_id, g.sequence::text AS sequence, g.message_id, g.config_id, g.state, g.changed_at::text AS changed_at, c.url, m.session_id,
-         m.trace_id
+         trace_of(m.trace_id, m.message_id) AS trace_id
     FROM gone g LEFT JOIN push_configs c USING (tenant_id, message_id, config_id) LEFT JOIN messages m USING (tenant_id, message_id)
    ORDER BY g.tenant_id, g.sequence`;
 

@@ -95,7 +95,7 @@ export function draftOf(caller: Caller, params: MessageSendParams, context: Acce
     want_instance_id: instance_id ?? null,
     want_agent_type: agent_type ?? null,
     want_skill_id: skill_id ?? null,
-    trace_id,
+    trace_id: parent_span_id === null ? null : trace_id,
     parent_span_id,
     baggage: context.baggage ?? null,
     deadline_ms: deadline_ms ?? LIMITS.deadlineMsDefault,

@@ -24,9 +24,9 @@ export async function openNamedSession(
   const { tenant_id, sub: created_by } = caller;
   await db.tenant(tenant_id, async (tx) => {
     const opened = await tx.query(
-      `INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_by, sender_agent_type, idle_check_at)
-       VALUES ($1, $2, false, 'active', $3, $4, $5, now() + $3::integer * interval '1 s') ON CONFLICT DO NOTHING RETURNING session_id`,
-      [tenant_id, sessionId, LIMITS.idleTimeoutSecondsDefault, created_by, actsAs(caller)],
+      `INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, sender_agent_type, idle_check_at)
+       VALUES ($1, $2, false, 'active', $3, $4, now() + $3::integer * interval '1 s') ON CONFLICT DO NOTHING RETURNING session_id`,
+      [tenant_id, sessionId, LIMITS.idleTimeoutSecondsDefault, actsAs(caller)],
     );
     if (opened.length === 0) return;
     const ids = { tenant_id, session_id: sessionId };

@@ -2,7 +2,7 @@ import { SendMetadata } from '../../contracts/a2a/a2a.js';
 import type { Artifact } from '../../contracts/a2a/parts.js';
 import type { DispatchPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { traceparentOf, uuidOf } from '../../runtime/ids.js';
+import { traceIdOf, traceparentOf, uuidOf } from '../../runtime/ids.js';
 import type { AcceptRow, NewMessage } from '../accept/accept-transaction.js';
 import type { DispatchDetails, MessageRow } from '../read/rows.js';
 import { userMessage } from '../read/task.js';
@@ -120,6 +120,7 @@ export function dispatchedNow(draft: NewMessage, accepted: AcceptRow, dispatch_i
     ...draft,
     ...accepted,
     dispatch_id,
+    trace_id: traceIdOf(draft),
   };
   return openDispatchFrom(details);
 }

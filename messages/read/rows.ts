@@ -16,7 +16,8 @@ export interface MessageRow extends MessageRef, SessionRef {
   parts: Part[];
   metadata: Record<string, unknown>;
   want_agent_type: string | null;
-  trace_id: string;
+  /** Of the caller's trace that it continues; null: it began one of its own (`traceIdOf`). */
+  trace_id: string | null;
   parent_span_id: string | null;
   baggage: string | null;
   deadline_ms: number;
@@ -110,17 +111,10 @@ export interface DispatchDetails
     SessionRef,
     Pick<
       MessageRow,
-      | 'method'
-      | 'parts'
-      | 'metadata'
-      | 'client_message_id'
-      | 'trace_id'
-      | 'baggage'
-      | 'deadline_ms'
-      | 'artifacts'
-      | 'usage'
+      'method' | 'parts' | 'metadata' | 'client_message_id' | 'baggage' | 'deadline_ms' | 'artifacts' | 'usage'
     >,
     Pick<RunningRow, 'resolution'> {
+  trace_id: string;
   /** Every answer of the message, the oldest first; null where the dispatch carries none. */
   resolutions: ListedResolution[] | null;
   dispatch_id: string;

@@ -2,7 +2,7 @@ import type { A2aMessage, Task } from '../../contracts/a2a/a2a.js';
 import type { Part } from '../../contracts/a2a/parts.js';
 import { textOf } from '../../contracts/a2a/text.js';
 import { type InputRequest, isTerminal, type MessageRecord } from '../../contracts/api/messages.js';
-import { uuidOf } from '../../runtime/ids.js';
+import { traceIdOf, uuidOf } from '../../runtime/ids.js';
 import type { DispatchEnd, LiveMessage } from '../dispatch/dispatches.js';
 import type { AskedRequest, InputRequestRow, MessageRow } from './rows.js';
 
@@ -137,7 +137,7 @@ export function taskOf(
     metadata: {
       ...(agent_type !== null && { agent_type }),
       ...(row.instance_id !== null && { instance_id: row.instance_id }),
-      trace_id: row.trace_id,
+      trace_id: traceIdOf(row),
       ...(row.usage && { usage: row.usage }),
       ...(row.error_code !== null && { error: { code: row.error_code, message: row.error_message ?? '' } }),
     },
@@ -208,7 +208,7 @@ export function recordOf(row: RecordRow, request: InputRequestRow | null): Messa
     instance_id: row.instance_id,
     agent_type: agentTypeOf(row),
     root_agent: row.agent_type,
-    trace_id: row.trace_id,
+    trace_id: traceIdOf(row),
     ...(row.usage && { usage: row.usage }),
     ...failure,
     ...(request && row.state === 'input-required' && { input_request: inputRequestOf(request) }),

@@ -54,7 +54,7 @@ const EVENTS = `
                CASE WHEN x.category IN ('policy', 'guard') THEN 'decision' ELSE x.event_type END AS kind,
                CASE WHEN x.event_type = 'dispatch.sent' THEN x.payload ->> 'dispatch_id' END AS dispatch_id
           FROM events x
-         WHERE x.session_id = w.session_id AND x.tenant_id = $1 AND group_minute(x.group_id) BETWEEN group_minute(w.least) AND group_minute(w.bound)
+         WHERE x.session_uuid = session_uuid(uuid_of($1), w.session_id) AND x.tenant_uuid = uuid_of($1) AND group_minute(x.group_id) BETWEEN group_minute(w.least) AND group_minute(w.bound)
            AND x.group_id >= w.least AND x.group_id < w.bound AND x.trace_id = w.trace_id AND x.message_id = ANY ($6)
            AND (x.event_type IN ('message.received', 'dispatch.sent') OR ${DECIDES})) e) k
    WHERE k.nth <= ${OF_KIND}`;

@@ -7,13 +7,13 @@ const PLANS_MAX = 1_000;
 
 type Row<Facts> = Facts & Record<string, unknown>;
 
-const MESSAGE = `m.tenant_id, m.message_id, m.session_id, m.trace_id, m.parent_span_id, m.method, m.sender_agent_type, m.want_agent_type,
+const MESSAGE = `m.tenant_id, m.message_id, m.session_id, trace_of(m.trace_id, m.message_id) AS trace_id, m.parent_span_id, m.method, m.sender_agent_type, m.want_agent_type,
   m.agent_type, m.instance_id, m.state, m.error_code, m.usage, m.created_at, m.updated_at, m.completed_at`;
 
 /** The message that began a trace has its UUID; the index has those that continue one. */
 const OF_TRACES = `
   SELECT m.* FROM unnest($2::text[]) AS t (trace_id) CROSS JOIN LATERAL (
-    (SELECT ${MESSAGE} FROM messages m WHERE m.tenant_id = $1 AND m.message_id = message_of_trace(t.trace_id) AND m.trace_id = t.trace_id
+    (SELECT ${MESSAGE} FROM messages m WHERE m.tenant_id = $1 AND m.message_id = message_of_trace(t.trace_id)
         AND m.parent_span_id IS NULL)
     UNION ALL
     (SELECT ${MESSAGE} FROM messages m WHERE m.tenant_id = $1 AND m.trace_id = t.trace_id AND m.parent_span_id IS NOT NULL

@@ -24,7 +24,7 @@ const MESSAGES = `messages m WHERE ${matches('m')} AND (m.parent_span_id IS NULL
     OR EXISTS (SELECT 1 FROM messages o WHERE o.trace_id = m.trace_id AND o.tenant_id = m.tenant_id AND o.parent_span_id IS NOT NULL
                 AND o.message_id < m.message_id)))`;
 const WITHOUT_PLAN =
-  ' AND NOT EXISTS (SELECT 1 FROM plans p WHERE p.trace_id = m.trace_id AND p.tenant_id = m.tenant_id)';
+  ' AND NOT EXISTS (SELECT 1 FROM plans p WHERE p.trace_id = trace_of(m.trace_id, m.message_id) AND p.tenant_id = m.tenant_id)';
 
 /** Plans that began a trace. */
 const FIRST_PLAN = `NOT EXISTS (SELECT 1 FROM plans o WHERE o.trace_id = p.trace_id AND o.tenant_id = p.tenant_id AND o.plan_id < p.plan_id)`;
@@ -52,7 +52,7 @@ function kindsOf({ has_plan }: Filters): { from: string; key: string; row: 'm' |
 function newest(filters: Filters): string {
   const kinds = kindsOf(filters).map(
     ({ from, key, row }) =>
-      `(SELECT ${row}.trace_id, substr(${row}.${key}, strpos(${row}.${key}, '_')) AS uuid FROM ${from} ORDER BY ${row}.${key} DESC LIMIT $4)`,
+      `(SELECT ${row === 'm' ? 'trace_of(m.trace_id, m.message_id) AS trace_id' : 'p.trace_id'}, substr(${row}.${key}, strpos(${row}.${key}, '_')) AS uuid FROM ${from} ORDER BY ${row}.${key} DESC LIMIT $4)`,
   );
   return `(${kinds.join(' UNION ALL ')}) AS r`;
 }

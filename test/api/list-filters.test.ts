@@ -103,8 +103,8 @@ test('messages of an instance or an error, and events of a message, are found by
     [tenant_id],
   );
   await api.database.query(
-    `INSERT INTO event_groups (tenant_id, group_id, session_id, events)
-     SELECT $1, lpad(n || '00', 32, '0')::uuid, 'ses_0', '[["dispatch.sent", {"instance_id": "other-1"}]]' FROM generate_series(1, 20000) n`,
+    `INSERT INTO event_groups (tenant_id, group_id, session_uuid, session_name, types, instance_mark, events)
+     SELECT uuid_of($1), lpad(n || '00', 32, '0')::uuid, session_uuid(uuid_of($1), 'ses_0'), 'ses_0', event_bit('dispatch.sent'), instance_mark('other-1'), '[{"instance_id": "other-1"}]' FROM generate_series(1, 20000) n`,
     [tenant_id],
   );
   await api.database.query('ANALYZE messages, event_groups');

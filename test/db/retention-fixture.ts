@@ -62,8 +62,8 @@ export async function message(ago: number, state = 'completed'): Promise<Written
   const session_id = idAt('ses', at);
   const written = [tenantId, message_id, session_id, at];
   await database.query(
-    `INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_by, created_at, ended_at)
-     VALUES ($1, $2, false, 'expired', 60, 'cred_1', $3, $3)`,
+    `INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_at, ended_at)
+     VALUES ($1, $2, false, 'expired', 60, $3, $3)`,
     [tenantId, session_id, at],
   );
   await database.query(
@@ -81,8 +81,8 @@ export async function message(ago: number, state = 'completed'): Promise<Written
     [tenantId, idAt('dsp', at), message_id, at],
   );
   await database.query(
-    `INSERT INTO event_groups (tenant_id, group_id, session_id, message_id, events)
-     VALUES ($1, $3, $2, $4, '[["message.received", {}]]')`,
+    `INSERT INTO event_groups (tenant_id, group_id, session_uuid, session_name, message_id, types, events)
+     VALUES (uuid_of($1), $3, session_uuid(uuid_of($1), $2), session_name($2), $4, event_bit('message.received'), '[{}]')`,
     [tenantId, session_id, uuidBound(at.getTime()), uuidOf(message_id)],
   );
   await database.query(

@@ -79,7 +79,9 @@ test('nothing goes before its usage is added up', async () => {
   await held.release();
   await retention().turn();
   for (const table of Object.keys(TABLES)) expect(await monthsOf(table)).toEqual([1]);
-  const sums = await database.query('SELECT session_id, messages::int FROM usage_sessions');
+  const sums = await database.query(
+    'SELECT session_of(session_uuid, session_name) AS session_id, messages::int FROM usage_sessions',
+  );
   expect(sums).toEqual([{ session_id, messages: 1 }]);
 });
 

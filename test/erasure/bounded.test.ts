@@ -45,11 +45,11 @@ test('the dispatches of a message that was open for a day are found in short sta
 });
 
 test('an erasure by age looks at a bounded number of sessions at a time', async () => {
-  const tenantId = await insertTenant(database, 'many');
+  const tenantId = await insertTenant(database);
   const insert = (count: number, from: number, status: string, endedAt: Date | null) =>
     database.query(
-      `INSERT INTO sessions (tenant_id, session_id, status, ended_at, explicit, idle_timeout_seconds, created_by)
-         SELECT $1, 'ses_' || lpad(n::text, 6, '0'), $4, $5, true, 0, 'cred' FROM generate_series($2::int, $3::int) n`,
+      `INSERT INTO sessions (tenant_id, session_id, status, ended_at, explicit, idle_timeout_seconds)
+         SELECT $1, 'ses_' || lpad(n::text, 6, '0'), $4, $5, true, 0 FROM generate_series($2::int, $3::int) n`,
       [tenantId, from, from + count - 1, status, endedAt],
     );
   await insert(5_100, 1, 'active', null);

@@ -182,8 +182,8 @@ test('a change of state waits for a config that is being set, and is told to it'
 test('a message that brings a config waits for its session as any other, longer than one transaction waits', async () => {
   const sessionId = newId('ses');
   await database.query(
-    `INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_by)
-     VALUES ($1, $2, false, 'active', 3600, 'test')`,
+    `INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds)
+     VALUES ($1, $2, false, 'active', 3600)`,
     [caller.tenant_id, sessionId],
   );
   const closing = await RowLock.on(database.url, 'SELECT 1 FROM sessions WHERE session_id = $1', [sessionId]);

@@ -38,8 +38,8 @@ async function sessionAtWork(explicit: boolean): Promise<string> {
   const sessionId = newId('ses');
   await insertAgent(database, { tenant_id: tenantId, instance_id: sessionId });
   await database.query(
-    `INSERT INTO sessions (tenant_id, session_id, explicit, agent_type, instance_id, status, idle_timeout_seconds, created_by)
-     VALUES ($1, $2, $3, 'worker', $2, 'active', 1800, 'cred_1')`,
+    `INSERT INTO sessions (tenant_id, session_id, explicit, agent_type, instance_id, status, idle_timeout_seconds)
+     VALUES ($1, $2, $3, 'worker', $2, 'active', 1800)`,
     [tenantId, sessionId, explicit],
   );
   const ids = Array.from({ length: MANY }, () => newId('msg'));

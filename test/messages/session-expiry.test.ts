@@ -29,7 +29,6 @@ async function session(columns: Record<string, unknown> = {}): Promise<string> {
     explicit: false,
     status: 'active',
     idle_timeout_seconds: 1_800,
-    created_by: 'cred_1',
     created_at: new Date(Date.now() - 3_600_000),
     idle_check_at: new Date(Date.now() - 1_800_000),
     ...columns,
@@ -94,8 +93,8 @@ test('sessions of messages idle out; those with a message at work, a recent one 
 test('many sessions that are due at once all end, also while one of them is locked by a message', async () => {
   const busy = await session();
   await database.query(
-    `INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_by, created_at, idle_check_at)
-     SELECT $1, 'many-' || n, false, 'active', 60, 'cred_1', now() - interval '1 hour', now() - interval '1 hour'
+    `INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_at, idle_check_at)
+     SELECT $1, 'many-' || n, false, 'active', 60, now() - interval '1 hour', now() - interval '1 hour'
        FROM generate_series(1, 1800) AS n`,
     [tenantId],
   );

@@ -100,15 +100,15 @@ test('each message of a transaction gets what becomes of it, whatever becomes of
 test('a session that a message resumes is counted again, and the load of its agent is recorded', async () => {
   const sessions = names(3).map((name) => `ses_${name}`);
   await database.query(
-    `INSERT INTO sessions (tenant_id, session_id, explicit, suspended, status, idle_timeout_seconds, created_by, instance_id, agent_type)
-       SELECT $1, session, true, true, 'active', 60, 'someone', $2, 'worker' FROM unnest($3::text[]) AS session`,
+    `INSERT INTO sessions (tenant_id, session_id, explicit, suspended, status, idle_timeout_seconds, instance_id, agent_type)
+       SELECT $1, session, true, true, 'active', 60, $2, 'worker' FROM unnest($3::text[]) AS session`,
     [TENANTS[0], agent.instance, sessions],
   );
   const all = await Promise.all(sessions.map((contextId) => accept(contextId, { contextId })));
   expect(all.map(({ row }) => row.verdict)).toEqual(sessions.map(() => 'dispatched'));
   const recorded = await database.query(
-    `SELECT (events #>> '{0,1,current_sessions}')::int AS sessions FROM event_groups
-      WHERE events #>> '{0,0}' = 'agent.capacity_changed' AND events #>> '{0,1,instance_id}' = $1 ORDER BY 1`,
+    `SELECT (payload ->> 'current_sessions')::int AS sessions FROM events
+      WHERE event_type = 'agent.capacity_changed' AND payload ->> 'instance_id' = $1 ORDER BY 1`,
     [agent.instance],
   );
   expect(recorded).toEqual([{ sessions: 1 }, { sessions: 2 }, { sessions: 3 }]);

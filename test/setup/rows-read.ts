@@ -25,3 +25,13 @@ export async function rowsRead(database: FreshDatabase, tables: RegExp, work: ()
   };
   return until(read, { what: 'the statistics' });
 }
+
+/** Vacuums a table until its index alone says which of its rows there are: not while an older transaction may see others. */
+export async function vacuumed(database: FreshDatabase, table: string): Promise<void> {
+  const isVisible = async () => {
+    await database.query(`VACUUM (ANALYZE) ${table}`);
+    const pages = "SELECT FROM pg_class WHERE relkind = 'r' AND relname ~ $1 AND relallvisible < relpages";
+    return (await database.query(pages, [`^${table}(_|$)`])).length === 0;
+  };
+  await until(isVisible, { what: `the visibility map of ${table}` });
+}

@@ -31,15 +31,19 @@ async function newCluster() {
 async function copyAll(from: FreshDatabase, to: pg.Client): Promise<void> {
   const source = await connect(from.url);
   await source.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
-  const { rows } = await source.query<{ name: string }>(
-    `SELECT relname AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
-      AND relname NOT IN ('schema_migrations', 'function_schemas')`,
+  const { rows } = await source.query<{ name: string; columns: string }>(
+    `SELECT c.relname AS name, (SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) FROM pg_attribute
+        WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped AND attgenerated = '') AS columns
+      FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+       AND c.relname NOT IN ('schema_migrations', 'function_schemas')`,
   );
   const tables = rows.map(({ name }) => pg.escapeIdentifier(name));
   await to.query(`BEGIN; SET LOCAL session_replication_role = replica; TRUNCATE ${tables}`);
-  for (const table of tables) {
+  for (const [place, table] of tables.entries()) {
+    const columns = rows[place]?.columns;
     const content = await source.query<{ row: string }>(`SELECT t::text AS row FROM ${table} t`);
-    const insert = `INSERT INTO ${table} OVERRIDING SYSTEM VALUE SELECT (r::${table}).* FROM unnest($1::text[]) r`;
+    const insert = `INSERT INTO ${table} (${columns}) OVERRIDING SYSTEM VALUE
+      SELECT ${columns} FROM unnest($1::text[]) r CROSS JOIN LATERAL (SELECT (r::${table}).*) AS row`;
     await to.query(insert, [content.rows.map(({ row }) => row)]);
   }
   await to.query('COMMIT');

@@ -41,9 +41,9 @@ async function flood(count: number): Promise<string[]> {
   const before = written;
   written += count;
   const rows = await api.database.query<{ event_id: string }>(
-    `INSERT INTO event_groups (tenant_id, group_id, events)
-     SELECT $1, id_bound(NULL, to_timestamp($3) + n * interval '1 ms')::uuid,
-            jsonb_build_array(event_of('tenant.created', jsonb_build_object('tenant_id', 'x', 'name', $2::text)))
+    `INSERT INTO event_groups (tenant_id, types, group_id, events)
+     SELECT uuid_of($1), event_bit('tenant.created'), id_bound(NULL, to_timestamp($3) + n * interval '1 ms')::uuid,
+            jsonb_build_array(jsonb_build_object('tenant_id', 'x', 'name', $2::text))
        FROM generate_series($4::integer + 1, $4 + ${count}) n RETURNING event_id(group_id, 0) AS event_id`,
     [api.tenantId, name, STARTED_AT_S, before],
   );

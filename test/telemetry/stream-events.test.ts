@@ -122,8 +122,8 @@ test('continues on any node after the last event, without a gap or a repeat', as
 test('a stream that continues first shows all that it missed, page by page', async () => {
   const first = await writeEvent(api.database, api.tenantId);
   await api.database.query(
-    `INSERT INTO event_groups (tenant_id, group_id, events)
-     SELECT $1, id_bound(NULL, now() + n * interval '1 ms')::uuid, '[["tenant.created", {"tenant_id": "x", "name": "y"}]]'
+    `INSERT INTO event_groups (tenant_id, types, group_id, events)
+     SELECT uuid_of($1), event_bit('tenant.created'), id_bound(NULL, now() + n * interval '1 ms')::uuid, '[{"tenant_id": "x", "name": "y"}]'
        FROM generate_series(1, 1300) n`,
     [api.tenantId],
   );

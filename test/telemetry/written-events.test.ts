@@ -104,10 +104,16 @@ test('every event that the platform writes has exactly the form of its type, and
   );
 });
 
+test('the database knows every type, in an order that only grows', async () => {
+  const [known] = await database.query<{ types: string[] }>('SELECT event_types() AS types');
+  expect([...(known?.types ?? [])].sort()).toEqual([...EVENT_TYPES].sort());
+  expect(known?.types.slice(0, 2)).toEqual(['session.created', 'message.received']);
+});
+
 test('an event of another form is found', async () => {
   await database.query(
-    `INSERT INTO event_groups (tenant_id, group_id, events)
-     VALUES ($1, '00000000-0000-0000-0000-000000000000', '[["tenant.created", {"tenant_id": "x", "name": "y", "more": 1}]]')`,
+    `INSERT INTO event_groups (tenant_id, types, group_id, events)
+     VALUES (uuid_of($1), event_bit('tenant.created'), '00000000-0000-0000-0000-000000000000', '[{"tenant_id": "x", "name": "y", "more": 1}]')`,
     [api.tenantId],
   );
   expect(await unfitEvents(database)).toEqual([expect.stringMatching(/^evt_0[0-]* tenant\.created: event /)]);

@@ -12,9 +12,9 @@ const MESSAGES = `
                           'state', state, 'error_code', error_code, 'created_at', created_at, 'sent_at', sent_at, 'ended_at', ended_at)
                           ORDER BY created_at), '[]') AS dispatches
                          FROM dispatches d WHERE d.tenant_id = m.tenant_id AND d.message_id = m.message_id) d ON true
-    LEFT JOIN LATERAL (SELECT count(*)::integer AS ends FROM event_groups g CROSS JOIN LATERAL jsonb_array_elements(g.events::jsonb) e
-                        WHERE g.tenant_id = m.tenant_id AND g.session_id = m.session_id AND g.message_id = right(m.message_id, 36)::uuid
-                          AND e->>0 IN ('message.completed', 'message.error', 'message.canceled')) e ON true`;
+    LEFT JOIN LATERAL (SELECT coalesce(sum(count_of(g.types, event_bits('{message.completed,message.error,message.canceled}'))), 0)::integer AS ends
+                         FROM event_groups g WHERE g.tenant_id = uuid_of(m.tenant_id) AND g.session_uuid = session_uuid(uuid_of(m.tenant_id), m.session_id)
+                          AND g.message_id = uuid_of(m.message_id)) e ON true`;
 
 /** All messages of the database, with their dispatches and the number of their end events. */
 export function readRecord(databaseUrl) {

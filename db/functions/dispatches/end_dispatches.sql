@@ -80,7 +80,8 @@ BEGIN
        AND coalesce(r.state, '') IN ('submitted', 'working', 'input-required') AND (r.xmax = 0 OR locked)
     RETURNING r.message_id, r.current_dispatch_id AS dispatch_id, r.state, r.ordered, r.session_id, r.instance_id, r.agent_type),
   ended AS (
-    UPDATE dispatches d SET state = c.state, error_code = c.error_code, ended_at = now() FROM call c
+    UPDATE dispatches d SET state = c.state, error_code = c.error_code, ended_at = now(), deadline_at = NULL,
+        mesh_id = CASE WHEN c.state <> 'completed' THEN d.mesh_id END FROM call c
      WHERE d.tenant_id = of_tenant AND d.dispatch_id = ANY (ARRAY(SELECT g.dispatch_id FROM gone g))
        AND d.dispatch_id BETWEEN first_dispatch AND last_dispatch AND coalesce(d.state, '') = 'sent'
        AND coalesce(d.dispatch_id, '') = c.dispatch_id AND coalesce(c.epoch, d.epoch) = d.epoch
@@ -94,17 +95,18 @@ BEGIN
        AND m.message_id BETWEEN first_message AND last_message AND coalesce(m.message_id, '') = c.message_id
     RETURNING m.message_id, m.session_id, m.trace_id, m.created_at, c.dispatch_id, c.state, c.error_code, c.event_id),
   recorded AS (
-    INSERT INTO event_groups (tenant_id, group_id, session_id, message_id, dispatch_id, trace_id, event_count, events)
-      SELECT of_tenant, group_of(m.event_id), m.session_id, uuid_of(m.message_id), uuid_of(m.dispatch_id),
-             nullif(m.trace_id::uuid, uuid_of(m.message_id)), 2,
-             CASE WHEN m.state = 'completed' THEN jsonb_build_array(
-                 event_of('dispatch.success', jsonb_build_object('instance_id', d.instance_id,
-                   'duration_ms', milliseconds_between(d.sent_at, now()))),
-                 event_of('message.completed', jsonb_build_object('duration_ms', milliseconds_between(m.created_at, now()))))
-               ELSE jsonb_build_array(
-                 event_of('dispatch.failed', jsonb_build_object('instance_id', d.instance_id, 'error', m.error_code,
+    INSERT INTO event_groups (tenant_id, group_id, session_uuid, session_name, message_id, dispatch_id, trace_id, types, instance_mark, events)
+      SELECT uuid_of(of_tenant), group_of(m.event_id), session_uuid(uuid_of(of_tenant), m.session_id), session_name(m.session_id), uuid_of(m.message_id), uuid_of(m.dispatch_id),
+             m.trace_id::uuid,
+             CASE WHEN m.state = 'completed' THEN event_bit('dispatch.success') | event_bit('message.completed')
+               ELSE event_bit('dispatch.failed') | event_bit('message.error') END,
+             instance_mark(d.instance_id),
+             CASE WHEN m.state = 'completed' THEN ('[{"instance_id":' || to_json(d.instance_id)
+                 || ',"duration_ms":' || milliseconds_between(d.sent_at, now()) || '},{"duration_ms":' || milliseconds_between(m.created_at, now()) || '}]')::json
+               ELSE json_build_array(
+                 event_body(jsonb_build_object('instance_id', d.instance_id, 'error', m.error_code,
                    'duration_ms', milliseconds_between(d.sent_at, now())), 'warning'),
-                 event_of('message.error', jsonb_build_object('error', m.error_code), 'warning')) END
+                 event_body(jsonb_build_object('error', m.error_code), 'warning')) END
         FROM ended d JOIN over m USING (message_id)
       RETURNING 1)
   SELECT (SELECT count(*) FROM recorded) AS recorded, array_agg((array_position(messages, g.message_id), g.state, g.ordered, g.session_id,

@@ -40,9 +40,9 @@ BEGIN
   reached := EXISTS (SELECT 1 FROM event_positions p WHERE p.transaction_id >= low AND p.transaction_id < high)
     OR EXISTS (SELECT 1 FROM event_positions p WHERE p.transaction_id = ANY (late));
   WITH given AS (
-    INSERT INTO event_positions (position, tenant_id, transaction_id, group_ids, last_group_id)
+    INSERT INTO event_positions (position, tenant_id, transaction_id, earlier_group_ids, last_group_id)
       SELECT coalesce(last.last_position, 0) + sum(g.groups) OVER (ORDER BY g.transaction_id, g.tenant_id ROWS UNBOUNDED PRECEDING),
-             g.tenant_id, g.transaction_id, g.group_ids, g.group_ids[g.groups]
+             g.tenant_id, g.transaction_id, CASE WHEN g.groups > 1 THEN g.group_ids[:g.groups - 1] END, g.group_ids[g.groups]
         FROM (SELECT e.transaction_id, e.tenant_id, count(*) AS groups, array_agg(e.group_id ORDER BY e.group_id) AS group_ids
                 FROM (SELECT n.transaction_id, n.tenant_id, n.group_id FROM event_groups n
                        WHERE n.transaction_id >= low AND n.transaction_id < high AND pg_visible_in_snapshot(n.transaction_id, present)
@@ -50,7 +50,7 @@ BEGIN
                       SELECT n.transaction_id, n.tenant_id, n.group_id FROM event_groups n WHERE n.transaction_id = ANY (late)) e
                WHERE NOT reached OR position_of(e.tenant_id, e.group_id, e.transaction_id) IS NULL
                GROUP BY e.transaction_id, e.tenant_id) g
-      RETURNING position, cardinality(group_ids) AS groups)
+      RETURNING position, 1 + coalesce(cardinality(earlier_group_ids), 0) AS groups)
   SELECT coalesce(sum(g.groups), 0), max(g.position) INTO positioned, newest FROM given g;
   IF positioned > 0 OR high < pg_snapshot_xmax(present) THEN
     PERFORM note_event_batch(coalesce(newest, last.last_position), snapshot_below(present, high), cluster);
@@ -70,16 +70,16 @@ DECLARE
   positioned integer;
 BEGIN
   WITH given AS (
-    INSERT INTO event_positions (position, tenant_id, transaction_id, group_ids, last_group_id)
+    INSERT INTO event_positions (position, tenant_id, transaction_id, earlier_group_ids, last_group_id)
       SELECT coalesce(last.last_position, 0) + sum(g.groups) OVER (ORDER BY g.group_ids[1] ROWS UNBOUNDED PRECEDING),
-             g.tenant_id, g.transaction_id, g.group_ids, g.group_ids[g.groups]
+             g.tenant_id, g.transaction_id, CASE WHEN g.groups > 1 THEN g.group_ids[:g.groups - 1] END, g.group_ids[g.groups]
         FROM (SELECT e.transaction_id, e.tenant_id, count(*) AS groups, array_agg(e.group_id ORDER BY e.group_id) AS group_ids
                 FROM (SELECT n.transaction_id, n.tenant_id, n.group_id FROM tenants t CROSS JOIN LATERAL (
-                        SELECT v.transaction_id, v.tenant_id, v.group_id FROM event_groups v WHERE v.tenant_id = t.tenant_id AND v.group_id >= earliest
+                        SELECT v.transaction_id, v.tenant_id, v.group_id FROM event_groups v WHERE v.tenant_id = uuid_of(t.tenant_id) AND v.group_id >= earliest
                            AND position_of(v.tenant_id, v.group_id, v.transaction_id) IS NULL) n
                        ORDER BY n.group_id LIMIT most) e
                GROUP BY e.transaction_id, e.tenant_id) g
-      RETURNING cardinality(group_ids) AS groups)
+      RETURNING 1 + coalesce(cardinality(earlier_group_ids), 0) AS groups)
   SELECT coalesce(sum(g.groups), 0) INTO positioned FROM given g;
   IF positioned < most THEN
     PERFORM note_event_batch(coalesce(last.last_position, 0) + positioned, present, cluster);
@@ -105,8 +105,12 @@ CREATE FUNCTION snapshot_below(snapshot pg_snapshot, bound xid8) RETURNS pg_snap
       (SELECT string_agg(x::text, ',' ORDER BY x) FROM pg_snapshot_xip(snapshot) x WHERE x < bound))::pg_snapshot END
 $$;
 
+-- All groups of a row, in their order.
+CREATE FUNCTION groups_of(p event_positions) RETURNS uuid[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  AS $$ SELECT p.earlier_group_ids || p.last_group_id $$;
+
 -- The position of a group; NULL while it has none.
-CREATE FUNCTION position_of(of_tenant text, of_group uuid, of_transaction xid8) RETURNS bigint LANGUAGE sql STABLE AS $$
-  SELECT p.position - cardinality(p.group_ids) + array_position(p.group_ids, of_group) FROM event_positions p
-   WHERE p.transaction_id = of_transaction AND p.tenant_id = of_tenant AND of_group = ANY (p.group_ids)
+CREATE FUNCTION position_of(of_tenant uuid, of_group uuid, of_transaction xid8) RETURNS bigint LANGUAGE sql STABLE AS $$
+  SELECT p.position - cardinality(groups_of(p)) + array_position(groups_of(p), of_group) FROM event_positions p
+   WHERE p.transaction_id = of_transaction AND p.tenant_id = of_tenant AND of_group = ANY (groups_of(p))
 $$;

@@ -28,17 +28,18 @@ BEGIN
     found := ARRAY(SELECT q FROM event_positions q WHERE q.position >= group_position_at(after) ORDER BY q.position LIMIT most + 1);
   ELSE
     found := ARRAY(SELECT q.row FROM unnest(of_tenants) AS t (tenant_id) CROSS JOIN LATERAL (
-        SELECT x AS row FROM event_positions x WHERE x.tenant_id = t.tenant_id AND x.position >= group_position_at(after)
+        SELECT x AS row FROM event_positions x WHERE x.tenant_id = uuid_of(t.tenant_id) AND x.position >= group_position_at(after)
          ORDER BY x.position LIMIT most + 1) q
       ORDER BY (q.row).position LIMIT most + 1);
   END IF;
   -- OFFSET 0: each group is looked up by its id. A plan made while the tables are small would join by the tenant alone.
   RETURN QUERY SELECT cursor_at(p.position, coalesce(place_of(e.event_id), 0)), e.event_id, e.event_type, e.category, e.source, e.severity,
       e.tenant_id, e.session_id, e.trace_id, e.occurred_at, e.payload, e.message_id
-    FROM (SELECT g.position - cardinality(g.group_ids) + i.place AS position, g.tenant_id, i.group_id
-            FROM unnest(found) g CROSS JOIN LATERAL unnest(g.group_ids) WITH ORDINALITY AS i (group_id, place)
-           WHERE g.position - cardinality(g.group_ids) + i.place >= group_position_at(after) ORDER BY 1 LIMIT most + 1) p
-    LEFT JOIN LATERAL (SELECT * FROM events v WHERE v.tenant_id = p.tenant_id AND v.group_id = p.group_id OFFSET 0) e ON true
+    FROM (SELECT g.position - g.groups + i.place AS position, g.tenant_id, i.group_id
+            FROM (SELECT f.position, f.tenant_id, groups_of(f) AS group_ids, cardinality(groups_of(f)) AS groups FROM unnest(found) f) g
+            CROSS JOIN LATERAL unnest(g.group_ids) WITH ORDINALITY AS i (group_id, place)
+           WHERE g.position - g.groups + i.place >= group_position_at(after) ORDER BY 1 LIMIT most + 1) p
+    LEFT JOIN LATERAL (SELECT * FROM events v WHERE v.tenant_uuid = p.tenant_id AND v.group_id = p.group_id OFFSET 0) e ON true
    WHERE cursor_at(p.position, coalesce(place_of(e.event_id), 0)) > after ORDER BY 1 LIMIT most;
 END $$;
 
@@ -68,6 +69,6 @@ CREATE FUNCTION events_consumed(bound uuid) RETURNS boolean LANGUAGE sql STABLE 
              AND g.transaction_id >= coalesce((SELECT CASE WHEN b.system_identifier = (SELECT system_identifier FROM pg_control_system())
                    THEN pg_snapshot_xmin(b.seen) END FROM event_batches b ORDER BY b.last_position DESC LIMIT 1), '0'::xid8))
      AND NOT EXISTS (SELECT 1 FROM event_positions p
-           WHERE p.position >= group_position_at(r.cursor) AND cursor_at(p.position, 255) > r.cursor AND p.group_ids[1] < bound)
+           WHERE p.position >= group_position_at(r.cursor) AND cursor_at(p.position, 255) > r.cursor AND coalesce(p.earlier_group_ids[1], p.last_group_id) < bound)
     FROM (SELECT coalesce((SELECT min(c.position) FROM event_cursors c), event_head()) AS cursor) r
 $$;

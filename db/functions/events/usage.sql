@@ -21,15 +21,16 @@ BEGIN
       dispatches = u.dispatches + excluded.dispatches, tool_calls = u.tool_calls + excluded.tool_calls,
       input_tokens = u.input_tokens + excluded.input_tokens, output_tokens = u.output_tokens + excluded.output_tokens,
       duration_ms = u.duration_ms + excluded.duration_ms, cost_usd = u.cost_usd + excluded.cost_usd;
-  INSERT INTO usage_sessions AS u (tenant_id, hour, session_id, messages, dispatches, tool_calls, input_tokens, output_tokens,
+  INSERT INTO usage_sessions AS u (tenant_id, hour, session_uuid, session_name, messages, dispatches, tool_calls, input_tokens, output_tokens,
       duration_ms, cost_usd)
-    SELECT f.tenant_id, date_trunc('hour', f.at, 'UTC'), f.session_id, sum(f.messages), sum(f.dispatches), sum(f.tool_calls),
+    SELECT uuid_of(f.tenant_id), date_trunc('hour', f.at, 'UTC'),
+           coalesce(session_uuid(uuid_of(f.tenant_id), f.session_id), '00000000-0000-0000-0000-000000000000'), session_name(f.session_id), sum(f.messages), sum(f.dispatches), sum(f.tool_calls),
            sum(f.input_tokens), sum(f.output_tokens), sum(f.duration_ms), sum(f.cost_usd)
-      FROM unnest(facts) f GROUP BY 1, 2, 3
+      FROM unnest(facts) f GROUP BY 1, 2, 3, 4
     HAVING (sum(f.messages), sum(f.dispatches), sum(f.tool_calls), sum(f.input_tokens), sum(f.output_tokens), sum(f.cost_usd))
            <> (0, 0, 0, 0, 0, 0)
      ORDER BY 1, 2, 3
-    ON CONFLICT (tenant_id, hour, session_id) DO UPDATE SET messages = u.messages + excluded.messages,
+    ON CONFLICT (tenant_id, hour, session_uuid) DO UPDATE SET messages = u.messages + excluded.messages,
       dispatches = u.dispatches + excluded.dispatches, tool_calls = u.tool_calls + excluded.tool_calls,
       input_tokens = u.input_tokens + excluded.input_tokens, output_tokens = u.output_tokens + excluded.output_tokens,
       duration_ms = u.duration_ms + excluded.duration_ms, cost_usd = u.cost_usd + excluded.cost_usd;
@@ -65,6 +66,10 @@ CREATE FUNCTION usage_by_model(usage jsonb) RETURNS TABLE (model text, input_tok
    WHERE usage IS NOT NULL GROUP BY 1
 $$;
 
+-- How long a dispatch took, by its event: an element of a group's events.
+CREATE FUNCTION duration_of(event json) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  AS $$ SELECT coalesce(event ->> 'duration_ms', event #>> '{0,duration_ms}')::bigint $$;
+
 -- Adds up the next groups of events, `most` of them or a few more, in the transaction that moves the cursor past them: each is counted once, whoever
 -- dies when. A message is counted for no agent when it is accepted, and moves to its agent, instance and model when it ends. Its tokens are
 -- read from its row, for each model, and counted as far as they have not been, when it ends and whenever it waits for a human; they cost what the
@@ -78,6 +83,10 @@ DECLARE
   since bigint;
   found event_positions[];
   facts usage_fact[];
+  received_bit CONSTANT integer := event_bit('message.received');
+  asked_bit CONSTANT integer := event_bit('message.input_required');
+  end_bits CONSTANT integer := event_bit('message.completed') | event_bit('message.error') | event_bit('message.canceled');
+  dispatch_end_bits CONSTANT integer := event_bit('dispatch.success') | event_bit('dispatch.failed');
 BEGIN
   IF waits THEN
     PERFORM limit_lock_wait(true);
@@ -91,7 +100,7 @@ BEGIN
     RETURN NULL;
   END IF;
   found := ARRAY(SELECT q.row FROM (
-      SELECT p AS row, sum(cardinality(p.group_ids)) OVER (ORDER BY p.position ROWS UNBOUNDED PRECEDING) - cardinality(p.group_ids) AS before
+      SELECT p AS row, sum(cardinality(groups_of(p))) OVER (ORDER BY p.position ROWS UNBOUNDED PRECEDING) - cardinality(groups_of(p)) AS before
         FROM event_positions p WHERE p.position > group_position_at(since) ORDER BY p.position LIMIT most) q
     WHERE q.before < most ORDER BY (q.row).position);
   IF cardinality(found) = 0 THEN
@@ -99,20 +108,18 @@ BEGIN
   END IF;
   -- OFFSET 0: each row is looked up by its key. A plan made while the tables are small would join by the tenant alone.
   WITH seen AS MATERIALIZED (
-    SELECT g.tenant_id, e.event ->> 0 AS event_type, g.occurred_at, 'msg_' || g.message_id AS message_id, 'dsp_' || g.dispatch_id AS dispatch_id,
-           e.event -> 1 AS payload
-      FROM (SELECT f.tenant_id, i.id AS group_id FROM unnest(found) f CROSS JOIN LATERAL unnest(f.group_ids) AS i (id) OFFSET 0) w
+    SELECT 'ten_' || g.tenant_id AS tenant_id, 'msg_' || g.message_id AS message_id, g.types, g.occurred_at,
+           CASE WHEN g.types & dispatch_end_bits <> 0 THEN 'dsp_' || g.dispatch_id END AS dispatch_id,
+           CASE WHEN g.types & dispatch_end_bits <> 0 THEN duration_of(g.events -> count_of(g.types, event_bit('dispatch.success') - 1)) END AS duration_ms
+      FROM (SELECT f.tenant_id, i.id AS group_id FROM unnest(found) f CROSS JOIN LATERAL unnest(groups_of(f)) AS i (id) OFFSET 0) w
       CROSS JOIN LATERAL (SELECT * FROM event_groups v WHERE v.tenant_id = w.tenant_id AND v.group_id = w.group_id OFFSET 0) g
-      CROSS JOIN LATERAL jsonb_array_elements(g.events::jsonb) AS e (event)
-     WHERE e.event ->> 0 IN ('message.received', 'message.input_required', 'message.completed', 'message.error', 'message.canceled',
-       'dispatch.success', 'dispatch.failed')),
+     WHERE g.types & (received_bit | asked_bit | end_bits | dispatch_end_bits) <> 0 AND g.message_id IS NOT NULL),
   touched AS MATERIALIZED (
-    SELECT s.tenant_id, s.message_id, bool_or(s.event_type = 'message.received')::integer AS received,
-           bool_or(s.event_type IN ('message.completed', 'message.error', 'message.canceled'))::integer AS ended,
-           bool_or(s.event_type LIKE 'message.%') AS reports,
-           array_agg(s.dispatch_id) FILTER (WHERE s.event_type LIKE 'dispatch.%') AS dispatch_ids,
-           array_agg(s.occurred_at) FILTER (WHERE s.event_type LIKE 'dispatch.%') AS dispatches_ended,
-           array_agg((s.payload ->> 'duration_ms')::bigint) FILTER (WHERE s.event_type LIKE 'dispatch.%') AS durations
+    SELECT s.tenant_id, s.message_id, bool_or(s.types & received_bit <> 0)::integer AS received, bool_or(s.types & end_bits <> 0)::integer AS ended,
+           bool_or(s.types & (received_bit | asked_bit | end_bits) <> 0) AS reports,
+           array_agg(s.dispatch_id) FILTER (WHERE s.dispatch_id IS NOT NULL) AS dispatch_ids,
+           array_agg(s.occurred_at) FILTER (WHERE s.dispatch_id IS NOT NULL) AS dispatches_ended,
+           array_agg(s.duration_ms) FILTER (WHERE s.dispatch_id IS NOT NULL) AS durations
       FROM seen s GROUP BY 1, 2),
   counted AS MATERIALIZED (
     SELECT t.received, t.ended, t.dispatch_ids, t.dispatches_ended, t.durations, m.tenant_id, m.message_id, m.session_id, m.created_at,
@@ -157,7 +164,7 @@ BEGIN
      WHERE d.state <> 'released') f;
   PERFORM add_usage(facts);
   UPDATE event_cursors c SET position = cursor_at(found[cardinality(found)].position, 255), updated_at = clock_timestamp() WHERE c.consumer = 'usage';
-  RETURN (SELECT sum(cardinality(p.group_ids)) FROM unnest(found) p);
+  RETURN (SELECT sum(cardinality(groups_of(p))) FROM unnest(found) p);
 END $$;
 
 -- Adds tool calls that a process has counted (usage/tool-usage.ts), once for each number of its batches. Gives whether they were new.

@@ -71,9 +71,8 @@ BEGIN
   UPDATE messages m SET state = 'completed', artifacts = given_artifacts, status_message = given_status, completed_at = now(), updated_at = now()
    WHERE m.tenant_id = of_tenant AND m.message_id = of_message RETURNING m.trace_id, m.created_at INTO message;
   PERFORM note_change(of_tenant, of_message);
-  INSERT INTO event_groups (tenant_id, group_id, session_id, message_id, trace_id, events)
-    VALUES (of_tenant, group_of(event_id), r.session_id, uuid_of(of_message), message.trace_id::uuid, jsonb_build_array(
-      event_of('message.completed', jsonb_build_object('duration_ms', milliseconds_between(message.created_at, now())))));
+  PERFORM record_group(of_tenant, event_id, r.session_id, of_message, NULL, message.trace_id, ARRAY[
+    event_of('message.completed', jsonb_build_object('duration_ms', milliseconds_between(message.created_at, now())))]);
   IF r.ordered THEN
     PERFORM wake_next_in_order(of_tenant, r.session_id);
   END IF;

@@ -46,7 +46,7 @@ CREATE FUNCTION not_accepted(c accept_call, result accept_result, otherwise text
 BEGIN
   SELECT m.message_id, m.session_id, CASE WHEN k.content_hash = c.content_hash THEN 'repeat' ELSE 'mismatch' END
     INTO result.message_id, result.session_id, result.verdict
-    FROM idempotency_keys k JOIN messages m ON m.tenant_id = k.tenant_id AND m.message_id = 'msg_' || k.message_id
+    FROM idempotency_keys k JOIN messages m ON m.tenant_id = c.tenant_id AND m.message_id = 'msg_' || k.message_id
    WHERE k.idempotency_key = idempotency_key(c.tenant_id, c.credential_id, c.requested_context, c.client_message_id)
      AND k.expires_at > now();
   result.verdict := coalesce(result.verdict, otherwise);

@@ -41,12 +41,15 @@ BEGIN
           wake_requested_at = now()
         FROM canceled c WHERE x.tenant_id = of_tenant AND x.message_id = (c.r).message_id),
     recorded AS (
-      INSERT INTO event_groups (tenant_id, group_id, session_id, message_id, dispatch_id, trace_id, event_count, events)
-        SELECT of_tenant, group_of(event_ids[e.place]), (e.r).session_id, uuid_of(e.message_id), uuid_of(d.dispatch_id), e.trace_id::uuid,
-               1 + (d.sent_at IS NOT NULL)::integer, to_jsonb(array_remove(ARRAY[
-            CASE WHEN d.sent_at IS NOT NULL THEN event_of('dispatch.failed', jsonb_build_object('instance_id', d.instance_id,
+      INSERT INTO event_groups (tenant_id, group_id, session_uuid, session_name, message_id, dispatch_id, trace_id, types, instance_mark, events)
+        SELECT uuid_of(of_tenant), group_of(event_ids[e.place]), session_uuid(uuid_of(of_tenant), (e.r).session_id), session_name((e.r).session_id),
+               uuid_of(e.message_id), uuid_of(d.dispatch_id), e.trace_id::uuid,
+               event_bit('message.canceled') | CASE WHEN d.sent_at IS NOT NULL THEN event_bit('dispatch.failed') ELSE 0 END,
+               instance_mark(CASE WHEN d.sent_at IS NOT NULL THEN d.instance_id END),
+               to_jsonb(array_remove(ARRAY[
+            CASE WHEN d.sent_at IS NOT NULL THEN event_body(jsonb_build_object('instance_id', d.instance_id,
               'error', d.error_code, 'duration_ms', milliseconds_between(d.sent_at, d.ended_at)), 'warning') END,
-            event_of('message.canceled', jsonb_build_object('reason', reason))], NULL))
+            jsonb_build_object('reason', reason)], NULL))
           FROM ended e LEFT JOIN closed d USING (message_id))
     SELECT (c.r).* FROM canceled c ORDER BY c.place;
   PERFORM note_change(of_tenant, given) FROM unnest(of_messages) AS given;

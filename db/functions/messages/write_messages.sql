@@ -41,7 +41,7 @@ BEGIN
       FROM unnest(decided) AS x CROSS JOIN LATERAL (SELECT (x.c).*) AS c CROSS JOIN LATERAL (SELECT (x.result).*) AS r),
   key AS (
     INSERT INTO idempotency_keys (idempotency_key, tenant_id, content_hash, message_id, expires_at)
-      SELECT key, tenant_id, content_hash, uuid_of(message_id), now() + idempotency_hours * interval '1 hour' FROM given),
+      SELECT key, uuid_of(tenant_id), content_hash, uuid_of(message_id), now() + idempotency_hours * interval '1 hour' FROM given),
   accepted AS (
     INSERT INTO messages (tenant_id, message_id, session_id, credential_id, sender_agent_type, client_message_id, method, parts, metadata,
         want_agent_type, trace_id, parent_span_id, baggage, deadline_ms, state, instance_id, agent_type, error_code, error_message, started_at,
@@ -56,24 +56,26 @@ BEGIN
              dispatched::integer, CASE WHEN dispatched THEN dispatch_id END, dispatched, now(), undecided, token, ordered, hops
         FROM given WHERE error_code IS NULL),
   opened AS (
-    INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_by, idle_check_at, instance_id, agent_type)
-      SELECT tenant_id, session_id, false, 'active', idle_timeout_seconds, created_by, now() + idle_timeout_seconds * interval '1 s',
+    INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, idle_check_at, instance_id, agent_type)
+      SELECT tenant_id, session_id, false, 'active', idle_timeout_seconds, now() + idle_timeout_seconds * interval '1 s',
              instance_id, agent_type FROM given WHERE opens_session),
   sent AS (
     INSERT INTO dispatches (tenant_id, dispatch_id, message_id, instance_id, agent_type, deployment_mode, mesh_id, epoch, attempt, state,
         skill_id, sent_at, deadline_at)
       SELECT tenant_id, dispatch_id, message_id, instance_id, agent_type, deployment_mode, mesh_id, connection_epoch, 1, 'sent',
              want_skill_id, now(), now() + deadline_ms * interval '1 ms' FROM given WHERE dispatched)
-  INSERT INTO event_groups (tenant_id, group_id, session_id, message_id, dispatch_id, trace_id, event_count, events)
-    SELECT tenant_id, group_of(event_id), session_id, uuid_of(message_id), CASE WHEN dispatched THEN uuid_of(dispatch_id) END,
-           nullif(trace_id::uuid, uuid_of(message_id)),
-           1 + opens_session::integer + dispatched::integer + (error_code IS NOT NULL)::integer,
-           to_jsonb(array_remove(ARRAY[
-             CASE WHEN opens_session THEN event_of('session.created', jsonb_build_object('created_by', created_by)) END,
-             event_of('message.received', CASE WHEN sender_agent_type IS NULL THEN '{}' ELSE '{"role": "agent"}'::jsonb END),
-             CASE WHEN dispatched THEN event_of('dispatch.sent', jsonb_strip_nulls(jsonb_build_object('instance_id', instance_id,
-               'skill_id', want_skill_id))) END,
-             CASE WHEN error_code IS NOT NULL THEN event_of('message.error', jsonb_build_object('error', error_code), 'warning') END], NULL))
+  INSERT INTO event_groups (tenant_id, group_id, session_uuid, session_name, message_id, dispatch_id, trace_id, types, instance_mark, events)
+    SELECT uuid_of(tenant_id), group_of(event_id), session_uuid(uuid_of(tenant_id), session_id), session_name(session_id), uuid_of(message_id), CASE WHEN dispatched THEN uuid_of(dispatch_id) END,
+           trace_id::uuid,
+           event_bit('message.received') | CASE WHEN opens_session THEN event_bit('session.created') ELSE 0 END
+             | CASE WHEN dispatched THEN event_bit('dispatch.sent') ELSE 0 END | CASE WHEN error_code IS NOT NULL THEN event_bit('message.error') ELSE 0 END,
+           instance_mark(CASE WHEN dispatched THEN instance_id END),
+           -- As text, which takes half as long as jsonb.
+           ('[' || CASE WHEN opens_session THEN '{"created_by":' || to_json(created_by) || '},' ELSE '' END
+             || CASE WHEN sender_agent_type IS NULL THEN '{}' ELSE '{"role":"agent"}' END
+             || CASE WHEN dispatched THEN ',{"instance_id":' || to_json(instance_id) || coalesce(',"skill_id":' || to_json(want_skill_id), '') || '}'
+                ELSE '' END
+             || CASE WHEN error_code IS NOT NULL THEN ',[{"error":' || to_json(error_code) || '},"warning"]' ELSE '' END || ']')::json
       FROM given;
   RETURN '{}';
 END $$;

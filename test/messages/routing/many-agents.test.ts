@@ -165,8 +165,8 @@ test('sessions find their agents in the same way, and a refusal notes who is ful
 test('of agents without a bound those with the fewest sessions are taken, however many those have', async () => {
   for (const instance_id of ['many', 'few']) await fixture.agent(instance_id, { max_concurrent_sessions: 0 });
   await database.query(
-    `INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_by, instance_id, agent_type)
-     SELECT $1, 'ses_' || $1 || n, true, 'active', 0, 'test', CASE WHEN n > 10 THEN 'many' ELSE 'few' END, 'worker' FROM generate_series(1, 3000) AS n`,
+    `INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, instance_id, agent_type)
+     SELECT $1, 'ses_' || $1 || n, true, 'active', 0, CASE WHEN n > 10 THEN 'many' ELSE 'few' END, 'worker' FROM generate_series(1, 3000) AS n`,
     [fixture.tenantId],
   );
   expect(await fixture.send(WORKER)).toMatchObject({ to: 'few' });

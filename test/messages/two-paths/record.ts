@@ -20,10 +20,10 @@ const RECORD = {
       FROM messages m LEFT JOIN running_messages r USING (tenant_id, message_id) WHERE tenant_id = $1 ORDER BY m.created_at`,
   idempotency_keys: `
     SELECT m.message_id, m.client_message_id FROM idempotency_keys k
-      JOIN messages m ON m.tenant_id = k.tenant_id AND m.message_id = 'msg_' || k.message_id
-     WHERE k.tenant_id = $1 ORDER BY m.created_at`,
+      JOIN messages m ON m.tenant_id = $1 AND m.message_id = 'msg_' || k.message_id
+     WHERE k.tenant_id = uuid_of($1) ORDER BY m.created_at`,
   sessions: `
-    SELECT session_id, explicit, suspended, agent_type, instance_id, status, created_by, idle_timeout_seconds, ended_reason, ended_at IS NULL AS going_on
+    SELECT session_id, explicit, suspended, agent_type, instance_id, status, idle_timeout_seconds, ended_reason, ended_at IS NULL AS going_on
       FROM sessions WHERE tenant_id = $1 ORDER BY created_at`,
   session_agents: `
     SELECT session_id, j.agent_type, j.instance_id, j.join_reason FROM session_members j JOIN sessions s USING (tenant_id, session_id)
