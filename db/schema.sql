@@ -585,6 +585,7 @@ CREATE TABLE knowledge_sources (
 CREATE TABLE late_changes (
   tenant_id text NOT NULL,
   message_id text NOT NULL,
+  session_id text NOT NULL,
   changed_at timestamp with time zone NOT NULL
 );
 CREATE TABLE mesh_nodes (
@@ -1073,6 +1074,7 @@ CREATE INDEX knowledge_jobs_waiting ON public.knowledge_jobs USING btree (wake_a
 CREATE INDEX knowledge_sources_changed ON public.knowledge_sources USING btree (tenant_id, namespace, revision);
 CREATE INDEX knowledge_sources_newest ON public.knowledge_sources USING btree (tenant_id, namespace, created_at, source_id);
 CREATE INDEX late_changes_newest ON public.late_changes USING btree (tenant_id, changed_at, message_id);
+CREATE INDEX late_changes_of_session ON public.late_changes USING btree (tenant_id, session_id, changed_at);
 CREATE INDEX messages_by_error ON ONLY public.messages USING btree (tenant_id, error_code, message_id) WHERE (error_code IS NOT NULL);
 CREATE INDEX messages_by_session ON ONLY public.messages USING btree (session_id, tenant_id, message_id) WHERE (session_id IS NOT NULL);
 CREATE INDEX messages_by_trace ON ONLY public.messages USING btree (trace_id, tenant_id, message_id) WHERE (parent_span_id IS NOT NULL);

@@ -106,17 +106,14 @@ export async function cancelLeft({ db, messages }: SessionDeps, session: Session
 /** Whether a session has ended; if not, when its workflow checks again. `check_in_ms` null: the session has no idle timeout. */
 export type IdleCheck = { ended: true; status: string } | { ended: false; check_in_ms: number | null };
 
-/** Milliseconds until the idle timeout passes, a whole timeout while a message or a plan has not ended; null without a timeout. */
+/** Milliseconds until the session is to be looked at again: 0 when its idle timeout has passed, null without a timeout. */
 async function idleInMs(tx: Tx, session: LockedSession): Promise<number | null> {
-  const { tenant_id, session_id, created_at, idle_timeout_seconds } = session;
-  if (idle_timeout_seconds === 0) return null;
-  const [activity] = await tx.query<{ left_ms: number }>(
-    `SELECT $4::bigint + CASE WHEN count(*) FILTER (WHERE state IN ('submitted', 'working', 'input-required')) > 0 OR has_open_plan($1, $2) THEN 0
-              ELSE (extract(epoch FROM greatest(max(updated_at), $3) - now()) * 1000)::bigint END AS left_ms
-       FROM messages WHERE tenant_id = $1 AND session_id = $2`,
-    [tenant_id, session_id, created_at, idle_timeout_seconds * 1_000],
+  if (session.idle_timeout_seconds === 0) return null;
+  const [idle] = await tx.query<{ left_ms: number }>(
+    'SELECT milliseconds_between(now(), idles_at) AS left_ms FROM idle_times(ARRAY[$1], ARRAY[$2])',
+    [session.tenant_id, session.session_id],
   );
-  return Math.max(0, activity?.left_ms ?? 0);
+  return idle?.left_ms ?? 0;
 }
 
 /** Ends a session whose idle timeout has passed. A session with a message or a plan that has not ended does not expire. */

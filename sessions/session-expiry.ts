@@ -5,10 +5,12 @@ import { Loop } from '../runtime/loop.js';
 import type { SessionDeps, SessionRef } from './session-deps.js';
 import { cancelLeft } from './session-end.js';
 
-/** Sessions that one transaction looks at: few, so that no message waits long for the processor. */
-const BATCH = 100;
+/** Sessions that one transaction looks at: few, so that no message waits long for the processor. More of those that are late. */
+const [BATCH, BATCH_MAX] = [100, 400];
 /** From the start of a full batch to the start of the next one, in milliseconds: 100,000 sessions take 50 s. */
 const PERIOD_MS = 50;
+/** When the oldest session has been due for so long, in milliseconds, expiry begins to hurry, and when it makes no pause any more. */
+const [HURRY_FROM_MS, NO_PAUSE_FROM_MS] = [40_000, 58_000];
 /** Between two searches when none is due, in milliseconds. */
 const IDLE_MS = 5_000;
 
@@ -17,26 +19,20 @@ const CANCELS_AT_ONCE = 4;
 
 /** Locks sessions that are due, so that no message is accepted into them; workers share them. */
 const CLAIM = `
-  SELECT tenant_id, session_id, status, ended_reason FROM sessions WHERE idle_check_at <= now() ORDER BY idle_check_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED`;
+  SELECT tenant_id, session_id, status, ended_reason, milliseconds_between(idle_check_at, now()) AS late_ms FROM sessions
+   WHERE idle_check_at <= now() ORDER BY idle_check_at LIMIT $1 FOR UPDATE SKIP LOCKED`;
 
-/** Ends those that idle, with their events, and moves the check of the others to the end of their idle time. Sees what was accepted before the locks. */
+/** Ends those that idle, with their events, and moves the check of the others. Sees what was accepted before the locks. */
 const EXPIRE = `
-  WITH due AS MATERIALIZED (
-    SELECT s.tenant_id, s.session_id, s.created_at, claimed.event_id, s.idle_timeout_seconds * interval '1 s' AS timeout
-      FROM unnest($1::text[], $2::text[], $3::text[]) AS claimed (tenant_id, session_id, event_id)
-      JOIN sessions s USING (tenant_id, session_id)),
-  checked AS MATERIALIZED (
-    SELECT due.*, EXISTS (SELECT 1 FROM running_messages r WHERE r.tenant_id = due.tenant_id AND r.session_id = due.session_id
-                             AND r.state IN ('submitted', 'working', 'input-required')) OR has_open_plan(due.tenant_id, due.session_id) AS is_running,
-           greatest(due.created_at, (SELECT max(m.updated_at) FROM messages m WHERE m.session_id = due.session_id
-             AND m.tenant_id = due.tenant_id AND m.message_id >= id_bound('msg', (due.created_at - interval '1 day')::date))) + due.timeout AS idle_at
-      FROM due),
+  WITH checked AS MATERIALIZED (
+    SELECT i.tenant_id, i.session_id, i.idles_at, claimed.event_id FROM idle_times($1::text[], $2::text[]) i
+      JOIN unnest($1::text[], $2::text[], $3::text[]) AS claimed (tenant_id, session_id, event_id) USING (tenant_id, session_id)),
   kept AS (
-    UPDATE sessions s SET idle_check_at = CASE WHEN c.is_running THEN now() + c.timeout ELSE c.idle_at END FROM checked c
-     WHERE s.tenant_id = c.tenant_id AND s.session_id = c.session_id AND (c.is_running OR c.idle_at > now())),
+    UPDATE sessions s SET idle_check_at = c.idles_at FROM checked c
+     WHERE s.tenant_id = c.tenant_id AND s.session_id = c.session_id AND c.idles_at > now()),
   expired AS (
     UPDATE sessions s SET status = 'expired', ended_at = now(), ended_reason = 'idle', idle_check_at = NULL FROM checked c
-     WHERE s.tenant_id = c.tenant_id AND s.session_id = c.session_id AND NOT c.is_running AND c.idle_at <= now()
+     WHERE s.tenant_id = c.tenant_id AND s.session_id = c.session_id AND c.idles_at <= now()
     RETURNING s.tenant_id, s.session_id, c.event_id, milliseconds_between(s.created_at, now()) AS duration_ms)
   INSERT INTO event_groups (tenant_id, group_id, session_uuid, session_name, types, events)
     SELECT uuid_of(tenant_id), group_of(event_id), session_uuid(uuid_of(tenant_id), session_id), session_name(session_id), event_bit('session.closed'),
@@ -50,14 +46,16 @@ const CLAIM_ENDED = `
 interface ClaimedSession extends SessionRef {
   status: string;
   ended_reason: string | null;
+  /** For how long it has been due. */
+  late_ms: number;
 }
 
 const columnsOf = (rows: SessionRef[]) => [rows.map((row) => row.tenant_id), rows.map((row) => row.session_id)];
 
-/** Looks at one batch of sessions that are due. @returns those that it found */
-async function expireBatch(db: Db): Promise<ClaimedSession[]> {
+/** Looks at one batch of sessions that are due. @returns those that it found, the oldest first */
+async function expireBatch(db: Db, size: number): Promise<ClaimedSession[]> {
   return db.system(async (tx) => {
-    const claimed = await tx.query<ClaimedSession & Record<string, unknown>>(CLAIM, [], 'claim_idle_sessions');
+    const claimed = await tx.query<ClaimedSession & Record<string, unknown>>(CLAIM, [size], 'claim_idle_sessions');
     const active = claimed.filter(({ status }) => status === 'active');
     const ended = claimed.filter(({ status }) => status !== 'active');
     const eventIds = active.map(() => newEventId());
@@ -77,11 +75,14 @@ async function finishEnded(deps: SessionDeps, claimed: ClaimedSession[]): Promis
 }
 
 /**
- * The pause after a full batch: until the period is over, but never less than the batch took, so that expiry takes half of one database
- * connection at most.
+ * How expiry goes on after a full batch whose oldest session had been due for `lateMs`: it pauses until the period is over, but never for less than
+ * the batch took, so that it takes half of one database connection at most. When the end of a session's minute comes near, batches get larger and
+ * pauses shorter, so that it catches up with any rate at which sessions are opened.
  */
-export function pauseAfter(tookMs: number): number {
-  return Math.max(tookMs, PERIOD_MS - tookMs);
+export function paceAfter({ tookMs, lateMs }: { tookMs: number; lateMs: number }): { size: number; pauseMs: number } {
+  const hurry = Math.min(1, Math.max(0, (lateMs - HURRY_FROM_MS) / (NO_PAUSE_FROM_MS - HURRY_FROM_MS)));
+  const pauseMs = Math.max(tookMs, PERIOD_MS - tookMs) * (1 - hurry);
+  return { size: Math.round(BATCH + (BATCH_MAX - BATCH) * hurry), pauseMs };
 }
 
 /**
@@ -90,11 +91,16 @@ export function pauseAfter(tookMs: number): number {
  */
 export function createSessionExpiry(deps: SessionDeps): Loop {
   const { db, log } = deps;
+  let size = BATCH;
   const work = async (): Promise<number> => {
     const startedAt = performance.now();
-    const claimed = await expireBatch(db);
+    const claimed = await expireBatch(db, size);
     await finishEnded(deps, claimed);
-    return claimed.length < BATCH ? IDLE_MS : pauseAfter(performance.now() - startedAt);
+    const [oldest] = claimed;
+    if (!oldest || claimed.length < size) return IDLE_MS;
+    const pace = paceAfter({ tookMs: performance.now() - startedAt, lateMs: oldest.late_ms });
+    size = pace.size;
+    return pace.pauseMs;
   };
   return new Loop({ name: 'session expiry', intervalMs: IDLE_MS, immediate: true, work, log });
 }

@@ -212,11 +212,13 @@ CREATE TABLE dispatch_transfers (
 -- The last change of each message whose state changed more than five seconds after its id was made: with it the newest changes are found
 -- without an index on what every message changes (messages/read/task-walk.ts). Written by note_change in db/functions/.
 CREATE TABLE late_changes (
-  tenant_id text NOT NULL, message_id text COLLATE "C" NOT NULL,
+  tenant_id text NOT NULL, message_id text COLLATE "C" NOT NULL, session_id text NOT NULL,
   changed_at timestamptz NOT NULL, -- updated_at of the message
   PRIMARY KEY (tenant_id, message_id)
 );
 CREATE INDEX late_changes_newest ON late_changes (tenant_id, changed_at, message_id);
+-- When a session idles out (session_idle.sql).
+CREATE INDEX late_changes_of_session ON late_changes (tenant_id, session_id, changed_at);
 
 SELECT isolate_tenants('{idempotency_keys}', own_tenant => 'current_tenant_uuid()');
 SELECT isolate_tenants('{sessions,session_agents,messages,running_messages,dispatches,dispatch_transfers,late_changes}');

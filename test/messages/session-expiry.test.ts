@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from 'vitest';
 import { sessionDeps } from '../../messages/cancel.js';
 import { newId } from '../../runtime/ids.js';
-import { createSessionExpiry, pauseAfter } from '../../sessions/session-expiry.js';
+import { createSessionExpiry, paceAfter } from '../../sessions/session-expiry.js';
 import { cleanUp } from '../setup/clean-up.js';
 import { insertTenant, messageCore } from '../setup/core.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
@@ -106,11 +106,18 @@ test('many sessions that are due at once all end, also while one of them is lock
   });
 });
 
-test.each([
-  { tookMs: 8, pauseMs: 42 },
-  { tookMs: 25, pauseMs: 25 },
-  { tookMs: 40, pauseMs: 40 },
-  { tookMs: 300, pauseMs: 300 },
-])('a batch that took $tookMs ms is followed by a pause of $pauseMs ms', ({ tookMs, pauseMs }) => {
-  expect(pauseAfter(tookMs)).toBe(pauseMs);
+/** The batch and the pause that follow a full batch. */
+const PACES = [
+  { lateMs: 0, tookMs: 8, size: 100, pauseMs: 42 },
+  { lateMs: 10_000, tookMs: 25, size: 100, pauseMs: 25 },
+  { lateMs: 40_000, tookMs: 40, size: 100, pauseMs: 40 },
+  { lateMs: 40_000, tookMs: 300, size: 100, pauseMs: 300 },
+  { lateMs: 49_000, tookMs: 10, size: 250, pauseMs: 20 },
+  { lateMs: 58_000, tookMs: 300, size: 400, pauseMs: 0 },
+  { lateMs: 3_600_000, tookMs: 20, size: 400, pauseMs: 0 },
+];
+
+test('it is gentle for most of the minute, and catches up at its end', () => {
+  for (const { size, pauseMs, ...given } of PACES)
+    expect(paceAfter(given), JSON.stringify(given)).toEqual({ size, pauseMs });
 });

@@ -10,7 +10,8 @@ CREATE FUNCTION is_late(of_message text) RETURNS boolean LANGUAGE sql STABLE AS 
 CREATE FUNCTION note_change(of_tenant text, of_message text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   IF is_late(of_message) THEN
-    INSERT INTO late_changes (tenant_id, message_id, changed_at) VALUES (of_tenant, of_message, now())
+    INSERT INTO late_changes (tenant_id, message_id, session_id, changed_at)
+      SELECT of_tenant, of_message, m.session_id, now() FROM messages m WHERE m.tenant_id = of_tenant AND m.message_id = of_message
       ON CONFLICT (tenant_id, message_id) DO UPDATE SET changed_at = excluded.changed_at;
   END IF;
 END $$;

@@ -48,8 +48,8 @@ async function insertMessages(tenantId: string, count: number, everyMs: number, 
          agent_type, created_at, updated_at)
        SELECT $1, 'msg_' || left(hex, 8) || '-' || right(hex, 4) || '-7000-8000-' || lpad(n::text, 12, '0'), 'ses_' || n, 'c', 'm' || n,
               'message/send', '[]', 't', 1, CASE WHEN n % $4::int = 0 THEN 'canceled' ELSE 'completed' END, 'worker', at, changed
-         FROM made RETURNING tenant_id, message_id, updated_at)
-     INSERT INTO late_changes SELECT tenant_id, message_id, updated_at FROM written WHERE message_id < late_bound(updated_at)`,
+         FROM made RETURNING tenant_id, message_id, session_id, updated_at)
+     INSERT INTO late_changes SELECT tenant_id, message_id, session_id, updated_at FROM written WHERE message_id < late_bound(updated_at)`,
     [tenantId, count, everyMs, canceledOneIn],
   );
 }
