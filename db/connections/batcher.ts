@@ -1,8 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type pg from 'pg';
-import { isUndone, tooManyCalls } from '../errors.js';
-import { type BatchCall, LockWaits, lockWaitSlots } from './lock-waits.js';
-import { callOnce, execute, retried, type Statement, type TenantCall } from './statement.js';
+import { tooManyCalls } from '../errors.js';
+import type { BatchCall } from './lock-waits.js';
 
 /** Calls, and characters of JSON, in one statement. */
 const CALLS_MAX = 32;
@@ -11,13 +9,19 @@ const CHARACTERS_MAX = 1024 * 1024;
 const WHOLE_MAX = 8;
 /** The next statement starts at the latest this long after the one before, whose connection may be dead. */
 const WAIT_MS = 1_000;
-/** Calls of one tenant that wait for a statement; 429 beyond. */
+/** Calls of one tenant that wait for a statement, and how long, in milliseconds; 429 beyond. Only a database that stands still takes so long. */
 const WAITING_MAX = 1_000;
+const WAITING_MAX_MS = 10_000;
+/** Between two looks for calls that have waited for too long, in milliseconds. */
+const LOOK_MS = 1_000;
+
+/** A call that waits for a statement, since that time on `performance.now()`. */
+type WaitingCall<Row> = BatchCall<Row> & { sinceMs: number };
 
 /** The calls of one tenant that wait, while it has any here. */
 interface Tenant<Row> {
   id: string;
-  waiting: BatchCall<Row>[];
+  waiting: WaitingCall<Row>[];
   /** A statement with calls of it is under way, or about to start. */
   busy: boolean;
   /** Whether its last statement had several calls. */
@@ -53,8 +57,7 @@ export interface BatchExecution<Row> {
  * one commit. A call that arrives alone goes at once. A tenant has one statement under way, and tenants do not wait for each other's while
  * fewer are at work than there are lanes; beyond, they share statements, in turn. A call that would wait for a lock is repeated by itself,
  * and the others of its statement are done. If a call fails the statement, all of them are undone and each is repeated on its own. If the
- * outcome of a statement is unknown, its calls fail and each waiting call goes on its own, so that they all learn at once that the database
- * is away.
+ * outcome of a statement is unknown, its calls fail; those that wait go in their turns.
  */
 export class Batcher<Row> {
   readonly #execution: BatchExecution<Row>;
@@ -64,6 +67,7 @@ export class Batcher<Row> {
   #underWay = 0;
   readonly #statementsBySize = new Array<number>(CALLS_MAX + 1).fill(0);
   #repeated = 0;
+  #looking: NodeJS.Timeout | undefined;
 
   constructor(execution: BatchExecution<Row>) {
     this.#execution = execution;
@@ -77,18 +81,34 @@ export class Batcher<Row> {
 
   /**
    * @param json one call, as a JSON object
-   * @throws PlatformError RATE_LIMITED when too many calls of the tenant wait
+   * @throws PlatformError RATE_LIMITED when too many calls of the tenant wait, or it has waited for too long
    */
   call(tenantId: string, json: string): Promise<Row> {
     const tenant = this.#tenantOf(tenantId);
     if (tenant.waiting.length >= WAITING_MAX) return Promise.reject(tooManyCalls());
     return new Promise((resolve, reject) => {
-      tenant.waiting.push({ tenantId, json, resolve, reject });
+      tenant.waiting.push({ tenantId, json, resolve, reject, sinceMs: performance.now() });
+      this.#looking ??= setTimeout(() => this.#refuseOld(), LOOK_MS).unref();
       if (tenant.busy) return;
       // While calls share statements, requests that have arrived by now join the next one.
       if (tenant.sharing) void this.#readyAfterTurn(tenant);
       else this.#makeReady(tenant);
     });
+  }
+
+  /** Refuses the calls that have waited for too long. */
+  #refuseOld(): void {
+    this.#looking = undefined;
+    const oldMs = performance.now() - WAITING_MAX_MS;
+    let waiting = 0;
+    for (const tenant of this.#tenants.values()) {
+      const old = tenant.waiting.findIndex(({ sinceMs }) => sinceMs > oldMs);
+      const refused = tenant.waiting.splice(0, old < 0 ? tenant.waiting.length : old);
+      for (const call of refused) call.reject(tooManyCalls());
+      waiting += tenant.waiting.length;
+      if (tenant.waiting.length === 0 && this.#ready.delete(tenant)) this.#tenants.delete(tenant.id);
+    }
+    if (waiting > 0) this.#looking = setTimeout(() => this.#refuseOld(), LOOK_MS).unref();
   }
 
   #tenantOf(tenantId: string): Tenant<Row> {
@@ -191,44 +211,6 @@ export class Batcher<Row> {
         return;
       }
       for (const call of calls) call.reject(error);
-      for (const call of this.#takeAll()) void this.#runCalls([call]);
     }
   }
-
-  #takeAll(): BatchCall<Row>[] {
-    for (const tenant of this.#ready) tenant.busy = false;
-    this.#ready.clear();
-    return [...this.#tenants.values()].flatMap(({ waiting }) => waiting.splice(0));
-  }
-}
-
-/** Statements in batches. */
-interface Batches {
-  call<Row>(statement: Statement<Row>, call: TenantCall): Promise<Row>;
-  /** By the name of the statement; none before its first call. */
-  counts(): Record<string, BatchCounts>;
-}
-
-/** Executes statements in batches on a pool, with one batcher for each statement. */
-export function createBatches(pool: pg.Pool, shares: { lanes: number; repeats: number }): Batches {
-  const batchers = new Map<string, Batcher<unknown>>();
-  const slots = lockWaitSlots(shares.repeats);
-  const batcherOf = (statement: Statement<unknown>) => {
-    const run = (calls: string, waitForLocks = false) =>
-      retried(() => callOnce(pool, (client) => execute(client, statement, [calls, String(waitForLocks)])));
-    const awaits = (row: unknown) => statement.awaits?.(row) ?? null;
-    const lockWaits = new LockWaits<unknown>({ run: (calls) => run(calls, true), isUndone, awaits, slots });
-    const repeat = lockWaits.repeat.bind(lockWaits);
-    const made = new Batcher<unknown>({ run, isUndone, awaits, repeat, lanes: shares.lanes });
-    batchers.set(statement.name, made);
-    return made;
-  };
-  return {
-    call: <Row>(statement: Statement<Row>, call: TenantCall) =>
-      (batchers.get(statement.name) ?? batcherOf(statement as Statement<unknown>)).call(
-        call.tenant_id,
-        JSON.stringify(call),
-      ) as Promise<Row>,
-    counts: () => Object.fromEntries([...batchers].map(([name, batcher]) => [name, batcher.counts()])),
-  };
 }

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { Batcher } from '../../db/connections/batcher.js';
 import { until } from '../setup/until.js';
 
@@ -40,24 +40,39 @@ class Statements {
 const call = (batcher: Batcher<string>, name: string) => batcher.call(name.replace(/\d+$/, ''), JSON.stringify(name));
 const names = (tenant: string, count: number) => Array.from({ length: count }, (_, place) => `${tenant}${place}`);
 
-test('a statement of which nobody knows what became fails its calls, and those that wait do not queue for a database that is away', async () => {
+test('a statement of which nobody knows what became fails its calls alone: those that wait go in their turns', async () => {
   const statements = new Statements();
   const batcher = new Batcher<string>(statements.execution);
   const lost = call(batcher, 'lost');
-  expect(statements.open.map(({ calls }) => calls)).toEqual([['lost']]);
-  const waiting = [...names('lost', 60), ...names('other', 40)].map((name) => call(batcher, name));
-  expect(statements.open).toHaveLength(1);
+  const waiting = Promise.allSettled([...names('lost', 60), ...names('other', 40)].map((name) => call(batcher, name)));
   statements.open.shift()?.fail(new Away());
   await expect(lost).rejects.toBeInstanceOf(Away);
-  expect(statements.open.map(({ calls }) => calls)).toEqual(
-    [...names('lost', 60), ...names('other', 40)].map((name) => [name]),
-  );
-  for (const { answer } of statements.open.splice(0)) answer();
-  expect(await Promise.all(waiting)).toEqual([...names('lost', 60), ...names('other', 40)]);
-  const next = call(batcher, 'next');
-  await until(() => statements.open.length === 1, { what: 'the statement of the next' });
-  statements.open[0]?.answer();
-  expect(await next).toBe('next');
+  await until(() => statements.open.length > 0, { what: 'the next statement' });
+  expect(statements.open.map(({ calls }) => calls)).toEqual([[...names('other', 20)]]);
+  // While the database is away, each statement fails those of its own.
+  statements.open.shift()?.fail(new Away());
+  const answered = await statements.answerAll();
+  expect(answered.flat()).toHaveLength(80);
+  expect(Math.max(...answered.map(({ length }) => length))).toBeLessThanOrEqual(32);
+  expect((await waiting).filter(({ status }) => status === 'rejected')).toHaveLength(20);
+});
+
+test('a call that has waited for ten seconds is refused, and others are not', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const statements = new Statements();
+  const batcher = new Batcher<string>({ ...statements.execution, lanes: 0 });
+  const old = call(batcher, 'a0');
+  const refused = expect(old).rejects.toMatchObject({ code: 'RATE_LIMITED' });
+  vi.advanceTimersByTime(9_000);
+  const recent = call(batcher, 'b0');
+  vi.advanceTimersByTime(2_000);
+  await refused;
+  expect(batcher.counts().waiting).toBe(1);
+  const late = expect(recent).rejects.toMatchObject({ code: 'RATE_LIMITED' });
+  vi.advanceTimersByTime(10_000);
+  await late;
+  expect(batcher.counts().waiting).toBe(0);
 });
 
 test('a statement that does not come back holds up nobody else, and is still taken when it does', async () => {
