@@ -56,8 +56,8 @@ export interface DispatchLinkOptions {
 export class DispatchLink implements DispatchForwarder {
   readonly #options: DispatchLinkOptions;
   readonly #waiting = new Map<string, Waiting>();
-  /** What this node answered to the dispatches that came. */
-  readonly #known = new LRUCache<string, 'dispatch_taken' | 'dispatch_refused'>({ max: KNOWN_MAX });
+  /** What this node answers to the dispatches that came; `undecided` while it does not know yet whether it sends one. */
+  readonly #known = new LRUCache<string, 'undecided' | 'dispatch_taken' | 'dispatch_refused'>({ max: KNOWN_MAX });
   readonly #repeats: NodeJS.Timeout;
   #taker: ForwardedDispatches | undefined;
 
@@ -139,14 +139,17 @@ export class DispatchLink implements DispatchForwarder {
     else this.#settle(waiting, answer.kind === 'dispatch_ended' ? answer.end : 'refused');
   }
 
-  /** Answers each copy of a dispatch, and sends it once. */
+  /**
+   * Sends a dispatch once, and answers each copy of it with what was decided. Who heard `dispatch_taken` asks no more, so that is not said before.
+   */
   #take({ from, ref, accepted_at_ms, dispatch }: DispatchMessage): void {
     const { dispatch_id } = ref;
     const kind = this.#known.get(dispatch_id);
-    if (kind) this.#answer(from, { kind, dispatch_id });
-    else this.#known.set(dispatch_id, 'dispatch_taken');
-    if (kind === undefined && dispatch) this.#send(from, dispatch, accepted_at_ms);
-    if (kind === undefined && !dispatch) void this.#readAndSend(from, ref, accepted_at_ms);
+    if (kind === undefined) this.#known.set(dispatch_id, 'undecided');
+    if (kind !== undefined && kind !== 'undecided') this.#answer(from, { kind, dispatch_id });
+    if (kind !== undefined) return;
+    if (dispatch) this.#send(from, dispatch, accepted_at_ms);
+    else void this.#readAndSend(from, ref, accepted_at_ms);
   }
 
   async #readAndSend(from: string, ref: DispatchRef, acceptedAtMs: number): Promise<void> {
@@ -174,6 +177,7 @@ export class DispatchLink implements DispatchForwarder {
   }
 
   #answerTo(from: string, dispatch_id: string, ended: Promise<DispatchEnd>): void {
+    this.#known.set(dispatch_id, 'dispatch_taken');
     const confirm = (): void => this.#answer(from, { kind: 'dispatch_taken', dispatch_id });
     const timer = setTimeout(confirm, TAKEN_MS).unref();
     void ended.then((end) => {

@@ -34,6 +34,11 @@ function linkOf(nodeId: string, url: string): DispatchLink {
   return link;
 }
 
+/** Messages that were published on this server so far. */
+async function publications(): Promise<number> {
+  return Number(/cmdstat_publish:calls=(\d+)/.exec(await statistics.info('commandstats'))?.[1] ?? 0);
+}
+
 const OPEN = {
   tenant_id: 'ten_1',
   message_id: 'msg_1',
@@ -92,4 +97,29 @@ test('the time on the way to the node counts for the lease', async () => {
   expect(await elapsedOf).toBeGreaterThanOrEqual(1_400);
   way.latencyMs = 0;
   expect(await forwarded).toBe('refused');
+});
+
+test('a refusal that takes time, and is lost, is heard from the answer to a later copy', async () => {
+  const isLost = (chunk: Buffer) => chunk.includes('"kind":"dispatch_refused"') && ++refusals === 1;
+  let refusals = 0;
+  const way = await TcpProxy.to(redis.url, { arrives: (chunk) => !isLost(chunk) });
+  const caller = linkOf('mesh_hears_late', way.urlOf(redis.url));
+  const holder = linkOf('mesh_refuses', redis.url);
+  let known: (() => void) | undefined;
+  holder.serve({
+    take: () => null,
+    // Copies come meanwhile.
+    refusalKnown: () => new Promise((resolve) => (known = resolve)),
+  });
+  await until(() => caller.isReachable, { what: 'the way to Redis' });
+  await until(async () => (await statistics.pubsub('CHANNELS', '*mesh_refuses')).length === 1, {
+    what: 'the subscription',
+  });
+  const copiesBefore = await publications();
+  const forwarded = caller.forward({ ...OPEN, dispatch_id: 'dsp_3', mesh_id: 'mesh_refuses' }, 0);
+  await until(() => known);
+  await until(async () => (await publications()) >= copiesBefore + 2, { what: 'a second copy' });
+  known?.();
+  expect(await forwarded).toBe('refused');
+  expect(refusals).toBe(2);
 });
