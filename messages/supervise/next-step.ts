@@ -112,9 +112,9 @@ async function stoppedStep({ tx, row, now }: Context, stop: Stop): Promise<Step>
   if (stop.kind === 'admitted') return waitForPolicies(1);
   const asked = { ...row, state: 'input-required' as const };
   const request = (await openRequests(tx, row.tenant_id, [asked])).get(row.message_id);
-  const step = request && (await inputStep(tx, row, request, now));
-  if (!step) throw new Error('the request that was written just now is not open');
-  return step;
+  if (!request) throw new Error('the request that was written just now is not open');
+  // Its time may be over by a clock that is ahead of the database's.
+  return (await inputStep(tx, row, request, now)) ?? failedStep(tx, row, EXPIRED, 'expired');
 }
 
 /** Routes the message and opens its dispatch, if the policies allow it and an agent is free. */

@@ -12,14 +12,15 @@ const SEED = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31);
 const database = await freshDatabase();
 type Name = keyof typeof APPROVAL_ACTIONS;
 const action = fc.oneof(
-  { weight: 4, arbitrary: fc.constantFrom<Name>('ask', 'approve') },
+  { weight: 4, arbitrary: fc.constantFrom<Name>('ask', 'approve', 'look', 'answer') },
+  { weight: 1, arbitrary: fc.constantFrom<Name>('followUp', 'restart') },
   { weight: 3, arbitrary: fc.constantFrom(...(Object.keys(APPROVAL_ACTIONS) as Name[])) },
 );
 const step = fc.record({ action, target: fc.nat(2), variant: fc.nat(11) });
 /** Up to four things happen at the same time. */
 const moments = fc.array(fc.array(step, { minLength: 1, maxLength: 4 }), { minLength: 8, maxLength: 14, size: 'max' });
 
-/** How often each end of a request was seen: one that never takes place would hold too. */
+/** How often each end of a request and each stage was seen: a property of what never takes place would hold too. */
 const seen: Record<string, number> = {};
 
 test(
@@ -36,7 +37,8 @@ test(
         expect(await contradictions(database)).toEqual([]);
         expect(await driver.lostWakeUps()).toEqual([]);
         expect(await driver.unaccountedDecisions()).toEqual([]);
-        for (const { request_id, state, outcome } of await driver.requests()) {
+        for (const { request_id, stage, state, outcome } of await driver.requests()) {
+          seen[stage] = (seen[stage] ?? 0) + 1;
           if (ended.has(request_id)) expect(outcome).toBe(ended.get(request_id));
           else if (state !== 'pending') {
             ended.set(request_id, outcome);
@@ -44,6 +46,8 @@ test(
           }
         }
       }
+      expect(await driver.stuckAfterDeath()).toEqual([]);
+      expect(await contradictions(database)).toEqual([]);
       for (const { message_id, state } of await driver.messages())
         if (!isTerminal(state)) await driver.cancel(message_id);
       expect(await leftovers(database)).toEqual([]);
@@ -52,6 +56,11 @@ test(
     for (const state of ['resolved', 'expired', 'withdrawn']) expect(seen[state], state).toBeGreaterThan(0);
     expect(driver.partial, 'approvals below a quorum').toBeGreaterThan(0);
     expect(driver.edits, 'edited arguments').toBeGreaterThan(0);
+    expect(driver.killed, 'deaths amid something').toBeGreaterThan(0);
+    for (const way of ['credential', 'callback', 'page', 'slack', 'follow-up'])
+      expect(driver.ways[way], way).toBeGreaterThan(0);
+    for (const stage of ['admission', 'tool', 'plan', 'dispatch', 'agent', 'output'])
+      expect(seen[stage], stage).toBeGreaterThan(0);
   },
   8_000 * RUNS,
 );

@@ -53,10 +53,12 @@ const ALWAYS: Rule[] = [
       GROUP BY m.tenant_id, m.message_id HAVING count(e.event_id) <> 1`,
   },
   {
-    what: 'a completed message has exactly one dispatch whose result completed it, any other has none',
-    sql: `SELECT m.message_id AS id FROM messages m WHERE (SELECT count(*) FROM dispatches d
-      WHERE d.tenant_id = m.tenant_id AND d.message_id = m.message_id AND d.state = 'completed')
-      <> (CASE WHEN m.state = 'completed' THEN 1 ELSE 0 END)`,
+    what: 'a completed message has exactly one dispatch whose result completed it, or the approval of an answer that was held; any other has none',
+    sql: `SELECT m.message_id AS id FROM messages m CROSS JOIN LATERAL (SELECT count(*) AS completed FROM dispatches d
+        WHERE d.tenant_id = m.tenant_id AND d.message_id = m.message_id AND d.state = 'completed') d
+      WHERE d.completed <> (CASE WHEN m.state = 'completed' THEN 1 ELSE 0 END) AND NOT (m.state = 'completed' AND d.completed = 0
+        AND EXISTS (SELECT 1 FROM input_requests q WHERE q.tenant_id = m.tenant_id AND q.message_id = m.message_id AND q.stage = 'output'
+          AND q.answer ->> 'resolution' = 'approved'))`,
   },
   {
     what: 'a message has one open dispatch at most, and it is the current one',
