@@ -2,11 +2,14 @@ import type { Notification, NotificationInput } from '../contracts/api/alerts.js
 import { receiverOf } from '../deliveries/attempts.js';
 import type { Channel, ChannelConfig, ChannelSecrets } from '../deliveries/channels/channel-store.js';
 import { type Outbound, OutboundError } from '../http/outbound.js';
+import type { SigningSecrets } from '../http/webhook-signatures.js';
 import { PlatformError } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';
 
 /** For so long after a rotation a webhook is signed by the previous secret too. */
 const OVERLAP_MS = 86_400_000;
+/** Previous secrets of one webhook: of more rotations in a day, the oldest secret ends. */
+const PREVIOUS_MAX = 4;
 
 type NewChannel = Omit<Channel, 'rule_id'>;
 
@@ -31,14 +34,25 @@ function present<Fields extends object>(fields: Fields): Partial<Fields> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<Fields>;
 }
 
-/** The keys of a webhook's signatures after a change; a replaced secret stays valid for a day. */
-function rotated(given: string | null | undefined, stored: ChannelSecrets, nowMs: number): ChannelSecrets {
+/** The keys of a webhook's signatures after a change; a replaced secret stays valid for a day, however often it is replaced meanwhile. */
+export function rotated(given: string | null | undefined, stored: SigningSecrets, nowMs: number): SigningSecrets {
   const secret = merged(given, stored.secret);
   if (secret === undefined) return {};
-  if (secret === stored.secret || stored.secret === undefined) {
-    return { secret, ...present({ previous_secret: stored.previous_secret, previous_until: stored.previous_until }) };
-  }
-  return { secret, previous_secret: stored.secret, previous_until: nowMs + OVERLAP_MS };
+  const replaced = stored.secret === undefined ? [] : [{ secret: stored.secret, until: nowMs + OVERLAP_MS }];
+  const previous = [...replaced, ...(stored.previous_secrets ?? [])]
+    .filter((one) => one.secret !== secret && one.until > nowMs)
+    .slice(0, PREVIOUS_MAX);
+  return { secret, ...(previous.length > 0 && { previous_secrets: previous }) };
+}
+
+/** @throws PlatformError BAD_REQUEST unless all secrets of a channel are given, or removed by null, whose stored ones cannot be read */
+function requireSecrets(config: object, names: string[]): void {
+  if (names.every((name) => (config as Record<string, unknown>)[name] !== undefined)) return;
+  const all = names.join(' and ');
+  throw new PlatformError(
+    'BAD_REQUEST',
+    `notifications.config: the stored secrets of the channel cannot be read. Give ${all} anew, or null.`,
+  );
 }
 
 /** The channel that an input replaces: by its id, else one of the same kind and address. */
@@ -62,6 +76,7 @@ function webhook(
   const { url, secret, headers, max_attempts } = config;
   // Secrets stay with their receiver: one that is moved elsewhere gets them only by who knows them.
   const isSame = stored !== undefined && receiverOf(stored.config.url ?? '') === receiverOf(url);
+  if (isSame && stored.unreadable) requireSecrets({ secret, headers }, ['secret', 'headers']);
   const old = isSame ? stored.secrets : {};
   const kept = merged(headers, old.headers);
   const secrets = { ...rotated(secret, old, nowMs), ...(kept && Object.keys(kept).length > 0 && { headers: kept }) };
@@ -72,6 +87,7 @@ function slack(
   { config }: Extract<NotificationInput, { type: 'slack' }>,
   stored: NewChannel | undefined,
 ): { config: ChannelConfig; secrets: ChannelSecrets } {
+  if (stored?.unreadable) requireSecrets(config, ['webhook_url', 'bot_token', 'signing_secret']);
   const old = stored?.secrets ?? {};
   const { channel_id, max_attempts } = config;
   const webhook_url = merged(config.webhook_url, old.webhook_url);
@@ -119,8 +135,9 @@ export function channelsFrom(
 }
 
 /** A channel as answers show it: without its secrets. */
-export function shownChannel({ channel_id, type, enabled, config, secrets }: NewChannel): Notification {
-  const { previous_secret: _secret, previous_until: _until, headers = {}, ...named } = secrets;
+export function shownChannel(channel: NewChannel): Notification {
+  const { channel_id, type, enabled, config, secrets, unreadable } = channel;
+  const { previous_secrets: _previous, headers = {}, ...named } = secrets;
   const secrets_set = [...Object.keys(named), ...Object.keys(headers).map((name) => `headers.${name}`)];
-  return { channel_id, type, enabled, config, secrets_set };
+  return { channel_id, type, enabled, config, secrets_set, ...(unreadable && { unreadable }) };
 }

@@ -3,7 +3,9 @@ import type { Caller } from '../contracts/api/auth.js';
 import { LIMITS } from '../contracts/limits.js';
 import { type Page, type PageRequest, readPage } from '../db/page.js';
 import type { Db, Tx } from '../db/pool.js';
-import { type Channel, readChannels, unsealChannel, writeChannels } from '../deliveries/channels/channel-store.js';
+import { readUnavailable } from '../deliveries/breakers.js';
+import { type Channel, readableChannel, readChannels, writeChannels } from '../deliveries/channels/channel-store.js';
+import { destinationOf } from '../deliveries/channels/send.js';
 import { dropPending } from '../deliveries/delivery-store.js';
 import type { Outbound } from '../http/outbound.js';
 import { PlatformError } from '../runtime/errors.js';
@@ -35,6 +37,7 @@ export interface AlertRuleDeps {
   db: Db;
   secrets: Pick<Secrets, 'encrypt' | 'decrypt' | 'activate'>;
   outbound: Pick<Outbound, 'checkUrl'>;
+  slackApiUrl: string;
 }
 
 export type AlertRules = ReturnType<typeof createAlertRules>;
@@ -79,15 +82,29 @@ function changedRow(row: RuleRow, writer: string, request: UpdateAlertRequest): 
 }
 
 /** Alert rules with their channels, on Postgres with encrypted secrets. All throw PlatformError NOT_FOUND when the tenant has no such rule. */
-export function createAlertRules({ db, secrets, outbound }: AlertRuleDeps) {
+export function createAlertRules({ db, secrets, outbound, slackApiUrl }: AlertRuleDeps) {
   const channelsOf = async (tx: Tx, tenantId: string, rules: Pick<RuleRow, 'rule_id'>[]): Promise<Channel[]> => {
     const ids = rules.map(({ rule_id }) => rule_id);
-    return (await readChannels(tx, tenantId, ids)).map((row) => unsealChannel(secrets, row));
+    return (await readChannels(tx, tenantId, ids)).map((row) => readableChannel(secrets, row));
   };
   const read = async (tx: Tx, tenantId: string, ruleId: string): Promise<StoredRule> => {
     const row = await readRule(tx, tenantId, ruleId);
     if (!row) throw noRule();
     return { row, channels: await channelsOf(tx, tenantId, [row]) };
+  };
+  /** Rules as they are read: with the receivers that do not answer. */
+  const shown = async (tx: Tx, tenantId: string, stored: StoredRule[]): Promise<AlertRule[]> => {
+    const addressOf = (channel: Channel) => (channel.unreadable ? '' : destinationOf(channel, slackApiUrl).receiver);
+    const receivers = new Set(stored.flatMap(({ channels }) => channels.map(addressOf)));
+    const unavailable = await readUnavailable(tx, tenantId, [...receivers]);
+    const receiverOf = (channel: Channel) => {
+      const receiver = unavailable.get(addressOf(channel));
+      return receiver && { receiver };
+    };
+    return stored.map((rule) => {
+      const notifications = rule.channels.map((channel) => ({ ...shownChannel(channel), ...receiverOf(channel) }));
+      return { ...shownRule(rule), notifications };
+    });
   };
   const save = async (tx: Tx, row: RuleRow, inputs: NotificationInput[] | undefined, stored: Channel[]) => {
     const saved = await saveRule(tx, row);
@@ -120,10 +137,17 @@ export function createAlertRules({ db, secrets, outbound }: AlertRuleDeps) {
         const rules = await readRulesOf(tx, tenantId, ruleIds);
         const channels = await channelsOf(tx, tenantId, rules);
         const ofRule = (row: RuleRow) => channels.filter(({ rule_id }) => rule_id === row.rule_id);
-        return rules.map((row) => shownRule({ row, channels: ofRule(row) }));
+        return shown(
+          tx,
+          tenantId,
+          rules.map((row) => ({ row, channels: ofRule(row) })),
+        );
       }),
-    get: async (tenantId: string, ruleId: string): Promise<AlertRule> =>
-      shownRule(await db.tenant(tenantId, (tx) => read(tx, tenantId, ruleId))),
+    get: (tenantId: string, ruleId: string): Promise<AlertRule> =>
+      db.tenant(tenantId, async (tx) => {
+        const [rule] = await shown(tx, tenantId, [await read(tx, tenantId, ruleId)]);
+        return rule as AlertRule;
+      }),
     /** A rule with the secrets of its channels, for a test notification. */
     getStored: (tenantId: string, ruleId: string): Promise<StoredRule> =>
       db.tenant(tenantId, (tx) => read(tx, tenantId, ruleId)),

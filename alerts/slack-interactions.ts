@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
-import { type ChannelRow, unsealChannel } from '../deliveries/channels/channel-store.js';
+import { type ChannelRow, readableChannel } from '../deliveries/channels/channel-store.js';
 import { type ButtonValue, SLACK_ACTION } from '../deliveries/channels/slack.js';
 import { type Envelope, unsealBody } from '../deliveries/envelope.js';
 import type { Outbound } from '../http/outbound.js';
@@ -24,6 +24,8 @@ export interface SlackInteractionDeps {
   outbound: Pick<Outbound, 'request'>;
   /** Decides about a message or a plan. */
   decideAs: (subject: RequestSubject, answer: Resolution, identify: Identify) => Promise<unknown>;
+  /** Bounds how often a tenant's deliveries are looked for: until then nothing of the request is verified. */
+  guard: <T>(tenantId: string, work: () => Promise<T>) => Promise<T>;
 }
 
 /** A request of Slack as it came. */
@@ -66,16 +68,14 @@ function parsed<Schema extends z.ZodType>(schema: Schema, text: string): z.infer
   return result.data;
 }
 
-/**
- * Whether Slack has signed a request with this secret, at most five minutes ago.
- * @param nowMs milliseconds since 1970
- */
-function isSignedBySlack(
-  secret: string,
-  { body, signature = '', timestamp = '' }: SlackRequest,
-  nowMs: number,
-): boolean {
-  if (!/^\d{1,12}$/.test(timestamp) || Math.abs(nowMs / 1_000 - Number(timestamp)) > MAX_AGE_SECONDS) return false;
+/** Whether a request may be signed: nothing has to be read to refuse any other. @param nowMs milliseconds since 1970 */
+function mayBeSigned({ signature = '', timestamp = '' }: SlackRequest, nowMs: number): boolean {
+  if (!/^v0=[0-9a-f]{64}$/.test(signature) || !/^\d{1,12}$/.test(timestamp)) return false;
+  return Math.abs(nowMs / 1_000 - Number(timestamp)) <= MAX_AGE_SECONDS;
+}
+
+/** Whether Slack has signed a request with this secret. */
+function isSignedBySlack(secret: string, { body, signature = '', timestamp = '' }: SlackRequest): boolean {
   const expected = `v0=${createHmac('sha256', secret).update(`v0:${timestamp}:`).update(body).digest('hex')}`;
   const given = Buffer.from(signature);
   return given.length === expected.length && timingSafeEqual(given, Buffer.from(expected));
@@ -86,13 +86,34 @@ const FIND = `
     FROM deliveries d JOIN alert_channels c USING (tenant_id, channel_id) JOIN alert_rules r ON r.tenant_id = d.tenant_id AND r.rule_id = d.rule_id
    WHERE d.tenant_id = $1 AND d.delivery_id = $2`;
 
-async function findDelivery({ core, secrets }: SlackInteractionDeps, { tenant_id, delivery_id }: ButtonValue) {
-  type Row = ChannelRow & { body: Buffer; approvers: string[]; writers: string[] } & Record<string, unknown>;
-  const [row] = await core.db.tenant(tenant_id, (tx) => tx.query<Row>(FIND, [tenant_id, delivery_id]));
-  if (!row) return null;
-  const envelope = JSON.parse(unsealBody(secrets, row.body).toString()) as Envelope;
+type Row = ChannelRow & { body: Buffer; approvers: string[]; writers: string[] } & Record<string, unknown>;
+
+async function readDelivery(
+  { core }: SlackInteractionDeps,
+  { tenant_id, delivery_id }: ButtonValue,
+): Promise<Row | null> {
+  try {
+    const [row] = await core.db.tenant(tenant_id, (tx) => tx.query<Row>(FIND, [tenant_id, delivery_id]));
+    return row ?? null;
+  } catch (error) {
+    if (error instanceof PlatformError && error.code === 'NOT_FOUND') return null; // no such tenant
+    throw error;
+  }
+}
+
+/**
+ * The delivery whose button was pressed, with its rule.
+ * @throws PlatformError unauthorized unless the signing secret of its channel has signed the request
+ */
+async function signedDelivery(deps: SlackInteractionDeps, value: ButtonValue, request: SlackRequest) {
+  const row = await readDelivery(deps, value);
+  const secret = row && readableChannel(deps.secrets, row).secrets.signing_secret;
+  if (!row || !secret || !isSignedBySlack(secret, request)) throw unauthorized();
   const { approvers, writers } = row;
-  return { rule: { approvers, writers }, envelope, secret: unsealChannel(secrets, row).secrets.signing_secret };
+  return {
+    rule: { approvers, writers },
+    envelope: JSON.parse(unsealBody(deps.secrets, row.body).toString()) as Envelope,
+  };
 }
 
 /** What is said in Slack about a press of a button. */
@@ -117,7 +138,7 @@ async function say({ outbound, core }: SlackInteractionDeps, { response_url }: I
 /**
  * Answers a request by the button that somebody pressed in Slack.
  * @param nowMs milliseconds since 1970
- * @throws PlatformError BAD_REQUEST for anything that is no such button; unauthorized without a valid signature; forbidden unless the
+ * @throws PlatformError BAD_REQUEST for anything that is no such button; unauthorized without a valid signature; RATE_LIMITED; forbidden unless the
  * `approvers` of the rule or of the request name the user; CONFLICT where the arguments were edited since the delivery; ALREADY_RESOLVED and the
  * other errors of `/messages/{id}/resolve`
  */
@@ -126,11 +147,10 @@ export async function answerFromSlack(deps: SlackInteractionDeps, request: Slack
   const [action] = interaction.actions;
   if (!action?.action_id.startsWith(SLACK_ACTION)) throw new PlatformError('BAD_REQUEST', 'action_id: unknown');
   const value = parsed(Value, action.value);
-  const found = await findDelivery(deps, value).catch((error: unknown) => {
-    if (error instanceof PlatformError && error.code === 'NOT_FOUND') return null; // no such tenant
-    throw error;
+  const found = await deps.guard(value.tenant_id, async () => {
+    if (!mayBeSigned(request, nowMs)) throw unauthorized();
+    return signedDelivery(deps, value, request);
   });
-  if (!found?.secret || !isSignedBySlack(found.secret, request, nowMs)) throw unauthorized();
   const { event, request_id, digest } = found.envelope;
   if (request_id === undefined || request_id !== value.request_id) throw unauthorized();
   const { user } = interaction;

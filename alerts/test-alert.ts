@@ -1,6 +1,9 @@
 import type { Channel } from '../deliveries/channels/channel-store.js';
 import type { ChannelClients } from '../deliveries/channels/clients.js';
 import { attemptChannel } from '../deliveries/channels/send.js';
+import type { Envelope } from '../deliveries/envelope.js';
+import { PlatformError } from '../runtime/errors.js';
+import { FairSemaphore } from '../runtime/fair-semaphore.js';
 import { newId } from '../runtime/ids.js';
 import { envelopeOf } from './firings.js';
 import type { StoredRule } from './rules.js';
@@ -24,6 +27,8 @@ const PROBLEMS: Record<string, string> = {
 };
 
 async function testChannel(clients: ChannelClients, channel: Channel, { row }: StoredRule): Promise<TestResult> {
+  if (channel.unreadable)
+    return { type: channel.type, ok: false, message: 'not delivered: its secrets cannot be read, set them anew' };
   const { rule_id, name: rule_name, threshold, window_seconds, tenant_id } = row;
   const subject = {
     event_id: '',
@@ -34,7 +39,8 @@ async function testChannel(clients: ChannelClients, channel: Channel, { row }: S
     event: { rule_id, rule_name, threshold, window_seconds, count: 0 },
   };
   const deliveryId = newId('dlv');
-  const body = Buffer.from(JSON.stringify(envelopeOf({ rule: row, subject }, deliveryId, { baseUrl: '' })));
+  const envelope = { ...envelopeOf({ rule: row, subject }, deliveryId, { baseUrl: '' }), test: true as const };
+  const body = Buffer.from(JSON.stringify(envelope satisfies Envelope));
   const { result, outcome } = await attemptChannel(
     clients,
     channel,
@@ -47,10 +53,26 @@ async function testChannel(clients: ChannelClients, channel: Channel, { row }: S
   return { type: channel.type, ok: false, message: `not delivered: ${problem}` };
 }
 
-/**
- * Sends a test notification to every channel of a rule, also to those that are switched off: one attempt each, which is not logged as a delivery.
- * @returns the results in the order of the channels
- */
-export function sendTestAlert(clients: ChannelClients, rule: StoredRule): Promise<TestResult[]> {
-  return Promise.all(rule.channels.map((channel) => testChannel(clients, channel, rule)));
+/** Calls at once, on this node and of one tenant: each makes ten attempts of ten seconds at most. */
+const BOUNDS = { limit: 20, perKey: 2, waitingMax: 2 };
+const RETRY_AFTER = { headers: { 'Retry-After': '10' } };
+
+/** Sends test notifications. They take no delivery slots, so that they go out at once; their own bound is that of calls. */
+export class TestAlerts {
+  readonly #calls = new FairSemaphore({
+    ...BOUNDS,
+    refusal: () => new PlatformError('RATE_LIMITED', 'Too many test notifications are being sent.', RETRY_AFTER),
+  });
+
+  constructor(private readonly clients: ChannelClients) {}
+
+  /**
+   * Sends one to every channel of a rule, also to those that are switched off: one attempt each, which is not logged as a delivery.
+   * @returns the results in the order of the channels
+   * @throws PlatformError RATE_LIMITED for a tenant of which four calls are under way
+   */
+  send(rule: StoredRule): Promise<TestResult[]> {
+    const each = () => Promise.all(rule.channels.map((channel) => testChannel(this.clients, channel, rule)));
+    return this.#calls.run(rule.row.tenant_id, each);
+  }
 }

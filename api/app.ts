@@ -27,6 +27,7 @@ import { sessionRoutes } from './routes/sessions.js';
 import { telemetryRoutes } from './routes/telemetry.js';
 import { tenantRoutes } from './routes/tenants.js';
 import { toolRoutes } from './routes/tools.js';
+import { WrongTokens } from './wrong-tokens.js';
 
 const REQUEST_TIMEOUT_MS = 30_000;
 /** So a request that is too slow is noticed at most a sixth of the timeout late. */
@@ -78,14 +79,15 @@ export function buildApi(deps: ApiDeps): FastifyInstance {
     ...deps,
     extendedCard: async (caller, version, agentType) => (await cardOf(deps, version, caller, agentType)).card,
   });
-  messageRoutes(app, deps);
+  const wrongTokens = new WrongTokens(deps.redis);
+  messageRoutes(app, { ...deps, wrongTokens });
   approvalRoutes(app, deps);
-  approveRoutes(app, deps);
+  approveRoutes(app, { ...deps, wrongTokens });
   agentRoutes(app, deps);
   toolRoutes(app, deps);
   planRoutes(app, deps);
   policyRoutes(app, deps);
-  alertRoutes(app, deps);
+  alertRoutes(app, { ...deps, wrongTokens });
   telemetryRoutes(app, deps);
   tenantRoutes(app, deps);
   knowledgeRoutes(app, deps);

@@ -1,3 +1,5 @@
+import type { UnavailableReceiver } from '../contracts/api/alerts.js';
+import { queryJson } from '../db/json-rows.js';
 import type { Tx } from '../db/pool.js';
 import type { AttemptOutcome, AttemptResult } from './attempts.js';
 import type { InQueue } from './queue.js';
@@ -46,6 +48,21 @@ export async function readBreaker(tx: Tx, { tenant_id, receiver }: QueuedFor): P
     [tenant_id, receiver],
   );
   return row ?? null;
+}
+
+const UNAVAILABLE = `
+  SELECT receiver, opened_at AS since, open_until AS next_probe_at FROM receiver_breakers
+   WHERE tenant_id = $1 AND receiver = ANY ($2) AND open_until IS NOT NULL AND opened_at IS NOT NULL`;
+
+/** Those of a tenant's receivers that do not answer, as the API shows them. */
+export async function readUnavailable(
+  tx: Tx,
+  tenantId: string,
+  receivers: string[],
+): Promise<Map<string, UnavailableReceiver>> {
+  type Row = { receiver: string; since: string; next_probe_at: string };
+  const rows = await queryJson<Row>(tx, UNAVAILABLE, [tenantId, receivers]);
+  return new Map(rows.map(({ receiver, ...shown }) => [receiver, { state: 'unavailable', ...shown }]));
 }
 
 const ANSWERED = `

@@ -19,6 +19,8 @@ export interface Envelope {
   digest?: string;
   callback_token?: string;
   resolve_url?: string;
+  /** Of a test notification: nothing has happened. */
+  test?: true;
 }
 
 const { purpose: PURPOSE } = SEALED.deliveryBodies;

@@ -1,10 +1,17 @@
 import { createHmac } from 'node:crypto';
 
-/** The keys of a webhook. The previous one signs too until `previous_until`, in milliseconds since 1970. */
+/** A key that was replaced. */
+export interface PreviousSecret {
+  secret: string;
+  /** It signs too until then, in milliseconds since 1970. */
+  until: number;
+}
+
+/** The keys of a webhook. */
 export interface SigningSecrets {
   secret?: string;
-  previous_secret?: string;
-  previous_until?: number;
+  /** The newest first. */
+  previous_secrets?: PreviousSecret[];
 }
 
 const STANDARD_PREFIX = 'whsec_';
@@ -22,11 +29,11 @@ function standardSignature(secret: string, content: string, body: Buffer): strin
 
 /**
  * The headers by which a receiver recognizes a delivery: those of Standard Webhooks, and with a secret `X-Service-Signature`, the hexadecimal
- * HMAC-SHA256 of the body (specification section 5). After a rotation `webhook-signature` has one more signature by the previous secret.
+ * HMAC-SHA256 of the body (specification section 5). After a rotation `webhook-signature` has one more signature for each previous secret.
  * @param nowMs the time of the attempt, in milliseconds since 1970
  */
 export function signatureHeaders(
-  { secret, previous_secret, previous_until = 0 }: SigningSecrets,
+  { secret, previous_secrets = [] }: SigningSecrets,
   deliveryId: string,
   body: Buffer,
   nowMs: number,
@@ -34,7 +41,8 @@ export function signatureHeaders(
   const timestamp = String(Math.floor(nowMs / 1_000));
   const unsigned = { 'webhook-id': deliveryId, 'webhook-timestamp': timestamp };
   if (!secret) return unsigned;
-  const valid = previous_secret && nowMs < previous_until ? [secret, previous_secret] : [secret];
+  const previous = previous_secrets.filter(({ until }) => nowMs < until);
+  const valid = [secret, ...previous.map((one) => one.secret)];
   const content = `${deliveryId}.${timestamp}.`;
   return {
     ...unsigned,

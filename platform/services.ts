@@ -166,7 +166,7 @@ export async function createServices(options: {
     pushConfigs: createPushConfigs({ db, secrets, outbound, expect: () => deliveryStarter.expect() }),
     guardCatalog: new GuardCatalog(db, (tenantId) => policies.changed(tenantId)),
     policyCatalog: createPolicyCatalog({ db, secrets, outbound, engine: policies }),
-    alertRules: createAlertRules({ db, secrets, outbound }),
+    alertRules: createAlertRules({ db, secrets, outbound, slackApiUrl: channelClients.slackApiUrl }),
     deliveryCounts: newDeliveryCounts(),
     channelClients,
     eventFeed,

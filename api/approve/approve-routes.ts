@@ -5,14 +5,12 @@ import { PlatformError } from '../../runtime/errors.js';
 import { createDecisions } from '../decisions.js';
 import type { ApiDeps } from '../deps.js';
 import { logFailure, toPlatformError } from '../plugins/error-contract.js';
-import { networkOf, RateLimit } from '../rate-limit.js';
+import type { WrongTokens } from '../wrong-tokens.js';
 import { formFields, postedValues } from './form-fields.js';
 import { decidedPage, problemPage, refusalOf, requestPage } from './page.js';
 import { isTooLarge } from './question.js';
 import { PAGE_HEADERS } from './style.js';
 
-/** Wrong tokens of one address (decisions.md, Shapes added). */
-const GUESSES = { limit: 10, windowSeconds: 60 };
 const COMMENT_MAX = 4_096;
 
 interface Linked {
@@ -36,22 +34,15 @@ function sendPage(reply: FastifyReply, status: number, page: string): FastifyRep
  * `GET /approve/{token}`: the page for somebody who has only the link of an approval, and the `POST` of its form. It works without a script,
  * never decides on a GET, and says every refusal as a page.
  */
-export function approveRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'messages' | 'plans' | 'redis'>): void {
+export function approveRoutes(
+  app: FastifyInstance,
+  { wrongTokens, ...deps }: Pick<ApiDeps, 'messages' | 'plans'> & { wrongTokens: WrongTokens },
+): void {
   const decisions = createDecisions(deps);
-  const wrongTokens = new RateLimit({ ...GUESSES, name: 'wrong-links', redis: deps.redis });
 
   /** @throws PlatformError unauthorized, and RATE_LIMITED for an address that has tried too many wrong tokens */
-  const find = async (request: FastifyRequest<Linked>): Promise<LinkedRequest> => {
-    const network = networkOf(request.ip);
-    await wrongTokens.learn(network);
-    wrongTokens.check(network, 'Too many wrong links from this address.');
-    try {
-      return await decisions.describe(request.params.token);
-    } catch (error) {
-      if (error instanceof PlatformError && error.code === 'unauthorized') wrongTokens.add(network);
-      throw error;
-    }
-  };
+  const find = (request: FastifyRequest<Linked>): Promise<LinkedRequest> =>
+    wrongTokens.guard(request.ip, () => decisions.describe(request.params.token));
 
   const answered =
     (work: (request: FastifyRequest<Linked>, reply: FastifyReply) => Promise<FastifyReply>) =>

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { answerFromSlack } from '../../alerts/slack-interactions.js';
-import { sendTestAlert } from '../../alerts/test-alert.js';
+import { answerFromSlack, type SlackInteractionDeps } from '../../alerts/slack-interactions.js';
+import { TestAlerts } from '../../alerts/test-alert.js';
 import { OPERATIONS } from '../../contracts/api/operations.js';
 import { listDeliveries } from '../../deliveries/delivery-list.js';
 import { redeliver } from '../../deliveries/redeliver.js';
@@ -8,7 +8,11 @@ import { PlatformError } from '../../runtime/errors.js';
 import { createDecisions } from '../decisions.js';
 import type { ApiDeps } from '../deps.js';
 import { mount, pageFields } from '../mount.js';
+import { RateLimit } from '../rate-limit.js';
+import type { WrongTokens } from '../wrong-tokens.js';
 
+/** Test notifications of one tenant: each makes a request to every channel of a rule, past the delivery slots. */
+const TEST_CALLS = { limit: 30, windowSeconds: 60 };
 /** The largest form that Slack sends is far smaller. */
 const FORM_BYTES = 256 * 1024;
 
@@ -18,11 +22,13 @@ function header(request: FastifyRequest, name: string): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
+type AlertRouteDeps = Pick<
+  ApiDeps,
+  'db' | 'alertRules' | 'channelClients' | 'deliveriesExpected' | 'messages' | 'plans' | 'redis' | 'secrets'
+> & { wrongTokens: WrongTokens };
+
 /** What Slack posts when somebody presses a button. The signature covers the bytes, so the form is parsed here. */
-function slackRoutes(
-  app: FastifyInstance,
-  deps: Pick<ApiDeps, 'messages' | 'plans' | 'secrets' | 'channelClients'>,
-): void {
+function slackRoutes(app: FastifyInstance, deps: AlertRouteDeps): void {
   const { decideAs } = createDecisions(deps);
   app.register((scope, _options, done) => {
     const bytes = new WeakMap<FastifyRequest, Buffer>();
@@ -44,7 +50,12 @@ function slackRoutes(
       };
       const { core } = deps.messages;
       const { outbound } = deps.channelClients;
-      await answerFromSlack({ core, secrets: deps.secrets, outbound, decideAs }, interaction, Date.now());
+      const slack: SlackInteractionDeps = {
+        ...{ core, secrets: deps.secrets, outbound, decideAs },
+        // All tenants' buttons come from the addresses of Slack.
+        guard: (tenantId, work) => deps.wrongTokens.guard(request.ip, work, tenantId),
+      };
+      await answerFromSlack(slack, interaction, Date.now());
       return { ok: true };
     });
     done();
@@ -52,11 +63,10 @@ function slackRoutes(
 }
 
 /** Alert rules and their deliveries, scope `admin` (decisions.md, Policies, guards, alerts). */
-export function alertRoutes(
-  app: FastifyInstance,
-  deps: Pick<ApiDeps, 'db' | 'alertRules' | 'channelClients' | 'deliveriesExpected' | 'messages' | 'plans' | 'secrets'>,
-): void {
+export function alertRoutes(app: FastifyInstance, deps: AlertRouteDeps): void {
   const { alertRules: rules } = deps;
+  const testAlerts = new TestAlerts(deps.channelClients);
+  const testCalls = new RateLimit({ ...TEST_CALLS, name: 'test-alerts', redis: deps.redis });
 
   mount(app, OPERATIONS.newAlert).answer((body, { caller }) => rules.create(caller, body));
 
@@ -74,9 +84,10 @@ export function alertRoutes(
     return { ok: true };
   });
 
-  mount(app, OPERATIONS.testAlert).answer(async ({ rule_id }, { caller }) => {
-    const rule = await rules.getStored(caller.tenant_id, rule_id);
-    return { results: await sendTestAlert(deps.channelClients, rule) };
+  mount(app, OPERATIONS.testAlert).answer(async ({ rule_id }, { caller: { tenant_id } }) => {
+    testCalls.check(tenant_id, 'Too many test notifications of this tenant.');
+    testCalls.add(tenant_id);
+    return { results: await testAlerts.send(await rules.getStored(tenant_id, rule_id)) };
   });
 
   mount(app, OPERATIONS.getDeliveries).answer(async (body, { caller }) => {

@@ -8,6 +8,7 @@ import { PlatformError } from '../../runtime/errors.js';
 import { createDecisions } from '../decisions.js';
 import type { ApiDeps } from '../deps.js';
 import { mount, pageFields } from '../mount.js';
+import type { WrongTokens } from '../wrong-tokens.js';
 
 /** A path parameter that may be an id: no schema checks paths. */
 const MESSAGE_ID = /^[\x21-\x7e]{1,200}$/;
@@ -19,7 +20,10 @@ function hasCallbackToken(body: unknown): boolean {
 }
 
 /** Messages, scope `read`; a resolution may come with a callback token instead (decisions.md, Messages). */
-export function messageRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'messages' | 'plans'>): void {
+export function messageRoutes(
+  app: FastifyInstance,
+  { wrongTokens, ...deps }: Pick<ApiDeps, 'messages' | 'plans'> & { wrongTokens: WrongTokens },
+): void {
   const { core } = deps.messages;
   const decisions = createDecisions(deps);
 
@@ -52,7 +56,8 @@ export function messageRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'message
     mount(scope, OPERATIONS.resolveMessage).answer(async (body, { request }) => {
       const { id } = request.params as { id: string };
       if (!MESSAGE_ID.test(id)) throw new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
-      return { ok: true, ...(await decisions.resolve(request.caller, id, body, request.ip)) };
+      const resolve = () => decisions.resolve(request.caller, id, body, request.ip);
+      return { ok: true, ...(await (request.caller ? resolve() : wrongTokens.guard(request.ip, resolve))) };
     });
     done();
   });

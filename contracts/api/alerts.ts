@@ -64,8 +64,10 @@ const rest = {
   enabled: z.boolean().default(true),
   /** In an update: the channel that this one replaces, which keeps the secrets that are not given. */
   channel_id: AnyId.optional(),
-  /** Ignored, so that a rule can be sent back as it was read. */
+  /** These are ignored, so that a rule can be sent back as it was read. */
   secrets_set: z.array(z.string()).optional(),
+  unreadable: z.boolean().optional(),
+  receiver: z.unknown().optional(),
 };
 /** A channel of a rule, as a request gives it. */
 export const NotificationInput = z.discriminatedUnion('type', [
@@ -75,6 +77,14 @@ export const NotificationInput = z.discriminatedUnion('type', [
 ]);
 export type NotificationInput = z.infer<typeof NotificationInput>;
 export type ChannelType = NotificationInput['type'];
+
+/** A receiver that has failed five times in a row: it gets probes only, the next at `next_probe_at` or soon after. */
+export const UnavailableReceiver = z.object({
+  state: z.literal('unavailable'),
+  since: Timestamp,
+  next_probe_at: Timestamp,
+});
+export type UnavailableReceiver = z.infer<typeof UnavailableReceiver>;
 
 /** A channel of a rule, as answers show it: without secrets. `secrets_set` names those that are stored. */
 const Notification = z.object({
@@ -88,6 +98,9 @@ const Notification = z.object({
     max_attempts: z.int().optional(),
   }),
   secrets_set: z.array(z.string()),
+  /** No key of the platform opens the stored secrets: set them anew. */
+  unreadable: z.literal(true).optional(),
+  receiver: UnavailableReceiver.optional(),
 });
 export type Notification = z.infer<typeof Notification>;
 

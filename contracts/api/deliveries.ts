@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { AnyId, ok, okPage, pageFields, Timestamp } from '../primitives.js';
+import { UnavailableReceiver } from './alerts.js';
 import { ADMIN, CONFLICT, EXTENSION, PUBLIC, post } from './operation.js';
 
 /** One attempt of a delivery. `status_code` is null when no answer came; for email it is the reply code of SMTP. */
@@ -15,13 +16,6 @@ export type DeliveryAttempt = z.infer<typeof DeliveryAttempt>;
 /** `pending`: waits, or is being sent; `dropped`: its rule, channel or push configuration was removed or switched off, or an operator canceled it. */
 const DeliveryStatus = z.enum(['pending', 'delivered', 'failed', 'dropped']);
 export type DeliveryStatus = z.infer<typeof DeliveryStatus>;
-
-/** A receiver that has failed five times in a row: it gets probes only, the next at `next_probe_at` or soon after. */
-const UnavailableReceiver = z.object({
-  state: z.literal('unavailable'),
-  since: Timestamp,
-  next_probe_at: Timestamp,
-});
 
 /**
  * A delivery without its body, which may hold a callback token. Of a push notification `rule_id` is null, `task_id` and `config_id` name its

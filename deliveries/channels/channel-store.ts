@@ -3,7 +3,7 @@ import type { Tx } from '../../db/pool.js';
 import { holdSecretKey } from '../../db/secret-key.js';
 import type { SigningSecrets } from '../../http/webhook-signatures.js';
 import { SEALED } from '../../runtime/sealed-columns.js';
-import type { Secrets } from '../../runtime/secrets.js';
+import { type Secrets, UnreadableValue } from '../../runtime/secrets.js';
 import { DEFAULT_ATTEMPTS } from '../attempts.js';
 
 /** The part of a channel's config that may be shown. */
@@ -32,10 +32,12 @@ export interface Channel {
   enabled: boolean;
   config: ChannelConfig;
   secrets: ChannelSecrets;
+  /** No present key opens the secrets: they are missing here. */
+  unreadable?: true;
 }
 
 /** A row of `alert_channels`, sealed. */
-export type ChannelRow = Omit<Channel, 'secrets'> & { secrets: Buffer | null };
+export type ChannelRow = Omit<Channel, 'secrets' | 'unreadable'> & { secrets: Buffer | null };
 
 const { purpose: PURPOSE } = SEALED.channelSecrets;
 
@@ -44,6 +46,16 @@ export function unsealChannel(secrets: Pick<Secrets, 'decrypt'>, row: ChannelRow
   const { channel_id, rule_id, type, enabled, config } = row;
   const plain = row.secrets === null ? {} : JSON.parse(secrets.decrypt(row.secrets, PURPOSE).toString());
   return { channel_id, rule_id, type, enabled, config, secrets: plain as ChannelSecrets };
+}
+
+/** As `unsealChannel`, without the secrets where no present key opens them. */
+export function readableChannel(secrets: Pick<Secrets, 'decrypt'>, row: ChannelRow): Channel {
+  try {
+    return unsealChannel(secrets, row);
+  } catch (error) {
+    if (!(error instanceof UnreadableValue)) throw error;
+    return { ...row, secrets: {}, unreadable: true };
+  }
 }
 
 /** Attempts that a delivery to the channel has. */

@@ -27,17 +27,18 @@ function textOf({ event, ...envelope }: Envelope): string {
       `curl -X POST ${resolve_url} -H 'content-type: application/json' \\`,
       `  -d '{"callback_token": "${callback_token}", "resolution": "approved"}'`,
     ];
-  return [shown(rule_name), '', ...lines, ...(answer || []), '', `delivery: ${delivery_id}`].join('\n');
+  const head = envelope.test ? ['A test notification: nothing has happened.', ''] : [];
+  return [...head, shown(rule_name), '', ...lines, ...(answer || []), '', `delivery: ${delivery_id}`].join('\n');
 }
 
 /** An envelope as an email. A repeat has the same Message-ID, by which mail systems find duplicates. */
 function emailOf(envelope: Envelope, recipients: string[], from: string): SendMailOptions {
-  const { delivery_id, rule_name, severity, event } = envelope;
+  const { delivery_id, rule_name, severity, event, test } = envelope;
   const title = typeof event.title === 'string' ? event.title : envelope.event_type;
   return {
     from,
     to: recipients,
-    subject: oneLine(`[${severity}] ${rule_name}: ${title}`),
+    subject: oneLine(`${test ? '[test] ' : ''}[${severity}] ${rule_name}: ${title}`),
     text: textOf(envelope),
     messageId: `<${delivery_id}@${from.split('@').at(-1)?.replace(/>.*$/, '') || 'localhost'}>`,
     headers: { 'Auto-Submitted': 'auto-generated', 'X-Delivery-Id': delivery_id },

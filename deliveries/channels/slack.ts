@@ -59,7 +59,8 @@ function buttons({ tenant_id, delivery_id, request_id, event }: Envelope) {
  * token is not shown, since everybody in the Slack channel would read it.
  */
 function slackMessage(envelope: Envelope, { withButtons }: { withButtons: boolean }) {
-  const { rule_name, severity, event_type, timestamp, session_id, event } = envelope;
+  const { severity, event_type, timestamp, session_id, event, test } = envelope;
+  const rule_name = `${test ? '[test] ' : ''}${envelope.rule_name}`;
   const title = typeof event.title === 'string' ? event.title : event_type;
   const lines = Object.entries(event).map(([name, value]) => `*${escaped(name)}*: ${escaped(shown(value), 500)}`);
   const context = [event_type, timestamp, session_id].filter(Boolean).map((text) => escaped(text));

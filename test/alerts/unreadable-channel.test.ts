@@ -14,7 +14,7 @@ const secrets = createSecrets(randomBytes(32).toString('base64'));
 
 test('a channel that cannot be decrypted gets nothing, and all others go on', async () => {
   const [damaged, whole] = [await insertTenant(database), await insertTenant(database)];
-  const rules = createAlertRules({ db, secrets, outbound: { checkUrl: () => undefined } });
+  const rules = createAlertRules({ db, secrets, outbound: { checkUrl: () => undefined }, slackApiUrl: '' });
   const webhook = (name: string) => ({
     type: 'webhook',
     config: { url: `https://${name}.example.com/`, secret: 'a-secret-of-32-characters-or-more' },
@@ -26,7 +26,7 @@ test('a channel that cannot be decrypted gets nothing, and all others go on', as
   }
   await database.query("UPDATE alert_channels SET secrets = '\\x00' WHERE tenant_id = $1 AND place = 0", [damaged]);
   const cache = new RuleCache(secrets, '', createLogger({ level: 'silent' }));
-  const found = await db.system((tx) => cache.rulesOf(tx, [damaged, whole]));
+  const { rules: found } = await db.system((tx) => cache.rulesOf(tx, [damaged, whole]));
   const urlsOf = (tenant: string) =>
     found
       .get(tenant)

@@ -113,7 +113,7 @@ export async function serveApi(options: ServedApiOptions = {}) {
     guardCatalog: new GuardCatalog(db, (tenantId) => core.policies.changed(tenantId)),
     policies: core.policies,
     policyCatalog: createPolicyCatalog({ db, secrets, outbound, engine: core.policies }),
-    alertRules: createAlertRules({ db, secrets, outbound }),
+    alertRules: createAlertRules({ db, secrets, outbound, slackApiUrl: 'http://127.0.0.1:9' }),
     channelClients: {
       outbound,
       slackApiUrl: 'http://127.0.0.1:9',

@@ -446,12 +446,20 @@ class AlertRuleNotificationsItemConfig(TypedDict):
     max_attempts: NotRequired[int]
 
 
+class AlertRuleNotificationsItemReceiver(TypedDict):
+    state: Literal["unavailable"]
+    since: str
+    next_probe_at: str
+
+
 class AlertRuleNotificationsItem(TypedDict):
     channel_id: str
     type: str
     enabled: bool
     config: AlertRuleNotificationsItemConfig
     secrets_set: list[str]
+    unreadable: NotRequired[Literal[True]]
+    receiver: NotRequired[AlertRuleNotificationsItemReceiver]
 
 
 class AlertRule(TypedDict):
@@ -1429,6 +1437,8 @@ class PoliciesNewAlertRequestNotificationsItem1(TypedDict):
     enabled: NotRequired[bool]
     channel_id: NotRequired[str]
     secrets_set: NotRequired[list[str]]
+    unreadable: NotRequired[bool]
+    receiver: NotRequired[Any]
 
 
 class PoliciesNewAlertRequestNotificationsItem2Config(TypedDict):
@@ -1445,6 +1455,8 @@ class PoliciesNewAlertRequestNotificationsItem2(TypedDict):
     enabled: NotRequired[bool]
     channel_id: NotRequired[str]
     secrets_set: NotRequired[list[str]]
+    unreadable: NotRequired[bool]
+    receiver: NotRequired[Any]
 
 
 class PoliciesNewAlertRequestNotificationsItem3Config(TypedDict):
@@ -1458,6 +1470,8 @@ class PoliciesNewAlertRequestNotificationsItem3(TypedDict):
     enabled: NotRequired[bool]
     channel_id: NotRequired[str]
     secrets_set: NotRequired[list[str]]
+    unreadable: NotRequired[bool]
+    receiver: NotRequired[Any]
 
 
 class PoliciesGetAlertsResponse(TypedDict):
@@ -1486,6 +1500,8 @@ class PoliciesUpdateAlertRequestNotificationsItem1(TypedDict):
     enabled: NotRequired[bool]
     channel_id: NotRequired[str]
     secrets_set: NotRequired[list[str]]
+    unreadable: NotRequired[bool]
+    receiver: NotRequired[Any]
 
 
 class PoliciesUpdateAlertRequestNotificationsItem2Config(TypedDict):
@@ -1502,6 +1518,8 @@ class PoliciesUpdateAlertRequestNotificationsItem2(TypedDict):
     enabled: NotRequired[bool]
     channel_id: NotRequired[str]
     secrets_set: NotRequired[list[str]]
+    unreadable: NotRequired[bool]
+    receiver: NotRequired[Any]
 
 
 class PoliciesUpdateAlertRequestNotificationsItem3Config(TypedDict):
@@ -1515,6 +1533,8 @@ class PoliciesUpdateAlertRequestNotificationsItem3(TypedDict):
     enabled: NotRequired[bool]
     channel_id: NotRequired[str]
     secrets_set: NotRequired[list[str]]
+    unreadable: NotRequired[bool]
+    receiver: NotRequired[Any]
 
 
 class PoliciesDeleteAlertResponse(TypedDict):
