@@ -7,7 +7,7 @@ import { consumeEvents, type PositionedEvent } from '../telemetry/event-reader.j
 import { consumeLeftBehind, type LeftBehind, leaveBehind, tenantsBehind } from '../telemetry/tenant-cursors.js';
 import { writeFirings } from './firings.js';
 import { fire, type Matched, matchOwn, matchShared } from './relay-batch.js';
-import { RuleCache, type RulesByType } from './rule-cache.js';
+import { COMPILED_IN_SHARED, RuleCache } from './rule-cache.js';
 import { readStates, saveStates } from './rule-states.js';
 
 /** Of events, with a cursor for all tenants, and one for each tenant that is left behind. */
@@ -52,10 +52,10 @@ class AlertRelay {
   #hasFired = false;
 
   /** @param onLeftBehind called when a tenant was left behind */
-  constructor(deps: AlertRelayDeps, onLeftBehind: () => void = () => undefined) {
+  constructor(deps: AlertRelayDeps, rules: RuleCache, onLeftBehind: () => void = () => undefined) {
     this.#onLeftBehind = onLeftBehind;
     this.#deps = deps;
-    this.#rules = new RuleCache(deps.secrets, deps.slackApiUrl, deps.log);
+    this.#rules = rules;
   }
 
   /** Takes the next events of all tenants that are not left behind. @returns whether more events may be there at once */
@@ -70,7 +70,7 @@ class AlertRelay {
         async (tx, events) => {
           const behindBefore = await tenantsBehind(tx, CONSUMER);
           const own = events.filter(({ record }) => !behindBefore.has(record.tenant_id));
-          const { matched, behind } = matchShared(own, await this.#rulesOf(tx, own));
+          const { matched, behind } = matchShared(own, await this.#rulesOf(tx, own, COMPILED_IN_SHARED));
           const taken = await this.#fire(tx, matched);
           const next = matched[taken];
           // The tenants whose share ended after the last event that was taken have it again in the next batch.
@@ -90,7 +90,7 @@ class AlertRelay {
   relayLeftBehind(): Promise<boolean> {
     return this.#batch(async () => {
       const turn = await consumeLeftBehind(this.#deps.db, { consumer: CONSUMER, limit: BATCH }, async (tx, events) =>
-        this.#fire(tx, matchOwn(events, await this.#rulesOf(tx, events))),
+        this.#fire(tx, matchOwn(events, (await this.#rulesOf(tx, events)).rules)),
       );
       return turn !== null;
     });
@@ -103,8 +103,9 @@ class AlertRelay {
     return result;
   }
 
-  #rulesOf(tx: Tx, events: PositionedEvent[]): Promise<Map<string, RulesByType>> {
-    return this.#rules.rulesOf(tx, [...new Set(events.map(({ record }) => record.tenant_id))]);
+  #rulesOf(tx: Tx, events: PositionedEvent[], room?: typeof COMPILED_IN_SHARED) {
+    const tenantIds = [...new Set(events.map(({ record }) => record.tenant_id))];
+    return this.#rules.rulesOf(tx, tenantIds, room);
   }
 
   /** Writes what the events cause. @returns how many of them were taken */
@@ -130,14 +131,15 @@ class AlertRelay {
  */
 export function createAlertRelay(deps: AlertRelayDeps): Pick<Loop, 'start' | 'stop' | 'wake'> {
   const common = { immediate: true, log: deps.log };
-  const own = new AlertRelay(deps);
+  const rules = new RuleCache(deps.secrets, deps.slackApiUrl, deps.log);
+  const own = new AlertRelay(deps, rules);
   const ownLoop = new Loop({
     ...common,
     name: 'alert relay of tenants left behind',
     intervalMs: LEFT_BEHIND_INTERVAL_MS,
     work: async () => ((await own.relayLeftBehind()) ? 0 : LEFT_BEHIND_INTERVAL_MS),
   });
-  const shared = new AlertRelay(deps, () => ownLoop.wake());
+  const shared = new AlertRelay(deps, rules, () => ownLoop.wake());
   const sharedLoop = new Loop({
     ...common,
     name: 'alert relay',

@@ -38,6 +38,18 @@ interface Draft {
   request?: AskedRequest | undefined;
 }
 
+const TIMESTAMPS = `
+  SELECT n.event_id, g.occurred_at FROM unnest($1::text[], $2::text[]) AS n (tenant_id, event_id)
+    JOIN event_groups g ON g.tenant_id = n.tenant_id AND g.group_id = group_of(n.event_id)`;
+
+/** When events happened, as everybody reads it. */
+async function timestampsOf(tx: Tx, events: [tenantId: string, eventId: string][]): Promise<Map<string, string>> {
+  if (events.length === 0) return new Map();
+  const values = [events.map(([tenantId]) => tenantId), events.map(([, eventId]) => eventId)];
+  const rows = await tx.query<{ event_id: string; occurred_at: Date }>(TIMESTAMPS, values);
+  return new Map(rows.map(({ event_id, occurred_at }) => [event_id, occurred_at.toISOString()]));
+}
+
 /**
  * What the firings report: the event of each, or with a threshold above 1 that it was reached, which is an event of its own. All of these are
  * written in one round trip.
@@ -49,13 +61,17 @@ async function subjectsOf(tx: Tx, firings: Firing[]): Promise<Map<Firing, Subjec
     return { tenant_id, severity, payload: { rule_id, rule_name, threshold, window_seconds, count } };
   });
   const eventIds = await recordEvents(tx, 'system.alert_triggered', events);
+  const timestamps = await timestampsOf(
+    tx,
+    reached.map(({ rule }, index) => [rule.tenant_id, eventIds[index] as string]),
+  );
   const subjects = new Map<Firing, Subject>(firings.map((firing) => [firing, firing.record]));
   for (const [index, firing] of reached.entries()) {
     const { tenant_id, payload: event } = events[index] as (typeof events)[number];
-    const head = { tenant_id, session_id: '', timestamp: firing.record.timestamp };
+    const event_id = eventIds[index] as string;
     subjects.set(firing, {
-      ...head,
-      event_id: eventIds[index] as string,
+      ...{ tenant_id, session_id: '', timestamp: timestamps.get(event_id) ?? firing.record.timestamp },
+      event_id,
       event_type: 'system.alert_triggered',
       event,
     });

@@ -2,7 +2,7 @@ import type { PositionedEvent } from '../telemetry/event-reader.js';
 import type { LeftBehind } from '../telemetry/tenant-cursors.js';
 import type { Firing } from './firings.js';
 import { passesFilters } from './matching.js';
-import type { CompiledRule, RulesByType } from './rule-cache.js';
+import type { CompiledRule, RulesOf } from './rule-cache.js';
 import { stateKeyOf } from './rule-states.js';
 import { countEvent, keptEvents, type RuleState } from './thresholds.js';
 
@@ -38,13 +38,18 @@ function workOf(candidates: number, rules: CompiledRule[]): number {
   return candidates / LOOKS + rules.reduce((sum, rule) => sum + 1 + keptEvents(rule) / KEPT, 0);
 }
 
+/** Whether an event is one that the rule names, and has happened since the rule is there. */
+function matches({ filters, created_at }: CompiledRule, { record }: PositionedEvent): boolean {
+  return Date.parse(record.timestamp) >= created_at.getTime() && passesFilters(filters, record);
+}
+
 /** Matches events of tenants with their rules until the tenant's share is used up. */
 class Matcher {
-  readonly #rulesOf: ReadonlyMap<string, RulesByType>;
+  readonly #rulesOf: RulesOf;
   readonly #share: Share;
   readonly #used = new Map<string, Share>();
 
-  constructor(rulesOf: ReadonlyMap<string, RulesByType>, share: Share) {
+  constructor(rulesOf: RulesOf, share: Share) {
     this.#rulesOf = rulesOf;
     this.#share = share;
   }
@@ -55,7 +60,7 @@ class Matcher {
     const candidates = this.#rulesOf.get(tenant_id)?.get(event_type) ?? [];
     const used = this.#used.get(tenant_id) ?? { work: 0, deliveries: 0 };
     if (used.work + candidates.length / LOOKS > this.#share.work) return undefined;
-    const rules = candidates.filter(({ filters }) => passesFilters(filters, event.record));
+    const rules = candidates.filter((rule) => matches(rule, event));
     const work = used.work + workOf(candidates.length, rules);
     const deliveries = rules.reduce((sum, { channels }) => sum + channels.length, used.deliveries);
     if (work > this.#share.work || deliveries > this.#share.deliveries) return undefined;
@@ -66,10 +71,11 @@ class Matcher {
 
 /**
  * Matches a batch of all tenants. A tenant that has used up its share is left behind with the event that passed it, and those that follow.
+ * @param left tenants whose rules are not compiled: they are left behind at once
  */
 export function matchShared(
   events: PositionedEvent[],
-  rulesOf: ReadonlyMap<string, RulesByType>,
+  { rules: rulesOf, left }: { rules: RulesOf; left: ReadonlySet<string> },
   share = SHARED,
 ): { matched: Matched[]; behind: LeftBehind[] } {
   const matcher = new Matcher(rulesOf, share);
@@ -77,7 +83,7 @@ export function matchShared(
   const matched = events.flatMap((event) => {
     const { tenant_id } = event.record;
     if (behind.has(tenant_id)) return [];
-    const found = matcher.match(event);
+    const found = left.has(tenant_id) ? undefined : matcher.match(event);
     if (!found) behind.set(tenant_id, { tenant_id, position: event.position - 1 });
     return found ?? [];
   });
@@ -85,11 +91,7 @@ export function matchShared(
 }
 
 /** Matches a batch of one tenant: its first event, and as many of those that follow as have room. */
-export function matchOwn(
-  [first, ...others]: PositionedEvent[],
-  rulesOf: ReadonlyMap<string, RulesByType>,
-  share = OWN,
-): Matched[] {
+export function matchOwn([first, ...others]: PositionedEvent[], rulesOf: RulesOf, share = OWN): Matched[] {
   if (!first) return [];
   const matcher = new Matcher(rulesOf, share);
   const alone = matcher.match(first);

@@ -13,10 +13,13 @@ import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 import type { Secrets } from '../runtime/secrets.js';
 import { mayHaveToken, typesOf } from './matching.js';
-import { type RuleRow, readRevisions, readRules } from './rule-store.js';
+import { type RuleRow, readRevisions, readRules, readSizes } from './rule-store.js';
 
 /** Rules of all tenants that are kept compiled. */
 const RULES_KEPT = 20_000;
+/** Channels, and rules, that a batch of all tenants compiles, and those of one tenant: a tenant with more, whose rules have changed, is read by itself. */
+export const COMPILED_IN_SHARED = { all: 1_000, ofTenant: 200 };
+const ANY_NUMBER = { all: Number.POSITIVE_INFINITY, ofTenant: Number.POSITIVE_INFINITY };
 
 /** Where a rule delivers to. */
 export interface CompiledChannel {
@@ -50,6 +53,22 @@ function byType(rules: CompiledRule[]): RulesByType {
   return found;
 }
 
+/** The rules of tenants. */
+export type RulesOf = ReadonlyMap<string, RulesByType>;
+
+/** Those of the tenants for whose rules and channels there is no room. */
+async function withoutRoom(tx: Tx, tenantIds: string[], room: typeof ANY_NUMBER): Promise<Set<string>> {
+  const sizes = tenantIds.length > 0 ? await readSizes(tx, tenantIds) : new Map<string, number>();
+  let total = 0;
+  const left = tenantIds.filter((tenantId) => {
+    const size = sizes.get(tenantId) ?? 0;
+    if (size > room.ofTenant || total + size > room.all) return true;
+    total += size;
+    return false;
+  });
+  return new Set(left);
+}
+
 /** The compiled rules of tenants, each kept for as long as its revision stays. */
 export class RuleCache {
   readonly #kept = new LRUCache<string, Compiled>({
@@ -64,17 +83,29 @@ export class RuleCache {
     private readonly log: Pick<Logger, 'error'>,
   ) {}
 
-  /** The rules of these tenants as the transaction sees them. Tenants without rules are missing. */
-  async rulesOf(tx: Tx, tenantIds: string[]): Promise<Map<string, RulesByType>> {
+  /**
+   * The rules of these tenants as the transaction sees them. Tenants without rules are missing.
+   * @param room channels and rules that may be compiled; without end by default
+   * @returns also the tenants whose rules are not compiled, because there was no room
+   */
+  async rulesOf(tx: Tx, tenantIds: string[], room = ANY_NUMBER): Promise<{ rules: RulesOf; left: Set<string> }> {
     const revisions = await readRevisions(tx, tenantIds);
-    const found = new Map<string, RulesByType>();
-    for (const [tenantId, revision] of revisions) {
-      const kept = this.#kept.get(tenantId);
-      const compiled = kept?.revision === revision ? kept : await this.#compile(tx, tenantId, revision);
+    const kept = [...revisions].flatMap(([tenantId, revision]): [string, Compiled][] => {
+      const compiled = this.#kept.get(tenantId);
+      return compiled?.revision === revision ? [[tenantId, compiled]] : [];
+    });
+    const found = new Map(kept);
+    const changed = [...revisions].filter(([tenantId]) => !found.has(tenantId));
+    const ids = changed.map(([tenantId]) => tenantId);
+    const left = room === ANY_NUMBER ? new Set<string>() : await withoutRoom(tx, ids, room);
+    for (const [tenantId, revision] of changed) {
+      if (left.has(tenantId)) continue;
+      const compiled = await this.#compile(tx, tenantId, revision);
       this.#kept.set(tenantId, compiled);
-      if (compiled.rules.size > 0) found.set(tenantId, compiled.rules);
+      found.set(tenantId, compiled);
     }
-    return found;
+    const rules = [...found].map(([tenantId, compiled]) => [tenantId, compiled.rules] as const);
+    return { rules: new Map(rules.filter(([, byType]) => byType.size > 0)), left };
   }
 
   async #compile(tx: Tx, tenantId: string, revision: number): Promise<Compiled> {

@@ -46,6 +46,17 @@ export async function readRevisions(tx: Tx, tenantIds: string[]): Promise<Map<st
   return new Map(rows.map(({ tenant_id, revision }) => [tenant_id, revision]));
 }
 
+const SIZES = `
+  SELECT t.tenant_id, (SELECT count(*) FROM alert_rules r WHERE r.tenant_id = t.tenant_id)
+                      + (SELECT count(*) FROM alert_channels c WHERE c.tenant_id = t.tenant_id) AS size
+    FROM unnest($1::text[]) AS t (tenant_id)`;
+
+/** How many rules and channels tenants have. */
+export async function readSizes(tx: Tx, tenantIds: string[]): Promise<Map<string, number>> {
+  const rows = await tx.query<{ tenant_id: string; size: number }>(SIZES, [tenantIds]);
+  return new Map(rows.map(({ tenant_id, size }) => [tenant_id, size]));
+}
+
 /** All rules of a tenant. */
 export function readRules(tx: Tx, tenantId: string): Promise<RuleRow[]> {
   return tx.query<RuleRow & Record<string, unknown>>('SELECT * FROM alert_rules WHERE tenant_id = $1', [tenantId]);

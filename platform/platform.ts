@@ -157,7 +157,11 @@ async function startRoles(
   stops.add(() => start.close());
   await start.connect();
   const workerDeps: WorkerDeps = { start, namespace: config.TEMPORAL_NAMESPACE, log };
-  if (roles.has('worker')) await startWorkerRole(services, infrastructure, workerDeps, () => started.baseUrl, stops);
+  const worker = roles.has('worker')
+    ? await startWorkerRole(services, infrastructure, workerDeps, () => started.baseUrl, stops)
+    : null;
+  // Links in deliveries name the API: where this process has it, only once it listens.
+  if (!roles.has('api')) worker?.startAlerts();
   if (roles.has('knowledge')) {
     const worker = await runKnowledgeWorker(workerDeps, services);
     stops.add(() => worker.stop());
@@ -187,6 +191,7 @@ async function startRoles(
   if (roles.has('api')) {
     await listenForApi(http, config, started);
     await noteBaseUrl(services.db, started.baseUrl);
+    worker?.startAlerts();
   }
   stops.add((graceMs) => shutdown.close(graceMs));
 }

@@ -235,4 +235,9 @@ function defineQueues(metrics: CollectedMetrics, sources: MetricSources): void {
       return depths ? [[{}, depths.unreadEvents]] : [];
     },
   );
+  const unavailable = 'Receivers of a tenant whose breaker is open and for which deliveries wait; counts up to 10000';
+  metrics.gauge('fleet_receivers_unavailable', unavailable, [], async () => {
+    const depths = await sources.queues?.();
+    return depths ? [[{}, depths.unavailableReceivers]] : [];
+  });
 }

@@ -22,10 +22,17 @@ const depthOf = ([queue, rows]: [string, string]) => `
   SELECT '${queue}' AS queue, count(*) AS depth, coalesce(greatest(0, extract(epoch FROM now() - min(since))), 0)::float8 AS oldest_seconds
     FROM (${rows} LIMIT ${COUNTED_MAX}) AS waiting`;
 const DEPTHS = Object.entries(QUEUES).map(depthOf).join(' UNION ALL ');
-/** Groups of events that have a position and that the alert relay has not read; none before its first turn. */
+/** Groups of events that have a position and that the alert relay has not read, also of a tenant that is left behind; none before its first turn. */
 const UNREAD = `
   SELECT coalesce(max(group_position_at(event_head()) - group_position_at(position)), 0)::float8 AS unread FROM event_cursors
-   WHERE consumer = 'alerts'`;
+   WHERE consumer = 'alerts' OR consumer LIKE 'alerts/%'`;
+
+/** Receivers that get only probes and for which deliveries wait. */
+const UNAVAILABLE = `
+  SELECT count(*)::float8 AS unavailable FROM (
+    SELECT 1 FROM receiver_breakers b WHERE b.open_until IS NOT NULL AND EXISTS (
+      SELECT 1 FROM delivery_queue q WHERE q.tenant_id = b.tenant_id AND q.receiver = b.receiver AND q.started_at IS NULL)
+     LIMIT ${COUNTED_MAX}) AS counted`;
 
 /** A queue of the whole platform. */
 export interface QueueDepth {
@@ -38,6 +45,7 @@ export interface QueueDepth {
 export interface QueueDepths {
   queues: QueueDepth[];
   unreadEvents: number;
+  unavailableReceivers: number;
 }
 
 /** Reads how much waits in Postgres. Calls of the same seconds share one read, so that scrapes cost the database the same however many there are. */
@@ -48,7 +56,8 @@ export function createQueueDepths(db: Db): () => Promise<QueueDepths> {
     db.system(async (tx) => {
       const queues = await tx.query<QueueDepth & Record<string, unknown>>(DEPTHS);
       const [row] = await tx.query<{ unread: number }>(UNREAD);
-      return { queues, unreadEvents: row?.unread ?? 0 };
+      const [receivers] = await tx.query<{ unavailable: number }>(UNAVAILABLE);
+      return { queues, unreadEvents: row?.unread ?? 0, unavailableReceivers: receivers?.unavailable ?? 0 };
     });
   return () => {
     if (latest && performance.now() < readAtMs + KEPT_MS) return latest;

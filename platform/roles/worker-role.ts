@@ -31,14 +31,18 @@ function createRetention({ config, db, log }: Services, { databaseUrl }: Infrast
   });
 }
 
-/** Starts what the worker role does: workflows with their activities, and the loops over the record. @param baseUrl of the API, which links name */
+/**
+ * Starts what the worker role does: workflows with their activities, and the loops over the record.
+ * @param baseUrl of the API, which links name
+ * @returns `startAlerts` starts the alert relay, for when the address of the API is known
+ */
 export async function startWorkerRole(
   services: Services,
   infrastructure: Infrastructure,
   workerDeps: WorkerDeps,
   baseUrl: () => string,
   stops: StopList,
-): Promise<void> {
+): Promise<{ startAlerts: () => void }> {
   const { core, dispatches, db, outbound, secrets, log, temporal, channelClients, deliveryStarter, eventFeed } =
     services;
   const { planStarter, config, version, spanCounts, catchUpUsage } = services;
@@ -60,7 +64,6 @@ export async function startWorkerRole(
     new WaitingWatch(core, temporal),
     createEventSequencer(db, log, positioned),
     createUsageRollUp(db, log),
-    alertRelay,
     deliveryStarter,
     planStarter,
     createSessionExpiry(sessionDeps(core)),
@@ -83,4 +86,6 @@ export async function startWorkerRole(
     loop.start();
     stops.add(() => loop.stop());
   }
+  stops.add(() => alertRelay.stop());
+  return { startAlerts: () => alertRelay.start() };
 }

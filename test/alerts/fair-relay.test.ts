@@ -3,11 +3,11 @@ import type { QueryResultRow } from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { createAlertRelay } from '../../alerts/alert-relay.js';
 import { matchOwn, matchShared } from '../../alerts/relay-batch.js';
-import type { CompiledRule } from '../../alerts/rule-cache.js';
+import { COMPILED_IN_SHARED, type CompiledRule, RuleCache } from '../../alerts/rule-cache.js';
 import { createAlertRules } from '../../alerts/rules.js';
 import { NewAlertRequest } from '../../contracts/api/alerts.js';
 import { recordEvents } from '../../db/events.js';
-import type { Db } from '../../db/pool.js';
+import type { Db, Tx } from '../../db/pool.js';
 import { createOutbound } from '../../http/outbound.js';
 import { createLogger } from '../../runtime/logger.js';
 import { createSecrets } from '../../runtime/secrets.js';
@@ -25,7 +25,7 @@ const db = database.db();
 const secrets = createSecrets(randomBytes(32).toString('base64'));
 const outbound = createOutbound({ allowCidrs: [] });
 cleanUp(() => outbound.close());
-const rules = createAlertRules({ db, secrets, outbound });
+const rules = createAlertRules({ db, secrets, outbound, slackApiUrl: 'http://127.0.0.1:9' });
 
 /** A rule on `agent.registered`; its deliveries are never started. */
 async function ruleOf(tenantId: string, fields: object = {}): Promise<string> {
@@ -105,6 +105,48 @@ test('a flood of one tenant delays the alerts of another by one share, and none 
   expect(await byRule()).toEqual([3_100, 31]);
 });
 
+test('a new rule sees no event from before, however late the relay is', async () => {
+  const tenantId = await insertTenant(database);
+  await ruleOf(tenantId);
+  await happen(tenantId, 2);
+  const late = await ruleOf(tenantId);
+  await happen(tenantId, 1);
+  startRelay();
+  await until(async () => (await deliveriesOf(tenantId)).length >= 4, { what: 'the deliveries' });
+  const ofLate = (await deliveriesOf(tenantId)).filter(({ rule_id }) => rule_id === late);
+  expect([(await deliveriesOf(tenantId)).length, ofLate.length]).toEqual([4, 1]);
+});
+
+test('an alert says the same time as its event', async () => {
+  const tenantId = await insertTenant(database);
+  await ruleOf(tenantId, { threshold: 2 });
+  await happen(tenantId, 2);
+  startRelay();
+  await until(async () => (await deliveriesOf(tenantId)).length === 1, { what: 'the alert' });
+  const [row] = await database.query<{ body: Buffer; occurred_at: Date }>(
+    `SELECT d.body, e.occurred_at FROM deliveries d JOIN events e USING (tenant_id, event_id) WHERE d.tenant_id = $1`,
+    [tenantId],
+  );
+  const envelope = JSON.parse(secrets.decrypt(row?.body ?? Buffer.of(), 'deliveries').toString());
+  expect(envelope).toMatchObject({
+    event_type: 'system.alert_triggered',
+    timestamp: row?.occurred_at.toISOString(),
+  });
+});
+
+test('many rules that have changed are compiled in a batch of their tenant', async () => {
+  const [changing, other] = [await insertTenant(database), await insertTenant(database)];
+  const notifications = Array.from({ length: 10 }, (_, nth) => webhook(`https://a.example/${nth}`));
+  for (let rule = 0; rule < 19; rule += 1) await ruleOf(changing, { notifications });
+  await ruleOf(other);
+  const cache = new RuleCache(secrets, '', log);
+  const room = (tx: Tx) => cache.rulesOf(tx, [changing, other], COMPILED_IN_SHARED);
+  const { rules, left } = await db.system(room);
+  expect([[...rules.keys()], [...left]]).toEqual([[other], [changing]]);
+  await db.system((tx) => cache.rulesOf(tx, [changing]));
+  expect((await db.system(room)).left.size).toBe(0);
+});
+
 test('a tenant that is left behind goes on after events that were erased', async () => {
   const tenantId = await insertTenant(database);
   await ruleOf(tenantId);
@@ -158,9 +200,15 @@ test('what a rule has counted is written when it changes, and all its alerts of 
 const channel = { channel_id: 'chn_1', url: 'https://example.com/', receiver: 'https://example.com', max_attempts: 3 };
 const TIMES = { threshold: 1, window_seconds: 60, cooldown_seconds: 0 };
 const eventAt = (position: number, tenant_id: string) =>
-  ({ position, record: { tenant_id, event_type: 'agent.registered', event: {} } }) as PositionedEvent;
+  ({
+    position,
+    record: { tenant_id, event_type: 'agent.registered', event: {}, timestamp: new Date(position).toISOString() },
+  }) as PositionedEvent;
 const ruleWith = (channels: number, tenant_id: string, fields: Partial<CompiledRule> = {}) =>
-  ({ tenant_id, filters: {}, ...TIMES, ...fields, channels: Array(channels).fill(channel) }) as CompiledRule;
+  ({
+    ...{ tenant_id, filters: {}, created_at: new Date(0), ...TIMES, ...fields },
+    channels: Array(channels).fill(channel),
+  }) as CompiledRule;
 const rulesOf = (...given: CompiledRule[]) =>
   new Map(
     given.map(({ tenant_id }) => [
@@ -168,6 +216,7 @@ const rulesOf = (...given: CompiledRule[]) =>
       new Map([['agent.registered', given.filter((rule) => rule.tenant_id === tenant_id)]]),
     ]),
   );
+const compiled = (...given: CompiledRule[]) => ({ rules: rulesOf(...given), left: new Set<string>() });
 
 test.each([
   ['everybody has room', [1, 1], 100, [1, 2, 3, 4, 5, 6], []],
@@ -184,7 +233,7 @@ test.each([
     ],
   ],
 ])('of a shared batch each tenant gets its share: %s', (_what, [ofA, ofB], deliveries, taken, left) => {
-  const rules = rulesOf(ruleWith(ofA ?? 0, 'a'), ruleWith(ofB ?? 0, 'b'));
+  const rules = compiled(ruleWith(ofA ?? 0, 'a'), ruleWith(ofB ?? 0, 'b'));
   const events = [1, 2, 3, 4, 5, 6].map((position) => eventAt(position, position % 2 === 1 ? 'a' : 'b'));
   const { matched, behind } = matchShared(events, rules, { work: 1_000, deliveries });
   expect(matched.map(({ event }) => event.position)).toEqual(taken);
@@ -194,7 +243,20 @@ test.each([
 test('rules that count many events use up the share of a tenant by their states', () => {
   const counting = Array.from({ length: 20 }, () => ruleWith(1, 'a', { threshold: 10_000 }));
   const events = [1, 2].map((position) => eventAt(position, 'a'));
-  expect(matchShared(events, rulesOf(...counting)).behind).toEqual([{ tenant_id: 'a', position: 0 }]);
+  expect(matchShared(events, compiled(...counting)).behind).toEqual([{ tenant_id: 'a', position: 0 }]);
+});
+
+test('a tenant whose rules are not compiled is left behind with its first event', () => {
+  const events = [1, 2, 3].map((position) => eventAt(position, position === 2 ? 'b' : 'a'));
+  const { matched, behind } = matchShared(events, { rules: rulesOf(ruleWith(1, 'b')), left: new Set(['a']) });
+  expect(matched.map(({ event }) => event.position)).toEqual([2]);
+  expect(behind).toEqual([{ tenant_id: 'a', position: 0 }]);
+});
+
+test('a rule matches no event from before it was made', () => {
+  const events = [4, 5, 6].map((position) => eventAt(position, 'a'));
+  const { matched } = matchShared(events, compiled(ruleWith(1, 'a', { created_at: new Date(5) })));
+  expect(matched.map(({ rules }) => rules.length)).toEqual([0, 1, 1]);
 });
 
 test.each([
