@@ -6,21 +6,25 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import {
+  answerWithCurl,
+  approveOnPage,
+  askForApproval,
+  askQuestion,
+  showDelivery,
+  showPending,
+} from './demo/decisions.js';
 import { DemoPlatform } from './demo/demo-platform.js';
 import { Printer } from './demo/printer.js';
 import {
   agentsReady,
-  approveOnPage,
-  askForApproval,
   askLibrarian,
   type Connection,
   connect,
   holdNotices,
   openSession,
   sendMessage,
-  showDelivery,
   showEvents,
-  showPending,
   showTemporal,
   showToken,
   streamMessage,
@@ -86,20 +90,30 @@ async function openReceiver(): Promise<WebhookReceiver> {
   return receiver;
 }
 
-/** A tool call that waits, of which another system is told by webhook. */
+/** What waits for humans, of which another system was told by webhook. */
 interface AskedByWebhook {
-  delivery: ApprovalDelivery;
+  /** The question of an agent. */
+  question: ApprovalDelivery;
+  /** A tool call that needs approval. */
+  approval: ApprovalDelivery;
   ruleId: string;
   policyId: string;
 }
 
-/** Another system is told by webhook of a tool call that needs approval. @param sessionId of the agent that makes it */
+/** Another system is told by webhook of an agent's question, and of a tool call that needs approval. @param sessionId of the agent */
 async function askByWebhook(connection: Connection, sessionId: string): Promise<AskedByWebhook> {
   const receiver = await openReceiver();
   const { ruleId } = await subscribe(connection, printer, receiver);
+  const question = await showDelivery(printer, receiver, await askQuestion(connection, printer, sessionId));
   const policyId = await holdNotices(connection, printer);
-  const messageId = await askForApproval(connection, printer, sessionId);
-  return { delivery: await showDelivery(printer, receiver, messageId), ruleId, policyId };
+  const approval = await showDelivery(printer, receiver, await askForApproval(connection, printer, sessionId));
+  return { question, approval, ruleId, policyId };
+}
+
+/** Both are answered: the question by the other system, the tool call by somebody with the link. */
+async function decide(connection: Connection, { question, approval }: AskedByWebhook): Promise<void> {
+  await answerWithCurl(connection, printer, question);
+  await approveOnPage(connection, printer, approval);
 }
 
 async function runCommonSteps(connection: Connection): Promise<AskedByWebhook & { sessionId: string }> {
@@ -117,16 +131,17 @@ async function removeRules({ client }: Connection, { ruleId, policyId }: AskedBy
   await client.policies.deletePolicy({ policyId });
 }
 
-/** Kills the whole platform while the message waits, starts it again, and shows that the message still waits. */
-async function restart(platform: DemoPlatform, connection: Connection, messageId: string): Promise<Connection> {
-  printer.step('Every process of the platform is killed while the message waits');
+/** Kills the whole platform while the messages wait, starts it again, and shows that they still wait. */
+async function restart(platform: DemoPlatform, connection: Connection, asked: AskedByWebhook): Promise<Connection> {
+  printer.step('Every process of the platform is killed while the messages wait');
   connection.client.close();
   const killed = await platform.kill();
   printer.line(`kill -9 of ${killed} processes: API, mesh, worker, agents, Temporal and Postgres`);
   const startedAt = Date.now();
   const reconnected = await connectWhenReady(await platform.start());
   printer.line(`ready again after ${((Date.now() - startedAt) / 1000).toFixed(1)} s`);
-  await showPending(reconnected, printer, messageId);
+  const waiting = [asked.question, asked.approval].map(({ event }) => event.message_id);
+  await showPending(reconnected, printer, waiting);
   return reconnected;
 }
 
@@ -138,12 +153,11 @@ async function runOnNewPlatform(directory: string): Promise<void> {
   const platform = createPlatform(directory, { ...process.env, FLEET_EXAMPLES: 'on', ...port });
   const first = await connectWhenReady(await platform.start());
   const { sessionId, ...asked } = await runCommonSteps(first);
-  const { message_id: messageId } = asked.delivery.event;
-  const second = await restart(platform, first, messageId);
-  await approveOnPage(second, printer, asked.delivery);
+  const second = await restart(platform, first, asked);
+  await decide(second, asked);
   await removeRules(second, asked);
   await showEvents(second, printer, sessionId);
-  showTemporal(second, printer, messageId, false);
+  showTemporal(second, printer, asked.approval.event.message_id, false);
   second.client.close();
 }
 
@@ -153,13 +167,13 @@ async function runOnRunningPlatform(dev: DevFile): Promise<void> {
   printer.line(`On the platform that is running at ${dev.base_url}.`);
   const connection = await connectWhenReady(dev);
   const { sessionId, ...asked } = await runCommonSteps(connection);
-  await approveOnPage(connection, printer, asked.delivery);
+  await decide(connection, asked);
   await removeRules(connection, asked);
   await showEvents(connection, printer, sessionId);
-  showTemporal(connection, printer, asked.delivery.event.message_id, true);
+  showTemporal(connection, printer, asked.approval.event.message_id, true);
   connection.client.close();
 
-  printer.title('The same tool call, with a restart before the approval');
+  printer.title('The same questions, with a restart before the answers');
   printer.line('Your platform keeps running: the demo starts a second one and removes it afterwards.');
   const directory = await mkdtemp(join(tmpdir(), 'fleet-demo-'));
   cleanUps.unshift(() => rm(directory, { recursive: true, force: true }));
@@ -170,9 +184,9 @@ async function runOnRunningPlatform(dev: DevFile): Promise<void> {
     FLEET_API_PORT: await freePort(),
   });
   const first = await connectWhenReady(await platform.start());
-  const { delivery: waiting } = await askByWebhook(first, await openSession(first, printer));
-  const second = await restart(platform, first, waiting.event.message_id);
-  await approveOnPage(second, printer, waiting);
+  const waiting = await askByWebhook(first, await openSession(first, printer));
+  const second = await restart(platform, first, waiting);
+  await decide(second, waiting);
   second.client.close();
 }
 

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type AlertRule, FleetClient, type Task, textOf, textStream } from '../../sdk/index.js';
 import { accessFrom, type DevFile } from '../platform-access.js';
 import type { Printer } from './printer.js';
-import type { ApprovalDelivery, WebhookReceiver } from './webhook-receiver.js';
+import type { WebhookReceiver } from './webhook-receiver.js';
 
 const AGENT_TIMEOUT_MS = 60_000;
 const POLL_MS = 200;
@@ -99,26 +99,6 @@ export async function holdNotices({ client }: Connection, printer: Printer): Pro
   return policyId;
 }
 
-/** @returns the id of the message whose tool call waits for a human */
-export async function askForApproval({ client }: Connection, printer: Printer, contextId: string): Promise<string> {
-  const text = 'publish: The billing service restarts at noon';
-  printer.step(`A message whose agent calls that tool: "${text}"`, 'POST /send, method message/send');
-  const task = await client.send(text, { contextId });
-  const { inputRequest: request } = (await client.messages.getById({ messageId: task.id })).message;
-  if (!request) throw new Error(`message ${task.id} is ${task.status.state}, and nobody was asked`);
-  printer.line(`${task.id} is ${task.status.state}: the concierge waits for its tool call`);
-  printer.quote(`${request.tool}(${JSON.stringify(request.arguments)}): ${request.prompt}`);
-  return task.id;
-}
-
-/** Shows that a message still waits for an answer. */
-export async function showPending({ client }: Connection, printer: Printer, messageId: string): Promise<void> {
-  const pending = await client.messages.pending();
-  const found = pending.messages.find((message) => message.messageId === messageId);
-  if (!found) throw new Error(`message ${messageId} is not waiting any more`);
-  printer.line(`POST /messages/pending: "${found.inputRequest?.title}" still waits for an answer`);
-}
-
 /** Creates the alert rule by which another system learns of approvals. */
 export async function subscribe(
   { client }: Connection,
@@ -126,49 +106,12 @@ export async function subscribe(
   receiver: WebhookReceiver,
 ): Promise<AlertRule> {
   printer.step(
-    'Another system wants to know of approvals',
+    'Another system wants to know of whatever waits for a human',
     'POST /policies/new_alert, condition {"event": "message.input_required"}',
   );
   const rule = await receiver.subscribe(client);
   printer.line(`${rule.ruleId} delivers to ${rule.notifications[0]?.config.url}`);
   return rule;
-}
-
-/** Shows the webhook about a message that waits. */
-export async function showDelivery(
-  printer: Printer,
-  receiver: WebhookReceiver,
-  messageId: string,
-): Promise<ApprovalDelivery> {
-  printer.step('A webhook arrives');
-  const delivery = await receiver.deliveryOf(messageId);
-  printer.line(`signed, of type ${delivery.type}: "${delivery.event.title}"`);
-  printer.line(`resolve_url ${delivery.resolve_url}`);
-  printer.line(`callback_token ${delivery.callback_token.slice(0, 4)}… (it answers this one question, once)`);
-  return delivery;
-}
-
-/** Approves on the page behind the link of the webhook, as a person without a login would, and waits for the agent to finish. */
-export async function approveOnPage(
-  { client, dev }: Connection,
-  printer: Printer,
-  { callback_token, event }: ApprovalDelivery,
-): Promise<void> {
-  const page = `${dev.base_url}/approve/${callback_token}`;
-  printer.step(
-    'Somebody opens the link of the webhook and approves on the page, without a login',
-    `GET ${dev.base_url}/approve/…`,
-  );
-  const shown = await fetch(page);
-  if (!shown.ok) throw new Error(`the page answered ${shown.status}`);
-  const body = new URLSearchParams({ resolution: 'approved', comment: 'Fine, go ahead.' });
-  const answer = await fetch(page, { method: 'POST', body });
-  if (!answer.ok) throw new Error(`the approval was refused: ${answer.status}`);
-  printer.line('approved, with a comment');
-  const message = await client.messages.waitFor(event.message_id, { until: 'terminal' });
-  printer.line(`${message.state} after ${((message.durationMs ?? 0) / 1000).toFixed(1)} s, the wait included`);
-  printer.quote(message.assistantOutput || (message.errorMessage ?? ''));
-  if (message.state !== 'completed') throw new Error(`message ${event.message_id} ended as ${message.state}`);
 }
 
 export async function showEvents({ client }: Connection, printer: Printer, sessionId: string): Promise<void> {
