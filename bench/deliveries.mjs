@@ -1,13 +1,14 @@
 /**
  * What the alert relay keeps up with: events at a steady rate against 20 rules, one event in 25 delivered; first alone, then beside another
- * tenant whose receiver never answers (docs/performance.md).
+ * tenant whose webhooks, and one whose push notifications, go to a receiver that never answers (docs/performance.md).
  *
- *     npm run bench:deliveries -- [--json FILE] [--events N] [--rate N] [--dead-rate N]
+ *     npm run bench:deliveries -- [--json FILE] [--events N] [--rate N] [--dead-rate N] [--push-rate N]
  */
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { DELIVERED_SHARE, eventTypes, RULES, rule, sendWithPush, writeEvents } from './deliveries/load.mjs';
 import { hasProc, residentMiB } from './harness/cpu.mjs';
 import { connectDatabase } from './harness/database.mjs';
 import { Harness } from './harness/harness.mjs';
@@ -15,9 +16,6 @@ import { quantile } from './harness/measure.mjs';
 import { machineLine, markdownTable } from './harness/report.mjs';
 import { createTenant } from './harness/tenants.mjs';
 
-const RULES = 20;
-const DELIVERED_SHARE = 25;
-const TICK_MS = 50;
 const WARM_UP_EVENTS = 500;
 const SETTLE_MS = 60_000;
 const LATENCY_GOAL = 1.5;
@@ -29,6 +27,7 @@ const { values: given } = parseArgs({
     events: { type: 'string', default: '10000' },
     rate: { type: 'string', default: '500' },
     'dead-rate': { type: 'string', default: '10' },
+    'push-rate': { type: 'string', default: '4' },
   },
 });
 const print = (text) => process.stdout.write(`${text}\n`);
@@ -41,9 +40,10 @@ async function receiver(harness, { answers }) {
     const chunks = [];
     request.on('data', (chunk) => chunks.push(chunk));
     request.on('end', () => {
+      if (!answers) return;
       const { delivery_id, timestamp } = JSON.parse(Buffer.concat(chunks).toString());
       if (!lags.has(delivery_id)) lags.set(delivery_id, Date.now() - Date.parse(timestamp));
-      if (answers) response.writeHead(204).end();
+      response.writeHead(204).end();
     });
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -52,43 +52,20 @@ async function receiver(harness, { answers }) {
   return { url: `http://127.0.0.1:${server.address().port}/hook`, lags };
 }
 
-function rule(name, agentType, url) {
-  const condition = { event: 'agent.health_changed', filters: { agent_type: agentType } };
-  return { name, condition, notifications: [{ type: 'webhook', config: { url, secret: 'bench' } }] };
-}
-
-async function postAs(platform, { client_id, client_secret }, path, body) {
+/** Makes a tenant. @returns its id, and what posts as it */
+async function tenant(platform, name) {
+  const { tenant_id, client_id, client_secret } = await createTenant(platform, name);
   const { token } = await platform.post('/auth/get_token', { client_id, client_secret });
-  const response = await fetch(`${platform.dev.base_url}${path}`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
-    body: JSON.stringify(body),
-  });
-  if (!response.ok) throw new Error(`${path} answered ${response.status}: ${await response.text()}`);
-}
-
-const INSERT = `
-  INSERT INTO event_groups (tenant_id, types, instance_mark, group_id, events)
-    SELECT uuid_of($1), event_bit('agent.health_changed'), instance_mark('bench'), (left(uuidv7()::text, 34) || '00')::uuid,
-           jsonb_build_array(jsonb_build_object('agent_type', t, 'instance_id', 'bench', 'status', 'offline', 'previous_status', 'available'))
-      FROM unnest($2::text[]) AS t`;
-
-/** Writes events of these agent types at a steady rate. @returns when all are written */
-async function writeEvents(database, tenantId, agentTypes, perSecond) {
-  const from = performance.now();
-  for (let written = 0; written < agentTypes.length; ) {
-    const due = Math.min(agentTypes.length, Math.ceil(((performance.now() - from) / 1_000) * perSecond));
-    if (due > written) await database.query(INSERT, [tenantId, agentTypes.slice(written, due)]);
-    written = Math.max(written, due);
-    await delay(TICK_MS);
-  }
-}
-
-/** The types of `count` events, of which one in 25 matches one of the rules. */
-function eventTypes(count) {
-  return Array.from({ length: count }, (_, index) =>
-    index % DELIVERED_SHARE === 0 ? `rule-${(index / DELIVERED_SHARE) % RULES}` : 'no-rule',
-  );
+  const post = async (path, body) => {
+    const response = await fetch(`${platform.dev.base_url}${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
+      body: JSON.stringify(body),
+    });
+    if (!response.ok) throw new Error(`${path} answered ${response.status}: ${await response.text()}`);
+    return response.json();
+  };
+  return { tenant_id, post };
 }
 
 /** Watches how far the relay is behind, and the memory of the platform, until it is stopped. */
@@ -143,54 +120,74 @@ async function connected(harness, platform) {
   return client;
 }
 
+/** Measures beside a tenant whose webhooks go to a receiver that never answers. */
+async function besideWebhooks({ harness, platform, measured, seconds }, dead) {
+  const beside = await tenant(platform, 'webhooks');
+  const { rule_id } = await beside.post('/policies/new_alert', rule('dead', 'dead', dead.url));
+  const writer = await connected(harness, platform);
+  const perSecond = Number(given['dead-rate']);
+  const types = Array.from({ length: Math.ceil(seconds * perSecond) }, () => 'dead');
+  const [found] = await Promise.all([measured(), writeEvents(writer, beside.tenant_id, types, perSecond)]);
+  await beside.post('/policies/delete_alert', { rule_id }); // what waits for the receiver is dropped
+  return found;
+}
+
+/** Measures beside a tenant whose messages have push notifications for a receiver that never answers. */
+async function besidePush({ harness, platform, measured, seconds }, dead) {
+  const beside = await tenant(platform, 'push');
+  const agent = await harness.child('harness/echo-hosted.mjs');
+  const registration = { agent_type: 'echo', url: agent.ready.url, max_concurrent_sessions: 0 };
+  await beside.post('/agents/register', registration);
+  const perSecond = Number(given['push-rate']);
+  const sent = { count: Math.ceil(seconds * perSecond), perSecond };
+  const [found] = await Promise.all([measured(), sendWithPush(beside.post, 'echo', dead.url, sent)]);
+  return found;
+}
+
+const ROWS = [
+  ['events written, per s', 0, (one) => one.eventsPerSecond],
+  ['deliveries, per s', 1, (one) => one.deliveriesPerSecond],
+  ['event to receiver, p50 ms', 0, (one) => one.p50Ms],
+  ['event to receiver, p95 ms', 0, (one) => one.p95Ms],
+  ['relay behind, at most, events', 0, (one) => one.behindMax],
+  ['last delivery after last event, ms', 0, (one) => one.settledMs],
+  ['resident, at most, MiB', 0, (one) => one.residentMiB],
+];
+
+function report(alone, others) {
+  const columns = [['alone', alone], ...others];
+  const rows = ROWS.map(([name, digits, of]) => [name, ...columns.map(([, one]) => of(one)?.toFixed(digits) ?? '?')]);
+  print(`${machineLine()}\n`);
+  print(`${markdownTable(['', ...columns.map(([name]) => name)], rows)}\n`);
+  for (const [name, one] of others) {
+    const ratio = one.p95Ms / alone.p95Ms;
+    const verdict = ratio <= LATENCY_GOAL ? 'met' : 'missed';
+    print(`p95 ${name}: ${ratio.toFixed(2)} × (goal ≤ ${LATENCY_GOAL}: ${verdict})`);
+  }
+}
+
 process.exitCode = await Harness.run(async (harness) => {
-  const machine = machineLine();
   const platform = await harness.platform('deliveries', {});
   const good = await receiver(harness, { answers: true });
   const dead = await receiver(harness, { answers: false });
   for (let number = 0; number < RULES; number += 1)
     await platform.post('/policies/new_alert', rule(`rule ${number}`, `rule-${number}`, good.url));
-  const beside = await createTenant(platform, 'beside');
-  await postAs(platform, beside, '/policies/new_alert', rule('dead', 'dead', dead.url));
-  const [database, watcher, deadWriter] = [
-    await connected(harness, platform),
-    await connected(harness, platform),
-    await connected(harness, platform),
-  ];
-  const context = { database, watcher, platform, good };
-  const events = Number(given.events);
-  const rate = Number(given.rate);
+  const [database, watcher] = [await connected(harness, platform), await connected(harness, platform)];
+  const [events, rate] = [Number(given.events), Number(given.rate)];
+  const measured = (count = events) => measure({ database, watcher, platform, good }, count, rate);
+  const context = { harness, platform, measured, seconds: events / rate };
   progress('warming up');
-  await measure(context, WARM_UP_EVENTS, rate);
+  await measured(WARM_UP_EVENTS);
   progress(`${events} events, alone`);
-  const alone = await measure(context, events, rate);
-  progress(`${events} events, beside a receiver that never answers`);
-  const deadEvents = Math.ceil((events / rate) * Number(given['dead-rate']));
-  const deadTypes = Array.from({ length: deadEvents }, () => 'dead');
-  const [withDead] = await Promise.all([
-    measure(context, events, rate),
-    writeEvents(deadWriter, beside.tenant_id, deadTypes, Number(given['dead-rate'])),
+  const alone = await measured();
+  progress(`${events} events, beside webhooks for a receiver that never answers`);
+  const withWebhooks = await besideWebhooks(context, dead);
+  progress(`${events} events, beside push notifications for a receiver that never answers`);
+  const withPush = await besidePush(context, dead);
+  report(alone, [
+    ['beside dead webhooks', withWebhooks],
+    ['beside dead push', withPush],
   ]);
-  const ratio = withDead.p95Ms / alone.p95Ms;
-  const row = (name, digits, of) => [name, of(alone)?.toFixed(digits) ?? '?', of(withDead)?.toFixed(digits) ?? '?'];
-  print(`${machine}\n`);
-  print(
-    markdownTable(
-      ['', 'alone', 'beside a dead receiver'],
-      [
-        row('events written, per s', 0, (one) => one.eventsPerSecond),
-        row('deliveries, per s', 1, (one) => one.deliveriesPerSecond),
-        row('event to receiver, p50 ms', 0, (one) => one.p50Ms),
-        row('event to receiver, p95 ms', 0, (one) => one.p95Ms),
-        row('relay behind, at most, events', 0, (one) => one.behindMax),
-        row('last delivery after last event, ms', 0, (one) => one.settledMs),
-        row('resident, at most, MiB', 0, (one) => one.residentMiB),
-      ],
-    ),
-  );
-  print(
-    `\np95 beside a dead receiver: ${ratio.toFixed(2)} × (goal ≤ ${LATENCY_GOAL}: ${ratio <= LATENCY_GOAL ? 'met' : 'missed'})`,
-  );
-  if (given.json) writeFileSync(given.json, JSON.stringify({ alone, withDead, ratio }));
+  if (given.json) writeFileSync(given.json, JSON.stringify({ alone, withWebhooks, withPush }));
   return 0;
 });
