@@ -1,9 +1,8 @@
-import type { AddressInfo } from 'node:net';
-import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { attemptEmail, smtpOutcome } from '../../deliveries/channels/email.js';
 import type { Envelope } from '../../deliveries/envelope.js';
 import { tcpServer } from '../runtime/loopback-server.js';
+import { mailServer, refusing, textOf } from './mail-server.js';
 
 const ENVELOPE: Envelope = {
   delivery_id: 'dlv_1',
@@ -19,36 +18,6 @@ const ENVELOPE: Envelope = {
   resolve_url: 'https://fleet.example.com/messages/msg_1/resolve',
 };
 
-interface Mail {
-  from: string;
-  to: string[];
-  text: string;
-}
-
-/** A mail server that keeps what it gets. */
-async function mailServer(options: SMTPServerOptions = {}) {
-  const mails: Mail[] = [];
-  const server = new SMTPServer({
-    authOptional: true,
-    disabledCommands: ['STARTTLS'],
-    onData: (stream, session, callback) => {
-      const chunks: Buffer[] = [];
-      stream.on('data', (chunk: Buffer) => chunks.push(chunk));
-      stream.on('end', () => {
-        const { mailFrom, rcptTo } = session.envelope;
-        const from = mailFrom ? mailFrom.address : '';
-        mails.push({ from, to: rcptTo.map(({ address }) => address), text: Buffer.concat(chunks).toString() });
-        callback();
-      });
-    },
-    ...options,
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => new Promise<void>((resolve) => server.close(() => resolve())));
-  const { port } = server.server.address() as AddressInfo;
-  return { mails, port };
-}
-
 const channel = (...recipients: string[]) => ({ config: { recipients } });
 const send = (
   smtpUrl: string | undefined,
@@ -61,11 +30,6 @@ const send = (
     Buffer.from(JSON.stringify(envelope)),
     signal,
   );
-/** The text of a mail without its quoted-printable breaks. */
-const textOf = (mail: Mail | undefined) => mail?.text.replaceAll('=\r\n', '').replaceAll('=3D', '=') ?? '';
-
-const refusing = (code: number) => Object.assign(new Error('no'), { responseCode: code });
-
 test('a mail server gets one message for all recipients, whose headers a rule cannot add to', async () => {
   const { mails, port } = await mailServer();
   const result = await send(`smtp://127.0.0.1:${port}`, ['ops@example.com', 'night@example.com']);
