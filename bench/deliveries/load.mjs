@@ -59,5 +59,6 @@ export async function sendWithPush(post, agentType, url, { count, perSecond }) {
     for (let sent = from; sent < to; sent += 1) answers.push(send());
   });
   for (const { error, result } of await Promise.all(answers))
-    if (result?.status?.state !== 'completed') throw new Error(`a message ended with ${JSON.stringify(error ?? result)}`);
+    if (result?.status?.state !== 'completed')
+      throw new Error(`a message ended with ${JSON.stringify(error ?? result)}`);
 }
