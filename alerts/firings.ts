@@ -40,7 +40,7 @@ interface Draft {
 
 const TIMESTAMPS = `
   SELECT n.event_id, g.occurred_at FROM unnest($1::text[], $2::text[]) AS n (tenant_id, event_id)
-    JOIN event_groups g ON g.tenant_id = n.tenant_id AND g.group_id = group_of(n.event_id)`;
+    JOIN event_groups g ON g.tenant_id = uuid_of(n.tenant_id) AND g.group_id = group_of(n.event_id)`;
 
 /** When events happened, as everybody reads it. */
 async function timestampsOf(tx: Tx, events: [tenantId: string, eventId: string][]): Promise<Map<string, string>> {

@@ -26,6 +26,7 @@ test('a rule has the defaults that are documented, and no wrapper', async () => 
     window_seconds: 60,
     cooldown_seconds: 0,
     approvers: [],
+    writers: [expect.stringMatching(/^cred_/)],
     enabled: true,
     created_at: expect.any(String),
     updated_at: expect.any(String),
