@@ -14,14 +14,14 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
 
-from agent_fleet import Agent
+from agent_fleet import Agent, TaskResolution
 from agent_fleet.adapters.langgraph import langgraph_handler
 
 
 def refund(state: MessagesState) -> dict[str, Any]:
     order = state["messages"][-1].content
-    agreed = interrupt({"title": "Refund?", "prompt": f"Refund order {order}?"})
-    return {"messages": [AIMessage(f"Order {order} is refunded." if agreed else "Nothing was refunded.")]}
+    answer: TaskResolution = interrupt({"title": "Refund?", "prompt": f"Refund order {order}?"})
+    return {"messages": [AIMessage(f"Order {order} is refunded." if answer.accepted else "Nothing was refunded.")]}
 
 
 graph = StateGraph(MessagesState).add_node("refund", refund).add_edge(START, "refund").compile(checkpointer=InMemorySaver())

@@ -1,16 +1,19 @@
 """The adapter for LangGraph, with LangChain's own fake model."""
 
 import asyncio
-from typing import Any
+import operator
+from typing import Annotated, Any
 
-from fake_task import run_task
+import pytest
+from fake_task import answered, run_task
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
+from typing_extensions import TypedDict
 
-from agent_fleet import Completed, InputRequired
+from agent_fleet import Completed, Failed, InputRequired, TaskResolution
 from agent_fleet.adapters.langgraph import langgraph_handler
 
 
@@ -52,40 +55,188 @@ def test_reports_usage() -> None:
     asyncio.run(run())
 
 
-def refunds() -> Any:
-    def refund(state: MessagesState) -> dict[str, Any]:
-        sure = interrupt("Refund?")
-        why = interrupt({"kind": "form", "title": "Why?", "prompt": "Say why", "schema": {"type": "object"}}) if sure else {}
-        return {"messages": [AIMessage(f"Refunded, {why['reason']}" if sure else "Kept")]}
-
-    return StateGraph(MessagesState).add_node("refund", refund).add_edge(START, "refund")
+class Notes(TypedDict):
+    notes: Annotated[list[str], operator.add]
 
 
-def test_an_interrupt_is_a_question_and_its_answer_goes_on_in_another_process() -> None:
+def refunds(saver: Any, ran: list[str]) -> Any:
+    """A graph that asks twice, and notes how often its first step ran."""
+
+    def look(state: Notes) -> Notes:
+        ran.append("look")
+        return {"notes": ["looked"]}
+
+    def ask(name: str) -> Any:
+        def node(state: Notes) -> Notes:
+            answer: TaskResolution = interrupt({"kind": "approval", "title": name, "prompt": f"May I {name}?"})
+            return {"notes": [f"{name}: {answer.resolution} {answer.comment or ''}".strip()]}
+
+        return node
+
+    graph = StateGraph(Notes).add_node("look", look).add_node("refund", ask("refund")).add_node("tell", ask("tell"))
+    graph.add_edge(START, "look").add_edge("look", "refund").add_edge("refund", "tell")
+    return graph.compile(checkpointer=saver)
+
+
+def handler_of(graph: Any) -> Any:
+    return langgraph_handler(graph, make_input=lambda task: {"notes": []})
+
+
+def notes(*said: str) -> Completed:
+    return Completed(parts=[{"kind": "data", "data": {"notes": list(said)}}])
+
+
+def asked(result: object) -> str:
+    """The title of the question that a handler has returned."""
+    assert isinstance(result, InputRequired), result
+    return result.question["title"]
+
+
+def test_an_interrupt_is_a_question_and_its_answer_goes_on_in_another_process_that_has_the_checkpoints() -> None:
     async def run() -> None:
-        saver = InMemorySaver()
-        asked, _ = await run_task(langgraph_handler(refunds().compile(checkpointer=saver)), "refund")
-        assert asked == InputRequired(question={"kind": "confirmation", "title": "Question", "prompt": "Refund?"})
-        restarted = langgraph_handler(refunds().compile(checkpointer=saver))
-        agreed = {"request_id": "r1", "resolution": "confirmed", "kind": "confirmation", "title": "Question"}
-        asked, _ = await run_task(restarted, "refund", resolution=agreed)
-        assert isinstance(asked, InputRequired)
-        assert asked.question["kind"] == "form"
-        filled = {"request_id": "r2", "resolution": "submitted", "kind": "form", "title": "Why?", "data": {"reason": "late"}}
-        result, pieces = await run_task(restarted, "refund", resolution=filled)
-        assert result == Completed()
-        assert pieces == ["Refunded, late"]
+        saver, ran = InMemorySaver(), list[str]()
+        handler, elsewhere = handler_of(refunds(saver, ran)), handler_of(refunds(saver, ran))
+        first, _ = await run_task(handler, "o-1")
+        assert first == InputRequired(question={"kind": "approval", "title": "refund", "prompt": "May I refund?"})
+        one = answered("refund", comment="fine")
+        assert asked((await run_task(elsewhere, "o-1", answers=[one]))[0]) == "tell"
+        # The same dispatch again, after its agent was lost: the first answer is not taken for the second question.
+        assert asked((await run_task(elsewhere, "o-1", answers=[one]))[0]) == "tell"
+        both = [one, answered("tell", resolution="rejected")]
+        done = notes("looked", "refund: approved fine", "tell: rejected")
+        assert (await run_task(handler, "o-1", answers=both))[0] == done
+        assert (await run_task(elsewhere, "o-1", answers=both))[0] == done  # it is over, and does not run again
+        assert ran == ["look"]
 
     asyncio.run(run())
 
 
-def test_the_answer_to_one_message_does_not_answer_the_interrupt_of_another() -> None:
+def test_what_is_not_a_question_is_confirmed_and_resume_may_give_what_the_graph_expects() -> None:
+    def node(state: Notes) -> Notes:
+        return {"notes": ["yes" if interrupt("Refund?") is True else "no"]}
+
     async def run() -> None:
-        handler = langgraph_handler(refunds().compile(checkpointer=InMemorySaver()))
-        await run_task(handler, "refund 1", message_id="msg_1")
-        await run_task(handler, "refund 2", message_id="msg_2")
-        agreed = {"request_id": "r1", "resolution": "confirmed", "kind": "confirmation", "title": "Question"}
-        asked, _ = await run_task(handler, "refund 1", message_id="msg_1", resolution=agreed)
-        assert asked == InputRequired(question={"kind": "confirmation", "title": "Question", "prompt": "Refund?"})
+        graph = StateGraph(Notes).add_node("ask", node).add_edge(START, "ask").compile(checkpointer=InMemorySaver())
+        handler = langgraph_handler(graph, make_input=lambda task: {"notes": []}, resume=lambda resolution: resolution.accepted)
+        question, _ = await run_task(handler, "o-1")
+        assert question == InputRequired(question={"kind": "confirmation", "title": "Shall I go on?", "prompt": "Refund?"})
+        agreed = answered("Shall I go on?", resolution="confirmed")
+        assert (await run_task(handler, "o-1", answers=[agreed]))[0] == notes("yes")
 
     asyncio.run(run())
+
+
+def test_interrupts_of_one_step_are_asked_one_after_the_other_also_when_a_dispatch_comes_again() -> None:
+    def ask(name: str) -> Any:
+        def node(state: Notes) -> Notes:
+            return {"notes": [f"{name}: {interrupt({'title': name, 'prompt': name}).comment}"]}
+
+        return node
+
+    async def run() -> None:
+        graph = StateGraph(Notes).add_node("first", ask("first")).add_node("second", ask("second"))
+        graph.add_edge(START, "first").add_edge(START, "second")
+        handler = handler_of(graph.compile(checkpointer=InMemorySaver()))
+        one, two = answered("first", comment="A"), answered("second", comment="B")
+        for _ in range(2):
+            assert asked((await run_task(handler, "o-1"))[0]) == "first"
+        for _ in range(2):
+            assert asked((await run_task(handler, "o-1", answers=[one]))[0]) == "second"
+        assert (await run_task(handler, "o-1", answers=[one, two]))[0] == notes("first: A", "second: B")
+
+    asyncio.run(run())
+
+
+def asks_twice(state: Notes) -> Notes:
+    """The same question, until the answer will do."""
+    said = [interrupt({"title": "Which?", "prompt": "Which?"}).comment]
+    while said[-1] != "tea":
+        said.append(interrupt({"title": "Which?", "prompt": "Which?"}).comment)
+    return {"notes": said}
+
+
+def in_a_subgraph(node: Any) -> Any:
+    inner = StateGraph(Notes).add_node("ask", node).add_edge(START, "ask").compile()
+    return StateGraph(Notes).add_node("inner", inner).add_edge(START, "inner")
+
+
+@pytest.mark.parametrize(
+    "graph", [StateGraph(Notes).add_node("ask", asks_twice).add_edge(START, "ask"), in_a_subgraph(asks_twice)], ids=["node", "subgraph"]
+)
+def test_the_same_question_of_one_node_gets_its_own_answer_each_time(graph: Any) -> None:
+    async def run() -> None:
+        handler = handler_of(graph.compile(checkpointer=InMemorySaver()))
+        one, two = answered("Which?", comment="coffee"), answered("Which?", comment="tea")
+        for answers in ([], [], [one], [one]):
+            assert asked((await run_task(handler, "o-1", answers=answers))[0]) == "Which?"
+        assert (await run_task(handler, "o-1", answers=[one, two]))[0] == notes("coffee", "tea")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("states", [{"msg_1": "canceled"}, {}], ids=["canceled", "gone"])
+def test_the_question_of_a_message_that_is_over_holds_up_no_other_message(states: dict[str, str]) -> None:
+    async def run() -> None:
+        handler = handler_of(refunds(InMemorySaver(), []))
+        await run_task(handler, "o-1")
+        assert asked((await run_task(handler, "o-2", message_id="msg_2", states=states))[0]) == "refund"
+
+    asyncio.run(run())
+
+
+def test_another_message_to_a_thread_that_waits_is_refused_and_the_question_stays() -> None:
+    async def run() -> None:
+        handler = handler_of(refunds(InMemorySaver(), []))
+        await run_task(handler, "o-1")
+        refused, _ = await run_task(handler, "o-2", message_id="msg_2", states={"msg_1": "input-required"})
+        assert isinstance(refused, Failed)
+        assert (refused.code, refused.retryable, "msg_1" in refused.message) == ("AGENT_BUSY", True, True)
+        assert asked((await run_task(handler, "o-1", answers=[answered("refund")]))[0]) == "tell"
+
+    asyncio.run(run())
+
+
+def test_a_message_that_comes_again_after_a_crash_goes_on_from_its_last_checkpoint() -> None:
+    ran: list[str] = []
+
+    def first(state: MessagesState) -> dict[str, Any]:
+        ran.append("first")
+        return {"messages": []}
+
+    def second(state: MessagesState) -> dict[str, Any]:
+        ran.append("second")
+        if len(ran) == 2:
+            raise OSError("the process dies")
+        return {"messages": [AIMessage("done")]}
+
+    async def run() -> None:
+        graph = StateGraph(MessagesState).add_node("first", first).add_node("second", second)
+        graph.add_edge(START, "first").add_edge("first", "second")
+        handler = langgraph_handler(graph.compile(checkpointer=InMemorySaver()))
+        with pytest.raises(OSError, match="the process dies"):
+            await run_task(handler, "go")
+        result, pieces = await run_task(handler, "go")
+        assert (result, pieces) == (Completed(), ["done"])
+        assert ran == ["first", "second", "second"]
+
+    asyncio.run(run())
+
+
+def test_only_the_text_of_chosen_nodes_is_the_answer_and_all_tokens_count() -> None:
+    usage: Any = {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}
+
+    async def run() -> None:
+        graph = StateGraph(MessagesState)
+        graph.add_node("route", lambda _: {"messages": [AIMessage("to sales", usage_metadata=usage)]})
+        graph.add_node("sales", lambda _: {"messages": [AIMessage("tea", usage_metadata=usage)]})
+        graph.add_edge(START, "route").add_edge("route", "sales")
+        handler = langgraph_handler(graph.compile(checkpointer=InMemorySaver()), nodes=["sales"])
+        result, pieces = await run_task(handler, "buy")
+        assert (result, pieces) == (Completed(usage={"input_tokens": 6, "output_tokens": 8}), ["tea"])
+
+    asyncio.run(run())
+
+
+def test_a_graph_needs_a_checkpointer() -> None:
+    with pytest.raises(ValueError, match="checkpointer"):
+        asyncio.run(run_task(langgraph_handler(chat(AIMessage("Hello")).compile()), "Hi"))

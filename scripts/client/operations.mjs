@@ -47,7 +47,7 @@ export function methodsOf({ paths }) {
 }
 
 /** Groups that are not called as the first word of their paths. */
-const GROUPS = { knowledge_base: 'knowledge' };
+export const GROUPS = { knowledge_base: 'knowledge' };
 
 /** `/sessions/get_by_id` is `sessions.getById`. Paths of one word or with a dot are named by their tag and operation. */
 function placeOf(path, { tags, operationId }) {

@@ -1,9 +1,10 @@
 /** The operations of the Python client, from the OpenAPI document: none can be missing. */
+import { GROUPS } from '../client/operations.mjs';
 import { isName, pascal, TypeWriter } from './python-types.mjs';
 
 /** Operations that the client offers in another form, or that are not for callers. */
 const ELSEWHERE = new Map([
-  ['POST /send', '`send`, `stream` and `resubscribe`'],
+  ['POST /send', '`send`, `stream` and `tasks`'],
   ['POST /a2a/{agent_type}', 'an address for other A2A clients; `send` with an agent type'],
   ['GET /agents/connect', 'the WebSocket of `Agent`'],
 ]);
@@ -34,7 +35,7 @@ export function generate(document) {
 function nameOf(path) {
   const words = path.split('/').filter((word) => word && !word.startsWith('{') && word !== '.well-known');
   const [group, ...rest] = words.length > 1 ? words : ['platform', words[0]];
-  return { group, name: rest.join('_').replace('.json', '').replaceAll('-', '_') };
+  return { group: GROUPS[group] ?? group, name: rest.join('_').replace('.json', '').replaceAll('-', '_') };
 }
 
 function methodText({ path, method, operation, group, name }, types) {
@@ -134,7 +135,7 @@ function operations(groups, types) {
     ([group, methods]) => `
 
 class ${pascal(group)}Operations:
-    """${group === 'platform' ? 'What describes the platform itself.' : `\`/${group}/*\`.`}"""
+    """${group === 'platform' ? 'What describes the platform itself.' : `The operations of \`client.${group}\`.`}"""
 
     def __init__(self, api: PlatformApi) -> None:
         self._api = api

@@ -7,14 +7,16 @@ from .client.fleet_client import FleetClient
 from .client.generated.models import MessageRecord, Task
 from .client.not_given import NOT_GIVEN, NotGiven
 from .client.rpc import ArtifactUpdate, StatusUpdate, StreamEvent
-from .errors import AgentError, AgentStoppedError, ApiError, ToolError, UnreachableError
+from .client.send_options import MessageOptions, SendOptions
+from .client.text import text_of, text_stream
+from .errors import AgentError, AgentStoppedError, ApiError, TaskFailedError, ToolError, UnreachableError
 from .handlers.agent_task import AgentTask
 from .handlers.output_source import Output, OutputSource
 from .handlers.questions import Ask
 from .handlers.results import Completed, Failed, InputRequired, TaskResolution
 from .handlers.tool_caller import Target
 from .handlers.tool_handlers import ToolCall
-from .parts import Artifact, DataPart, FileContent, FilePart, InputField, Part, Question, TextPart, Usage, text_of
+from .parts import Artifact, DataPart, FileContent, FilePart, InputField, Part, Question, TextPart, Usage
 from .version import __version__
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "FleetClient",
     "InputField",
     "InputRequired",
+    "MessageOptions",
     "MessageRecord",
     "NotGiven",
     "Output",
@@ -44,10 +47,12 @@ __all__ = [
     "Part",
     "Question",
     "ReportedStatus",
+    "SendOptions",
     "StatusUpdate",
     "StreamEvent",
     "Target",
     "Task",
+    "TaskFailedError",
     "TaskResolution",
     "TextPart",
     "TokenProvider",
@@ -57,4 +62,5 @@ __all__ = [
     "Usage",
     "__version__",
     "text_of",
+    "text_stream",
 ]

@@ -53,10 +53,24 @@ class UnreachableError(Exception):
         super().__init__(f"no answer from {url}: {text}")
 
 
+class TaskFailedError(Exception):
+    """A streamed task has failed, or was canceled or rejected."""
+
+    def __init__(self, message: str, *, code: str, task_id: str, state: str) -> None:
+        super().__init__(message)
+        self.code = code
+        """Why, for example `HANDLER_ERROR` or `DEADLINE_EXCEEDED`; the state of the task where the platform names no code."""
+        self.task_id = task_id
+        self.state = state
+        """`failed`, `canceled` or `rejected`."""
+
+
 class ToolError(Exception):
     """A failed tool call. `call_tool` raises it; a tool raises it to choose the error that its caller receives."""
 
-    def __init__(self, code: str, message: str, *, retryable: bool = False, policy_id: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, code: str = "HANDLER_ERROR", retryable: bool = False, policy_id: str | None = None
+    ) -> None:
         super().__init__(message)
         self.code = code
         """The platform's code (`TOOL_NOT_FOUND`, `POLICY_DENIED`, …), or the tool's own."""

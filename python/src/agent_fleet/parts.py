@@ -79,6 +79,6 @@ class Question(TypedDict):
     arguments: NotRequired[JsonObject]
 
 
-def text_of(parts: Iterable[Mapping[str, Any]]) -> str:
+def text_of_parts(parts: Iterable[Mapping[str, Any]]) -> str:
     """The text of all text parts, joined by line feeds."""
     return "\n".join(part["text"] for part in parts if part.get("kind") == "text")

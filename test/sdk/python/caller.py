@@ -4,8 +4,6 @@ import asyncio
 
 from agent_fleet import ApiError, FleetClient, text_of
 
-TO_AGENT = {"agent_type": "python"}
-
 
 async def main() -> None:
     async with FleetClient() as client:
@@ -16,14 +14,14 @@ async def main() -> None:
         assert again["id"] == task["id"], again
 
         pieces = []
-        async for event in client.stream("3", metadata={**TO_AGENT, "skill_id": "count"}):
+        async for event in client.stream("3", agent_type="python", skill_id="count"):
             if event["kind"] == "artifact-update":
                 pieces.append(text_of(event["artifact"]["parts"]))
         assert pieces == ["1 ", "2 ", "3 "], pieces
-        followed = [event async for event in client.resubscribe(task["id"])]
+        followed = [event async for event in client.tasks.resubscribe(task["id"])]
         assert followed[-1]["kind"] in ("task", "status-update"), followed
 
-        waiting = await client.send("tea", metadata={**TO_AGENT, "skill_id": "order"})
+        waiting = await client.send("tea", agent_type="python", skill_id="order")
         assert (await client.messages.wait_for(waiting["id"]))["state"] == "input-required"
         assert [message["message_id"] for message in (await client.messages.pending())["messages"]] == [waiting["id"]]
         await client.messages.resolve(waiting["id"], "declined")
@@ -42,11 +40,11 @@ async def main() -> None:
         )
         assert (await client.plans.wait_for(plan["plan"]["plan_id"]))["state"] == "completed"
 
-        await client.knowledge_base.new("handbook", display_name="Handbook")
-        await client.knowledge_base.ingest(
+        await client.knowledge.new("handbook", display_name="Handbook")
+        await client.knowledge.ingest(
             "handbook", documents=[{"content": "Tea is served at four.", "title": "Tea"}], wait=True
         )
-        found = await client.knowledge_base.query("When is tea served?", namespace="handbook")
+        found = await client.knowledge.query("When is tea served?", namespace="handbook")
         assert "four" in found["results"][0]["text"], found
 
         records = (await client.telemetry.get_events(session_id=session["session_id"]))["events"]

@@ -12,7 +12,7 @@ import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
-from agent_fleet import Agent, AgentStoppedError, AgentTask, Artifact, Completed, Failed, ToolCall, ToolError
+from agent_fleet import Agent, AgentStoppedError, AgentTask, Artifact, Completed, Failed, ToolCall, ToolError, text_of
 
 
 def make_agent(url: str, ca: str) -> Agent:
@@ -57,6 +57,14 @@ def make_agent(url: str, ca: str) -> Agent:
                 except ToolError as error:
                     return f"{error.code} {error.retryable}".lower()
                 return "it went through"
+            case "key":
+                return task.idempotency_key
+            case "history":
+                return ", ".join(f"{turn.role}: {turn.text}" for turn in await task.history(limit=2))
+            case "state":
+                return await task.state_of("msg_0") or "none"
+            case "forward":
+                return text_of(await task.client.send("on", agent_type="clerk", metadata={"own": 1}))
             case "fail":
                 raise ValueError("no tea")
             case "refuse":
@@ -67,7 +75,7 @@ def make_agent(url: str, ca: str) -> Agent:
                 return ""
         return f"You said: {task.text}"
 
-    @agent.skill(description="Adds two numbers")
+    @agent.skill(description="Adds two numbers", idempotent=True)
     async def add(task: AgentTask, x: int, y: int) -> str:
         return str(x + y)
 
@@ -77,7 +85,7 @@ def make_agent(url: str, ca: str) -> Agent:
 
     @agent.tool
     async def refuse(call: ToolCall) -> None:
-        raise ToolError("NOT_NOW", f"not for {call.caller_agent_type}", retryable=True)
+        raise ToolError(f"not for {call.caller_agent_type}", code="NOT_NOW", retryable=True)
 
     @agent.tool
     async def relay(call: ToolCall) -> Any:

@@ -1,4 +1,4 @@
-import { Agent, type AgentTask, SILENT_LOG, ToolError, z } from '../../../sdk/index.js';
+import { Agent, type AgentTask, SILENT_LOG, ToolError, textOf, z } from '../../../sdk/index.js';
 
 /** The agent of the wire scenarios on the TypeScript SDK: what agent.py is on the Python SDK. */
 export function wireAgent(url: string, ca: string): Agent {
@@ -55,6 +55,16 @@ export function wireAgent(url: string, ca: string): Agent {
           () => 'it went through',
           (error: ToolError) => `${error.code} ${error.retryable}`.toLowerCase(),
         );
+      case 'key':
+        return task.idempotencyKey;
+      case 'history': {
+        const turns = await task.history({ limit: 2 });
+        return turns.map(({ role, text }) => `${role}: ${text}`).join(', ');
+      }
+      case 'state':
+        return (await task.stateOf('msg_0')) ?? 'none';
+      case 'forward':
+        return textOf(await task.client.send('on', { agentType: 'clerk', metadata: { own: 1 } }));
       case 'fail':
         throw new Error('no tea');
       case 'refuse':
@@ -68,7 +78,7 @@ export function wireAgent(url: string, ca: string): Agent {
     }
   });
   agent.skill(
-    { id: 'add', description: 'Adds two numbers', input: z.object({ x: z.int(), y: z.int() }) },
+    { id: 'add', description: 'Adds two numbers', idempotent: true, input: z.object({ x: z.int(), y: z.int() }) },
     (_task, { x, y }) => String(x + y),
   );
   const numbers = z.object({ x: z.int(), y: z.int() }).describe('The sum of two numbers');

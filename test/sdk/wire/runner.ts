@@ -53,8 +53,10 @@ interface Scenario {
   name: string;
   welcomes?: WelcomeChoice;
   token_lifetime_seconds?: number;
-  /** Error answers of the API, by path. */
+  /** Error answers of the API, by path: the agent cannot join. */
   refuses?: Record<string, Refusal>;
+  /** Answers of the API to an agent that has joined, by path. */
+  answers?: Record<string, object>;
   steps: Step[];
 }
 
@@ -165,6 +167,7 @@ export async function runScenario(scenario: Scenario, agent: WireAgent): Promise
   if (scenario.welcomes) server.welcome = scenario.welcomes;
   if (scenario.token_lifetime_seconds !== undefined) server.tokenLifetimeSeconds = scenario.token_lifetime_seconds;
   for (const [path, refusal] of Object.entries(scenario.refuses ?? {})) server.refusals.set(path, refusal);
+  for (const [path, body] of Object.entries(scenario.answers ?? {})) server.refusals.set(path, { status: 200, body });
   const run = new Run(server, agent);
   agent.start(server.baseUrl, server.ca);
   if (!scenario.refuses) await server.frame('heartbeat');

@@ -2,87 +2,120 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage
 from langgraph.types import Command, Interrupt
 
 from ..handlers.agent_task import AgentTask
-from ..handlers.questions import Ask
-from ..handlers.results import Completed, TaskResolution
-from ..parts import Usage
+from ..handlers.results import Completed, Failed, InputRequired, TaskResolution
+from ..parts import Question, Usage
+from .langgraph_thread import GraphThread
+
+_QUESTION_MEMBERS = ("kind", "title", "prompt", "schema", "fields", "tool", "arguments")
+_TERMINAL_STATES = ("completed", "failed", "canceled")
 
 
-def message_input(task: AgentTask) -> dict[str, Any]:
-    """The input of a graph of messages."""
+def _input_of(task: AgentTask) -> Any:
     return {"messages": [{"role": "user", "content": task.text}]}
 
 
-def resume_value(resolution: TaskResolution) -> Any:
-    """What `interrupt(…)` returns: the values of a form, or whether the human agreed. None for a form that was declined."""
-    if resolution.kind == "form":
-        return resolution.data if resolution.accepted else None
-    return resolution.accepted
+def _question_of(value: object) -> Question:
+    given = {name: value[name] for name in _QUESTION_MEMBERS if name in value} if isinstance(value, Mapping) else {}
+    prompt = given.get("prompt") or (value if isinstance(value, str) else repr(value))
+    return cast(Question, {"kind": "confirmation", "title": "Shall I go on?", **given, "prompt": prompt})
+
+
+def _answer_of(values: Any) -> Completed:
+    """The text of the last message; of a graph without messages all its values."""
+    messages = values.get("messages") if isinstance(values, Mapping) else None
+    if messages:
+        return Completed(parts=[{"kind": "text", "text": str(messages[-1].text)}])
+    return Completed(parts=[{"kind": "data", "data": dict(values)}])
 
 
 def langgraph_handler(
     graph: Any,
     *,
-    make_input: Callable[[AgentTask], Any] = message_input,
-    make_resume: Callable[[TaskResolution], Any] = resume_value,
+    make_input: Callable[[AgentTask], Any] = _input_of,
+    thread_id: Callable[[AgentTask], str] = lambda task: task.session_id,
+    nodes: Collection[str] | None = None,
+    question: Callable[[object], Question] = _question_of,
+    resume: Callable[[TaskResolution], Any] = lambda resolution: resolution,
+    answer: Callable[[Any], Completed] = _answer_of,
     config: Mapping[str, Any] | None = None,
 ) -> Callable[[AgentTask], Awaitable[object]]:
-    """The handler for a compiled graph. It streams the text of the model, and reports its usage.
+    """The handler for a compiled graph, which needs a checkpointer. It streams the text of the models, and reports their usage.
 
-    The graph needs a checkpointer. With one that survives the process, an interrupted graph goes on after a restart; otherwise it
-    begins anew, and asks again. `interrupt("Refund?")` asks for a confirmation; `interrupt({"kind": "form", "title": …, "prompt":
-    …, "schema": …})` asks any question of `task.ask`.
+    The session is the thread, an `interrupt(…)` is a question to a human, and the answer resumes the graph where it stood, in
+    whichever process has the checkpoints. A message that comes again after its agent was lost goes on from its last checkpoint.
+
+    - `make_input`: the graph's input; the text as the message of a user by default. `thread_id`: the session by default.
+    - `nodes`: those whose text is the answer; all by default.
+    - `question`: what an `interrupt(value)` asks; by default a mapping's members of a question, else a confirmation with the value
+      as its prompt. `resume`: what `interrupt` returns; the `TaskResolution` by default.
+    - `answer`: that of a graph whose models stream no text; by default the text of the last message, or the values as data.
+    - `config` is passed to the graph.
     """
 
     async def handle(task: AgentTask) -> object:
-        given = dict(config or {})
-        run_config = {
-            **given,
-            "configurable": {**given.get("configurable", {}), "thread_id": task.session_id},
-            "metadata": {**given.get("metadata", {}), "fleet_message_id": task.message_id},
-        }
-        resumed = await _resume_of(graph, run_config, task, make_resume)
-        interrupts: tuple[Interrupt, ...] = ()
+        answers = [each for each in task.resolutions if each.source == "agent"]
+        thread = GraphThread(graph, thread_id(task), config or {})
+
+        async def ask(interrupt: Interrupt, usage: Usage | None = None) -> InputRequired:
+            await thread.note_asked(interrupt, len(answers))
+            return InputRequired(question=question(interrupt.value), usage=usage)
+
+        before = await thread.state()
+        is_own = before.message_id == task.message_id
+        given: Any = None  # goes on from the last checkpoint
+        if not is_own:
+            # A message that was canceled, or that nobody answered in time, leaves its thread interrupted.
+            if before.waiting and await _is_open(task, before.message_id):
+                return _other_waits(thread_id(task), before.message_id)
+            given = make_input(task)
+        elif before.waiting:
+            answered = next((each for each in before.waiting if _is_answered(each.answers_before, len(answers))), None)
+            if answered is None or answered.answers_before is None:
+                return await ask(before.waiting[0].interrupt)
+            given = Command(resume={answered.interrupt.id: resume(answers[answered.answers_before])})
+
         usage: Usage = {"input_tokens": 0, "output_tokens": 0}
-        steps = graph.astream(resumed or make_input(task), run_config, stream_mode=["messages", "updates"])
-        async for mode, data in steps:
-            if mode == "messages" and isinstance(data[0], AIMessage):
-                await task.stream(str(data[0].text))
-                _count(usage, data[0])
-            elif mode == "updates" and "__interrupt__" in data:
-                interrupts = data["__interrupt__"]
-        if interrupts:
-            return _question_of(task, interrupts[0].value)
-        return Completed(usage=usage if usage["input_tokens"] or usage["output_tokens"] else None)
+        has_text = False
+        if not (is_own and before.is_over):
+            async for chunk, metadata in thread.run(given, task.message_id):
+                if not isinstance(chunk, AIMessage):
+                    continue
+                _count(usage, chunk)
+                if nodes is None or metadata.get("langgraph_node") in nodes:
+                    has_text = has_text or bool(chunk.text)
+                    await task.stream(str(chunk.text))
+        after = await thread.state()
+        counted = usage if usage["input_tokens"] or usage["output_tokens"] else None
+        if after.waiting:
+            return await ask(after.waiting[0].interrupt, counted)
+        if has_text:
+            return Completed(usage=counted)
+        made = answer(after.values)
+        return Completed(parts=made.parts, artifacts=made.artifacts, usage=made.usage or counted)
 
     return handle
 
 
-async def _resume_of(
-    graph: Any, config: dict[str, Any], task: AgentTask, make_resume: Callable[[TaskResolution], Any]
-) -> Command[Any] | None:
-    """The answer to the interrupt at which this very message left the thread; None where it begins (anew)."""
-    if not task.resolution:
-        return None
-    state = await graph.aget_state(config)
-    is_same = (state.metadata or {}).get("fleet_message_id") == task.message_id
-    if not is_same or not state.interrupts:
-        return None
-    return Command(resume={state.interrupts[0].id: make_resume(task.resolution)})
+def _is_answered(answers_before: int | None, answers: int) -> bool:
+    return answers_before is not None and answers_before < answers
 
 
-def _question_of(task: AgentTask, value: object) -> Ask:
-    """A returned question: its answer is for this interrupt, whatever was answered before."""
-    if isinstance(value, dict) and "prompt" in value:
-        question = cast(dict[str, Any], {"kind": "confirmation", "title": "Question", **value})
-        return task.ask(question.pop("kind"), **question)
-    return task.ask("confirmation", title="Question", prompt=str(value))
+async def _is_open(task: AgentTask, message_id: str | None) -> bool:
+    """Whether the message that a thread belongs to may still go on."""
+    state = await task.state_of(message_id) if message_id else None
+    return state is not None and state not in _TERMINAL_STATES
+
+
+def _other_waits(thread_id: str, message_id: str | None) -> Failed:
+    text = f"The thread {thread_id} waits for an answer to the message {message_id}: answer or cancel that one first."
+    return Failed(code="AGENT_BUSY", message=text, retryable=True)
 
 
 def _count(usage: Usage, message: AIMessage) -> None:

@@ -9,14 +9,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 from ..access import Access, TokenProvider
-from ..client.platform_api import PlatformApi
 from ..connected.connected_agent import ConnectedAgent
-from ..connected.dispatch_runs import DispatchRuns
-from ..connected.registration import Registration
-from ..connected.tool_calls import ConnectedToolCalls
 from ..errors import AgentStoppedError
 from ..handlers.handlers import Handlers
-from ..handlers.run_dispatch import RunDeps
 from ..handlers.tool_caller import CallsTools, ToolCaller
 from ..handlers.tool_handlers import ToolHandlers
 from ..limits import CLOSE_GRACE_SECONDS_DEFAULT, MAX_CONCURRENT_SESSIONS_DEFAULT
@@ -24,8 +19,8 @@ from .background import Background
 from .drain_on_signals import drain_on_signals, drained
 from .error_reporter import ErrorReporter, OnError
 from .listeners import EventName, Listener, Listeners
+from .make_connected import make_connected
 from .options import AgentOptions, ReportedStatus
-from .profile import AgentProfile
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -52,6 +47,7 @@ class Agent(CallsTools):
         card: dict[str, Any] | None = None,
         max_concurrent_sessions: int = MAX_CONCURRENT_SESSIONS_DEFAULT,
         context: dict[str, Any] | None = None,
+        idempotent: bool = False,
         drain_on_signals: bool = True,
         on_error: OnError | None = None,
         handshake_timeout_ms: float = 15_000,
@@ -64,6 +60,8 @@ class Agent(CallsTools):
           platform sends only files of these media types.
         - `max_concurrent_sessions`: how many sessions the agent serves at the same time; 0 is unlimited.
         - `context` is free-form metadata about this instance.
+        - `idempotent`: every message may be dispatched again after the loss of its agent, with the same `task.idempotency_key`; by
+          default it fails with `AGENT_DISCONNECTED`. `skill(…, idempotent=True)` says so of one skill.
         - `drain_on_signals`: on SIGTERM and SIGINT the agent accepts no new work, finishes running work, and leaves.
         - `on_error` gets each connection problem that is logged, once for each kind, and the `AgentStoppedError` that stops
           the agent after it has connected.
@@ -79,6 +77,7 @@ class Agent(CallsTools):
             card=card,
             max_concurrent_sessions=max_concurrent_sessions,
             context=context,
+            idempotent=idempotent,
             drain_on_signals=drain_on_signals,
             on_error=on_error,
             handshake_timeout_ms=handshake_timeout_ms,
@@ -88,6 +87,7 @@ class Agent(CallsTools):
         self._background = Background(f"agent {type}")
         self._listeners = Listeners(self._background)
         self._running: ConnectedAgent | None = None
+        self._has_joined = False
 
     @property
     def instance_id(self) -> str:
@@ -110,6 +110,7 @@ class Agent(CallsTools):
         description: str | None = None,
         tags: list[str] | None = None,
         examples: list[str] | None = None,
+        idempotent: bool = False,
     ) -> Callable[[F], F]: ...
     def skill(
         self,
@@ -119,6 +120,7 @@ class Agent(CallsTools):
         description: str | None = None,
         tags: list[str] | None = None,
         examples: list[str] | None = None,
+        idempotent: bool = False,
     ) -> Any:
         """Decorates the handler of messages to a skill (`skill_id`), which the agent card lists.
 
@@ -130,7 +132,8 @@ class Agent(CallsTools):
         def add(handler: F) -> F:
             skill_id = id if isinstance(id, str) else handler.__name__
             described = description if description is not None else inspect.getdoc(handler) or ""
-            self._handlers.add_skill(handler, skill_id, name=name, description=described, tags=tags, examples=examples)
+            card = {"name": name, "description": described, "tags": tags, "examples": examples}
+            self._handlers.add_skill(handler, skill_id, idempotent=idempotent, **card)
             return handler
 
         return add(id) if callable(id) else add
@@ -172,20 +175,15 @@ class Agent(CallsTools):
         Raises AgentStoppedError when the platform refuses the agent, or `timeout_ms` is over (`CONNECT_TIMEOUT`); ValueError
         when the address or the credential is missing or invalid.
         """
-        if self._running:
+        if self._has_joined:
             raise RuntimeError("the agent has joined already")
+        self._has_joined = True
         errors = ErrorReporter(f"agent {self._options.type}", self._options.on_error, self._background.spawn)
-        running = self._start(errors)
         try:
-            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
-                await running.ready()
-        except TimeoutError:
-            detail = f": {errors.last.message}" if errors.last else ""
-            stopped = AgentStoppedError("CONNECT_TIMEOUT", f"not connected within {timeout_ms} ms{detail}")
-            running.stop(stopped)
-            raise stopped from None
-        except asyncio.CancelledError:
-            running.stop(AgentStoppedError("CANCELED", "connecting was canceled"))
+            running = self._start(errors)
+            await _ready(running, timeout_ms, errors)
+        except BaseException:
+            self._has_joined = False  # it may try again
             raise
         running.closed.add_done_callback(errors.ended)
 
@@ -225,17 +223,8 @@ class Agent(CallsTools):
 
     def _start(self, errors: ErrorReporter) -> ConnectedAgent:
         options = self._options
-        api = PlatformApi(options.access, options.type, "agent")
-        profile = AgentProfile(options, self._handlers, self._tools)
-        tools = ConnectedToolCalls(self._tools)
-        running = ConnectedAgent(
-            Registration(api, profile),
-            DispatchRuns(RunDeps(self._handlers, tools)),
-            tools,
-            errors,
-            max_concurrent_sessions=options.max_concurrent_sessions,
-            handshake_timeout_ms=options.handshake_timeout_ms,
-            emit=lambda event: self._listeners.emit(event, errors),
+        running, api = make_connected(
+            options, self._handlers, self._tools, errors, lambda event: self._listeners.emit(event, errors)
         )
         self._running = running
         ignore_signals = drain_on_signals(self.close) if options.drain_on_signals else None
@@ -247,3 +236,18 @@ class Agent(CallsTools):
 
         running.closed.add_done_callback(release)
         return running
+
+
+async def _ready(running: ConnectedAgent, timeout_ms: float | None, errors: ErrorReporter) -> None:
+    """Waits for the first `welcome`."""
+    try:
+        async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+            await running.ready()
+    except TimeoutError:
+        detail = f": {errors.last.message}" if errors.last else ""
+        stopped = AgentStoppedError("CONNECT_TIMEOUT", f"not connected within {timeout_ms} ms{detail}")
+        running.stop(stopped)
+        raise stopped from None
+    except asyncio.CancelledError:
+        running.stop(AgentStoppedError("CANCELED", "connecting was canceled"))
+        raise

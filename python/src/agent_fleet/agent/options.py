@@ -26,6 +26,7 @@ class AgentOptions:
     card: dict[str, Any] | None = None
     max_concurrent_sessions: int = MAX_CONCURRENT_SESSIONS_DEFAULT
     context: dict[str, Any] | None = None
+    idempotent: bool = False
     drain_on_signals: bool = True
     on_error: OnError | None = None
     handshake_timeout_ms: float = 15_000

@@ -12,6 +12,9 @@ from .options import AgentOptions
 _INPUT_MODES = ["text/plain", "application/json", "*/*"]
 """The agent accepts any part; the first two entries are for clients that do not understand wildcards."""
 
+_IDEMPOTENT_SKILLS_URI = "urn:agent-fleet:extensions:idempotent-skills"
+_ANY_SKILL = "*"
+
 
 class AgentProfile:
     """What `hello` and a registration say about the agent."""
@@ -57,9 +60,27 @@ class AgentProfile:
             "name": options.name or options.type,
             "description": options.description,
             "version": options.version or "0.0.0",
-            "capabilities": {"streaming": True, "pushNotifications": False},
             "defaultInputModes": _INPUT_MODES,
             "defaultOutputModes": ["text/plain", "application/json"],
             "skills": self._handlers.skills,
             **(options.card or {}),
+            "capabilities": self._capabilities((options.card or {}).get("capabilities")),
         }
+
+    def _capabilities(self, given: object) -> dict[str, Any]:
+        """What the agent's own card says, with the declaration of idempotent skills."""
+        own = given if isinstance(given, dict) else {}
+        extensions = [*(own.get("extensions") or []), *self._extensions()]
+        return {
+            "streaming": True,
+            "pushNotifications": False,
+            **own,
+            **({"extensions": extensions} if extensions else {}),
+        }
+
+    def _extensions(self) -> list[dict[str, Any]]:
+        skills = [*self._handlers.idempotent_skills, *([_ANY_SKILL] if self._options.idempotent else [])]
+        if not skills:
+            return []
+        description = "Messages to these skills may be dispatched again after the agent was lost."
+        return [{"uri": _IDEMPOTENT_SKILLS_URI, "description": description, "required": False, "params": {"skills": skills}}]

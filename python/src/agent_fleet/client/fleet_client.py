@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, cast
+from typing import Any
+
+from typing_extensions import Unpack
 
 from ..access import Access, TokenProvider
-from ..errors import UnreachableError
 from ..parts import JsonObject, Part
 from .generated.models import Task
 from .generated.operations import Operations
-from .platform_api import STREAM_SILENCE_MS, PlatformApi, with_retries
-from .resumed_stream import StreamPosition, resumed_stream
-from .rpc import SendOptions, StreamEvent, rpc_request, rpc_result, stream_events
-from .waiting import Messages, Plans
+from .messaging import Messaging
+from .platform_api import PlatformApi
+from .rpc import StreamEvent
+from .send_options import SendOptions
+from .tasks import Tasks
+from .waiting import Knowledge, Messages, Plans
 
 
 class FleetClient(Operations):
@@ -30,6 +31,8 @@ class FleetClient(Operations):
 
     messages: Messages
     plans: Plans
+    knowledge: Knowledge
+    tasks: Tasks
 
     def __init__(
         self,
@@ -50,6 +53,9 @@ class FleetClient(Operations):
         super().__init__(self._api)
         self.messages = Messages(self._api)
         self.plans = Plans(self._api)
+        self.knowledge = Knowledge(self._api)
+        self._messaging = Messaging(self._api)
+        self.tasks = Tasks(self._messaging)
 
     async def __aenter__(self) -> FleetClient:
         return self
@@ -72,86 +78,24 @@ class FleetClient(Operations):
         return await self._api.call(path, dict(body or {}), retry=retry)
 
     async def send(
-        self,
-        content: str | Sequence[Part],
-        *,
-        context_id: str | None = None,
-        task_id: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        message_id: str | None = None,
-        blocking: bool | None = None,
-        traceparent: str | None = None,
+        self, content: str | Sequence[Part], *, blocking: bool | None = None, **options: Unpack[SendOptions]
     ) -> Task:
         """A2A `message/send`: gives the task when it ends, when it waits for a human, or after the platform's `SEND_WAIT_MS`.
 
+        - Where it goes: `agent_type`, `instance_id`, `target_agent`, `skill_id` with its `args`; `deadline_ms` bounds the answer.
         - `context_id`: the session; a new one is opened by default. `task_id`: the `input-required` task that this answers.
-        - `metadata`: routing and deadline (`instance_id`, `agent_type`, `skill_id` with its `args`, `deadline_ms`).
+        - `metadata`: members of your own, which the agent gets.
         - `message_id`: the same one gives the same task; a random one by default. A retry repeats it, so the message exists once.
         - `blocking=False` gives the task at once, in its current state. `traceparent`: W3C trace context of the caller.
+
+        Raises TypeError for an option in `metadata`, where it would have no effect.
         """
-        options = _options(context_id, task_id, metadata, message_id, blocking, traceparent)
-        params = options.params(content)
+        return await self._messaging.send(content, blocking, **options)
 
-        async def once() -> Task:
-            async with self._api.open("/send", rpc_request("message/send", params), headers=options.headers()) as answer:
-                task = rpc_result(await answer.json())
-            if not isinstance(task, dict) or not isinstance(task.get("status"), dict):
-                cause = ValueError("the answer is no task")
-                raise UnreachableError(answer.url, cause) from cause
-            return cast(Task, task)
-
-        return await with_retries(once)
-
-    def stream(
-        self,
-        content: str | Sequence[Part],
-        *,
-        context_id: str | None = None,
-        task_id: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        message_id: str | None = None,
-        traceparent: str | None = None,
-    ) -> AsyncGenerator[StreamEvent, None]:
+    def stream(self, content: str | Sequence[Part], **options: Unpack[SendOptions]) -> AsyncGenerator[StreamEvent, None]:
         """A2A `message/stream`: the task, then its updates, to a final state or until the task waits for a human.
 
         A broken connection is reopened after the last event, without a gap or a repeat. When the platform no longer retains that
-        event, the stream continues with the whole task. The parameters are those of `send`.
+        event, the stream continues with the whole task. The options are those of `send`. `text_stream` gives the text alone.
         """
-        options = _options(context_id, task_id, metadata, message_id, None, traceparent)
-        return self._follow(StreamPosition(), options.params(content), options.headers())
-
-    def resubscribe(self, task_id: str, *, last_event_id: str = "") -> AsyncGenerator[StreamEvent, None]:
-        """A2A `tasks/resubscribe`: the updates of an existing task; broken connections are reopened as for `stream`."""
-        return self._follow(StreamPosition(task_id, last_event_id), {}, {})
-
-    def _follow(
-        self, position: StreamPosition, message: JsonObject, headers: dict[str, str]
-    ) -> AsyncGenerator[StreamEvent, None]:
-        @asynccontextmanager
-        async def open_stream(position: StreamPosition) -> AsyncIterator[AsyncIterator[tuple[str, StreamEvent]]]:
-            # The message is repeated until its task id is known: the same message gives the same task, from its first event.
-            known = position.task_id
-            body = rpc_request("tasks/resubscribe", {"id": known}) if known else rpc_request("message/stream", message)
-            last = {"last-event-id": position.last_event_id} if position.last_event_id else {}
-            async with self._api.open("/send", body, headers={**headers, **last}, silence_ms=STREAM_SILENCE_MS) as answer:
-                yield stream_events(answer)
-
-        return resumed_stream(open_stream, position)
-
-
-def _options(
-    context_id: str | None,
-    task_id: str | None,
-    metadata: Mapping[str, Any] | None,
-    message_id: str | None,
-    blocking: bool | None,
-    traceparent: str | None,
-) -> SendOptions:
-    return SendOptions(
-        context_id=context_id,
-        task_id=task_id,
-        metadata=metadata,
-        message_id=message_id or str(uuid.uuid4()),
-        blocking=blocking,
-        traceparent=traceparent,
-    )
+        return self._messaging.stream(content, **options)

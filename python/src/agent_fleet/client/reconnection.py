@@ -7,6 +7,7 @@ import math
 import time
 
 from ..backoff import Backoff
+from ..errors import ApiError
 
 _GIVE_UP_SECONDS = 120.0
 """Time without an event or a stable connection after which a stream fails."""
@@ -38,4 +39,5 @@ class Reconnection:
         self._opened_at = math.inf
         if time.monotonic() - self._last_seen_at > _GIVE_UP_SECONDS:
             raise failure
-        await asyncio.sleep(self._backoff.next() / 1000)
+        retry_after = (failure.retry_after_ms if isinstance(failure, ApiError) else None) or 0
+        await asyncio.sleep(self._backoff.next(retry_after) / 1000)

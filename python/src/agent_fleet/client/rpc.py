@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
 from typing import Any, Literal, NotRequired, cast
 
 from typing_extensions import TypedDict
 
 from ..errors import ApiError, UnreachableError
-from ..parts import Artifact, JsonObject, Part
+from ..parts import Artifact, JsonObject
 from .event_reader import read_events
 from .generated.models import Task, TaskStatus
 from .transport import Answer
@@ -42,36 +41,6 @@ class ArtifactUpdate(TypedDict):
 
 StreamEvent = Task | StatusUpdate | ArtifactUpdate
 """One event of a stream, told by its `kind`: the task first, then its updates. A newer platform may send other kinds."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SendOptions:
-    """What goes with a message."""
-
-    context_id: str | None = None
-    task_id: str | None = None
-    metadata: Mapping[str, Any] | None = None
-    message_id: str
-    blocking: bool | None = None
-    traceparent: str | None = None
-
-    def params(self, content: str | Sequence[Part]) -> JsonObject:
-        """`params` of `message/send` and `message/stream`."""
-        parts = [{"kind": "text", "text": content}] if isinstance(content, str) else list(content)
-        message: JsonObject = {"kind": "message", "messageId": self.message_id, "role": "user", "parts": parts}
-        if self.context_id:
-            message["contextId"] = self.context_id
-        if self.task_id:
-            message["taskId"] = self.task_id
-        params: JsonObject = {"message": message}
-        if self.blocking is not None:
-            params["configuration"] = {"blocking": self.blocking}
-        if self.metadata is not None:
-            params["metadata"] = dict(self.metadata)
-        return params
-
-    def headers(self) -> dict[str, str]:
-        return {"traceparent": self.traceparent} if self.traceparent else {}
 
 
 def rpc_request(method: str, params: JsonObject) -> JsonObject:

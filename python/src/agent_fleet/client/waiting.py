@@ -8,12 +8,15 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Literal, TypeVar, cast
 
 from ..errors import ApiError, UnreachableError, is_transient
-from .generated.models import MessageRecord, MessagesResolveResponse, Plan
-from .generated.operations import MessagesOperations, PlansOperations
+from .generated.models import KnowledgeGetStatusResponse, MessageRecord, MessagesResolveResponse, Plan
+from .generated.operations import KnowledgeOperations, MessagesOperations, PlansOperations
 from .not_given import NOT_GIVEN, NotGiven
 
 _POLL_FIRST_SECONDS = 0.1
 _POLL_MAX_SECONDS = 1.0
+_READ_MARGIN_SECONDS = 1.0
+"""A request that was begun in time may take so much longer."""
+_READ_SECONDS_MAX = 60.0
 _ENDED = ("completed", "failed", "canceled")
 
 T = TypeVar("T")
@@ -91,14 +94,31 @@ class Plans(PlansOperations):
         return await _poll(read, is_over, f"plan {plan_id}", timeout_ms)
 
 
+class Knowledge(KnowledgeOperations):
+    """`/knowledge_base/*`, and a wait for a job."""
+
+    async def wait_for(self, job_id: str, *, timeout_ms: float = 600_000) -> KnowledgeGetStatusResponse:
+        """Polls a job of `ingest` or `refresh` until it is `completed` or `failed`.
+
+        Raises ApiError with the code `REQUEST_TIMEOUT` when that has not happened within `timeout_ms`.
+        """
+        return await _poll(
+            lambda: self.get_status(job_id), lambda job: job["status"] != "processing", f"job {job_id}", timeout_ms
+        )
+
+
 async def _poll(read: Callable[[], Awaitable[T]], is_over: Callable[[T], bool], what: str, timeout_ms: float) -> T:
     deadline = time.monotonic() + timeout_ms / 1000
     wait_seconds = _POLL_FIRST_SECONDS
     while True:
         try:
-            found = await read()
+            left = max(0.0, deadline - time.monotonic()) + _READ_MARGIN_SECONDS
+            async with asyncio.timeout(min(_READ_SECONDS_MAX, left)):
+                found = await read()
             if is_over(found):
                 return found
+        except TimeoutError:
+            pass  # the platform does not answer
         except (ApiError, UnreachableError) as error:
             if not is_transient(error):
                 raise

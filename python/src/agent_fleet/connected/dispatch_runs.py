@@ -15,9 +15,6 @@ from .mesh_connection import MeshConnection
 
 log = logging.getLogger("agent_fleet")
 
-_ANSWERED_MAX = 64
-"""Limit on the sent results that are kept for the resume window, because the mesh may not have received them."""
-
 
 class ConnectionSink:
     """Sends the frames of dispatches, and flushes their buffers as the network takes them."""
@@ -41,7 +38,8 @@ class DispatchRuns:
         self._deps = deps
         self._running: dict[str, DispatchRun] = {}
         self._answered: dict[str, DispatchRun] = {}
-        """Dispatches whose handler has ended; kept because the connection may break before the mesh has the result."""
+        """Dispatches whose handler has ended; kept for the resume window, because the connection may break before the mesh has the
+        result. Of those that were sent no more than may be in flight: the mesh asks for no others."""
         self._sink: ConnectionSink | None = None
         self._resume_window_ms = 0.0
         self._max_inflight = DISPATCHES_IN_FLIGHT
@@ -132,7 +130,7 @@ class DispatchRuns:
         expired_before = time.monotonic() - self._resume_window_ms / 1000
         for frame_id, run in list(self._answered.items()):
             sent_at = run.result_sent_at
-            is_over = sent_at is not None and (sent_at < expired_before or len(self._answered) > _ANSWERED_MAX)
+            is_over = sent_at is not None and (sent_at < expired_before or len(self._answered) > self._max_inflight)
             if run.is_aborted or is_over:
                 del self._answered[frame_id]
 

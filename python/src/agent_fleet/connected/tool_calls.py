@@ -16,13 +16,13 @@ from ..limits import PENDING_TOOL_CALLS
 from .frames import Frame, frame_id, is_tool_delivery
 from .mesh_connection import MeshConnection
 
-_LOST = tool_failure(ToolError("AGENT_DISCONNECTED", "the connection to the mesh was lost"))
+_LOST = tool_failure(ToolError("the connection to the mesh was lost", code="AGENT_DISCONNECTED"))
 _NOT_CONNECTED = tool_failure(
-    ToolError("AGENT_DISCONNECTED", "there is no connection to the mesh", retryable=True)
+    ToolError("there is no connection to the mesh", code="AGENT_DISCONNECTED", retryable=True)
 )
-_BUSY = tool_failure(ToolError("AGENT_BUSY", "no more calls now", retryable=True))
-_INVALID = tool_failure(ToolError("BAD_REQUEST", "not a tool call of service.v1"))
-_NO_RESULT = tool_failure(ToolError("INTERNAL", "not a result of service.v1"))
+_BUSY = tool_failure(ToolError("no more calls now", code="AGENT_BUSY", retryable=True))
+_INVALID = tool_failure(ToolError("not a tool call of service.v1", code="BAD_REQUEST"))
+_NO_RESULT = tool_failure(ToolError("not a result of service.v1", code="INTERNAL"))
 
 
 @dataclass
@@ -117,7 +117,7 @@ class ConnectedToolCalls:
             if self._incoming.get(frame.id) is not run:
                 return
             del self._incoming[frame.id]
-            result = tool_failure(ToolError("CANCELED", "the tool canceled itself")) if run.cancelled() else run.result()
+            result = tool_failure(ToolError("the tool canceled itself", code="CANCELED")) if run.cancelled() else run.result()
             connection.send("tool_result", result, in_reply_to=frame.id)
             self._all_idle.check()
 
@@ -140,7 +140,7 @@ class ConnectedToolCalls:
         """Handles an `error` frame about a call: it was canceled, exceeded its deadline, or was refused by the mesh."""
         call = self._outgoing.get(call_frame_id)
         if call:
-            call.settle(tool_failure(ToolError(code, message)))
+            call.settle(tool_failure(ToolError(message, code=code)))
         run = self._incoming.pop(call_frame_id, None)
         if run:
             run.cancel()

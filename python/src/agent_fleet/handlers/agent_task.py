@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
 from ..errors import ToolError
-from ..parts import InputField, JsonObject, Part, Question, text_of
+from ..parts import InputField, JsonObject, Part, Question, text_of_parts
+from .conversation import Conversation, TaskClient, Turn
 from .output_source import Output, OutputSource
+from .parameters import read_as
 from .questions import Ask, Questions
 from .results import TaskResolution
 from .task_deadline import TaskDeadline
+from .task_files import TaskFile, files_of
 from .task_output import TaskOutput
 from .tool_caller import CallContext, CallsTools, ToolCaller
 
@@ -30,11 +33,12 @@ class AgentTask(CallsTools):
         questions: Questions,
         tools: ToolCaller,
         deadline: TaskDeadline,
+        conversation: Conversation,
     ) -> None:
         params, context = dispatch["params"], dispatch["session_context"]
         headers = context.get("propagation_headers") or {}
         self.parts: Sequence[Part] = params["message"]["parts"]
-        self.text = text_of(cast(Sequence[Mapping[str, Any]], self.parts))
+        self.text = text_of_parts(cast(Sequence[Mapping[str, Any]], self.parts))
         """The text parts of the message, joined by line feeds."""
         self.metadata: Mapping[str, Any] = params.get("metadata") or {}
         """Metadata that the caller sent with the message, including members that the platform does not define."""
@@ -49,16 +53,51 @@ class AgentTask(CallsTools):
         """The number of this attempt at the message, from 1."""
         self.deadline_ms: int = dispatch["deadline_ms"]
         """Milliseconds that were left for the answer when the task arrived."""
+        self.idempotency_key: str = dispatch.get("idempotency_key") or self.dispatch_id
+        """The same in every attempt at this message since the last answer of a human: a key for what must not be done twice when a
+        message to an idempotent skill is dispatched again."""
         self.traceparent: str = headers.get("traceparent") or ""
         """W3C trace context, to pass on in the task's own requests."""
         self.resolutions: Sequence[TaskResolution] = questions.resolutions
         """Everything that humans decided about this message, the oldest first."""
         self.resolution: TaskResolution | None = questions.latest
         """The answer to the question that this agent asked last about this message; None when it has asked none."""
+        self.client: TaskClient = conversation.client(self)
+        """Sends messages to other agents."""
+        self._conversation = conversation
+        self._deadline = deadline
         self._output = output
         self._questions = questions
         self._tools = tools
         self._context = CallContext(dispatch_id=self.dispatch_id, traceparent=self.traceparent, deadline=deadline)
+
+    @property
+    def remaining_ms(self) -> float:
+        """Milliseconds that are left for the answer now."""
+        return self._deadline.left_ms
+
+    @property
+    def files(self) -> list[TaskFile]:
+        """The files of the message."""
+        return files_of(self.parts)
+
+    def data(self, type: Any = dict) -> Any:
+        """The input of the message, as pydantic reads it for a type: its `args`, or else its first data part, or else `{}`.
+
+        Input that does not fit the type raises an error that fails the message with `INVALID_DISPATCH`.
+        """
+        return read_as(type, input_of(self))
+
+    async def history(self, *, limit: int = 20) -> list[Turn]:
+        """Earlier messages of the session that this agent may see, with their answers, the oldest first.
+
+        `limit` counts messages, 1 to 99; the newest are kept. Read from the platform by each call.
+        """
+        return await self._conversation.history(self, limit)
+
+    async def state_of(self, message_id: str) -> str | None:
+        """The state of another message that this agent may see (`submitted` to `canceled`); None where there is none."""
+        return await self._conversation.state_of(message_id)
 
     async def stream(self, output: Output | OutputSource) -> None:
         """Sends a chunk of the answer, or each chunk of a source as it arrives. Returns when the connection accepts more.
@@ -86,7 +125,7 @@ class AgentTask(CallsTools):
         found = await self.call_tool("knowledge_base.query", {**where, "query": query, **limits}, deadline_ms=deadline_ms)
         if isinstance(found, dict) and isinstance(found.get("results"), list):
             return found
-        raise ToolError("HANDLER_ERROR", "knowledge_base.query gave an unexpected result")
+        raise ToolError("knowledge_base.query gave an unexpected result", code="HANDLER_ERROR")
 
     def ask(
         self,
@@ -111,3 +150,10 @@ class AgentTask(CallsTools):
         question = {"kind": kind, "title": title, "prompt": prompt}
         optional = {name: value for name, value in given.items() if value is not None}
         return self._questions.ask(cast(Question, {**question, **optional}))
+
+
+def input_of(task: AgentTask) -> object:
+    """The caller's `args`, or else the message's first data part."""
+    if task.args is not None:
+        return task.args
+    return next((part["data"] for part in task.parts if part["kind"] == "data"), {})

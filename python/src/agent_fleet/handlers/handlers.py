@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .agent_task import AgentTask
+from .agent_task import AgentTask, input_of
 from .output_source import is_source
-from .parameters import InvalidInput, Parameters, call, parameter_names
+from .parameters import Parameters, call, parameter_names
 from .results import Failed
 
 Handler = Callable[..., Any]
@@ -20,6 +20,8 @@ class Handlers:
     def __init__(self) -> None:
         self.skills: list[dict[str, Any]] = []
         """As the agent card lists them."""
+        self.idempotent_skills: list[str] = []
+        """Ids of the skills whose messages may be dispatched again."""
         self._by_skill: dict[str, tuple[Handler, Parameters]] = {}
         self._on_message: Handler | None = None
 
@@ -28,14 +30,17 @@ class Handlers:
             raise ValueError("on_message is already set")
         self._on_message = handler
 
-    def add_skill(self, handler: Handler, skill_id: str, **card: Any) -> None:
-        """`card` has the other members of the skill, as the agent card lists it; None leaves one out."""
+    def add_skill(self, handler: Handler, skill_id: str, *, idempotent: bool = False, **card: Any) -> None:
+        """`card` has the other members of the skill, as the agent card lists it; None leaves one out. Messages to a skill that is
+        `idempotent` may be dispatched again after the loss of their agent."""
         if skill_id in self._by_skill:
             raise ValueError(f"the skill {skill_id} is already defined")
         names = parameter_names(handler)
         if not names:
             raise TypeError(f"skill {skill_id}: the first parameter of a handler is the task")
         self._by_skill[skill_id] = (handler, Parameters(handler, f"skill {skill_id}", {names[0]}))
+        if idempotent:
+            self.idempotent_skills.append(skill_id)
         described = {name: value for name, value in card.items() if value is not None}
         self.skills.append({"id": skill_id, "name": skill_id, "description": "", "tags": [], **described})
 
@@ -55,19 +60,8 @@ class Handlers:
         found = self._by_skill.get(task.skill_id) if task.skill_id is not None else None
         if found:
             handler, parameters = found
-            try:
-                given = parameters.read(_input_of(task))
-            except InvalidInput as error:
-                return Failed(code="INVALID_DISPATCH", message=str(error))
-            return await call(handler, task, **given)
+            return await call(handler, task, **parameters.read(input_of(task)))
         if self._on_message:
             return await call(self._on_message, task)
         none = "accepts no messages without a skill" if task.skill_id is None else f"has no skill {task.skill_id}"
         return Failed(code="INVALID_DISPATCH", message=f"this agent {none}")
-
-
-def _input_of(task: AgentTask) -> object:
-    """The caller's `args`, or else the message's first data part."""
-    if task.args is not None:
-        return task.args
-    return next((part["data"] for part in task.parts if part["kind"] == "data"), {})

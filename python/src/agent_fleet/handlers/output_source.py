@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Iterator
 from typing import Any, TypeGuard
 
 from ..parts import Part
+from .threads import in_thread
 
 Output = str | Part | list[Part]
 """One chunk of an answer."""
@@ -35,7 +36,7 @@ async def chunks_of(source: OutputSource) -> AsyncGenerator[Any, None]:
     step: asyncio.Future[Any] | None = None
     try:
         while True:
-            step = asyncio.ensure_future(asyncio.to_thread(next, source, _END))
+            step = asyncio.ensure_future(in_thread(next, source, _END))
             chunk = await asyncio.shield(step)
             if chunk is _END:
                 return
@@ -49,5 +50,4 @@ def _close_after(step: asyncio.Future[Any] | None, source: Iterator[Output]) -> 
     close = getattr(source, "close", None)
     if close is None or step is None:
         return
-    loop = asyncio.get_running_loop()
-    step.add_done_callback(lambda _: loop.run_in_executor(None, close))
+    step.add_done_callback(lambda _: asyncio.ensure_future(in_thread(close)))

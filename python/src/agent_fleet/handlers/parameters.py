@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable
 from typing import Any, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticSchemaGenerationError
 
 from .sendable import issues_of
+from .threads import in_thread
 
 
 class InvalidInput(ValueError):
-    """The input does not fit the parameters. The message names each problem."""
+    """The input does not fit the parameters, or a type. The message names each problem. It fails the message with `INVALID_DISPATCH`."""
+
+
+def read_as(type: Any, value: object) -> Any:
+    """A value as pydantic reads it for a type. Raises InvalidInput."""
+    try:
+        return TypeAdapter(type).validate_python(value)
+    except ValidationError as error:
+        raise InvalidInput(issues_of(error)) from None
 
 
 class Parameters:
@@ -80,5 +88,5 @@ async def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     elif inspect.iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004 - an object with `async def __call__`
         made = function(*args, **kwargs)
     else:
-        made = await asyncio.to_thread(function, *args, **kwargs)
+        made = await in_thread(function, *args, **kwargs)
     return await made if inspect.iscoroutine(made) else made

@@ -12,6 +12,7 @@ from typing import Any, cast
 from ..errors import UnsendableError
 from ..parts import Artifact, Usage
 from .answer_fields import ARTIFACTS, PARTS, QUESTION, USAGE
+from .parameters import InvalidInput
 from .results import Completed, Failed, InputRequired
 from .sendable import ANSWER_BYTES_MAX, error_text, is_error_code, sendable, shown, well_formed
 
@@ -44,7 +45,8 @@ def result_frame_of(
 
 def error_frame_of(error: object) -> ResultFrame:
     """The frame for an error that a handler raised."""
-    return ResultFrame("error", {"code": "HANDLER_ERROR", "message": error_text(error), "retryable": False})
+    code = "INVALID_DISPATCH" if isinstance(error, InvalidInput) else "HANDLER_ERROR"
+    return ResultFrame("error", {"code": code, "message": error_text(error), "retryable": False})
 
 
 def _normalize(result: object) -> Completed | InputRequired | Failed:

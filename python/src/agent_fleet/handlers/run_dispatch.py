@@ -9,6 +9,7 @@ from typing import Any
 
 from ..errors import UnsendableError
 from .agent_task import AgentTask
+from .conversation import Conversation
 from .handlers import Handlers
 from .questions import Questions
 from .result_frame import ResultFrame, error_frame_of, result_frame_of
@@ -26,6 +27,8 @@ class RunDeps:
     handlers: Handlers
     tools: ToolCaller
     """Makes the tool calls of the handlers."""
+    conversation: Conversation
+    """Reads what tasks ask of the record, and sends their messages."""
 
 
 async def run_dispatch(
@@ -38,7 +41,14 @@ async def run_dispatch(
     name = ""
     try:
         questions = Questions(dispatch["params"].get("metadata") or {})
-        task = AgentTask(dispatch, output=output, questions=questions, tools=deps.tools, deadline=deadline)
+        task = AgentTask(
+            dispatch,
+            output=output,
+            questions=questions,
+            tools=deps.tools,
+            deadline=deadline,
+            conversation=deps.conversation,
+        )
         name = deps.handlers.name_of(task)
         answer = await _answer_of(deps.handlers, task, questions)
         if output.failure is not None:

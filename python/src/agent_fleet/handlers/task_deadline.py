@@ -19,6 +19,12 @@ class TaskDeadline:
         """Seconds that were left when the first of the pauses began."""
         self._is_stopped = False
 
+    @property
+    def left_ms(self) -> float:
+        """Milliseconds that are left."""
+        left = self._left if self._pauses > 0 else self._timer.when() - self._loop.time()
+        return max(0.0, left * 1000)
+
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Stops the clock."""

@@ -99,7 +99,7 @@ def _payload_of(
             raise UnsendableError(f"{problem}; see the parameters of call_tool")
         payload: dict[str, Any] = {"tool": tool, "arguments": sendable(dict(args or {}), ARGUMENTS)}
     except UnsendableError as error:
-        raise ToolError(error.code, f"call_tool({shown(tool)}): {error}") from None
+        raise ToolError(f"call_tool({shown(tool)}): {error}", code=error.code) from None
     if target:
         payload["target"] = dict(target)
     if deadline_ms is not None:
@@ -135,4 +135,4 @@ def _unwrapped(answer: dict[str, Any]) -> Any:
         return answer.get("result")
     error = cast(dict[str, Any], answer["error"])
     code, message = str(error.get("code", "")), str(error.get("message") or error.get("code", ""))
-    raise ToolError(code, message, retryable=error.get("retryable") is True, policy_id=error.get("policy_id"))
+    raise ToolError(message, code=code, retryable=error.get("retryable") is True, policy_id=error.get("policy_id"))

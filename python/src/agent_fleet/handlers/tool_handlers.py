@@ -66,7 +66,7 @@ class ToolHandlers:
         """Answers one call with the payload of a `tool_result`; raises nothing but CancelledError."""
         name = delivery["tool"]
         if name not in self._by_name:
-            return tool_failure(ToolError("TOOL_NOT_FOUND", "this agent has no such tool"))
+            return tool_failure(ToolError("this agent has no such tool", code="TOOL_NOT_FOUND"))
         function, parameters, call_parameter = self._by_name[name]
         try:
             given = parameters.read(delivery["arguments"])
@@ -74,7 +74,7 @@ class ToolHandlers:
                 given[call_parameter] = ToolCall(delivery, traceparent, tools)
             return {"ok": True, "result": sendable(await call(function, **given), RESULT)}
         except InvalidInput as error:
-            return tool_failure(ToolError("BAD_REQUEST", str(error)))
+            return tool_failure(ToolError(str(error), code="BAD_REQUEST"))
         except ToolError as error:
             if is_error_code(error.code):
                 return tool_failure(error)

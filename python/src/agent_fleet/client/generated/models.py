@@ -1706,7 +1706,7 @@ class TenantsSetPricesResponse(TypedDict):
     prices: list[ModelPrice]
 
 
-class KnowledgeBaseNewRequestConfig(TypedDict):
+class KnowledgeNewRequestConfig(TypedDict):
     top_k: NotRequired[int]
     min_score: NotRequired[float]
     mode: NotRequired[Literal["hybrid", "semantic", "lexical"]]
@@ -1714,7 +1714,7 @@ class KnowledgeBaseNewRequestConfig(TypedDict):
     chunk_overlap: NotRequired[int]
 
 
-class KnowledgeBaseNewRequestDocumentsItem(TypedDict):
+class KnowledgeNewRequestDocumentsItem(TypedDict):
     source_id: NotRequired[str]
     content: NotRequired[str]
     content_base64: NotRequired[str]
@@ -1727,14 +1727,14 @@ class KnowledgeBaseNewRequestDocumentsItem(TypedDict):
     metadata: NotRequired[dict[str, Any]]
 
 
-class KnowledgeBaseNewResponse(TypedDict):
+class KnowledgeNewResponse(TypedDict):
     ok: Literal[True]
     knowledge_base: KnowledgeBase
     job_id: NotRequired[str]
     status: NotRequired[str]
 
 
-class KnowledgeBaseGetResponse(TypedDict):
+class KnowledgeGetResponse(TypedDict):
     ok: Literal[True]
     count: int
     count_estimated: NotRequired[Literal[True]]
@@ -1744,12 +1744,12 @@ class KnowledgeBaseGetResponse(TypedDict):
     knowledge_bases: list[KnowledgeBase]
 
 
-class KnowledgeBaseGetByIdResponse(TypedDict):
+class KnowledgeGetByIdResponse(TypedDict):
     ok: Literal[True]
     knowledge_base: KnowledgeBase
 
 
-class KnowledgeBaseUpdateRequestConfig(TypedDict):
+class KnowledgeUpdateRequestConfig(TypedDict):
     top_k: NotRequired[int]
     min_score: NotRequired[float]
     mode: NotRequired[Literal["hybrid", "semantic", "lexical"]]
@@ -1757,17 +1757,17 @@ class KnowledgeBaseUpdateRequestConfig(TypedDict):
     chunk_overlap: NotRequired[int]
 
 
-class KnowledgeBaseUpdateResponse(TypedDict):
+class KnowledgeUpdateResponse(TypedDict):
     ok: Literal[True]
     knowledge_base: KnowledgeBase
     refresh_required: NotRequired[Literal[True]]
 
 
-class KnowledgeBaseDeleteResponse(TypedDict):
+class KnowledgeDeleteResponse(TypedDict):
     ok: Literal[True]
 
 
-class KnowledgeBaseIngestRequestDocumentsItem(TypedDict):
+class KnowledgeIngestRequestDocumentsItem(TypedDict):
     source_id: NotRequired[str]
     content: NotRequired[str]
     content_base64: NotRequired[str]
@@ -1780,12 +1780,12 @@ class KnowledgeBaseIngestRequestDocumentsItem(TypedDict):
     metadata: NotRequired[dict[str, Any]]
 
 
-class KnowledgeBaseIngestResponseSourcesItemError(TypedDict):
+class KnowledgeIngestResponseSourcesItemError(TypedDict):
     code: str
     message: str
 
 
-class KnowledgeBaseIngestResponseSourcesItem(TypedDict):
+class KnowledgeIngestResponseSourcesItem(TypedDict):
     source_id: str
     status: str
     chunk_count: int
@@ -1793,31 +1793,31 @@ class KnowledgeBaseIngestResponseSourcesItem(TypedDict):
     created_at: str
     content_hash: str | None
     result: NotRequired[str]
-    error: NotRequired[KnowledgeBaseIngestResponseSourcesItemError]
+    error: NotRequired[KnowledgeIngestResponseSourcesItemError]
 
 
-KnowledgeBaseIngestResponse = TypedDict(
-    "KnowledgeBaseIngestResponse",
+KnowledgeIngestResponse = TypedDict(
+    "KnowledgeIngestResponse",
     {
         "ok": "Literal[True]",
         "job_id": "str",
         "status": "str",
         "async": "bool",
-        "sources": "list[KnowledgeBaseIngestResponseSourcesItem]",
+        "sources": "list[KnowledgeIngestResponseSourcesItem]",
         "chunks_created": "NotRequired[int]",
         "source_id": "NotRequired[str]",
     },
 )
 
 
-class KnowledgeBaseQueryRequestFilters(TypedDict):
+class KnowledgeQueryRequestFilters(TypedDict):
     tags_any: NotRequired[list[str]]
     tags_all: NotRequired[list[str]]
     source_ids: NotRequired[list[str]]
     metadata: NotRequired[dict[str, Any]]
 
 
-class KnowledgeBaseQueryResponse(TypedDict):
+class KnowledgeQueryResponse(TypedDict):
     ok: Literal[True]
     results: list[SearchResult]
     total_candidates: int
@@ -1825,18 +1825,18 @@ class KnowledgeBaseQueryResponse(TypedDict):
     results_omitted: NotRequired[int]
 
 
-class KnowledgeBaseRefreshResponse(TypedDict):
+class KnowledgeRefreshResponse(TypedDict):
     ok: Literal[True]
     job_id: str
     status: str
 
 
-class KnowledgeBaseGetStatsResponse(TypedDict):
+class KnowledgeGetStatsResponse(TypedDict):
     ok: Literal[True]
     stats: KnowledgeStats
 
 
-class KnowledgeBaseGetSourcesResponse(TypedDict):
+class KnowledgeGetSourcesResponse(TypedDict):
     ok: Literal[True]
     count: int
     count_estimated: NotRequired[Literal[True]]
@@ -1846,17 +1846,17 @@ class KnowledgeBaseGetSourcesResponse(TypedDict):
     sources: list[KnowledgeSource]
 
 
-class KnowledgeBaseDeleteSourceResponse(TypedDict):
+class KnowledgeDeleteSourceResponse(TypedDict):
     ok: Literal[True]
 
 
-class KnowledgeBaseGetStatusResponseContext(TypedDict):
+class KnowledgeGetStatusResponseContext(TypedDict):
     namespace: str
     operation: str
     source_id: NotRequired[str]
 
 
-class KnowledgeBaseGetStatusResponseProgress(TypedDict):
+class KnowledgeGetStatusResponseProgress(TypedDict):
     phase: str
     sources_total: int
     sources_done: int
@@ -1865,12 +1865,12 @@ class KnowledgeBaseGetStatusResponseProgress(TypedDict):
     percent: int
 
 
-class KnowledgeBaseGetStatusResponseSourcesItemError(TypedDict):
+class KnowledgeGetStatusResponseSourcesItemError(TypedDict):
     code: str
     message: str
 
 
-class KnowledgeBaseGetStatusResponseSourcesItem(TypedDict):
+class KnowledgeGetStatusResponseSourcesItem(TypedDict):
     source_id: str
     status: str
     chunk_count: int
@@ -1878,10 +1878,10 @@ class KnowledgeBaseGetStatusResponseSourcesItem(TypedDict):
     created_at: str
     content_hash: str | None
     result: NotRequired[str]
-    error: NotRequired[KnowledgeBaseGetStatusResponseSourcesItemError]
+    error: NotRequired[KnowledgeGetStatusResponseSourcesItemError]
 
 
-class KnowledgeBaseGetStatusResponseResult(TypedDict):
+class KnowledgeGetStatusResponseResult(TypedDict):
     created: int
     updated: int
     unchanged: int
@@ -1889,20 +1889,20 @@ class KnowledgeBaseGetStatusResponseResult(TypedDict):
     chunks_created: int
 
 
-class KnowledgeBaseGetStatusResponseError(TypedDict):
+class KnowledgeGetStatusResponseError(TypedDict):
     code: str
     message: str
 
 
-class KnowledgeBaseGetStatusResponse(TypedDict):
+class KnowledgeGetStatusResponse(TypedDict):
     ok: Literal[True]
     job_id: str
     status: str
-    context: KnowledgeBaseGetStatusResponseContext
-    progress: KnowledgeBaseGetStatusResponseProgress
-    sources: list[KnowledgeBaseGetStatusResponseSourcesItem]
-    result: NotRequired[KnowledgeBaseGetStatusResponseResult]
-    error: NotRequired[KnowledgeBaseGetStatusResponseError]
+    context: KnowledgeGetStatusResponseContext
+    progress: KnowledgeGetStatusResponseProgress
+    sources: list[KnowledgeGetStatusResponseSourcesItem]
+    result: NotRequired[KnowledgeGetStatusResponseResult]
+    error: NotRequired[KnowledgeGetStatusResponseError]
     created_at: str
     updated_at: str
 

@@ -37,23 +37,23 @@ from .models import (
     CredentialsRotateResponse,
     EventRecord,
     ExportedApproval,
-    KnowledgeBaseDeleteResponse,
-    KnowledgeBaseDeleteSourceResponse,
-    KnowledgeBaseGetByIdResponse,
-    KnowledgeBaseGetResponse,
-    KnowledgeBaseGetSourcesResponse,
-    KnowledgeBaseGetStatsResponse,
-    KnowledgeBaseGetStatusResponse,
-    KnowledgeBaseIngestRequestDocumentsItem,
-    KnowledgeBaseIngestResponse,
-    KnowledgeBaseNewRequestConfig,
-    KnowledgeBaseNewRequestDocumentsItem,
-    KnowledgeBaseNewResponse,
-    KnowledgeBaseQueryRequestFilters,
-    KnowledgeBaseQueryResponse,
-    KnowledgeBaseRefreshResponse,
-    KnowledgeBaseUpdateRequestConfig,
-    KnowledgeBaseUpdateResponse,
+    KnowledgeDeleteResponse,
+    KnowledgeDeleteSourceResponse,
+    KnowledgeGetByIdResponse,
+    KnowledgeGetResponse,
+    KnowledgeGetSourcesResponse,
+    KnowledgeGetStatsResponse,
+    KnowledgeGetStatusResponse,
+    KnowledgeIngestRequestDocumentsItem,
+    KnowledgeIngestResponse,
+    KnowledgeNewRequestConfig,
+    KnowledgeNewRequestDocumentsItem,
+    KnowledgeNewResponse,
+    KnowledgeQueryRequestFilters,
+    KnowledgeQueryResponse,
+    KnowledgeRefreshResponse,
+    KnowledgeUpdateRequestConfig,
+    KnowledgeUpdateResponse,
     MessagesCancelResponse,
     MessagesGetApprovalsResponse,
     MessagesGetByIdResponse,
@@ -128,7 +128,7 @@ from .models import (
 
 
 class AuthOperations:
-    """`/auth/*`."""
+    """The operations of `client.auth`."""
 
     def __init__(self, api: PlatformApi) -> None:
         self._api = api
@@ -169,7 +169,7 @@ class PlatformOperations:
 
 
 class CredentialsOperations:
-    """`/credentials/*`."""
+    """The operations of `client.credentials`."""
 
     def __init__(self, api: PlatformApi) -> None:
         self._api = api
@@ -212,7 +212,7 @@ class CredentialsOperations:
 
 
 class SessionsOperations:
-    """`/sessions/*`."""
+    """The operations of `client.sessions`."""
 
     def __init__(self, api: PlatformApi) -> None:
         self._api = api
@@ -277,7 +277,7 @@ class SessionsOperations:
 
 
 class MessagesOperations:
-    """`/messages/*`."""
+    """The operations of `client.messages`."""
 
     def __init__(self, api: PlatformApi) -> None:
         self._api = api
@@ -366,7 +366,7 @@ class MessagesOperations:
 
 
 class AgentsOperations:
-    """`/agents/*`."""
+    """The operations of `client.agents`."""
 
     def __init__(self, api: PlatformApi) -> None:
         self._api = api
@@ -465,7 +465,7 @@ class AgentsOperations:
 
 
 class ToolsOperations:
-    """`/tools/*`."""
+    """The operations of `client.tools`."""
 
     def __init__(self, api: PlatformApi) -> None:
         self._api = api
@@ -487,7 +487,7 @@ class ToolsOperations:
 
 
 class PlansOperations:
-    """`/plans/*`."""
+    """The operations of `client.plans`."""
 
     def __init__(self, api: PlatformApi) -> None:
         self._api = api
@@ -551,7 +551,7 @@ class PlansOperations:
 
 
 class PoliciesOperations:
-    """`/policies/*`."""
+    """The operations of `client.policies`."""
 
     def __init__(self, api: PlatformApi) -> None:
         self._api = api
@@ -721,7 +721,7 @@ class PoliciesOperations:
 
 
 class WebhooksOperations:
-    """`/webhooks/*`."""
+    """The operations of `client.webhooks`."""
 
     def __init__(self, api: PlatformApi) -> None:
         self._api = api
@@ -748,7 +748,7 @@ class WebhooksOperations:
 
 
 class SlackOperations:
-    """`/slack/*`."""
+    """The operations of `client.slack`."""
 
     def __init__(self, api: PlatformApi) -> None:
         self._api = api
@@ -762,7 +762,7 @@ class SlackOperations:
 
 
 class TelemetryOperations:
-    """`/telemetry/*`."""
+    """The operations of `client.telemetry`."""
 
     def __init__(self, api: PlatformApi) -> None:
         self._api = api
@@ -827,7 +827,7 @@ class TelemetryOperations:
 
 
 class TenantsOperations:
-    """`/tenants/*`."""
+    """The operations of `client.tenants`."""
 
     def __init__(self, api: PlatformApi) -> None:
         self._api = api
@@ -861,8 +861,8 @@ class TenantsOperations:
         return cast("TenantsSetPricesResponse", await self._api.call("/tenants/set_prices", given(model=model, input_per_million=input_per_million, output_per_million=output_per_million)))
 
 
-class KnowledgeBaseOperations:
-    """`/knowledge_base/*`."""
+class KnowledgeOperations:
+    """The operations of `client.knowledge`."""
 
     def __init__(self, api: PlatformApi) -> None:
         self._api = api
@@ -874,29 +874,29 @@ class KnowledgeBaseOperations:
         display_name: str | NotGiven = NOT_GIVEN,
         description: str | NotGiven = NOT_GIVEN,
         visibility: Literal["private", "tenant"] | NotGiven = NOT_GIVEN,
-        config: KnowledgeBaseNewRequestConfig | NotGiven = NOT_GIVEN,
-        documents: list[KnowledgeBaseNewRequestDocumentsItem] | NotGiven = NOT_GIVEN,
+        config: KnowledgeNewRequestConfig | NotGiven = NOT_GIVEN,
+        documents: list[KnowledgeNewRequestDocumentsItem] | NotGiven = NOT_GIVEN,
         idempotency_key: str | NotGiven = NOT_GIVEN,
         wait: bool | NotGiven = NOT_GIVEN,
-    ) -> KnowledgeBaseNewResponse:
+    ) -> KnowledgeNewResponse:
         """`POST /knowledge_base/new`: Create a knowledge base, with documents if given."""
-        return cast("KnowledgeBaseNewResponse", await self._api.call("/knowledge_base/new", given(namespace=namespace, display_name=display_name, description=description, visibility=visibility, config=config, documents=documents, idempotency_key=idempotency_key, wait=wait)))
+        return cast("KnowledgeNewResponse", await self._api.call("/knowledge_base/new", given(namespace=namespace, display_name=display_name, description=description, visibility=visibility, config=config, documents=documents, idempotency_key=idempotency_key, wait=wait)))
 
     async def get(
         self,
         *,
         page: int | NotGiven = NOT_GIVEN,
         page_size: int | NotGiven = NOT_GIVEN,
-    ) -> KnowledgeBaseGetResponse:
+    ) -> KnowledgeGetResponse:
         """`POST /knowledge_base/get`: List knowledge bases."""
-        return cast("KnowledgeBaseGetResponse", await self._api.call("/knowledge_base/get", given(page=page, page_size=page_size), retry=True))
+        return cast("KnowledgeGetResponse", await self._api.call("/knowledge_base/get", given(page=page, page_size=page_size), retry=True))
 
     async def get_by_id(
         self,
         namespace: str,
-    ) -> KnowledgeBaseGetByIdResponse:
+    ) -> KnowledgeGetByIdResponse:
         """`POST /knowledge_base/get_by_id`: Read a knowledge base."""
-        return cast("KnowledgeBaseGetByIdResponse", await self._api.call("/knowledge_base/get_by_id", given(namespace=namespace), retry=True))
+        return cast("KnowledgeGetByIdResponse", await self._api.call("/knowledge_base/get_by_id", given(namespace=namespace), retry=True))
 
     async def update(
         self,
@@ -905,17 +905,17 @@ class KnowledgeBaseOperations:
         display_name: str | NotGiven = NOT_GIVEN,
         description: str | NotGiven = NOT_GIVEN,
         visibility: Literal["private", "tenant"] | NotGiven = NOT_GIVEN,
-        config: KnowledgeBaseUpdateRequestConfig | NotGiven = NOT_GIVEN,
-    ) -> KnowledgeBaseUpdateResponse:
+        config: KnowledgeUpdateRequestConfig | NotGiven = NOT_GIVEN,
+    ) -> KnowledgeUpdateResponse:
         """`POST /knowledge_base/update`: Change a knowledge base; only given fields change."""
-        return cast("KnowledgeBaseUpdateResponse", await self._api.call("/knowledge_base/update", given(namespace=namespace, display_name=display_name, description=description, visibility=visibility, config=config)))
+        return cast("KnowledgeUpdateResponse", await self._api.call("/knowledge_base/update", given(namespace=namespace, display_name=display_name, description=description, visibility=visibility, config=config)))
 
     async def delete(
         self,
         namespace: str,
-    ) -> KnowledgeBaseDeleteResponse:
+    ) -> KnowledgeDeleteResponse:
         """`POST /knowledge_base/delete`: Delete a knowledge base and all its data."""
-        return cast("KnowledgeBaseDeleteResponse", await self._api.call("/knowledge_base/delete", given(namespace=namespace)))
+        return cast("KnowledgeDeleteResponse", await self._api.call("/knowledge_base/delete", given(namespace=namespace)))
 
     async def ingest(
         self,
@@ -931,12 +931,12 @@ class KnowledgeBaseOperations:
         source_type: str | NotGiven = NOT_GIVEN,
         tags: list[str] | NotGiven = NOT_GIVEN,
         metadata: dict[str, Any] | NotGiven = NOT_GIVEN,
-        documents: list[KnowledgeBaseIngestRequestDocumentsItem] | NotGiven = NOT_GIVEN,
+        documents: list[KnowledgeIngestRequestDocumentsItem] | NotGiven = NOT_GIVEN,
         idempotency_key: str | NotGiven = NOT_GIVEN,
         wait: bool | NotGiven = NOT_GIVEN,
-    ) -> KnowledgeBaseIngestResponse:
+    ) -> KnowledgeIngestResponse:
         """`POST /knowledge_base/ingest`: Take in documents, as a job where they are large."""
-        return cast("KnowledgeBaseIngestResponse", await self._api.call("/knowledge_base/ingest", given(namespace=namespace, source_id=source_id, content=content, content_base64=content_base64, url=url, title=title, filename=filename, content_type=content_type, source_type=source_type, tags=tags, metadata=metadata, documents=documents, idempotency_key=idempotency_key, wait=wait)))
+        return cast("KnowledgeIngestResponse", await self._api.call("/knowledge_base/ingest", given(namespace=namespace, source_id=source_id, content=content, content_base64=content_base64, url=url, title=title, filename=filename, content_type=content_type, source_type=source_type, tags=tags, metadata=metadata, documents=documents, idempotency_key=idempotency_key, wait=wait)))
 
     async def query(
         self,
@@ -947,10 +947,10 @@ class KnowledgeBaseOperations:
         top_k: int | NotGiven = NOT_GIVEN,
         min_score: float | NotGiven = NOT_GIVEN,
         mode: Literal["hybrid", "semantic", "lexical"] | NotGiven = NOT_GIVEN,
-        filters: KnowledgeBaseQueryRequestFilters | NotGiven = NOT_GIVEN,
-    ) -> KnowledgeBaseQueryResponse:
+        filters: KnowledgeQueryRequestFilters | NotGiven = NOT_GIVEN,
+    ) -> KnowledgeQueryResponse:
         """`POST /knowledge_base/query`: Search knowledge bases; results carry citations."""
-        return cast("KnowledgeBaseQueryResponse", await self._api.call("/knowledge_base/query", given(query=query, namespace=namespace, namespaces=namespaces, top_k=top_k, min_score=min_score, mode=mode, filters=filters), retry=True))
+        return cast("KnowledgeQueryResponse", await self._api.call("/knowledge_base/query", given(query=query, namespace=namespace, namespaces=namespaces, top_k=top_k, min_score=min_score, mode=mode, filters=filters), retry=True))
 
     async def refresh(
         self,
@@ -958,16 +958,16 @@ class KnowledgeBaseOperations:
         *,
         source_ids: list[str] | NotGiven = NOT_GIVEN,
         force: bool | NotGiven = NOT_GIVEN,
-    ) -> KnowledgeBaseRefreshResponse:
+    ) -> KnowledgeRefreshResponse:
         """`POST /knowledge_base/refresh`: Fetch sources again, and embed stale ones anew."""
-        return cast("KnowledgeBaseRefreshResponse", await self._api.call("/knowledge_base/refresh", given(namespace=namespace, source_ids=source_ids, force=force)))
+        return cast("KnowledgeRefreshResponse", await self._api.call("/knowledge_base/refresh", given(namespace=namespace, source_ids=source_ids, force=force)))
 
     async def get_stats(
         self,
         namespace: str,
-    ) -> KnowledgeBaseGetStatsResponse:
+    ) -> KnowledgeGetStatsResponse:
         """`POST /knowledge_base/get_stats`: Count what a knowledge base holds."""
-        return cast("KnowledgeBaseGetStatsResponse", await self._api.call("/knowledge_base/get_stats", given(namespace=namespace), retry=True))
+        return cast("KnowledgeGetStatsResponse", await self._api.call("/knowledge_base/get_stats", given(namespace=namespace), retry=True))
 
     async def get_sources(
         self,
@@ -975,29 +975,29 @@ class KnowledgeBaseOperations:
         *,
         page: int | NotGiven = NOT_GIVEN,
         page_size: int | NotGiven = NOT_GIVEN,
-    ) -> KnowledgeBaseGetSourcesResponse:
+    ) -> KnowledgeGetSourcesResponse:
         """`POST /knowledge_base/get_sources`: List the sources of a knowledge base."""
-        return cast("KnowledgeBaseGetSourcesResponse", await self._api.call("/knowledge_base/get_sources", given(namespace=namespace, page=page, page_size=page_size), retry=True))
+        return cast("KnowledgeGetSourcesResponse", await self._api.call("/knowledge_base/get_sources", given(namespace=namespace, page=page, page_size=page_size), retry=True))
 
     async def delete_source(
         self,
         namespace: str,
         *,
         source_id: str,
-    ) -> KnowledgeBaseDeleteSourceResponse:
+    ) -> KnowledgeDeleteSourceResponse:
         """`POST /knowledge_base/delete_source`: Delete a source and all its chunks."""
-        return cast("KnowledgeBaseDeleteSourceResponse", await self._api.call("/knowledge_base/delete_source", given(namespace=namespace, source_id=source_id)))
+        return cast("KnowledgeDeleteSourceResponse", await self._api.call("/knowledge_base/delete_source", given(namespace=namespace, source_id=source_id)))
 
     async def get_status(
         self,
         job_id: str,
-    ) -> KnowledgeBaseGetStatusResponse:
+    ) -> KnowledgeGetStatusResponse:
         """`POST /knowledge_base/get_status`: Read how far a job is."""
-        return cast("KnowledgeBaseGetStatusResponse", await self._api.call("/knowledge_base/get_status", given(job_id=job_id), retry=True))
+        return cast("KnowledgeGetStatusResponse", await self._api.call("/knowledge_base/get_status", given(job_id=job_id), retry=True))
 
 
 class A2aOperations:
-    """`/a2a/*`."""
+    """The operations of `client.a2a`."""
 
     def __init__(self, api: PlatformApi) -> None:
         self._api = api
@@ -1027,5 +1027,5 @@ class Operations:
         self.slack = SlackOperations(api)
         self.telemetry = TelemetryOperations(api)
         self.tenants = TenantsOperations(api)
-        self.knowledge_base = KnowledgeBaseOperations(api)
+        self.knowledge = KnowledgeOperations(api)
         self.a2a = A2aOperations(api)

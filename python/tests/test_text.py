@@ -1,0 +1,95 @@
+"""The text of answers: the table of `test/sdk/text.test.ts`."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from agent_fleet import TaskFailedError, text_of, text_stream
+
+DATA = {"kind": "data", "data": {"a": 1}}
+
+
+def text(value: str) -> dict[str, Any]:
+    return {"kind": "text", "text": value}
+
+
+def artifact(id: str, *parts: dict[str, Any], append: bool = False) -> dict[str, Any]:
+    update = {"kind": "artifact-update", "taskId": "msg_1", "contextId": "ses_1", "append": append}
+    return {**update, "artifact": {"artifactId": id, "parts": list(parts)}}
+
+
+def status(state: str, said: str | None = None) -> dict[str, Any]:
+    message = {"kind": "message", "messageId": "m", "role": "agent", "parts": [text(said)]} if said else None
+    return {"state": state, **({"message": message} if message else {})}
+
+
+def task(state: str, *artifacts: dict[str, Any], said: str | None = None) -> dict[str, Any]:
+    return {"kind": "task", "id": "msg_1", "contextId": "ses_1", "status": status(state, said), "artifacts": list(artifacts)}
+
+
+def ended(state: str, said: str | None = None, **metadata: Any) -> dict[str, Any]:
+    update = {"kind": "status-update", "taskId": "msg_1", "contextId": "ses_1", "final": True, "metadata": metadata}
+    return {**update, "status": status(state, said)}
+
+
+async def _from(events: list[Any]) -> AsyncIterator[Any]:
+    for event in events:
+        yield event
+
+
+def pieces_of(*events: Any) -> list[str]:
+    async def read() -> list[str]:
+        return [piece async for piece in text_stream(_from(list(events)))]
+
+    return asyncio.run(read())
+
+
+_GAP = task("working", {"artifactId": "a", "parts": [text("one two")]})
+_TABLE: dict[str, tuple[list[Any], list[str]]] = {
+    "pieces that are appended": ([artifact("a", text("one ")), artifact("a", text("two"), append=True)], ["one ", "two"]),
+    "the whole artifact again at the end": (
+        [artifact("a", text("one ")), artifact("a", text("two"), append=True), artifact("a", text("one two"))],
+        ["one ", "two"],
+    ),
+    "the whole artifact with more at the end": ([artifact("a", text("one")), artifact("a", text("one two"))], ["one", " two"]),
+    "a replacement that is shorter": ([artifact("a", text("one two")), artifact("a", text("one"))], ["one two"]),
+    "a replacement that says something else": ([artifact("a", text("draft")), artifact("a", text("end"))], ["draft", "\nend"]),
+    "another artifact": ([artifact("a", text("one")), artifact("b", text("two"))], ["one", "\ntwo"]),
+    "text after data": (
+        [artifact("a", text("one")), artifact("a", DATA, append=True), artifact("a", text("two"), append=True)],
+        ["one", "\ntwo"],
+    ),
+    "the task after a gap": ([artifact("a", text("one")), _GAP], ["one", " two"]),
+    "no text but that of the question": ([task("working"), ended("input-required", "Sure?")], ["Sure?"]),
+    "a question after text": ([artifact("a", text("one")), ended("input-required", "Sure?")], ["one"]),
+    "an event that a newer platform sends": ([{"kind": "weather"}, artifact("a", text("one"))], ["one"]),
+}
+
+
+@pytest.mark.parametrize(("events", "pieces"), _TABLE.values(), ids=_TABLE.keys())
+def test_text_stream(events: list[Any], pieces: list[str]) -> None:
+    assert pieces_of(*events) == pieces
+
+
+def test_text_stream_raises_when_the_task_fails() -> None:
+    with pytest.raises(TaskFailedError, match="no luck") as failed:
+        pieces_of(artifact("a", text("one")), ended("failed", "no luck", error={"code": "HANDLER_ERROR"}))
+    assert (failed.value.code, failed.value.task_id, failed.value.state) == ("HANDLER_ERROR", "msg_1", "failed")
+    with pytest.raises(TaskFailedError) as canceled:
+        pieces_of(ended("canceled"))
+    assert canceled.value.code == "canceled"
+
+
+def test_text_of_reads_tasks_artifacts_messages_and_parts() -> None:
+    artifacts = [
+        {"artifactId": "a", "parts": [text("one"), DATA, text("two")]},
+        {"artifactId": "b", "parts": [DATA]},
+        {"artifactId": "c", "parts": [text("three")]},
+    ]
+    assert text_of(task("completed", *artifacts)) == "one\ntwo\nthree"
+    assert text_of(task("input-required", said="Sure?")) == "Sure?"
+    assert text_of(artifacts[0]) == "one\ntwo"
+    assert text_of([text("one"), text("two")]) == "one\ntwo"
+    assert text_of(task("completed")) == ""
