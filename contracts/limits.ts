@@ -4,6 +4,10 @@ export const LIMITS = {
   jsonDepth: 32,
   /** Values in the JSON of a body that is larger than `bodyBytes`. */
   largeBodyValues: 200_000,
+  /** Characters of a string from which such a body counts it as a long text. */
+  longTextChars: 4 * 1024,
+  /** Characters of the JSON of such a body without its long texts. */
+  largeBodyRestChars: 4 * 1024 * 1024,
   messagePartsBytes: 256 * 1024,
   frameBytes: 1024 * 1024,
   cardBytes: 64 * 1024,

@@ -1,48 +1,24 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import {
-  hasMoreValues,
-  jsonProblem,
-  makeWellFormed,
-  mayBeIllFormed,
-  mayBeUnfit,
-  nestsDeeper,
-} from '../../contracts/json-guard.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { PlatformError } from '../../runtime/errors.js';
+import { parseJson } from './json-text.js';
+import { LargeJson } from './large-json.js';
 
 /** The body of a JSON-RPC request that is not JSON: the route answers -32700 instead of a status. */
 export const NOT_JSON = Symbol('not JSON');
 /** The body of a JSON-RPC request of another content type, which the versions of A2A answer differently. */
 export const OTHER_TYPE = Symbol('another content type');
 
-const decoder = new TextDecoder('utf-8', { fatal: true });
-
-/** @throws PlatformError `BAD_REQUEST`, `PAYLOAD_TOO_LARGE`; SyntaxError or TypeError for bytes that are not JSON in UTF-8 */
-function parse(bytes: Buffer): unknown {
-  const text = decoder.decode(bytes);
-  if (nestsDeeper(text, LIMITS.jsonDepth)) {
-    throw new PlatformError('BAD_REQUEST', `The body is nested deeper than ${LIMITS.jsonDepth}.`);
-  }
-  if (bytes.length > LIMITS.bodyBytes && hasMoreValues(text, LIMITS.largeBodyValues)) {
-    throw new PlatformError('PAYLOAD_TOO_LARGE', `A body of this size may have ${LIMITS.largeBodyValues} values.`);
-  }
-  const body: unknown = JSON.parse(text);
-  const problem = mayBeUnfit(text) ? jsonProblem(body) : undefined;
-  if (problem) throw new PlatformError('BAD_REQUEST', `The body ${problem}.`);
-  if (mayBeIllFormed(text)) makeWellFormed(body);
-  return body;
+/** @param parsed undefined for bytes that are no JSON @throws PlatformError `BAD_REQUEST` */
+function bodyOf(request: FastifyRequest, parsed: { value: unknown } | undefined): unknown {
+  if (parsed) return parsed.value;
+  if (request.routeOptions.config.rpc === true) return NOT_JSON;
+  throw new PlatformError('BAD_REQUEST', 'The body is not valid JSON in UTF-8.');
 }
 
 function parseBody(request: FastifyRequest, bytes: Buffer): unknown {
-  const rpc = request.routeOptions.config.rpc === true;
-  if (bytes.length === 0) return rpc ? NOT_JSON : undefined;
-  try {
-    return parse(bytes);
-  } catch (error) {
-    if (error instanceof PlatformError) throw error;
-    if (rpc) return NOT_JSON;
-    throw new PlatformError('BAD_REQUEST', 'The body is not valid JSON in UTF-8.');
-  }
+  if (bytes.length === 0) return request.routeOptions.config.rpc === true ? NOT_JSON : undefined;
+  return bodyOf(request, parseJson(bytes));
 }
 
 /** @throws PlatformError `BAD_REQUEST` */
@@ -52,21 +28,29 @@ function otherType(request: FastifyRequest): unknown {
   throw new PlatformError('BAD_REQUEST', 'The Content-Type must be application/json.');
 }
 
-/** Reads bodies of `application/json` in UTF-8, within the limits on size and depth. */
+type Done = (error: Error | null, body?: unknown) => void;
+
+/** Reads bodies of `application/json` in UTF-8, within the limits on size and depth. Large ones are parsed beside the event loop. */
 export function useJsonBodies(app: FastifyInstance): void {
+  const large = new LargeJson(app.log);
+  app.addHook('onClose', () => large.close());
   app.removeAllContentTypeParsers();
-  const read = (types: string, parser: (request: FastifyRequest, bytes: Buffer) => unknown) =>
-    app.addContentTypeParser<Buffer>(
-      types,
-      { parseAs: 'buffer', bodyLimit: LIMITS.bodyBytes },
-      (request: FastifyRequest, bytes: Buffer, done: (error: Error | null, body?: unknown) => void) => {
-        try {
-          done(null, parser(request, bytes));
-        } catch (error) {
-          done(error as Error);
-        }
-      },
+  const read = (types: string, parser: (request: FastifyRequest, bytes: Buffer, done: Done) => void) =>
+    app.addContentTypeParser<Buffer>(types, { parseAs: 'buffer', bodyLimit: LIMITS.bodyBytes }, parser);
+  // Small bodies, which are nearly all, pay for no promise.
+  const atOnce = (parse: () => unknown, done: Done): void => {
+    try {
+      done(null, parse());
+    } catch (error) {
+      done(error as Error);
+    }
+  };
+  read('application/json', (request, bytes, done) => {
+    if (bytes.length <= LIMITS.bodyBytes) return atOnce(() => parseBody(request, bytes), done);
+    large.parse(bytes).then(
+      (parsed) => atOnce(() => bodyOf(request, parsed), done),
+      (error: Error) => done(error),
     );
-  read('application/json', parseBody);
-  read('*', otherType);
+  });
+  read('*', (request, _, done) => atOnce(() => otherType(request), done));
 }
