@@ -2,6 +2,7 @@ import type { SourceErrorCode } from '../../contracts/api/knowledge/knowledge.js
 import type { Db, Tx } from '../../db/pool.js';
 import type { StoredInput } from './document-input.js';
 import { endJobIfDone, type JobRef } from './jobs.js';
+import { readBytes } from './large-values.js';
 
 /** A document to be taken in. */
 export interface PendingDocument {
@@ -98,13 +99,10 @@ export async function giveAttemptsBack(
   );
 }
 
-/** The bytes of a document; null when it is not pending any more, or has none of its own. */
-export async function readContent(tx: Tx, { tenant_id, job_id }: JobRef, ordinal: number): Promise<Buffer | null> {
-  const [row] = await tx.query<{ content: Buffer | null }>(
-    `SELECT content FROM knowledge_documents WHERE tenant_id = $1 AND job_id = $2 AND ordinal = $3 AND state = 'pending'`,
-    [tenant_id, job_id, ordinal],
-  );
-  return row?.content ?? null;
+/** The bytes of a document; undefined when it is not pending any more, or has none of its own. */
+export function readContent(tx: Tx, { tenant_id, job_id }: JobRef, ordinal: number): Promise<Buffer | undefined> {
+  const from = `knowledge_documents WHERE tenant_id = $1 AND job_id = $2 AND ordinal = $3 AND state = 'pending'`;
+  return readBytes(tx, 'content', from, [tenant_id, job_id, ordinal]);
 }
 
 /** Ends a document as failed, unless it has ended. */

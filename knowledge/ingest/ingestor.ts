@@ -17,7 +17,7 @@ import {
 } from './documents.js';
 import { type IngestJob, type IngestProgress, progressOf, readIngestJob } from './ingest-job.js';
 import type { JobRef } from './jobs.js';
-import { type Piece, piecesOf, type Version } from './pieces.js';
+import { type Piece, PieceQueue, type Version } from './pieces.js';
 import { type PrepareDeps, prepareDocument } from './prepare-document.js';
 import { vectorRows } from './write-chunks.js';
 import { BaseGone, keepSource, type NewVersion, type WriteResult, writeSource } from './write-source.js';
@@ -160,10 +160,9 @@ export class Ingestor {
     const { embedder: by } = this.deps;
     const embed = by && ((texts: readonly string[]) => by.embed(texts, signal, lane));
     const wanted = new Set<Version>();
-    let waiting: Piece[] = [];
+    const waiting = new PieceQueue();
     const embedNext = async (embed: Embed): Promise<void> => {
-      const batch = waiting.slice(0, EMBED_BATCH).filter(({ version }) => wanted.has(version));
-      waiting = waiting.slice(EMBED_BATCH);
+      const batch = waiting.take(EMBED_BATCH).filter(({ version }) => wanted.has(version));
       if (batch.length > 0) await this.#embedBatch(job, batch, { wanted, embed, write }, signal);
     };
     try {
@@ -174,10 +173,10 @@ export class Ingestor {
           continue;
         }
         wanted.add(version);
-        waiting = waiting.concat(piecesOf(version));
-        while (waiting.length >= EMBED_BATCH) await embedNext(embed);
+        waiting.add(version);
+        while (waiting.size >= EMBED_BATCH) await embedNext(embed);
       }
-      while (embed && waiting.length > 0) await embedNext(embed);
+      while (embed && waiting.size > 0) await embedNext(embed);
     } finally {
       await writing.catch(() => undefined);
     }

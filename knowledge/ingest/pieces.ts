@@ -15,11 +15,34 @@ export interface Piece {
   text: string;
 }
 
-/** The chunks of a document as they are embedded. */
-export function piecesOf(version: Version): Piece[] {
-  const { fields, read } = version.prepared;
-  return read.chunks.map(({ heading_path, text }) => ({
-    version,
-    text: embeddedText(fields.title, heading_path, text),
-  }));
+/** The chunks of documents that wait for their vectors. Their texts are made when they are taken: a document may have 50,000. */
+export class PieceQueue {
+  #versions: { version: Version; taken: number }[] = [];
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  add(version: Version): void {
+    this.#versions.push({ version, taken: 0 });
+    this.#size += version.prepared.read.chunks.length;
+  }
+
+  /** Takes the next chunks, those of several documents where one has fewer. */
+  take(count: number): Piece[] {
+    const pieces: Piece[] = [];
+    while (pieces.length < count && this.#versions[0]) {
+      const [first] = this.#versions;
+      const { fields, read } = first.version.prepared;
+      const end = Math.min(read.chunks.length, first.taken + count - pieces.length);
+      for (const { heading_path, text } of read.chunks.slice(first.taken, end)) {
+        pieces.push({ version: first.version, text: embeddedText(fields.title, heading_path, text) });
+      }
+      first.taken = end;
+      if (end === read.chunks.length) this.#versions.shift();
+    }
+    this.#size -= pieces.length;
+    return pieces;
+  }
 }

@@ -3,6 +3,7 @@ import type { Chunk } from '../chunk/chunks.js';
 import type { StoredInput } from './document-input.js';
 import { type DocumentFailure, failDocument } from './documents.js';
 import type { JobRef } from './jobs.js';
+import { readBytes } from './large-values.js';
 import { insertChunks } from './write-chunks.js';
 
 /** What is stored of a source beside its input and chunks. */
@@ -234,10 +235,7 @@ export async function keepSource(
 }
 
 /** The text of a source with its outline, as it was extracted. */
-export async function readExtracted(tx: Tx, of: { tenant_id: string; namespace: string; source_id: string }) {
-  const [row] = await tx.query<{ extracted: Buffer }>(
-    'SELECT extracted FROM knowledge_sources WHERE tenant_id = $1 AND namespace = $2 AND source_id = $3',
-    [of.tenant_id, of.namespace, of.source_id],
-  );
-  return row?.extracted;
+export function readExtracted(tx: Tx, of: { tenant_id: string; namespace: string; source_id: string }) {
+  const from = 'knowledge_sources WHERE tenant_id = $1 AND namespace = $2 AND source_id = $3';
+  return readBytes(tx, 'extracted', from, [of.tenant_id, of.namespace, of.source_id]);
 }

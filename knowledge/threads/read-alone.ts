@@ -2,6 +2,7 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { workerFile } from '../../runtime/worker-file.js';
+import { type AnswerPart, NEXT_PART, receiveAnswer } from './answer-parts.js';
 import type { ReadAnswer, ReadRequest } from './reading.js';
 
 const PROCESS = fileURLToPath(workerFile('./reader-process.js', import.meta.url));
@@ -28,11 +29,16 @@ export async function readAlone(request: ReadRequest, timeoutMs: number, signal:
     const exited = once(reader, 'exit', { signal: stop }).then(() => {
       throw new Error('the process that reads a document ended');
     });
-    const answered = once(reader, 'message', { signal: stop });
-    for (const waiting of [exited, answered]) waiting.catch(() => undefined); // the race below reports the first
-    reader.send({ request, timeoutMs } satisfies AloneRequest, () => undefined); // one that cannot be reached ends
-    const [answer] = await Promise.race([answered, exited]);
-    return answer as ReadAnswer;
+    exited.catch(() => undefined); // the races below report it
+    const ask = async (isFirst: boolean): Promise<AnswerPart> => {
+      const answered = once(reader, 'message', { signal: stop });
+      answered.catch(() => undefined);
+      const sent = isFirst ? ({ request, timeoutMs } satisfies AloneRequest) : NEXT_PART;
+      reader.send(sent, () => undefined); // one that cannot be reached ends
+      const [part] = await Promise.race([answered, exited]);
+      return part as AnswerPart;
+    };
+    return await receiveAnswer(ask);
   } catch (error) {
     signal.throwIfAborted();
     throw error;

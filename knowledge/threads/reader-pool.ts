@@ -5,6 +5,7 @@ import { FairSemaphore } from '../../runtime/fair-semaphore.js';
 import { unlessAborted } from '../../runtime/promises/unless-aborted.js';
 import { workerFile } from '../../runtime/worker-file.js';
 import { ParseError } from '../parse/parse-error.js';
+import { type AnswerPart, NEXT_PART, receiveAnswer } from './answer-parts.js';
 import { readAlone } from './read-alone.js';
 import type { ReadAnswer, ReadDocument, ReadRequest } from './reading.js';
 
@@ -156,11 +157,15 @@ export class ReaderPool {
       const exited = once(thread, 'exit', { signal: stop }).then(() => {
         throw new Error('the thread that reads documents ended');
       });
-      const answered = once(thread, 'message', { signal: stop });
-      for (const waiting of [exited, answered]) waiting.catch(() => undefined); // the race below reports the first
-      thread.postMessage(request);
-      const [answer] = await Promise.race([answered, exited]);
-      return answer as ReadAnswer;
+      exited.catch(() => undefined); // the races below report it
+      const ask = async (isFirst: boolean): Promise<AnswerPart> => {
+        const answered = once(thread, 'message', { signal: stop });
+        answered.catch(() => undefined);
+        thread.postMessage(isFirst ? request : NEXT_PART);
+        const [part] = await Promise.race([answered, exited]);
+        return part as AnswerPart;
+      };
+      return await receiveAnswer(ask);
     } catch (error) {
       stop.throwIfAborted();
       // Any other end of a thread is no fault of the document.

@@ -1,5 +1,6 @@
 // A process that reads one document. It ends with the one that started it.
 import { ParseError } from '../parse/parse-error.js';
+import { type AnswerPart, NEXT_PART, partsOf } from './answer-parts.js';
 import type { AloneRequest } from './read-alone.js';
 import { ReaderPool } from './reader-pool.js';
 import type { ReadAnswer } from './reading.js';
@@ -14,7 +15,17 @@ async function answer({ request, timeoutMs }: AloneRequest): Promise<ReadAnswer>
   }
 }
 
+let parts: Generator<AnswerPart, void> | undefined;
+const sendNext = (): void => {
+  const part = parts?.next().value;
+  if (part) process.send?.(part);
+};
+
 process.once('disconnect', () => process.exit());
-process.once('message', (request: AloneRequest) => {
-  void answer(request).then((answered) => process.send?.(answered));
+process.on('message', (request: AloneRequest | typeof NEXT_PART) => {
+  if (request === NEXT_PART) return sendNext();
+  void answer(request).then((answered) => {
+    parts = partsOf(answered);
+    sendNext();
+  });
 });

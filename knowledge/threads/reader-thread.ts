@@ -1,6 +1,7 @@
 // A thread that reads documents. Whatever a document does to it, the process goes on: the pool ends the thread.
 import { parentPort } from 'node:worker_threads';
 import { ParseError } from '../parse/parse-error.js';
+import { type AnswerPart, NEXT_PART, partsOf } from './answer-parts.js';
 import { readDocument } from './read-document.js';
 import type { ReadAnswer, ReadRequest } from './reading.js';
 
@@ -14,6 +15,16 @@ async function answer(request: ReadRequest): Promise<ReadAnswer> {
   }
 }
 
-parentPort?.on('message', (request: ReadRequest) => {
-  void answer(request).then((answered) => parentPort?.postMessage(answered));
+let parts: Generator<AnswerPart, void> | undefined;
+const sendNext = (): void => {
+  const part = parts?.next().value;
+  if (part) parentPort?.postMessage(part);
+};
+
+parentPort?.on('message', (request: ReadRequest | typeof NEXT_PART) => {
+  if (request === NEXT_PART) return sendNext();
+  void answer(request).then((answered) => {
+    parts = partsOf(answered);
+    sendNext();
+  });
 });

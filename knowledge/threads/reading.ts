@@ -19,4 +19,5 @@ export interface ReadDocument {
   chunks: Chunk[];
 }
 
+/** How reading a document ended. */
 export type ReadAnswer = { ok: true; read: ReadDocument } | { ok: false; code: SourceErrorCode; message: string };

@@ -1,6 +1,7 @@
 import { deflateRawSync } from 'node:zlib';
 import { afterAll, expect, test } from 'vitest';
 import { ParseError } from '../../knowledge/parse/parse-error.js';
+import { readAlone } from '../../knowledge/threads/read-alone.js';
 import { ReaderPool } from '../../knowledge/threads/reader-pool.js';
 import { docxOf, pdfBomb, pdfOf, zipOf } from './parse/documents.js';
 
@@ -86,6 +87,18 @@ test.each<[string, () => Buffer | string, string | undefined, string]>([
   },
   90_000,
 );
+
+test('a document of thousands of chunks is given whole, in its order, also by a process of its own', async () => {
+  const content = Buffer.from(Array.from({ length: 5_000 }, (_, at) => `# Heading ${at}\n\nWord ${at}.\n`).join('\n'));
+  const request = { content, hints: { filename: 'a.md' }, chunking: { ...chunking, chunk_tokens: 32 } };
+  const { chunks } = await pool.read('ten_many', request, never);
+  const found = chunks.flatMap(({ text }) => [...text.matchAll(/^Word (\d+)/gm)].map(([, at]) => Number(at)));
+  expect(new Set(found).size).toBe(5_000);
+  expect(found).toEqual([...found].sort((a, b) => a - b));
+  expect(chunks.length).toBeGreaterThan(1_000);
+  const alone = await readAlone(request, 60_000, never);
+  expect(alone.ok && alone.read.chunks).toEqual(chunks);
+}, 90_000);
 
 test('a PDF that inflates without an end is stopped, and the next document is read', async () => {
   expect(['TOO_COMPLEX', 'NO_TEXT', 'DAMAGED', 'TOO_LARGE']).toContain(await outcome(pdfBomb(900 * MB)));

@@ -13,8 +13,8 @@ const EXACT_CHUNKS_MAX = 50_000;
 const INDEXED_DIMENSIONS_MAX = 2_000;
 /** Candidates that a search of the index goes through at a time: recall@10 of 0.995 on 200,000 chunks, 0.985 with 200. */
 const EF_SEARCH = 400;
-/** Vectors of one statement: an index takes some milliseconds for each, and a source may have 50,000. */
-const VECTORS_AT_ONCE = 500;
+/** Vectors of one statement: an index takes some milliseconds for each, and writing one as text takes a tenth of one. */
+const VECTORS_AT_ONCE = 100;
 
 /**
  * Vectors for pgvector, beside the chunks, whose `embedding` remains the truth: rows are written when a source has been taken in, else when a
