@@ -6,6 +6,7 @@ import { compileCel } from './evaluators/cel.js';
 import type { WebhookEvaluators, WebhookTarget } from './evaluators/webhook.js';
 import { type Condition, compileMatch } from './matching/conditions.js';
 import type { Facts } from './matching/facts.js';
+import { type PolicyKey, policyKeys } from './matching/policy-key.js';
 import type { AppliedPolicy, ApprovalTerms } from './policy-request.js';
 import type { PolicyRow } from './policy-store.js';
 
@@ -29,6 +30,8 @@ export interface CompiledPolicy {
   decision: PolicyDecision;
   priority: number;
   conditions: readonly Condition[];
+  /** By each of which it can be found among others. */
+  keys: readonly PolicyKey[];
   /** Null: it applies where it matches. */
   evaluate: Evaluate | null;
   isWebhook: boolean;
@@ -116,6 +119,7 @@ export function compilePolicy(row: PolicyRow, deps: CompileDeps): CompiledPolicy
   return {
     ...{ policy_id, name, scope, decision, priority },
     conditions: compileMatch(row.match, decision),
+    keys: policyKeys(row.match),
     evaluate,
     isWebhook: 'type' in evaluator && evaluator.type === 'webhook',
     onError: 'type' in evaluator ? evaluator.on_error : 'deny',

@@ -1,8 +1,9 @@
 import type { PolicyTrace } from '../contracts/api/policies/policies.js';
 import { type Application, application, type CompiledPolicy } from './compiled-policy.js';
-import { allHold } from './matching/conditions.js';
+import { type Condition, firstUnmet } from './matching/conditions.js';
 import type { Facts } from './matching/facts.js';
 import type { AppliedPolicy, Verdict } from './policy-request.js';
+import type { PolicySet } from './policy-set.js';
 
 /** Evaluators that are asked one after the other may take this long together; then the next has failed. */
 const EVALUATION_MAX_MS = 8_000;
@@ -21,24 +22,31 @@ export interface DecisionOptions {
 
 /** One decision over the policies of a scope, in their order. */
 class Decision {
+  readonly #set: PolicySet;
+  readonly #candidates: Uint8Array;
   readonly #audits: AppliedPolicy[] = [];
   readonly #startedAtMs = performance.now();
   /** A policy that allows may apply, which the facts do not tell yet. */
   #mayBeAllowed = false;
 
   constructor(
-    readonly policies: readonly CompiledPolicy[],
+    set: PolicySet,
     readonly facts: Facts,
     readonly options: DecisionOptions,
-  ) {}
+  ) {
+    this.#set = set;
+    this.#candidates = set.candidates(facts);
+  }
 
   /** Looks at the policies from a place on. A promise only where an evaluator gives one. */
   from(start: number): EarlyVerdict | Promise<EarlyVerdict> {
-    for (let at = start; at < this.policies.length; at++) {
-      const policy = this.policies[at] as CompiledPolicy;
-      const matches = allHold(policy.conditions, this.facts);
-      if (matches === false) {
-        this.#skip(policy);
+    const { policies } = this.#set;
+    for (let at = start; at < policies.length; at++) {
+      if (!this.#candidates[at] && !this.options.trace) continue;
+      const policy = policies[at] as CompiledPolicy;
+      const matches = this.#matches(policy, at);
+      if (typeof matches === 'object') {
+        if (this.options.trace) this.#note(policy, 'not_matched', matches.explain(this.facts));
         continue;
       }
       const found = this.#isOutOfTime(policy)
@@ -55,13 +63,19 @@ class Decision {
     return isWebhook && performance.now() - this.#startedAtMs > EVALUATION_MAX_MS;
   }
 
-  #skip(policy: CompiledPolicy): undefined {
-    if (this.options.trace) this.#note(policy, 'not_matched', explain(policy, this.facts));
+  /** A condition that does not hold; else whether all hold. */
+  #matches({ conditions }: CompiledPolicy, at: number): Condition | true | 'later' {
+    const key = this.#candidates[at] ? null : this.#set.keys[at];
+    const unmet = key && conditions.find(({ name }) => name === key.fact);
+    return unmet ?? firstUnmet(conditions, this.facts);
   }
 
   /** The verdict if the policy decides. */
   #take(policy: CompiledPolicy, { applies, reason, failed, noRoom }: Application): EarlyVerdict | undefined {
-    if (applies === false) return this.#skip(policy);
+    if (applies === false) {
+      this.#note(policy, 'not_matched', 'The evaluator says that it does not apply.');
+      return undefined;
+    }
     if (applies === 'later') {
       if (policy.decision !== 'allow') return 'later';
       this.#mayBeAllowed = true;
@@ -104,18 +118,12 @@ class Decision {
   }
 }
 
-function explain({ conditions, evaluate }: CompiledPolicy, facts: Facts): string {
-  const unmet = conditions.find((condition) => condition.holds(facts) === false);
-  if (unmet) return unmet.explain(facts);
-  return evaluate ? 'The evaluator says that it does not apply.' : 'It does not match.';
-}
-
 /**
  * Decides by policies in their order: the first that applies decides, those that only record do so until then, and without one the action is
  * allowed. Given at once where no evaluator has to be waited for.
  */
 export function decideBy(
-  policies: readonly CompiledPolicy[],
+  policies: PolicySet,
   facts: Facts,
   options: DecisionOptions = {},
 ): EarlyVerdict | Promise<EarlyVerdict> {

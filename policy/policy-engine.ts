@@ -6,6 +6,7 @@ import type { GuardedContent, GuardSettings, TenantGuards } from './guards/guard
 import { allHold } from './matching/conditions.js';
 import { Facts, type LaterFact } from './matching/facts.js';
 import type { Policies, PolicyRequest, Verdict } from './policy-request.js';
+import { PolicySet } from './policy-set.js';
 import {
   type TenantPolicies,
   TenantPoliciesCache,
@@ -16,6 +17,8 @@ import { withFindings } from './verdict.js';
 
 /** Shared by everything that nothing is said about. */
 const ALLOWED: Verdict = { decision: 'allow', audits: [] };
+
+const NONE = new PolicySet([]);
 
 /** Nobody knows what the tenant's policies say. */
 function unreadable(): Verdict {
@@ -82,7 +85,7 @@ export class PolicyEngine implements Policies, TenantGuards {
   needsWebhook(tenantId: string, request: PolicyRequest): boolean {
     const known = this.#cache.known(tenantId);
     if (!known) return true;
-    const webhooks = known.byScope.get(request.scope)?.filter(({ isWebhook }) => isWebhook) ?? [];
+    const webhooks = known.byScope.get(request.scope)?.webhooks ?? [];
     if (webhooks.length === 0) return false;
     const facts = new Facts(tenantId, request);
     return webhooks.some(({ conditions }) => allHold(conditions, facts) !== false);
@@ -114,10 +117,10 @@ export class PolicyEngine implements Policies, TenantGuards {
     const policies = (await this.#cache.read(tenantId)) ?? null;
     if (!policies) return null;
     const trace: PolicyTrace[] = [];
-    const ofScope = policies.byScope.get(request.scope) ?? [];
+    const ofScope = policies.byScope.get(request.scope) ?? NONE;
     const verdict = await decideBy(ofScope, new Facts(tenantId, request), { dryRun: true, trace });
     const decided = trace.find(({ outcome }) => outcome === 'decided');
-    const rest = ofScope.slice(trace.length).map(({ policy_id, name, decision, priority }): PolicyTrace => {
+    const rest = ofScope.policies.slice(trace.length).map(({ policy_id, name, decision, priority }): PolicyTrace => {
       const explanation = `${decided?.name ?? 'An earlier policy'} had decided.`;
       return { policy_id, name, decision, priority, outcome: 'not_reached', explanation };
     });

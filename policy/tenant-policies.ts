@@ -9,6 +9,7 @@ import { settledWithin } from '../runtime/promises/settled-within.js';
 import { ChangeFeed } from './change-feed.js';
 import { type CompileDeps, type CompiledPolicy, compilePolicy, policyOrder } from './compiled-policy.js';
 import type { GuardSettings } from './guards/guarded-content.js';
+import { PolicySet } from './policy-set.js';
 import { type PolicyRow, readPolicies, readRevision } from './policy-store.js';
 
 /** A node that could not confirm a tenant's revision for this long reads it again, or denies. */
@@ -26,7 +27,7 @@ const COMPILING_MAX_MS = 5;
 export interface TenantPolicies {
   revision: number;
   /** Those that are switched on, in the order in which they are looked at. Scopes without any are missing. */
-  byScope: ReadonlyMap<PolicyScope, readonly CompiledPolicy[]>;
+  byScope: ReadonlyMap<PolicyScope, PolicySet>;
   /** Null: no guard looks at anything. */
   guards: GuardSettings | null;
   /** On `performance.now()`, before it was read. */
@@ -49,7 +50,7 @@ function byScope(policies: CompiledPolicy[]): TenantPolicies['byScope'] {
     if (ofScope) ofScope.push(policy);
     else found.set(policy.scope, [policy]);
   }
-  return found;
+  return new Map([...found].map(([scope, ofScope]) => [scope, new PolicySet(ofScope)]));
 }
 
 /** Tenants whose messages, and the sessions that these open, neither policies nor guards look at: a plain table, since every message looks into it. */

@@ -53,7 +53,6 @@ function ofMany<Value>(values: readonly Value[], fits: (value: Value) => boolean
   return restrictive ? values.some(fits) : values.length > 0 && values.every(fits);
 }
 
-/** A place that nobody can tell fits every condition that restricts, and none that permits. */
 /** Of an agent that registers with several skills as of paths and hosts; else of the one that a message is for. */
 function skills(globs: readonly string[], restricts: Restricts): Condition {
   const matches = compileGlobs(globs);
@@ -73,6 +72,7 @@ function skills(globs: readonly string[], restricts: Restricts): Condition {
   };
 }
 
+/** A place that nobody can tell fits every condition that restricts, and none that permits. */
 function paths(globs: readonly string[], { restrictive }: Restricts): Condition {
   const matches = compilePathGlobs(globs);
   return {
@@ -125,15 +125,21 @@ function compileConditions(match: Conditions, restricts: Restricts): Condition[]
   ];
 }
 
-/** Whether all conditions hold. */
-export function allHold(conditions: readonly Condition[], facts: Facts): Truth {
-  let truth: Truth = true;
+/** The first condition that does not hold; else whether all hold. */
+export function firstUnmet(conditions: readonly Condition[], facts: Facts): Condition | true | 'later' {
+  let truth: true | 'later' = true;
   for (const condition of conditions) {
     const holds = condition.holds(facts);
-    if (holds === false) return false;
+    if (holds === false) return condition;
     if (holds === 'later') truth = 'later';
   }
   return truth;
+}
+
+/** Whether all conditions hold. */
+export function allHold(conditions: readonly Condition[], facts: Facts): Truth {
+  const unmet = firstUnmet(conditions, facts);
+  return typeof unmet === 'object' ? false : unmet;
 }
 
 function negation(conditions: Condition[]): Condition {

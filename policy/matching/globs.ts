@@ -66,8 +66,9 @@ function compileGlob(glob: string): Pattern {
 
 function compilePathGlob(glob: string): Pattern {
   const folder = glob.slice(0, -'/**'.length);
+  const inFolder = `${folder}/`;
   if (glob.endsWith('/**') && !WILDCARD.test(folder))
-    return { test: (path) => path === folder || path.startsWith(`${folder}/`), charCost: 0.1 };
+    return { test: (path) => path === folder || path.startsWith(inFolder), charCost: 0.1 };
   const globs = glob.split('/');
   return { test: (path) => matchesSegments(globs, path.split('/')), charCost: glob.length / 4 };
 }
