@@ -71,11 +71,14 @@ async function checkOut(commit: string, folder: string): Promise<boolean> {
 
 /**
  * The build of the release before, or where it cannot be had or upgraded, this one's with other functions; standard error says so.
+ * @throws Error in CI, where the commit is missing
  * @param runDir where it is put
  */
 export async function previousRelease(runDir: string): Promise<Release> {
   const folder = join(runDir, 'previous-release');
   const isThere = await checkOut(PREVIOUS_RELEASE, folder);
+  if (!isThere && process.env.CI)
+    throw new Error(`the previous release ${PREVIOUS_RELEASE} is not in this checkout: fetch the whole history`);
   if (isThere && isUpgradable(folder)) {
     await run(process.execPath, [join(folder, 'scripts', 'build.mjs')], { cwd: folder });
     const release = await releaseIn(folder);
