@@ -14,6 +14,9 @@ test('docker-compose.yml gives the platform only settings that it reads', () => 
   const block = /environment: &platform-environment\n((?: {4}\S.*\n)+)/.exec(read('docker-compose.yml'))?.[1] ?? '';
   const names = [...block.matchAll(/^ {4}([A-Z_]+):/gm)].map((match) => match[1]);
   expect(names).toContain('FLEET_SECRET_KEY');
+  const forOperators = Object.keys(Settings.shape).filter((name) => /^OTEL_|_RETENTION_DAYS$/.test(name));
+  expect(forOperators.length).toBeGreaterThan(8);
+  expect(names).toEqual(expect.arrayContaining(forOperators));
   expect(Object.keys(Settings.shape)).toEqual(expect.arrayContaining(names));
 });
 
