@@ -51,7 +51,8 @@ export interface AcceptDeps {
   quotas: MessageQuotas;
 }
 
-export type VerdictCounts = Partial<Record<AcceptRow['verdict'], number>>;
+/** Of a message that a quota refuses the reason counts, in place of its verdict. */
+export type VerdictCounts = Partial<Record<AcceptRow['verdict'] | 'quota_exceeded' | 'usage_unknown', number>>;
 
 /** The dependencies in a process that does not take the fast path yet. */
 export function acceptDeps(core: MessageCore, quotas = UNLIMITED): AcceptDeps {
@@ -148,6 +149,12 @@ function acceptInSession(
   return deps.quotas.admit(tenant_id, (refusal) => acceptNow(deps, caller, drafted, ask, refusal));
 }
 
+function count(counts: VerdictCounts, counted: keyof VerdictCounts): void {
+  counts[counted] = (counts[counted] ?? 0) + 1;
+}
+
+const quotaReason = ({ code }: PlatformError) => (code === 'QUOTA_EXCEEDED' ? 'quota_exceeded' : 'usage_unknown');
+
 /** @param refusal of a new message; a repeat of one that was accepted before is still answered */
 async function acceptNow(
   deps: AcceptDeps,
@@ -170,8 +177,9 @@ async function acceptNow(
     const written = await writeMessage(deps, draft, counting);
     row = written.row;
     const { verdict, message_id, session_id } = row;
-    deps.verdicts[verdict] = (deps.verdicts[verdict] ?? 0) + 1;
-    if (refusal && verdict === 'refused') throw refusal;
+    const isByQuota = refusal !== null && verdict === 'refused';
+    count(deps.verdicts, isByQuota ? quotaReason(refusal) : verdict);
+    if (isByQuota) throw refusal;
     if (opening && verdict === 'refused') await refuseOpening(deps.core, draft, opening);
     await checkVerdict(deps, draft, row);
     const ids = { message_id, session_id };

@@ -90,6 +90,9 @@ const REFUSED = [
   'waiting_full',
   'agents_saturated',
   'too_many_hops',
+  'quota_exceeded',
+  'usage_unknown',
+  'refused',
 ] as const satisfies Verdict[];
 
 function defineMessages(metrics: CollectedMetrics, sources: MetricSources): void {
@@ -228,12 +231,9 @@ function defineQueues(metrics: CollectedMetrics, sources: MetricSources): void {
   );
   metrics.gauge(
     'fleet_events_unread',
-    'Groups of events, each of a transaction and a message, that the alert relay has not read',
-    [],
-    async () => {
-      const depths = await sources.queues?.();
-      return depths ? [[{}, depths.unreadEvents]] : [];
-    },
+    'Groups of events, each of a transaction and a message, that a background reader has not read',
+    ['reader'],
+    async () => ((await sources.queues?.())?.readers ?? []).map(({ reader, unread }): Sample => [{ reader }, unread]),
   );
   const unavailable = 'Receivers of a tenant whose breaker is open and for which deliveries wait; counts up to 10000';
   metrics.gauge('fleet_receivers_unavailable', unavailable, [], async () => {

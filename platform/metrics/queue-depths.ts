@@ -14,6 +14,7 @@ const QUEUES = {
   deliveries_running: 'SELECT started_at AS since FROM delivery_queue WHERE started_at IS NOT NULL',
   plan_wakes: 'SELECT due_at AS since FROM plan_wakes WHERE due_at < now()',
   knowledge_jobs: `SELECT created_at AS since FROM knowledge_jobs WHERE status = 'processing'`,
+  erasures: 'SELECT requested_at AS since FROM erasures WHERE finished_at IS NULL',
 } as const;
 
 type Queue = keyof typeof QUEUES;
@@ -22,10 +23,15 @@ const depthOf = ([queue, rows]: [string, string]) => `
   SELECT '${queue}' AS queue, count(*) AS depth, coalesce(greatest(0, extract(epoch FROM now() - min(since))), 0)::float8 AS oldest_seconds
     FROM (${rows} LIMIT ${COUNTED_MAX}) AS waiting`;
 const DEPTHS = Object.entries(QUEUES).map(depthOf).join(' UNION ALL ');
-/** Groups of events that have a position and that the alert relay has not read, also of a tenant that is left behind; none before its first turn. */
+/**
+ * Groups of events that have a position and that a reader has not read, also of a tenant that the alert relay has left behind: not before its
+ * first turn. The export of traces begins anew after a day.
+ */
 const UNREAD = `
-  SELECT coalesce(max(group_position_at(event_head()) - group_position_at(position)), 0)::float8 AS unread FROM event_cursors
-   WHERE consumer = 'alerts' OR consumer LIKE 'alerts/%'`;
+  SELECT r.reader, max(group_position_at(event_head()) - group_position_at(r.position))::float8 AS unread FROM (
+    SELECT split_part(consumer, '/', 1) AS reader, position FROM event_cursors
+     WHERE consumer IN ('alerts', 'usage') OR consumer LIKE 'alerts/%' UNION ALL
+    SELECT 'traces', position FROM trace_exports WHERE exporter = 'otlp' AND tried_at > now() - interval '1 day') r GROUP BY 1`;
 
 /** Receivers that get only probes and for which deliveries wait. */
 const UNAVAILABLE = `
@@ -33,6 +39,12 @@ const UNAVAILABLE = `
     SELECT 1 FROM receiver_breakers b WHERE b.open_until IS NOT NULL AND EXISTS (
       SELECT 1 FROM delivery_queue q WHERE q.tenant_id = b.tenant_id AND q.receiver = b.receiver AND q.started_at IS NULL)
      LIMIT ${COUNTED_MAX}) AS counted`;
+
+/** A loop that reads all events in their order. */
+export interface EventReader {
+  reader: 'alerts' | 'usage' | 'traces';
+  unread: number;
+}
 
 /** A queue of the whole platform. */
 export interface QueueDepth {
@@ -44,7 +56,7 @@ export interface QueueDepth {
 
 export interface QueueDepths {
   queues: QueueDepth[];
-  unreadEvents: number;
+  readers: EventReader[];
   unavailableReceivers: number;
 }
 
@@ -55,9 +67,9 @@ export function createQueueDepths(db: Db): () => Promise<QueueDepths> {
   const read = () =>
     db.system(async (tx) => {
       const queues = await tx.query<QueueDepth & Record<string, unknown>>(DEPTHS);
-      const [row] = await tx.query<{ unread: number }>(UNREAD);
+      const readers = await tx.query<EventReader & Record<string, unknown>>(UNREAD);
       const [receivers] = await tx.query<{ unavailable: number }>(UNAVAILABLE);
-      return { queues, unreadEvents: row?.unread ?? 0, unavailableReceivers: receivers?.unavailable ?? 0 };
+      return { queues, readers, unavailableReceivers: receivers?.unavailable ?? 0 };
     });
   return () => {
     if (latest && performance.now() < readAtMs + KEPT_MS) return latest;

@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { Task } from '../../contracts/a2a/a2a.js';
+import { TenantLimitsResponse } from '../../contracts/api/tenants.js';
 import { CollectedMetrics } from '../../platform/metrics/collected.js';
 import { MetricsServer, type MetricsServerOptions } from '../../platform/metrics/metrics-server.js';
 import { echo } from '../setup/agent.js';
@@ -14,7 +16,11 @@ import { until } from '../setup/until.js';
 const root = join(import.meta.dirname, '..', '..');
 const read = (path: string): string => readFileSync(join(root, path), 'utf8');
 
-const shared = await startPlatform({ ...FAST_PATH.env, FLEET_LOG_LEVEL: 'debug' });
+const shared = await startPlatform({
+  ...FAST_PATH.env,
+  FLEET_LOG_LEVEL: 'debug',
+  OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1', // nobody is there
+});
 const { platform } = shared;
 const { client } = platform;
 const agent = await joinAgent(platform, { instanceId: 'echo-1', agentType: 'echo', maxConcurrentSessions: 0 }, echo);
@@ -121,6 +127,43 @@ test('deliveries are counted by channel and what came of them', async () => {
     },
     { what: 'counted deliveries' },
   );
+});
+
+test('what quotas refuse, usage that is not added up, traces that wait and erasures show', async () => {
+  const refused = (reason: string) => `fleet_messages_refused_total{reason="${reason}"}`;
+  const reasons = ['quota_exceeded', 'usage_unknown'].map(refused);
+  const { tenant_id: tenantId } = platform.devJson();
+  const status = async () => (await client.rpc('no more', toEcho)).status;
+  const setLimits = (limits: object) => client.ok('/tenants/set_limits', limits, TenantLimitsResponse);
+  onTestFinished(async () => void (await setLimits({ messages_per_day: null, tokens_per_day: null })));
+  const over = await growth(reasons, async () => {
+    await setLimits({ messages_per_day: 1 });
+    expect(await status()).toBe(429);
+  });
+  expect(over).toEqual([1, 0]);
+  await shared.database.query(
+    `INSERT INTO erasures (erasure_id, tenant_id, kind, selection, digest, requested_by, requested_at, next_at)
+     VALUES ('ers_late', $1, 'messages', '{}', '', 'x', now() - interval '1 hour', now() + interval '1 day')`,
+    [tenantId],
+  );
+  await setLimits({ messages_per_day: null });
+  const holder = new pg.Client({ connectionString: shared.database.url });
+  await holder.connect();
+  onTestFinished(() => holder.end());
+  await holder.query(`BEGIN; SELECT 1 FROM event_cursors WHERE consumer = 'usage' FOR UPDATE`);
+  await client.send('counted later', toEcho);
+  const unknown = await growth(reasons, async () => {
+    await setLimits({ messages_per_day: 1_000 });
+    expect(await status()).toBe(503);
+  });
+  expect(unknown).toEqual([0, 1]);
+  await until(async () => seriesValue(await scrape(), 'fleet_events_unread{reader="usage"}') > 0);
+  const text = await scrape();
+  expect(seriesValue(text, 'fleet_events_unread{reader="traces"}')).toBeGreaterThan(0);
+  expect(seriesValue(text, 'fleet_queue_depth{queue="erasures"}')).toBe(1);
+  expect(seriesValue(text, 'fleet_queue_oldest_seconds{queue="erasures"}')).toBeGreaterThanOrEqual(3_600);
+  await holder.query('ROLLBACK');
+  await until(async () => seriesValue(await scrape(), 'fleet_events_unread{reader="usage"}') === 0);
 });
 
 test('docs/metrics.md lists every metric of the platform, and no other', async () => {
