@@ -53,8 +53,8 @@ async function testChannel(clients: ChannelClients, channel: Channel, { row }: S
   return { type: channel.type, ok: false, message: `not delivered: ${problem}` };
 }
 
-/** Calls at once, on this node and of one tenant: each makes ten attempts of ten seconds at most. */
-const BOUNDS = { limit: 20, perKey: 2, waitingMax: 2 };
+/** Calls at once, on this node and of one tenant: each makes ten attempts of ten seconds at most, so that it has its turn by then, or never. */
+const BOUNDS = { limit: 20, perKey: 2, waitingMax: 2, waitMaxMs: 15_000 };
 const RETRY_AFTER = { headers: { 'Retry-After': '10' } };
 
 /** Sends test notifications. They take no delivery slots, so that they go out at once; their own bound is that of calls. */

@@ -48,7 +48,12 @@ export function rule(name, agentType, url) {
 export async function sendWithPush(post, agentType, url, { count, perSecond }) {
   const answers = [];
   const send = () => {
-    const message = { messageId: randomUUID(), role: 'user', parts: [{ kind: 'text', text: 'hello' }] };
+    const message = {
+      kind: 'message',
+      messageId: randomUUID(),
+      role: 'user',
+      parts: [{ kind: 'text', text: 'hello' }],
+    };
     const params = {
       message: { ...message, metadata: { agent_type: agentType } },
       configuration: { pushNotificationConfig: { url } },

@@ -16,14 +16,27 @@ const EMOJI: Record<string, string> = {
   critical: ':rotating_light:',
 };
 
+/** The beginning of a text. Slack takes no JSON with half of a surrogate pair. */
+const cut = (text: string, max: number): string => text.slice(0, max).toWellFormed();
+
 /** Text that Slack shows as it is: `&`, `<` and `>` would begin entities, links and mentions. */
 function escaped(text: string, max = SECTION_MAX): string {
-  return text.slice(0, max).replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+  return cut(text, max).replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }
 
 /** A value in one line, so that none can pass for another field. */
 function shown(value: unknown): string {
   return (typeof value === 'string' ? value : JSON.stringify(value)).replace(/\s+/g, ' ');
+}
+
+/** The fields of an event, one in a line: as many as have room in a section. */
+function fieldsOf(event: Envelope['event']): string {
+  let text = '';
+  for (const [name, value] of Object.entries(event)) {
+    const line = `${text && '\n'}*${escaped(name)}*: ${escaped(shown(value), 500)}`;
+    if (text.length + line.length <= SECTION_MAX) text += line; // never a part: its end may be half of an entity
+  }
+  return text;
 }
 
 /** `verbatim`: Slack makes no links and mentions of text that looks like them. */
@@ -62,14 +75,14 @@ function slackMessage(envelope: Envelope, { withButtons }: { withButtons: boolea
   const { severity, event_type, timestamp, session_id, event, test } = envelope;
   const rule_name = `${test ? '[test] ' : ''}${envelope.rule_name}`;
   const title = typeof event.title === 'string' ? event.title : event_type;
-  const lines = Object.entries(event).map(([name, value]) => `*${escaped(name)}*: ${escaped(shown(value), 500)}`);
+  const fields = fieldsOf(event);
   const context = [event_type, timestamp, session_id].filter(Boolean).map((text) => escaped(text));
   return {
     text: escaped(`${rule_name}: ${title}`, 500),
     blocks: [
-      { type: 'header', text: { type: 'plain_text', text: rule_name.slice(0, HEADER_MAX) } },
+      { type: 'header', text: { type: 'plain_text', text: cut(rule_name, HEADER_MAX) } },
       { type: 'section', text: markdown(`${EMOJI[severity] ?? ''} *${escaped(shown(title), 500)}*`) },
-      ...(lines.length > 0 ? [{ type: 'section', text: markdown(lines.join('\n').slice(0, SECTION_MAX)) }] : []),
+      ...(fields ? [{ type: 'section', text: markdown(fields) }] : []),
       ...(withButtons && envelope.type === 'approval_required' ? buttons(envelope) : []),
       { type: 'context', elements: [markdown(context.join(' · '))] },
     ],

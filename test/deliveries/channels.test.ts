@@ -85,6 +85,24 @@ test('what an agent asks makes no links, mentions or further fields in Slack', a
   expect(lines.filter((line) => line.startsWith('*request'))).toEqual(['*request_id*: req_1']);
 });
 
+test('long texts are cut to what Slack takes: whole characters, entities and fields', async () => {
+  const to = await receiver();
+  const fields = Object.fromEntries(Array.from({ length: 9 }, (_, nth) => [`field_${nth}`, '&'.repeat(120 * nth)]));
+  const event = { ...ENVELOPE.event, ...fields, title: `${'x'.repeat(499)}😀` };
+  const envelope = { ...ENVELOPE, rule_name: `${'r'.repeat(149)}😀`, event };
+  await attempt(channelOf('slack', {}, { webhook_url: to.url }), local(), { envelope });
+  const [arrived] = to.arrived;
+  expect(arrived?.raw.toString()).not.toMatch(/\\ud[89a-f]/i);
+  const { blocks } = (arrived?.body ?? {}) as unknown as { blocks: { type: string; text?: { text: string } }[] };
+  const texts = blocks.map(({ text }) => text?.text ?? '');
+  expect(texts[0]?.length).toBeLessThanOrEqual(150);
+  for (const text of texts) {
+    expect(text.length).toBeLessThanOrEqual(3_000);
+    expect(text.replaceAll('&amp;', '')).not.toContain('&');
+  }
+  expect(texts.join()).toContain('field_2');
+});
+
 test('without a signing secret Slack shows no buttons: their answers could not be verified', async () => {
   const to = await receiver();
   await attempt(channelOf('slack', {}, { webhook_url: to.url }), local());

@@ -91,6 +91,17 @@ test('an event does not arrive before its state can be read', async () => {
   await stream.leave();
 });
 
+test('get_events has an event as soon as its state can be read', async () => {
+  const stateOf = async (id: string) => (await api.client.message(id)).state;
+  for (let count = 0; count < 5; count += 1) {
+    const { id } = await send();
+    const answered = answerMessage(api, id, COMPLETED);
+    while ((await stateOf(id)) !== 'completed') {} // no pause: the first answer that says so is followed by the list
+    expect((await listed({ message_id: id })).map(({ event_type }) => event_type)).toContain('message.completed');
+    await answered;
+  }
+});
+
 test('continues on any node after the last event, without a gap or a repeat', async () => {
   const first = await writeEvent(api.database, api.tenantId);
   const ids: string[] = [];
