@@ -32,6 +32,11 @@ function parsed<Arguments>(schema: z.ZodType<Arguments>, given: object): Argumen
   throw new PlatformError('BAD_REQUEST', `arguments: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`.trim());
 }
 
+/** A repeat of the call, at another process for example, finds the job of the first one. */
+function keyOfJob({ caller, payload: { idempotency_key } }: TracedRequest): { idempotency_key?: string } {
+  return idempotency_key === undefined ? {} : { idempotency_key: `${caller.key}\n${idempotency_key}` };
+}
+
 /** Of a tool's result, for what stands around an answer. */
 const ENVELOPE_BYTES = 1_024;
 
@@ -67,7 +72,10 @@ export async function runPlatformTool(
     case 'knowledge_base.query':
       return fitting({ ok: true, ...(await knowledge.query(reader, parsed(QueryRequest, given))) });
     case 'knowledge_base.ingest':
-      return knowledge.ingest({ ...reader, name: `agent:${agent_type}` }, parsed(IngestRequest, given));
+      return knowledge.ingest(
+        { ...reader, name: `agent:${agent_type}` },
+        { ...keyOfJob(request), ...parsed(IngestRequest, given) },
+      );
     case 'plan.create':
       if (planTool) return planTool(request);
       throw new PlatformError('SERVICE_UNAVAILABLE', `${name} is not configured on this platform.`);

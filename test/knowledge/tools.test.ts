@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
-import { Sources } from '../../contracts/api/knowledge/knowledge.js';
+import { type IngestResponse, Sources } from '../../contracts/api/knowledge/knowledge.js';
 import type { QueryResponse } from '../../contracts/api/knowledge/knowledge-query.js';
 import { ResolveResponse } from '../../contracts/api/messages.js';
 import { Guard } from '../../contracts/api/policies/guards.js';
@@ -17,7 +17,9 @@ const KEY = `AKI${'AZ7Q3M5N1P9R2T4V6'}`;
 
 /** What the agent does with its next message. */
 let work: (task: AgentTask) => Promise<unknown>;
-beforeAll(async () => {
+let agent: Agent;
+/** Connects the agent to the platform, whose addresses change when it is restarted. */
+async function connect(): Promise<void> {
   const { base_url: url, agent_client_id, agent_client_secret, ca_file } = fixture.shared.platform.devJson();
   const access = {
     url,
@@ -25,7 +27,7 @@ beforeAll(async () => {
     clientSecret: agent_client_secret,
     ca: readFileSync(ca_file, 'utf8'),
   };
-  const agent = new Agent({
+  agent = new Agent({
     ...access,
     type: 'reader',
     instanceId: 'reader-1',
@@ -34,6 +36,9 @@ beforeAll(async () => {
   });
   agent.onMessage(async (task) => JSON.stringify(await work(task)));
   await agent.connect();
+}
+beforeAll(async () => {
+  await connect();
   return () => agent.close(0);
 });
 
@@ -128,6 +133,25 @@ test('a repeated query reads again: what was deleted meanwhile does not answer',
   };
   expect(await asAgent(twice)).toEqual([1, 0, 'IDEMPOTENCY_MISMATCH']);
 });
+
+test('a repeated call takes documents in once, also when the platform was restarted between', async () => {
+  const call = (content: string) => (task: AgentTask) =>
+    task.callTool('knowledge_base.ingest', { namespace: base.namespace, content }, { idempotencyKey: base.namespace });
+  const twice = async (task: AgentTask) => [await call('Once sorrel.')(task), await call('Once sorrel.')(task)];
+  const [first, second] = (await asAgent(twice)) as IngestResponse[];
+  expect(first).toMatchObject({ status: 'completed', sources: [{ result: 'created' }] });
+  expect(second).toEqual(first);
+  const sourceId = first?.source_id ?? '';
+  await base.ingest({ source_id: sourceId, content: 'Sorrel of a later call.' });
+  await agent.close(0);
+  await fixture.shared.platform.restart();
+  await connect();
+  const again = (await asAgent(call('Once sorrel.'))) as IngestResponse;
+  expect(again).toMatchObject({ job_id: first?.job_id, source_id: sourceId, status: 'completed' });
+  expect(await asAgent(call('Other sorrel.'))).toBe('IDEMPOTENCY_MISMATCH');
+  expect(await sources()).toEqual([sourceId]);
+  expect(await base.texts('sorrel')).toEqual(['Sorrel of a later call.']);
+}, 120_000);
 
 test('an answer that is larger than a result may be leaves out its last results, and says so', async () => {
   const documents = Array.from({ length: 50 }, (_, at) => ({
