@@ -1,6 +1,6 @@
 /**
  * Knowledge bases: retrieval quality on a committed set, the rate of taking in beside the bare embedder, queries as a base grows, memory, and
- * `/send` beside searches and beside an ingest (docs/performance.md). Needs the local model (`npm run models`). With a Postgres with pgvector
+ * `/send` beside searches and beside ingests (docs/performance.md). Needs the local model (`npm run models`). With a Postgres with pgvector
  * (`npm run test:pgvector`) queries are measured there too.
  *
  *     npm run bench:knowledge -- [--json FILE] [--sizes 1000,10000] [--queries N] [--seconds N] [--only PART,PART]
@@ -19,20 +19,16 @@ import { isModelInstalled, localModelFolder } from '../dist/knowledge/embedding/
 import { userCacheDir } from '../dist/runtime/cache-dir.js';
 import { newId } from '../dist/runtime/ids.js';
 import { createLogger } from '../dist/runtime/logger.js';
-import { Caller } from './harness/caller.mjs';
-import { Harness, joinAgents } from './harness/harness.mjs';
+import { Harness } from './harness/harness.mjs';
 import { quantile } from './harness/measure.mjs';
 import { machineLine, markdownTable } from './harness/report.mjs';
-import { fillBase } from './knowledge/fill.mjs';
-import { documents, ingestAll, measureIngest } from './knowledge/ingest-rate.mjs';
+import { measureBeside } from './knowledge/beside.mjs';
+import { measureIngest } from './knowledge/ingest-rate.mjs';
 import { PGVECTOR_FOLDER, PGVECTOR_PROGRAM, startPgvector } from './knowledge/pgvector.mjs';
 import { measureRetrieval } from './knowledge/retrieval.mjs';
 import { measureScale } from './knowledge/scale.mjs';
 
 const MIB = 1024 * 1024;
-const PAUSE_MS = 10;
-/** Documents of a call beside which `/send` is measured. */
-const INGESTED = 30;
 const { values: given } = parseArgs({
   options: {
     json: { type: 'string' },
@@ -76,57 +72,6 @@ async function target(harness, databaseUrl) {
   const db = openDb({ url: databaseUrl, log });
   harness.onStop(() => db.close());
   return { client, db, databaseUrl, tenantId };
-}
-
-/** Calls of `/send` one after the other for so long. @returns their times in milliseconds */
-async function sendFor(seconds, send) {
-  const times = [];
-  const until = performance.now() + seconds * 1_000;
-  while (performance.now() < until) {
-    const from = performance.now();
-    await send();
-    times.push(performance.now() - from);
-    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
-  }
-  return times;
-}
-
-/** Runs `work` again and again until `beside` is over. @returns how often, and what `beside` gave */
-async function during(work, beside) {
-  let count = 0;
-  let isOver = false;
-  const repeating = (async () => {
-    while (!isOver) {
-      await work();
-      count += 1;
-    }
-  })();
-  const result = await beside();
-  isOver = true;
-  await repeating;
-  return { count, result };
-}
-
-/** `/send` alone, beside searches one after the other in the largest base, and beside an ingest that does not end, all in the same process. */
-async function measureBeside(harness, platform, client) {
-  const namespace = 'bench-beside';
-  const chunks = Math.min(50_000, Math.max(...sizes));
-  await fillBase(client, { tenantId: platform.dev.tenant_id, namespace, chunks, model: 'all-MiniLM-L6-v2-int8' });
-  await joinAgents(platform, await harness.agents(platform));
-  const send = new Caller(platform.dev.base_url, platform.token).send('echo');
-  const query = () => platform.post('/knowledge_base/query', { namespace, query: 'w1 w2 w3', min_score: 0 });
-  const measure = () => sendFor(Number(given.seconds), send);
-  await sendFor(2, send);
-  await query();
-  const alone = await measure();
-  const searches = await during(query, measure);
-  const taken = 'bench-beside-ingest';
-  await platform.post('/knowledge_base/new', { namespace: taken });
-  let runs = 1; // others than those of the rate of taking in
-  const ingest = () => ingestAll(platform, { namespace: taken, documents: documents(runs++).slice(0, INGESTED) });
-  await ingest();
-  const ingests = await during(ingest, measure);
-  return { chunks, alone, searches, ingests };
 }
 
 function scaleTable(rows) {
@@ -175,16 +120,12 @@ async function printIngest(options) {
 }
 
 async function printBeside(harness, platform, client) {
-  progress('/send beside searches and an ingest');
-  const { chunks, alone, searches, ingests } = await measureBeside(harness, platform, client);
-  const times = (list) => [quantile(list, 0.5).toFixed(1), quantile(list, 0.95).toFixed(1)];
-  const rows = [
-    ['alone', ...times(alone)],
-    [`beside ${searches.count} searches of ${chunks} chunks`, ...times(searches.result)],
-    [`beside an ingest of ${ingests.count * INGESTED} documents`, ...times(ingests.result)],
-  ];
-  print(`\n${markdownTable(['/send', 'p50 ms', 'p95 ms'], rows)}`);
-  return rows;
+  progress('/send beside searches and ingests');
+  const chunks = Math.min(50_000, Math.max(...sizes));
+  const measured = await measureBeside({ harness, platform, client, chunks, seconds: Number(given.seconds), progress });
+  const cells = ({ what, times }) => [what, ...[0.5, 0.95, 1].map((share) => quantile(times, share).toFixed(1))];
+  print(`\n${markdownTable(['/send', 'p50 ms', 'p95 ms', 'longest ms'], measured.map(cells))}`);
+  return measured.map(cells);
 }
 
 async function printScale(harness, databaseUrl, where) {
