@@ -41,7 +41,10 @@ const NEEDS_INSTALLED: Record<string, { file: string; tests: string[] }> = {
   },
   'npm run frameworks': {
     file: 'sdk/adapters/node_modules/.package-lock.json',
-    tests: ['ai', 'langgraph', 'openai-agents'].map((name) => `sdk/adapters/test/${name}.test.ts`),
+    tests: [
+      ...['ai', 'langgraph', 'mastra', 'openai-agents'].map((name) => `sdk/adapters/test/${name}.test.ts`),
+      'test/sdk/platform/adapters-doc.test.ts',
+    ],
   },
 };
 

@@ -1,9 +1,9 @@
 /**
- * Builds the package in sdk/: JavaScript, declarations and source maps of everything that its entries import, the bundle for browsers, and
- * the licence, in sdk/dist/.
+ * Builds the package in sdk/: JavaScript, declarations and source maps of everything that its entries import, and the bundle for
+ * browsers, in sdk/dist/.
  */
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bundleForBrowsers } from './client/browser-bundle.mjs';
@@ -18,4 +18,3 @@ await generateClient(root);
 const { status } = spawnSync(process.execPath, [compiler, '-p', join(root, 'sdk')], { stdio: ['ignore', 2, 2] });
 if (status !== 0) process.exit(status ?? 1);
 await bundleForBrowsers(root, join(outdir, 'browser', 'index.js'));
-copyFileSync(join(root, 'LICENSE'), join(outdir, 'LICENSE'));

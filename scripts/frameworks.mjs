@@ -13,7 +13,7 @@ const print = (line) => process.stderr.write(`[frameworks] ${line}\n`);
 
 async function install() {
   if (treeMatchesLock(folder)) return; // another command has installed them meanwhile
-  print('installing the frameworks of the adapters (npm ci, 130 MB on disk) …');
+  print('installing the frameworks of the adapters (npm ci, 260 MB on disk) …');
   await timed('frameworks installed', 'npm ci', () => npmCi(folder, ['--include=dev']), print);
 }
 

@@ -15,6 +15,18 @@ export function aiHandler(start: (task: AgentTask) => ModelStream | PromiseLike<
 }
 
 /**
+ * What was said in the session, the oldest first, and then this message, as `messages` of `streamText`. Of messages before this one there is their
+ * text (none without), as much as `task.history` gives by default.
+ */
+export async function conversationOf(task: AgentTask): Promise<{ role: 'user' | 'assistant'; content: string }[]> {
+  const turns = await task.history();
+  const said = turns
+    .filter(({ text }) => text !== '')
+    .map(({ role, text }) => ({ role: role === 'user' ? role : ('assistant' as const), content: text }));
+  return [...said, { role: 'user', content: task.text }];
+}
+
+/**
  * A tool for `streamText` that is a tool of another agent, or of the platform. Policies and guards decide about each call, and one that needs a human
  * waits for them; a call that is denied is an error that the model sees.
  * @param name of the tool in the fleet

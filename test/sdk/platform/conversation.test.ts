@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { textOf } from '../../../contracts/a2a/text.js';
+import { conversationOf } from '../../../sdk/adapters/ai.js';
 import { Agent, type AgentOptions, type AgentTask, FleetClient, type Task } from '../../../sdk/index.js';
 import { type SharedPlatform, startPlatform } from '../../setup/platform/platform.js';
 import { until } from '../../setup/until.js';
@@ -35,6 +36,19 @@ const answerOf = ({ artifacts = [] }: Task) => artifacts.map(({ parts }) => text
 const to = (agentType: string, more: object = {}) => ({ agentType, ...more });
 const recordOf = async (message_id: string) =>
   (await client.post('/messages/get_by_id', { message_id })).message as { state: string; error?: { message: string } };
+
+test('the conversation of the AI SDK is what was said, and then the message', async () => {
+  const agent = agentOf('talker').onMessage(async (task) => JSON.stringify(await conversationOf(task)));
+  await agent.connect();
+  const { session_id } = await client.post('/sessions/init', { agent_type: 'talker' });
+  const first = answerOf(await client.send('one', { contextId: String(session_id) }));
+  expect(JSON.parse(first)).toEqual([{ role: 'user', content: 'one' }]);
+  expect(JSON.parse(answerOf(await client.send('two', { contextId: String(session_id) })))).toEqual([
+    { role: 'user', content: 'one' },
+    { role: 'assistant', content: first },
+    { role: 'user', content: 'two' },
+  ]);
+});
 
 test.each(['connected', 'hosted'])(
   'a %s agent reads the conversation so far, and whose session it is',

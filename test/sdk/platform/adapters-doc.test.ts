@@ -1,0 +1,93 @@
+import { execFile, spawn } from 'node:child_process';
+import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { FleetClient } from '../../../sdk/index.js';
+import { httpServer } from '../../runtime/loopback-server.js';
+import { type SharedPlatform, startPlatform } from '../../setup/platform/platform.js';
+import { until } from '../../setup/until.js';
+import { answerAsOpenai, SAID } from './openai-server.js';
+import { emptyProjectWithPackage } from './packed-project.js';
+
+const run = promisify(execFile);
+const root = join(import.meta.dirname, '..', '..', '..');
+const DOC = readFileSync(join(root, 'docs', 'adapters.md'), 'utf8');
+const FRAMEWORKS = ['@ai-sdk', '@langchain', '@mastra', '@openai', 'ai'];
+let shared: SharedPlatform;
+let project: string;
+let environment: NodeJS.ProcessEnv;
+
+/** The programs of a section, as they stand there. */
+function programsOf(section: string): string[] {
+  const text = DOC.split(/^## /m).find((part) => part.startsWith(section)) ?? '';
+  return [...text.matchAll(/```js\n([\s\S]*?)```/g)].map(([, program = '']) => program);
+}
+
+beforeAll(async () => {
+  shared = await startPlatform({ FLEET_FAST_PATH: 'on' });
+  project = await emptyProjectWithPackage('adapters-doc');
+  for (const name of FRAMEWORKS)
+    symlinkSync(join(root, 'sdk', 'adapters', 'node_modules', name), join(project, 'node_modules', name));
+  for (const program of programsOf('Before the first agent')) {
+    const [, file = ''] = /^\/\/ (\S+\.js):/.exec(program) ?? [];
+    writeFileSync(join(project, file), program);
+  }
+  const model = await httpServer(answerAsOpenai);
+  environment = {
+    PATH: process.env.PATH,
+    FLEET_DATA_DIR: shared.platform.dataDir,
+    OPENAI_BASE_URL: `${model.url}/v1`,
+    OPENAI_API_KEY: 'key',
+    OPENAI_AGENTS_DISABLE_TRACING: '1',
+  };
+}, 240_000);
+afterAll(() => shared?.dispose());
+
+/** Starts the program of a section, and waits until its agent can be called. */
+async function startAgent(section: string, type: string): Promise<void> {
+  const [program = ''] = programsOf(section);
+  const file = `${type}.js`;
+  writeFileSync(join(project, file), program);
+  const child = spawn(process.execPath, [file], { cwd: project, env: environment, stdio: ['ignore', 2, 2] });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const { base_url: url, client_id: clientId, client_secret: clientSecret } = shared.platform.devJson();
+  const client = new FleetClient({ url, clientId, clientSecret });
+  onTestFinished(() => client.destroy());
+  await until(
+    async () => child.exitCode !== null || (await client.post('/agents/get', { agent_type: type })).count === 1,
+  );
+  expect(child.exitCode).toBe(null);
+}
+
+/** What a program of the documentation prints. */
+async function printed(file: string, ...args: string[]): Promise<string> {
+  return (await run(process.execPath, [file, ...args], { cwd: project, env: environment })).stdout;
+}
+
+test.each([
+  ['Vercel AI SDK', 'assistant'],
+  ['Mastra', 'helper'],
+])(
+  'the agent of the section %s streams the text of its model',
+  async (section, type) => {
+    await startAgent(section, type);
+    expect(await printed('send.js', type, 'Say hello')).toContain(`${SAID}\n[completed]`);
+  },
+  120_000,
+);
+
+test.each([
+  ['LangGraph', 'refunds', 'Approve: refund o-1', 'The refund is on its way.'],
+  ['OpenAI Agents SDK', 'shop', 'refund', SAID],
+])(
+  'the agent of the section %s asks a person, and goes on with the answer',
+  async (section, type, question, answer) => {
+    await startAgent(section, type);
+    const asked = await printed('send.js', type, 'refund o-1');
+    expect(asked).toContain('[input-required]');
+    expect(asked).toContain(question);
+    expect(await printed('answer.js')).toContain(`[completed] ${answer}`);
+  },
+  120_000,
+);
