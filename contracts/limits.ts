@@ -49,6 +49,8 @@ export const LIMITS = {
   bufferedBytesSoft: 256 * 1024,
   bufferedBytesHard: 1024 * 1024,
   blockedMsMax: 10_000,
+  /** Sent chunks that an agent keeps for a resume: what a model writes in the half minute after which a silent connection is given up. */
+  chunksKeptPerDispatch: 4_096,
   chunksBufferedPerDispatch: 256,
   chunkBytesBufferedPerDispatch: 1024 * 1024,
   chunksAtOncePerDispatch: 20_000,

@@ -13,11 +13,11 @@ interface BufferedChunk {
   bytes: number;
 }
 
-const BUFFERED_CHUNKS_MAX = LIMITS.chunksBufferedPerDispatch;
+const KEPT_CHUNKS_MAX = LIMITS.chunksKeptPerDispatch;
 const BUFFERED_BYTES_MAX = LIMITS.chunkBytesBufferedPerDispatch;
 
 /**
- * The chunks of one dispatch, in order and without gaps. Keeps the newest sent chunks (up to 256 and 1 MiB), because a broken connection
+ * The chunks of one dispatch, in order and without gaps. Keeps the newest sent chunks (up to 4,096 and 1 MiB), because a broken connection
  * does not tell which chunks arrived. After a resume the kept chunks are sent again, and the mesh drops repeats.
  */
 export class ChunkBuffer {
@@ -96,7 +96,7 @@ export class ChunkBuffer {
   }
 
   #dropOldest(): void {
-    while (this.#sent > 0 && (this.#chunks.length > BUFFERED_CHUNKS_MAX || this.#bufferedBytes > BUFFERED_BYTES_MAX)) {
+    while (this.#sent > 0 && (this.#chunks.length > KEPT_CHUNKS_MAX || this.#bufferedBytes > BUFFERED_BYTES_MAX)) {
       this.#bufferedBytes -= this.#chunks.shift()?.bytes ?? 0;
       this.#sent -= 1;
     }

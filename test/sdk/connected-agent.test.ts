@@ -133,6 +133,23 @@ test('after a resume sends all held chunks again in order, and the answer that w
   expect(runs).toEqual([`dsp_${id}`]);
 });
 
+test('what a model streamed into a connection that had died silently comes again as a whole', async () => {
+  const silent = gate();
+  const { mesh } = await connect(async (task) => {
+    for (let index = 0; index < 2_000; index += 1) await task.stream('word ');
+    await silent.opened;
+    return undefined;
+  });
+  const id = mesh.dispatch('go');
+  await vi.waitFor(() => expect(mesh.of('dispatch_chunk', id)).toHaveLength(2_000), 10_000);
+  mesh.welcome = { resumed: true };
+  mesh.sockets[0]?.terminate();
+  silent.open();
+  expect((await mesh.frame('hello', undefined, 2)).payload.inflight).toMatchObject([{ last_seq: -1 }]);
+  expect(await resultOf(mesh, id)).toMatchObject({ chunk_count: 2_000 });
+  expect(seqs(mesh, id)).toHaveLength(4_000);
+});
+
 test('as many answers as may be in flight are held, when none of them is known to have arrived', async () => {
   const { mesh } = await connect(async (task) => task.text);
   const ids = Array.from({ length: 200 }, (_, index) => mesh.dispatch(String(index), { messageId: `msg_${index}` }));

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..handlers.sendable import well_formed
-from ..limits import BUFFERED_BYTES_SOFT, CHUNK_BYTES_BUFFERED_PER_DISPATCH, CHUNKS_BUFFERED_PER_DISPATCH
+from ..limits import BUFFERED_BYTES_SOFT, CHUNK_BYTES_BUFFERED_PER_DISPATCH, CHUNKS_KEPT_PER_DISPATCH
 
 
 class FrameSink(Protocol):
@@ -31,7 +31,7 @@ class _BufferedChunk:
 class ChunkBuffer:
     """The chunks of one dispatch, in order and without gaps.
 
-    Keeps the newest sent chunks (up to 256 and 1 MiB), because a broken connection does not tell which chunks arrived. After a
+    Keeps the newest sent chunks (up to 4,096 and 1 MiB), because a broken connection does not tell which chunks arrived. After a
     resume the kept chunks are sent again, and the mesh drops repeats.
     """
 
@@ -101,7 +101,7 @@ class ChunkBuffer:
 
     def _drop_oldest(self) -> None:
         while self._sent > 0 and (
-            len(self._chunks) > CHUNKS_BUFFERED_PER_DISPATCH or self._buffered_bytes > CHUNK_BYTES_BUFFERED_PER_DISPATCH
+            len(self._chunks) > CHUNKS_KEPT_PER_DISPATCH or self._buffered_bytes > CHUNK_BYTES_BUFFERED_PER_DISPATCH
         ):
             self._buffered_bytes -= self._chunks.popleft().size
             self._sent -= 1
