@@ -91,7 +91,7 @@ export interface DispatchPayload {
     message_id: string;
     /** The `messageId` that the caller gave the message, up to 256 characters; unique only for that caller. */
     client_message_id: string;
-    propagation_headers: { traceparent: string; baggage?: string };
+    propagation_headers: { traceparent: string; tracestate?: string; baggage?: string };
   };
 }
 

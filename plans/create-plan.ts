@@ -58,15 +58,15 @@ export interface Admitted {
 async function insertPlan(tx: Tx, caller: Caller, plan: NewPlan): Promise<PlanRow | null> {
   const { tenant_id, credential_id, sub, agent_type, scopes } = caller;
   const plan_id = newId('plan');
-  const { trace_id, parent_span_id } = traceFrom(plan.traceparent, uuidOf(plan_id));
+  const { trace_id, parent_span_id, sampled } = traceFrom(plan.traceparent, uuidOf(plan_id));
   const [row] = await tx.query<PlanRow & Record<string, unknown>>(
     `INSERT INTO plans (tenant_id, plan_id, session_id, description, state, max_parallel, auto_approve, credential_id, created_by, agent_type,
-       scopes, trace_id, parent_span_id, proposal_key, check_at)
-     VALUES ($1, $2, $3, $4, 'proposed', $5, $6, $7, $8, $9, $10, $11, $12, $13, now() + interval '1 minute')
+       scopes, trace_id, parent_span_id, sampled, proposal_key, check_at)
+     VALUES ($1, $2, $3, $4, 'proposed', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, now() + interval '1 minute')
      ON CONFLICT (tenant_id, proposal_key) WHERE proposal_key IS NOT NULL DO NOTHING RETURNING *`,
     [
       ...[tenant_id, plan_id, plan.session_id, plan.description, plan.max_parallel, plan.auto_approve],
-      ...[credential_id, sub, agent_type, scopes, trace_id, parent_span_id, plan.proposal_key ?? null],
+      ...[credential_id, sub, agent_type, scopes, trace_id, parent_span_id, sampled, plan.proposal_key ?? null],
     ],
   );
   return row ?? null;

@@ -24,6 +24,8 @@ export interface PlanRow extends PlanRef, SessionRef {
   agent_type: string;
   scopes: Scope[];
   trace_id: string;
+  /** Whether the trace is sampled. */
+  sampled: boolean;
   created_at: Date;
   started_at: Date | null;
   ended_at: Date | null;

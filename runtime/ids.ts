@@ -120,9 +120,13 @@ export function agentKeyOf({ tenant_id, instance_id }: { tenant_id: string; inst
 export interface TraceContext {
   trace_id: string;
   parent_span_id: string | null;
+  /** Whether its caller samples it; one that begins here is. */
+  sampled: boolean;
 }
 
-const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/;
+/** The flag of `traceparent`. */
+const SAMPLED = 1;
+const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 
 /**
  * Reads a `traceparent` header. An absent or invalid one starts a new trace, as W3C Trace Context requires. Its id is the UUID of what starts
@@ -132,9 +136,10 @@ const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)
 export function traceFrom(traceparent: string | undefined, uuid: string): TraceContext {
   const match = TRACEPARENT.exec(traceparent ?? '');
   if (match?.[1] && match[2] && !/^0+$/.test(match[1]) && !/^0+$/.test(match[2])) {
-    return { trace_id: match[1], parent_span_id: match[2] };
+    const sampled = (Number.parseInt(match[3] ?? '', 16) & SAMPLED) !== 0;
+    return { trace_id: match[1], parent_span_id: match[2], sampled };
   }
-  return { trace_id: uuid.replaceAll('-', ''), parent_span_id: null };
+  return { trace_id: uuid.replaceAll('-', ''), parent_span_id: null, sampled: true };
 }
 
 /** The trace of a message: that of its caller, or its own. */
@@ -158,6 +163,6 @@ export function planStepSpanId(planId: string, place: number): string {
 }
 
 /** The `traceparent` for the work that a message, dispatch, plan or call causes. @param uuid of that */
-export function traceparentOf(traceId: string, uuid: string): string {
-  return `00-${traceId}-${spanIdOf(uuid)}-01`;
+export function traceparentOf(traceId: string, uuid: string, sampled = true): string {
+  return `00-${traceId}-${spanIdOf(uuid)}-${sampled ? '01' : '00'}`;
 }

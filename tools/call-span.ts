@@ -28,13 +28,13 @@ export function beginSpan<Request extends ToolRequest>(request: Request): Reques
   const uuid = uuidOf(newId('call'));
   const named = traceFrom(traceparent, uuid);
   const enclosing = parent?.traceparent === undefined ? named : traceFrom(parent.traceparent, uuid);
-  const { trace_id } = enclosing;
+  const { trace_id, sampled } = enclosing;
   const { parent_span_id } = named.trace_id === trace_id ? named : enclosing;
   const span = {
     trace_id,
     span_id: spanIdOf(uuid),
     parent_span_id,
-    traceparent: traceparentOf(trace_id, uuid),
+    traceparent: traceparentOf(trace_id, uuid, sampled),
     message_id: parent?.message_id,
     startedAtMs: Date.now(),
   };

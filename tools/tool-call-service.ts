@@ -104,7 +104,7 @@ export class ToolCallService {
   /** Watches a dispatch that may run on any node, so that its calls end with it. The bus announces changes; the database decides. */
   #watch(tenant_id: string, dispatch_id: string, dispatch: CallingDispatch): Omit<Calling, 'caller'> {
     const { bus, dispatches, log } = this.#options;
-    const { message_id, session_id, ms_left, trace_id } = dispatch;
+    const { message_id, session_id, ms_left, trace_id, sampled } = dispatch;
     const ended = new AbortController();
     setMaxListeners(0, ended.signal);
     const release = bus.subscribe(tenant_id, message_id, 0, ({ event }) => {
@@ -114,7 +114,7 @@ export class ToolCallService {
         (error) => log.warn({ err: errorMessage(error), dispatch_id }, 'calling dispatch could not be read'),
       );
     });
-    const traceparent = traceparentOf(trace_id, uuidOf(dispatch_id));
+    const traceparent = traceparentOf(trace_id, uuidOf(dispatch_id), sampled);
     const endsAtMs = performance.now() + ms_left;
     const ref = { tenant_id, message_id, dispatch_id };
     return {

@@ -118,6 +118,8 @@ export interface CallingDispatch {
   agent_type: string;
   ms_left: number;
   trace_id: string;
+  /** Whether the trace is sampled. */
+  sampled: boolean;
 }
 
 /** Reads a dispatch that was sent and has not ended; null otherwise. `ms_left`: also of one whose deadline stands still. */
@@ -128,7 +130,7 @@ export async function findCallingDispatch(
 ): Promise<CallingDispatch | null> {
   const [row] = await tx.query<CallingDispatch & Record<string, unknown>>(
     `SELECT d.message_id, m.session_id, d.instance_id, d.agent_type, trace_of(m.trace_id, m.message_id) AS trace_id,
-            coalesce((extract(epoch FROM d.deadline_at - now()) * 1000)::float8, g.deadline_left_ms, m.deadline_ms)::float8 AS ms_left
+            m.propagation ->> 'sampled' IS DISTINCT FROM 'false' AS sampled, coalesce((extract(epoch FROM d.deadline_at - now()) * 1000)::float8, g.deadline_left_ms, m.deadline_ms)::float8 AS ms_left
        FROM dispatches d JOIN messages m USING (tenant_id, message_id)
        LEFT JOIN tool_grants g ON g.tenant_id = d.tenant_id AND g.message_id = d.message_id AND g.dispatch_id = d.dispatch_id
         AND g.decided_at IS NULL

@@ -27,11 +27,14 @@ import { TokenWatch } from '../send/token-watch.js';
 type Deps = MethodDeps & Pick<ApiDeps, 'db' | 'draining' | 'authenticator'>;
 
 const BAGGAGE_MAX = 8_192;
+/** W3C Trace Context asks for this much at least. */
+const TRACESTATE_MAX = 512;
 
 function traceOf(request: FastifyRequest): Omit<AcceptContext, 'method'> {
-  const { traceparent, baggage } = request.headers;
+  const { traceparent, tracestate, baggage } = request.headers;
   return {
     ...(typeof traceparent === 'string' && { traceparent }),
+    ...(typeof tracestate === 'string' && tracestate.length <= TRACESTATE_MAX && { tracestate }),
     ...(typeof baggage === 'string' && baggage.length <= BAGGAGE_MAX && { baggage }),
   };
 }

@@ -78,7 +78,8 @@ CREATE TABLE messages (
   parts jsonb NOT NULL, metadata jsonb NOT NULL DEFAULT '{}',
   want_agent_type text,
   -- Of the caller's trace that it continues; NULL: it began one of its own, which has its UUID.
-  trace_id text, parent_span_id text, baggage text,
+  trace_id text, parent_span_id text,
+  propagation jsonb, -- what goes on with the trace: baggage, tracestate, and sampled: false where the caller's trace is not sampled; NULL for nothing
   state text NOT NULL, -- submitted, working, input-required, completed, failed or canceled
   instance_id text, agent_type text,
   turns jsonb NOT NULL DEFAULT '[]', -- after the first: questions and answers, as A2A messages

@@ -9,6 +9,7 @@ CREATE TABLE plans (
   -- Claims of the token that created it: its steps are sent with them.
   credential_id text NOT NULL, created_by text NOT NULL, agent_type text NOT NULL, scopes text[] NOT NULL,
   trace_id text NOT NULL, parent_span_id text, -- the span that proposed it
+  sampled boolean NOT NULL DEFAULT true, -- as the caller's trace is
   -- What an agent proposed it with; a repeat finds the plan.
   proposal_key text,
   created_at timestamptz NOT NULL DEFAULT now(),

@@ -33,7 +33,7 @@ const TAKE = `
   gone AS (
     DELETE FROM push_changes c USING taken WHERE c.tenant_id = taken.tenant_id AND c.sequence = taken.sequence RETURNING c.*)
   SELECT g.tenant_id, g.sequence::text AS sequence, g.message_id, g.config_id, g.state, g.changed_at::text AS changed_at, c.url, m.session_id,
-         trace_of(m.trace_id, m.message_id) AS trace_id
+         trace_of(m.trace_id, m.message_id) AS trace_id, m.propagation ->> 'sampled' IS DISTINCT FROM 'false' AS sampled
     FROM gone g LEFT JOIN push_configs c USING (tenant_id, message_id, config_id) LEFT JOIN messages m USING (tenant_id, message_id)
    ORDER BY g.tenant_id, g.sequence`;
 
@@ -48,9 +48,10 @@ interface Change extends Record<string, unknown> {
   url: string | null;
   session_id: string | null;
   trace_id: string | null;
+  sampled: boolean;
 }
 
-function deliveryOf({ url, session_id, trace_id, state, ...change }: Change): NewPushDelivery[] {
+function deliveryOf({ url, session_id, trace_id, sampled, state, ...change }: Change): NewPushDelivery[] {
   if (url === null || session_id === null) return []; // nobody is to be notified any more
   return [
     {
@@ -61,7 +62,7 @@ function deliveryOf({ url, session_id, trace_id, state, ...change }: Change): Ne
       url,
       receiver: receiverOf(url),
       max_attempts: DEFAULT_ATTEMPTS,
-      ...(trace_id !== null && { traceparent: traceparentOf(trace_id, uuidOf(change.message_id)) }),
+      ...(trace_id !== null && { traceparent: traceparentOf(trace_id, uuidOf(change.message_id), sampled) }),
     },
   ];
 }

@@ -101,12 +101,13 @@ const HEADER_VALUE = /^[\x20-\x7e]+$/;
 
 /** Headers of every request to a hosted agent. */
 export function hostedHeaders(open: HostedRequest, token: string): Record<string, string> {
-  const { traceparent, baggage } = open.payload.session_context.propagation_headers;
+  const { traceparent, tracestate, baggage } = open.payload.session_context.propagation_headers;
   return {
     authorization: `Bearer ${token}`,
     'content-type': 'application/json',
     accept: 'application/json, text/event-stream',
     traceparent,
+    ...(tracestate !== undefined && HEADER_VALUE.test(tracestate) && { tracestate }),
     ...(baggage !== undefined && HEADER_VALUE.test(baggage) && { baggage }),
     ...(versionOf(open.agent_card) === '1.0' && { 'a2a-version': '1.0' }),
   };

@@ -43,7 +43,7 @@ export type NewMessage = Pick<
   | 'want_agent_type'
   | 'trace_id'
   | 'parent_span_id'
-  | 'baggage'
+  | 'propagation'
   | 'deadline_ms'
 > &
   Pick<RunningRow, 'want_instance_id' | 'want_skill_id'> & {

@@ -5,8 +5,9 @@ import type { Caller } from '../../contracts/api/auth.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { actsAs } from '../../contracts/permissions.js';
 import { PlatformError } from '../../runtime/errors.js';
-import { newId, traceFrom, uuidOf } from '../../runtime/ids.js';
+import { newId, type TraceContext, traceFrom, uuidOf } from '../../runtime/ids.js';
 import type { NewInputRequest } from '../input/ask.js';
+import type { Propagation } from '../read/rows.js';
 import type { AcceptHook, NewMessage } from './accept-transaction.js';
 
 /** The agent that a `target_agent` names. */
@@ -16,6 +17,7 @@ export type Target = { instance_id: string } | { agent_type: string };
 export interface AcceptContext {
   method: 'message/send' | 'message/stream';
   traceparent?: string;
+  tracestate?: string;
   baggage?: string;
   /** Stores the push-notification config that came with the message. Not called for a repeat. */
   push?: AcceptHook;
@@ -71,6 +73,19 @@ export function fingerprint(value: unknown): string {
 /** Half of the digits of a fingerprint, which a row keeps for each message. */
 const CONTENT_HASH_DIGITS = 32;
 
+/** A `tracestate` belongs to a trace that is continued. */
+function propagationOf(
+  { parent_span_id, sampled }: TraceContext,
+  { baggage, tracestate }: AcceptContext,
+): Propagation | null {
+  const propagation: Propagation = {
+    ...(baggage !== undefined && { baggage }),
+    ...(tracestate !== undefined && parent_span_id !== null && { tracestate }),
+    ...(!sampled && { sampled: false }),
+  };
+  return Object.keys(propagation).length > 0 ? propagation : null;
+}
+
 /** A new message with fresh ids, not yet written. @throws PlatformError INVALID_PARAMS when its metadata is not valid */
 export function draftOf(caller: Caller, params: MessageSendParams, context: AcceptContext): NewMessage {
   const { message } = params;
@@ -78,7 +93,8 @@ export function draftOf(caller: Caller, params: MessageSendParams, context: Acce
   const routing = context.target ? { ...context.target, ...metadata } : metadata;
   const { instance_id, agent_type, skill_id, deadline_ms } = routing;
   const message_id = newId('msg');
-  const { trace_id, parent_span_id } = traceFrom(context.traceparent, uuidOf(message_id));
+  const trace = traceFrom(context.traceparent, uuidOf(message_id));
+  const { trace_id, parent_span_id } = trace;
   const requested = message.contextId ?? '';
   return {
     tenant_id: caller.tenant_id,
@@ -97,7 +113,7 @@ export function draftOf(caller: Caller, params: MessageSendParams, context: Acce
     want_skill_id: skill_id ?? null,
     trace_id: parent_span_id === null ? null : trace_id,
     parent_span_id,
-    baggage: context.baggage ?? null,
+    propagation: propagationOf(trace, context),
     deadline_ms: deadline_ms ?? LIMITS.deadlineMsDefault,
     created_by: caller.sub,
     idle_timeout_seconds: LIMITS.idleTimeoutSecondsDefault,

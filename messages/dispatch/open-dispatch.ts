@@ -19,6 +19,7 @@ function payloadOf(details: DispatchDetails): DispatchPayload {
   const { accepted_output_modes: acceptedOutputModes, resolution: _, resolutions: __, ...sent } = details.metadata;
   const args = Args.safeParse(sent.args);
   const { resolution, resolutions } = details;
+  const { tracestate, baggage } = details.propagation ?? {};
   const metadata = { ...sent, ...(resolution && { resolution }), ...(resolutions && { resolutions }) };
   return {
     jsonrpc: '2.0',
@@ -42,8 +43,9 @@ function payloadOf(details: DispatchDetails): DispatchPayload {
       message_id: details.message_id,
       client_message_id: details.client_message_id,
       propagation_headers: {
-        traceparent: traceparentOf(details.trace_id, uuid),
-        ...(details.baggage !== null && { baggage: details.baggage }),
+        traceparent: traceparentOf(details.trace_id, uuid, details.propagation?.sampled),
+        ...(tracestate !== undefined && { tracestate }),
+        ...(baggage !== undefined && { baggage }),
       },
     },
   };

@@ -6,6 +6,13 @@ import type { LockedSession } from '../../sessions/session-end.js';
 import type { MessageRef } from '../core.js';
 import type { InputStage } from '../input/ask.js';
 
+/** What goes on with a caller's trace. `sampled`: false where it is not sampled, else absent. */
+export interface Propagation {
+  baggage?: string;
+  tracestate?: string;
+  sampled?: false;
+}
+
 /** A row of `messages`. */
 export interface MessageRow extends MessageRef, SessionRef {
   credential_id: string;
@@ -19,7 +26,7 @@ export interface MessageRow extends MessageRef, SessionRef {
   /** Of the caller's trace that it continues; null: it began one of its own (`traceIdOf`). */
   trace_id: string | null;
   parent_span_id: string | null;
-  baggage: string | null;
+  propagation: Propagation | null;
   deadline_ms: number;
   created_at: Date;
   state: MessageState;
@@ -111,7 +118,7 @@ export interface DispatchDetails
     SessionRef,
     Pick<
       MessageRow,
-      'method' | 'parts' | 'metadata' | 'client_message_id' | 'baggage' | 'deadline_ms' | 'artifacts' | 'usage'
+      'method' | 'parts' | 'metadata' | 'client_message_id' | 'propagation' | 'deadline_ms' | 'artifacts' | 'usage'
     >,
     Pick<RunningRow, 'resolution'> {
   trace_id: string;

@@ -191,7 +191,7 @@ async function send(deps: AcceptDeps, due: DueStep, attempt: number): Promise<Un
   if (decided.error !== undefined) return decided;
   const context: AcceptContext = {
     method: 'message/send',
-    traceparent: `00-${plan.trace_id}-${planStepSpanId(plan.plan_id, step.place)}-01`,
+    traceparent: `00-${plan.trace_id}-${planStepSpanId(plan.plan_id, step.place)}-${plan.sampled ? '01' : '00'}`,
     push: stepStarter(due, attempt, decided.events),
     ...(decided.ask && { ask: decided.ask }),
   };

@@ -7,6 +7,8 @@ export interface MessageFacts {
   session_id: string;
   trace_id: string;
   parent_span_id: string | null;
+  /** Whether its caller samples the trace. */
+  sampled: boolean;
   method: string;
   sender_agent_type: string | null;
   want_agent_type: string | null;
@@ -87,6 +89,8 @@ export interface PlanFacts {
   session_id: string;
   trace_id: string;
   parent_span_id: string | null;
+  /** Whether its caller samples the trace. */
+  sampled: boolean;
   state: string;
   root_agent: string | null;
   error_code: string | null;

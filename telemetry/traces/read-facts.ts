@@ -7,7 +7,8 @@ const PLANS_MAX = 1_000;
 
 type Row<Facts> = Facts & Record<string, unknown>;
 
-const MESSAGE = `m.tenant_id, m.message_id, m.session_id, trace_of(m.trace_id, m.message_id) AS trace_id, m.parent_span_id, m.method, m.sender_agent_type, m.want_agent_type,
+const MESSAGE = `m.tenant_id, m.message_id, m.session_id, trace_of(m.trace_id, m.message_id) AS trace_id, m.parent_span_id,
+  m.propagation ->> 'sampled' IS DISTINCT FROM 'false' AS sampled, m.method, m.sender_agent_type, m.want_agent_type,
   m.agent_type, m.instance_id, m.state, m.error_code, m.usage, m.created_at, m.updated_at, m.completed_at`;
 
 /** The message that began a trace has its UUID; the index has those that continue one. */
@@ -21,7 +22,7 @@ const OF_TRACES = `
 
 const BY_IDS = `SELECT ${MESSAGE} FROM messages m WHERE m.tenant_id = $1 AND m.message_id = ANY ($2)`;
 
-const PLAN = `p.tenant_id, p.plan_id, p.session_id, p.trace_id, p.parent_span_id, p.state, p.error_code, p.auto_approve, p.created_at, p.started_at,
+const PLAN = `p.tenant_id, p.plan_id, p.session_id, p.trace_id, p.parent_span_id, p.sampled, p.state, p.error_code, p.auto_approve, p.created_at, p.started_at,
   p.ended_at, (SELECT s.agent_type FROM plan_steps s WHERE s.tenant_id = p.tenant_id AND s.plan_id = p.plan_id AND s.place = 0) AS root_agent`;
 
 const STEPS = `

@@ -4,6 +4,7 @@ import { LIMITS } from '../../contracts/limits.js';
 import { isDataException } from '../../db/errors.js';
 import type { Db } from '../../db/pool.js';
 import { errorMessage } from '../../runtime/errors.js';
+import { traceFrom } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
 import { Loop } from '../../runtime/loop.js';
 import { isSampled } from './sampling.js';
@@ -62,7 +63,7 @@ const INSERT = `
 
 /**
  * Writes the spans of this process in batches, apart from the messages: nobody waits for it. They are dropped beyond
- * `LIMITS.spansPerKind` of a message (one more says that there were), while the database is away for long, and of traces that are not sampled.
+ * `LIMITS.spansPerKind` of a message (one more says that there were), while the database is away for long, and of traces that are not sampled, by their callers or by the ratio.
  */
 export class SpanWriter implements SpanRecorder {
   readonly #db: Pick<Db, 'system'>;
@@ -93,8 +94,8 @@ export class SpanWriter implements SpanRecorder {
   }
 
   record(span: RecordedSpan): void {
-    const [, traceId = ''] = span.traceparent.split('-');
-    if (!isSampled(traceId, this.#sampleRatio)) return;
+    const { trace_id, sampled } = traceFrom(span.traceparent, '');
+    if (!sampled || !isSampled(trace_id, this.#sampleRatio)) return;
     const count = (this.#counts.get(span.message_id) ?? 0) + 1;
     this.#counts.set(span.message_id, count);
     const isKept = count <= LIMITS.spansPerKind + 1 && this.#waiting.length < WAITING_MAX;

@@ -9,7 +9,7 @@ $$;
 -- (mesh/nodes/node.ts); where there is no other node, 60 s count. `read_at`: what is left until `deadline_at` counts from it, whatever clock its reader has.
 CREATE VIEW dispatch_details WITH (security_invoker = true) AS
   SELECT d.*, d.state IN ('open', 'sent') AND r.current_dispatch_id = d.dispatch_id AS is_open,
-         m.session_id, m.method, m.parts, m.metadata, m.client_message_id, trace_of(m.trace_id, m.message_id) AS trace_id, m.baggage, m.deadline_ms, m.artifacts, m.usage,
+         m.session_id, m.method, m.parts, m.metadata, m.client_message_id, trace_of(m.trace_id, m.message_id) AS trace_id, m.propagation, m.deadline_ms, m.artifacts, m.usage,
          r.resolution, CASE WHEN r.resolution IS NOT NULL THEN answers_of(d.tenant_id, d.message_id) END AS resolutions,
          r.remote_task_id, r.remote_context_id, s.user_id, a.public_url, a.agent_card, a.connection_epoch,
          coalesce(n.renewed_at > now() - interval '60 seconds', false) AS owner_alive, clock_timestamp() AS read_at

@@ -34,7 +34,7 @@ BEGIN
   -- Each member is taken out of its record once, here.
   WITH given AS MATERIALIZED (
     SELECT c.tenant_id, c.message_id, c.session_id, c.credential_id, c.sender_agent_type, c.client_message_id, c.content_hash, c.method, c.parts,
-           c.metadata, c.want_instance_id, x.want_type, c.want_skill_id, c.trace_id, c.parent_span_id, c.baggage, c.deadline_ms, c.created_by,
+           c.metadata, c.want_instance_id, x.want_type, c.want_skill_id, c.trace_id, c.parent_span_id, c.propagation, c.deadline_ms, c.created_by,
            c.idle_timeout_seconds, c.idempotency_hours, c.dispatch_id, c.event_id, c.token, coalesce(c.decision ? 'undecided', false) AS undecided,
            c.requested_context = '' AS opens_session, x.key, first_state(r.verdict) AS state, r.instance_id, r.agent_type, r.deployment_mode,
            r.connection_epoch, r.mesh_id, r.instance_id IS NOT NULL AS dispatched, x.error_code, x.error_text, x.ordered, x.hops
@@ -44,10 +44,10 @@ BEGIN
       SELECT key, uuid_of(tenant_id), content_hash, uuid_of(message_id), now() + idempotency_hours * interval '1 hour' FROM given),
   accepted AS (
     INSERT INTO messages (tenant_id, message_id, session_id, credential_id, sender_agent_type, client_message_id, method, parts, metadata,
-        want_agent_type, trace_id, parent_span_id, baggage, deadline_ms, state, instance_id, agent_type, error_code, error_message, started_at,
+        want_agent_type, trace_id, parent_span_id, propagation, deadline_ms, state, instance_id, agent_type, error_code, error_message, started_at,
         completed_at)
       SELECT tenant_id, message_id, session_id, credential_id, sender_agent_type, client_message_id, method, parts, metadata,
-             want_type, trace_id, parent_span_id, baggage, deadline_ms, state, instance_id, agent_type, error_code, error_text,
+             want_type, trace_id, parent_span_id, propagation, deadline_ms, state, instance_id, agent_type, error_code, error_text,
              CASE WHEN dispatched THEN now() END, CASE WHEN error_code IS NOT NULL THEN now() END FROM given),
   running AS (
     INSERT INTO running_messages (tenant_id, message_id, session_id, state, want_instance_id, want_agent_type, want_skill_id, instance_id,

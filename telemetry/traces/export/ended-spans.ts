@@ -44,9 +44,9 @@ async function spansOfTenant(
   const idsOf = (kind: Ended['kind']) => ended.filter((one) => one.kind === kind).map(({ id }) => id);
   return db.system(async (tx) => {
     await tx.query(`${BY_INDEX}; ${limitMs(db, READ_MS)}`);
-    const messages = await messagesByIds(tx, tenantId, idsOf('message'));
+    const messages = (await messagesByIds(tx, tenantId, idsOf('message'))).filter(({ sampled }) => sampled);
     const byMessage = spansOfMessages(messages, await detailsOf(tx, tenantId, messages));
-    const isExported = ({ trace_id }: PlanFacts) => isSampled(trace_id, sampleRatio);
+    const isExported = ({ trace_id, sampled }: PlanFacts) => sampled && isSampled(trace_id, sampleRatio);
     const plans = (await plansByIds(tx, tenantId, idsOf('plan'))).filter(isExported);
     const steps = await stepsOf(tx, tenantId, plans);
     const stepsBy = grouped(steps, ({ plan_id }) => plan_id);
