@@ -33,13 +33,23 @@ const LEFT = {
   'requests without a message that waits': `
     SELECT r.request_id || ' of ' || r.message_id FROM input_requests r LEFT JOIN messages m USING (tenant_id, message_id)
      WHERE r.state = 'pending' AND m.state IS DISTINCT FROM 'input-required'`,
+  'grants that nobody can decide': `
+    SELECT g.request_id || ' of ' || g.message_id FROM tool_grants g JOIN running_messages w USING (tenant_id, message_id)
+      LEFT JOIN input_requests r USING (tenant_id, request_id)
+     WHERE g.decided_at IS NULL AND w.state NOT IN ('completed', 'failed', 'canceled') AND r.state IS DISTINCT FROM 'pending'`,
   'slots that nobody uses': `
     SELECT r.message_id FROM running_messages r WHERE r.holds_slot AND r.state IN ('input-required', 'canceled')`,
   'sessions that nobody ends': `
     SELECT s.session_id FROM sessions s WHERE s.status = 'active' AND s.idle_check_at IS NULL AND s.supervised_at IS NULL`,
   deliveries: `SELECT delivery_id || ' is ' || status FROM deliveries WHERE status <> 'delivered'`,
+  'receivers that are thought to be away': `SELECT receiver FROM receiver_breakers WHERE open_until IS NOT NULL`,
   'queued deliveries': `SELECT queue_id FROM delivery_queue`,
   'changes that nobody was notified of': `SELECT message_id || ': ' || state FROM push_changes`,
+  'plans and their steps, which no campaign makes': `
+    SELECT plan_id || ' is ' || state FROM plans UNION ALL SELECT plan_id || ' ' || step_id || ' is ' || state FROM plan_steps
+    UNION ALL SELECT plan_id FROM plan_wakes`,
+  'documents, of which no campaign has any': `
+    SELECT job_id || ' is ' || state FROM knowledge_documents UNION ALL SELECT job_id || ' is ' || status FROM knowledge_jobs`,
   'offered dispatches': `SELECT dispatch_id FROM dispatch_transfers`,
   'unread events': `
     SELECT c.consumer || ' has read up to ' || c.position FROM event_cursors c WHERE EXISTS (SELECT 1 FROM read_events(c.position, NULL, 1))`,
