@@ -99,9 +99,16 @@ function withOtherFunctions(folder: string): Promise<Release> {
 
 /** This build with one more migration: the next release. @param runDir where it is put */
 export async function nextRelease(runDir: string): Promise<Release> {
-  const folder = thisBuildIn(join(runDir, 'next-release'));
-  writeFileSync(join(folder, 'dist', MIGRATIONS, '9999_next_release.sql'), NEXT_MIGRATION);
+  const folder = join(runDir, 'next-release');
+  thisBuildWith(folder, '9999_next_release.sql', NEXT_MIGRATION);
   return releaseIn(folder);
+}
+
+/** This build with one more migration. @returns the path of its `db/migrate.js` */
+export function thisBuildWith(folder: string, name: string, sql: string): string {
+  const dist = join(thisBuildIn(folder), 'dist');
+  writeFileSync(join(dist, MIGRATIONS, name), sql);
+  return join(dist, 'db', 'migrate.js');
 }
 
 /** Makes a database of the tests empty, so that the release that starts first makes its tables. */
