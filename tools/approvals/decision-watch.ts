@@ -75,7 +75,7 @@ export class DecisionWatch {
       if (!(await isOpenRequest(db, tenantId, requestId))) this.#over(requestId);
     } catch (error) {
       // The next look finds it.
-      log.warn({ err: errorMessage(error), request_id: requestId }, 'a decision could not be read');
+      log.warn({ err: errorMessage(error), input_request_id: requestId }, 'a decision could not be read');
     }
   }
 

@@ -111,7 +111,10 @@ export class ToolApprovals {
     try {
       await persist(() => noteToolAnswer(db, tenantId, requestId), log);
     } catch (error) {
-      log.warn({ err: errorMessage(error), request_id: requestId }, 'the answer to a tool call could not be noted');
+      log.warn(
+        { err: errorMessage(error), input_request_id: requestId },
+        'the answer to a tool call could not be noted',
+      );
     }
   }
 
@@ -133,7 +136,10 @@ export class ToolApprovals {
     try {
       await persist(() => returnToolGrant(db, tenantId, requestId, useId), log);
     } catch (error) {
-      log.error({ err: errorMessage(error), request_id: requestId }, 'the grant of a tool call could not be returned');
+      log.error(
+        { err: errorMessage(error), input_request_id: requestId },
+        'the grant of a tool call could not be returned',
+      );
     }
   }
 
