@@ -1,4 +1,5 @@
-import type { Approval, Evaluator, PolicyDecision, PolicyScope } from '../contracts/api/policies/policies.js';
+import { type Approval, Evaluator, type PolicyDecision, type PolicyScope } from '../contracts/api/policies/policies.js';
+import { Match } from '../contracts/api/policies/policy-match.js';
 import { errorMessage, isTransient } from '../runtime/errors.js';
 import { SEALED } from '../runtime/sealed-columns.js';
 import type { Secrets } from '../runtime/secrets.js';
@@ -110,16 +111,22 @@ function termsOf(approvers: string[], { approval }: Evaluator): ApprovalTerms {
   };
 }
 
-/** Compiles a policy. @throws PlatformError BAD_REQUEST for an expression that is not valid */
+/**
+ * Compiles a policy. What it holds is checked again: another release may have stored it, and a condition that is not understood must not be
+ * passed over, or a policy that allows would allow more.
+ * @throws PlatformError BAD_REQUEST for an expression that is not valid, ZodError for what this release does not know
+ */
 export function compilePolicy(row: PolicyRow, deps: CompileDeps): CompiledPolicy {
-  const { policy_id, name, scope, decision, priority, evaluator } = row;
+  const { policy_id, name, scope, decision, priority } = row;
+  const match = Match.parse(row.match);
+  const evaluator = Evaluator.parse(row.evaluator);
   const reason = row.reason || `The policy ${name} applies.`;
-  const { evaluate, perInstance } = evaluatorOf(row, deps);
-  const looksAtInstances = perInstance || Boolean(row.match.instance_ids ?? row.match.not?.instance_ids);
+  const { evaluate, perInstance } = evaluatorOf({ ...row, evaluator }, deps);
+  const looksAtInstances = perInstance || Boolean(match.instance_ids ?? match.not?.instance_ids);
   return {
     ...{ policy_id, name, scope, decision, priority },
-    conditions: compileMatch(row.match, decision),
-    keys: policyKeys(row.match),
+    conditions: compileMatch(match, decision),
+    keys: policyKeys(match),
     evaluate,
     isWebhook: 'type' in evaluator && evaluator.type === 'webhook',
     onError: 'type' in evaluator ? evaluator.on_error : 'deny',

@@ -177,7 +177,7 @@ export class TenantPoliciesCache {
     return policies;
   }
 
-  /** One that cannot be compiled, because a former release stored it, decides as one whose evaluator fails. */
+  /** One that cannot be compiled, because another release stored it, decides as one whose evaluator fails. */
   #compile(row: PolicyRow): CompiledPolicy {
     try {
       return compilePolicy(row, this.#deps);

@@ -1,4 +1,4 @@
-import { beforeAll, expect, test } from 'vitest';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { Db } from '../../db/pool.js';
 import { enforce } from '../../policy/enforce.js';
 import { WebhookEvaluators } from '../../policy/evaluators/webhook.js';
@@ -124,6 +124,34 @@ test('a process that cannot confirm what it knows denies, and decides again once
 test('a tenant whose policies are not known yet is not decided about while they cannot be read', async () => {
   const engine = engineOn({ tenant: () => Promise.reject(new Error('away')), systemCall: api.db.systemCall });
   expect(await engine.decide(api.tenantId, REQUEST)).toMatchObject({ decision: 'deny', retryable: true });
+});
+
+/** Stores a policy as another release might have, which the API of this one would refuse. */
+async function stored(policy: { decision: string; match?: object; evaluator?: object }): Promise<void> {
+  const { decision, match = {}, evaluator = {} } = policy;
+  await api.db.tenant(api.tenantId, async (tx) => {
+    await beginPolicyChange(tx, api.tenantId);
+    await tx.query(
+      `INSERT INTO policies (tenant_id, policy_id, scope, name, decision, description, match, reason, approvers, evaluator, priority, enabled)
+       VALUES ($1, 'pol_stored', 'tool', 'stored', $2, '', $3, '', '{}', $4, 1, true)`,
+      [api.tenantId, decision, JSON.stringify(match), JSON.stringify(evaluator)],
+    );
+  });
+}
+
+describe('a policy that another release stored, and this one cannot read, decides as one whose evaluator failed', () => {
+  afterEach(() => api.client.post('/policies/delete_policy', { policy_id: 'pol_stored' }));
+  test.each<[string, Parameters<typeof stored>[0]]>([
+    ['an unknown operator', { decision: 'deny', match: { arguments: [{ path: 'a', op: 'like', value: 'x' }] } }],
+    ['an unknown member of match', { decision: 'allow', match: { weekdays: ['monday'] } }],
+    ['an unknown member of not', { decision: 'allow', match: { not: { weekdays: ['monday'] } } }],
+    ['an unknown evaluator', { decision: 'allow', evaluator: { type: 'rego', expression: 'true' } }],
+    ['an expression that is not valid any more', { decision: 'allow', evaluator: { type: 'cel', expression: '(' } }],
+  ])('%s', async (_what, policy) => {
+    await stored(policy);
+    const verdict = await engineOn(api.db).decide(api.tenantId, REQUEST);
+    expect(verdict).toMatchObject({ decision: 'deny', by: { policy_id: 'pol_stored' } });
+  });
 });
 
 test('what cannot be asked of an evaluator for lack of room is refused as busy, not as forbidden', async () => {

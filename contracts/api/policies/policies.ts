@@ -37,7 +37,7 @@ export type Approval = z.infer<typeof Approval>;
 const OnError = z.enum(['deny', 'require_approval']).default('deny');
 const shared = { approval: Approval.optional() };
 /** Decides whether a policy that matches applies; without a `type` each one does. `on_error`: what happens where that cannot be told. */
-const Evaluator = z.union([
+export const Evaluator = z.union([
   z.strictObject({ ...shared, type: z.literal('cel'), expression: z.string().min(1).max(2048), on_error: OnError }),
   z.strictObject({
     ...shared,
