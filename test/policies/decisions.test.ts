@@ -226,6 +226,7 @@ describe('CEL', () => {
 
   test.each([
     ['no expression', 'request.'],
+    ['more than 2,048 characters', `request.tool == "${'a'.repeat(2_048)}"`],
     ['another variable', 'tool == "x"'],
     ['too many parts', Array.from({ length: 160 }, () => 'true').join(' || ')],
     ['too deep', `size(${'['.repeat(40)}1${']'.repeat(40)}) > 0`],

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import type { PolicyRequest } from '../../policy/policy-request.js';
 import { type ServedApi, serveApi } from '../api/served-api.js';
 import type { NewPolicy } from './policy-fixture.js';
 import { policyFor, tested } from './policy-fixture.js';
@@ -62,6 +63,27 @@ describe('what could cost too much is not begun, and fails closed', () => {
     expect((await explained({ decision: 'deny', match: { arguments: dear } }, args))[0]).toBe('deny');
     const [decision] = await explained({ decision: 'require_approval', match: { not: { arguments: dear } } }, args);
     expect(decision).toBe('require_approval');
+  });
+
+  test('and takes no longer than what is cheap, so that it holds up nobody', async () => {
+    const request: PolicyRequest = { scope: 'tool', action: 'call', tool: 't', arguments: { a: numbers(2_000) } };
+    /** The least processor time of some decisions: what other processes do does not count. */
+    const cpuOf = async (expression: string) => {
+      const evaluator = { type: 'cel' as const, expression };
+      const { policy_id } = await policyFor(api.client, { scope: 'tool', decision: 'deny', evaluator });
+      let least = Number.POSITIVE_INFINITY;
+      for (let run = 0; run < 20; run++) {
+        const before = process.cpuUsage();
+        for (let n = 0; n < 20; n++) await api.core.policies.decide(api.tenantId, request);
+        least = Math.min(least, process.cpuUsage(before).user);
+      }
+      await api.client.post('/policies/delete_policy', { policy_id });
+      return least;
+    };
+    const cheap = await cpuOf('request.arguments.a.size() == 1');
+    // It would take 4,000,000 turns.
+    const hostile = await cpuOf('request.arguments.a.all(x, request.arguments.a.all(y, x + y >= 0))');
+    expect(hostile / cheap).toBeLessThan(20);
   });
 
   test('what is cheap is evaluated, also over a request of 60 kB', async () => {

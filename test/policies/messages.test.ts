@@ -4,6 +4,7 @@ import { PlanResponse } from '../../contracts/api/plans.js';
 import { GetPoliciesResponse } from '../../contracts/api/policies/policies.js';
 import { SessionInitResponse } from '../../contracts/api/sessions.js';
 import { POLL_MS } from '../../messages/stream/watch.js';
+import { messageWorkflowId } from '../../workflows/definitions.js';
 import { step, untilPlan } from '../plans/plan-fixture.js';
 import { type Behaviour, echo } from '../setup/agent.js';
 import { unfitEvents } from '../setup/events.js';
@@ -12,7 +13,7 @@ import { joinAgent } from '../setup/platform/fleet.js';
 import { PATHS } from '../setup/platform/paths.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
 import { receiver } from '../setup/receiver.js';
-import { until } from '../setup/until.js';
+import { gate, until } from '../setup/until.js';
 import { type NewPolicy, policyFor } from './policy-fixture.js';
 
 let shared: SharedPlatform;
@@ -148,12 +149,22 @@ describe.each(PATHS)('policies about messages, $way', ({ env }) => {
     [true, 'failed'],
     [false, 'completed'],
   ])(
-    'an evaluator is asked once, after the message was accepted, and what it says holds: %s',
+    'a message is accepted as submitted, its workflow asks the evaluator once, and what that says holds: %s',
     async (applies, state) => {
-      const { url, arrived } = await receiver((response) => response.end(JSON.stringify({ applies })));
-      await denying({}, { evaluator: { type: 'webhook', url } });
+      const answered = gate();
+      const { url, arrived, untilArrived } = await receiver(
+        (response) => void answered.promise.then(() => response.end(JSON.stringify({ applies }))),
+      );
+      await denying({}, { evaluator: { type: 'webhook', url, timeout_ms: 5_000 } });
       const accepted = await client.send('hi', { metadata: to('writer'), blocking: false });
-      expect(['submitted', state]).toContain(accepted.status.state);
+      expect(accepted.status.state).toBe('submitted');
+      await untilArrived(1);
+      const ids = { tenant_id: shared.platform.devJson().tenant_id, message_id: accepted.id };
+      const workflow = shared.temporal.workflow.getHandle(messageWorkflowId(ids));
+      expect((await workflow.describe()).status.name).toBe('RUNNING');
+      expect((await client.message(accepted.id)).state).toBe('submitted');
+      expect(reached).toEqual([]);
+      answered.open();
       await client.untilState(accepted.id, state);
       expect(arrived.map(({ body }) => body.dry_run)).toEqual([false]);
       expect(reached).toHaveLength(applies ? 0 : 1);

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import type { Task } from '../../contracts/a2a/a2a.js';
 import { SessionInitResponse } from '../../contracts/api/sessions.js';
 import { messageWorkflowId } from '../../workflows/definitions.js';
+import { policyFor } from '../policies/policy-fixture.js';
 import { echo } from '../setup/agent.js';
 import type { SendOptions } from '../setup/platform/api-client.js';
 import { CountedPostgres, type Statement } from '../setup/platform/counted-postgres.js';
@@ -121,6 +122,22 @@ describe.each(COSTS)('$way, one send', ({ roundTrips, streamRoundTrips, temporal
     const calls = () => tasks.map(({ id }) => temporal.about(id));
     await until(() => calls().every((made) => made.length >= temporalCalls.length), { what: 'the last call' });
     expect(calls()).toEqual(tasks.map(() => temporalCalls));
+  });
+
+  test('of a tenant with a hundred policies takes the same round trips', async () => {
+    const { client } = shared.platform;
+    for (let n = 0; n < 100; n += 1) {
+      const match = { agent_types: [`type-${n}`], arguments: [{ path: 'metadata.a', op: 'eq' as const, value: n }] };
+      await policyFor(client, { scope: n % 2 === 0 ? 'admission' : 'dispatch', decision: 'deny', match });
+    }
+    const options = optionsFor('in a session');
+    await sendAll(way, options); // the first one reads them
+    postgres.take();
+    await sendAll(way, options);
+    expectRoundTrips(
+      postgres.take().filter(({ application }) => application === 'fleet_app'),
+      roundTrips,
+    );
   });
 
   test('of a stream takes its round trips, no more', async () => {

@@ -3,7 +3,9 @@ import { describe, expect, test } from 'vitest';
 import type { Task } from '../../contracts/a2a/a2a.js';
 import { AgentRegisterResponse } from '../../contracts/api/agents.js';
 import { MessageCancelResponse } from '../../contracts/api/messages.js';
+import { LIMITS } from '../../contracts/limits.js';
 import { redisServer } from '../messages/bus/redis-server.js';
+import { policyFor } from '../policies/policy-fixture.js';
 import { type Behaviour, type Dispatched, dispatched, echo, type RawAgent, serve } from '../setup/agent.js';
 import { joinAgent } from '../setup/platform/fleet.js';
 import { startPlatform } from '../setup/platform/platform.js';
@@ -16,6 +18,9 @@ const shared = await startPlatform({ REDIS_URL: redis.url, QUEUE_WAIT_MS: '60000
 /** Three nodes with every role; a test that kills one starts it again. */
 const a = shared.platform;
 const [b, c] = await Promise.all([shared.startPeer(), shared.startPeer()]);
+
+/** Less than a node trusts what it has read without asking again: a change that is seen sooner was announced. */
+const ANNOUNCED_MS = 4_000;
 
 const to = (agentType: string) => ({ metadata: { agent_type: agentType } });
 const messageTo = (agentType: string) => ({
@@ -73,6 +78,27 @@ describe('an agent on one node, its callers on others', () => {
     await added.stop();
   }, 120_000);
 });
+
+test('a policy and a guard that one node changes hold at the others, also when they are taken back', async () => {
+  const agent = await join(b, 'governed', echo);
+  const states = () =>
+    Promise.all([a, b, c].map(async ({ client }) => (await client.send('hello', to('governed'))).status.state));
+  const untilAll = (state: string, what: string) =>
+    until(async () => (await states()).every((one) => one === state), { timeoutMs: ANNOUNCED_MS, what });
+  expect(await states()).toEqual(['completed', 'completed', 'completed']);
+  const policy = { scope: 'admission' as const, decision: 'deny' as const, match: { agent_types: ['governed'] } };
+  const { policy_id } = await policyFor(a.client, policy);
+  await untilAll('failed', 'the new policy everywhere');
+  await c.client.post('/policies/delete_policy', { policy_id });
+  await untilAll('completed', 'its end everywhere');
+  const limits = (max_message_bytes: number) =>
+    b.client.post('/policies/update_guard', { guard: 'limits', config: { max_message_bytes } });
+  await limits(10);
+  await untilAll('failed', 'the changed guard everywhere');
+  await limits(LIMITS.messagePartsBytes);
+  await untilAll('completed', 'the guard as it was everywhere');
+  agent.close();
+}, 120_000);
 
 describe('a node that is killed', () => {
   test('fails what its agents had with AGENT_DISCONNECTED, and they go on at another', async () => {
