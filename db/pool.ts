@@ -2,8 +2,7 @@ import pg from 'pg';
 import { PlatformError } from '../runtime/errors.js';
 import { FairSemaphore, type TurnCounts } from '../runtime/fair-semaphore.js';
 import type { Logger } from '../runtime/logger.js';
-import type { BatchCounts } from './connections/batcher.js';
-import { createBatches } from './connections/batches.js';
+import { type BatchCounts, createBatches } from './connections/batcher.js';
 import { createPool } from './connections/create-pool.js';
 import {
   callOnce,

@@ -1,6 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { tooManyCalls } from '../errors.js';
-import type { BatchCall } from './lock-waits.js';
+import type pg from 'pg';
+import { isUndone, tooManyCalls } from '../errors.js';
+import { type BatchCall, type BatchExecution, LockWaits, lockWaitSlots } from './lock-waits.js';
+import { callOnce, execute, retried, type Statement, type TenantCall } from './statement.js';
 
 /** Calls, and characters of JSON, in one statement. */
 const CALLS_MAX = 32;
@@ -38,14 +40,7 @@ export interface BatchCounts {
   repeated: number;
 }
 
-/** What a `Batcher` needs to execute its statement. */
-export interface BatchExecution<Row> {
-  /** Executes a JSON array of calls, all or none, and returns a row for each in its order. */
-  run(calls: string): Promise<Row[]>;
-  /** Whether an error guarantees that nothing was written. */
-  isUndone(error: unknown): boolean;
-  /** The lock that another transaction holds, of a call that was not made; null: it was made. */
-  awaits(row: Row): string | null;
+export interface BatcherOptions<Row> extends BatchExecution<Row> {
   /** Makes a call that waits for a lock, or whose statement was undone (lock null). */
   repeat(call: BatchCall<Row>, lock: string | null): void;
   /** Statements that run at once. */
@@ -60,7 +55,7 @@ export interface BatchExecution<Row> {
  * outcome of a statement is unknown, its calls fail; those that wait go in their turns.
  */
 export class Batcher<Row> {
-  readonly #execution: BatchExecution<Row>;
+  readonly #options: BatcherOptions<Row>;
   readonly #tenants = new Map<string, Tenant<Row>>();
   /** Tenants that have calls and no statement, in the order of their turns. */
   readonly #ready = new Set<Tenant<Row>>();
@@ -69,8 +64,8 @@ export class Batcher<Row> {
   #repeated = 0;
   #looking: NodeJS.Timeout | undefined;
 
-  constructor(execution: BatchExecution<Row>) {
-    this.#execution = execution;
+  constructor(options: BatcherOptions<Row>) {
+    this.#options = options;
   }
 
   counts(): BatchCounts {
@@ -133,7 +128,7 @@ export class Batcher<Row> {
   }
 
   #start(): void {
-    const { lanes } = this.#execution;
+    const { lanes } = this.#options;
     while (this.#ready.size > 0 && this.#underWay < lanes) {
       // The last lane takes all, since none is left for them.
       const isLast = this.#underWay === lanes - 1;
@@ -190,7 +185,7 @@ export class Batcher<Row> {
 
   /** Never rejects. */
   async #runCalls(calls: BatchCall<Row>[]): Promise<void> {
-    const { run, isUndone, awaits, repeat } = this.#execution;
+    const { run, isUndone, awaits, repeat } = this.#options;
     this.#statementsBySize[calls.length] = (this.#statementsBySize[calls.length] ?? 0) + 1;
     try {
       const rows = await run(`[${calls.map(({ json }) => json).join(',')}]`);
@@ -213,4 +208,35 @@ export class Batcher<Row> {
       for (const call of calls) call.reject(error);
     }
   }
+}
+
+/** Statements in batches. */
+interface Batches {
+  call<Row>(statement: Statement<Row>, call: TenantCall): Promise<Row>;
+  /** By the name of the statement; none before its first call. */
+  counts(): Record<string, BatchCounts>;
+}
+
+/** Executes statements in batches on a pool, with one batcher for each statement. */
+export function createBatches(pool: pg.Pool, shares: { lanes: number; repeats: number }): Batches {
+  const batchers = new Map<string, Batcher<unknown>>();
+  const slots = lockWaitSlots(shares.repeats);
+  const batcherOf = (statement: Statement<unknown>) => {
+    const run = (calls: string, waitForLocks = false) =>
+      retried(() => callOnce(pool, (client) => execute(client, statement, [calls, String(waitForLocks)])));
+    const awaits = (row: unknown) => statement.awaits?.(row) ?? null;
+    const lockWaits = new LockWaits<unknown>({ run: (calls) => run(calls, true), isUndone, awaits, slots });
+    const repeat = lockWaits.repeat.bind(lockWaits);
+    const made = new Batcher<unknown>({ run, isUndone, awaits, repeat, lanes: shares.lanes });
+    batchers.set(statement.name, made);
+    return made;
+  };
+  return {
+    call: <Row>(statement: Statement<Row>, call: TenantCall) =>
+      (batchers.get(statement.name) ?? batcherOf(statement as Statement<unknown>)).call(
+        call.tenant_id,
+        JSON.stringify(call),
+      ) as Promise<Row>,
+    counts: () => Object.fromEntries([...batchers].map(([name, batcher]) => [name, batcher.counts()])),
+  };
 }

@@ -26,14 +26,18 @@ interface Repeated<Row> {
   untilMs: number;
 }
 
-/** What a `LockWaits` needs to execute its statement. */
-export interface LockWaitOptions<Row> {
-  /** Executes a JSON array of calls, all or none. The first may wait for locks, a few seconds. */
+/** How a statement for batches is executed. */
+export interface BatchExecution<Row> {
+  /** Executes a JSON array of calls, all or none, and returns a row for each in its order. */
   run(calls: string): Promise<Row[]>;
   /** Whether an error guarantees that nothing was written. */
   isUndone(error: unknown): boolean;
   /** The lock that another transaction holds, of a call that was not made; null: it was made. */
   awaits(row: Row): string | null;
+}
+
+/** `run` lets the first call wait for locks, a few seconds. */
+export interface LockWaitOptions<Row> extends BatchExecution<Row> {
   /** From `lockWaitSlots`. */
   slots: FairSemaphore;
 }

@@ -1,5 +1,6 @@
 import { SendMetadata } from '../../contracts/a2a/a2a.js';
 import type { Artifact } from '../../contracts/a2a/parts.js';
+import type { MessageUsage, Usage } from '../../contracts/api/messages.js';
 import type { DispatchPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { traceIdOf, traceparentOf, uuidOf } from '../../runtime/ids.js';
@@ -7,9 +8,10 @@ import type { AcceptRow, NewMessage } from '../accept/accept-transaction.js';
 import type { DispatchDetails, MessageRow } from '../read/rows.js';
 import { userMessage } from '../read/task.js';
 import type { AnswerOrFailure, OpenDispatch, Produced } from './dispatches.js';
-import { addUsage } from './message-usage.js';
 
 const Args = SendMetadata.shape.args.unwrap();
+
+type OfModel = NonNullable<MessageUsage['by_model']>[number];
 
 function payloadOf(details: DispatchDetails): DispatchPayload {
   const uuid = uuidOf(details.dispatch_id);
@@ -125,6 +127,42 @@ export function dispatchedNow(draft: NewMessage, accepted: AcceptRow, dispatch_i
     trace_id: traceIdOf(draft),
   };
   return openDispatchFrom(details);
+}
+
+/** A sum that stays an exact number, whatever agents report. */
+function addTokens(before: number, more: number): number {
+  return Math.min(Number.MAX_SAFE_INTEGER, before + more);
+}
+
+function sumOf(before: OfModel, more: OfModel) {
+  const reportsCost = before.cost_usd !== undefined || more.cost_usd !== undefined;
+  return {
+    input_tokens: addTokens(before.input_tokens, more.input_tokens),
+    output_tokens: addTokens(before.output_tokens, more.output_tokens),
+    ...(reportsCost && { cost_usd: Math.min(Number.MAX_VALUE, (before.cost_usd ?? 0) + (more.cost_usd ?? 0)) }),
+  };
+}
+
+/** The models of a message with a turn more. Beyond the bound, further models count as the last one in the list. */
+function addModel(before: readonly OfModel[], more: OfModel): OfModel[] {
+  const found = before.findIndex(({ model }) => model === more.model);
+  const place = found < 0 && before.length >= LIMITS.messageModelsMax ? before.length - 1 : found;
+  const kept = before[place];
+  if (!kept) return [...before, more];
+  return before.with(place, { ...sumOf(kept, more), ...(kept.model !== undefined && { model: kept.model }) });
+}
+
+/**
+ * The usage of a message after one more turn: the sums, and the model of the newest turn. A turn that names no model counts as that of the turn
+ * before. Once there are several models the usage says what each used, because each has a price of its own.
+ */
+export function addUsage(before: MessageUsage | null, reported: Usage | undefined): MessageUsage | null {
+  if (!before || !reported) return reported ?? before;
+  const model = reported.model ?? before.model;
+  const more: OfModel = { ...reported, ...(model !== undefined && { model }) };
+  const { by_model, ...all } = before;
+  const models = by_model || model !== before.model ? addModel(by_model ?? [all], more) : null;
+  return { ...sumOf(all, more), ...(model !== undefined && { model }), ...(models && { by_model: models }) };
 }
 
 /** The artifacts of earlier dispatches and of this one, which replaces those of the same id. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { MessageUsage } from '../../contracts/api/messages.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { addUsage } from '../../messages/dispatch/message-usage.js';
+import { addUsage } from '../../messages/dispatch/open-dispatch.js';
 
 const of = (input_tokens: number, model?: string, cost_usd?: number) => ({
   ...{ input_tokens, output_tokens: 1 },
