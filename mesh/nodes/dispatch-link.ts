@@ -7,12 +7,15 @@ import type { Logger } from '../../runtime/logger.js';
 import type { NodeMessage } from './node-message.js';
 import type { RedisChannel } from './redis-channel.js';
 
-/** Pause before a dispatch is forwarded again of which nothing was heard, in milliseconds. */
-const REPEAT_MS = 250;
-/** The accepting process waits this long; a caller that still waits then follows the record. */
-const ANSWER_WAIT_MS = 2_000;
-/** A dispatch that ends sooner is not confirmed before: its end confirms it. */
-const TAKEN_MS = 100;
+/** In milliseconds. */
+const TIMINGS = {
+  /** Pause before a dispatch is forwarded again of which nothing was heard. */
+  repeatMs: 250,
+  /** The accepting process waits this long; a caller that still waits then follows the record. */
+  answerWaitMs: 2_000,
+  /** A dispatch that ends sooner is not confirmed before: its end confirms it. */
+  takenMs: 100,
+};
 /** Larger payloads and ends do not go over Redis: the record has them. In characters of JSON. */
 const CARRIED_MAX = 64 * 1024;
 /** Dispatches that are remembered, so that one which comes twice is sent once. A repeat comes within two seconds. */
@@ -39,7 +42,7 @@ interface Waiting {
 }
 
 export interface DispatchLinkOptions {
-  channel: RedisChannel;
+  channel: Pick<RedisChannel, 'isReady' | 'listen' | 'publish'>;
   nodeId: string;
   dispatches: Pick<Dispatches, 'find'>;
   /** What the processes measure the lease by together. */
@@ -47,6 +50,7 @@ export interface DispatchLinkOptions {
   /** A living mesh node for hosted agents; null when none is known. */
   hostedNode: () => string | null;
   log: Pick<Logger, 'warn'>;
+  timings?: Partial<typeof TIMINGS>;
 }
 
 /**
@@ -59,12 +63,14 @@ export class DispatchLink implements DispatchForwarder {
   /** What this node answers to the dispatches that came; `undecided` while it does not know yet whether it sends one. */
   readonly #known = new LRUCache<string, 'undecided' | 'dispatch_taken' | 'dispatch_refused'>({ max: KNOWN_MAX });
   readonly #repeats: NodeJS.Timeout;
+  readonly #timings: typeof TIMINGS;
   #taker: ForwardedDispatches | undefined;
 
   constructor(options: DispatchLinkOptions) {
     this.#options = options;
+    this.#timings = { ...TIMINGS, ...options.timings };
     options.channel.listen((message) => this.#receive(message));
-    this.#repeats = setInterval(() => this.#repeat(), REPEAT_MS).unref();
+    this.#repeats = setInterval(() => this.#repeat(), this.#timings.repeatMs).unref();
   }
 
   get isReachable(): boolean {
@@ -115,11 +121,12 @@ export class DispatchLink implements DispatchForwarder {
   }
 
   #repeat(): void {
+    const { repeatMs, answerWaitMs } = this.#timings;
     const now = performance.now();
     for (const waiting of this.#waiting.values()) {
       const waitedMs = now - waiting.forwardedAtMs;
-      if (waitedMs >= ANSWER_WAIT_MS) this.#settle(waiting, waiting.isTaken ? 'taken' : 'unheard');
-      else if (waitedMs >= REPEAT_MS && !waiting.isTaken) void this.#publish(waiting);
+      if (waitedMs >= answerWaitMs) this.#settle(waiting, waiting.isTaken ? 'taken' : 'unheard');
+      else if (waitedMs >= repeatMs && !waiting.isTaken) void this.#publish(waiting);
     }
   }
 
@@ -179,7 +186,7 @@ export class DispatchLink implements DispatchForwarder {
   #answerTo(from: string, dispatch_id: string, ended: Promise<DispatchEnd>): void {
     this.#known.set(dispatch_id, 'dispatch_taken');
     const confirm = (): void => this.#answer(from, { kind: 'dispatch_taken', dispatch_id });
-    const timer = setTimeout(confirm, TAKEN_MS).unref();
+    const timer = setTimeout(confirm, this.#timings.takenMs).unref();
     void ended.then((end) => {
       clearTimeout(timer);
       this.#answer(from, { kind: 'dispatch_ended', dispatch_id, end: carried(end) });

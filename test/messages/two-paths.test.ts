@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { DatabaseClock } from '../../db/database-clock.js';
 import { MeshFixture } from '../mesh/mesh-fixture.js';
+import { cleanUp } from '../setup/clean-up.js';
 import { freshDatabase } from '../setup/database.js';
 import { leftovers } from '../setup/histories/record-checker.js';
 import { Harness } from './two-paths/harness.js';
@@ -15,6 +17,9 @@ const SEED = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31);
 
 const database = await freshDatabase();
 const fixture = new MeshFixture(database);
+const clock = new DatabaseClock(fixture.core.db, fixture.core.log);
+clock.start();
+cleanUp(() => clock.stop());
 /** What has happened in all runs: comparisons of nothing would hold too. */
 const counts = { accepted: 0, deliveries: 0, fastPathEnds: 0, faults: 0 };
 
@@ -54,7 +59,7 @@ async function expectEndsOnRecord(runScript: Runner): Promise<void> {
 /** Runs the script for a tenant of its own, and gives what is left of it. */
 async function outcomeOf(way: Way, actions: Action[]): Promise<unknown> {
   await fixture.reset();
-  const harness = new Harness(fixture, way);
+  const harness = new Harness(fixture, way, clock);
   const runScript = new Runner(harness);
   try {
     await runScript.run(actions);

@@ -1,15 +1,23 @@
+import type { DatabaseClock } from '../../../db/database-clock.js';
 import { sessionDeps } from '../../../messages/cancel.js';
 import { createSessions } from '../../../sessions/sessions.js';
 import type { MeshFixture } from '../../mesh/mesh-fixture.js';
 import { createGateway } from '../../setup/gateway.js';
 import { FleetAgent, Inbox } from './agents.js';
+import type { Context, Entry } from './context.js';
+import type { Point } from './faults.js';
 import { Faults } from './faults.js';
+import { FrontProcess } from './front.js';
 import { InFlight } from './in-flight.js';
+import { LossyNetwork } from './network.js';
 import { PlatformProcess, type Way } from './process.js';
 import { AGENTS, type AgentName } from './script.js';
 import { Workflows } from './workflows.js';
 
-/** A platform of real parts: one process with the roles api and mesh at a time, two agents on real sockets, the workflows. */
+/**
+ * A platform of real parts: one process with the roles api and mesh at a time, where messages are forwarded also one with the role api, two agents on
+ * real sockets, the workflows.
+ */
 export class Harness {
   readonly fixture: MeshFixture;
   readonly faults = new Faults();
@@ -28,10 +36,14 @@ export class Harness {
   readonly #afterwards: (() => Promise<unknown>)[] = [];
   readonly #way: Way;
   readonly #over = new AbortController();
+  readonly #network: LossyNetwork | null;
+  #front: FrontProcess | null = null;
+  #fronts = 0;
 
-  constructor(fixture: MeshFixture, way: Way) {
+  constructor(fixture: MeshFixture, way: Way, clock: DatabaseClock) {
     this.fixture = fixture;
     this.#way = way;
+    this.#network = way === 'forwarded' ? new LossyNetwork(clock) : null;
     const core = { ...fixture.core, workflowStarter: this.#workflowStarter };
     this.gateway = createGateway(core);
     this.sessions = createSessions(sessionDeps(core));
@@ -50,7 +62,12 @@ export class Harness {
     });
   }
 
-  /** The process that callers and agents come to. */
+  /** What callers come to. */
+  get entry(): Entry {
+    return this.#front ?? this.process;
+  }
+
+  /** The process that agents come to, and callers where nothing is forwarded. */
   get process(): PlatformProcess {
     const newest = this.#processes.at(-1);
     if (!newest) throw new Error('no process was started');
@@ -80,14 +97,23 @@ export class Harness {
     this.#over.abort(new Error('the script is over'));
     for (const agent of Object.values(this.agents)) agent.socket?.kill();
     for (const process of this.#processes) if (process.alive) await process.kill();
+    this.#front?.kill();
+  }
+
+  get #context(): Context {
+    const accepted = (dispatchId: string) => void this.accepted.push(dispatchId);
+    const taken = (dispatchId: string, over: Promise<unknown>) => this.inFlight.add(dispatchId, 'owner', over);
+    const { fixture, faults } = this;
+    return { fixture, workflowStarter: this.#workflowStarter, faults, network: this.#network, accepted, taken };
   }
 
   async startProcess(): Promise<void> {
-    const { fixture, faults } = this;
-    const accepted = (dispatchId: string) => void this.accepted.push(dispatchId);
-    this.#processes.push(
-      await PlatformProcess.start({ fixture, workflowStarter: this.#workflowStarter, faults, accepted }, this.#way),
-    );
+    this.#processes.push(await PlatformProcess.start(this.#context, this.#way));
+    if (!this.#front?.alive) this.#startFront();
+  }
+
+  #startFront(): void {
+    if (this.#network) this.#front = new FrontProcess(this.#context, this.#network);
   }
 
   /** All agents that are here come to the present process. */
@@ -95,10 +121,22 @@ export class Harness {
     for (const agent of Object.values(this.agents)) if (agent.socket) await agent.connect(this.process);
   }
 
-  /** The process ends without a word, and the sockets with it. */
-  async die(): Promise<void> {
+  /**
+   * The process ends without a word, and the sockets with it. So does the one that takes the calls where it has forwarded nothing yet: else
+   * it says of what it has accepted that nothing was sent, which no other process can say of itself.
+   */
+  async die(point?: Point): Promise<void> {
     for (const agent of Object.values(this.agents)) agent.socket?.kill();
+    if (point === 'accepted') this.#front?.kill();
     await this.process.kill();
+  }
+
+  /** Every other time the process that takes the calls ends without a word, and another one takes its place: what it has forwarded goes on. */
+  loseFront(): void {
+    this.#fronts += 1;
+    if (this.#fronts % 2 === 0 || !this.#front?.alive) return;
+    this.#front.kill();
+    this.#startFront();
   }
 
   /** Has that done when all is still. */

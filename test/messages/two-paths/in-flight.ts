@@ -1,6 +1,6 @@
 import { within } from '../../setup/until.js';
 import type { Inbox } from './agents.js';
-import { DeadProcess } from './process.js';
+import { DeadProcess } from './life.js';
 
 interface Wait {
   dispatchId: string;

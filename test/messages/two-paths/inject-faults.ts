@@ -86,7 +86,7 @@ async function outlive(harness: Harness): Promise<void> {
 }
 
 export const SEND_FAULTS: Record<SendFault, FaultPlan> = {
-  dies: { points: OPENED, inject: (harness) => harness.die() },
+  dies: { points: OPENED, inject: (harness, { point }) => harness.die(point) },
   'answer lost': {
     points: OPENED,
     // The message is found again once its lease has run out.

@@ -2,9 +2,10 @@ import type { Accepted } from '../../../messages/accept/accept.js';
 import type { DispatchEnd, LiveMessage } from '../../../messages/dispatch/dispatches.js';
 import { PlatformError } from '../../../runtime/errors.js';
 import { allRead, answer } from './agents.js';
+import type { Entry } from './context.js';
 import type { Harness } from './harness.js';
 import { ANSWER_FAULTS, SEND_FAULTS } from './inject-faults.js';
-import { DeadProcess, type PlatformProcess } from './process.js';
+import { DeadProcess } from './life.js';
 import type { Action, AgentName } from './script.js';
 
 type Named<Name extends Action['do']> = Extract<Action, { do: Name }>;
@@ -87,12 +88,13 @@ export class Runner {
     await this.#harness.settle();
     const accepted = first ?? (await this.#accept(action));
     if (!accepted) throw new Error('a message could not be sent again');
+    this.#harness.loseFront();
     number(this.#sessionIds, accepted.session_id);
     return number(this.#messageIds, accepted.message_id);
   }
 
   async #accept({ client, text, session, agent }: Named<'send'>): Promise<Accepted | undefined> {
-    const { fixture, process } = this.#harness;
+    const { fixture, entry } = this.#harness;
     const message = {
       kind: 'message' as const,
       role: 'user' as const,
@@ -102,8 +104,8 @@ export class Runner {
     };
     const params = { message, metadata: { agent_type: agent } };
     try {
-      const accepted = await process.gateway.accept(fixture.caller, params, { method: 'message/send' });
-      if (accepted.live) this.#follow(accepted.live, process);
+      const accepted = await entry.gateway.accept(fixture.caller, params, { method: 'message/send' });
+      if (accepted.live) this.#follow(accepted.live, entry);
       return accepted;
     } catch (error) {
       const unheard = error instanceof PlatformError && error.code === 'SERVICE_UNAVAILABLE';
@@ -112,9 +114,9 @@ export class Runner {
     }
   }
 
-  #follow({ row, dispatch_id, ended }: LiveMessage, process: PlatformProcess): void {
-    const noted = ended.then(({ message }) => message && process.alive && this.ends.set(row.message_id, message));
-    const over = Promise.race([noted, process.death]);
+  #follow({ row, dispatch_id, ended }: LiveMessage, entry: Entry): void {
+    const noted = ended.then(({ message }) => message && entry.alive && this.ends.set(row.message_id, message));
+    const over = Promise.race([noted, entry.death]);
     this.#harness.inFlight.add(dispatch_id, 'owner', over);
   }
 

@@ -8,7 +8,8 @@ import type { TemporalLink } from '../../../messages/supervise/temporal-link.js'
 import type { Inbox } from './agents.js';
 import type { Faults } from './faults.js';
 import type { InFlight } from './in-flight.js';
-import { DeadProcess, type PlatformProcess } from './process.js';
+import { DeadProcess } from './life.js';
+import type { PlatformProcess } from './process.js';
 
 /** More looks than this in one go are a loop. */
 const LOOKS_MAX = 200;
