@@ -3,6 +3,7 @@ import { Caller } from '../harness/caller.mjs';
 import { joinAgents } from '../harness/harness.mjs';
 import { fillBase } from './fill.mjs';
 import { documents, ingestAll } from './ingest-rate.mjs';
+import { readPassages } from './quality-set.mjs';
 
 const PAUSE_MS = 10;
 /** Documents of a call. */
@@ -43,16 +44,16 @@ async function during(work, beside) {
   return { count, result };
 }
 
-/** A document of ten megabytes. */
+/** A document of ten megabytes, without headings, each of which would begin a chunk. */
 function largeDocument() {
+  const passages = readPassages();
   const parts = [];
   let bytes = 0;
-  for (let run = 1_000; ; run += 1) {
-    for (const { content } of documents(run)) {
-      bytes += Buffer.byteLength(content) + 1;
-      if (bytes > LARGE_BYTES) return { title: 'Large', content: parts.join('\n'), content_type: 'text/markdown' };
-      parts.push(content);
-    }
+  for (;;) {
+    const part = `${parts.length}. ${passages[parts.length % passages.length].text}\n\n`;
+    bytes += Buffer.byteLength(part);
+    if (bytes > LARGE_BYTES) return { title: 'Large', content: parts.join(''), content_type: 'text/plain' };
+    parts.push(part);
   }
 }
 
