@@ -1,5 +1,6 @@
 import { actsAs, type MessageOwners, type Reader } from '../contracts/permissions.js';
 import type { Tx } from './pool.js';
+import { messagesOfSession } from './session-messages.js';
 
 /** `isOwnMessage` (contracts/permissions.ts) as SQL. The parameter is the result of `actsAs`: null for the whole tenant. */
 export function ownMessages(alias: string, parameter: string): string {
@@ -8,10 +9,9 @@ export function ownMessages(alias: string, parameter: string): string {
 
 /** The same for sessions: the type is one of the session's agents, opened it, or sent or serves a message of it. */
 export function ownSessions(alias: string, parameter: string): string {
-  const of = (table: string) => `${table}.tenant_id = ${alias}.tenant_id AND ${table}.session_id = ${alias}.session_id`;
   return `(${parameter}::text IS NULL OR ${alias}.agent_type = ${parameter} OR ${alias}.sender_agent_type = ${parameter}
-    OR EXISTS (SELECT 1 FROM session_agents j WHERE ${of('j')} AND j.agent_type = ${parameter})
-    OR EXISTS (SELECT 1 FROM messages o WHERE ${of('o')} AND ${parameter} IN (o.agent_type, o.sender_agent_type)))`;
+    OR EXISTS (SELECT 1 FROM session_agents j WHERE j.tenant_id = ${alias}.tenant_id AND j.session_id = ${alias}.session_id AND j.agent_type = ${parameter})
+    OR EXISTS (SELECT 1 FROM messages o WHERE ${messagesOfSession('o', `${alias}.tenant_id`, `${alias}.session_id`)} AND ${parameter} IN (o.agent_type, o.sender_agent_type)))`;
 }
 
 const FOREIGN = `SELECT 1 FROM sessions s WHERE s.tenant_id = $1 AND s.session_id = $2 AND ${ownSessions('s', '$3')} IS NOT TRUE`;

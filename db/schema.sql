@@ -359,7 +359,7 @@ CREATE TABLE dispatches (
   deadline_at timestamp with time zone,
   ended_at timestamp with time zone,
   epoch bigint NOT NULL,
-  attempt integer NOT NULL,
+  attempt smallint NOT NULL,
   tenant_id text NOT NULL,
   dispatch_id text NOT NULL,
   message_id text NOT NULL,
@@ -429,7 +429,7 @@ CREATE TABLE idempotency_keys (
   expires_at timestamp with time zone NOT NULL,
   tenant_id uuid NOT NULL,
   message_id uuid NOT NULL,
-  content_hash bytea NOT NULL
+  content_hash uuid NOT NULL
 );
 CREATE TABLE input_decisions (
   tenant_id text NOT NULL,
@@ -605,6 +605,7 @@ CREATE TABLE messages (
   tenant_id text NOT NULL,
   message_id text NOT NULL,
   session_id text NOT NULL,
+  session_uuid uuid GENERATED ALWAYS AS (session_uuid(("right"(tenant_id, 36))::uuid, session_id)),
   credential_id text NOT NULL,
   sender_agent_type text,
   client_message_id text NOT NULL,
@@ -1047,10 +1048,10 @@ CREATE INDEX deliveries_pending ON public.deliveries USING btree (tenant_id, rec
 CREATE INDEX delivery_queue_old ON public.delivery_queue USING btree (queued_at) WHERE (started_at IS NULL);
 CREATE INDEX delivery_queue_started ON public.delivery_queue USING btree (check_at) WHERE (started_at IS NOT NULL);
 CREATE INDEX delivery_queue_waiting ON public.delivery_queue USING btree (tenant_id, receiver, queued_at, queue_id) WHERE (started_at IS NULL);
-CREATE INDEX dispatches_newest ON ONLY public.dispatches USING btree (instance_id, tenant_id, created_at DESC) WHERE (instance_id IS NOT NULL);
+CREATE INDEX dispatches_newest ON ONLY public.dispatches USING btree (instance_id, tenant_id, created_at) WHERE (instance_id IS NOT NULL);
 CREATE INDEX erasures_due ON public.erasures USING btree (next_at) WHERE (finished_at IS NULL);
 CREATE UNIQUE INDEX erasures_of_tenant ON public.erasures USING btree (tenant_id) WHERE (kind = 'tenant'::text);
-CREATE INDEX event_groups_by_session ON ONLY public.event_groups USING btree (session_uuid, group_minute(group_id));
+CREATE INDEX event_groups_by_session ON ONLY public.event_groups USING btree (session_uuid, group_minute(group_id)) WITH (fillfactor='60');
 CREATE INDEX event_groups_by_transaction ON ONLY public.event_groups USING btree (transaction_id);
 CREATE INDEX event_positions_by_transaction ON ONLY public.event_positions USING btree (transaction_id);
 CREATE INDEX event_positions_in_order ON ONLY public.event_positions USING btree ("position");
@@ -1077,7 +1078,7 @@ CREATE INDEX knowledge_sources_newest ON public.knowledge_sources USING btree (t
 CREATE INDEX late_changes_newest ON public.late_changes USING btree (tenant_id, changed_at, message_id);
 CREATE INDEX late_changes_of_session ON public.late_changes USING btree (tenant_id, session_id, changed_at);
 CREATE INDEX messages_by_error ON ONLY public.messages USING btree (tenant_id, error_code, message_id) WHERE (error_code IS NOT NULL);
-CREATE INDEX messages_by_session ON ONLY public.messages USING btree (session_id, tenant_id, message_id) WHERE (session_id IS NOT NULL);
+CREATE INDEX messages_by_session ON ONLY public.messages USING btree (session_uuid, message_id) WHERE (session_uuid IS NOT NULL);
 CREATE INDEX messages_by_trace ON ONLY public.messages USING btree (trace_id, tenant_id, message_id) WHERE (parent_span_id IS NOT NULL);
 CREATE INDEX plan_messages_of_plan ON public.plan_messages USING btree (tenant_id, plan_id);
 CREATE INDEX plan_wakes_due ON public.plan_wakes USING btree (due_at);

@@ -1,4 +1,5 @@
 import type { Db } from '../db/pool.js';
+import { messagesOfSession } from '../db/session-messages.js';
 import { idBound } from '../runtime/ids.js';
 import type { Selection } from './erasures.js';
 
@@ -30,9 +31,9 @@ function selectMessages(selection: Selection, over: boolean): [from: string, val
   const select = (where: string) =>
     `SELECT ${SELECTED_COLUMNS} FROM messages m WHERE m.tenant_id = $1 AND ${where} AND ${condition} ORDER BY m.message_id LIMIT ${MESSAGES_AT_ONCE}`;
   if ('message_id' in selection) return [select('m.message_id = $2'), selection.message_id];
-  if ('session_id' in selection) return [select('m.session_id = $2'), selection.session_id];
+  if ('session_id' in selection) return [select(messagesOfSession('m', '$1', '$2')), selection.session_id];
   if ('before' in selection) return [select('m.message_id < $2'), idBound('msg', Date.parse(selection.before))];
-  const ofSession = 'm.tenant_id = s.tenant_id AND m.session_id = s.session_id';
+  const ofSession = messagesOfSession('m', 's.tenant_id', 's.session_id');
   return [
     `SELECT m.* FROM sessions s CROSS JOIN LATERAL (
        SELECT ${SELECTED_COLUMNS} FROM messages m WHERE ${ofSession} AND ${condition} LIMIT ${MESSAGES_AT_ONCE}) m

@@ -4,6 +4,7 @@ import { queryJson } from '../db/json-rows.js';
 import { ownSessions } from '../db/ownership.js';
 import { type KeyList, type Page, readPage } from '../db/page.js';
 import type { Db, Tx } from '../db/pool.js';
+import { messagesOfSession } from '../db/session-messages.js';
 import { PlatformError } from '../runtime/errors.js';
 import { agentsOf } from './session-agents.js';
 
@@ -21,7 +22,7 @@ const COLUMNS = `s.session_id, s.tenant_id, s.user_id, s.created_at, s.ended_at,
 const TOTALS = `LEFT JOIN LATERAL (
     SELECT count(*) AS total_turns,
            shown_tokens(coalesce(sum(reported_tokens(m.usage, 'input_tokens') + reported_tokens(m.usage, 'output_tokens')), 0)) AS total_tokens
-      FROM messages m WHERE m.tenant_id = s.tenant_id AND m.session_id = s.session_id) t ON true`;
+      FROM messages m WHERE ${messagesOfSession('m', 's.tenant_id', 's.session_id')}) t ON true`;
 
 /** Reads one session. @param own the agent type whose sessions may be read; null for all of the tenant. @throws PlatformError NOT_FOUND */
 export async function readSession(

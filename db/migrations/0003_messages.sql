@@ -61,7 +61,7 @@ CREATE TABLE session_agents (
 CREATE TABLE idempotency_keys (
   idempotency_key uuid PRIMARY KEY, expires_at timestamptz NOT NULL,
   tenant_id uuid NOT NULL, message_id uuid NOT NULL, -- without their prefixes
-  content_hash bytea NOT NULL
+  content_hash uuid NOT NULL -- half of a SHA-256
 );
 CREATE INDEX idempotency_keys_expiry ON idempotency_keys (expires_at);
 
@@ -72,6 +72,7 @@ CREATE TABLE messages (
   deadline_ms integer NOT NULL,
   notifies boolean NOT NULL DEFAULT false, -- its state changes write push notifications, or wake its plan
   tenant_id text NOT NULL, message_id text COLLATE "C" NOT NULL, session_id text NOT NULL,
+  session_uuid uuid GENERATED ALWAYS AS (session_uuid(right(tenant_id, 36)::uuid, session_id)) STORED, -- for the index: half as long as text
   credential_id text NOT NULL,
   sender_agent_type text, -- of the agent that sent it; NULL for a credential that stands for no agent
   client_message_id text NOT NULL, method text NOT NULL,
@@ -89,7 +90,7 @@ CREATE TABLE messages (
 ) PARTITION BY RANGE (message_id);
 -- The session first: with the tenant first a plan that was made while the month is new looks for a message's key in this index too, and reads
 -- all of the tenant's entries. For the same reason only queries that name a session may use it: Postgres can skip over a first column.
-CREATE INDEX messages_by_session ON messages (session_id, tenant_id, message_id) WHERE session_id IS NOT NULL;
+CREATE INDEX messages_by_session ON messages (session_uuid, message_id) WHERE session_uuid IS NOT NULL;
 -- The trace of a message.
 CREATE FUNCTION trace_of(trace_id text, message_id text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
   AS $$ SELECT coalesce(trace_id, replace(right(message_id, 36), '-', '')) $$;
@@ -152,7 +153,7 @@ CREATE TABLE dispatches (
   created_at timestamptz NOT NULL DEFAULT now(),
   sent_at timestamptz, -- written before the first byte goes out: from here on the agent may have it
   deadline_at timestamptz, ended_at timestamptz, -- once its message has ended with it: no deadline, and no node where it was completed
-  epoch bigint NOT NULL, attempt integer NOT NULL,
+  epoch bigint NOT NULL, attempt smallint NOT NULL,
   tenant_id text NOT NULL, dispatch_id text COLLATE "C" NOT NULL,
   message_id text COLLATE "C" NOT NULL,
   instance_id text NOT NULL, agent_type text NOT NULL,
@@ -160,8 +161,8 @@ CREATE TABLE dispatches (
   state text NOT NULL, skill_id text, error_code text,
   PRIMARY KEY (tenant_id, dispatch_id)
 ) PARTITION BY RANGE (dispatch_id);
--- Only for queries that name an instance, as messages_by_session.
-CREATE INDEX dispatches_newest ON dispatches (instance_id, tenant_id, created_at DESC) WHERE instance_id IS NOT NULL;
+-- Only for queries that name an instance, as messages_by_session. In ascending order, so that full pages are left behind.
+CREATE INDEX dispatches_newest ON dispatches (instance_id, tenant_id, created_at) WHERE instance_id IS NOT NULL;
 
 -- A session that pauses or resumes changes the load of its instance (agent_load), unless a message of it holds the slot there: whichever
 -- function does it, the event is written here.

@@ -229,7 +229,6 @@ function acceptCall(message: NewMessage, { counting, offer, ...options }: Accept
     any_mesh: offer?.any_mesh,
     ...counting,
     ...message,
-    content_hash: `\\x${message.content_hash}`,
   };
 }
 

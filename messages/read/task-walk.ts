@@ -1,6 +1,7 @@
 import { actsAs, type Reader } from '../../contracts/permissions.js';
 import { ownMessages } from '../../db/ownership.js';
 import type { Tx } from '../../db/pool.js';
+import { messagesOfSession } from '../../db/session-messages.js';
 import { idBound } from '../../runtime/ids.js';
 
 /**
@@ -55,7 +56,7 @@ export interface FoundTasks {
 
 export const CHANGED_US = '(extract(epoch FROM m.updated_at) * 1000000)::bigint';
 /** The conditions of a filter on messages `m`: `filterValues` are $1 to $6. */
-export const FILTER = `m.tenant_id = $1 AND ($2::text IS NULL OR m.session_id = $2) AND ($3::text IS NULL OR m.state = $3)
+export const FILTER = `m.tenant_id = $1 AND ($2::text IS NULL OR ${messagesOfSession('m', '$1', '$2')}) AND ($3::text IS NULL OR m.state = $3)
   AND ($4::timestamptz IS NULL OR m.updated_at >= $4) AND ${ownMessages('m', '$5')}
   AND ($6::text IS NULL OR coalesce(m.agent_type, m.want_agent_type) = $6)`;
 

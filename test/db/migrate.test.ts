@@ -177,7 +177,7 @@ test('maintenance deletes expired idempotency keys and keeps the others', async 
   await emptied();
   await migrate(database.url, log);
   await database.query(`INSERT INTO idempotency_keys (idempotency_key, tenant_id, message_id, content_hash, expires_at)
-    SELECT gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), '', now() + CASE WHEN n <= 12000 THEN interval '-1 s' ELSE interval '1 h' END FROM generate_series(1, 12100) AS n`);
+    SELECT gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), now() + CASE WHEN n <= 12000 THEN interval '-1 s' ELSE interval '1 h' END FROM generate_series(1, 12100) AS n`);
   const db = openDb({ url: database.url, log });
   await maintainTables(db);
   await db.close();

@@ -35,8 +35,8 @@ const write = (made: string, values: unknown[]) =>
 
 const writeSessions = (prefix: string, columns: { explicit: boolean; count: number }) =>
   database.query(
-    `INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_by, created_at, idle_check_at)
-     SELECT $1, $2::text || n, $3, 'active', 600 + n * 131 % 2400, 'cred_1', now() - interval '3 hours', CASE WHEN NOT $3 THEN now() END
+    `INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_at, idle_check_at)
+     SELECT $1, $2::text || n, $3, 'active', 600 + n * 131 % 2400, now() - interval '3 hours', CASE WHEN NOT $3 THEN now() END
        FROM generate_series(1, $4::int) AS n`,
     [tenantId, prefix, columns.explicit, columns.count],
   );

@@ -25,7 +25,6 @@ const UNSEALED = {
   'credentials.secret_hash': 'a MAC, made anew at the next use',
   'credentials.previous_secret_hash': 'the same',
   'dispatch_transfers.resume_token_hashes': 'SHA-256 of 256 random bits',
-  'idempotency_keys.content_hash': 'SHA-256',
   'knowledge_chunks.embedding': 'numbers',
   'knowledge_documents.content': 'a document',
   'knowledge_sources.extracted': 'the text of a document',

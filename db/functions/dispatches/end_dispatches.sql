@@ -93,10 +93,10 @@ BEGIN
         error_code = c.error_code, error_message = c.error_message, completed_at = now(), updated_at = now() FROM call c
      WHERE m.tenant_id = of_tenant AND m.message_id = ANY (ARRAY(SELECT g.message_id FROM gone g))
        AND m.message_id BETWEEN first_message AND last_message AND coalesce(m.message_id, '') = c.message_id
-    RETURNING m.message_id, m.session_id, m.trace_id, m.created_at, c.dispatch_id, c.state, c.error_code, c.event_id),
+    RETURNING m.message_id, m.session_id, m.session_uuid, m.trace_id, m.created_at, c.dispatch_id, c.state, c.error_code, c.event_id),
   recorded AS (
     INSERT INTO event_groups (tenant_id, group_id, session_uuid, session_name, message_id, dispatch_id, trace_id, types, instance_mark, events)
-      SELECT uuid_of(of_tenant), group_of(m.event_id), session_uuid(uuid_of(of_tenant), m.session_id), session_name(m.session_id), uuid_of(m.message_id), uuid_of(m.dispatch_id),
+      SELECT uuid_of(of_tenant), group_of(m.event_id), m.session_uuid, session_name(m.session_id), uuid_of(m.message_id), uuid_of(m.dispatch_id),
              m.trace_id::uuid,
              CASE WHEN m.state = 'completed' THEN event_bit('dispatch.success') | event_bit('message.completed')
                ELSE event_bit('dispatch.failed') | event_bit('message.error') END,

@@ -11,7 +11,7 @@
 -- dispatch. `token`: what policies see of the sender's token; NULL where the tenant had none that could look at it.
 CREATE TYPE accept_call AS (
   tenant_id text, message_id text, session_id text, requested_context text, credential_id text, sender_agent_type text,
-  client_message_id text, content_hash bytea, method text, parts jsonb, metadata jsonb, want_instance_id text, want_agent_type text,
+  client_message_id text, content_hash uuid, method text, parts jsonb, metadata jsonb, want_instance_id text, want_agent_type text,
   want_skill_id text, trace_id text, parent_span_id text, propagation jsonb, deadline_ms integer, created_by text, idle_timeout_seconds integer,
   idempotency_hours integer, in_flight_limit integer, waiting_limit integer, waiting_full boolean, unavailable_text text, dispatch_id text,
   mesh_id text, any_mesh boolean, event_id text, decision jsonb, token jsonb, refused boolean

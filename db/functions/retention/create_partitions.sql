@@ -13,7 +13,7 @@ BEGIN
   PERFORM pg_advisory_xact_lock(hashtextextended('create_partitions', 0));
   FOR parent IN SELECT named.*, (SELECT max(to_date(right(c.relname, 7), 'YYYY_MM')) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
         WHERE i.inhparent = ('public.' || named.table_name)::regclass) AS newest
-      FROM (VALUES ('messages', 'message_id', 'msg', 90), ('dispatches', 'dispatch_id', 'dsp', 85),
+      FROM (VALUES ('messages', 'message_id', 'msg', 90), ('dispatches', 'dispatch_id', 'dsp', 92),
         ('event_groups', 'group_id', NULL, 100), ('event_positions', 'last_group_id', NULL, 100))
         AS named (table_name, key, prefix, fill) LOOP
     FOR month IN SELECT generate_series(coalesce(parent.newest + interval '1 month', present), present + months_ahead * interval '1 month',

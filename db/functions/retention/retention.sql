@@ -85,7 +85,7 @@ RETURNS TABLE (last_tenant text, last_session text) LANGUAGE sql AS $$
   gone AS MATERIALIZED (
     SELECT l.tenant_id, l.session_id FROM looked_at l
      WHERE l.status <> 'active' AND l.ended_at < ended_before
-       AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = l.tenant_id AND m.session_id = l.session_id)),
+       AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.session_uuid = session_uuid(uuid_of(l.tenant_id), l.session_id) AND m.tenant_id = l.tenant_id)),
   agents AS (DELETE FROM session_agents j USING gone g WHERE j.tenant_id = g.tenant_id AND j.session_id = g.session_id),
   deleted AS (DELETE FROM sessions s USING gone g WHERE s.tenant_id = g.tenant_id AND s.session_id = g.session_id)
   SELECT tenant_id, session_id FROM looked_at ORDER BY tenant_id DESC, session_id DESC LIMIT 1
