@@ -1,13 +1,16 @@
 """The adapter for the OpenAI Agents SDK, with a model that is made of its own types."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Any
 
 import agents
+import pytest
 from agents.items import TResponseStreamEvent
 from agents.memory import SQLiteSession
-from fake_task import run_task
+from fake_task import answered, run_task
 from openai.types.responses import (
     Response,
     ResponseCompletedEvent,
@@ -20,7 +23,7 @@ from openai.types.responses import (
 from openai.types.responses.response_usage import InputTokensDetails, OutputTokensDetails
 from pydantic import BaseModel
 
-from agent_fleet import Completed, Failed
+from agent_fleet import AgentTask, Completed, InputRequired
 from agent_fleet.adapters.openai_agents import openai_agents_handler
 
 agents.set_tracing_disabled(True)
@@ -65,7 +68,7 @@ class ScriptedModel(agents.Model):
             created_at=0,
             model="scripted",
             object="response",
-            output=[item],
+            output=item if isinstance(item, list) else [item],
             parallel_tool_calls=False,
             tool_choice="auto",
             tools=[],
@@ -112,18 +115,143 @@ def test_an_output_with_a_type_is_data() -> None:
         sunny: bool
 
     agent = agents.Agent("assistant", model=ScriptedModel('{"sunny":true}'), output_type=Weather)
-    result, _ = asyncio.run(run_task(openai_agents_handler(agent), "Weather?"))
+    result, pieces = asyncio.run(run_task(openai_agents_handler(agent), "Weather?"))
+    assert pieces == []
     usage: Any = {"input_tokens": 3, "output_tokens": 2}
     assert result == Completed(parts=[{"kind": "data", "data": {"sunny": True}}], usage=usage)
 
 
-def test_a_tool_that_needs_an_approval_fails_the_message() -> None:
-    @agents.function_tool(needs_approval=True)
-    def pay() -> str:
-        raise AssertionError("nobody has approved")
+def refund_call(order: str, id: str = "call_1") -> ResponseFunctionToolCall:
+    arguments = json.dumps({"order": order})
+    return ResponseFunctionToolCall(arguments=arguments, call_id=id, name="refund", type="function_call")
 
-    call = ResponseFunctionToolCall(arguments="{}", call_id="call_1", name="pay", type="function_call")
-    agent = agents.Agent("assistant", model=ScriptedModel(call), tools=[pay])
-    result, _ = asyncio.run(run_task(openai_agents_handler(agent), "Pay"))
-    assert isinstance(result, Failed)
-    assert result.code == "APPROVAL_UNSUPPORTED"
+
+def shop(model: ScriptedModel, refunded: list[str]) -> agents.Agent[Any]:
+    @agents.function_tool(needs_approval=True)
+    def refund(order: str) -> str:
+        refunded.append(order)
+        return f"{order} is refunded"
+
+    return agents.Agent("shop", model=model, tools=[refund])
+
+
+class MemoryStore:
+    """What a database would keep."""
+
+    def __init__(self) -> None:
+        self.runs: dict[str, str] = {}
+
+    async def load(self, message_id: str) -> str | None:
+        return self.runs.get(message_id)
+
+    async def save(self, message_id: str, run: str, keep_until: datetime) -> None:
+        assert keep_until > datetime.now(UTC)
+        self.runs[message_id] = run
+
+    async def delete(self, message_id: str) -> None:
+        del self.runs[message_id]
+
+
+def asked(result: object) -> dict[str, Any] | None:
+    """The arguments of the call that a human is asked about."""
+    assert isinstance(result, InputRequired), result
+    assert (result.question["kind"], result.question["title"]) == ("approval", "Call refund?")
+    return result.question.get("arguments")
+
+
+def test_calls_that_need_approval_are_asked_in_turn_and_the_run_goes_on_in_another_process() -> None:
+    async def run() -> None:
+        store, refunded = MemoryStore(), list[str]()
+        first = openai_agents_handler(shop(ScriptedModel([refund_call("o-1"), refund_call("o-2", "call_2")]), refunded), store=store)
+        result, _ = await run_task(first, "Refund both")
+        assert asked(result) == {"order": "o-1"}
+        assert result.usage == {"input_tokens": 3, "output_tokens": 2}
+        assert asked((await run_task(first, "Refund both"))[0]) == {"order": "o-1"}  # the same dispatch again
+
+        model = ScriptedModel("One of two.")
+        second = openai_agents_handler(shop(model, refunded), store=store)
+        yes = answered("Call refund?", kind="approval")
+        no = answered("Call refund?", kind="approval", resolution="rejected", comment="too late")
+        assert asked((await run_task(second, "Refund both", answers=[yes]))[0]) == {"order": "o-2"}
+        assert refunded == []
+        result, pieces = await run_task(second, "Refund both", answers=[yes, no])
+        assert "".join(pieces) == "One of two."
+        assert result == Completed(usage={"input_tokens": 3, "output_tokens": 2})
+        assert refunded == ["o-1"]
+        outputs = [item["output"] for item in model.inputs[0] if item.get("type") == "function_call_output"]
+        assert outputs == ["o-1 is refunded", "too late"]
+        assert store.runs == {}
+
+    asyncio.run(run())
+
+
+def test_a_later_approval_is_not_answered_by_an_earlier_one() -> None:
+    async def run() -> None:
+        store, refunded = MemoryStore(), list[str]()
+        model = ScriptedModel(refund_call("o-1"), refund_call("o-2", "call_2"), "Both.")
+        handler = openai_agents_handler(shop(model, refunded), store=store)
+        yes = answered("Call refund?", kind="approval")
+        assert asked((await run_task(handler, "Refund"))[0]) == {"order": "o-1"}
+        for _ in range(2):
+            assert asked((await run_task(handler, "Refund", answers=[yes]))[0]) == {"order": "o-2"}
+        assert refunded == ["o-1"]
+        result, pieces = await run_task(handler, "Refund", answers=[yes, yes])
+        assert (result, "".join(pieces)) == (Completed(usage={"input_tokens": 3, "output_tokens": 2}), "Both.")
+        assert refunded == ["o-1", "o-2"]
+
+    asyncio.run(run())
+
+
+def test_a_conversation_has_the_message_once_after_an_approval() -> None:
+    async def run() -> None:
+        conversation = SQLiteSession("ses_1")
+        agent = shop(ScriptedModel(refund_call("o-1"), "Done."), [])
+        handler = openai_agents_handler(agent, session=lambda id: conversation, store=MemoryStore())
+        await run_task(handler, "Refund")
+        await run_task(handler, "Refund", answers=[answered("Call refund?", kind="approval")])
+        kept = [str(item.get("content") or item.get("type")) for item in await conversation.get_items()]
+        assert kept[:3] == ["Refund", "function_call", "function_call_output"]
+        assert "Done." in kept[3]
+        assert len(kept) == 4
+        conversation.close()
+
+    asyncio.run(run())
+
+
+def test_without_a_store_a_call_that_needs_approval_fails_and_says_what_is_missing() -> None:
+    handler = openai_agents_handler(shop(ScriptedModel(refund_call("o-1")), []))
+    with pytest.raises(RuntimeError, match="no store"):
+        asyncio.run(run_task(handler, "Refund"))
+
+
+def test_the_input_may_be_read_from_elsewhere() -> None:
+    async def with_history(task: AgentTask) -> list[Any]:
+        return [{"role": "user", "content": "Earlier"}, {"role": "user", "content": task.text}]
+
+    model = ScriptedModel("Yes")
+    asyncio.run(run_task(openai_agents_handler(agents.Agent("assistant", model=model), make_input=with_history), "Now"))
+    assert [item["content"] for item in model.inputs[0]] == ["Earlier", "Now"]
+
+
+def test_a_canceled_task_cancels_the_model() -> None:
+    async def run() -> None:
+        begun, canceled = asyncio.Event(), asyncio.Event()
+
+        class Endless(ScriptedModel):
+            async def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[TResponseStreamEvent]:
+                begun.set()
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    canceled.set()
+                yield ResponseTextDeltaEvent.model_construct()
+
+        working = asyncio.create_task(run_task(openai_agents_handler(agents.Agent("assistant", model=Endless())), "Hi"))
+        await begun.wait()
+        working.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await working
+        async with asyncio.timeout(10):
+            await canceled.wait()
+
+    asyncio.run(run())
