@@ -1,7 +1,9 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 
 interface AbsoluteLinks {
   absoluteLinks(document: string, from: { folder: string; url: string }): string;
@@ -31,6 +33,26 @@ test.each(['sdk', 'python'])('the package in %s/ is published with these links',
   const made = workflow.indexOf(`node scripts/absolute-links.mjs ${folder} `);
   expect(made).toBeGreaterThan(0);
   expect(made).toBeLessThan(workflow.search(/run: npm publish|run: pipx/));
+});
+
+test('the page of the Python package links to the repository and to files that exist', () => {
+  const workflow = read('.github/workflows/publish-python.yml');
+  const [, step = ''] =
+    /- name: PyPI links to this repository\n[\s\S]*?run: \|\n([\s\S]*?)\n {6}- /.exec(workflow) ?? [];
+  const script = step.replace(/^ {10}/gm, '');
+  const folder = mkdtempSync(join(tmpdir(), 'python-urls-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  writeFileSync(join(folder, 'pyproject.toml'), read('python/pyproject.toml'));
+  const env = { PATH: process.env.PATH, GITHUB_REPOSITORY: 'git/fleet', GITHUB_REF_NAME: 'v1' };
+  execFileSync('bash', ['-e', '-c', script], { cwd: folder, env });
+  const published = readFileSync(join(folder, 'pyproject.toml'), 'utf8');
+  const urls = published.split('\n[project.urls]\n')[1] ?? '';
+  const links = [...urls.matchAll(/^\w+ = "(https:\/\/github\.com\/git\/fleet.*)"$/gm)].map(([, link = '']) => link);
+  expect(links).toHaveLength(4);
+  const files = links.filter((link) => link.includes('/blob/v1/')).map((link) => link.split('/blob/v1/')[1] ?? '');
+  expect(files.filter((file) => !existsSync(join(root, file)))).toEqual([]);
+  expect(files).toContain('python/CHANGELOG.md');
+  expect(workflow.indexOf('[project.urls]')).toBeLessThan(workflow.indexOf('run: pipx'));
 });
 
 test('links with a scheme, anchors and code stay as they are, and a link to nothing is refused', () => {
