@@ -25,7 +25,7 @@ const NEEDS: Record<string, string[]> = {
     'test/system/upgrade.test.ts',
   ],
   mvn: ['test/embedded/time-skipping.test.ts', 'test/messages/approvals/days.test.ts'],
-  python3: ['test/examples/python.test.ts', 'test/sdk/python/python.test.ts'],
+  python3: ['test/examples/python.test.ts', 'test/sdk/python/frameworks.test.ts', 'test/sdk/python/python.test.ts'],
   chromium: ['test/browser/approve.test.ts', 'test/browser/client.test.ts'],
 };
 

@@ -12,6 +12,7 @@ import { TcpProxy } from '../../setup/platform/tcp-proxy.js';
 import { pythonWithPackage } from '../../setup/python-package.js';
 import { until } from '../../setup/until.js';
 import { runScenario, SCENARIOS, type WireAgent } from '../wire/runner.js';
+import { credentialOf, outputOf, startProgram, startPythonAgent } from './programs.js';
 
 const readme = readFileSync(join(import.meta.dirname, '..', '..', '..', 'python', 'README.md'), 'utf8');
 const [storyteller = '', caller = ''] = [...readme.matchAll(/```python\n([\s\S]*?)```/g)].map(([, code]) => code);
@@ -85,44 +86,9 @@ describe('on a platform', () => {
 
   afterAll(() => client?.destroy());
 
-  /** Runs a program with the credential of the role; `output` grows with what it prints. */
-  function run(args: string[], role: 'agent' | 'caller') {
-    const dev = shared.platform.devJson();
-    const isAgent = role === 'agent';
-    const env = {
-      PATH: process.env.PATH,
-      FLEET_BASE_URL: dev.base_url,
-      FLEET_CLIENT_ID: isAgent ? dev.agent_client_id : dev.client_id,
-      FLEET_CLIENT_SECRET: isAgent ? dev.agent_client_secret : dev.client_secret,
-      FLEET_CA_FILE: dev.ca_file,
-    };
-    const child = spawn(python, ['-u', ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
-    const program = { child, output: '', ended: once(child, 'close') }; // it has ended, and all that it printed is here
-    for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (program.output += String(text)));
-    return program;
-  }
-
-  /** What a program prints that ends well. One that fails is quoted: its last line first, then all. */
-  async function outputOf(program: ReturnType<typeof run>): Promise<string> {
-    const [code, signal] = await program.ended;
-    if (code === 0) return program.output;
-    throw new Error(`ended with ${code ?? signal}: ${program.output.trimEnd().split('\n').at(-1)}\n${program.output}`);
-  }
-
-  async function startAgent(args = [join(import.meta.dirname, 'fleet_agent.py')], type = 'python') {
-    const agents = async () => (await client.post('/agents/get', { agent_type: type, status: 'available' })).count;
-    const agent = run(args, 'agent');
-    onTestFinished(async () => {
-      agent.child.kill('SIGKILL');
-      await agent.ended;
-      // Else the next test takes this agent for its own, and what it sends is lost with this one's socket.
-      await until(async () => (await agents()) === 0, { what: 'the loss of the agent' });
-    });
-    await until(async () => (await agents()) === 1, { what: 'the agent' }).catch((error) => {
-      throw new Error(`${(error as Error).message}\n${agent.output}`);
-    });
-    return agent;
-  }
+  const run = (args: string[], role: 'agent' | 'caller') => startProgram(python, args, credentialOf(shared, role));
+  const startAgent = (args = [join(import.meta.dirname, 'fleet_agent.py')], type = 'python') =>
+    startPythonAgent(run(args, 'agent'), type, client);
 
   const answerOf = (task: Task) => (task.artifacts ?? []).map(({ parts }) => textOf(parts)).join('');
 
