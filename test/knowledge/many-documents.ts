@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { IngestResponse } from '../../contracts/api/knowledge/knowledge.js';
+import { IngestResponse, type JobResponse } from '../../contracts/api/knowledge/knowledge.js';
 import { until } from '../setup/until.js';
 import type { TestBase } from './fixture.js';
 
@@ -66,6 +66,23 @@ export async function versionsOf(query: Query, base: TestBase, version: string) 
   return row as { sources: number; mixed: number; renewed: number };
 }
 
+/** Waits until all jobs have ended, for as long as they get on: a busy machine takes its time. */
+export async function endsOf(base: TestBase, jobs: readonly string[]): Promise<JobResponse[]> {
+  for (let before = -1; ; ) {
+    const found = await until(
+      async () => {
+        const all = await Promise.all(jobs.map((job) => base.job(job)));
+        const isOver = all.every(({ status }) => status !== 'processing');
+        const done = all.reduce((sum, { progress }) => sum + progress.sources_done, 0);
+        return (isOver || done > before) && { all, isOver, done };
+      },
+      { timeoutMs: RECOVERY_MS, what: 'progress of the jobs' },
+    );
+    if (found.isOver) return found.all;
+    before = found.done;
+  }
+}
+
 /** Waits until all jobs have ended, and checks that each source was written once and none is half there. */
 export async function expectAll(
   query: Query,
@@ -73,10 +90,12 @@ export async function expectAll(
   jobs: readonly string[],
   { version, result }: { version: string; result: 'created' | 'updated' },
 ): Promise<void> {
-  const ended = await Promise.all(jobs.map((job) => base.ended(job, RECOVERY_MS)));
-  for (const job of ended)
+  for (const job of await endsOf(base, jobs))
     expect(job).toMatchObject({ status: 'completed', result: { [result]: DOCUMENTS, failed: 0 } });
   expect(await versionsOf(query, base, version)).toEqual({ sources: SOURCES, mixed: 0, renewed: SOURCES });
+  // Nor has any process kept what a kill interrupted.
+  const texts = await base.texts('document says what it knows', { top_k: 50 });
+  expect(texts.map((text) => text.split(' ')[0])).toEqual(new Array(50).fill(version));
   const [left] = await query('SELECT count(content)::int AS contents FROM knowledge_documents', []);
   expect(left).toEqual({ contents: 0 });
 }

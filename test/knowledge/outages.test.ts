@@ -2,10 +2,10 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startBarePlatform } from '../setup/platform/platform.js';
 import type { TestPlatform } from '../setup/platform/platform-process.js';
-import { allEnded, killEach } from '../setup/platform/process-tree.js';
+import { allEnded, killEach, type TreeProcess } from '../setup/platform/process-tree.js';
 import { until } from '../setup/until.js';
 import { TestBase } from './fixture.js';
-import { expectAll, ingestAll, RECOVERY_MS, SOURCES, versionsOf } from './many-documents.js';
+import { endsOf, expectAll, ingestAll, RECOVERY_MS, SOURCES, versionsOf } from './many-documents.js';
 
 let platform: TestPlatform;
 beforeAll(async () => {
@@ -25,30 +25,39 @@ async function query(text: string, values: unknown[]): Promise<Record<string, un
   }
 }
 
+const POSTGRES = /postgres(?!ql:).*-D|bin\/postgres/;
+const TEMPORAL = /temporal/;
 const KILLS: [string, () => Promise<void>][] = [
   [
-    'the platform and everything of it',
+    'the worker, Postgres and Temporal at once',
     async () => {
+      const servers = [...(await serversOf(POSTGRES)), ...(await serversOf(TEMPORAL))];
       await platform.kill9();
+      await allEnded(servers);
       await platform.start();
     },
   ],
-  ['Postgres', () => killServer(/postgres(?!ql:).*-D|bin\/postgres/)],
-  ['Temporal', () => killServer(/temporal/)],
+  ['Postgres', () => killServer(POSTGRES)],
+  ['Temporal', () => killServer(TEMPORAL)],
 ];
 
-async function killServer(command: RegExp): Promise<void> {
+async function serversOf(command: RegExp): Promise<TreeProcess[]> {
   const servers = await platform.children(command);
   expect(servers.length).toBeGreaterThan(0);
+  return servers;
+}
+
+async function killServer(command: RegExp): Promise<void> {
+  const servers = await serversOf(command);
   killEach(servers);
   await allEnded(servers);
 }
 
 test.each(KILLS)(
-  '500 documents are taken in once each, and none half, though %s is killed in the middle',
+  '500 documents are taken in once each, and none half, though a kill ends %s in the middle',
   async (_, kill) => {
     const base = await until(() => TestBase.create(platform.client), { timeoutMs: RECOVERY_MS, what: 'a new base' });
-    await Promise.all((await ingestAll(base, 'first')).map((job) => base.ended(job, RECOVERY_MS)));
+    await endsOf(base, await ingestAll(base, 'first'));
     expect(await versionsOf(query, base, 'second')).toEqual({ sources: SOURCES, mixed: 0, renewed: 0 });
     const jobs = await ingestAll(base, 'second');
     await until(async () => (await versionsOf(query, base, 'second')).renewed > 20, {
