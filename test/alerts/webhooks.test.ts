@@ -5,6 +5,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { AlertRule, TestAlertResponse } from '../../contracts/api/alerts.js';
 import { RedeliverResponse } from '../../contracts/api/deliveries.js';
 import { httpServer, tcpServer } from '../runtime/loopback-server.js';
+import { documentedBlock } from '../setup/documented-block.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
 import { type Arrived, receiver, status } from '../setup/receiver.js';
 import { until } from '../setup/until.js';
@@ -121,6 +122,23 @@ test('302: the target is not touched', async () => {
   expect(target.arrived).toEqual([]);
 });
 
+/** `isValid` of docs/alerts.md. */
+async function documentedJs(): Promise<(raw: Buffer, signature: string, secret: string) => boolean> {
+  const block = `${documentedBlock('alerts.md', 'js', 'function isValid')}\nexport { isValid };`;
+  const { isValid } = (await import(`data:text/javascript,${encodeURIComponent(block)}`)) as {
+    isValid: (raw: Buffer, headers: object, secret: string) => boolean;
+  };
+  return (raw, signature, secret) => isValid(raw, { 'x-service-signature': signature }, secret);
+}
+
+/** `is_valid` of docs/alerts.md. */
+function documentedPython(raw: Buffer, signature: string, secret: string): boolean {
+  const script = `${documentedBlock('alerts.md', 'python', 'is_valid')}
+import sys
+print(is_valid(sys.stdin.buffer.read(), sys.argv[1], sys.argv[2]))`;
+  return execFileSync('python3', ['-c', script, signature, secret], { input: raw }).toString().trim() === 'True';
+}
+
 test('the signature is over the raw bytes: Node, Python and standardwebhooks agree, and one changed byte is refused', async () => {
   const secret = `whsec_${Buffer.from('0123456789abcdef0123456789abcdef').toString('base64')}`;
   const to = await receiver();
@@ -128,14 +146,14 @@ test('the signature is over the raw bytes: Node, Python and standardwebhooks agr
   await happen();
   const [arrived] = (await to.untilArrived(1)) as [Arrived];
   expect(arrived.body.rule_name).toBe(UNICODE);
-  const signature = arrived.headers['x-service-signature'];
+  const signature = String(arrived.headers['x-service-signature']);
   expect(signature).toBe(hexOf(secret, arrived));
-  const python = 'import hmac,sys;print(hmac.new(sys.argv[1].encode(),sys.stdin.buffer.read(),"sha256").hexdigest())';
-  expect(execFileSync('python3', ['-c', python, secret], { input: arrived.raw }).toString().trim()).toBe(signature);
-  const verifier = new Webhook(secret);
-  expect(verifier.verify(arrived.raw, standardHeaders(arrived))).toEqual(arrived.body);
   const changed = Buffer.from(arrived.raw);
   changed[changed.length - 2] = 0x20;
+  for (const isValid of [await documentedJs(), documentedPython])
+    expect([isValid(arrived.raw, signature, secret), isValid(changed, signature, secret)]).toEqual([true, false]);
+  const verifier = new Webhook(secret);
+  expect(verifier.verify(arrived.raw, standardHeaders(arrived))).toEqual(arrived.body);
   expect(() => verifier.verify(changed, standardHeaders(arrived))).toThrow();
 });
 

@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest';
+import { claimQueued, enqueue } from '../../deliveries/queue.js';
+import { createQueueDepths } from '../../platform/metrics/queue-depths.js';
+import { insertTenant } from '../setup/core.js';
+import { freshDatabase } from '../setup/database.js';
+
+const database = await freshDatabase();
+const db = database.db();
+const RECEIVER = 'https://receiver.example';
+/** Each from a new reader: one keeps its answer for two seconds. */
+const depths = () => createQueueDepths(db)();
+
+/** Queues deliveries of a tenant to one receiver. */
+async function queued(tenant_id: string, count: number): Promise<void> {
+  const ids = {
+    session_id: '',
+    event_id: 'evt_1',
+    event_type: 'agent.registered',
+    rule_id: 'rule_1',
+    channel_id: 'chn_1',
+  };
+  const deliveries = Array.from({ length: count }, (_, nth) => ({
+    receiver: RECEIVER,
+    input: { tenant_id, delivery_id: `dlv_${nth}`, ...ids },
+  }));
+  await db.tenant(tenant_id, (tx) => enqueue(tx, deliveries));
+}
+
+test('deliveries that wait, and since when, and those under way are gauges', async () => {
+  const tenants = [await insertTenant(database), await insertTenant(database)];
+  for (const tenantId of tenants) await queued(tenantId, 5);
+  await database.query("UPDATE delivery_queue SET queued_at = now() - interval '1 hour' WHERE tenant_id = $1", [
+    tenants[0],
+  ]);
+  const deliveries = async () => {
+    const { queues } = await depths();
+    const of = (name: string) => queues.find(({ queue }) => queue === name);
+    return { waiting: of('deliveries_waiting'), running: of('deliveries_running') };
+  };
+  expect(await deliveries()).toMatchObject({ waiting: { depth: 10 }, running: { depth: 0, oldest_seconds: 0 } });
+  expect((await deliveries()).waiting?.oldest_seconds).toBeGreaterThanOrEqual(3_600);
+  const { length: given } = await claimQueued(db);
+  expect(given).toBeGreaterThan(0);
+  expect(await deliveries()).toMatchObject({ waiting: { depth: 10 - given }, running: { depth: given } });
+});
+
+test('a receiver that gets only probes counts while a delivery waits for it', async () => {
+  const tenantId = await insertTenant(database);
+  await database.query(
+    `INSERT INTO receiver_breakers (tenant_id, receiver, failures, open_until) VALUES ($1, $2, 5, now() + interval '1 hour')`,
+    [tenantId, RECEIVER],
+  );
+  expect((await depths()).unavailableReceivers).toBe(0);
+  await queued(tenantId, 2);
+  expect((await depths()).unavailableReceivers).toBe(1);
+});
