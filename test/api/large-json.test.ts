@@ -26,11 +26,11 @@ async function turnsDuring(work: Promise<unknown>): Promise<number> {
 
 /** What both ways of parsing make of a text. */
 async function outcomes(bytes: Buffer): Promise<[unknown, unknown]> {
-  const told = (error: unknown): unknown => (error instanceof PlatformError ? [error.code, error.message] : error);
+  const asPair = (error: unknown): unknown => (error instanceof PlatformError ? [error.code, error.message] : error);
   const direct = await Promise.resolve()
     .then(() => parseJson(bytes))
-    .catch(told);
-  return [await large.parse(Buffer.concat([bytes])).catch(told), direct];
+    .catch(asPair);
+  return [await large.parse(Buffer.concat([bytes])).catch(asPair), direct];
 }
 
 describe('a large JSON text', () => {

@@ -36,48 +36,48 @@ function observed() {
     ...{ state: 'completed', error_code: null as string | null, answer: 'hello', ends: 1 },
     ...{ usage: { input_tokens: 7, output_tokens: 3 }, created_at: at, completed_at: at, dispatches: [dispatch] },
   };
-  const told = [{ state: 'completed', answer: 'hello' }];
-  const tenant = { id: 'ten_1', accepted: new Map([['msg_1', { text: row.question, told }]]) };
-  return { rows: [row], tenant, journal, told };
+  const answers = [{ state: 'completed', answer: 'hello' }];
+  const tenant = { id: 'ten_1', accepted: new Map([['msg_1', { text: row.question, answers }]]) };
+  return { rows: [row], tenant, journal, answers };
 }
 type Observed = ReturnType<typeof observed>;
 
-test.each<[string, (seen: Observed) => unknown, RegExp | null]>([
+test.each<[string, (seen: Observed) => unknown, string | null]>([
   ['nothing', () => undefined, null],
-  ['an acknowledged message is lost', ({ rows }) => rows.pop(), /was accepted and is not on the record/],
+  ['an acknowledged message is lost', ({ rows }) => rows.pop(), 'was accepted and is not on the record'],
   [
     'a message is on the record twice',
     ({ rows: [row], rows }) => rows.push({ ...(row as Row) }),
-    /accepted more than once/,
+    'accepted more than once',
   ],
-  ['nobody was told of a message', ({ tenant }) => tenant.accepted.clear(), /no caller was told of it/],
-  ['it ends twice', ({ rows: [row] }) => Object.assign(row as Row, { ends: 2 }), /has 2 events of its end/],
+  ['nobody was told of a message', ({ tenant }) => tenant.accepted.clear(), 'no caller was told of it'],
+  ['it ends twice', ({ rows: [row] }) => Object.assign(row as Row, { ends: 2 }), 'has 2 events of its end'],
   [
     'its caller was told something else',
-    ({ told }) => told.push({ state: 'failed', answer: '' }),
-    /was told as failed/,
+    ({ answers }) => answers.push({ state: 'failed', answer: '' }),
+    'was told as failed',
   ],
-  ['its answer is cut', ({ rows: [row] }) => Object.assign(row as Row, { answer: 'hel' }), /has the answer "hel"/],
-  ['an agent does it twice', ({ journal }) => journal.started.set('msg_1', new Map([['dsp_1', 2]])), /started 2 times/],
+  ['its answer is cut', ({ rows: [row] }) => Object.assign(row as Row, { answer: 'hel' }), 'has the answer "hel"'],
+  ['an agent does it twice', ({ journal }) => journal.started.set('msg_1', new Map([['dsp_1', 2]])), 'started 2 times'],
   [
     'an agent does more than was sent',
     ({ journal }) => journal.started.get('msg_1')?.set('dsp_2', 1),
-    /did dsp_2, which is/,
+    'did dsp_2, which is',
   ],
-  ['nobody does it', ({ journal }) => journal.started.clear(), /no agent did dsp_1/],
-  ['a tool is called twice', ({ journal }) => journal.toolCalls.set('msg_1', 2), /its tool was called 2 times/],
-  ['tokens are lost', ({ rows: [row] }) => Object.assign((row as Row).usage, { input_tokens: 0 }), /has 3 tokens/],
+  ['nobody does it', ({ journal }) => journal.started.clear(), 'no agent did dsp_1'],
+  ['a tool is called twice', ({ journal }) => journal.toolCalls.set('msg_1', 2), 'tool was called 2 times'],
+  ['tokens are lost', ({ rows: [row] }) => Object.assign((row as Row).usage, { input_tokens: 0 }), 'has 3 tokens'],
   [
     'it fails without a reason',
     ({ rows: [row] }) => Object.assign(row as Row, { state: 'failed', error_code: 'HANDLER_ERROR' }),
-    /ended with HANDLER_ERROR, which nothing that was killed explains/,
+    'ended with HANDLER_ERROR, which nothing that was killed explains',
   ],
 ])('of a campaign in which this goes wrong: %s', (_what, goWrong, violation) => {
   const seen = observed();
   goWrong(seen);
   const violations = judgeMessages(seen.rows, [seen.tenant], seen.journal, new Faults(), new Map());
   if (violation === null) expect(violations).toEqual([]);
-  else expect(violations.join('\n')).toMatch(violation);
+  else expect(violations.join('\n')).toContain(violation);
 });
 
 test.each<[string, number[], boolean]>([

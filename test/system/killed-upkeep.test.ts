@@ -24,7 +24,7 @@ const { tenant_id: tenantId } = platform.devJson();
 
 /** Commands of an operator, beside the platform. */
 const command = (args: string[]) => [CLI, ...args, '--json'];
-const surroundings = {
+const environment = {
   env: {
     PATH: process.env.PATH,
     FLEET_DATA_DIR: platform.dataDir,
@@ -34,7 +34,7 @@ const surroundings = {
   },
 };
 async function fleet<Result>(...args: string[]): Promise<Result> {
-  const { stdout } = await promisify(execFile)(process.execPath, command(args), surroundings);
+  const { stdout } = await promisify(execFile)(process.execPath, command(args), environment);
   return JSON.parse(stdout) as Result;
 }
 
@@ -85,7 +85,7 @@ test('a rotation of the secret key that is killed between two portions is finish
     [tenantId, createSecrets(oldKey).encrypt('a secret', purpose), SECRETS],
   );
   const release = await hold("SELECT 1 FROM push_configs WHERE message_id = 'm' AND config_id = '0300' FOR UPDATE");
-  const rotation = spawn(process.execPath, command(['keys', 'rotate-secret']), surroundings);
+  const rotation = spawn(process.execPath, command(['keys', 'rotate-secret']), environment);
   await untilWaiting('UPDATE push_configs');
   rotation.kill('SIGKILL');
   await once(rotation, 'exit');

@@ -16,7 +16,7 @@ const { client } = platform;
 collector.comeBack({ spansMax: 10_000, spansInTime: 10_000, isBad: () => false });
 await until(async () => (await database.query('SELECT 1 FROM trace_exports')).length > 0, { what: 'the exporter' });
 
-/** Sends in a caller's trace; `url` is told of the message's end. @returns the id of the task */
+/** Sends in a caller's trace; `url` gets the message's end. @returns the id of the task */
 async function sendIn(traceparent: string, url: string): Promise<string> {
   const params = {
     message: { kind: 'message', role: 'user', messageId: crypto.randomUUID(), parts: [{ kind: 'text', text: 'go' }] },
@@ -46,7 +46,7 @@ test.each([
 });
 
 test('a trace that its caller does not sample goes on as such, is not exported, and keeps no tool calls', async () => {
-  const told = await receiver();
+  const webhook = await receiver();
   await registerAgent(client, { instanceId: 'caller-1', agentType: 'caller' });
   await registerAgent(client, { instanceId: 'tool-1', agentType: 'tools' });
   const [agent, tools] = [await openSocket(platform, 'caller-1'), await openSocket(platform, 'tool-1')];
@@ -56,7 +56,7 @@ test('a trace that its caller does not sample goes on as such, is not exported, 
     [UNSAMPLED, '00'],
     [SAMPLED, '01'],
   ]) {
-    const id = await sendIn(`00-${traceId}-${PARENT}-${flags}`, told.url);
+    const id = await sendIn(`00-${traceId}-${PARENT}-${flags}`, webhook.url);
     const dispatch = await agent.nextOfType('dispatch');
     const { session_context, dispatch_id } = dispatch.payload as {
       dispatch_id: string;
@@ -72,7 +72,7 @@ test('a trace that its caller does not sample goes on as such, is not exported, 
     await resultOf(agent, call);
     agent.send('dispatch_result', { result: 'done' }, dispatch.id);
     await client.untilState(id, 'completed');
-    const push = await until(() => told.arrived.find(({ body }) => JSON.stringify(body).includes(id)));
+    const push = await until(() => webhook.arrived.find(({ body }) => JSON.stringify(body).includes(id)));
     expect(push.headers.traceparent).toMatch(new RegExp(`^00-${traceId}-[0-9a-f]{16}-${flags}$`));
   }
   // Exported in the order of their ends: the first would be there.
