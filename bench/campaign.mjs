@@ -35,6 +35,7 @@ const AGENTS_KILLED_EVERY_MS = 45_000;
 const AGENT_LEAVES_EVERY_MS = 5_000;
 /** Violations that are shown of each kind. */
 const SHOWN_MAX = 10;
+const LOGGED_EVERY_MS = 30_000;
 
 const text = { type: 'string' };
 const { values: given } = parseArgs({ options: { minutes: text, rate: text, 'kill-seconds': text } });
@@ -86,6 +87,18 @@ async function injectFaults(cluster, fleet, signal) {
   return killed;
 }
 
+/** Logs every half minute what has not ended, so that a run that hangs tells why. @returns ends it */
+function logWaits(parts, tenants) {
+  const left = new Set(Object.keys(parts));
+  const ended = Object.entries(parts).map(([name, part]) => part.finally(() => left.delete(name)));
+  void Promise.allSettled(ended); // whoever awaits the work gets what failed
+  const timer = setInterval(() => {
+    const messages = tenants.flatMap(({ underWay }) => [...underWay]);
+    print(`${seconds()} s: waits for ${[...left].join(', ')}; messages: ${messages.slice(0, SHOWN_MAX).join('; ')}`);
+  }, LOGGED_EVERY_MS);
+  return () => clearInterval(timer);
+}
+
 async function run(harness) {
   print(machineLine());
   const nextKey = newSecretKey();
@@ -108,7 +121,8 @@ async function run(harness) {
   const work = Promise.all([faults, samples, messages, kept]);
   await Promise.race([work, delay(runMs)]); // what fails ends the run at once
   running.abort();
-  const [killed] = await work;
+  const endLog = logWaits({ faults, samples, messages, upkeep: kept }, tenants);
+  const [killed] = await work.finally(endLog);
   print(`all messages have ended for their callers after ${seconds()} s`);
   return report({ cluster, tenants, fleet, receiver, upkeep, killed, samples: await samples });
 }
@@ -116,7 +130,10 @@ async function run(harness) {
 async function judge({ cluster, tenants, fleet, receiver, upkeep, samples }) {
   const { database_url: databaseUrl, temporal_address: temporalAddress } = cluster.dev;
   return withDatabase(databaseUrl, async (database) => {
-    const left = await judgeRest(database, temporalAddress, () => allRead(database, tenants));
+    const left = await judgeRest(database, temporalAddress, {
+      also: () => allRead(database, tenants),
+      log: (line) => print(`${seconds()} s: ${line}`),
+    });
     noteConnections(cluster, fleet);
     const faults = Object.assign(new Faults(), { nodes: cluster.killed, agents: fleet.kills });
     const journal = Journal.read(fleet.journals);

@@ -18,9 +18,11 @@ const SESSIONS_KEPT = 10;
 
 export class CampaignTenant {
   sent = 0;
-  /** What callers were told, by message id: `{ text, told: [{ state, answer? }], pushed }`. */
+  /** What callers were told, by message id: `{ text, answers: [{ state, answer? }], pushed }`. */
   accepted = new Map();
   violations = [];
+  /** Texts of the messages that have not ended for their callers. */
+  underWay = new Set();
   #caller;
   #receiver;
   /** The last sessions, by the type of their agents. */
@@ -63,13 +65,16 @@ export class CampaignTenant {
   async #send({ kind, text, agentType }) {
     const options = { messageId: randomUUID(), agentType, ...this.#session(agentType) };
     this.sent += 1;
+    this.underWay.add(text);
     try {
-      const { id, told } = await this.#accept(kind, text, options);
-      const entry = { text, told, pushed: false };
+      const { id, answers } = await this.#accept(kind, text, options);
+      const entry = { text, answers, pushed: false };
       this.accepted.set(id, entry);
       await this.#goOn(kind, id, entry);
     } catch (error) {
       this.violations.push(`${text}: ${error.stack}`);
+    } finally {
+      this.underWay.delete(text);
     }
   }
 
@@ -80,7 +85,7 @@ export class CampaignTenant {
 
   /** Notes what its caller was told of a message. */
   #tell(entry, { state, sessionId, agentType, assistantOutput: answer }) {
-    entry.told.push({ state, ...(state === 'completed' && { answer }) });
+    entry.answers.push({ state, ...(state === 'completed' && { answer }) });
     const sessions = this.#sessions.get(agentType) ?? [];
     if (!sessions.includes(sessionId)) this.#sessions.set(agentType, [sessionId, ...sessions].slice(0, SESSIONS_KEPT));
   }
@@ -88,12 +93,12 @@ export class CampaignTenant {
   async #accept(kind, text, options) {
     if (kind === 'stream') {
       const { id, state, text: answer } = await this.#caller.stream(text, options);
-      return { id, told: [{ state, ...(state === 'completed' && { answer }) }] };
+      return { id, answers: [{ state, ...(state === 'completed' && { answer }) }] };
     }
     const blocking = kind !== 'cancel';
     const task = await this.#caller.send(text, { ...options, blocking });
     const { state } = task.status;
-    return { id: task.id, told: [{ state, ...(state === 'completed' && { answer: answerOf(task) }) }] };
+    return { id: task.id, answers: [{ state, ...(state === 'completed' && { answer: answerOf(task) }) }] };
   }
 
   async #goOn(kind, id, entry) {
@@ -108,7 +113,7 @@ export class CampaignTenant {
     await delay(between(HUMAN_MS));
     try {
       await this.#caller.retry((client) => client.messages.cancel({ messageId: id }));
-      entry.told.push({ state: 'canceled' });
+      entry.answers.push({ state: 'canceled' });
     } catch (error) {
       if (!(error instanceof ApiError && error.code === 'ALREADY_TERMINAL')) throw error;
     }

@@ -136,7 +136,7 @@ export class Upkeep {
   async #eraseOne(database) {
     const tenant = randomOf(this.#tenants);
     const ended = [...tenant.accepted].filter(
-      ([, { text, told, pushed }]) => parseText(text).kind === 'quick' && told.length > 1 && !pushed,
+      ([, { text, answers, pushed }]) => parseText(text).kind === 'quick' && answers.length > 1 && !pushed,
     );
     if (ended.length === 0) return;
     const [id] = randomOf(ended);

@@ -18,11 +18,11 @@ export function judgeMessages(rows, tenants, journal, faults, erased) {
   const violations = [];
   const known = new Map(rows.map((row) => [row.message_id, row]));
   for (const { id: tenantId, accepted } of tenants) {
-    for (const [id, { text, told }] of accepted) {
+    for (const [id, { text, answers }] of accepted) {
       const row = known.get(id);
       const report = (violation) => violations.push(`${id} (${text}) ${violation}`);
       if (row?.tenant_id !== tenantId) report('was accepted and is not on the record of its tenant');
-      else for (const one of told) judgeTold(one, row, report);
+      else for (const one of answers) judgeAnswer(one, row, report);
     }
   }
   const acceptedIds = new Set(tenants.flatMap(({ accepted }) => [...accepted.keys()]));
@@ -39,7 +39,7 @@ export function judgeMessages(rows, tenants, journal, faults, erased) {
 }
 
 /** What a caller was told once of a final state stays true. */
-function judgeTold({ state, answer }, row, report) {
+function judgeAnswer({ state, answer }, row, report) {
   if (!TERMINAL.includes(state)) return;
   if (row.state !== state) report(`was told as ${state} and is ${row.state}`);
   else if (answer !== undefined && answer !== row.answer) report(`was told with the answer ${JSON.stringify(answer)}`);

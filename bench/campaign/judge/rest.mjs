@@ -142,20 +142,30 @@ async function explain(database, temporal, { lines, workflows }) {
   return [...lines, ...described, ...(await read(database, CAUSES))];
 }
 
+/** Things that a line names. */
+const LOGGED_MAX = 5;
+const LOGGED_EVERY_MS = 30_000;
+
 /**
- * Waits until nothing is left to do, and `also` holds.
+ * Waits until nothing is left to do, and `also` holds. `log` gets a line about what is left every half minute.
  * @returns violations: what is left when it has not become less for two minutes
  */
-export async function judgeRest(database, temporalAddress, also) {
+export async function judgeRest(database, temporalAddress, { also, log }) {
   const temporal = await Connection.connect({ address: temporalAddress });
   try {
     let least = Number.POSITIVE_INFINITY;
+    let loggedAt = performance.now();
     for (let deadline = performance.now(); ; await delay(LOOK_MS)) {
       const left = await leftNow(database, temporal);
       const count = left.lines.length + left.workflows.length;
       if (count === 0 && (await also())) return [];
       if (count < least) deadline = performance.now() + STALLED_MS;
       least = Math.min(least, count);
+      if (performance.now() > loggedAt + LOGGED_EVERY_MS) {
+        loggedAt = performance.now();
+        const shown = left.lines.slice(0, LOGGED_MAX).join('; ');
+        log(`${left.lines.length} things and ${left.workflows.length} workflows are left: ${shown}`);
+      }
       if (performance.now() > deadline) return explain(database, temporal, left);
     }
   } finally {

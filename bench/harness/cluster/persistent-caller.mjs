@@ -45,7 +45,8 @@ export class PersistentCaller {
   /** Follows a stream to its end, over several connections if needed. @returns what it said: `id`, `state`, and the assembled `text` */
   async stream(text, options) {
     const seen = { id: '', text: '', state: '' };
-    for await (const event of randomOf(this.#clients).stream(text, options)) {
+    const signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS);
+    for await (const event of randomOf(this.#clients).stream(text, { ...options, signal })) {
       if (event.kind === 'task')
         Object.assign(seen, { id: event.id, state: event.status.state, text: answerOf(event) });
       else if (event.kind === 'artifact-update')
