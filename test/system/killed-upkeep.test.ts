@@ -22,6 +22,9 @@ const { platform, database } = await startPlatform({
 });
 const { tenant_id: tenantId } = platform.devJson();
 
+/** A platform starts, is killed and starts again. */
+const TIMEOUT_MS = 180_000;
+
 /** Commands of an operator, beside the platform. */
 const command = (args: string[]) => [CLI, ...args, '--json'];
 const environment = {
@@ -78,28 +81,32 @@ async function openedBy(key: string): Promise<number> {
   return rows.filter(opens).length;
 }
 
-test('a rotation of the secret key that is killed between two portions is finished by the next run', async () => {
-  await database.query(
-    `INSERT INTO push_configs (tenant_id, message_id, config_id, url, schemes, protocol_version, secrets)
+test(
+  'a rotation of the secret key that is killed between two portions is finished by the next run',
+  async () => {
+    await database.query(
+      `INSERT INTO push_configs (tenant_id, message_id, config_id, url, schemes, protocol_version, secrets)
      SELECT $1, 'm', lpad(n::text, 4, '0'), '', '{}', '0.3', $2 FROM generate_series(1, $3::int) n`,
-    [tenantId, createSecrets(oldKey).encrypt('a secret', purpose), SECRETS],
-  );
-  const release = await hold("SELECT 1 FROM push_configs WHERE message_id = 'm' AND config_id = '0300' FOR UPDATE");
-  const rotation = spawn(process.execPath, command(['keys', 'rotate-secret']), environment);
-  await untilWaiting('UPDATE push_configs');
-  rotation.kill('SIGKILL');
-  await once(rotation, 'exit');
-  await release();
-  const sealedAnew = await openedBy(nextKey);
-  expect(sealedAnew).toBeGreaterThan(0);
-  expect(await openedBy(oldKey)).toBe(SECRETS - sealedAnew);
-  expect(await fleet('keys', 'status')).toMatchObject({ rotation_under_way: true });
-  const report = await fleet<{ sealed_anew: Record<string, number> }>('keys', 'rotate-secret');
-  expect(report).toMatchObject({ sealed_anew: { push_configs: SECRETS - sealedAnew }, unreadable: {} });
-  expect(await openedBy(nextKey)).toBe(SECRETS);
-  expect(await fleet('keys', 'status')).toMatchObject({ rotation_under_way: false });
-  await database.query("DELETE FROM push_configs WHERE message_id = 'm'");
-});
+      [tenantId, createSecrets(oldKey).encrypt('a secret', purpose), SECRETS],
+    );
+    const release = await hold("SELECT 1 FROM push_configs WHERE message_id = 'm' AND config_id = '0300' FOR UPDATE");
+    const rotation = spawn(process.execPath, command(['keys', 'rotate-secret']), environment);
+    await untilWaiting('UPDATE push_configs');
+    rotation.kill('SIGKILL');
+    await once(rotation, 'exit');
+    await release();
+    const sealedAnew = await openedBy(nextKey);
+    expect(sealedAnew).toBeGreaterThan(0);
+    expect(await openedBy(oldKey)).toBe(SECRETS - sealedAnew);
+    expect(await fleet('keys', 'status')).toMatchObject({ rotation_under_way: true });
+    const report = await fleet<{ sealed_anew: Record<string, number> }>('keys', 'rotate-secret');
+    expect(report).toMatchObject({ sealed_anew: { push_configs: SECRETS - sealedAnew }, unreadable: {} });
+    expect(await openedBy(nextKey)).toBe(SECRETS);
+    expect(await fleet('keys', 'status')).toMatchObject({ rotation_under_way: false });
+    await database.query("DELETE FROM push_configs WHERE message_id = 'm'");
+  },
+  TIMEOUT_MS,
+);
 
 /** Messages of a session that ended at a time. @returns their ids */
 async function insertMessages(count: number, at: Date, sessionId: string): Promise<string[]> {
@@ -115,36 +122,40 @@ async function insertMessages(count: number, at: Date, sessionId: string): Promi
 
 const MESSAGES = 250;
 
-test('an erasure whose process is killed between two portions is finished when it is started again', async () => {
-  const sessionId = idAt('ses', new Date());
-  await database.query(
-    `INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, ended_at) VALUES ($1, $2, false, 'expired', 60, now())`,
-    [tenantId, sessionId],
-  );
-  const ids = await insertMessages(MESSAGES, new Date(), sessionId);
-  const release = await hold('SELECT 1 FROM messages WHERE tenant_id = $1 AND message_id = $2 FOR UPDATE', [
-    tenantId,
-    ids[150],
-  ]);
-  const args = ['sessions', 'erase', '--tenant', tenantId, '--session', sessionId, '--wait-seconds', '0'];
-  const { erasure_id } = await fleet<ErasureReport>(...args);
-  await untilWaiting('DELETE FROM messages');
-  await platform.kill9();
-  await release();
-  const report = async () =>
-    (await fleet<{ erasures: ErasureReport[] }>('erasures', 'list')).erasures.find(
-      (one) => one.erasure_id === erasure_id,
+test(
+  'an erasure whose process is killed between two portions is finished when it is started again',
+  async () => {
+    const sessionId = idAt('ses', new Date());
+    await database.query(
+      `INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, ended_at) VALUES ($1, $2, false, 'expired', 60, now())`,
+      [tenantId, sessionId],
     );
-  expect(await report()).toMatchObject({ finished_at: null, removed: { messages: 100 } });
-  await database.query('UPDATE erasures SET next_at = now()'); // the lease of the dead process is a minute
-  await platform.start();
-  const finished = await until(async () => {
-    const now = await report();
-    return now?.finished_at ? now : undefined;
-  });
-  expect(finished.removed).toMatchObject({ messages: MESSAGES, sessions: 1 });
-  expect(await database.query('SELECT 1 FROM messages WHERE message_id = ANY ($1)', [ids])).toEqual([]);
-});
+    const ids = await insertMessages(MESSAGES, new Date(), sessionId);
+    const release = await hold('SELECT 1 FROM messages WHERE tenant_id = $1 AND message_id = $2 FOR UPDATE', [
+      tenantId,
+      ids[150],
+    ]);
+    const args = ['sessions', 'erase', '--tenant', tenantId, '--session', sessionId, '--wait-seconds', '0'];
+    const { erasure_id } = await fleet<ErasureReport>(...args);
+    await untilWaiting('DELETE FROM messages');
+    await platform.kill9();
+    await release();
+    const report = async () =>
+      (await fleet<{ erasures: ErasureReport[] }>('erasures', 'list')).erasures.find(
+        (one) => one.erasure_id === erasure_id,
+      );
+    expect(await report()).toMatchObject({ finished_at: null, removed: { messages: 100 } });
+    await database.query('UPDATE erasures SET next_at = now()'); // the lease of the dead process is a minute
+    await platform.start();
+    const finished = await until(async () => {
+      const now = await report();
+      return now?.finished_at ? now : undefined;
+    });
+    expect(finished.removed).toMatchObject({ messages: MESSAGES, sessions: 1 });
+    expect(await database.query('SELECT 1 FROM messages WHERE message_id = ANY ($1)', [ids])).toEqual([]);
+  },
+  TIMEOUT_MS,
+);
 
 const { suffix, middle } = month(3);
 const OLD = `messages_${suffix}`;
@@ -173,18 +184,22 @@ async function stateOfOldMonth(): Promise<'attached' | 'pending' | 'detached' | 
   return row?.state;
 }
 
-test('a retention whose process is killed while it detaches a month is finished when it is started again', async () => {
-  await addOldMonth();
-  const ids = await insertMessages(5, middle, 'ses_past');
-  await platform.stop();
-  const release = await hold('SELECT 1 FROM messages WHERE message_id = $1', [ids[0]]);
-  await platform.start();
-  await until(async () => (await stateOfOldMonth()) === 'pending', { what: 'the detachment' });
-  await platform.kill9();
-  expect(await stateOfOldMonth()).toBe('pending');
-  await release(); // the server may still end the statement of the dead process
-  expect(await stateOfOldMonth()).toBeDefined();
-  await platform.start();
-  await until(async () => (await stateOfOldMonth()) === undefined, { what: 'the end of the month' });
-  expect(await database.query('SELECT 1 FROM messages WHERE message_id = ANY ($1)', [ids])).toEqual([]);
-});
+test(
+  'a retention whose process is killed while it detaches a month is finished when it is started again',
+  async () => {
+    await addOldMonth();
+    const ids = await insertMessages(5, middle, 'ses_past');
+    await platform.stop();
+    const release = await hold('SELECT 1 FROM messages WHERE message_id = $1', [ids[0]]);
+    await platform.start();
+    await until(async () => (await stateOfOldMonth()) === 'pending', { what: 'the detachment' });
+    await platform.kill9();
+    expect(await stateOfOldMonth()).toBe('pending');
+    await release(); // the server may still end the statement of the dead process
+    expect(await stateOfOldMonth()).toBeDefined();
+    await platform.start();
+    await until(async () => (await stateOfOldMonth()) === undefined, { what: 'the end of the month' });
+    expect(await database.query('SELECT 1 FROM messages WHERE message_id = ANY ($1)', [ids])).toEqual([]);
+  },
+  TIMEOUT_MS,
+);
