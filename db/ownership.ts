@@ -1,6 +1,6 @@
 import { actsAs, type MessageOwners, type Reader } from '../contracts/permissions.js';
+import { messagesOfSession } from './message-filters.js';
 import type { Tx } from './pool.js';
-import { messagesOfSession } from './session-messages.js';
 
 /** `isOwnMessage` (contracts/permissions.ts) as SQL. The parameter is the result of `actsAs`: null for the whole tenant. */
 export function ownMessages(alias: string, parameter: string): string {

@@ -617,6 +617,11 @@ CREATE TABLE messages (
   parent_span_id text,
   propagation jsonb,
   state text NOT NULL,
+  unsuccessful_state text GENERATED ALWAYS AS (
+CASE
+    WHEN (state = ANY (ARRAY['failed'::text, 'canceled'::text])) THEN state
+    ELSE NULL::text
+END),
   instance_id text,
   agent_type text,
   turns jsonb NOT NULL DEFAULT '[]'::jsonb,
@@ -1080,6 +1085,7 @@ CREATE INDEX late_changes_of_session ON public.late_changes USING btree (tenant_
 CREATE INDEX messages_by_error ON ONLY public.messages USING btree (tenant_id, error_code, message_id) WHERE (error_code IS NOT NULL);
 CREATE INDEX messages_by_session ON ONLY public.messages USING btree (session_uuid, message_id) WHERE (session_uuid IS NOT NULL);
 CREATE INDEX messages_by_trace ON ONLY public.messages USING btree (trace_id, tenant_id, message_id) WHERE (parent_span_id IS NOT NULL);
+CREATE INDEX messages_unsuccessful ON ONLY public.messages USING btree (tenant_id, unsuccessful_state, message_id) WHERE (unsuccessful_state IS NOT NULL);
 CREATE INDEX plan_messages_of_plan ON public.plan_messages USING btree (tenant_id, plan_id);
 CREATE INDEX plan_wakes_due ON public.plan_wakes USING btree (due_at);
 CREATE INDEX plan_wakes_of_plan ON public.plan_wakes USING btree (tenant_id, plan_id);

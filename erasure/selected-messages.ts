@@ -1,5 +1,5 @@
+import { messagesOfSession } from '../db/message-filters.js';
 import type { Db } from '../db/pool.js';
-import { messagesOfSession } from '../db/session-messages.js';
 import { idBound } from '../runtime/ids.js';
 import type { Selection } from './erasures.js';
 

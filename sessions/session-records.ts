@@ -1,10 +1,10 @@
 import type { SessionDetails, SessionSummary, SessionsGetRequest } from '../contracts/api/sessions.js';
 import { actsAs, type Reader } from '../contracts/permissions.js';
 import { queryJson } from '../db/json-rows.js';
+import { messagesOfSession } from '../db/message-filters.js';
 import { ownSessions } from '../db/ownership.js';
 import { type KeyList, type Page, readPage } from '../db/page.js';
 import type { Db, Tx } from '../db/pool.js';
-import { messagesOfSession } from '../db/session-messages.js';
 import { PlatformError } from '../runtime/errors.js';
 import { agentsOf } from './session-agents.js';
 

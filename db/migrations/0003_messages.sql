@@ -82,6 +82,8 @@ CREATE TABLE messages (
   trace_id text, parent_span_id text,
   propagation jsonb, -- what goes on with the trace: baggage, tracestate, and sampled: false where the caller's trace is not sampled; NULL for nothing
   state text NOT NULL, -- submitted, working, input-required, completed, failed or canceled
+  -- For its index: a message that completes leaves it NULL, so that its end writes no index entry.
+  unsuccessful_state text GENERATED ALWAYS AS (CASE WHEN state IN ('failed', 'canceled') THEN state END) STORED,
   instance_id text, agent_type text,
   turns jsonb NOT NULL DEFAULT '[]', -- after the first: questions and answers, as A2A messages
   artifacts jsonb NOT NULL DEFAULT '[]', status_message jsonb, usage jsonb,
@@ -96,6 +98,8 @@ CREATE FUNCTION trace_of(trace_id text, message_id text) RETURNS text LANGUAGE s
   AS $$ SELECT coalesce(trace_id, replace(right(message_id, 36), '-', '')) $$;
 -- A message that began its trace is found by its key.
 CREATE INDEX messages_by_trace ON messages (trace_id, tenant_id, message_id) WHERE parent_span_id IS NOT NULL;
+-- Few among many that completed.
+CREATE INDEX messages_unsuccessful ON messages (tenant_id, unsuccessful_state, message_id) WHERE unsuccessful_state IS NOT NULL;
 CREATE INDEX messages_by_error ON messages (tenant_id, error_code, message_id) WHERE error_code IS NOT NULL;
 
 -- A message that is not over, or that was canceled or rejected and whose agent or workflow is still to hear of it: what finds, routes, leases

@@ -1,21 +1,21 @@
 import { isTerminal, type MessageRecord, type MessagesGetRequest } from '../../contracts/api/messages.js';
 import { actsAs, type Reader } from '../../contracts/permissions.js';
+import { messagesInState, messagesOfSession } from '../../db/message-filters.js';
 import { ownMessages } from '../../db/ownership.js';
 import { type KeyList, type Page, readPage, readSlice } from '../../db/page.js';
 import type { Db } from '../../db/pool.js';
-import { messagesOfSession } from '../../db/session-messages.js';
 import { idBound, idRange } from '../../runtime/ids.js';
 import { countInstanceMessages, type InstanceMessages, instanceMessageIds } from './instance-messages.js';
 import { type PageMessage, readPageMessages } from './page-rows.js';
 import { recordOf } from './task.js';
 
 /** Planned with the values, so that the plan has no trace of absent filters. `$5`: who serves it, or served it last. */
-const MATCHING = `m.tenant_id = $1 AND ($3::text IS NULL OR m.state = $3)
+const MATCHING = `m.tenant_id = $1
   AND ($4::text IS NULL OR coalesce(m.agent_type, m.want_agent_type) = $4) AND ($5::text IS NULL OR m.instance_id = $5)
   AND ($7::timestamptz IS NULL OR m.created_at >= $7) AND ($8::timestamptz IS NULL OR m.created_at < $8)
   AND ($10::text IS NULL OR m.message_id >= $10) AND ($11::text IS NULL OR m.message_id < $11)`;
 
-const OF_ALL = `${MATCHING} AND ($2::text IS NULL OR ${messagesOfSession('m', '$1', '$2')})
+const OF_ALL = `${MATCHING} AND ($3::text IS NULL OR ${messagesInState('m', '$3')}) AND ($2::text IS NULL OR ${messagesOfSession('m', '$1', '$2')})
   AND ($6::text IS NULL OR m.error_code = $6) AND ${ownMessages('m', '$9')}`;
 
 /** A message that was only assigned to the instance, and never dispatched to it, is not listed. */
@@ -23,7 +23,7 @@ const ALL = `messages m WHERE ${OF_ALL} AND ($5::text IS NULL OR EXISTS (
   SELECT 1 FROM dispatches d WHERE d.tenant_id = $1 AND d.instance_id = $5 AND d.message_id = m.message_id))`;
 
 /** Messages that are not over, and so have no error: few, however many there ever were. */
-const RUNNING = `running_messages m WHERE ${MATCHING} AND ($2::text IS NULL OR m.session_id = $2) AND $6::text IS NULL AND ($9::text IS NULL OR m.agent_type = $9
+const RUNNING = `running_messages m WHERE ${MATCHING} AND m.state = $3 AND ($2::text IS NULL OR m.session_id = $2) AND $6::text IS NULL AND ($9::text IS NULL OR m.agent_type = $9
   OR (SELECT s.sender_agent_type FROM messages s WHERE s.tenant_id = m.tenant_id AND s.message_id = m.message_id) = $9)`;
 
 /** The messages that a reader may see and that match, the newest first. */

@@ -41,14 +41,13 @@ export async function findTask(
   return taskOf(found.row, found.request, options);
 }
 
-/** Messages that a filter finds by an index and that are few: those of a session, and those that are not over. */
-const OF_SESSION = `messages m WHERE ${FILTER}`;
+const ALL = `messages m WHERE ${FILTER}`;
+/** Messages that are not over are few. */
 const RUNNING = `running_messages r CROSS JOIN LATERAL (SELECT * FROM messages x WHERE x.tenant_id = r.tenant_id
     AND x.message_id = r.message_id LIMIT 1) AS m WHERE r.tenant_id = $1 AND r.state = $3 AND ${FILTER}`;
 
 /** The messages of a filter by which few are found; null where all of the tenant's may fit. */
-function fewOf({ contextId, status }: TaskFilter): string | null {
-  if (contextId !== null) return OF_SESSION;
+function fewOf({ status }: TaskFilter): string | null {
   return status !== null && !isTerminal(status) ? RUNNING : null;
 }
 
@@ -77,7 +76,7 @@ const SINCE = `(SELECT m.message_id FROM messages m WHERE ${FILTER} AND m.messag
     AND x.message_id = l.message_id LIMIT 1) AS m WHERE l.tenant_id = $1 AND l.changed_at >= $4 AND ${FILTER}) AS m`;
 
 function allOf(filter: TaskFilter): KeyList {
-  const from = fewOf(filter) ?? (filter.changedSince === null ? OF_SESSION : SINCE);
+  const from = fewOf(filter) ?? (filter.changedSince === null ? ALL : SINCE);
   const appendOnly = filter.status === null || isTerminal(filter.status);
   return { key: 'm.message_id', from, orderBy: 'm.message_id DESC', values: filterValues(filter), appendOnly };
 }

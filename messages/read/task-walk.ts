@@ -1,7 +1,7 @@
 import { actsAs, type Reader } from '../../contracts/permissions.js';
+import { messagesInState, messagesOfSession } from '../../db/message-filters.js';
 import { ownMessages } from '../../db/ownership.js';
 import type { Tx } from '../../db/pool.js';
-import { messagesOfSession } from '../../db/session-messages.js';
 import { idBound } from '../../runtime/ids.js';
 
 /**
@@ -13,6 +13,8 @@ import { idBound } from '../../runtime/ids.js';
 
 /** As in `late_bound` (db/functions/messages/late_changes.sql). */
 const LATE_MS = 5_000;
+/** How far the clocks of processes, which make ids, may be ahead of the database's, in milliseconds. */
+const CLOCKS_DIFFER_MS = 60_000;
 /** Messages that the first read by id takes, for each task of the page; each further read takes twice as many, up to the next bound. */
 const ROWS_PER_TASK = 2;
 const ROWS_PER_READ_MAX = 10_000;
@@ -56,7 +58,7 @@ export interface FoundTasks {
 
 export const CHANGED_US = '(extract(epoch FROM m.updated_at) * 1000000)::bigint';
 /** The conditions of a filter on messages `m`: `filterValues` are $1 to $6. */
-export const FILTER = `m.tenant_id = $1 AND ($2::text IS NULL OR ${messagesOfSession('m', '$1', '$2')}) AND ($3::text IS NULL OR m.state = $3)
+export const FILTER = `m.tenant_id = $1 AND ($2::text IS NULL OR ${messagesOfSession('m', '$1', '$2')}) AND ($3::text IS NULL OR ${messagesInState('m', '$3')})
   AND ($4::timestamptz IS NULL OR m.updated_at >= $4) AND ${ownMessages('m', '$5')}
   AND ($6::text IS NULL OR coalesce(m.agent_type, m.want_agent_type) = $6)`;
 
@@ -69,20 +71,24 @@ export function filterValues(filter: TaskFilter): [string, ...unknown[]] {
 const IS_LATE = `m.message_id < late_bound(m.updated_at)
   AND EXISTS (SELECT 1 FROM late_changes l WHERE l.tenant_id = m.tenant_id AND l.message_id = m.message_id)`;
 
+/** The condition on messages `x` for which there is an index in the order of ids: with any other one a read would have no bound. */
+const IN_INDEX = `CASE WHEN $2::text IS NOT NULL THEN ${messagesOfSession('x', '$1', '$2')}
+  WHEN $3::text IN ('failed', 'canceled') THEN x.unsuccessful_state = $3 ELSE true END`;
+
 const TIME = (us: string) => `timestamptz 'epoch' + ${us}::bigint * interval '1 microsecond'`;
 /** $7 to $10: the ids to read, and how many. $11: changes before this time are not wanted. */
 const READ_BY_ID = `
   SELECT count(*) AS rows, min(m.message_id) AS last_id,
          coalesce(jsonb_agg(jsonb_build_object('id', m.message_id, 'changedUs', ${CHANGED_US}))
            FILTER (WHERE ($11::bigint IS NULL OR m.updated_at >= ${TIME('$11')}) AND ${FILTER} AND NOT (${IS_LATE})), '[]') AS tasks
-    FROM (SELECT * FROM messages x WHERE x.tenant_id = $1 AND ($7::text IS NULL OR x.message_id <= $7)
+    FROM (SELECT * FROM messages x WHERE x.tenant_id = $1 AND ${IN_INDEX} AND ($7::text IS NULL OR x.message_id <= $7)
       AND ($8::text IS NULL OR x.message_id < $8) AND ($9::text IS NULL OR x.message_id >= $9) ORDER BY x.message_id DESC LIMIT $10) AS m`;
 
 const READ_LATE = `
   SELECT l.message_id AS id, (extract(epoch FROM l.changed_at) * 1000000)::bigint AS "changedUs",
          EXISTS (SELECT 1 FROM messages m WHERE m.message_id = l.message_id AND ${FILTER}) AS fits
     FROM late_changes l
-   WHERE l.tenant_id = $1
+   WHERE l.tenant_id = $1 AND ($2::text IS NULL OR l.session_id = $2)
      AND ($7::bigint IS NULL OR (l.changed_at, l.message_id) < (${TIME('$7')}, $8))
      AND ($4::timestamptz IS NULL OR l.changed_at >= $4)
    ORDER BY l.changed_at DESC, l.message_id DESC LIMIT ${LATE_ROWS_MAX}`;
@@ -143,10 +149,15 @@ class IdReader {
     return this.isDone || (this.#readFrom !== null && lateBound(changedUs) >= this.#readFrom);
   }
 
-  /** The id at which the next page goes on after a task: that of the newest message which is still to be shown. */
+  /**
+   * The id at which the next page goes on after a task: that of the newest message which is still to be shown. None that comes after the task
+   * was made after its change.
+   */
   resumeAfter(after: TaskKey | null): string {
     const left = this.tasks.filter((task) => after === null || inOrder(after, task) < 0).map(({ id }) => id);
-    return [...left, this.isDone ? '' : this.#completeFrom].sort().at(-1) ?? '';
+    const newest = [...left, this.isDone ? '' : this.#completeFrom].sort().at(-1) ?? '';
+    const bounds = after === null ? [] : [idBound('msg', Math.ceil(after.changedUs / 1_000) + CLOCKS_DIFFER_MS)];
+    return [newest, ...bounds].sort()[0] ?? '';
   }
 }
 

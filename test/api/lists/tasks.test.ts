@@ -33,11 +33,23 @@ async function allPages(client: ApiClient, params: object, between: () => Promis
   return { ids: pages.flatMap(({ tasks }) => tasks.map(({ id }) => id)), pages };
 }
 
+interface InsertedMessages {
+  count: number;
+  everyMs: number;
+  rareOneIn: number;
+  states?: [rare: string, other: string];
+  /** Of each; null: each has one of its own. */
+  session?: string | null;
+}
+
 /**
  * Messages of the last hours, one in `everyMs`, as the platform leaves them: each has changed for the last time up to nine seconds after it was
- * accepted, every hundredth ten minutes after it. One in `canceledOneIn` was canceled, the others completed.
+ * accepted, every hundredth ten minutes after it. One in `rareOneIn` has the first state, the others the second.
  */
-async function insertMessages(tenantId: string, count: number, everyMs: number, canceledOneIn: number): Promise<void> {
+async function insertMessages(
+  tenantId: string,
+  { count, everyMs, rareOneIn, states = ['canceled', 'completed'], session = null }: InsertedMessages,
+): Promise<void> {
   await api.database.query(
     `WITH made AS (
        SELECT n, at, at + CASE WHEN n % 100 = 0 THEN interval '10 min' ELSE (n * 7919 % 9000) * interval '1 ms' END AS changed,
@@ -46,11 +58,11 @@ async function insertMessages(tenantId: string, count: number, everyMs: number, 
      written AS (
        INSERT INTO messages (tenant_id, message_id, session_id, credential_id, client_message_id, method, parts, trace_id, deadline_ms, state,
          agent_type, created_at, updated_at)
-       SELECT $1, 'msg_' || left(hex, 8) || '-' || right(hex, 4) || '-7000-8000-' || lpad(n::text, 12, '0'), 'ses_' || n, 'c', 'm' || n,
-              'message/send', '[]', 't', 1, CASE WHEN n % $4::int = 0 THEN 'canceled' ELSE 'completed' END, 'worker', at, changed
+       SELECT $1, 'msg_' || left(hex, 8) || '-' || right(hex, 4) || '-7000-8000-' || lpad(n::text, 12, '0'), coalesce($7, 'ses_' || n), 'c', 'm' || n,
+              'message/send', '[]', 't', 1, CASE WHEN n % $4::int = 0 THEN $5 ELSE $6 END, 'worker', at, changed
          FROM made RETURNING tenant_id, message_id, session_id, updated_at)
      INSERT INTO late_changes SELECT tenant_id, message_id, session_id, updated_at FROM written WHERE message_id < late_bound(updated_at)`,
-    [tenantId, count, everyMs, canceledOneIn],
+    [tenantId, count, everyMs, rareOneIn, ...states, session],
   );
 }
 const inOrder = async (tenantId: string, condition = 'true') => {
@@ -73,7 +85,7 @@ describe('ListTasks of a whole tenant', () => {
       agent_type: 'worker',
       status: 'offline',
     });
-    await insertMessages(tenantId, 1_500, 50, 500);
+    await insertMessages(tenantId, { count: 1_500, everyMs: 50, rareOneIn: 500 });
   });
 
   test('gives each task once, in the order of the last changes, while others are sent', async () => {
@@ -144,9 +156,10 @@ describe('ListTasks of a whole tenant', () => {
 test('ListTasks whose filters hardly any task fits gives short pages that lead on', async () => {
   const tenantId = await api.otherTenant();
   const client = await api.clientOf(tenantId, ['full']);
-  await insertMessages(tenantId, 45_000, 200, 20_000);
-  const { ids, pages } = await allPages(client, { status: 'TASK_STATE_CANCELED' });
-  expect(ids).toEqual(await inOrder(tenantId, "state = 'canceled'"));
+  await insertMessages(tenantId, { count: 45_000, everyMs: 200, rareOneIn: 20_000, states: ['completed', 'canceled'] });
+  const { ids, pages } = await allPages(client, { status: 'TASK_STATE_COMPLETED' });
+  expect(ids).toEqual(await inOrder(tenantId, "state = 'completed'"));
   expect(ids).toHaveLength(2);
   expect(pages.length).toBeGreaterThan(1);
+  expect(pages.length).toBeLessThan(30); // each passes thousands of messages, or of late changes
 });
