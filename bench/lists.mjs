@@ -42,8 +42,8 @@ const FILL = [
           jsonb_build_array(jsonb_build_object('instance_id', 'worker-' || n % 10, 'duration_ms', n % 1000)) FROM ${NUMBERS}`,
   `INSERT INTO messages (tenant_id, message_id, session_id, credential_id, client_message_id, method, parts, trace_id, deadline_ms, state,
      instance_id, agent_type, artifacts, created_at, updated_at, started_at, completed_at)
-   SELECT $1, ${ids('msg')}, 'ses_' || n / 100, 'cred', 'client-' || n, 'message/send', '[{"kind":"text","text":"What is 6 * 7?"}]',
-          md5(n::text), 600000, 'completed', 'worker-1', 'worker', '[{"artifactId":"a","parts":[{"kind":"text","text":"42"}]}]', at, at, at, at
+   SELECT $1, ${ids('msg')}, CASE WHEN n % 2 = 0 THEN 'long' ELSE 'ses_' || n / 100 END, 'cred', 'client-' || n, 'message/send', '[{"kind":"text","text":"What is 6 * 7?"}]',
+          md5(n::text), 600000, CASE WHEN n % 20 = 0 THEN 'canceled' ELSE 'completed' END, 'worker-1', 'worker', '[{"artifactId":"a","parts":[{"kind":"text","text":"42"}]}]', at, at, at, at
      FROM ${NUMBERS}`,
 ];
 
@@ -73,9 +73,14 @@ async function fill(platform, database, rows) {
 }
 
 const page = (path) => (number, size) => [path, { page: number, page_size: size }];
-const tasks = (pageSize) => ['/send', { jsonrpc: '2.0', id: 1, method: 'ListTasks', params: { pageSize } }];
+const tasks = (pageSize, filter) => [
+  '/send',
+  { jsonrpc: '2.0', id: 1, method: 'ListTasks', params: { pageSize, ...filter } },
+];
 const events = page('/telemetry/get_events');
 const messages = page('/messages/get');
+const CANCELED = ['/messages/get', { page: 1, page_size: 25, state: 'canceled' }];
+const twice = (call) => [call, call];
 /** A list of its own each time, so that each call counts. The filter makes it read the rows that it counts. */
 const eventsCounted = () => ['/telemetry/get_events', { to: new Date(4e12 + Math.random() * 1e12).toISOString() }];
 const made = (call) => (typeof call === 'function' ? call() : call);
@@ -88,7 +93,10 @@ const RATIOS = [
   ['events before a time, page 1, counted anew', eventsCounted, eventsCounted, null],
   ['messages, page 1', messages(1, 25), messages(1, 25), 2],
   ['messages, page 1,000', null, messages(DEEP_PAGE, 25), 5, messages(1, 25)],
+  ['canceled messages, page 1', CANCELED, CANCELED, 2],
   ['`ListTasks`, first page', tasks(25), tasks(25), 2],
+  ['`ListTasks` of a state, first page', ...twice(tasks(25, { status: 'TASK_STATE_CANCELED' })), 2],
+  ['`ListTasks` of a session with half of all messages', ...twice(tasks(25, { contextId: 'long' })), 2],
 ];
 
 process.exitCode = await Harness.run(async (harness) => {
@@ -98,7 +106,7 @@ process.exitCode = await Harness.run(async (harness) => {
   await database.connect();
   const few = await fill(platform, database, FEW);
   const many = await fill(platform, database, Number(given.rows));
-  await database.query('VACUUM ANALYZE events, messages');
+  await database.query('VACUUM ANALYZE event_groups, messages');
   await database.end();
 
   const counting = [];
