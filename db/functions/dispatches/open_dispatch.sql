@@ -5,7 +5,7 @@
 CREATE FUNCTION open_dispatch(of_tenant text, of_message text, new_dispatch text, only_reachable boolean)
 RETURNS TABLE (instance_id text, agent_type text, mesh_id text, deployment_mode text, attempt integer, deadline_ms integer, join_reason text, queue text)
   LANGUAGE plpgsql
-  SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+  SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off SET enable_mergejoin = off
   SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   r running_messages;

@@ -26,7 +26,7 @@ BEGIN
        WHERE x.tenant_id = of_tenant AND x.queue = own_queue AND x.resolution IS NOT NULL AND x.wake_requested_at IS NULL
        ORDER BY x.unrouted_since LIMIT at_most + 8) r),
   picked AS MATERIALIZED (
-    SELECT r.message_id FROM running_messages r WHERE r.tenant_id = of_tenant AND r.message_id IN (SELECT o.message_id FROM oldest o)
+    SELECT r.message_id FROM running_messages r WHERE r.tenant_id = of_tenant AND r.message_id = ANY (ARRAY(SELECT o.message_id FROM oldest o))
      ORDER BY CASE WHEN r.queue = own_queue AND r.resolution IS NOT NULL THEN r.unrouted_since END, r.created_at
      LIMIT at_most FOR UPDATE SKIP LOCKED),
   marked AS (

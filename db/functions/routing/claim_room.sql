@@ -26,9 +26,10 @@ CREATE FUNCTION unwritten_on(of_instance text, unwritten_ids text[]) RETURNS int
 $$;
 
 -- The load of an instance, with those.
-CREATE FUNCTION load_for(r routing, of_instance text) RETURNS integer LANGUAGE sql STABLE AS $$
-  SELECT agent_load(r.tenant_id, of_instance) + unwritten_on(of_instance, r.unwritten_ids)
-$$;
+CREATE FUNCTION load_for(r routing, of_instance text) RETURNS integer LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN (SELECT l.load FROM loads(r.tenant_id, of_instance, NULL) l) + unwritten_on(of_instance, r.unwritten_ids);
+END $$;
 
 -- Whether an agent with a bound, or that is busy, is worth the lock. A new message on the fast path goes behind those that wait for this agent.
 CREATE FUNCTION may_have_room(r routing, of_instance text, of_type text, status text, room integer) RETURNS boolean LANGUAGE plpgsql STABLE AS $$

@@ -12,7 +12,7 @@ END $$;
 
 -- Looks again at agents that were found full five seconds ago or earlier: room that was freed while one was noted would be forgotten. Of all
 -- types: together looks cost no more than one of each agent in five seconds. Gives whether one has room.
-CREATE FUNCTION recheck_full(of_tenant text, at_most integer) RETURNS boolean LANGUAGE plpgsql AS $$
+CREATE FUNCTION recheck_full(of_tenant text, at_most integer) RETURNS boolean LANGUAGE plpgsql SET enable_sort = off AS $$
 DECLARE
   stale timestamptz := now() - interval '5 s';
   noted record;

@@ -16,8 +16,9 @@ BEGIN
       WHERE s.tenant_id = of_tenant AND s.instance_id = of_instance AND s.agent_type = ''))) AS skill);
 END $$;
 
+-- Each look at the queues asks for the order of running_queued, as served_sessions does for its index. EXISTS would drop it.
 CREATE FUNCTION any_queued(of_tenant text) RETURNS boolean LANGUAGE sql STABLE AS $$
-  SELECT EXISTS (SELECT 1 FROM running_messages r WHERE r.tenant_id = of_tenant AND r.queue IS NOT NULL)
+  SELECT coalesce((SELECT true FROM running_messages r WHERE r.tenant_id = of_tenant AND r.queue >= '' ORDER BY r.queue LIMIT 1), false)
 $$;
 
 -- Whether messages wait that an agent could take.
@@ -29,7 +30,7 @@ BEGIN
     RETURN false;
   END IF;
   served := queues_of(of_tenant, of_instance, of_type);
-  RETURN EXISTS (SELECT 1 FROM running_messages r WHERE r.tenant_id = of_tenant AND r.queue = ANY (served));
+  RETURN coalesce((SELECT true FROM running_messages r WHERE r.tenant_id = of_tenant AND r.queue = ANY (served) ORDER BY r.queue LIMIT 1), false);
 END $$;
 
 -- Sessions whose decision waits for room on an instance; new work leaves that room to them.
@@ -37,6 +38,6 @@ CREATE FUNCTION waiting_decisions(of_tenant text, of_instance text) RETURNS inte
 DECLARE
   own_queue text := queue_of(of_instance, '', ''); -- within the query it would be no condition of the index, because of its COALESCE
 BEGIN
-  RETURN (SELECT count(DISTINCT r.session_id)::integer FROM running_messages r
-           WHERE r.tenant_id = of_tenant AND r.queue = own_queue AND r.resolution IS NOT NULL);
+  RETURN (SELECT count(DISTINCT waiting.session_id)::integer FROM (SELECT r.session_id FROM running_messages r
+    WHERE r.tenant_id = of_tenant AND r.queue = own_queue AND r.resolution IS NOT NULL ORDER BY r.created_at) AS waiting);
 END $$;
