@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { freePort } from '../../../embedded/free-port.js';
+import { GuardCatalog } from '../../../policy/guards/guard-catalog.js';
 import { type FreshDatabase, freshDatabase } from '../../setup/database.js';
 import { until } from '../../setup/until.js';
 import type { FixtureAgent } from '../fixture-agent.js';
@@ -97,6 +98,17 @@ describe('a hosted agent', () => {
   ])('answers with %s', async (_, script, result) => {
     await hosted(script);
     expect(await ask(a, { tool: 't' })).toEqual(result);
+  });
+
+  it('has its result withheld where a guard denies it', async () => {
+    const key = `AKI${'AZ7Q3M5N1P9R2T4V6'}`;
+    const { db, policies } = fixture.core;
+    const guards = new GuardCatalog(db, (tenantId) => policies.changed(tenantId));
+    await guards.update(fixture.tenantId, { guard: 'secrets', enabled: true, config: { stages: ['tool_result'] } });
+    await hosted({ 'message/send': (reply) => reply.result(data({ content: `the key is ${key}` })) });
+    const result = await ask(a, { tool: 't' });
+    expect(result).toEqual(refusedWith('GUARD_DENIED'));
+    expect(JSON.stringify(result)).not.toContain(key);
   });
 
   it('that cannot be reached is unavailable', async () => {
