@@ -141,6 +141,15 @@ BEGIN
   RETURN NULL;
 END $function$
 ;
+CREATE OR REPLACE FUNCTION public.session_key(tenant_id text, session_id text)
+ RETURNS uuid
+ LANGUAGE plpgsql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+BEGIN
+  RETURN session_uuid(right(tenant_id, 36)::uuid, session_id);
+END $function$
+;
 CREATE OR REPLACE FUNCTION public.session_name(session_id text)
  RETURNS text
  LANGUAGE sql
@@ -605,7 +614,7 @@ CREATE TABLE messages (
   tenant_id text NOT NULL,
   message_id text NOT NULL,
   session_id text NOT NULL,
-  session_uuid uuid GENERATED ALWAYS AS (session_uuid(("right"(tenant_id, 36))::uuid, session_id)),
+  session_uuid uuid GENERATED ALWAYS AS (session_key(tenant_id, session_id)),
   credential_id text NOT NULL,
   sender_agent_type text,
   client_message_id text NOT NULL,

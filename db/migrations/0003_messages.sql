@@ -65,6 +65,12 @@ CREATE TABLE idempotency_keys (
 );
 CREATE INDEX idempotency_keys_expiry ON idempotency_keys (expires_at);
 
+-- session_uuid for the column of messages. PL/pgSQL keeps its plan, while a function in SQL would be inlined anew by each statement.
+CREATE FUNCTION session_key(tenant_id text, session_id text) RETURNS uuid LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+  RETURN session_uuid(right(tenant_id, 36)::uuid, session_id);
+END $$;
+
 -- A message: what was sent, and below what became of it. What changes from moment to moment is in running_messages.
 CREATE TABLE messages (
   created_at timestamptz NOT NULL DEFAULT now(), updated_at timestamptz NOT NULL DEFAULT now(),
@@ -72,7 +78,7 @@ CREATE TABLE messages (
   deadline_ms integer NOT NULL,
   notifies boolean NOT NULL DEFAULT false, -- its state changes write push notifications, or wake its plan
   tenant_id text NOT NULL, message_id text COLLATE "C" NOT NULL, session_id text NOT NULL,
-  session_uuid uuid GENERATED ALWAYS AS (session_uuid(right(tenant_id, 36)::uuid, session_id)) STORED, -- for the index: half as long as text
+  session_uuid uuid GENERATED ALWAYS AS (session_key(tenant_id, session_id)) STORED, -- for the index: half as long as text
   credential_id text NOT NULL,
   sender_agent_type text, -- of the agent that sent it; NULL for a credential that stands for no agent
   client_message_id text NOT NULL, method text NOT NULL,
