@@ -129,8 +129,8 @@ describe.each(PATHS)('$way', ({ env }) => {
       else dispatch.ask({ kind: 'confirmation', title: 'Go on?' });
     });
     const plan = await createPlan(client, [
-      step('a', 'asking', 'ask', { timeout_seconds: 2 }),
-      step('b', 'silent', 'wait', { timeout_seconds: 3 }),
+      step('a', 'asking', 'ask', { timeout_seconds: 5 }),
+      step('b', 'silent', 'wait', { timeout_seconds: 6 }),
     ]);
     const waiting = await untilStep(client, plan.plan_id, 'a', 'input-required');
     expect(waiting).toMatchObject({ state: 'running', progress: { 'input-required': 1 } });
