@@ -18,14 +18,20 @@ const NEEDS: Record<string, string[]> = {
     'test/system/campaign.test.ts',
     'test/system/faults.test.ts',
     'test/system/forwarding.test.ts',
-    'test/system/load-balancer.test.ts',
+    'test/system/load-balancer/python.test.ts',
+    'test/system/load-balancer/typescript.test.ts',
     'test/system/nodes-roles.test.ts',
     'test/system/nodes.test.ts',
     'test/system/tools-nodes.test.ts',
     'test/system/upgrade.test.ts',
   ],
   mvn: ['test/embedded/time-skipping.test.ts', 'test/messages/approvals/days.test.ts'],
-  python3: ['test/examples/python.test.ts', 'test/sdk/python/frameworks.test.ts', 'test/sdk/python/python.test.ts'],
+  python3: [
+    'test/examples/python.test.ts',
+    'test/sdk/python/frameworks.test.ts',
+    'test/sdk/python/python.test.ts',
+    'test/system/load-balancer/python.test.ts',
+  ],
   chromium: ['test/browser/approve.test.ts', 'test/browser/client.test.ts'],
 };
 

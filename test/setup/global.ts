@@ -27,7 +27,7 @@ const TEMPLATE_DATABASE = 'fleet_template';
 const run = promisify(execFile);
 
 const USES_SERVERS =
-  /from '.*(setup\/(database|platform\/(platform|paths))|served-api|accept-calls|retention-fixture)\.js'|platformWithProvider\(/;
+  /from '.*(setup\/(database|platform\/(platform|paths))|served-api|accept-calls|retention-fixture|balanced-nodes)\.js'|platformWithProvider\(/;
 const USES_BUILD = /dist\//;
 
 /** Whether a file of this run fits: a run of plain tests builds and starts nothing. */
