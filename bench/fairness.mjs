@@ -17,6 +17,8 @@ import { createTenant } from './harness/tenants.mjs';
 const GOAL = 2;
 /** Callers of tenant A. */
 const FLOODING = 64;
+/** Messages that one agent of tenant A has: an agent takes no more (`LIMITS.dispatchesInFlightPerConnection`). */
+const EACH_SILENT = 250;
 const WARM_UP_SECONDS = 5;
 const IDLE_MS = 2_000;
 const ROOM_MS = 60_000;
@@ -36,6 +38,7 @@ const { values: given } = parseArgs({
 });
 const seconds = Number(given.seconds);
 const print = (text) => process.stdout.write(`${text}\n`);
+const silentAgents = Math.ceil(Number(given.messages) / EACH_SILENT);
 const progress = (text) => process.stderr.write(`[bench] ${text}\n`);
 
 /** Makes a tenant. @returns its id, and a token */
@@ -114,7 +117,7 @@ async function steady(call, during) {
 /** What tenant A does in each row: `during` ends the measurement. It resolves to what there is to say about A. */
 const ROWS = {
   silent: {
-    what: (n) => `${n} messages in flight in a session, their agent never answers`,
+    what: (n) => `${n} messages in flight, their agents never answer`,
     run: async ({ fill }) => {
       await fill();
       return { during: delay(seconds * 1_000) };
@@ -123,14 +126,13 @@ const ROWS = {
   close: {
     what: (n) => `closes sessions with ${n} messages in flight`,
     run: async ({ fill, close }) => {
-      const sessions = [];
-      sessions.push(await fill());
+      await fill();
       const closeAll = async () => {
         const until = performance.now() + seconds * 1_000;
         const closed = [];
         while (performance.now() < until) {
-          closed.push(await close(sessions.pop()));
-          sessions.push(await fill());
+          closed.push(await close());
+          await fill();
         }
         return `closed ${closed.length} in ${closed.map((ms) => ms.toFixed(0)).join(', ')} ms`;
       };
@@ -157,21 +159,28 @@ process.exitCode = await Harness.run(async (harness) => {
   const b = { tenant_id: platform.dev.tenant_id, token: platform.token };
   const wanted = given.rows.split(',');
   await join(harness, platform, b, { type: 'steady', count: 1 });
-  await join(harness, platformOfA, a, { type: 'silent', count: 1, silent: true });
+  await join(harness, platformOfA, a, { type: 'silent', count: silentAgents, silent: true });
   await join(harness, platformOfA, a, { type: 'echo', count: 1 });
   if (wanted.includes('agents')) await join(harness, platformOfA, a, { type: 'many', count: Number(given.agents) });
   const load = await harness.child('fairness/tenant.mjs', { url: platformOfA.dev.base_url, token: a.token });
 
-  let open;
-  const close = async (session_id = open) => {
-    open = undefined;
-    return load.ask('close', { session_id });
+  const open = [];
+  /** Closes all sessions that `fill` opened. @returns milliseconds */
+  const close = async () => {
+    let ms = 0;
+    for (const session_id of open.splice(0)) ms += await load.ask('close', { session_id });
+    return ms;
+  };
+  const fillOne = async (instance_id, count) => {
+    const { session_id } = await post(platformOfA, a, '/sessions/init', { instance_id });
+    open.push(session_id);
+    const statuses = await load.ask('fill', { agentType: 'silent', contextId: session_id, count });
+    // A tenant has at most half of the room of a node, and B has some of it.
+    if (!(statuses[200] >= count * 0.9)) throw new Error(`a session was not filled: ${JSON.stringify(statuses)}`);
   };
   const fill = async () => {
-    const { session_id } = await post(platformOfA, a, '/sessions/init', { instance_id: 'silent-0' });
-    open = session_id;
-    await load.ask('fill', { agentType: 'silent', contextId: session_id, count: Number(given.messages) });
-    return session_id;
+    for (let agent = 0; agent < silentAgents; agent += 1)
+      await fillOne(`silent-${agent}`, Math.floor(Number(given.messages) / silentAgents));
   };
   const flood = async (agentType, width = FLOODING) => {
     await load.ask('flood', { agentType, width });
@@ -189,7 +198,7 @@ process.exitCode = await Harness.run(async (harness) => {
     const { during } = await ROWS[row].run({ fill, close, flood });
     const beside = await steady(call, during);
     const note = await during;
-    if (open) await close();
+    await close();
     await cpu.settle();
     const of = ({ times }, q) => quantile(times, q);
     results.push({
