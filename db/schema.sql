@@ -147,7 +147,7 @@ CREATE OR REPLACE FUNCTION public.session_key(tenant_id text, session_id text)
  IMMUTABLE PARALLEL SAFE
 AS $function$
 BEGIN
-  RETURN session_uuid(right(tenant_id, 36)::uuid, session_id);
+  RETURN public.session_uuid(right(tenant_id, 36)::uuid, session_id);
 END $function$
 ;
 CREATE OR REPLACE FUNCTION public.session_name(session_id text)
@@ -167,7 +167,7 @@ CREATE OR REPLACE FUNCTION public.session_uuid(tenant_id uuid, session_id text)
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 AS $function$
-  SELECT CASE WHEN session_id = '' THEN NULL WHEN session_name(session_id) IS NULL THEN right(session_id, 36)::uuid
+  SELECT CASE WHEN session_id = '' THEN NULL WHEN public.session_name(session_id) IS NULL THEN right(session_id, 36)::uuid
     ELSE md5(tenant_id::text || '/' || session_id)::uuid END
 $function$
 ;

@@ -10,7 +10,7 @@
 CREATE FUNCTION session_name(session_id text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
   AS $$ SELECT CASE WHEN NOT (length(session_id) = 40 AND starts_with(session_id, 'ses_')) THEN session_id END $$;
 CREATE FUNCTION session_uuid(tenant_id uuid, session_id text) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT CASE WHEN session_id = '' THEN NULL WHEN session_name(session_id) IS NULL THEN right(session_id, 36)::uuid
+  SELECT CASE WHEN session_id = '' THEN NULL WHEN public.session_name(session_id) IS NULL THEN right(session_id, 36)::uuid
     ELSE md5(tenant_id::text || '/' || session_id)::uuid END
 $$;
 CREATE FUNCTION session_of(session_uuid uuid, session_name text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -65,10 +65,11 @@ CREATE TABLE idempotency_keys (
 );
 CREATE INDEX idempotency_keys_expiry ON idempotency_keys (expires_at);
 
--- session_uuid for the column of messages. PL/pgSQL keeps its plan, while a function in SQL would be inlined anew by each statement.
+-- session_uuid for the column of messages. PL/pgSQL keeps its plan, while a function in SQL would be inlined anew by each statement. Names have
+-- their schema, because pg_restore computes the column without a search path.
 CREATE FUNCTION session_key(tenant_id text, session_id text) RETURNS uuid LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 BEGIN
-  RETURN session_uuid(right(tenant_id, 36)::uuid, session_id);
+  RETURN public.session_uuid(right(tenant_id, 36)::uuid, session_id);
 END $$;
 
 -- A message: what was sent, and below what became of it. What changes from moment to moment is in running_messages.
