@@ -73,29 +73,14 @@ function mediaTypesOf({ message, configuration }: MessageSendParams): MediaTypes
   return input.length > 0 || output.length > 0 ? { input, output } : null;
 }
 
-const REGISTERED = "tenant_id = $1 AND coalesce(deregistered_at, 'infinity') = 'infinity'";
-const COLUMNS = 'agent_type, modes_digest, agent_card';
+const OF_INSTANCE = `SELECT agent_card FROM agents WHERE tenant_id = $1 AND coalesce(deregistered_at, 'infinity') = 'infinity'
+  AND instance_id = $2 AND agent_type = coalesce($3, agent_type)`;
 
-/**
- * One agent of each declaration of a type, or of each type and declaration. An index leads from one to the next, past all other agents that
- * declare the same.
- */
-const oneOfEach = (ofType: string, next: string) => `
-  WITH RECURSIVE declared AS (
-    (SELECT ${COLUMNS} FROM agents WHERE ${REGISTERED} ${ofType} ORDER BY agent_type, modes_digest LIMIT 1)
-     UNION ALL
-    SELECT next.* FROM declared d CROSS JOIN LATERAL (
-      SELECT ${COLUMNS} FROM agents WHERE ${REGISTERED} ${ofType} AND ${next} ORDER BY agent_type, modes_digest LIMIT 1) next)
-  SELECT * FROM declared LIMIT ${DECLARATIONS_MAX}`;
-const OF_TENANT = oneOfEach('', '(agent_type, modes_digest) > (d.agent_type, d.modes_digest)');
-const OF_TYPE = oneOfEach('AND agent_type = $2', 'modes_digest > d.modes_digest');
-const OF_INSTANCE = `SELECT ${COLUMNS} FROM agents WHERE ${REGISTERED} AND instance_id = $3 AND agent_type = coalesce($2, agent_type)`;
-
-/** The query of agents that may take the message, and its values. */
-function declarations(tenantId: string, { instance_id, agent_type }: Destination): [string, (string | null)[]] {
+/** The query of the cards of agents that may take the message, one of each declaration, and its values. */
+function declarations(tenantId: string, { instance_id, agent_type }: Destination): [string, unknown[]] {
   const type = typeof agent_type === 'string' ? agent_type : null;
-  if (typeof instance_id === 'string') return [OF_INSTANCE, [tenantId, type, instance_id]];
-  return type === null ? [OF_TENANT, [tenantId]] : [OF_TYPE, [tenantId, type]];
+  if (typeof instance_id === 'string') return [OF_INSTANCE, [tenantId, instance_id, type]];
+  return ['SELECT agent_card FROM declared_cards($1, $2, $3) AS agent_card', [tenantId, type, DECLARATIONS_MAX]];
 }
 
 /** The modes in the cards of the agents that may take the message, general ones and those of single skills. */
