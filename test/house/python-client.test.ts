@@ -18,7 +18,7 @@ test.each(Object.entries(generate(openApiDocument(''))))(
 
 test('the newest entry of the package’s changelog is for its version', () => {
   const versionIn = (path: string, pattern: RegExp) => pattern.exec(readFileSync(join(root, path), 'utf8'))?.[1];
-  expect(versionIn('python/CHANGELOG.md', /^## (\d+\.\d+\.\d+)/m)).toBe(
+  expect(versionIn('python/CHANGELOG.md', /^(?:## |Becomes )(\d+\.\d+\.\d+)/m)).toBe(
     versionIn('python/src/agent_fleet/version.py', /__version__ = "([^"]+)"/),
   );
 });
