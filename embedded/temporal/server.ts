@@ -55,6 +55,14 @@ export interface TemporalPorts {
   uiPort: number;
 }
 
+/** A panic of the server ends with the trace of its goroutine. */
+const TRACE_LINES = 60;
+
+/** Why the server ended, from the end of its log: the error of its panic, else the last lines. */
+function reasonIn(log: string): string {
+  return /^(?:panic|Error|error): .*$/m.exec(log)?.[0] ?? log.split('\n').slice(-3).join('\n');
+}
+
 /** Starts the dev server on the ports; resolves when it serves the namespace. Stops it before it rejects. */
 export async function launchTemporal(
   options: TemporalServerOptions,
@@ -72,7 +80,7 @@ export async function launchTemporal(
     return running;
   } catch (error) {
     await terminate(running, TEMPORAL_STOP);
-    const detail = await lastLines(options.logFile, 3);
+    const detail = reasonIn(await lastLines(options.logFile, TRACE_LINES));
     throw new Error(`${errorMessage(error)}; the end of ${options.logFile}: ${detail}`, { cause: error });
   }
 }

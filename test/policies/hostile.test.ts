@@ -67,22 +67,22 @@ describe('what could cost too much is not begun, and fails closed', () => {
 
   test('and takes no longer than what is cheap, so that it holds up nobody', async () => {
     const request: PolicyRequest = { scope: 'tool', action: 'call', tool: 't', arguments: { a: numbers(2_000) } };
-    /** The least processor time of some decisions: what other processes do does not count. */
-    const cpuOf = async (expression: string) => {
+    /** The least time of some decisions, in milliseconds: what other processes do hardly counts. */
+    const timeOf = async (expression: string) => {
       const evaluator = { type: 'cel' as const, expression };
       const { policy_id } = await policyFor(api.client, { scope: 'tool', decision: 'deny', evaluator });
       let least = Number.POSITIVE_INFINITY;
       for (let run = 0; run < 20; run++) {
-        const before = process.cpuUsage();
+        const before = performance.now();
         for (let n = 0; n < 20; n++) await api.core.policies.decide(api.tenantId, request);
-        least = Math.min(least, process.cpuUsage(before).user);
+        least = Math.min(least, performance.now() - before);
       }
       await api.client.post('/policies/delete_policy', { policy_id });
       return least;
     };
-    const cheap = await cpuOf('request.arguments.a.size() == 1');
+    const cheap = await timeOf('request.arguments.a.size() == 1');
     // It would take 4,000,000 turns.
-    const hostile = await cpuOf('request.arguments.a.all(x, request.arguments.a.all(y, x + y >= 0))');
+    const hostile = await timeOf('request.arguments.a.all(x, request.arguments.a.all(y, x + y >= 0))');
     expect(hostile / cheap).toBeLessThan(20);
   });
 
