@@ -6,11 +6,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { EventSourceParserStream } from 'eventsource-parser/stream';
-import pg from 'pg';
 import { openDb } from '../dist/db/pool.js';
 import { newEventId } from '../dist/runtime/ids.js';
 import { createLogger } from '../dist/runtime/logger.js';
 import { consumeEvents } from '../dist/telemetry/event-reader.js';
+import { connectDatabase } from './harness/database.mjs';
 import { Harness } from './harness/harness.mjs';
 import { quantile } from './harness/measure.mjs';
 import { machineLine, markdownTable } from './harness/report.mjs';
@@ -116,8 +116,7 @@ async function measureRates({ dev }, client) {
 
 async function main(harness) {
   const platform = await harness.platform('events', {});
-  const client = new pg.Client({ connectionString: platform.dev.database_url });
-  await client.connect();
+  const client = await connectDatabase(platform.dev.database_url);
   const lag = await measureLag(platform, client);
   const { positioned, consumed } = await measureRates(platform, client);
   await client.end();

@@ -8,7 +8,7 @@ import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parseArgs, promisify } from 'node:util';
-import pg from 'pg';
+import { connectDatabase } from './harness/database.mjs';
 import { Harness } from './harness/harness.mjs';
 import { quantile } from './harness/measure.mjs';
 import { machineLine, markdownTable } from './harness/report.mjs';
@@ -102,8 +102,7 @@ const RATIOS = [
 process.exitCode = await Harness.run(async (harness) => {
   const machine = machineLine();
   const platform = await harness.platform('lists', {});
-  const database = new pg.Client({ connectionString: platform.dev.database_url });
-  await database.connect();
+  const database = await connectDatabase(platform.dev.database_url);
   const few = await fill(platform, database, FEW);
   const many = await fill(platform, database, Number(given.rows));
   await database.query('VACUUM ANALYZE event_groups, messages');

@@ -32,11 +32,12 @@ BEGIN
          ORDER BY x.position LIMIT most + 1) q
       ORDER BY (q.row).position LIMIT most + 1);
   END IF;
-  -- OFFSET 0: each group is looked up by its id. A plan made while the tables are small would join by the tenant alone.
+  -- OFFSET 0: the ids of a row are put together once, and not for each of its groups; and each group is looked up by its id. A plan made while the
+  -- tables are small would join by the tenant alone.
   RETURN QUERY SELECT cursor_at(p.position, coalesce(place_of(e.event_id), 0)), e.event_id, e.event_type, e.category, e.source, e.severity,
       e.tenant_id, e.session_id, e.trace_id, e.occurred_at, e.payload, e.message_id
     FROM (SELECT g.position - g.groups + i.place AS position, g.tenant_id, i.group_id
-            FROM (SELECT f.position, f.tenant_id, groups_of(f) AS group_ids, cardinality(groups_of(f)) AS groups FROM unnest(found) f) g
+            FROM (SELECT f.position, f.tenant_id, groups_of(f) AS group_ids, cardinality(groups_of(f)) AS groups FROM unnest(found) f OFFSET 0) g
             CROSS JOIN LATERAL unnest(g.group_ids) WITH ORDINALITY AS i (group_id, place)
            WHERE g.position - g.groups + i.place >= group_position_at(after) ORDER BY 1 LIMIT most + 1) p
     LEFT JOIN LATERAL (SELECT * FROM events v WHERE v.tenant_uuid = p.tenant_id AND v.group_id = p.group_id OFFSET 0) e ON true
