@@ -93,3 +93,21 @@ def test_text_of_reads_tasks_artifacts_messages_and_parts() -> None:
     assert text_of(artifacts[0]) == "one\ntwo"
     assert text_of([text("one"), text("two")]) == "one\ntwo"
     assert text_of(task("completed")) == ""
+
+
+def test_a_stream_is_closed_when_its_task_fails() -> None:
+    closed = []
+
+    async def connection() -> AsyncIterator[Any]:
+        try:
+            yield ended("failed", "no agent")
+        finally:
+            closed.append(True)
+
+    async def read() -> None:
+        with pytest.raises(TaskFailedError):
+            async for _ in text_stream(connection()):
+                pass
+        assert closed == [True]
+
+    asyncio.run(read())

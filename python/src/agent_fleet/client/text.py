@@ -29,10 +29,14 @@ async def text_stream(events: AsyncIterable[StreamEvent]) -> AsyncGenerator[str,
     completed.
     """
     output = _StreamedText()
-    async for event in events:
-        for piece in _pieces_of(event, output):
-            if piece:
-                yield piece
+    try:
+        async for event in events:
+            for piece in _pieces_of(event, output):
+                if piece:
+                    yield piece
+    finally:
+        if isinstance(events, AsyncGenerator):
+            await events.aclose()  # else its connection would be closed by the end of the event loop, in no order
 
 
 def _pieces_of(event: Mapping[str, Any], output: _StreamedText) -> list[str]:
