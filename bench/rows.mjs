@@ -11,7 +11,7 @@ import { createDatabase, createNamespaces, Harness, joinAgents } from './harness
 import { quantile } from './harness/measure.mjs';
 import { machineLine, markdownTable } from './harness/report.mjs';
 import { measureExpiry } from './rows/expiry.mjs';
-import { fill, prepare } from './rows/fill.mjs';
+import { fill, fillShort, prepare } from './rows/fill.mjs';
 import { operationsOf } from './rows/operations.mjs';
 import { measureSize } from './rows/size.mjs';
 
@@ -53,6 +53,7 @@ async function platforms(harness) {
   });
   const { tenant_id: tenantId, database_url: url } = full.dev;
   const bytes = await fill(url, { tenantId, messages: Number(given.messages), months: Number(given.months), progress });
+  await fillShort(empty.dev.database_url, empty.dev.tenant_id);
   const agents = await harness.agents(empty);
   const both = { empty, full };
   for (const { dev } of Object.values(both))

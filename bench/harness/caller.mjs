@@ -16,10 +16,15 @@ export class Caller {
   /**
    * @param {string} url
    * @param {string} [token]
+   * @param {Record<string, string>} [headers] of every call
    */
-  constructor(url, token) {
+  constructor(url, token, headers = {}) {
     this.#pool = new Pool(url, { connections: CONNECTIONS });
-    this.#headers = { 'content-type': 'application/json', ...(token && { authorization: `Bearer ${token}` }) };
+    this.#headers = {
+      'content-type': 'application/json',
+      ...headers,
+      ...(token && { authorization: `Bearer ${token}` }),
+    };
   }
 
   /** @returns a function that calls `message/send` and checks that the task is completed */

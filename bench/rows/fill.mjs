@@ -1,53 +1,19 @@
 /** Fills the tables of a platform with years of messages, by SQL and in parallel: what is measured is how the platform reads them. */
 import pg from 'pg';
+import { INSERTS, OTHER_TENANTS, otherTenant, PAST_AGENTS, uuid } from './past.mjs';
 
 /** Connections that fill at the same time. */
 const PARALLEL = 3;
-/** Instances that served messages and are gone: `reap` finds their like with as long a past. */
-const PAST_AGENTS = 50;
-/** Tenants beside the one that is measured, which has half of all messages. */
-const OTHER_TENANTS = 40;
 /** Messages of one statement. */
 const SLICE = 250_000;
+/** The share of the messages, beside all others, that one session has. Its name comes first in a list of sessions. */
+const LONG_SHARE = 1 / 50;
+export const LONG_SESSION = 'the-long-session';
+/** How many messages it has on the empty platform: more than a few pages. */
+const SHORT_MESSAGES = 1_000;
+const FILLED = 'messages, dispatches, sessions, event_groups, event_positions, usage_hours, usage_sessions, usage_days';
 
 const TABLES = { messages: 'msg', dispatches: 'dsp', event_groups: null, event_positions: null };
-
-/** Text that makes a UUID of version 7 of a number and a time in milliseconds; both are SQL. */
-const uuid = (
-  ms,
-  n,
-) => `substr(lpad(to_hex(${ms}), 12, '0'), 1, 8) || '-' || substr(lpad(to_hex(${ms}), 12, '0'), 9) || '-7'
-  || lpad(to_hex(${n} & 4095), 3, '0') || '-8000-' || lpad(to_hex(${n}), 12, '0')`;
-
-/** Rows `n` of a slice with their time, tenant, instance and ids. Sessions have four messages each. */
-const ROWS = `
-  SELECT n, at, to_timestamp(at / 1000.0) AS moment, tenant_id, instance_id, ${uuid('at', 'n')} AS id,
-         'ses_' || ${uuid('(at - at % 4000)', 'n / 4')} AS session_id
-    FROM (SELECT n, $1::bigint + ((n - $3::bigint) * (($2::bigint - $1::bigint)::float8 / $5::bigint))::bigint AS at,
-                 CASE WHEN n / 4 % 2 = 0 THEN $6 ELSE 'ten_00000000-0000-7000-8000-' || lpad((n / 8 % ${OTHER_TENANTS})::text, 12, '0') END AS tenant_id,
-                 CASE WHEN n % 2 = 0 THEN 'echo-1' ELSE 'past-' || n / 8 % ${PAST_AGENTS} END AS instance_id
-            FROM generate_series($3::bigint, $4::bigint - 1) AS n) made`;
-
-const INSERTS = [
-  `INSERT INTO messages (tenant_id, message_id, session_id, credential_id, client_message_id, method, parts, trace_id, deadline_ms, state,
-      instance_id, agent_type, want_agent_type, artifacts, error_code, created_at, updated_at, started_at, completed_at)
-    SELECT tenant_id, 'msg_' || id, session_id, 'cred_past', 'm-' || n, 'message/send', '[{"kind": "text", "text": "A question."}]', '', 600000,
-      CASE WHEN n % 50 = 0 THEN 'failed' ELSE 'completed' END, instance_id, 'echo', 'echo',
-      '[{"artifactId": "a", "parts": [{"kind": "text", "text": "An answer."}]}]', CASE WHEN n % 50 = 0 THEN 'HANDLER_ERROR' END,
-      moment, moment, moment, moment FROM (${ROWS}) r`,
-  `INSERT INTO dispatches (tenant_id, dispatch_id, message_id, instance_id, agent_type, deployment_mode, epoch, attempt, state,
-      created_at, sent_at, ended_at)
-    SELECT tenant_id, 'dsp_' || id, 'msg_' || id, instance_id, 'echo', 'connected', 1, 1,
-      CASE WHEN n % 50 = 0 THEN 'failed' ELSE 'completed' END, moment, moment, moment FROM (${ROWS}) r`,
-  `INSERT INTO sessions (tenant_id, session_id, explicit, agent_type, instance_id, status, idle_timeout_seconds, created_at,
-      ended_at, ended_reason)
-    SELECT tenant_id, session_id, false, 'echo', instance_id, 'expired', 1800, moment, moment, 'idle'
-      FROM (${ROWS}) r WHERE n % 4 = 0 ON CONFLICT DO NOTHING`,
-  // As of a transaction long ago, which the sequencer of events does not look at.
-  `INSERT INTO event_groups (transaction_id, tenant_id, types, group_id, session_uuid, message_id, occurred_at, events)
-    SELECT '3', uuid_of(tenant_id), event_bit('message.completed'), id::uuid, uuid_of(session_id), id::uuid, moment, '[{"duration_ms":5}]'
-      FROM (${ROWS}) r`,
-];
 
 async function connected(url, work) {
   const client = new pg.Client({ connectionString: url, options: '-c synchronous_commit=off' });
@@ -84,43 +50,74 @@ async function pastPartitions(client, months) {
   return Date.parse(day(first));
 }
 
+/** The statements that write `count` messages, the first of which has the number `first`, evenly from one time to another, in slices. */
+function slices({ tenantId, session = null, from, to, first, count }) {
+  const jobs = [];
+  for (let done = 0; done < count; done += SLICE) {
+    const end = Math.min(count, done + SLICE);
+    const at = (n) => Math.round(from + ((to - from) * n) / count);
+    const values = [at(done), at(end), first + done, first + end, end - done, tenantId, session];
+    for (const insert of INSERTS) jobs.push([insert, values]);
+  }
+  return jobs;
+}
+
+/** Opens the long session, which began at a time. */
+const openLong = (client, tenantId, from) =>
+  client.query(
+    `INSERT INTO sessions (tenant_id, session_id, explicit, agent_type, instance_id, status, idle_timeout_seconds, created_at)
+     VALUES ($1, $2, false, 'echo', 'echo-1', 'active', 0, to_timestamp($3 / 1000.0))`,
+    [tenantId, LONG_SESSION, from],
+  );
+
 /**
- * Writes so many messages, spread evenly from so many months ago until a day ago, each with a dispatch, an event (a real one has five) and a
- * session for every four. No idempotency keys: they live for a week.
+ * Writes so many messages, spread evenly from so many months ago until a day ago, each with a dispatch, an event (a real one has five), its
+ * position and usage, and a session for every four; and a long session beside them. No idempotency keys: they live for a week.
  * @param {string} databaseUrl of a platform that has had no message yet
  * @param {{ tenantId: string, messages: number, months: number, progress: (text: string) => void }} options
  */
 export async function fill(databaseUrl, { tenantId, messages, months, progress }) {
   const from = await connected(databaseUrl, (client) => pastPartitions(client, months));
   const to = Date.now() - 86_400_000;
-  const jobs = [];
-  for (let first = 0; first < messages; first += SLICE) {
-    const end = Math.min(messages, first + SLICE);
-    const at = (n) => Math.round(from + ((to - from) * n) / messages);
-    for (const insert of INSERTS) jobs.push([insert, [at(first), at(end), first, end, end - first, tenantId]]);
-  }
+  await connected(databaseUrl, async (client) => {
+    await client.query(
+      `INSERT INTO tenants (tenant_id, name) SELECT ${otherTenant('n')}, 'other' FROM generate_series(0, ${OTHER_TENANTS - 1}) AS n`,
+    );
+    await openLong(client, tenantId, from);
+  });
+  const long = { session: LONG_SESSION, first: messages, count: Math.ceil(messages * LONG_SHARE) };
+  const jobs = [
+    ...slices({ tenantId, from, to, first: 0, count: messages }),
+    ...slices({ tenantId, from, to, ...long }),
+  ];
+  const steps = jobs.length;
+  const begun = Date.now();
   let done = 0;
   const worker = () =>
     connected(databaseUrl, async (client) => {
       for (let job = jobs.shift(); job; job = jobs.shift()) {
         await client.query(...job);
         done += 1;
-        progress(`filling: ${done} of ${done + jobs.length} steps`);
+        progress(`filling: ${done} of ${steps} steps, ${((Date.now() - begun) / 1_000).toFixed(0)} s`);
       }
     });
   await Promise.all(Array.from({ length: PARALLEL }, worker));
-  await connected(databaseUrl, (client) =>
-    client.query(
-      `INSERT INTO tenants (tenant_id, name) SELECT 'ten_other-' || n, 'other' FROM generate_series(0, ${OTHER_TENANTS - 1}) AS n`,
-    ),
-  );
   progress('filling: VACUUM ANALYZE');
-  await connected(databaseUrl, (client) =>
-    client.query('VACUUM (ANALYZE) messages, dispatches, sessions, event_groups'),
-  );
   return connected(databaseUrl, async (client) => {
+    await client.query(`VACUUM (ANALYZE) ${FILLED}`);
     await client.query('CHECKPOINT');
     return (await client.query('SELECT pg_database_size(current_database())::float8 AS bytes')).rows[0].bytes;
+  });
+}
+
+/** Writes the long session of a platform without a past: a thousand messages of the last hour. */
+export async function fillShort(databaseUrl, tenantId) {
+  const to = Date.now() - 60_000;
+  const from = to - 3_600_000;
+  await connected(databaseUrl, async (client) => {
+    await openLong(client, tenantId, from);
+    const short = { tenantId, session: LONG_SESSION, from, to, first: 0, count: SHORT_MESSAGES };
+    for (const job of slices(short)) await client.query(...job);
   });
 }
 
