@@ -6,7 +6,7 @@ import type { Db, Tx } from '../db/pool.js';
 import { readUnavailable } from '../deliveries/breakers.js';
 import { type Channel, readableChannel, readChannels, writeChannels } from '../deliveries/channels/channel-store.js';
 import { destinationOf } from '../deliveries/channels/send.js';
-import { dropPending } from '../deliveries/delivery-store.js';
+import { dropPending } from '../deliveries/pending-deliveries.js';
 import type { Outbound } from '../http/outbound.js';
 import { PlatformError } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';

@@ -6,6 +6,7 @@ import type { DeliveryInput } from '../workflows/definitions.js';
 import { type AttemptOutcome, type AttemptResult, type DeliveryCounts, verdictOf, waitBefore } from './attempts.js';
 import { answered, mayAttempt, noteAnswer, readBreaker } from './breakers.js';
 import type { ChannelClients } from './channels/clients.js';
+import { sealBody, unsealBody } from './envelope.js';
 import {
   dropPending,
   logAttempt,
@@ -13,8 +14,7 @@ import {
   type PendingDelivery,
   readPending,
   storeBody,
-} from './delivery-store.js';
-import { sealBody, unsealBody } from './envelope.js';
+} from './pending-deliveries.js';
 import { pushBody } from './push/push-content.js';
 import { leaveQueue, lockQueued, moveQueued, putBack, queueIdOf } from './queue.js';
 import { type Recipient, recipientOf } from './recipient.js';

@@ -8,7 +8,7 @@ import type { MessageRef } from '../../messages/core.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { Secrets } from '../../runtime/secrets.js';
 import { receiverOf } from '../attempts.js';
-import { dropPending, movePending } from '../delivery-store.js';
+import { dropPending, movePending } from '../pending-deliveries.js';
 import {
   addFirstChange,
   lockForPush,

@@ -1,4 +1,4 @@
-import { type MessageSendParams, TOO_MANY_HOPS } from '../../contracts/a2a/a2a.js';
+import type { MessageSendParams } from '../../contracts/a2a/a2a.js';
 import type { Caller } from '../../contracts/api/auth.js';
 import { actsAs, isSentBy } from '../../contracts/permissions.js';
 import { isForeignSession, ownersOf } from '../../db/ownership.js';
@@ -21,9 +21,9 @@ import { type AcceptContext, draftOf, needsDestination } from './draft.js';
 import { isContextName, openNamedSession } from './named-session.js';
 import { decideOpening, opensSession, refuseOpening } from './opened-session.js';
 import { decidedDraft } from './policy-decision.js';
-import { saturatedText } from './target-text.js';
-import { targetRequiredText, targetUnknownText } from './targets.js';
+import { targetUnknownText } from './targets.js';
 import { TenantLimits } from './tenant-limits.js';
+import { checkVerdict, countVerdict, quotaReason, type VerdictCounts } from './verdicts.js';
 
 /** A message on the record. */
 export interface Accepted {
@@ -51,56 +51,9 @@ export interface AcceptDeps {
   quotas: MessageQuotas;
 }
 
-/** Of a message that a quota refuses the reason counts, in place of its verdict. */
-export type VerdictCounts = Partial<Record<AcceptRow['verdict'] | 'quota_exceeded' | 'usage_unknown', number>>;
-
 /** The dependencies in a process that does not take the fast path yet. */
 export function acceptDeps(core: MessageCore, quotas = UNLIMITED): AcceptDeps {
   return { core, fastPath: null, limits: new TenantLimits(core.limits), quotas, verdicts: {} };
-}
-
-/** @throws PlatformError for the verdicts that refuse the message */
-async function checkVerdict({ core, limits }: AcceptDeps, draft: NewMessage, { verdict, agent_type }: AcceptRow) {
-  switch (verdict) {
-    case 'mismatch':
-      throw new PlatformError('IDEMPOTENCY_MISMATCH', 'This messageId was already sent with other content.');
-    case 'no_session':
-      throw new PlatformError('SESSION_NOT_FOUND', 'There is no session of that contextId.');
-    case 'session_closed':
-      throw new PlatformError('SESSION_CLOSED', 'The session has ended.');
-    case 'target_required':
-      throw new PlatformError('TARGET_REQUIRED', await targetRequiredText(core.db, draft.tenant_id));
-    case 'full':
-      throw new PlatformError(
-        'RATE_LIMITED',
-        `The tenant has ${limits.inFlightMax} messages in flight, which is its bound. Try again.`,
-        { headers: { 'Retry-After': '1' } },
-      );
-    case 'waiting_full':
-      throw new PlatformError(
-        'RATE_LIMITED',
-        `The tenant has ${limits.waitingMax} messages that wait for input, which is its bound. Answer or cancel some (/messages/pending).`,
-        { headers: { 'Retry-After': String(limits.waitingRetrySeconds) } },
-      );
-    case 'too_many_hops':
-      throw new PlatformError('INVALID_PARAMS', `metadata.hops: ${TOO_MANY_HOPS}`);
-    case 'agents_saturated':
-      throw new PlatformError('RATE_LIMITED', saturatedText(draft, agent_type || null), {
-        headers: { 'Retry-After': '1' },
-      });
-    case 'refused': // does not get here: `acceptNow` has the refusal
-    case 'target_unknown': // does not get here: `writeMessage` then writes the message as failed
-    case 'later': // does not get here: `runAcceptTransaction` repeats the call
-    case 'unavailable':
-    case 'denied':
-    case 'asked':
-    case 'repeat':
-    case 'accepted':
-    case 'dispatched':
-      return;
-    default:
-      verdict satisfies never;
-  }
 }
 
 /** Logs a message that failed as it was accepted. */
@@ -149,12 +102,6 @@ function acceptInSession(
   return deps.quotas.admit(tenant_id, (refusal) => acceptNow(deps, caller, drafted, ask, refusal));
 }
 
-function count(counts: VerdictCounts, counted: keyof VerdictCounts): void {
-  counts[counted] = (counts[counted] ?? 0) + 1;
-}
-
-const quotaReason = ({ code }: PlatformError) => (code === 'QUOTA_EXCEEDED' ? 'quota_exceeded' : 'usage_unknown');
-
 /** @param refusal of a new message; a repeat of one that was accepted before is still answered */
 async function acceptNow(
   deps: AcceptDeps,
@@ -178,10 +125,10 @@ async function acceptNow(
     row = written.row;
     const { verdict, message_id, session_id } = row;
     const isByQuota = refusal !== null && verdict === 'refused';
-    count(deps.verdicts, isByQuota ? quotaReason(refusal) : verdict);
+    countVerdict(deps.verdicts, isByQuota ? quotaReason(refusal) : verdict);
     if (isByQuota) throw refusal;
     if (opening && verdict === 'refused') await refuseOpening(deps.core, draft, opening);
-    await checkVerdict(deps, draft, row);
+    await checkVerdict(deps.core.db, deps.limits, draft, row);
     const ids = { message_id, session_id };
     if (verdict === 'accepted' || verdict === 'asked')
       deps.core.workflowStarter.message({ tenant_id: draft.tenant_id, ...ids }, { fresh: true });

@@ -4,7 +4,7 @@ import type { HealthResponse } from '../../contracts/api/health.js';
 import type { DbCounts } from '../../db/pool.js';
 import type { DeliveryCounts } from '../../deliveries/attempts.js';
 import type { MeshStats } from '../../mesh/server/server.js';
-import type { VerdictCounts } from '../../messages/accept/accept.js';
+import type { VerdictCounts } from '../../messages/accept/verdicts.js';
 import type { DispatchRunner } from '../../messages/runner/runner.js';
 import type { LogCounts } from '../../runtime/logger.js';
 import { Loop } from '../../runtime/loop.js';

@@ -1,0 +1,75 @@
+import { TOO_MANY_HOPS } from '../../contracts/a2a/a2a.js';
+import type { Db } from '../../db/pool.js';
+import { PlatformError } from '../../runtime/errors.js';
+import type { AcceptRow, NewMessage } from './accept-transaction.js';
+import { saturatedText } from './target-text.js';
+import { targetRequiredText } from './targets.js';
+import type { TenantLimits } from './tenant-limits.js';
+
+/** How often each verdict was given. Of a message that a quota refuses the reason counts, in place of its verdict. */
+export type VerdictCounts = Partial<Record<AcceptRow['verdict'] | 'quota_exceeded' | 'usage_unknown', number>>;
+
+/** Counts one message. */
+export function countVerdict(counts: VerdictCounts, counted: keyof VerdictCounts): void {
+  counts[counted] = (counts[counted] ?? 0) + 1;
+}
+
+/** What counts for a message that a quota refuses. */
+export const quotaReason = ({ code }: PlatformError) =>
+  code === 'QUOTA_EXCEEDED' ? 'quota_exceeded' : 'usage_unknown';
+
+type VerdictLimits = Pick<TenantLimits, 'inFlightMax' | 'waitingMax' | 'waitingRetrySeconds'>;
+
+/**
+ * Returns for a verdict with which the message is on the record.
+ * @param limits the tenant's limits, which the texts about them name
+ * @throws PlatformError IDEMPOTENCY_MISMATCH, SESSION_NOT_FOUND, SESSION_CLOSED, TARGET_REQUIRED or INVALID_PARAMS for a verdict that refuses
+ * the message; RATE_LIMITED with Retry-After where it may be sent again
+ */
+export async function checkVerdict(
+  db: Db,
+  limits: VerdictLimits,
+  draft: NewMessage,
+  { verdict, agent_type }: AcceptRow,
+): Promise<void> {
+  switch (verdict) {
+    case 'mismatch':
+      throw new PlatformError('IDEMPOTENCY_MISMATCH', 'This messageId was already sent with other content.');
+    case 'no_session':
+      throw new PlatformError('SESSION_NOT_FOUND', 'There is no session of that contextId.');
+    case 'session_closed':
+      throw new PlatformError('SESSION_CLOSED', 'The session has ended.');
+    case 'target_required':
+      throw new PlatformError('TARGET_REQUIRED', await targetRequiredText(db, draft.tenant_id));
+    case 'full':
+      throw new PlatformError(
+        'RATE_LIMITED',
+        `The tenant has ${limits.inFlightMax} messages in flight, which is its bound. Try again.`,
+        { headers: { 'Retry-After': '1' } },
+      );
+    case 'waiting_full':
+      throw new PlatformError(
+        'RATE_LIMITED',
+        `The tenant has ${limits.waitingMax} messages that wait for input, which is its bound. Answer or cancel some (/messages/pending).`,
+        { headers: { 'Retry-After': String(limits.waitingRetrySeconds) } },
+      );
+    case 'too_many_hops':
+      throw new PlatformError('INVALID_PARAMS', `metadata.hops: ${TOO_MANY_HOPS}`);
+    case 'agents_saturated':
+      throw new PlatformError('RATE_LIMITED', saturatedText(draft, agent_type || null), {
+        headers: { 'Retry-After': '1' },
+      });
+    case 'refused': // does not get here: `acceptNow` has the refusal
+    case 'target_unknown': // does not get here: `writeMessage` then writes the message as failed
+    case 'later': // does not get here: `runAcceptTransaction` repeats the call
+    case 'unavailable':
+    case 'denied':
+    case 'asked':
+    case 'repeat':
+    case 'accepted':
+    case 'dispatched':
+      return;
+    default:
+      verdict satisfies never;
+  }
+}
