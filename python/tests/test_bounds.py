@@ -7,7 +7,7 @@ import pytest
 
 from agent_fleet import Agent, AgentStoppedError, ApiError, FleetClient, UnreachableError
 from agent_fleet.client.reconnection import Reconnection
-from agent_fleet.handlers.threads import in_thread
+from agent_fleet.threads import in_thread
 
 
 def test_waiting_for_a_message_ends_while_the_platform_is_silent() -> None:

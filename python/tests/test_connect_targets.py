@@ -11,7 +11,7 @@ from agent_fleet.client.platform_api import PlatformApi
 from agent_fleet.connected.connect_targets import ConnectTarget, ConnectTargets
 from agent_fleet.connected.registration import Registration
 from agent_fleet.handlers.handlers import Handlers
-from agent_fleet.handlers.tool_handlers import ToolHandlers
+from agent_fleet.tools.tool_handlers import ToolHandlers
 
 
 async def _unanswered(is_canceled: bool) -> ConnectTarget | None:

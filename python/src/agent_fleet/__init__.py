@@ -14,9 +14,9 @@ from .handlers.agent_task import AgentTask
 from .handlers.output_source import Output, OutputSource
 from .handlers.questions import Ask
 from .handlers.results import Completed, Failed, InputRequired, TaskResolution
-from .handlers.tool_caller import Target
-from .handlers.tool_handlers import ToolCall
 from .parts import Artifact, DataPart, FileContent, FilePart, InputField, Part, Question, TextPart, Usage
+from .tools.tool_caller import Target
+from .tools.tool_handlers import ToolCall
 from .version import __version__
 
 __all__ = [

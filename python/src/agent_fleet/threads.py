@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from ..limits import DISPATCHES_IN_FLIGHT
+from .limits import DISPATCHES_IN_FLIGHT
 
 T = TypeVar("T")
 

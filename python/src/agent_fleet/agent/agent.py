@@ -10,14 +10,14 @@ from typing import Any, TypeVar, overload
 
 from ..access import Access, TokenProvider
 from ..connected.connected_agent import ConnectedAgent
-from ..errors import AgentStoppedError
 from ..handlers.handlers import Handlers
-from ..handlers.tool_caller import CallsTools, ToolCaller
-from ..handlers.tool_handlers import ToolHandlers
 from ..limits import CLOSE_GRACE_SECONDS_DEFAULT, MAX_CONCURRENT_SESSIONS_DEFAULT
+from ..tools.tool_caller import CallsTools, ToolCaller
+from ..tools.tool_handlers import ToolHandlers
 from .background import Background
 from .drain_on_signals import drain_on_signals, drained
 from .error_reporter import ErrorReporter, OnError
+from .first_welcome import first_welcome
 from .listeners import EventName, Listener, Listeners
 from .make_connected import make_connected
 from .options import AgentOptions, ReportedStatus
@@ -181,7 +181,7 @@ class Agent(CallsTools):
         errors = ErrorReporter(f"agent {self._options.type}", self._options.on_error, self._background.spawn)
         try:
             running = self._start(errors)
-            await _ready(running, timeout_ms, errors)
+            await first_welcome(running, timeout_ms, errors)
         except BaseException:
             self._has_joined = False  # it may try again
             raise
@@ -236,18 +236,3 @@ class Agent(CallsTools):
 
         running.closed.add_done_callback(release)
         return running
-
-
-async def _ready(running: ConnectedAgent, timeout_ms: float | None, errors: ErrorReporter) -> None:
-    """Waits for the first `welcome`."""
-    try:
-        async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
-            await running.ready()
-    except TimeoutError:
-        detail = f": {errors.last.message}" if errors.last else ""
-        stopped = AgentStoppedError("CONNECT_TIMEOUT", f"not connected within {timeout_ms} ms{detail}")
-        running.stop(stopped)
-        raise stopped from None
-    except asyncio.CancelledError:
-        running.stop(AgentStoppedError("CANCELED", "connecting was canceled"))
-        raise

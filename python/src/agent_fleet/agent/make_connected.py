@@ -11,7 +11,7 @@ from ..connected.registration import Registration
 from ..connected.tool_calls import ConnectedToolCalls
 from ..handlers.handlers import Handlers
 from ..handlers.run_dispatch import RunDeps
-from ..handlers.tool_handlers import ToolHandlers
+from ..tools.tool_handlers import ToolHandlers
 from .conversation import PlatformConversation
 from .error_reporter import ErrorReporter
 from .options import AgentOptions, Connected, Disconnected

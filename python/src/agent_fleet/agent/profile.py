@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..handlers.handlers import Handlers
-from ..handlers.tool_handlers import ToolHandlers
+from ..tools.tool_handlers import ToolHandlers
 from ..version import __version__
 from .options import AgentOptions
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from ..errors import ToolError
 from ..handlers.task_deadline import TaskDeadline
-from ..handlers.tool_caller import tool_failure
-from ..handlers.tool_handlers import ToolHandlers
 from ..idle import Idle
 from ..limits import PENDING_TOOL_CALLS
+from ..tools.tool_caller import tool_failure
+from ..tools.tool_handlers import ToolHandlers
 from .frames import Frame, frame_id, is_tool_delivery
 from .mesh_connection import MeshConnection
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, cast
 
 from ..errors import ToolError
 from ..parts import InputField, JsonObject, Part, Question, text_of_parts
+from ..tools.tool_caller import CallContext, CallsTools, ToolCaller
 from .conversation import Conversation, TaskClient, Turn
 from .output_source import Output, OutputSource
 from .parameters import read_as
@@ -15,7 +16,6 @@ from .results import TaskResolution
 from .task_deadline import TaskDeadline
 from .task_files import TaskFile, files_of
 from .task_output import TaskOutput
-from .tool_caller import CallContext, CallsTools, ToolCaller
 
 
 class AgentTask(CallsTools):

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Iterator
 from typing import Any, TypeGuard
 
 from ..parts import Part
-from .threads import in_thread
+from ..threads import in_thread
 
 Output = str | Part | list[Part]
 """One chunk of an answer."""

@@ -9,8 +9,8 @@ from typing import Any, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticSchemaGenerationError
 
+from ..threads import in_thread
 from .sendable import issues_of
-from .threads import in_thread
 
 
 class InvalidInput(ValueError):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import UnsendableError
+from ..tools.tool_caller import ToolCaller
 from .agent_task import AgentTask
 from .conversation import Conversation
 from .handlers import Handlers
@@ -15,7 +16,6 @@ from .questions import Questions
 from .result_frame import ResultFrame, error_frame_of, result_frame_of
 from .task_deadline import TaskDeadline
 from .task_output import TaskOutput
-from .tool_caller import ToolCaller
 
 log = logging.getLogger("agent_fleet")
 

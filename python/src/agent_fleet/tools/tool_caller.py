@@ -10,10 +10,10 @@ from typing import Any, NotRequired, Protocol, cast
 from typing_extensions import TypedDict
 
 from ..errors import ToolError, UnsendableError
+from ..handlers.answer_fields import ARGUMENTS
+from ..handlers.sendable import sendable, shown
+from ..handlers.task_deadline import TaskDeadline
 from ..limits import DEADLINE_MS_MAX
-from .answer_fields import ARGUMENTS
-from .sendable import sendable, shown
-from .task_deadline import TaskDeadline
 
 
 class Target(TypedDict):

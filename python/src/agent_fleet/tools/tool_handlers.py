@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import ToolError, UnsendableError
-from .answer_fields import RESULT
-from .parameters import InvalidInput, Parameters, call, parameter_of_type
-from .sendable import is_error_code, sendable
+from ..handlers.answer_fields import RESULT
+from ..handlers.parameters import InvalidInput, Parameters, call, parameter_of_type
+from ..handlers.sendable import is_error_code, sendable
 from .tool_caller import CallContext, CallsTools, ToolCaller, tool_failure
 
 log = logging.getLogger("agent_fleet")
