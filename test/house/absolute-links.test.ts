@@ -10,7 +10,7 @@ interface AbsoluteLinks {
 }
 
 const root = join(import.meta.dirname, '..', '..');
-const SCRIPT = join(root, 'scripts', 'absolute-links.mjs');
+const SCRIPT = join(root, 'scripts', 'publish', 'absolute-links.mjs');
 const { absoluteLinks } = (await import(pathToFileURL(SCRIPT).href)) as AbsoluteLinks;
 const url = 'https://git.example/fleet/blob/v1';
 const read = (path: string): string => readFileSync(join(root, path), 'utf8');
@@ -30,7 +30,7 @@ test.each(['sdk', 'python'])(
 
 test.each(['sdk', 'python'])('the package in %s/ is published with these links', (folder) => {
   const workflow = read(`.github/workflows/publish-${folder}.yml`);
-  const made = workflow.indexOf(`node scripts/absolute-links.mjs ${folder} `);
+  const made = workflow.indexOf(`node scripts/publish/absolute-links.mjs ${folder} `);
   expect(made).toBeGreaterThan(0);
   expect(made).toBeLessThan(workflow.search(/run: npm publish|run: pipx/));
 });

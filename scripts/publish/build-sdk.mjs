@@ -4,12 +4,11 @@
  */
 import { spawnSync } from 'node:child_process';
 import { rmSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { bundleForBrowsers } from './client/browser-bundle.mjs';
-import { generateClient } from './client/generate.mjs';
+import { join } from 'node:path';
+import { bundleForBrowsers } from '../client/browser-bundle.mjs';
+import { generateClient } from '../client/generate.mjs';
 
-const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const root = join(import.meta.dirname, '..', '..');
 const outdir = join(root, 'sdk', 'dist');
 const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
 

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-const root = join(import.meta.dirname, '..');
+const root = join(import.meta.dirname, '..', '..');
 /** A link or an image; code is matched first, so that what looks like a link in it stays. */
 const LINK = /^```[\s\S]*?^```$|`[^`\n]*`|\]\(((?![a-z]+:|#)[^)\s]+)\)/gm;
 
@@ -20,10 +20,11 @@ export function absoluteLinks(document, { folder, url }) {
   });
 }
 
-// PyPI and npm show the README of a package without the files that it links to: node scripts/absolute-links.mjs sdk URL
+// PyPI and npm show the README of a package without the files that it links to: node scripts/publish/absolute-links.mjs sdk URL
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const [, , folder, url] = process.argv;
-  if (!folder || !url?.startsWith('https://')) throw new Error('usage: node scripts/absolute-links.mjs FOLDER URL');
+  if (!folder || !url?.startsWith('https://'))
+    throw new Error('usage: node scripts/publish/absolute-links.mjs FOLDER URL');
   const readme = join(root, folder, 'README.md');
   writeFileSync(readme, absoluteLinks(readFileSync(readme, 'utf8'), { folder, url }));
 }
