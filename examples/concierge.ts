@@ -11,7 +11,7 @@ import { createRuleHandler } from './concierge/rules.js';
 import { createTools } from './concierge/tools.js';
 import { lineLog } from './line-log.js';
 import { findPlatform } from './platform-access.js';
-import { stopSignal } from './stop-signal.js';
+import { runUntilStopped } from './run-until-stopped.js';
 
 const AGENT_TYPE = 'concierge';
 const SKILLS = [
@@ -41,7 +41,7 @@ async function main(stopped: AbortSignal): Promise<void> {
     version: '1.0.0',
     maxConcurrentSessions: 200,
     context: { example: true, model: settings?.model ?? 'none' },
-    drainOnSignals: false, // `stopSignal` also observes the end of the parent process
+    drainOnSignals: false, // `runUntilStopped` also observes the end of the parent process
     log: lineLog(AGENT_TYPE),
   });
   const handler = model ? (task: AgentTask) => model.handle(task) : createRuleHandler(tools);
@@ -53,12 +53,4 @@ async function main(stopped: AbortSignal): Promise<void> {
   client.close();
 }
 
-const stopped = stopSignal();
-main(stopped).then(
-  () => process.exit(0),
-  (error: unknown) => {
-    if (stopped.aborted) process.exit(0);
-    process.stderr.write(`${AGENT_TYPE}: ${error instanceof Error ? error.message : String(error)}\n`);
-    process.exit(1);
-  },
-);
+runUntilStopped(AGENT_TYPE, main);

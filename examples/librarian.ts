@@ -9,7 +9,7 @@ import { answer } from './librarian/answer.js';
 import { askLibrary, questionIn } from './librarian/ask.js';
 import { lineLog } from './line-log.js';
 import { findPlatform } from './platform-access.js';
-import { stopSignal } from './stop-signal.js';
+import { runUntilStopped } from './run-until-stopped.js';
 
 const AGENT_TYPE = 'librarian';
 /** Time limit for running work when the agent stops. */
@@ -25,7 +25,7 @@ async function main(stopped: AbortSignal): Promise<void> {
       'Answers questions from documents, counts words, summarizes texts, finds keywords and makes tables of JSON.',
     version: '1.0.0',
     maxConcurrentSessions: 200,
-    drainOnSignals: false, // `stopSignal` also observes the end of the parent process
+    drainOnSignals: false, // `runUntilStopped` also observes the end of the parent process
     log: lineLog(AGENT_TYPE),
   });
   agent.onMessage(async function* (task) {
@@ -58,12 +58,4 @@ async function main(stopped: AbortSignal): Promise<void> {
   await agent.closed;
 }
 
-const stopped = stopSignal();
-main(stopped).then(
-  () => process.exit(0),
-  (error: unknown) => {
-    if (stopped.aborted) process.exit(0);
-    process.stderr.write(`${AGENT_TYPE}: ${error instanceof Error ? error.message : String(error)}\n`);
-    process.exit(1);
-  },
-);
+runUntilStopped(AGENT_TYPE, main);

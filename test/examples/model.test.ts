@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { ModelHandler } from '../../examples/concierge/model-handler.js';
 import { createServiceTools } from '../../examples/concierge/service-tools.js';
 import { calculate } from '../../examples/concierge/simple-tools.js';
-import type { AgentTask, Question, TaskResolution } from '../../sdk/index.js';
+import { task } from './task.js';
 
 type Round = { text?: string; call?: { name: string; args: object }; status?: number };
 
@@ -45,39 +45,6 @@ async function model(rounds: Round[]) {
     handler: new ModelHandler({ url, model: 'm', apiKey: 'k' }, [calculate, ...createServiceTools()]),
     requests,
   };
-}
-
-function task(text: string, resolution?: TaskResolution): { task: AgentTask; streamed: string[] } {
-  const streamed: string[] = [];
-  const given: AgentTask = {
-    text,
-    parts: [],
-    files: [],
-    metadata: {},
-    sessionId: 'ses_1',
-    userId: undefined,
-    remainingMs: 1_000,
-    idempotencyKey: 'msg_1',
-    history: async () => [],
-    stateOf: async () => undefined,
-    client: undefined as never,
-    messageId: `msg_${text}`,
-    dispatchId: 'dsp_1',
-    skillId: undefined,
-    data: () => Promise.reject(new Error('no input here')),
-    attempt: 1,
-    resolution,
-    resolutions: resolution ? [resolution] : [],
-    deadlineMs: 1_000,
-    traceparent: '',
-    signal: new AbortController().signal,
-    stream: async (output) => void streamed.push(String(output)),
-    status: async () => undefined,
-    callTool: () => Promise.reject(new Error('no tools here')),
-    search: () => Promise.reject(new Error('no knowledge here')),
-    ask: ((question: Question) => ({ state: 'input-required', question })) as never,
-  };
-  return { task: given, streamed };
 }
 
 test('streams the text, makes the calls, and reports usage', async () => {

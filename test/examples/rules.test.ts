@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { createRuleHandler, intentOf } from '../../examples/concierge/rules.js';
 import { createTools } from '../../examples/concierge/tools.js';
-import { type AgentTask, FleetClient, type Question, type TaskResolution } from '../../sdk/index.js';
+import { FleetClient, type TaskResolution } from '../../sdk/index.js';
+import { task } from './task.js';
 
 test.each([
   ['what is 12 * (3 + 4)?', 'calculate', { expression: '12 * (3 + 4)' }],
@@ -32,36 +33,8 @@ test.each(['hello', '', 'what is love?'])('%j asks for nothing', (text) => {
 function handle(text: string, resolution?: TaskResolution) {
   const client = new FleetClient({ url: 'http://127.0.0.1:1', clientId: 'c', clientSecret: 's' });
   const handler = createRuleHandler(createTools(client));
-  const streamed: string[] = [];
-  const task: AgentTask = {
-    text,
-    parts: [],
-    files: [],
-    metadata: {},
-    sessionId: 'ses_1',
-    userId: undefined,
-    remainingMs: 1_000,
-    idempotencyKey: 'msg_1',
-    history: async () => [],
-    stateOf: async () => undefined,
-    client: undefined as never,
-    messageId: 'msg_1',
-    dispatchId: 'dsp_1',
-    skillId: undefined,
-    data: () => Promise.reject(new Error('no input here')),
-    attempt: 1,
-    resolution,
-    resolutions: resolution ? [resolution] : [],
-    deadlineMs: 1_000,
-    traceparent: '',
-    signal: new AbortController().signal,
-    stream: async (output) => void streamed.push(String(output)),
-    status: async () => undefined,
-    callTool: () => Promise.reject(new Error('no tools here')),
-    search: () => Promise.reject(new Error('no knowledge here')),
-    ask: ((question: Question) => ({ state: 'input-required', question })) as never,
-  };
-  return handler(task).then((result) => ({ result, streamed: streamed.join(''), pieces: streamed.length }));
+  const { task: given, streamed } = task(text, resolution);
+  return handler(given).then((result) => ({ result, streamed: streamed.join(''), pieces: streamed.length }));
 }
 
 test('streams an answer a few words at a time', async () => {

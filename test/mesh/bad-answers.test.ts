@@ -1,22 +1,11 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { CLOSE_CODES } from '../../contracts/errors.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { errorOf } from './fixture-agent.js';
-import { MeshFixture } from './mesh-fixture.js';
 import { callTool, refusedWith, resultOf, take } from './tools/tool-fixture.js';
+import { fixture, useMesh } from './use-mesh.js';
 
-let database: FreshDatabase;
-let fixture: MeshFixture;
-beforeAll(async () => {
-  database = await freshDatabase();
-  fixture = new MeshFixture(database);
-});
-beforeEach(async () => {
-  await fixture.reset();
-  await fixture.register('a');
-});
-afterAll(() => database.drop());
+useMesh('a');
 
 const text = (value: string) => ({ kind: 'text', text: value });
 const deep = (depth: number): unknown => (depth === 0 ? 1 : { a: deep(depth - 1) });

@@ -1,27 +1,16 @@
 import pg from 'pg';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { LIMITS } from '../../contracts/limits.js';
 import { openDb } from '../../db/pool.js';
 import { uuidv7 } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
-import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { TcpProxy } from '../setup/platform/tcp-proxy.js';
 import { until } from '../setup/until.js';
 import { errorOf, type FixtureAgent } from './fixture-agent.js';
 import { MeshFixture } from './mesh-fixture.js';
+import { database, fixture, useMesh } from './use-mesh.js';
 
-let database: FreshDatabase;
-let fixture: MeshFixture;
-beforeAll(async () => {
-  database = await freshDatabase();
-  fixture = new MeshFixture(database);
-});
-beforeEach(async () => {
-  await fixture.reset();
-  await fixture.register('a');
-  await fixture.register('b');
-});
-afterAll(() => database.drop());
+useMesh('a', 'b');
 
 const errors = (agent: FixtureAgent, code: string) =>
   agent.received.filter((frame) => frame.type === 'error' && frame.payload.code === code);

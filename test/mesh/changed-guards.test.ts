@@ -1,31 +1,24 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeAll, beforeEach, expect, test } from 'vitest';
 import type { UpdateGuardRequest } from '../../contracts/api/policies/guards.js';
 import { GuardCatalog } from '../../policy/guards/guard-catalog.js';
-import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
-import { MeshFixture, type MeshNodeUnderTest } from './mesh-fixture.js';
+import type { MeshNodeUnderTest } from './mesh-fixture.js';
+import { fixture, useMesh } from './use-mesh.js';
 
 /** Made up; in two pieces so that scanners of repositories do not take it for a real one. */
 const SECRET = `${'AKI'}AZ7Q3M5N1P9R2T4V6`;
 
-let database: FreshDatabase;
-let fixture: MeshFixture;
+useMesh('a');
+
 let node: MeshNodeUnderTest;
 beforeAll(async () => {
-  database = await freshDatabase();
-  fixture = new MeshFixture(database);
   const { policies } = fixture.core;
   policies.start();
   await until(() => policies.unconcerned.confirmedUntilMs > performance.now());
+  return () => policies.stop();
 });
 beforeEach(async () => {
-  await fixture.reset();
-  await fixture.register('a');
   node = await fixture.node();
-});
-afterAll(async () => {
-  await fixture.core.policies.stop();
-  await database.drop();
 });
 
 const configure = (change: UpdateGuardRequest) =>

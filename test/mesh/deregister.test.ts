@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import type { DeregistrationCause } from '../../agents/agent-row.js';
 import { lockAgent } from '../../agents/agents.js';
 import { deregisterAgents } from '../../agents/registration.js';
@@ -7,25 +7,14 @@ import { createRedisLink } from '../../mesh/nodes/tool-link-redis.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
 import { redisServer } from '../messages/bus/redis-server.js';
-import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
 import { errorOf, receive } from './fixture-agent.js';
-import { MeshFixture } from './mesh-fixture.js';
+import { database, fixture, useMesh } from './use-mesh.js';
 
 /** A node that never compares its connections with the database within a test. */
 const NO_TURN = { timings: { reconcileMs: 3_600_000 } };
 
-let database: FreshDatabase;
-let fixture: MeshFixture;
-beforeAll(async () => {
-  database = await freshDatabase();
-  fixture = new MeshFixture(database);
-});
-beforeEach(async () => {
-  await fixture.reset();
-  await fixture.register('a');
-});
-afterAll(() => database.drop());
+useMesh('a');
 
 /** As `/agents/deregister`. @returns what the nodes are told */
 async function deregister(cause: DeregistrationCause = 'explicit') {

@@ -1,23 +1,13 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { openDb } from '../../db/pool.js';
 import { createLogger } from '../../runtime/logger.js';
-import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { TcpProxy } from '../setup/platform/tcp-proxy.js';
 import { until } from '../setup/until.js';
 import { receive } from './fixture-agent.js';
 import { MeshFixture } from './mesh-fixture.js';
+import { database, fixture, useMesh } from './use-mesh.js';
 
-let database: FreshDatabase;
-let fixture: MeshFixture;
-beforeAll(async () => {
-  database = await freshDatabase();
-  fixture = new MeshFixture(database);
-});
-beforeEach(async () => {
-  await fixture.reset();
-  await fixture.register('a');
-});
-afterAll(() => database.drop());
+useMesh('a');
 
 const nodes = async () =>
   (await database.query<{ mesh_id: string }>('SELECT mesh_id FROM mesh_nodes')).map((row) => row.mesh_id);

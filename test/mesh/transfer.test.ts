@@ -1,30 +1,23 @@
 import type { QueryResultRow } from 'pg';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
+import { beforeEach, describe, expect, it, test } from 'vitest';
 import type { Db } from '../../db/pool.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import type { DispatchRef } from '../../messages/dispatch/dispatches.js';
 import { dispatched } from '../setup/agent.js';
-import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { RowLock } from '../setup/row-lock.js';
 import { until } from '../setup/until.js';
 import { errorOf, receive } from './fixture-agent.js';
-import { MeshFixture, type MeshNodeUnderTest } from './mesh-fixture.js';
+import type { MeshNodeUnderTest } from './mesh-fixture.js';
+import { database, fixture, useMesh } from './use-mesh.js';
 
-let database: FreshDatabase;
-let fixture: MeshFixture;
+useMesh('a');
+
 let first: MeshNodeUnderTest;
 let second: MeshNodeUnderTest;
-beforeAll(async () => {
-  database = await freshDatabase();
-  fixture = new MeshFixture(database);
-});
 beforeEach(async () => {
-  await fixture.reset();
-  await fixture.register('a');
   first = await fixture.node();
   second = await fixture.node();
 });
-afterAll(() => database.drop());
 
 /** Stops a node as SIGTERM does, with a short grace. */
 const stop = (node: MeshNodeUnderTest, graceMs = 100) =>

@@ -1,24 +1,13 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { uuidv7 } from '../../../runtime/ids.js';
-import { type FreshDatabase, freshDatabase } from '../../setup/database.js';
 import { until } from '../../setup/until.js';
 import { errorOf, receive } from '../fixture-agent.js';
-import { MeshFixture } from '../mesh-fixture.js';
+import { database, fixture, useMesh } from '../use-mesh.js';
 
 /** Seconds that a token lives which ends while its agent is connected: joining takes a busy machine some of it. */
 const SHORT_LIVED_S = 6;
 
-let database: FreshDatabase;
-let fixture: MeshFixture;
-beforeAll(async () => {
-  database = await freshDatabase();
-  fixture = new MeshFixture(database);
-});
-beforeEach(async () => {
-  await fixture.reset();
-  await fixture.register('a');
-});
-afterAll(() => database.drop());
+useMesh('a');
 
 const frame = (type: string, payload: unknown, more: object = {}) =>
   JSON.stringify({ v: 1, type, id: uuidv7(), ts: new Date().toISOString(), payload, ...more });

@@ -4,20 +4,13 @@ import { request as httpsRequest, type RequestOptions } from 'node:https';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { connect as connectTls } from 'node:tls';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { WebSocket } from 'ws';
 import { ErrorBody } from '../../../contracts/primitives.js';
-import { type FreshDatabase, freshDatabase } from '../../setup/database.js';
-import { MeshFixture, type MeshNodeUnderTest } from '../mesh-fixture.js';
+import type { MeshNodeUnderTest } from '../mesh-fixture.js';
+import { database, fixture, useMesh } from '../use-mesh.js';
 
-let database: FreshDatabase;
-let fixture: MeshFixture;
-beforeAll(async () => {
-  database = await freshDatabase();
-  fixture = new MeshFixture(database);
-});
-beforeEach(() => fixture.reset());
-afterAll(() => database.drop());
+useMesh();
 
 interface Refusal {
   status: number;

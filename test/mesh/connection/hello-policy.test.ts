@@ -1,26 +1,19 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { WebhookEvaluators } from '../../../policy/evaluators/webhook.js';
 import { createPolicyCatalog } from '../../../policy/policy-catalog.js';
 import { PolicyEngine } from '../../../policy/policy-engine.js';
 import { createLogger } from '../../../runtime/logger.js';
 import { createSecrets } from '../../../runtime/secrets.js';
-import { type FreshDatabase, freshDatabase } from '../../setup/database.js';
 import { errorOf } from '../fixture-agent.js';
-import { MeshFixture, type MeshNodeUnderTest } from '../mesh-fixture.js';
+import type { MeshNodeUnderTest } from '../mesh-fixture.js';
+import { fixture, useMesh } from '../use-mesh.js';
 
-let database: FreshDatabase;
-let fixture: MeshFixture;
+useMesh('a');
+
 let node: MeshNodeUnderTest;
-beforeAll(async () => {
-  database = await freshDatabase();
-  fixture = new MeshFixture(database);
-});
 beforeEach(async () => {
-  await fixture.reset();
-  await fixture.register('a');
   node = await fixture.node();
 });
-afterAll(() => database.drop());
 
 const log = createLogger({ level: 'silent' });
 const secrets = createSecrets(Buffer.alloc(32, 7).toString('base64'));

@@ -1,22 +1,15 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type FreshDatabase, freshDatabase } from '../../setup/database.js';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { until } from '../../setup/until.js';
 import type { FixtureAgent } from '../fixture-agent.js';
 import { MeshFixture, type MeshNodeUnderTest } from '../mesh-fixture.js';
+import { database, fixture, useMesh } from '../use-mesh.js';
 
-let database: FreshDatabase;
-let fixture: MeshFixture;
+useMesh('a');
+
 let node: MeshNodeUnderTest;
-beforeAll(async () => {
-  database = await freshDatabase();
-  fixture = new MeshFixture(database);
-});
 beforeEach(async () => {
-  await fixture.reset();
-  await fixture.register('a');
   node = await fixture.node();
 });
-afterAll(() => database.drop());
 
 /** Sends a token and gives the mesh's answer. */
 async function reauth(agent: FixtureAgent, token: unknown) {

@@ -1,22 +1,11 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { dispatched } from '../../setup/agent.js';
-import { type FreshDatabase, freshDatabase } from '../../setup/database.js';
 import { RowLock } from '../../setup/row-lock.js';
 import { until } from '../../setup/until.js';
 import { errorOf, receive } from '../fixture-agent.js';
-import { MeshFixture } from '../mesh-fixture.js';
+import { database, fixture, useMesh } from '../use-mesh.js';
 
-let database: FreshDatabase;
-let fixture: MeshFixture;
-beforeAll(async () => {
-  database = await freshDatabase();
-  fixture = new MeshFixture(database);
-});
-beforeEach(async () => {
-  await fixture.reset();
-  await fixture.register('a');
-});
-afterAll(() => database.drop());
+useMesh('a');
 
 const closed = { kind: 'closed' };
 

@@ -1,26 +1,20 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { LIMITS } from '../../../contracts/limits.js';
-import { type FreshDatabase, freshDatabase } from '../../setup/database.js';
 import { until } from '../../setup/until.js';
 import { errorOf, type FixtureAgent } from '../fixture-agent.js';
-import { MeshFixture, type MeshNodeUnderTest } from '../mesh-fixture.js';
+import type { MeshNodeUnderTest } from '../mesh-fixture.js';
 import { callTool, refusedWith, resultOf, take } from '../tools/tool-fixture.js';
+import { fixture, useMesh } from '../use-mesh.js';
 
 /** The slowness of a reader is not what these tests wait for. */
 const NEVER_BLOCKED = { timings: { blockedMaxMs: 3_600_000 } };
 
-let database: FreshDatabase;
-let fixture: MeshFixture;
+useMesh();
+
 let node: MeshNodeUnderTest;
-beforeAll(async () => {
-  database = await freshDatabase();
-  fixture = new MeshFixture(database);
-});
 beforeEach(async () => {
-  await fixture.reset();
   node = await fixture.node(NEVER_BLOCKED);
 });
-afterAll(() => database.drop());
 
 async function join(instanceId: string, tools: string[] = []) {
   await fixture.register(instanceId);

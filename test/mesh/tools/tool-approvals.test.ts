@@ -1,19 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { resolveMessage } from '../../../messages/input/resolve.js';
 import { nextStep } from '../../../messages/supervise/next-step.js';
 import { Sweeper } from '../../../messages/supervise/sweeper.js';
 import type { MessageInput } from '../../../workflows/definitions.js';
 import { messageCore } from '../../setup/core.js';
-import { type FreshDatabase, freshDatabase } from '../../setup/database.js';
 import { until } from '../../setup/until.js';
 import { errorOf, type FixtureAgent } from '../fixture-agent.js';
-import { MeshFixture, type MeshNodeUnderTest } from '../mesh-fixture.js';
+import type { MeshNodeUnderTest } from '../mesh-fixture.js';
+import { database, fixture, useMesh } from '../use-mesh.js';
 import { Approvals, policyAboutPay } from './approval-fixture.js';
 import { ask, callTool, refusedWith, resultOf, take } from './tool-fixture.js';
 
-let database: FreshDatabase;
-let fixture: MeshFixture;
+useMesh();
+
 let approvals: Approvals;
 let node: MeshNodeUnderTest;
 let a: FixtureAgent;
@@ -21,13 +21,10 @@ let b: FixtureAgent;
 /** Of the policy that wants approval for the tool `pay`. */
 let careful: string;
 
-beforeAll(async () => {
-  database = await freshDatabase();
-  fixture = new MeshFixture(database);
+beforeAll(() => {
   approvals = new Approvals(fixture);
 });
 beforeEach(async () => {
-  await fixture.reset();
   careful = await policyAboutPay(fixture, 'require_approval');
   await fixture.register('a');
   await fixture.register('b');
@@ -39,7 +36,6 @@ beforeEach(async () => {
   a = (await node.join('a')).agent;
   b = (await node.join('b', { tools: ['pay', 'look'] })).agent;
 });
-afterAll(() => database.drop());
 
 const TO_A = { instance_id: 'a' };
 const ok = (result: unknown) => ({ ok: true, result });

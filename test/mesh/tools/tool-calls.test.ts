@@ -1,23 +1,17 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { LIMITS } from '../../../contracts/limits.js';
-import { type FreshDatabase, freshDatabase } from '../../setup/database.js';
 import { errorOf, type FixtureAgent } from '../fixture-agent.js';
-import { MeshFixture, type MeshNodeUnderTest } from '../mesh-fixture.js';
+import type { MeshNodeUnderTest } from '../mesh-fixture.js';
+import { database, fixture, useMesh } from '../use-mesh.js';
 import { ask, callTool, failing, refusedWith, resultOf, take } from './tool-fixture.js';
 
-let database: FreshDatabase;
-let fixture: MeshFixture;
+useMesh();
+
 let node: MeshNodeUnderTest;
 
-beforeAll(async () => {
-  database = await freshDatabase();
-  fixture = new MeshFixture(database);
-});
 beforeEach(async () => {
-  await fixture.reset();
   node = await fixture.node();
 });
-afterAll(() => database.drop());
 
 async function join(instanceId: string, tools: unknown[] = []): Promise<FixtureAgent> {
   await fixture.register(instanceId);

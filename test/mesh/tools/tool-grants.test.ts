@@ -1,31 +1,28 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { DispatchRef } from '../../../messages/dispatch/dispatches.js';
 import { uuidOf } from '../../../runtime/ids.js';
 import { createLogger } from '../../../runtime/logger.js';
 import { returnToolGrant, useToolGrant } from '../../../tools/approvals/tool-grants.js';
 import { ToolCallService } from '../../../tools/tool-call-service.js';
 import { createLocalLink } from '../../../tools/tool-link.js';
-import { type FreshDatabase, freshDatabase } from '../../setup/database.js';
 import { until } from '../../setup/until.js';
 import { errorOf, type FixtureAgent, receive } from '../fixture-agent.js';
-import { MeshFixture, type MeshNodeUnderTest } from '../mesh-fixture.js';
+import type { MeshNodeUnderTest } from '../mesh-fixture.js';
+import { database, fixture, useMesh } from '../use-mesh.js';
 import { Approvals, policyAboutPay } from './approval-fixture.js';
 import { ask, callTool, refusedWith, resultOf, take } from './tool-fixture.js';
 
-let database: FreshDatabase;
-let fixture: MeshFixture;
+useMesh();
+
 let approvals: Approvals;
 let node: MeshNodeUnderTest;
 let b: FixtureAgent;
 
-beforeAll(async () => {
-  database = await freshDatabase();
-  fixture = new MeshFixture(database);
+beforeAll(() => {
   approvals = new Approvals(fixture);
 });
 beforeEach(async () => {
-  await fixture.reset();
   await policyAboutPay(fixture, 'require_approval');
   await fixture.register('a');
   await fixture.register('b');
@@ -35,7 +32,6 @@ beforeEach(async () => {
   node = await fixture.node();
   b = (await node.join('b', { tools: ['pay'] })).agent;
 });
-afterAll(() => database.drop());
 
 const ok = (result: unknown) => ({ ok: true, result });
 const holding = ({ dispatch_id }: DispatchRef) => ({ inflight: [{ dispatch_id, last_seq: -1 }] });

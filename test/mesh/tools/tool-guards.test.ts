@@ -1,31 +1,23 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import type { UpdateGuardRequest } from '../../../contracts/api/policies/guards.js';
 import { GuardCatalog } from '../../../policy/guards/guard-catalog.js';
-import { type FreshDatabase, freshDatabase } from '../../setup/database.js';
 import type { FixtureAgent } from '../fixture-agent.js';
-import { MeshFixture, type MeshNodeUnderTest } from '../mesh-fixture.js';
+import type { MeshNodeUnderTest } from '../mesh-fixture.js';
+import { fixture, useMesh } from '../use-mesh.js';
 import { Approvals } from './approval-fixture.js';
 import { ask, callTool, refusedWith, resultOf, take } from './tool-fixture.js';
 
-let database: FreshDatabase;
-let fixture: MeshFixture;
+useMesh('a', 'b');
+
 let node: MeshNodeUnderTest;
 let a: FixtureAgent;
 let b: FixtureAgent;
 
-beforeAll(async () => {
-  database = await freshDatabase();
-  fixture = new MeshFixture(database);
-});
 beforeEach(async () => {
-  await fixture.reset();
-  await fixture.register('a');
-  await fixture.register('b');
   node = await fixture.node();
   a = (await node.join('a')).agent;
   b = (await node.join('b', { tools: ['read'] })).agent;
 });
-afterAll(() => database.drop());
 
 const ok = (result: unknown) => ({ ok: true, result });
 const OUTSIDE = { path: '/srv/data/../../etc/passwd' };

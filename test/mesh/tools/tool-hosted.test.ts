@@ -1,27 +1,19 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { freePort } from '../../../embedded/free-port.js';
 import { GuardCatalog } from '../../../policy/guards/guard-catalog.js';
-import { type FreshDatabase, freshDatabase } from '../../setup/database.js';
 import { until } from '../../setup/until.js';
 import type { FixtureAgent } from '../fixture-agent.js';
 import { artifact, type HostedAgentServer, hostedAgent, message, type Script, task } from '../hosted/hosted-agent.js';
-import { MeshFixture } from '../mesh-fixture.js';
+import { database, fixture, useMesh } from '../use-mesh.js';
 import { ask, callTool, refusedWith, resultOf } from './tool-fixture.js';
 
-let database: FreshDatabase;
-let fixture: MeshFixture;
+useMesh('a');
+
 let a: FixtureAgent;
 
-beforeAll(async () => {
-  database = await freshDatabase();
-  fixture = new MeshFixture(database);
-});
 beforeEach(async () => {
-  await fixture.reset();
-  await fixture.register('a');
   a = (await (await fixture.node()).join('a')).agent;
 });
-afterAll(() => database.drop());
 
 const ok = (result: unknown) => ({ ok: true, result });
 const data = (value: object) => ({

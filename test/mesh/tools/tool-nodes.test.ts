@@ -1,28 +1,18 @@
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { RedisChannel } from '../../../mesh/nodes/redis-channel.js';
 import { createRedisLink } from '../../../mesh/nodes/tool-link-redis.js';
 import { newId } from '../../../runtime/ids.js';
 import { createLogger } from '../../../runtime/logger.js';
 import { redisServer } from '../../messages/bus/redis-server.js';
-import { type FreshDatabase, freshDatabase } from '../../setup/database.js';
 import { TcpProxy } from '../../setup/platform/tcp-proxy.js';
 import { until } from '../../setup/until.js';
 import type { FixtureAgent } from '../fixture-agent.js';
-import { MeshFixture, type MeshNodeUnderTest } from '../mesh-fixture.js';
+import type { MeshNodeUnderTest } from '../mesh-fixture.js';
+import { fixture, useMesh } from '../use-mesh.js';
 import { ask, callTool, refusedWith, resultOf, take } from './tool-fixture.js';
 
-let database: FreshDatabase;
-let fixture: MeshFixture;
-
-beforeAll(async () => {
-  database = await freshDatabase();
-  fixture = new MeshFixture(database);
-});
-beforeEach(async () => {
-  await fixture.reset();
-});
-afterAll(() => database.drop());
+useMesh();
 
 const ok = (result: unknown) => ({ ok: true, result });
 const log = createLogger({ level: 'silent' });

@@ -1,22 +1,15 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { LIMITS } from '../../../contracts/limits.js';
 import { FastPath } from '../../../messages/dispatch/fast-path.js';
 import { FairShare } from '../../../messages/runner/running-dispatches.js';
 import { newId } from '../../../runtime/ids.js';
-import { MeshFixture, type MeshNodeUnderTest } from '../../mesh/mesh-fixture.js';
+import type { MeshNodeUnderTest } from '../../mesh/mesh-fixture.js';
+import { database, fixture, useMesh } from '../../mesh/use-mesh.js';
 import { dispatched } from '../../setup/agent.js';
-import { type FreshDatabase, freshDatabase } from '../../setup/database.js';
 import { createGateway, type Gateway } from '../../setup/gateway.js';
 import { until } from '../../setup/until.js';
 
-let database: FreshDatabase;
-let fixture: MeshFixture;
-beforeAll(async () => {
-  database = await freshDatabase();
-  fixture = new MeshFixture(database);
-});
-beforeEach(() => fixture.reset());
-afterAll(() => database.drop());
+useMesh();
 
 async function isSaturated(instanceId: string): Promise<boolean> {
   const [row] = await database.query<{ saturated: boolean }>(
