@@ -80,7 +80,7 @@ export interface DescribedRequest {
 type Asked = InputRequestRow & DescribedRequest & Record<string, unknown>;
 
 /** What a link can still do. */
-export function linkState(
+function linkState(
   { state, expires_at }: Pick<DescribedRequest & InputRequestRow, 'state' | 'expires_at'>,
   token: Pick<FoundToken, 'used_at' | 'expires_at'>,
 ): LinkedRequest['state'] {
@@ -88,6 +88,21 @@ export function linkState(
   if (state === 'resolved' || token.used_at !== null) return 'decided';
   const until = Math.min(expires_at.getTime(), token.expires_at.getTime());
   return state === 'expired' || until <= Date.now() ? 'expired' : 'open';
+}
+
+/** What a link tells of a request, be it about a message or a plan. @param request what is asked, as people may see it */
+export function linkedRequest(
+  asked: Pick<InputRequestRow & DescribedRequest, 'state' | 'expires_at' | 'answer' | 'stage' | 'digest'>,
+  { digest: _version, ...request }: InputRequest,
+  token: Pick<FoundToken, 'used_at' | 'expires_at'>,
+): Omit<LinkedRequest, 'asked_by' | 'subject'> {
+  return {
+    state: linkState(asked, token),
+    ...(asked.answer && { resolution: asked.answer.resolution }),
+    request,
+    stage: asked.stage,
+    version: asked.digest,
+  };
 }
 
 /** Who asks. @param agentType of the agent that asks, if one does */
@@ -148,13 +163,8 @@ export async function describeRequest(
   });
   if (!message || !asked) throw new PlatformError('unauthorized', 'The callback_token is not valid.');
   const { row } = message;
-  const { digest: _version, ...request } = inputRequestOf(readableRequest(asked));
   return {
-    state: linkState(asked, token),
-    ...(asked.answer && { resolution: asked.answer.resolution }),
-    request,
-    stage: asked.stage,
-    version: asked.digest,
+    ...linkedRequest(asked, inputRequestOf(readableRequest(asked)), token),
     asked_by: askedBy(asked, row.agent_type ?? row.want_agent_type),
     subject: {
       kind: 'message',

@@ -1,6 +1,6 @@
 import { NO_AGENT } from '../../contracts/primitives.js';
 import type { Db, Tx } from '../../db/pool.js';
-import { askedBy, type LinkedRequest, type LinkedStep, linkState, senderOf } from '../../messages/input/by-link.js';
+import { askedBy, type LinkedRequest, type LinkedStep, linkedRequest, senderOf } from '../../messages/input/by-link.js';
 import type { FoundToken } from '../../messages/input/callback-tokens.js';
 import { inputRequestOf } from '../../messages/read/task.js';
 import { PlatformError } from '../../runtime/errors.js';
@@ -30,15 +30,10 @@ export function describePlan(db: Db, token: FoundToken & PlanRef): Promise<Linke
     const [plan] = await tx.query<PlanRow & Record<string, unknown>>(PLAN, [tenant_id, plan_id]);
     if (!plan) throw new PlatformError('unauthorized', 'The callback_token is not valid.');
     const asked = await readPlanRequest(tx, plan);
-    const { digest: _version, ...request } = inputRequestOf(asked);
     const { description, max_parallel, agent_type } = plan;
     const sent_by = await senderOf(tx, plan, agent_type === NO_AGENT ? null : agent_type);
     return {
-      state: linkState(asked, token),
-      ...(asked.answer && { resolution: asked.answer.resolution }),
-      request,
-      stage: asked.stage,
-      version: asked.digest,
+      ...linkedRequest(asked, inputRequestOf(asked), token),
       asked_by: askedBy(asked, null),
       subject: { kind: 'plan', plan_id, description, max_parallel, sent_by, steps: await stepsOf(tx, plan) },
     };

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
-import { claimQueued, enqueue } from '../../deliveries/queue.js';
+import { claimQueued } from '../../deliveries/queue.js';
 import { createQueueDepths } from '../../platform/metrics/queue-depths.js';
 import { insertTenant } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
+import { queueDeliveries } from './queue-fixture.js';
 
 const database = await freshDatabase();
 const db = database.db();
@@ -11,20 +12,7 @@ const RECEIVER = 'https://receiver.example';
 const depths = () => createQueueDepths(db)();
 
 /** Queues deliveries of a tenant to one receiver. */
-async function queued(tenant_id: string, count: number): Promise<void> {
-  const ids = {
-    session_id: '',
-    event_id: 'evt_1',
-    event_type: 'agent.registered',
-    rule_id: 'rule_1',
-    channel_id: 'chn_1',
-  };
-  const deliveries = Array.from({ length: count }, (_, nth) => ({
-    receiver: RECEIVER,
-    input: { tenant_id, delivery_id: `dlv_${nth}`, ...ids },
-  }));
-  await db.tenant(tenant_id, (tx) => enqueue(tx, deliveries));
-}
+const queued = (tenantId: string, count: number) => queueDeliveries(db, tenantId, Array(count).fill(RECEIVER));
 
 test('deliveries that wait, and since when, and those under way are gauges', async () => {
   const tenants = [await insertTenant(database), await insertTenant(database)];

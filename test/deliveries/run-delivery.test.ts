@@ -18,6 +18,7 @@ import { insertTenant } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
 import { receiver, status } from '../setup/receiver.js';
 import { writeChange } from './push-fixture.js';
+import { insertRule } from './queue-fixture.js';
 
 const database = await freshDatabase();
 const db = database.db();
@@ -31,17 +32,8 @@ const deps = { db, secrets, clients, log, counts: newDeliveryCounts() };
 /** The delivery of a rule's event to a channel. */
 async function written(url: string, type: 'webhook' | 'email' = 'webhook'): Promise<NewAlertDelivery> {
   const tenant_id = await insertTenant(database);
-  const ids = { tenant_id, rule_id: newId('rule'), channel_id: newId('chn') };
-  await database.query(
-    `INSERT INTO alert_rules (tenant_id, rule_id, name, description, event, severity, threshold, window_seconds, cooldown_seconds, enabled)
-     VALUES ($1, $2, 'rule', '', 'agent.registered', 'info', 1, 60, 0, true)`,
-    [tenant_id, ids.rule_id],
-  );
   const config = type === 'email' ? { recipients: ['a@example.com'] } : { url };
-  await database.query(
-    `INSERT INTO alert_channels (tenant_id, rule_id, channel_id, place, type, enabled, config) VALUES ($1, $2, $3, 0, $4, true, $5)`,
-    [tenant_id, ids.rule_id, ids.channel_id, type, JSON.stringify(config)],
-  );
+  const ids = await insertRule(database, tenant_id, { type, config });
   const to = type === 'email' ? 'smtp:' : new URL(url).origin;
   const delivery = {
     ...{ ...ids, session_id: '', delivery_id: newId('dlv'), event_id: newEventId(), event_type: 'agent.registered' },

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
 import { noteAnswer } from '../../deliveries/breakers.js';
-import { claimQueued, enqueue } from '../../deliveries/queue.js';
+import { claimQueued } from '../../deliveries/queue.js';
 import { insertTenant } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
+import { queueDeliveries } from './queue-fixture.js';
 
 const database = await freshDatabase();
 const db = database.db();
@@ -10,20 +11,12 @@ const db = database.db();
 const receiverOf = (nth: number) => `https://receiver-${nth}.example`;
 
 /** Queues deliveries to so many receivers of a tenant. */
-async function queue(tenant_id: string, receivers: number, each: number): Promise<void> {
-  const ids = {
-    session_id: '',
-    event_id: 'evt_1',
-    event_type: 'agent.registered',
-    rule_id: 'rule_1',
-    channel_id: 'chn_1',
-  };
-  const deliveries = Array.from({ length: receivers * each }, (_, nth) => ({
-    receiver: receiverOf(nth % receivers),
-    input: { tenant_id, delivery_id: `dlv_${nth}`, ...ids },
-  }));
-  await db.tenant(tenant_id, (tx) => enqueue(tx, deliveries));
-}
+const queue = (tenantId: string, receivers: number, each: number) =>
+  queueDeliveries(
+    db,
+    tenantId,
+    Array.from({ length: receivers * each }, (_, nth) => receiverOf(nth % receivers)),
+  );
 
 /** The receivers answer an attempt, or do not. */
 async function attempted(tenant_id: string, receivers: number, hasAnswered: boolean): Promise<void> {

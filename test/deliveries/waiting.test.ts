@@ -12,6 +12,7 @@ import { cleanUp } from '../setup/clean-up.js';
 import { insertTenant } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
 import { writeChange } from './push-fixture.js';
+import { insertRule } from './queue-fixture.js';
 
 const database = await freshDatabase();
 const db = database.db();
@@ -24,16 +25,7 @@ const deps = { db, secrets: createSecrets(randomBytes(32).toString('base64')), c
 /** A tenant with a rule and its channel. */
 async function tenantWithRule() {
   const tenant_id = await insertTenant(database);
-  const ids = { tenant_id, rule_id: newId('rule'), channel_id: newId('chn') };
-  await database.query(
-    `INSERT INTO alert_rules (tenant_id, rule_id, name, description, event, severity, threshold, window_seconds, cooldown_seconds, enabled)
-     VALUES ($1, $2, 'rule', '', 'agent.registered', 'info', 1, 60, 0, true)`,
-    [tenant_id, ids.rule_id],
-  );
-  await database.query(
-    `INSERT INTO alert_channels (tenant_id, rule_id, channel_id, place, type, enabled, config) VALUES ($1, $2, $3, 0, 'webhook', true, $4)`,
-    [tenant_id, ids.rule_id, ids.channel_id, JSON.stringify({ url: RECEIVER })],
-  );
+  const ids = await insertRule(database, tenant_id, { type: 'webhook', config: { url: RECEIVER } });
   const delivery = (receiver = RECEIVER): NewAlertDelivery => ({
     ...{ ...ids, session_id: '', delivery_id: newId('dlv'), event_id: newEventId(), event_type: 'agent.registered' },
     ...{ url: receiver, receiver, body: Buffer.from('sealed'), max_attempts: 3 },

@@ -7,7 +7,7 @@ import type { EraserDeps } from '../../erasure/eraser-deps.js';
 import { type ErasureReport, findErasure, requestErasure, type Selection } from '../../erasure/erasures.js';
 import { TemporalLink } from '../../messages/supervise/temporal-link.js';
 import { createWorkflowErasure } from '../../messages/supervise/workflow-erasure.js';
-import { createLogger } from '../../runtime/logger.js';
+import { createLogger, type Logger } from '../../runtime/logger.js';
 import { createCatchUp } from '../../usage/roll-up.js';
 import type { ServedApi } from '../api/served-api.js';
 import { cleanUp } from '../setup/clean-up.js';
@@ -27,15 +27,21 @@ export function untilDeath(db: Db, transactions: number, committed: boolean): Db
   };
 }
 
-/** Erasures of a served API, which has no worker: the test does their turns. */
-export async function erasing(api: ServedApi) {
-  const log = createLogger({ level: 'silent' });
+/** The run's Temporal server: what the platform asks it, and a client of the test's own. */
+export async function connectTemporal(log: Logger): Promise<{ temporal: TemporalLink; client: Client }> {
   const address = inject('temporalAddress');
   const temporal = new TemporalLink({ options: { address }, namespace: 'default' }, log);
   await temporal.prepare();
   cleanUp(() => temporal.close());
   const connection = await Connection.connect({ address });
   cleanUp(() => connection.close());
+  return { temporal, client: new Client({ connection }) };
+}
+
+/** Erasures of a served API, which has no worker: the test does their turns. */
+export async function erasing(api: ServedApi) {
+  const log = createLogger({ level: 'silent' });
+  const { temporal, client } = await connectTemporal(log);
   const { db, core, database, tenantId } = api;
   const deps: EraserDeps = {
     db,
@@ -64,7 +70,7 @@ export async function erasing(api: ServedApi) {
   const order = (kind: 'messages' | 'sessions', selection: Selection) =>
     db.system((tx) => requestErasure(tx, { tenant_id: tenantId, kind, selection }, 'test'));
   return {
-    client: new Client({ connection }),
+    client,
     deps,
     order,
     turn,

@@ -1,13 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { Client, Connection } from '@temporalio/client';
-import { expect, inject, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { deleteTenant } from '../../auth/tenants.js';
 import { eraseNext } from '../../erasure/eraser.js';
 import type { EraserDeps } from '../../erasure/eraser-deps.js';
 import { findErasure } from '../../erasure/erasures.js';
 import { MESSAGE_TABLES, SESSION_TABLES } from '../../erasure/message-tables.js';
 import { childrenFirst, FOUND_BY_MESSAGE, KEPT_TABLES, tenantTables } from '../../erasure/tenant-tables.js';
-import { TemporalLink } from '../../messages/supervise/temporal-link.js';
 import { createWorkflowErasure } from '../../messages/supervise/workflow-erasure.js';
 import { uuidOf } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
@@ -15,17 +13,11 @@ import { cleanUp } from '../setup/clean-up.js';
 import { insertTenant } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
-import { untilDeath } from './eraser-fixture.js';
+import { connectTemporal, untilDeath } from './eraser-fixture.js';
 
 const database = await freshDatabase();
 const log = createLogger({ level: 'silent' });
-const address = inject('temporalAddress');
-const temporal = new TemporalLink({ options: { address }, namespace: 'default' }, log);
-await temporal.prepare();
-cleanUp(() => temporal.close());
-const connection = await Connection.connect({ address });
-cleanUp(() => connection.close());
-const client = new Client({ connection });
+const { temporal, client } = await connectTemporal(log);
 
 /** The tables from which a tenant is erased. */
 const namesOfTables = async () => (await database.db().system(tenantTables)).map(({ name }) => name);

@@ -1,4 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { OPERATIONS } from '../../contracts/api/operations.js';
@@ -100,4 +101,29 @@ test('docs/development.md says where to find files that exist', () => {
   const paths = [...section.matchAll(/`([^`]+)`/g)].map((match) => match[1] ?? '');
   expect(paths.length).toBeGreaterThan(10);
   expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+});
+
+interface LayerRule {
+  name: string;
+  to: { pathNot: string[] };
+}
+
+test('docs/development.md says which folders a folder may import, as the check of the layers does', () => {
+  const { forbidden } = createRequire(import.meta.url)('../../.dependency-cruiser.cjs') as { forbidden: LayerRule[] };
+  const layers = new Map(
+    forbidden
+      .filter(({ name }) => name.endsWith('-imports-only-its-layers'))
+      .map(({ name, to }) => [name.split('-')[0] ?? '', to.pathNot[1]?.match(/\w+/g) ?? []]),
+  );
+  const listed = tableRows(read('docs/development.md'), 'Layout')
+    .map(([folder = '', , allowed = '']) => ({
+      folder: folder.replace(/\W/g, ''),
+      allowed: allowed.split('; ')[0] ?? '',
+    }))
+    .filter(
+      ({ folder, allowed }) => layers.has(folder) && /^\w+(, \w+)*$/.test(allowed) && !/^(zod|Temporal)/.test(allowed),
+    );
+  expect(listed.length).toBeGreaterThan(15);
+  for (const { folder, allowed } of listed)
+    expect({ folder, allowed: [folder, ...allowed.split(', ')] }).toEqual({ folder, allowed: layers.get(folder) });
 });

@@ -132,16 +132,20 @@ test('an end whose message is locked waits alone, and is taken once it is free',
   expect((await ends[0])?.state).toBe('completed');
 });
 
-test('a messageId whose key is swept meanwhile is new', async () => {
-  const first = await accept(agent.instance);
-  const ids = [first.row.message_id];
+/** Expires the idempotency key of a message and deletes it, in a transaction that stays open until the lock is released. */
+async function sweepKeyOf(messageId: string): Promise<RowLock> {
   await database.query(
     "UPDATE idempotency_keys SET expires_at = now() - interval '1 s' WHERE 'msg_' || message_id = $1",
-    ids,
+    [messageId],
   );
   const sweep = `WITH swept AS (DELETE FROM idempotency_keys WHERE 'msg_' || message_id = $1)
     SELECT 1 FROM messages WHERE message_id = $1`;
-  const sweeper = await RowLock.on(database.url, sweep, ids);
+  return RowLock.on(database.url, sweep, [messageId]);
+}
+
+test('a messageId whose key is swept meanwhile is new', async () => {
+  const first = await accept(agent.instance);
+  const sweeper = await sweepKeyOf(first.row.message_id);
   const second = accept(agent.instance, { text: 'other' });
   await until(() => sweeper.waiters(), { what: 'the message that meets its key' });
   await sweeper.release();
@@ -150,14 +154,7 @@ test('a messageId whose key is swept meanwhile is new', async () => {
 
 test('a message whose expired key is being swept undoes no statement of others', async () => {
   const known = await accept(agent.instance);
-  const ids = [known.row.message_id];
-  await database.query(
-    "UPDATE idempotency_keys SET expires_at = now() - interval '1 s' WHERE 'msg_' || message_id = $1",
-    ids,
-  );
-  const sweep = `WITH swept AS (DELETE FROM idempotency_keys WHERE 'msg_' || message_id = $1)
-    SELECT 1 FROM messages WHERE message_id = $1`;
-  const sweeper = await RowLock.on(database.url, sweep, ids);
+  const sweeper = await sweepKeyOf(known.row.message_id);
   const first = accept(`${agent.instance}-first`); // those behind it share the next statement
   let swept: ReturnType<typeof accept> | undefined;
   const transactions = await transactionsOf(async () => {

@@ -1,21 +1,14 @@
-import { exportJWK, generateKeyPair } from 'jose';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { type CredentialStatus, createAuthenticator } from '../../auth/authenticator.js';
-import type { StoredKey } from '../../auth/key-ring.js';
 import { createTokens } from '../../auth/tokens.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { createLogger } from '../../runtime/logger.js';
+import { newKey } from './signing-key.js';
 
 const log = createLogger({ level: 'silent' });
 const TENANT = 'ten_1';
 const CLAIMS = { tenant_id: TENANT, agent_type: 'credential', scopes: ['read' as const], sub: 'c', credential_id: 'c' };
 const AWAY = new PlatformError('SERVICE_UNAVAILABLE', 'away');
-
-async function newKey(kid: string): Promise<StoredKey> {
-  const { publicKey, privateKey } = await generateKeyPair('EdDSA', { extractable: true });
-  const privateJwk = await exportJWK(privateKey);
-  return { kid, public_jwk: await exportJWK(publicKey), privateJwk: () => privateJwk, retired: false };
-}
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['performance', 'Date'] });

@@ -1,7 +1,8 @@
-import { decodeProtectedHeader, exportJWK, generateKeyPair, importJWK, jwtVerify } from 'jose';
+import { decodeProtectedHeader, importJWK, jwtVerify } from 'jose';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { StoredKey } from '../../auth/key-ring.js';
 import { createTokens } from '../../auth/tokens.js';
+import { newKey } from './signing-key.js';
 
 const CLAIMS = {
   tenant_id: 'ten_1',
@@ -13,12 +14,6 @@ const CLAIMS = {
 /** How long the keys are kept before they are read again. */
 const KEYS_KEPT_MS = 60_000;
 const UNAUTHORIZED = { code: 'unauthorized' };
-
-async function newKey(kid: string): Promise<StoredKey> {
-  const { publicKey, privateKey } = await generateKeyPair('EdDSA', { extractable: true });
-  const privateJwk = await exportJWK(privateKey);
-  return { kid, public_jwk: await exportJWK(publicKey), privateJwk: () => privateJwk, retired: false };
-}
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['performance', 'Date'] });
