@@ -85,6 +85,7 @@ export class LockHeldError extends PlatformError {
   }
 }
 
+/** The error of a call that met a lock which others hold. Nothing was written. */
 export function lockHeld(): PlatformError {
   return new LockHeldError();
 }

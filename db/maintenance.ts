@@ -80,6 +80,7 @@ async function deleteAll(db: Db, batch: string): Promise<void> {
   while ((await db.system((tx) => tx.query(batch))).length === BATCH);
 }
 
+/** The loop of `maintainTables`, not started yet. */
 export function createMaintenance(db: Db, log: Logger): Loop {
   return new Loop({ name: 'table maintenance', intervalMs: EVERY_MS, work: () => maintainTables(db), log });
 }

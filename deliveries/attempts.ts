@@ -31,6 +31,7 @@ export interface DeliveryCounts {
 /** How a delivery goes out; `push` are A2A push notifications. */
 export type DeliveryChannel = ChannelType | 'push';
 
+/** All counts at 0. */
 export function newDeliveryCounts(): DeliveryCounts {
   const attempts = () => ({ accepted: 0, refused: 0, unavailable: 0 });
   const ended = () => ({ delivered: 0, failed: 0 });

@@ -43,6 +43,7 @@ export const BASE_COLUMNS = `namespace, display_name, description, visibility, c
 /** The condition on rows of `knowledge_bases` that a reader may see. $1: tenant, $2: `full`, $3: credential. */
 export const VISIBLE = `tenant_id = $1 AND deleted_at IS NULL AND (visibility = 'tenant' OR $2 OR created_by = $3)`;
 
+/** The values of `VISIBLE`. */
 export function visibleTo({ tenantId, full, credentialId }: KnowledgeReader): unknown[] {
   return [tenantId, full, credentialId];
 }

@@ -77,6 +77,7 @@ function ingestAnswer(job: JobResponse, documents: readonly NewDocument[]): Inge
   };
 }
 
+/** What `/knowledge/*` does: bases, sources, jobs and searches of a tenant, as far as the reader may see them. */
 export function createKnowledge(deps: KnowledgeDeps) {
   const { db, runner, embedder } = deps;
   const checkUrl = (url: string) => deps.outbound.checkUrl(url);

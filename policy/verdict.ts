@@ -115,6 +115,7 @@ export function findingEvents(findings: readonly GuardFinding[], about: GuardedA
 /** A denial that says nothing about the action: it could not be decided about at this moment. */
 export type Undecided = Extract<Verdict, { decision: 'deny' }> & { retryable: true };
 
+/** Whether the same action may be decided about a moment later. */
 export function isUndecided(verdict: Verdict): verdict is Undecided {
   return verdict.decision === 'deny' && verdict.retryable === true;
 }

@@ -12,6 +12,7 @@ export interface LogCounts {
   dropped: () => number;
 }
 
+/** All counts at 0. `dropped` is set by the logger that counts. */
 export function newLogCounts(): LogCounts {
   return { lines: { warn: 0, error: 0, fatal: 0 }, dropped: () => 0 };
 }

@@ -74,6 +74,7 @@ export interface IngestInput {
 /** The signal to the workflows of sessions, messages and plans: the row has changed. */
 export const WAKE_SIGNAL = 'wake';
 
+/** The id of a message's workflow. */
 export function messageWorkflowId(ref: Omit<MessageInput, 'session_id'>): string {
   return `message:${ref.tenant_id}:${ref.message_id}`;
 }
@@ -103,14 +104,17 @@ export function deliveryWorkflowId(of: DeliveryInput, starts: number): string {
   return starts > 1 ? `${id}:${starts}` : id;
 }
 
+/** The id of a job's workflow. */
 export function ingestWorkflowId({ tenant_id, job_id }: IngestInput): string {
   return `ingest:${tenant_id}:${job_id}`;
 }
 
+/** The id of a session's workflow. */
 export function sessionWorkflowId(ref: SessionInput): string {
   return `session:${ref.tenant_id}:${ref.session_id}`;
 }
 
+/** The id of a plan's workflow. */
 export function planWorkflowId(ref: Omit<PlanInput, 'session_id'>): string {
   return `plan:${ref.tenant_id}:${ref.plan_id}`;
 }

@@ -69,6 +69,7 @@ export type RpcResponse = { jsonrpc: '2.0'; id: RpcId } & (
   | { error: { code: number; message: string; data?: unknown } }
 );
 
+/** The answer to a request that succeeded. */
 export function rpcResult(id: RpcId, result: unknown): RpcResponse {
   return { jsonrpc: '2.0', id, result };
 }
@@ -82,6 +83,7 @@ function errorData({ reason, code }: RpcError, version: A2aVersion): { data?: un
   };
 }
 
+/** The answer to a request that failed, as this version of A2A writes errors. */
 export function rpcFailure(id: RpcId, error: RpcError, version: A2aVersion): RpcResponse {
   return {
     jsonrpc: '2.0',

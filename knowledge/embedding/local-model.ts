@@ -14,7 +14,10 @@ const LOCAL_TOKENS_MAX = 256;
  */
 const LOCAL_WINDOWS_MAX = 16;
 
-/** Divides the tokens of a text, without the model's own, into windows of about the same length. */
+/**
+ * Divides the tokens of a text, without the model's own, into windows of about the same length: `LOCAL_WINDOWS_MAX` at most, which with the
+ * model's own tokens have `LOCAL_TOKENS_MAX` each. What is beyond them is left out.
+ */
 export function windowsOf(tokens: readonly number[]): number[][] {
   const room = LOCAL_TOKENS_MAX - 2;
   const kept = tokens.slice(0, room * LOCAL_WINDOWS_MAX);

@@ -91,7 +91,9 @@ export async function writeJob(
 }
 
 /**
- * Writes a job that renews sources of a base; all without `sourceIds`. What is said of a source is read when its turn comes.
+ * Writes a job that fetches sources of a base anew. What is said of a source is read when its turn comes.
+ * @param sourceIds all sources of the base where left out
+ * @param force renews a source too whose content is the same
  * @throws PlatformError NOT_FOUND for a source that is not there
  */
 export async function writeRefreshJob(

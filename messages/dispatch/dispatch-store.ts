@@ -244,6 +244,7 @@ class DispatchStore implements Dispatches {
   }
 }
 
+/** The transitions of dispatches on the record. */
 export function createDispatches(core: StoreCore): Dispatches {
   return new DispatchStore(core);
 }

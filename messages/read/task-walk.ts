@@ -62,6 +62,7 @@ export const FILTER = `m.tenant_id = $1 AND ($2::text IS NULL OR ${messagesOfSes
   AND ($4::timestamptz IS NULL OR m.updated_at >= $4) AND ${ownMessages('m', '$5')}
   AND ($6::text IS NULL OR coalesce(m.agent_type, m.want_agent_type) = $6)`;
 
+/** The values of `FILTER`. */
 export function filterValues(filter: TaskFilter): [string, ...unknown[]] {
   const { reader, contextId, status, changedSince, agentType } = filter;
   return [reader.tenant_id, contextId, status, changedSince, actsAs(reader), agentType];

@@ -76,6 +76,7 @@ async function waitLimitMs(tx: Tx, row: RunningRow, queueWaitMs: number): Promis
   return Math.max(queueWaitMs, request?.lifetime_ms ?? 0);
 }
 
+/** Since when a message waits for an agent, for how long so far, and how long it still may, in milliseconds: negative when its time is over. */
 export async function routeWait(tx: Tx, row: RunningRow, queueWaitMs: number, now: Date) {
   const since = row.unrouted_since ?? now;
   const waitedMs = now.getTime() - since.getTime();

@@ -119,6 +119,7 @@ export interface WorkflowErasure {
   eraseTenant(tenantId: string): Promise<{ listed: number; removed: number }>;
 }
 
+/** Deletes workflows with their histories, by the Temporal client of this process. */
 export function createWorkflowErasure(temporal: TemporalLink): WorkflowErasure {
   return {
     erase: async (workflows) => {

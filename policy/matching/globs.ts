@@ -88,6 +88,7 @@ function compileWith(globs: readonly string[], compile: (glob: string) => Patter
   };
 }
 
+/** A test that is passed by texts which match one of the globs: `*` stands for any characters, `?` for one. */
 export function compileGlobs(globs: readonly string[]): GlobTest {
   return compileWith(globs, compileGlob);
 }

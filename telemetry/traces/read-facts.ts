@@ -37,20 +37,24 @@ export function messagesOfTraces(tx: Tx, tenantId: string, traceIds: readonly st
   return tx.query<Row<MessageFacts>>(OF_TRACES, [tenantId, traceIds]);
 }
 
+/** Those of these messages that exist. */
 export function messagesByIds(tx: Tx, tenantId: string, messageIds: readonly string[]): Promise<MessageFacts[]> {
   return tx.query<Row<MessageFacts>>(BY_IDS, [tenantId, messageIds]);
 }
 
+/** The plans of traces, the oldest first, at most `PLANS_MAX` in all. */
 export function plansOfTraces(tx: Tx, tenantId: string, traceIds: readonly string[]): Promise<PlanFacts[]> {
   const text = `SELECT ${PLAN} FROM plans p WHERE p.tenant_id = $1 AND p.trace_id = ANY ($2) ORDER BY p.plan_id LIMIT ${PLANS_MAX}`;
   return tx.query<Row<PlanFacts>>(text, [tenantId, traceIds]);
 }
 
+/** Those of these plans that exist. */
 export function plansByIds(tx: Tx, tenantId: string, planIds: readonly string[]): Promise<PlanFacts[]> {
   const text = `SELECT ${PLAN} FROM plans p WHERE p.tenant_id = $1 AND p.plan_id = ANY ($2)`;
   return tx.query<Row<PlanFacts>>(text, [tenantId, planIds]);
 }
 
+/** The steps of plans. */
 export async function stepsOf(tx: Tx, tenantId: string, plans: readonly PlanFacts[]): Promise<StepFacts[]> {
   if (plans.length === 0) return [];
   return tx.query<Row<StepFacts>>(STEPS, [tenantId, plans.map(({ plan_id }) => plan_id)]);

@@ -26,12 +26,15 @@ export interface Segment {
   readonly vectors: Float32Array;
 }
 
-/** The chunks of several segments. */
+/** How many chunks several segments have. */
 export function countChunks(segments: readonly Segment[]): number {
   return segments.reduce((sum, { count }) => sum + count, 0);
 }
 
-/** The chunks of several segments that a query considers, and those of them that have a vector. @param considered by source */
+/**
+ * How many chunks of several segments a query considers, and how many of them have a vector.
+ * @param considered 1 for each source that the query considers, by slot
+ */
 export function countConsidered(
   segments: readonly Segment[],
   considered: Uint8Array,
