@@ -48,7 +48,7 @@ export async function ensureDefaultType(tx: Tx, tenantId: string, agentType: str
 
 /**
  * Marks a tenant as deleted and records `tenant.deleted`. Its credentials and tokens end within 5 s; its rows are erased soon after
- * (erasure/erase-tenant.ts).
+ * (erasure/tenant/erase-tenant.ts).
  * @throws PlatformError `NOT_FOUND` for an unknown or deleted tenant
  */
 export async function deleteTenant(

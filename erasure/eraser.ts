@@ -1,7 +1,6 @@
 import { Loop } from '../runtime/loop.js';
 import { eraseMessages } from './erase-messages.js';
 import { eraseSessions } from './erase-sessions.js';
-import { eraseTenant } from './erase-tenant.js';
 import type { EraserDeps, Portion } from './eraser-deps.js';
 import {
   continueAfter,
@@ -12,6 +11,7 @@ import {
   Selection,
   takeDue,
 } from './erasures.js';
+import { eraseTenant } from './tenant/erase-tenant.js';
 
 const EVERY_MS = 2_000;
 const LEASE_SECONDS = 60;

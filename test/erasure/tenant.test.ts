@@ -5,7 +5,7 @@ import { eraseNext } from '../../erasure/eraser.js';
 import type { EraserDeps } from '../../erasure/eraser-deps.js';
 import { findErasure } from '../../erasure/erasures.js';
 import { MESSAGE_TABLES, SESSION_TABLES } from '../../erasure/message-tables.js';
-import { childrenFirst, FOUND_BY_MESSAGE, KEPT_TABLES, tenantTables } from '../../erasure/tenant-tables.js';
+import { childrenFirst, FOUND_BY_MESSAGE, KEPT_TABLES, tenantTables } from '../../erasure/tenant/tenant-tables.js';
 import { createWorkflowErasure } from '../../messages/supervise/workflow-erasure.js';
 import { uuidOf } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';

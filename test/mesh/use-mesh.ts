@@ -2,6 +2,7 @@ import { beforeAll, beforeEach } from 'vitest';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { MeshFixture } from './mesh-fixture.js';
 
+// Set anew for each file: those of a worker share this module, and run one after the other.
 export let database: FreshDatabase;
 export let fixture: MeshFixture;
 

@@ -1,4 +1,4 @@
-import type { Tx } from '../db/pool.js';
+import type { Tx } from '../../db/pool.js';
 
 /**
  * Tables that keep rows of a tenant that is erased: the audit trail, which keeps who, when and the digest, and the reports of erasures. The

@@ -1,9 +1,9 @@
-import { BY_INDEX } from '../db/page.js';
-import type { Tx } from '../db/pool.js';
-import { countRows } from './count-rows.js';
-import type { EraserDeps, Portion } from './eraser-deps.js';
-import { addRemoved, type Erasure, finish, noteDone } from './erasures.js';
-import { MESSAGE_TABLES } from './message-tables.js';
+import { BY_INDEX } from '../../db/page.js';
+import type { Tx } from '../../db/pool.js';
+import { countRows } from '../count-rows.js';
+import type { EraserDeps, Portion } from '../eraser-deps.js';
+import { addRemoved, type Erasure, finish, noteDone } from '../erasures.js';
+import { MESSAGE_TABLES } from '../message-tables.js';
 import { FOUND_BY_MESSAGE, type TenantTable, tenantTables } from './tenant-tables.js';
 
 /** Rows that one transaction erases. */
