@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import { type ChannelRow, readableChannel } from '../deliveries/channels/channel-store.js';
-import { type ButtonValue, SLACK_ACTION } from '../deliveries/channels/slack.js';
+import { type ButtonValue, SLACK_ACTION, SLACK_LINK } from '../deliveries/channels/slack.js';
 import { type Envelope, unsealBody } from '../deliveries/envelope.js';
 import type { Outbound } from '../http/outbound.js';
 import type { MessageCore } from '../messages/core.js';
@@ -11,6 +11,7 @@ import { slackPrincipal } from '../messages/input/principals.js';
 import type { Resolution } from '../messages/input/resolve.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { Secrets } from '../runtime/secrets.js';
+import { linkForSlackUser } from './slack-links.js';
 
 /** Slack's own bound: an older request may be a replay. */
 const MAX_AGE_SECONDS = 300;
@@ -109,12 +110,14 @@ async function signedDelivery(deps: SlackInteractionDeps, value: ButtonValue, re
   const row = await readDelivery(deps, value);
   const secret = row && readableChannel(deps.secrets, row).secrets.signing_secret;
   if (!row || !secret || !isSignedBySlack(secret, request)) throw unauthorized();
-  const { approvers, writers } = row;
+  const { rule_id, approvers, writers } = row;
   return {
-    rule: { approvers, writers },
+    rule: { rule_id, approvers, writers },
     envelope: JSON.parse(unsealBody(deps.secrets, row.body).toString()) as Envelope,
   };
 }
+
+type Found = Awaited<ReturnType<typeof signedDelivery>>;
 
 /** What is said in Slack about a press of a button. */
 interface Note {
@@ -135,38 +138,55 @@ async function say({ outbound, core }: SlackInteractionDeps, { response_url }: I
   }
 }
 
-/**
- * Answers a request by the button that somebody pressed in Slack.
- * @param nowMs milliseconds since 1970
- * @throws PlatformError BAD_REQUEST for anything that is no such button; unauthorized without a valid signature; RATE_LIMITED; forbidden unless the
- * `approvers` of the rule or of the request name the user; CONFLICT where the arguments were edited since the delivery; ALREADY_RESOLVED and the
- * other errors of `/messages/{id}/resolve`
- */
-export async function answerFromSlack(deps: SlackInteractionDeps, request: SlackRequest, nowMs: number): Promise<void> {
-  const interaction = parsed(Interaction, new URLSearchParams(request.body.toString()).get('payload') ?? '');
-  const [action] = interaction.actions;
-  if (!action?.action_id.startsWith(SLACK_ACTION)) throw new PlatformError('BAD_REQUEST', 'action_id: unknown');
-  const value = parsed(Value, action.value);
-  const found = await deps.guard(value.tenant_id, async () => {
-    if (!mayBeSigned(request, nowMs)) throw unauthorized();
-    return signedDelivery(deps, value, request);
-  });
-  const { event, request_id, digest } = found.envelope;
-  if (request_id === undefined || request_id !== value.request_id) throw unauthorized();
+/** Decides by a button. @throws PlatformError as `answerFromSlack` */
+async function decide(deps: SlackInteractionDeps, interaction: Interaction, word: string, { envelope, rule }: Found) {
+  const { tenant_id, event, request_id, digest } = envelope;
   const { user } = interaction;
-  const word = action.action_id.slice(SLACK_ACTION.length);
-  const { tenant_id } = value;
   const subject: RequestSubject =
     typeof event.message_id === 'string'
       ? { tenant_id, message_id: event.message_id, plan_id: null }
       : { tenant_id, message_id: null, plan_id: String(event.plan_id) };
-  const answer = { resolution: word, request_id, ...(digest !== undefined && { digest }) };
+  const answer = {
+    resolution: word,
+    ...(request_id !== undefined && { request_id }),
+    ...(digest !== undefined && { digest }),
+  };
   try {
-    await deps.decideAs(subject, answer, async () => ({ principal: slackPrincipal(user.id, found.rule) }));
+    await deps.decideAs(subject, answer, async () => ({ principal: slackPrincipal(user.id, rule) }));
   } catch (error) {
     if (error instanceof PlatformError && error.code === 'CONFLICT')
       void say(deps, interaction, { text: CHANGED, response_type: 'ephemeral' });
     throw error;
   }
   void say(deps, interaction, { text: `${word} by <@${user.id}>` });
+}
+
+/** Shows whoever presses the button a link of their own. @throws PlatformError as `linkForSlackUser` */
+async function giveLink(deps: SlackInteractionDeps, interaction: Interaction, { envelope, rule }: Found) {
+  const url = await linkForSlackUser(deps.core.db, envelope, interaction.user.id, rule);
+  const text = `<${url}|Open the page>. The link is yours alone: what is decided there is your decision.`;
+  void say(deps, interaction, { text, response_type: 'ephemeral' });
+}
+
+/**
+ * Does what the button says that somebody pressed in Slack: answers a request, or shows a link to its page.
+ * @param nowMs milliseconds since 1970
+ * @throws PlatformError BAD_REQUEST for anything that is no such button; unauthorized without a valid signature; RATE_LIMITED; forbidden unless the
+ * `approvers` of the rule or of the request name the user; of an answer CONFLICT where the arguments were edited since the delivery,
+ * ALREADY_RESOLVED and the other errors of `/messages/{id}/resolve`
+ */
+export async function answerFromSlack(deps: SlackInteractionDeps, request: SlackRequest, nowMs: number): Promise<void> {
+  const interaction = parsed(Interaction, new URLSearchParams(request.body.toString()).get('payload') ?? '');
+  const [action] = interaction.actions;
+  if (!action || (action.action_id !== SLACK_LINK && !action.action_id.startsWith(SLACK_ACTION)))
+    throw new PlatformError('BAD_REQUEST', 'action_id: unknown');
+  const value = parsed(Value, action.value);
+  const found = await deps.guard(value.tenant_id, async () => {
+    if (!mayBeSigned(request, nowMs)) throw unauthorized();
+    return signedDelivery(deps, value, request);
+  });
+  const { request_id } = found.envelope;
+  if (request_id === undefined || request_id !== value.request_id) throw unauthorized();
+  if (action.action_id === SLACK_LINK) await giveLink(deps, interaction, found);
+  else await decide(deps, interaction, action.action_id.slice(SLACK_ACTION.length), found);
 }

@@ -280,6 +280,7 @@ CREATE TABLE callback_tokens (
   digest text NOT NULL,
   rule_id text NOT NULL,
   writers text[] NOT NULL,
+  slack_user text,
   expires_at timestamp with time zone NOT NULL,
   used_at timestamp with time zone
 );

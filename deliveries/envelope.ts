@@ -23,6 +23,11 @@ export interface Envelope {
   test?: true;
 }
 
+/** The address of the page on which whoever has the token answers, from the `resolve_url` of the same delivery. */
+export function pageUrl(resolveUrl: string, token: string): string {
+  return resolveUrl.replace(/\/messages\/[^/]*\/resolve$/, `/approve/${token}`);
+}
+
 const { purpose: PURPOSE } = SEALED.deliveryBodies;
 
 /** The bytes of a delivery, encrypted: every attempt sends these, and an envelope may hold a callback token. */

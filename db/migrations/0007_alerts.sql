@@ -116,6 +116,7 @@ CREATE TABLE callback_tokens (
   tenant_id text NOT NULL, message_id text COLLATE "C", plan_id text COLLATE "C", request_id text NOT NULL,
   digest text NOT NULL, -- of what was asked when the token was issued
   rule_id text NOT NULL, writers text[] NOT NULL, -- the rule's at that time
+  slack_user text, -- to whom alone it was given; null for the token of a delivery, which its receivers have
   expires_at timestamptz NOT NULL, used_at timestamptz,
   CHECK (num_nonnulls(message_id, plan_id) = 1)
 );

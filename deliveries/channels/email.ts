@@ -1,7 +1,7 @@
 import { createTransport, type SendMailOptions } from 'nodemailer';
 import { OutboundError } from '../../http/outbound.js';
 import { ATTEMPT_TIMEOUT_MS, type AttemptOutcome, type AttemptResult } from '../attempts.js';
-import type { Envelope } from '../envelope.js';
+import { type Envelope, pageUrl } from '../envelope.js';
 import type { Channel } from './channel-store.js';
 import type { EmailSettings } from './clients.js';
 
@@ -22,7 +22,7 @@ function textOf({ event, ...envelope }: Envelope): string {
     callback_token && [
       '',
       'To answer, once, open the page:',
-      resolve_url.replace(/\/messages\/[^/]*\/resolve$/, `/approve/${callback_token}`),
+      pageUrl(resolve_url, callback_token),
       'or run:',
       `curl -X POST ${resolve_url} -H 'content-type: application/json' \\`,
       `  -d '{"callback_token": "${callback_token}", "resolution": "approved"}'`,

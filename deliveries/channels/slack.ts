@@ -7,8 +7,10 @@ import type { ChannelClients } from './clients.js';
 const HEADER_MAX = 150;
 const SECTION_MAX = 2_900;
 
-/** The `action_id` of the buttons, followed by the word that they answer. */
+/** The `action_id` of the buttons that answer, followed by the word of the answer. */
 export const SLACK_ACTION = 'resolve:';
+/** The `action_id` of the button that gives whoever presses it a link to the page. */
+export const SLACK_LINK = 'link';
 
 const EMOJI: Record<string, string> = {
   info: ':information_source:',
@@ -49,27 +51,30 @@ export interface ButtonValue {
   request_id: string;
 }
 
-function buttons({ tenant_id, delivery_id, request_id, event }: Envelope) {
-  if (request_id === undefined || event.kind === 'form') return [];
+/** A form is answered on the page alone; it, and whatever else is asked, stands there in full. Without a token there is no page. */
+function buttons({ tenant_id, delivery_id, request_id, callback_token, event }: Envelope) {
+  if (request_id === undefined) return [];
+  const isForm = event.kind === 'form';
   const value = JSON.stringify({ tenant_id, delivery_id, request_id } satisfies ButtonValue);
-  const button = (text: string, word: string, style: string) => ({
+  const button = (text: string, action_id: string, style?: string) => ({
     type: 'button',
     text: { type: 'plain_text', text },
-    style,
-    action_id: `${SLACK_ACTION}${word}`,
+    ...(style !== undefined && { style }),
+    action_id,
     value,
   });
-  return [
-    {
-      type: 'actions',
-      elements: [button('Approve', 'approved', 'primary'), button('Reject', 'rejected', 'danger')],
-    },
+  const answers = [
+    button('Approve', `${SLACK_ACTION}approved`, 'primary'),
+    button('Reject', `${SLACK_ACTION}rejected`, 'danger'),
   ];
+  const page = isForm ? button('Open the form', SLACK_LINK, 'primary') : button('Show everything', SLACK_LINK);
+  const elements = [...(isForm ? [] : answers), ...(callback_token === undefined ? [] : [page])];
+  return elements.length === 0 ? [] : [{ type: 'actions', elements }];
 }
 
 /**
- * An envelope in Slack's Block Kit. An approval gets buttons when the channel has a signing secret, by which their answers are verified; its
- * token is not shown, since everybody in the Slack channel would read it.
+ * An envelope in Slack's Block Kit. What asks a human gets buttons when the channel has a signing secret, by which presses are verified. The
+ * delivery's token is not shown, since everybody in the Slack channel would read it: a button gives each approver a link of their own.
  */
 function slackMessage(envelope: Envelope, { withButtons }: { withButtons: boolean }) {
   const { severity, event_type, timestamp, session_id, event, test } = envelope;

@@ -18,10 +18,16 @@ export type TokenPurpose = RequestSubject &
     /** Of what is asked, as the delivery announces it. */
     digest: string;
     expires_at: Date;
+    /** The user of Slack to whom alone it was given; none for the token of a delivery. */
+    slack_user?: string | null;
   };
 
 /** A callback token, and when it was used. */
-export type FoundToken = TokenPurpose & { used_at: Date | null };
+export type FoundToken = TokenPurpose & {
+  used_at: Date | null;
+  /** Whom the rule names now; nobody where it was deleted. */
+  approvers: string[];
+};
 
 /** A callback token as it is stored. */
 type StoredToken = FoundToken & Record<string, unknown>;
@@ -39,17 +45,19 @@ export async function issueCallbackTokens(tx: Tx, purposes: TokenPurpose[]): Pro
   }));
   if (rows.length === 0) return tokens;
   await tx.query(
-    `INSERT INTO callback_tokens (token_hash, tenant_id, message_id, plan_id, request_id, digest, rule_id, writers, expires_at)
-       SELECT decode(token_hash, 'hex'), tenant_id, message_id, plan_id, request_id, digest, rule_id, writers, expires_at
+    `INSERT INTO callback_tokens (token_hash, tenant_id, message_id, plan_id, request_id, digest, rule_id, writers, slack_user, expires_at)
+       SELECT decode(token_hash, 'hex'), tenant_id, message_id, plan_id, request_id, digest, rule_id, writers, slack_user, expires_at
          FROM jsonb_to_recordset($1) AS t (token_hash text, tenant_id text, message_id text, plan_id text, request_id text, digest text, rule_id text,
-           writers text[], expires_at timestamptz)`,
+           writers text[], slack_user text, expires_at timestamptz)`,
     [JSON.stringify(rows)],
   );
   return tokens;
 }
 
+const TOKEN = `c.tenant_id, c.message_id, c.plan_id, c.request_id, c.digest, c.rule_id, c.writers, c.slack_user, c.expires_at, c.used_at,
+  coalesce((SELECT r.approvers FROM alert_rules r WHERE r.tenant_id = c.tenant_id AND r.rule_id = c.rule_id), '{}') AS approvers`;
 const FIND = `
-  SELECT c.tenant_id, c.message_id, c.plan_id, c.request_id, c.digest, c.rule_id, c.writers, c.expires_at, c.used_at FROM callback_tokens c JOIN tenants t USING (tenant_id)
+  SELECT ${TOKEN} FROM callback_tokens c JOIN tenants t USING (tenant_id)
    WHERE c.token_hash = $1 AND t.deleted_at IS NULL`;
 
 /**
@@ -69,12 +77,10 @@ export async function tenantOfToken(db: Db, token: string, id: string): Promise<
   return tenant_id;
 }
 
-const READ = `
-  SELECT tenant_id, message_id, plan_id, request_id, digest, rule_id, writers, expires_at, used_at FROM callback_tokens
-   WHERE token_hash = $1 AND tenant_id = $2`;
+const READ = `SELECT ${TOKEN} FROM callback_tokens c WHERE c.token_hash = $1 AND c.tenant_id = $2`;
 
 /** Takes a token for the answer that it gives, or looks whether it could. */
-export type TakeToken = (tx: Tx, tenantId: string, token: string) => Promise<TokenPurpose>;
+export type TakeToken = (tx: Tx, tenantId: string, token: string) => Promise<FoundToken>;
 
 /** @throws PlatformError as `spendCallbackToken`, which is to follow: nothing is locked */
 export const checkCallbackToken: TakeToken = (tx, tenantId, token) => usableToken(tx, READ, tenantId, token);
@@ -85,12 +91,12 @@ export const checkCallbackToken: TakeToken = (tx, tenantId, token) => usableToke
  * @throws PlatformError ALREADY_RESOLVED for a used token, CALLBACK_TOKEN_EXPIRED for one whose time ran out
  */
 export const spendCallbackToken: TakeToken = async (tx, tenantId, token) => {
-  const row = await usableToken(tx, `${READ} FOR UPDATE`, tenantId, token);
+  const row = await usableToken(tx, `${READ} FOR UPDATE OF c`, tenantId, token);
   await tx.query('UPDATE callback_tokens SET used_at = now() WHERE token_hash = $1', [hashOf(token)]);
   return row;
 };
 
-async function usableToken(tx: Tx, read: string, tenantId: string, token: string): Promise<TokenPurpose> {
+async function usableToken(tx: Tx, read: string, tenantId: string, token: string): Promise<FoundToken> {
   const [row] = await tx.query<StoredToken>(read, [hashOf(token), tenantId]);
   if (!row) throw new PlatformError('unauthorized', 'The callback_token is not valid.');
   if (row.used_at !== null) throw new PlatformError('ALREADY_RESOLVED', 'The callback_token was already used.');

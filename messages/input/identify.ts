@@ -1,7 +1,7 @@
 import type { Caller } from '../../contracts/api/auth.js';
 import type { Tx } from '../../db/pool.js';
-import type { TakeToken } from './callback-tokens.js';
-import { callerPrincipal, type Principal, tokenPrincipal } from './principals.js';
+import type { FoundToken, TakeToken } from './callback-tokens.js';
+import { callerPrincipal, type Principal, slackPrincipal, tokenPrincipal } from './principals.js';
 
 /** What a principal has seen of what is asked. */
 export interface Seen {
@@ -27,12 +27,17 @@ export function byCaller(caller: Caller, ip?: string): Identify {
   return async () => ({ principal: callerPrincipal(caller, ip) });
 }
 
+/** Who decides by a token: the user of Slack to whom alone it was given, else whoever has it. */
+function holderOf({ slack_user, ...rule }: FoundToken, type: 'callback' | 'page', ip?: string): Principal {
+  return typeof slack_user === 'string' ? slackPrincipal(slack_user, rule, ip) : tokenPrincipal(type, rule, ip);
+}
+
 /** By a callback token over the API. */
 export function byToken(tenantId: string, token: string, ip?: string): Identify {
   return async (tx, takeToken) => {
-    const { request_id, digest, ...rule } = await takeToken(tx, tenantId, token);
-    const seen = { digest, changed: CHANGED_SINCE_SENT };
-    return { principal: tokenPrincipal('callback', rule, ip), request_id, seen };
+    const taken = await takeToken(tx, tenantId, token);
+    const seen = { digest: taken.digest, changed: CHANGED_SINCE_SENT };
+    return { principal: holderOf(taken, 'callback', ip), request_id: taken.request_id, seen };
   };
 }
 
@@ -46,8 +51,8 @@ export interface SeenPage {
 /** By a callback token on the page behind its link. */
 export function byLink(tenantId: string, token: string, { ip, version }: SeenPage): Identify {
   return async (tx, takeToken) => {
-    const { request_id, digest, ...rule } = await takeToken(tx, tenantId, token);
-    const seen = { digest: version ?? digest, changed: CHANGED_SINCE_SHOWN };
-    return { principal: tokenPrincipal('page', rule, ip), request_id, seen };
+    const taken = await takeToken(tx, tenantId, token);
+    const seen = { digest: version ?? taken.digest, changed: CHANGED_SINCE_SHOWN };
+    return { principal: holderOf(taken, 'page', ip), request_id: taken.request_id, seen };
   };
 }

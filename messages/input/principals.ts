@@ -117,25 +117,33 @@ export function tokenPrincipal(type: 'callback' | 'page', { rule_id, writers }: 
   return { type, id: rule_id, voter: 'token', ip, mayAnswer };
 }
 
+/** An alert rule by which users of Slack decide. */
+export type SlackRule = Pick<DecidingRule, 'writers'> & { approvers: readonly string[] };
+
 /**
- * A user of Slack, proved by the signing secret of an alert rule, which its writers know. The user counts alone where the request itself names
+ * Whether the request itself names a user of Slack.
+ * @throws PlatformError forbidden where the rule does not either
+ */
+export function requireNamed(userId: string, rule: SlackRule, request: Pick<AskedRequest, 'approvers'>): boolean {
+  const isNamed = namesSlackUser(request.approvers, userId);
+  if (!isNamed && !namesSlackUser(rule.approvers, userId))
+    throw new PlatformError('forbidden', 'Neither the rule nor the request names this Slack user as an approver.');
+  return isNamed;
+}
+
+/**
+ * A user of Slack, proved by the signing secret of an alert rule, which its writers know, or by a link that only this user was given. The user counts alone where the request itself names
  * them and only credentials of scope `full` wrote the rule, which may make credentials of their own anyway; else as one with the writers.
  * @param rule whose delivery had the button
  */
-export function slackPrincipal(
-  userId: string,
-  rule: Pick<DecidingRule, 'writers'> & { approvers: readonly string[] },
-  ip?: string,
-): Principal {
+export function slackPrincipal(userId: string, rule: SlackRule, ip?: string): Principal {
   return {
     type: 'slack',
     id: userId,
     voter: `slack:${userId}`,
     ip,
     mayAnswer: async (tx, asker, request) => {
-      const isNamed = namesSlackUser(request.approvers, userId);
-      if (!isNamed && !namesSlackUser(rule.approvers, userId))
-        throw new PlatformError('forbidden', 'Neither the rule nor the request names this Slack user as an approver.');
+      const isNamed = requireNamed(userId, rule, request);
       const writers = await checkWriters(tx, asker, request, rule.writers);
       return isNamed && writers.every(({ is_full }) => is_full) ? [] : rule.writers;
     },

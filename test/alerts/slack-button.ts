@@ -6,6 +6,7 @@ export const SLACK_SECRET = 'slack-signing-secret';
 
 /** A button of a message in Slack. */
 export interface SlackButton {
+  text: { text: string };
   action_id: string;
   value: string;
 }
@@ -22,18 +23,27 @@ interface SlackBody {
   blocks: { type: string; elements?: SlackButton[] }[];
 }
 
-/** The button that approves, of a message as Slack got it. */
-export function approveButton({ body }: Pick<Arrived, 'body'>): SlackButton {
+/** The buttons of a message as Slack got it. */
+export function buttonsOf({ body }: Pick<Arrived, 'body'>): SlackButton[] {
   const { blocks } = body as unknown as SlackBody;
-  const [approve] = blocks.find(({ type }) => type === 'actions')?.elements ?? [];
-  if (!approve) throw new Error('there is no button');
-  return approve;
+  return blocks.find(({ type }) => type === 'actions')?.elements ?? [];
 }
+
+function buttonOf(arrived: Pick<Arrived, 'body'>, actionId: string): SlackButton {
+  const found = buttonsOf(arrived).find(({ action_id }) => action_id === actionId);
+  if (!found) throw new Error(`there is no button '${actionId}'`);
+  return found;
+}
+
+/** The button that approves. */
+export const approveButton = (arrived: Pick<Arrived, 'body'>) => buttonOf(arrived, 'resolve:approved');
+/** The button that gives a link to the page. */
+export const linkButton = (arrived: Pick<Arrived, 'body'>) => buttonOf(arrived, 'link');
 
 /** Presses a button as Slack does, as often as it is called: the request is the same each time. */
 export function press(
   client: ApiClient,
-  button: SlackButton,
+  button: Pick<SlackButton, 'action_id' | 'value'>,
   { url, user = 'U1', secret = SLACK_SECRET, ageSeconds = 0 }: Press,
 ): () => Promise<Answer> {
   const payload = { type: 'block_actions', user: { id: user }, actions: [button], response_url: url };

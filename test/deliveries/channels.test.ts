@@ -27,7 +27,7 @@ function channelOf(type: Channel['type'], config: Channel['config'], secrets: Ch
 function attempt(
   channel: Channel,
   outbound: ReturnType<typeof createOutbound>,
-  { slackApiUrl = 'https://slack.com/api', envelope = ENVELOPE } = {},
+  { slackApiUrl = 'https://slack.com/api', envelope = ENVELOPE as object } = {},
 ) {
   cleanUp(() => outbound.close());
   const delivery = { deliveryId: 'dlv_1', body: Buffer.from(JSON.stringify(envelope)) };
@@ -101,6 +101,28 @@ test('long texts are cut to what Slack takes: whole characters, entities and fie
     expect(text.replaceAll('&amp;', '')).not.toContain('&');
   }
   expect(texts.join()).toContain('field_2');
+});
+
+test.each([
+  ['a form with a token has the link alone', { kind: 'form' }, 'T', ['Open the form']],
+  ['a form without a token, as of a rule with *, has nothing', { kind: 'form' }, undefined, undefined],
+  ['a question with a token has the link beside its answers', {}, 'T', ['Approve', 'Reject', 'Show everything']],
+  ['a question without a token has its answers alone', {}, undefined, ['Approve', 'Reject']],
+])('in Slack %s, and nobody reads a token', async (_what, asked, token, buttons) => {
+  const to = await receiver();
+  const envelope = {
+    ...ENVELOPE,
+    event: { ...ENVELOPE.event, ...asked },
+    ...(token && { callback_token: token.repeat(43) }),
+    resolve_url: 'https://fleet.example/messages/msg_1/resolve',
+  };
+  await attempt(channelOf('slack', {}, { webhook_url: to.url, signing_secret: 's' }), local(), { envelope });
+  const { blocks } = (to.arrived[0]?.body ?? {}) as unknown as {
+    blocks: { type: string; elements: { text: { text: string } }[] }[];
+  };
+  const actions = blocks.find(({ type }) => type === 'actions');
+  expect(actions?.elements.map(({ text }) => text.text)).toEqual(buttons);
+  expect(to.arrived[0]?.raw.toString()).not.toContain('TTT');
 });
 
 test('without a signing secret Slack shows no buttons: their answers could not be verified', async () => {
