@@ -123,6 +123,21 @@ test('a month and those after it are kept while a consumer has not read its even
   expect([await monthsOf('event_groups'), await monthsOf('event_positions')]).toEqual([[1], [1]]);
 });
 
+test('a month is kept while a tenant that the alert relay has left behind has not read its events', async () => {
+  await message(4);
+  await database.query('SELECT position_events(1000)');
+  await database.query("INSERT INTO event_cursors (consumer, position) VALUES ('alerts/' || $1, 0)", [tenantId]);
+  await database.query("UPDATE event_cursors SET position = event_head() WHERE consumer <> 'alerts/' || $1", [
+    tenantId,
+  ]);
+  await retention().turn();
+  expect(await monthsOf('event_groups')).toEqual([4, 3, 2, 1]);
+  await readEvents();
+  await retention().turn();
+  expect(await monthsOf('event_groups')).toEqual([1]);
+  await database.query("DELETE FROM event_cursors WHERE consumer LIKE 'alerts/%'");
+});
+
 test('a session is kept while it is active or has a message, and as long as messages are', async () => {
   const [active, shared, fresh] = [await message(5), await message(4), await message(3)];
   const newest = await message(1);

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
+import { recordEvents } from '../../db/events.js';
 import { claimQueued } from '../../deliveries/queue.js';
 import { createQueueDepths } from '../../platform/metrics/queue-depths.js';
+import { positionEvents } from '../../telemetry/event-sequencer.js';
 import { insertTenant } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
 import { queueDeliveries } from './queue-fixture.js';
@@ -41,4 +43,31 @@ test('a receiver that gets only probes counts while a delivery waits for it', as
   expect((await depths()).unavailableReceivers).toBe(0);
   await queued(tenantId, 2);
   expect((await depths()).unavailableReceivers).toBe(1);
+});
+
+test('cursors of tenants that the alert relay has left behind count as the reader `alerts`, by the one furthest behind', async () => {
+  const tenants = [await insertTenant(database), await insertTenant(database)];
+  const payload = { agent_type: 'a', instance_id: 'a-1', tenant_id: '', connect_mode: 'connected' } as const;
+  for (const tenant_id of tenants)
+    await db.tenant(tenant_id, (tx) => recordEvents(tx, 'agent.registered', [{ tenant_id, payload }]));
+  while ((await positionEvents(db, 100)) !== 0) {} // one batch may leave some to the next
+  const stand = (consumer: string, position: string) =>
+    database.query(
+      `INSERT INTO event_cursors (consumer, position) VALUES ($1, ${position}) ON CONFLICT (consumer) DO UPDATE SET position = ${position}`,
+      [consumer],
+    );
+  const readers = async () =>
+    Object.fromEntries((await depths()).readers.map(({ reader, unread }) => [reader, unread]));
+  await stand('alerts', 'event_head()');
+  await stand('usage', 'event_head()');
+  expect(await readers()).toEqual({ alerts: 0, usage: 0 });
+  await stand(`alerts/${tenants[0]}`, 'event_head()');
+  await stand(`alerts/${tenants[1]}`, '0');
+  const [{ groups } = { groups: 0 }] = await database.query<{ groups: number }>(
+    'SELECT count(*)::int AS groups FROM event_groups',
+  );
+  expect(groups).toBeGreaterThanOrEqual(2);
+  expect(await readers()).toEqual({ alerts: groups, usage: 0 });
+  await database.query("DELETE FROM event_cursors WHERE consumer LIKE 'alerts/%'");
+  expect(await readers()).toEqual({ alerts: 0, usage: 0 });
 });
