@@ -14,7 +14,7 @@ export const SILENT_LOG: AgentLog = { debug() {}, info() {}, warn() {}, error() 
 /** Control characters are removed: logged values may come from other programs. */
 const CONTROL = /\p{Cc}+/gu;
 
-/** The default logger: one line on standard error for each warning and error. @param name prefix of each line */
+/** The default logger: one line on standard error for each info, warning and error. @param name prefix of each line */
 export function stderrLog(name: string): AgentLog {
   const stderr = new Console(process.stderr); // a Console ignores write errors, for example when the reader has closed the pipe
   const write = (fields: object, text: string) => {
@@ -24,5 +24,5 @@ export function stderrLog(name: string): AgentLog {
     const line = `${name}: ${text}${error ? `: ${String(error)}` : ''}${suffix && ` (${suffix})`}`;
     stderr.error('%s', line.replace(CONTROL, ' '));
   };
-  return { debug() {}, info() {}, warn: write, error: write };
+  return { debug() {}, info: write, warn: write, error: write };
 }

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from agent_fleet import SILENT_LOG
 from agent_fleet.access import Access
 from agent_fleet.agent.options import AgentOptions
 from agent_fleet.agent.profile import AgentProfile
@@ -29,7 +30,7 @@ async def _unanswered(is_canceled: bool) -> ConnectTarget | None:
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     api = PlatformApi(Access(url=url, token="token"), "worker", "agent")
     profile = AgentProfile(AgentOptions(type="worker"), Handlers(), ToolHandlers())
-    targets = ConnectTargets(Registration(api, profile), 1_000)
+    targets = ConnectTargets(Registration(api, profile), 1_000, SILENT_LOG)
     preparing = asyncio.create_task(targets.next(lambda error: None))
     try:
         await arrived.wait()

@@ -25,7 +25,10 @@ export interface AgentOptions extends AccessOptions {
   context?: Record<string, unknown>;
   /** Drains the agent on SIGTERM and SIGINT: it accepts no new work, finishes running work, disconnects and lets the process exit. `true` by default. */
   drainOnSignals?: boolean;
-  /** Logs warnings and errors to standard error by default; `SILENT_LOG` discards everything. */
+  /**
+   * By default one line on standard error when the agent joins, loses its connection and has it again, and drains, and for each warning and error;
+   * `SILENT_LOG` discards everything.
+   */
   log?: AgentLog;
   /**
    * Called with each connection problem that is logged, once for each kind, and with the `AgentStoppedError` that stops the agent after it

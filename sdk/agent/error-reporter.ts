@@ -21,14 +21,20 @@ export class ErrorReporter {
     return this.#last;
   }
 
-  /** Reports a temporary error. @param scope errors with the same code and scope are one kind */
-  warn(error: AgentError, scope = ''): void {
+  /**
+   * Reports a temporary error.
+   * @param scope errors with the same code and scope are one kind
+   * @param text what it means for the agent
+   * @returns whether it was the first of its kind, and so was logged
+   */
+  warn(error: AgentError, scope = '', text = 'agent error'): boolean {
     this.#last = error;
     const kind = `${error.code} ${scope}`;
-    if (this.#reported.has(kind) || this.#reported.size >= KINDS_MAX) return;
+    if (this.#reported.has(kind) || this.#reported.size >= KINDS_MAX) return false;
     this.#reported.add(kind);
-    this.#log.warn({ error: error.message, code: error.code }, 'agent error');
+    this.#log.warn({ error: error.message, code: error.code }, text);
     this.#notify(error);
+    return true;
   }
 
   /** Reports the error that stopped the agent. */

@@ -7,6 +7,7 @@ import type { AgentError } from '../agent/agent-error.js';
 import type { ConnectionEvents } from '../agent/agent-options.js';
 import { describeConnectionEnd, describeError } from '../agent/describe-error.js';
 import type { ErrorReporter } from '../agent/error-reporter.js';
+import { LifecycleLog } from '../agent/lifecycle-log.js';
 import { stopReason, stopReasonOfError } from '../agent/stop-reason.js';
 import { Backoff } from '../backoff.js';
 import { settledWithin } from '../bounded-wait.js';
@@ -34,6 +35,7 @@ export class ConnectedAgent {
   readonly closed: Promise<void>;
   readonly tools: ConnectedToolCalls;
   readonly #deps: ConnectedAgentDeps;
+  readonly #lifecycle: LifecycleLog;
   readonly #runs: DispatchRuns;
   readonly #backoff = new Backoff();
   /** Aborted by `close()`: no new work. The agent still reconnects for running work and for answers that may not have arrived. */
@@ -53,6 +55,7 @@ export class ConnectedAgent {
 
   constructor(deps: ConnectedAgentDeps) {
     this.#deps = deps;
+    this.#lifecycle = new LifecycleLog(deps);
     this.#targets = new ConnectTargets(deps);
     this.tools = deps.tools;
     this.#runs = new DispatchRuns(deps.runTask, deps.tools, deps.log);
@@ -86,6 +89,7 @@ export class ConnectedAgent {
     if (!this.#closing.signal.aborted) {
       this.#graceEndsAtMs = performance.now() + graceSeconds * 1000;
       this.#status = 'draining';
+      this.#lifecycle.draining(graceSeconds);
       this.#announceClose();
       this.#closing.abort();
       if (this.#ready || this.#needsConnection()) await settledWithin(this.closed, graceSeconds * 1000);
@@ -148,7 +152,7 @@ export class ConnectedAgent {
       if (reason) throw reason;
       registration.connectionEnded(end, ready?.token ?? target.token);
       const described = describeConnectionEnd(end, target.url);
-      if (!isExpected || !isOrderly) this.#warn(described, new URL(target.url).origin);
+      if (!isExpected || !isOrderly) this.#retries(described, new URL(target.url).origin, ready !== null);
       return this.#disconnected({ code: end.code, message: described.message }, end.retryAfterMs);
     } catch (error) {
       if (this.#stopped.signal.aborted) return 0;
@@ -159,7 +163,7 @@ export class ConnectedAgent {
         return 0;
       }
       const described = describeError(error, registration.url);
-      this.#warn(described, registration.url);
+      this.#retries(described, registration.url, false);
       return this.#disconnected({ code: '', message: described.message }, retryAfterMs(error));
     }
   }
@@ -172,6 +176,10 @@ export class ConnectedAgent {
 
   #warn(error: AgentError, scope: string): void {
     if (!this.#stopped.signal.aborted) this.#deps.errorReporter.warn(error, scope);
+  }
+
+  #retries(error: AgentError, scope: string, wasConnected: boolean): void {
+    if (!this.#stopped.signal.aborted) this.#lifecycle.retries(error, scope, wasConnected);
   }
 
   async #runConnection(target: ConnectTarget): Promise<{ end: ConnectionEnd; ready: ReadyConnection | null }> {
@@ -218,8 +226,10 @@ export class ConnectedAgent {
       heartbeat: () => this.#heartbeat(),
       isClosing: () => this.#closing.signal.aborted,
       onStable: () => errorReporter.reset(),
+      onMeshDrain: (graceSeconds) => this.#lifecycle.meshDrains(graceSeconds),
     });
-    log.info({ instance_id: this.instanceId, mesh_id, resumed }, 'agent connected');
+    this.#lifecycle.connected({ instance_id: this.instanceId, url: registration.url }, resumed);
+    log.debug({ instance_id: this.instanceId, mesh_id, resumed }, 'agent connected');
     if (this.#closing.signal.aborted) this.#announceClose();
     emit('connected', { instanceId: this.instanceId, meshId: mesh_id, resumed });
     this.#onReady();

@@ -74,7 +74,7 @@ export class DispatchRuns {
     this.#answered.delete(frameId);
     const run = this.#running.get(frameId);
     if (!run) return;
-    this.#deps.log.info({ dispatch_id: run.dispatch.dispatch_id, code }, 'dispatch ended by the mesh');
+    this.#deps.log.debug({ dispatch_id: run.dispatch.dispatch_id, code }, 'dispatch ended by the mesh');
     this.#remove(run);
     run.abort(code);
   }

@@ -17,6 +17,8 @@ export interface ReadyConnectionOptions extends TokenRenewalOptions {
   isClosing(): boolean;
   /** Called when the connection is stable. */
   onStable(): void;
+  /** Called when the mesh announces its shutdown. */
+  onMeshDrain(graceSeconds: number): void;
 }
 
 /** A connection after its `welcome`: sends heartbeats, renews the token, and routes received frames. */
@@ -94,10 +96,10 @@ export class ReadyConnection {
 
   /** The mesh shuts down. It closes the socket itself, at the latest after the grace period. */
   #drain(frame: FrameEnvelope): void {
-    const { connection, log } = this.#options;
+    const { connection, onMeshDrain } = this.#options;
     const graceSeconds = Number(frame.payload.grace_seconds ?? LIMITS.closeGraceSecondsDefault);
     this.#isMeshDraining = true;
-    log.info({ grace_seconds: graceSeconds }, 'the mesh is shutting down');
+    onMeshDrain(graceSeconds);
     this.#timers.push(setTimeout(() => connection.cut(), graceSeconds * 1000 + DRAIN_MARGIN_MS));
   }
 }

@@ -6,6 +6,7 @@ import type { HeartbeatPayload } from '../../contracts/api/agents.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { AgentProfile } from '../agent/agent-profile.js';
 import type { ErrorReporter } from '../agent/error-reporter.js';
+import { LifecycleLog } from '../agent/lifecycle-log.js';
 import { settledWithin } from '../bounded-wait.js';
 import type { PlatformApi } from '../client/api/platform-api.js';
 import type { RunTask } from '../handlers/run-dispatch.js';
@@ -50,6 +51,7 @@ export class HostedAgent {
   /** Resolves after `close()`; rejects with `AgentStoppedError` when the platform refused the agent. */
   readonly closed: Promise<void>;
   readonly #deps: HostedAgentDeps;
+  readonly #lifecycle: LifecycleLog;
   readonly #options: ServeOptions;
   readonly #tasks: HostedTasks;
   readonly #server: Server;
@@ -65,6 +67,7 @@ export class HostedAgent {
 
   constructor(deps: HostedAgentDeps, options: ServeOptions) {
     this.#deps = deps;
+    this.#lifecycle = new LifecycleLog(deps);
     this.#options = options;
     this.tools = new PostedToolCalls(deps.api, () => this.instanceId);
     this.#tasks = new HostedTasks({ ...deps, tools: this.tools });
@@ -121,6 +124,7 @@ export class HostedAgent {
     if (!this.#closing.signal.aborted) {
       this.#closing.abort();
       this.#status = 'draining';
+      this.#lifecycle.draining(graceSeconds);
       const graceMs = graceSeconds * 1000;
       const endsAtMs = performance.now() + graceMs;
       await settledWithin(this.#reportDraining(), Math.max(graceMs, DRAINING_REPORT_MS));
@@ -160,6 +164,7 @@ export class HostedAgent {
     return new Promise((resolve) => {
       const membership = new Membership({
         ...this.#deps,
+        lifecycle: this.#lifecycle,
         publicUrl: this.#publicUrl,
         heartbeat: () => ({
           status: this.#status,

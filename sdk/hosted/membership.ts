@@ -3,6 +3,7 @@ import { LIMITS } from '../../contracts/limits.js';
 import type { AgentProfile } from '../agent/agent-profile.js';
 import { describeError, isUnknownAgent } from '../agent/describe-error.js';
 import type { ErrorReporter } from '../agent/error-reporter.js';
+import type { LifecycleLog } from '../agent/lifecycle-log.js';
 import { Registered } from '../agent/registered.js';
 import { SILENCE_MS, warnWhenSlow } from '../agent/slow-response.js';
 import { stopReasonOfError } from '../agent/stop-reason.js';
@@ -10,15 +11,14 @@ import { Backoff } from '../backoff.js';
 import { retryAfterMs } from '../client/api/errors.js';
 import type { PlatformApi } from '../client/api/platform-api.js';
 import { pause } from '../client/api/retries.js';
-import type { AgentLog } from '../log.js';
 import type { TrustedPlatform } from './platform-token.js';
 
 export interface MembershipOptions {
   api: PlatformApi;
   profile: AgentProfile;
   publicUrl: string;
-  log: AgentLog;
   errorReporter: ErrorReporter;
+  lifecycle: LifecycleLog;
   /** The fields of a heartbeat. */
   heartbeat(): Omit<HeartbeatPayload, 'instance_id'>;
   /** Called after each registration with the tokens to trust. */
@@ -76,7 +76,7 @@ export class Membership {
   }
 
   async #heartbeatUntil(signal: AbortSignal): Promise<void> {
-    const { api, errorReporter } = this.#options;
+    const { api, publicUrl, errorReporter, lifecycle } = this.#options;
     const { baseUrl: url } = api;
     while (!signal.aborted) {
       const wake = this.#wake.signal;
@@ -84,10 +84,11 @@ export class Membership {
       try {
         await warnWhenSlow(this.#ensureRegistered(), url, (error) => errorReporter.warn(error, url));
         this.#backoff.reset();
+        lifecycle.connected({ instance_id: this.instanceId, url, public_url: publicUrl });
       } catch (error) {
         const reason = stopReasonOfError(error, { url, hasJoined: this.#hasJoined });
         if (reason) throw reason;
-        errorReporter.warn(describeError(error, url), url);
+        lifecycle.retries(describeError(error, url), url, this.#hasJoined);
         waitMs = this.#backoff.next(retryAfterMs(error));
       }
       await pause(waitMs, AbortSignal.any([signal, wake])).catch(() => undefined); // the loop checks the signal
@@ -115,13 +116,12 @@ export class Membership {
   }
 
   async #register(): Promise<void> {
-    const { api, profile, publicUrl, log, onRegistered } = this.#options;
+    const { api, profile, publicUrl, onRegistered } = this.#options;
     const where = { deployment_mode: 'hosted', public_url: publicUrl, agent_card: profile.card(publicUrl) };
     const body = { ...profile.registration(), ...where, instance_id: this.#instanceId };
     const answer = await api.post('/agents/register', body, Registered, { silenceMs: SILENCE_MS });
     this.#instanceId = answer.instance_id;
     this.#hasJoined = true;
     onRegistered(answer);
-    log.info({ instance_id: answer.instance_id, public_url: publicUrl }, 'agent registered');
   }
 }

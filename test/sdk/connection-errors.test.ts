@@ -247,7 +247,7 @@ test('connect() ends with its signal, and what it has reached stays', async () =
   await vi.waitFor(() => expect(mesh.of('heartbeat').at(-1)?.payload.status).toBe('busy'));
 });
 
-test('without a log of its own an agent warns on standard error, a line each; with a silent one it does not', async () => {
+test('without a log of its own an agent writes on standard error, a line each; with a silent one it does not', async () => {
   const { SILENT_LOG } = await import('../../sdk/index.js');
   const write = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
   onTestFinished(() => write.mockRestore());
@@ -257,5 +257,27 @@ test('without a log of its own an agent warns on standard error, a line each; wi
     await expect(agent.connect({ timeoutMs: 500 })).rejects.toThrow(/500 ms/);
   }
   const lines = write.mock.calls.map(([text]) => String(text));
-  expect(lines).toEqual([expect.stringMatching(/^agent shop: [^\n]*not trusted[^\n]*FLEET_CA_FILE[^\n]*\n$/)]);
+  expect(lines).toEqual([
+    expect.stringMatching(/^agent shop: not connected, trying again: [^\n]*not trusted[^\n]*FLEET_CA_FILE[^\n]*\n$/),
+  ]);
+});
+
+test('by default an agent says a line when it has joined, loses its connection, has it again, and drains', async () => {
+  const write = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+  onTestFinished(() => write.mockRestore());
+  const mesh = await MeshServer.start();
+  const { agent } = agentWith({ url: mesh.baseUrl, ca: mesh.ca, log: undefined, instanceId: 'shop-1' });
+  await agent.connect();
+  for (const [index, closeCode] of [1011, 1011].entries()) {
+    mesh.sockets.at(-1)?.close(closeCode);
+    await mesh.frame('heartbeat', undefined, index + 2);
+  }
+  await agent.close(7);
+  const where = `instance_id=shop-1 url=${mesh.baseUrl}`;
+  expect(write.mock.calls.map(([text]) => String(text))).toEqual([
+    `agent shop: joined the platform (${where})\n`,
+    expect.stringMatching(/^agent shop: connection lost, trying again: [^\n]*\(code=CONNECTION_LOST\)\n$/),
+    `agent shop: connected again (${where} resumed=false)\n`,
+    'agent shop: draining: takes no new work and finishes what runs (grace_seconds=7)\n',
+  ]);
 });

@@ -330,7 +330,7 @@ test.each([
   mesh.send('error', { code, message: 'over', retryable: false });
   mesh.sockets[0]?.close(closeCode);
   expect(await exited).toEqual([1, null]);
-  expect(stderr()).toMatch(new RegExp(`^[^\\n]*${code}[^\\n]*\\n$`));
+  expect(stderr()).toMatch(new RegExp(`^agent worker: joined the platform [^\\n]*\\n[^\\n]*${code}[^\\n]*\\n$`));
 });
 
 test('a process whose agent is refused after its first connection says why and ends with 1', async () => {

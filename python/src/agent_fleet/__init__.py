@@ -14,6 +14,7 @@ from .handlers.agent_task import AgentTask
 from .handlers.output_source import Output, OutputSource
 from .handlers.questions import Ask
 from .handlers.results import Completed, Failed, InputRequired, TaskResolution
+from .log import SILENT_LOG
 from .parts import Artifact, DataPart, FileContent, FilePart, InputField, Part, Question, TextPart, Usage
 from .tools.tool_caller import Target
 from .tools.tool_handlers import ToolCall
@@ -21,6 +22,7 @@ from .version import __version__
 
 __all__ = [
     "NOT_GIVEN",
+    "SILENT_LOG",
     "Agent",
     "AgentError",
     "AgentStoppedError",

@@ -107,6 +107,23 @@ describe('on a platform', () => {
     expect(await outputOf(run(['-c', caller], 'caller'))).toBe('Once upon a time there was a fleet.\n');
   });
 
+  test('by default it says on standard error that it has joined, is connected again, and drains', async () => {
+    const agent = await startAgent(['-c', storyteller], 'storyteller');
+    proxy.cut();
+    await until(() => agent.output.includes('connected again'), { what: 'the new connection' });
+    agent.child.kill('SIGTERM');
+    await agent.ended;
+    const { base_url } = shared.platform.devJson();
+    const where = `\\(instance_id=\\S+, url=${base_url}`;
+    const lines = [
+      `joined the platform ${where}\\)`,
+      'connection lost, trying again: .*\\(code=CONNECTION_LOST\\)',
+      `connected again ${where}, resumed=True\\)`,
+      'draining: takes no new work and finishes what runs \\(grace_seconds=30\\)',
+    ];
+    expect(agent.output).toMatch(new RegExp(`^${lines.map((line) => `agent storyteller: ${line}\n`).join('')}$`));
+  });
+
   test('answers, streams, calls a tool of an agent on the other SDK, and answers its calls', async () => {
     await startAgent();
     expect(answerOf(await client.send('hello', toAgent()))).toBe('You said: hello');

@@ -12,11 +12,20 @@ import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
-from agent_fleet import Agent, AgentStoppedError, AgentTask, Artifact, Completed, Failed, ToolCall, ToolError, text_of
+from agent_fleet import SILENT_LOG, Agent, AgentStoppedError, AgentTask, Artifact, Completed, Failed, ToolCall, ToolError, text_of
 
 
 def make_agent(url: str, ca: str) -> Agent:
-    agent = Agent("wire", url=url, ca=ca, client_id="cred_1", client_secret="secret", instance_id="wire-1", drain_on_signals=False)
+    agent = Agent(
+        "wire",
+        url=url,
+        ca=ca,
+        client_id="cred_1",
+        client_secret="secret",
+        instance_id="wire-1",
+        drain_on_signals=False,
+        log=SILENT_LOG,
+    )
     released = asyncio.Event()
 
     @agent.on_message

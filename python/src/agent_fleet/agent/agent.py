@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import logging
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
@@ -12,6 +13,7 @@ from ..access import Access, TokenProvider
 from ..connected.connected_agent import ConnectedAgent
 from ..handlers.handlers import Handlers
 from ..limits import CLOSE_GRACE_SECONDS_DEFAULT, MAX_CONCURRENT_SESSIONS_DEFAULT
+from ..log import DEFAULT_LOG
 from ..tools.tool_caller import CallsTools, ToolCaller
 from ..tools.tool_handlers import ToolHandlers
 from .background import Background
@@ -49,6 +51,7 @@ class Agent(CallsTools):
         context: dict[str, Any] | None = None,
         idempotent: bool = False,
         drain_on_signals: bool = True,
+        log: logging.Logger = DEFAULT_LOG,
         on_error: OnError | None = None,
         handshake_timeout_ms: float = 15_000,
     ) -> None:
@@ -63,6 +66,9 @@ class Agent(CallsTools):
         - `idempotent`: every message may be dispatched again after the loss of its agent, with the same `task.idempotency_key`; by
           default it fails with `AGENT_DISCONNECTED`. `skill(…, idempotent=True)` says so of one skill.
         - `drain_on_signals`: on SIGTERM and SIGINT the agent accepts no new work, finishes running work, and leaves.
+        - `log` gets a line when the agent joins, loses its connection and has it again, and drains, and each warning and
+          error. By default it is the logger `agent_fleet`, and while the program has configured no logging, the lines stand on
+          standard error. `SILENT_LOG` discards everything.
         - `on_error` gets each connection problem that is logged, once for each kind, and the `AgentStoppedError` that stops
           the agent after it has connected.
         - `handshake_timeout_ms` bounds the handshake, and again the wait for `welcome`; then the agent reconnects.
@@ -79,12 +85,13 @@ class Agent(CallsTools):
             context=context,
             idempotent=idempotent,
             drain_on_signals=drain_on_signals,
+            log=log,
             on_error=on_error,
             handshake_timeout_ms=handshake_timeout_ms,
         )
         self._handlers = Handlers()
-        self._tools = ToolHandlers()
-        self._background = Background(f"agent {type}")
+        self._tools = ToolHandlers(log)
+        self._background = Background(f"agent {type}", log)
         self._listeners = Listeners(self._background)
         self._running: ConnectedAgent | None = None
         self._has_joined = False
@@ -178,7 +185,7 @@ class Agent(CallsTools):
         if self._has_joined:
             raise RuntimeError("the agent has joined already")
         self._has_joined = True
-        errors = ErrorReporter(f"agent {self._options.type}", self._options.on_error, self._background.spawn)
+        errors = ErrorReporter(f"agent {self._options.type}", self._options.on_error, self._background.spawn, self._options.log)
         try:
             running = self._start(errors)
             await first_welcome(running, timeout_ms, errors)

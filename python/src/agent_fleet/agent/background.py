@@ -7,15 +7,14 @@ import logging
 from collections.abc import Awaitable
 from typing import Any
 
-log = logging.getLogger("agent_fleet")
-
 
 class Background:
     """Runs what nobody waits for; what it raises is logged."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, log: logging.Logger) -> None:
         """`name` stands before each line of the log."""
         self._name = name
+        self._log = log
         self._running: set[asyncio.Future[Any]] = set()
 
     def spawn(self, work: Awaitable[Any]) -> None:
@@ -26,4 +25,4 @@ class Background:
     def _ended(self, task: asyncio.Future[Any]) -> None:
         self._running.discard(task)
         if not task.cancelled() and (error := task.exception()):
-            log.error("%s: on_error raised", self._name, exc_info=error)
+            self._log.error("%s: on_error raised", self._name, exc_info=error)

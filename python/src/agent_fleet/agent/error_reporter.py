@@ -9,8 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ..errors import AgentError
-
-log = logging.getLogger("agent_fleet")
+from ..log import printable
 
 _KINDS_MAX = 64
 """Limit on the kinds that are remembered: a foreign server may answer with any number of codes."""
@@ -21,28 +20,33 @@ OnError = Callable[[AgentError], Any]
 class ErrorReporter:
     """Reports errors to the log and to `on_error`: each kind once, until the connection has been stable for a while."""
 
-    def __init__(self, name: str, on_error: OnError | None, spawn: Callable[[Awaitable[Any]], None]) -> None:
+    def __init__(self, name: str, on_error: OnError | None, spawn: Callable[[Awaitable[Any]], None], log: logging.Logger) -> None:
         """`name` stands before each line of the log. `spawn` runs what an asynchronous `on_error` gives."""
         self.last: AgentError | None = None
         """The latest error, whether it was reported or not."""
         self._name = name
         self._on_error = on_error
         self._spawn = spawn
+        self._log = log
         self._reported: set[str] = set()
 
-    def warn(self, error: AgentError, scope: str = "") -> None:
-        """Reports a temporary error. Errors with the same code and scope are one kind."""
+    def warn(self, error: AgentError, scope: str = "", text: str = "agent error") -> bool:
+        """Reports a temporary error. Errors with the same code and scope are one kind; gives whether it was the first, and so was logged.
+
+        `text` says what it means for the agent.
+        """
         self.last = error
         kind = f"{error.code} {scope}"
         if kind in self._reported or len(self._reported) >= _KINDS_MAX:
-            return
+            return False
         self._reported.add(kind)
-        log.warning("%s: agent error: %s (code=%s)", self._name, _printable(error.message), _printable(error.code))
+        self._log.warning("%s: %s: %s (code=%s)", self._name, text, printable(error.message), printable(error.code))
         self._notify(error)
+        return True
 
     def stopped(self, error: AgentError) -> None:
         """Reports the error that stopped the agent."""
-        log.error("%s: agent stopped: %s (code=%s)", self._name, _printable(error.message), _printable(error.code))
+        self._log.error("%s: agent stopped: %s (code=%s)", self._name, printable(error.message), printable(error.code))
         self._notify(error)
 
     def ended(self, closed: asyncio.Task[None]) -> None:
@@ -63,12 +67,7 @@ class ErrorReporter:
         try:
             made = self._on_error(error)
         except Exception:
-            log.exception("%s: on_error raised", self._name)
+            self._log.exception("%s: on_error raised", self._name)
             return
         if inspect.isawaitable(made):
             self._spawn(made)
-
-
-def _printable(text: str) -> str:
-    """Without control characters: logged values may come from other programs."""
-    return "".join(char if char.isprintable() else " " for char in text)

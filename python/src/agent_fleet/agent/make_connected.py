@@ -14,6 +14,7 @@ from ..handlers.run_dispatch import RunDeps
 from ..tools.tool_handlers import ToolHandlers
 from .conversation import PlatformConversation
 from .error_reporter import ErrorReporter
+from .lifecycle_log import LifecycleLog
 from .options import AgentOptions, Connected, Disconnected
 from .profile import AgentProfile
 
@@ -26,9 +27,10 @@ def make_connected(
     calls = ConnectedToolCalls(tools)
     agent = ConnectedAgent(
         Registration(api, AgentProfile(options, handlers, tools)),
-        DispatchRuns(RunDeps(handlers, calls, PlatformConversation(api))),
+        DispatchRuns(RunDeps(handlers, calls, PlatformConversation(api), options.log)),
         calls,
         errors,
+        LifecycleLog(f"agent {options.type}", options.log, errors),
         max_concurrent_sessions=options.max_concurrent_sessions,
         handshake_timeout_ms=options.handshake_timeout_ms,
         emit=emit,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..access import Access
 from ..limits import MAX_CONCURRENT_SESSIONS_DEFAULT
+from ..log import DEFAULT_LOG
 from .error_reporter import OnError
 
 ReportedStatus = Literal["available", "busy", "draining", "unhealthy"]
@@ -28,6 +30,7 @@ class AgentOptions:
     context: dict[str, Any] | None = None
     idempotent: bool = False
     drain_on_signals: bool = True
+    log: logging.Logger = DEFAULT_LOG
     on_error: OnError | None = None
     handshake_timeout_ms: float = 15_000
 

@@ -12,8 +12,6 @@ from .mesh_connection import ConnectionEnd
 from .registration import Registration
 from .resume_address import ResumeAddress
 
-log = logging.getLogger("agent_fleet")
-
 _RESUME_TIMEOUT_MS = 5_000
 """Time limit for an attempt to resume at the node's own address, so that the resume window is not spent on one that does not answer."""
 
@@ -34,9 +32,10 @@ class ConnectTarget:
 class ConnectTargets:
     """Chooses the address of each connection: first that of the node that holds the agent's work, then the one of the registration."""
 
-    def __init__(self, registration: Registration, handshake_timeout_ms: float) -> None:
+    def __init__(self, registration: Registration, handshake_timeout_ms: float, log: logging.Logger) -> None:
         self._registration = registration
         self._handshake_timeout_ms = handshake_timeout_ms
+        self._log = log
         self._resume_address = ResumeAddress()
         self._preparing: asyncio.Task[ConnectTarget] | None = None
 
@@ -75,4 +74,5 @@ class ConnectTargets:
         self._resume_address.failed(end)
         if end.http_status == 401:
             self._registration.connection_ended(end, token)
-        log.debug("the node does not answer at its own address (http_status=%s): %s", end.http_status, end.message)
+        text = "the node does not answer at its own address (http_status=%s): %s"
+        self._log.debug(text, end.http_status, end.message)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import math
 from collections.abc import Callable
 from typing import Any
 
 from ..agent.describe_error import describe_connection_end, describe_error, origin_of
 from ..agent.error_reporter import ErrorReporter
+from ..agent.lifecycle_log import LifecycleLog
 from ..agent.options import Connected, Disconnected, ReportedStatus
 from ..agent.stop_reason import stop_reason, stop_reason_of_error
 from ..backoff import Backoff
@@ -24,8 +24,6 @@ from .ready_connection import ReadyConnection
 from .registration import Registration
 from .tool_calls import ConnectedToolCalls
 
-log = logging.getLogger("agent_fleet")
-
 
 class ConnectedAgent:
     """Keeps a WebSocket to the mesh open, and reconnects when it is lost."""
@@ -36,18 +34,20 @@ class ConnectedAgent:
         runs: DispatchRuns,
         tools: ConnectedToolCalls,
         errors: ErrorReporter,
+        lifecycle: LifecycleLog,
         *,
         max_concurrent_sessions: int,
         handshake_timeout_ms: float,
         emit: Callable[[Connected | Disconnected], None],
     ) -> None:
         self.tools = tools
+        self.lifecycle = lifecycle
         self._registration = registration
         self._runs = runs
         self._errors = errors
         self._max_concurrent_sessions = max_concurrent_sessions
         self._emit = emit
-        self._targets = ConnectTargets(registration, handshake_timeout_ms)
+        self._targets = ConnectTargets(registration, handshake_timeout_ms, lifecycle.log)
         self._backoff = Backoff()
         self._loop = asyncio.get_running_loop()
         self._closing = asyncio.Event()
@@ -96,6 +96,7 @@ class ConnectedAgent:
         if not self.is_closing():
             self._grace_ends_at = self._loop.time() + grace_seconds
             self._status = "draining"
+            self.lifecycle.draining(grace_seconds)
             self._announce_close()
             self._closing.set()
             if self._ready or self._needs_connection():
@@ -170,7 +171,7 @@ class ConnectedAgent:
             self._shut_down()  # a closing agent has nothing more to do
             return 0
         described = describe_error(error, registration.url)
-        self.warn(described, registration.url)
+        self._retries(described, registration.url, was_connected=False)
         return self._disconnected("", described.message, error.retry_after_ms if isinstance(error, ApiError) else None)
 
     def _connection_ended(self, target: ConnectTarget, end: ConnectionEnd, ready: ReadyConnection | None) -> float:
@@ -193,7 +194,7 @@ class ConnectedAgent:
         self._registration.connection_ended(end, ready.renewal.token if ready else target.token)
         described = describe_connection_end(end, target.url)
         if not (is_draining or self.is_closing()) or not is_orderly:
-            self.warn(described, origin_of(target.url))
+            self._retries(described, origin_of(target.url), was_connected=ready is not None)
         return self._disconnected(end.code, described.message, end.retry_after_ms)
 
     def _disconnected(self, code: str, message: str, min_wait_ms: float | None) -> float:
@@ -224,12 +225,18 @@ class ConnectedAgent:
         if not self._stopped.is_set():
             self._errors.warn(error, scope)
 
+    def _retries(self, error: AgentError, scope: str, *, was_connected: bool) -> None:
+        if not self._stopped.is_set():
+            self.lifecycle.retries(error, scope, was_connected=was_connected)
+
     def _welcomed(self, welcome: dict[str, Any], target: ConnectTarget) -> None:
         self._resume_token = welcome["resume_token"]
         self._targets.welcomed(welcome.get("resume_url"), target.url)
         self._backoff.reset()
         mesh_id, resumed = str(welcome.get("mesh_id", "")), welcome["resumed"]
-        log.info("agent connected (instance_id=%s, mesh_id=%s, resumed=%s)", self.instance_id, mesh_id, resumed)
+        self.lifecycle.connected(self.instance_id, self._registration.url, bool(resumed))
+        text = "agent connected (instance_id=%s, mesh_id=%s, resumed=%s)"
+        self.lifecycle.log.debug(text, self.instance_id, mesh_id, resumed)
         if self.is_closing():
             self._announce_close()
         self._emit(Connected(self.instance_id, mesh_id, resumed))

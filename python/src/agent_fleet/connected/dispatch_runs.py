@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from typing import Any
@@ -12,8 +11,6 @@ from ..limits import DISPATCHES_IN_FLIGHT
 from .dispatch_run import DispatchRun
 from .frames import Frame, is_dispatch, now
 from .mesh_connection import MeshConnection
-
-log = logging.getLogger("agent_fleet")
 
 
 class ConnectionSink:
@@ -100,7 +97,7 @@ class DispatchRuns:
         self._answered.pop(frame_id, None)
         run = self._running.get(frame_id)
         if run:
-            log.info("dispatch ended by the mesh (dispatch_id=%s, code=%s)", run.dispatch["dispatch_id"], code)
+            self._deps.log.debug("dispatch ended by the mesh (dispatch_id=%s, code=%s)", run.dispatch["dispatch_id"], code)
             self._remove(run)
             run.abort()
 

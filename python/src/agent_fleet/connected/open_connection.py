@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from ..agent.lifecycle_log import LifecycleLog
 from ..errors import AgentError
 from .connect_targets import ConnectTarget
 from .dispatch_runs import DispatchRuns
@@ -18,6 +19,8 @@ from .tool_calls import ConnectedToolCalls
 
 class ConnectionOwner(Protocol):
     """What the agent does while it has a connection."""
+
+    lifecycle: LifecycleLog
 
     def heartbeat(self) -> dict[str, Any]: ...
     def is_closing(self) -> bool: ...
@@ -97,6 +100,7 @@ class OpenConnection:
             takes_reauth=welcome.get("reauth") is True,
             renew_at_ms=lambda: registration.renew_at_ms,
             renew_token=lambda: registration.renew_token(lambda error: owner.warn(error, registration.url)),
+            log=owner.lifecycle.log,
         )
         return ReadyConnection(
             connection,
@@ -107,4 +111,6 @@ class OpenConnection:
             heartbeat=owner.heartbeat,
             is_closing=owner.is_closing,
             on_stable=owner.on_stable,
+            on_mesh_drain=owner.lifecycle.mesh_drains,
+            log=owner.lifecycle.log,
         )

@@ -15,8 +15,6 @@ from .mesh_connection import MeshConnection
 from .token_renewal import TokenRenewal
 from .tool_calls import ConnectedToolCalls
 
-log = logging.getLogger("agent_fleet")
-
 _DRAIN_MARGIN_SECONDS = 5.0
 """Extra time for the mesh to close a drained connection."""
 _STABLE_SECONDS = 60.0
@@ -37,6 +35,8 @@ class ReadyConnection:
         heartbeat: Callable[[], dict[str, Any]],
         is_closing: Callable[[], bool],
         on_stable: Callable[[], None],
+        on_mesh_drain: Callable[[float], None],
+        log: logging.Logger,
     ) -> None:
         self.is_mesh_draining = False
         """Whether the mesh announced its shutdown."""
@@ -46,6 +46,8 @@ class ReadyConnection:
         self._tools = tools
         self._heartbeat_payload = heartbeat
         self._is_closing = is_closing
+        self._on_mesh_drain = on_mesh_drain
+        self._log = log
         self._loop = asyncio.get_running_loop()
         tools.attach(connection, welcome["resumed"])
         runs.connected(connection, welcome)
@@ -90,7 +92,7 @@ class ReadyConnection:
             case "close_request":
                 self._drain(frame)
             case other:
-                log.debug("frame ignored (type=%s)", other)
+                self._log.debug("frame ignored (type=%s)", other)
 
     async def _send_heartbeats(self, interval_seconds: float) -> None:
         while True:
@@ -102,5 +104,5 @@ class ReadyConnection:
         given = frame.payload.get("grace_seconds")
         grace_seconds = given if isinstance(given, (int, float)) else CLOSE_GRACE_SECONDS_DEFAULT
         self.is_mesh_draining = True
-        log.info("the mesh is shutting down (grace_seconds=%s)", grace_seconds)
+        self._on_mesh_drain(grace_seconds)
         self._timers.append(self._loop.call_later(grace_seconds + _DRAIN_MARGIN_SECONDS, self._connection.cut))

@@ -13,8 +13,6 @@ from .frames import Frame, frame_id
 from .mesh_connection import MeshConnection
 from .tool_calls import ConnectedToolCalls
 
-log = logging.getLogger("agent_fleet")
-
 _REAUTH_SECONDS = 10.0
 """Time limit for the answer to `reauth`."""
 _RECONNECT_WAIT_SECONDS = 30.0
@@ -35,6 +33,7 @@ class TokenRenewal:
         takes_reauth: bool,
         renew_at_ms: Callable[[], float],
         renew_token: Callable[[], Awaitable[str | None]],
+        log: logging.Logger,
     ) -> None:
         """`token` made the connection. `renew_at_ms`: when to renew the newest one. `renew_token` gives None when there is none."""
         self.token = token
@@ -46,6 +45,7 @@ class TokenRenewal:
         self._takes_reauth = takes_reauth
         self._renew_at_ms = renew_at_ms
         self._renew_token = renew_token
+        self._log = log
         self._pending: tuple[str, asyncio.Future[bool]] | None = None
         """The id of the `reauth` frame that was sent last, and whether the mesh took it."""
         self._task = asyncio.create_task(self._run())
@@ -55,7 +55,7 @@ class TokenRenewal:
         if not self._pending or frame.in_reply_to != self._pending[0]:
             return False
         if frame.type == "error":
-            log.info("the mesh did not take the new token (code=%s)", frame.payload.get("code"))
+            self._log.info("the mesh did not take the new token (code=%s)", frame.payload.get("code"))
         if not self._pending[1].done():
             self._pending[1].set_result(frame.type == "reauth_ok")
         return True
@@ -78,7 +78,7 @@ class TokenRenewal:
                 await self._reconnect()
                 return
             self.token = token
-            log.debug("the connection has a new token")
+            self._log.debug("the connection has a new token")
 
     async def _reauth(self, token: str) -> bool:
         """Whether the mesh took the token."""
@@ -98,5 +98,5 @@ class TokenRenewal:
             async with asyncio.timeout(_RECONNECT_WAIT_SECONDS):
                 await self._tools.all_settled()
         self.is_reconnecting = True
-        log.debug("reconnecting with a new token")
+        self._log.debug("reconnecting with a new token")
         self._connection.cut()

@@ -17,8 +17,6 @@ from .result_frame import ResultFrame, error_frame_of, result_frame_of
 from .task_deadline import TaskDeadline
 from .task_output import TaskOutput
 
-log = logging.getLogger("agent_fleet")
-
 
 @dataclass(frozen=True)
 class RunDeps:
@@ -29,6 +27,7 @@ class RunDeps:
     """Makes the tool calls of the handlers."""
     conversation: Conversation
     """Reads what tasks ask of the record, and sends their messages."""
+    log: logging.Logger
 
 
 async def run_dispatch(
@@ -39,6 +38,11 @@ async def run_dispatch(
     An error that the handler raises, and an answer that cannot be sent, fail this dispatch only.
     """
     name = ""
+
+    def warn_usage(problem: str) -> None:
+        fields = (name, dispatch["dispatch_id"], problem)
+        deps.log.warning("invalid usage is left out (handler=%s, dispatch_id=%s): %s", *fields)
+
     try:
         questions = Questions(dispatch["params"].get("metadata") or {})
         task = AgentTask(
@@ -50,29 +54,26 @@ async def run_dispatch(
             conversation=deps.conversation,
         )
         name = deps.handlers.name_of(task)
-        answer = await _answer_of(deps.handlers, task, questions)
+        answer = await _answer_of(deps, task, questions)
         if output.failure is not None:
             raise output.failure
-        return result_frame_of(answer, output.artifact, dispatch, lambda problem: _warn_usage(name, dispatch, problem))
+        return result_frame_of(answer, output.artifact, dispatch, warn_usage)
     except Exception as error:
-        log.error("handler failed (handler=%s, dispatch_id=%s)", name, dispatch["dispatch_id"], exc_info=True)
+        deps.log.error("handler failed (handler=%s, dispatch_id=%s)", name, dispatch["dispatch_id"], exc_info=True)
         return error_frame_of(f"{name}: {error}" if isinstance(error, UnsendableError) else error)
 
 
-async def _answer_of(handlers: Handlers, task: AgentTask, questions: Questions) -> object:
+async def _answer_of(deps: RunDeps, task: AgentTask, questions: Questions) -> object:
     """What the handler returned, or the question that ended its run, whatever its clean-up made of that."""
     answer: object = None
     try:
-        answer = questions.result_of(await handlers.run(task))
+        answer = questions.result_of(await deps.handlers.run(task))
     except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # QuestionAsked, alone or in the group of a task group; or what a clean-up raised
         if questions.asked is None:
             raise
         if isinstance(error, Exception):
-            log.warning("handler failed while it waits for an answer (dispatch_id=%s)", task.dispatch_id, exc_info=True)
+            text = "handler failed while it waits for an answer (dispatch_id=%s)"
+            deps.log.warning(text, task.dispatch_id, exc_info=True)
     return questions.asked or answer
-
-
-def _warn_usage(name: str, dispatch: dict[str, Any], problem: str) -> None:
-    log.warning("invalid usage is left out (handler=%s, dispatch_id=%s): %s", name, dispatch["dispatch_id"], problem)

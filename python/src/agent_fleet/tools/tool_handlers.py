@@ -11,9 +11,8 @@ from ..errors import ToolError, UnsendableError
 from ..handlers.answer_fields import RESULT
 from ..handlers.parameters import InvalidInput, Parameters, call, parameter_of_type
 from ..handlers.sendable import is_error_code, sendable
+from ..log import DEFAULT_LOG
 from .tool_caller import CallContext, CallsTools, ToolCaller, tool_failure
-
-log = logging.getLogger("agent_fleet")
 
 
 class ToolCall(CallsTools):
@@ -46,7 +45,8 @@ class ToolCall(CallsTools):
 class ToolHandlers:
     """The functions that answer tool calls."""
 
-    def __init__(self) -> None:
+    def __init__(self, log: logging.Logger = DEFAULT_LOG) -> None:
+        self._log = log
         self.tools: list[dict[str, Any]] = []
         """As registrations and `hello` list them."""
         self._by_name: dict[str, tuple[Callable[..., Any], Parameters, str | None]] = {}
@@ -80,5 +80,5 @@ class ToolHandlers:
                 return tool_failure(error)
             return tool_failure(ValueError(f"tool {name}: the code of a ToolError has 1 to 64 characters: {error}"))
         except Exception as error:
-            log.error("handler failed (handler=tool %s, dispatch_id=%s)", name, delivery["dispatch_id"], exc_info=True)
+            self._log.error("handler failed (handler=tool %s, dispatch_id=%s)", name, delivery["dispatch_id"], exc_info=True)
             return tool_failure(f"tool {name}: {error}" if isinstance(error, UnsendableError) else error)
