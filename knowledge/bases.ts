@@ -113,7 +113,11 @@ export function listBases(db: Db, reader: KnowledgeReader, page: PageRequest): P
   });
 }
 
-/** Changes the given fields. @returns also whether the chunks of its sources are of other settings now */
+/**
+ * Changes the given fields of a base that the reader may see.
+ * @returns also whether the chunks of its sources are of other settings now
+ * @throws PlatformError NOT_FOUND; BAD_REQUEST when chunks would repeat more than they add
+ */
 export async function updateBase(
   tx: Tx,
   reader: KnowledgeReader,

@@ -24,6 +24,7 @@ const ROLL_UP: Statement<number | null> = {
  * Adds up one batch of groups of events (db/functions/events/usage.sql). The sums and the cursor change in one transaction, so a batch that was cut off is
  * counted by the next turn, on this node or another.
  * @param options.waits for another process that adds up at this moment
+ * @param options.most groups of this batch
  * @returns how many groups there were: with `GROUPS_PER_BATCH` and more, further ones may follow. Null while another process adds up
  */
 export async function rollUpUsage(db: Db, { waits = false, most = GROUPS_PER_BATCH } = {}): Promise<number | null> {
