@@ -6,6 +6,18 @@ CREATE FUNCTION fast_path_reaches(r routing, deployment_mode text, mesh_id text)
   SELECT deployment_mode = 'hosted' OR mesh_id IS NOT NULL AND coalesce(mesh_id = r.only_mesh_id OR r.any_mesh, false)
 $$;
 
+-- The node that is to send to an agent: the one that it is connected to; of a hosted one, where nodes have no room for it, one that has: the fast
+-- path's own first. NULL for hosted agents otherwise: the fast path's own, and any on the workflow path. `no_room_on`: `agents.saturated_on`.
+CREATE FUNCTION sending_node(r routing, connected_to text, no_room_on jsonb) RETURNS text LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  IF connected_to IS NOT NULL OR no_room_on = '{}' OR r.only_mesh_id IS NOT NULL AND
+      (NOT r.any_mesh OR coalesce((no_room_on ->> r.only_mesh_id)::timestamptz <= now(), true)) THEN
+    RETURN connected_to;
+  END IF;
+  RETURN (SELECT n.mesh_id FROM mesh_nodes n WHERE n.renewed_at > now() - interval '5 s' AND NOT n.draining
+    AND coalesce((no_room_on ->> n.mesh_id)::timestamptz <= now(), true) ORDER BY random() LIMIT 1);
+END $$;
+
 -- No agent; what is awaited as in `chosen_agent`.
 CREATE FUNCTION awaited(what text) RETURNS chosen_agent LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -15,9 +27,10 @@ BEGIN
   RETURN none;
 END $$;
 
-CREATE FUNCTION chosen(agent agents, unreachable boolean, join_reason text) RETURNS chosen_agent LANGUAGE plpgsql IMMUTABLE AS $$
+CREATE FUNCTION chosen(r routing, agent agents, unreachable boolean, join_reason text) RETURNS chosen_agent LANGUAGE plpgsql STABLE AS $$
 BEGIN
-  RETURN (agent.instance_id, agent.agent_type, agent.deployment_mode, agent.mesh_id, agent.connection_epoch, agent.public_url,
+  RETURN (agent.instance_id, agent.agent_type, agent.deployment_mode, sending_node(r, agent.mesh_id, agent.saturated_on), agent.connection_epoch,
+    agent.public_url,
     CASE WHEN agent.deployment_mode = 'hosted' THEN agent.agent_card END, unreachable, join_reason, NULL::text, agent.max_concurrent_sessions = 0, false);
 END $$;
 
@@ -33,11 +46,11 @@ BEGIN
     IF c.is_full OR NOT fast_path_reaches(r, agent.deployment_mode, agent.mesh_id) THEN
       RETURN NULL;
     ELSIF agent.max_concurrent_sessions = 0 THEN
-      RETURN chosen(agent, false, 'routed');
+      RETURN chosen(r, agent, false, 'routed');
     ELSIF may_have_room(r, agent.instance_id, agent.agent_type, agent.status, agent.max_concurrent_sessions) THEN
       -- One lock only: who waits for a second room while it holds a first could wait for ever.
       has_room := reserve_room(r, agent.instance_id, agent.max_concurrent_sessions);
-      RETURN CASE WHEN has_room THEN chosen(agent, false, 'routed') WHEN has_room IS NULL THEN awaited(agent.instance_id) END;
+      RETURN CASE WHEN has_room THEN chosen(r, agent, false, 'routed') WHEN has_room IS NULL THEN awaited(agent.instance_id) END;
     END IF;
   END LOOP;
   RETURN NULL;
@@ -55,7 +68,7 @@ BEGIN
   END IF;
   SELECT few.*, count(*) OVER () AS found INTO a FROM (
     SELECT x.instance_id, x.agent_type, x.deployment_mode, x.mesh_id, x.connection_epoch, x.public_url, x.agent_card, x.status,
-           x.max_concurrent_sessions FROM agents x
+           x.max_concurrent_sessions, x.saturated_on FROM agents x
      WHERE x.tenant_id = r.tenant_id AND x.agent_type = only_type AND x.has_room AND NOT is_saturated(x) ORDER BY x.shuffle LIMIT 2) AS few;
   IF a.found > 1 THEN
     RETURN choose_sampled(r, only_instance, only_type);
@@ -72,7 +85,7 @@ BEGIN
   ELSIF NOT has_room THEN
     RETURN NULL;
   END IF;
-  RETURN (a.instance_id, a.agent_type, a.deployment_mode, a.mesh_id, a.connection_epoch, a.public_url,
+  RETURN (a.instance_id, a.agent_type, a.deployment_mode, sending_node(r, a.mesh_id, a.saturated_on), a.connection_epoch, a.public_url,
     CASE WHEN a.deployment_mode = 'hosted' THEN a.agent_card END, false, 'routed'::text, NULL::text, a.max_concurrent_sessions = 0,
     a.max_concurrent_sessions = 0);
 END $$;
@@ -84,7 +97,7 @@ BEGIN
   IF NOT claim_room(r, agent.instance_id, agent.agent_type, agent.status, agent.max_concurrent_sessions) THEN
     RAISE EXCEPTION USING ERRCODE = 'FL002';
   END IF;
-  RETURN chosen(agent, coalesce(agent.instance_id = ANY (r.unreachable_ids), false), join_reason);
+  RETURN chosen(r, agent, coalesce(agent.instance_id = ANY (r.unreachable_ids), false), join_reason);
 EXCEPTION WHEN SQLSTATE 'FL002' THEN
   RETURN NULL;
 END $$;
@@ -179,7 +192,7 @@ BEGIN
         RETURN awaited(bound_instance);
       ELSIF has_room THEN
         -- Deregistration unbinds a session; an instance that came back is bound again.
-        RETURN chosen(agent, unreachable, CASE WHEN r.session_explicit AND r.session_instance_id IS NULL THEN 'failover' END);
+        RETURN chosen(r, agent, unreachable, CASE WHEN r.session_explicit AND r.session_instance_id IS NULL THEN 'failover' END);
       END IF;
     END IF;
     -- A saturated one is replaced only as long as it knows nothing of the session.

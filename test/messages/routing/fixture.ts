@@ -10,7 +10,8 @@ import { createSessions } from '../../../sessions/sessions.js';
 import { callerOf, insertAgent, insertTenant, messageCore } from '../../setup/core.js';
 import type { FreshDatabase } from '../../setup/database.js';
 
-const MESH = 'mesh_1';
+/** The node that takes the messages, and that its agents are connected to. */
+export const MESH = 'mesh_1';
 
 /** The metadata of a message that says who is to take it. */
 interface Wish {
@@ -19,8 +20,22 @@ interface Wish {
   skill_id?: string;
 }
 
-/** A message on the record; `dispatch_id` is the one that the fast path offered. */
-export type Sent = MessageRef & { session_id: string; dispatch_id: string; verdict: AcceptRow['verdict']; to: string };
+/** A message on the record; `dispatch_id` is the one that the fast path offered, `by` the node that sends it. */
+export type Sent = MessageRef & {
+  session_id: string;
+  dispatch_id: string;
+  verdict: AcceptRow['verdict'];
+  to: string;
+  by: string;
+};
+
+interface SendOptions {
+  contextId?: string;
+  /** False: for the workflow path. */
+  offers?: boolean;
+  /** Other nodes can be reached. */
+  anyMesh?: boolean;
+}
 
 /** A tenant with agents on one node, and both ways of its messages. */
 export class RoutingFixture {
@@ -55,17 +70,17 @@ export class RoutingFixture {
     return insertAgent(this.database, { tenant_id: this.tenantId, instance_id, skills: declared, ...row });
   }
 
-  /** Accepts a message as the node of the agents. @param offers false: for the workflow path */
-  async send(wish: Wish, { contextId, offers = true }: { contextId?: string; offers?: boolean } = {}): Promise<Sent> {
+  /** Accepts a message as the node of the agents. */
+  async send(wish: Wish, { contextId, offers = true, anyMesh = false }: SendOptions = {}): Promise<Sent> {
     const parts = [{ kind: 'text' as const, text: 'hello' }];
     const message = { kind: 'message' as const, messageId: newId('req'), role: 'user' as const, parts, contextId };
     const draft = draftOf(callerOf(this.tenantId), { message, metadata: { ...wish } }, { method: 'message/send' });
     const dispatch_id = newId('dsp');
-    const offer = offers ? { dispatch_id, mesh_id: MESH, any_mesh: false } : null;
+    const offer = offers ? { dispatch_id, mesh_id: MESH, any_mesh: anyMesh } : null;
     const options = { counting: UNCOUNTED, offer, idempotencyHours: 1 };
     const row = await runAcceptTransaction(this.core.db, draft, options);
-    const { message_id, session_id, verdict, instance_id: to } = row;
-    return { tenant_id: this.tenantId, message_id, session_id, dispatch_id, verdict, to };
+    const { message_id, session_id, verdict, instance_id: to, mesh_id: by } = row;
+    return { tenant_id: this.tenantId, message_id, session_id, dispatch_id, verdict, to, by };
   }
 
   /** One look of the message's workflow. */
