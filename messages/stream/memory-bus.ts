@@ -11,7 +11,12 @@ import {
   RETENTION_MS,
 } from './bus.js';
 
-const SWEEP_MS = 60_000;
+const SWEEP_MS = 10_000;
+/**
+ * What nobody has followed and nobody can resume is kept for callers that have their message's id and do not follow it yet. One that comes later
+ * polls the row (`POLL_MS`).
+ */
+const UNFOLLOWED_MS = 10_000;
 const TOTAL_BYTES_MAX = 64 * 1024 * 1024;
 /** The fixed size of a message's buffer, so that many empty ones are counted too. */
 const OVERHEAD_BYTES = 512;
@@ -37,6 +42,7 @@ class MessageBuffer {
   #droppedTo: number;
   /** Output up to this cursor is in the row. */
   #recordedTo = 0;
+  #wasFollowed = false;
 
   /** @param nowMs also the first cursor, so that a buffer made again continues above the cursors that readers hold */
   constructor(nowMs: number) {
@@ -49,6 +55,12 @@ class MessageBuffer {
     return this.#bytes;
   }
 
+  /** Whether somebody may have a cursor of it, or its row lacks output. */
+  get isNeeded(): boolean {
+    const newest = this.#events?.at(-1)?.cursor ?? 0;
+    return this.#wasFollowed || newest > this.#recordedTo;
+  }
+
   /** A copy, because a listener may end its subscription or add another. */
   get listeners(): readonly BusListener[] {
     return this.#listeners && this.#listeners.size > 0 ? [...this.#listeners] : NO_LISTENERS;
@@ -56,6 +68,7 @@ class MessageBuffer {
 
   /** @returns ends the subscription */
   subscribe(listener: BusListener): () => void {
+    this.#wasFollowed = true;
     // One wrapper for each subscription: the same function may subscribe twice.
     const subscriber = (item: BusItem): void => listener(item);
     this.#listeners ??= new Set();
@@ -120,9 +133,9 @@ class MessageBuffer {
 
 export interface MemoryBusOptions {
   log: Pick<Logger, 'error'>;
-  /** The events of a message are kept this long after the newest; ten minutes by default. */
+  /** The events of a message that somebody follows or followed are kept this long after the newest; ten minutes by default. */
   retentionMs?: number;
-  /** The interval at which old events are dropped; a minute by default. */
+  /** The interval at which old events are dropped; ten seconds by default. */
   sweepMs?: number;
   /** For the events of all messages; 64 MiB by default. The messages with the oldest events are dropped first. */
   totalBytesMax?: number;
@@ -194,8 +207,12 @@ class MemoryBus implements ChunkBus {
   }
 
   #sweep(): void {
-    const oldestMs = Date.now() - this.#options.retentionMs;
-    for (const [key, buffer] of this.#buffers) if (buffer.updatedAtMs <= oldestMs) this.#drop(key, buffer);
+    const now = Date.now();
+    const { retentionMs } = this.#options;
+    for (const [key, buffer] of this.#buffers) {
+      const keptMs = buffer.isNeeded ? retentionMs : Math.min(retentionMs, UNFOLLOWED_MS);
+      if (now - buffer.updatedAtMs >= keptMs) this.#drop(key, buffer);
+    }
   }
 
   /** Drops the events of a message. Its subscriptions continue. */

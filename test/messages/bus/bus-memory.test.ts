@@ -1,4 +1,4 @@
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { BusItem } from '../../../messages/stream/bus.js';
 import { createMemoryBus, type MemoryBusOptions } from '../../../messages/stream/memory-bus.js';
 import { createLogger } from '../../../runtime/logger.js';
@@ -32,6 +32,27 @@ describe('memory bus bounds', () => {
       { kind: 'status_text', text: 'new' },
       { kind: 'caught_up' },
     ]);
+  });
+
+  it('keeps what nobody follows for seconds, once the row has it, and what somebody may resume for ten minutes', () => {
+    vi.useFakeTimers({ toFake: ['Date', 'setInterval', 'clearInterval'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { bus, kept } = memoryBus({});
+    const end = { kind: 'changed', recorded: true } as const;
+    const output = { kind: 'status_text', text: 'output' } as const;
+    const count = (message: string) => kept(message, 1).length - 2; // without `gap` and `caught_up`
+    bus.subscribe(TENANT, 'followed', 0, () => undefined)();
+    for (const message of ['quiet', 'soon', 'followed']) bus.publish(TENANT, message, { kind: 'changed' });
+    for (const message of ['ended', 'followed', 'unrecorded']) bus.publish(TENANT, message, output);
+    for (const message of ['ended', 'followed']) bus.publish(TENANT, message, end);
+    vi.advanceTimersByTime(9_000);
+    expect(count('soon')).toBe(1);
+    vi.advanceTimersByTime(11_000);
+    expect(['quiet', 'ended', 'followed', 'unrecorded', 'soon'].map(count)).toEqual([0, 0, 1, 1, 1]);
+    vi.advanceTimersByTime(570_000);
+    expect(['followed', 'unrecorded', 'soon'].map(count)).toEqual([1, 1, 1]);
+    vi.advanceTimersByTime(20_000);
+    expect(['followed', 'unrecorded', 'soon'].map(count)).toEqual([0, 0, 0]);
   });
 
   it('keeps a follower whose message was forgotten', async () => {
