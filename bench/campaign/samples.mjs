@@ -21,11 +21,15 @@ export async function sample({ cluster, fleet, load, runMs, signal, print }) {
   const samples = [];
   let taken = 0;
   let pid = first.platform.pid;
-  const take = async () => {
+  const countConnections = async () => {
     const { rows } = await database.query(
       "SELECT count(*)::integer AS count FROM pg_stat_activity WHERE backend_type = 'client backend'",
     );
-    const connections = { 'connections to Postgres': rows[0].count };
+    return rows[0].count;
+  };
+  /** Reads /proc without a wait: the process lives as long as nobody has begun to restart the node. */
+  const take = (count) => {
+    const connections = { 'connections to Postgres': count };
     if (!hasProc) return { memory: {}, connections };
     return {
       memory: { 'MiB of the first node': residentMiB(pid), 'MiB of the agents': residentMiB(fleet.pid) },
@@ -35,10 +39,11 @@ export async function sample({ cluster, fleet, load, runMs, signal, print }) {
   try {
     await every(runMs / SAMPLES, signal, async () => {
       taken += 1;
+      const count = await countConnections();
       if (first.isRestarting) return;
       if (pid !== first.platform.pid) samples.length = 0;
       pid = first.platform.pid;
-      samples.push(await take());
+      samples.push(take(count));
       if (taken % PRINTED_EVERY !== 0) return;
       const { memory, connections } = samples.at(-1);
       const figures = Object.entries({ ...memory, ...connections }).map(
