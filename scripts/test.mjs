@@ -12,6 +12,7 @@ import { summarize } from './test-report.mjs';
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const folder = mkdtempSync(join(tmpdir(), 'agent-fleet-test-'));
 const reportPath = join(folder, 'report.json');
+const outsidePath = join(folder, 'outside.jsonl');
 /** What CI runs on newer versions of Node: unit tests, the SDK, and one whole platform with messages through it. */
 const SUBSET = [
   'test/contracts',
@@ -33,7 +34,8 @@ try {
   const exitCode = await runVitest(
     process.argv.slice(2).flatMap((argument) => (argument === '--subset' ? subset() : argument)),
   );
-  const { passed, failed } = summarize(readReport(), exitCode, root);
+  const outside = existsSync(outsidePath) ? readFileSync(outsidePath, 'utf8') : '';
+  const { passed, failed } = summarize(readReport(), outside, exitCode, root);
   console.log(['', ...failed.map((test) => `FAILED ${test}`), `${passed} passed, ${failed.length} failed`].join('\n'));
   process.exitCode = failed.length > 0 ? 1 : 0;
 } finally {
@@ -50,8 +52,15 @@ function subset() {
 /** Resolves with vitest's exit code. Signals to this process are forwarded; vitest decides when to exit. */
 function runVitest(args) {
   const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
-  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${reportPath}`];
-  const child = spawn(process.execPath, [vitest, 'run', ...reporters, ...args], { cwd: root, stdio: 'inherit' });
+  const reporter = join(root, 'scripts', 'test-report.mjs');
+  const reporters = ['default', 'json', reporter].map((name) => `--reporter=${name}`);
+  const env = { ...process.env, OUTSIDE_ERRORS_FILE: outsidePath };
+  const options = { cwd: root, stdio: 'inherit', env };
+  const child = spawn(
+    process.execPath,
+    [vitest, 'run', ...reporters, `--outputFile.json=${reportPath}`, ...args],
+    options,
+  );
   process.on('SIGINT', () => {}); // the terminal sends it to vitest as well
   process.on('SIGTERM', () => child.kill('SIGTERM'));
   return new Promise((resolve, reject) => {

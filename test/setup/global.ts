@@ -43,6 +43,14 @@ async function buildIfStale(root: string): Promise<void> {
   if (!sources.isBuilt(root)) await run(process.execPath, [join(root, 'scripts', 'build.mjs')]);
 }
 
+/** Has the closing lines of `npm test` name an error, which vitest only prints at the end of a run. */
+async function noteError(root: string, error: unknown): Promise<void> {
+  const report = (await import(join(root, 'scripts', 'test-report.mjs'))) as {
+    noteOutsideError(error: unknown, type: string): void;
+  };
+  report.noteOutsideError(error, 'global teardown');
+}
+
 async function asOwner(url: string, statements: string[]): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -87,7 +95,11 @@ export default async function setup(project: TestProject): Promise<() => Promise
     const register = join(runDir, 'processes');
     const ends = await Promise.allSettled([killRegistered(register), ...stops.map((stop) => stop())]);
     rmSync(runDir, { recursive: true, force: true });
-    for (const end of ends) if (end.status === 'rejected') throw end.reason;
+    for (const end of ends) {
+      if (end.status === 'fulfilled') continue;
+      await noteError(project.config.root, end.reason);
+      throw end.reason;
+    }
   };
   try {
     project.provide('runDir', runDir);
