@@ -882,7 +882,8 @@ CREATE TABLE trace_spans (
   started_at timestamp with time zone NOT NULL,
   ended_at timestamp with time zone NOT NULL,
   error_type text,
-  attributes jsonb NOT NULL
+  attributes jsonb NOT NULL,
+  late_at timestamp with time zone
 );
 CREATE TABLE usage_batches (
   source text NOT NULL,
@@ -1121,6 +1122,7 @@ CREATE INDEX sessions_to_check ON public.sessions USING btree (idle_check_at) WH
 CREATE INDEX sessions_to_wake ON public.sessions USING btree (wake_requested_at) WHERE (wake_requested_at IS NOT NULL);
 CREATE INDEX tool_grants_by_message ON public.tool_grants USING btree (tenant_id, message_id);
 CREATE INDEX tool_grants_decided ON public.tool_grants USING btree (node_id, decided_at) WHERE (decided_at IS NOT NULL);
+CREATE INDEX late_spans ON public.trace_spans USING btree (late_at) WHERE (late_at IS NOT NULL);
 
 -- Triggers
 CREATE TRIGGER queue_of_agent AFTER UPDATE ON public.agents FOR EACH ROW WHEN (((old.has_room IS NOT NULL) AND (new.has_room IS NULL))) EXECUTE FUNCTION requeue_messages();

@@ -49,16 +49,22 @@ export interface SpanCounts {
   unreadable: number;
 }
 
+/** Of a message that ended longer ago the exporter may have read what there was (export/trace-exporter.ts). */
+const LATE_SECONDS = 1;
+
 /**
  * The lock keeps the erasure of a message from passing by: it deletes the message first, and then its spans. A message that is being erased,
- * or is gone, gets none.
+ * or is gone, gets none. Where traces are exported, a span that may have come too late for that is noted.
  */
 const INSERT = `
-  INSERT INTO trace_spans (tenant_id, message_id, span_id, parent_span_id, name, kind, started_at, ended_at, error_type, attributes)
-  SELECT s.tenant_id, s.message_id, s.span_id, s.parent_span_id, s.name, s.kind, s.started_at, s.ended_at, s.error_type, s.attributes
+  INSERT INTO trace_spans (tenant_id, message_id, span_id, parent_span_id, name, kind, started_at, ended_at, error_type, attributes, late_at)
+  SELECT s.tenant_id, s.message_id, s.span_id, s.parent_span_id, s.name, s.kind, s.started_at, s.ended_at, s.error_type, s.attributes,
+         CASE WHEN kept.completed_at < clock_timestamp() - interval '${LATE_SECONDS} seconds'
+           AND EXISTS (SELECT 1 FROM trace_exports WHERE tried_at > now() - interval '1 day') THEN now() END
     FROM jsonb_to_recordset($1) AS s (tenant_id text, message_id text, span_id text, parent_span_id text, name text, kind text,
            started_at timestamptz, ended_at timestamptz, error_type text, attributes jsonb)
-    JOIN LATERAL (SELECT 1 FROM messages m WHERE m.tenant_id = s.tenant_id AND m.message_id = s.message_id FOR KEY SHARE SKIP LOCKED) kept ON true
+    JOIN LATERAL (
+           SELECT m.completed_at FROM messages m WHERE m.tenant_id = s.tenant_id AND m.message_id = s.message_id FOR KEY SHARE SKIP LOCKED) kept ON true
   ON CONFLICT DO NOTHING`;
 
 /**

@@ -1,4 +1,5 @@
-import { beforeAll, expect, test } from 'vitest';
+import pg from 'pg';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { AlertRule } from '../../contracts/api/alerts.js';
 import { MessageGetByIdResponse, ResolveResponse } from '../../contracts/api/messages.js';
 import { PlanResponse } from '../../contracts/api/plans.js';
@@ -389,4 +390,42 @@ test('a collector that was away gets every span once, but for those that it refu
     endTimeUnixNano: `${Date.parse(first?.end ?? '')}000000`,
   });
   expect(sent?.attributes).toContainEqual({ key: 'fleet.message.id', value: { stringValue: id } });
+}, 120_000);
+
+test('a span that is written long after its message was exported follows by itself, once, below its parent', async () => {
+  const traceId = callersTrace('d');
+  const exported = (name: string) =>
+    collector.spans.filter((span) => span.traceId === traceId && span.name.startsWith(name));
+  // As long as this holds the table, whoever writes spans waits, as a process does that is paused or has no database.
+  const holder = new pg.Client({ connectionString: shared.database.url });
+  await holder.connect();
+  onTestFinished(() => holder.end());
+  await holder.query('BEGIN; LOCK TABLE public.trace_spans IN SHARE MODE');
+  await registerAgent(client, { instanceId: 'looker-1', agentType: 'looker' });
+  const looker = await openSocket(shared.platform, 'looker-1');
+  await looker.hello({ agent_type: 'looker', tools: ['look'] });
+  const arrives = looker.nextOfType('dispatch');
+  const id = await sendIn(traceId, 'look', {}, { agent_type: 'looker' });
+  const dispatch = await arrives;
+  const call = callTool(looker, { tool: 'look', arguments: {}, dispatch_id: dispatch.payload.dispatch_id });
+  const taken = await take(looker, 'look');
+  taken.result({ ok: true, result: 'seen' });
+  expect(await resultOf(looker, call)).toMatchObject({ ok: true });
+  looker.send('dispatch_result', { result: 'looked' }, dispatch.id);
+  await client.untilState(id, 'completed');
+  await until(() => exported('message/send').length > 0, { what: 'the export of the message' });
+  expect(exported('execute_tool')).toEqual([]);
+  await holder.query('COMMIT');
+  await until(() => exported('execute_tool').length > 0, { what: 'the export of the span' });
+  // Another message is exported after it, and neither is exported again.
+  const { id: next } = await client.send('next', { metadata: { agent_type: 'echo' } });
+  const nextTrace = await traceOfMessage(next);
+  await until(() => collector.spans.some((span) => span.traceId === nextTrace), { what: 'the next message' });
+  const { spans } = await traceOf(traceId);
+  expect(
+    exported('')
+      .map(({ spanId }) => spanId)
+      .toSorted(),
+  ).toEqual(spans.map(({ span_id }) => span_id).toSorted());
+  expect(exported('execute_tool')[0]?.parentSpanId).toBe(exported('invoke_agent')[0]?.spanId);
 }, 120_000);

@@ -5,10 +5,12 @@ import type { Db } from '../../../db/pool.js';
 import { errorMessage, PlatformError } from '../../../runtime/errors.js';
 import type { Logger } from '../../../runtime/logger.js';
 import { Loop } from '../../../runtime/loop.js';
-import { type EventPage, readEvents } from '../../event-reader.js';
+import { readEvents } from '../../event-reader.js';
 import type { SpanCounts } from '../span-recorder.js';
 import type { Collector, Later } from './collector.js';
 import { type Ended, endedBy, spansOfEnded } from './ended-spans.js';
+import { type ExportRequest, requestsOf, settledPart } from './export-requests.js';
+import { LATE_SPANS_WAIT, type LateSpans, nextLateSpans, noteExported } from './late-spans.js';
 import type { ExportedSpan } from './otlp.js';
 import { deliver } from './span-delivery.js';
 
@@ -27,12 +29,15 @@ const PAUSE_MAX_MS = 30_000;
 const LEASE_SLACK_MS = 30_000;
 /** Turns in which a message or plan could not be read before it is left out. */
 const READ_TRIES = 3;
+/** Messages of which late spans are exported in one turn: new ends wait meanwhile. */
+const LATE_PER_TURN = 100;
 /** Ten minutes: nobody writes more often while nothing ends. */
 const TOUCH_SECONDS = 600;
 
 /** A look before the lease, which is a write: idle processes would make it every second. */
 const LOOK = `
-  SELECT position >= event_head() AND tried_at > now() - interval '${TOUCH_SECONDS} seconds' AS is_done FROM trace_exports WHERE exporter = 'otlp'`;
+  SELECT position >= event_head() AND tried_at > now() - interval '${TOUCH_SECONDS} seconds' AND NOT ${LATE_SPANS_WAIT} AS is_done
+    FROM trace_exports WHERE exporter = 'otlp'`;
 /** One that was switched off for a day begins with what is new. */
 const CLAIM = `
   INSERT INTO trace_exports AS t (exporter, position, leased_by, leased_until) VALUES ('otlp', event_head(), $1, now() + $2 * interval '1 ms')
@@ -108,10 +113,12 @@ export class TraceExporter {
       const read = await readEvents(tx, { after: claimed.position, limit: EVENTS_PER_PAGE });
       return { ...settledPart(read, claimed), from: claimed.position };
     });
-    if (!page || page.cursor === page.from) return INTERVAL_MS;
+    if (!page) return INTERVAL_MS;
     try {
-      const pauseMs = await this.#export(endedBy(page.events, sampleRatio), page.cursor);
-      return pauseMs ?? (page.events.length === EVENTS_PER_PAGE ? 0 : INTERVAL_MS);
+      const { events, cursor, from } = page;
+      const pauseMs = cursor === from ? undefined : await this.#export(endedBy(events, sampleRatio), cursor);
+      if (pauseMs !== undefined) return pauseMs;
+      return events.length === EVENTS_PER_PAGE ? 0 : ((await this.#exportLate(cursor)) ?? INTERVAL_MS);
     } catch (error) {
       if (error instanceof LeaseLost || this.#stopped.signal.aborted) return INTERVAL_MS;
       throw error;
@@ -149,9 +156,7 @@ export class TraceExporter {
       const { tenant_id, kind, id } = one;
       this.#unread = { id, tries: id === this.#unread.id ? this.#unread.tries + 1 : 1 };
       if (this.#unread.tries < READ_TRIES) throw error;
-      const fields = { err: errorMessage(error), tenant_id, [`${kind}_id`]: id };
-      this.#options.log.error(fields, 'the spans of a message or plan cannot be read; they are not exported');
-      this.#options.counts.unreadable += 1;
+      this.#leaveOut({ tenant_id, [`${kind}_id`]: id }, error);
     }
     for (const each of others.length > 0 ? ended : []) {
       const pauseMs = await this.#export([each], each.position);
@@ -161,8 +166,44 @@ export class TraceExporter {
     return undefined;
   }
 
-  /** Sends spans and moves the position. @returns the pause, where they were not taken */
-  async #send({ spans, position }: ExportRequest): Promise<number | undefined> {
+  /** Exports spans that were written after their messages, which have been exported. @returns the pause, where the collector is away */
+  async #exportLate(position: number): Promise<number | undefined> {
+    for (let messages = 0; messages < LATE_PER_TURN; messages += 1) {
+      const late = await nextLateSpans(this.#options.db);
+      if (!late) return undefined;
+      const pauseMs = await this.#send({ spans: await this.#read(late, position), position }, late.span_ids);
+      if (pauseMs !== undefined) return pauseMs;
+    }
+    return 0;
+  }
+
+  async #read({ tenant_id, message_id, span_ids }: LateSpans, position: number): Promise<ExportedSpan[]> {
+    const { db, sampleRatio } = this.#options;
+    try {
+      const message: Ended = { position, tenant_id, kind: 'message', id: message_id };
+      const spans = (await spansOfEnded(db, [message], sampleRatio)).get(message_id) ?? [];
+      return spans.filter(({ span_id }) => span_ids.includes(span_id));
+    } catch (error) {
+      if (!isOfRecord(error)) throw error;
+      this.#leaveOut({ tenant_id, message_id }, error);
+      return [];
+    }
+  }
+
+  #leaveOut(fields: Record<string, string>, error: unknown): void {
+    const { log, counts } = this.#options;
+    log.error(
+      { ...fields, err: errorMessage(error) },
+      'the spans of a message or plan cannot be read; they are not exported',
+    );
+    counts.unreadable += 1;
+  }
+
+  /** Sends spans and moves the position. @param done ids of the spans that are done with then @returns the pause, where they were not taken */
+  async #send(
+    { spans, position }: ExportRequest,
+    done = spans.map(({ span_id }) => span_id),
+  ): Promise<number | undefined> {
     if (spans.length > 0) {
       const options = { ...this.#options, keepLease: () => this.#advance(null) };
       const later = await deliver(options, spans, this.#stopped.signal);
@@ -171,7 +212,7 @@ export class TraceExporter {
       this.#failures = 0;
       if (position !== null) this.#halvings = 0; // the rest of the same message would be too much again
     }
-    await this.#advance(position);
+    await this.#advance(position, done);
     return undefined;
   }
 
@@ -183,11 +224,14 @@ export class TraceExporter {
     return pauseMs;
   }
 
-  /** Keeps the lease, and moves the position unless it is null. @throws LeaseLost */
-  async #advance(position: number | null): Promise<void> {
+  /** Keeps the lease, and moves the position unless it is null. @param done ids of spans that are done with @throws LeaseLost */
+  async #advance(position: number | null, done: readonly string[] = []): Promise<void> {
     const values = [this.#id, position, this.#leaseMs];
-    const moved = await this.#options.db.system((tx) => tx.query(ADVANCE, values, 'advance_trace_export'));
-    if (moved.length === 0) throw new LeaseLost('another process exports traces');
+    await this.#options.db.system(async (tx) => {
+      const moved = await tx.query(ADVANCE, values, 'advance_trace_export');
+      if (moved.length === 0) throw new LeaseLost('another process exports traces');
+      await noteExported(tx, done);
+    });
   }
 }
 
@@ -195,49 +239,4 @@ export class TraceExporter {
 function isOfRecord(error: unknown): boolean {
   if (error instanceof PlatformError) return false;
   return !isUndone(error) || isTimedOut(error) || isDataException(error);
-}
-
-/** Spans of one request, and the position once they are taken: null where more spans of the same message follow. */
-interface ExportRequest {
-  spans: ExportedSpan[];
-  position: number | null;
-}
-
-/**
- * Spans in requests. One ends where a message does, unless that has more spans than a request may have.
- * @param position after all of them
- * @param mostNow spans of a request, as of each
- */
-function* requestsOf(
-  ended: readonly Ended[],
-  spans: ReadonlyMap<string, ExportedSpan[]>,
-  position: number,
-  mostNow: () => number,
-): Generator<ExportRequest> {
-  let batch: ExportedSpan[] = [];
-  let upTo: number | null = null;
-  for (const one of ended) {
-    const own = spans.get(one.id) ?? [];
-    if (batch.length > 0 && batch.length + own.length > mostNow()) {
-      yield { spans: batch, position: upTo };
-      batch = [];
-    }
-    batch = [...batch, ...own];
-    for (let most = mostNow(); batch.length > most; most = mostNow()) {
-      yield { spans: batch.slice(0, most), position: null };
-      batch = batch.slice(most);
-    }
-    upTo = one.position;
-  }
-  yield { spans: batch, position };
-}
-
-/** The part of a page whose messages have all their spans. */
-function settledPart(
-  { events, cursor }: EventPage,
-  { position, settled_at }: { position: number; settled_at: Date },
-): EventPage {
-  const unsettled = events.findIndex(({ record }) => Date.parse(record.timestamp) > settled_at.getTime());
-  if (unsettled < 0) return { events, cursor };
-  return { events: events.slice(0, unsettled), cursor: events[unsettled - 1]?.position ?? position };
 }
