@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -58,4 +58,14 @@ test.each([
   [{ numPassedTests: 0, testResults: [] }, '', 0, ['no test was run']],
 ])('%j with %j outside of the tests and exit code %i fails with %j', (report, outside, exitCode, failed) => {
   expect(summarize(report, outside, exitCode, '/').failed).toEqual(failed);
+});
+
+test('a machine without redis-server leaves out every test file that starts one', () => {
+  const files = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' }).map((path) => `test/${path}`);
+  const starting = files.filter(
+    (path) => path.endsWith('.test.ts') && /from '.*\/redis-server\.js'/.test(readFileSync(join(root, path), 'utf8')),
+  );
+  expect(starting.length).toBeGreaterThan(5);
+  const config = readFileSync(join(root, 'vitest.config.ts'), 'utf8');
+  expect(starting.filter((path) => !config.includes(`'${path}'`))).toEqual([]);
 });

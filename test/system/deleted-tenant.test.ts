@@ -3,12 +3,13 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Redis } from 'ioredis';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { AlertRule } from '../../contracts/api/alerts.js';
 import { PolicyResponse } from '../../contracts/api/policies/policies.js';
 import type { ErasureReport } from '../../erasure/erasures.js';
 import { redisServer } from '../messages/bus/redis-server.js';
 import { createPlan, newSession, step } from '../plans/plan-fixture.js';
+import { cleanUp } from '../setup/clean-up.js';
 import { ApiClient } from '../setup/platform/api-client.js';
 import { joinAgent, registerAgent } from '../setup/platform/fleet.js';
 import { startPlatform } from '../setup/platform/platform.js';
@@ -55,6 +56,42 @@ function filesWith(text: string): string[] {
     .filter((path) => readFileSync(path, 'latin1').includes(text));
 }
 
+const commands = new Redis(redis.url);
+cleanUp(() => commands.disconnect());
+/** The keys of Redis that name one of these. */
+const keysWith = async (...names: string[]) =>
+  (await commands.keys('*')).filter((key) => names.some((name) => key.includes(name)));
+
+test('an erased message and an erased session leave nothing in Redis, what is beside them stays, and the reports count it', async () => {
+  const { client } = platform;
+  await joinAgent(platform, { instanceId: 'streamer-1', agentType: 'streamer' }, (dispatch) => {
+    dispatch.chunk(0, 'one ');
+    dispatch.result('one answer');
+  });
+  const streamed = async (text: string, contextId?: string) => {
+    const params = { metadata: { agent_type: 'streamer' }, ...(contextId && { contextId }) };
+    let task: { id: string; contextId: string } | undefined;
+    for await (const event of client.stream(text, params)) if (event.kind === 'task') task = event;
+    if (!task) throw new Error('the stream had no task');
+    return task;
+  };
+  const first = await streamed('first');
+  const second = await streamed('second', first.contextId);
+  const elsewhere = await streamed('elsewhere');
+  const ids = [first.id, second.id, elsewhere.id];
+  for (const id of ids) expect(await keysWith(id)).toHaveLength(1);
+  const erase = (...args: string[]) => fleet<ErasureReport>(...args, '--tenant', platform.devJson().tenant_id);
+
+  const ofMessage = await erase('messages', 'erase', '--message', first.id);
+  expect(ofMessage).toMatchObject({ finished_at: expect.any(String), removed: { messages: 1, redis_keys: 1 } });
+  expect(await keysWith(...ids)).toHaveLength(2);
+  expect(await keysWith(first.id)).toEqual([]);
+  const ofSession = await erase('sessions', 'erase', '--session', first.contextId);
+  expect(ofSession).toMatchObject({ removed: { sessions: 1, messages: 1, redis_keys: 1 } });
+  expect(await keysWith(first.id, second.id, first.contextId)).toEqual([]);
+  expect(await keysWith(elsewhere.id)).toHaveLength(1);
+});
+
 test(
   'a deleted tenant leaves nothing in tables, workflows, Redis, and files',
   async () => {
@@ -85,9 +122,7 @@ test(
     await client.send('waits for its agent', { ...to('late'), blocking: false });
     await createPlan(client, [step('confidential-step', 'late', 'later')]);
     await until(() => webhook.arrived.length >= 3, { what: 'deliveries' });
-    const commands = new Redis(redis.url);
-    onTestFinished(() => void commands.disconnect());
-    const keys = async () => (await commands.keys('*')).filter((key) => key.includes(tenantId) || key.includes(uuid));
+    const keys = () => keysWith(tenantId, uuid);
     const workflows = async () => (await temporal.workflow.count(`FleetTenant = "${tenantId}"`)).count;
     await until(async () => (await workflows()) > 0, { what: 'workflows' });
     expect(await keys()).not.toEqual([]);
