@@ -29,11 +29,17 @@ export const TRANSACTION: LocalActivityOptions = {
 /** Transactions on messages, dispatches and sessions. */
 export const record = proxyLocalActivities<RecordActivities>(TRANSACTION);
 
+/**
+ * How long a dispatch waits for a node to take it. The node of a socket is dead after that. Hosted agents are called by any node: where none takes
+ * the dispatch, all are busy, and to route it again would only bring it behind others, until the message's time is over.
+ */
+const TAKEN_WITHIN = { ofNode: '5s', ofAnyNode: '30s' } as const;
+
 /** Runs a dispatch on the node that holds the agent's socket, or on any mesh node for a hosted agent. */
 export function dispatchOn(meshId: string | null, deadlineMs: number, summary: string) {
   return proxyActivities<NodeActivities>({
     taskQueue: meshId === null ? HOSTED_QUEUE : nodeQueue(meshId),
-    scheduleToStartTimeout: '5s',
+    scheduleToStartTimeout: meshId === null ? TAKEN_WITHIN.ofAnyNode : TAKEN_WITHIN.ofNode,
     startToCloseTimeout: deadlineMs + DEADLINE_MARGIN_MS,
     heartbeatTimeout: '10s',
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
