@@ -33,7 +33,7 @@ export async function connectTemporal(log: Logger): Promise<{ temporal: Temporal
   const temporal = new TemporalLink({ options: { address }, namespace: 'default' }, log);
   await temporal.prepare();
   cleanUp(() => temporal.close());
-  const connection = await Connection.connect({ address });
+  const connection = await Connection.connect({ address, connectTimeout: '60s' });
   cleanUp(() => connection.close());
   return { temporal, client: new Client({ connection }) };
 }

@@ -27,6 +27,7 @@ export class EventFollower {
   private constructor(response: Response, leaving: AbortController, onEvent: (event: Received) => void) {
     this.#leaving = leaving;
     this.done = this.#read(response, onEvent);
+    this.done.catch(() => undefined); // a platform that ends cuts the stream off, perhaps before anybody waits for its end
   }
 
   /** Opens a stream. @throws Error with the status and the code of a refusal */

@@ -151,7 +151,7 @@ const LOGGED_EVERY_MS = 30_000;
  * @returns violations: what is left when it has not become less for two minutes
  */
 export async function judgeRest(database, temporalAddress, { also, log }) {
-  const temporal = await Connection.connect({ address: temporalAddress });
+  const temporal = await Connection.connect({ address: temporalAddress, connectTimeout: '60s' });
   try {
     let least = Number.POSITIVE_INFINITY;
     let loggedAt = performance.now();

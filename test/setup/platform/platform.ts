@@ -59,7 +59,7 @@ export async function startPlatform(
   { prepare, wayTo, start, dataDir: firstDataDir }: PlatformDeps = {},
 ): Promise<SharedPlatform> {
   const database = await freshDatabase();
-  const connection = await Connection.connect({ address: inject('temporalAddress') });
+  const connection = await Connection.connect({ address: inject('temporalAddress'), connectTimeout: '60s' });
   const namespace = `test-${randomBytes(6).toString('hex')}`;
   await createNamespace(connection, namespace);
   await prepare?.(connection, namespace);
