@@ -808,6 +808,14 @@ CREATE TABLE session_agents (
   joined_at timestamp with time zone NOT NULL DEFAULT now(),
   join_reason text NOT NULL
 );
+CREATE TABLE session_totals (
+  turns bigint NOT NULL,
+  tenant_id text NOT NULL,
+  session_id text NOT NULL,
+  counted_until text NOT NULL,
+  tokens numeric NOT NULL,
+  open_ids text[] NOT NULL
+);
 CREATE TABLE sessions (
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   ended_at timestamp with time zone,
@@ -1030,6 +1038,7 @@ ALTER TABLE push_configs ADD CONSTRAINT push_configs_pkey PRIMARY KEY (tenant_id
 ALTER TABLE receiver_breakers ADD CONSTRAINT receiver_breakers_pkey PRIMARY KEY (tenant_id, receiver);
 ALTER TABLE running_messages ADD CONSTRAINT running_messages_pkey PRIMARY KEY (tenant_id, message_id);
 ALTER TABLE session_agents ADD CONSTRAINT session_agents_pkey PRIMARY KEY (tenant_id, session_id, instance_id);
+ALTER TABLE session_totals ADD CONSTRAINT session_totals_pkey PRIMARY KEY (tenant_id, session_id);
 ALTER TABLE sessions ADD CONSTRAINT sessions_pkey PRIMARY KEY (tenant_id, session_id);
 ALTER TABLE signing_keys ADD CONSTRAINT signing_keys_pkey PRIMARY KEY (kid);
 ALTER TABLE tenant_limits ADD CONSTRAINT tenant_limits_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
@@ -1182,6 +1191,7 @@ ALTER TABLE push_configs ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE receiver_breakers ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE running_messages ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE session_agents ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE session_totals ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE sessions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE signing_keys DISABLE ROW LEVEL SECURITY;
 ALTER TABLE tenant_limits ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -1282,6 +1292,8 @@ CREATE POLICY one_tenant ON running_messages AS PERMISSIVE FOR ALL TO fleet_app 
 CREATE POLICY whole_platform ON running_messages AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON session_agents AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON session_agents AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON session_totals AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON session_totals AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON sessions AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON sessions AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON tenant_limits AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -1395,6 +1407,8 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON running_messages TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON running_messages TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON session_agents TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON session_agents TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON session_totals TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON session_totals TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON sessions TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON sessions TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON signing_keys TO fleet_system;

@@ -10,7 +10,13 @@ import { addRemoved, type Erasure, type Selection } from './erasures.js';
 import { areEventsRead } from './event-readers.js';
 import { findForwarded } from './forwarded-messages.js';
 import { findDispatches } from './message-dispatches.js';
-import { FORGET_PLAN_TEXTS, KEEP_SESSION_CREATED, MESSAGE_TABLES } from './message-tables.js';
+import {
+  FORGET_PLAN_TEXTS,
+  FORGET_TOTALS,
+  KEEP_SESSION_CREATED,
+  LOCK_SESSIONS,
+  MESSAGE_TABLES,
+} from './message-tables.js';
 import { readSelected, type SelectedMessage } from './selected-messages.js';
 import { windowsOf } from './time-windows.js';
 
@@ -46,11 +52,14 @@ async function eraseRows(
   dispatchIds: string[],
 ): Promise<void> {
   const { tenant_id, erasure_id } = erasure;
+  const messageIds = messages.map(({ message_id }) => message_id);
+  await tx.query(LOCK_SESSIONS, [tenant_id, messageIds]);
   await countErased(tx, tenant_id, dispatchIds);
   const eventIds = await eventsOf(tx, tenant_id, messages);
-  const values = [tenant_id, messages.map(({ message_id }) => message_id), dispatchIds, eventIds];
+  const values = [tenant_id, messageIds, dispatchIds, eventIds];
   const emptied = await countRows(tx, KEEP_SESSION_CREATED, values);
   await countRows(tx, FORGET_PLAN_TEXTS, values); // not in the report: the rows stay
+  await countRows(tx, FORGET_TOTALS, values); // nor are these: they are counted anew
   const removed: Record<string, number> = {};
   for (const [table, statement] of Object.entries(MESSAGE_TABLES))
     removed[table] = await countRows(tx, statement, values);

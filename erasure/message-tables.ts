@@ -11,6 +11,17 @@ export const FORGET_PLAN_TEXTS = `
   UPDATE plans SET description = '', error_message = NULL WHERE tenant_id = $1
     AND plan_id IN (SELECT p.plan_id FROM plan_messages p WHERE p.tenant_id = $1 AND p.message_id = ANY ($2))`;
 
+/** Sessions of the messages, so that nobody counts these while they are erased; with the same parameters. */
+export const LOCK_SESSIONS = `
+  SELECT 1 FROM sessions s WHERE s.tenant_id = $1
+    AND s.session_id = ANY (ARRAY(SELECT m.session_id FROM messages m WHERE m.tenant_id = $1 AND m.message_id = ANY ($2)))
+   ORDER BY s.session_id FOR NO KEY UPDATE`;
+
+/** Totals that have the messages in them are counted anew; with the same parameters, under those locks. */
+export const FORGET_TOTALS = `
+  DELETE FROM session_totals t WHERE t.tenant_id = $1
+    AND t.session_id = ANY (ARRAY(SELECT m.session_id FROM messages m WHERE m.tenant_id = $1 AND m.message_id = ANY ($2)))`;
+
 /**
  * What belongs to messages, in the order in which it is removed: for each table a statement with the parameters $1 tenant, $2 messages,
  * $3 their dispatches, $4 their events. Every table with a `message_id` or `dispatch_id` is here (a test reads the catalogue). Decisions about
@@ -58,6 +69,7 @@ export const SESSION_TABLES: Readonly<Record<string, string>> = {
     WHERE s.tenant_id = $1 AND s.session_id = $2 AND u.tenant_id = uuid_of($1) AND u.session_uuid = session_uuid(uuid_of($1), $2)
       AND u.hour BETWEEN s.created_at - interval '2 hours' AND coalesce(s.ended_at, now()) + interval '2 hours'`,
   plans: 'DELETE FROM plans WHERE tenant_id = $1 AND session_id = $2',
+  session_totals: 'DELETE FROM session_totals WHERE tenant_id = $1 AND session_id = $2',
   session_agents: 'DELETE FROM session_agents WHERE tenant_id = $1 AND session_id = $2',
   sessions: 'DELETE FROM sessions WHERE tenant_id = $1 AND session_id = $2',
 };

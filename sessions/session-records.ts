@@ -1,7 +1,6 @@
 import type { SessionDetails, SessionSummary, SessionsGetRequest } from '../contracts/api/sessions.js';
 import { actsAs, type Reader } from '../contracts/permissions.js';
 import { queryJson } from '../db/json-rows.js';
-import { messagesOfSession } from '../db/message-filters.js';
 import { ownSessions } from '../db/ownership.js';
 import { type KeyList, type Page, readPage } from '../db/page.js';
 import type { Db, Tx } from '../db/pool.js';
@@ -17,12 +16,32 @@ const STATUS = `CASE WHEN s.status = 'active' AND EXISTS (
   THEN 'paused' ELSE s.status END`;
 
 const COLUMNS = `s.session_id, s.tenant_id, s.user_id, s.created_at, s.ended_at, s.metadata, s.ordered, ${STATUS} AS status,
-  t.total_turns, t.total_tokens`;
+  t.total_turns, t.total_tokens, t.uncounted`;
 
-const TOTALS = `LEFT JOIN LATERAL (
-    SELECT count(*) AS total_turns,
-           shown_tokens(coalesce(sum(reported_tokens(m.usage, 'input_tokens') + reported_tokens(m.usage, 'output_tokens')), 0)) AS total_tokens
-      FROM messages m WHERE ${messagesOfSession('m', 's.tenant_id', 's.session_id')}) t ON true`;
+const TOTALS = 'CROSS JOIN LATERAL totals_of(s) t';
+
+/** `uncounted`: messages that were counted one by one for the totals. */
+type CountedRow = SessionRow & { uncounted: number };
+
+/** Beyond so many, whoever has read a session brings its totals forward: the usage roll-up has not, as after an erasure. */
+const UNCOUNTED_MOST = 1_000;
+
+/** Leaves what a session is shown with. @param behind gets the sessions whose totals are to be brought forward */
+function shown({ uncounted, ...row }: CountedRow, behind: string[]): SessionRow {
+  if (uncounted > UNCOUNTED_MOST) behind.push(row.session_id);
+  return row;
+}
+
+/** Brings the totals of sessions forward, ten thousand messages in a transaction. */
+async function advanceTotals(db: Db, tenantId: string, sessionIds: readonly string[]): Promise<void> {
+  for (const sessionId of sessionIds) {
+    const advance = () =>
+      db.tenant(tenantId, (tx) =>
+        tx.query<{ counted: number }>('SELECT advance_totals($1, $2) AS counted', [tenantId, sessionId]),
+      );
+    while (((await advance())[0]?.counted ?? 0) > 0);
+  }
+}
 
 /** Reads one session. @param own the agent type whose sessions may be read; null for all of the tenant. @throws PlatformError NOT_FOUND */
 export async function readSession(
@@ -30,22 +49,27 @@ export async function readSession(
   tenantId: string,
   sessionId: string,
   own: string | null = null,
+  behind: string[] = [],
 ): Promise<SessionRow> {
-  const [row] = await queryJson<SessionRow>(
+  const [row] = await queryJson<CountedRow>(
     tx,
     `SELECT ${COLUMNS} FROM sessions s ${TOTALS} WHERE s.tenant_id = $1 AND s.session_id = $2 AND ${ownSessions('s', '$3')}`,
     [tenantId, sessionId, own],
   );
   if (!row) throw new PlatformError('NOT_FOUND', 'There is no session of that session_id.');
-  return row;
+  return shown(row, behind);
 }
 
 /** Reads one session with its metadata and agents (`/sessions/get_by_id`). @throws PlatformError NOT_FOUND */
 export async function readDetails(db: Db, reader: Reader, sessionId: string): Promise<SessionDetails> {
-  return db.tenant(reader.tenant_id, async (tx) => {
-    const row = await readSession(tx, reader.tenant_id, sessionId, actsAs(reader));
+  const { tenant_id } = reader;
+  const behind: string[] = [];
+  const details = await db.tenant(tenant_id, async (tx) => {
+    const row = await readSession(tx, tenant_id, sessionId, actsAs(reader), behind);
     return { ...row, agents: await agentsOf(tx, row) };
   });
+  await advanceTotals(db, tenant_id, behind);
+  return details;
 }
 
 /** Planned with the values, so that one case is left. Few sessions are paused, so these are found by their messages. */
@@ -55,7 +79,7 @@ const OF_STATUS = `CASE $2::text
   WHEN 'active' THEN ${STATUS} = 'active' ELSE coalesce(s.status = $2, true) END`;
 
 /** Lists a page of the sessions that a reader may see, newest first. @throws PlatformError REQUEST_TIMEOUT as `readPage` */
-export function listSessions(db: Db, reader: Reader, query: SessionsGetRequest): Promise<Page<SessionSummary>> {
+export async function listSessions(db: Db, reader: Reader, query: SessionsGetRequest): Promise<Page<SessionSummary>> {
   const { tenant_id } = reader;
   const list: KeyList = {
     key: 's.session_id',
@@ -65,5 +89,11 @@ export function listSessions(db: Db, reader: Reader, query: SessionsGetRequest):
     appendOnly: query.status !== 'active' && query.status !== 'paused',
   };
   const select = `SELECT ${COLUMNS} FROM sessions s ${TOTALS} WHERE s.tenant_id = $1 AND s.session_id = ANY ($2) ORDER BY s.session_id DESC`;
-  return readPage(db, list, query, (tx, ids) => queryJson<SessionRow>(tx, select, [tenant_id, ids]));
+  const behind: string[] = [];
+  const page = await readPage(db, list, query, async (tx, ids) => {
+    const rows = await queryJson<CountedRow>(tx, select, [tenant_id, ids]);
+    return rows.map((row) => shown(row, behind));
+  });
+  await advanceTotals(db, tenant_id, behind);
+  return page;
 }

@@ -70,6 +70,14 @@ const openLong = (client, tenantId, from) =>
     [tenantId, LONG_SESSION, from],
   );
 
+/** Counts the messages of the long session, as the usage roll-up does while they come. */
+async function countLong(client, tenantId) {
+  for (let more = true; more; ) {
+    const { rows } = await client.query('SELECT advance_totals($1, $2) AS counted', [tenantId, LONG_SESSION]);
+    more = rows[0].counted > 0;
+  }
+}
+
 /**
  * Writes so many messages, spread evenly from so many months ago until a day ago, each with a dispatch, an event (a real one has five), its
  * position and usage, and a session for every four; and a long session beside them. No idempotency keys: they live for a week.
@@ -105,6 +113,7 @@ export async function fill(databaseUrl, { tenantId, messages, months, progress }
   progress('filling: VACUUM ANALYZE');
   return connected(databaseUrl, async (client) => {
     await client.query(`VACUUM (ANALYZE) ${FILLED}`);
+    await countLong(client, tenantId);
     await client.query('CHECKPOINT');
     return (await client.query('SELECT pg_database_size(current_database())::float8 AS bytes')).rows[0].bytes;
   });
@@ -118,6 +127,7 @@ export async function fillShort(databaseUrl, tenantId) {
     await openLong(client, tenantId, from);
     const short = { tenantId, session: LONG_SESSION, from, to, first: 0, count: SHORT_MESSAGES };
     for (const job of slices(short)) await client.query(...job);
+    await countLong(client, tenantId);
   });
 }
 

@@ -62,7 +62,7 @@ export const SessionInitResponse = ok({
 
 export const SessionsGetRequest = z.strictObject({ ...pageFields, status: SessionStatus.optional() });
 export type SessionsGetRequest = z.infer<typeof SessionsGetRequest>;
-const SessionsGetResponse = okPage({ sessions: z.array(SessionSummary) });
+export const SessionsGetResponse = okPage({ sessions: z.array(SessionSummary) });
 export const SessionGetByIdResponse = ok({ session: SessionDetails });
 export const SessionCloseResponse = ok({ session_id: z.string(), status: z.literal('completed') });
 export const SessionsInterruptResponse = ok({

@@ -163,6 +163,9 @@ BEGIN
       CROSS JOIN LATERAL (SELECT * FROM dispatches v WHERE v.tenant_id = c.tenant_id AND v.dispatch_id = e.dispatch_id OFFSET 0) d
      WHERE d.state <> 'released') f;
   PERFORM add_usage(facts);
+  -- Some of the sessions, more often those with many messages: their totals stay behind by few hundred messages.
+  PERFORM advance_totals(s.tenant_id, s.session_id)
+    FROM (SELECT f.tenant_id, f.session_id FROM unnest(facts) f WHERE f.messages > 0 AND random() < 1 / 32.0 GROUP BY 1, 2) s;
   UPDATE event_cursors c SET position = cursor_at(found[cardinality(found)].position, 255), updated_at = clock_timestamp() WHERE c.consumer = 'usage';
   RETURN (SELECT sum(cardinality(groups_of(p))) FROM unnest(found) p);
 END $$;

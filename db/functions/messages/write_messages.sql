@@ -19,6 +19,7 @@ CREATE FUNCTION follow_message(c accept_call, d message_decision) RETURNS void L
 BEGIN
   IF is_late(c.message_id) THEN
     PERFORM note_change(c.tenant_id, c.message_id);
+    PERFORM forget_totals(c.tenant_id, c.session_id, c.message_id);
   END IF;
   IF c.decision IS NOT NULL THEN
     PERFORM record_decision(c, d.error_code IS NOT NULL, (d.agent).instance_id IS NOT NULL);

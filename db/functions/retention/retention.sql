@@ -46,7 +46,10 @@ RETURNS TABLE (last_tenant text, last_message text) LANGUAGE plpgsql AS $$
 BEGIN
   RETURN QUERY EXECUTE format($sql$
     WITH gone AS MATERIALIZED (
-      SELECT tenant_id, message_id FROM %s WHERE (tenant_id, message_id) > ($1, $2) ORDER BY tenant_id, message_id LIMIT $3),
+      SELECT tenant_id, message_id, session_id FROM %s WHERE (tenant_id, message_id) > ($1, $2) ORDER BY tenant_id, message_id LIMIT $3),
+    -- The rest is counted anew.
+    totals AS (DELETE FROM session_totals t USING (SELECT DISTINCT tenant_id, session_id FROM gone) g
+                WHERE t.tenant_id = g.tenant_id AND t.session_id = g.session_id),
     erased AS (
       UPDATE input_decisions d SET comment = NULL, ip = NULL FROM gone g
        WHERE d.tenant_id = g.tenant_id AND d.message_id = g.message_id AND (d.comment IS NOT NULL OR d.ip IS NOT NULL)),
@@ -87,6 +90,7 @@ RETURNS TABLE (last_tenant text, last_session text) LANGUAGE sql AS $$
      WHERE l.status <> 'active' AND l.ended_at < ended_before
        AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.session_uuid = session_uuid(uuid_of(l.tenant_id), l.session_id) AND m.tenant_id = l.tenant_id)),
   agents AS (DELETE FROM session_agents j USING gone g WHERE j.tenant_id = g.tenant_id AND j.session_id = g.session_id),
+  totals AS (DELETE FROM session_totals t USING gone g WHERE t.tenant_id = g.tenant_id AND t.session_id = g.session_id),
   deleted AS (DELETE FROM sessions s USING gone g WHERE s.tenant_id = g.tenant_id AND s.session_id = g.session_id)
   SELECT tenant_id, session_id FROM looked_at ORDER BY tenant_id DESC, session_id DESC LIMIT 1
 $$;
