@@ -19,8 +19,8 @@ let project: string;
 let environment: NodeJS.ProcessEnv;
 
 /** The programs of a section, as they stand there. */
-function programsOf(section: string): string[] {
-  const text = DOC.split(/^## /m).find((part) => part.startsWith(section)) ?? '';
+function programsOf(section: string, document = DOC): string[] {
+  const text = document.split(/^## /m).find((part) => part.startsWith(section)) ?? '';
   return [...text.matchAll(/```js\n([\s\S]*?)```/g)].map(([, program = '']) => program);
 }
 
@@ -44,9 +44,9 @@ beforeAll(async () => {
 }, 240_000);
 afterAll(() => shared?.dispose());
 
-/** Starts the program of a section, and waits until its agent can be called. */
-async function startAgent(section: string, type: string): Promise<void> {
-  const [program = ''] = programsOf(section);
+/** Starts the program that is the agent of a type, and waits until it can be called. */
+async function startAgent(programs: string[], type: string): Promise<void> {
+  const program = programs.find((one) => one.includes(`new Agent({ type: '${type}'`)) ?? '';
   const file = `${type}.js`;
   writeFileSync(join(project, file), program);
   const child = spawn(process.execPath, [file], { cwd: project, env: environment, stdio: ['ignore', 2, 2] });
@@ -66,13 +66,14 @@ async function printed(file: string, ...args: string[]): Promise<string> {
 }
 
 test.each([
-  ['Vercel AI SDK', 'assistant'],
-  ['Mastra', 'helper'],
+  ['Vercel AI SDK', 'assistant', SAID],
+  ['LangGraph', 'writer', 'Once upon a time there was a fleet.'],
+  ['Mastra', 'helper', SAID],
 ])(
   'the agent of the section %s streams the text of its model',
-  async (section, type) => {
-    await startAgent(section, type);
-    expect(await printed('send.js', type, 'Say hello')).toContain(`${SAID}\n[completed]`);
+  async (section, type, said) => {
+    await startAgent(programsOf(section), type);
+    expect(await printed('send.js', type, 'Say hello')).toContain(`${said}\n[completed]`);
   },
   120_000,
 );
@@ -83,7 +84,7 @@ test.each([
 ])(
   'the agent of the section %s asks a person, and goes on with the answer',
   async (section, type, question, answer) => {
-    await startAgent(section, type);
+    await startAgent(programsOf(section), type);
     const asked = await printed('send.js', type, 'refund o-1');
     expect(asked).toContain('[input-required]');
     expect(asked).toContain(question);
@@ -91,3 +92,15 @@ test.each([
   },
   120_000,
 );
+
+test('the agent of docs/agents.md streams and asks, and the caller beside it is answered', async () => {
+  const programs = programsOf('Connected agents', readFileSync(join(root, 'docs', 'agents.md'), 'utf8')).map(
+    // A section of the adapters has a shop already.
+    (program) => program.replace('./dist/sdk/index.js', 'agent-fleet-sdk').replaceAll("'shop'", "'tea-shop'"),
+  );
+  await startAgent(programs, 'tea-shop');
+  writeFileSync(join(project, 'call.js'), programs.find((one) => one.includes('new FleetClient')) ?? '');
+  expect(await printed('call.js')).toBe(
+    'Once upon a time there was a fleet.\ninput-required Refund order A-17?\nOrder A-17 is refunded.\n',
+  );
+}, 120_000);

@@ -235,8 +235,7 @@ class ConnectedAgent:
         self._backoff.reset()
         mesh_id, resumed = str(welcome.get("mesh_id", "")), welcome["resumed"]
         self.lifecycle.connected(self.instance_id, self._registration.url, bool(resumed))
-        text = "agent connected (instance_id=%s, mesh_id=%s, resumed=%s)"
-        self.lifecycle.log.debug(text, self.instance_id, mesh_id, resumed)
+        self.lifecycle.log.debug("agent connected (mesh_id=%s, resumed=%s)", mesh_id, resumed)
         if self.is_closing():
             self._announce_close()
         self._emit(Connected(self.instance_id, mesh_id, resumed))
