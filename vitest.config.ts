@@ -20,6 +20,7 @@ const NEEDS: Record<string, string[]> = {
     'test/system/faults.test.ts',
     'test/system/forwarding-deaths.test.ts',
     'test/system/forwarding.test.ts',
+    'test/system/in-flight-nodes.test.ts',
     'test/system/load-balancer/python.test.ts',
     'test/system/load-balancer/typescript.test.ts',
     'test/system/nodes-roles.test.ts',

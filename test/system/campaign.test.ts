@@ -7,15 +7,15 @@ const CAMPAIGN = fileURLToPath(new URL('../../bench/campaign.mjs', import.meta.u
 /** It starts dist/start.js three times, waits until everything is at rest, and explains what is not after two minutes without progress. */
 const TIMEOUT_MS = 420_000;
 /** Lines of its output that a failure names, and characters of each. */
-const LINES_TOLD = 16;
+const LINES_SHOWN = 16;
 const LINE_CHARS = 400;
 
 /** In one line, which the closing lines of a run of tests show: the violations by kind, else the error that ended the campaign. */
 function lastWords(output: string): string {
   const lines = output.trim().split('\n');
   const verdict = lines.findIndex((line) => line.startsWith('| violations |'));
-  const told = lines.slice(verdict >= 0 ? verdict : -LINES_TOLD, verdict >= 0 ? verdict + LINES_TOLD : undefined);
-  return told.map((line) => line.trim().slice(0, LINE_CHARS)).join(' ¦ ');
+  const shown = lines.slice(verdict >= 0 ? verdict : -LINES_SHOWN, verdict >= 0 ? verdict + LINES_SHOWN : undefined);
+  return shown.map((line) => line.trim().slice(0, LINE_CHARS)).join(' ¦ ');
 }
 
 test(

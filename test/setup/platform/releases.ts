@@ -14,7 +14,7 @@ const MIGRATIONS = join('db', 'migrations');
  * The release before this one. Until the first release, migrations may change in place, and such a database is not upgraded: then this is to be
  * the newest commit that has today's. Afterwards it is the tag of the last release.
  */
-const PREVIOUS_RELEASE = '0ca3955a8d9039ec80510e2ad0c79a7809a10940';
+const PREVIOUS_RELEASE = '4da1b5212170a527779f61577c2891cc759cb30a';
 
 /** A change of the schema as a release may bring it. Its name sorts behind all others. */
 const NEXT_MIGRATION = `
