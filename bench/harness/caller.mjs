@@ -28,8 +28,8 @@ export class Caller {
   }
 
   /** @returns a function that calls `message/send` and checks that the task is completed */
-  send(agentType, path = '/send', text = undefined) {
-    return this.call(path, bodies('message/send', agentType, text), isCompleted);
+  send(agentType, path = '/send', text = undefined, metadata = {}) {
+    return this.call(path, bodies('message/send', agentType, text, metadata), isCompleted);
   }
 
   /** @returns a function that calls the hosted agent directly */

@@ -35,13 +35,13 @@ export function taskAnswer(id, messageId, artifacts) {
   return { jsonrpc: '2.0', id, result: { kind: 'task', id: messageId, contextId: messageId, status, artifacts } };
 }
 
-const body = (method, agentType, parts) => ({
+const body = (method, agentType, parts, metadata) => ({
   jsonrpc: '2.0',
   id: 1,
   method,
   params: {
     message: { kind: 'message', messageId: '@', role: 'user', parts },
-    metadata: { agent_type: agentType },
+    metadata: { agent_type: agentType, ...metadata },
   },
 });
 
@@ -50,10 +50,11 @@ const body = (method, agentType, parts) => ({
  * @param {'message/send' | 'message/stream'} method
  * @param {string} agentType
  * @param {string} [text] of the message
+ * @param {object} [metadata] of the message, beside the type
  * @returns {() => string}
  */
-export function bodies(method, agentType, text = TEXT) {
-  const [head, tail] = JSON.stringify(body(method, agentType, [{ kind: 'text', text }])).split('@');
+export function bodies(method, agentType, text = TEXT, metadata = {}) {
+  const [head, tail] = JSON.stringify(body(method, agentType, [{ kind: 'text', text }], metadata)).split('@');
   const run = randomUUID();
   let next = 0;
   return () => `${head}${run}-${next++}${tail}`;
