@@ -7,7 +7,7 @@ import { compileCel } from './evaluators/cel.js';
 import type { WebhookEvaluators, WebhookTarget } from './evaluators/webhook.js';
 import { type Condition, compileMatch } from './matching/conditions.js';
 import type { Facts } from './matching/facts.js';
-import { type PolicyKey, policyKeys } from './matching/policy-key.js';
+import { contentKeys, type PolicyKey, requestKeys } from './matching/policy-key.js';
 import type { AppliedPolicy, ApprovalTerms } from './policy-request.js';
 import type { PolicyRow } from './policy-store.js';
 
@@ -32,7 +32,8 @@ export interface CompiledPolicy {
   priority: number;
   conditions: readonly Condition[];
   /** By each of which it can be found among others. */
-  keys: readonly PolicyKey[];
+  requestKeys: readonly PolicyKey[];
+  contentKeys: readonly PolicyKey[];
   /** Null: it applies where it matches. */
   evaluate: Evaluate | null;
   isWebhook: boolean;
@@ -126,7 +127,8 @@ export function compilePolicy(row: PolicyRow, deps: CompileDeps): CompiledPolicy
   return {
     ...{ policy_id, name, scope, decision, priority },
     conditions: compileMatch(match, decision),
-    keys: policyKeys(match),
+    requestKeys: requestKeys(match),
+    contentKeys: contentKeys(match),
     evaluate,
     isWebhook: 'type' in evaluator && evaluator.type === 'webhook',
     onError: 'type' in evaluator ? evaluator.on_error : 'deny',

@@ -1,7 +1,7 @@
 import type { PolicyTrace } from '../contracts/api/policies/policies.js';
 import { type Application, application, type CompiledPolicy } from './compiled-policy.js';
-import { type Condition, firstUnmet } from './matching/conditions.js';
-import type { Facts } from './matching/facts.js';
+import { allHold, firstUnmet } from './matching/conditions.js';
+import { Facts } from './matching/facts.js';
 import type { AppliedPolicy, Verdict } from './policy-request.js';
 import type { PolicySet } from './policy-set.js';
 
@@ -28,6 +28,7 @@ class Decision {
   readonly #startedAtMs = performance.now();
   /** A policy that allows may apply, which the facts do not tell yet. */
   #mayBeAllowed = false;
+  #explained: Facts | undefined;
 
   constructor(
     set: PolicySet,
@@ -42,11 +43,10 @@ class Decision {
   from(start: number): EarlyVerdict | Promise<EarlyVerdict> {
     const { policies } = this.#set;
     for (let at = start; at < policies.length; at++) {
-      if (!this.#candidates[at] && !this.options.trace) continue;
       const policy = policies[at] as CompiledPolicy;
-      const matches = this.#matches(policy, at);
-      if (typeof matches === 'object') {
-        if (this.options.trace) this.#note(policy, 'not_matched', matches.explain(this.facts));
+      const matches = this.#candidates[at] === 1 && allHold(policy.conditions, this.facts);
+      if (matches === false) {
+        if (this.options.trace) this.#note(policy, 'not_matched', this.#whyUnmet(policy));
         continue;
       }
       const found = this.#isOutOfTime(policy)
@@ -63,11 +63,12 @@ class Decision {
     return isWebhook && performance.now() - this.#startedAtMs > EVALUATION_MAX_MS;
   }
 
-  /** A condition that does not hold; else whether all hold. */
-  #matches({ conditions }: CompiledPolicy, at: number): Condition | true | 'later' {
-    const key = this.#candidates[at] ? null : this.#set.keys[at];
-    const unmet = key && conditions.find(({ name }) => name === key.fact);
-    return unmet ?? firstUnmet(conditions, this.facts);
+  /** With facts of its own: to explain takes nothing of what the decision may cost. */
+  #whyUnmet({ conditions }: CompiledPolicy): string {
+    const { tenantId, request, later } = this.facts;
+    this.#explained ??= new Facts(tenantId, request, later);
+    const unmet = firstUnmet(conditions, this.#explained);
+    return typeof unmet === 'object' ? unmet.explain(this.#explained) : 'Its conditions do not hold.';
   }
 
   /** The verdict if the policy decides. */

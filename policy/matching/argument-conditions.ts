@@ -8,12 +8,24 @@ type Scalar = string | number | boolean | null;
 type ValueTest = (value: unknown, budget: Budget) => boolean | undefined;
 
 /** The values at a path; `*` stands for every member. The depth and size of arguments are bounded at the edge. */
-function valuesAt(value: unknown, path: readonly string[], from = 0): unknown[] {
+export function valuesAt(value: unknown, path: readonly string[], from = 0): unknown[] {
   const key = path[from];
   if (key === undefined) return [value];
   if (typeof value !== 'object' || value === null) return [];
   if (key === '*') return Object.values(value).flatMap((member) => valuesAt(member, path, from + 1));
   return Object.hasOwn(value, key) ? valuesAt((value as Record<string, unknown>)[key], path, from + 1) : [];
+}
+
+const MISSING = Symbol('missing');
+
+/** As `valuesAt`, for a path without `*`. */
+function valueAt(args: unknown, path: readonly string[]): unknown {
+  let value = args;
+  for (const key of path) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return MISSING;
+    value = (value as Record<string, unknown>)[key];
+  }
+  return value;
 }
 
 /** The number that a value stands for; a text counts where it is one, so that `"5000"` is not less than 1000. */
@@ -30,6 +42,11 @@ function isEqual(value: unknown, expected: Scalar): boolean | undefined {
   if (typeof expected === 'number') return numberOf(value) === expected;
   if (typeof expected === 'string' && typeof value === 'number') return value === numberOf(expected);
   return value === expected;
+}
+
+/** A text that is the same for values of which `isEqual` holds, whatever their types: 5 and `"5.0"` are `5`. */
+export function comparedText(value: Scalar): string {
+  return String(numberOf(value) ?? value);
 }
 
 function negated(truth: boolean | undefined): boolean | undefined {
@@ -110,8 +127,14 @@ function valueTest(condition: ArgumentCondition): ValueTest {
 export function compileArgument(condition: ArgumentCondition, restrictive: boolean) {
   const path = condition.path.split('.');
   const test = valueTest(condition);
+  const isOne = !path.includes('*');
   return (args: Readonly<Record<string, unknown>>, budget: Budget): boolean => {
     if (budget.isSpent) return restrictive;
+    if (isOne) {
+      budget.spend(10);
+      const value = valueAt(args, path);
+      return value === MISSING ? condition.op === 'ne' : (test(value, budget) ?? restrictive);
+    }
     const values = valuesAt(args, path);
     budget.spend(10 + values.length);
     if (values.length === 0) return condition.op === 'ne';
