@@ -23,7 +23,9 @@ const PROGRESS_EVERY_MS = 5_000;
 const STALLED_MS = 120_000;
 /** After the last message came: what it has caused (events, their positions, garbage) is over by then. */
 const SETTLE_MS = 30_000;
-/** What the largest size may cost, as a multiple of the size before it; resolving, of the smallest. */
+/** More workflows than the worker keeps between their tasks (platform/roles/workers.ts): those that wait longer are replayed when they wake. */
+const EVICTING = 600;
+/** What the largest size may cost, as a multiple of the size before it; resolving, of the smallest; its workflow, of one that is replayed too. */
 const GOALS = { cpuMs: 1.25, transactions: 1.25, rows: 1.25, memoryMiB: 1.25, answerMs: 1.5, resolveMs: 1.5 };
 
 const { values: given } = parseArgs({
@@ -120,6 +122,16 @@ async function rest(platform, database, times) {
   };
 }
 
+/** The medians of what `resolve` gave. */
+function medians(resolved) {
+  const median = (name) =>
+    quantile(
+      resolved.map((times) => times[name]),
+      0.5,
+    );
+  return { answerMs: median('answerMs'), resolveMs: median('resolveMs') };
+}
+
 /** Rejects a message. @returns milliseconds until the call was answered, and until the message's workflow has seen it */
 async function resolve(platform, database, id) {
   const from = performance.now();
@@ -128,6 +140,26 @@ async function resolve(platform, database, id) {
   const seen = 'SELECT 1 FROM running_messages WHERE message_id = $1';
   while ((await database.query(seen, [id])).rows.length > 0) await delay(2);
   return { answerMs, resolveMs: performance.now() - from };
+}
+
+/**
+ * What resolving costs where few wait, and none of their workflows is in the worker's cache: so many others wait after them that it holds
+ * none of the first, and are gone again.
+ */
+async function resolveEvicted(platform, database, ids) {
+  const first = ids.length + Number(given.resolves);
+  progress(`${EVICTING} messages push ${given.resolves} out of the cache`);
+  await fill(platform, database, ids, first);
+  await fill(platform, database, ids, first + EVICTING);
+  const others = ids.splice(first);
+  const rejectOthers = async () => {
+    for (let id = others.pop(); id; id = others.pop()) await resolve(platform, database, id);
+  };
+  await Promise.all(Array.from({ length: CALLERS }, rejectOthers));
+  await delay(SETTLE_MS);
+  const own = [];
+  while (ids.length > first - Number(given.resolves)) own.push(await resolve(platform, database, ids.pop()));
+  return medians(own);
 }
 
 process.exitCode = await Harness.run(async (harness) => {
@@ -152,17 +184,15 @@ process.exitCode = await Harness.run(async (harness) => {
       await fill(platform, database, ids, size);
       own.push(await resolve(platform, database, ids.splice(Math.floor(Math.random() * ids.length), 1)[0]));
     }
-    const median = (name) =>
-      quantile(
-        own.map((times) => times[name]),
-        0.5,
-      );
-    return { ...resting, answerMs: median('answerMs'), resolveMs: median('resolveMs') };
+    return { ...resting, ...medians(own) };
   };
-  const results = [];
-  for (const size of sizes) results.push(await measure(size));
+  const results = [await measure(sizes[0])];
+  const evicted = await resolveEvicted(platform, database, ids);
+  for (const size of sizes.slice(1)) results.push(await measure(size));
   await database.end();
   const [last, before, first] = [results.at(-1), results.at(-2), results[0]];
+  /** Of more than the cache holds, most are replayed: so is what they are compared with. */
+  const isReplayed = sizes.at(-1) > EVICTING;
   const row = (what, name, digits, than) => {
     const ratio = than[name] > 0 ? last[name] / than[name] : 1;
     const verdict = ratio <= GOALS[name] ? 'met' : 'missed';
@@ -179,11 +209,15 @@ process.exitCode = await Harness.run(async (harness) => {
         row('rows read and written a minute', 'rows', 0, before),
         row('memory of the platform, MiB', 'memoryMiB', 0, before),
         row('resolve one until it is answered, p50 ms', 'answerMs', 1, first),
-        row('resolve one until its workflow knows, p50 ms', 'resolveMs', 1, first),
+        row('resolve one until its workflow knows, p50 ms', 'resolveMs', 1, isReplayed ? evicted : first),
       ],
     ),
   );
   print(`\nRatios: ${sizes.at(-1)} to ${sizes.at(-2)}; of resolving, ${sizes.at(-1)} to ${sizes[0]}.`);
-  if (given.json) writeFileSync(given.json, JSON.stringify({ sizes, results }));
+  const evictedMs = evicted.resolveMs.toFixed(1);
+  print(`One among ${given.resolves} whose workflow is not in the worker's cache: known after ${evictedMs} ms, p50.`);
+  const toFirst = (last.resolveMs / first.resolveMs).toFixed(2);
+  print(`The ratio of the last row is ${isReplayed ? `to that; to ${sizes[0]} it is` : `to ${sizes[0]}:`} ${toFirst}.`);
+  if (given.json) writeFileSync(given.json, JSON.stringify({ sizes, results, evicted }));
   return 0;
 });
