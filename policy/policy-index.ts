@@ -49,8 +49,8 @@ class FactIndex {
 
   mark(facts: Facts, marks: Uint8Array): void {
     const texts = keyTexts(this.fact, facts);
-    const isTold = texts !== 'any' && texts.every((text) => this.#mark(text, marks, facts.budget));
-    if (!isTold) markAll(this.#all, marks);
+    const isKnown = texts !== 'any' && texts.every((text) => this.#mark(text, marks, facts.budget));
+    if (!isKnown) markAll(this.#all, marks);
   }
 
   #mark(text: string, marks: Uint8Array, budget: Budget): boolean {
