@@ -3,7 +3,7 @@ import pg from 'pg';
 const WAITERS =
   'SELECT count(*)::integer AS count FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))';
 
-/** Rows that a test holds, so that whoever wants to change them waits until it lets go. */
+/** Rows or tables that a test holds, so that whoever wants to change the rows, or read the tables, waits until it lets go. */
 export class RowLock {
   readonly #client: pg.Client;
 
@@ -12,11 +12,20 @@ export class RowLock {
   }
 
   /** @param select the rows; `FOR UPDATE` is added */
-  static async on(databaseUrl: string, select: string, values: unknown[]): Promise<RowLock> {
+  static on(databaseUrl: string, select: string, values: unknown[]): Promise<RowLock> {
+    return RowLock.#by(databaseUrl, `${select} FOR UPDATE`, values);
+  }
+
+  /** Nobody reads or writes the tables. */
+  static onTables(databaseUrl: string, tables: string[]): Promise<RowLock> {
+    return RowLock.#by(databaseUrl, `LOCK TABLE ${tables.join(', ')} IN ACCESS EXCLUSIVE MODE`, []);
+  }
+
+  static async #by(databaseUrl: string, lock: string, values: unknown[]): Promise<RowLock> {
     const client = new pg.Client({ connectionString: databaseUrl });
     await client.connect();
     await client.query('BEGIN');
-    await client.query(`${select} FOR UPDATE`, values);
+    await client.query(lock, values);
     return new RowLock(client);
   }
 
