@@ -9,3 +9,8 @@ export async function settledWithin(work: Promise<unknown>, timeoutMs: number): 
     timer.abort();
   }
 }
+
+/** Waits for `waitMs`, or until the signal is aborted. */
+export async function pause(waitMs: number, signal: AbortSignal): Promise<void> {
+  await delay(waitMs, undefined, { signal }).catch(() => undefined);
+}

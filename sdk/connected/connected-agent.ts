@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { HeartbeatPayload } from '../../contracts/api/agents.js';
 import { CLOSE_CODES } from '../../contracts/errors.js';
 import type { WelcomePayload } from '../../contracts/frames.js';
@@ -10,7 +9,7 @@ import type { ErrorReporter } from '../agent/error-reporter.js';
 import { LifecycleLog } from '../agent/lifecycle-log.js';
 import { stopReason, stopReasonOfError } from '../agent/stop-reason.js';
 import { Backoff } from '../backoff.js';
-import { settledWithin } from '../bounded-wait.js';
+import { pause, settledWithin } from '../bounded-wait.js';
 import { retryAfterMs } from '../client/api/errors.js';
 import type { RunTask } from '../handlers/run-dispatch.js';
 import { type ConnectTarget, ConnectTargets, type ConnectTargetsOptions } from './connect-targets.js';
@@ -124,7 +123,9 @@ export class ConnectedAgent {
     try {
       while (this.#needsConnection()) {
         const waitMs = await this.#connectOnce();
-        if (waitMs > 0 && this.#needsConnection()) await this.#pause(waitMs);
+        // `close()` ends the wait, because remaining answers have only the grace period.
+        const { signal } = this.#closing.signal.aborted ? this.#stopped : this.#closing;
+        if (waitMs > 0 && this.#needsConnection()) await pause(waitMs, signal);
       }
       if (this.#stopReason) throw this.#stopReason.error;
     } finally {
@@ -242,11 +243,5 @@ export class ConnectedAgent {
       current_sessions: this.#runs.sessionCount,
       max_concurrent_sessions: this.#deps.maxConcurrentSessions,
     };
-  }
-
-  /** Waits before the next connection. `close()` ends the wait, because remaining answers have only the grace period. */
-  async #pause(waitMs: number): Promise<void> {
-    const { signal } = this.#closing.signal.aborted ? this.#stopped : this.#closing;
-    await delay(waitMs, undefined, { signal }).catch(() => undefined);
   }
 }
