@@ -10,8 +10,8 @@ import { readResults } from './result-rows.js';
 import { SearchThread, turnsOfSearches } from './search-thread-client.js';
 import type { SearchReply } from './searcher.js';
 
-/** A source may be replaced between a search and the reading of its chunks; then the search is made again, so often at most. */
-const ATTEMPTS = 10;
+/** A source may be replaced between a search and the reading of its chunks; then the search is made again, until so many milliseconds are over. */
+const REPEATED_MS = 5_000;
 const EMBED_TIMEOUT_MS = 30_000;
 /** Queries that are embedded at once. */
 const EMBEDDED_AT_ONCE = 8;
@@ -111,12 +111,13 @@ export async function createKnowledgeSearch(options: SearchOptions): Promise<Kno
       const usesVector = embedder && mode !== 'lexical';
       const vector = usesVector ? await embeddings.run(tenantId, () => embed(embedder, query)) : undefined;
       const request = { tenantId, namespaces, query, vector, mode, minScore, limit: topK, filters };
-      for (let attempt = 1; ; attempt++) {
+      const repeatedUntil = performance.now() + REPEATED_MS;
+      for (;;) {
         const reply = await thread.search(request, embedder?.dimensions ?? 0);
         if (usesPgvector && vector) indexing ??= makeIndex(vector.length);
         const { found, total } = reply;
         const results = found.length > 0 ? await db.tenant(tenantId, (tx) => readResults(tx, tenantId, found)) : [];
-        if (results.length < found.length && attempt < ATTEMPTS) continue;
+        if (results.length < found.length && performance.now() < repeatedUntil) continue;
         return { results, total_candidates: total, mode_used: modeUsed(mode, reply) };
       }
     },
