@@ -52,6 +52,31 @@ test('a tenant reads nothing of another one that uses the same context name', as
   expect(read).toBeLessThan(ROWS_MOST);
 });
 
+test('the newest events of a long session are found without a look at the others', async () => {
+  const tenantId = await api.otherTenant();
+  // Each in a minute of its own.
+  await api.database.query(
+    `INSERT INTO event_groups (tenant_id, group_id, session_uuid, session_name, types, events)
+     SELECT uuid_of($1), ('01' || lpad(n::text, 6, '0') || repeat('0', 24))::uuid, session_uuid(uuid_of($1), $2), $2, event_bit('dispatch.sent'),
+            '[{"instance_id": "other-1"}]' FROM generate_series(1, $3::int) n`,
+    [tenantId, CONTEXT, MANY],
+  );
+  await vacuumed(api.database, 'event_groups');
+  const list = await eventsOf(tenantId);
+  await list({ session_id: CONTEXT }); // for a minute it is known to be too long to be counted
+  const read = await rowsRead(api.database, /^event_groups/, async () => {
+    const { events } = await list({ session_id: CONTEXT, page_size: 10 });
+    expect(events.map(({ event_id }) => event_id)).toEqual(
+      events
+        .map(({ event_id }) => event_id)
+        .sort()
+        .reverse(),
+    );
+    expect(events).toHaveLength(10);
+  });
+  expect(read).toBeLessThan(ROWS_MOST);
+});
+
 test('events of a type, a category or an instance are found without a look at those of others', async () => {
   const tenantId = await api.otherTenant();
   const list = await eventsOf(tenantId);
