@@ -3,8 +3,10 @@ import { until } from './until.js';
 
 const READ = 'sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))';
 
-/** Ends the platform's connections: a connection writes what it has read to the statistics by its end, else later. */
+/** Ends the platform's connections: a connection writes what it has read to the statistics by its end, else later. The test's own two write it at once. */
 async function statisticsWritten(database: FreshDatabase): Promise<void> {
+  const written = () => database.query('SELECT pg_stat_force_next_flush()');
+  await Promise.all([written(), written()]);
   const others = "FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'fleet%'";
   await database.query(`SELECT pg_terminate_backend(pid) ${others}`);
   await until(async () => (await database.query(`SELECT 1 ${others}`)).length === 0, { what: 'their end' });
