@@ -23,7 +23,7 @@ import { decideOpening, opensSession, refuseOpening } from './opened-session.js'
 import { decidedDraft } from './policy-decision.js';
 import { targetUnknownText } from './targets.js';
 import { TenantLimits } from './tenant-limits.js';
-import { checkVerdict, countVerdict, quotaReason, type VerdictCounts } from './verdicts.js';
+import { checkVerdict, quotaReason, type VerdictCounts } from './verdicts.js';
 
 /** A message on the record. */
 export interface Accepted {
@@ -125,10 +125,11 @@ async function acceptNow(
     row = written.row;
     const { verdict, message_id, session_id } = row;
     const isByQuota = refusal !== null && verdict === 'refused';
-    countVerdict(deps.verdicts, isByQuota ? quotaReason(refusal) : verdict);
+    const counted = isByQuota ? quotaReason(refusal) : verdict;
+    deps.verdicts[counted] = (deps.verdicts[counted] ?? 0) + 1;
     if (isByQuota) throw refusal;
     if (opening && verdict === 'refused') await refuseOpening(deps.core, draft, opening);
-    await checkVerdict(deps.core.db, deps.limits, draft, row);
+    if (verdict !== 'dispatched') await checkVerdict(deps.core.db, deps.limits, draft, row);
     const ids = { message_id, session_id };
     if (verdict === 'accepted' || verdict === 'asked')
       deps.core.workflowStarter.message({ tenant_id: draft.tenant_id, ...ids }, { fresh: true });

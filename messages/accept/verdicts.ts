@@ -9,11 +9,6 @@ import type { TenantLimits } from './tenant-limits.js';
 /** How often each verdict was given. Of a message that a quota refuses the reason counts, in place of its verdict. */
 export type VerdictCounts = Partial<Record<AcceptRow['verdict'] | 'quota_exceeded' | 'usage_unknown', number>>;
 
-/** Counts one message. */
-export function countVerdict(counts: VerdictCounts, counted: keyof VerdictCounts): void {
-  counts[counted] = (counts[counted] ?? 0) + 1;
-}
-
 /** What counts for a message that a quota refuses. */
 export const quotaReason = ({ code }: PlatformError) =>
   code === 'QUOTA_EXCEEDED' ? 'quota_exceeded' : 'usage_unknown';
@@ -21,7 +16,7 @@ export const quotaReason = ({ code }: PlatformError) =>
 type VerdictLimits = Pick<TenantLimits, 'inFlightMax' | 'waitingMax' | 'waitingRetrySeconds'>;
 
 /**
- * Returns for a verdict with which the message is on the record.
+ * Returns for a verdict with which the message is on the record, as `dispatched` is, of which there are most.
  * @param limits the tenant's limits, which the texts about them name
  * @throws PlatformError IDEMPOTENCY_MISMATCH, SESSION_NOT_FOUND, SESSION_CLOSED, TARGET_REQUIRED or INVALID_PARAMS for a verdict that refuses
  * the message; RATE_LIMITED with Retry-After where it may be sent again
