@@ -94,6 +94,7 @@ test('two releases work side by side, and a rolling upgrade loses and doubles no
   };
   const hold: Behaviour = (dispatch) => void held.set(dispatch.text, dispatch);
   const agents = await Promise.all([join('worker', work), join('holder', hold, true)]);
+  const [, holder] = agents;
 
   // The old release alone.
   const token = await old.client.token();
@@ -129,6 +130,7 @@ test('two releases work side by side, and a rolling upgrade loses and doubles no
   await stream.done;
   const task = { id: (stream.events[0] as Task).id };
   const resumed = new StreamReader(fresh.client, 'tasks/resubscribe', task, stream.lastEventId);
+  await until(() => holder.isOpen, { what: 'the return of the holder' });
   held.get('speak')?.chunk(1, 'two');
   held.get('speak')?.result('', { chunk_count: 2 });
   held.get('lasting')?.result('at last');

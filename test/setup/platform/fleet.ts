@@ -86,6 +86,11 @@ export class JournalingAgent {
     return this;
   }
 
+  /** Whether what it says reaches a platform: of frames sent meanwhile only the last of each dispatch is sent again. */
+  get isOpen(): boolean {
+    return this.#agent?.isOpen ?? false;
+  }
+
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#agent?.close();
