@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
 import { createAlertRules } from '../alerts/rules.js';
 import { createAuthenticator } from '../auth/authenticator.js';
 import { credentialStatus } from '../auth/credentials.js';
@@ -29,6 +30,7 @@ import { createGuardReader } from '../policy/guards/settings.js';
 import { createPolicyCatalog } from '../policy/policy-catalog.js';
 import { PolicyEngine } from '../policy/policy-engine.js';
 import type { Config } from '../runtime/config.js';
+import { errorMessage, PlatformError } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 import { readSecretKeys } from '../runtime/secret-key.js';
 import { createSecrets } from '../runtime/secrets.js';
@@ -67,6 +69,25 @@ function createBus(config: Config, options: RunOptions, log: Logger): ChunkBus {
   return createMemoryBus({ log });
 }
 
+/** How long the start waits for a database that has been migrated and is too busy to answer, in milliseconds. */
+const BUSY_MS = 60_000;
+const ASKED_AGAIN_MS = 1_000;
+
+/** Does what needs the database, again and again while that is too busy. @throws what `work` throws otherwise, and after a minute */
+async function onceReachable(work: () => Promise<void>, log: Logger): Promise<void> {
+  const untilMs = performance.now() + BUSY_MS;
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      const isBusy = error instanceof PlatformError && error.code === 'SERVICE_UNAVAILABLE';
+      if (!isBusy || performance.now() > untilMs) throw error;
+      log.warn({ err: errorMessage(error.cause) }, 'the database does not answer yet, trying again');
+      await delay(ASKED_AGAIN_MS);
+    }
+  }
+}
+
 async function openDatabase(infrastructure: Infrastructure, config: Config, log: Logger) {
   const { applied } = await migrate(infrastructure.databaseUrl, log);
   if (applied.length > 0) log.info({ applied }, 'migrations applied');
@@ -74,7 +95,7 @@ async function openDatabase(infrastructure: Infrastructure, config: Config, log:
   const db = openDb({ url: infrastructure.databaseUrl, max, timeoutMs, log });
   const [key, ...others] = infrastructure.secretKeys;
   const secrets = createSecrets(key, others);
-  await checkSecretKey(db, secrets).catch(async (error: unknown) => {
+  await onceReachable(() => checkSecretKey(db, secrets), log).catch(async (error: unknown) => {
     await db.close();
     throw error;
   });
