@@ -30,7 +30,7 @@ import { createGuardReader } from '../policy/guards/settings.js';
 import { createPolicyCatalog } from '../policy/policy-catalog.js';
 import { PolicyEngine } from '../policy/policy-engine.js';
 import type { Config } from '../runtime/config.js';
-import { errorMessage, PlatformError } from '../runtime/errors.js';
+import { errorMessage, isTransient } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 import { readSecretKeys } from '../runtime/secret-key.js';
 import { createSecrets } from '../runtime/secrets.js';
@@ -80,9 +80,8 @@ async function onceReachable(work: () => Promise<void>, log: Logger): Promise<vo
     try {
       return await work();
     } catch (error) {
-      const isBusy = error instanceof PlatformError && error.code === 'SERVICE_UNAVAILABLE';
-      if (!isBusy || performance.now() > untilMs) throw error;
-      log.warn({ err: errorMessage(error.cause) }, 'the database does not answer yet, trying again');
+      if (!isTransient(error) || performance.now() > untilMs) throw error;
+      log.warn({ err: errorMessage(error) }, 'the database does not answer yet, trying again');
       await delay(ASKED_AGAIN_MS);
     }
   }

@@ -43,6 +43,7 @@ class Decision {
   from(start: number): EarlyVerdict | Promise<EarlyVerdict> {
     const { policies } = this.#set;
     for (let at = start; at < policies.length; at++) {
+      if (!this.#candidates[at] && !this.options.trace) continue;
       const policy = policies[at] as CompiledPolicy;
       const matches = this.#candidates[at] === 1 && allHold(policy.conditions, this.facts);
       if (matches === false) {

@@ -132,8 +132,9 @@ export function requireNamed(userId: string, rule: SlackRule, request: Pick<Aske
 }
 
 /**
- * A user of Slack, proved by the signing secret of an alert rule, which its writers know, or by a link that only this user was given. The user counts alone where the request itself names
- * them and only credentials of scope `full` wrote the rule, which may make credentials of their own anyway; else as one with the writers.
+ * A user of Slack, proved by the signing secret of an alert rule, which its writers know, or by a link that only this user was given. The user
+ * counts alone where the request itself names them and only credentials of scope `full` wrote the rule, which may make credentials of their own
+ * anyway; else as one with the writers.
  * @param rule whose delivery had the button
  */
 export function slackPrincipal(userId: string, rule: SlackRule, ip?: string): Principal {
