@@ -4,7 +4,9 @@ import { newId } from '../../runtime/ids.js';
 import { insertAgent } from '../setup/core.js';
 import { RowLock } from '../setup/row-lock.js';
 import { until } from '../setup/until.js';
-import { accept, agent, database, dispatches, names, TENANTS, transactionsOf } from './accept-calls.js';
+import { acceptCalls, TENANTS } from './accept-calls.js';
+
+const { accept, agent, database, dispatches, names, transactionsOf } = await acceptCalls();
 
 test('who waits for a lock holds nobody up', async () => {
   const { row } = await accept(`${agent.instance}-first`);

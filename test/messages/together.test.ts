@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
 import { UNCOUNTED } from '../../messages/accept/accept-transaction.js';
 import { insertAgent } from '../setup/core.js';
-import { accept, agent, database, dispatches, names, TENANTS, transactionsOf } from './accept-calls.js';
+import { acceptCalls, TENANTS } from './accept-calls.js';
+
+const { accept, agent, database, dispatches, names, transactionsOf } = await acceptCalls();
 
 const MANY = 100;
 

@@ -15,9 +15,11 @@ const DIST = fileURLToPath(new URL('../../dist/', import.meta.url));
 const FILES_MAX = 25;
 /** Constants and schemas are not counted, nor what runs before the route does: parsing the request and its token. */
 const NOT_COUNTED = /^(contracts|auth|api\/plugins)\/|^api\/app\.js$/;
-const SENDS = 60;
+const SENDS = 40;
 /** What each request calls is called this often beyond what timers call in the same time. */
 const CALLS_MIN = SENDS * 0.75;
+/** A slow machine's timers may go off at each request, for what requests left to them: the files of a request are in every round. */
+const ROUNDS_MAX = 5;
 
 /** Keeps events from getting positions, so that nobody reads them meanwhile: that comes after the message, at a time of its own. */
 async function holdEvents(databaseUrl: string): Promise<void> {
@@ -28,6 +30,25 @@ async function holdEvents(databaseUrl: string): Promise<void> {
 }
 
 const placeOf = ({ url, place }: CalledFunction) => `${url} ${place}`;
+
+/** The functions that each request of `sendAll` calls, by their files. */
+async function filesOf(counts: CallCounts, sendAll: () => Promise<void>): Promise<Map<string, string>> {
+  await counts.take();
+  const startedAtMs = performance.now();
+  await sendAll();
+  const called = await counts.take();
+  await delay(performance.now() - startedAtMs); // what timers call in that time, however slow the machine is
+  const byTimers = new Map((await counts.take()).map((called) => [placeOf(called), called.count]));
+  const ofRequests = called.filter((one) => one.count - (byTimers.get(placeOf(one)) ?? 0) >= CALLS_MIN);
+  const files = new Map<string, string>();
+  for (const { url, name } of ofRequests) {
+    const path = url.startsWith('file:') ? relative(DIST, fileURLToPath(url)) : '..';
+    if (path.startsWith('..') || NOT_COUNTED.test(path)) continue;
+    const names = files.get(path);
+    files.set(path, names ? `${names}, ${name}` : name);
+  }
+  return files;
+}
 
 test(`one message on the fast path runs through at most ${FILES_MAX} files`, async () => {
   const shared = await startPlatform({ ...FAST_PATH.env, NODE_OPTIONS: '--inspect=127.0.0.1:0' });
@@ -45,20 +66,15 @@ test(`one message on the fast path runs through at most ${FILES_MAX} files`, asy
   const counts = await CallCounts.of(shared.platform.log());
   onTestFinished(() => counts.close());
   await sendAll();
-  await counts.take();
-  const startedAtMs = performance.now();
-  await sendAll();
-  const called = await counts.take();
-  await delay(performance.now() - startedAtMs); // what timers call in that time, however slow the machine is
-  const byTimers = new Map((await counts.take()).map((called) => [placeOf(called), called.count]));
-  const ofRequests = called.filter((one) => one.count - (byTimers.get(placeOf(one)) ?? 0) >= CALLS_MIN);
-  const urls = [...new Set(ofRequests.map(({ url }) => url))];
-  const files = urls.flatMap((url) => {
-    const path = url.startsWith('file:') ? relative(DIST, fileURLToPath(url)) : '..';
-    const names = ofRequests.filter((one) => one.url === url).map(({ name }) => name);
-    return path.startsWith('..') || NOT_COUNTED.test(path) ? [] : [`${path}: ${names.join(', ')}`];
-  });
-  const list = files.sort().join('\n');
+  let files = await filesOf(counts, sendAll);
+  for (let round = 1; round < ROUNDS_MAX && files.size > FILES_MAX; round += 1) {
+    const again = await filesOf(counts, sendAll);
+    files = new Map([...files].filter(([path]) => again.has(path)));
+  }
+  const list = [...files]
+    .map(([path, names]) => `${path}: ${names}`)
+    .sort()
+    .join('\n');
   expect(list).toMatch(/^messages\/.*acceptMessage/m);
-  expect(files.length, `functions that each request calls, by file:\n${list}\n`).toBeLessThanOrEqual(FILES_MAX);
+  expect(files.size, `functions that each request calls, by file:\n${list}\n`).toBeLessThanOrEqual(FILES_MAX);
 });
