@@ -30,6 +30,8 @@ const MATCHES = 'count_of(e.types, event_bits($7))';
 interface Order {
   groups: string;
   found: string;
+  /** Settings of the statements that read in this order, where the planner would otherwise read and sort all of a tenant that is mostly one session. */
+  planner?: { set: string; reset: string };
 }
 
 /** The order of the key, for all of a tenant's groups, and the same order as the index by session has it. */
@@ -37,7 +39,22 @@ const NEWEST_FIRST: Order = { groups: 'e.group_id DESC', found: 'e.group_id DESC
 const NEWEST_OF_SESSION_FIRST: Order = {
   groups: 'group_minute(e.group_id) DESC, e.group_id DESC',
   found: 'e.minute DESC, e.group_id DESC',
+  planner: { set: 'SET LOCAL enable_sort = off', reset: 'SET LOCAL enable_sort = on' },
 };
+
+/** Runs a statement that reads groups in their order. */
+async function inOrder<Row extends object>(
+  tx: Tx,
+  { planner }: Order,
+  text: string,
+  values: unknown[],
+): Promise<Row[]> {
+  if (!planner) return tx.query<Row>(text, values);
+  await tx.query(planner.set);
+  const rows = await tx.query<Row>(text, values);
+  await tx.query(planner.reset);
+  return rows;
+}
 
 /** Of all events: asked for, it filters nothing. */
 const PLATFORM = 'platform';
@@ -46,11 +63,8 @@ const PLATFORM = 'platform';
 const SAMPLE = 1_000;
 
 /** Counts and skips whole groups by what the key says of them; only the events of the page are read. */
-function walkOf(
-  { groups, found }: Order,
-  ofPlace: KeyList['values'],
-  values: KeyList['values'],
-): NonNullable<KeyList['walk']> {
+function walkOf(order: Order, ofPlace: KeyList['values'], values: KeyList['values']): NonNullable<KeyList['walk']> {
+  const { groups, found } = order;
   return {
     keys: async (tx, limit, offset) => {
       const text = `
@@ -64,13 +78,13 @@ function walkOf(
           FROM found f CROSS JOIN LATERAL unnest(types_of(f.types)) WITH ORDINALITY AS t (name, place)
          WHERE $7::text[] IS NULL OR t.name = ANY ($7)
          ORDER BY f.before, t.place DESC LIMIT $11 OFFSET $10 - (SELECT coalesce(min(before), $10) FROM found)`;
-      const rows = await tx.query<{ key: string }>(text, [...values, offset, limit]);
+      const rows = await inOrder<{ key: string }>(tx, order, text, [...values, offset, limit]);
       return rows.map(({ key }) => key);
     },
     count: async (tx, most) => {
       const counted = `SELECT ${MATCHES} AS matches FROM ${MATCHING} ORDER BY ${groups} LIMIT ${most + 1}`;
       const text = `SELECT coalesce(sum(matches), 0)::float8 AS n FROM (${counted}) g`;
-      const [row] = await tx.query<{ n: number }>(text, values);
+      const [row] = await inOrder<{ n: number }>(tx, order, text, values);
       return row && row.n <= most ? row.n : null;
     },
     estimate: {
@@ -80,7 +94,7 @@ function walkOf(
         const sampled = `SELECT ${MATCHES} * ($9::text IS NULL OR e.instance_mark = instance_mark($9))::integer AS matches
           FROM ${IN_PLACE} AND $8::uuid IS NULL ORDER BY ${groups} LIMIT ${SAMPLE}`;
         const text = `SELECT coalesce(avg(matches), 1)::float8 AS n FROM (${sampled}) g`;
-        const [row] = await tx.query<{ n: number }>(text, values);
+        const [row] = await inOrder<{ n: number }>(tx, order, text, values);
         return row?.n ?? 1;
       },
     },

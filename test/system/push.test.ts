@@ -255,7 +255,10 @@ describe.each(PATHS)('push notifications, $way', ({ env }) => {
     const { id, dispatch } = await underWay('moved');
     await set(id, { id: 'a', url: dead.url });
     const origin = new URL(dead.url).origin;
-    const open = `INSERT INTO receiver_breakers (tenant_id, receiver, failures, open_until, opened_at) VALUES ($1, $2, 5, now() + interval '1 hour', now())`;
+    // The port may be that of an earlier receiver, which has a row already.
+    const open = `INSERT INTO receiver_breakers (tenant_id, receiver, failures, open_until, opened_at)
+      VALUES ($1, $2, 5, now() + interval '1 hour', now()) ON CONFLICT (tenant_id, receiver)
+      DO UPDATE SET failures = excluded.failures, open_until = excluded.open_until, opened_at = excluded.opened_at`;
     await shared.database.query(open, [tenant().tenant_id, origin]);
     dispatch.result('done');
     const [waiting] = await until(async () => ((await logOf(id)).length > 0 ? logOf(id) : undefined), {
