@@ -10,6 +10,8 @@ import { contradictions } from '../histories/record-checker.js';
 import { until } from '../until.js';
 import { TestPlatform } from './platform-process.js';
 
+/** gRPC's code. */
+const ALREADY_EXISTS = 6;
 const RETENTION = msToTs('1 day');
 
 export interface SharedPlatform {
@@ -32,10 +34,17 @@ export interface PeerOptions {
   start?: string;
 }
 
-/** Registers a namespace in which nothing is, and waits until it is there. */
+/** Registers a namespace in which nothing is, and waits until it is there. The dev server answers UNAVAILABLE while its disk is busy. */
 export async function createNamespace(connection: Connection, namespace: string): Promise<void> {
-  await connection.workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod: RETENTION });
-  await until(() => connection.workflowService.describeNamespace({ namespace }), { what: `namespace ${namespace}` });
+  const { workflowService: service } = connection;
+  const register = async () => {
+    await service.registerNamespace({ namespace, workflowExecutionRetentionPeriod: RETENTION }).catch((error) => {
+      if (error.code !== ALREADY_EXISTS) throw error; // by an earlier try
+    });
+    return true;
+  };
+  await until(register, { what: `the registration of ${namespace}`, timeoutMs: 60_000 });
+  await until(() => service.describeNamespace({ namespace }), { what: `namespace ${namespace}` });
 }
 
 /** What stands between a platform and its servers. */
