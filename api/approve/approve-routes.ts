@@ -98,7 +98,7 @@ export function approveRoutes(
             ip: request.ip,
             ...(version !== undefined && { version }),
           });
-          return sendPage(reply, 200, decidedPage(linked, resolution, new_state !== 'input-required'));
+          return sendPage(reply, 200, decidedPage(linked, resolution, new_state));
         } catch (error) {
           const shown = toPlatformError(error);
           if (shown.statusCode >= 500 || shown.code === 'unauthorized') throw error;

@@ -1,4 +1,4 @@
-import type { InputRequest } from '../../contracts/api/messages.js';
+import type { InputRequest, MessageState } from '../../contracts/api/messages.js';
 import type { LinkedRequest } from '../../messages/input/by-link.js';
 import { FIELD_PREFIX, type FormField, formFields } from './form-fields.js';
 import { asTyped, Html, html } from './html.js';
@@ -99,14 +99,17 @@ export function requestPage(linked: LinkedRequest, posted = new URLSearchParams(
   );
 }
 
-/** The page after a decision. @param isOver false while further approvals are needed */
-export function decidedPage({ request, subject }: LinkedRequest, word: string, isOver: boolean): string {
-  const rest = isOver
-    ? `The ${subject.kind} goes on from here.`
-    : `Others must approve as well: ${request.quorum} approvals are needed.`;
+/** What follows from a decision. */
+function whatFollows({ request, subject }: LinkedRequest, newState: MessageState): string {
+  if (newState === 'input-required') return `Others must approve as well: ${request.quorum} approvals are needed.`;
+  return newState === 'failed' ? `The ${subject.kind} ends here.` : `The ${subject.kind} goes on from here.`;
+}
+
+/** The page after a decision. @param newState of the message after it, or of the plan in the words of messages */
+export function decidedPage(linked: LinkedRequest, word: string, newState: MessageState): string {
   return pageOf(
     'Thank you',
-    html`<h1>Your decision is recorded: ${word}</h1><p>${request.title}</p><p>${rest} You can close this page.</p>`,
+    html`<h1>Your decision is recorded: ${word}</h1><p>${linked.request.title}</p><p>${whatFollows(linked, newState)} You can close this page.</p>`,
   );
 }
 

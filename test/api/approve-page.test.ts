@@ -149,6 +149,14 @@ test('a look at the page never decides; its form does, once, and the audit names
   expect(await (await get(token)).text()).not.toContain('<form');
 });
 
+test('after a decision it says what becomes of the message', async () => {
+  const afterwards = async (terms: object, resolution: string) =>
+    (await post(await tokenFor(await held(terms)), { resolution })).text();
+  expect(await afterwards({}, 'approved')).toContain('The message goes on from here.');
+  expect(await afterwards({}, 'rejected')).toContain('The message ends here.');
+  expect(await afterwards({ quorum: 2 }, 'approved')).toContain('Others must approve as well');
+});
+
 test('a form is read as its schema wants it; what does not fit is shown again and leaves the link unspent', async () => {
   const { id, token } = await asking();
   const filled = { resolution: 'submitted', 'field.n': '0', 'field.color': '"blue"', 'field.names': 'anna\r\nbert' };

@@ -219,7 +219,7 @@ test('the page shows the whole plan, and its form decides', async () => {
     expect(page).toContain(said);
   expect((await readPlan(client, plan.plan_id)).state).toBe('proposed');
   const answer = await fetch(address, { method: 'POST', body: new URLSearchParams({ resolution: 'rejected' }) });
-  expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('The plan goes on from here.')]);
+  expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('The plan ends here.')]);
   expect((await readPlan(client, plan.plan_id)).decisions).toMatchObject([
     { resolution: 'rejected', principal: { type: 'page', id: 'rule_9' } },
   ]);
