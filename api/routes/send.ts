@@ -116,6 +116,7 @@ export function sendRoutes(app: FastifyInstance, deps: Deps): void {
       agentType,
       trace: traceOf(request),
       requestId: request.id,
+      ip: request.ip,
       ...(typeof lastEventId === 'string' && { lastEventId }),
       bodyBytes: Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY),
       signal: () => (signal ??= responseSignal(reply.raw, deps.draining, tokenEnd.signal)),

@@ -100,6 +100,8 @@ export interface CallContext {
   agentType: string | null;
   trace: Omit<AcceptContext, 'method'>;
   requestId: string;
+  /** The network address of the caller. */
+  ip: string;
   /** The cursor after which a stream continues. */
   lastEventId?: string;
   /** Size of the request body; infinite where it is unknown. */

@@ -61,7 +61,7 @@ export function createSendMethods({
     context: CallContext,
     method: AcceptContext['method'],
   ): Promise<Omit<Accepted, 'session_id'>> {
-    const { caller, version, agentType, trace, requestId: request_id, bodyBytes } = context;
+    const { caller, version, agentType, trace, requestId: request_id, ip, bodyBytes } = context;
     checkSendParams(params, bodyBytes);
     const { taskId } = params.message;
     const pushConfig = params.configuration?.pushNotificationConfig;
@@ -77,7 +77,7 @@ export function createSendMethods({
     checkAnswers(caller);
     await requireTaskOfType(core.db, taskId, context);
     if (pushConfig) await pushConfigs.set(caller, taskId, pushConfig, version);
-    return { ...(await answerFollowUp(core, caller, params)), duplicate: true, resting: false, live: null };
+    return { ...(await answerFollowUp(core, caller, params, ip)), duplicate: true, resting: false, live: null };
   }
 
   return {

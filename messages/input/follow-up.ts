@@ -13,6 +13,7 @@ import { announceAnswer } from './resolve.js';
 
 /**
  * Answers an agent's question with a `message/send` that names its `taskId` (docs/a2a.md). A repeat of the same messageId succeeds.
+ * @param ip the network address of the caller
  * @throws PlatformError TASK_NOT_FOUND; INVALID_PARAMS for another context or an answer that is not valid; ALREADY_TERMINAL,
  * NOT_AWAITING_INPUT, CALLBACK_TOKEN_EXPIRED; UNSUPPORTED_OPERATION for a request of a policy or guard; forbidden
  */
@@ -20,6 +21,7 @@ export async function answerFollowUp(
   core: MessageCore,
   caller: Caller,
   { message }: MessageSendParams,
+  ip?: string,
 ): Promise<{ message_id: string }> {
   const ref = { tenant_id: caller.tenant_id, message_id: message.taskId ?? '' };
   const answerable = async (tx: Tx) => {
@@ -33,7 +35,7 @@ export async function answerFollowUp(
     if (!request) throw new PlatformError('NOT_AWAITING_INPUT', 'The task does not wait for an answer.');
     if (request.source !== 'agent')
       throw new PlatformError('UNSUPPORTED_OPERATION', 'This request is answered by /messages/{id}/resolve only.');
-    const principal = callerPrincipal(caller);
+    const principal = callerPrincipal(caller, ip);
     const standsFor = await principal.mayAnswer(tx, askerOfMessage(row), request);
     checkInTime(request);
     return { row, request, principal, standsFor };

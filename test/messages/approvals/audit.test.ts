@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { ExportedApproval, GetApprovalsResponse } from '../../../contracts/api/policies/approvals.js';
 import { newId } from '../../../runtime/ids.js';
+import { ASKS, answerMessage } from '../../api/moving.js';
 import { serveApi } from '../../api/served-api.js';
 import { approvalsFixture } from './approvals-fixture.js';
 
@@ -37,6 +38,14 @@ test('the trail says who, when, what, from where, and about exactly what', async
   expect(await api.client.failure(path, { message_id: newId('msg') })).toBe('404 NOT_FOUND');
   const elsewhere = await api.clientOf(await api.otherTenant(), ['full']);
   expect(await elsewhere.failure(path, { message_id: id })).toBe('404 NOT_FOUND');
+});
+
+test('an answer by an A2A message is in it like any other', async () => {
+  const { id } = await api.client.send('hi', { metadata: { agent_type: 'worker' }, blocking: false });
+  await answerMessage(api, id, ASKS);
+  expect((await api.client.send('approve', { taskId: id, blocking: false })).status.state).toBe('working');
+  const { approvals } = await api.client.ok('/messages/get_approvals', { message_id: id }, GetApprovalsResponse);
+  expect(approvals).toMatchObject([{ source: 'agent', resolution: 'confirmed', ip: '127.0.0.1' }]);
 });
 
 test('it is exported as JSON Lines, the oldest first, also more than one part, within a range of time', async () => {
