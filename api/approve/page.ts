@@ -19,18 +19,19 @@ ${new Html(`<style>${STYLE}</style>`)}
 `.markup;
 }
 
-function input({ name, label, description, input: kind, required, options }: FormField, posted: URLSearchParams): Html {
+function input(field: FormField, posted: URLSearchParams): Html {
+  const { name, label, description, input: kind, required, options, initial } = field;
   const id = `${FIELD_PREFIX}${name}`;
-  const value = posted.get(id) ?? '';
+  const value = posted.get(id) ?? (posted.size === 0 ? initial : '');
   const must = required && new Html(' required');
   const text = html`${label}${required ? ' *' : ''}${description && html`<small>${description}</small>`}`;
   if (kind === 'checkbox')
     return html`<label><input type="checkbox" name="${id}" value="true"${value === 'true' && new Html(' checked')}>${text}</label>`;
   if (kind === 'select') {
-    const choices = options.map((option) => {
-      const shown = option.startsWith('"') ? JSON.parse(option) : option;
-      return html`<option value="${option}"${option === value && new Html(' selected')}>${shown}</option>`;
-    });
+    const choices = options.map(
+      (option) =>
+        html`<option value="${option.value}"${option.value === value && new Html(' selected')}>${option.label}</option>`,
+    );
     return html`<label>${text}<select name="${id}"${must}><option value="">–</option>${choices}</select></label>`;
   }
   if (kind === 'list')

@@ -8,6 +8,8 @@ const SCALAR_KEYWORDS = new Set([
   ...['minItems', 'maxItems', 'uniqueItems'],
 ]);
 const SCALAR_TYPES = ['string', 'number', 'integer', 'boolean', 'null'];
+/** Keywords that list what a property may be: one of several values or types, or nothing. */
+const ALTERNATIVES = ['oneOf', 'anyOf'] as const;
 /** Keywords that nest, refer or combine: a flat schema has none. */
 const NESTING_KEYWORDS = ['$ref', 'properties', 'patternProperties', 'allOf', 'not', 'if', 'dependentSchemas'];
 const MAX_PROPERTIES = 100;
@@ -18,11 +20,49 @@ function pick(schema: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(schema).filter(([key]) => SCALAR_KEYWORDS.has(key)));
 }
 
-function flatProperty(property: unknown): Record<string, unknown> {
-  if (!isObject(property)) return {};
+function simpleProperty(property: Record<string, unknown>): Record<string, unknown> {
   const { maxItems = MAX_VALUES, ...rest } = pick(property);
   const flat = { ...rest, maxItems: typeof maxItems === 'number' ? Math.min(maxItems, MAX_VALUES) : maxItems };
   return isObject(property.items) ? { ...flat, items: pick(property.items) } : flat;
+}
+
+/** The values that an alternative lists; null where it is a type with other values too. */
+function valuesOf(alternative: Record<string, unknown>): unknown[] | null {
+  if ('const' in alternative) return [alternative.const];
+  if (Array.isArray(alternative.enum)) return alternative.enum;
+  return alternative.type === 'null' ? [null] : null;
+}
+
+const alternativesOf = ({ oneOf, anyOf }: Record<string, unknown>): Record<string, unknown>[] =>
+  [oneOf ?? anyOf ?? []].flat().filter(isObject);
+
+/** A property without alternatives: with all values of theirs, or all types where one of them at least is not a list of values. */
+function merged(property: Record<string, unknown>): Record<string, unknown> {
+  const alternatives = alternativesOf(property);
+  if (alternatives.length === 0) return property;
+  const lists = alternatives.map(valuesOf);
+  if (lists.every((values) => values !== null)) return { ...property, enum: lists.flat() };
+  const types = [...new Set(alternatives.flatMap(({ type }) => type ?? []))];
+  const [only, ...others] = alternatives.filter(({ type }) => type !== 'null');
+  if (only && others.length === 0) return { ...only, ...property, ...(only.type !== undefined && { type: types }) };
+  return alternatives.every(({ type }) => type !== undefined) ? { ...property, type: types } : property;
+}
+
+/** A property of a form as it is checked, and as people choose its value. */
+export interface FlatProperty {
+  /** Without alternatives: `enum` has all values that it may have, or `type` all types. */
+  schema: Record<string, unknown>;
+  /** The titles of values in `enum`, by their JSON. */
+  titles: ReadonlyMap<string, string>;
+}
+
+/** A property of a flat form, whose alternatives become one list of values or of types. */
+export function flatProperty(property: unknown): FlatProperty {
+  if (!isObject(property)) return { schema: {}, titles: new Map() };
+  const titled = alternativesOf(property).flatMap(({ const: value, title }): [string, string][] =>
+    value !== undefined && typeof title === 'string' ? [[JSON.stringify(value), title]] : [],
+  );
+  return { schema: simpleProperty(merged(property)), titles: new Map(titled) };
 }
 
 /**
@@ -33,7 +73,7 @@ function compile(schema: Record<string, unknown>): ValidateFunction {
   const properties = isObject(schema.properties) ? Object.entries(schema.properties) : [];
   return new Ajv({ allErrors: false, strict: false, validateFormats: false, addUsedSchema: false }).compile({
     type: 'object',
-    properties: Object.fromEntries(properties.map(([name, property]) => [name, flatProperty(property)])),
+    properties: Object.fromEntries(properties.map(([name, property]) => [name, flatProperty(property).schema])),
     ...(Array.isArray(schema.required) && { required: schema.required }),
     ...(typeof schema.additionalProperties === 'boolean' && { additionalProperties: schema.additionalProperties }),
   });
@@ -50,9 +90,32 @@ function scalarProblem(schema: unknown, path: string): string | null {
   return other === undefined ? null : `${path}.type must not be ${JSON.stringify(other)}`;
 }
 
-function propertyProblem(property: unknown, path: string): string | null {
+function simplePropertyProblem(property: unknown, path: string): string | null {
   if (!isObject(property) || property.type !== 'array') return scalarProblem(property, path);
   return scalarProblem({ ...property, type: undefined }, path) ?? scalarProblem(property.items, `${path}.items`);
+}
+
+/** Why the alternatives of a property cannot be shown as one field. */
+function alternativesProblem(property: Record<string, unknown>, path: string): string | null {
+  for (const keyword of ALTERNATIVES) {
+    const listed = property[keyword];
+    if (listed === undefined) continue;
+    if (!Array.isArray(listed) || listed.length === 0) return `${path}.${keyword} must be a list`;
+    for (const [index, alternative] of listed.entries()) {
+      const at = `${path}.${keyword}[${index}]`;
+      const nested = ALTERNATIVES.find((one) => isObject(alternative) && one in alternative);
+      if (nested !== undefined) return `${at}: the form must be flat, without ${nested} in ${keyword}`;
+      const problem = simplePropertyProblem(alternative, at);
+      if (problem !== null) return problem;
+    }
+    if (listed.flatMap(valuesOf).length > MAX_VALUES)
+      return `${path}.${keyword} must have at most ${MAX_VALUES} values`;
+  }
+  return null;
+}
+
+function propertyProblem(property: unknown, path: string): string | null {
+  return simplePropertyProblem(property, path) ?? (isObject(property) ? alternativesProblem(property, path) : null);
 }
 
 /** Why a schema is not a flat form, which is an object whose named properties are scalars or lists of scalars. */

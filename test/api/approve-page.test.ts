@@ -14,18 +14,27 @@ const address = (token: string) => `${api.baseUrl}/approve/${token}`;
 const get = (token: string, from = '192.0.2.1') => fetch(address(token), { headers: { 'x-forwarded-for': from } });
 const post = (token: string, fields: Record<string, string>, from = '192.0.2.1') =>
   fetch(address(token), { method: 'POST', body: new URLSearchParams(fields), headers: { 'x-forwarded-for': from } });
+/** The values that the agent gets. */
+const filledIn = async (id: string) => {
+  const [row] = await api.database.query<{ data: unknown }>(
+    "SELECT resolution -> 'data' AS data FROM running_messages WHERE message_id = $1",
+    [id],
+  );
+  return row?.data;
+};
 const stateOf = async (id: string) => (await api.client.message(id)).state;
 
+const ORDER = {
+  n: { type: 'integer', minimum: 1, title: 'How many' },
+  color: { enum: ['red', 'blue'] },
+  urgent: { type: 'boolean' },
+  names: { type: 'array', items: { type: 'string' } },
+};
+
 /** A message that asks for the values of a form. */
-async function asking(): Promise<{ id: string; token: string }> {
+async function asking(properties: object = ORDER, required = ['n', 'color']): Promise<{ id: string; token: string }> {
   const task = await api.client.send('hi', { metadata: { agent_type: 'worker' }, blocking: false });
-  const properties = {
-    n: { type: 'integer', minimum: 1, title: 'How many' },
-    color: { enum: ['red', 'blue'] },
-    urgent: { type: 'boolean' },
-    names: { type: 'array', items: { type: 'string' } },
-  };
-  const schema = { type: 'object', properties, required: ['n', 'color'] };
+  const schema = { type: 'object', properties, required };
   await answerMessage(api, task.id, {
     state: 'input-required',
     artifacts: [],
@@ -168,11 +177,41 @@ test('a form is read as its schema wants it; what does not fit is shown again an
   expect((await post(token, { ...filled, 'field.n': 'many' })).status).toBe(400);
   expect(await stateOf(id)).toBe('input-required');
   expect((await post(token, { ...filled, 'field.n': '3', 'field.urgent': 'true' })).status).toBe(200);
-  const [row] = await api.database.query<{ data: unknown }>(
-    "SELECT resolution -> 'data' AS data FROM running_messages WHERE message_id = $1",
-    [id],
+  expect(await filledIn(id)).toEqual({ n: 3, color: 'blue', urgent: true, names: ['anna', 'bert'] });
+});
+
+test('values that may be left open, choices with titles, and defaults are shown and read as such', async () => {
+  const { id, token } = await asking(
+    {
+      age: { anyOf: [{ type: 'integer', minimum: 1 }, { type: 'null' }], title: 'Age' },
+      size: {
+        oneOf: [
+          { const: 's', title: 'Small' },
+          { const: 'l', title: 'Large' },
+        ],
+      },
+      color: { anyOf: [{ enum: ['red', 'blue'] }, { type: 'null' }] },
+      sure: { anyOf: [{ type: 'boolean' }, { type: 'null' }] },
+      copies: { type: 'integer', default: 2 },
+      urgent: { type: 'boolean', default: true },
+    },
+    ['age', 'size'],
   );
-  expect(row?.data).toEqual({ n: 3, color: 'blue', urgent: true, names: ['anna', 'bert'] });
+  const page = await (await get(token)).text();
+  for (const shown of [
+    ...[
+      'Age<input type="number" step="any" name="field.age" value="">',
+      '<option value="&quot;s&quot;">Small</option>',
+    ],
+    ...['<option value="&quot;red&quot;">red</option>', '<option value="true">true</option>'],
+    ...['name="field.copies" value="2">', 'name="field.urgent" value="true" checked>'],
+  ])
+    expect(page).toContain(shown);
+  const filled = { resolution: 'submitted', 'field.size': '"l"', 'field.copies': '3' };
+  expect((await post(token, { ...filled, 'field.age': 'many' })).status).toBe(400);
+  expect((await post(token, { ...filled, 'field.size': '"xl"' })).status).toBe(400);
+  expect((await post(token, filled)).status).toBe(200);
+  expect(await filledIn(id)).toEqual({ age: null, size: 'l', copies: 3, urgent: false });
 });
 
 test('a form can be declined without its values', async () => {

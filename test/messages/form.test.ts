@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { formProblem, schemaProblem } from '../../messages/input/form.js';
 
 const form = (property: unknown) => ({ type: 'object', properties: { field: property } });
@@ -10,6 +11,9 @@ test.each<[string, Record<string, unknown>]>([
   ['of scalars that may be null', form({ type: ['string', 'null'] })],
   ['of a choice', form({ enum: ['a', 2, null] })],
   ['of a choice with titles', form({ type: 'string', oneOf: [{ const: 'a', title: 'A' }] })],
+  ['of a value that may be left open', form({ anyOf: [{ type: 'integer' }, { type: 'null' }], default: null })],
+  ['of a list that may be', form({ anyOf: [{ type: 'array', items: { type: 'string' } }, { type: 'null' }] })],
+  ['of one of two types', form({ anyOf: [{ type: 'string' }, { type: 'string', minLength: 2 }, { type: 'number' }] })],
   ['of a list', form({ type: 'array', items: { type: 'string', enum: ['a', 'b'] }, uniqueItems: true })],
   ['with a regular expression, which is left out', form({ type: 'string', pattern: '(' })],
 ])('a form %s can be filled in', (_what, schema) => {
@@ -26,6 +30,14 @@ test.each<[string, Record<string, unknown>, RegExp]>([
   ['an object in it', form({ type: 'object', properties: {} }), /^properties\.field: .*flat, without properties$/],
   ['an object without properties in it', form({ type: 'object' }), /^properties\.field\.type .*"object"/],
   ['a reference', form({ $ref: '#/definitions/x' }), /flat, without \$ref$/],
+  [
+    'an object as an alternative',
+    form({ anyOf: [{ type: 'object' }, { type: 'null' }] }),
+    /anyOf\[0\]\.type .*"object"/,
+  ],
+  ['alternatives in alternatives', form({ oneOf: [{ anyOf: [{}] }] }), /oneOf\[0\]: .*flat, without anyOf in oneOf$/],
+  ['alternatives that are none', form({ anyOf: { type: 'null' } }), /anyOf must be a list$/],
+  ['too many alternatives', form({ oneOf: Array.from({ length: 1_001 }, (_, n) => ({ const: n })) }), /1000 values$/],
   ['a list of lists', form({ type: 'array', items: { type: 'array' } }), /^properties\.field\.items\.type .*"array"/],
   ['a list of anything', form({ type: 'array' }), /^properties\.field\.items must be an object$/],
   ['required names that are none', { ...form({}), required: [1] }, /^required must be a list of names$/],
@@ -50,6 +62,29 @@ describe('what is filled in', () => {
     [{}, /required property 'field'/],
   ])('%j', (data, problem) => {
     const found = formProblem({ schema, fields: null }, data);
+    if (problem === null) expect(found).toBeNull();
+    else expect(found).toMatch(problem);
+  });
+
+  const open = z.object({
+    age: z.int().min(1).nullable(),
+    color: z.union([z.literal('red'), z.literal(7)]),
+    either: z.union([z.string(), z.number()]),
+    names: z.array(z.string()).nullable(),
+  });
+  const values = { age: null, color: 'red', either: 'x', names: null };
+  test.each<[Record<string, unknown>, RegExp | null]>([
+    [{}, null],
+    [{ age: 3, color: 7, either: 1, names: ['anna'] }, null],
+    [{ age: '3' }, /^age must be integer,null$/],
+    [{ age: 0 }, /^age must be >= 1$/],
+    [{ color: 'green' }, /^color must be equal to one of/],
+    [{ either: true }, /^either must be string,number$/],
+    [{ names: [1] }, /^names.0 must be string$/],
+  ])('alternatives of zod: %j', (data, problem) => {
+    const schema = z.toJSONSchema(open);
+    expect(schemaProblem(schema)).toBeNull();
+    const found = formProblem({ schema, fields: null }, { ...values, ...data });
     if (problem === null) expect(found).toBeNull();
     else expect(found).toMatch(problem);
   });
