@@ -10,6 +10,7 @@ import { userCacheDir } from './runtime/cache-dir.js';
 const NEEDS: Record<string, string[]> = {
   'redis-server': [
     'test/api/rate-limit-redis.test.ts',
+    'test/erasure/reports.test.ts',
     'test/knowledge/roles.test.ts',
     'test/mesh/deregister.test.ts',
     'test/mesh/dispatch-link.test.ts',

@@ -392,7 +392,9 @@ CREATE TABLE erasures (
   next_at timestamp with time zone NOT NULL DEFAULT now(),
   done_until text NOT NULL DEFAULT ''::text,
   removed jsonb NOT NULL DEFAULT '{}'::jsonb,
-  finished_at timestamp with time zone
+  finished_at timestamp with time zone,
+  removing_workflows text[] NOT NULL DEFAULT '{}'::text[],
+  removing_keys text[] NOT NULL DEFAULT '{}'::text[]
 );
 CREATE TABLE event_batches (
   last_position bigint NOT NULL,

@@ -8,6 +8,7 @@ import { alertsAbout, notificationsAbout } from './deliveries-about.js';
 import type { EraserDeps, Portion } from './eraser-deps.js';
 import { addRemoved, type Erasure, type Selection } from './erasures.js';
 import { areEventsRead } from './event-readers.js';
+import { countExternal, removeExternal } from './external-removal.js';
 import { findForwarded } from './forwarded-messages.js';
 import { findDispatches } from './message-dispatches.js';
 import {
@@ -65,12 +66,13 @@ async function eraseRows(
     removed[table] = await countRows(tx, statement, values);
   removed.event_groups = (removed.event_groups ?? 0) + emptied;
   await addRemoved(tx, erasure_id, removed);
+  await countExternal(tx, erasure_id);
 }
 
 /** Erases messages that are over, once their events have been read. */
 async function eraseOver(deps: EraserDeps, erasure: Erasure, messages: readonly SelectedMessage[]): Promise<Portion> {
   const { db } = deps;
-  const { tenant_id, erasure_id } = erasure;
+  const { tenant_id } = erasure;
   const eventIds = await db.system((tx) => eventsOf(tx, tenant_id, messages));
   if (!(await areEventsRead(deps, erasure, eventIds))) return 'waits';
   const messageIds = messages.map(({ message_id }) => message_id);
@@ -78,13 +80,11 @@ async function eraseOver(deps: EraserDeps, erasure: Erasure, messages: readonly 
     ...(await notificationsAbout(db, tenant_id, messageIds)),
     ...(await alertsAbout(db, tenant_id, eventIds)),
   ];
-  const workflows = await deps.workflows.erase(messageWorkflows(tenant_id, messages, deliveries));
-  const redis_keys = await deps.bus.forget(tenant_id, messageIds);
+  const workflows = await deps.workflows.find(messageWorkflows(tenant_id, messages, deliveries));
+  const keys = await deps.bus.keysOf(tenant_id, messageIds);
+  await removeExternal(deps, erasure, { workflows, keys }, messageIds);
   const dispatchIds = await findDispatches(db, tenant_id, messages);
-  await db.system(async (tx) => {
-    await eraseRows(tx, erasure, messages, dispatchIds);
-    await addRemoved(tx, erasure_id, { workflows, redis_keys });
-  });
+  await db.system((tx) => eraseRows(tx, erasure, messages, dispatchIds));
   return 'erased';
 }
 

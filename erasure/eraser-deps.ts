@@ -9,7 +9,7 @@ import type { SessionRef } from '../sessions/session-deps.js';
 export interface EraserDeps {
   db: Db;
   log: Pick<Logger, 'info' | 'warn'>;
-  bus: Pick<ChunkBus, 'forget'>;
+  bus: Pick<ChunkBus, 'keysOf' | 'forget'>;
   workflows: WorkflowErasure;
   /** Adds up the usage of everything that was committed before. Gives whether all of it is in the sums. */
   catchUpUsage(): Promise<boolean>;

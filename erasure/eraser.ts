@@ -1,6 +1,5 @@
 import { Loop } from '../runtime/loop.js';
 import { eraseMessages } from './erase-messages.js';
-import { eraseSessions } from './erase-sessions.js';
 import type { EraserDeps, Portion } from './eraser-deps.js';
 import {
   continueAfter,
@@ -11,6 +10,8 @@ import {
   Selection,
   takeDue,
 } from './erasures.js';
+import { countExternal, removeNoted } from './external-removal.js';
+import { eraseSessions } from './sessions/erase-sessions.js';
 import { eraseTenant } from './tenant/erase-tenant.js';
 
 const EVERY_MS = 2_000;
@@ -25,7 +26,10 @@ async function erasePortion(deps: EraserDeps, erasure: Erasure): Promise<Portion
   const erase = erasure.kind === 'messages' ? eraseMessages : eraseSessions;
   const portion = await erase(deps, erasure, selection);
   if (portion !== 'finished') return portion;
-  await deps.db.system((tx) => finish(tx, erasure.erasure_id));
+  await deps.db.system(async (tx) => {
+    await countExternal(tx, erasure.erasure_id);
+    await finish(tx, erasure.erasure_id);
+  });
   return 'finished';
 }
 
@@ -40,6 +44,7 @@ export async function eraseNext(deps: EraserDeps): Promise<number> {
   const erasure = await takeDue(deps.db, deps.leaseSeconds ?? LEASE_SECONDS);
   if (!erasure) return EVERY_MS;
   const { erasure_id, tenant_id, kind } = erasure;
+  await removeNoted(deps, erasure);
   const portion = await erasePortion(deps, erasure);
   if (portion === 'finished') {
     const report = await findErasure(deps.db, erasure_id);

@@ -39,6 +39,9 @@ export interface Erasure {
   selection: unknown;
   requested_at: Date;
   done_until: string;
+  /** Workflows and keys in Redis that a process was removing when it died. */
+  removing_workflows: string[];
+  removing_keys: string[];
 }
 
 const REPORT = 'erasure_id, tenant_id, kind, digest, requested_by, requested_at, finished_at, removed';
@@ -118,7 +121,7 @@ export async function takeDue(db: Db, leaseSeconds: number): Promise<Erasure | n
       `UPDATE erasures SET next_at = clock_timestamp() + $1 * interval '1 second' WHERE erasure_id = (
          SELECT erasure_id FROM erasures WHERE finished_at IS NULL AND next_at <= clock_timestamp()
           ORDER BY next_at LIMIT 1 FOR UPDATE SKIP LOCKED)
-       RETURNING erasure_id, tenant_id, kind, selection, requested_at, done_until`,
+       RETURNING erasure_id, tenant_id, kind, selection, requested_at, done_until, removing_workflows, removing_keys`,
       [leaseSeconds],
     ),
   );

@@ -3,6 +3,7 @@ import type { Tx } from '../../db/pool.js';
 import { countRows } from '../count-rows.js';
 import type { EraserDeps, Portion } from '../eraser-deps.js';
 import { addRemoved, type Erasure, finish, noteDone } from '../erasures.js';
+import { countExternal, removeExternal } from '../external-removal.js';
 import { MESSAGE_TABLES } from '../message-tables.js';
 import { FOUND_BY_MESSAGE, type TenantTable, tenantTables } from './tenant-tables.js';
 
@@ -114,11 +115,13 @@ export async function eraseTenant(deps: EraserDeps, erasure: Erasure): Promise<P
   const tables = (await db.system(tenantTables)).filter(({ name }) => name !== FOUND_BY_MESSAGE);
   if (done_until !== ONCE_EMPTY && (await eraseRows(deps, erasure, tables))) return 'erased';
   // Only now: rows of messages at work would have their workflows started again.
-  const { listed, removed: workflows } = await deps.workflows.eraseTenant(tenant_id);
-  const redis_keys = await deps.bus.forget(tenant_id, null);
+  const { isListed, ids: workflows } = await deps.workflows.findOfTenant(tenant_id);
+  const keys = await deps.bus.keysOf(tenant_id, null);
+  await removeExternal(deps, erasure, { workflows, keys }, null);
   return db.system(async (tx) => {
-    await addRemoved(tx, erasure_id, { workflows, redis_keys });
-    if (listed > 0) return 'waits'; // until Temporal, which lists changes late, lists none
+    await countExternal(tx, erasure_id);
+    if (isListed) return 'waits'; // until Temporal, which lists changes late, lists none
+    if (keys.length > 0) return 'erased'; // there may be more
     await tx.query(BY_INDEX);
     const left = await isLeft(tx, tenant_id, tables);
     if (!left && done_until === ONCE_EMPTY) {

@@ -46,10 +46,15 @@ export interface ChunkBus {
    */
   subscribe(tenantId: string, messageId: string, afterCursor: number, listener: BusListener): () => void;
   /**
-   * Drops the retained events of these messages, or with null of all messages of the tenant. @returns how many were in Redis
+   * The keys in Redis of these messages, or with null of the tenant, some thousands at most.
    * @throws while Redis is away
    */
-  forget(tenantId: string, messageIds: readonly string[] | null): Promise<number>;
+  keysOf(tenantId: string, messageIds: readonly string[] | null): Promise<string[]>;
+  /**
+   * Drops what this process retains of these messages, or with null of all messages of the tenant, and these keys.
+   * @throws while Redis is away
+   */
+  forget(tenantId: string, messageIds: readonly string[] | null, keys: readonly string[]): Promise<void>;
   /** Whether events reach other processes now. */
   isReachable(): Promise<boolean>;
   close(): Promise<void>;

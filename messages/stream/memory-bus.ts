@@ -171,13 +171,16 @@ class MemoryBus implements ChunkBus {
     return buffer.subscribe(listener);
   }
 
-  async forget(tenantId: string, messageIds: readonly string[] | null): Promise<number> {
+  async keysOf(): Promise<string[]> {
+    return [];
+  }
+
+  async forget(tenantId: string, messageIds: readonly string[] | null): Promise<void> {
     const keys = messageIds?.map((id) => `${tenantId}:${id}`) ?? [...this.#buffers.keys()];
     for (const key of keys) {
       const buffer = this.#buffers.get(key);
       if (buffer && key.startsWith(`${tenantId}:`)) this.#drop(key, buffer);
     }
-    return 0;
   }
 
   async isReachable(): Promise<boolean> {

@@ -18,6 +18,9 @@ const UNCONFIRMED_BYTES_MAX = 16 * 1024 * 1024;
 const RETRY_MS_MAX = 1_000;
 /** Channels whose gaps are known. Readers of further ones get the dropped output with the final task only. */
 const GAPS_MAX = 10_000;
+/** Keys of a tenant that are found at once, or some more. */
+const KEYS_MAX = 5_000;
+const SCANNED_AT_ONCE = 1_000;
 
 interface RedisBusOptions {
   url: string;
@@ -95,14 +98,23 @@ class RedisBus implements ChunkBus {
     return () => this.#remove(subscriber);
   }
 
-  async forget(tenantId: string, messageIds: readonly string[] | null): Promise<number> {
-    const keys = messageIds?.map((id) => channelOf(tenantId, id)) ?? [];
-    if (messageIds) return keys.length > 0 ? this.#commands.unlink(...keys) : 0;
-    let removed = 0;
+  async keysOf(tenantId: string, messageIds: readonly string[] | null): Promise<string[]> {
+    if (messageIds) {
+      const keys = messageIds.map((id) => channelOf(tenantId, id));
+      const found = await Promise.all(keys.map((key) => this.#commands.exists(key)));
+      return keys.filter((_, index) => found[index] === 1);
+    }
+    const keys = new Set<string>(); // a scan may give one twice
     // Whatever carries the tenant's name: output of its messages, and its counts of calls.
-    for await (const found of this.#commands.scanStream({ match: `fleet:*${tenantId}*`, count: 1_000 }))
-      if (found.length > 0) removed += await this.#commands.unlink(...(found as string[]));
-    return removed;
+    for await (const found of this.#commands.scanStream({ match: `fleet:*${tenantId}*`, count: SCANNED_AT_ONCE })) {
+      for (const key of found as string[]) keys.add(key);
+      if (keys.size >= KEYS_MAX) break;
+    }
+    return [...keys];
+  }
+
+  async forget(_tenantId: string, _messageIds: readonly string[] | null, keys: readonly string[]): Promise<void> {
+    if (keys.length > 0) await this.#commands.unlink(...keys);
   }
 
   async isReachable(): Promise<boolean> {

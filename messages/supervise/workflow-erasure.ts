@@ -11,11 +11,12 @@ import {
 } from '../../workflows/definitions.js';
 import type { TemporalLink } from './temporal-link.js';
 
-/** Workflows that are deleted at a time. */
+/** Workflows that are asked for, or deleted, at a time. */
 const AT_ONCE = 8;
 /** Workflows that one call lists at most; the next call lists the rest. */
 const LISTED_MAX = 1_000;
-/** Beginnings of ids in one query. */
+/** Ids in one query, and beginnings of ids. */
+const IDS_AT_ONCE = 200;
 const PREFIXES_AT_ONCE = 50;
 /** gRPC status of a workflow that is not there. */
 const NOT_FOUND = 5;
@@ -68,20 +69,24 @@ export function sessionWorkflows(session: SessionInput, plans: readonly { plan_i
 /** What Temporal lists of them; an id that cannot be quoted is not listed. */
 function queriesOf({ ids, prefixes = [] }: WorkflowNames): string[] {
   const quoted = (texts: readonly string[]) => texts.filter((text) => !/["'\\]/.test(text)).map((text) => `"${text}"`);
-  const named = quoted(ids);
-  const queries = named.length > 0 ? [`WorkflowId IN (${named.join()})`] : [];
-  const begun = quoted(prefixes).map((prefix) => `WorkflowId STARTS_WITH ${prefix}`);
-  for (let first = 0; first < begun.length; first += PREFIXES_AT_ONCE)
-    queries.push(begun.slice(first, first + PREFIXES_AT_ONCE).join(' OR '));
-  return queries;
+  return [
+    ...inParts(quoted(ids), IDS_AT_ONCE).map((some) => `WorkflowId IN (${some.join()})`),
+    ...inParts(quoted(prefixes), PREFIXES_AT_ONCE).map((some) =>
+      some.map((prefix) => `WorkflowId STARTS_WITH ${prefix}`).join(' OR '),
+    ),
+  ];
 }
 
-async function remove({ connection, options }: Client, run: WorkflowRun): Promise<boolean> {
+function inParts<Item>(items: readonly Item[], size: number): Item[][] {
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, part) =>
+    items.slice(part * size, (part + 1) * size),
+  );
+}
+
+/** What Temporal answers of a run; false where it is not there. */
+async function isThere(answer: Promise<unknown>): Promise<boolean> {
   try {
-    await connection.workflowService.deleteWorkflowExecution({
-      namespace: options.namespace,
-      workflowExecution: run,
-    });
+    await answer;
     return true;
   } catch (error) {
     if ((error as { code?: number }).code === NOT_FOUND) return false;
@@ -89,51 +94,72 @@ async function remove({ connection, options }: Client, run: WorkflowRun): Promis
   }
 }
 
-async function removeAll(temporal: TemporalLink, runs: readonly WorkflowRun[]): Promise<string[]> {
-  const removed: string[] = [];
-  for (let first = 0; first < runs.length; first += AT_ONCE) {
-    const some = runs.slice(first, first + AT_ONCE);
-    const done = await temporal.call((client) => Promise.all(some.map((run) => remove(client, run))));
-    removed.push(...some.filter((_, index) => done[index]).map(({ workflowId }) => workflowId));
+const describe = ({ connection, options: { namespace } }: Client, execution: WorkflowRun) =>
+  isThere(connection.workflowService.describeWorkflowExecution({ namespace, execution }));
+const remove = ({ connection, options: { namespace } }: Client, workflowExecution: WorkflowRun) =>
+  isThere(connection.workflowService.deleteWorkflowExecution({ namespace, workflowExecution }));
+
+/** Does something with each of the runs. @returns those that were there */
+async function ofThose(
+  temporal: TemporalLink,
+  runs: readonly WorkflowRun[],
+  work: (client: Client, run: WorkflowRun) => Promise<boolean>,
+): Promise<WorkflowRun[]> {
+  const found: WorkflowRun[] = [];
+  for (const some of inParts(runs, AT_ONCE)) {
+    const were = await temporal.call((client) => Promise.all(some.map((run) => work(client, run))));
+    found.push(...some.filter((_, index) => were[index]));
   }
-  return removed;
+  return found;
 }
 
-/** The runs of a query, at most `LISTED_MAX`. Temporal lists changes some seconds late. */
-function listRuns(temporal: TemporalLink, query: string): Promise<WorkflowRun[]> {
-  return temporal.call(async ({ workflow }) => {
-    const runs: WorkflowRun[] = [];
-    for await (const { workflowId, runId } of workflow.list({ query })) {
-      runs.push({ workflowId, runId });
-      if (runs.length >= LISTED_MAX) break;
-    }
-    return runs;
-  });
+/** The runs of queries, at most `LISTED_MAX` of each. Temporal lists changes some seconds late. */
+async function listRuns(temporal: TemporalLink, queries: readonly string[]): Promise<WorkflowRun[]> {
+  const runs: WorkflowRun[] = [];
+  for (const query of queries) {
+    const bound = runs.length + LISTED_MAX;
+    await temporal.call(async ({ workflow }) => {
+      for await (const { workflowId, runId } of workflow.list({ query })) {
+        runs.push({ workflowId, runId });
+        if (runs.length >= bound) break;
+      }
+    });
+  }
+  return runs;
 }
 
-/** Deletes workflows with their histories; those that run are terminated. */
+const idsOf = (runs: readonly WorkflowRun[]) => [...new Set(runs.map(({ workflowId }) => workflowId))];
+/** By the id alone: the newest run, which may not be listed yet. */
+const newestOf = (ids: readonly string[]): WorkflowRun[] => ids.map((workflowId) => ({ workflowId }));
+
+/** Finds workflows, and deletes them with their histories; those that run are terminated. */
 export interface WorkflowErasure {
-  /** @returns how many of these there were */
-  erase(workflows: WorkflowNames): Promise<number>;
-  /** Deletes those of a tenant that Temporal lists now, at most `LISTED_MAX`. */
-  eraseTenant(tenantId: string): Promise<{ listed: number; removed: number }>;
+  /** The ids of those that there are. */
+  find(workflows: WorkflowNames): Promise<string[]>;
+  /** The ids of a tenant's workflows that Temporal lists now and that there are, and whether it lists any: at most `LISTED_MAX`. */
+  findOfTenant(tenantId: string): Promise<{ isListed: boolean; ids: string[] }>;
+  /** Deletes all runs of workflows; nothing for one that is not there. */
+  erase(ids: readonly string[]): Promise<void>;
 }
 
-/** Deletes workflows with their histories, by the Temporal client of this process. */
+/** Finds and deletes workflows by the Temporal client of this process. */
 export function createWorkflowErasure(temporal: TemporalLink): WorkflowErasure {
   return {
-    erase: async (workflows) => {
-      // Earlier runs have to be listed. The newest run is deleted by its id alone, because it may not be listed yet.
-      const runs: WorkflowRun[] = [];
-      for (const query of queriesOf(workflows)) runs.push(...(await listRuns(temporal, query)));
-      const newest = workflows.ids.map((workflowId) => ({ workflowId }));
-      const removed = [...(await removeAll(temporal, newest)), ...(await removeAll(temporal, runs))];
-      return new Set(removed).size;
+    find: async (workflows) => {
+      const newest = idsOf(await ofThose(temporal, newestOf(workflows.ids), describe));
+      const known = new Set(newest);
+      const listed = await listRuns(temporal, queriesOf(workflows));
+      const others = listed.filter(({ workflowId }) => !known.has(workflowId));
+      return [...newest, ...idsOf(await ofThose(temporal, others, describe))];
     },
-    eraseTenant: async (tenantId) => {
+    findOfTenant: async (tenantId) => {
       const query = KINDS.map((kind) => `WorkflowId STARTS_WITH "${kind}:${tenantId}:"`).join(' OR ');
-      const runs = await listRuns(temporal, query);
-      return { listed: runs.length, removed: (await removeAll(temporal, runs)).length };
+      const listed = await listRuns(temporal, [query]);
+      return { isListed: listed.length > 0, ids: idsOf(await ofThose(temporal, listed, describe)) };
+    },
+    erase: async (ids) => {
+      const earlier = await listRuns(temporal, queriesOf({ ids }));
+      await ofThose(temporal, [...newestOf(ids), ...earlier], remove);
     },
   };
 }

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { eraseSessions } from '../../erasure/erase-sessions.js';
 import type { EraserDeps } from '../../erasure/eraser-deps.js';
 import { requestErasure, takeDue } from '../../erasure/erasures.js';
 import { findDispatches } from '../../erasure/message-dispatches.js';
+import { eraseSessions } from '../../erasure/sessions/erase-sessions.js';
 import { idBound } from '../../runtime/ids.js';
 import { insertTenant } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
@@ -56,7 +56,8 @@ test('an erasure by age looks at a bounded number of sessions at a time', async 
   await insert(1, 9_000, 'completed', new Date(0));
   const selection = { before: new Date().toISOString() };
   await db.system((tx) => requestErasure(tx, { tenant_id: tenantId, kind: 'sessions', selection }, 'test'));
-  const deps = { db, workflows: { erase: async () => 0 } } as unknown as EraserDeps;
+  const nothing = { find: async () => [], erase: async () => undefined, forget: async () => undefined };
+  const deps = { db, workflows: nothing, bus: nothing } as unknown as EraserDeps;
   const portions: [string, string][] = [];
   for (let portion = ''; portion !== 'finished'; ) {
     const erasure = await takeDue(db, 0);

@@ -103,7 +103,7 @@ test('the workflows of alerts about a message go, those that were started again 
 });
 
 test.each(['messages', 'sessions'] as const)(
-  'an erasure of %s that is killed after any transaction, before or after its commit, ends with the report of all',
+  'an erasure of %s that is killed at any step, before or after it, ends with the report of all',
   async (kind) => {
     const user = `killed-${kind}`;
     const sent = [await sentBy(user), await sentBy(user)];
@@ -114,8 +114,7 @@ test.each(['messages', 'sessions'] as const)(
     let deaths = 0;
     for (let life = 0; (await report(id)).finished_at === null; life += 1) {
       expect(life).toBeLessThan(300);
-      const db = untilDeath(api.db, 1 + (life % 14), life % 2 === 0);
-      await turn({ db, catchUpUsage: deps.catchUpUsage }).catch((error: Error) => {
+      await turn(untilDeath(deps, 1 + (life % 23), life % 2 === 0)).catch((error: Error) => {
         expect(error.message).toBe('killed');
         deaths += 1;
       });

@@ -1,6 +1,5 @@
 import { Client, Connection } from '@temporalio/client';
 import { expect, inject } from 'vitest';
-import type { Db } from '../../db/pool.js';
 import { endsOfWork } from '../../erasure/end-work.js';
 import { eraseNext } from '../../erasure/eraser.js';
 import type { EraserDeps } from '../../erasure/eraser-deps.js';
@@ -12,18 +11,32 @@ import { createCatchUp } from '../../usage/roll-up.js';
 import type { ServedApi } from '../api/served-api.js';
 import { cleanUp } from '../setup/clean-up.js';
 
-/** A database that a process has until it dies: with a transaction, before or after its commit. */
-export function untilDeath(db: Db, transactions: number, committed: boolean): Db {
-  let left = transactions;
+/**
+ * What a process has until it dies: with a transaction, with the workflows or with the keys in Redis that it removes, before or after that.
+ * @param steps of these, that of its death included
+ * @param isDone whether the last step is done; of workflows that are not, the first one is gone
+ */
+export function untilDeath(deps: EraserDeps, steps: number, isDone: boolean): EraserDeps {
+  const { db, workflows, bus } = deps;
+  let left = steps;
   const die = () => Promise.reject(new Error('killed'));
+  const step = async <Result>(work: () => Promise<Result>, begin?: () => Promise<unknown>): Promise<Result> => {
+    left -= 1;
+    if (left === 0 && !isDone) await begin?.();
+    if (left < 0 || (left === 0 && !isDone)) return die();
+    const result = await work();
+    return left === 0 ? die() : result;
+  };
+  const erase = (ids: readonly string[]) =>
+    step(
+      () => workflows.erase(ids),
+      () => workflows.erase(ids.slice(0, 1)),
+    );
   return {
-    ...db,
-    system: async (work) => {
-      left -= 1;
-      if (left < 0 || (left === 0 && !committed)) return die();
-      const result = await db.system(work);
-      return left === 0 ? die() : result;
-    },
+    ...deps,
+    db: { ...db, system: (work) => step(() => db.system(work)) },
+    workflows: { ...workflows, erase },
+    bus: { keysOf: (...of) => bus.keysOf(...of), forget: (...what) => step(() => bus.forget(...what)) },
   };
 }
 

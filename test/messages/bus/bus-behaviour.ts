@@ -228,9 +228,11 @@ export function describeBus(name: string, open: () => Promise<ChunkBus>): void {
         );
       };
       const isText = (event: BusItem['event'], value: string) => event.kind === 'status_text' && event.text === value;
-      await opened.forget(TENANT, [MESSAGE]);
+      const forget = async (messageIds: string[] | null) =>
+        opened.forget(TENANT, messageIds, await opened.keysOf(TENANT, messageIds));
+      await forget([MESSAGE]);
       expect(await left()).toEqual([false, true, true]);
-      await opened.forget(TENANT, null);
+      await forget(null);
       expect(await left()).toEqual([false, false, true]);
     });
   });

@@ -1,10 +1,11 @@
-import { BY_INDEX } from '../db/page.js';
-import { sessionWorkflows } from '../messages/supervise/workflow-erasure.js';
-import { countRows } from './count-rows.js';
-import { eraseMessages } from './erase-messages.js';
-import type { EraserDeps, Portion } from './eraser-deps.js';
-import { addRemoved, type Erasure, noteDone, type Selection } from './erasures.js';
-import { FORGET_PLAN_DECISIONS, SESSION_TABLES } from './message-tables.js';
+import { BY_INDEX } from '../../db/page.js';
+import { sessionWorkflows } from '../../messages/supervise/workflow-erasure.js';
+import { countRows } from '../count-rows.js';
+import { eraseMessages } from '../erase-messages.js';
+import type { EraserDeps, Portion } from '../eraser-deps.js';
+import { addRemoved, type Erasure, noteDone, type Selection } from '../erasures.js';
+import { countExternal, removeExternal } from '../external-removal.js';
+import { FORGET_PLAN_DECISIONS, SESSION_TABLES } from '../message-tables.js';
 import { eraseSessionEvents } from './session-events.js';
 
 /** Sessions that one statement looks at. */
@@ -67,13 +68,15 @@ export async function eraseSessions(deps: EraserDeps, erasure: Erasure, selectio
       session_id,
     ]),
   );
-  const workflows = await deps.workflows.erase(sessionWorkflows(ref, plans));
+  const workflows = await deps.workflows.find(sessionWorkflows(ref, plans));
+  await removeExternal(deps, erasure, { workflows, keys: [] });
   await deps.db.system(async (tx) => {
     const input_decisions = await countRows(tx, FORGET_PLAN_DECISIONS, [tenant_id, session_id]);
-    const removed: Record<string, number> = { workflows, ...(input_decisions > 0 && { input_decisions }) };
+    const removed: Record<string, number> = { input_decisions };
     for (const [table, statement] of Object.entries(SESSION_TABLES))
       removed[table] = await countRows(tx, statement, [tenant_id, session_id]);
     await addRemoved(tx, erasure_id, removed);
+    await countExternal(tx, erasure_id);
     await noteDone(tx, erasure_id, session_id);
   });
   return 'erased';
