@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { AgentConnectionResponse } from '../../contracts/api/agents.js';
+import { GetApprovalsResponse } from '../../contracts/api/policies/approvals.js';
 import { SessionGetByIdResponse, SessionInitResponse } from '../../contracts/api/sessions.js';
 import { echo } from '../setup/agent.js';
 import { joinAgent } from '../setup/platform/fleet.js';
@@ -104,6 +105,55 @@ test('the sessions of a user go, those of others stay, and nobody can read later
   expect(await client.ok('/sessions/get_by_id', { session_id: bob }, SessionGetByIdResponse)).toMatchObject({
     ok: true,
   });
+});
+
+test('messages of a session or of a user go, and their sessions stay', async () => {
+  const { client } = shared.platform;
+  const user_id = 'eve@example.org';
+  const { session_id } = await client.ok('/sessions/init', { user_id, agent_type: 'echo' }, SessionInitResponse);
+  for (const selected of [
+    ['--session', session_id],
+    ['--user', user_id],
+  ]) {
+    const { id } = await send('of eve', 'echo', session_id);
+    expect((await erase('messages', 'erase', ...selected)).removed).toMatchObject({ messages: 1 });
+    expect(await isStored(id)).toEqual([]);
+  }
+  const { session } = await client.ok('/sessions/get_by_id', { session_id }, SessionGetByIdResponse);
+  expect(session).toMatchObject({ status: 'active', user_id });
+});
+
+test('of decisions who, when and the digest stay in the audit trail', async () => {
+  const { client } = shared.platform;
+  const { id } = await send('to be decided', 'asking');
+  const comment = 'a private comment';
+  expect((await client.post(`/messages/${id}/resolve`, { resolution: 'confirmed', comment })).status).toBe(200);
+  const trail = async () =>
+    (await client.ok('/messages/get_approvals', { message_id: id }, GetApprovalsResponse)).approvals;
+  const [decision, ...others] = await trail();
+  expect([decision, ...others]).toMatchObject([{ comment, ip: '127.0.0.1', resolution: 'confirmed' }]);
+  const { removed } = await erase('messages', 'erase', '--message', id);
+  expect(removed).toMatchObject({ messages: 1, input_decisions: 1 });
+  const { comment: _, ip: __, ...kept } = decision ?? {};
+  expect(await trail()).toEqual([kept]);
+  expect(kept).toMatchObject({
+    principal: { type: 'credential' },
+    digest: expect.any(String),
+    decided_at: expect.any(String),
+  });
+  expect(await isStored(comment)).toEqual([]);
+});
+
+test('by age sessions go that have ended, with their messages', async () => {
+  const { client } = shared.platform;
+  const opened = async () => String((await send('in a session')).contextId);
+  const [ended, active] = [await opened(), await opened()];
+  expect((await client.post('/sessions/close', { session_id: ended })).status).toBe(200);
+  const report = await erase('sessions', 'erase', '--older-than-days', '0');
+  expect(report.removed).toMatchObject({ sessions: 1, messages: 1 });
+  expect(await isStored(ended)).toEqual([]);
+  const { session } = await client.ok('/sessions/get_by_id', { session_id: active }, SessionGetByIdResponse);
+  expect(session.status).toBe('active');
 });
 
 test('by age only what is over goes', async () => {
