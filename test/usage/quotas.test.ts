@@ -6,7 +6,7 @@ import { ErrorBody } from '../../contracts/primitives.js';
 import { FleetClient } from '../../sdk/index.js';
 import { usedUp } from '../../usage/quota-meter.js';
 import { rollUpAll } from '../../usage/roll-up.js';
-import { answerMessage, COMPLETED, joinOnRecord } from '../api/moving.js';
+import { ASKS, answerMessage, COMPLETED, joinOnRecord } from '../api/moving.js';
 import { type ServedApi, serveApi } from '../api/served-api.js';
 import { insertAgent } from '../setup/core.js';
 import type { ApiClient } from '../setup/platform/api-client.js';
@@ -105,6 +105,32 @@ test('another node hears of a limit and of what was sent elsewhere', async () =>
   await setLimits(here, { messages_per_day: 2 });
   expect([await statusOf(here), await statusOf(here)]).toEqual([200, 200]);
   await until(async () => (await statusOf(there)) === 429, { what: 'a refusal by the other node' });
+});
+
+test('beyond a quota streams are refused like sends, and questions are answered, also by message/send', async () => {
+  const { client } = api;
+  await joinOnRecord(api, 'asker-1');
+  const asked = async () => {
+    const { id } = await client.send('hello', { blocking: false });
+    await answerMessage(api, id, ASKS);
+    return id;
+  };
+  const [one, two] = [await asked(), await asked()];
+  await setLimits(client, { messages_per_day: 0 });
+  onTestFinished(async () => void (await setLimits(client, { messages_per_day: null })));
+  const parts = [{ kind: 'text', text: 'hello' }];
+  const message = { kind: 'message', role: 'user', messageId: randomUUID(), parts };
+  for (const method of ['message/send', 'message/stream']) {
+    const refused = await client.call(method, { message });
+    expect([refused.status, ErrorBody.parse(refused.body).code]).toEqual([429, 'QUOTA_EXCEEDED']);
+  }
+  expect((await client.post(`/messages/${one}/resolve`, { resolution: 'confirmed' })).status).toBe(200);
+  const answer = await client.rpc('approved', { taskId: two, blocking: false });
+  expect(answer.result).toMatchObject({ id: two });
+  for (const id of [one, two]) {
+    await answerMessage(api, id, COMPLETED);
+    expect((await client.message(id)).state).toBe('completed');
+  }
 });
 
 test('tokens and cost refuse as soon as they are added up, and only the tenant that used them', async () => {
