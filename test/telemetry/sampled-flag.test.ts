@@ -11,7 +11,11 @@ import { until } from '../setup/until.js';
 import { TestCollector } from './collector.js';
 
 const collector = await TestCollector.start();
-const { platform, database } = await startPlatform({ ...FAST_PATH.env, OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
+const { platform, database } = await startPlatform({
+  ...FAST_PATH.env,
+  OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+  FLEET_TRACE_SAMPLE_RATIO: '0.9',
+});
 const { client } = platform;
 collector.comeBack({ spansMax: 10_000, spansInTime: 10_000, isBad: () => false });
 await until(async () => (await database.query('SELECT 1 FROM trace_exports')).length > 0, { what: 'the exporter' });
@@ -29,7 +33,9 @@ async function sendIn(traceparent: string, url: string): Promise<string> {
 }
 
 const PARENT = 'b7ad6b7169203331';
-const UNSAMPLED = '1'.repeat(32);
+const UNSAMPLED = 'd'.repeat(32);
+/** Its last seven bytes are among the lowest tenth. */
+const LEFT_OUT = `${'d'.repeat(18)}${'1'.repeat(14)}`;
 const SAMPLED = '2'.repeat(32);
 
 test.each([
@@ -45,7 +51,7 @@ test.each([
   });
 });
 
-test('a trace that its caller does not sample goes on as such, is not exported, and keeps no tool calls', async () => {
+test('a trace that its caller or FLEET_TRACE_SAMPLE_RATIO does not sample goes on as such, is not exported, and keeps no tool calls', async () => {
   const webhook = await receiver();
   await registerAgent(client, { instanceId: 'caller-1', agentType: 'caller' });
   await registerAgent(client, { instanceId: 'tool-1', agentType: 'tools' });
@@ -54,6 +60,7 @@ test('a trace that its caller does not sample goes on as such, is not exported, 
   await tools.hello({ agent_type: 'tools', tools: ['look'] });
   for (const [traceId, flags] of [
     [UNSAMPLED, '00'],
+    [LEFT_OUT, '01'],
     [SAMPLED, '01'],
   ]) {
     const id = await sendIn(`00-${traceId}-${PARENT}-${flags}`, webhook.url);
@@ -75,15 +82,17 @@ test('a trace that its caller does not sample goes on as such, is not exported, 
     const push = await until(() => webhook.arrived.find(({ body }) => JSON.stringify(body).includes(id)));
     expect(push.headers.traceparent).toMatch(new RegExp(`^00-${traceId}-[0-9a-f]{16}-${flags}$`));
   }
-  // Exported in the order of their ends: the first would be there.
+  // Exported in the order of their ends: the others would be there.
   await until(() => collector.spans.some(({ traceId, name }) => traceId === SAMPLED && name === 'execute_tool look'));
-  expect(collector.spans.filter(({ traceId }) => traceId === UNSAMPLED)).toEqual([]);
+  expect(collector.spans.filter(({ traceId }) => traceId !== SAMPLED)).toEqual([]);
   const namesOf = async (trace_id: string) =>
     (await client.ok('/telemetry/get_traces', { trace_id }, TraceResponse)).trace.spans.map(({ name }) => name);
   expect(await namesOf(SAMPLED)).toContain('execute_tool look');
-  const kept = await namesOf(UNSAMPLED);
-  expect(kept).toContain('invoke_agent caller');
-  expect(kept).not.toContain('execute_tool look');
+  for (const traceId of [UNSAMPLED, LEFT_OUT]) {
+    const kept = await namesOf(traceId);
+    expect(kept).toContain('invoke_agent caller');
+    expect(kept).not.toContain('execute_tool look');
+  }
 });
 
 test('the steps of a plan that is not sampled are not either', async () => {
