@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 
-const HEARTBEAT_MS = 15_000;
-const STALLED_MS_MAX = 60_000;
+/** In milliseconds: between two comments, and until a reader that takes nothing is disconnected. */
+const TIMES = { heartbeatMs: 15_000, stalledMsMax: 60_000 };
 
 /** Whether a stream has sent its first event in this turn of the event loop. */
 let hasBegunInTurn = false;
@@ -15,7 +15,8 @@ export class EventStream {
   #hasWritten = false;
 
   /** Sends the headers. Fastify must not handle the response any more (`reply.hijack()`). */
-  constructor(raw: ServerResponse, requestId: string, stalledMsMax = STALLED_MS_MAX) {
+  constructor(raw: ServerResponse, requestId: string, times: Partial<typeof TIMES> = {}) {
+    const { heartbeatMs, stalledMsMax } = { ...TIMES, ...times };
     this.#raw = raw;
     this.#stalledMsMax = stalledMsMax;
     raw.writeHead(200, {
@@ -28,7 +29,7 @@ export class EventStream {
     process.nextTick(() => this.#hasWritten || raw.flushHeaders());
     this.#heartbeat = setInterval(() => {
       if (!raw.writableNeedDrain) raw.write(': keep-alive\n\n');
-    }, HEARTBEAT_MS);
+    }, heartbeatMs);
     raw.once('close', () => clearInterval(this.#heartbeat));
   }
 

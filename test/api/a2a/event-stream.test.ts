@@ -3,6 +3,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { EventStream, responseSignal } from '../../../api/send/event-stream.js';
+import { until } from '../../setup/until.js';
 
 const server = createServer();
 beforeAll(async () => {
@@ -51,10 +52,29 @@ test('a stream lives until its reader leaves, or the process drains', async () =
 test('a reader who takes nothing for too long is cut off', async () => {
   const { raw } = await asked();
   const signal = responseSignal(raw, new AbortController().signal);
-  const stream = new EventStream(raw, 'blocked', 50);
+  const stream = new EventStream(raw, 'blocked', { stalledMsMax: 50 });
   const sending = (async () => {
     for (;;) await stream.send('x'.repeat(100_000), 'e1', signal);
   })();
   await expect(sending).rejects.toThrow(/abort/i);
   expect(raw.destroyed).toBe(true);
+});
+
+test('a stream without events sends comments, which readers pass over, until it ends', async () => {
+  const { raw, reader } = await asked();
+  const signal = responseSignal(raw, new AbortController().signal);
+  let text = '';
+  reader.on('data', (bytes: Buffer) => {
+    text += bytes.toString();
+  });
+  reader.resume();
+  const stream = new EventStream(raw, 'quiet', { heartbeatMs: 10 });
+  const comments = () => text.split(': keep-alive\n\n').length - 1;
+  await until(() => comments() >= 3, { what: 'three comments' });
+  await stream.send({ of: 'an event' }, 'e1', signal);
+  const seen = comments();
+  await until(() => comments() > seen, { what: 'a comment after the event' });
+  expect(text).toContain('id: e1\ndata: {"of":"an event"}\n\n');
+  stream.end();
+  await once(raw, 'close');
 });
