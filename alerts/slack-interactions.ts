@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import { type ChannelRow, readableChannel } from '../deliveries/channels/channel-store.js';
-import { type ButtonValue, SLACK_ACTION, SLACK_LINK } from '../deliveries/channels/slack.js';
+import { type ButtonValue, escaped, SLACK_ACTION, SLACK_LINK } from '../deliveries/channels/slack.js';
 import { type Envelope, unsealBody } from '../deliveries/envelope.js';
 import type { Outbound } from '../http/outbound.js';
 import type { MessageCore } from '../messages/core.js';
@@ -17,7 +17,7 @@ import { linkForSlackUser } from './slack-links.js';
 const MAX_AGE_SECONDS = 300;
 /** For the note in the Slack channel, which nobody waits for. */
 const NOTE_TIMEOUT_MS = 3_000;
-const CHANGED = 'Nothing was decided: somebody has edited the arguments since this message was posted.';
+const CHANGED = 'Somebody has edited the arguments since this message was posted.';
 
 export interface SlackInteractionDeps {
   core: MessageCore;
@@ -138,6 +138,12 @@ async function say({ outbound, core }: SlackInteractionDeps, { response_url }: I
   }
 }
 
+/** Tells whoever pressed a button why nothing came of it: Slack shows no more of a refusal than that there was one. */
+function sayRefusal(deps: SlackInteractionDeps, interaction: Interaction, { code, message }: PlatformError): void {
+  const text = `Nothing was decided. ${escaped(code === 'CONFLICT' ? CHANGED : message)}`;
+  void say(deps, interaction, { text, response_type: 'ephemeral' });
+}
+
 /** Decides by a button. @throws PlatformError as `answerFromSlack` */
 async function decide(deps: SlackInteractionDeps, interaction: Interaction, word: string, { envelope, rule }: Found) {
   const { tenant_id, event, request_id, digest } = envelope;
@@ -151,13 +157,7 @@ async function decide(deps: SlackInteractionDeps, interaction: Interaction, word
     ...(request_id !== undefined && { request_id }),
     ...(digest !== undefined && { digest }),
   };
-  try {
-    await deps.decideAs(subject, answer, async () => ({ principal: slackPrincipal(user.id, rule) }));
-  } catch (error) {
-    if (error instanceof PlatformError && error.code === 'CONFLICT')
-      void say(deps, interaction, { text: CHANGED, response_type: 'ephemeral' });
-    throw error;
-  }
+  await deps.decideAs(subject, answer, async () => ({ principal: slackPrincipal(user.id, rule) }));
   void say(deps, interaction, { text: `${word} by <@${user.id}>` });
 }
 
@@ -187,6 +187,11 @@ export async function answerFromSlack(deps: SlackInteractionDeps, request: Slack
   });
   const { request_id } = found.envelope;
   if (request_id === undefined || request_id !== value.request_id) throw unauthorized();
-  if (action.action_id === SLACK_LINK) await giveLink(deps, interaction, found);
-  else await decide(deps, interaction, action.action_id.slice(SLACK_ACTION.length), found);
+  try {
+    if (action.action_id === SLACK_LINK) await giveLink(deps, interaction, found);
+    else await decide(deps, interaction, action.action_id.slice(SLACK_ACTION.length), found);
+  } catch (error) {
+    if (error instanceof PlatformError && error.statusCode < 500) sayRefusal(deps, interaction, error);
+    throw error;
+  }
 }

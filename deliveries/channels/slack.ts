@@ -22,7 +22,7 @@ const EMOJI: Record<string, string> = {
 const cut = (text: string, max: number): string => text.slice(0, max).toWellFormed();
 
 /** Text that Slack shows as it is: `&`, `<` and `>` would begin entities, links and mentions. */
-function escaped(text: string, max = SECTION_MAX): string {
+export function escaped(text: string, max = SECTION_MAX): string {
   return cut(text, max).replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }
 

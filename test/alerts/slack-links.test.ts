@@ -8,6 +8,7 @@ import type { Answer } from '../setup/platform/api-client.js';
 import { joinAgent } from '../setup/platform/fleet.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
 import { type Arrived, type Receiver, receiver } from '../setup/receiver.js';
+import { until } from '../setup/until.js';
 import { approveButton, buttonsOf, linkButton, press, SLACK_SECRET } from './slack-button.js';
 
 const FORM = { type: 'object', properties: { amount: { type: 'integer' } }, required: ['amount'] };
@@ -46,11 +47,12 @@ async function asksForm(): Promise<string> {
 const askForLink = (arrived: Arrived, notes: Receiver, user = 'U1') =>
   press(client(), linkButton(arrived), { url: notes.url, user })();
 
-/** The link in the newest note, which only its user reads. */
+/** The link that was given as the `count`-th, in a note which only its user reads. */
 async function linkIn(notes: Receiver, count: number): Promise<string> {
-  const { body } = (await notes.untilArrived(count)).at(-1) as Arrived;
-  expect(body).toMatchObject({ response_type: 'ephemeral', replace_original: false });
-  return /<(http[^|]+\/approve\/[\w-]{43})\|/.exec(String(body.text))?.[1] ?? '';
+  const linkOf = ({ body }: Arrived) => /<(http[^|]+\/approve\/[\w-]{43})\|/.exec(String(body.text))?.[1];
+  const note = await until(() => notes.arrived.filter(linkOf)[count - 1]);
+  expect(note.body).toMatchObject({ response_type: 'ephemeral', replace_original: false });
+  return linkOf(note) ?? '';
 }
 const post = (link: string, fields: Record<string, string>) =>
   fetch(link, { method: 'POST', body: new URLSearchParams(fields) });
@@ -65,6 +67,8 @@ test('a named approver opens the form by a link of their own and answers it ther
   const [arrived] = (await slack.untilArrived(1)) as [Arrived];
   expect(buttonsOf(arrived).map(({ text }) => text.text)).toEqual(['Open the form']);
   expect(failureOf(await askForLink(arrived, notes, 'U2'))).toBe('403 forbidden');
+  const [refused] = await notes.untilArrived(1);
+  expect(refused?.body).toMatchObject({ response_type: 'ephemeral', text: expect.stringMatching(/Slack user/) });
   expect((await askForLink(arrived, notes)).status).toBe(200);
   const replaced = await linkIn(notes, 1);
   expect((await askForLink(arrived, notes)).status).toBe(200);
@@ -120,11 +124,11 @@ test('beside the buttons of an approval the link shows what was cut, and its use
   expect((await press(client(), approveButton(arrived), { url: notes.url })()).status).toBe(200);
   await notes.untilArrived(1);
   expect((await askForLink(arrived, notes)).status).toBe(200);
-  const own = await linkIn(notes, 2);
+  const own = await linkIn(notes, 1);
   expect(await (await fetch(own)).text()).toContain(long);
   expect((await post(own, { resolution: 'approved' })).status).toBe(409);
   expect((await askForLink(arrived, notes, 'U2')).status).toBe(200);
-  expect((await post(await linkIn(notes, 3), { resolution: 'approved' })).status).toBe(200);
+  expect((await post(await linkIn(notes, 2), { resolution: 'approved' })).status).toBe(200);
   await client().untilState(id, 'working');
   expect(await principalsOf(id)).toEqual(['U1', 'U2'].map((user) => ({ type: 'slack', id: user })));
   await client().post('/messages/cancel', { message_id: id });
