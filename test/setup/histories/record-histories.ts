@@ -9,6 +9,7 @@ import { type Delivery, GetDeliveriesResponse } from '../../../contracts/api/del
 import { IngestResponse, NewKnowledgeBaseResponse } from '../../../contracts/api/knowledge/knowledge.js';
 import { MessageCancelResponse, ResolveResponse } from '../../../contracts/api/messages.js';
 import { PlanResponse } from '../../../contracts/api/plans.js';
+import { PolicyResponse } from '../../../contracts/api/policies/policies.js';
 import { SessionInitResponse } from '../../../contracts/api/sessions.js';
 import { type EventRecord, GetEventsResponse } from '../../../contracts/api/telemetry.js';
 import {
@@ -34,6 +35,14 @@ const join = (platform: TestPlatform, agentType: string, behaviour: typeof echo)
 
 const messageId = (platform: TestPlatform, message_id: string) =>
   messageWorkflowId({ tenant_id: platform.devJson().tenant_id, message_id });
+
+/** A policy that asks a human. */
+const ask = (platform: TestPlatform, policy: object) =>
+  platform.client.ok(
+    '/policies/create_policy',
+    { name: 'ask', decision: 'require_approval', ...policy },
+    PolicyResponse,
+  );
 
 /** The URL of a receiver that answers 500 to the first attempt. */
 async function failsOnce(): Promise<string> {
@@ -62,6 +71,30 @@ const COURSES: Record<string, Course> = {
     });
     const task = await platform.client.send('ask', { metadata: { agent_type: 'asker' } });
     await platform.client.ok(`/messages/${task.id}/resolve`, { resolution: 'confirmed' }, ResolveResponse);
+    return messageId(platform, task.id);
+  },
+  'message-tool-approved': async (platform) => {
+    const match = { tools: ['fleet.get_agents'] };
+    await ask(platform, { scope: 'tool', match, evaluator: { approval: { reminder_seconds: 1 } } });
+    const agent = await join(platform, 'curious', async ({ payload, result }) => {
+      agent.send('tool_call', { tool: 'fleet.get_agents', arguments: {}, dispatch_id: payload.dispatch_id });
+      await agent.next((frame) => frame.type === 'tool_result' && frame.payload.ok === true);
+      result('seen');
+    });
+    const task = await platform.client.send('look', { metadata: { agent_type: 'curious' } });
+    const written = { type: 'policy.approval_required', message_id: task.id };
+    await until(
+      async () => (await platform.client.ok('/telemetry/get_events', written, GetEventsResponse)).events.length > 1,
+      { what: 'the reminder' },
+    );
+    await platform.client.ok(`/messages/${task.id}/resolve`, { resolution: 'approved' }, ResolveResponse);
+    return messageId(platform, task.id);
+  },
+  'message-approval-expired': async (platform) => {
+    await join(platform, 'guarded', echo);
+    const match = { agent_types: ['guarded'] };
+    await ask(platform, { scope: 'admission', match, evaluator: { approval: { timeout_seconds: 2 } } });
+    const task = await platform.client.send('hello', { metadata: { agent_type: 'guarded' } });
     return messageId(platform, task.id);
   },
   'message-canceled': async (platform) => {
