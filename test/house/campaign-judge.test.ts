@@ -13,6 +13,15 @@ const { judgeFlatness } = await load<{
 const { judgeMessages } = await load<{
   judgeMessages: (rows: Row[], tenants: object[], journal: object, faults: object, erased: object) => string[];
 }>('campaign/judge/messages.mjs');
+const { judgeEvents } = await load<{
+  judgeEvents: (
+    database: object,
+    tenants: object[],
+    receiver: object,
+    record: object[],
+    erased: object,
+  ) => Promise<string[]>;
+}>('campaign/judge/events.mjs');
 const { Journal } = await load<{ Journal: new () => Work & object }>('campaign/judge/journal.mjs');
 const { Faults } = await load<{ Faults: new () => { nodes: Map<string, number>; agents: number[] } }>(
   'harness/cluster/losses.mjs',
@@ -105,4 +114,22 @@ test('the rest of a campaign is judged for every table whose rows have a state',
   expect(withState).toContain('messages');
   const judged = [...read('bench/campaign/judge/rest.mjs').matchAll(/\b(?:FROM|JOIN) (\w+)/g)].map(([, name]) => name);
   expect(withState.filter((name) => !judged.includes(name))).toEqual(Object.keys(NO_WORK));
+});
+
+test.each([
+  ['that comes while the record is read is no violation', ['evt_1'], []],
+  ['that is not on it is', ['evt_0', 'evt_1'], ['ten_1: the stream brought evt_0, which is not on the record']],
+])('an event %s', async (_what, ids, violations) => {
+  const follower = { ids: [...ids], openedAtMs: 0 };
+  const event = { event_id: 'evt_1', event_type: 'session.expired', occurred_at: new Date(1_000), request_id: '' };
+  const database = {
+    query: async () => {
+      follower.ids.push('evt_2');
+      return { rows: [event] };
+    },
+  };
+  const tenant = { id: 'ten_1', follower, accepted: new Map() };
+  const receiver = { alerts: new Map(), pushes: new Map() };
+  const erased = { messages: new Map(), eventIds: new Set() };
+  expect(await judgeEvents(database, [tenant], receiver, [], erased)).toEqual(violations);
 });

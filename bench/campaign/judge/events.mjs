@@ -1,10 +1,13 @@
 /** Compares the events of the record with what a follower read, what the receiver got, and what was pushed. */
+import { setTimeout as delay } from 'node:timers/promises';
 import { DELIVERED } from '../tenant.mjs';
 
 const EVENTS = `
   SELECT event_id, event_type, occurred_at, message_id, coalesce(payload->>'request_id', '') AS request_id
     FROM events WHERE tenant_id = $1`;
 const TERMINAL = ['completed', 'failed', 'canceled'];
+/** How long events that were written just before are waited for. Sessions end, by their idle time, while this judges. */
+const ARRIVAL_MS = 10_000;
 
 /** Which events a follower has not read yet. */
 function missing({ follower }, events) {
@@ -12,13 +15,14 @@ function missing({ follower }, events) {
   return events.filter(({ event_id, occurred_at }) => occurred_at > follower.openedAtMs && !read.has(event_id));
 }
 
-function judgeFollower({ follower, id: tenant }, events, erased) {
+/** @param ids what the follower had read before the record was: each of them is on it */
+function judgeFollower({ follower, id: tenant }, ids, events, erased) {
   const violations = missing({ follower }, events).map(
     ({ event_id, event_type }) =>
       `${tenant}: the stream never brought ${event_id} (${event_type}); last: ${follower.lastError}`,
   );
   const seen = new Set();
-  for (const id of follower.ids) {
+  for (const id of ids) {
     if (seen.has(id)) violations.push(`${tenant}: the stream brought ${id} twice`);
     seen.add(id);
   }
@@ -70,14 +74,23 @@ export async function allRead(database, tenants) {
   return true;
 }
 
+/** The events of a tenant on the record, and what its follower had read before. Waits for those that are still on their way. */
+async function readEvents(database, tenant) {
+  const ids = [...tenant.follower.ids];
+  const { rows } = await database.query(EVENTS, [tenant.id]);
+  const untilMs = performance.now() + ARRIVAL_MS;
+  while (missing(tenant, rows).length > 0 && performance.now() < untilMs) await delay(100);
+  return { ids, rows };
+}
+
 /** @param {import('../upkeep.mjs').Upkeep['erased']} erased @returns violations */
 export async function judgeEvents(database, tenants, receiver, record, erased) {
   const known = new Map(record.map((row) => [row.message_id, row]));
   const violations = [];
   for (const tenant of tenants) {
-    const { rows } = await database.query(EVENTS, [tenant.id]);
+    const { ids, rows } = await readEvents(database, tenant);
     violations.push(
-      ...judgeFollower(tenant, rows, erased),
+      ...judgeFollower(tenant, ids, rows, erased),
       ...judgeDeliveries(tenant, rows, receiver, erased),
       ...judgePushes(tenant, receiver, known),
     );
