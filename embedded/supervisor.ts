@@ -19,6 +19,14 @@ export interface Supervised {
   stopWith: [signal: NodeJS.Signals, graceMs: number][];
   /** Called once a minute. */
   housekeeping(): Promise<void>;
+  /** How a server that runs and does not serve is found; without it only the end of its process is. */
+  watch?: {
+    /** Why the server does not serve now; undefined when it does. */
+    check(): Promise<string | undefined>;
+    /** For how long it may be so at every look, in milliseconds, before the server is stopped and started again. */
+    patienceMs: number;
+    stopWith: Supervised['stopWith'];
+  };
   log: Logger;
   onLine(line: string): void;
 }
@@ -29,21 +37,27 @@ const MAX_BACKOFF_MS = 10_000;
 const SHORT_LIFE_MS = 10_000;
 const ADOPTED_POLL_MS = 250;
 const HOUSEKEEPING_MS = 60_000;
+/** Looks at whether a server serves, for each time that it may not. */
+const LOOKS = 6;
 
-/** Restarts a server when it dies: at once, then with growing pauses. */
+/** Restarts a server when it dies, or no longer serves: at once, then with growing pauses. */
 export class Supervisor {
   readonly #server: Supervised;
   readonly #stopping = new AbortController();
   #running: Running;
   #restarted = false;
+  /** Not between the end of a server and the start of the next one. */
+  #isUp = true;
   #backoffMs = FIRST_BACKOFF_MS;
   readonly #loop: Promise<void>;
+  readonly #looks: Promise<void>;
   readonly #housekeeping: NodeJS.Timeout;
 
   constructor(first: Running, server: Supervised) {
     this.#server = server;
     this.#running = first;
-    this.#loop = this.#watch();
+    this.#loop = this.#restartWhenEnded();
+    this.#looks = this.#stopWhenStuck();
     this.#housekeeping = setInterval(() => {
       server.housekeeping().catch((error: unknown) => server.log.warn({ err: error }, 'housekeeping failed'));
     }, HOUSEKEEPING_MS).unref();
@@ -60,14 +74,40 @@ export class Supervisor {
       this.#stopping.abort();
       await terminate(this.#running, this.#server.stopWith);
     }
-    await this.#loop;
+    await Promise.all([this.#loop, this.#looks]);
   }
 
-  async #watch(): Promise<void> {
+  /** Ends a server that has not served for too long. */
+  async #stopWhenStuck(): Promise<void> {
+    const { name, log, onLine, watch } = this.#server;
+    const signal = this.#stopping.signal;
+    if (!watch) return;
+    let looked = this.#running;
+    let sinceMs = performance.now();
+    while (!signal.aborted) {
+      await sleep(watch.patienceMs / LOOKS, undefined, { signal, ref: false }).catch(() => undefined); // aborted by a stop
+      const refusal = signal.aborted ? undefined : await watch.check().catch(errorMessage);
+      const serves = refusal === undefined || looked !== this.#running || !this.#isUp;
+      looked = this.#running;
+      if (serves) sinceMs = performance.now();
+      else if (performance.now() - sinceMs >= watch.patienceMs && !signal.aborted) {
+        log.error({ server: name, pid: looked.pid, reason: refusal }, 'embedded server does not serve; stopping it');
+        onLine(
+          `${name} has not served for ${Math.round((performance.now() - sinceMs) / 1000)} s (${refusal}); stopping it`,
+        );
+        await terminate(looked, watch.stopWith).catch((error: unknown) => {
+          log.error({ server: name, err: error }, 'embedded server did not end');
+        });
+      }
+    }
+  }
+
+  async #restartWhenEnded(): Promise<void> {
     const { name, log, onLine } = this.#server;
     while (!this.#stopping.signal.aborted) {
       const began = performance.now();
       const reason = await this.#running.ended;
+      this.#isUp = false;
       if (this.#stopping.signal.aborted) return;
       log.warn({ server: name, pid: this.#running.pid, reason }, 'embedded server exited unexpectedly');
       onLine(`${name} exited unexpectedly (${reason}); restarting it`);
@@ -85,6 +125,7 @@ export class Supervisor {
       try {
         this.#running = await start(signal);
         this.#restarted = true;
+        this.#isUp = true;
         if (signal.aborted) return await terminate(this.#running, stopWith);
         const tookMs = Math.round(performance.now() - began);
         log.info({ server: name, pid: this.#running.pid, took_ms: tookMs }, 'embedded server restarted');

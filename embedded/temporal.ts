@@ -10,11 +10,19 @@ import { type Running, Supervisor } from './supervisor.js';
 import { temporalBinary } from './temporal/binary.js';
 import {
   adoptTemporal,
+  checkServer,
   launchTemporal,
   TEMPORAL_STOP,
   type TemporalPorts,
   type TemporalServerOptions,
+  UNRESPONSIVE_STOP,
 } from './temporal/server.js';
+
+/**
+ * How long a server may refuse every look before it is started again. On a machine without time to spare the dev server's SQLite can come
+ * to answer "interrupted" to each statement, for good; nothing but a restart mends it, and nothing in its database is lost.
+ */
+const PATIENCE_MS = 60_000;
 
 /** Options of `startTemporal`. Only one process may use a data directory: see `lockDataDir`. */
 export interface TemporalOptions {
@@ -26,9 +34,11 @@ export interface TemporalOptions {
   namespace?: string;
   /** Folder in which the program is searched and installed; the user's cache folder by default. */
   cacheDir?: string;
+  /** How long the server may run without serving before it is started again, in milliseconds; a minute by default. */
+  patienceMs?: number;
 }
 
-/** A running Temporal dev server, which is restarted when it dies. */
+/** A running Temporal dev server, which is restarted when it dies or no longer serves. */
 export interface EmbeddedTemporal {
   /** `127.0.0.1:port` of the gRPC service. Constant across restarts. */
   readonly address: string;
@@ -49,7 +59,7 @@ interface TemporalState {
   started_at: string;
 }
 
-/** Starts a Temporal dev server on the data directory, or adopts one that still runs there, and restarts it when it dies. */
+/** Starts a Temporal dev server on the data directory, or adopts one that still runs there, and restarts it when it dies or no longer serves. */
 export async function startTemporal(options: TemporalOptions): Promise<EmbeddedTemporal> {
   const { log, onLine, namespace = 'default' } = options;
   await mkdir(options.dataDir, { recursive: true });
@@ -74,6 +84,7 @@ export async function startTemporal(options: TemporalOptions): Promise<EmbeddedT
   if (!adopted) await writeState(dataDir, running.pid, ports);
   await keepPrivate(files.databaseFile);
   log.info({ pid: running.pid, ...ports, adopted: adopted !== undefined }, 'embedded Temporal is ready');
+  const address = `127.0.0.1:${ports.port}`;
   const supervisor = new Supervisor(running, {
     name: 'Temporal',
     start: async (signal) => {
@@ -82,12 +93,17 @@ export async function startTemporal(options: TemporalOptions): Promise<EmbeddedT
       return restarted;
     },
     stopWith: TEMPORAL_STOP,
+    watch: {
+      check: () => checkServer(address, namespace),
+      patienceMs: options.patienceMs ?? PATIENCE_MS,
+      stopWith: UNRESPONSIVE_STOP,
+    },
     housekeeping: () => rotateLog(files.logFile),
     log,
     onLine,
   });
   return {
-    address: `127.0.0.1:${ports.port}`,
+    address,
     uiUrl: `http://127.0.0.1:${ports.uiPort}`,
     get pid() {
       return supervisor.pid;

@@ -13,7 +13,7 @@ export const TEMPORAL_STOP: [NodeJS.Signals, number][] = [
 ];
 
 /** For a server that does not answer. */
-const UNRESPONSIVE_STOP: [NodeJS.Signals, number][] = [
+export const UNRESPONSIVE_STOP: [NodeJS.Signals, number][] = [
   ['SIGTERM', 2_000],
   ['SIGKILL', 5_000],
 ];
@@ -136,7 +136,7 @@ async function waitUntilReady(
 }
 
 /** Why the server is not ready; undefined when it serves the namespace with its search attributes. */
-async function checkServer(address: string, namespace: string): Promise<string | undefined> {
+export async function checkServer(address: string, namespace: string): Promise<string | undefined> {
   let connection: Connection | undefined;
   try {
     connection = await Connection.connect({ address, connectTimeout: CALL_MS });

@@ -23,8 +23,9 @@ afterEach(async () => {
   await folder.remove();
 });
 
-async function start(): Promise<EmbeddedTemporal> {
-  server = await startTemporal({ dataDir: folder.dir, log: silent, onLine: (line) => lines.push(line) });
+async function start(patienceMs?: number): Promise<EmbeddedTemporal> {
+  const onLine = (line: string) => lines.push(line);
+  server = await startTemporal({ dataDir: folder.dir, log: silent, onLine, ...(patienceMs && { patienceMs }) });
   return server;
 }
 
@@ -82,6 +83,17 @@ describe('embedded Temporal', () => {
     await eventually(async () => (running.pid === before ? undefined : true));
     expect((await withClient(running.address, describeWaiting)).status.name).toBe('RUNNING');
     expect(lines).toContain('Temporal exited unexpectedly (signal SIGKILL); restarting it');
+  });
+
+  test('is started again on the same address when it runs and no longer serves', async () => {
+    const running = await start(1_000);
+    await withClient(running.address, startWaiting);
+    const before = running.pid;
+    process.kill(before, 'SIGSTOP');
+    await eventually(async () => (running.pid === before ? undefined : true));
+    expect((await withClient(running.address, describeWaiting)).status.name).toBe('RUNNING');
+    expect(lines.join('\n')).toMatch(/Temporal has not served for \d+ s \(.+\); stopping it/);
+    expect(await processInfo(before)).toBeUndefined();
   });
 
   test('is adopted by the next process after the first one was killed, then watched and stopped by it', async () => {
