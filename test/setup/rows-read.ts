@@ -3,13 +3,20 @@ import { until } from './until.js';
 
 const READ = 'sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))';
 
+/** How long a connection of the platform has to end, in milliseconds. */
+const END_MS = 30_000;
+
 /** Ends the platform's connections: a connection writes what it has read to the statistics by its end, else later. The test's own two write it at once. */
 async function statisticsWritten(database: FreshDatabase): Promise<void> {
   const written = () => database.query('SELECT pg_stat_force_next_flush()');
   await Promise.all([written(), written()]);
-  const others = "FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'fleet%'";
-  await database.query(`SELECT pg_terminate_backend(pid) ${others}`);
-  await until(async () => (await database.query(`SELECT 1 ${others}`)).length === 0, { what: 'their end' });
+  // It waits for the end of each; the platform connects again meanwhile, and those connections are none of these.
+  const ended = await database.query<{ is_ended: boolean }>(
+    `SELECT pg_terminate_backend(pid, $1) AS is_ended
+       FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'fleet%'`,
+    [END_MS],
+  );
+  if (ended.some(({ is_ended }) => !is_ended)) throw new Error(`A connection did not end within ${END_MS} ms.`);
 }
 
 /** How many rows of the tables the platform reads while `work` runs; entries of an index that are enough by themselves do not count. */
