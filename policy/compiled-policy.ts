@@ -7,7 +7,6 @@ import { compileCel } from './evaluators/cel.js';
 import type { WebhookEvaluators, WebhookTarget } from './evaluators/webhook.js';
 import { type Condition, compileMatch } from './matching/conditions.js';
 import type { Facts } from './matching/facts.js';
-import { contentKeys, type PolicyKey, requestKeys } from './matching/policy-key.js';
 import type { AppliedPolicy, ApprovalTerms } from './policy-request.js';
 import type { PolicyRow } from './policy-store.js';
 
@@ -31,9 +30,6 @@ export interface CompiledPolicy {
   decision: PolicyDecision;
   priority: number;
   conditions: readonly Condition[];
-  /** By each of which it can be found among others. */
-  requestKeys: readonly PolicyKey[];
-  contentKeys: readonly PolicyKey[];
   /** Null: it applies where it matches. */
   evaluate: Evaluate | null;
   isWebhook: boolean;
@@ -127,8 +123,6 @@ export function compilePolicy(row: PolicyRow, deps: CompileDeps): CompiledPolicy
   return {
     ...{ policy_id, name, scope, decision, priority },
     conditions: compileMatch(match, decision),
-    requestKeys: requestKeys(match),
-    contentKeys: contentKeys(match),
     evaluate,
     isWebhook: 'type' in evaluator && evaluator.type === 'webhook',
     onError: 'type' in evaluator ? evaluator.on_error : 'deny',

@@ -1,5 +1,6 @@
 import type { PolicyTrace } from '../contracts/api/policies/policies.js';
 import { type Application, application, type CompiledPolicy } from './compiled-policy.js';
+import type { Candidates } from './indexing/candidates.js';
 import { allHold, firstUnmet } from './matching/conditions.js';
 import { Facts } from './matching/facts.js';
 import type { AppliedPolicy, Verdict } from './policy-request.js';
@@ -23,7 +24,7 @@ export interface DecisionOptions {
 /** One decision over the policies of a scope, in their order. */
 class Decision {
   readonly #set: PolicySet;
-  readonly #candidates: Uint8Array;
+  readonly #candidates: Candidates;
   readonly #audits: AppliedPolicy[] = [];
   readonly #startedAtMs = performance.now();
   /** A policy that allows may apply, which the facts do not tell yet. */
@@ -42,10 +43,9 @@ class Decision {
   /** Looks at the policies from a place on. A promise only where an evaluator gives one. */
   from(start: number): EarlyVerdict | Promise<EarlyVerdict> {
     const { policies } = this.#set;
-    for (let at = start; at < policies.length; at++) {
-      if (!this.#candidates[at] && !this.options.trace) continue;
+    for (let at = this.#next(start); at < policies.length; at = this.#next(at + 1)) {
       const policy = policies[at] as CompiledPolicy;
-      const matches = this.#candidates[at] === 1 && allHold(policy.conditions, this.facts);
+      const matches = this.#candidates.has(at) && allHold(policy.conditions, this.facts);
       if (matches === false) {
         if (this.options.trace) this.#note(policy, 'not_matched', this.#whyUnmet(policy));
         continue;
@@ -58,6 +58,11 @@ class Decision {
       if (verdict) return verdict;
     }
     return { decision: 'allow', audits: this.#audits };
+  }
+
+  /** A trace is of every policy. */
+  #next(place: number): number {
+    return this.options.trace ? place : this.#candidates.next(place);
   }
 
   #isOutOfTime({ isWebhook }: CompiledPolicy): boolean {

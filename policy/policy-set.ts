@@ -1,6 +1,8 @@
 import type { CompiledPolicy } from './compiled-policy.js';
+import type { Candidates } from './indexing/candidates.js';
+import { PolicyIndex } from './indexing/policy-index.js';
 import type { Facts } from './matching/facts.js';
-import { PolicyIndex } from './policy-index.js';
+import { isOfRequest } from './matching/policy-key.js';
 
 /** The policies of a scope in their order, with indexes by which most are passed over without being looked at. */
 export class PolicySet {
@@ -13,16 +15,15 @@ export class PolicySet {
   constructor(policies: readonly CompiledPolicy[]) {
     this.policies = policies;
     this.webhooks = policies.filter(({ isWebhook }) => isWebhook);
-    this.#byRequest = new PolicyIndex(policies.map(({ requestKeys }) => requestKeys));
-    this.#byContent = new PolicyIndex(policies.map(({ contentKeys }) => contentKeys));
+    const keys = policies.map(({ conditions }) => conditions.flatMap((condition) => condition.keys));
+    this.#byRequest = new PolicyIndex(keys.map((ofOne) => ofOne.filter(isOfRequest)));
+    this.#byContent = new PolicyIndex(keys.map((ofOne) => ofOne.filter((key) => !isOfRequest(key))));
   }
 
-  /** By the places of the policies: 0 where a key does not hold, so that the policy does not match. Content is read only where it matters. */
-  candidates(facts: Facts): Uint8Array {
+  /** The policies that may match, by their places: of any other a condition does not hold. Content is read only where it matters. */
+  candidates(facts: Facts): Candidates {
     const candidates = this.#byRequest.candidates(facts);
-    if (!this.#byContent.distinguishes(candidates)) return candidates;
-    const byContent = this.#byContent.candidates(facts);
-    for (let place = 0; place < candidates.length; place++) if (byContent[place] === 0) candidates[place] = 0;
+    if (this.#byContent.distinguishes(candidates)) candidates.keep(this.#byContent.candidates(facts));
     return candidates;
   }
 }

@@ -1,52 +1,26 @@
 import type { ArgumentCondition } from '../../contracts/api/policies/policy-match.js';
-import type { Budget } from './budget.js';
-import { compileRegex } from './regex.js';
-
-type Scalar = string | number | boolean | null;
+import {
+  type ArgumentFact,
+  comparedText,
+  isEqual,
+  MISSING,
+  matchedText,
+  numberOf,
+  type Scalar,
+  valueAt,
+  valuesAt,
+} from './argument-values.js';
+import { type Budget, SEARCHED_CHARS } from './budget.js';
+import { type PolicyKey, policyKey } from './policy-key.js';
+import { compileRegex, type Regex } from './regex.js';
 
 /** Whether one value fits; undefined: nobody can tell, or it would cost too much to find out. */
 type ValueTest = (value: unknown, budget: Budget) => boolean | undefined;
 
-/** The values at a path; `*` stands for every member. The depth and size of arguments are bounded at the edge. */
-export function valuesAt(value: unknown, path: readonly string[], from = 0): unknown[] {
-  const key = path[from];
-  if (key === undefined) return [value];
-  if (typeof value !== 'object' || value === null) return [];
-  if (key === '*') return Object.values(value).flatMap((member) => valuesAt(member, path, from + 1));
-  return Object.hasOwn(value, key) ? valuesAt((value as Record<string, unknown>)[key], path, from + 1) : [];
-}
-
-const MISSING = Symbol('missing');
-
-/** As `valuesAt`, for a path without `*`. */
-function valueAt(args: unknown, path: readonly string[]): unknown {
-  let value = args;
-  for (const key of path) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return MISSING;
-    value = (value as Record<string, unknown>)[key];
-  }
-  return value;
-}
-
-/** The number that a value stands for; a text counts where it is one, so that `"5000"` is not less than 1000. */
-function numberOf(value: unknown): number | undefined {
-  if (typeof value === 'number') return value;
-  if (typeof value !== 'string' || value.trim() === '') return undefined;
-  const number = Number(value);
-  return Number.isNaN(number) ? undefined : number;
-}
-
-/** Undefined for a list or an object, in which the expected value may be: whoever gets it may take it out. */
-function isEqual(value: unknown, expected: Scalar): boolean | undefined {
-  if (typeof value === 'object' && value !== null) return undefined;
-  if (typeof expected === 'number') return numberOf(value) === expected;
-  if (typeof expected === 'string' && typeof value === 'number') return value === numberOf(expected);
-  return value === expected;
-}
-
-/** A text that is the same for values of which `isEqual` holds, whatever their types: 5 and `"5.0"` are `5`. */
-export function comparedText(value: Scalar): string {
-  return String(numberOf(value) ?? value);
+/** An operator with what it compares with. `keys`: what a value must be to fit. */
+interface Comparison {
+  test: ValueTest;
+  keys: readonly PolicyKey[];
 }
 
 function negated(truth: boolean | undefined): boolean | undefined {
@@ -88,30 +62,54 @@ function contains(value: unknown, expected: Scalar, budget: Budget): boolean | u
   }
   if (typeof value === 'object' && value !== null) return undefined;
   if (typeof value !== 'string' || typeof expected !== 'string') return false;
-  return budget.take(value.length / 16) ? value.includes(expected) : undefined;
+  return budget.take(value.length / SEARCHED_CHARS) ? value.includes(expected) : undefined;
 }
 
-function valueTest(condition: ArgumentCondition): ValueTest {
-  const { op, value: expected } = condition;
+/** Most texts lack what the expression needs, which is cheap to find out. */
+function matches(text: string, { test, charCost, parts }: Regex, budget: Budget): boolean | undefined {
+  for (const some of parts) {
+    if (!budget.take((some.length * text.length) / SEARCHED_CHARS)) return undefined;
+    if (!some.some((part) => text.includes(part))) return false;
+  }
+  return budget.take(text.length * charCost) ? test(text) : undefined;
+}
+
+function comparison(condition: ArgumentCondition): Comparison {
+  const { path, op, value: expected } = condition;
+  const key = (fact: ArgumentFact, needs: Partial<PolicyKey>) => policyKey(fact, { path, ...needs });
   switch (op) {
     case 'eq':
-      return (value) => isEqual(value, expected);
+      return {
+        test: (value) => isEqual(value, expected),
+        keys: [key('equal_arguments', { literals: [comparedText(expected)] })],
+      };
     case 'ne':
-      return (value) => negated(isEqual(value, expected));
+      return { test: (value) => negated(isEqual(value, expected)), keys: [] };
     case 'in':
-      return (value) => isOneOf(value, expected);
+      return {
+        test: (value) => isOneOf(value, expected),
+        keys: [key('equal_arguments', { literals: [...new Set(expected.map(comparedText))] })],
+      };
     case 'contains':
-      return (value, budget) => contains(value, expected, budget);
+      return {
+        test: (value, budget) => contains(value, expected, budget),
+        keys: typeof expected === 'string' ? [key('containing_arguments', { parts: [expected] })] : [],
+      };
     case 'gt':
     case 'gte':
     case 'lt':
-    case 'lte':
-      return (value) => compares(op, value, expected);
+    case 'lte': {
+      const bound = op === 'gt' || op === 'gte' ? 'least' : 'most';
+      return {
+        test: (value) => compares(op, value, expected),
+        keys: typeof expected === 'number' ? [key('amounts', { [bound]: expected })] : [],
+      };
+    }
     case 'matches': {
       const regex = compileRegex(expected);
-      return (value, budget) => {
-        const text = typeof value === 'string' ? value : JSON.stringify(value ?? null);
-        return budget.take(text.length * regex.charCost) ? regex.test(text) : undefined;
+      return {
+        test: (value, budget) => matches(matchedText(value), regex, budget),
+        keys: regex.parts.map((parts) => key('matched_arguments', { parts })),
       };
     }
     default:
@@ -122,13 +120,14 @@ function valueTest(condition: ArgumentCondition): ValueTest {
 /**
  * Whether a condition holds for arguments: for one of the values at its path where `restrictive`, else for all of them. A path without a
  * value fits `ne` only. What nobody can tell, or would cost too much to find out, holds where that restricts.
+ * @returns `keys`: what one of the values must be
  * @throws PlatformError BAD_REQUEST for a bad regular expression
  */
 export function compileArgument(condition: ArgumentCondition, restrictive: boolean) {
   const path = condition.path.split('.');
-  const test = valueTest(condition);
+  const { test, keys } = comparison(condition);
   const isOne = !path.includes('*');
-  return (args: Readonly<Record<string, unknown>>, budget: Budget): boolean => {
+  const holds = (args: Readonly<Record<string, unknown>>, budget: Budget): boolean => {
     if (budget.isSpent) return restrictive;
     if (isOne) {
       budget.spend(10);
@@ -141,4 +140,5 @@ export function compileArgument(condition: ArgumentCondition, restrictive: boole
     const fits = (value: unknown) => test(value, budget) ?? restrictive;
     return restrictive ? values.some(fits) : values.every(fits);
   };
+  return { holds, keys };
 }

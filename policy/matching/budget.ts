@@ -1,5 +1,7 @@
 /** About ten nanoseconds each. One decision may cost 10 ms of the process that all tenants share. */
 const UNITS_MAX = 1_000_000;
+/** Characters in which a text is searched in a unit. */
+export const SEARCHED_CHARS = 16;
 
 /** What one decision may still cost. What a tenant configures may not be dearer, and nothing is begun that could be. */
 export class Budget {
@@ -8,6 +10,11 @@ export class Budget {
   /** Nothing more may be done. */
   get isSpent(): boolean {
     return this.#left <= 0;
+  }
+
+  /** As `take`, for work that may save other work: half of all is left for that. */
+  takeOptional(units: number): boolean {
+    return units <= Math.max(0, this.#left - UNITS_MAX / 2) && this.take(units);
   }
 
   /** Counts work that is done and was bounded by the size of the request. */

@@ -2,8 +2,10 @@ import type { PolicyDecision } from '../../contracts/api/policies/policies.js';
 import type { Conditions, Match } from '../../contracts/api/policies/policy-match.js';
 import { hostGlob } from '../places/hosts.js';
 import { compileArgument } from './argument-conditions.js';
-import type { Facts, LaterFact } from './facts.js';
+import type { Facts } from './facts.js';
 import { compileGlobs, compilePathGlobs } from './globs.js';
+import { globKeys, type PolicyKey } from './policy-key.js';
+import { comesLater, REQUEST_FACTS, type RequestFact, singleValue } from './request-facts.js';
 
 /** Whether a condition holds; `later`: it depends on what is not known yet. */
 export type Truth = boolean | 'later';
@@ -15,36 +17,23 @@ export interface Condition {
   holds(facts: Facts): Truth;
   /** Why it does not hold, for a trace. */
   explain(facts: Facts): string;
+  /** By each of which the policy can be found: where one does not hold, the condition does not either. */
+  keys: readonly PolicyKey[];
 }
 
 type Restricts = { restrictive: boolean };
 
-const SINGLE = {
-  tools: ({ request }: Facts) => request.tool,
-  actions: ({ request }: Facts) => request.action,
-  agent_types: ({ request }: Facts) => request.agent?.agent_type,
-  instance_ids: ({ request }: Facts) => request.agent?.instance_id,
-  skills: ({ request }: Facts) => request.agent?.skill_id,
-};
-type SingleName = keyof typeof SINGLE;
-const LATER: Partial<Record<SingleName, LaterFact>> = {
-  agent_types: 'agent_type',
-  instance_ids: 'instance_id',
-  skills: 'skill_id',
-};
-
-function single(name: SingleName, globs: readonly string[], { restrictive }: Restricts): Condition {
+function single(name: RequestFact, globs: readonly string[], { restrictive }: Restricts): Condition {
   const matches = compileGlobs(globs);
-  const factOf = SINGLE[name];
-  const fact = LATER[name];
   return {
     name,
     holds: (facts) => {
-      const value = factOf(facts);
+      const value = singleValue(name, facts);
       if (value !== undefined) return matches(value, facts.budget) ?? restrictive;
-      return fact !== undefined && facts.later.includes(fact) ? 'later' : false;
+      return comesLater(name, facts) ? 'later' : false;
     },
-    explain: (facts) => `${name}: ${factOf(facts) ?? 'nothing'} does not match.`,
+    explain: (facts) => `${name}: ${singleValue(name, facts) ?? 'nothing'} does not match.`,
+    keys: globKeys(name, globs),
   };
 }
 
@@ -69,6 +58,7 @@ function skills(globs: readonly string[], restricts: Restricts): Condition {
       const ids = facts.request.agent?.skill_ids;
       return ids ? `skills: ${ids.join(', ') || 'none'} does not match.` : ofOne.explain(facts);
     },
+    keys: ofOne.keys,
   };
 }
 
@@ -82,11 +72,13 @@ function paths(globs: readonly string[], { restrictive }: Restricts): Condition 
         ? restrictive
         : ofMany(places.paths, (path) => matches(path, budget) ?? restrictive, restrictive),
     explain: ({ places }) => `paths: ${places.paths.join(', ') || 'nothing'} does not match.`,
+    keys: globKeys('paths', globs),
   };
 }
 
 function hosts(globs: readonly string[], { restrictive }: Restricts): Condition {
-  const matches = compileGlobs(globs.map(hostGlob));
+  const ofHosts = globs.map(hostGlob);
+  const matches = compileGlobs(ofHosts);
   return {
     name: 'hosts',
     holds: ({ places, budget }) =>
@@ -98,24 +90,26 @@ function hosts(globs: readonly string[], { restrictive }: Restricts): Condition 
             restrictive,
           ),
     explain: ({ places }) => `hosts: ${places.hosts.map(([host]) => host).join(', ') || 'nothing'} does not match.`,
+    keys: globKeys('hosts', ofHosts),
   };
 }
 
 function argumentConditions(all: NonNullable<Conditions['arguments']>, { restrictive }: Restricts): Condition[] {
   return all.map((condition) => {
-    const holds = compileArgument(condition, restrictive);
+    const { holds, keys } = compileArgument(condition, restrictive);
     const { path, op, value } = condition;
     return {
       name: 'arguments',
       holds: ({ request, budget }) => holds(request.arguments ?? {}, budget),
       explain: () => `arguments: ${path} ${op} ${JSON.stringify(value)} does not hold.`,
+      keys,
     };
   });
 }
 
 /** The cheap ones first. */
 function compileConditions(match: Conditions, restricts: Restricts): Condition[] {
-  const singles = (Object.keys(SINGLE) as SingleName[]).filter((name) => name !== 'skills');
+  const singles = REQUEST_FACTS.filter((name) => name !== 'skills');
   return [
     ...singles.flatMap((name) => (match[name] ? [single(name, match[name], restricts)] : [])),
     ...(match.skills ? [skills(match.skills, restricts)] : []),
@@ -150,6 +144,7 @@ function negation(conditions: Condition[]): Condition {
       return holds === 'later' ? 'later' : !holds;
     },
     explain: () => 'not: its conditions hold.',
+    keys: [],
   };
 }
 

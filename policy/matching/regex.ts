@@ -7,6 +7,8 @@ const PROGRAM_MAX = 500;
 /** Microseconds that compiling one may take, by `regexWork`, and all of one policy's expression together. */
 const WORK_MAX = 5_000;
 const WORK_OF_ALL_MAX = 10_000;
+/** Parts that are kept of an expression. */
+const PARTS_MAX = 3;
 
 /** A regular expression without backtracking (RE2). */
 export interface Regex {
@@ -14,6 +16,31 @@ export interface Regex {
   test(text: string): boolean;
   /** The cost of one character, in the units of `Budget`. */
   charCost: number;
+  /** A text that matches contains one text of each list. */
+  parts: readonly (readonly string[])[];
+}
+
+/** What RE2 looks for in a text before it runs an expression. */
+type Prefilter = NonNullable<ReturnType<RE2JS['re2']>['prefilter']>;
+
+/** Its `Prefilter.Type`, which it does not export. */
+const TEXT = 1;
+const ALL = 2;
+const ONE = 3;
+
+function partsOf({ type, str, subs }: Prefilter): string[][] {
+  if (type === TEXT) return [[str]];
+  if (type === ALL) return subs.flatMap(partsOf);
+  const ofEach = subs.map((sub) => partsOf(sub)[0]);
+  return type !== ONE || ofEach.includes(undefined) ? [] : [ofEach.flatMap((parts) => parts ?? [])];
+}
+
+const shortest = (parts: readonly string[]): number => Math.min(...parts.map(({ length }) => length));
+
+/** The longest: they say most, and there may be hundreds. */
+function longestParts(prefilter: Prefilter | null): string[][] {
+  const all = prefilter ? partsOf(prefilter) : [];
+  return all.sort((one, other) => shortest(other) - shortest(one)).slice(0, PARTS_MAX);
 }
 
 /** @throws PlatformError BAD_REQUEST for one that RE2 does not know, that is too large, or that would take too long to compile */
@@ -26,9 +53,10 @@ export function compileRegex(source: string): Regex {
   } catch (error) {
     throw new PlatformError('BAD_REQUEST', `The regular expression is not one of RE2: ${source}`, { cause: error });
   }
-  const size = compiled.re2().prog.numInst();
+  const { prog, prefilter } = compiled.re2();
+  const size = prog.numInst();
   if (size > PROGRAM_MAX) throw new PlatformError('BAD_REQUEST', `The regular expression is too large: ${source}`);
-  return { test: (text) => compiled.test(text), charCost: 3 * size };
+  return { test: (text) => compiled.test(text), charCost: 3 * size, parts: longestParts(prefilter) };
 }
 
 /** The regular expressions of one CEL expression: each is compiled once, before the first decision. */

@@ -1,12 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { PolicyTrace } from '../../contracts/api/policies/policies.js';
-import type { Match } from '../../contracts/api/policies/policy-match.js';
+import type { ArgumentCondition, Match } from '../../contracts/api/policies/policy-match.js';
 import { type CompiledPolicy, compilePolicy, policyOrder } from '../../policy/compiled-policy.js';
 import { decideBy, type EarlyVerdict } from '../../policy/decision.js';
 import { WebhookEvaluators } from '../../policy/evaluators/webhook.js';
+import { compileMatch } from '../../policy/matching/conditions.js';
 import { Facts, type LaterFact } from '../../policy/matching/facts.js';
-import { contentKeys, type PolicyKey, requestKeys } from '../../policy/matching/policy-key.js';
+import { policyKey as key, type PolicyKey } from '../../policy/matching/policy-key.js';
 import type { PolicyRequest } from '../../policy/policy-request.js';
 import { PolicySet } from '../../policy/policy-set.js';
 
@@ -36,7 +37,12 @@ function compiled(policies: readonly Given[]): CompiledPolicy[] {
 
 /** The same policies without an index: each is asked all its conditions. */
 const plainList = (policies: readonly CompiledPolicy[]) =>
-  new PolicySet(policies.map((policy) => ({ ...policy, requestKeys: [], contentKeys: [] })));
+  new PolicySet(
+    policies.map((policy) => ({
+      ...policy,
+      conditions: policy.conditions.map((condition) => ({ ...condition, keys: [] })),
+    })),
+  );
 
 function decision(set: PolicySet, request: PolicyRequest, later: LaterFact[]): [EarlyVerdict, PolicyTrace[]] {
   const trace: PolicyTrace[] = [];
@@ -58,6 +64,8 @@ const globs = fc.array(glob, { minLength: 1, maxLength: 3 });
 const argumentPath = fc.constantFrom('a', 'b', 'b.*', 'b.c');
 /** As several types: what is equal to which is for `isEqual` to say. */
 const scalar = fc.constantFrom(1, 2, '1', '1.0', ' 2', 'x', true, 'true', null, 'null');
+const amount = fc.constantFrom(1, 2, 1.5, '1', 'x');
+const expression = fc.constantFrom('a', '^a.?b', '(a|x)', 'a|^[0-9]', '(?i)A', 'b$', '\\[.*1', 'a*');
 const conditions = {
   ...{ tools: globs, actions: globs, agent_types: globs, instance_ids: globs, skills: globs },
   arguments: fc.array(
@@ -68,7 +76,9 @@ const conditions = {
         op: fc.constant('in' as const),
         value: fc.array(scalar, { minLength: 1, maxLength: 3 }),
       }),
-      fc.record({ path: argumentPath, op: fc.constant('gt' as const), value: fc.constant(1) }),
+      fc.record({ path: argumentPath, op: fc.constantFrom('gt', 'gte', 'lt', 'lte'), value: amount }),
+      fc.record({ path: argumentPath, op: fc.constant('contains' as const), value: fc.oneof(scalar, word) }),
+      fc.record({ path: argumentPath, op: fc.constant('matches' as const), value: expression }),
     ),
     { minLength: 1, maxLength: 2 },
   ),
@@ -107,8 +117,12 @@ const request = fc.record(
     ),
     arguments: fc.record(
       {
-        a: fc.oneof(scalar, fc.constantFrom([1], {})),
-        b: fc.oneof(scalar, fc.array(scalar, { maxLength: 3 }), fc.record({ c: scalar })),
+        a: fc.oneof(scalar, word, fc.constantFrom([1], ['a', 'x'], ['x', 1], [], {})),
+        b: fc.oneof(
+          scalar,
+          fc.array(fc.oneof(scalar, word), { maxLength: 3 }),
+          fc.record({ c: fc.oneof(scalar, word) }),
+        ),
         path: fc.oneof(path, path, fc.constant('/a/../b')),
         files: fc.array(path, { maxLength: 2 }),
         url: fc.oneof(host, fc.constant('a'.repeat(2_100))).map((name) => `https://${name}/`),
@@ -139,10 +153,8 @@ test('an indexed set decides as the list of its policies does, with the same tra
 });
 
 describe('the keys by which a policy is found', () => {
-  const key = (fact: PolicyKey['fact'], texts: Partial<PolicyKey>): PolicyKey => ({
-    ...{ fact, literals: [], starts: [], ends: [] },
-    ...texts,
-  });
+  const where = (op: ArgumentCondition['op'], value: unknown) => ({ arguments: [{ path: 'a', op, value }] }) as Match;
+  const ofA = (fact: PolicyKey['fact'], needs: Partial<PolicyKey>) => key(fact, { path: 'a', ...needs });
   test.each<[string, Match, PolicyKey[]]>([
     ['a literal', { tools: ['a.b'] }, [key('tools', { literals: ['a.b'] })]],
     ['a start', { tools: ['a.*'] }, [key('tools', { starts: ['a.'] })]],
@@ -154,14 +166,33 @@ describe('the keys by which a policy is found', () => {
       { tools: ['a*'], agent_types: ['b'], skills: ['*'] },
       [key('tools', { starts: ['a'] }), key('agent_types', { literals: ['b'] })],
     ],
-    ['wildcards at both ends', { tools: ['*.a*'] }, []],
-    ['one such glob among others', { tools: ['a', '?b?'] }, []],
+    ['wildcards at both ends', { tools: ['*.a*'] }, [key('tools', { parts: ['.a'] })]],
+    ['the longest of what is between them', { tools: ['*a?bc*'] }, [key('tools', { parts: ['bc'] })]],
+    ['such a glob among others', { tools: ['a', '?b?'] }, [key('tools', { literals: ['a'], parts: ['b'] })]],
     ['everything', { tools: ['*'] }, []],
+    ['everything among others', { tools: ['a', '*?'] }, []],
     ['a folder, which matches too', { paths: ['/a/**'] }, [key('paths', { starts: ['/a'] })]],
+    ['a folder anywhere', { paths: ['**/a/b/**'] }, [key('paths', { parts: ['a/b'] })]],
+    ['segments of any folder', { paths: ['**/*/**'] }, []],
+    ['an equal value', where('eq', '5.0'), [ofA('equal_arguments', { literals: ['5'] })]],
+    ['one of several', where('in', ['x', 1, '1']), [ofA('equal_arguments', { literals: ['x', '1'] })]],
+    ['any other', where('ne', 'x'), []],
+    ['more than a number', where('gt', 5), [ofA('amounts', { least: 5 })]],
+    ['at most a number', where('lte', 5), [ofA('amounts', { most: 5 })]],
+    ['before a text', where('lt', 'x'), []],
+    ['a text inside', where('contains', 'x'), [ofA('containing_arguments', { parts: ['x'] })]],
+    ['a number inside', where('contains', 5), []],
+    ['what an expression needs', where('matches', 'ab[0-9]'), [ofA('matched_arguments', { parts: ['ab'] })]],
+    [
+      'all that it needs, the longest first',
+      where('matches', '^(ab|(cd)e+f)x.*longer.*yz$'),
+      [['longer'], ['ab', 'cd'], ['yz']].map((parts) => ofA('matched_arguments', { parts })),
+    ],
+    ['an expression that needs nothing', where('matches', '(?i)ab|x?'), []],
     ['what is under not', { not: { tools: ['a'] } }, []],
     ['nothing', {}, []],
   ])('%s', (_what, given, keys) => {
-    expect([...requestKeys(given), ...contentKeys(given)]).toEqual(keys);
+    expect(compileMatch(given, 'deny').flatMap((condition) => condition.keys)).toEqual(keys);
   });
 });
 
@@ -181,12 +212,18 @@ describe('how many policies are looked at', () => {
     ['one for each type and all its tools', (n) => ({ agent_types: [`type-${n}`], tools: ['files.*'] }), 1],
     ['one for each type and one tool', (n) => ({ agent_types: [`type-${n}`], tools: ['files.read'] }), 1],
     ['one for each service', (n) => ({ tools: [`service-${n}.*`, 'files.*'].slice(0, n === 3 ? 2 : 1) }), 1],
-    ['those without a key', (n) => ({ tools: [`*.${n}*`] }), 1_000],
+    ['one for each word in a tool', (n) => ({ tools: [`*.${n === 7 ? 'read' : n}*`] }), 1],
+    ['those without a key', (n) => ({ not: { tools: [`tool-${n}`] } }), 1_000],
     ['one tool, one for each folder', (n) => ({ tools: ['files.*'], paths: [`/srv/${n}/**`] }), 1],
     ['one tool, one for each host', (n) => ({ tools: ['files.*'], hosts: [`*.host-${n}.test`] }), 1],
     ['one tool, one for each argument', (n) => ({ arguments: [{ path: 'id', op: 'eq', value: `${n}` }] }), 1],
+    ['one for each amount', (n) => ({ arguments: [{ path: 'id', op: 'gt', value: 6 + n }] }), 2],
+    ['one for each amount from below', (n) => ({ arguments: [{ path: 'id', op: 'lte', value: 7 - n }] }), 1],
+    ['one for each word in an argument', (n) => ({ arguments: [{ path: 'url', op: 'contains', value: `-${n}.` }] }), 1],
+    ['one for each expression', (n) => ({ arguments: [{ path: 'url', op: 'matches', value: `host-${n}\\b` }] }), 1],
   ])('%s', (_what, matchOf, looked) => {
-    const candidates = new PolicySet(compiled(thousand(matchOf))).candidates(new Facts('ten_1', about));
-    expect(candidates.filter((one) => one === 1)).toHaveLength(looked);
+    const set = new PolicySet(compiled(thousand(matchOf)));
+    const candidates = set.candidates(new Facts('ten_1', about));
+    expect(set.policies.filter((_policy, place) => candidates.has(place))).toHaveLength(looked);
   });
 });

@@ -1,0 +1,95 @@
+import type { Facts } from './facts.js';
+
+/** A value that conditions compare with. */
+export type Scalar = string | number | boolean | null;
+
+/** The values at a path; `*` stands for every member. The depth and size of arguments are bounded at the edge. */
+export function valuesAt(value: unknown, path: readonly string[], from = 0): unknown[] {
+  const key = path[from];
+  if (key === undefined) return [value];
+  if (typeof value !== 'object' || value === null) return [];
+  if (key === '*') return Object.values(value).flatMap((member) => valuesAt(member, path, from + 1));
+  return Object.hasOwn(value, key) ? valuesAt((value as Record<string, unknown>)[key], path, from + 1) : [];
+}
+
+/** What `valueAt` gives where there is no value. */
+export const MISSING = Symbol('missing');
+
+/** As `valuesAt`, for a path without `*`. */
+export function valueAt(args: unknown, path: readonly string[]): unknown {
+  let value = args;
+  for (const key of path) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return MISSING;
+    value = (value as Record<string, unknown>)[key];
+  }
+  return value;
+}
+
+/** The number that a value stands for; a text counts where it is one, so that `"5000"` is not less than 1000. */
+export function numberOf(value: unknown): number | undefined {
+  if (typeof value === 'number') return value;
+  if (typeof value !== 'string' || value.trim() === '') return undefined;
+  const number = Number(value);
+  return Number.isNaN(number) ? undefined : number;
+}
+
+/** Undefined for a list or an object, in which the expected value may be: whoever gets it may take it out. */
+export function isEqual(value: unknown, expected: Scalar): boolean | undefined {
+  if (typeof value === 'object' && value !== null) return undefined;
+  if (typeof expected === 'number') return numberOf(value) === expected;
+  if (typeof expected === 'string' && typeof value === 'number') return value === numberOf(expected);
+  return value === expected;
+}
+
+/** A text that is the same for values of which `isEqual` holds, whatever their types: 5 and `"5.0"` are `5`. */
+export function comparedText(value: Scalar): string {
+  return String(numberOf(value) ?? value);
+}
+
+/** The text that a regular expression is asked about. */
+export function matchedText(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value ?? null);
+}
+
+/** As what the values of arguments are compared, one kind of operators each. */
+const READINGS = {
+  equal_arguments: (value: unknown) =>
+    typeof value === 'object' && value !== null ? undefined : [comparedText(value as Scalar)],
+  /** A list contains a text where an item equals it, which a number may too. */
+  containing_arguments: (value: unknown) => {
+    if (Array.isArray(value)) return value.every((item) => typeof item === 'string') ? value : undefined;
+    if (typeof value === 'object' && value !== null) return undefined;
+    return typeof value === 'string' ? [value] : [];
+  },
+  matched_arguments: (value: unknown) =>
+    typeof value === 'object' && value !== null ? undefined : [matchedText(value)],
+  amounts: (value: unknown) => {
+    const number = numberOf(value);
+    return number === undefined ? undefined : [number];
+  },
+} satisfies Record<string, (value: unknown) => readonly (string | number)[] | undefined>;
+
+export type ArgumentFact = keyof typeof READINGS;
+
+/** Whether a fact is one of the arguments, which has a path. */
+export function isArgumentFact(fact: string): fact is ArgumentFact {
+  return Object.hasOwn(READINGS, fact);
+}
+
+/** The values at a path of the arguments, as conditions compare them; `any`: nobody can tell. */
+export function argumentValues(
+  fact: ArgumentFact,
+  path: string,
+  { request, budget }: Facts,
+): readonly (string | number)[] | 'any' {
+  if (budget.isSpent) return 'any';
+  const read = READINGS[fact];
+  const values: (string | number)[] = [];
+  for (const value of valuesAt(request.arguments ?? {}, path.split('.'))) {
+    const compared = read(value);
+    if (compared === undefined) return 'any';
+    for (const one of compared) values.push(one);
+  }
+  budget.spend(10 + values.length);
+  return values;
+}
