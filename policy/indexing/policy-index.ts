@@ -38,31 +38,35 @@ export class PolicyIndex {
   }
 }
 
+const KINDS = ['literals', 'starts', 'ends', 'parts'] as const;
+
 const factName = ({ fact, path = '' }: PolicyKey): string => `${fact} ${path}`;
 
 /** How many keys of one fact have each text, and how many a bound. */
 class Counts {
-  readonly #ofTexts = new Map<string, number>();
+  readonly #ofTexts = {
+    literals: new Map<string, number>(),
+    starts: new Map<string, number>(),
+    ends: new Map<string, number>(),
+    parts: new Map<string, number>(),
+  };
   #ofBounds = 0;
 
   add(key: PolicyKey): void {
-    for (const text of textsOf(key)) this.#ofTexts.set(text, (this.#ofTexts.get(text) ?? 0) + 1);
+    for (const kind of KINDS) {
+      const counts = this.#ofTexts[kind];
+      for (const text of key[kind]) counts.set(text, (counts.get(text) ?? 0) + 1);
+    }
     if (hasBound(key)) this.#ofBounds += 1;
   }
 
   /** Policies that a value finds by a key. Numbers are within half of the bounds, who knows. */
   sharing(key: PolicyKey): number {
-    const texts = textsOf(key).reduce((sum, text) => sum + (this.#ofTexts.get(text) ?? 0), 0);
-    return hasBound(key) ? texts + this.#ofBounds / 2 : texts;
+    let sum = hasBound(key) ? this.#ofBounds / 2 : 0;
+    for (const kind of KINDS) for (const text of key[kind]) sum += this.#ofTexts[kind].get(text) ?? 0;
+    return sum;
   }
 }
-
-const textsOf = ({ literals, starts, ends, parts }: PolicyKey): string[] => [
-  ...literals,
-  ...starts.map((start) => `${start}*`),
-  ...ends.map((end) => `*${end}`),
-  ...parts.map((part) => `*${part}*`),
-];
 
 const hasBound = ({ least, most }: PolicyKey): boolean => least !== undefined || most !== undefined;
 

@@ -83,13 +83,13 @@ export function argumentValues(
   { request, budget }: Facts,
 ): readonly (string | number)[] | 'any' {
   if (budget.isSpent) return 'any';
-  const read = READINGS[fact];
+  const found = valuesAt(request.arguments ?? {}, path.split('.'));
+  budget.spend(10 + found.length);
   const values: (string | number)[] = [];
-  for (const value of valuesAt(request.arguments ?? {}, path.split('.'))) {
-    const compared = read(value);
+  for (const value of found) {
+    const compared = READINGS[fact](value);
     if (compared === undefined) return 'any';
     for (const one of compared) values.push(one);
   }
-  budget.spend(10 + values.length);
   return values;
 }

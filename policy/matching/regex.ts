@@ -7,8 +7,9 @@ const PROGRAM_MAX = 500;
 /** Microseconds that compiling one may take, by `regexWork`, and all of one policy's expression together. */
 const WORK_MAX = 5_000;
 const WORK_OF_ALL_MAX = 10_000;
-/** Parts that are kept of an expression. */
+/** Lists of parts that are kept of an expression, and texts in each. */
 const PARTS_MAX = 3;
+const TEXTS_MAX = 16;
 
 /** A regular expression without backtracking (RE2). */
 export interface Regex {
@@ -39,7 +40,7 @@ const shortest = (parts: readonly string[]): number => Math.min(...parts.map(({ 
 
 /** The longest: they say most, and there may be hundreds. */
 function longestParts(prefilter: Prefilter | null): string[][] {
-  const all = prefilter ? partsOf(prefilter) : [];
+  const all = prefilter ? partsOf(prefilter).filter((texts) => texts.length <= TEXTS_MAX) : [];
   return all.sort((one, other) => shortest(other) - shortest(one)).slice(0, PARTS_MAX);
 }
 

@@ -152,6 +152,26 @@ test('an indexed set decides as the list of its policies does, with the same tra
   expect(decided).toBeGreaterThan(50);
 });
 
+test('of a hundred policies just those that match are looked at, wherever they stand', () => {
+  const places = Array.from({ length: 100 }, (_, n) => n);
+  fc.assert(
+    fc.property(fc.subarray(places), (matching) => {
+      const given = places.map((n): Given => {
+        const tool = matching.includes(n) ? 'files.read' : `tool-${n}`;
+        return { decision: 'audit', priority: 1, match: { tools: [tool] } };
+      });
+      const [verdict] = decision(
+        new PolicySet(compiled(given)),
+        { scope: 'tool', action: 'call', tool: 'files.read' },
+        [],
+      );
+      const audits = verdict === 'later' ? [] : verdict.audits.map(({ name }) => name);
+      expect(audits).toEqual(matching.map((n) => `policy ${n}`));
+    }),
+    { numRuns: 30 },
+  );
+});
+
 describe('the keys by which a policy is found', () => {
   const where = (op: ArgumentCondition['op'], value: unknown) => ({ arguments: [{ path: 'a', op, value }] }) as Match;
   const ofA = (fact: PolicyKey['fact'], needs: Partial<PolicyKey>) => key(fact, { path: 'a', ...needs });

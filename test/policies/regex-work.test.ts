@@ -30,3 +30,9 @@ test.each([
   expect(regexWork(source)).toBeGreaterThan(5_000);
   expect(() => compileRegex(source)).toThrow('too large');
 });
+
+test('of what an expression needs, a few short lists are kept, the longest texts first', () => {
+  expect(compileRegex('(ab|cde).*f.*gh.*ijk').parts).toEqual([['ijk'], ['ab', 'cde'], ['gh']]);
+  const many = Array.from({ length: 17 }, (_, n) => `long-${n}`).join('|');
+  expect(compileRegex(`(${many}).*end`).parts).toEqual([['end']]);
+});
