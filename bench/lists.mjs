@@ -40,11 +40,11 @@ const FILL = [
    SELECT uuid_of($1), event_bit('dispatch.success'), instance_mark('worker-' || n % 10), (left(hex, 8) || '-' || right(hex, 4) || '-7000-8000-' || lpad(to_hex(n), 10, '0') || '00')::uuid,
           right(${ids('dsp')}, 36)::uuid, session_uuid(uuid_of($1), 'ses_' || n / 100), 'ses_' || n / 100, at,
           jsonb_build_array(jsonb_build_object('instance_id', 'worker-' || n % 10, 'duration_ms', n % 1000)) FROM ${NUMBERS}`,
-  `INSERT INTO messages (tenant_id, message_id, session_id, credential_id, client_message_id, method, parts, trace_id, deadline_ms, state,
-     instance_id, agent_type, artifacts, created_at, updated_at, started_at, completed_at)
-   SELECT $1, ${ids('msg')}, CASE WHEN n % 2 = 0 THEN 'long' ELSE 'ses_' || n / 100 END, 'cred', 'client-' || n, 'message/send', '[{"kind":"text","text":"What is 6 * 7?"}]',
-          md5(n::text), 600000, CASE WHEN n % 20 = 0 THEN 'canceled' ELSE 'completed' END, 'worker-1', 'worker', '[{"artifactId":"a","parts":[{"kind":"text","text":"42"}]}]', at, at, at, at
-     FROM ${NUMBERS}`,
+  `INSERT INTO messages (tenant_id, message_id, session_id, session_uuid, credential_id, client_message_id, method, parts, trace_id, deadline_ms, state,
+     unsuccessful_state, instance_id, agent_type, artifacts, created_at, updated_at, started_at, completed_at)
+   SELECT $1, ${ids('msg')}, session_id, session_uuid(uuid_of($1), session_id), 'cred', 'client-' || n, 'message/send', '[{"kind":"text","text":"What is 6 * 7?"}]',
+          md5(n::text), 600000, CASE WHEN n % 20 = 0 THEN 'canceled' ELSE 'completed' END, CASE WHEN n % 20 = 0 THEN 'canceled' END, 'worker-1', 'worker', '[{"artifactId":"a","parts":[{"kind":"text","text":"42"}]}]', at, at, at, at
+     FROM ${NUMBERS}, LATERAL (SELECT CASE WHEN n % 2 = 0 THEN 'long' ELSE 'ses_' || n / 100 END AS session_id) of_session`,
 ];
 
 /** A tenant with so many events and messages. @returns how to call the platform as one of its credentials */

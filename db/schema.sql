@@ -141,15 +141,6 @@ BEGIN
   RETURN NULL;
 END $function$
 ;
-CREATE OR REPLACE FUNCTION public.session_key(tenant_id text, session_id text)
- RETURNS uuid
- LANGUAGE plpgsql
- IMMUTABLE PARALLEL SAFE
-AS $function$
-BEGIN
-  RETURN public.session_uuid(right(tenant_id, 36)::uuid, session_id);
-END $function$
-;
 CREATE OR REPLACE FUNCTION public.session_name(session_id text)
  RETURNS text
  LANGUAGE sql
@@ -392,9 +383,9 @@ CREATE TABLE erasures (
   next_at timestamp with time zone NOT NULL DEFAULT now(),
   done_until text NOT NULL DEFAULT ''::text,
   removed jsonb NOT NULL DEFAULT '{}'::jsonb,
-  finished_at timestamp with time zone,
   removing_workflows text[] NOT NULL DEFAULT '{}'::text[],
-  removing_keys text[] NOT NULL DEFAULT '{}'::text[]
+  removing_keys text[] NOT NULL DEFAULT '{}'::text[],
+  finished_at timestamp with time zone
 );
 CREATE TABLE event_batches (
   last_position bigint NOT NULL,
@@ -617,7 +608,7 @@ CREATE TABLE messages (
   tenant_id text NOT NULL,
   message_id text NOT NULL,
   session_id text NOT NULL,
-  session_uuid uuid GENERATED ALWAYS AS (session_key(tenant_id, session_id)),
+  session_uuid uuid,
   credential_id text NOT NULL,
   sender_agent_type text,
   client_message_id text NOT NULL,
@@ -629,11 +620,7 @@ CREATE TABLE messages (
   parent_span_id text,
   propagation jsonb,
   state text NOT NULL,
-  unsuccessful_state text GENERATED ALWAYS AS (
-CASE
-    WHEN (state = ANY (ARRAY['failed'::text, 'canceled'::text])) THEN state
-    ELSE NULL::text
-END),
+  unsuccessful_state text,
   instance_id text,
   agent_type text,
   turns jsonb NOT NULL DEFAULT '[]'::jsonb,

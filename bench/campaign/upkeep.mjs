@@ -60,9 +60,9 @@ const OLD_ROWS = `
   SELECT ${UUID} AS id, at FROM (SELECT n, at, lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') AS head
     FROM generate_series(1, ${OLD_MESSAGES}) n, (SELECT $2::date + interval '14 days' AS at) t) made`;
 const OLD_INSERTS = [
-  `INSERT INTO messages (tenant_id, message_id, session_id, credential_id, client_message_id, method, parts, deadline_ms, state, created_at,
+  `INSERT INTO messages (tenant_id, message_id, session_id, session_uuid, credential_id, client_message_id, method, parts, deadline_ms, state, created_at,
       updated_at, completed_at)
-    SELECT $1, 'msg_' || id, 'ses_past', 'cred_past', id, 'message/send', '[]', 1000, 'completed', at, at, at FROM (${OLD_ROWS}) r`,
+    SELECT $1, 'msg_' || id, 'ses_past', session_uuid(uuid_of($1), 'ses_past'), 'cred_past', id, 'message/send', '[]', 1000, 'completed', at, at, at FROM (${OLD_ROWS}) r`,
   `INSERT INTO dispatches (tenant_id, dispatch_id, message_id, instance_id, agent_type, deployment_mode, epoch, attempt, state, created_at,
       sent_at, ended_at)
     SELECT $1, 'dsp_' || id, 'msg_' || id, 'past', 'past', 'connected', 1, 1, 'completed', at, at, at FROM (${OLD_ROWS}) r`,

@@ -18,9 +18,9 @@ const SESSIONS = `
     SELECT n, lpad(to_hex((extract(epoch FROM now() - interval '1 hour') * 1000)::bigint), 12, '0') AS hex, lpad(to_hex(n), 12, '0') AS tail
       FROM generate_series(1, $2::bigint) AS n),
   sent AS (
-    INSERT INTO messages (tenant_id, message_id, session_id, credential_id, client_message_id, method, parts, trace_id, deadline_ms, state,
+    INSERT INTO messages (tenant_id, message_id, session_id, session_uuid, credential_id, client_message_id, method, parts, trace_id, deadline_ms, state,
         created_at, updated_at)
-    SELECT $1, 'msg_' || substr(hex, 1, 8) || '-' || substr(hex, 9) || '-7000-8000-' || tail, 'ses_idle-' || tail, 'cred_past', tail,
+    SELECT $1, 'msg_' || substr(hex, 1, 8) || '-' || substr(hex, 9) || '-7000-8000-' || tail, 'ses_idle-' || tail, session_uuid(uuid_of($1), 'ses_idle-' || tail), 'cred_past', tail,
            'message/send', '[]', '', 600000, 'completed', now() - interval '1 hour', now() - interval '1 hour' FROM made)
   INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_at, idle_check_at)
     SELECT $1, 'ses_idle-' || tail, false, 'active', 1800, now() - interval '1 hour', 'infinity' FROM made`;

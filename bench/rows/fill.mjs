@@ -136,8 +136,8 @@ export async function prepare(databaseUrl, { tenantId, waiting }) {
   await connected(databaseUrl, async (client) => {
     await client.query(
       `WITH waiting AS (
-         INSERT INTO messages (tenant_id, message_id, session_id, credential_id, client_message_id, method, parts, trace_id, deadline_ms, state)
-         SELECT $1, 'msg_' || ${uuid('at', 'n')}, 'ses_waiting-' || n, 'cred_past', 'w-' || n, 'message/send', '[]', '', 600000, 'input-required'
+         INSERT INTO messages (tenant_id, message_id, session_id, session_uuid, credential_id, client_message_id, method, parts, trace_id, deadline_ms, state)
+         SELECT $1, 'msg_' || ${uuid('at', 'n')}, 'ses_waiting-' || n, session_uuid(uuid_of($1), 'ses_waiting-' || n), 'cred_past', 'w-' || n, 'message/send', '[]', '', 600000, 'input-required'
            FROM generate_series(1, $2::bigint) AS n, (SELECT (extract(epoch FROM now()) * 1000)::bigint AS at) t RETURNING *),
        running AS (
          INSERT INTO running_messages (tenant_id, message_id, session_id, state, supervised_at)

@@ -41,11 +41,11 @@ const usage = (table, days, keys, values) => `
 
 /** One for each table, for a slice of the past. */
 export const INSERTS = [
-  `INSERT INTO messages (tenant_id, message_id, session_id, credential_id, client_message_id, method, parts, trace_id, deadline_ms, state,
-      instance_id, agent_type, want_agent_type, artifacts, error_code, created_at, updated_at, started_at, completed_at)
-    SELECT tenant_id, 'msg_' || id, session_id, 'cred_past', 'm-' || n, 'message/send', '[{"kind": "text", "text": "A question."}]', '', 600000,
+  `INSERT INTO messages (tenant_id, message_id, session_id, session_uuid, credential_id, client_message_id, method, parts, trace_id, deadline_ms, state,
+      instance_id, agent_type, want_agent_type, artifacts, unsuccessful_state, error_code, created_at, updated_at, started_at, completed_at)
+    SELECT tenant_id, 'msg_' || id, session_id, session_uuid(uuid_of(tenant_id), session_id), 'cred_past', 'm-' || n, 'message/send', '[{"kind": "text", "text": "A question."}]', '', 600000,
       CASE WHEN n % 50 = 0 THEN 'failed' ELSE 'completed' END, instance_id, 'echo', 'echo',
-      '[{"artifactId": "a", "parts": [{"kind": "text", "text": "An answer."}]}]', CASE WHEN n % 50 = 0 THEN 'HANDLER_ERROR' END,
+      '[{"artifactId": "a", "parts": [{"kind": "text", "text": "An answer."}]}]', CASE WHEN n % 50 = 0 THEN 'failed' END, CASE WHEN n % 50 = 0 THEN 'HANDLER_ERROR' END,
       moment, moment, moment, moment FROM (${ROWS}) r`,
   `INSERT INTO dispatches (tenant_id, dispatch_id, message_id, instance_id, agent_type, deployment_mode, epoch, attempt, state,
       created_at, sent_at, ended_at)

@@ -48,6 +48,16 @@ CREATE INDEX sessions_to_check ON sessions (idle_check_at) WHERE idle_check_at I
 CREATE INDEX sessions_by_user ON sessions (tenant_id, user_id, session_id) WHERE user_id IS NOT NULL;
 CREATE INDEX sessions_supervised ON sessions (supervised_at) WHERE supervised_at IS NOT NULL AND status = 'active';
 
+-- Totals of sessions with many messages: those up to `counted_until`. Reports and the usage roll-up bring them forward
+-- (db/functions/session_totals.sql), so they cost messages nothing, and short sessions have no row.
+CREATE TABLE session_totals (
+  turns bigint NOT NULL,
+  tenant_id text NOT NULL, session_id text NOT NULL,
+  counted_until text COLLATE "C" NOT NULL, -- a message's id
+  tokens numeric NOT NULL,
+  open_ids text[] COLLATE "C" NOT NULL, -- of these messages those that were not over, whose tokens are not counted
+  PRIMARY KEY (tenant_id, session_id)
+);
 -- Without the first agent of a session that a message opened: that one is in the session's row alone until another joins (session_members).
 CREATE TABLE session_agents (
   tenant_id text NOT NULL, session_id text NOT NULL,
@@ -65,13 +75,6 @@ CREATE TABLE idempotency_keys (
 );
 CREATE INDEX idempotency_keys_expiry ON idempotency_keys (expires_at);
 
--- session_uuid for the column of messages. PL/pgSQL keeps its plan, while a function in SQL would be inlined anew by each statement. Names have
--- their schema, because pg_restore computes the column without a search path.
-CREATE FUNCTION session_key(tenant_id text, session_id text) RETURNS uuid LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
-BEGIN
-  RETURN public.session_uuid(right(tenant_id, 36)::uuid, session_id);
-END $$;
-
 -- A message: what was sent, and below what became of it. What changes from moment to moment is in running_messages.
 CREATE TABLE messages (
   created_at timestamptz NOT NULL DEFAULT now(), updated_at timestamptz NOT NULL DEFAULT now(),
@@ -79,7 +82,7 @@ CREATE TABLE messages (
   deadline_ms integer NOT NULL,
   notifies boolean NOT NULL DEFAULT false, -- its state changes write push notifications, or wake its plan
   tenant_id text NOT NULL, message_id text COLLATE "C" NOT NULL, session_id text NOT NULL,
-  session_uuid uuid GENERATED ALWAYS AS (session_key(tenant_id, session_id)) STORED, -- for the index: half as long as text
+  session_uuid uuid, -- as the function of that name makes it: for the index, half as long as text
   credential_id text NOT NULL,
   sender_agent_type text, -- of the agent that sent it; NULL for a credential that stands for no agent
   client_message_id text NOT NULL, method text NOT NULL,
@@ -89,8 +92,9 @@ CREATE TABLE messages (
   trace_id text, parent_span_id text,
   propagation jsonb, -- what goes on with the trace: baggage, tracestate, and sampled: false where the caller's trace is not sampled; NULL for nothing
   state text NOT NULL, -- submitted, working, input-required, completed, failed or canceled
-  -- For its index: a message that completes leaves it NULL, so that its end writes no index entry.
-  unsuccessful_state text GENERATED ALWAYS AS (CASE WHEN state IN ('failed', 'canceled') THEN state END) STORED,
+  -- `state` if it is 'failed' or 'canceled', for its index: a message that completes leaves it NULL, so that its end writes no index entry. Who
+  -- writes the state writes it: each statement parses the expression of a generated column anew, which took a twentieth of its time.
+  unsuccessful_state text,
   instance_id text, agent_type text,
   turns jsonb NOT NULL DEFAULT '[]', -- after the first: questions and answers, as A2A messages
   artifacts jsonb NOT NULL DEFAULT '[]', status_message jsonb, usage jsonb,
@@ -234,4 +238,4 @@ CREATE INDEX late_changes_newest ON late_changes (tenant_id, changed_at, message
 CREATE INDEX late_changes_of_session ON late_changes (tenant_id, session_id, changed_at);
 
 SELECT isolate_tenants('{idempotency_keys}', own_tenant => 'current_tenant_uuid()');
-SELECT isolate_tenants('{sessions,session_agents,messages,running_messages,dispatches,dispatch_transfers,late_changes}');
+SELECT isolate_tenants('{sessions,session_totals,session_agents,messages,running_messages,dispatches,dispatch_transfers,late_changes}');

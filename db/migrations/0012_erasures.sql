@@ -11,6 +11,9 @@ CREATE TABLE erasures (
   next_at timestamptz NOT NULL DEFAULT now(), -- no process works on it before; meanwhile the lease of the one that does
   done_until text COLLATE "C" NOT NULL DEFAULT '', -- the last session or table that is done
   removed jsonb NOT NULL DEFAULT '{}', -- rows by table, workflows, and keys in Redis
+  -- What it removes outside of the database at this moment: noted before, so that a crash leaves none of it out of the report
+  -- (erasure/external-removal.ts).
+  removing_workflows text[] NOT NULL DEFAULT '{}', removing_keys text[] NOT NULL DEFAULT '{}',
   finished_at timestamptz
 );
 CREATE INDEX erasures_due ON erasures (next_at) WHERE finished_at IS NULL;

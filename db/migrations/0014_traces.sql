@@ -9,8 +9,13 @@ CREATE TABLE trace_spans (
   started_at timestamptz NOT NULL, ended_at timestamptz NOT NULL,
   error_type text,
   attributes jsonb NOT NULL,
+  -- Since when it waits to be exported by itself, because it was written after its message (docs/traces.md#export). NULL: it does not.
+  late_at timestamptz,
   PRIMARY KEY (tenant_id, message_id, span_id)
 );
+
+-- Few spans are late.
+CREATE INDEX late_spans ON trace_spans (late_at) WHERE late_at IS NOT NULL;
 
 -- How far traces have been exported. `tried_at`: after a pause of a day the exporter begins with what is new. One process exports at a time,
 -- until its lease ends.

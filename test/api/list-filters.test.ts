@@ -96,9 +96,9 @@ test('events are filtered by message, with those of its dispatches, and by insta
 
 test('messages of an instance or an error, and events of a message, are found by an index, among many messages that are not', async () => {
   await api.database.query(
-    `INSERT INTO messages (tenant_id, message_id, session_id, credential_id, client_message_id, state, method, parts, trace_id,
+    `INSERT INTO messages (tenant_id, message_id, session_id, session_uuid, credential_id, client_message_id, state, method, parts, trace_id,
        deadline_ms, agent_type, instance_id)
-     SELECT $1, 'msg_00' || n, 'ses_0', 'c', 'm' || n, 'completed', 'message/send', '[]', 't', 1, 'other', 'other-1'
+     SELECT $1, 'msg_00' || n, 'ses_0', session_uuid(uuid_of($1), 'ses_0'), 'c', 'm' || n, 'completed', 'message/send', '[]', 't', 1, 'other', 'other-1'
        FROM generate_series(1, 20000) n`,
     [tenant_id],
   );
@@ -118,9 +118,9 @@ test('messages of an instance or an error, and events of a message, are found by
 
 test('messages of an error are found without a look at those of other tenants', async () => {
   await api.database.query(
-    `INSERT INTO messages (tenant_id, message_id, session_id, credential_id, client_message_id, state, method, parts, trace_id,
-       deadline_ms, error_code)
-     SELECT $1, 'msg_01' || n, 'ses_0', 'c', 'm' || n, 'failed', 'message/send', '[]', 't', 1, 'INTERNAL'
+    `INSERT INTO messages (tenant_id, message_id, session_id, session_uuid, credential_id, client_message_id, state, method, parts, trace_id,
+       deadline_ms, error_code, unsuccessful_state)
+     SELECT $1, 'msg_01' || n, 'ses_0', session_uuid(uuid_of($1), 'ses_0'), 'c', 'm' || n, 'failed', 'message/send', '[]', 't', 1, 'INTERNAL', 'failed'
        FROM generate_series(1, 20000) n`,
     [await api.otherTenant()],
   );

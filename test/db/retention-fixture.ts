@@ -71,8 +71,8 @@ export async function message(ago: number, state = 'completed'): Promise<Written
     [tenantId, session_id],
   );
   await database.query(
-    `INSERT INTO messages (tenant_id, message_id, session_id, credential_id, client_message_id, method, parts, trace_id, deadline_ms, state, created_at)
-     VALUES ($1, $2, $3, 'cred_1', $2, 'message/send', '[]', '', 1000, $5, $4)`,
+    `INSERT INTO messages (tenant_id, message_id, session_id, session_uuid, credential_id, client_message_id, method, parts, trace_id, deadline_ms, state, created_at)
+     VALUES ($1, $2, $3, session_uuid(uuid_of($1), $3), 'cred_1', $2, 'message/send', '[]', '', 1000, $5, $4)`,
     [...written, state],
   );
   await database.query(

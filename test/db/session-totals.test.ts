@@ -27,8 +27,8 @@ async function insertSession(name: string, messages: number, openOneIn: number, 
     [tenantId, name],
   );
   await api.database.query(
-    `INSERT INTO messages (tenant_id, message_id, session_id, credential_id, client_message_id, method, parts, deadline_ms, state, usage, created_at)
-     SELECT $1, id_bound('msg', at) || '-7000-8000-' || lpad(n::text, 12, '0'), $2, 'c', $2 || n, 'message/send', '[]', 1,
+    `INSERT INTO messages (tenant_id, message_id, session_id, session_uuid, credential_id, client_message_id, method, parts, deadline_ms, state, usage, created_at)
+     SELECT $1, id_bound('msg', at) || '-7000-8000-' || lpad(n::text, 12, '0'), $2, session_uuid(uuid_of($1), $2), 'c', $2 || n, 'message/send', '[]', 1,
             CASE WHEN n % $4::int = 0 THEN 'input-required' ELSE 'completed' END, '{"input_tokens": 1, "output_tokens": 2}', at
        FROM generate_series(1, $3::int) n, LATERAL (SELECT to_timestamp($5::float8 / 1000) + n * interval '1 ms' AS at) t`,
     [tenantId, name, messages, openOneIn, from],

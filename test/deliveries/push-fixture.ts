@@ -13,8 +13,8 @@ export async function writeChange(
   { tenant_id, message_id, url, state = 'completed' }: Changed,
 ): Promise<void> {
   await database.query(
-    `INSERT INTO messages (tenant_id, message_id, session_id, credential_id, client_message_id, method, parts, trace_id, deadline_ms, state)
-     VALUES ($1, $2, 'ses_1', 'cred_1', $2, 'message/send', '[]', '', 1000, $3) ON CONFLICT DO NOTHING`,
+    `INSERT INTO messages (tenant_id, message_id, session_id, session_uuid, credential_id, client_message_id, method, parts, trace_id, deadline_ms, state)
+     VALUES ($1, $2, 'ses_1', session_uuid(uuid_of($1), 'ses_1'), 'cred_1', $2, 'message/send', '[]', '', 1000, $3) ON CONFLICT DO NOTHING`,
     [tenant_id, message_id, state],
   );
   await database.query(

@@ -46,8 +46,8 @@ async function sessionAtWork(explicit: boolean): Promise<string> {
   const dispatches = ids.map(() => newId('dsp'));
   const values = [tenantId, sessionId, ids];
   await database.query(
-    `INSERT INTO messages (tenant_id, message_id, session_id, credential_id, client_message_id, method, parts, trace_id, deadline_ms, state)
-     SELECT $1, id, $2, 'cred_1', id, 'message/send', '[]', md5(id), 60000, 'working' FROM unnest($3::text[]) AS id`,
+    `INSERT INTO messages (tenant_id, message_id, session_id, session_uuid, credential_id, client_message_id, method, parts, trace_id, deadline_ms, state)
+     SELECT $1, id, $2, session_uuid(uuid_of($1), $2), 'cred_1', id, 'message/send', '[]', md5(id), 60000, 'working' FROM unnest($3::text[]) AS id`,
     values,
   );
   const sent = [...values, dispatches];

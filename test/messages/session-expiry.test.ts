@@ -42,8 +42,8 @@ async function session(columns: Record<string, unknown> = {}): Promise<string> {
 async function message(sessionId: string, agoSeconds: number, state = 'completed'): Promise<void> {
   const ids = [tenantId, newId('msg'), sessionId];
   await database.query(
-    `INSERT INTO messages (tenant_id, message_id, session_id, credential_id, client_message_id, method, parts, trace_id, deadline_ms, state, updated_at)
-     VALUES ($1, $2, $3, 'cred_1', $2, 'message/send', '[]', '', 1000, $4, now() - $5 * interval '1 s')`,
+    `INSERT INTO messages (tenant_id, message_id, session_id, session_uuid, credential_id, client_message_id, method, parts, trace_id, deadline_ms, state, updated_at)
+     VALUES ($1, $2, $3, session_uuid(uuid_of($1), $3), 'cred_1', $2, 'message/send', '[]', '', 1000, $4, now() - $5 * interval '1 s')`,
     [...ids, state, agoSeconds],
   );
   if (state !== 'completed')

@@ -25,9 +25,9 @@ const write = (made: string, values: unknown[]) =>
     `WITH made AS (${made}), numbered AS (
        SELECT *, lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') AS hex, row_number() OVER () AS place FROM made),
      written AS (
-       INSERT INTO messages (tenant_id, message_id, session_id, credential_id, client_message_id, method, parts, trace_id, deadline_ms, state,
+       INSERT INTO messages (tenant_id, message_id, session_id, session_uuid, credential_id, client_message_id, method, parts, trace_id, deadline_ms, state,
          created_at, updated_at)
-       SELECT $1, 'msg_' || left(hex, 8) || '-' || right(hex, 4) || '-7000-8000-' || lpad(place::text, 12, '0'), session_id, 'c', 'm' || place,
+       SELECT $1, 'msg_' || left(hex, 8) || '-' || right(hex, 4) || '-7000-8000-' || lpad(place::text, 12, '0'), session_id, session_uuid(uuid_of($1), session_id), 'c', 'm' || place,
               'message/send', '[]', gen_random_uuid(), 1, 'completed', at, changed FROM numbered RETURNING tenant_id, message_id, session_id, updated_at)
      INSERT INTO late_changes SELECT tenant_id, message_id, session_id, updated_at FROM written WHERE message_id < late_bound(updated_at)`,
     [tenantId, ...values],

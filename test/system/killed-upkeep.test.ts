@@ -112,9 +112,9 @@ test(
 async function insertMessages(count: number, at: Date, sessionId: string): Promise<string[]> {
   const ids = Array.from({ length: count }, (_, place) => idAt('msg', at, place));
   await database.query(
-    `INSERT INTO messages (tenant_id, message_id, session_id, credential_id, client_message_id, method, parts, deadline_ms, state, created_at,
+    `INSERT INTO messages (tenant_id, message_id, session_id, session_uuid, credential_id, client_message_id, method, parts, deadline_ms, state, created_at,
        updated_at, completed_at)
-     SELECT $1, id, $2, 'cred_past', id, 'message/send', '[]', 1000, 'completed', $3, $3, $3 FROM unnest($4::text[]) id`,
+     SELECT $1, id, $2, session_uuid(uuid_of($1), $2), 'cred_past', id, 'message/send', '[]', 1000, 'completed', $3, $3, $3 FROM unnest($4::text[]) id`,
     [tenantId, sessionId, at, ids],
   );
   return ids;

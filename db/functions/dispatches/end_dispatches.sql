@@ -88,6 +88,7 @@ BEGIN
     RETURNING d.message_id, d.instance_id, d.sent_at),
   over AS (
     UPDATE messages m SET state = CASE c.state WHEN 'completed' THEN 'completed' ELSE 'failed' END,
+        unsuccessful_state = CASE WHEN c.state <> 'completed' THEN 'failed' END,
         artifacts = coalesce(c.artifacts, m.artifacts), usage = coalesce(c.usage, m.usage),
         status_message = CASE WHEN c.artifacts IS NULL THEN m.status_message ELSE c.status_message END,
         error_code = c.error_code, error_message = c.error_message, completed_at = now(), updated_at = now() FROM call c

@@ -28,7 +28,7 @@ BEGIN
       SELECT r, given.place FROM unnest(of_messages) WITH ORDINALITY AS given (message_id, place)
         JOIN running_messages r ON r.tenant_id = of_tenant AND r.message_id = given.message_id),
     ended AS (
-      UPDATE messages m SET state = 'canceled', completed_at = now(), updated_at = now() FROM canceled c
+      UPDATE messages m SET state = 'canceled', unsuccessful_state = 'canceled', completed_at = now(), updated_at = now() FROM canceled c
        WHERE m.tenant_id = of_tenant AND m.message_id = (c.r).message_id RETURNING m.message_id, m.trace_id, c.place, c.r),
     closed AS (
       UPDATE dispatches d SET state = 'canceled', error_code = 'CANCELED', ended_at = now() FROM canceled c
@@ -73,7 +73,7 @@ BEGIN
   ELSE
     DELETE FROM running_messages x WHERE x.tenant_id = of_tenant AND x.message_id = of_message RETURNING * INTO r;
   END IF;
-  UPDATE messages m SET state = 'failed', error_code = error, error_message = error_text, completed_at = now(), updated_at = now()
+  UPDATE messages m SET state = 'failed', unsuccessful_state = 'failed', error_code = error, error_message = error_text, completed_at = now(), updated_at = now()
    WHERE m.tenant_id = of_tenant AND m.message_id = of_message RETURNING m.trace_id INTO message;
   PERFORM note_change(of_tenant, of_message);
   PERFORM record_group(of_tenant, event_id, r.session_id, of_message, r.current_dispatch_id, message.trace_id, ARRAY[decided,

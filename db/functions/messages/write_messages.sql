@@ -37,19 +37,19 @@ BEGIN
     SELECT c.tenant_id, c.message_id, c.session_id, c.credential_id, c.sender_agent_type, c.client_message_id, c.content_hash, c.method, c.parts,
            c.metadata, c.want_instance_id, x.want_type, c.want_skill_id, c.trace_id, c.parent_span_id, c.propagation, c.deadline_ms, c.created_by,
            c.idle_timeout_seconds, c.idempotency_hours, c.dispatch_id, c.event_id, c.token, coalesce(c.decision ? 'undecided', false) AS undecided,
-           c.requested_context = '' AS opens_session, x.key, first_state(r.verdict) AS state, r.instance_id, r.agent_type, r.deployment_mode,
+           session_uuid(uuid_of(c.tenant_id), c.session_id) AS session_uuid, c.requested_context = '' AS opens_session, x.key, first_state(r.verdict) AS state, r.instance_id, r.agent_type, r.deployment_mode,
            r.connection_epoch, r.mesh_id, r.instance_id IS NOT NULL AS dispatched, x.error_code, x.error_text, x.ordered, x.hops
       FROM unnest(decided) AS x CROSS JOIN LATERAL (SELECT (x.c).*) AS c CROSS JOIN LATERAL (SELECT (x.result).*) AS r),
   key AS (
     INSERT INTO idempotency_keys (idempotency_key, tenant_id, content_hash, message_id, expires_at)
       SELECT key, uuid_of(tenant_id), content_hash, uuid_of(message_id), now() + idempotency_hours * interval '1 hour' FROM given),
   accepted AS (
-    INSERT INTO messages (tenant_id, message_id, session_id, credential_id, sender_agent_type, client_message_id, method, parts, metadata,
-        want_agent_type, trace_id, parent_span_id, propagation, deadline_ms, state, instance_id, agent_type, error_code, error_message, started_at,
-        completed_at)
-      SELECT tenant_id, message_id, session_id, credential_id, sender_agent_type, client_message_id, method, parts, metadata,
-             want_type, trace_id, parent_span_id, propagation, deadline_ms, state, instance_id, agent_type, error_code, error_text,
-             CASE WHEN dispatched THEN now() END, CASE WHEN error_code IS NOT NULL THEN now() END FROM given),
+    INSERT INTO messages (tenant_id, message_id, session_id, session_uuid, credential_id, sender_agent_type, client_message_id, method, parts, metadata,
+        want_agent_type, trace_id, parent_span_id, propagation, deadline_ms, state, unsuccessful_state, instance_id, agent_type, error_code,
+        error_message, started_at, completed_at)
+      SELECT tenant_id, message_id, session_id, session_uuid, credential_id, sender_agent_type, client_message_id, method, parts, metadata,
+             want_type, trace_id, parent_span_id, propagation, deadline_ms, state, CASE WHEN state = 'failed' THEN state END, instance_id, agent_type,
+             error_code, error_text, CASE WHEN dispatched THEN now() END, CASE WHEN error_code IS NOT NULL THEN now() END FROM given),
   running AS (
     INSERT INTO running_messages (tenant_id, message_id, session_id, state, want_instance_id, want_agent_type, want_skill_id, instance_id,
         agent_type, attempts, current_dispatch_id, holds_slot, wake_requested_at, undecided, token, ordered, hops)
@@ -66,7 +66,7 @@ BEGIN
       SELECT tenant_id, dispatch_id, message_id, instance_id, agent_type, deployment_mode, mesh_id, connection_epoch, 1, 'sent',
              want_skill_id, now(), now() + deadline_ms * interval '1 ms' FROM given WHERE dispatched)
   INSERT INTO event_groups (tenant_id, group_id, session_uuid, session_name, message_id, dispatch_id, trace_id, types, instance_mark, events)
-    SELECT uuid_of(tenant_id), group_of(event_id), session_uuid(uuid_of(tenant_id), session_id), session_name(session_id), uuid_of(message_id), CASE WHEN dispatched THEN uuid_of(dispatch_id) END,
+    SELECT uuid_of(tenant_id), group_of(event_id), session_uuid, session_name(session_id), uuid_of(message_id), CASE WHEN dispatched THEN uuid_of(dispatch_id) END,
            trace_id::uuid,
            event_bit('message.received') | CASE WHEN opens_session THEN event_bit('session.created') ELSE 0 END
              | CASE WHEN dispatched THEN event_bit('dispatch.sent') ELSE 0 END | CASE WHEN error_code IS NOT NULL THEN event_bit('message.error') ELSE 0 END,

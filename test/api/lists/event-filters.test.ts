@@ -35,8 +35,8 @@ test('a tenant reads nothing of another one that uses the same context name', as
   await addGroups(large, MANY, ['dispatch.sent']);
   await addGroups(small, 3, ['dispatch.success']);
   await api.database.query(
-    `INSERT INTO messages (tenant_id, message_id, session_id, credential_id, client_message_id, state, method, parts, deadline_ms)
-     SELECT t.tenant_id, 'msg_01' || n, $3, 'c', 'm' || n, 'completed', 'message/send', '[]', 1
+    `INSERT INTO messages (tenant_id, message_id, session_id, session_uuid, credential_id, client_message_id, state, method, parts, deadline_ms)
+     SELECT t.tenant_id, 'msg_01' || n, $3, session_uuid(uuid_of(t.tenant_id), $3), 'c', 'm' || n, 'completed', 'message/send', '[]', 1
        FROM (VALUES ($1::text, $4::int), ($2, 3)) AS t (tenant_id, count), generate_series(1, t.count) n`,
     [large, small, CONTEXT, MANY],
   );

@@ -14,10 +14,10 @@ async function insertMessages(tenantId: string, from: number, count: number, can
     `WITH made AS (
        SELECT n, at, lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') AS hex
          FROM generate_series($2::int, $2::int + $3::int - 1) n, LATERAL (SELECT now() - interval '1 day' + n * interval '1 ms' AS at) t)
-     INSERT INTO messages (tenant_id, message_id, session_id, credential_id, client_message_id, method, parts, deadline_ms, state, agent_type,
+     INSERT INTO messages (tenant_id, message_id, session_id, session_uuid, credential_id, client_message_id, method, parts, deadline_ms, state, unsuccessful_state, agent_type,
        created_at, updated_at)
-     SELECT $1, 'msg_' || left(hex, 8) || '-' || right(hex, 4) || '-7000-8000-' || lpad(n::text, 12, '0'), 'long', 'c', 'm' || n, 'message/send',
-            '[]', 1, CASE WHEN n % $4::int = 0 THEN 'canceled' ELSE 'completed' END, 'worker', at, at FROM made`,
+     SELECT $1, 'msg_' || left(hex, 8) || '-' || right(hex, 4) || '-7000-8000-' || lpad(n::text, 12, '0'), 'long', session_uuid(uuid_of($1), 'long'), 'c', 'm' || n, 'message/send',
+            '[]', 1, CASE WHEN n % $4::int = 0 THEN 'canceled' ELSE 'completed' END, CASE WHEN n % $4::int = 0 THEN 'canceled' END, 'worker', at, at FROM made`,
     [tenantId, from, count, canceledOneIn],
   );
   await api.database.query('ANALYZE messages');

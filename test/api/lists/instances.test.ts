@@ -21,10 +21,10 @@ async function insertMessages(tenantId: string, from: number, to: number): Promi
        SELECT $1, 'dsp_' || id || again, 'msg_' || id, 'busy-1', 'worker', 'hosted', 0, 1, 'completed',
               at + interval '1 s' + again * interval '11 h'
          FROM named, generate_series(0, CASE WHEN n % 50 = 0 THEN 1 ELSE 0 END) again)
-     INSERT INTO messages (tenant_id, message_id, session_id, credential_id, client_message_id, method, parts, trace_id, deadline_ms, state,
-       error_code, agent_type, instance_id, created_at, updated_at)
-     SELECT $1, 'msg_' || id, 'ses_' || n, 'c', 'm' || n, 'message/send', '[]', 't', 1,
-            CASE WHEN n % 70 = 0 THEN 'failed' ELSE 'completed' END, CASE WHEN n % 70 = 0 THEN 'INTERNAL' END, 'worker', 'busy-1', at, at
+     INSERT INTO messages (tenant_id, message_id, session_id, session_uuid, credential_id, client_message_id, method, parts, trace_id, deadline_ms, state,
+       unsuccessful_state, error_code, agent_type, instance_id, created_at, updated_at)
+     SELECT $1, 'msg_' || id, 'ses_' || n, session_uuid(uuid_of($1), 'ses_' || n), 'c', 'm' || n, 'message/send', '[]', 't', 1,
+            CASE WHEN n % 70 = 0 THEN 'failed' ELSE 'completed' END, CASE WHEN n % 70 = 0 THEN 'failed' END, CASE WHEN n % 70 = 0 THEN 'INTERNAL' END, 'worker', 'busy-1', at, at
        FROM named`,
     [tenantId, from, to],
   );

@@ -56,11 +56,11 @@ async function insertMessages(
               lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') AS hex
          FROM generate_series(1, $2::int) n, LATERAL (SELECT now() - interval '3 h' + n * $3::int * interval '1 ms' AS at) t),
      written AS (
-       INSERT INTO messages (tenant_id, message_id, session_id, credential_id, client_message_id, method, parts, trace_id, deadline_ms, state,
-         agent_type, created_at, updated_at)
-       SELECT $1, 'msg_' || left(hex, 8) || '-' || right(hex, 4) || '-7000-8000-' || lpad(n::text, 12, '0'), coalesce($7, 'ses_' || n), 'c', 'm' || n,
-              'message/send', '[]', 't', 1, CASE WHEN n % $4::int = 0 THEN $5 ELSE $6 END, 'worker', at, changed
-         FROM made RETURNING tenant_id, message_id, session_id, updated_at)
+       INSERT INTO messages (tenant_id, message_id, session_id, session_uuid, credential_id, client_message_id, method, parts, trace_id, deadline_ms, state,
+         agent_type, unsuccessful_state, created_at, updated_at)
+       SELECT $1, 'msg_' || left(hex, 8) || '-' || right(hex, 4) || '-7000-8000-' || lpad(n::text, 12, '0'), session_id, session_uuid(uuid_of($1), session_id), 'c', 'm' || n,
+              'message/send', '[]', 't', 1, state, 'worker', CASE WHEN state IN ('failed', 'canceled') THEN state END, at, changed
+         FROM made, LATERAL (SELECT coalesce($7, 'ses_' || n) AS session_id, CASE WHEN n % $4::int = 0 THEN $5 ELSE $6 END AS state) of_message RETURNING tenant_id, message_id, session_id, updated_at)
      INSERT INTO late_changes SELECT tenant_id, message_id, session_id, updated_at FROM written WHERE message_id < late_bound(updated_at)`,
     [tenantId, count, everyMs, rareOneIn, ...states, session],
   );

@@ -115,6 +115,11 @@ const ALWAYS: Rule[] = [
       WHERE q.stage IS DISTINCT FROM 'tool' OR (g.decided_at IS NULL) <> (q.state = 'pending') OR g.used_at < g.decided_at`,
   },
   {
+    what: 'a message is in the indexes of its session and of its state',
+    sql: `SELECT message_id AS id FROM messages WHERE session_uuid IS DISTINCT FROM session_uuid(uuid_of(tenant_id), session_id)
+      OR unsuccessful_state IS DISTINCT FROM CASE WHEN state IN ('failed', 'canceled') THEN state END`,
+  },
+  {
     what: 'a message that has ended holds nothing',
     sql: `SELECT m.message_id AS id FROM messages m LEFT JOIN dispatches d
         ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id AND d.state IN ('open', 'sent')
