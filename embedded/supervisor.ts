@@ -24,7 +24,7 @@ export interface Supervised {
     /** Why the server does not serve now; undefined when it does. */
     check(): Promise<string | undefined>;
     /** For how long it may be so at every look, in milliseconds, before the server is stopped and started again. */
-    patienceMs: number;
+    unservedMaxMs: number;
     stopWith: Supervised['stopWith'];
   };
   log: Logger;
@@ -85,12 +85,12 @@ export class Supervisor {
     let looked = this.#running;
     let sinceMs = performance.now();
     while (!signal.aborted) {
-      await sleep(watch.patienceMs / LOOKS, undefined, { signal, ref: false }).catch(() => undefined); // aborted by a stop
+      await sleep(watch.unservedMaxMs / LOOKS, undefined, { signal, ref: false }).catch(() => undefined); // aborted by a stop
       const refusal = signal.aborted ? undefined : await watch.check().catch(errorMessage);
       const serves = refusal === undefined || looked !== this.#running || !this.#isUp;
       looked = this.#running;
       if (serves) sinceMs = performance.now();
-      else if (performance.now() - sinceMs >= watch.patienceMs && !signal.aborted) {
+      else if (performance.now() - sinceMs >= watch.unservedMaxMs && !signal.aborted) {
         log.error({ server: name, pid: looked.pid, reason: refusal }, 'embedded server does not serve; stopping it');
         onLine(
           `${name} has not served for ${Math.round((performance.now() - sinceMs) / 1000)} s (${refusal}); stopping it`,

@@ -22,7 +22,7 @@ import {
  * How long a server may refuse every look before it is started again. On a machine without time to spare the dev server's SQLite can come
  * to answer "interrupted" to each statement, for good; nothing but a restart mends it, and nothing in its database is lost.
  */
-const PATIENCE_MS = 60_000;
+const UNSERVED_MAX_MS = 60_000;
 
 /** Options of `startTemporal`. Only one process may use a data directory: see `lockDataDir`. */
 export interface TemporalOptions {
@@ -35,7 +35,7 @@ export interface TemporalOptions {
   /** Folder in which the program is searched and installed; the user's cache folder by default. */
   cacheDir?: string;
   /** How long the server may run without serving before it is started again, in milliseconds; a minute by default. */
-  patienceMs?: number;
+  unservedMaxMs?: number;
 }
 
 /** A running Temporal dev server, which is restarted when it dies or no longer serves. */
@@ -95,7 +95,7 @@ export async function startTemporal(options: TemporalOptions): Promise<EmbeddedT
     stopWith: TEMPORAL_STOP,
     watch: {
       check: () => checkServer(address, namespace),
-      patienceMs: options.patienceMs ?? PATIENCE_MS,
+      unservedMaxMs: options.unservedMaxMs ?? UNSERVED_MAX_MS,
       stopWith: UNRESPONSIVE_STOP,
     },
     housekeeping: () => rotateLog(files.logFile),

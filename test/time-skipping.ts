@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { access, chmod, constants, mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { TestWorkflowEnvironment } from '@temporalio/testing';
 import { waitForLock } from '../embedded/lock-file.js';
 import { userCacheDir } from '../runtime/cache-dir.js';
 
@@ -11,8 +12,7 @@ const MAVEN_MS = 600_000;
 
 /**
  * The path of a program that runs Temporal's Java test server, which skips time. Its jars are fetched with Maven into the user's cache
- * folder, once for every checkout. Pass it as `{ server: { executable: { type: 'existing-path', path } } }` to
- * `TestWorkflowEnvironment.createTimeSkipping`.
+ * folder, once for every checkout.
  * @throws Error naming what is missing: Java, Maven or the repository
  */
 export async function ensureTimeSkippingServer(): Promise<string> {
@@ -29,6 +29,14 @@ export async function ensureTimeSkippingServer(): Promise<string> {
   } finally {
     await lock.release();
   }
+}
+
+/** Starts it, on a busy machine at the second or third try: each has only the five seconds that Temporal's library gives it. */
+export async function startTimeSkipping(): Promise<TestWorkflowEnvironment> {
+  const path = await ensureTimeSkippingServer();
+  const start = () =>
+    TestWorkflowEnvironment.createTimeSkipping({ server: { executable: { type: 'existing-path', path } } });
+  return start().catch(start).catch(start);
 }
 
 /** The folder appears under its name when it is complete. */

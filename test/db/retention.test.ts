@@ -144,10 +144,10 @@ test('a session is kept while it is active or has a message, and as long as mess
   await database.query("UPDATE sessions SET status = 'active', ended_at = NULL WHERE session_id = $1", [
     active.session_id,
   ]);
-  await database.query('UPDATE messages SET session_id = $1 WHERE message_id = $2', [
-    shared.session_id,
-    newest.message_id,
-  ]);
+  await database.query(
+    'UPDATE messages SET session_id = $1, session_uuid = session_uuid(uuid_of(tenant_id), $1) WHERE message_id = $2',
+    [shared.session_id, newest.message_id],
+  );
   await database.query('UPDATE sessions SET ended_at = now() WHERE session_id = $1', [fresh.session_id]);
   await retention().turn();
   const left = await database.query<{ session_id: string }>('SELECT session_id FROM sessions ORDER BY session_id');

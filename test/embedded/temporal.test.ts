@@ -23,9 +23,9 @@ afterEach(async () => {
   await folder.remove();
 });
 
-async function start(patienceMs?: number): Promise<EmbeddedTemporal> {
+async function start(unservedMaxMs?: number): Promise<EmbeddedTemporal> {
   const onLine = (line: string) => lines.push(line);
-  server = await startTemporal({ dataDir: folder.dir, log: silent, onLine, ...(patienceMs && { patienceMs }) });
+  server = await startTemporal({ dataDir: folder.dir, log: silent, onLine, ...(unservedMaxMs && { unservedMaxMs }) });
   return server;
 }
 

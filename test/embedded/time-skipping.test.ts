@@ -1,13 +1,10 @@
-import { TestWorkflowEnvironment } from '@temporalio/testing';
 import { expect, test } from 'vitest';
-import { ensureTimeSkippingServer } from '../time-skipping.js';
+import { ensureTimeSkippingServer, startTimeSkipping } from '../time-skipping.js';
 
 test('the time-skipping server starts and a day passes in no time', async () => {
   const [path, again] = await Promise.all([ensureTimeSkippingServer(), ensureTimeSkippingServer()]);
   expect(again).toBe(path);
-  const environment = await TestWorkflowEnvironment.createTimeSkipping({
-    server: { executable: { type: 'existing-path', path } },
-  });
+  const environment = await startTimeSkipping();
   try {
     const before = await environment.currentTimeMs();
     await environment.sleep('1 day');

@@ -1,8 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { DefaultLogger, Runtime, Worker } from '@temporalio/worker';
+import { Worker } from '@temporalio/worker';
 import { beforeAll, expect, test } from 'vitest';
 import { historyFromText } from '../setup/histories/history-codec.js';
+import { quietRuntime } from '../setup/quiet-runtime.js';
 
 const HISTORIES = new URL('../histories/', import.meta.url);
 const BUNDLE = fileURLToPath(new URL('../../dist/workflows.bundle.js', import.meta.url));
@@ -14,9 +15,7 @@ function* recorded() {
   }
 }
 
-beforeAll(() => {
-  Runtime.install({ logger: new DefaultLogger('ERROR') });
-});
+beforeAll(quietRuntime);
 
 test('the workflows still go the way that recorded ones went', async () => {
   const replayed: string[] = [];

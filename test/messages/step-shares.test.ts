@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { Client, Connection } from '@temporalio/client';
-import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import { NativeConnection, Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { createRecordActivities } from '../../activities/record.js';
 import { openDb } from '../../db/pool.js';
@@ -11,6 +11,7 @@ import { createLogger } from '../../runtime/logger.js';
 import { type MessageInput, messageWorkflowId } from '../../workflows/definitions.js';
 import { messageCore } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
+import { quietRuntime } from '../setup/quiet-runtime.js';
 import { useUpTurns } from '../setup/used-up-turns.js';
 
 const BUNDLE = fileURLToPath(new URL('../../dist/workflows.bundle.js', import.meta.url));
@@ -28,7 +29,7 @@ let worker: Worker;
 let running: Promise<void>;
 
 beforeAll(async () => {
-  Runtime.install({ logger: new DefaultLogger('ERROR') });
+  quietRuntime();
   const address = inject('temporalAddress');
   client = new Client({ connection: await Connection.connect({ address }) });
   worker = await Worker.create({

@@ -1,14 +1,15 @@
 import { fileURLToPath } from 'node:url';
-import { TestWorkflowEnvironment } from '@temporalio/testing';
-import { DefaultLogger, Runtime, Worker } from '@temporalio/worker';
+import type { TestWorkflowEnvironment } from '@temporalio/testing';
+import { Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createRecordActivities } from '../../../activities/record.js';
 import { createDispatches } from '../../../messages/dispatch/dispatch-store.js';
 import { nextStep } from '../../../messages/supervise/next-step.js';
 import { FLEET_QUEUE, type MessageInput, messageWorkflowId, WAKE_SIGNAL } from '../../../workflows/definitions.js';
 import { serveApi } from '../../api/served-api.js';
+import { quietRuntime } from '../../setup/quiet-runtime.js';
 import { until } from '../../setup/until.js';
-import { ensureTimeSkippingServer } from '../../time-skipping.js';
+import { startTimeSkipping } from '../../time-skipping.js';
 import { approvalsFixture } from './approvals-fixture.js';
 
 const HOUR_MS = 3_600_000;
@@ -24,11 +25,8 @@ let began = { server: 0, record: 0 };
 
 /** The workflow's own record of messages, by the clock of a server on which a day passes in no time. */
 beforeAll(async () => {
-  Runtime.install({ logger: new DefaultLogger('ERROR') });
-  const path = await ensureTimeSkippingServer();
-  environment = await TestWorkflowEnvironment.createTimeSkipping({
-    server: { executable: { type: 'existing-path', path } },
-  });
+  quietRuntime();
+  environment = await startTimeSkipping();
   worker = await Worker.create({
     connection: environment.nativeConnection,
     taskQueue: FLEET_QUEUE,
