@@ -79,6 +79,7 @@ const PlanStep = z.object({
   started_at: Timestamp.optional(),
   ended_at: Timestamp.optional(),
   duration_ms: z.int().optional(),
+  /** Why it failed or was skipped; of a pending one why its last attempt failed, or for which room it waits (RATE_LIMITED, QUOTA_EXCEEDED). */
   error: Failure.optional(),
 });
 export type PlanStep = z.infer<typeof PlanStep>;

@@ -90,11 +90,12 @@ export async function decideApprove(
   });
 }
 
-/** What is decided about an attempt of a step. `error` null: the evaluators that have to be asked are busy. */
+/** What is decided about an attempt of a step. With `waitMs` it is not decided yet, and to be asked again after so many milliseconds at least. */
 export type StepDecision =
-  | { error: PlanError | null; events: DecisionEvent[] }
+  | { error: PlanError; waitMs?: number; events: DecisionEvent[] }
   | { error?: never; ask?: NewInputRequest; events: DecisionEvent[] };
 
+const BUSY: PlanError = { code: 'RATE_LIMITED', message: 'The evaluators of the policies about the step are busy.' };
 const TITLE_CHARS_MAX = 200;
 
 /** What a request about a step says of it. Its message is the message that waits. */
@@ -140,7 +141,8 @@ export async function decideStep(
   const own = asksItself ? { ask: stepRequest(step, request, approvalMs) } : {};
   if (!policies.concerns(tenant_id, 'plan')) return { ...own, events: [] };
   // Beyond what the tenant may ask at once an evaluator fails, which would deny steps of a plan that has many at once.
-  if (policies.isBusy(tenant_id) && policies.needsWebhook(tenant_id, request)) return { error: null, events: [] };
+  if (policies.isBusy(tenant_id) && policies.needsWebhook(tenant_id, request))
+    return { error: BUSY, waitMs: 0, events: [] };
   const verdict = await policies.decide(tenant_id, request);
   const events = eventsOf(verdict, request);
   if (verdict.decision === 'allow') return { ...own, events };

@@ -98,6 +98,7 @@ function stepStarter({ plan, step }: DueStep, attempt: number, events: readonly 
       `WITH marked AS (UPDATE messages SET notifies = true WHERE tenant_id = $1 AND message_id = $4),
         linked AS (INSERT INTO plan_messages (tenant_id, message_id, plan_id, place, attempt) VALUES ($1, $4, $2, $3, $5))
        UPDATE plan_steps SET state = $6, attempts = $5, message_id = $4, started_at = coalesce(started_at, now()), retry_at = NULL, postponed = 0,
+              error_code = CASE WHEN postponed = 0 THEN error_code END, error_message = CASE WHEN postponed = 0 THEN error_message END,
               due_at = CASE WHEN $7 THEN NULL ELSE coalesce(due_at, now() + timeout_seconds * interval '1 s') END,
               time_left_ms = CASE WHEN NOT $7 THEN NULL WHEN due_at IS NULL THEN timeout_seconds * 1000::bigint
                 ELSE milliseconds_between(now(), due_at) END
@@ -132,33 +133,34 @@ function paramsOf({ plan, step }: DueStep, parts: Part[], attempt: number): Mess
 
 /** What became of an attempt that sent nothing. */
 interface Unsent {
-  /** Null: the platform has no room now, and the attempt is repeated. */
-  error: PlanError | null;
-  /** How long to wait for room at least, in milliseconds. */
+  error: PlanError;
+  /** There is no room for the attempt now: it is repeated, after so many milliseconds at least. */
   waitMs?: number;
   /** Events of policies. */
   events?: readonly DecisionEvent[];
 }
 
-/** @param waitMs the pause is at least as long; it grows with each time in a row that there is no room */
-async function postpone(tx: Tx, { tenant_id, plan_id, place, postponed }: StepRow, waitMs: number): Promise<void> {
+/** @param waitMs the pause is at least as long; it grows with each time in a row that there is no room @param reason is shown meanwhile */
+async function postpone(tx: Tx, step: StepRow, waitMs: number, reason: PlanError): Promise<void> {
+  const { tenant_id, plan_id, place, postponed } = step;
   const retryMs = Math.max(waitMs, pauseMs(postponed + 1));
   await tx.query(
-    `UPDATE plan_steps SET postponed = postponed + 1, retry_at = now() + $4 * interval '1 ms'
+    `UPDATE plan_steps SET postponed = postponed + 1, retry_at = now() + $4 * interval '1 ms', error_code = $5, error_message = $6
       WHERE tenant_id = $1 AND plan_id = $2 AND place = $3`,
-    [tenant_id, plan_id, place, retryMs],
+    [tenant_id, plan_id, place, retryMs, reason.code, reason.message],
   );
 }
 
 async function writeUnsent(tx: Tx, ref: PlanRef, { place, attempt }: StepAttempt, unsent: Unsent): Promise<void> {
-  const { error, waitMs = 0, events = [] } = unsent;
+  const { error, waitMs, events = [] } = unsent;
   const plan = await lockPlan(tx, ref);
   const step = plan && (await readStep(tx, ref, place));
   if (!plan || !step || !isDue(plan, step, attempt)) return;
-  if (error) {
+  if (waitMs !== undefined) await postpone(tx, step, waitMs, error);
+  else {
     const facts = (await observedSteps(tx, ref)).map(factsOf)[place];
     if (facts) await writeSteps(tx, ref, [failedStep(facts, error)]);
-  } else await postpone(tx, step, waitMs);
+  }
   await recordDecision(tx, ref.tenant_id, plan.session_id, events);
 }
 
@@ -173,7 +175,7 @@ function refusalOf(error: unknown): Unsent {
   const { code, message, headers } = error;
   if (!NO_ROOM.has(code)) return { error: { code, message } };
   const waitMs = 1_000 * (Number(headers['Retry-After']) || 0);
-  return { error: null, waitMs: Math.min(ROOM_WAIT_MAX_MS, waitMs) };
+  return { error: { code, message }, waitMs: Math.min(ROOM_WAIT_MAX_MS, waitMs) };
 }
 
 /** Sends the message of an attempt. @returns null when it was sent, or was not due any more */

@@ -302,6 +302,11 @@ describe('with short times and little room', () => {
       return rows.length > 0 && rows;
     });
     expect(row).toMatchObject({ state: 'pending', attempts: 0 });
+    const [waits] = (await untilPlan(client, plan_id, 'running')).steps;
+    expect(waits).toMatchObject({
+      state: 'pending',
+      error: { code: 'QUOTA_EXCEEDED', message: expect.stringContaining('0 messages') },
+    });
     const looksAgainAt = Math.min(Date.parse(day_ends_at), Date.now() + 900_000);
     expect(Math.abs((row?.retry_at.getTime() ?? 0) - looksAgainAt)).toBeLessThan(60_000);
     await setLimits({ messages_per_day: null });
@@ -310,6 +315,8 @@ describe('with short times and little room', () => {
        INSERT INTO plan_wakes (tenant_id, plan_id) SELECT tenant_id, plan_id FROM due`,
       [plan_id],
     );
-    expect((await untilPlan(client, plan_id, 'completed')).steps[0]).toMatchObject({ attempts: 1 });
+    const [done] = (await untilPlan(client, plan_id, 'completed')).steps;
+    expect(done).toMatchObject({ attempts: 1 });
+    expect(done).not.toHaveProperty('error');
   });
 });
