@@ -50,7 +50,7 @@ const argument = (path, op, value) => ({ tools: ['files.*'], arguments: [{ path,
 const COMPARISONS = [
   (n) => argument('amount', 'gt', 1_000 + n),
   (n) => argument('amount', 'lt', 10 - n),
-  (n) => argument('text', 'contains', `secret ${n}`),
+  (n) => argument('text', 'contains', `order ${n} is`),
   (n) => argument('to.name', 'matches', `^(user|group)-${n}$`),
 ];
 const REQUEST = {
@@ -62,7 +62,7 @@ const REQUEST = {
     url: 'https://www.example.com/a',
     amount: 12,
     to: { name: 'somebody' },
-    text: 'x'.repeat(500),
+    text: 'Order 4711 left on Tuesday, and the customer asks where it is. '.repeat(8),
   },
   agent: { agent_type: 'writer', instance_id: 'writer-1' },
   session: { session_id: 'ses_1' },

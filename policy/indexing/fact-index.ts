@@ -1,29 +1,15 @@
-import { SEARCHED_CHARS } from '../matching/budget.js';
+import type { Budget } from '../matching/budget.js';
 import type { Facts } from '../matching/facts.js';
 import { keyValues, type PolicyKey } from '../matching/policy-key.js';
 import type { Candidates } from './candidates.js';
+import { Parts } from './parts.js';
+import { Texts } from './texts.js';
 
 /** Units of `Budget` to look one text up, and to compare a number with a bound. */
 const LOOK_UP = 5;
 const COMPARISON = 0.2;
 
-/** Places of policies, by texts of which a value must have one. */
-class Texts {
-  readonly places = new Map<string, number[]>();
-
-  add(text: string, place: number): void {
-    const known = this.places.get(text);
-    if (known) known.push(place);
-    else this.places.set(text, [place]);
-  }
-
-  find(text: string, found: Candidates): void {
-    const places = this.places.get(text);
-    if (places) found.addAll(places);
-  }
-}
-
-/** By the start or the end that a text must have. */
+/** Places of policies, by the start or the end that a text must have. */
 class Affixes extends Texts {
   /** Of the affixes, each once, and what looking all up costs. */
   readonly #lengths = new Set<number>();
@@ -46,33 +32,24 @@ class Affixes extends Texts {
   }
 }
 
-/** By what a text must contain. */
-class Parts extends Texts {
-  override find(text: string, found: Candidates): void {
-    for (const [part, places] of this.places) if (text.includes(part)) found.addAll(places);
-  }
-}
-
-/** By the least or the most that a number must be. */
+/** Places of policies, by the least or the most that a number must be. */
 class Bounds {
-  readonly #bounds: number[] = [];
-  readonly #places: number[] = [];
+  readonly #least: { bound: number; place: number }[] = [];
+  readonly #most: { bound: number; place: number }[] = [];
 
-  /** @param isWithin whether a number keeps to a bound */
-  constructor(readonly isWithin: (number: number, bound: number) => boolean) {}
-
-  get size(): number {
-    return this.#bounds.length;
+  /** Units of comparing a number with all. */
+  get cost(): number {
+    return (this.#least.length + this.#most.length) * COMPARISON;
   }
 
-  add(bound: number, place: number): void {
-    this.#bounds.push(bound);
-    this.#places.push(place);
+  add({ least, most }: PolicyKey, place: number): void {
+    if (least !== undefined) this.#least.push({ bound: least, place });
+    if (most !== undefined) this.#most.push({ bound: most, place });
   }
 
   find(number: number, found: Candidates): void {
-    for (let at = 0; at < this.#bounds.length; at++)
-      if (this.isWithin(number, this.#bounds[at] as number)) found.add(this.#places[at] as number);
+    for (const { bound, place } of this.#least) if (number >= bound) found.add(place);
+    for (const { bound, place } of this.#most) if (number <= bound) found.add(place);
   }
 }
 
@@ -82,47 +59,39 @@ export class FactIndex {
   readonly #starts = new Affixes((text, length) => text.slice(0, length));
   readonly #ends = new Affixes((text, length) => text.slice(text.length - length));
   readonly #parts = new Parts();
-  readonly #least = new Bounds((number, bound) => number >= bound);
-  readonly #most = new Bounds((number, bound) => number <= bound);
+  readonly #bounds = new Bounds();
   readonly #all: number[] = [];
 
   constructor(readonly fact: Pick<PolicyKey, 'fact' | 'path'>) {}
 
-  add({ literals, starts, ends, parts, least, most }: PolicyKey, place: number): void {
+  add(key: PolicyKey, place: number): void {
     this.#all.push(place);
-    for (const literal of literals) this.#literals.add(literal, place);
-    for (const start of starts) this.#starts.add(start, place);
-    for (const end of ends) this.#ends.add(end, place);
-    for (const part of parts) this.#parts.add(part, place);
-    if (least !== undefined) this.#least.add(least, place);
-    if (most !== undefined) this.#most.add(most, place);
+    for (const literal of key.literals) this.#literals.add(literal, place);
+    for (const start of key.starts) this.#starts.add(start, place);
+    for (const end of key.ends) this.#ends.add(end, place);
+    for (const part of key.parts) this.#parts.add(part, place);
+    this.#bounds.add(key, place);
   }
 
   /** Adds the policies whose key holds for one of the fact's values; all where nobody can tell, or it would cost too much to find out. */
   find(facts: Facts, found: Candidates): void {
     const values = keyValues(this.fact, facts);
-    if (values === 'any' || !this.#isAffordable(values, facts)) found.addAll(this.#all);
-    else for (const value of values) this.#find(value, found);
+    if (values === 'any' || !this.#find(values, found, facts.budget)) found.addAll(this.#all);
   }
 
-  /** To search and to compare costs about what the conditions do, which may have to be asked as well. */
-  #isAffordable(values: readonly (string | number)[], { budget }: Facts): boolean {
-    const chars = values.reduce<number>((sum, value) => sum + (typeof value === 'string' ? value.length : 0), 0);
-    const searches = this.#parts.places.size * (values.length + chars / SEARCHED_CHARS);
-    const comparisons = (this.#least.size + this.#most.size) * values.length * COMPARISON;
-    const lookUps = (LOOK_UP + this.#starts.cost + this.#ends.cost) * values.length;
-    return budget.takeOptional(searches + comparisons) && budget.take(lookUps);
-  }
-
-  #find(value: string | number, found: Candidates): void {
-    if (typeof value === 'number') {
-      this.#least.find(value, found);
-      this.#most.find(value, found);
-      return;
+  /** What costs about as much as the conditions, which may have to be asked as well, is optional. */
+  #find(values: readonly (string | number)[], found: Candidates, budget: Budget): boolean {
+    const texts = values.filter((value) => typeof value === 'string');
+    const numbers = values.filter((value) => typeof value === 'number');
+    const optional = this.#parts.cost(texts) + this.#bounds.cost * numbers.length;
+    const lookUps = (LOOK_UP + this.#starts.cost + this.#ends.cost) * texts.length;
+    if (!budget.takeOptional(optional) || !budget.take(lookUps)) return false;
+    for (const text of texts) {
+      this.#literals.find(text, found);
+      this.#starts.find(text, found);
+      this.#ends.find(text, found);
     }
-    this.#literals.find(value, found);
-    this.#starts.find(value, found);
-    this.#ends.find(value, found);
-    this.#parts.find(value, found);
+    for (const number of numbers) this.#bounds.find(number, found);
+    return this.#parts.findIn(texts, found, budget);
   }
 }

@@ -25,14 +25,15 @@ type Restricts = { restrictive: boolean };
 
 function single(name: RequestFact, globs: readonly string[], { restrictive }: Restricts): Condition {
   const matches = compileGlobs(globs);
+  const read = singleValue[name];
   return {
     name,
     holds: (facts) => {
-      const value = singleValue(name, facts);
+      const value = read(facts);
       if (value !== undefined) return matches(value, facts.budget) ?? restrictive;
       return comesLater(name, facts) ? 'later' : false;
     },
-    explain: (facts) => `${name}: ${singleValue(name, facts) ?? 'nothing'} does not match.`,
+    explain: (facts) => `${name}: ${read(facts) ?? 'nothing'} does not match.`,
     keys: globKeys(name, globs),
   };
 }

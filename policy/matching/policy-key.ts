@@ -70,7 +70,7 @@ function hostTexts({ places }: Facts): string[] {
 function requestTexts(fact: RequestFact, facts: Facts): readonly string[] | 'any' {
   const skillIds = fact === 'skills' && facts.request.agent?.skill_ids;
   if (skillIds) return skillIds;
-  const value = singleValue(fact, facts);
+  const value = singleValue[fact](facts);
   if (value !== undefined) return [value];
   return comesLater(fact, facts) ? 'any' : [];
 }

@@ -4,7 +4,8 @@ import type { Facts, LaterFact } from './facts.js';
 export const REQUEST_FACTS = ['tools', 'actions', 'agent_types', 'instance_ids', 'skills'] as const;
 export type RequestFact = (typeof REQUEST_FACTS)[number];
 
-const SINGLE: Record<RequestFact, (facts: Facts) => string | undefined> = {
+/** The one value of a fact, where the request says it; of skills that which a message is for. */
+export const singleValue: Readonly<Record<RequestFact, (facts: Facts) => string | undefined>> = {
   tools: ({ request }) => request.tool,
   actions: ({ request }) => request.action,
   agent_types: ({ request }) => request.agent?.agent_type,
@@ -16,11 +17,6 @@ const LATER: Partial<Record<RequestFact, LaterFact>> = {
   instance_ids: 'instance_id',
   skills: 'skill_id',
 };
-
-/** The one value of a fact, where the request says it; of skills that which a message is for. */
-export function singleValue(fact: RequestFact, facts: Facts): string | undefined {
-  return SINGLE[fact](facts);
-}
 
 /** Whether the request does not say a fact yet, and will. */
 export function comesLater(fact: RequestFact, { later }: Facts): boolean {
