@@ -33,15 +33,17 @@ export interface KeyList {
   orderBy: string;
   /** The values of `from`; the first is the tenant. */
   values: [tenantId: string, ...unknown[]];
+  /** Values for the first rows of the list alone. A page is looked for there first, since a statement is planned for each month that it may read. */
+  newest?: KeyList['values'] | undefined;
   /** Rows that match once match for good, so that a list which was too long to count still is a minute later. */
   appendOnly?: boolean;
   /** Something else bounds the number of rows, and all are counted. */
   bounded?: boolean;
   /** Reads the keys where a statement of `from` in its order would cost more the more rows there are; `from` then serves the estimate alone. */
   walk?: {
-    keys(tx: Tx, limit: number, offset: number): Promise<string[]>;
+    keys(tx: Tx, values: KeyList['values'], limit: number, offset: number): Promise<string[]>;
     /** Null when there are more than `most`, or it would take too long. */
-    count(tx: Tx, most: number): Promise<number | null>;
+    count(tx: Tx, values: KeyList['values'], most: number): Promise<number | null>;
     /** What the planner estimates instead of `from`, and how many items a row of it stands for. */
     estimate?: { from: string; values: KeyList['values']; perRow(tx: Tx): Promise<number> };
   };
@@ -70,8 +72,13 @@ const walkIndexes = (db: Pick<Db, 'timeoutMs'>) => `${BY_INDEX}; ${limitMs(db, L
 const keysOf = ({ key, from, orderBy }: KeyList) => `SELECT ${key} AS key FROM ${from} ORDER BY ${orderBy}`;
 
 async function readKeys(tx: Tx, list: KeyList, limit: number, offset: number): Promise<string[]> {
-  const { values, walk } = list;
-  if (walk) return walk.keys(tx, limit, offset);
+  const { newest, values } = list;
+  const keys = newest ? await keysAmong(tx, list, newest, limit, offset) : [];
+  return keys.length === limit ? keys : keysAmong(tx, list, values, limit, offset);
+}
+
+async function keysAmong(tx: Tx, list: KeyList, values: KeyList['values'], limit: number, offset: number) {
+  if (list.walk) return list.walk.keys(tx, values, limit, offset);
   const text = `${keysOf(list)} LIMIT $${values.length + 1} OFFSET $${values.length + 2}`;
   const rows = await tx.query<{ key: string }>(text, [...values, limit, offset]);
   return rows.map(({ key }) => key);
@@ -79,7 +86,7 @@ async function readKeys(tx: Tx, list: KeyList, limit: number, offset: number): P
 
 /** The number of rows; null when there are more than are counted. */
 async function countExactly(tx: Tx, list: KeyList): Promise<number | null> {
-  if (list.walk) return list.walk.count(tx, LIMITS.countExactMax);
+  if (list.walk) return list.walk.count(tx, list.values, LIMITS.countExactMax);
   const limit = list.bounded ? 'ALL' : LIMITS.countExactMax + 1;
   const text = `SELECT count(*) AS count FROM (${keysOf(list)} LIMIT ${limit}) AS counted`;
   const [counted] = await tx.query<{ count: number }>(text, list.values);

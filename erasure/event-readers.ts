@@ -1,11 +1,8 @@
-import { uuidOf } from '../runtime/ids.js';
+import { madeAtMs, uuidOf } from '../runtime/ids.js';
 import type { EraserDeps } from './eraser-deps.js';
 import type { Erasure } from './erasures.js';
 
 const READ_WITHIN_MS = 600_000;
-
-/** When an id was made, in milliseconds since 1970. */
-const madeAtMs = (uuid: string): number => Number.parseInt(uuid.replaceAll('-', '').slice(0, 12), 16);
 
 /**
  * Whether everyone who reads events has read these. Usage is waited for however long it takes, because it is a bill; alert rules for ten
@@ -16,7 +13,7 @@ export async function areEventsRead(deps: EraserDeps, erasure: Erasure, eventIds
   const newest = [...eventIds].sort().at(-1);
   if (newest === undefined) return true;
   const uuid = uuidOf(newest);
-  const waitedMs = Date.now() - Math.max(madeAtMs(uuid), erasure.requested_at.getTime());
+  const waitedMs = Date.now() - Math.max(madeAtMs(uuid) ?? 0, erasure.requested_at.getTime());
   if (waitedMs > (deps.readWithinMs ?? READ_WITHIN_MS)) return true;
   const bound = `${uuid.slice(0, -2)}ff`; // past every event of its group
   const [row] = await deps.db.system((tx) =>

@@ -76,6 +76,45 @@ export function uuidBound(atMs: number): string {
   return `${uuidHead(atMs)}-0000-0000-000000000000`;
 }
 
+/** When an id was made, in milliseconds since 1970; null for one that does not begin as a UUID. @param uuid or bound, without a prefix */
+export function madeAtMs(uuid: string): number | null {
+  const head = /^([0-9a-f]{8})-([0-9a-f]{4})/.exec(uuid);
+  return head && Number.parseInt(`${head[1]}${head[2]}`, 16);
+}
+
+/** The beginning of the month (UTC) of a moment, or of so many months later: where a partition begins. In milliseconds since 1970. */
+export function monthStartMs(atMs: number, later = 0): number {
+  const at = new Date(atMs);
+  return Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + later, 1);
+}
+
+/** Identifiers of one kind: from `least` on, and before `bound`. Null: without this limit. */
+export interface IdRange {
+  least: string | null;
+  bound: string | null;
+}
+
+/** The identifiers that are in both ranges. */
+export function inBoth(one: IdRange, other: IdRange): IdRange {
+  const given = (...ids: (string | null)[]) => ids.filter((id) => id !== null).sort();
+  return {
+    least: given(one.least, other.least).at(-1) ?? null,
+    bound: given(one.bound, other.bound)[0] ?? null,
+  };
+}
+
+/** The newest months of a range have a week at least. */
+const WEEK_MS = 604_800_000;
+
+/** The least identifier of the newest months of a range; null where the whole range is in them, or its end is not known. */
+export function newestMonths({ least, bound }: IdRange, prefix: IdPrefix | null): string | null {
+  const endMs = bound === null ? null : madeAtMs(uuidOf(bound));
+  if (endMs === null) return null;
+  const beginMs = monthStartMs(endMs - WEEK_MS);
+  const newest = prefix === null ? uuidBound(beginMs) : idBound(prefix, beginMs);
+  return least === null || newest > least ? newest : null;
+}
+
 /** How far the clocks that ids and rows take their times from may differ, in milliseconds. */
 const CLOCK_SLACK_MS = 3_600_000;
 
@@ -87,7 +126,7 @@ const CLOCK_SLACK_MS = 3_600_000;
 export function idRange(
   boundAt: (atMs: number) => string,
   times: { from?: string | undefined; to?: string | undefined },
-): { least: string | null; bound: string | null } {
+): IdRange {
   const at = (time: string | undefined, slackMs: number) =>
     time === undefined ? null : boundAt(Date.parse(time) + slackMs);
   return { least: at(times.from, -CLOCK_SLACK_MS), bound: at(times.to, CLOCK_SLACK_MS) };
@@ -104,6 +143,11 @@ export function newId(prefix: IdPrefix): string {
  */
 export function newEventId(): string {
   return `evt_${uuidv7().slice(0, -2)}00`;
+}
+
+/** The UUID of the row of `event_groups` that has an event. */
+export function groupOf(eventId: string): string {
+  return `${uuidOf(eventId).slice(0, -2)}00`;
 }
 
 /** The UUID inside a prefixed identifier: `dsp_…` → the id of its dispatch frame. */

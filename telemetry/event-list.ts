@@ -5,7 +5,8 @@ import { groupsOfSession } from '../db/events.js';
 import { queryJson } from '../db/json-rows.js';
 import { type KeyList, type Page, readPage } from '../db/page.js';
 import type { Db, Tx } from '../db/pool.js';
-import { idRange, uuidBound, uuidOf } from '../runtime/ids.js';
+import { groupIdsOf } from '../db/session-ids.js';
+import { groupOf, type IdRange, idRange, inBoth, newestMonths, uuidBound, uuidOf } from '../runtime/ids.js';
 
 type EventsQuery = z.infer<typeof TELEMETRY_OPERATIONS.getEvents.request>;
 
@@ -63,10 +64,10 @@ const PLATFORM = 'platform';
 const SAMPLE = 1_000;
 
 /** Counts and skips whole groups by what the key says of them; only the events of the page are read. */
-function walkOf(order: Order, ofPlace: KeyList['values'], values: KeyList['values']): NonNullable<KeyList['walk']> {
+function walkOf(order: Order, ofPlace: KeyList['values'], all: KeyList['values']): NonNullable<KeyList['walk']> {
   const { groups, found } = order;
   return {
-    keys: async (tx, limit, offset) => {
+    keys: async (tx, values, limit, offset) => {
       const text = `
         WITH found AS MATERIALIZED (
           SELECT e.group_id, e.types, e.upto - e.matches AS before FROM (
@@ -81,7 +82,7 @@ function walkOf(order: Order, ofPlace: KeyList['values'], values: KeyList['value
       const rows = await inOrder<{ key: string }>(tx, order, text, [...values, offset, limit]);
       return rows.map(({ key }) => key);
     },
-    count: async (tx, most) => {
+    count: async (tx, values, most) => {
       const counted = `SELECT ${MATCHES} AS matches FROM ${MATCHING} ORDER BY ${groups} LIMIT ${most + 1}`;
       const text = `SELECT coalesce(sum(matches), 0)::float8 AS n FROM (${counted}) g`;
       const [row] = await inOrder<{ n: number }>(tx, order, text, values);
@@ -94,7 +95,7 @@ function walkOf(order: Order, ofPlace: KeyList['values'], values: KeyList['value
         const sampled = `SELECT ${MATCHES} * ($9::text IS NULL OR e.instance_mark = instance_mark($9))::integer AS matches
           FROM ${IN_PLACE} AND $8::uuid IS NULL ORDER BY ${groups} LIMIT ${SAMPLE}`;
         const text = `SELECT coalesce(avg(matches), 1)::float8 AS n FROM (${sampled}) g`;
-        const [row] = await inOrder<{ n: number }>(tx, order, text, values);
+        const [row] = await inOrder<{ n: number }>(tx, order, text, all);
         return row?.n ?? 1;
       },
     },
@@ -132,31 +133,38 @@ async function placeOfMessage(db: Db, tenantId: string, { message_id, session_id
   };
 }
 
-/** The earlier, or the only one, of two upper bounds. */
-const least = (one: string | null, other: string | null) =>
-  one === null || (other !== null && other < one) ? other : one;
-const greatest = (one: string | null, other: string | null) =>
-  one === null || (other !== null && other > one) ? other : one;
+/** Where the events of a query are, as far as its message or its session tells. */
+async function placeOf(
+  db: Db,
+  tenantId: string,
+  query: EventsQuery,
+): Promise<({ session_id: string | null } & IdRange) | undefined> {
+  const { message_id, session_id } = query;
+  if (message_id !== undefined) return placeOfMessage(db, tenantId, query);
+  if (session_id === undefined) return { session_id: null, least: null, bound: null };
+  return { session_id, ...(await groupIdsOf(db, tenantId, session_id)) };
+}
 
 /** A tenant's events that match, the newest first. */
 async function matching(db: Db, tenantId: string, query: EventsQuery): Promise<KeyList> {
   const { from = null, to = null, message_id, instance_id = null } = query;
-  const place = message_id === undefined ? undefined : await placeOfMessage(db, tenantId, query);
-  const isMissing = message_id !== undefined && place === undefined;
-  const range = idRange(uuidBound, query);
-  const session_id = place?.session_id ?? query.session_id ?? null;
-  const minutes = [greatest(range.least, place?.least ?? null), least(range.bound, place?.bound ?? null)];
-  const ofPlace: KeyList['values'] = [tenantId, session_id, from, to, ...minutes];
+  const place = await placeOf(db, tenantId, query);
+  const { session_id = query.session_id ?? null } = place ?? {};
+  const range = inBoth(idRange(uuidBound, query), place ?? { least: null, bound: null });
+  const inPlace = ({ least, bound }: IdRange): KeyList['values'] => [tenantId, session_id, from, to, least, bound];
   const messageUuid = place && message_id !== undefined ? uuidOf(message_id) : null;
-  const values: KeyList['values'] = [...ofPlace, isMissing ? [] : wantedTypes(query), messageUuid, instance_id];
+  const others = [place ? wantedTypes(query) : [], messageUuid, instance_id];
+  const values: KeyList['values'] = [...inPlace(range), ...others];
+  const newest = session_id === null ? null : newestMonths(range, null);
   const order = session_id === null ? NEWEST_FIRST : NEWEST_OF_SESSION_FIRST;
   return {
     key: 'e.group_id',
     from: MATCHING,
     orderBy: order.groups,
     values,
+    newest: newest === null ? undefined : [...inPlace({ ...range, least: newest }), ...others],
     appendOnly: true,
-    walk: walkOf(order, ofPlace, values),
+    walk: walkOf(order, inPlace(range), values),
   };
 }
 
@@ -164,9 +172,9 @@ async function matching(db: Db, tenantId: string, query: EventsQuery): Promise<K
 async function readEvents(tx: Tx, tenantId: string, eventIds: string[]): Promise<EventRecord[]> {
   const rows = await queryJson<EventRecord>(
     tx,
-    `SELECT ${COLUMNS} FROM events WHERE tenant_uuid = uuid_of($1) AND group_id = ANY (ARRAY(SELECT group_of(id) FROM unnest($2::text[]) id))
-        AND event_id = ANY ($2) ORDER BY group_id DESC, event_id DESC`,
-    [tenantId, eventIds],
+    `SELECT ${COLUMNS} FROM events WHERE tenant_uuid = uuid_of($1) AND group_id = ANY ($3) AND event_id = ANY ($2)
+      ORDER BY group_id DESC, event_id DESC`,
+    [tenantId, eventIds, [...new Set(eventIds.map(groupOf))]],
   );
   return rows.map(({ trace_id, ...event }) => ({ ...event, ...(trace_id && { trace_id }) }));
 }

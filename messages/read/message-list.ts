@@ -4,8 +4,9 @@ import { messagesInState, messagesOfSession } from '../../db/message-filters.js'
 import { ownMessages } from '../../db/ownership.js';
 import { type KeyList, type Page, readPage, readSlice } from '../../db/page.js';
 import type { Db } from '../../db/pool.js';
-import { idBound, idRange } from '../../runtime/ids.js';
-import { countInstanceMessages, type InstanceMessages, instanceMessageIds } from './instance-messages.js';
+import { messageIdsOf } from '../../db/session-ids.js';
+import { type IdRange, idBound, idRange, inBoth, newestMonths } from '../../runtime/ids.js';
+import { countInstanceMessages, instanceMessageIds } from './instance-messages.js';
 import { type PageMessage, readPageMessages } from './page-rows.js';
 import { recordOf } from './task.js';
 
@@ -27,27 +28,35 @@ const RUNNING = `running_messages m WHERE ${MATCHING} AND m.state = $3 AND ($2::
   OR (SELECT s.sender_agent_type FROM messages s WHERE s.tenant_id = m.tenant_id AND s.message_id = m.message_id) = $9)`;
 
 /** The messages that a reader may see and that match, the newest first. */
-function matching(reader: Reader, query: MessagesGetRequest): KeyList {
+async function matching(db: Db, reader: Reader, query: MessagesGetRequest): Promise<KeyList> {
   const { session_id, state, agent_type, instance_id, error_code, since, until } = query;
-  const { least, bound } = idRange((atMs) => idBound('msg', atMs), { from: since, to: until });
-  const filters = [session_id, state, agent_type, instance_id, error_code, since, until, actsAs(reader), least, bound];
   const isRunning = state !== undefined && !isTerminal(state);
-  const values: KeyList['values'] = [reader.tenant_id, ...filters.map((value) => value ?? null)];
-  const ofInstance = { where: OF_ALL, values };
+  const ofTime = idRange((atMs) => idBound('msg', atMs), { from: since, to: until });
+  const inMonths = session_id !== undefined && !isRunning;
+  const range = inMonths ? inBoth(ofTime, await messageIdsOf(db, reader.tenant_id, session_id)) : ofTime;
+  const filters = [session_id, state, agent_type, instance_id, error_code, since, until, actsAs(reader)];
+  const valuesOf = ({ least, bound }: IdRange): KeyList['values'] => [
+    reader.tenant_id,
+    ...filters.map((value) => value ?? null),
+    least,
+    bound,
+  ];
+  const newest = inMonths && instance_id === undefined ? newestMonths(range, 'msg') : null;
   return {
     key: 'm.message_id',
     from: isRunning ? RUNNING : ALL,
     orderBy: 'm.message_id DESC',
-    values,
+    values: valuesOf(range),
+    newest: newest === null ? undefined : valuesOf({ ...range, least: newest }),
     appendOnly: !isRunning,
-    ...(instance_id !== undefined && !isRunning && { walk: walkOf(ofInstance) }),
+    ...(instance_id !== undefined && !isRunning && { walk: OF_INSTANCE }),
   };
 }
 
-const walkOf = (messages: InstanceMessages): KeyList['walk'] => ({
-  keys: (tx, limit, offset) => instanceMessageIds(tx, messages, limit, offset),
-  count: (tx, most) => countInstanceMessages(tx, messages, most),
-});
+const OF_INSTANCE: KeyList['walk'] = {
+  keys: (tx, values, limit, offset) => instanceMessageIds(tx, { where: OF_ALL, values }, limit, offset),
+  count: (tx, values, most) => countInstanceMessages(tx, { where: OF_ALL, values }, most),
+};
 
 /** A message of a list: with its content, or marked as `truncated`. */
 function listed({ row, request, whole }: PageMessage): MessageRecord {
@@ -56,8 +65,8 @@ function listed({ row, request, whole }: PageMessage): MessageRecord {
 }
 
 /** A page of messages, newest first. @throws PlatformError REQUEST_TIMEOUT as `readPage` */
-export function listMessages(db: Db, reader: Reader, query: MessagesGetRequest): Promise<Page<MessageRecord>> {
-  return readPage(db, matching(reader, query), query, async (tx, messageIds) =>
+export async function listMessages(db: Db, reader: Reader, query: MessagesGetRequest): Promise<Page<MessageRecord>> {
+  return readPage(db, await matching(db, reader, query), query, async (tx, messageIds) =>
     (await readPageMessages(tx, reader.tenant_id, messageIds)).map(listed),
   );
 }

@@ -69,12 +69,12 @@ function matching(tenantId: string, filters: Filters): KeyList {
     orderBy: 'trace_id',
     values,
     walk: {
-      keys: async (tx, limit, offset) => {
+      keys: async (tx, values, limit, offset) => {
         const text = `SELECT r.trace_id FROM ${rows} ORDER BY r.uuid COLLATE "C" DESC LIMIT $5 OFFSET $6`;
         const found = await tx.query<{ trace_id: string }>(text, [...values, limit + offset, limit, offset]);
         return found.map(({ trace_id }) => trace_id);
       },
-      count: async (tx, most) => {
+      count: async (tx, values, most) => {
         const [counted] = await tx.query<{ count: number }>(`SELECT count(*) AS count FROM ${rows}`, [
           ...values,
           most + 1,

@@ -57,7 +57,7 @@ test('the newest events of a long session are found without a look at the others
   // Each in a minute of its own.
   await api.database.query(
     `INSERT INTO event_groups (tenant_id, group_id, session_uuid, session_name, types, events)
-     SELECT uuid_of($1), ('01' || lpad(n::text, 6, '0') || repeat('0', 24))::uuid, session_uuid(uuid_of($1), $2), $2, event_bit('dispatch.sent'),
+     SELECT uuid_of($1), ('01' || lpad(to_hex(n), 6, '0') || repeat('0', 24))::uuid, session_uuid(uuid_of($1), $2), $2, event_bit('dispatch.sent'),
             '[{"instance_id": "other-1"}]' FROM generate_series(1, $3::int) n`,
     [tenantId, CONTEXT, MANY],
   );
