@@ -4,7 +4,9 @@ import { isTerminal } from '../../contracts/api/messages.js';
 import type { Reader } from '../../contracts/permissions.js';
 import { countRows, inKeyOrder, type KeyList } from '../../db/page.js';
 import type { Db, Tx } from '../../db/pool.js';
+import { messageIdsOf } from '../../db/session-ids.js';
 import { PlatformError } from '../../runtime/errors.js';
+import type { IdRange } from '../../runtime/ids.js';
 import type { Secrets } from '../../runtime/secrets.js';
 import { type PageMessage, readPageMessages } from './page-rows.js';
 import { findOwnMessage } from './read.js';
@@ -15,6 +17,7 @@ import {
   FILTER,
   type FoundTasks,
   filterValues,
+  listValues,
   type TaskFilter,
   type TaskKey,
   type TaskPosition,
@@ -47,8 +50,15 @@ const RUNNING = `running_messages r CROSS JOIN LATERAL (SELECT * FROM messages x
     AND x.message_id = r.message_id LIMIT 1) AS m WHERE r.tenant_id = $1 AND r.state = $3 AND ${FILTER}`;
 
 /** The messages of a filter by which few are found; null where all of the tenant's may fit. */
-function fewOf({ status }: TaskFilter): string | null {
+function fewOf({ status }: Pick<TaskFilter, 'status'>): string | null {
   return status !== null && !isTerminal(status) ? RUNNING : null;
+}
+
+/** Where the messages of a session are; of those by which few are found, they need not be known. */
+async function idsOf(db: Db, filter: Omit<TaskFilter, 'ids'>): Promise<IdRange> {
+  const { reader, contextId } = filter;
+  if (contextId === null || fewOf(filter)) return { least: null, bound: null };
+  return messageIdsOf(db, reader.tenant_id, contextId);
 }
 
 /** Reads all messages of the filter to find the newest changes. */
@@ -60,8 +70,8 @@ async function sortTasks(
   pageSize: number,
 ): Promise<FoundTasks> {
   const text = `SELECT m.message_id AS id, ${CHANGED_US} AS "changedUs" FROM ${from}
-      AND ($7::bigint IS NULL OR (${CHANGED_US}, m.message_id) < ($7, $8))
-    ORDER BY ${CHANGED_US} DESC, m.message_id DESC LIMIT $9`;
+      AND ($9::bigint IS NULL OR (${CHANGED_US}, m.message_id) < ($9, $10))
+    ORDER BY ${CHANGED_US} DESC, m.message_id DESC LIMIT $11`;
   const values = [...filterValues(filter), after?.changedUs ?? null, after?.id ?? null, pageSize + 1];
   const tasks = await tx.query<TaskKey & { [column: string]: unknown }>(text, values);
   return {
@@ -110,16 +120,17 @@ export async function listTasks(
     pageSize,
     includeArtifacts,
   } = query;
-  const filter: TaskFilter = { reader, contextId, status, changedSince: statusTimestampAfter, agentType };
-  const tokens = createPageTokens(secrets, filterValues(filter));
+  const wanted = { reader, contextId, status, changedSince: statusTimestampAfter, agentType };
+  const tokens = createPageTokens(secrets, listValues(wanted));
   const position = query.pageToken === undefined ? { after: null, fromId: null } : tokens.read(query.pageToken);
+  const filter: TaskFilter = { ...wanted, ids: await idsOf(db, wanted) };
   const few = fewOf(filter);
   const page = await inKeyOrder(db, reader.tenant_id, async (tx) => {
     const found = few
       ? await sortTasks(tx, few, filter, position, pageSize)
       : await walkTasks(tx, filter, position, pageSize);
-    const ids = found.tasks.slice(0, pageSize).map(({ id }) => id);
-    const messages = fitting(await readPageMessages(tx, reader.tenant_id, ids, { artifacts: includeArtifacts }));
+    const shown = found.tasks.slice(0, pageSize).map(({ id }) => id);
+    const messages = fitting(await readPageMessages(tx, reader.tenant_id, shown, { artifacts: includeArtifacts }));
     return { messages, next: found.next(messages.length) };
   });
   const { count: totalSize } = await countRows(db, allOf(filter));

@@ -2,7 +2,7 @@ import { actsAs, type Reader } from '../../contracts/permissions.js';
 import { messagesInState, messagesOfSession } from '../../db/message-filters.js';
 import { ownMessages } from '../../db/ownership.js';
 import type { Tx } from '../../db/pool.js';
-import { idBound } from '../../runtime/ids.js';
+import { type IdRange, idBound, newestMonths } from '../../runtime/ids.js';
 
 /**
  * The tasks of a tenant by the time of their last change, the newest first, without an index on it: every message would have to write one
@@ -32,6 +32,8 @@ export interface TaskFilter {
   changedSince: string | null;
   /** The type that has the task, or is asked for. */
   agentType: string | null;
+  /** Where its messages are, as far as that is known. */
+  ids: IdRange;
 }
 
 /** A task in the order of a list: `changedUs` is the time of its last change, in microseconds since 1970. */
@@ -57,15 +59,23 @@ export interface FoundTasks {
 }
 
 export const CHANGED_US = '(extract(epoch FROM m.updated_at) * 1000000)::bigint';
-/** The conditions of a filter on messages `m`: `filterValues` are $1 to $6. */
+/** That a message has an id of the filter's range. @param alias of `messages` */
+const inRange = (alias: string) =>
+  `($7::text IS NULL OR ${alias}.message_id >= $7) AND ($8::text IS NULL OR ${alias}.message_id < $8)`;
+/** The conditions of a filter on messages `m`: `filterValues` are $1 to $8. */
 export const FILTER = `m.tenant_id = $1 AND ($2::text IS NULL OR ${messagesOfSession('m', '$1', '$2')}) AND ($3::text IS NULL OR ${messagesInState('m', '$3')})
   AND ($4::timestamptz IS NULL OR m.updated_at >= $4) AND ${ownMessages('m', '$5')}
-  AND ($6::text IS NULL OR coalesce(m.agent_type, m.want_agent_type) = $6)`;
+  AND ($6::text IS NULL OR coalesce(m.agent_type, m.want_agent_type) = $6) AND ${inRange('m')}`;
+
+/** What makes a list of tasks another one: the tenant, the reader's type and the filters. */
+export function listValues(filter: Omit<TaskFilter, 'ids'>): [string, ...unknown[]] {
+  const { reader, contextId, status, changedSince, agentType } = filter;
+  return [reader.tenant_id, contextId, status, changedSince, actsAs(reader), agentType];
+}
 
 /** The values of `FILTER`. */
 export function filterValues(filter: TaskFilter): [string, ...unknown[]] {
-  const { reader, contextId, status, changedSince, agentType } = filter;
-  return [reader.tenant_id, contextId, status, changedSince, actsAs(reader), agentType];
+  return [...listValues(filter), filter.ids.least, filter.ids.bound];
 }
 
 /** A late change that is not in `late_changes` was written past the platform, and is found by id like the others. */
@@ -77,22 +87,21 @@ const IN_INDEX = `CASE WHEN $2::text IS NOT NULL THEN ${messagesOfSession('x', '
   WHEN $3::text IN ('failed', 'canceled') THEN x.unsuccessful_state = $3 ELSE true END`;
 
 const TIME = (us: string) => `timestamptz 'epoch' + ${us}::bigint * interval '1 microsecond'`;
-/** $7 to $10: the ids to read, and how many. $11: changes before this time are not wanted. */
+/** $9 to $12: the ids to read, and how many. $13: changes before this time are not wanted. */
 const READ_BY_ID = `
   SELECT count(*) AS rows, min(m.message_id) AS last_id,
          coalesce(jsonb_agg(jsonb_build_object('id', m.message_id, 'changedUs', ${CHANGED_US}))
-           FILTER (WHERE ($11::bigint IS NULL OR m.updated_at >= ${TIME('$11')}) AND ${FILTER} AND NOT (${IS_LATE})), '[]') AS tasks
-    FROM (SELECT * FROM messages x WHERE x.tenant_id = $1 AND ${IN_INDEX} AND ($7::text IS NULL OR x.message_id <= $7)
-      AND ($8::text IS NULL OR x.message_id < $8) AND ($9::text IS NULL OR x.message_id >= $9) ORDER BY x.message_id DESC LIMIT $10) AS m`;
+           FILTER (WHERE ($13::bigint IS NULL OR m.updated_at >= ${TIME('$13')}) AND ${FILTER} AND NOT (${IS_LATE})), '[]') AS tasks
+    FROM (SELECT * FROM messages x WHERE x.tenant_id = $1 AND ${IN_INDEX} AND ${inRange('x')} AND ($9::text IS NULL OR x.message_id <= $9)
+      AND ($10::text IS NULL OR x.message_id < $10) AND ($11::text IS NULL OR x.message_id >= $11) ORDER BY x.message_id DESC LIMIT $12) AS m`;
 
 const READ_LATE = `
-  SELECT l.message_id AS id, (extract(epoch FROM l.changed_at) * 1000000)::bigint AS "changedUs",
-         EXISTS (SELECT 1 FROM messages m WHERE m.message_id = l.message_id AND ${FILTER}) AS fits
-    FROM late_changes l
-   WHERE l.tenant_id = $1 AND ($2::text IS NULL OR l.session_id = $2)
-     AND ($7::bigint IS NULL OR (l.changed_at, l.message_id) < (${TIME('$7')}, $8))
-     AND ($4::timestamptz IS NULL OR l.changed_at >= $4)
+  SELECT l.message_id AS id, (extract(epoch FROM l.changed_at) * 1000000)::bigint AS "changedUs" FROM late_changes l
+   WHERE l.tenant_id = $1 AND ($2::text IS NULL OR l.session_id = $2) AND ($3::timestamptz IS NULL OR l.changed_at >= $3)
+     AND ($4::bigint IS NULL OR (l.changed_at, l.message_id) < (${TIME('$4')}, $5))
    ORDER BY l.changed_at DESC, l.message_id DESC LIMIT ${LATE_ROWS_MAX}`;
+/** Those of some messages that fit. A statement of its own, which is planned for the months of these ids. */
+const FITTING = `SELECT m.message_id AS id FROM messages m WHERE ${FILTER} AND m.message_id = ANY ($9)`;
 
 /** Below zero where `a` comes first. */
 function inOrder(a: TaskKey, b: TaskKey): number {
@@ -128,7 +137,9 @@ class IdReader {
     const { filter, position } = this;
     const since = filter.changedSince === null ? null : lateBound(Date.parse(filter.changedSince) * 1_000);
     const bound = last ? lateBound(last.changedUs) : since;
-    const range = [position.fromId, this.#readFrom, bound, this.#limit, last?.changedUs ?? null];
+    // Statements are planned for each month that they may read: the first one for the newest, which mostly have enough.
+    const newest = this.#readFrom === null ? this.#newest(bound) : null;
+    const range = [position.fromId, this.#readFrom, newest ?? bound, this.#limit, last?.changedUs ?? null];
     const [read] = await this.tx.query<{ rows: number; last_id: string | null; tasks: TaskKey[] }>(READ_BY_ID, [
       ...filterValues(filter),
       ...range,
@@ -138,11 +149,23 @@ class IdReader {
     this.tasks.push(...read.tasks.filter((task) => after === null || inOrder(after, task) < 0));
     this.rows += read.rows;
     const isAll = read.rows < this.#limit;
-    if (last && isAll) this.#readFrom = bound;
+    if (newest !== null && isAll) this.#readFrom = newest;
+    else if (last && isAll) this.#readFrom = bound;
     else if (isAll) this.isDone = true;
     else this.#readFrom = read.last_id;
     if (!last) this.#completeFrom = this.#readFrom ?? '';
     this.#limit = Math.min(this.#limit * 2, ROWS_PER_READ_MAX);
+  }
+
+  /** Where the newest months of those that are to be read begin; null where they are all. */
+  #newest(bound: string | null): string | null {
+    const { ids } = this.filter;
+    const least =
+      [ids.least, bound]
+        .filter((id) => id !== null)
+        .sort()
+        .at(-1) ?? null;
+    return newestMonths({ least, bound: this.position.fromId ?? ids.bound }, 'msg');
   }
 
   /** Whether no message that is still to be read can come before this task. */
@@ -164,9 +187,14 @@ class IdReader {
 
 /** Late changes after the position. `horizon`: the last one that was read when there may be more. */
 async function readLate(tx: Tx, filter: TaskFilter, { after }: TaskPosition) {
-  const values = [...filterValues(filter), after?.changedUs ?? null, after?.id ?? null];
-  const rows = await tx.query<TaskKey & { fits: boolean; [column: string]: unknown }>(READ_LATE, values);
-  const tasks = rows.filter(({ fits }) => fits).map(({ id, changedUs }) => ({ id, changedUs }));
+  const { reader, contextId, changedSince } = filter;
+  const values = [reader.tenant_id, contextId, changedSince, after?.changedUs ?? null, after?.id ?? null];
+  const rows = await tx.query<TaskKey & { [column: string]: unknown }>(READ_LATE, values);
+  if (rows.length === 0) return { tasks: [], horizon: null };
+  const ids = rows.map(({ id }) => id);
+  const fitting = await tx.query<{ id: string }>(FITTING, [...filterValues(filter), ids]);
+  const fits = new Set(fitting.map(({ id }) => id));
+  const tasks = rows.filter(({ id }) => fits.has(id)).map(({ id, changedUs }) => ({ id, changedUs }));
   return { tasks, horizon: rows.length === LATE_ROWS_MAX ? (rows.at(-1) ?? null) : null };
 }
 
