@@ -33,7 +33,10 @@ export interface KeyList {
   orderBy: string;
   /** The values of `from`; the first is the tenant. */
   values: [tenantId: string, ...unknown[]];
-  /** Values for the first rows of the list alone. A page is looked for there first, since a statement is planned for each month that it may read. */
+  /**
+   * Values for the first rows alone. A page of a list that was too long to count a moment ago is looked for there first, since a statement is
+   * planned for each month that it may read.
+   */
   newest?: KeyList['values'] | undefined;
   /** Rows that match once match for good, so that a list which was too long to count still is a minute later. */
   appendOnly?: boolean;
@@ -73,7 +76,7 @@ const keysOf = ({ key, from, orderBy }: KeyList) => `SELECT ${key} AS key FROM $
 
 async function readKeys(tx: Tx, list: KeyList, limit: number, offset: number): Promise<string[]> {
   const { newest, values } = list;
-  const keys = newest ? await keysAmong(tx, list, newest, limit, offset) : [];
+  const keys = newest && isKnownToBeLong(list) ? await keysAmong(tx, list, newest, limit, offset) : [];
   return keys.length === limit ? keys : keysAmong(tx, list, values, limit, offset);
 }
 

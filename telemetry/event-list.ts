@@ -155,7 +155,7 @@ async function matching(db: Db, tenantId: string, query: EventsQuery): Promise<K
   const messageUuid = place && message_id !== undefined ? uuidOf(message_id) : null;
   const others = [place ? wantedTypes(query) : [], messageUuid, instance_id];
   const values: KeyList['values'] = [...inPlace(range), ...others];
-  const newest = session_id === null ? null : newestMonths(range, null);
+  const newest = newestMonths({ ...range, bound: range.bound ?? uuidBound(Date.now()) }, null);
   const order = session_id === null ? NEWEST_FIRST : NEWEST_OF_SESSION_FIRST;
   return {
     key: 'e.group_id',

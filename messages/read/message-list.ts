@@ -41,7 +41,8 @@ async function matching(db: Db, reader: Reader, query: MessagesGetRequest): Prom
     least,
     bound,
   ];
-  const newest = inMonths && instance_id === undefined ? newestMonths(range, 'msg') : null;
+  const upToNow = { ...range, bound: range.bound ?? idBound('msg', Date.now()) };
+  const newest = isRunning || instance_id !== undefined ? null : newestMonths(upToNow, 'msg');
   return {
     key: 'm.message_id',
     from: isRunning ? RUNNING : ALL,
