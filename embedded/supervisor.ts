@@ -23,7 +23,7 @@ export interface Supervised {
   watch?: {
     /** Why the server does not serve now; undefined when it does. */
     check(): Promise<string | undefined>;
-    /** For how long it may be so at every look, in milliseconds, before the server is stopped and started again. */
+    /** How long the server may not serve, in milliseconds: then it is stopped and started again. */
     unservedMaxMs: number;
     stopWith: Supervised['stopWith'];
   };
@@ -37,7 +37,7 @@ const MAX_BACKOFF_MS = 10_000;
 const SHORT_LIFE_MS = 10_000;
 const ADOPTED_POLL_MS = 250;
 const HOUSEKEEPING_MS = 60_000;
-/** Looks at whether a server serves, for each time that it may not. */
+/** How often a server is looked at within the time that it may not serve. */
 const LOOKS = 6;
 
 /** Restarts a server when it dies, or no longer serves: at once, then with growing pauses. */

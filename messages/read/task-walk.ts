@@ -2,7 +2,7 @@ import { actsAs, type Reader } from '../../contracts/permissions.js';
 import { messagesInState, messagesOfSession } from '../../db/message-filters.js';
 import { ownMessages } from '../../db/ownership.js';
 import type { Tx } from '../../db/pool.js';
-import { type IdRange, idBound, newestMonths } from '../../runtime/ids.js';
+import { type IdRange, idBound, inBoth, newestMonths } from '../../runtime/ids.js';
 
 /**
  * The tasks of a tenant by the time of their last change, the newest first, without an index on it: every message would have to write one
@@ -160,11 +160,7 @@ class IdReader {
   /** Where the newest months of those that are to be read begin; null where they are all. */
   #newest(bound: string | null): string | null {
     const { ids } = this.filter;
-    const least =
-      [ids.least, bound]
-        .filter((id) => id !== null)
-        .sort()
-        .at(-1) ?? null;
+    const { least } = inBoth(ids, { least: bound, bound: null });
     return newestMonths({ least, bound: this.position.fromId ?? ids.bound }, 'msg');
   }
 
