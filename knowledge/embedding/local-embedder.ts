@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { PlatformError } from '../../runtime/errors.js';
@@ -18,8 +19,18 @@ interface Job {
   reject(error: Error): void;
 }
 
+const CLOSED = 'it was closed';
+
 function failed(reason: string): PlatformError {
   return new PlatformError('BAD_GATEWAY', `The local embedding model failed: ${reason}.`);
+}
+
+/** Resolves when a thread has answered or has ended, within the time of one text and of the start of a thread. */
+async function answered(worker: Worker): Promise<void> {
+  const either = new AbortController();
+  const event = (name: string) => once(worker, name, { signal: either.signal });
+  await Promise.race([event('message'), event('exit')]).catch(() => undefined); // its error is the call's
+  either.abort();
 }
 
 /**
@@ -47,6 +58,7 @@ export class LocalEmbedder implements Embedder {
   /** @throws PlatformError `BAD_GATEWAY` when the model fails, `RATE_LIMITED` when too many texts wait; the signal's reason */
   async embed(texts: readonly string[], signal: AbortSignal, lane: Lane = 'bulk'): Promise<Float32Array[]> {
     signal.throwIfAborted();
+    if (this.#closed) throw failed(CLOSED);
     if (this.#queue.waiting(lane) + texts.length > WAITING_MAX)
       throw new PlatformError('RATE_LIMITED', 'Too many texts wait to be embedded.', {
         headers: { 'Retry-After': '5' },
@@ -71,11 +83,16 @@ export class LocalEmbedder implements Embedder {
     }
   }
 
-  /** Ends the threads; calls that wait are rejected. */
+  /**
+   * Ends the threads, each after the text that it is at: the model's library ends the whole process where its thread ends under it. Calls that
+   * wait are rejected at once.
+   */
   async close(): Promise<void> {
     this.#closed = true;
-    this.#failAll('it was closed');
-    await Promise.all([...this.#idle, ...this.#busy.keys()].map((worker) => worker.terminate()));
+    const atRest = [...this.#busy.keys()].map(answered);
+    this.#failAll(CLOSED);
+    await Promise.all(atRest);
+    await Promise.all(this.#idle.splice(0).map((worker) => worker.terminate()));
   }
 
   #next(): void {

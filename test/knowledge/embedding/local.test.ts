@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import type { Lane } from '../../../knowledge/embedding/lanes.js';
@@ -122,3 +124,36 @@ test('a model that is broken fails the call', async () => {
     code: 'BAD_GATEWAY',
   });
 });
+
+/** Closes an embedder while its thread is at a text, in a process of its own. */
+const CLOSING = `
+  void (async () => {
+    const { LocalEmbedder } = await import(process.argv[1]);
+    const embedder = new LocalEmbedder(process.argv[2], 1);
+    const signal = new AbortController().signal;
+    const ends = [];
+    if (process.argv[3] === 'reading') await embedder.embed(['first'], signal);
+    const call = embedder.embed(Array(50).fill('word '.repeat(500)), signal).catch(({ message }) => ends.push(message));
+    await embedder.close();
+    await call;
+    await embedder.embed(['late'], signal).catch(({ message }) => ends.push(message));
+    console.log(JSON.stringify(ends));
+    process.exit(0);
+  })();`;
+
+test.each(['loading the model', 'reading'])(
+  'a close while the thread is %s ends calls, and not the process',
+  async (when) => {
+    const embedderFile = new URL('../../../dist/knowledge/embedding/local-embedder.js', import.meta.url).href;
+    const child = spawn(process.execPath, ['--eval', CLOSING, embedderFile, folder, when]);
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk));
+    const [code, signal] = await once(child, 'close');
+    const closed = 'The local embedding model failed: it was closed.';
+    expect({ code, signal, output: output.trim() }).toEqual({
+      code: 0,
+      signal: null,
+      output: JSON.stringify([closed, closed]),
+    });
+  },
+);
