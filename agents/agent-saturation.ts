@@ -27,9 +27,12 @@ const UNMARK = `
   hosted AS (UPDATE agents a SET ${marksWith('')} WHERE ${OF_HOSTED} RETURNING a.agent_type, a.instance_id)
   SELECT * FROM connected UNION ALL SELECT * FROM hosted`;
 
-/** Marks an agent as saturated for five seconds: this node has no room for further dispatches to it, and routing skips it. */
+/**
+ * Marks an agent as saturated for five seconds: this node has no room for further dispatches to it, and routing skips it. A statement of the
+ * platform: it does not wait behind the messages of a tenant that has too many.
+ */
 export async function markSaturated(db: Db, { tenant_id, instance_id }: AgentRef, meshId: string): Promise<void> {
-  await db.tenant(tenant_id, (tx) => tx.query(MARK, [tenant_id, instance_id, meshId]));
+  await db.system((tx) => tx.query(MARK, [tenant_id, instance_id, meshId]));
 }
 
 /** Ends this node's mark of an agent. @returns the agent; null when it is no longer this node's */
@@ -39,6 +42,6 @@ export async function endSaturation(
   meshId: string,
 ): Promise<AgentWithRoom | null> {
   const values = [tenant_id, instance_id, meshId];
-  const [agent] = await db.tenant(tenant_id, (tx) => tx.query<AgentWithRoom & Record<string, unknown>>(UNMARK, values));
+  const [agent] = await db.system((tx) => tx.query<AgentWithRoom & Record<string, unknown>>(UNMARK, values));
   return agent ?? null;
 }

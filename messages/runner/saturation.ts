@@ -1,7 +1,8 @@
 import type { AgentRef } from '../../agents/agent-row.js';
 import { endSaturation, markSaturated } from '../../agents/agent-saturation.js';
 import type { Db } from '../../db/pool.js';
-import { errorMessage } from '../../runtime/errors.js';
+import { errorMessage, PlatformError } from '../../runtime/errors.js';
+import { FairSemaphore } from '../../runtime/fair-semaphore.js';
 import { agentKeyOf } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
 import { Loop } from '../../runtime/loop.js';
@@ -19,6 +20,10 @@ const KNOWN_MS = 500;
 /** How often a mark is renewed; it is valid for five seconds. */
 const RENEW_MS = 1_000;
 const IDLE_MS = 60_000;
+/** Marks that are written at once, one of each tenant: they share the connections of the platform with its renewals and sweeps. */
+const WRITES_AT_ONCE = 2;
+/** Marks of one tenant that wait; those beyond are written with the next renewal. */
+const WRITES_WAITING_MAX = 1_000;
 
 export interface SaturationOptions {
   db: Db;
@@ -49,6 +54,12 @@ export class Saturation {
   readonly #options: SaturationOptions;
   readonly #marks = new Map<string, Mark>();
   readonly #loop: Loop;
+  readonly #turns = new FairSemaphore({
+    limit: WRITES_AT_ONCE,
+    perKey: 1,
+    waitingMax: WRITES_WAITING_MAX,
+    refusal: () => new PlatformError('SERVICE_UNAVAILABLE', 'Too many marks of the tenant wait.'),
+  });
 
   constructor(options: SaturationOptions) {
     this.#options = options;
@@ -106,7 +117,8 @@ export class Saturation {
   async #renew(mark: Mark): Promise<void> {
     if (performance.now() - mark.writtenAtMs < RENEW_MS) return;
     await this.#write(mark, async () => {
-      await markSaturated(this.#options.db, mark.agent, this.#options.meshId);
+      const { db, meshId } = this.#options;
+      await this.#inTurn(mark, () => markSaturated(db, mark.agent, meshId));
       mark.writtenAtMs = performance.now();
     });
   }
@@ -116,12 +128,16 @@ export class Saturation {
     const { agent } = mark;
     await this.#write(mark, async () => {
       mark.writtenAtMs = Number.NEGATIVE_INFINITY;
-      const withRoom = await endSaturation(db, agent, meshId);
+      const withRoom = await this.#inTurn(mark, () => endSaturation(db, agent, meshId));
       mark.sinceMs = performance.now();
       // Where it is full again, the next turn marks it.
       if (!isFull(agent)) this.#marks.delete(agentKeyOf(agent));
       if (withRoom) await dispatches.agentJoined(agent.tenant_id, withRoom);
     });
+  }
+
+  #inTurn<T>({ agent }: Mark, write: () => Promise<T>): Promise<T> {
+    return this.#turns.run(agent.tenant_id, write);
   }
 
   /** One write at a time for each agent, so that the last one is what counts. */
