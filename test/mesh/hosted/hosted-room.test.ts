@@ -3,6 +3,7 @@ import { endSaturation, markSaturated } from '../../../agents/agent-saturation.j
 import { LIMITS } from '../../../contracts/limits.js';
 import { freshDatabase } from '../../setup/database.js';
 import { until } from '../../setup/until.js';
+import { useUpTurns } from '../../setup/used-up-turns.js';
 import { message } from './hosted-agent.js';
 import { hostedSetup, runContext } from './hosted-fixture.js';
 
@@ -33,6 +34,20 @@ test('an agent that does not answer gets its share of a node, and more are refus
   await until(async () => (await Promise.all(ends)).filter(({ kind }) => kind === 'closed').length === MAX, {
     what: 'the ends',
   });
+});
+
+test('an agent is marked and freed while its tenant has no turn at the database', async () => {
+  const { fixture } = await agentOf({});
+  const agent = { tenant_id: fixture.tenantId, instance_id: 'hosted-1' };
+  const { db } = fixture.core;
+  const turns = await useUpTurns(db, fixture.tenantId);
+  try {
+    await markSaturated(db, agent, 'mesh_test');
+    expect(await endSaturation(db, agent, 'mesh_test')).toMatchObject({ instance_id: 'hosted-1' });
+    expect(db.counts().turns.waiting).toBeGreaterThan(0);
+  } finally {
+    await turns.release();
+  }
 });
 
 test('a node that has no room for an agent does not keep the other nodes from sending to it', async () => {
