@@ -154,11 +154,13 @@ test.each(TURNS)('$what', async ({ lanes, waiting, statements: expected }) => {
   expect(await Promise.all(answers)).toEqual(waiting);
 });
 
-test('a tenant does not wait for the statement of another while a lane is free', () => {
+test('a tenant does not wait for the statement of another while a lane is free', async () => {
   const statements = new Statements();
   const batcher = new Batcher<string>({ ...statements.execution, lanes: 2 });
-  for (const name of [...names('a', 50), 'b0']) void call(batcher, name);
+  const answers = [...names('a', 50), 'b0'].map((name) => call(batcher, name));
   expect(statements.open.map(({ calls }) => calls)).toEqual([['a0'], ['b0']]);
+  await statements.answerAll();
+  expect(await Promise.all(answers)).toHaveLength(51);
 });
 
 test('calls of a tenant beyond a bound are refused at once, those of others are not', async () => {
