@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import { setTimeout as delay } from 'node:timers/promises';
 import { createAlertRules } from '../alerts/rules.js';
 import { createAuthenticator } from '../auth/authenticator.js';
 import { credentialStatus } from '../auth/credentials.js';
@@ -7,6 +6,7 @@ import { checkSecretKey, createKeyWatch } from '../auth/secret-check.js';
 import { loadSigningKeys } from '../auth/signing-keys.js';
 import { createTokens } from '../auth/tokens.js';
 import { migrate } from '../db/migrate.js';
+import { onceReachable } from '../db/once-reachable.js';
 import { openDb } from '../db/pool.js';
 import { newDeliveryCounts } from '../deliveries/attempts.js';
 import type { ChannelClients } from '../deliveries/channels/clients.js';
@@ -30,7 +30,6 @@ import { createGuardReader } from '../policy/guards/settings.js';
 import { createPolicyCatalog } from '../policy/policy-catalog.js';
 import { PolicyEngine } from '../policy/policy-engine.js';
 import type { Config } from '../runtime/config.js';
-import { errorMessage, isTransient } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 import { readSecretKeys } from '../runtime/secret-key.js';
 import { createSecrets } from '../runtime/secrets.js';
@@ -67,24 +66,6 @@ function createBus(config: Config, options: RunOptions, log: Logger): ChunkBus {
   if (linked.length === 1 || linked.length === 2)
     throw new Error('Roles in separate processes need REDIS_URL, which carries output between them.');
   return createMemoryBus({ log });
-}
-
-/** How long the start waits for a database that has been migrated and is too busy to answer, in milliseconds. */
-const BUSY_MS = 60_000;
-const ASKED_AGAIN_MS = 1_000;
-
-/** Does what needs the database, again and again while that is too busy. @throws what `work` throws otherwise, and after a minute */
-async function onceReachable(work: () => Promise<void>, log: Logger): Promise<void> {
-  const untilMs = performance.now() + BUSY_MS;
-  for (;;) {
-    try {
-      return await work();
-    } catch (error) {
-      if (!isTransient(error) || performance.now() > untilMs) throw error;
-      log.warn({ err: errorMessage(error) }, 'the database does not answer yet, trying again');
-      await delay(ASKED_AGAIN_MS);
-    }
-  }
 }
 
 async function openDatabase(infrastructure: Infrastructure, config: Config, log: Logger) {

@@ -1,6 +1,7 @@
 import type { AgentRow } from '../../agents/agent-row.js';
 import { recordHealth } from '../../agents/agents.js';
 import { CLOSE_CODES } from '../../contracts/errors.js';
+import { onceReachable } from '../../db/once-reachable.js';
 import type { Tx } from '../../db/pool.js';
 import { Loop } from '../../runtime/loop.js';
 import type { MeshContext } from '../connection/context.js';
@@ -25,10 +26,10 @@ export class MeshNode {
     this.#renewal = new Loop({ name: 'renewal', intervalMs: timings.reconcileMs, work: () => this.#renew(), log });
   }
 
-  /** Registers the node and starts to renew its row. */
+  /** Registers the node, as soon as the database answers, and starts to renew its row. */
   async start(): Promise<void> {
-    const { db, meshId } = this.#context;
-    await db.renewal((tx) => renewNode(tx, meshId));
+    const { db, meshId, log } = this.#context;
+    await onceReachable(() => db.renewal((tx) => renewNode(tx, meshId)), log);
     this.#steadySinceMs = performance.now();
     this.#renewedAtMs = this.#steadySinceMs;
     this.#renewal.start();

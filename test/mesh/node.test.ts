@@ -1,7 +1,8 @@
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { openDb } from '../../db/pool.js';
 import { createLogger } from '../../runtime/logger.js';
 import { TcpProxy } from '../setup/platform/tcp-proxy.js';
+import { RowLock } from '../setup/row-lock.js';
 import { until } from '../setup/until.js';
 import { receive } from './fixture-agent.js';
 import { MeshFixture } from './mesh-fixture.js';
@@ -30,6 +31,22 @@ describe('a node', () => {
     expect(await nodes()).toContain(node.meshId);
     await node.server.close();
     expect(await nodes()).not.toContain(node.meshId);
+  });
+
+  it('that starts while the database stands still is there as soon as it goes on', async () => {
+    const lock = await RowLock.onTables(database.url, ['mesh_nodes']);
+    const started = fixture.node();
+    const isOver = vi.fn();
+    void started.then(isOver, isOver);
+    try {
+      await until(async () => (await lock.waiters()) === 1, { what: 'the node waits' });
+      await until(async () => (await lock.waiters()) === 0, { what: 'the node has given up waiting' });
+      expect(isOver).not.toHaveBeenCalled();
+    } finally {
+      await lock.release();
+    }
+    const { meshId } = await started;
+    expect(await nodes()).toContain(meshId);
   });
 
   it('takes the agents of dead nodes off the routes once it has been steady, and nobody when it boots', async () => {
