@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join, resolve, sep } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
@@ -26,15 +26,33 @@ declare module 'vitest' {
 const TEMPLATE_DATABASE = 'fleet_template';
 const run = promisify(execFile);
 
-const USES_SERVERS =
-  /from '.*(setup\/(database|platform\/(platform|paths))|served-api|accept-calls|retention-fixture|balanced-nodes)\.js'|platformWithProvider\(/;
+/** A file that asks for the servers of the run, or for a build. */
+const USES_SERVERS = /inject\('(postgresUrl|temporalAddress)'\)/;
 const USES_BUILD = /dist\//;
+const LOCAL_IMPORT = /from '(\.[^']+)\.js'/g;
+const TESTS = join(import.meta.dirname, '..', sep);
 
-/** Whether a file of this run fits: a run of plain tests builds and starts nothing. */
+/** The texts of these files and of those of this folder that they import, directly or not. */
+function textsOf(files: string[]): string[] {
+  const texts = new Map<string, string>();
+  const read = (file: string): void => {
+    if (texts.has(file)) return;
+    const text = readFileSync(file, 'utf8');
+    texts.set(file, text);
+    for (const [, path = ''] of text.matchAll(LOCAL_IMPORT)) {
+      const imported = `${resolve(dirname(file), path)}.ts`;
+      if (imported.startsWith(TESTS) && existsSync(imported)) read(imported);
+    }
+  };
+  for (const file of files) read(file);
+  return [...texts.values()];
+}
+
+/** Whether the run needs what fits: one of plain tests builds and starts nothing. */
 async function askRun(project: TestProject): Promise<(pattern: RegExp) => boolean> {
   const { filenamePattern } = project.vitest as unknown as { filenamePattern?: string[] }; // what was asked for by name
   const { testFiles } = await project.globTestFiles(filenamePattern);
-  const texts = testFiles.map((file) => readFileSync(file, 'utf8'));
+  const texts = textsOf(testFiles);
   return (pattern) => texts.some((text) => pattern.test(text));
 }
 
