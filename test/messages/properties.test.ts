@@ -4,6 +4,7 @@ import { isTerminal } from '../../contracts/api/messages.js';
 import { nextStep } from '../../messages/supervise/next-step.js';
 import { freshDatabase } from '../setup/database.js';
 import { contradictions, leftovers } from '../setup/histories/record-checker.js';
+import { expectProperty } from '../setup/properties.js';
 import { ACTIONS, PropertyDriver, type PropertyStep, TENANT } from './property-driver.js';
 
 const RUNS = Number(process.env.TEST_RUNS ?? 100);
@@ -68,7 +69,7 @@ test(
       await expectEndsKept(driver, ended);
       expect([...driver.once].filter(([, times]) => times > 1)).toEqual([]);
     });
-    await fc.assert(property, { numRuns: RUNS, seed: SEED, endOnFailure: false });
+    await expectProperty(property, { runs: RUNS, seed: SEED });
     for (const [what, count] of Object.entries(compared)) expect(count, what).toBeGreaterThan(0);
   },
   3_000 * RUNS,

@@ -5,6 +5,7 @@ import { MeshFixture } from '../mesh/mesh-fixture.js';
 import { cleanUp } from '../setup/clean-up.js';
 import { freshDatabase } from '../setup/database.js';
 import { leftovers } from '../setup/histories/record-checker.js';
+import { expectProperty } from '../setup/properties.js';
 import { Harness } from './two-paths/harness.js';
 import type { Way } from './two-paths/process.js';
 import { lastingRecord } from './two-paths/record.js';
@@ -84,7 +85,7 @@ test(
       for (const way of ['fast path', 'forwarded'] as const)
         expect(await outcomeOf(way, actions), way).toEqual(expected);
     });
-    await fc.assert(property, { numRuns: RUNS, seed: SEED, endOnFailure: false });
+    await expectProperty(property, { runs: RUNS, seed: SEED });
     for (const [what, count] of Object.entries(counts)) expect(count, what).toBeGreaterThan(0);
   },
   10_000 * RUNS,

@@ -9,6 +9,7 @@ import { PlatformError } from '../../../runtime/errors.js';
 import { type HeldCall, holdToolCall, useToolGrant, withdrawToolCall } from '../../../tools/approvals/tool-grants.js';
 import { freshDatabase } from '../../setup/database.js';
 import { contradictions } from '../../setup/histories/record-checker.js';
+import { expectProperty } from '../../setup/properties.js';
 import { MeshFixture } from '../mesh-fixture.js';
 import { Approvals } from './approval-fixture.js';
 
@@ -204,7 +205,7 @@ test(`a grant lets one call pass, with what was approved, whatever happens in wh
       if ((calls[0] as { amount?: number }).amount === 9) counted.edited += 1;
     }
   });
-  await fc.assert(property, { numRuns: RUNS, seed: SEED, endOnFailure: true, examples });
+  await expectProperty(property, { runs: RUNS, seed: SEED, examples });
   expect(await contradictions(database)).toEqual([]);
   expect(counted.passed).toBeGreaterThan(0);
   expect(counted.edited).toBeGreaterThan(0);

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { isTerminal } from '../../../contracts/api/messages.js';
 import { freshDatabase } from '../../setup/database.js';
 import { contradictions, leftovers } from '../../setup/histories/record-checker.js';
+import { expectProperty } from '../../setup/properties.js';
 import { APPROVAL_ACTIONS, ApprovalsDriver } from './approvals-driver.js';
 
 const RUNS = Number(process.env.TEST_RUNS ?? 40);
@@ -92,7 +93,7 @@ test(
         if (!isTerminal(state)) await driver.cancel(message_id);
       expect(await leftovers(database)).toEqual([]);
     });
-    await fc.assert(property, { numRuns: RUNS, seed: SEED, endOnFailure: false, examples });
+    await expectProperty(property, { runs: RUNS, seed: SEED, examples });
     for (const state of ['resolved', 'expired', 'withdrawn']) expect(seen[state], state).toBeGreaterThan(0);
     expect(driver.partial, 'approvals below a quorum').toBeGreaterThan(0);
     expect(driver.edits, 'edited arguments').toBeGreaterThan(0);

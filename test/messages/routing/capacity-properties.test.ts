@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, expect, test } from 'vitest';
 import { freshDatabase } from '../../setup/database.js';
+import { expectProperty } from '../../setup/properties.js';
 import { until } from '../../setup/until.js';
 import { ACTIONS, CapacityDriver, type CapacityStep } from './capacity-driver.js';
 
@@ -86,7 +87,7 @@ test(
       await expectAllRoomUsable();
       await finish();
     });
-    await fc.assert(property, { numRuns: RUNS, seed: SEED, endOnFailure: true, examples: [[SURE]] });
+    await expectProperty(property, { runs: RUNS, seed: SEED, examples: [[SURE]] });
     for (const [what, count] of Object.entries(driver.counts)) expect(count, what).toBeGreaterThan(0);
   },
   30_000 * RUNS,
