@@ -46,6 +46,8 @@ export class Supervisor {
   readonly #stopping = new AbortController();
   #running: Running;
   #restarted = false;
+  /** The server that was ended here because it did not serve. */
+  #unserving: Running | null = null;
   /** Not between the end of a server and the start of the next one. */
   #isUp = true;
   #backoffMs = FIRST_BACKOFF_MS;
@@ -95,6 +97,7 @@ export class Supervisor {
         onLine(
           `${name} has not served for ${Math.round((performance.now() - sinceMs) / 1000)} s (${refusal}); stopping it`,
         );
+        this.#unserving = looked;
         await terminate(looked, watch.stopWith).catch((error: unknown) => {
           log.error({ server: name, err: error }, 'embedded server did not end');
         });
@@ -109,8 +112,10 @@ export class Supervisor {
       const reason = await this.#running.ended;
       this.#isUp = false;
       if (this.#stopping.signal.aborted) return;
-      log.warn({ server: name, pid: this.#running.pid, reason }, 'embedded server exited unexpectedly');
-      onLine(`${name} exited unexpectedly (${reason}); restarting it`);
+      log.warn({ server: name, pid: this.#running.pid, reason }, 'embedded server ended');
+      const isExpected = this.#running === this.#unserving;
+      const end = isExpected ? 'has stopped; starting it again' : `exited unexpectedly (${reason}); restarting it`;
+      onLine(`${name} ${end}`);
       if (performance.now() - began < SHORT_LIFE_MS && this.#restarted) await this.#pause(this.#backoffMs);
       else this.#backoffMs = FIRST_BACKOFF_MS;
       await this.#restart();

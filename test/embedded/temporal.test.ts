@@ -92,7 +92,9 @@ describe('embedded Temporal', () => {
     process.kill(before, 'SIGSTOP');
     await eventually(async () => (running.pid === before ? undefined : true));
     expect((await withClient(running.address, describeWaiting)).status.name).toBe('RUNNING');
-    expect(lines.join('\n')).toMatch(/Temporal has not served for \d+ s \(.+\); stopping it/);
+    expect(lines.join('\n')).toMatch(
+      /Temporal has not served for \d+ s \(.+\); stopping it\nTemporal has stopped; starting it again/,
+    );
     expect(await processInfo(before)).toBeUndefined();
   });
 
