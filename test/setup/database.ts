@@ -39,7 +39,8 @@ export async function freshDatabase(): Promise<FreshDatabase> {
   const url = new URL(inject('postgresUrl'));
   url.pathname = name;
   const options = `-c search_path=${FUNCTION_SCHEMA},public`;
-  const owner = new pg.Pool({ connectionString: url.href, max: 2, options });
+  // Its connections stay: a test may keep the server from taking new ones.
+  const owner = new pg.Pool({ connectionString: url.href, max: 2, options, idleTimeoutMillis: 0 });
   owner.on('error', () => undefined); // the server may be stopped by the test itself
   let opened: Db | undefined;
   let dropped: Promise<void> | undefined;

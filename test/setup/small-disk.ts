@@ -1,4 +1,4 @@
-import { chownSync, mkdirSync, statSync } from 'node:fs';
+import { chownSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { inject } from 'vitest';
@@ -39,5 +39,12 @@ export class SmallDisk {
   /** Moves a database that nobody uses to this disk. */
   async take(databaseUrl: string): Promise<void> {
     await asAdmin(`ALTER DATABASE ${new URL(databaseUrl).pathname.slice(1)} SET TABLESPACE ${TABLESPACE}`);
+  }
+
+  /** Fills it so that new connections have no room for the copy of the catalog that the first of them writes. */
+  fillForNewConnections(): void {
+    for (const file of readdirSync(this.volume.path, { recursive: true, encoding: 'utf8' }))
+      if (file.endsWith('pg_internal.init')) rmSync(join(this.volume.path, file));
+    this.volume.fill();
   }
 }

@@ -1,6 +1,8 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import type { Task } from '../../../contracts/a2a/a2a.js';
 import { ErrorBody } from '../../../contracts/primitives.js';
+import { openDb } from '../../../db/pool.js';
+import { createLogger } from '../../../runtime/logger.js';
 import { type Dispatched, serve } from '../../setup/agent.js';
 import { contradictions } from '../../setup/histories/record-checker.js';
 import { joinAgent } from '../../setup/platform/fleet.js';
@@ -31,6 +33,7 @@ test('while the disk of the database is full, calls that write get a 503 and not
   for (const text of ['hold 1', 'hold 2', 'hold 3']) holding.push(await client.send(text, { ...to, blocking: false }));
   await until(() => held.size === holding.length, { what: 'the dispatches' });
 
+  await database.query('SELECT 1'); // on a connection that stays
   disk.volume.fill();
   const sent = new Map<string, string>();
   let refused = '';
@@ -53,6 +56,12 @@ test('while the disk of the database is full, calls that write get a 503 and not
   expect(await contradictions(database)).toEqual([]);
   expect(await database.query('SELECT 1 FROM messages WHERE client_message_id = $1', [refused])).toEqual([]);
   await until(() => platform.log().includes('database write failed, retrying'), { what: 'results that wait' });
+
+  disk.fillForNewConnections();
+  const connecting = openDb({ url: database.url, log: createLogger({ level: 'silent' }) });
+  onTestFinished(() => connecting.close());
+  const refusal = { code: 'SERVICE_UNAVAILABLE', message: expect.stringMatching(/no room/) };
+  await expect(connecting.system((tx) => tx.query('SELECT 1'))).rejects.toMatchObject(refusal);
 
   disk.volume.empty();
   for (const { id } of holding) await client.untilState(id, 'completed');
