@@ -1,15 +1,12 @@
 import type { Accepted } from '../../../messages/accept/accept.js';
 import type { DispatchEnd, LiveMessage } from '../../../messages/dispatch/dispatches.js';
-import { isTransient, PlatformError } from '../../../runtime/errors.js';
+import { PlatformError } from '../../../runtime/errors.js';
 import { allRead, answer } from './agents.js';
 import type { Entry } from './context.js';
 import type { Harness } from './harness.js';
 import { ANSWER_FAULTS, SEND_FAULTS } from './inject-faults.js';
 import { DeadProcess } from './life.js';
 import type { Action, AgentName } from './script.js';
-
-/** Each try takes as long as the platform waits for its database: seconds. */
-const REPEATS_MAX = 3;
 
 type Named<Name extends Action['do']> = Extract<Action, { do: Name }>;
 
@@ -40,16 +37,12 @@ export class Runner {
     await this.#end();
   }
 
-  /** A caller repeats what the platform had no time for, on a machine that stands still for seconds. */
   async #try(action: Action): Promise<string> {
-    for (let repeats = 0; ; repeats += 1) {
-      try {
-        return await this.#do(action);
-      } catch (error) {
-        if (isTransient(error) && repeats < REPEATS_MAX) continue;
-        if (error instanceof PlatformError && error.statusCode !== 500) return error.code;
-        throw error;
-      }
+    try {
+      return await this.#do(action);
+    } catch (error) {
+      if (error instanceof PlatformError && error.statusCode !== 500) return error.code;
+      throw error;
     }
   }
 
@@ -115,7 +108,8 @@ export class Runner {
       if (accepted.live) this.#follow(accepted.live, entry);
       return accepted;
     } catch (error) {
-      if (isTransient(error) || error instanceof DeadProcess) return undefined;
+      const unheard = error instanceof PlatformError && error.code === 'SERVICE_UNAVAILABLE';
+      if (unheard || error instanceof DeadProcess) return undefined;
       throw error;
     }
   }

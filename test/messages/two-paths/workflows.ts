@@ -136,15 +136,10 @@ export class Workflows {
     }
   }
 
-  /** The sweeper looks at all tenants: also at those of scripts that have failed. */
-  #wakeOwn({ tenant_id, message_id }: MessageRef): void {
-    if (tenant_id === this.#context.tenantId) this.wake(message_id);
-  }
-
   #cluster(): Pick<TemporalLink, keyof TemporalLink> {
     return {
-      wakeMessage: async (ref) => this.#wakeOwn(ref),
-      startMessage: async (ref) => this.#wakeOwn(ref),
+      wakeMessage: async ({ message_id }) => this.wake(message_id),
+      startMessage: async ({ message_id }) => this.wake(message_id),
       wakeSession: async () => undefined, // idling out is not part of the script
       wakePlan: async () => undefined,
       ensureDelivery: async () => undefined, // nor is anybody notified
