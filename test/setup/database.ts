@@ -34,7 +34,7 @@ export async function freshDatabase(): Promise<FreshDatabase> {
   const name = `fleet_${randomBytes(6).toString('hex')}`;
   await asAdmin(async (client) => {
     await client.query('SELECT pg_advisory_lock($1)', [COPY_LOCK]);
-    await client.query(`CREATE DATABASE ${name} TEMPLATE fleet_template`);
+    await client.query(`CREATE DATABASE ${name} TEMPLATE ${inject('templateDatabase')}`);
   });
   const url = new URL(inject('postgresUrl'));
   url.pathname = name;

@@ -1,11 +1,12 @@
 import { execFile } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createHash, randomBytes } from 'node:crypto';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve, sep } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
-import { migrate } from '../../db/migrate.js';
+import { FUNCTION_SCHEMA, migrate } from '../../db/migrate.js';
 import { startPostgres } from '../../embedded/postgres.js';
 import { startTemporal } from '../../embedded/temporal.js';
 import { createLogger } from '../../runtime/logger.js';
@@ -16,14 +17,14 @@ declare module 'vitest' {
   export interface ProvidedContext {
     /** A login that may create databases; its own database is not used. */
     postgresUrl: string;
+    /** The migrated database that every file's own is a copy of. */
+    templateDatabase: string;
     temporalAddress: string;
     /** The folder of this run: data directories, the register of started processes. Removed at the end. */
     runDir: string;
   }
 }
 
-/** The migrated database that every file's own is a copy of. */
-const TEMPLATE_DATABASE = 'fleet_template';
 const run = promisify(execFile);
 
 /** A file that asks for the servers of the run, or for a build. */
@@ -79,9 +80,10 @@ async function asOwner(url: string, statements: string[]): Promise<void> {
   }
 }
 
-/** Nothing that runs on the shared server is killed with it; tests that kill a Postgres bring their own. */
+/** The server of a run never has to survive a crash; tests that kill a Postgres bring their own. */
 function commitWithoutDisk(url: string): Promise<void> {
-  return asOwner(url, ['ALTER SYSTEM SET synchronous_commit = off', 'SELECT pg_reload_conf()']);
+  const settings = ['synchronous_commit', 'fsync', 'full_page_writes'];
+  return asOwner(url, [...settings.map((name) => `ALTER SYSTEM SET ${name} = off`), 'SELECT pg_reload_conf()']);
 }
 
 /** What a server still would write before it ends, which takes a minute after a whole run, is removed anyway. */
@@ -91,14 +93,31 @@ async function stopAtOnce(server: { pid: number; stop(): Promise<void> }, signal
   await stopped;
 }
 
-async function createTemplate(postgresUrl: string): Promise<void> {
-  await asOwner(postgresUrl, [
-    `DROP DATABASE IF EXISTS ${TEMPLATE_DATABASE} WITH (FORCE)`,
-    `CREATE DATABASE ${TEMPLATE_DATABASE}`,
-  ]);
-  const url = new URL(postgresUrl);
-  url.pathname = TEMPLATE_DATABASE;
-  await migrate(url.href, createLogger({ level: 'warn' }));
+/**
+ * The migrated database that every file's own is a copy of. Its name says which migrations and functions it has, so that several runs may share
+ * one server. @returns its name
+ */
+async function createTemplate(postgresUrl: string, root: string): Promise<string> {
+  const migrations = join(root, 'db', 'migrations');
+  const digest = createHash('sha256').update(FUNCTION_SCHEMA);
+  for (const file of readdirSync(migrations).sort()) digest.update(file).update(readFileSync(join(migrations, file)));
+  const name = `fleet_template_${digest.digest('hex').slice(0, 12)}`;
+  const draft = `${name}_${randomBytes(4).toString('hex')}`;
+  const client = new pg.Client({ connectionString: postgresUrl });
+  await client.connect();
+  try {
+    await client.query('SELECT pg_advisory_lock(hashtext($1))', [name]); // another run may make the same
+    const { rowCount } = await client.query('SELECT FROM pg_database WHERE datname = $1', [name]);
+    if (rowCount) return name;
+    await client.query(`CREATE DATABASE ${draft}`);
+    const url = new URL(postgresUrl);
+    url.pathname = draft;
+    await migrate(url.href, createLogger({ level: 'warn' }));
+    await client.query(`ALTER DATABASE ${draft} RENAME TO ${name}`);
+    return name;
+  } finally {
+    await client.end();
+  }
 }
 
 /**
@@ -152,7 +171,7 @@ async function startServers(project: TestProject, runDir: string, stops: (() => 
     return server.address;
   };
   const [postgresUrl, temporalAddress] = await Promise.all([postgres(), temporal()]);
-  await createTemplate(postgresUrl);
   project.provide('postgresUrl', postgresUrl);
+  project.provide('templateDatabase', await createTemplate(postgresUrl, project.config.root));
   project.provide('temporalAddress', temporalAddress);
 }
