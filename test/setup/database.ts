@@ -1,4 +1,6 @@
 import { randomBytes } from 'node:crypto';
+import { appendFileSync } from 'node:fs';
+import { join } from 'node:path';
 import pg from 'pg';
 import { inject } from 'vitest';
 import { FUNCTION_SCHEMA } from '../../db/migrate.js';
@@ -31,7 +33,15 @@ async function asAdmin(work: (client: pg.Client) => Promise<void>): Promise<void
 
 /** A migrated database of the running test's or the file's own, dropped after it; whoever is still connected is disconnected. */
 export async function freshDatabase(): Promise<FreshDatabase> {
+  const database = await createDatabase();
+  cleanUp(database.drop);
+  return database;
+}
+
+/** The same, dropped by whoever asked for it, or at the end of the run. */
+export async function createDatabase(): Promise<FreshDatabase> {
   const name = `fleet_${randomBytes(6).toString('hex')}`;
+  appendFileSync(join(inject('runDir'), 'databases'), `${name}\n`);
   await asAdmin(async (client) => {
     await client.query('SELECT pg_advisory_lock($1)', [COPY_LOCK]);
     await client.query(`CREATE DATABASE ${name} TEMPLATE ${inject('templateDatabase')}`);
@@ -51,7 +61,7 @@ export async function freshDatabase(): Promise<FreshDatabase> {
       await client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
     });
   };
-  const database: FreshDatabase = {
+  return {
     url: url.href,
     query: async <Row extends pg.QueryResultRow>(text: string, values?: unknown[]) =>
       (await owner.query<Row>(text, values)).rows,
@@ -64,6 +74,4 @@ export async function freshDatabase(): Promise<FreshDatabase> {
       return dropped;
     },
   };
-  cleanUp(database.drop);
-  return database;
 }

@@ -80,6 +80,15 @@ async function asOwner(url: string, statements: string[]): Promise<void> {
   }
 }
 
+/** Drops what files or workers of this run left on a server that outlives it. */
+function dropDatabases(url: string, list: string): Promise<void> {
+  const names = existsSync(list) ? readFileSync(list, 'utf8').trim().split('\n') : [];
+  return asOwner(
+    url,
+    names.map((name) => `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
+  );
+}
+
 /** The server of a run never has to survive a crash; tests that kill a Postgres bring their own. */
 function commitWithoutDisk(url: string): Promise<void> {
   const settings = ['synchronous_commit', 'fsync', 'full_page_writes'];
@@ -130,7 +139,12 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const stops: (() => Promise<void>)[] = [];
   const teardown = async () => {
     const register = join(runDir, 'processes');
-    const ends = await Promise.allSettled([killRegistered(register), ...stops.map((stop) => stop())]);
+    const given = process.env.TEST_DATABASE_URL;
+    const clear = async () => {
+      await killRegistered(register);
+      if (given) await dropDatabases(given, join(runDir, 'databases'));
+    };
+    const ends = await Promise.allSettled([clear(), ...stops.map((stop) => stop())]);
     rmSync(runDir, { recursive: true, force: true });
     for (const end of ends) {
       if (end.status === 'fulfilled') continue;

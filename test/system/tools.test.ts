@@ -11,10 +11,10 @@ import { policyFor } from '../policies/policy-fixture.js';
 import { type RawAgent, serve } from '../setup/agent.js';
 import type { Answer } from '../setup/platform/api-client.js';
 import { openSocket } from '../setup/platform/fleet.js';
-import { startPlatform } from '../setup/platform/platform.js';
+import { sharedPlatform } from '../setup/platform/shared-platform.js';
 import { gate, until } from '../setup/until.js';
 
-const shared = await startPlatform();
+const shared = await sharedPlatform();
 const { client } = shared.platform;
 /** A token that stands for agents of the type `travel`. */
 const token = await travelToken();

@@ -1,0 +1,179 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync } from 'node:fs';
+import { join } from 'node:path';
+import { Client, Connection } from '@temporalio/client';
+import pg from 'pg';
+import { inject } from 'vitest';
+import { createCredential, type NewCredential } from '../../../auth/credentials.js';
+import { createTenant, setDefaultType } from '../../../auth/tenants.js';
+import { ANY_AGENT_TYPE } from '../../../contracts/primitives.js';
+import { FUNCTION_SCHEMA } from '../../../db/migrate.js';
+import { createSecrets } from '../../../runtime/secrets.js';
+import { cleanUp } from '../clean-up.js';
+import { createDatabase, type FreshDatabase } from '../database.js';
+import { contradictions } from '../histories/record-checker.js';
+import { ApiClient } from './api-client.js';
+import { FAST_PATH, WORKFLOW_PATH } from './paths.js';
+import { createNamespace } from './platform.js';
+import { type DevJson, TestPlatform } from './platform-process.js';
+
+/**
+ * The settings that files may share a platform with, beside those of `TestPlatform`. Each profile that a run uses costs a process: a file
+ * with wishes that nobody else has calls `startPlatform`. Every time that something is waited for is long, except in the profile `impatient`.
+ */
+const PROFILES = {
+  'fast path': FAST_PATH.env,
+  'workflow path': WORKFLOW_PATH.env,
+  /** Whatever has to run out, runs out soon. */
+  impatient: { QUEUE_WAIT_MS: '1500', INPUT_EXPIRY_MS: '1500', RESUME_WINDOW_MS: '4000' },
+} satisfies Record<string, Record<string, string>>;
+
+export type Profile = keyof typeof PROFILES;
+
+export interface TenantOptions {
+  /** The agent type of messages that name no target; none when absent, as on a platform without the examples. */
+  defaultAgentType?: string;
+}
+
+/** What a tenant of a shared platform sees of it. A `SharedPlatform` fits as well, where a helper takes either. */
+export interface TenantPlatform {
+  /** `client` speaks for the tenant, and `devJson` has its credentials. The log is that of all tenants. */
+  platform: Pick<TestPlatform, 'client' | 'devJson' | 'baseUrl' | 'log'>;
+  /** `query` sees the rows of the tenant and none of others, by the row-level security of `fleet_app`. */
+  database: Pick<FreshDatabase, 'url' | 'query' | 'db'>;
+  /** A Temporal client in the namespace that all tenants of the platform have; ids of workflows begin with kind and tenant. */
+  temporal: Client;
+  tenant_id: string;
+  /** Rejects if the tenant's record contradicts itself or the platform has ended. Done after the test or the file, except in `beforeAll`. */
+  dispose(): Promise<void>;
+}
+
+/** A platform that lives as long as its worker. */
+interface RunningPlatform {
+  process: TestPlatform;
+  /** As the owner, who sees every tenant. */
+  database: FreshDatabase;
+  temporal: Client;
+  secretKey: string;
+}
+
+/** By profile. The module lives as long as its worker, for vitest runs without isolation. */
+const running = new Map<Profile, Promise<RunningPlatform>>();
+
+async function startRunning(profile: Profile): Promise<RunningPlatform> {
+  const database = await createDatabase();
+  const connection = await Connection.connect({ address: inject('temporalAddress'), connectTimeout: '60s' });
+  const namespace = `test-${randomBytes(6).toString('hex')}`;
+  await createNamespace(connection, namespace);
+  const secretKey = randomBytes(32).toString('base64');
+  const process = new TestPlatform({
+    dataDir: mkdtempSync(join(inject('runDir'), 'platform-')),
+    register: join(inject('runDir'), 'processes'), // which the global teardown ends
+    env: {
+      DATABASE_URL: database.url,
+      TEMPORAL_ADDRESS: inject('temporalAddress'),
+      TEMPORAL_NAMESPACE: namespace,
+      FLEET_SECRET_KEY: secretKey,
+      OUTBOUND_ALLOW_CIDRS: '127.0.0.0/8',
+      ...PROFILES[profile],
+    },
+  });
+  await process.start();
+  return { process, database, temporal: new Client({ connection, namespace }), secretKey };
+}
+
+/** The worker's platform of this profile. One that did not start, or has ended, is started anew for the next file. */
+async function runningPlatform(profile: Profile): Promise<RunningPlatform> {
+  const known = await running.get(profile)?.catch(() => undefined);
+  if (known?.process.ended === undefined && known) return known;
+  const started = startRunning(profile);
+  running.set(profile, started);
+  return started;
+}
+
+const FULL: NewCredential = { name: 'test', scopes: ['full'] };
+/** As `npm start` makes it for agents: of any type, and for nothing else. */
+const AGENTS: NewCredential = { name: 'agents', scopes: ['read'], agent_types: [ANY_AGENT_TYPE] };
+
+/** Puts a tenant on the record with the credentials that `npm start` makes for its first one. */
+async function newTenant(
+  { process, database, secretKey }: RunningPlatform,
+  { defaultAgentType }: TenantOptions,
+): Promise<DevJson> {
+  const db = database.db();
+  const secrets = createSecrets(secretKey);
+  const { tenant_id } = await createTenant(db, 'test');
+  const issue = (fields: NewCredential) =>
+    db.tenant(tenant_id, (tx) => createCredential(tx, secrets, tenant_id, fields));
+  const [full, agents] = [await issue(FULL), await issue(AGENTS)];
+  if (defaultAgentType) await db.tenant(tenant_id, (tx) => setDefaultType(tx, tenant_id, defaultAgentType));
+  return {
+    ...process.devJson(),
+    tenant_id,
+    client_id: full.credential.client_id,
+    client_secret: full.client_secret,
+    agent_client_id: agents.credential.client_id,
+    agent_client_secret: agents.client_secret,
+  };
+}
+
+/** Connections that see this tenant only. */
+function tenantPool(url: string, tenantId: string): pg.Pool {
+  const options = `-c search_path=${FUNCTION_SCHEMA},public -c role=fleet_app -c app.tenant_id=${tenantId}`;
+  const pool = new pg.Pool({ connectionString: url, max: 2, options });
+  pool.on('error', () => undefined); // the run's Postgres may be stopped before the pool
+  return pool;
+}
+
+/**
+ * A new tenant, with a credential of its own, on a platform process that all files of this vitest worker with the same profile share. The
+ * process has a database and a Temporal namespace of its own, is started when a file first asks for it, and ends with the run. So a file
+ * may not stop, kill or restart it, and what counts for the whole platform (metrics, the log, nodes, workflows) is not the file's alone;
+ * instance ids, agent types, sessions, messages, rules and policies are.
+ *
+ *     const { platform, database } = await sharedPlatform(); // at the top of a file or in a test
+ *     beforeAll(async () => {
+ *       shared = await sharedPlatform('workflow path');
+ *       return shared.dispose;
+ *     });
+ */
+export async function sharedPlatform(
+  profile: Profile = 'fast path',
+  options: TenantOptions = {},
+): Promise<TenantPlatform> {
+  const shared = await runningPlatform(profile);
+  const devJson = await newTenant(shared, options);
+  const { tenant_id } = devJson;
+  const pool = tenantPool(shared.database.url, tenant_id);
+  const database: TenantPlatform['database'] = {
+    url: shared.database.url,
+    query: async <Row extends pg.QueryResultRow>(text: string, values?: unknown[]) =>
+      (await pool.query<Row>(text, values)).rows,
+    db: () => shared.database.db(),
+  };
+  let disposed: Promise<void> | undefined;
+  const disposeOnce = async () => {
+    try {
+      const found = await contradictions(database);
+      const { ended } = shared.process;
+      if (ended) found.push(`the shared platform ended: ${ended}\n${shared.process.log().slice(-4_000)}`);
+      await database.query('UPDATE credentials SET revoked_at = now()'); // closes the sockets that the file left open
+      if (found.length > 0) throw new Error(found.join('\n'));
+    } finally {
+      await pool.end();
+    }
+  };
+  const dispose = () => {
+    disposed ??= disposeOnce();
+    return disposed;
+  };
+  cleanUp(dispose);
+  const reachable = { devJson: () => devJson };
+  const platform = {
+    devJson: reachable.devJson,
+    client: new ApiClient(reachable),
+    baseUrl: devJson.base_url,
+    log: () => shared.process.log(),
+  };
+  return { platform, database, temporal: shared.temporal, tenant_id, dispose };
+}
