@@ -1,10 +1,12 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { configDefaults, defineConfig } from 'vitest/config';
+import { defineConfig } from 'vitest/config';
 import { PGVECTOR_FOLDER, PGVECTOR_PROGRAM } from './bench/knowledge/pgvector.mjs';
 import { localModelFolder } from './knowledge/embedding/local-model.js';
 import { userCacheDir } from './runtime/cache-dir.js';
+import { HeaviestFirst } from './test/setup/heaviest-first.js';
+import { type Level, testLevels } from './test/setup/levels.js';
 
 /** Test files for programs that a bare machine may lack. CI has them all; elsewhere they are left out, and said so. */
 const NEEDS: Record<string, string[]> = {
@@ -63,12 +65,16 @@ const MOUNTS = ['test/system/outages/full-disk.test.ts'];
 
 /** Whether this process may mount, which root in a container often may not, and starts the run's Postgres itself. */
 function mayMount(): boolean {
-  return !process.env.TEST_DATABASE_URL && spawnSync('unshare', ['--mount', 'true']).status === 0;
+  const hasOwn = Boolean(process.env.TEST_SERVERS_OWN) || !process.env.TEST_DATABASE_URL;
+  return hasOwn && spawnSync('unshare', ['--mount', 'true']).status === 0;
 }
 
 function isInstalled(program: string): boolean {
   return (process.env.PATH ?? '').split(delimiter).some((folder) => existsSync(join(folder, program)));
 }
+
+/** Outside of the gate: see test/README.md. */
+const isFull = (file: string) => !/^test\/(?!full\/)/.test(file);
 
 const leftOut: (readonly [what: string, files: string[]])[] = [
   ...Object.entries(NEEDS).filter(([program]) => !isInstalled(program)),
@@ -76,20 +82,36 @@ const leftOut: (readonly [what: string, files: string[]])[] = [
     existsSync(file) ? [] : [[command, tests] as const],
   ),
 ];
-if (process.env.CI && leftOut.length > 0) throw new Error(`CI lacks ${leftOut.map(([what]) => what).join(', ')}`);
+const missing = leftOut.filter(([, files]) => process.env.TEST_RUN === 'all' || !files.every(isFull));
+if (process.env.CI && missing.length > 0) throw new Error(`CI lacks ${missing.map(([what]) => what).join(', ')}`);
 if (!mayMount()) leftOut.push(['the right to mount a disk', MOUNTS]); // also in CI, whose machine may not have it
 for (const [what, files] of leftOut) process.stderr.write(`not here: ${what}; left out: ${files.join(', ')}\n`);
+
+const root = import.meta.dirname;
+const left = new Set(leftOut.flatMap(([, files]) => files));
+const levels = [...testLevels(root)].filter(([file]) => !left.has(file));
+/** The files of one run at these levels. A project that has none keeps a name that fits nothing: an empty list would include every file. */
+function project(name: string, full: boolean, wanted: Level[]) {
+  const files = levels.filter(([file, level]) => isFull(file) === full && wanted.includes(level)).map(([file]) => file);
+  return { extends: true as const, test: { name, include: files.length > 0 ? files : ['none'] } };
+}
 
 /** Real servers are shared by all files (see the global set-up); each file has a database of its own. */
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts', 'sdk/adapters/test/*.test.ts'],
-    exclude: [...configDefaults.exclude, ...leftOut.flatMap(([, files]) => files)],
+    projects: [
+      project('gate', false, ['unit', 'record']),
+      project('gate-platform', false, ['platform']),
+      project('full', true, ['unit', 'record']),
+      project('full-platform', true, ['platform']),
+    ],
+    tags: [{ name: 'once', description: 'Loss, duplication, order or tenants: a failure is never run again.' }],
+    sequence: { sequencer: HeaviestFirst },
     expect: { requireAssertions: true },
     globalSetup: ['./test/setup/global.ts'],
     pool: 'forks',
     isolate: false, // loading the sources anew for each file takes as long as a fifth of the tests; none keeps state in a module
-    maxWorkers: 3, // most tests wait for a process, a timer or a server
+    maxWorkers: 2,
     testTimeout: 60_000,
     hookTimeout: 120_000,
     teardownTimeout: 60_000,

@@ -6,13 +6,17 @@ import { pathToFileURL } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 
 interface TestReport {
-  summarize(report: object, outside: string, exitCode: number, root: string): { passed: number; failed: string[] };
+  readReport(
+    path: string,
+    exitCode: number,
+    root: string,
+  ): { passed: number; failures: { file?: string; text: string; once: boolean }[] };
 }
 
 const root = join(import.meta.dirname, '..', '..');
 const VITEST = join(root, 'node_modules', 'vitest', 'vitest.mjs');
-const REPORTER = join(root, 'scripts', 'test-report.mjs');
-const { summarize } = (await import(pathToFileURL(REPORTER).href)) as TestReport;
+const REPORTER = join(root, 'scripts', 'test', 'report.mjs');
+const { readReport } = (await import(pathToFileURL(REPORTER).href)) as TestReport;
 const FILES = {
   'a/mixed.test.js': `
     describe('sums', () => test('are right', () => expect(1 + 1).toBe(3)));
@@ -32,13 +36,12 @@ test('each failed test is named in a line of its own, and so is what nobody has 
   onTestFinished(() => rmSync(folder, { recursive: true }));
   mkdirSync(join(folder, 'a'));
   for (const [name, text] of Object.entries(FILES)) writeFileSync(join(folder, name), text);
-  const reportPath = join(folder, 'report.json');
-  const outsidePath = join(folder, 'outside.jsonl');
-  const reporters = ['--reporter=json', `--outputFile.json=${reportPath}`, `--reporter=${REPORTER}`];
-  const env = { ...process.env, OUTSIDE_ERRORS_FILE: outsidePath };
-  const { status } = spawnSync(process.execPath, [VITEST, 'run', '--globals', '--root', folder, ...reporters], { env });
-  const report = JSON.parse(readFileSync(reportPath, 'utf8')) as object;
-  const { passed, failed } = summarize(report, readFileSync(outsidePath, 'utf8'), status ?? 1, folder);
+  const path = join(folder, 'report.jsonl');
+  const args = [VITEST, 'run', '--globals', '--root', folder, `--reporter=${REPORTER}`];
+  const { status } = spawnSync(process.execPath, args, { env: { ...process.env, TEST_REPORT_FILE: path } });
+  const { passed, failures } = readReport(path, status ?? 1, folder);
+  const failed = failures.map(({ text }) => text);
+  expect(failures.every(({ once }) => once)).toBe(true); // none of these started a platform
   expect(passed).toBe(2);
   expect(failed.sort()).toEqual([
     'a/mixed.test.js > sums > are right: AssertionError: expected 2 to be 3 // Object.is equality',
@@ -46,18 +49,35 @@ test('each failed test is named in a line of its own, and so is what nobody has 
     expect.stringMatching(
       /^outside of the tests, Unhandled Rejection: TypeError: nobody waits \(at .*unhandled\.test\.js:3:\d+\)?, during unhandled\.test\.js > goes on\)$/,
     ),
-    'set-up.test.js: no server',
-    'unloadable.test.js: does not load',
+    'set-up.test.js: Error: no server',
+    'unloadable.test.js: Error: does not load',
   ]);
 });
 
+const failedOn = (project: string, tags: string[]) => {
+  const tests = [{ name: 'fails', state: 'failed', message: 'Error: no', tags }];
+  return { file: 'a.test.ts', project, seconds: 1, tests, errors: [] };
+};
+const mayBeChance = { file: 'a.test.ts', text: 'a.test.ts > fails: Error: no', once: false };
+
 test.each([
-  [{ numPassedTests: 3, testResults: [] }, '', 0, []],
-  [{ numPassedTests: 3, testResults: [] }, '', 1, ['an error outside of the tests (vitest ended with 1)']],
-  [{ numPassedTests: 3, testResults: [] }, '{"message":"closed"}\n', 1, ['outside of the tests, Error: Error: closed']],
-  [{ numPassedTests: 0, testResults: [] }, '', 0, ['no test was run']],
-])('%j with %j outside of the tests and exit code %i fails with %j', (report, outside, exitCode, failed) => {
-  expect(summarize(report, outside, exitCode, '/').failed).toEqual(failed);
+  ['nothing to blame', [], 1, [{ text: 'an error outside of the tests (vitest ended with 1)', once: true }]],
+  [
+    'an error outside',
+    [{ outside: { message: 'closed' } }],
+    1,
+    [{ text: 'outside of the tests, Error: Error: closed', once: true }],
+  ],
+  ['a test on a platform', [failedOn('gate-platform', [])], 1, [mayBeChance]],
+  ['one of loss or order', [failedOn('gate-platform', ['once'])], 1, [{ ...mayBeChance, once: true }]],
+  ['one of the record', [failedOn('gate', [])], 1, [{ ...mayBeChance, once: true }]],
+  ['success', [], 0, []],
+])('a run that ends with %s says what failed, and whether it may be run again', (_what, lines, exitCode, failures) => {
+  const folder = mkdtempSync(join(tmpdir(), 'agent-fleet-report-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, 'report.jsonl');
+  writeFileSync(path, lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+  expect(readReport(path, exitCode, folder).failures).toEqual(failures);
 });
 
 test('a machine without redis-server leaves out every test file that starts one', () => {

@@ -1,15 +1,14 @@
 import { execFile } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join, resolve, sep } from 'node:path';
+import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
 import { FUNCTION_SCHEMA, migrate } from '../../db/migrate.js';
-import { startPostgres } from '../../embedded/postgres.js';
-import { startTemporal } from '../../embedded/temporal.js';
 import { createLogger } from '../../runtime/logger.js';
+import { testLevels } from './levels.js';
 import { killRegistered } from './platform/process-tree.js';
 
 /** The addresses that `inject` gives to every test file. */
@@ -27,34 +26,13 @@ declare module 'vitest' {
 
 const run = promisify(execFile);
 
-/** A file that asks for the servers of the run, or for a build. */
-const USES_SERVERS = /inject\('(postgresUrl|temporalAddress)'\)/;
-const USES_BUILD = /dist\//;
-const LOCAL_IMPORT = /from '(\.[^']+)\.js'/g;
-const TESTS = join(import.meta.dirname, '..', sep);
-
-/** The texts of these files and of those of this folder that they import, directly or not. */
-function textsOf(files: string[]): string[] {
-  const texts = new Map<string, string>();
-  const read = (file: string): void => {
-    if (texts.has(file)) return;
-    const text = readFileSync(file, 'utf8');
-    texts.set(file, text);
-    for (const [, path = ''] of text.matchAll(LOCAL_IMPORT)) {
-      const imported = `${resolve(dirname(file), path)}.ts`;
-      if (imported.startsWith(TESTS) && existsSync(imported)) read(imported);
-    }
-  };
-  for (const file of files) read(file);
-  return [...texts.values()];
-}
-
-/** Whether the run needs what fits: one of plain tests builds and starts nothing. */
-async function askRun(project: TestProject): Promise<(pattern: RegExp) => boolean> {
+/** A run of plain tests starts nothing. */
+async function needsServers(project: TestProject): Promise<boolean> {
+  const { root } = project.config;
   const { filenamePattern } = project.vitest as unknown as { filenamePattern?: string[] }; // what was asked for by name
   const { testFiles } = await project.globTestFiles(filenamePattern);
-  const texts = textsOf(testFiles);
-  return (pattern) => texts.some((text) => pattern.test(text));
+  const levels = testLevels(root);
+  return testFiles.some((file) => levels.get(relative(root, file)) !== 'unit');
 }
 
 async function buildIfStale(root: string): Promise<void> {
@@ -64,42 +42,22 @@ async function buildIfStale(root: string): Promise<void> {
 
 /** Has the closing lines of `npm test` name an error, which vitest only prints at the end of a run. */
 async function noteError(root: string, error: unknown): Promise<void> {
-  const report = (await import(join(root, 'scripts', 'test-report.mjs'))) as {
+  const report = (await import(join(root, 'scripts', 'test', 'report.mjs'))) as {
     noteOutsideError(error: unknown, type: string): void;
   };
   report.noteOutsideError(error, 'global teardown');
 }
 
-async function asOwner(url: string, statements: string[]): Promise<void> {
+/** Drops what files or workers of this run left on a server that outlives it. */
+async function dropDatabases(url: string, list: string): Promise<void> {
+  const names = existsSync(list) ? readFileSync(list, 'utf8').trim().split('\n') : [];
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
-    for (const statement of statements) await client.query(statement);
+    for (const name of names) await client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
   } finally {
     await client.end();
   }
-}
-
-/** Drops what files or workers of this run left on a server that outlives it. */
-function dropDatabases(url: string, list: string): Promise<void> {
-  const names = existsSync(list) ? readFileSync(list, 'utf8').trim().split('\n') : [];
-  return asOwner(
-    url,
-    names.map((name) => `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
-  );
-}
-
-/** The server of a run never has to survive a crash; tests that kill a Postgres bring their own. */
-function commitWithoutDisk(url: string): Promise<void> {
-  const settings = ['synchronous_commit', 'fsync', 'full_page_writes'];
-  return asOwner(url, [...settings.map((name) => `ALTER SYSTEM SET ${name} = off`), 'SELECT pg_reload_conf()']);
-}
-
-/** What a server still would write before it ends, which takes a minute after a whole run, is removed anyway. */
-async function stopAtOnce(server: { pid: number; stop(): Promise<void> }, signal: NodeJS.Signals): Promise<void> {
-  const stopped = server.stop();
-  process.kill(server.pid, signal);
-  await stopped;
 }
 
 /**
@@ -154,9 +112,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
   };
   try {
     project.provide('runDir', runDir);
-    const anyFile = await askRun(project);
-    if (anyFile(USES_SERVERS) || anyFile(USES_BUILD)) await buildIfStale(project.config.root);
-    if (anyFile(USES_SERVERS)) await startServers(project, runDir, stops);
+    await buildIfStale(project.config.root);
+    if (await needsServers(project)) await provideServers(project, runDir, stops);
   } catch (error) {
     await teardown();
     throw error;
@@ -164,28 +121,17 @@ export default async function setup(project: TestProject): Promise<() => Promise
   return teardown;
 }
 
-async function startServers(project: TestProject, runDir: string, stops: (() => Promise<void>)[]): Promise<void> {
-  const log = createLogger({ level: 'warn' });
-  const onLine = (line: string) => process.stderr.write(`[test] ${line}\n`);
-  const own = (name: string) => {
-    mkdirSync(join(runDir, name), { mode: 0o755 });
-    return join(runDir, name);
+async function provideServers(project: TestProject, runDir: string, stops: (() => Promise<void>)[]): Promise<void> {
+  const { root } = project.config;
+  const servers = (await import(join(root, 'scripts', 'test', 'servers.mjs'))) as {
+    startServers(
+      root: string,
+      folder: string,
+    ): Promise<{ postgresUrl: string; temporalAddress: string; stop(): Promise<void> }>;
   };
-  const postgres = async () => {
-    if (process.env.TEST_DATABASE_URL) return process.env.TEST_DATABASE_URL;
-    const server = await startPostgres({ dataDir: own('postgres-data'), log, onLine });
-    stops.push(() => stopAtOnce(server, 'SIGQUIT'));
-    await commitWithoutDisk(server.url);
-    return server.url;
-  };
-  const temporal = async () => {
-    if (process.env.TEST_TEMPORAL_ADDRESS) return process.env.TEST_TEMPORAL_ADDRESS;
-    const server = await startTemporal({ dataDir: own('temporal-data'), log, onLine });
-    stops.push(() => stopAtOnce(server, 'SIGKILL'));
-    return server.address;
-  };
-  const [postgresUrl, temporalAddress] = await Promise.all([postgres(), temporal()]);
+  const { postgresUrl, temporalAddress, stop } = await servers.startServers(root, runDir);
+  stops.push(stop);
   project.provide('postgresUrl', postgresUrl);
-  project.provide('templateDatabase', await createTemplate(postgresUrl, project.config.root));
+  project.provide('templateDatabase', await createTemplate(postgresUrl, root));
   project.provide('temporalAddress', temporalAddress);
 }
