@@ -11,29 +11,19 @@ import type { MessagePath } from '../../setup/platform/paths.js';
 import { startBarePlatform } from '../../setup/platform/platform.js';
 import type { TestPlatform } from '../../setup/platform/platform-process.js';
 import { allEnded, killEach } from '../../setup/platform/process-tree.js';
+import { randomFrom } from '../../setup/seed.js';
 import { until } from '../../setup/until.js';
 
 const MESSAGES = 200;
 const SENDERS = 64;
 const RECOVERY_MS = 150_000;
 
-/** Numbers from 0 to 1 that a seed repeats. */
-function randomFrom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 /** What a caller has been told: the task of each of its messageIds that was acknowledged. */
 type Journal = Map<string, string>;
 
 let platform: TestPlatform;
 let agents: JournalingAgent[];
-const random = randomFrom(Number(process.env.TEST_SEED ?? 20_240_607));
+const random = randomFrom();
 
 /** How long an answer takes at most; long enough that most of what was sent is in flight when a server is killed. */
 let slowestMs = 0;
