@@ -31,10 +31,10 @@ function registeredStatus(registration: Registration, existing: AgentRow | undef
 const UPSERT = `
   INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, public_url, status, max_concurrent_sessions,
     agent_version, provider_organization, provider_url, agent_card, skills, tools, context, credential_id, last_seen)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, now())
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, offerable_tools($1, $3, $13), $14, $15, now())
   ON CONFLICT (tenant_id, instance_id) DO UPDATE SET agent_type = $3, public_url = $5, status = $6,
     max_concurrent_sessions = $7, agent_version = $8, provider_organization = $9, provider_url = $10, agent_card = $11,
-    skills = $12, tools = $13, context = $14, credential_id = $15, last_seen = now(), consecutive_failures = 0, deregistered_at = NULL,
+    skills = $12, tools = offerable_tools($1, $3, $13), context = $14, credential_id = $15, last_seen = now(), consecutive_failures = 0, deregistered_at = NULL,
     deregistration_cause = NULL,
     registered_at = CASE WHEN agents.deregistered_at IS NULL AND agents.agent_type = $3 THEN agents.registered_at
       ELSE now() END`;
@@ -86,7 +86,10 @@ async function recordRegistration(
  * @throws PlatformError `DEPLOYMENT_MODE_MISMATCH` when the instance has the other mode; `forbidden` when it has another type and the
  * caller may not change that
  */
-export async function registerAgent(tx: Tx, registration: Registration): Promise<AgentInstance> {
+export async function registerAgent(
+  tx: Tx,
+  registration: Registration,
+): Promise<{ agent: AgentInstance; warnings: string[] }> {
   const { tenant_id, body } = registration;
   const instanceId = body.instance_id ?? `inst_${uuidv7()}`;
   // Two first registrations of one instance id have no row to lock yet.
@@ -106,7 +109,23 @@ export async function registerAgent(tx: Tx, registration: Registration): Promise
   await upsert(tx, instanceId, status, registration);
   const agent = await getAgent(tx, tenant_id, instanceId);
   await recordRegistration(tx, agent, sameType, status);
-  return agent;
+  return { agent, warnings: await toolWarnings(tx, registration) };
+}
+
+const OF_OTHERS = `
+  SELECT o.tool, o.agent_types FROM tool_owners o
+   WHERE o.tenant_id = $1 AND o.tool = ANY ($2) AND $3 <> ALL (o.agent_types) ORDER BY o.tool`;
+
+/** A sentence for each tool that was left out because other types own it. */
+async function toolWarnings(tx: Tx, { tenant_id, body }: Registration): Promise<string[]> {
+  const names = (body.tools ?? []).map((tool) => (typeof tool === 'string' ? tool : tool.name));
+  if (names.length === 0) return [];
+  const values = [tenant_id, names, body.agent_type];
+  const owned = await tx.query<{ tool: string; agent_types: string[] }>(OF_OTHERS, values);
+  return owned.map(({ tool, agent_types: types }) => {
+    const owners = types.length === 0 ? 'no agent type may' : `only ${types.join(', ')} may`;
+    return `tools: ${tool} was left out, because ${owners} offer it (/tools/set_owner).`;
+  });
 }
 
 /** Why an agent is deregistered. */

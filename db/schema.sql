@@ -469,6 +469,7 @@ CREATE TABLE input_requests (
   action text,
   tool text,
   arguments jsonb,
+  executor jsonb,
   path text,
   policy_id text,
   policy_name text,
@@ -862,6 +863,13 @@ CREATE TABLE tool_grants (
   used_by uuid,
   answered_at timestamp with time zone
 );
+CREATE TABLE tool_owners (
+  tenant_id text NOT NULL,
+  tool text NOT NULL,
+  agent_types text[] NOT NULL,
+  decided_by text NOT NULL,
+  decided_at timestamp with time zone NOT NULL DEFAULT now()
+);
 CREATE TABLE trace_exports (
   exporter text NOT NULL,
   "position" bigint NOT NULL,
@@ -1034,6 +1042,8 @@ ALTER TABLE tenant_limits ADD CONSTRAINT tenant_limits_tenant_id_fkey FOREIGN KE
 ALTER TABLE tenant_limits ADD CONSTRAINT tenant_limits_pkey PRIMARY KEY (tenant_id);
 ALTER TABLE tenants ADD CONSTRAINT tenants_pkey PRIMARY KEY (tenant_id);
 ALTER TABLE tool_grants ADD CONSTRAINT tool_grants_pkey PRIMARY KEY (tenant_id, request_id);
+ALTER TABLE tool_owners ADD CONSTRAINT tool_owners_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
+ALTER TABLE tool_owners ADD CONSTRAINT tool_owners_pkey PRIMARY KEY (tenant_id, tool);
 ALTER TABLE trace_exports ADD CONSTRAINT trace_exports_pkey PRIMARY KEY (exporter);
 ALTER TABLE trace_spans ADD CONSTRAINT trace_spans_pkey PRIMARY KEY (tenant_id, message_id, span_id);
 ALTER TABLE usage_batches ADD CONSTRAINT usage_batches_pkey PRIMARY KEY (source);
@@ -1186,6 +1196,7 @@ ALTER TABLE signing_keys DISABLE ROW LEVEL SECURITY;
 ALTER TABLE tenant_limits ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE tenants ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE tool_grants ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE tool_owners ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE trace_exports DISABLE ROW LEVEL SECURITY;
 ALTER TABLE trace_spans ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE usage_batches DISABLE ROW LEVEL SECURITY;
@@ -1291,6 +1302,8 @@ CREATE POLICY one_tenant ON tenants AS PERMISSIVE FOR ALL TO fleet_app USING ((t
 CREATE POLICY whole_platform ON tenants AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON tool_grants AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON tool_grants AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON tool_owners AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON tool_owners AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON trace_spans AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON trace_spans AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON usage_days AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -1407,6 +1420,8 @@ GRANT SELECT ON tenants TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON tenants TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON tool_grants TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON tool_grants TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON tool_owners TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON tool_owners TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON trace_exports TO fleet_system;
 GRANT SELECT ON trace_spans TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON trace_spans TO fleet_system;

@@ -1,5 +1,6 @@
 import type { ToolResult } from '../contracts/api/tools.js';
 import { LIMITS } from '../contracts/limits.js';
+import type { Executor } from '../messages/input/digest.js';
 import type { Verdict } from '../policy/policy-request.js';
 import type { Logger } from '../runtime/logger.js';
 import type { SpanRecorder } from '../telemetry/traces/span-recorder.js';
@@ -137,15 +138,17 @@ export class ToolCalls {
     cancellation: CallCancellation,
     leave: () => void,
   ): Promise<Outcome> {
-    const impossible = await this.#router.whyImpossible(request);
-    if (impossible) return impossible;
+    const found = await this.#router.findExecutor(request);
+    if ('impossible' in found) return found.impossible;
+    const { executor } = found;
+    const bound = boundTo(request, executor);
     const bytes = Buffer.byteLength(JSON.stringify(request.payload.arguments));
     const leaveHeld = this.#held.enter(request.caller.key, bytes);
     if (!leaveHeld) return unsent('RATE_LIMITED', 'Too many calls wait for approval.');
     leave();
     try {
-      const approval = await this.#options.approvals.approve(request, verdict, cancellation);
-      return await this.#runApproved(request, approval, cancellation);
+      const approval = await this.#options.approvals.approve({ request: bound, executor, verdict }, cancellation);
+      return await this.#runApproved(bound, approval, cancellation);
     } finally {
       leaveHeld();
     }
@@ -186,4 +189,11 @@ export class ToolCalls {
 function deadlineOf({ payload, parent }: ToolRequest): number {
   const requestedMs = payload.deadline_ms ?? (parent ? LIMITS.deadlineMsMax : LIMITS.toolDeadlineMsDefault);
   return Math.min(performance.now() + requestedMs, parent?.endsAtMs ?? Number.POSITIVE_INFINITY);
+}
+
+/** The call as only agents of the type that a human approves can take it. */
+function boundTo(request: TracedRequest, { type, id }: Executor): TracedRequest {
+  if (type === 'platform') return request;
+  const target = { ...request.payload.target, agent_type: id };
+  return { ...request, payload: { ...request.payload, target } };
 }

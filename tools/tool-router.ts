@@ -1,6 +1,7 @@
 import type { ToolCallPayload } from '../contracts/api/tools.js';
 import { LIMITS } from '../contracts/limits.js';
 import { tooManyCalls } from '../db/errors.js';
+import type { Executor } from '../messages/input/digest.js';
 import { FairSemaphore } from '../runtime/fair-semaphore.js';
 import { agentKeyOf, newId } from '../runtime/ids.js';
 import type { CallCancellation, Chain, ToolRequest } from './call-context.js';
@@ -48,16 +49,21 @@ export class ToolRouter {
     return parent?.chain ?? this.pending.longestChain(caller.key);
   }
 
-  /** Why a call cannot be made whoever approves it; undefined when it can. */
-  async whyImpossible(request: ToolRequest): Promise<Outcome | undefined> {
+  /**
+   * Who would make a call, before a human is asked about it: the agents of one type, or the platform.
+   * @returns the outcome instead of a call that cannot be made whoever approves it
+   */
+  async findExecutor(request: ToolRequest): Promise<{ executor: Executor } | { impossible: Outcome }> {
     const { payload } = request;
-    const chain = this.chainOf(request);
     if (!hasTarget(payload) && isPlatformTool(payload.tool)) {
-      const reason = whyDenied(payload.tool, chain);
-      return reason === undefined ? undefined : unsent('POLICY_DENIED', reason);
+      const reason = whyDenied(payload.tool, this.chainOf(request));
+      if (reason !== undefined) return { impossible: unsent('POLICY_DENIED', reason) };
+      return { executor: { type: 'platform', id: 'platform' } };
     }
     const targets = await this.#find(request);
-    return targets.offering === 0 || !targets.session_known ? noTarget(payload, targets) : undefined;
+    const [type] = targets.offered_by;
+    if (type === undefined || !targets.session_known) return { impossible: noTarget(payload, targets) };
+    return { executor: { type: 'agent', id: type } };
   }
 
   /** Makes a call. @param sending called, perhaps more than once, before it leaves for an agent or a tool */
@@ -170,6 +176,6 @@ function noTarget(payload: ToolCallPayload, targets: ToolTargets): Outcome {
   if (hasTarget(payload) && targets.matching === 0) {
     return unsent('TARGET_UNAVAILABLE', 'No registered agent matches the target.');
   }
-  if (targets.offering === 0) return unsent('TOOL_NOT_FOUND', 'No matching agent lists this tool.');
+  if (targets.offered_by.length === 0) return unsent('TOOL_NOT_FOUND', 'No matching agent lists this tool.');
   return unsent('TARGET_UNAVAILABLE', 'No agent that lists this tool is available now.');
 }

@@ -22,8 +22,8 @@ export interface ToolCandidate
 export interface ToolTargets {
   /** Registered agents that match the target. */
   matching: number;
-  /** Matching agents that list the tool. */
-  offering: number;
+  /** The types of matching agents that offer the tool: those with an agent that is available first, then the one that has offered it longest. */
+  offered_by: string[];
   /** False when the call names a session that does not exist for the caller. */
   session_known: boolean;
   /** Agents that can take the call now: the least loaded first, then the longest idle. */
@@ -32,13 +32,16 @@ export interface ToolTargets {
 
 const OFFERS = (name: string) =>
   `(a.tools @> to_jsonb(${name}::text) OR a.tools @> jsonb_build_array(jsonb_build_object('name', ${name}::text)))`;
+/** Whoever owns the tool decides, whatever an agent has registered. */
+const MAY_OFFER = (name: string) =>
+  `NOT EXISTS (SELECT 1 FROM tool_owners o WHERE o.tenant_id = $1 AND o.tool = ${name} AND a.agent_type <> ALL (o.agent_types))`;
 /** Busy agents are included, as the last choice: a tool call does not wait for a free agent. */
 const AVAILABLE = `(a.status IN ('available', 'unknown', 'busy') AND (a.deployment_mode = 'hosted' OR a.mesh_id IS NOT NULL))`;
 
 const TARGETS = `
   WITH matching AS MATERIALIZED (
     SELECT a.instance_id, a.agent_type, a.deployment_mode, a.mesh_id, a.max_concurrent_sessions, a.status = 'busy' AS busy, ${AVAILABLE} AS available,
-           ${OFFERS('$2')} AS offers
+           a.registered_at, ${OFFERS('$2')} AND ${MAY_OFFER('$2')} AS offers
       FROM agents a
      WHERE a.tenant_id = $1 AND a.deregistered_at IS NULL AND ($3::text IS NULL OR a.instance_id = $3)
        AND ($4::text IS NULL OR a.agent_type = $4) AND has_skill(a, $5)),
@@ -52,7 +55,8 @@ const TARGETS = `
                           ORDER BY d.created_at DESC LIMIT 1) last ON true
      ORDER BY c.busy, serving.load, last.created_at NULLS FIRST, c.instance_id
      LIMIT ${CANDIDATES_MAX})
-  SELECT (SELECT count(*) FROM matching) AS matching, (SELECT count(*) FROM matching WHERE offers) AS offering,
+  SELECT (SELECT count(*) FROM matching) AS matching, ARRAY(SELECT o.agent_type FROM matching o WHERE o.offers GROUP BY o.agent_type
+           ORDER BY bool_or(o.available) DESC, min(o.registered_at), o.agent_type) AS offered_by,
          $6::text IS NULL OR EXISTS (SELECT 1 FROM sessions s WHERE s.tenant_id = $1 AND s.session_id = $6
            AND ${ownSessions('s', '$7')}) AS session_known,
          (SELECT coalesce(jsonb_agg(to_jsonb(best) - 'created_at' ORDER BY busy, load, created_at NULLS FIRST, instance_id), '[]')
@@ -67,7 +71,7 @@ export async function findToolTargets(
   const { instance_id = null, agent_type = null, skill_id = null } = target ?? {};
   const values = [caller.tenant_id, tool, instance_id, agent_type, skill_id, session_id ?? null, actsAs(caller)];
   const [found] = await tx.query<ToolTargets & Record<string, unknown>>(TARGETS, values, 'tool_targets');
-  return found ?? { matching: 0, offering: 0, session_known: true, candidates: [] };
+  return found ?? { matching: 0, offered_by: [], session_known: true, candidates: [] };
 }
 
 /** Address and card of a hosted agent. */
@@ -88,12 +92,12 @@ const LISTED_BYTES_MAX = 256 * 1024;
 
 const LISTED = `
   WITH listed AS (
-    SELECT a.instance_id, a.agent_type, a.deployment_mode, a.tools,
+    SELECT a.instance_id, a.agent_type, a.deployment_mode, offerable_tools(a.tenant_id, a.agent_type, a.tools) AS tools,
            a.skills || CASE WHEN jsonb_array_length(a.skills) = 0 AND jsonb_typeof(a.agent_card -> 'skills') = 'array'
                             THEN a.agent_card -> 'skills' ELSE '[]' END AS skills
       FROM agents a
      WHERE a.tenant_id = $1 AND a.deregistered_at IS NULL AND ${AVAILABLE} AND ($2::text IS NULL OR a.agent_type = $2)
-       AND has_skill(a, $3) AND ($4::text IS NULL OR ${OFFERS('$4')})),
+       AND has_skill(a, $3) AND ($4::text IS NULL OR ${OFFERS('$4')} AND ${MAY_OFFER('$4')})),
   measured AS (
     SELECT *, count(*) OVER () AS total, sum(octet_length(tools::text) + octet_length(skills::text))
                 OVER (ORDER BY agent_type, instance_id) AS bytes FROM listed ORDER BY agent_type, instance_id LIMIT ${LISTED_MAX})

@@ -42,13 +42,19 @@ function agentText({ agent_type, instance_id, skill_id }: LinkedMessage['agent']
 
 const capital = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 
+function executorText({ executor }: LinkedRequest['request']): string {
+  return executor?.type === 'agent'
+    ? `An agent of the type “${executor.id}” carries it out.`
+    : 'The platform carries it out.';
+}
+
 /** What a message is about to do, and by whom. */
 function messageText({ stage, request }: LinkedRequest, { sent_by, agent: members }: LinkedMessage): string {
   const receiver = agentText(members) ?? 'an agent';
   const agent = `The agent “${members.agent_type ?? 'unknown'}”`;
   switch (stage) {
     case 'tool':
-      return `${agent} wants to call the tool “${request.tool}”, for a message of ${sent_by}.`;
+      return `${agent} wants to call the tool “${request.tool}”, for a message of ${sent_by}. ${executorText(request)}`;
     case 'admission':
       return `${capital(sent_by)} has sent a message to ${receiver}.`;
     case 'dispatch':

@@ -59,7 +59,7 @@ async function register(deps: Deps, caller: Caller, body: AgentRegisterRequest) 
   const registered = { ...body, deployment_mode, public_url: url ?? null, skills, tools, context, ...card };
   const decided = await enforce(deps, tenant_id, registrationRequest(tokenFacts(caller), registered));
   const may_change_type = actsAs(caller) === null && scopeIncludes(caller.scopes, 'full');
-  const agent = await deps.db.tenant(tenant_id, async (tx) => {
+  const { agent, warnings } = await deps.db.tenant(tenant_id, async (tx) => {
     await requireMayJoin(tx, tenant_id, body.agent_type);
     await recordDecision(tx, tenant_id, '', decided);
     const registration = { tenant_id, credential_id, body, deployment_mode, ...card, may_change_type };
@@ -76,6 +76,7 @@ async function register(deps: Deps, caller: Caller, body: AgentRegisterRequest) 
     jwks_url: `${deps.baseUrl()}${OPERATIONS.jwks.path}`,
     dispatch_auth: body.dispatch_auth ?? DISPATCH_AUTH,
     agent,
+    ...(warnings.length > 0 && { warnings }),
   };
 }
 

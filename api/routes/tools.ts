@@ -1,13 +1,27 @@
 import type { FastifyInstance } from 'fastify';
 import { OPERATIONS } from '../../contracts/api/operations.js';
+import { listTools, setToolOwner } from '../../tools/tool-owners.js';
 import type { ApiDeps } from '../deps.js';
 import { mount } from '../mount.js';
 import { responseSignal } from '../send/event-stream.js';
 
-type Deps = Pick<ApiDeps, 'tools' | 'draining'>;
+type Deps = Pick<ApiDeps, 'db' | 'tools' | 'draining'>;
 
-/** Tool calls of hosted agents (decisions.md, WebSocket: Extension for hosted agents). */
+/** The tools of a tenant, and calls of them by agents without a socket. */
 export function toolRoutes(app: FastifyInstance, deps: Deps): void {
+  const { db } = deps;
+
+  mount(app, OPERATIONS.getTools).answer(async (_body, { caller: { tenant_id } }) => ({
+    ok: true,
+    tools: await db.tenant(tenant_id, (tx) => listTools(tx, tenant_id)),
+  }));
+
+  mount(app, OPERATIONS.setToolOwner).answer(async ({ tool, agent_types }, { caller }) => {
+    const { tenant_id, sub: decided_by } = caller;
+    await db.tenant(tenant_id, (tx) => setToolOwner(tx, { tenant_id, tool, agent_types, decided_by }));
+    return { ok: true, tool, agent_types };
+  });
+
   mount(app, OPERATIONS.callTool).answer((body, { request, reply, caller }) => {
     const { traceparent } = request.headers;
     return deps.tools.call(caller, body, {

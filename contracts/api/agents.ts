@@ -87,6 +87,8 @@ export const AgentRegisterResponse = ok({
   jwks_url: z.string(),
   dispatch_auth: DispatchAuth,
   agent: AgentInstance,
+  /** What was registered otherwise than asked: tools that other agent types own. */
+  warnings: z.array(z.string()).optional(),
 });
 
 /** Payload of the `heartbeat` frame; unknown members are ignored. */

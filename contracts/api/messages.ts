@@ -57,6 +57,8 @@ export const InputRequest = z.object({
   arguments: JsonObject.optional(),
   /** Of a tool call that names whose tool it wants. */
   target: z.object({ instance_id: z.string(), agent_type: z.string(), skill_id: z.string() }).partial().optional(),
+  /** Of a tool call: who makes it, which the digest covers. Of an agent's tool the `id` is the agent's type. */
+  executor: z.object({ type: z.enum(['agent', 'platform']), id: z.string() }).optional(),
   /** What is asked, in 64 hexadecimal digits: another when an approver edits the arguments. `digest` of `/messages/{id}/resolve`. */
   digest: z.string().optional(),
   policy_id: z.string().optional(),

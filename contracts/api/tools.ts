@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { LIMITS } from '../limits.js';
 import { AgentType, AnyId, InstanceId, JsonObject, ok } from '../primitives.js';
-import { OWN, post } from './operation.js';
+import { ADMIN, OWN, post, TENANT } from './operation.js';
 
 const ToolName = z.string().min(1).max(256);
 /** Selects the agent for a call. The agent must match all given members, and it must list the tool. */
@@ -67,7 +67,40 @@ export const ToolCallRequest = z.strictObject({
 });
 export type ToolCallRequest = z.infer<typeof ToolCallRequest>;
 
+/** A tool that agents of the tenant or the platform offer. */
+const OfferedTool = z.object({
+  name: z.string(),
+  /** The types of the registered agents that offer it; empty for a tool of the platform. */
+  offered_by: z.array(z.string()),
+  source: z.enum(['agent', 'platform']),
+  /** As the first of these types declares it. */
+  input_schema: JsonObject.optional(),
+  /** Changes when a type joins or leaves, and when one declares the tool otherwise: 64 hexadecimal digits. */
+  digest: z.string(),
+  /** The only types that may offer it, as `/tools/set_owner` says. */
+  owners: z.array(z.string()).optional(),
+});
+export type OfferedTool = z.infer<typeof OfferedTool>;
+export const GetToolsResponse = ok({ tools: z.array(OfferedTool) });
+
+const SetToolOwnerRequest = z.strictObject({
+  tool: ToolName,
+  /** Only these types may offer it; null: every type may. */
+  agent_types: z.array(AgentType).max(100).nullable(),
+});
+export const SetToolOwnerResponse = ok({ tool: z.string(), agent_types: z.array(z.string()).nullable() });
+
 export const TOOL_OPERATIONS = {
+  getTools: post('/tools/get', TENANT, 'List the tools that registered agents and the platform offer', {
+    request: z.strictObject({}),
+    response: GetToolsResponse,
+    experimental: true,
+  }),
+  setToolOwner: post('/tools/set_owner', ADMIN, 'Say which agent types may offer a tool', {
+    request: SetToolOwnerRequest,
+    response: SetToolOwnerResponse,
+    experimental: true,
+  }),
   callTool: post(
     '/tools/call',
     OWN,

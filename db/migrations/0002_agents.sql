@@ -16,6 +16,14 @@ CREATE TABLE agent_types (
   PRIMARY KEY (tenant_id, agent_type)
 );
 
+-- The agent types that alone may offer a tool. A tool without a row may be offered by every type.
+CREATE TABLE tool_owners (
+  tenant_id text NOT NULL REFERENCES tenants, tool text NOT NULL,
+  agent_types text[] NOT NULL,
+  decided_by text NOT NULL, decided_at timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (tenant_id, tool)
+);
+
 CREATE TABLE agents (
   tenant_id text NOT NULL REFERENCES tenants, instance_id text NOT NULL,
   agent_type text NOT NULL,
@@ -122,6 +130,6 @@ CREATE TABLE dispatch_totals (
   PRIMARY KEY (tenant_id, instance_id)
 );
 
-SELECT isolate_tenants('{agent_types,agents,agent_skills,agent_reports,dispatch_totals}');
+SELECT isolate_tenants('{agent_types,tool_owners,agents,agent_skills,agent_reports,dispatch_totals}');
 GRANT SELECT ON mesh_nodes TO fleet_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON mesh_nodes TO fleet_system;

@@ -11,7 +11,7 @@ CREATE TABLE input_requests (
   title text NOT NULL, prompt text NOT NULL,
   schema jsonb, fields jsonb,
   -- What is asked about: of a tool call its arguments, which an approver may edit. `path`: what a guard objects to.
-  action text, tool text, arguments jsonb, path text,
+  action text, tool text, arguments jsonb, executor jsonb, path text,
   policy_id text, policy_name text, guard text, policy_request jsonb,
   digest text NOT NULL, -- of what is asked about (messages/input/digest.ts)
   approvers text[] NOT NULL DEFAULT '{}', quorum integer NOT NULL DEFAULT 1, allow_self boolean NOT NULL DEFAULT true,

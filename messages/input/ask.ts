@@ -3,6 +3,7 @@ import type { Tx } from '../../db/pool.js';
 import type { ApprovalTerms, PolicyRequest } from '../../policy/policy-request.js';
 import { newEventId } from '../../runtime/ids.js';
 import type { MessageRef } from '../core.js';
+import type { Executor } from './digest.js';
 
 /**
  * Where a message stands when a human is asked, which decides how it goes on after the answer:
@@ -25,6 +26,8 @@ export interface NewInputRequest extends Pick<AgentInputRequest, 'schema' | 'fie
   prompt: string;
   /** What the policy or guard was asked about, as its event names it. */
   action?: string;
+  /** Of a tool call. */
+  executor?: Executor;
   /** The path that a guard objects to. */
   path?: string;
   policy_id?: string;

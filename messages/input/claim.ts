@@ -43,7 +43,8 @@ function problemOf({ decision, ...answer }: Answer, request: AskedRequest): stri
 
 /** What was approved: the request as it was asked, or a tool call with the arguments as they were edited. */
 function approvedDigest(request: AskedRequest, edited: Record<string, unknown> | undefined): string {
-  return edited === undefined ? request.digest : digestOf({ tool: request.tool ?? '', arguments: edited });
+  const { digest, tool, executor } = request;
+  return edited === undefined ? digest : digestOf({ tool, arguments: edited, executor });
 }
 
 /** An agent's question is a turn of the task's history, and so is the answer to it. */

@@ -5,6 +5,7 @@ import type { SessionRef } from '../../sessions/session-deps.js';
 import type { LockedSession } from '../../sessions/session-end.js';
 import type { MessageRef } from '../core.js';
 import type { InputStage } from '../input/ask.js';
+import type { Executor } from '../input/digest.js';
 
 /** What goes on with a caller's trace. `sampled`: false where it is not sampled, else absent. */
 export interface Propagation {
@@ -95,6 +96,8 @@ export interface AskedRequest
   arguments: Record<string, unknown> | null;
   /** Of a tool call: the agent that it names; empty where it names none. */
   target?: InputRequest['target'] | null;
+  /** Of a tool call. */
+  executor: Executor | null;
   policy_id: string | null;
   guard: string | null;
   digest: string;

@@ -83,6 +83,7 @@ export function inputRequestOf(row: AskedRequest): InputRequest {
     ...(row.tool !== null && { tool: row.tool }),
     ...(row.arguments && { arguments: row.arguments }),
     ...(row.target && Object.keys(row.target).length > 0 && { target: row.target }),
+    ...(row.executor && { executor: row.executor }),
     digest: row.digest,
     ...(row.policy_id !== null && { policy_id: row.policy_id }),
     ...(row.guard !== null && { guard: row.guard }),

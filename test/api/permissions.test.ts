@@ -245,6 +245,8 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
   disallowType: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => ({ agent_type: 'nobody' }) },
   setDefaultType: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => ({ agent_type: null }) },
 
+  getTools: { ...forbidden, needs: 'read', tenant: 'allowed', body: () => ({}) },
+  setToolOwner: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => ({ tool: 'x', agent_types: null }) },
   callTool: { ...open, needs: 'full', tenant: 'empty', body: () => ({ tool: 'fleet.get_agents' }) },
   createPlan: {
     ...record,

@@ -3,6 +3,7 @@ import type { ToolCallPayload } from '../../contracts/api/tools.js';
 import type { Db } from '../../db/pool.js';
 import type { MessageCore } from '../../messages/core.js';
 import type { DispatchRef } from '../../messages/dispatch/dispatches.js';
+import type { Executor } from '../../messages/input/digest.js';
 import { persist } from '../../messages/runner/send-dispatch.js';
 import type { Verdict } from '../../policy/policy-request.js';
 import { errorMessage } from '../../runtime/errors.js';
@@ -44,6 +45,14 @@ export interface GrantUse {
 /** A call that was approved, or the outcome of one that was not. */
 export type Approval = GrantUse | { refused: Outcome };
 
+/** A call that a human is to be asked about. */
+interface AskedCall {
+  request: ToolRequest;
+  /** The only one that makes it: the target of the request says so too. */
+  executor: Executor;
+  verdict: Extract<Verdict, { decision: 'require_approval' }>;
+}
+
 /** A call whose message waits, or is about to wait, for a human. */
 interface WaitingCall {
   request: ToolRequest;
@@ -65,11 +74,7 @@ export class ToolApprovals {
    * Asks a human about a call, or finds what was decided about it, and waits for the decision. The call's deadline stands still meanwhile.
    * @throws PlatformError when the record cannot be written: nobody was asked
    */
-  async approve(
-    request: ToolRequest,
-    verdict: Extract<Verdict, { decision: 'require_approval' }>,
-    cancellation: CallCancellation,
-  ): Promise<Approval> {
+  async approve({ request, executor, verdict }: AskedCall, cancellation: CallCancellation): Promise<Approval> {
     const { db, nodeId } = this.#options;
     const { payload, parent } = request;
     if (!parent?.dispatch)
@@ -79,7 +84,7 @@ export class ToolApprovals {
     const waiting = { request, dispatch, cancellation, useId };
     const { tool, target, arguments: given } = payload;
     const policyRequest = policyRequestOf(request);
-    const holding = { dispatch, nodeId, useId, tool, arguments: given, target, verdict, policyRequest };
+    const holding = { dispatch, nodeId, useId, tool, arguments: given, executor, target, verdict, policyRequest };
     return this.#whileHeld(waiting, async (until, begin) => {
       for (;;) {
         const held = await holdToolCall(db, { ...holding, stored: storedCallOf(request, cancellation) });

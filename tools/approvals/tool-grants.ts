@@ -3,7 +3,7 @@ import type { Db } from '../../db/pool.js';
 import type { MessageRef } from '../../messages/core.js';
 import type { DispatchRef } from '../../messages/dispatch/dispatches.js';
 import { inputRequestCall, type NewInputRequest } from '../../messages/input/ask.js';
-import { digestOf } from '../../messages/input/digest.js';
+import { digestOf, type Executor } from '../../messages/input/digest.js';
 import type { PolicyRequest } from '../../policy/policy-request.js';
 import { type AskingVerdict, askerOf } from '../../policy/verdict.js';
 import { isTransient } from '../../runtime/errors.js';
@@ -40,6 +40,7 @@ export interface HoldingCall {
   useId: string;
   tool: string;
   arguments: Record<string, unknown>;
+  executor: Executor;
   target: ToolCallPayload['target'];
   verdict: AskingVerdict;
   /** What the policies were asked. */
@@ -82,7 +83,7 @@ export async function holdToolCall(db: Db, call: HoldingCall): Promise<HeldCall 
 }
 
 /** The request to a human about a call. */
-function requestOf({ tool, arguments: given, policyRequest, verdict }: HoldingCall): NewInputRequest {
+function requestOf({ tool, arguments: given, executor, policyRequest, verdict }: HoldingCall): NewInputRequest {
   const { arguments: _asked, ...policy_request } = policyRequest;
   return {
     request_id: newId('req'),
@@ -93,9 +94,10 @@ function requestOf({ tool, arguments: given, policyRequest, verdict }: HoldingCa
     ...askerOf(verdict),
     tool,
     arguments: given,
+    executor,
     policy_request,
     terms: verdict.terms,
-    digest: digestOf({ tool, arguments: given }),
+    digest: digestOf({ tool, arguments: given, executor }),
   };
 }
 

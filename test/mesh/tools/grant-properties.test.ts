@@ -65,7 +65,8 @@ class GrantDriver {
   /** The agent calls, for the first time or again. */
   async call(variant: number): Promise<void> {
     const dispatch = this.#dispatch;
-    const call = { tool: 'pay', arguments: { amount: variant % 2 }, target: null, verdict, policyRequest };
+    const executor = { type: 'agent', id: 'bank' } as const;
+    const call = { tool: 'pay', arguments: { amount: variant % 2 }, executor, target: null, verdict, policyRequest };
     const stored = { payload: { tool: 'pay' }, deadline_ms: 1_000 };
     const useId = randomUUID();
     const held = await holdToolCall(fixture.core.db, { dispatch, nodeId: 'mesh_1', useId, ...call, stored });

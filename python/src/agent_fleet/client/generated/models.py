@@ -165,6 +165,11 @@ class InputRequestTarget(TypedDict):
     skill_id: NotRequired[str]
 
 
+class InputRequestExecutor(TypedDict):
+    type: str
+    id: str
+
+
 class InputRequestApprovalsItem(TypedDict):
     principal: str
     resolution: str
@@ -183,6 +188,7 @@ class InputRequest(TypedDict):
     tool: NotRequired[str]
     arguments: NotRequired[dict[str, Any]]
     target: NotRequired[InputRequestTarget]
+    executor: NotRequired[InputRequestExecutor]
     digest: NotRequired[str]
     policy_id: NotRequired[str]
     guard: NotRequired[str]
@@ -829,6 +835,7 @@ class AgentsRegisterResponse(TypedDict):
     jwks_url: str
     dispatch_auth: AgentsRegisterResponseDispatchAuth
     agent: AgentInstance
+    warnings: NotRequired[list[str]]
 
 
 class AgentsHeartbeatRequest1(TypedDict):
@@ -938,6 +945,26 @@ class AgentsDisallowTypeResponse(TypedDict):
 class AgentsSetDefaultResponse(TypedDict):
     ok: Literal[True]
     default_agent_type: str | None
+
+
+class ToolsGetResponseToolsItem(TypedDict):
+    name: str
+    offered_by: list[str]
+    source: str
+    input_schema: NotRequired[dict[str, Any]]
+    digest: str
+    owners: NotRequired[list[str]]
+
+
+class ToolsGetResponse(TypedDict):
+    ok: Literal[True]
+    tools: list[ToolsGetResponseToolsItem]
+
+
+class ToolsSetOwnerResponse(TypedDict):
+    ok: Literal[True]
+    tool: str
+    agent_types: list[str] | None
 
 
 class ToolsCallRequestTarget1(TypedDict):

@@ -122,6 +122,8 @@ from .models import (
     ToolsCallRequestTarget1,
     ToolsCallResponse1,
     ToolsCallResponse2,
+    ToolsGetResponse,
+    ToolsSetOwnerResponse,
     WebhooksGetDeliveriesResponse,
     WebhooksRedeliverResponse,
 )
@@ -469,6 +471,19 @@ class ToolsOperations:
 
     def __init__(self, api: PlatformApi) -> None:
         self._api = api
+
+    async def get(self) -> ToolsGetResponse:
+        """`POST /tools/get`: List the tools that registered agents and the platform offer."""
+        return cast("ToolsGetResponse", await self._api.call("/tools/get", given(), retry=True))
+
+    async def set_owner(
+        self,
+        tool: str,
+        *,
+        agent_types: list[str] | None,
+    ) -> ToolsSetOwnerResponse:
+        """`POST /tools/set_owner`: Say which agent types may offer a tool."""
+        return cast("ToolsSetOwnerResponse", await self._api.call("/tools/set_owner", given(tool=tool, agent_types=agent_types)))
 
     async def call(
         self,

@@ -1,0 +1,70 @@
+import { type OfferedTool, PLATFORM_TOOLS } from '../contracts/api/tools.js';
+import type { Tx } from '../db/pool.js';
+import { digestOf } from '../messages/input/digest.js';
+
+/** The number of tools that are listed. */
+const LISTED_MAX = 1_000;
+
+interface Offer {
+  name: string;
+  agent_type: string;
+  description: string | null;
+  input_schema: Record<string, unknown> | null;
+}
+
+const OFFERS = `
+  SELECT DISTINCT ON (name, a.agent_type) name_of_tool(t.tool) AS name, a.agent_type, t.tool ->> 'description' AS description,
+         t.tool -> 'input_schema' AS input_schema
+    FROM agents a CROSS JOIN LATERAL jsonb_array_elements(offerable_tools(a.tenant_id, a.agent_type, a.tools)) AS t (tool)
+   WHERE a.tenant_id = $1 AND a.deregistered_at IS NULL
+   ORDER BY name, a.agent_type, a.registered_at, a.instance_id`;
+const OWNERS = 'SELECT tool, agent_types FROM tool_owners WHERE tenant_id = $1';
+
+/** The tools that a tenant's registered agents and the platform offer, by their names; at most a thousand. */
+export async function listTools(tx: Tx, tenantId: string): Promise<OfferedTool[]> {
+  const offers = await tx.query<Offer & Record<string, unknown>>(OFFERS, [tenantId]);
+  const owners = await tx.query<{ tool: string; agent_types: string[] }>(OWNERS, [tenantId]);
+  const ownersOf = new Map(owners.map(({ tool, agent_types }) => [tool, agent_types]));
+  const byName = new Map<string, Offer[]>();
+  for (const offer of offers) byName.set(offer.name, [...(byName.get(offer.name) ?? []), offer]);
+  const ofPlatform = PLATFORM_TOOLS.map((name): OfferedTool => {
+    return { name, offered_by: [], source: 'platform', digest: digestOf({ name, source: 'platform' }) };
+  });
+  const ofAgents = [...byName]
+    .slice(0, LISTED_MAX)
+    .map(([name, types]) => offeredTool(name, types, ownersOf.get(name)));
+  return [...ofPlatform, ...ofAgents];
+}
+
+function offeredTool(name: string, offers: Offer[], owners: string[] | undefined): OfferedTool {
+  const input_schema = offers[0]?.input_schema;
+  return {
+    name,
+    offered_by: offers.map(({ agent_type }) => agent_type),
+    source: 'agent',
+    ...(input_schema && { input_schema }),
+    digest: digestOf({ name, source: 'agent', offers: offers.map((offer) => ({ ...offer })) }),
+    ...(owners && { owners }),
+  };
+}
+
+/** The decision of `decided_by` about who may offer a tool; null: every type may. */
+interface ToolOwnership {
+  tenant_id: string;
+  tool: string;
+  agent_types: string[] | null;
+  decided_by: string;
+}
+
+/** Says which agent types may offer a tool. Agents of other types go on without it: no call of it reaches them any more. */
+export async function setToolOwner(tx: Tx, { tenant_id, tool, agent_types, decided_by }: ToolOwnership): Promise<void> {
+  if (agent_types === null) {
+    await tx.query('DELETE FROM tool_owners WHERE tenant_id = $1 AND tool = $2', [tenant_id, tool]);
+    return;
+  }
+  await tx.query(
+    `INSERT INTO tool_owners (tenant_id, tool, agent_types, decided_by) VALUES ($1, $2, $3, $4)
+       ON CONFLICT (tenant_id, tool) DO UPDATE SET agent_types = $3, decided_by = $4, decided_at = now()`,
+    [tenant_id, tool, agent_types, decided_by],
+  );
+}
