@@ -17,6 +17,8 @@ export interface PolicyRequest {
     /** Of an agent that registers: all that it has. */
     skill_ids?: readonly string[];
   };
+  /** Members of `agent` that are absent because nobody knows them: they count against the agent. */
+  unknown?: readonly ('instance_id' | 'skill_id')[];
   session?: { session_id?: string; user_id?: string };
   token?: { sub: string; credential_id: string; scopes: string[]; agent_type: string };
 }

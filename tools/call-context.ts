@@ -10,6 +10,8 @@ export interface ToolCaller {
   agent_type: string;
   /** Absent when the token stands for a type only. */
   instance_id?: string;
+  /** Only the call itself names the instance: any of its type could. */
+  is_instance_claimed?: true;
   /** For limits (that of the chain's depth too) and idempotency: the agent's key (`agentKeyOf`), or the credential's and type's when there is no instance. */
   key: string;
   /** What its token says, for policies. */
@@ -29,6 +31,8 @@ export interface CallParent {
   /** Aborted when the parent ends for any reason; its calls end with it. */
   ended: AbortSignal;
   session_id?: string;
+  /** The skill that the message of the dispatch is for; null for none, absent where nobody knows. */
+  skill_id?: string | null;
   traceparent?: string;
   /** The message that it is a part of, directly or by the calls around it. */
   message_id?: string | undefined;

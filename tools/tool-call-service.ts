@@ -84,7 +84,7 @@ export class ToolCallService {
     const type = await this.#options.db.tenant(tenant_id, (tx) => typeOfAgent(tx, tenant_id, instanceId));
     if (type === null || !isOwnType(token, type)) throw unknownInstance();
     checkActsFor(token, type);
-    return callerOf(tenant_id, instanceId, type);
+    return { ...callerOf(tenant_id, instanceId, type), is_instance_claimed: true };
   }
 
   /** Finds the parent that a `dispatch_id` names; undefined when it does not run or is not the caller's. */
@@ -104,7 +104,7 @@ export class ToolCallService {
   /** Watches a dispatch that may run on any node, so that its calls end with it. The bus announces changes; the database decides. */
   #watch(tenant_id: string, dispatch_id: string, dispatch: CallingDispatch): Omit<Calling, 'caller'> {
     const { bus, dispatches, log } = this.#options;
-    const { message_id, session_id, ms_left, trace_id, sampled } = dispatch;
+    const { message_id, session_id, skill_id, ms_left, trace_id, sampled } = dispatch;
     const ended = new AbortController();
     setMaxListeners(0, ended.signal);
     const release = bus.subscribe(tenant_id, message_id, 0, ({ event }) => {
@@ -118,7 +118,16 @@ export class ToolCallService {
     const endsAtMs = performance.now() + ms_left;
     const ref = { tenant_id, message_id, dispatch_id };
     return {
-      parent: { chain: [], endsAtMs, dispatch: ref, ended: ended.signal, session_id, traceparent, message_id },
+      parent: {
+        chain: [],
+        endsAtMs,
+        dispatch: ref,
+        ended: ended.signal,
+        session_id,
+        skill_id,
+        traceparent,
+        message_id,
+      },
       release,
     };
   }

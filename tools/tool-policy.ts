@@ -10,10 +10,18 @@ import type { Chain, ToolRequest } from './call-context.js';
 import type { TracedRequest } from './call-span.js';
 import { type Outcome, refusal } from './tool-result.js';
 
-/** What policies are asked about a call. `agent`: the one that calls. */
+/**
+ * What policies are asked about a call. `agent`: the one that calls, as its connection, dispatch or token proves it. What only the call itself
+ * says of its caller is unknown.
+ */
 export function policyRequestOf({ caller, payload, parent }: ToolRequest): PolicyRequest {
-  const { agent_type, instance_id, token } = caller;
-  const skill_id = payload.target?.skill_id;
+  const { agent_type, token } = caller;
+  const instance_id = caller.is_instance_claimed ? undefined : caller.instance_id;
+  const skill_id = parent?.skill_id;
+  const unknown = [
+    ...(instance_id === undefined ? (['instance_id'] as const) : []),
+    ...(skill_id === undefined ? (['skill_id'] as const) : []),
+  ];
   const session_id = parent?.session_id ?? payload.session_id ?? undefined;
   return {
     scope: 'tool',
@@ -23,8 +31,9 @@ export function policyRequestOf({ caller, payload, parent }: ToolRequest): Polic
     agent: {
       agent_type,
       ...(instance_id !== undefined && { instance_id }),
-      ...(skill_id !== undefined && { skill_id }),
+      ...(skill_id && { skill_id }),
     },
+    ...(unknown.length > 0 && { unknown }),
     ...(session_id !== undefined && { session: { session_id } }),
     ...(token && { token }),
   };

@@ -120,6 +120,7 @@ export interface CallingDispatch {
   session_id: string;
   instance_id: string;
   agent_type: string;
+  skill_id: string | null;
   ms_left: number;
   trace_id: string;
   /** Whether the trace is sampled. */
@@ -133,7 +134,7 @@ export async function findCallingDispatch(
   dispatchId: string,
 ): Promise<CallingDispatch | null> {
   const [row] = await tx.query<CallingDispatch & Record<string, unknown>>(
-    `SELECT d.message_id, m.session_id, d.instance_id, d.agent_type, trace_of(m.trace_id, m.message_id) AS trace_id,
+    `SELECT d.message_id, m.session_id, d.instance_id, d.agent_type, d.skill_id, trace_of(m.trace_id, m.message_id) AS trace_id,
             m.propagation ->> 'sampled' IS DISTINCT FROM 'false' AS sampled, coalesce((extract(epoch FROM d.deadline_at - now()) * 1000)::float8, g.deadline_left_ms, m.deadline_ms)::float8 AS ms_left
        FROM dispatches d JOIN messages m USING (tenant_id, message_id)
        LEFT JOIN tool_grants g ON g.tenant_id = d.tenant_id AND g.message_id = d.message_id AND g.dispatch_id = d.dispatch_id

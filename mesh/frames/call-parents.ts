@@ -31,7 +31,7 @@ export class CallParents {
     const ended = new AbortController();
     void dispatch.result.then(() => ended.abort());
     const { traceparent, open, deadline } = dispatch;
-    const { tenant_id, message_id, dispatch_id, session_id } = open;
+    const { tenant_id, message_id, dispatch_id, session_id, skill_id } = open;
     const parent = {
       chain: [],
       get endsAtMs() {
@@ -40,6 +40,7 @@ export class CallParents {
       dispatch: { tenant_id, message_id, dispatch_id },
       ended: ended.signal,
       session_id,
+      skill_id,
       traceparent,
       message_id,
     };

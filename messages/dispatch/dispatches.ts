@@ -21,6 +21,8 @@ export interface OpenDispatch extends DispatchRef {
   session_id: string;
   instance_id: string;
   agent_type: string;
+  /** The skill that the message is for. */
+  skill_id: string | null;
   deployment_mode: 'hosted' | 'connected';
   /** Address of a hosted agent; null for a connected one. */
   public_url: string | null;

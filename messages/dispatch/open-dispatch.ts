@@ -67,6 +67,7 @@ export function openDispatchFrom(details: DispatchDetails): OpenDispatch {
     session_id: details.session_id,
     instance_id: details.instance_id,
     agent_type: details.agent_type,
+    skill_id: details.skill_id,
     deployment_mode: details.deployment_mode,
     public_url: details.public_url,
     agent_card: details.agent_card ?? {},

@@ -5,7 +5,7 @@ import { compileArgument } from './argument-conditions.js';
 import type { Facts } from './facts.js';
 import { compileGlobs, compilePathGlobs } from './globs.js';
 import { globKeys, type PolicyKey } from './policy-key.js';
-import { comesLater, REQUEST_FACTS, type RequestFact, singleValue } from './request-facts.js';
+import { comesLater, isUnknown, REQUEST_FACTS, type RequestFact, singleValue } from './request-facts.js';
 
 /** Whether a condition holds; `later`: it depends on what is not known yet. */
 export type Truth = boolean | 'later';
@@ -23,6 +23,7 @@ export interface Condition {
 
 type Restricts = { restrictive: boolean };
 
+/** A fact that nobody knows fits every condition that restricts, and none that permits. */
 function single(name: RequestFact, globs: readonly string[], { restrictive }: Restricts): Condition {
   const matches = compileGlobs(globs);
   const read = singleValue[name];
@@ -31,7 +32,8 @@ function single(name: RequestFact, globs: readonly string[], { restrictive }: Re
     holds: (facts) => {
       const value = read(facts);
       if (value !== undefined) return matches(value, facts.budget) ?? restrictive;
-      return comesLater(name, facts) ? 'later' : false;
+      if (comesLater(name, facts)) return 'later';
+      return isUnknown(name, facts) && restrictive;
     },
     explain: (facts) => `${name}: ${read(facts) ?? 'nothing'} does not match.`,
     keys: globKeys(name, globs),

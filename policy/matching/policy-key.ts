@@ -1,6 +1,6 @@
 import { type ArgumentFact, argumentValues, isArgumentFact } from './argument-values.js';
 import type { Facts } from './facts.js';
-import { comesLater, REQUEST_FACTS, type RequestFact, singleValue } from './request-facts.js';
+import { comesLater, isUnknown, REQUEST_FACTS, type RequestFact, singleValue } from './request-facts.js';
 
 /** What a fact must be, begin with, end with, contain or lie within, for a condition to hold: one of these is enough. */
 export interface PolicyKey {
@@ -72,5 +72,5 @@ function requestTexts(fact: RequestFact, facts: Facts): readonly string[] | 'any
   if (skillIds) return skillIds;
   const value = singleValue[fact](facts);
   if (value !== undefined) return [value];
-  return comesLater(fact, facts) ? 'any' : [];
+  return comesLater(fact, facts) || isUnknown(fact, facts) ? 'any' : [];
 }

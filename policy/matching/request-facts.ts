@@ -18,6 +18,17 @@ const LATER: Partial<Record<RequestFact, LaterFact>> = {
   skills: 'skill_id',
 };
 
+const UNKNOWN: Partial<Record<RequestFact, 'instance_id' | 'skill_id'>> = {
+  instance_ids: 'instance_id',
+  skills: 'skill_id',
+};
+
+/** Whether nobody knows a fact of the request. */
+export function isUnknown(fact: RequestFact, { request }: Facts): boolean {
+  const name = UNKNOWN[fact];
+  return name !== undefined && (request.unknown?.includes(name) ?? false);
+}
+
 /** Whether the request does not say a fact yet, and will. */
 export function comesLater(fact: RequestFact, { later }: Facts): boolean {
   const name = LATER[fact];

@@ -10,6 +10,7 @@ function openDispatch(changes: Partial<OpenDispatch> = {}): OpenDispatch {
     session_id: 'ses_1',
     instance_id: 'travel-1',
     agent_type: 'travel',
+    skill_id: null,
     deployment_mode: 'hosted',
     public_url: 'http://127.0.0.1:1/',
     agent_card: {},
