@@ -1,264 +1,179 @@
 import { randomUUID } from 'node:crypto';
-import { beforeAll, describe, expect, test } from 'vitest';
-import { Task } from '../../contracts/a2a/a2a.js';
-import { AgentGetByIdResponse, SetDefaultTypeResponse } from '../../contracts/api/agents.js';
-import { MessageCancelResponse } from '../../contracts/api/messages.js';
-import { SessionCloseResponse, SessionInitResponse, SessionsInterruptResponse } from '../../contracts/api/sessions.js';
-import { dispatched, echo, type RawAgent, silent } from '../setup/agent.js';
-import type { ApiClient } from '../setup/platform/api-client.js';
-import { joinAgent, registerAgent } from '../setup/platform/fleet.js';
-import { PATHS } from '../setup/platform/paths.js';
-import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
-import { until } from '../setup/until.js';
+import { describe, expect, test } from 'vitest';
+import { HealthResponse } from '../../contracts/api/health.js';
+import { MessageCancelResponse, MessagesPendingResponse, ResolveResponse } from '../../contracts/api/messages.js';
+import { SessionCloseResponse, SessionsInterruptResponse } from '../../contracts/api/sessions.js';
+import { type Behaviour, dispatched, echo, silent } from '../setup/agent.js';
+import { openSocket, registerAgent } from '../setup/platform/fleet.js';
+import { agentRow, fleetOnEach, hold, initSession, to } from './fixture.js';
 
-const QUEUE_WAIT_MS = 1_500;
-/** Fits every test of this file but the one that goes to the bound. */
-const MAX_IN_FLIGHT = 12;
+/** Asks a human once, and tells the decision. */
+const askOnce: Behaviour = (dispatch) => {
+  const { resolution } = (dispatch.payload.params.metadata ?? {}) as { resolution?: { resolution: unknown } };
+  if (resolution) dispatch.result(`decided: ${resolution.resolution}`);
+  else dispatch.ask({ kind: 'confirmation', title: 'Really?', prompt: 'Delete everything?' });
+};
 
-let shared: SharedPlatform;
-let client: ApiClient;
-
-const join = (agentType: string, behaviour?: typeof echo, maxConcurrentSessions?: number): Promise<RawAgent> =>
-  joinAgent(shared.platform, { instanceId: `${agentType}-1`, agentType, maxConcurrentSessions }, behaviour);
-const to = (agentType: string) => ({ agent_type: agentType });
-
-async function initSession(agentType: string): Promise<string> {
-  return (await client.ok('/sessions/init', { agent_type: agentType }, SessionInitResponse)).session_id;
-}
-
-async function load(instanceId: string): Promise<number> {
-  const { agent } = await client.ok('/agents/get_by_id', { instance_id: instanceId }, AgentGetByIdResponse);
-  return agent.current_sessions;
-}
-
-describe.each(PATHS)('$way', ({ env }) => {
-  beforeAll(async () => {
-    shared = await startPlatform({
-      ...env,
-      QUEUE_WAIT_MS: String(QUEUE_WAIT_MS),
-      TENANT_MAX_IN_FLIGHT: String(MAX_IN_FLIGHT),
-    });
-    client = shared.platform.client;
-    await joinAgent(shared.platform, { instanceId: 'echo-1', agentType: 'echo', maxConcurrentSessions: 0 }, echo);
-    return shared.dispose;
+describe.each(await fleetOnEach())('on the $way', ({ platform, client, database, join, dispatchStates }) => {
+  test('health says that every part is there', async () => {
+    const { status, body } = await client.get('/health');
+    const checks = { database: 'ok', temporal: 'ok', mesh: 'ok' };
+    expect([status, HealthResponse.parse(body)]).toMatchObject([200, { status: 'ok', checks }]);
   });
 
-  describe('sending', () => {
-    test('a message in a session comes back completed with the agent’s answer', async () => {
-      const sessionId = await initSession('echo');
-      const task = await client.send('hello', { contextId: sessionId });
-      expect(task.contextId).toBe(sessionId);
-      expect(task.status.state).toBe('completed');
-      const message = await client.message(task.id);
-      expect(message).toMatchObject({ state: 'completed', assistant_output: 'echo: hello', instance_id: 'echo-1' });
-      expect(message.session_id).toBe(sessionId);
-    });
-
-    test('a message without a session opens one of its own', async () => {
-      const task = await client.send('alone', { metadata: to('echo') });
-      expect(task.status.state).toBe('completed');
-      expect(task.contextId).toMatch(/^ses_/);
-    });
-
-    test('a stream begins with the task, brings chunks in their order and ends after the final status', async () => {
-      await join('chunky', (dispatch) => {
-        for (let seq = 0; seq < 3; seq += 1) dispatch.chunk(seq, `part ${seq}`, seq === 2);
-        dispatch.result('part 0part 1part 2', { chunk_count: 3 });
-      });
-      const events = [];
-      for await (const event of client.stream('go', { metadata: to('chunky') })) events.push(event);
-      expect(events[0]?.kind).toBe('task');
-      const texts = events.flatMap((event) =>
-        event.kind === 'artifact-update'
-          ? event.artifact.parts.map((part) => (part.kind === 'text' ? part.text : ''))
-          : [],
-      );
-      expect(texts.join('')).toContain('part 0part 1part 2');
-      expect(events.at(-1)).toMatchObject({ kind: 'status-update', final: true, status: { state: 'completed' } });
-    });
-
-    test('the same messageId gives the same task, and it is dispatched once', async () => {
-      const messageId = randomUUID();
-      const first = await client.send('once', { messageId, metadata: to('echo') });
-      const second = await client.send('once', { messageId, metadata: to('echo') });
-      expect(second.id).toBe(first.id);
-      const dispatches = await shared.database.query('SELECT 1 FROM dispatches WHERE message_id = $1', [first.id]);
-      expect(dispatches).toHaveLength(1);
-    });
-
-    test('twenty sends of one messageId at the same time make one message', async () => {
-      const messageId = randomUUID();
-      const sends = Array.from({ length: 20 }, () => client.send('race', { messageId, metadata: to('echo') }));
-      const ids = new Set((await Promise.all(sends)).map((task) => task.id));
-      expect(ids.size).toBe(1);
-    });
-
-    test('the same messageId with other content is refused', async () => {
-      const messageId = randomUUID();
-      await client.send('this', { messageId, metadata: to('echo') });
-      const { status, error } = await client.rpc('that', { messageId, metadata: to('echo') });
-      expect(status).toBe(200);
-      expect(error?.code).toBe(-32602);
-      expect(JSON.stringify(error?.data)).toContain('IDEMPOTENCY_MISMATCH');
-    });
-
-    test('an agent’s error ends the message as failed with its code', async () => {
-      await join('failing', (dispatch) => dispatch.error('HANDLER_ERROR', 'it broke'));
-      const task = await client.send('try', { metadata: to('failing') });
-      expect(task.status.state).toBe('failed');
-      expect((await client.message(task.id)).error).toEqual({ code: 'HANDLER_ERROR', message: 'it broke' });
-    });
-
-    test('an agent that does not answer by the deadline fails the message with DEADLINE_EXCEEDED', async () => {
-      await join('late', silent);
-      const task = await client.send('now', { metadata: { ...to('late'), deadline_ms: 700 } });
-      expect(task.status.state).toBe('failed');
-      expect((await client.message(task.id)).error?.code).toBe('DEADLINE_EXCEEDED');
-    });
-
-    test('while its agents are away a message waits as submitted, then fails and says whom it waited for', async () => {
-      for (const instanceId of ['away-1', 'away-2']) await registerAgent(client, { instanceId, agentType: 'away' });
-      const waiting = await client.send('anyone?', { metadata: to('away'), blocking: false });
-      expect(waiting).toMatchObject({ status: { state: 'submitted' }, metadata: { agent_type: 'away' } });
-      const message = await client.untilState(waiting.id, 'failed');
-      expect(message).toMatchObject({
-        agent_type: 'away',
-        instance_id: null,
-        error: {
-          code: 'TARGET_UNAVAILABLE',
-          message: expect.stringMatching(/^Nobody took the message within \d.*: 2 offline\. Connect it again\.$/),
-        },
-      });
-      expect(message.duration_ms).toBeGreaterThanOrEqual(QUEUE_WAIT_MS);
-    });
-
-    test('while its agent is full a message waits, and says so when it fails', async () => {
-      const agent = await join('narrow', silent, 1);
-      const held = await client.send('hold', { metadata: to('narrow'), blocking: false });
-      const dispatch = dispatched(agent, await agent.nextOfType('dispatch'));
-      const task = await client.send('me too', { metadata: { instance_id: 'narrow-1' } });
-      expect(task.metadata?.error).toMatchObject({
-        code: 'TARGET_UNAVAILABLE',
-        message: expect.stringMatching(/the agent narrow-1: 1 full\. .*max_concurrent_sessions\.$/),
-      });
-      dispatch.result('done');
-      await client.untilState(held.id, 'completed');
-    });
-
-    test('a message for a type that nobody ever registered fails at once, and names those that there are', async () => {
-      const task = await client.send('anyone?', { metadata: to('nobody') });
-      expect(task.status.state).toBe('failed');
-      const { error, agent_type } = await client.message(task.id);
-      expect(agent_type).toBe('nobody');
-      expect(error).toMatchObject({
-        code: 'TARGET_UNAVAILABLE',
-        message: expect.stringMatching(/^No agent of the type nobody is registered\. Registered types: .*\becho\b/),
-      });
-    });
-
-    test('a message that names no target goes to the default type of its tenant', async () => {
-      expect((await client.rpc('hello')).error).toMatchObject({ code: -32602, data: { code: 'TARGET_REQUIRED' } });
-      await client.ok('/agents/set_default', { agent_type: 'echo' }, SetDefaultTypeResponse);
-      const task = await client.send('hello');
-      expect(task).toMatchObject({ status: { state: 'completed' }, metadata: { instance_id: 'echo-1' } });
-      expect((await client.send('again', { contextId: task.contextId })).metadata?.instance_id).toBe('echo-1');
-      await client.ok('/agents/set_default', { agent_type: null }, SetDefaultTypeResponse);
-    });
-
-    test('a message that waits for an agent goes to the one that joins', async () => {
-      await registerAgent(client, { instanceId: 'joiner-1', agentType: 'joiner' });
-      const waiting = await client.send('soon', { metadata: to('joiner'), blocking: false });
-      await join('joiner', echo);
-      expect((await client.untilState(waiting.id, 'completed')).assistant_output).toBe('echo: soon');
-    });
+  test('a message is answered, in its session or in one that it opens', async () => {
+    await join('echo', echo);
+    const sessionId = await initSession(client, { agent_type: 'echo' });
+    const task = await client.send('hello', { contextId: sessionId });
+    expect(task).toMatchObject({ contextId: sessionId, status: { state: 'completed' } });
+    const record = {
+      state: 'completed',
+      session_id: sessionId,
+      assistant_output: 'echo: hello',
+      instance_id: 'echo-1',
+    };
+    expect(await client.message(task.id)).toMatchObject(record);
+    const alone = await client.send('alone', to('echo'));
+    expect(alone).toMatchObject({ contextId: expect.stringMatching(/^ses_/), status: { state: 'completed' } });
   });
 
-  describe('canceling', () => {
-    test('a cancel ends the message and reaches the agent at once', async () => {
-      const agent = await join('holder');
-      const task = await client.send('hold', { metadata: to('holder'), blocking: false });
-      const dispatch = dispatched(agent, await agent.nextOfType('dispatch'));
-      await client.ok('/messages/cancel', { message_id: task.id, reason: 'changed my mind' }, MessageCancelResponse);
-      expect((await client.message(task.id)).state).toBe('canceled');
-      const error = await agent.nextOfType('error');
-      expect(error).toMatchObject({ in_reply_to: dispatch.frame.id, payload: { code: 'CANCELED' } });
-
-      dispatch.result('too late');
-      const late = await agent.nextOfType('error');
-      expect(late.payload.code).toBe('DISPATCH_ALREADY_TERMINAL');
-      expect((await client.message(task.id)).state).toBe('canceled');
-      expect(await client.failure('/messages/cancel', { message_id: task.id })).toBe('409 ALREADY_TERMINAL');
+  test('a stream begins with the task, brings chunks in their order and ends after the final status', async () => {
+    await join('chunky', (dispatch) => {
+      for (let seq = 0; seq < 3; seq += 1) dispatch.chunk(seq, `part ${seq}`, seq === 2);
+      dispatch.result('part 0part 1part 2', { chunk_count: 3 });
     });
-
-    test('an interrupt cancels what a session has in flight, and the session stays usable', async () => {
-      const agent = await join('busy');
-      const sessionId = await initSession('busy');
-      const task = await client.send('one', { contextId: sessionId, blocking: false });
-      await agent.nextOfType('dispatch');
-      const interrupted = await client.ok('/sessions/interrupt', { ids: [sessionId] }, SessionsInterruptResponse);
-      expect(interrupted).toMatchObject({ requested: 1, interrupted: 1, session_ids: [sessionId] });
-      expect((await client.message(task.id)).state).toBe('canceled');
-      await agent.next((frame) => frame.type === 'error' && frame.payload.code === 'CANCELED');
-
-      const again = client.send('two', { contextId: sessionId });
-      dispatched(agent, await agent.nextOfType('dispatch')).result('done');
-      expect((await again).status.state).toBe('completed');
-    });
-
-    test('an interrupt does not count sessions that have ended', async () => {
-      await join('over', echo);
-      const ended = await initSession('over');
-      await client.ok('/sessions/close', { session_id: ended }, SessionCloseResponse);
-      const interrupt = (ids: string[]) => client.ok('/sessions/interrupt', { ids }, SessionsInterruptResponse);
-      expect(await interrupt([ended])).toMatchObject({ requested: 1, interrupted: 0, session_ids: [] });
-      const open = await initSession('over');
-      expect(await interrupt([ended, open])).toMatchObject({ requested: 2, interrupted: 1, session_ids: [open] });
-      expect(await client.failure('/sessions/interrupt', { ids: ['ses_unknown'] })).toBe('404 NOT_FOUND');
-    });
-
-    test('closing a session cancels what it has in flight and takes no more messages', async () => {
-      const agent = await join('closing');
-      const sessionId = await initSession('closing');
-      const task = await client.send('work', { contextId: sessionId, blocking: false });
-      await agent.nextOfType('dispatch');
-      const closed = await client.ok('/sessions/close', { session_id: sessionId }, SessionCloseResponse);
-      expect(closed.status).toBe('completed');
-      expect((await client.message(task.id)).state).toBe('canceled');
-      expect(await client.failure('/sessions/close', { session_id: sessionId })).toBe('409 SESSION_CLOSED');
-      const { error } = await client.rpc('more', { contextId: sessionId });
-      expect(error?.code).toBe(-32004);
-      expect(JSON.stringify(error?.data)).toContain('SESSION_CLOSED');
-      expect(await load('closing-1')).toBe(0);
-    });
+    const events = [];
+    for await (const event of client.stream('go', to('chunky'))) events.push(event);
+    expect(events[0]?.kind).toBe('task');
+    const parts = events.flatMap((event) => (event.kind === 'artifact-update' ? event.artifact.parts : []));
+    expect(parts.map((part) => (part.kind === 'text' ? part.text : '')).join('')).toBe('part 0part 1part 2');
+    expect(events.at(-1)).toMatchObject({ kind: 'status-update', final: true, status: { state: 'completed' } });
   });
 
-  describe('bounds', () => {
-    test('a full agent refuses another session, and its count returns to 0', async () => {
-      await join('narrow', echo, 1);
-      const sessionId = await initSession('narrow');
-      expect(await load('narrow-1')).toBe(1);
-      expect(await client.failure('/sessions/init', { instance_id: 'narrow-1' })).toBe('409 AGENT_AT_CAPACITY');
-      await client.ok('/sessions/close', { session_id: sessionId }, SessionCloseResponse);
-      expect(await load('narrow-1')).toBe(0);
-      await client.send('implicit', { metadata: to('narrow') });
-      expect(await load('narrow-1')).toBe(0);
-    });
+  test('the same messageId gives the same task, which is dispatched once', async () => {
+    await join('once', echo);
+    const options = { messageId: randomUUID(), ...to('once') };
+    const first = await client.send('once', options);
+    const repeats = await Promise.all([1, 2, 3].map(() => client.send('once', options)));
+    expect(repeats.map(({ id }) => id)).toEqual([first.id, first.id, first.id]);
+    expect(await dispatchStates(first.id)).toEqual(['completed']);
+  });
 
-    test('beyond the tenant’s bound of messages in flight a send is 429, and taken again once one has ended', async () => {
-      await join('sink', silent, 0);
-      const held: string[] = [];
-      const refused = await until(async () => {
-        const answer = await client.rpc('fill', { metadata: to('sink'), blocking: false });
-        if (answer.status === 429) return answer;
-        held.push(Task.parse(answer.result).id);
-        return undefined;
-      });
-      expect(refused.body).toMatchObject({ code: 'RATE_LIMITED' });
-      expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
-      expect(held.length).toBeGreaterThan(1);
-      expect(held.length).toBeLessThanOrEqual(MAX_IN_FLIGHT);
-      for (const id of held) await client.ok('/messages/cancel', { message_id: id }, MessageCancelResponse);
-      expect((await client.send('again', { metadata: to('echo') })).status.state).toBe('completed');
-    });
+  test.each<[string, Behaviour, number | undefined, object]>([
+    ['HANDLER_ERROR', (dispatch) => dispatch.error('HANDLER_ERROR', 'it broke'), undefined, { message: 'it broke' }],
+    ['DEADLINE_EXCEEDED', silent, 300, {}],
+  ])(
+    'a message that its agent fails, or does not answer in time, has failed with %s',
+    async (code, does, limit, more) => {
+      const type = code.toLowerCase();
+      await join(type, does);
+      const task = await client.send('try', to(type, { deadline_ms: limit }));
+      expect(task.status.state).toBe('failed');
+      expect((await client.message(task.id)).error).toMatchObject({ code, ...more });
+    },
+  );
+
+  test('a message that waits for an agent goes to the one that joins', async () => {
+    await registerAgent(client, { instanceId: 'joiner-1', agentType: 'joiner' });
+    const waiting = await client.send('soon', { ...to('joiner'), blocking: false });
+    expect(waiting).toMatchObject({ status: { state: 'submitted' }, metadata: { agent_type: 'joiner' } });
+    await join('joiner', echo);
+    expect((await client.untilState(waiting.id, 'completed')).assistant_output).toBe('echo: soon');
+  });
+
+  test('what an agent asks is pending until it is resolved, once; the agent then goes on', async () => {
+    await join('asking', askOnce);
+    const task = await client.send('delete', to('asking'));
+    expect(task.status.state).toBe('input-required');
+    const { messages } = await client.ok('/messages/pending', { session_id: task.contextId }, MessagesPendingResponse);
+    const input_request = { kind: 'confirmation', source: 'agent', title: 'Really?' };
+    expect(messages).toMatchObject([{ message_id: task.id, input_request }]);
+    const path = `/messages/${task.id}/resolve`;
+    const resolved = await client.ok(path, { resolution: 'confirmed' }, ResolveResponse);
+    expect(resolved).toMatchObject({ message_id: task.id, resolution: 'confirmed' });
+    expect((await client.untilState(task.id, 'completed')).assistant_output).toBe('decided: confirmed');
+    expect(await client.failure(path, { resolution: 'confirmed' })).toMatch(/^409 /);
+  });
+
+  test('a cancel ends the message and reaches the agent at once, whose answer is too late', async () => {
+    const agent = await join('holder');
+    const { task, dispatch } = await hold(client, agent, to('holder'));
+    await client.ok('/messages/cancel', { message_id: task.id, reason: 'changed my mind' }, MessageCancelResponse);
+    expect((await client.message(task.id)).state).toBe('canceled');
+    const told = await agent.nextOfType('error');
+    expect(told).toMatchObject({ in_reply_to: dispatch.frame.id, payload: { code: 'CANCELED' } });
+    dispatch.result('too late');
+    expect((await agent.nextOfType('error')).payload.code).toBe('DISPATCH_ALREADY_TERMINAL');
+    expect((await client.message(task.id)).state).toBe('canceled');
+    expect(await client.failure('/messages/cancel', { message_id: task.id })).toBe('409 ALREADY_TERMINAL');
+  });
+
+  test('an interrupt cancels what a session has in flight, which stays usable; sessions that have ended do not count', async () => {
+    const agent = await join('busy');
+    const [ended, open] = [await initSession(client), await initSession(client, { agent_type: 'busy' })];
+    await client.ok('/sessions/close', { session_id: ended }, SessionCloseResponse);
+    const { task } = await hold(client, agent, { contextId: open });
+    const answer = await client.ok('/sessions/interrupt', { ids: [ended, open] }, SessionsInterruptResponse);
+    expect(answer).toMatchObject({ requested: 2, interrupted: 1, session_ids: [open] });
+    expect((await client.message(task.id)).state).toBe('canceled');
+    await agent.next((frame) => frame.type === 'error' && frame.payload.code === 'CANCELED');
+    const again = await hold(client, agent, { contextId: open });
+    again.dispatch.result('done');
+    await client.untilState(again.task.id, 'completed');
+    expect(await client.failure('/sessions/interrupt', { ids: ['ses_unknown'] })).toBe('404 NOT_FOUND');
+  });
+
+  test('a session that is closed cancels what it has in flight, takes no more messages and frees its agent', async () => {
+    const agent = await join('closing', undefined, 1);
+    const sessionId = await initSession(client, { agent_type: 'closing' });
+    expect((await agentRow(client, 'closing-1')).current_sessions).toBe(1);
+    expect(await client.failure('/sessions/init', { instance_id: 'closing-1' })).toBe('409 AGENT_AT_CAPACITY');
+    const { task } = await hold(client, agent, { contextId: sessionId });
+    const closed = await client.ok('/sessions/close', { session_id: sessionId }, SessionCloseResponse);
+    expect(closed.status).toBe('completed');
+    expect((await client.message(task.id)).state).toBe('canceled');
+    expect(await client.failure('/sessions/close', { session_id: sessionId })).toBe('409 SESSION_CLOSED');
+    const { error } = await client.rpc('more', { contextId: sessionId });
+    expect(error).toMatchObject({ code: -32004, data: { code: 'SESSION_CLOSED' } });
+    expect((await agentRow(client, 'closing-1')).current_sessions).toBe(0);
+  });
+
+  test('an agent that lost its socket resumes with its token, and is sent what it does not hold', async () => {
+    const agent = await join('steady');
+    const [resent, kept] = [await hold(client, agent, to('steady')), await hold(client, agent, to('steady'))];
+    const resume_token = agent.received[0]?.payload.resume_token;
+    agent.kill();
+    await agent.closed;
+    const back = await openSocket(platform, 'steady-1');
+    const inflight = [{ dispatch_id: kept.dispatch.payload.dispatch_id, last_seq: -1 }];
+    const welcome = await back.hello({ resume_token, inflight });
+    const replayed_dispatches = [resent.dispatch.payload.dispatch_id];
+    expect(welcome).toMatchObject({ resumed: true, replayed_dispatches });
+    const replay = dispatched(back, await back.nextOfType('dispatch'));
+    expect(replay.frame.id).toBe(resent.dispatch.frame.id);
+    replay.result('after all');
+    for (const answer of ['kept', 'second', 'third']) dispatched(back, kept.dispatch.frame).result(answer);
+    expect((await client.untilState(resent.task.id, 'completed')).assistant_output).toBe('after all');
+    expect((await client.untilState(kept.task.id, 'completed')).assistant_output).toBe('kept');
+    const { session_id } = await client.message(kept.task.id);
+    const rows = await database.query(
+      "SELECT 1 FROM events WHERE session_id = $1 AND event_type = 'message.completed'",
+      [session_id],
+    );
+    expect(rows).toHaveLength(1);
+  });
+
+  test('an agent that comes back without its token has lost its message by then, and answers nobody any more', async () => {
+    const agent = await join('amnesiac');
+    const { task, dispatch } = await hold(client, agent, to('amnesiac'));
+    agent.kill();
+    await agent.closed;
+    const back = await openSocket(platform, 'amnesiac-1');
+    expect((await back.hello()).resumed).toBe(false);
+    const { state, error } = await client.message(task.id);
+    expect([state, error?.code]).toEqual(['failed', 'AGENT_DISCONNECTED']);
+    dispatched(back, dispatch.frame).result('too late');
+    expect((await back.nextOfType('error')).payload.code).toMatch(/^(DISPATCH_ALREADY_TERMINAL|UNKNOWN_DISPATCH)$/);
+    expect((await client.message(task.id)).state).toBe('failed');
   });
 });

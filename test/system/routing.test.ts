@@ -1,20 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import { beforeAll, describe, expect, test } from 'vitest';
-import type { Task } from '../../contracts/a2a/a2a.js';
-import { AgentGetByIdResponse, AgentRegisterResponse, DisallowTypeResponse } from '../../contracts/api/agents.js';
-import { SessionGetByIdResponse, SessionInitResponse, SessionInviteResponse } from '../../contracts/api/sessions.js';
+import { describe, expect, test } from 'vitest';
+import { AgentRegisterResponse } from '../../contracts/api/agents.js';
+import { SessionGetByIdResponse, SessionInviteResponse } from '../../contracts/api/sessions.js';
 import { GetEventsResponse } from '../../contracts/api/telemetry.js';
 import { freePort } from '../../embedded/free-port.js';
 import { httpServer } from '../runtime/loopback-server.js';
-import { type Behaviour, type Dispatched, dispatched, echo, type RawAgent, silent } from '../setup/agent.js';
-import type { ApiClient, SendOptions } from '../setup/platform/api-client.js';
+import { type Behaviour, echo, type RawAgent, silent } from '../setup/agent.js';
+import type { SendOptions } from '../setup/platform/api-client.js';
 import { joinAgent } from '../setup/platform/fleet.js';
-import { PATHS } from '../setup/platform/paths.js';
-import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
 import { until } from '../setup/until.js';
-
-let shared: SharedPlatform;
-let client: ApiClient;
+import { agentRow, dispatchesTo, fleetOnEach, hold, initSession, to, untilStatus } from './fixture.js';
 
 interface Joining {
   behaviour?: Behaviour;
@@ -24,114 +19,93 @@ interface Joining {
 
 const freshType = () => `type-${randomUUID().slice(0, 8)}`;
 
-/** Connects an agent `{type}-{name}`; it echoes where nothing else is said. */
-function join(
-  agentType: string,
-  name: string,
-  { behaviour = echo, max = 0, skills = [] }: Joining = {},
-): Promise<RawAgent> {
-  const options = {
-    instanceId: `${agentType}-${name}`,
-    agentType,
-    maxConcurrentSessions: max,
-    skills: skills.map((id) => ({ id })),
+describe.each(await fleetOnEach())('on the $way', ({ platform, client, database }) => {
+  /** Connects an agent `{type}-{name}`; it echoes where nothing else is said. */
+  const join = (agentType: string, name: string, { behaviour = echo, max = 0, skills = [] }: Joining = {}) =>
+    joinAgent(
+      platform,
+      {
+        instanceId: `${agentType}-${name}`,
+        agentType,
+        maxConcurrentSessions: max,
+        skills: skills.map((id) => ({ id })),
+      },
+      behaviour,
+    );
+  /** Who answered a message that is sent now; the task’s state where nobody did. */
+  const answerer = async (options: SendOptions): Promise<string> => {
+    const task = await client.send('who?', options);
+    return task.status.state === 'completed' ? String(task.metadata?.instance_id) : task.status.state;
   };
-  return joinAgent(shared.platform, options, behaviour);
-}
-
-/** Sends without waiting for the answer, and waits for the dispatch. */
-async function hold(agent: RawAgent, options: SendOptions): Promise<{ task: Task; dispatch: Dispatched }> {
-  const task = await client.send('hold', { ...options, blocking: false });
-  const frame = await agent.next(
-    ({ type, payload }) =>
-      type === 'dispatch' && (payload as unknown as Dispatched['payload']).session_context.message_id === task.id,
-  );
-  return { task, dispatch: dispatched(agent, frame) };
-}
-
-/** Who answered a message that is sent now; the task’s state where nobody did. */
-async function answerer(options: SendOptions): Promise<string> {
-  const task = await client.send('who?', options);
-  return task.status.state === 'completed' ? String(task.metadata?.instance_id) : task.status.state;
-}
-async function init(body: object = {}): Promise<string> {
-  return (await client.ok('/sessions/init', body, SessionInitResponse)).session_id;
-}
-async function joined(sessionId: string): Promise<[string, string][]> {
-  const { session } = await client.ok('/sessions/get_by_id', { session_id: sessionId }, SessionGetByIdResponse);
-  return session.agents.map(({ instance_id, join_reason }) => [instance_id, join_reason]);
-}
-async function agentRow(instance_id: string) {
-  return (await client.ok('/agents/get_by_id', { instance_id }, AgentGetByIdResponse)).agent;
-}
-/** What `agent.capacity_changed` said of an instance, oldest first. */
-async function counts(instance_id: string): Promise<unknown[]> {
-  const query = { type: 'agent.capacity_changed', page_size: 100 };
-  const { events } = await client.ok('/telemetry/get_events', query, GetEventsResponse);
-  const own = events.filter(({ event }) => event.instance_id === instance_id);
-  return own.map(({ event }) => event.current_sessions).reverse();
-}
-async function leave(agent: RawAgent): Promise<void> {
-  agent.close();
-  await until(async () => (await agentRow(agent.instanceId)).status === 'offline', { what: 'the agent to be offline' });
-}
-const to = (agent_type: string, more: object = {}) => ({ metadata: { agent_type, ...more } });
-
-describe.each(PATHS)('$way', ({ env }) => {
-  beforeAll(async () => {
-    shared = await startPlatform({ ...env, QUEUE_WAIT_MS: '1500', OUTBOUND_ALLOW_CIDRS: '127.0.0.0/8' });
-    client = shared.platform.client;
-    return shared.dispose;
-  });
+  const expectAnswers = async (options: SendOptions, instanceId: string) => {
+    for (let sent = 0; sent < 2; sent += 1) expect(await answerer(options)).toBe(instanceId);
+  };
+  const joined = async (session_id: string) => {
+    const { session } = await client.ok('/sessions/get_by_id', { session_id }, SessionGetByIdResponse);
+    return session.agents.map(({ instance_id, join_reason }) => [instance_id, join_reason]);
+  };
+  /** What `agent.capacity_changed` said of an instance, oldest first. */
+  const counts = async (instance_id: string) => {
+    const query = { type: 'agent.capacity_changed', instance_id };
+    const { events } = await client.ok('/telemetry/get_events', query, GetEventsResponse);
+    return events.map(({ event }) => event.current_sessions).reverse();
+  };
+  const leave = async (agent: RawAgent) => {
+    agent.close();
+    await untilStatus(client, agent.instanceId, 'offline');
+  };
 
   describe('a message without a session', () => {
     test('goes to the least loaded agent of its type, and of several idle ones to the longest idle', async () => {
       const type = freshType();
-      const agents = [await join(type, 'a', { behaviour: silent }), await join(type, 'b', { behaviour: silent })];
-      const [a, b] = agents as [RawAgent, RawAgent];
-      const first = await hold(a, to(type));
-      const second = await hold(b, to(type));
-      const third = await hold(a, to(type));
-      first.dispatch.result('done');
-      third.dispatch.result('done');
-      await client.untilState(third.task.id, 'completed');
-      const fourth = await hold(a, to(type));
-      second.dispatch.result('done');
-      fourth.dispatch.result('done');
-      await client.untilState(second.task.id, 'completed');
-      await client.untilState(fourth.task.id, 'completed');
-      const fifth = await hold(b, to(type));
-      fifth.dispatch.result('done');
-      expect((await client.untilState(fifth.task.id, 'completed')).instance_id).toBe(`${type}-b`);
+      const [a, b] = [await join(type, 'a', { behaviour: silent }), await join(type, 'b', { behaviour: silent })];
+      const give = (agent: RawAgent) => hold(client, agent, to(type));
+      const end = async ({ task, dispatch }: Awaited<ReturnType<typeof give>>) => {
+        dispatch.result('done');
+        return (await client.untilState(task.id, 'completed')).instance_id;
+      };
+      const [first, second, third] = [await give(a), await give(b), await give(a)];
+      for (const one of [first, third]) await end(one);
+      const fourth = await give(a);
+      for (const one of [second, fourth]) await end(one);
+      expect(await end(await give(b))).toBe(`${type}-b`);
     });
 
-    test('never goes to a full agent, nor to one that drains', async () => {
+    test.each<[string, (agent: RawAgent, type: string) => unknown, string, number]>([
+      ['is full', (agent, type) => hold(client, agent, to(type)), 'busy', 1],
+      ['drains', (agent) => agent.send('heartbeat', { status: 'draining' }), 'draining', 0],
+      ['reports that it is busy', (agent) => agent.send('heartbeat', { status: 'busy' }), 'busy', 0],
+      ['reports all its sessions', (agent) => agent.send('heartbeat', { current_sessions: 2 }), 'busy', 2],
+    ])('never goes to an agent that %s', async (_what, fill, status, max) => {
       const type = freshType();
-      const narrow = await join(type, 'a', { behaviour: silent, max: 1 });
-      const held = await hold(narrow, to(type));
-      expect((await agentRow(`${type}-a`)).status).toBe('busy');
-      const wide = await join(type, 'b');
-      for (let sent = 0; sent < 3; sent += 1) expect(await answerer(to(type))).toBe(`${type}-b`);
-      held.dispatch.result('done');
-      await client.untilState(held.task.id, 'completed');
-      narrow.send('heartbeat', { status: 'draining' });
-      await until(async () => (await agentRow(`${type}-a`)).status === 'draining');
-      for (let sent = 0; sent < 3; sent += 1) expect(await answerer(to(type))).toBe(`${type}-b`);
-      wide.close();
+      const agent = await join(type, 'a', { behaviour: silent, max });
+      await fill(agent, type);
+      await untilStatus(client, `${type}-a`, status);
+      await join(type, 'b');
+      await expectAnswers(to(type), `${type}-b`);
+    });
+
+    test('that waits for a busy agent goes to it with its next report', async () => {
+      const type = freshType();
+      const agent = await join(type, 'a');
+      agent.send('heartbeat', { status: 'busy' });
+      await untilStatus(client, `${type}-a`, 'busy');
+      const waiting = await client.send('hello', { metadata: { instance_id: `${type}-a` }, blocking: false });
+      const isUnrouted = 'SELECT 1 FROM running_messages WHERE message_id = $1 AND unrouted_since IS NOT NULL';
+      await until(async () => (await database.query(isUnrouted, [waiting.id])).length > 0);
+      expect(dispatchesTo(agent)).toEqual([]);
+      agent.send('heartbeat', { status: 'available' });
+      await client.untilState(waiting.id, 'completed');
     });
 
     test('goes to the instance or the skill that it names, and to nobody else', async () => {
       const type = freshType();
-      const a = await join(type, 'a', { skills: ['common'] });
+      await join(type, 'a', { skills: ['common'] });
       await join(type, 'b', { skills: ['common', 'rare'] });
-      for (let sent = 0; sent < 3; sent += 1) {
-        expect(await answerer({ metadata: { instance_id: `${type}-a` } })).toBe(`${type}-a`);
-        expect(await answerer(to(type, { skill_id: 'rare' }))).toBe(`${type}-b`);
-      }
+      await expectAnswers({ metadata: { instance_id: `${type}-a` } }, `${type}-a`);
+      await expectAnswers(to(type, { skill_id: 'rare' }), `${type}-b`);
       expect(await answerer({ metadata: { instance_id: `${type}-a`, agent_type: 'another' } })).toBe('failed');
       expect(await answerer(to(type, { skill_id: 'unheard of' }))).toBe('failed');
-      await leave(a);
-      expect(await answerer({ metadata: { instance_id: `${type}-a` } })).toBe('failed');
     });
   });
 
@@ -139,174 +113,129 @@ describe.each(PATHS)('$way', ({ env }) => {
     test('keeps its agent, whatever the load, also against an instance that a message names', async () => {
       const type = freshType();
       await join(type, 'a');
-      const sessionId = await init({ agent_type: type });
+      const contextId = await initSession(client, { agent_type: type });
       await join(type, 'b');
-      for (let sent = 0; sent < 3; sent += 1) expect(await answerer({ contextId: sessionId })).toBe(`${type}-a`);
-      expect(await answerer({ contextId: sessionId, metadata: { instance_id: `${type}-b` } })).toBe(`${type}-a`);
-      expect(await joined(sessionId)).toEqual([[`${type}-a`, 'init']]);
+      await expectAnswers({ contextId }, `${type}-a`);
+      await expectAnswers({ contextId, metadata: { instance_id: `${type}-b` } }, `${type}-a`);
+      expect(await joined(contextId)).toEqual([[`${type}-a`, 'init']]);
     });
 
-    test('has one agent of each type: a message for another one makes it join, and later ones go there', async () => {
+    test('has one agent of each type, however many messages ask for one at once, and later ones go there', async () => {
       const [own, other] = [freshType(), freshType()];
       await join(own, 'a');
-      await join(other, 'a');
-      await join(other, 'b');
-      const sessionId = await init({ agent_type: own });
-      const chosen = await answerer({ contextId: sessionId, ...to(other) });
-      for (let sent = 0; sent < 3; sent += 1) {
-        expect(await answerer({ contextId: sessionId, ...to(other) })).toBe(chosen);
-        expect(await answerer({ contextId: sessionId })).toBe(`${own}-a`);
-      }
-      expect(await joined(sessionId)).toEqual([
+      for (const name of ['a', 'b', 'c']) await join(other, name);
+      const contextId = await initSession(client, { agent_type: own });
+      const answered = new Set(await Promise.all([1, 2, 3, 4, 5, 6].map(() => answerer({ contextId, ...to(other) }))));
+      const [chosen = ''] = answered;
+      expect(answered.size).toBe(1);
+      await expectAnswers({ contextId, ...to(other) }, chosen);
+      await expectAnswers({ contextId }, `${own}-a`);
+      const agents = [
         [`${own}-a`, 'init'],
         [chosen, 'routed'],
-      ]);
+      ];
+      expect(await joined(contextId)).toEqual(agents);
     });
 
     test('sends messages for a type to the agent that was invited', async () => {
       const [own, other] = [freshType(), freshType()];
       for (const type of [own, other]) for (const name of ['a', 'b']) await join(type, name);
-      const sessionId = await init({ instance_id: `${own}-a` });
-      const body = { session_id: sessionId, agent_type: other, instance_id: `${other}-b` };
-      await client.ok('/sessions/invite', body, SessionInviteResponse);
-      for (let sent = 0; sent < 3; sent += 1) {
-        expect(await answerer({ contextId: sessionId, ...to(other) })).toBe(`${other}-b`);
-        expect(await answerer({ contextId: sessionId })).toBe(`${own}-a`);
-      }
-      const unbound = await init();
-      await client.ok('/sessions/invite', { ...body, session_id: unbound }, SessionInviteResponse);
+      const invited = { agent_type: other, instance_id: `${other}-b` };
+      const contextId = await initSession(client, { instance_id: `${own}-a` });
+      await client.ok('/sessions/invite', { session_id: contextId, ...invited }, SessionInviteResponse);
+      await expectAnswers({ contextId, ...to(other) }, `${other}-b`);
+      await expectAnswers({ contextId }, `${own}-a`);
+      const unbound = await initSession(client);
+      await client.ok('/sessions/invite', { session_id: unbound, ...invited }, SessionInviteResponse);
       expect(await answerer({ contextId: unbound })).toBe(`${other}-b`);
     });
 
-    test('has several messages at work at once, on one place of its agent', async () => {
-      const type = freshType();
-      const agent = await join(type, 'a', { behaviour: silent, max: 1 });
-      const sessionId = await init({ agent_type: type });
-      const held = await Promise.all([1, 2, 3].map(() => hold(agent, { contextId: sessionId })));
-      expect(await agentRow(`${type}-a`)).toMatchObject({ current_sessions: 1, status: 'busy' });
-      for (const { dispatch } of held.toReversed()) dispatch.result('done');
-      for (const { task } of held) await client.untilState(task.id, 'completed');
-      await client.post('/sessions/close', { session_id: sessionId });
-    });
-
-    test('gets one agent of a type, however many messages ask for one at once', async () => {
-      const [own, other] = [freshType(), freshType()];
-      await join(own, 'a');
-      for (const name of ['a', 'b', 'c']) await join(other, name);
-      const sessionId = await init({ agent_type: own });
-      const options = { contextId: sessionId, ...to(other) };
-      const answered = await Promise.all(Array.from({ length: 6 }, () => answerer(options)));
-      expect(new Set(answered).size).toBe(1);
-      expect(await joined(sessionId)).toHaveLength(2);
-    });
-
-    test('whose agent is gone gets another of its type, for the next messages too, and back', async () => {
-      const type = freshType();
-      const a = await join(type, 'a');
-      const sessionId = await init({ agent_type: type });
-      const b = await join(type, 'b');
-      await leave(a);
-      for (let sent = 0; sent < 2; sent += 1) expect(await answerer({ contextId: sessionId })).toBe(`${type}-b`);
-      expect((await agentRow(`${type}-b`)).current_sessions).toBe(1);
-      await join(type, 'a');
-      expect(await answerer({ contextId: sessionId })).toBe(`${type}-b`);
-      await leave(b);
-      expect(await answerer({ contextId: sessionId })).toBe(`${type}-a`);
-      await join(type, 'b');
-      expect(await answerer({ contextId: sessionId })).toBe(`${type}-a`);
-      expect([await counts(`${type}-a`), await counts(`${type}-b`)]).toEqual([
-        [1, 0, 1],
-        [1, 0],
-      ]);
-      expect(await joined(sessionId)).toEqual([
-        [`${type}-b`, 'failover'],
-        [`${type}-a`, 'failover'],
-      ]);
-    });
-
-    test('replaces the agent of another type as well, and stays with the newest', async () => {
-      const [own, other] = [freshType(), freshType()];
-      await join(own, 'a');
-      const a = await join(other, 'a');
-      const sessionId = await init({ agent_type: own });
-      const options = { contextId: sessionId, ...to(other) };
-      expect(await answerer(options)).toBe(`${other}-a`);
-      const b = await join(other, 'b');
-      await leave(a);
-      expect(await answerer(options)).toBe(`${other}-b`);
-      await join(other, 'a');
-      await leave(b);
-      expect(await answerer(options)).toBe(`${other}-a`);
-      await join(other, 'b');
-      for (let sent = 0; sent < 3; sent += 1) expect(await answerer(options)).toBe(`${other}-a`);
-      expect(await answerer({ contextId: sessionId })).toBe(`${own}-a`);
-    });
-
-    test('takes no invitation once it has ended', async () => {
-      const type = freshType();
-      await join(type, 'a');
-      const sessionId = await init({ agent_type: type });
-      await client.post('/sessions/close', { session_id: sessionId });
-      const body = { session_id: sessionId, agent_type: type };
-      expect(await client.failure('/sessions/invite', body)).toBe('409 SESSION_CLOSED');
-    });
+    test.each([false, true])(
+      'whose agent is gone gets another of its type, and stays with it (it joined later: %s)',
+      async (later) => {
+        const [own, type] = [freshType(), freshType()];
+        if (later) await join(own, 'a');
+        const a = await join(type, 'a');
+        const contextId = await initSession(client, { agent_type: later ? own : type });
+        const options = { contextId, ...(later && to(type)) };
+        await expectAnswers(options, `${type}-a`);
+        const b = await join(type, 'b');
+        await leave(a);
+        await expectAnswers(options, `${type}-b`);
+        await join(type, 'a');
+        expect(await answerer(options)).toBe(`${type}-b`);
+        await leave(b);
+        expect(await answerer(options)).toBe(`${type}-a`);
+        await join(type, 'b');
+        expect(await answerer(options)).toBe(`${type}-a`);
+        if (later) return expect(await answerer({ contextId })).toBe(`${own}-a`);
+        expect([await counts(`${type}-a`), await counts(`${type}-b`)]).toEqual([
+          [1, 0, 1],
+          [1, 0],
+        ]);
+        expect(await joined(contextId)).toEqual([
+          [`${type}-b`, 'failover'],
+          [`${type}-a`, 'failover'],
+        ]);
+      },
+    );
   });
 
   describe('a hosted agent', () => {
-    const card = { name: 'x', version: '1', skills: [] };
-
-    /** Registers a hosted agent where this status is answered to all, or nobody listens. */
-    async function hosted(agentType: string, name: string, status: number | null): Promise<() => number> {
+    /** Registers one where this status is answered to all, or nobody listens. @returns how many asked it, and its port */
+    const hosted = async (agent_type: string, name: string, status?: number) => {
       const server = await httpServer((_request, response) => response.writeHead(status ?? 500).end());
-      const public_url = status === null ? `http://127.0.0.1:${await freePort()}/` : `${server.url}/`;
-      const body = { instance_id: `${agentType}-${name}`, agent_type: agentType, public_url, agent_card: card };
+      const port = status ? server.port : await freePort();
+      const agent_card = { name: 'x', version: '1', skills: [] };
+      const body = {
+        instance_id: `${agent_type}-${name}`,
+        agent_type,
+        public_url: `http://127.0.0.1:${port}/`,
+        agent_card,
+      };
       await client.ok('/agents/register', body, AgentRegisterResponse);
-      return () => server.requests.length;
-    }
+      return { asked: () => server.requests.length, port };
+    };
 
     test('that cannot be reached is passed over, and the session stays with the next', async () => {
       const type = freshType();
-      await hosted(type, 'a', null);
-      const sessionId = await init({ instance_id: `${type}-a` });
+      await hosted(type, 'a');
+      const contextId = await initSession(client, { instance_id: `${type}-a` });
       await join(type, 'b');
-      expect(await answerer({ contextId: sessionId })).toBe(`${type}-b`);
-      expect(await joined(sessionId)).toEqual([
+      await expectAnswers({ contextId }, `${type}-b`);
+      const agents = [
         [`${type}-a`, 'init'],
         [`${type}-b`, 'failover'],
-      ]);
-      expect(await answerer({ contextId: sessionId })).toBe(`${type}-b`);
+      ];
+      expect(await joined(contextId)).toEqual(agents);
     });
 
     test('that was reached and failed is not passed over, and nobody else gets the message', async () => {
       const type = freshType();
-      const asked = await hosted(type, 'a', 503);
-      const sessionId = await init({ instance_id: `${type}-a` });
+      const { asked } = await hosted(type, 'a', 503);
+      const contextId = await initSession(client, { instance_id: `${type}-a` });
       const other = await join(type, 'b');
-      expect(await answerer({ contextId: sessionId })).toBe('failed');
+      expect(await answerer({ contextId })).toBe('failed');
       expect(asked()).toBe(1);
-      expect(other.received.filter((frame) => frame.type === 'dispatch')).toEqual([]);
+      expect(dispatchesTo(other)).toEqual([]);
     });
 
-    test('that a message names and that cannot be reached is not replaced', async () => {
+    test('that a message names is not replaced: it gets the message when it is back, also after it was given up as unhealthy', async () => {
       const type = freshType();
-      await hosted(type, 'a', null);
-      await join(type, 'b');
-      expect(await answerer({ metadata: { instance_id: `${type}-a` } })).toBe('failed');
+      const { port } = await hosted(type, 'a');
+      const other = await join(type, 'b');
+      const task = await client.send('hello', { metadata: { instance_id: `${type}-a` }, blocking: false });
+      await untilStatus(client, `${type}-a`, 'unhealthy');
+      await httpServer(async (request, response) => {
+        const chunks: Buffer[] = [];
+        for await (const chunk of request) chunks.push(chunk as Buffer);
+        const { id } = chunks.length > 0 ? JSON.parse(Buffer.concat(chunks).toString()) : { id: null };
+        const result = { kind: 'message', messageId: 'm', role: 'agent', parts: [{ kind: 'text', text: 'back' }] };
+        response.setHeader('content-type', 'application/json').end(JSON.stringify({ jsonrpc: '2.0', id, result }));
+      }, port);
+      expect((await client.untilState(task.id, 'completed')).assistant_output).toBe('back');
+      expect(await agentRow(client, `${type}-a`)).toMatchObject({ status: 'available', consecutive_failures: 0 });
+      expect(dispatchesTo(other)).toEqual([]);
     });
-  });
-
-  test('a type that is disallowed finishes what it has, then its sockets close, and it cannot come back', async () => {
-    const type = freshType();
-    const busy = await join(type, 'a', { behaviour: silent });
-    const idle = await join(type, 'b', { behaviour: silent });
-    const held = await hold(busy, { metadata: { instance_id: `${type}-a` } });
-    const answer = await client.ok('/agents/disallow_type', { agent_type: type }, DisallowTypeResponse);
-    expect(answer.deregistered_count).toBe(2);
-    expect((await idle.closed).code).toBe(4410);
-    expect(await answerer(to(type))).toBe('failed');
-    held.dispatch.result('done');
-    await client.untilState(held.task.id, 'completed');
-    expect((await busy.closed).code).toBe(4410);
-    await expect(join(type, 'a')).rejects.toThrow('403');
   });
 });

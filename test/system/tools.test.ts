@@ -7,7 +7,6 @@ import { ToolResult } from '../../contracts/api/tools.js';
 import { GetUsageResponse } from '../../contracts/api/usage.js';
 import { type HostedAgentServer, hostedAgent, message } from '../mesh/hosted/hosted-agent.js';
 import { ask, refusedWith, take } from '../mesh/tools/tool-fixture.js';
-import { policyFor } from '../policies/policy-fixture.js';
 import { type RawAgent, serve } from '../setup/agent.js';
 import type { Answer } from '../setup/platform/api-client.js';
 import { openSocket } from '../setup/platform/fleet.js';
@@ -88,14 +87,6 @@ describe('a hosted agent', () => {
     answer();
   });
 
-  test('asks the platform which agents there are', async () => {
-    const found = await post({ tool: 'fleet.get_agents', arguments: { agent_type: 'helper', tool: 'look_up' } });
-    expect(found.body).toMatchObject({
-      ok: true,
-      result: { agents: expect.arrayContaining([expect.objectContaining({ instance_id: helperId })]) },
-    });
-  });
-
   test('is told by result why a call was refused', async () => {
     expect(await call({ tool: 'nobody' })).toEqual(refusedWith('TOOL_NOT_FOUND'));
     expect(await call({ tool: 'look_up', target: { instance_id: 'nobody' } })).toEqual(
@@ -104,18 +95,6 @@ describe('a hosted agent', () => {
     expect(await call({ tool: 'look_up', dispatch_id: 'dsp_x' })).toEqual(refusedWith('UNKNOWN_DISPATCH'));
     const query = { tool: 'knowledge_base.query', target: null, arguments: { namespace: 'nowhere', query: 'a' } };
     expect(await call(query)).toEqual(refusedWith('NOT_FOUND'));
-  });
-
-  test('is refused what a guard or a policy denies, as a connected agent is', async () => {
-    const traversal = { tool: 'look_up', arguments: { path: '/srv/data/../../etc/passwd' } };
-    expect(await call(traversal)).toEqual(refusedWith('GUARD_DENIED'));
-    const match = { tools: ['look_up'], arguments: [{ path: 'city', op: 'eq' as const, value: 'Nowhere' }] };
-    const { policy_id } = await policyFor(client, { scope: 'tool', decision: 'deny', match });
-    expect(await call({ tool: 'look_up', arguments: { city: 'Nowhere' } })).toMatchObject({
-      error: { code: 'POLICY_DENIED', policy_id },
-    });
-    await client.post('/policies/delete_policy', { policy_id });
-    expect(helper.received.filter(({ type }) => type === 'tool_call')).toEqual([]);
   });
 
   test('is told by status what is wrong with the request', async () => {

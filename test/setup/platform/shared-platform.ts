@@ -24,8 +24,8 @@ import { type DevJson, TestPlatform } from './platform-process.js';
 const PROFILES = {
   'fast path': FAST_PATH.env,
   'workflow path': WORKFLOW_PATH.env,
-  /** Whatever has to run out, runs out soon. */
-  impatient: { QUEUE_WAIT_MS: '1500', INPUT_EXPIRY_MS: '1500', RESUME_WINDOW_MS: '4000' },
+  /** Whatever has to run out, runs out soon: waits, and the room of a tenant. */
+  impatient: { QUEUE_WAIT_MS: '1000', INPUT_EXPIRY_MS: '1000', RESUME_WINDOW_MS: '1000', TENANT_MAX_IN_FLIGHT: '12' },
 } satisfies Record<string, Record<string, string>>;
 
 export type Profile = keyof typeof PROFILES;
