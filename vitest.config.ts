@@ -18,27 +18,27 @@ const NEEDS: Record<string, string[]> = {
     'test/mesh/dispatch-link.test.ts',
     'test/mesh/tools/tool-nodes.test.ts',
     'test/messages/bus/bus-redis.test.ts',
-    'test/system/campaign.test.ts',
-    'test/system/deleted-tenant.test.ts',
-    'test/system/faults.test.ts',
-    'test/system/forwarding-deaths.test.ts',
+    'test/full/system/campaign.test.ts',
+    'test/full/system/deleted-tenant.test.ts',
+    'test/full/system/faults.test.ts',
+    'test/full/system/forwarding-deaths.test.ts',
     'test/system/forwarding.test.ts',
-    'test/system/in-flight-nodes.test.ts',
-    'test/system/load-balancer/python.test.ts',
-    'test/system/load-balancer/typescript.test.ts',
-    'test/system/nodes-roles.test.ts',
-    'test/system/nodes.test.ts',
-    'test/system/tools-nodes.test.ts',
-    'test/system/upgrade.test.ts',
+    'test/full/system/in-flight-nodes.test.ts',
+    'test/full/system/load-balancer/python.test.ts',
+    'test/full/system/load-balancer/typescript.test.ts',
+    'test/full/system/nodes-roles.test.ts',
+    'test/full/system/nodes.test.ts',
+    'test/full/system/tools-nodes.test.ts',
+    'test/full/system/upgrade.test.ts',
   ],
   mvn: ['test/embedded/time-skipping.test.ts', 'test/messages/approvals/days.test.ts'],
   python3: [
-    'test/examples/python.test.ts',
+    'test/full/examples/python.test.ts',
     'test/sdk/python/frameworks.test.ts',
     'test/sdk/python/python.test.ts',
-    'test/system/load-balancer/python.test.ts',
+    'test/full/system/load-balancer/python.test.ts',
   ],
-  chromium: ['test/browser/approve.test.ts', 'test/browser/client.test.ts'],
+  chromium: ['test/full/browser/approve.test.ts', 'test/full/browser/client.test.ts'],
 };
 
 /** Test files for what a command installs, with the file that is there when it did. */
@@ -49,7 +49,7 @@ const NEEDS_INSTALLED: Record<string, { file: string; tests: string[] }> = {
   },
   'npm run test:pgvector': {
     file: join(userCacheDir(), PGVECTOR_FOLDER, PGVECTOR_PROGRAM),
-    tests: ['test/knowledge/search/pgvector.test.ts', 'test/system/restore.test.ts'],
+    tests: ['test/knowledge/search/pgvector.test.ts', 'test/full/system/restore.test.ts'],
   },
   'npm run frameworks': {
     file: 'sdk/adapters/node_modules/.package-lock.json',
@@ -61,7 +61,7 @@ const NEEDS_INSTALLED: Record<string, { file: string; tests: string[] }> = {
 };
 
 /** Test files that mount a disk of their own for the run's Postgres. */
-const MOUNTS = ['test/system/outages/full-disk.test.ts'];
+const MOUNTS = ['test/full/system/outages/full-disk.test.ts'];
 
 /** Whether this process may mount, which root in a container often may not, and starts the run's Postgres itself. */
 function mayMount(): boolean {

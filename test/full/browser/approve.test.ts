@@ -1,0 +1,71 @@
+import { execFileSync } from 'node:child_process';
+import { chromium, type Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { GetApprovalsResponse } from '../../../contracts/api/policies/approvals.js';
+import { answerMessage } from '../../api/moving.js';
+import { serveApi } from '../../api/served-api.js';
+import { approvalsFixture } from '../../messages/approvals/approvals-fixture.js';
+import { cleanUp } from '../../setup/clean-up.js';
+
+const api = await serveApi();
+const { calling, tokenFor } = await approvalsFixture(api);
+const browser = await chromium.launch({
+  executablePath: execFileSync('which', ['chromium'], { encoding: 'utf8' }).trim(),
+  args: ['--no-sandbox'],
+});
+cleanUp(() => browser.close());
+
+/** Opens a link on a phone without scripts. Violations of the page's policy fail the test. */
+async function open(token: string): Promise<Page> {
+  const context = await browser.newContext({ javaScriptEnabled: false, viewport: { width: 360, height: 740 } });
+  const page = await context.newPage();
+  const problems: string[] = [];
+  page.on('console', (message) => problems.push(message.text()));
+  await page.goto(`${api.baseUrl}/approve/${token}`);
+  expect(problems).toEqual([]);
+  return page;
+}
+
+test('on a phone, without a script: what is asked fits the screen, and a button decides', async () => {
+  const { id } = await calling({ to: 'anna', memo: 'x'.repeat(400), nested: { in: { here: ['y'.repeat(400)] } } });
+  const page = await open(await tokenFor(id));
+  const width = await page.locator('main').evaluate((main) => main.scrollWidth);
+  expect(width).toBeLessThanOrEqual(360);
+  expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('May pay be called?');
+  const button = page.getByRole('button', { name: 'Reject' });
+  const box = await button.boundingBox();
+  expect(box?.height).toBeGreaterThanOrEqual(44);
+  await page.getByLabel('Comment').fill('not today');
+  await button.click();
+  expect(await page.getByRole('heading', { level: 1 }).textContent()).toContain('rejected');
+  const { approvals } = await api.client.ok('/messages/get_approvals', { message_id: id }, GetApprovalsResponse);
+  expect(approvals).toMatchObject([{ resolution: 'rejected', comment: 'not today', principal: { type: 'page' } }]);
+  await page.reload();
+  expect(await page.textContent('main')).toContain('already decided');
+});
+
+test('a form is filled in and sent', async () => {
+  const task = await api.client.send('hi', { metadata: { agent_type: 'worker' }, blocking: false });
+  const properties = {
+    n: { type: 'integer', title: 'How many' },
+    color: { enum: ['red', 'blue'] },
+    urgent: { type: 'boolean' },
+  };
+  const input_request = {
+    kind: 'form' as const,
+    title: 'What shall I order?',
+    schema: { type: 'object', properties, required: ['n'] },
+  };
+  await answerMessage(api, task.id, { state: 'input-required', artifacts: [], input_request });
+  const page = await open(await tokenFor(task.id));
+  await page.getByLabel('How many').fill('4');
+  await page.getByLabel('color').selectOption('blue');
+  await page.getByLabel('urgent').check();
+  await page.getByRole('button', { name: 'Submit' }).click();
+  expect(await page.getByRole('heading', { level: 1 }).textContent()).toContain('submitted');
+  const [row] = await api.database.query<{ data: unknown }>(
+    "SELECT resolution -> 'data' AS data FROM running_messages WHERE message_id = $1",
+    [task.id],
+  );
+  expect(row?.data).toEqual({ n: 4, color: 'blue', urgent: true });
+});

@@ -1,0 +1,42 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Connection } from '@temporalio/client';
+import { expect, test } from 'vitest';
+import { AGENT_WATCH, messageWorkflowId } from '../../../../workflows/definitions.js';
+import { echo } from '../../../setup/agent.js';
+import { joinAgent } from '../../../setup/platform/fleet.js';
+import { WORKFLOW_PATH } from '../../../setup/platform/paths.js';
+import { startPlatform } from '../../../setup/platform/platform.js';
+import { until } from '../../../setup/until.js';
+
+const KEYWORD = 2;
+/** As many as a namespace on a SQL store may have. */
+const ALL_KEYWORDS = Object.fromEntries(Array.from({ length: 10 }, (_, n) => [`Taken${n}`, KEYWORD]));
+
+const prepare = async (connection: Connection, namespace: string) => {
+  await connection.operatorService.addSearchAttributes({ namespace, searchAttributes: ALL_KEYWORDS });
+};
+const shared = await startPlatform({ ...WORKFLOW_PATH.env, FLEET_LOG_LEVEL: 'info' }, { prepare });
+
+test('a cluster that refuses the search attributes is used without them, with one clear line', async () => {
+  const { platform, temporal } = shared;
+  await joinAgent(platform, { instanceId: 'echo-1', agentType: 'echo' }, echo);
+  const task = await platform.client.send('hello', { metadata: { agent_type: 'echo' } });
+  expect(task.status.state).toBe('completed');
+  const { tenant_id } = platform.devJson();
+  const workflow = temporal.workflow.getHandle(messageWorkflowId({ tenant_id, message_id: task.id }));
+  const description = await until(async () => {
+    const found = await workflow.describe();
+    return found.status.name === 'COMPLETED' && found;
+  });
+  expect(Object.keys(description.searchAttributes).filter((name) => name.startsWith('Fleet'))).toEqual([]);
+  const log = readFileSync(join(platform.dataDir, 'logs', 'platform.log'), 'utf8');
+  expect(log.match(/refuses the search attributes/g)).toHaveLength(1);
+});
+
+test('the watch over the agents is a Temporal Schedule, made once', async () => {
+  const { temporal } = shared;
+  const { spec, action } = await temporal.schedule.getHandle(AGENT_WATCH.scheduleId).describe();
+  expect(spec.intervals).toEqual([expect.objectContaining({ every: AGENT_WATCH.everySeconds * 1_000 })]);
+  expect(action).toMatchObject({ workflowType: 'agentWatch' });
+});
