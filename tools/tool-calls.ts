@@ -1,6 +1,6 @@
+import type { Executor } from '../contracts/api/messages.js';
 import type { ToolResult } from '../contracts/api/tools.js';
 import { LIMITS } from '../contracts/limits.js';
-import type { Executor } from '../messages/input/digest.js';
 import type { Verdict } from '../policy/policy-request.js';
 import type { Logger } from '../runtime/logger.js';
 import type { SpanRecorder } from '../telemetry/traces/span-recorder.js';

@@ -1,7 +1,7 @@
+import type { Executor } from '../contracts/api/messages.js';
 import type { ToolCallPayload } from '../contracts/api/tools.js';
 import { LIMITS } from '../contracts/limits.js';
 import { tooManyCalls } from '../db/errors.js';
-import type { Executor } from '../messages/input/digest.js';
 import { FairSemaphore } from '../runtime/fair-semaphore.js';
 import { agentKeyOf, newId } from '../runtime/ids.js';
 import type { CallCancellation, Chain, ToolRequest } from './call-context.js';

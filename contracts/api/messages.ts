@@ -45,6 +45,10 @@ export const AgentInputRequest = z.object({
 });
 export type AgentInputRequest = z.infer<typeof AgentInputRequest>;
 
+/** Who makes a tool call: the agents of a type, or the platform. */
+const Executor = z.object({ type: z.enum(['agent', 'platform']), id: z.string() });
+export type Executor = z.infer<typeof Executor>;
+
 export const InputRequest = z.object({
   request_id: z.string(),
   kind: z.enum(['approval', 'form', 'confirmation']),
@@ -58,7 +62,7 @@ export const InputRequest = z.object({
   /** Of a tool call that names whose tool it wants. */
   target: z.object({ instance_id: z.string(), agent_type: z.string(), skill_id: z.string() }).partial().optional(),
   /** Of a tool call: who makes it, which the digest covers. Of an agent's tool the `id` is the agent's type. */
-  executor: z.object({ type: z.enum(['agent', 'platform']), id: z.string() }).optional(),
+  executor: Executor.optional(),
   /** What is asked, in 64 hexadecimal digits: another when an approver edits the arguments. `digest` of `/messages/{id}/resolve`. */
   digest: z.string().optional(),
   policy_id: z.string().optional(),

@@ -81,14 +81,14 @@ const OfferedTool = z.object({
   owners: z.array(z.string()).optional(),
 });
 export type OfferedTool = z.infer<typeof OfferedTool>;
-export const GetToolsResponse = ok({ tools: z.array(OfferedTool) });
+const GetToolsResponse = ok({ tools: z.array(OfferedTool) });
 
 const SetToolOwnerRequest = z.strictObject({
   tool: ToolName,
   /** Only these types may offer it; null: every type may. */
   agent_types: z.array(AgentType).max(100).nullable(),
 });
-export const SetToolOwnerResponse = ok({ tool: z.string(), agent_types: z.array(z.string()).nullable() });
+const SetToolOwnerResponse = ok({ tool: z.string(), agent_types: z.array(z.string()).nullable() });
 
 export const TOOL_OPERATIONS = {
   getTools: post('/tools/get', TENANT, 'List the tools that registered agents and the platform offer', {

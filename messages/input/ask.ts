@@ -1,9 +1,8 @@
-import type { AgentInputRequest, InputRequest } from '../../contracts/api/messages.js';
+import type { AgentInputRequest, Executor, InputRequest } from '../../contracts/api/messages.js';
 import type { Tx } from '../../db/pool.js';
 import type { ApprovalTerms, PolicyRequest } from '../../policy/policy-request.js';
 import { newEventId } from '../../runtime/ids.js';
 import type { MessageRef } from '../core.js';
-import type { Executor } from './digest.js';
 
 /**
  * Where a message stands when a human is asked, which decides how it goes on after the answer:

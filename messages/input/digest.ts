@@ -1,8 +1,5 @@
-import type { InputRequest } from '../../contracts/api/messages.js';
+import type { Executor } from '../../contracts/api/messages.js';
 import { fingerprint } from '../accept/draft.js';
-
-/** Who makes a tool call: the agents of a type, or the platform. */
-export type Executor = NonNullable<InputRequest['executor']>;
 
 /** What an approval of a tool call is bound to. */
 export interface ApprovedCall {

@@ -1,11 +1,16 @@
 import type { A2aMessage } from '../../contracts/a2a/a2a.js';
 import type { Artifact, Part } from '../../contracts/a2a/parts.js';
-import type { AgentInputRequest, InputRequest, MessageState, MessageUsage } from '../../contracts/api/messages.js';
+import type {
+  AgentInputRequest,
+  Executor,
+  InputRequest,
+  MessageState,
+  MessageUsage,
+} from '../../contracts/api/messages.js';
 import type { SessionRef } from '../../sessions/session-deps.js';
 import type { LockedSession } from '../../sessions/session-end.js';
 import type { MessageRef } from '../core.js';
 import type { InputStage } from '../input/ask.js';
-import type { Executor } from '../input/digest.js';
 
 /** What goes on with a caller's trace. `sampled`: false where it is not sampled, else absent. */
 export interface Propagation {

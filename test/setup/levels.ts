@@ -7,7 +7,9 @@ import { dirname, join, relative, resolve } from 'node:path';
  */
 export type Level = 'unit' | 'record' | 'platform';
 
-const STARTS_PLATFORM = /(^|\/)test\/setup\/platform\/platform-process\.ts$|(^|\/)bench\/.*\.mjs$/;
+const STARTS_PLATFORM = /test\/setup\/platform\/platform-process\.ts$/;
+/** A file that runs the platform by itself. */
+const SPAWNS_PLATFORM = /dist\/(start|examples)|bench\/campaign/;
 const USES_SERVERS = /inject\('(postgresUrl|temporalAddress)'\)/;
 /** Imports of types alone load nothing. */
 const LOCAL_IMPORT = /^(?:import|export) (?!type )[^;]*? from '(\.[^']+)'|import\('(\.[^']+)'\)/gm;
@@ -32,6 +34,7 @@ function levelOf(file: string, root: string, read: (path: string) => SourceFile 
     seen.add(path);
     if (STARTS_PLATFORM.test(relative(root, path))) return 'platform';
     const source = read(path);
+    if (source?.spawnsPlatform) return 'platform';
     if (source?.usesServers) level = 'record';
     pending.push(...(source?.imports ?? []));
   }
@@ -39,9 +42,10 @@ function levelOf(file: string, root: string, read: (path: string) => SourceFile 
 }
 
 interface SourceFile {
-  /** Absolute paths of files in `test/` and `bench/` that it loads. */
+  /** Absolute paths of files in `test/` that it loads. */
   imports: string[];
   usesServers: boolean;
+  spawnsPlatform: boolean;
 }
 
 /** Reads each file once; the product's own sources are not followed. */
@@ -54,10 +58,10 @@ function cachedReader(): (path: string) => SourceFile | undefined {
 }
 
 function readSource(path: string): SourceFile | undefined {
-  if (!/\/(test|bench)\//.test(path)) return undefined;
+  if (!/\/test\/.*\.ts$/.test(path)) return undefined;
   const text = readFileSync(path, 'utf8');
   const imports = [...text.matchAll(LOCAL_IMPORT)].map(([, named = '', loaded]) => {
     return resolve(dirname(path), loaded ?? named).replace(/\.js$/, '.ts');
   });
-  return { imports, usesServers: USES_SERVERS.test(text) };
+  return { imports, usesServers: USES_SERVERS.test(text), spawnsPlatform: SPAWNS_PLATFORM.test(text) };
 }

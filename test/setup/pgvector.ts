@@ -1,10 +1,10 @@
 import pg from 'pg';
-import { startPgvector } from '../../bench/knowledge/pgvector.mjs';
 import { FUNCTION_SCHEMA, migrate } from '../../db/migrate.js';
 import { openDb } from '../../db/pool.js';
 import { freePort } from '../../embedded/free-port.js';
 import { userCacheDir } from '../../runtime/cache-dir.js';
 import { createLogger } from '../../runtime/logger.js';
+import { startPgvector } from '../../scripts/test/pgvector.mjs';
 import { cleanUp } from './clean-up.js';
 import type { FreshDatabase } from './database.js';
 

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import type { Executor } from '../../contracts/api/messages.js';
 import type { ToolCallPayload } from '../../contracts/api/tools.js';
 import type { Db } from '../../db/pool.js';
 import type { MessageCore } from '../../messages/core.js';
 import type { DispatchRef } from '../../messages/dispatch/dispatches.js';
-import type { Executor } from '../../messages/input/digest.js';
 import { persist } from '../../messages/runner/send-dispatch.js';
 import type { Verdict } from '../../policy/policy-request.js';
 import { errorMessage } from '../../runtime/errors.js';

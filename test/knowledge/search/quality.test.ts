@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { quality, readPassages, readQueries } from '../../../bench/knowledge/quality-set.mjs';
 import { insertTenant } from '../../setup/core.js';
 import { freshDatabase } from '../../setup/database.js';
 import { knowledgeSearch } from '../../setup/knowledge-rows.js';
-import { insertPassages, ranksOf } from '../../setup/quality.js';
+import { quality, readPassages, readQueries } from '../../setup/quality/quality-set.js';
+import { insertPassages, ranksOf } from '../../setup/quality/ranks.js';
 
 const database = await freshDatabase();
 

@@ -1,9 +1,9 @@
-import { readPassages, readQueries } from '../../bench/knowledge/quality-set.mjs';
-import type { SearchMode } from '../../contracts/api/knowledge/knowledge-query.js';
-import { type Embedder, embeddedText } from '../../knowledge/embedder.js';
-import type { KnowledgeSearch } from '../../knowledge/search/search.js';
-import type { FreshDatabase } from './database.js';
-import { ask, insertBase, insertSource } from './knowledge-rows.js';
+import type { SearchMode } from '../../../contracts/api/knowledge/knowledge-query.js';
+import { type Embedder, embeddedText } from '../../../knowledge/embedder.js';
+import type { KnowledgeSearch } from '../../../knowledge/search/search.js';
+import type { FreshDatabase } from '../database.js';
+import { ask, insertBase, insertSource } from '../knowledge-rows.js';
+import { readPassages, readQueries } from './quality-set.js';
 
 const QUALITY_NAMESPACE = 'quality';
 
