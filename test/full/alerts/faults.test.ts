@@ -1,16 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { createCredential } from '../../auth/credentials.js';
-import { createTenant } from '../../auth/tenants.js';
-import type { AlertRule } from '../../contracts/api/alerts.js';
-import { type DeliveryIds, inputOf } from '../../deliveries/delivery-store.js';
-import { createSecrets } from '../../runtime/secrets.js';
-import { deliveryWorkflowId } from '../../workflows/definitions.js';
-import { ApiClient } from '../setup/platform/api-client.js';
-import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
-import { type Receiver, receiver, status } from '../setup/receiver.js';
-import { until } from '../setup/until.js';
-import { deliveriesOf, ruleFor, untilDelivered, webhook } from './alert-fixture.js';
+import { createCredential } from '../../../auth/credentials.js';
+import { createTenant } from '../../../auth/tenants.js';
+import type { AlertRule } from '../../../contracts/api/alerts.js';
+import { type DeliveryIds, inputOf } from '../../../deliveries/delivery-store.js';
+import { createSecrets } from '../../../runtime/secrets.js';
+import { deliveryWorkflowId } from '../../../workflows/definitions.js';
+import { deliveriesOf, ruleFor, untilDelivered, webhook } from '../../alerts/alert-fixture.js';
+import { ApiClient } from '../../setup/platform/api-client.js';
+import { type SharedPlatform, startPlatform } from '../../setup/platform/platform.js';
+import { type Receiver, receiver, status } from '../../setup/receiver.js';
+import { until } from '../../setup/until.js';
 
 const KEY = randomBytes(32).toString('base64');
 

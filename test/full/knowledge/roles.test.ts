@@ -1,11 +1,11 @@
 import { beforeAll, expect, test } from 'vitest';
-import { ATTEMPTS_MAX } from '../../knowledge/ingest/documents.js';
-import { redisServer } from '../messages/bus/redis-server.js';
-import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
-import type { TestPlatform } from '../setup/platform/platform-process.js';
-import { until } from '../setup/until.js';
-import { TestBase, type TestProvider, testProvider } from './fixture.js';
-import { expectAll, ingestAll, RECOVERY_MS, SOURCES, versionsOf } from './many-documents.js';
+import { ATTEMPTS_MAX } from '../../../knowledge/ingest/documents.js';
+import { TestBase, type TestProvider, testProvider } from '../../knowledge/fixture.js';
+import { expectAll, ingestAll, RECOVERY_MS, SOURCES, versionsOf } from '../../knowledge/many-documents.js';
+import { redisServer } from '../../messages/bus/redis-server.js';
+import { type SharedPlatform, startPlatform } from '../../setup/platform/platform.js';
+import type { TestPlatform } from '../../setup/platform/platform-process.js';
+import { until } from '../../setup/until.js';
 
 const redis = await redisServer();
 let shared: SharedPlatform;

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { MessagesGetResponse } from '../../../contracts/api/messages.js';
-import { LIMITS } from '../../../contracts/limits.js';
-import { rowsRead } from '../../setup/rows-read.js';
-import { serveApi } from '../served-api.js';
+import { MessagesGetResponse } from '../../../../contracts/api/messages.js';
+import { LIMITS } from '../../../../contracts/limits.js';
+import { serveApi } from '../../../api/served-api.js';
+import { rowsRead } from '../../../setup/rows-read.js';
 
 const api = await serveApi();
 /** More than are counted, so that a count reads as many of them however many there are. */

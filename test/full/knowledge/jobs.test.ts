@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { LIMITS } from '../../contracts/limits.js';
-import { ingestWorkflowId } from '../../workflows/definitions.js';
-import { until } from '../setup/until.js';
-import { platformWithProvider, TestBase } from './fixture.js';
+import { LIMITS } from '../../../contracts/limits.js';
+import { ingestWorkflowId } from '../../../workflows/definitions.js';
+import { platformWithProvider, TestBase } from '../../knowledge/fixture.js';
+import { until } from '../../setup/until.js';
 
 const fixture = platformWithProvider({ FLEET_LOG_LEVEL: 'debug' });
 const create = () => TestBase.create(fixture.shared.platform.client);

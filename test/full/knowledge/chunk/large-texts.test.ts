@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { chunksOf } from '../../../knowledge/chunk/chunks.js';
-import { readMarkdown } from '../../../knowledge/parse/markdown.js';
+import { chunksOf } from '../../../../knowledge/chunk/chunks.js';
+import { readMarkdown } from '../../../../knowledge/parse/markdown.js';
 
 it.each([
   ['one line of ten million characters', 'x'.repeat(10_000_000)],

@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
-import { CredentialSecretResponse } from '../../contracts/api/auth.js';
-import { Bases, NewKnowledgeBaseResponse, Stats } from '../../contracts/api/knowledge/knowledge.js';
-import { ok } from '../../contracts/primitives.js';
-import { isModelInstalled, localModelFolder } from '../../knowledge/embedding/local-model.js';
-import { Agent, FleetClient, SILENT_LOG } from '../../sdk/index.js';
-import { ApiClient } from '../setup/platform/api-client.js';
-import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
-import { until } from '../setup/until.js';
-import { TestBase } from './fixture.js';
+import { CredentialSecretResponse } from '../../../contracts/api/auth.js';
+import { Bases, NewKnowledgeBaseResponse, Stats } from '../../../contracts/api/knowledge/knowledge.js';
+import { ok } from '../../../contracts/primitives.js';
+import { isModelInstalled, localModelFolder } from '../../../knowledge/embedding/local-model.js';
+import { Agent, FleetClient, SILENT_LOG } from '../../../sdk/index.js';
+import { TestBase } from '../../knowledge/fixture.js';
+import { ApiClient } from '../../setup/platform/api-client.js';
+import { type SharedPlatform, startPlatform } from '../../setup/platform/platform.js';
+import { until } from '../../setup/until.js';
 
 let shared: SharedPlatform;
 beforeAll(async () => {

@@ -1,9 +1,9 @@
 import { deflateRawSync } from 'node:zlib';
 import { afterAll, expect, test } from 'vitest';
-import { ParseError } from '../../knowledge/parse/parse-error.js';
-import { readAlone } from '../../knowledge/threads/read-alone.js';
-import { ReaderPool } from '../../knowledge/threads/reader-pool.js';
-import { docxOf, pdfBomb, pdfOf, zipOf } from './parse/documents.js';
+import { ParseError } from '../../../knowledge/parse/parse-error.js';
+import { readAlone } from '../../../knowledge/threads/read-alone.js';
+import { ReaderPool } from '../../../knowledge/threads/reader-pool.js';
+import { docxOf, pdfBomb, pdfOf, zipOf } from '../../knowledge/parse/documents.js';
 
 const MB = 1024 * 1024;
 const pool = new ReaderPool({ timeoutMs: 60_000 });

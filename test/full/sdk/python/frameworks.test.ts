@@ -2,12 +2,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { FleetClient, textOf } from '../../../sdk/index.js';
-import { type SharedPlatform, startPlatform } from '../../setup/platform/platform.js';
-import { pythonWithPackage } from '../../setup/python-package.js';
-import { until } from '../../setup/until.js';
-import { OpenAiServer } from './openai-server.js';
-import { credentialOf, startProgram, startPythonAgent } from './programs.js';
+import { FleetClient, textOf } from '../../../../sdk/index.js';
+import { OpenAiServer } from '../../../sdk/python/openai-server.js';
+import { credentialOf, startProgram, startPythonAgent } from '../../../sdk/python/programs.js';
+import { type SharedPlatform, startPlatform } from '../../../setup/platform/platform.js';
+import { pythonWithPackage } from '../../../setup/python-package.js';
+import { until } from '../../../setup/until.js';
 
 /** The examples of the Python package, on its wheel with the extras and on a platform. */
 const examples = join(import.meta.dirname, '..', '..', '..', 'python', 'examples');

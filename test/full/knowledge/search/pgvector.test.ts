@@ -1,13 +1,13 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { SearchMode } from '../../../contracts/api/knowledge/knowledge-query.js';
-import { createOutbound } from '../../../http/outbound.js';
-import { createKnowledgeSearch, type KnowledgeSearch } from '../../../knowledge/search/search.js';
-import type { SearchScope } from '../../../knowledge/search-query.js';
-import { createLogger } from '../../../runtime/logger.js';
-import { cleanUp } from '../../setup/clean-up.js';
-import { insertTenant } from '../../setup/core.js';
-import { freshDatabase } from '../../setup/database.js';
-import { knowledgeOf } from '../../setup/knowledge.js';
+import type { SearchMode } from '../../../../contracts/api/knowledge/knowledge-query.js';
+import { createOutbound } from '../../../../http/outbound.js';
+import { createKnowledgeSearch, type KnowledgeSearch } from '../../../../knowledge/search/search.js';
+import type { SearchScope } from '../../../../knowledge/search-query.js';
+import { createLogger } from '../../../../runtime/logger.js';
+import { cleanUp } from '../../../setup/clean-up.js';
+import { insertTenant } from '../../../setup/core.js';
+import { freshDatabase } from '../../../setup/database.js';
+import { knowledgeOf } from '../../../setup/knowledge.js';
 import {
   ask,
   deleteSource,
@@ -15,9 +15,9 @@ import {
   insertBase,
   insertSource,
   knowledgeSearch,
-} from '../../setup/knowledge-rows.js';
-import { pgvectorDatabase } from '../../setup/pgvector.js';
-import { until } from '../../setup/until.js';
+} from '../../../setup/knowledge-rows.js';
+import { pgvectorDatabase } from '../../../setup/pgvector.js';
+import { until } from '../../../setup/until.js';
 
 const inMemory = await freshDatabase();
 const withPgvector = await pgvectorDatabase();

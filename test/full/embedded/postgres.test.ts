@@ -5,9 +5,9 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { afterEach, beforeEach, describe, expect, test as it } from 'vitest';
-import { type EmbeddedPostgres, startPostgres } from '../../embedded/postgres.js';
-import { processInfo } from '../../embedded/process-table.js';
-import { eventually, inOwnProcess, scratch, silent } from './host.js';
+import { type EmbeddedPostgres, startPostgres } from '../../../embedded/postgres.js';
+import { processInfo } from '../../../embedded/process-table.js';
+import { eventually, inOwnProcess, scratch, silent } from '../../embedded/host.js';
 
 let folder: Awaited<ReturnType<typeof scratch>>;
 let server: EmbeddedPostgres | undefined;
@@ -83,8 +83,8 @@ describe('embedded Postgres', () => {
 
   it('is adopted by the next process after the first one was killed, then watched and stopped by it', async () => {
     const module = `
-      import { startPostgres } from './embedded/postgres.js';
-      import { createLogger } from './runtime/logger.js';
+      import { startPostgres } from '../../embedded/embedded/postgres.js';
+      import { createLogger } from '../../embedded/runtime/logger.js';
       const log = createLogger({ level: 'silent' });
       const { url, pid } = await startPostgres({ dataDir: process.argv[2] ?? '', log, onLine: () => undefined });
       console.log(JSON.stringify({ url, pid }));

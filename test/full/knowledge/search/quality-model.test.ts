@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { chooseEmbedder } from '../../../knowledge/embedding/choose.js';
-import { cleanUp } from '../../setup/clean-up.js';
-import { insertTenant } from '../../setup/core.js';
-import { freshDatabase } from '../../setup/database.js';
-import { knowledgeSearch } from '../../setup/knowledge-rows.js';
-import { quality } from '../../setup/quality/quality-set.js';
-import { insertPassages, ranksOf } from '../../setup/quality/ranks.js';
+import { chooseEmbedder } from '../../../../knowledge/embedding/choose.js';
+import { cleanUp } from '../../../setup/clean-up.js';
+import { insertTenant } from '../../../setup/core.js';
+import { freshDatabase } from '../../../setup/database.js';
+import { knowledgeSearch } from '../../../setup/knowledge-rows.js';
+import { quality } from '../../../setup/quality/quality-set.js';
+import { insertPassages, ranksOf } from '../../../setup/quality/ranks.js';
 
 const database = await freshDatabase();
 const embedder = await chooseEmbedder({});

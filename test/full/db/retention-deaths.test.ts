@@ -1,11 +1,7 @@
 import pg from 'pg';
 import { expect, test } from 'vitest';
-import type { Db } from '../../db/pool.js';
-import { getMessage } from '../../messages/read/read.js';
-import { cleanUp } from '../setup/clean-up.js';
-import { callerOf } from '../setup/core.js';
-import { TcpProxy } from '../setup/platform/tcp-proxy.js';
-import { until } from '../setup/until.js';
+import type { Db } from '../../../db/pool.js';
+import { getMessage } from '../../../messages/read/read.js';
 import {
   BOTH,
   database,
@@ -21,7 +17,11 @@ import {
   TABLES,
   tenantId,
   usePastMonths,
-} from './retention-fixture.js';
+} from '../../db/retention-fixture.js';
+import { cleanUp } from '../../setup/clean-up.js';
+import { callerOf } from '../../setup/core.js';
+import { TcpProxy } from '../../setup/platform/tcp-proxy.js';
+import { until } from '../../setup/until.js';
 
 usePastMonths();
 

@@ -1,8 +1,8 @@
 import { beforeAll, expect, test } from 'vitest';
-import { IngestResponse, Sources, Stats } from '../../contracts/api/knowledge/knowledge.js';
-import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
-import type { TestPlatform } from '../setup/platform/platform-process.js';
-import { TestBase, type TestProvider, testProvider } from './fixture.js';
+import { IngestResponse, Sources, Stats } from '../../../contracts/api/knowledge/knowledge.js';
+import { TestBase, type TestProvider, testProvider } from '../../knowledge/fixture.js';
+import { type SharedPlatform, startPlatform } from '../../setup/platform/platform.js';
+import type { TestPlatform } from '../../setup/platform/platform-process.js';
 
 let shared: SharedPlatform;
 let current: TestPlatform;

@@ -2,18 +2,18 @@ import { fileURLToPath } from 'node:url';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createRecordActivities } from '../../../activities/record.js';
-import { createDispatches } from '../../../messages/dispatch/dispatch-store.js';
-import { nextStep } from '../../../messages/supervise/next-step.js';
-import { FLEET_QUEUE, type MessageInput, messageWorkflowId, WAKE_SIGNAL } from '../../../workflows/definitions.js';
-import { serveApi } from '../../api/served-api.js';
-import { quietRuntime } from '../../setup/quiet-runtime.js';
-import { until } from '../../setup/until.js';
-import { startTimeSkipping } from '../../time-skipping.js';
-import { approvalsFixture } from './approvals-fixture.js';
+import { createRecordActivities } from '../../../../activities/record.js';
+import { createDispatches } from '../../../../messages/dispatch/dispatch-store.js';
+import { nextStep } from '../../../../messages/supervise/next-step.js';
+import { FLEET_QUEUE, type MessageInput, messageWorkflowId, WAKE_SIGNAL } from '../../../../workflows/definitions.js';
+import { serveApi } from '../../../api/served-api.js';
+import { approvalsFixture } from '../../../messages/approvals/approvals-fixture.js';
+import { quietRuntime } from '../../../setup/quiet-runtime.js';
+import { until } from '../../../setup/until.js';
+import { startTimeSkipping } from '../../../time-skipping.js';
 
 const HOUR_MS = 3_600_000;
-const BUNDLE = fileURLToPath(new URL('../../../dist/workflows.bundle.js', import.meta.url));
+const BUNDLE = fileURLToPath(new URL('../../../../dist/workflows.bundle.js', import.meta.url));
 
 const api = await serveApi();
 const { held, outcome, events, ref } = await approvalsFixture(api);

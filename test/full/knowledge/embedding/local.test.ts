@@ -2,12 +2,12 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import type { Lane } from '../../../knowledge/embedding/lanes.js';
-import { LocalEmbedder } from '../../../knowledge/embedding/local-embedder.js';
-import { LOCAL_DIMENSIONS, localModelFolder, windowsOf } from '../../../knowledge/embedding/local-model.js';
-import { cleanUp } from '../../setup/clean-up.js';
+import type { Lane } from '../../../../knowledge/embedding/lanes.js';
+import { LocalEmbedder } from '../../../../knowledge/embedding/local-embedder.js';
+import { LOCAL_DIMENSIONS, localModelFolder, windowsOf } from '../../../../knowledge/embedding/local-model.js';
+import { cleanUp } from '../../../setup/clean-up.js';
 
-const REFERENCE = new URL('../../../scripts/models/reference.json', import.meta.url);
+const REFERENCE = new URL('../../../../scripts/models/reference.json', import.meta.url);
 const folder = localModelFolder({});
 const embedder = new LocalEmbedder(folder, 2);
 cleanUp(() => embedder.close());
@@ -144,7 +144,7 @@ const CLOSING = `
 test.each(['loading the model', 'reading'])(
   'a close while the thread is %s ends calls, and not the process',
   async (when) => {
-    const embedderFile = new URL('../../../dist/knowledge/embedding/local-embedder.js', import.meta.url).href;
+    const embedderFile = new URL('../../../../dist/knowledge/embedding/local-embedder.js', import.meta.url).href;
     const child = spawn(process.execPath, ['--eval', CLOSING, embedderFile, folder, when]);
     let output = '';
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk));

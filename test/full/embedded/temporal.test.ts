@@ -2,11 +2,11 @@ import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { processInfo } from '../../embedded/process-table.js';
-import { temporalBinary } from '../../embedded/temporal/binary.js';
-import { type EmbeddedTemporal, startTemporal } from '../../embedded/temporal.js';
-import { userCacheDir } from '../../runtime/cache-dir.js';
-import { eventually, inOwnProcess, scratch, silent } from './host.js';
+import { processInfo } from '../../../embedded/process-table.js';
+import { temporalBinary } from '../../../embedded/temporal/binary.js';
+import { type EmbeddedTemporal, startTemporal } from '../../../embedded/temporal.js';
+import { userCacheDir } from '../../../runtime/cache-dir.js';
+import { eventually, inOwnProcess, scratch, silent } from '../../embedded/host.js';
 
 let folder: Awaited<ReturnType<typeof scratch>>;
 let server: EmbeddedTemporal | undefined;
@@ -41,8 +41,8 @@ async function withClient<T>(address: string, use: (client: Client) => Promise<T
 /** A server whose platform was killed. */
 async function leftOver(): Promise<{ address: string; pid: number }> {
   const module = `
-    import { startTemporal } from './embedded/temporal.js';
-    import { createLogger } from './runtime/logger.js';
+    import { startTemporal } from '../../embedded/embedded/temporal.js';
+    import { createLogger } from '../../embedded/runtime/logger.js';
     const log = createLogger({ level: 'silent' });
     const { address, pid } = await startTemporal({ dataDir: process.argv[2] ?? '', log, onLine: () => undefined });
     console.log(JSON.stringify({ address, pid }));

@@ -1,16 +1,16 @@
 import { expect, test } from 'vitest';
-import { runAcceptTransaction, UNCOUNTED } from '../../messages/accept/accept-transaction.js';
-import { draftOf } from '../../messages/accept/draft.js';
-import { sessionDeps } from '../../messages/cancel.js';
-import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
-import { newId } from '../../runtime/ids.js';
-import { createSessionExpiry } from '../../sessions/session-expiry.js';
-import { positionEvents } from '../../telemetry/event-sequencer.js';
-import { rollUpUsage } from '../../usage/roll-up.js';
-import { cleanUp } from '../setup/clean-up.js';
-import { callerOf, insertAgent, insertTenant, messageCore } from '../setup/core.js';
-import { freshDatabase } from '../setup/database.js';
-import { until } from '../setup/until.js';
+import { runAcceptTransaction, UNCOUNTED } from '../../../messages/accept/accept-transaction.js';
+import { draftOf } from '../../../messages/accept/draft.js';
+import { sessionDeps } from '../../../messages/cancel.js';
+import { createDispatches } from '../../../messages/dispatch/dispatch-store.js';
+import { newId } from '../../../runtime/ids.js';
+import { createSessionExpiry } from '../../../sessions/session-expiry.js';
+import { positionEvents } from '../../../telemetry/event-sequencer.js';
+import { rollUpUsage } from '../../../usage/roll-up.js';
+import { cleanUp } from '../../setup/clean-up.js';
+import { callerOf, insertAgent, insertTenant, messageCore } from '../../setup/core.js';
+import { freshDatabase } from '../../setup/database.js';
+import { until } from '../../setup/until.js';
 
 const MESSAGES = 1_500;
 /** Messages that share transactions. */

@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { connectRateLimits, RateLimit } from '../../api/rate-limit.js';
-import { redisServer } from '../messages/bus/redis-server.js';
-import { until } from '../setup/until.js';
-import { type ServedApi, serveApi } from './served-api.js';
+import { connectRateLimits, RateLimit } from '../../../api/rate-limit.js';
+import { type ServedApi, serveApi } from '../../api/served-api.js';
+import { redisServer } from '../../messages/bus/redis-server.js';
+import { until } from '../../setup/until.js';
 
 async function connected(url: string) {
   const redis = connectRateLimits(url);

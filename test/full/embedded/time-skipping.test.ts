@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ensureTimeSkippingServer, startTimeSkipping } from '../time-skipping.js';
+import { ensureTimeSkippingServer, startTimeSkipping } from '../../time-skipping.js';
 
 test('the time-skipping server starts and a day passes in no time', async () => {
   const [path, again] = await Promise.all([ensureTimeSkippingServer(), ensureTimeSkippingServer()]);

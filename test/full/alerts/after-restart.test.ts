@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import { AlertRule } from '../../contracts/api/alerts.js';
-import { joinAgent } from '../setup/platform/fleet.js';
-import { startPlatform } from '../setup/platform/platform.js';
-import { receiver } from '../setup/receiver.js';
-import { RowLock } from '../setup/row-lock.js';
-import { until } from '../setup/until.js';
-import { connect, writeEvent } from '../telemetry/event-writer.js';
-import { webhook } from './alert-fixture.js';
+import { AlertRule } from '../../../contracts/api/alerts.js';
+import { webhook } from '../../alerts/alert-fixture.js';
+import { joinAgent } from '../../setup/platform/fleet.js';
+import { startPlatform } from '../../setup/platform/platform.js';
+import { receiver } from '../../setup/receiver.js';
+import { RowLock } from '../../setup/row-lock.js';
+import { until } from '../../setup/until.js';
+import { connect, writeEvent } from '../../telemetry/event-writer.js';
 
 test('links of what was asked before a restart name the address after it', async () => {
   const { platform, database } = await startPlatform();
