@@ -112,6 +112,7 @@ export default defineConfig({
     sequence: { sequencer: HeaviestFirst },
     expect: { requireAssertions: true },
     globalSetup: ['./test/setup/global.ts'],
+    setupFiles: ['./test/setup/fast-check.ts'],
     pool: 'forks',
     isolate: false, // loading the sources anew for each file takes as long as a fifth of the tests; none keeps state in a module
     maxWorkers: 2,

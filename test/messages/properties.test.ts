@@ -5,11 +5,10 @@ import { nextStep } from '../../messages/supervise/next-step.js';
 import { freshDatabase } from '../setup/database.js';
 import { contradictions, leftovers } from '../setup/histories/record-checker.js';
 import { expectProperty } from '../setup/properties.js';
+import { runsOf, SEED } from '../setup/seed.js';
 import { ACTIONS, PropertyDriver, type PropertyStep, TENANT } from './property-driver.js';
 
-const RUNS = Number(process.env.TEST_RUNS ?? 100);
-/** A failure prints its seed; run it again with `TEST_SEED=…`. */
-const SEED = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31);
+const RUNS = runsOf(12, 100);
 
 const database = await freshDatabase();
 /** Comparisons in all runs: one that never takes place would hold too. */
@@ -50,7 +49,7 @@ async function expectStepRepeats(driver: PropertyDriver): Promise<void> {
 }
 
 test(
-  `whatever happens in whatever order, each message ends once and nothing is held (seed ${SEED})`,
+  'whatever happens in whatever order, each message ends once and nothing is held',
   async () => {
     const driver = new PropertyDriver(database);
     const property = fc.asyncProperty(moments, async (run) => {

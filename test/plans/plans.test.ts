@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { ResolveResponse } from '../../contracts/api/messages.js';
 import { PlanResponse } from '../../contracts/api/plans.js';
@@ -222,7 +223,7 @@ describe.each(PATHS)('$way', ({ env }) => {
 
   describe('a plan that is canceled', () => {
     const start = async (more: object = {}) => {
-      const agentType = `working-${Math.random()}`;
+      const agentType = `working-${randomUUID()}`;
       const agent = await join(agentType, silent);
       const steps = [step('a', agentType, 'go'), step('b', 'echo', 'then', { depends_on: ['a'] })];
       const plan = await createPlan(client, steps, { ...more });

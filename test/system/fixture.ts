@@ -5,7 +5,7 @@ import { messageWorkflowId } from '../../workflows/definitions.js';
 import { type Behaviour, type Dispatched, dispatched, type RawAgent } from '../setup/agent.js';
 import type { ApiClient, SendOptions } from '../setup/platform/api-client.js';
 import { type Home, joinAgent } from '../setup/platform/fleet.js';
-import { PATHS } from '../setup/platform/paths.js';
+import { FAST_PATH, WORKFLOW_PATH } from '../setup/platform/paths.js';
 import { type Profile, sharedPlatform, type TenantPlatform } from '../setup/platform/shared-platform.js';
 import { until } from '../setup/until.js';
 
@@ -84,4 +84,5 @@ export async function fleetOn(profile: Profile = 'fast path') {
 export type FleetOn = Awaited<ReturnType<typeof fleetOn>>;
 
 /** One of each path, for `describe.each`: what callers, agents and humans see is the same on both. */
-export const fleetOnEach = () => Promise.all(PATHS.map(async ({ way }) => ({ way, ...(await fleetOn(way)) })));
+export const fleetOnEach = () =>
+  Promise.all([FAST_PATH, WORKFLOW_PATH].map(async ({ way }) => ({ way, ...(await fleetOn(way)) })));

@@ -14,9 +14,9 @@ import { contradictions } from '../setup/histories/record-checker.js';
 import type { Answer } from '../setup/platform/api-client.js';
 import { joinAgent, openSocket, registerAgent } from '../setup/platform/fleet.js';
 import { startPlatform } from '../setup/platform/platform.js';
+import { SEED } from '../setup/seed.js';
 
 /** A failure prints it; run it again with `TEST_SEED=…`. */
-const SEED = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31);
 const BODIES_EACH = 40;
 const FRAMES_EACH = 12;
 const SENDERS = 6;
@@ -98,7 +98,7 @@ async function expectAlive(): Promise<void> {
   expect(await contradictions(shared.database)).toEqual([]);
 }
 
-describe(`garbage over HTTP (seed ${SEED})`, () => {
+describe('garbage over HTTP', () => {
   // A type that some of it happened to allow would keep the agents of what follows out.
   afterAll(() => shared.database.query('DELETE FROM agent_types'));
 
@@ -141,7 +141,7 @@ describe(`garbage over HTTP (seed ${SEED})`, () => {
   test('leaves the platform as it was', expectAlive);
 });
 
-describe(`garbage over WebSocket (seed ${SEED})`, () => {
+describe('garbage over WebSocket', () => {
   const CLOSES: number[] = [...Object.values(CLOSE_CODES).filter((code) => code !== CLOSE_CODES.INTERNAL), 1007, 1009];
   const agents: RawAgent[] = [];
 

@@ -6,6 +6,7 @@ import { readEvents } from '../../telemetry/event-reader.js';
 import { positionEvents } from '../../telemetry/event-sequencer.js';
 import { insertTenant } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
+import { randomFrom } from '../setup/seed.js';
 import { until } from '../setup/until.js';
 import { connect, idsAfter, positionAll, writeEvent } from './event-writer.js';
 
@@ -135,6 +136,8 @@ test('one sequencer at a time works; what a killed one left goes on with the nex
   expect(await idsAfter(db, start)).toEqual(ids);
 });
 
+const random = randomFrom();
+
 /** Writes in transactions of 1 to 3 events, some of which take longer or are rolled back. @returns the ids, in the order of the commits */
 async function writeForAWhile(count: number): Promise<string[]> {
   const client = await connect(database.url);
@@ -142,11 +145,11 @@ async function writeForAWhile(count: number): Promise<string[]> {
   for (let round = 0; round < count; round += 1) {
     const ids: string[] = [];
     await client.query('BEGIN');
-    for (let event = 0; event <= Math.random() * 3; event += 1) {
+    for (let event = 0; event <= random() * 3; event += 1) {
       ids.push(await writeEvent(client, tenantId));
-      await delay(Math.random() * 5);
+      await delay(random() * 5);
     }
-    const isKept = Math.random() < 0.9;
+    const isKept = random() < 0.9;
     await client.query(isKept ? 'COMMIT' : 'ROLLBACK');
     if (isKept) committed.push(...ids);
   }

@@ -12,6 +12,9 @@ import { joinOnRecord } from '../../api/moving.js';
 import type { ServedApi } from '../../api/served-api.js';
 import type { ApiClient } from '../../setup/platform/api-client.js';
 
+/** Who makes the calls that are asked about. */
+export const EXECUTOR = { type: 'agent', id: 'bank' } as const;
+
 const TERMS: ApprovalTerms = {
   approvers: [],
   quorum: 1,
@@ -85,10 +88,11 @@ export async function approvalsFixture(api: ServedApi) {
       action: 'call',
       tool,
       arguments: args,
+      executor: EXECUTOR,
       policy_id: 'pol_1',
       policy_name: 'payments',
       terms: { ...TERMS, ...terms },
-      digest: digestOf({ tool, arguments: args }),
+      digest: digestOf({ tool, arguments: args, executor: EXECUTOR }),
     };
     await api.db.tenant(api.tenantId, (tx) => askInput(tx, ref(task.id), request));
     return { id: task.id, dispatch_id, request };

@@ -5,7 +5,7 @@ import { digestOf } from '../../../messages/input/digest.js';
 import { resolveMessage } from '../../../messages/input/resolve.js';
 import { newId } from '../../../runtime/ids.js';
 import { serveApi } from '../../api/served-api.js';
-import { approvalsFixture } from './approvals-fixture.js';
+import { approvalsFixture, EXECUTOR } from './approvals-fixture.js';
 
 const api = await serveApi();
 const { held, calling, caller, callerWith, outcome, byToken, ref, tokenFor } = await approvalsFixture(api);
@@ -27,9 +27,9 @@ await api.client.post('/policies/create_policy', {
   reason: 'more than a euro',
 });
 
-test('what is approved is bound by a digest of the tool and its arguments, in whatever order they are written', async () => {
+test('what is approved is bound by a digest of the tool, its arguments and its executor, in whatever order they are written', async () => {
   const { id } = await calling({ to: 'anna', cents: 5 });
-  const digest = digestOf({ arguments: { cents: 5, to: 'anna' }, tool: 'pay' });
+  const digest = digestOf({ executor: EXECUTOR, arguments: { cents: 5, to: 'anna' }, tool: 'pay' });
   expect(digest).toMatch(/^[0-9a-f]{64}$/);
   expect(await outcome(api.client, id, { resolution: 'approved', arguments: { cents: 5, to: 'anna' } })).toBe(
     '200 working',
@@ -41,7 +41,7 @@ test('edited arguments are approved in the place of those that were asked about,
   const { id } = await calling({ to: 'anna', cents: 5 });
   const edited = { to: 'anna', cents: 3 };
   expect(await outcome(api.client, id, { resolution: 'approved', arguments: edited })).toBe('200 working');
-  const digest = digestOf({ tool: 'pay', arguments: edited });
+  const digest = digestOf({ tool: 'pay', arguments: edited, executor: EXECUTOR });
   expect(await approvalsOf(id)).toMatchObject([{ digest, arguments_changed: true }]);
   expect(await stored(id)).toMatchObject({ arguments: edited, digest, answer: { arguments: edited } });
 });
@@ -150,7 +150,7 @@ test('who sends the digest of what they have seen approves nothing else; nothing
   const callback_token = await tokenFor(id);
   const seen = async () => ({ resolution: 'approved', digest: (await api.client.message(id)).input_request?.digest });
   const before = await seen();
-  expect(before.digest).toBe(digestOf({ tool: 'pay', arguments: { cents: 5 } }));
+  expect(before.digest).toBe(digestOf({ tool: 'pay', arguments: { cents: 5 }, executor: EXECUTOR }));
   const edit = { ...before, arguments: { cents: 9 } };
   expect(await outcome(await caller('admin'), id, edit)).toBe('200 input-required');
   expect(await outcome(api.client, id, before)).toBe('409 CONFLICT');

@@ -4,11 +4,10 @@ import { isTerminal } from '../../../contracts/api/messages.js';
 import { freshDatabase } from '../../setup/database.js';
 import { contradictions, leftovers } from '../../setup/histories/record-checker.js';
 import { expectProperty } from '../../setup/properties.js';
+import { runsOf, SEED } from '../../setup/seed.js';
 import { APPROVAL_ACTIONS, ApprovalsDriver } from './approvals-driver.js';
 
-const RUNS = Number(process.env.TEST_RUNS ?? 40);
-/** A failure prints its seed; run it again with `TEST_SEED=…`. */
-const SEED = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31);
+const RUNS = runsOf(6, 40);
 
 const database = await freshDatabase();
 type Name = keyof typeof APPROVAL_ACTIONS;
@@ -65,7 +64,7 @@ const examples = SURE.map((run): [{ action: Name; target: number; variant: numbe
 const seen: Record<string, number> = {};
 
 test(
-  `however asking, deciding, editing, canceling, expiring and restarting meet, each request has one outcome (seed ${SEED})`,
+  'however asking, deciding, editing, canceling, expiring and restarting meet, each request has one outcome',
   async () => {
     const driver = new ApprovalsDriver(database);
     const property = fc.asyncProperty(moments, async (run) => {

@@ -2,12 +2,11 @@ import fc from 'fast-check';
 import { afterAll, expect, test } from 'vitest';
 import { freshDatabase } from '../../setup/database.js';
 import { expectProperty } from '../../setup/properties.js';
+import { runsOf, SEED } from '../../setup/seed.js';
 import { until } from '../../setup/until.js';
 import { ACTIONS, CapacityDriver, type CapacityStep } from './capacity-driver.js';
 
-const RUNS = Number(process.env.TEST_RUNS ?? 4);
-/** A failure prints its seed; run it again with `TEST_SEED=…`. */
-const SEED = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31);
+const RUNS = runsOf(1, 4);
 
 const database = await freshDatabase();
 const driver = new CapacityDriver(database);
@@ -73,7 +72,7 @@ async function expectAllRoomUsable(): Promise<void> {
 }
 
 test(
-  `whatever happens at the same time, no agent has more sessions than it may, and none is lost count of (seed ${SEED})`,
+  'whatever happens at the same time, no agent has more sessions than it may, and none is lost count of',
   async () => {
     const property = fc.asyncProperty(moments, async (run) => {
       await driver.reset();

@@ -1,20 +1,19 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { DatabaseClock } from '../../db/database-clock.js';
-import { MeshFixture } from '../mesh/mesh-fixture.js';
-import { cleanUp } from '../setup/clean-up.js';
-import { freshDatabase } from '../setup/database.js';
-import { leftovers } from '../setup/histories/record-checker.js';
-import { expectProperty } from '../setup/properties.js';
-import { Harness } from './two-paths/harness.js';
-import type { Way } from './two-paths/process.js';
-import { lastingRecord } from './two-paths/record.js';
-import { Runner } from './two-paths/runner.js';
-import { type Action, script } from './two-paths/script.js';
+import { DatabaseClock } from '../../../db/database-clock.js';
+import { MeshFixture } from '../../mesh/mesh-fixture.js';
+import { Harness } from '../../messages/two-paths/harness.js';
+import type { Way } from '../../messages/two-paths/process.js';
+import { lastingRecord } from '../../messages/two-paths/record.js';
+import { Runner } from '../../messages/two-paths/runner.js';
+import { type Action, script } from '../../messages/two-paths/script.js';
+import { cleanUp } from '../../setup/clean-up.js';
+import { freshDatabase } from '../../setup/database.js';
+import { leftovers } from '../../setup/histories/record-checker.js';
+import { expectProperty } from '../../setup/properties.js';
+import { runsOf, SEED } from '../../setup/seed.js';
 
-const RUNS = Number(process.env.TEST_RUNS ?? 60);
-/** A failure prints its seed; run it again with `TEST_SEED=…`. */
-const SEED = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31);
+const RUNS = runsOf(3, 50);
 
 const database = await freshDatabase();
 const fixture = new MeshFixture(database);
@@ -78,7 +77,7 @@ async function outcomeOf(way: Way, actions: Action[]): Promise<unknown> {
 }
 
 test(
-  `every path of a message ends in the same rows and events, whatever goes wrong (seed ${SEED})`,
+  'every path of a message ends in the same rows and events, whatever goes wrong',
   async () => {
     const property = fc.asyncProperty(script, async (actions) => {
       const expected = await outcomeOf('workflow path', actions);

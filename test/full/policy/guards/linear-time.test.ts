@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { toolArguments } from '../../../policy/guards/content.js';
-import { inArguments, inText, only } from './guards-fixture.js';
+import { toolArguments } from '../../../../policy/guards/content.js';
+import { inArguments, inText, only } from '../../../policy/guards/guards-fixture.js';
 
 const all = only(
   { guard: 'path', config: { allowed_roots: ['/workspace'] } },

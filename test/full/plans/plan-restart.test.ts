@@ -1,12 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { beforeAll, expect, test } from 'vitest';
-import { ResolveResponse } from '../../contracts/api/messages.js';
-import { PlanResponse } from '../../contracts/api/plans.js';
-import { JournalingAgent } from '../setup/platform/fleet.js';
-import { startBarePlatform } from '../setup/platform/platform.js';
-import type { TestPlatform } from '../setup/platform/platform-process.js';
-import { until } from '../setup/until.js';
-import { createPlan, readPlan, step, untilPlan, untilStep } from './plan-fixture.js';
+import { ResolveResponse } from '../../../contracts/api/messages.js';
+import { PlanResponse } from '../../../contracts/api/plans.js';
+import { createPlan, readPlan, step, untilPlan, untilStep } from '../../plans/plan-fixture.js';
+import { JournalingAgent } from '../../setup/platform/fleet.js';
+import { startBarePlatform } from '../../setup/platform/platform.js';
+import type { TestPlatform } from '../../setup/platform/platform-process.js';
+import { until } from '../../setup/until.js';
 
 const STEPS = 100;
 /** How many steps each step waits for at most. */

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
-import { FleetClient } from '../../sdk/index.js';
-import { echo } from '../setup/agent.js';
-import { joinAgent } from '../setup/platform/fleet.js';
-import { startPlatform } from '../setup/platform/platform.js';
+import { FleetClient } from '../../../sdk/index.js';
+import { echo } from '../../setup/agent.js';
+import { joinAgent } from '../../setup/platform/fleet.js';
+import { startPlatform } from '../../setup/platform/platform.js';
 
 test('the client of the SDK proposes, approves, awaits, lists and cancels plans', async () => {
   const { platform } = await startPlatform();

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
-import { type FreshDatabase, freshDatabase } from '../../setup/database.js';
-import { until } from '../../setup/until.js';
-import { type FixtureAgent, receive } from '../fixture-agent.js';
-import { MeshFixture } from '../mesh-fixture.js';
+import { type FixtureAgent, receive } from '../../../mesh/fixture-agent.js';
+import { MeshFixture } from '../../../mesh/mesh-fixture.js';
+import { type FreshDatabase, freshDatabase } from '../../../setup/database.js';
+import { until } from '../../../setup/until.js';
 
 /** Agents of the node that dies; more with `MESH_RETURNING`. */
 const AGENTS = Math.max(1_000, Number(process.env.MESH_RETURNING ?? 0));
