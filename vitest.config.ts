@@ -23,7 +23,7 @@ const NEEDS: Record<string, string[]> = {
     'test/full/system/faults.test.ts',
     'test/full/system/forwarding-deaths.test.ts',
     'test/system/forwarding.test.ts',
-    'test/full/system/in-flight-nodes.test.ts',
+    'test/full/system/in-flight.test.ts',
     'test/full/system/load-balancer/python.test.ts',
     'test/full/system/load-balancer/typescript.test.ts',
     'test/full/system/nodes-roles.test.ts',
