@@ -18,59 +18,15 @@ const NASTY = [
 ];
 const leaf = fc.oneof(fc.jsonValue({ maxDepth: 2 }), fc.constantFrom<unknown>(...NASTY));
 
-/** As much of a JSON Schema as `plausible` looks at. */
-interface JsonSchema {
-  type?: string;
-  properties?: Record<string, JsonSchema>;
-  required?: string[];
-  items?: JsonSchema;
-  anyOf?: JsonSchema[];
-  enum?: unknown[];
-  const?: unknown;
-  minimum?: number;
-}
-
-function jsonSchemaOf(schema: z.ZodType): JsonSchema {
-  return z.toJSONSchema(schema, { unrepresentable: 'any', io: 'input' }) as JsonSchema;
-}
-
-/** A value of the right form, required members only. */
-function plausible(schema: JsonSchema): unknown {
-  if (schema.const !== undefined) return schema.const;
-  if (schema.enum) return schema.enum[0];
-  if (schema.anyOf?.[0]) return plausible(schema.anyOf[0]);
-  switch (schema.type) {
-    case 'object':
-      return Object.fromEntries((schema.required ?? []).map((key) => [key, plausible(schema.properties?.[key] ?? {})]));
-    case 'array':
-      return [plausible(schema.items ?? {})];
-    case 'integer':
-    case 'number':
-      return Math.max(schema.minimum ?? 1, 1);
-    case 'boolean':
-      return true;
-    default:
-      return 'x';
-  }
-}
-
-/** Values of the right form in which one member, at the top, is not what it should be. */
-export function oneOff(schema: z.ZodType): unknown[] {
-  const described = jsonSchemaOf(schema);
-  const right = plausible(described);
-  const keys = Object.keys(described.anyOf?.[0]?.properties ?? described.properties ?? {});
-  return keys.flatMap((key) => NASTY.map((value) => ({ ...(right as object), [key]: value })));
-}
-
 /** The members that a schema knows, wherever in it they are. */
 function keysOf(schema: z.ZodType): string[] {
   const keys = new Set<string>();
   const walk = (node: unknown) => {
     if (typeof node !== 'object' || node === null) return;
-    for (const key of Object.keys((node as JsonSchema).properties ?? {})) keys.add(key);
+    for (const key of Object.keys((node as { properties?: object }).properties ?? {})) keys.add(key);
     for (const child of Object.values(node)) walk(child);
   };
-  walk(jsonSchemaOf(schema));
+  walk(z.toJSONSchema(schema, { unrepresentable: 'any', io: 'input' }));
   return [...keys, 'unknown_member'];
 }
 

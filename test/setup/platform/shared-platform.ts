@@ -128,8 +128,8 @@ function tenantPool(url: string, tenantId: string): pg.Pool {
 /**
  * A new tenant, with a credential of its own, on a platform process that all files of this vitest worker with the same profile share. The
  * process has a database and a Temporal namespace of its own, is started when a file first asks for it, and ends with the run. So a file
- * may not stop, kill or restart it, and what counts for the whole platform (metrics, the log, nodes, workflows) is not the file's alone;
- * instance ids, agent types, sessions, messages, rules and policies are.
+ * may not stop, kill or restart it, and what counts for the whole platform (metrics, the log, nodes, workflows, wrong secrets of an address)
+ * is not the file's alone; instance ids, agent types, sessions, messages, rules and policies are.
  *
  *     const { platform, database } = await sharedPlatform(); // at the top of a file or in a test
  *     beforeAll(async () => {
