@@ -1,43 +1,31 @@
 import { fileURLToPath } from 'node:url';
-import { WorkflowNotFoundError } from '@temporalio/client';
 import { expect, inject, test } from 'vitest';
 import type { Task } from '../../../contracts/a2a/a2a.js';
 import { ResolveResponse } from '../../../contracts/api/messages.js';
 import { LIMITS } from '../../../contracts/limits.js';
-import { messageWorkflowId } from '../../../workflows/definitions.js';
 import { redisServer } from '../../messages/bus/redis-server.js';
-import type { Behaviour, Dispatched, RawAgent } from '../../setup/agent.js';
-import { joinAgent } from '../../setup/platform/fleet.js';
+import type { Behaviour, Dispatched } from '../../setup/agent.js';
 import { startPlatform } from '../../setup/platform/platform.js';
 import type { TestPlatform } from '../../setup/platform/platform-process.js';
 import { TcpProxy } from '../../setup/platform/tcp-proxy.js';
 import { until } from '../../setup/until.js';
+import { dispatchesTo, joinType, looksOf, to } from '../../system/fixture.js';
 
 const CLOCK = fileURLToPath(new URL('../../setup/platform/shifted-clock.mjs', import.meta.url));
 
 const redis = await redisServer();
 const temporal = await TcpProxy.to(`http://${inject('temporalAddress')}`);
 let postgres: TcpProxy;
-const shared = await startPlatform(
-  {
-    TEMPORAL_ADDRESS: `127.0.0.1:${temporal.port}`,
-    REDIS_URL: redis.url,
-    DATABASE_TIMEOUT_MS: '4000',
-    QUEUE_WAIT_MS: '120000',
-  },
-  {
-    wayTo: async (url) => {
-      postgres = await TcpProxy.to(url);
-      return postgres.urlOf(url);
-    },
-  },
-);
-const { platform, database } = shared;
+const wayTo = async (url: string) => {
+  postgres = await TcpProxy.to(url);
+  return postgres.urlOf(url);
+};
+const TEMPORAL_ADDRESS = `127.0.0.1:${temporal.port}`;
+const settings = { TEMPORAL_ADDRESS, REDIS_URL: redis.url, DATABASE_TIMEOUT_MS: '4000', QUEUE_WAIT_MS: '120000' };
+const shared = await startPlatform(settings, { wayTo });
+const { platform } = shared;
 const { client } = platform;
-
-const to = (agentType: string) => ({ metadata: { agent_type: agentType } });
-const join = (node: TestPlatform, agentType: string, behaviour?: Behaviour): Promise<RawAgent> =>
-  joinAgent(node, { instanceId: `${agentType}-1`, agentType, maxConcurrentSessions: 0 }, behaviour);
+const { hasWorkflow, dispatchStates } = looksOf(shared);
 
 /** Asks a human, keeps the message, or answers, as its text says. */
 function worker(held: Dispatched[]): Behaviour {
@@ -52,68 +40,45 @@ function worker(held: Dispatched[]): Behaviour {
 const confirm = (node: TestPlatform, id: string) =>
   node.client.ok(`/messages/${id}/resolve`, { resolution: 'confirmed' }, ResolveResponse);
 
-async function hasWorkflow(messageId: string): Promise<boolean> {
-  const { tenant_id } = platform.devJson();
-  const workflow = shared.temporal.workflow.getHandle(messageWorkflowId({ tenant_id, message_id: messageId }));
-  return workflow.describe().then(
-    () => true,
-    (error: unknown) => (error instanceof WorkflowNotFoundError ? false : Promise.reject(error)),
-  );
-}
-
-async function dispatchStates(messageId: string): Promise<string[]> {
-  const rows = await database.query<{ state: string }>('SELECT state FROM dispatches WHERE message_id = $1', [
-    messageId,
-  ]);
-  return rows.map(({ state }) => state);
-}
-
 test('a Temporal that answers slowly slows what needs it, and nothing else', async () => {
   const held: Dispatched[] = [];
-  const agent = await join(platform, 'slow', worker(held));
+  const agent = await joinType(platform, 'slow', worker(held));
   temporal.latencyMs = 500;
   const lasting = await client.send('hold', { ...to('slow'), blocking: false });
   const asked = await client.send('ask', to('slow'));
-  const queued = await client.send('wait', { ...to('absent'), blocking: false }).catch(() => undefined);
-  expect(queued?.status.state).toBe('failed'); // no agent of that type is registered
   await confirm(platform, asked.id);
   const quick = await Promise.all(Array.from({ length: 20 }, (_, index) => client.send(`quick ${index}`, to('slow'))));
   expect(new Set(quick.map(({ status }) => status.state))).toEqual(new Set(['completed']));
   expect(await Promise.all(quick.map(({ id }) => hasWorkflow(id)))).toEqual(quick.map(() => false));
   await until(() => hasWorkflow(lasting.id), { what: 'the workflow of the message that lasts' });
   for (const dispatch of held) dispatch.result('at last');
-  await client.untilState(lasting.id, 'completed');
-  await client.untilState(asked.id, 'completed');
+  for (const { id } of [lasting, asked]) await client.untilState(id, 'completed');
   temporal.latencyMs = 0;
   agent.close();
 });
 
 test('a Postgres that fails over while connections hang: every call ends with a 503, agents stay, and all goes on by itself', async () => {
   const held: Dispatched[] = [];
-  const agent = await join(platform, 'steady', worker(held));
+  const agent = await joinType(platform, 'steady', worker(held));
   const task = await client.send('hold', { ...to('steady'), blocking: false });
   await until(() => held.length === 1, { what: 'the dispatch' });
-  const sessions = await client.post('/sessions/get', {});
-  expect(sessions.status).toBe(200);
+  expect((await client.post('/sessions/get', {})).status).toBe(200);
 
   postgres.silence();
+  const NUMBERS = [1, 2, 3, 4, 5];
   const send = (index: number) => client.rpc(`text ${index}`, { ...to('steady'), messageId: `sent-${index}` });
-  const sends = await Promise.all([1, 2, 3, 4, 5].map(send));
-  const reads = await Promise.all([
-    client.post('/messages/get_by_id', { message_id: task.id }),
-    client.post('/sessions/get', {}),
-    client.get('/health'),
-  ]);
-  for (const answer of [...sends, ...reads.slice(0, 2)]) {
-    expect([answer.status, (answer.body as { code: string }).code]).toEqual([503, 'SERVICE_UNAVAILABLE']);
-    expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
+  const health = client.get('/health');
+  const reads = [client.post('/messages/get_by_id', { message_id: task.id }), client.post('/sessions/get', {})];
+  for (const { status, body, headers } of await Promise.all([...NUMBERS.map(send), ...reads])) {
+    expect([status, (body as { code: string }).code]).toEqual([503, 'SERVICE_UNAVAILABLE']);
+    expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
   }
-  expect(reads[2]).toMatchObject({ status: 503, body: { checks: { database: 'down' } } });
+  expect(await health).toMatchObject({ status: 503, body: { checks: { database: 'down' } } });
   held[0]?.result('kept');
   postgres.isSilent = false;
 
   expect((await client.untilState(task.id, 'completed')).assistant_output).toBe('kept');
-  for (const index of [1, 2, 3, 4, 5]) {
+  for (const index of NUMBERS) {
     const answer = await until(async () => {
       const again = await send(index);
       return again.status === 200 && again;
@@ -137,12 +102,12 @@ test('nodes whose clocks are 5 s ahead and 5 s behind are as good as any other',
   const atBehind = await clockOf(behind);
   expect((await clockOf(ahead)) - atBehind).toBeGreaterThanOrEqual(10_000);
   const held: Dispatched[] = [];
-  const agents = await Promise.all([join(ahead, 'on-ahead', worker(held)), join(behind, 'on-behind', worker(held))]);
+  const agents = [await joinType(ahead, 'on-ahead', worker(held)), await joinType(behind, 'on-behind', worker(held))];
 
   // Tokens of one count at the other, and messages find their way over both.
   const request = { method: 'POST', headers: await ahead.client.headers(), body: '{}' };
   expect((await fetch(new URL('/messages/get', behind.baseUrl), request)).status).toBe(200);
-  for (const node of [ahead, behind, platform]) {
+  for (const node of [ahead, behind, platform])
     for (const type of ['on-ahead', 'on-behind']) {
       // The first one may come before the processes have found each other.
       await until(async () => {
@@ -151,7 +116,6 @@ test('nodes whose clocks are 5 s ahead and 5 s behind are as good as any other',
         return !(await hasWorkflow(task.id));
       });
     }
-  }
 
   const pairs = [
     [ahead, 'on-behind', behind],
@@ -168,8 +132,7 @@ test('nodes whose clocks are 5 s ahead and 5 s behind are as good as any other',
     expect(await dispatchStates(lasting.id)).toEqual(['completed']);
   }
   // An answer comes in a dispatch of the workflow path, whose deadline is the database's.
-  const given = agents.flatMap(({ received }) => received.filter(({ type }) => type === 'dispatch'));
-  for (const { payload } of given) {
+  for (const { payload } of agents.flatMap(dispatchesTo)) {
     expect(payload.deadline_ms).toBeLessThanOrEqual(LIMITS.deadlineMsDefault);
     expect(payload.deadline_ms).toBeGreaterThan(LIMITS.deadlineMsDefault - 3_000);
   }
