@@ -1,12 +1,10 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, inject, test } from 'vitest';
 import { HealthResponse } from '../../../../contracts/api/health.js';
 import { echo } from '../../../setup/agent.js';
 import { cleanUp } from '../../../setup/clean-up.js';
 import { CountedTemporal } from '../../../setup/platform/counted-temporal.js';
 import { joinAgent, registerAgent } from '../../../setup/platform/fleet.js';
-import { type SharedPlatform, startPlatform } from '../../../setup/platform/platform.js';
+import { startPlatform } from '../../../setup/platform/platform.js';
 import type { TestPlatform } from '../../../setup/platform/platform-process.js';
 import { TcpProxy } from '../../../setup/platform/tcp-proxy.js';
 import { until } from '../../../setup/until.js';
@@ -22,7 +20,7 @@ interface BadWay {
   mend(): void;
 }
 
-/** @param refuses whether a call of the method is refused, the nth of its method */
+/** @param refuses whether a call of the method is refused with this status, the nth of its method */
 async function refusing(status: number, refuses: (method: string, nth: number) => boolean): Promise<BadWay> {
   let isMended = false;
   const seen = new Map<string, number>();
@@ -32,46 +30,32 @@ async function refusing(status: number, refuses: (method: string, nth: number) =
     return !isMended && refuses(method, nth) ? status : null;
   });
   cleanUp(() => proxy.close());
-  return {
-    address: proxy.address,
-    mend: () => {
-      isMended = true;
-    },
+  const mend = () => {
+    isMended = true;
   };
+  return { address: proxy.address, mend };
 }
 
-async function shut(): Promise<BadWay> {
+/** A port that cuts connections, or takes them and says nothing. */
+async function closed(how: 'isShut' | 'isSilent'): Promise<BadWay> {
   const proxy = await TcpProxy.to(`tcp://${inject('temporalAddress')}`);
-  proxy.shut();
-  return {
-    address: `127.0.0.1:${proxy.port}`,
-    mend: () => {
-      proxy.isShut = false;
-    },
+  proxy[how] = true;
+  const mend = () => {
+    proxy[how] = false;
   };
+  return { address: `127.0.0.1:${proxy.port}`, mend };
 }
 
-async function silent(): Promise<BadWay> {
-  const proxy = await TcpProxy.to(`tcp://${inject('temporalAddress')}`);
-  proxy.silence();
-  return {
-    address: `127.0.0.1:${proxy.port}`,
-    mend: () => {
-      proxy.isSilent = false;
-    },
-  };
-}
-
-function start({ address }: BadWay, env: Record<string, string> = {}): Promise<SharedPlatform> {
-  return startPlatform({ TEMPORAL_ADDRESS: address, FLEET_LOG_LEVEL: 'info', ...env });
-}
+const start = ({ address }: BadWay, env: Record<string, string> = {}) =>
+  startPlatform({ TEMPORAL_ADDRESS: address, FLEET_LOG_LEVEL: 'info', ...env });
 
 /** The lines of the log with this message. */
-function logLines({ dataDir }: TestPlatform, message: string): Record<string, unknown>[] {
-  const file = join(dataDir, 'logs', 'platform.log');
-  const lines = existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : [];
-  return lines.map((line) => JSON.parse(line) as Record<string, unknown>).filter(({ msg }) => msg === message);
-}
+const logLines = (platform: TestPlatform, message: string) =>
+  platform
+    .log()
+    .split('\n')
+    .filter((line) => line.includes(`"msg":"${message}"`))
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
 
 const BEGINS = 'Temporal cannot be used yet; trying again';
 const WORKS = 'Temporal can be used; the start is complete';
@@ -81,8 +65,8 @@ async function health({ client }: TestPlatform): Promise<HealthResponse> {
 }
 
 describe.each([
-  { what: 'takes no connections', open: shut },
-  { what: 'says nothing', open: silent },
+  { what: 'takes no connections', open: () => closed('isShut') },
+  { what: 'says nothing', open: () => closed('isSilent') },
   { what: 'answers every call with UNAVAILABLE', open: () => refusing(UNAVAILABLE, () => true) },
   {
     what: 'no longer describes the namespace when the workers ask',

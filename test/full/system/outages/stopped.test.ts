@@ -1,7 +1,6 @@
-import { WorkflowNotFoundError } from '@temporalio/client';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+// @module-tag once
+import { beforeAll, describe, expect, test } from 'vitest';
 import { Task } from '../../../../contracts/a2a/a2a.js';
-import { messageWorkflowId } from '../../../../workflows/definitions.js';
 import { leftovers } from '../../../setup/histories/record-checker.js';
 import { type MessageStep, MessageSteps } from '../../../setup/message-steps.js';
 import { JournalingAgent } from '../../../setup/platform/fleet.js';
@@ -9,13 +8,12 @@ import { PATHS } from '../../../setup/platform/paths.js';
 import { type SharedPlatform, startPlatform } from '../../../setup/platform/platform.js';
 import type { TestPlatform } from '../../../setup/platform/platform-process.js';
 import { until } from '../../../setup/until.js';
+import { looksOf } from '../../../system/fixture.js';
 
-const AGENT_TYPE = 'worker';
 const STEPS: MessageStep[] = ['accepting', 'early', 'late', 'storing', 'unread'];
 const TERMINAL = ['completed', 'failed', 'canceled'];
 /** A little more than the lease of a process on its messages, and less than what a mesh node is taken for dead after. */
 const LEASE_MS = 10_500;
-const TAKEOVER_MS = 90_000;
 const SETTLE_MS = 90_000;
 
 let shared: SharedPlatform;
@@ -27,16 +25,13 @@ let steps: MessageSteps;
 const agents: JournalingAgent[] = [];
 
 async function join(platform: TestPlatform, instanceId: string): Promise<void> {
-  const options = { instanceId, agentType: AGENT_TYPE, maxConcurrentSessions: 0, keepsWork: true };
+  const options = { instanceId, agentType: 'worker', maxConcurrentSessions: 0, keepsWork: true };
   agents.push(await new JournalingAgent(platform, options, (dispatch) => steps.behaviour(dispatch)).start());
 }
 
-async function count(from: string): Promise<number> {
-  const [row] = await shared.database.query<{ count: number }>(`SELECT count(*)::integer AS count FROM ${from}`);
-  return row?.count ?? 0;
-}
+const nodes = async () => (await shared.database.query('SELECT 1 FROM mesh_nodes')).length;
 
-interface Recorded {
+interface Recorded extends Record<string, unknown> {
   message_id: string;
   text: string;
   state: string;
@@ -46,7 +41,7 @@ interface Recorded {
 
 /** The messages of these steps, by text. */
 async function messages(): Promise<Map<string, Recorded>> {
-  const rows = await shared.database.query<Recorded & Record<string, unknown>>(
+  const rows = await shared.database.query<Recorded>(
     `SELECT message_id, parts -> 0 ->> 'text' AS text, state, error_code, artifacts #>> '{0,parts,0,text}' AS answer FROM messages
       WHERE parts -> 0 ->> 'text' = ANY ($1)`,
     [steps.texts(...STEPS)],
@@ -54,21 +49,11 @@ async function messages(): Promise<Map<string, Recorded>> {
   return new Map(rows.map((row) => [row.text, row]));
 }
 
-async function notEnded(): Promise<Recorded[]> {
-  return [...(await messages()).values()].filter(({ state }) => !TERMINAL.includes(state));
-}
-
-async function hasWorkflow(messageId: string): Promise<boolean> {
-  const { tenant_id } = first.devJson();
-  const workflow = shared.temporal.workflow.getHandle(messageWorkflowId({ tenant_id, message_id: messageId }));
-  return workflow.describe().then(
-    () => true,
-    (error: unknown) => (error instanceof WorkflowNotFoundError ? false : Promise.reject(error)),
-  );
-}
+const notEnded = async () => [...(await messages()).values()].filter(({ state }) => !TERMINAL.includes(state));
 
 /** Whether somebody else looks after every message that the record shows as not ended. */
 async function isSupervised(): Promise<boolean> {
+  const { hasWorkflow } = looksOf(shared);
   return (await Promise.all((await notEnded()).map(({ message_id }) => hasWorkflow(message_id)))).every(Boolean);
 }
 
@@ -78,21 +63,19 @@ async function isSupervised(): Promise<boolean> {
  */
 async function isTakenForDead(): Promise<boolean> {
   const recorded = await messages();
-  return (
-    (await count('mesh_nodes')) === 1 && steps.texts('early', 'late', 'storing').every((text) => recorded.has(text))
-  );
+  return (await nodes()) === 1 && steps.texts('early', 'late', 'storing').every((text) => recorded.has(text));
 }
 
-function givenToAgents(texts: string[]): string[] {
-  return agents.flatMap(({ journal }) => journal.map(({ text }) => text)).filter((text) => texts.includes(text));
-}
+/** The texts of these that agents were given, as often as they were. */
+const given = (recorded: Map<string, Recorded>) =>
+  agents.flatMap(({ journal }) => journal.map(({ text }) => text)).filter((text) => recorded.has(text));
 
 /** Stops the first process; locks are let go, requests come and the agent answers; continues it after `meanwhile`. */
-async function whileStopped(meanwhile: () => Promise<void>): Promise<void> {
+async function whileStopped(meanwhile: () => Promise<unknown>): Promise<void> {
   first.pause();
   try {
     await steps.releaseLocks();
-    steps.sendUnread(AGENT_TYPE);
+    steps.sendUnread('worker');
     steps.answer('early');
     await meanwhile();
   } finally {
@@ -100,20 +83,25 @@ async function whileStopped(meanwhile: () => Promise<void>): Promise<void> {
   }
 }
 
-async function expectAllEnded(): Promise<Map<string, Recorded>> {
-  const all = steps.texts(...STEPS);
-  const allEnded = async () => {
-    const recorded = await messages();
-    const open = all.filter((text) => !TERMINAL.includes(recorded.get(text)?.state ?? ''));
-    return open.length === 0 || Promise.reject(new Error(`not ended: ${open.join('; ')}`));
-  };
-  await until(allEnded, { timeoutMs: SETTLE_MS, what: 'the end of every message' });
-  return messages();
-}
+const untilThen = (what: string, condition: () => boolean | Promise<boolean>) =>
+  until(condition, { timeoutMs: SETTLE_MS, what });
 
-/** Each caller got its task, in a state that the record has not taken back. */
-async function expectCallersAnswered(recorded: Map<string, Recorded>): Promise<void> {
-  for (const text of steps.texts(...STEPS)) {
+/**
+ * Each message has ended, and each caller got its task, in a state that the record has not taken back. No message reached an agent twice, and the
+ * record does not contradict itself. @returns how each ended: its answer, or why it failed
+ */
+async function endsOfAll(): Promise<Map<string, Recorded>> {
+  const all = steps.texts(...STEPS);
+  const open = async () => {
+    const recorded = await messages();
+    return all.filter((text) => !TERMINAL.includes(recorded.get(text)?.state ?? ''));
+  };
+  await until(async () => (await open()).length === 0 || Promise.reject(new Error((await open()).join('; '))), {
+    timeoutMs: SETTLE_MS,
+    what: 'the end of every message',
+  });
+  const recorded = await messages();
+  for (const text of all) {
     const answer = await steps.answerTo(text);
     expect([text, answer.status, answer.error]).toEqual([text, 200, undefined]);
     const task = Task.parse(answer.result);
@@ -121,31 +109,21 @@ async function expectCallersAnswered(recorded: Map<string, Recorded>): Promise<v
     expect([text, task.id]).toEqual([text, message_id]);
     if (TERMINAL.includes(task.status.state)) expect([text, task.status.state]).toEqual([text, state]);
   }
-}
-
-/** No message reached an agent twice, and the record does not contradict itself. */
-async function expectOnce(): Promise<void> {
-  const journal = agents.flatMap((agent) => agent.journal);
-  const twice = journal.filter(({ message_id }, index) =>
-    journal.slice(0, index).some((earlier) => earlier.message_id === message_id),
-  );
-  expect(twice).toEqual([]);
+  const ids = agents.flatMap(({ journal }) => journal.map(({ message_id }) => message_id));
+  expect(ids).toEqual([...new Set(ids)]);
   await steps.closeSessions(second.client);
   await until(async () => (await leftovers(shared.database)).length === 0).catch(() => undefined);
   expect(await leftovers(shared.database)).toEqual([]);
+  return recorded;
 }
 
-const outcome = ({ state, error_code, answer }: Recorded) => error_code ?? `${state}: ${answer}`;
-
-function expectCompleted(recorded: Map<string, Recorded>, texts: readonly string[]): void {
-  const outcomes = texts.map((text) => outcome(recorded.get(text) as Recorded));
-  expect(outcomes).toEqual(texts.map((text) => `completed: done: ${text}`));
-}
-
-/** Whether the agent has done it or not is not known to whoever took it over while its process was gone. */
-function expectCompletedOrLost(recorded: Map<string, Recorded>, texts: readonly string[]): void {
-  for (const text of texts) {
-    expect([`completed: done: ${text}`, 'AGENT_DISCONNECTED']).toContain(outcome(recorded.get(text) as Recorded));
+/** @param orLost whether the agent has done it or not may be unknown to whoever took it over while its process was gone */
+function expectCompleted(recorded: Map<string, Recorded>, completed: MessageStep[], orLost: MessageStep[] = []): void {
+  const mayBeLost = steps.texts(...orLost);
+  for (const text of [...steps.texts(...completed), ...mayBeLost]) {
+    const { state, error_code, answer } = recorded.get(text) as Recorded;
+    const lost = mayBeLost.includes(text) ? ['AGENT_DISCONNECTED'] : [];
+    expect([`completed: done: ${text}`, ...lost]).toContain(error_code ?? `${state}: ${answer}`);
   }
 }
 
@@ -157,62 +135,51 @@ describe.each(PATHS)('$way, a process that stands still', ({ env }) => {
     first = shared.platform;
     second = await shared.startPeer();
     await join(first, 'first-agent');
-  });
-  afterAll(async () => {
-    await Promise.all(agents.splice(0).map((agent) => agent.stop()));
-    await shared?.dispose();
+    return async () => {
+      await Promise.all(agents.splice(0).map((agent) => agent.stop()));
+      await shared.dispose();
+    };
   });
 
   async function prepare(round: string): Promise<void> {
     steps = new MessageSteps(round, first.client, shared.database);
-    await until(async () => (await count('mesh_nodes')) === 2, { what: 'both nodes' });
+    await until(async () => (await nodes()) === 2, { what: 'both nodes' });
     await steps.prepare('first-agent');
   }
 
   test('for the length of its lease, too short to be taken for dead, completes every message', async () => {
     await prepare('lease');
     const began = performance.now();
-    await whileStopped(() => until(() => performance.now() - began > LEASE_MS, { timeoutMs: TAKEOVER_MS }).then());
-    expect(await count('mesh_nodes')).toBe(2);
+    await whileStopped(() => untilThen('the lease', () => performance.now() - began > LEASE_MS));
+    expect(await nodes()).toBe(2);
     steps.answer('late');
-    const recorded = await expectAllEnded();
-    expectCompleted(recorded, steps.texts(...STEPS));
-    await expectCallersAnswered(recorded);
-    await expectOnce();
+    expectCompleted(await endsOfAll(), STEPS);
   }, 240_000);
 
   test('until another has taken its messages over, sends nothing twice, and one result is accepted', async () => {
     await prepare('takeover');
     await whileStopped(async () => {
       await join(second, 'second-agent');
-      const takenOver = async () => (await isTakenForDead()) && (await isSupervised());
-      await until(takenOver, { timeoutMs: TAKEOVER_MS, what: 'the takeover' });
+      await untilThen('the takeover', async () => (await isTakenForDead()) && (await isSupervised()));
       steps.answer('late');
     });
-    const recorded = await expectAllEnded();
-    expectCompleted(recorded, steps.texts('accepting', 'storing', 'unread'));
-    expectCompletedOrLost(recorded, steps.texts('early', 'late'));
-    await expectCallersAnswered(recorded);
-    await expectOnce();
+    expectCompleted(await endsOfAll(), ['accepting', 'storing', 'unread'], ['early', 'late']);
   }, 300_000);
 
   test('until another has ended its messages, sends nothing of them and changes nothing', async () => {
     await prepare('ended');
     let ended = new Map<string, Recorded>();
-    let given: string[] = [];
+    let before: string[] = [];
     await whileStopped(async () => {
       const over = async () => (await isTakenForDead()) && (await notEnded()).length === 0;
-      await until(over, { timeoutMs: TAKEOVER_MS, what: 'the end of its messages' });
+      await untilThen('the end of its messages', over);
       steps.answer('late');
       ended = await messages();
-      given = givenToAgents([...ended.keys()]);
+      before = given(ended);
     });
-    const recorded = await expectAllEnded();
-    expect(givenToAgents([...ended.keys()])).toEqual(given);
-    for (const [text, before] of ended) expect(recorded.get(text)).toEqual(before);
-    expectCompleted(recorded, steps.texts('storing', 'unread'));
-    expectCompletedOrLost(recorded, steps.texts('accepting', 'early', 'late'));
-    await expectCallersAnswered(recorded);
-    await expectOnce();
+    const recorded = await endsOfAll();
+    expect(given(ended)).toEqual(before);
+    for (const [text, end] of ended) expect(recorded.get(text)).toEqual(end);
+    expectCompleted(recorded, ['storing', 'unread'], ['accepting', 'early', 'late']);
   }, 300_000);
 });
