@@ -6,11 +6,11 @@ import { deliveryWorkflowId } from '../../workflows/definitions.js';
 import { answerMessage, COMPLETED, joinOnRecord } from '../api/moving.js';
 import { serveApi } from '../api/served-api.js';
 import { until } from '../setup/until.js';
-import { erasing, untilDeath } from './eraser-fixture.js';
+import { erasing } from './eraser-fixture.js';
 
 const api = await serveApi();
 await joinOnRecord(api, 'worker-1');
-const { client, deps, order, turn, report, finish, alertsRead } = await erasing(api);
+const { client, order, finish } = await erasing(api);
 const asAgent = await api.tokenAs(await api.credentialOf(api.tenantId, ['full']), 'forwarder');
 
 const initFor = async (user_id: string) =>
@@ -101,33 +101,3 @@ test('the workflows of alerts about a message go, those that were started again 
   for (const workflowId of ids)
     await expect(client.workflow.getHandle(workflowId).describe()).rejects.toThrow(/not found/);
 });
-
-test.each(['messages', 'sessions'] as const)(
-  'an erasure of %s that is killed at any step, before or after it, ends with the report of all',
-  async (kind) => {
-    const user = `killed-${kind}`;
-    const sent = [await sentBy(user), await sentBy(user)];
-    const sentOn = await forward(sent[0]?.traceId ?? '', 'on');
-    for (const { id } of [...sent, sentOn]) await answerMessage(api, id, COMPLETED);
-    const kept = await sentBy(`other-${kind}`);
-    const id = await order(kind, { user_id: user });
-    let deaths = 0;
-    for (let life = 0; (await report(id)).finished_at === null; life += 1) {
-      expect(life).toBeLessThan(300);
-      await turn(untilDeath(deps, 1 + (life % 23), life % 2 === 0)).catch((error: Error) => {
-        expect(error.message).toBe('killed');
-        deaths += 1;
-      });
-      await alertsRead();
-    }
-    expect(deaths).toBeGreaterThan(10);
-    const { removed } = await report(id);
-    expect(removed).toMatchObject({ messages: 3, dispatches: 3, ...(kind === 'sessions' && { sessions: 2 }) });
-    for (const { id: gone } of [...sent, sentOn]) {
-      expect(await isThere(gone)).toBe(false);
-      expect(await api.database.query('SELECT 1 FROM events WHERE message_id = $1', [gone])).toEqual([]);
-      expect(await api.database.query('SELECT 1 FROM dispatches WHERE message_id = $1', [gone])).toEqual([]);
-    }
-    expect(await isThere(kept.id)).toBe(true);
-  },
-);

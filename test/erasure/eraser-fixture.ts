@@ -1,3 +1,5 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
 import { Client, Connection } from '@temporalio/client';
 import { expect, inject } from 'vitest';
 import { endsOfWork } from '../../erasure/end-work.js';
@@ -10,6 +12,7 @@ import { createLogger, type Logger } from '../../runtime/logger.js';
 import { createCatchUp } from '../../usage/roll-up.js';
 import type { ServedApi } from '../api/served-api.js';
 import { cleanUp } from '../setup/clean-up.js';
+import type { FreshDatabase } from '../setup/database.js';
 
 /**
  * What a process has until it dies: with a transaction, with the workflows or with the keys in Redis that it removes, before or after that.
@@ -37,6 +40,30 @@ export function untilDeath(deps: EraserDeps, steps: number, isDone: boolean): Er
     db: { ...db, system: (work) => step(() => db.system(work)) },
     workflows: { ...workflows, erase },
     bus: { keysOf: (...of) => bus.keysOf(...of), forget: (...what) => step(() => bus.forget(...what)) },
+  };
+}
+
+/** The tables that have a text, without partitions. */
+export async function tablesWith({ query }: Pick<FreshDatabase, 'query'>, text: string): Promise<string[]> {
+  const tables = await query<{ name: string }>(
+    `SELECT oid::regclass::text AS name FROM pg_class
+      WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition ORDER BY 1`,
+  );
+  const found: string[] = [];
+  for (const { name } of tables) {
+    const rows = await query(`SELECT 1 FROM ${name} t WHERE t::text LIKE '%' || $1 || '%' LIMIT 1`, [text]);
+    if (rows.length > 0) found.push(name);
+  }
+  return found;
+}
+
+/** Runs commands of an operator beside a platform, with its settings. Each gives the object that it prints. */
+export function operatorWith(settings: Record<string, string>) {
+  const cli = new URL('../../dist/cli/fleet.js', import.meta.url).pathname;
+  const env = { PATH: process.env.PATH, ...settings };
+  return async <Result = ErasureReport>(...args: string[]): Promise<Result> => {
+    const { stdout } = await promisify(execFile)(process.execPath, [cli, ...args, '--json'], { env });
+    return JSON.parse(stdout) as Result;
   };
 }
 

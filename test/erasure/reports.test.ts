@@ -28,7 +28,7 @@ async function sentTo(contextId: string): Promise<string> {
 }
 
 test.each(['messages', 'sessions'] as const)(
-  'the report of %s is exact, whichever steps of the erasure killed processes had done',
+  'an erasure of %s that is killed at any step, before or after it, ends with the exact report of all, and others stay',
   async (kind) => {
     const user_id = `killed-${kind}`;
     const sent: string[] = [];
@@ -36,6 +36,8 @@ test.each(['messages', 'sessions'] as const)(
       const opened = await api.client.ok('/sessions/init', { user_id, agent_type: 'worker' }, SessionInitResponse);
       for (let messages = 0; messages < 2; messages += 1) sent.push(await sentTo(opened.session_id));
     }
+    const other = await api.client.send('of nobody', { blocking: false });
+    await answerMessage(api, other.id, COMPLETED);
     const id = await order(kind, { user_id });
     let deaths = 0;
     for (let life = 0; (await report(id)).finished_at === null; life += 1) {
@@ -52,9 +54,12 @@ test.each(['messages', 'sessions'] as const)(
     if (kind === 'sessions') expect(removed).toMatchObject({ sessions: 2 });
     expect(await bus.keysOf(api.tenantId, sent)).toEqual([]);
     for (const message_id of sent) {
+      for (const table of ['messages', 'dispatches', 'events'])
+        expect(await api.database.query(`SELECT 1 FROM ${table} WHERE message_id = $1`, [message_id])).toEqual([]);
       const workflow = client.workflow.getHandle(messageWorkflowId({ tenant_id: api.tenantId, message_id }));
       await expect(workflow.describe()).rejects.toThrow(/not found/);
     }
+    expect((await api.client.message(other.id)).state).toBe('completed');
     const noted = 'SELECT removing_workflows || removing_keys AS names FROM erasures WHERE erasure_id = $1';
     expect(await api.database.query(noted, [id])).toEqual([{ names: [] }]);
   },

@@ -3,7 +3,7 @@ import { MessageCancelResponse, ResolveResponse } from '../../contracts/api/mess
 import { type Behaviour, dispatched, echo } from '../setup/agent.js';
 import { openSocket, registerAgent } from '../setup/platform/fleet.js';
 import { until } from '../setup/until.js';
-import { fleetOn, hold, to } from './fixture.js';
+import { byText, fleetOn, hold, to } from './fixture.js';
 
 const { platform, client, database, join, workflowOf, hasWorkflow, detailsOf, dispatchStates } = await fleetOn();
 
@@ -70,14 +70,11 @@ test('a message without an agent is a workflow from the start, which gives it to
 });
 
 test('a message that asks a human is a workflow from then on, until the answer has led to the end', async () => {
-  await join('asking', (dispatch) => {
-    if (dispatch.payload.params.metadata?.resolution) dispatch.result('thanks');
-    else dispatch.ask({ kind: 'confirmation', title: 'Go on?' });
-  });
-  const task = await client.send('begin', to('asking'));
+  await join('asking', byText());
+  const task = await client.send('ask', to('asking'));
   expect(task.status.state).toBe('input-required');
   await until(() => hasWorkflow(task.id), { what: 'the workflow of the message' });
   await client.ok(`/messages/${task.id}/resolve`, { resolution: 'confirmed' }, ResolveResponse);
-  expect((await client.untilState(task.id, 'completed')).assistant_output).toBe('thanks');
+  expect((await client.untilState(task.id, 'completed')).assistant_output).toBe('ask: confirmed');
   expect(await workflowOf(task.id).result()).toMatchObject({ state: 'completed' });
 });

@@ -16,6 +16,16 @@ export const to = (agent_type: string, more: object = {}) => ({ metadata: { agen
 export const joinType = (home: Home, agentType: string, behaviour?: Behaviour, max = 0): Promise<RawAgent> =>
   joinAgent(home, { instanceId: `${agentType}-1`, agentType, maxConcurrentSessions: max }, behaviour);
 
+/** What an agent does by the text of a message: `ask` asks a human once, `hold` is kept, and anything else is answered. */
+export function byText(held: Dispatched[] = []): Behaviour {
+  return (dispatch) => {
+    const { resolution } = (dispatch.payload.params.metadata ?? {}) as { resolution?: { resolution: unknown } };
+    if (dispatch.text === 'hold') held.push(dispatch);
+    else if (dispatch.text === 'ask' && !resolution) dispatch.ask({ kind: 'confirmation', title: 'Really?' });
+    else dispatch.result(`${dispatch.text}: ${resolution?.resolution ?? 'done'}`);
+  };
+}
+
 export const dispatchesTo = (agent: RawAgent) => agent.received.filter(({ type }) => type === 'dispatch');
 
 /** Sends without waiting for the answer, and waits for the dispatch. */

@@ -5,14 +5,7 @@ import { MessageCancelResponse, MessagesPendingResponse, ResolveResponse } from 
 import { SessionCloseResponse, SessionsInterruptResponse } from '../../contracts/api/sessions.js';
 import { type Behaviour, dispatched, echo, silent } from '../setup/agent.js';
 import { openSocket, registerAgent } from '../setup/platform/fleet.js';
-import { agentRow, fleetOnEach, hold, initSession, to } from './fixture.js';
-
-/** Asks a human once, and tells the decision. */
-const askOnce: Behaviour = (dispatch) => {
-  const { resolution } = (dispatch.payload.params.metadata ?? {}) as { resolution?: { resolution: unknown } };
-  if (resolution) dispatch.result(`decided: ${resolution.resolution}`);
-  else dispatch.ask({ kind: 'confirmation', title: 'Really?', prompt: 'Delete everything?' });
-};
+import { agentRow, byText, fleetOnEach, hold, initSession, to } from './fixture.js';
 
 describe.each(await fleetOnEach())('on the $way', ({ platform, client, database, join, dispatchStates }) => {
   test('health says that every part is there', async () => {
@@ -82,8 +75,8 @@ describe.each(await fleetOnEach())('on the $way', ({ platform, client, database,
   });
 
   test('what an agent asks is pending until it is resolved, once; the agent then goes on', async () => {
-    await join('asking', askOnce);
-    const task = await client.send('delete', to('asking'));
+    await join('asking', byText());
+    const task = await client.send('ask', to('asking'));
     expect(task.status.state).toBe('input-required');
     const { messages } = await client.ok('/messages/pending', { session_id: task.contextId }, MessagesPendingResponse);
     const input_request = { kind: 'confirmation', source: 'agent', title: 'Really?' };
@@ -91,7 +84,7 @@ describe.each(await fleetOnEach())('on the $way', ({ platform, client, database,
     const path = `/messages/${task.id}/resolve`;
     const resolved = await client.ok(path, { resolution: 'confirmed' }, ResolveResponse);
     expect(resolved).toMatchObject({ message_id: task.id, resolution: 'confirmed' });
-    expect((await client.untilState(task.id, 'completed')).assistant_output).toBe('decided: confirmed');
+    expect((await client.untilState(task.id, 'completed')).assistant_output).toBe('ask: confirmed');
     expect(await client.failure(path, { resolution: 'confirmed' })).toMatch(/^409 /);
   });
 

@@ -4,12 +4,12 @@ import type { Task } from '../../../contracts/a2a/a2a.js';
 import { ResolveResponse } from '../../../contracts/api/messages.js';
 import { LIMITS } from '../../../contracts/limits.js';
 import { redisServer } from '../../messages/bus/redis-server.js';
-import type { Behaviour, Dispatched } from '../../setup/agent.js';
+import type { Dispatched } from '../../setup/agent.js';
 import { startPlatform } from '../../setup/platform/platform.js';
 import type { TestPlatform } from '../../setup/platform/platform-process.js';
 import { TcpProxy } from '../../setup/platform/tcp-proxy.js';
 import { until } from '../../setup/until.js';
-import { dispatchesTo, joinType, looksOf, to } from '../../system/fixture.js';
+import { byText, dispatchesTo, joinType, looksOf, to } from '../../system/fixture.js';
 
 const CLOCK = fileURLToPath(new URL('../../setup/platform/shifted-clock.mjs', import.meta.url));
 
@@ -27,22 +27,12 @@ const { platform } = shared;
 const { client } = platform;
 const { hasWorkflow, dispatchStates } = looksOf(shared);
 
-/** Asks a human, keeps the message, or answers, as its text says. */
-function worker(held: Dispatched[]): Behaviour {
-  return (dispatch) => {
-    const { resolution } = (dispatch.payload.params.metadata ?? {}) as { resolution?: unknown };
-    if (dispatch.text === 'hold') held.push(dispatch);
-    else if (dispatch.text === 'ask' && !resolution) dispatch.ask({ kind: 'confirmation', title: 'Really?' });
-    else dispatch.result(`done: ${dispatch.text}`);
-  };
-}
-
 const confirm = (node: TestPlatform, id: string) =>
   node.client.ok(`/messages/${id}/resolve`, { resolution: 'confirmed' }, ResolveResponse);
 
 test('a Temporal that answers slowly slows what needs it, and nothing else', async () => {
   const held: Dispatched[] = [];
-  const agent = await joinType(platform, 'slow', worker(held));
+  const agent = await joinType(platform, 'slow', byText(held));
   temporal.latencyMs = 500;
   const lasting = await client.send('hold', { ...to('slow'), blocking: false });
   const asked = await client.send('ask', to('slow'));
@@ -59,7 +49,7 @@ test('a Temporal that answers slowly slows what needs it, and nothing else', asy
 
 test('a Postgres that fails over while connections hang: every call ends with a 503, agents stay, and all goes on by itself', async () => {
   const held: Dispatched[] = [];
-  const agent = await joinType(platform, 'steady', worker(held));
+  const agent = await joinType(platform, 'steady', byText(held));
   const task = await client.send('hold', { ...to('steady'), blocking: false });
   await until(() => held.length === 1, { what: 'the dispatch' });
   expect((await client.post('/sessions/get', {})).status).toBe(200);
@@ -102,7 +92,7 @@ test('nodes whose clocks are 5 s ahead and 5 s behind are as good as any other',
   const atBehind = await clockOf(behind);
   expect((await clockOf(ahead)) - atBehind).toBeGreaterThanOrEqual(10_000);
   const held: Dispatched[] = [];
-  const agents = [await joinType(ahead, 'on-ahead', worker(held)), await joinType(behind, 'on-behind', worker(held))];
+  const agents = [await joinType(ahead, 'on-ahead', byText(held)), await joinType(behind, 'on-behind', byText(held))];
 
   // Tokens of one count at the other, and messages find their way over both.
   const request = { method: 'POST', headers: await ahead.client.headers(), body: '{}' };

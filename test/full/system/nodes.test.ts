@@ -4,12 +4,14 @@ import { describe, expect, test } from 'vitest';
 import type { StreamEvent, Task } from '../../../contracts/a2a/a2a.js';
 import { AgentRegisterResponse } from '../../../contracts/api/agents.js';
 import { ResolveResponse } from '../../../contracts/api/messages.js';
+import { ToolResult } from '../../../contracts/api/tools.js';
 import { LIMITS } from '../../../contracts/limits.js';
 import { hostedAgent, message } from '../../mesh/hosted/hosted-agent.js';
+import { ask, take } from '../../mesh/tools/tool-fixture.js';
 import { redisServer } from '../../messages/bus/redis-server.js';
 import { policyFor } from '../../policies/policy-fixture.js';
 import { type Dispatched, dispatched, echo, type RawAgent, serve } from '../../setup/agent.js';
-import { joinAgent } from '../../setup/platform/fleet.js';
+import { joinAgent, openSocket, registerAgent } from '../../setup/platform/fleet.js';
 import { startPlatform } from '../../setup/platform/platform.js';
 import { TcpProxy } from '../../setup/platform/tcp-proxy.js';
 import { assembled, StreamReader } from '../../setup/stream-reader.js';
@@ -107,6 +109,25 @@ describe('an agent whose socket another node holds', () => {
     expect(dispatchesTo(agent)).toHaveLength(1);
     agent.close();
   });
+
+  test('answers tool calls, by socket and by HTTP, until its node dies', async () => {
+    const near = await joinType(a, 'calls');
+    const node = await shared.startPeer();
+    await registerAgent(node.client, { instanceId: 'tools-1', agentType: 'tools' });
+    const far = await openSocket(node, 'tools-1');
+    await far.hello({ tools: ['t'] });
+    const bySocket = ask(near, { tool: 't', arguments: { x: 1 } });
+    (await take(far, 't')).result({ ok: true, result: 1 });
+    expect(await bySocket).toEqual({ ok: true, result: 1 });
+    const byHttp = a.client.ok('/tools/call', { tool: 't' }, ToolResult);
+    (await take(far, 't')).result({ ok: true, result: 2 });
+    expect(await byHttp).toEqual({ ok: true, result: 2 });
+    const lostCall = ask(near, { tool: 't', deadline_ms: 600_000 });
+    await take(far, 't');
+    await node.kill9();
+    expect(await lostCall).toMatchObject({ error: { code: 'TARGET_UNAVAILABLE', retryable: false } });
+    near.close();
+  }, 120_000);
 
   test('is found at once on a node that was added, and another is found when that node takes nothing new', async () => {
     const added = await shared.startPeer();

@@ -5,7 +5,7 @@ import { SessionGetByIdResponse } from '../../../contracts/api/sessions.js';
 import { sessionWorkflowId } from '../../../workflows/definitions.js';
 import { ruleFor, webhook } from '../../alerts/alert-fixture.js';
 import { createPlan, newSession, step, untilPlan, untilStep } from '../../plans/plan-fixture.js';
-import type { Behaviour, RawAgent } from '../../setup/agent.js';
+import type { RawAgent } from '../../setup/agent.js';
 import { contradictions } from '../../setup/histories/record-checker.js';
 import { joinAgent, registerAgent } from '../../setup/platform/fleet.js';
 import { createNamespace, startPlatform } from '../../setup/platform/platform.js';
@@ -14,6 +14,7 @@ import { emptyCluster, runDocumented } from '../../setup/postgres-dump.js';
 import { receiver } from '../../setup/receiver.js';
 import { RowLock } from '../../setup/row-lock.js';
 import { until } from '../../setup/until.js';
+import { byText, to } from '../../system/fixture.js';
 import { EventFollower } from '../../telemetry/event-follower.js';
 
 /** Makes the restored rows those of an older backup, so that what a sweeper does after a minute is due. */
@@ -23,15 +24,6 @@ const AS_OF_AN_HOUR_AGO = `
   UPDATE sessions SET supervised_at = supervised_at - interval '1 hour';
   UPDATE plans SET check_at = check_at - interval '1 hour'`;
 
-/** Answers, asks once, or keeps the message for ever, as its text says. */
-const work: Behaviour = (dispatch) => {
-  const { resolution } = (dispatch.payload.params.metadata ?? {}) as { resolution?: { resolution: unknown } };
-  if (dispatch.text === 'hold') return;
-  if (dispatch.text === 'ask' && !resolution) dispatch.ask({ kind: 'confirmation', title: 'Really?' });
-  else dispatch.result(`${dispatch.text}: ${resolution?.resolution ?? 'done'}`);
-};
-const to = (agent_type: string) => ({ metadata: { agent_type } });
-
 const cluster = await emptyCluster('new-cluster');
 const hook = await receiver();
 const shared = await startPlatform({ QUEUE_WAIT_MS: '600000' });
@@ -40,7 +32,7 @@ const connection = shared.temporal.connection as Connection;
 
 /** What the platform had acknowledged when its database was dumped. */
 async function acknowledged() {
-  await joinAgent(shared.platform, { instanceId: 'worker-1', agentType: 'worker', maxConcurrentSessions: 0 }, work);
+  await joinAgent(shared.platform, { instanceId: 'worker-1', agentType: 'worker', maxConcurrentSessions: 0 }, byText());
   await registerAgent(client, { instanceId: 'away-1', agentType: 'away' });
   const token = await client.token();
   const events = await EventFollower.open(shared.platform.baseUrl, token);
@@ -110,7 +102,7 @@ describe.each([
     expect(await client.failure('/messages/get_by_id', { message_id: lost.id })).toBe('404 NOT_FOUND');
     for (const agentType of ['worker', 'away']) {
       const agent = { instanceId: `${agentType}-1`, agentType, maxConcurrentSessions: 0 };
-      agents.push(await joinAgent(restored, agent, work));
+      agents.push(await joinAgent(restored, agent, byText()));
     }
     await client.untilState(before.queued.id, 'completed');
     const again = await client.send('answer', { ...to('worker'), messageId: 'lost' });

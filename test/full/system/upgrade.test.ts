@@ -11,6 +11,7 @@ import { startPlatform } from '../../setup/platform/platform.js';
 import { empty, nextRelease, previousRelease } from '../../setup/platform/releases.js';
 import { assembled, StreamReader } from '../../setup/stream-reader.js';
 import { until } from '../../setup/until.js';
+import { byText, to } from '../../system/fixture.js';
 import { EventFollower } from '../../telemetry/event-follower.js';
 
 const redis = await redisServer();
@@ -35,13 +36,6 @@ const fleet = {
   devJson: () => home.devJson(),
 };
 
-const to = (agentType: string) => ({ metadata: { agent_type: agentType } });
-/** Answers, or asks a human first. */
-const work: Behaviour = (dispatch) => {
-  const { resolution } = (dispatch.payload.params.metadata ?? {}) as { resolution?: { resolution: unknown } };
-  if (dispatch.text === 'ask' && !resolution) dispatch.ask({ kind: 'confirmation', title: 'Really?' });
-  else dispatch.result(`done: ${dispatch.text}`);
-};
 /** What an agent has in hand until the test says so, by its text. */
 const held = new Map<string, Dispatched>();
 
@@ -81,7 +75,7 @@ const ask = async (client: ApiClient) => (await client.send('ask', to('worker'))
 
 async function confirm(client: ApiClient, id: string): Promise<void> {
   await client.ok(`/messages/${id}/resolve`, { resolution: 'confirmed' }, ResolveResponse);
-  expect((await client.untilState(id, 'completed')).assistant_output).toBe('done: ask');
+  expect((await client.untilState(id, 'completed')).assistant_output).toBe('ask: confirmed');
 }
 
 const functionSchemas = async () =>
@@ -93,7 +87,7 @@ test('two releases work side by side, and a rolling upgrade loses and doubles no
     return new JournalingAgent(fleet, options, behaviour).start();
   };
   const hold: Behaviour = (dispatch) => void held.set(dispatch.text, dispatch);
-  const agents = await Promise.all([join('worker', work), join('holder', hold, true)]);
+  const agents = await Promise.all([join('worker', byText()), join('holder', hold, true)]);
   const [, holder] = agents;
 
   // The old release alone.

@@ -35,15 +35,19 @@ export interface TenantOptions {
   defaultAgentType?: string;
 }
 
-/** What a tenant of a shared platform sees of it. A `SharedPlatform` fits as well, where a helper takes either. */
+/** What a tenant of a shared platform sees of it. */
 export interface TenantPlatform {
   /** `client` speaks for the tenant, and `devJson` has its credentials. The log is that of all tenants. */
   platform: Pick<TestPlatform, 'client' | 'devJson' | 'baseUrl' | 'log'>;
   /** `query` sees the rows of the tenant and none of others, by the row-level security of `fleet_app`. */
   database: Pick<FreshDatabase, 'url' | 'query' | 'db'>;
+  /** As the owner, who sees the rows of all tenants, and tables that none may read. */
+  everyTenant: Pick<FreshDatabase, 'query'>;
   /** A Temporal client in the namespace that all tenants of the platform have; ids of workflows begin with kind and tenant. */
   temporal: Client;
   tenant_id: string;
+  /** For the commands of an operator. */
+  operatorEnv: { DATABASE_URL: string; FLEET_SECRET_KEY: string };
   /** Rejects if the tenant's record contradicts itself or the platform has ended. Done after the test or the file, except in `beforeAll`. */
   dispose(): Promise<void>;
 }
@@ -175,5 +179,7 @@ export async function sharedPlatform(
     baseUrl: devJson.base_url,
     log: () => shared.process.log(),
   };
-  return { platform, database, temporal: shared.temporal, tenant_id, dispose };
+  const operatorEnv = { DATABASE_URL: database.url, FLEET_SECRET_KEY: shared.secretKey };
+  const { temporal, database: everyTenant } = shared;
+  return { platform, database, everyTenant, temporal, tenant_id, operatorEnv, dispose };
 }

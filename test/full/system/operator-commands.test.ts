@@ -1,12 +1,11 @@
-import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
 import { AlertRule } from '../../../contracts/api/alerts.js';
 import { PolicyResponse } from '../../../contracts/api/policies/policies.js';
 import type { ErasureReport } from '../../../erasure/erasures.js';
+import { operatorWith, tablesWith } from '../../erasure/eraser-fixture.js';
 import { redisServer } from '../../messages/bus/redis-server.js';
 import { createPlan, newSession, step } from '../../plans/plan-fixture.js';
 import { cleanUp } from '../../setup/clean-up.js';
@@ -15,37 +14,15 @@ import { joinAgent, registerAgent } from '../../setup/platform/fleet.js';
 import { startPlatform } from '../../setup/platform/platform.js';
 import { receiver } from '../../setup/receiver.js';
 import { until } from '../../setup/until.js';
+import { to } from '../../system/fixture.js';
 
 /** Workflows and deliveries of a deleted tenant have half a minute to end by themselves. */
 const TIMEOUT_MS = 360_000;
-const CLI = new URL('../../../dist/cli/fleet.js', import.meta.url).pathname;
-
 const redis = await redisServer();
-const { platform, database, temporal } = await startPlatform({
-  FLEET_SECRET_KEY: '', // the key of the data directory, for the commands
-  REDIS_URL: redis.url,
-  OUTBOUND_ALLOW_CIDRS: '127.0.0.0/8',
-});
-
-async function fleet<Result>(...args: string[]): Promise<Result> {
-  const env = { PATH: process.env.PATH, FLEET_DATA_DIR: platform.dataDir, DATABASE_URL: database.url };
-  const { stdout } = await promisify(execFile)(process.execPath, [CLI, ...args, '--json'], { env });
-  return JSON.parse(stdout) as Result;
-}
-
-/** The tables that have a text, without partitions. */
-async function tablesWith(text: string): Promise<string[]> {
-  const tables = await database.query<{ name: string }>(
-    `SELECT oid::regclass::text AS name FROM pg_class
-      WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition ORDER BY 1`,
-  );
-  const found: string[] = [];
-  for (const { name } of tables) {
-    const rows = await database.query(`SELECT 1 FROM ${name} t WHERE t::text LIKE '%' || $1 || '%' LIMIT 1`, [text]);
-    if (rows.length > 0) found.push(name);
-  }
-  return found;
-}
+/** The key is that of the data directory, for the commands. */
+const shared = await startPlatform({ FLEET_SECRET_KEY: '', REDIS_URL: redis.url });
+const { platform, database, temporal } = shared;
+const fleet = operatorWith({ FLEET_DATA_DIR: platform.dataDir, DATABASE_URL: database.url });
 
 /** Files of the data directory with a text: the logs have ids, and no content. */
 function filesWith(text: string): string[] {
@@ -80,7 +57,7 @@ test('an erased message and an erased session leave nothing in Redis, what is be
   const elsewhere = await streamed('elsewhere');
   const ids = [first.id, second.id, elsewhere.id];
   for (const id of ids) expect(await keysWith(id)).toHaveLength(1);
-  const erase = (...args: string[]) => fleet<ErasureReport>(...args, '--tenant', platform.devJson().tenant_id);
+  const erase = (...args: string[]) => fleet(...args, '--tenant', platform.devJson().tenant_id);
 
   const ofMessage = await erase('messages', 'erase', '--message', first.id);
   expect(ofMessage).toMatchObject({ finished_at: expect.any(String), removed: { messages: 1, redis_keys: 1 } });
@@ -114,7 +91,6 @@ test(
     const policy = { scope: 'tool', name: 'payments', decision: 'require_approval', match: { tools: ['pay'] } };
     await client.ok('/policies/create_policy', policy, PolicyResponse);
     const session = await newSession(client, { user_id: 'confidential@example.org' });
-    const to = (agent_type: string) => ({ metadata: { agent_type } });
     for await (const _ of client.stream('confidential question', to('writer')));
     await client.send('in a session', { ...to('writer'), contextId: session });
     const asking = await client.send('ask', { ...to('writer'), pushNotificationConfig: { url: webhook.url } });
@@ -126,7 +102,7 @@ test(
     const workflows = async () => (await temporal.workflow.count(`FleetTenant = "${tenantId}"`)).count;
     await until(async () => (await workflows()) > 0, { what: 'workflows' });
     expect(await keys()).not.toEqual([]);
-    expect((await tablesWith('confidential')).length).toBeGreaterThan(3);
+    expect((await tablesWith(database, 'confidential')).length).toBeGreaterThan(3);
 
     const { erasure } = await fleet<{ erasure: ErasureReport }>('tenants', 'delete', tenantId, '--wait-seconds', '300');
     expect(erasure).toMatchObject({
@@ -134,8 +110,9 @@ test(
       removed: { tenants: 1, sessions: expect.any(Number) },
     });
     expect(erasure.removed.workflows).toBeGreaterThan(0);
-    expect(await tablesWith(uuid)).toEqual(['erasures', 'input_decisions']); // the report, and who decided when
-    for (const text of ['confidential', 'example.org', webhook.url]) expect(await tablesWith(text)).toEqual([]);
+    expect(await tablesWith(database, uuid)).toEqual(['erasures', 'input_decisions']); // the report, and who decided when
+    for (const text of ['confidential', 'example.org', webhook.url])
+      expect(await tablesWith(database, text)).toEqual([]);
     expect(await keys()).toEqual([]);
     await until(async () => (await workflows()) === 0, { what: 'the end of the workflows' });
     expect([...filesWith(uuid), ...filesWith('confidential')]).toEqual([]);
@@ -143,3 +120,23 @@ test(
   },
   TIMEOUT_MS,
 );
+
+test('the secret key is rotated while the platform runs, and its clients notice nothing', async () => {
+  const { client } = platform;
+  const { client_id, client_secret } = platform.devJson();
+  const keyFile = join(platform.dataDir, 'secret.key');
+  const before = readFileSync(keyFile, 'utf8');
+  const login = async () => (await client.post('/auth/get_token', { client_id, client_secret })).status;
+  const keyId = async () =>
+    (await database.query('SELECT secret_key_id FROM credentials WHERE credential_id = $1', [client_id]))[0]
+      ?.secret_key_id;
+  const old = await keyId();
+  const rotated = fleet<{ sealed_anew: Record<string, number>; credentials_left: number }>('keys', 'rotate-secret');
+  await until(async () => (await login()) === 200 && (await keyId()) !== old, { what: 'the secret to be hashed anew' });
+  const report = await rotated;
+  expect(report.sealed_anew).toMatchObject({ signing_keys: 1 });
+  expect(report.credentials_left).toBe(1); // that of the agents, which has not been used
+  expect(readFileSync(`${keyFile}.previous`, 'utf8')).toBe(before);
+  expect(readFileSync(keyFile, 'utf8')).not.toBe(before);
+  expect((await client.post('/agents/get', {})).status).toBe(200);
+});
