@@ -3,24 +3,55 @@
  * A line reads: files in this folder may import the folder itself, and the folders named.
  */
 const LAYERS = {
+  /** zod schemas and constants: requests, responses, frames, events, error codes, limits, permissions; imports only zod */
   contracts: [],
+  /** config, logger, errors, ids, secrets, trace context, loops, time limits, token buckets */
   runtime: ['contracts'],
+  /** pool, batching of calls, rows as JSON, migrations, events */
   db: ['contracts', 'runtime'],
+  /** the one guarded HTTP client, the reader of server-sent events; CORS and the answer to what is not HTTP, for API and mesh */
   http: ['contracts', 'runtime'],
+  /** tenants, credentials, signing keys, tokens */
   auth: ['contracts', 'runtime', 'db'],
+  /** events: their positions, readers, streams and lists; `traces/`: spans derived from the record, and their export */
   telemetry: ['contracts', 'runtime', 'db'],
+  /** usage reports, quotas, prices: what follows from events, and the counts of tool calls */
   usage: ['contracts', 'runtime', 'db', 'telemetry'],
+  /**
+   * policies: `places/` (paths and hosts that arguments name), `matching/`, `indexing/`, `evaluators/` (CEL, webhooks), the decision, the
+   * cache of compiled policies; `guards/`
+   */
   policy: ['contracts', 'runtime', 'db', 'http'],
+  /** registration, health, load */
   agents: ['contracts', 'runtime', 'db', 'http', 'policy'],
+  /** sessions and the agents in them */
   sessions: ['contracts', 'runtime', 'db', 'policy', 'agents'],
+  /**
+   * the life of a message: `accept/`, `dispatch/`, `runner/` (sends dispatches and records their ends), `supervise/` (workflows, sweeper),
+   * `input/` (questions to humans), `stream/`, `read/`; the only user of the Temporal client
+   */
   messages: ['contracts', 'runtime', 'db', 'usage', 'policy', 'agents', 'sessions'],
+  /** the queue of deliveries, their attempts and log: `channels/` (webhook, Slack, email), push notifications */
   deliveries: ['contracts', 'runtime', 'db', 'http', 'messages'],
+  /** alert rules, the relay that matches events with them, Slack's buttons */
   alerts: ['contracts', 'runtime', 'db', 'http', 'telemetry', 'messages', 'deliveries'],
+  /**
+   * knowledge bases: `parse/` and `chunk/` (documents into chunks), `threads/` (where they are read), `ingest/` (jobs, sources),
+   * `embedding/`, `search/`
+   */
   knowledge: ['contracts', 'runtime', 'db', 'http'],
+  /** graphs of steps: what comes next, the messages of steps, approvals */
   plans: ['contracts', 'runtime', 'db', 'policy', 'sessions', 'messages'],
+  /** erases messages, sessions and tenants, in portions */
   erasure: ['contracts', 'runtime', 'db', 'agents', 'sessions', 'messages'],
+  /** calls of agents' tools and of the platform's */
   tools: ['contracts', 'runtime', 'db', 'telemetry', 'usage', 'policy', 'agents', 'messages', 'plans', 'knowledge'],
+  /**
+   * transport to agents: `server/` (port, handshake), `connection/` (states, resume), `frames/`, `connected/`, `hosted/` (A2A over HTTP),
+   * `nodes/`
+   */
   mesh: ['contracts', 'runtime', 'db', 'http', 'auth', 'telemetry', 'policy', 'agents', 'messages', 'tools'],
+  /** side effects that workflows ask for */
   activities: [
     'contracts',
     'runtime',
@@ -33,7 +64,9 @@ const LAYERS = {
     'deliveries',
     'knowledge',
   ],
+  /** durable workflows, thin over what `messages/` decides; import only Temporal */
   workflows: [],
+  /** Fastify: plugins, one route file for each section, A2A JSON-RPC in `send/` */
   api: [
     'contracts',
     'runtime',
@@ -52,11 +85,19 @@ const LAYERS = {
     'knowledge',
     'tools',
   ],
+  /** Postgres, Temporal and the certificate for `npm start` */
   embedded: ['contracts', 'runtime'],
+  /** the `fleet` command */
   cli: ['contracts', 'runtime', 'db', 'auth', 'erasure'],
+  /**
+   * TypeScript SDK: `agent/` (the `Agent` class), `handlers/` and `tools/` (what handlers receive and return), `schema/` (Standard Schema),
+   * `connected/` and `hosted/` (the two transports), `client/` and `browser/`, `wire/` (names of members), `adapters/` (frameworks,
+   * optional peers of the package)
+   */
   sdk: ['contracts'],
+  /** example agents, the demo */
   examples: ['sdk', 'contracts'],
-  // Puts the parts together for the entries; only they import it.
+  /** the composition root of `start.ts` and `worker.ts` */
   platform: [
     'contracts',
     'runtime',

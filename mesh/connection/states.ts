@@ -31,40 +31,52 @@ export interface Transition {
   failInFlight?: true;
 }
 
-const TABLE: Record<ConnectionState, Partial<Record<ConnectionEvent, Transition>>> = {
+/** `npm run docs` writes this table into docs/agents.md, with the notes at its events. */
+const TRANSITIONS: Record<ConnectionState, Partial<Record<ConnectionEvent, Transition>>> = {
   UPGRADED: {
     hello: { state: 'AWAIT_WELCOME' },
+    /** no `hello` within 10 s */
     hello_timeout: { state: 'CLOSED', close: CLOSE_CODES.HELLO_TIMEOUT },
     socket_lost: { state: 'CLOSED' },
     close_request: { state: 'CLOSED', close: CLOSE_CODES.NORMAL },
   },
   AWAIT_WELCOME: {
+    /** registered, and `welcome` sent */
     welcomed: { state: 'READY' },
+    /** as above; dispatches that are sent again are queued before new work */
     resumed: { state: 'READY' },
     socket_lost: { state: 'CLOSED' },
     replaced: { state: 'CLOSED', close: CLOSE_CODES.REPLACED },
     close_request: { state: 'CLOSED', close: CLOSE_CODES.NORMAL },
   },
   READY: {
+    /** from either side */
     close_request: { state: 'DRAINING' },
+    /** three in a row, about 90 s */
     pings_missed: { state: 'SUSPENDED', close: CLOSE_CODES.GOING_AWAY },
     socket_lost: { state: 'SUSPENDED' },
+    /** by a newer socket */
     replaced: { state: 'CLOSED', close: CLOSE_CODES.REPLACED, failInFlight: true },
   },
   DRAINING: {
+    /** nothing in flight any more; 4410 if the instance was deregistered */
     drained: { state: 'CLOSED', close: CLOSE_CODES.NORMAL },
+    /** the grace has ended; 4410 if the instance was deregistered */
     grace_over: { state: 'CLOSED', close: CLOSE_CODES.NORMAL, failInFlight: true },
+    /** its node stops, and another may continue its work */
     transferred: { state: 'CLOSED', close: CLOSE_CODES.GOING_AWAY },
     pings_missed: { state: 'SUSPENDED', close: CLOSE_CODES.GOING_AWAY },
     socket_lost: { state: 'SUSPENDED' },
     replaced: { state: 'CLOSED', close: CLOSE_CODES.REPLACED, failInFlight: true },
   },
   SUSPENDED: {
-    // The connection that brought the token is READY in place of this one.
+    /** a `hello` with the matching `resume_token` on this node */
     resumed: { state: 'READY' },
     transferred: { state: 'CLOSED' },
+    /** 45 s, or the instance was deregistered */
     window_over: { state: 'CLOSED', failInFlight: true },
     hello_without_match: { state: 'CLOSED', failInFlight: true },
+    /** a `hello` on another node */
     replaced: { state: 'CLOSED', failInFlight: true },
   },
   CLOSED: {},
@@ -72,7 +84,7 @@ const TABLE: Record<ConnectionState, Partial<Record<ConnectionEvent, Transition>
 
 /** The state after an event. An event without an entry in the table changes nothing. */
 export function next(state: ConnectionState, event: ConnectionEvent): Transition {
-  return TABLE[state][event] ?? { state };
+  return TRANSITIONS[state][event] ?? { state };
 }
 
 /** The `error` frames that explain close codes. */

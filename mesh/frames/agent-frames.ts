@@ -84,7 +84,7 @@ function handleUnfit(context: MeshContext, connection: Connection, frame: UnfitF
 /** Fails the dispatch or call that a bad frame names before its socket closes, so that a resume does not repeat it (decisions.md, Dispatch bodies). */
 function refuse(context: MeshContext, connection: Connection, { id, reply_to, problem }: BadFrame): void {
   if (connection.isLive && reply_to !== '') failNamed(context, connection, reply_to, problem);
-  connection.socket.fail('BAD_FRAME', problem, CLOSE_CODES.PROTOCOL_ERROR, id);
+  connection.socket.fail('BAD_FRAME', problem, CLOSE_CODES.BAD_FRAME, id);
 }
 
 function failNamed(context: MeshContext, connection: Connection, reply_to: string, problem: string): void {

@@ -17,18 +17,33 @@ export interface DispatchTransition {
   sql: string;
 }
 
-/** The transitions of a dispatch. docs/durability.md explains them, and a test compares the two tables. States without a transition are final. */
+/** The transitions of a dispatch, which `npm run docs` writes into docs/durability.md. States without a transition are final. */
 export const DISPATCH_TRANSITIONS: readonly DispatchTransition[] = [
+  /** The fast path accepts a message and opens its dispatch as sent. */
   { event: 'accept', from: [], to: 'sent', sql: 'accept_messages' },
+  /** The workflow path routes the message to an agent. */
   { event: 'open', from: [], to: 'open', sql: 'open_dispatch' },
+  /** The node that holds the agent's socket marks the dispatch before the first byte goes out. */
   { event: 'send', from: ['open'], to: 'sent', sql: 'send_dispatch' },
+  /** The agent's result completes the message. */
   { event: 'complete', from: ['sent'], to: 'completed', sql: 'end_dispatches' },
+  /** The agent reports a failure, breaks the protocol or passes the deadline. */
   { event: 'fail', from: ['sent'], to: 'failed', sql: 'end_dispatches' },
+  /** The agent or its node is gone and may have acted: `AGENT_DISCONNECTED`. */
   { event: 'lose', from: ['sent'], to: 'lost', sql: 'end_dispatches' },
+  /**
+   * The same, and the message goes on: a tool call of it waits for a human or has not heard of the decision, which the next dispatch
+   * carries; or its skill is [idempotent](#idempotent-skills) and the message is routed again.
+   */
   { event: 'detach', from: ['sent'], to: 'lost', sql: 'detach_dispatch' },
+  /** The agent asks a human, and the answer goes out in a new dispatch. Or a guard asks one about the agent's answer, which is held. */
   { event: 'ask', from: ['sent'], to: 'input_required', sql: 'ask_input' },
+  /** A human approves the agent's answer, which completes the message. */
   { event: 'deliver', from: ['input_required'], to: 'completed', sql: 'deliver_held_answer' },
+  /** Its owner says that nothing went out. The message is routed again. */
   { event: 'release', from: ['open', 'sent'], to: 'released', sql: 'release_dispatch' },
+  /** A caller, the end of the session or an operator cancels the message. */
   { event: 'cancel', from: ['open', 'sent'], to: 'canceled', sql: 'cancel_messages' },
+  /** An operator terminated the message's workflow. */
   { event: 'terminate', from: ['open', 'sent'], to: 'failed', sql: 'fail_message' },
 ];

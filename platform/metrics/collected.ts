@@ -1,6 +1,7 @@
 import { Counter, Gauge, type Metric, Registry } from 'prom-client';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
+import type { MetricDescription } from './metric-table.js';
 
 /** One series of a metric: its labels and its value. */
 export type Sample = readonly [labels: Record<string, string>, value: number];
@@ -36,35 +37,31 @@ function collectedHistogram(name: string, help: string, read: () => Iterable<Dis
  * Metrics whose values the platform keeps in plain fields: they are read when Prometheus asks, and nothing is paid for them in between. A
  * metric that cannot be read is left empty, and the log says when that begins and ends.
  */
-export class CollectedMetrics {
+export class CollectedMetrics<Name extends string> {
   readonly registry = new Registry();
   readonly #log: Pick<Logger, 'info' | 'warn'>;
+  readonly #table: Record<Name, MetricDescription>;
   readonly #failing = new Set<string>();
 
-  constructor(log: Pick<Logger, 'info' | 'warn'>) {
+  constructor(log: Pick<Logger, 'info' | 'warn'>, table: Record<Name, MetricDescription>) {
     this.#log = log;
+    this.#table = table;
   }
 
-  counter(name: string, help: string, labelNames: string[], read: () => Samples | Promise<Samples>): void {
+  /** A counter or a gauge. */
+  values(name: Name, read: () => Samples | Promise<Samples>): void {
+    const { type, help, labels: labelNames } = this.#table[name];
     const collect = async (): Promise<void> => {
       const samples = await this.read(name, read, []);
-      counter.reset(); // after the last await: another scrape may be under way, and must not add to what this one has added
-      for (const [labels, value] of samples) counter.inc(labels, value);
+      metric.reset(); // after the last await: another scrape may be under way, and must not add to what this one has added
+      for (const [labels, value] of samples) metric.inc(labels, value);
     };
-    const counter = new Counter({ name, help, labelNames, registers: [this.registry], collect });
+    const options = { name, help, labelNames, registers: [this.registry], collect };
+    const metric = type === 'counter' ? new Counter(options) : new Gauge(options);
   }
 
-  gauge(name: string, help: string, labelNames: string[], read: () => Samples | Promise<Samples>): void {
-    const collect = async (): Promise<void> => {
-      const samples = await this.read(name, read, []);
-      gauge.reset();
-      for (const [labels, value] of samples) gauge.set(labels, value);
-    };
-    const gauge = new Gauge({ name, help, labelNames, registers: [this.registry], collect });
-  }
-
-  histogram(name: string, help: string, read: () => Iterable<Distribution>): void {
-    this.registry.registerMetric(collectedHistogram(name, help, read));
+  histogram(name: Name, read: () => Iterable<Distribution>): void {
+    this.registry.registerMetric(collectedHistogram(name, this.#table[name].help, read));
   }
 
   /** Never rejects. @param instead what stands for a reading that fails */

@@ -6,6 +6,7 @@ import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
 import { settledWithin } from '../../runtime/promises/settled-within.js';
 import { CollectedMetrics } from './collected.js';
+import { METRICS } from './metric-table.js';
 import { definePlatformMetrics, type MetricSources } from './platform-metrics.js';
 import { readTemporalMetrics } from './temporal-metrics.js';
 
@@ -27,13 +28,13 @@ export interface MetricsServerOptions {
 export class MetricsServer {
   readonly #options: MetricsServerOptions;
   readonly #server = createServer((request, response) => void this.#answer(request, response));
-  readonly #metrics: CollectedMetrics;
+  readonly #metrics: CollectedMetrics<keyof typeof METRICS>;
   #scrape: Promise<string | null> | null = null;
 
   constructor(options: MetricsServerOptions) {
     this.#options = options;
     this.#server.maxConnections = CONNECTIONS_MAX;
-    this.#metrics = new CollectedMetrics(options.log);
+    this.#metrics = new CollectedMetrics(options.log, METRICS);
     definePlatformMetrics(this.#metrics, options.sources);
   }
 

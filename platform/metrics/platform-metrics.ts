@@ -10,6 +10,7 @@ import type { LogCounts } from '../../runtime/logger.js';
 import { Loop } from '../../runtime/loop.js';
 import type { SpanCounts } from '../../telemetry/traces/span-recorder.js';
 import { type CollectedMetrics, type Distribution, durations, labelled, type Sample } from './collected.js';
+import type { METRICS } from './metric-table.js';
 import type { QueueDepths } from './queue-depths.js';
 
 /** Where the metrics are read. What a role brings is null in a process without it, and until it has started. */
@@ -34,8 +35,10 @@ export interface MetricSources {
   queues: (() => Promise<QueueDepths>) | null;
 }
 
-/** Defines every metric of the platform (docs/metrics.md). Labels have few values: none names a tenant, session, agent or message. */
-export function definePlatformMetrics(metrics: CollectedMetrics, sources: MetricSources): void {
+type PlatformMetrics = CollectedMetrics<keyof typeof METRICS>;
+
+/** Says where each metric of the table is read. Labels have few values: none names a tenant, session, agent or message. */
+export function definePlatformMetrics(metrics: PlatformMetrics, sources: MetricSources): void {
   collectDefaultMetrics({ register: metrics.registry });
   defineProcess(metrics, sources);
   defineHttp(metrics, sources);
@@ -46,29 +49,23 @@ export function definePlatformMetrics(metrics: CollectedMetrics, sources: Metric
   defineQueues(metrics, sources);
 }
 
-function defineProcess(metrics: CollectedMetrics, { version, logCounts, health }: MetricSources): void {
-  metrics.gauge('fleet_build_info', '1, with the version of the platform', ['version'], () => [[{ version }, 1]]);
-  metrics.gauge('fleet_part_up', '1 if a part answers, as in GET /health', ['part'], async () =>
+function defineProcess(metrics: PlatformMetrics, { version, logCounts, health }: MetricSources): void {
+  metrics.values('fleet_build_info', () => [[{ version }, 1]]);
+  metrics.values('fleet_part_up', async () =>
     Object.entries((await health()).checks).map(([part, state]): Sample => [{ part }, state === 'ok' ? 1 : 0]),
   );
-  metrics.gauge('fleet_loop_failing', '1 for each background loop whose last turn failed', ['loop'], () =>
-    [...Loop.failing].map(({ name }): Sample => [{ loop: name }, 1]),
-  );
-  metrics.counter('fleet_log_lines_total', 'Lines of the log from level warn on', ['level'], () =>
-    labelled('level', logCounts.lines),
-  );
-  metrics.counter('fleet_log_lines_dropped_total', 'Lines of the log that could not be written', [], () => [
-    [{}, logCounts.dropped()],
-  ]);
+  metrics.values('fleet_loop_failing', () => [...Loop.failing].map(({ name }): Sample => [{ loop: name }, 1]));
+  metrics.values('fleet_log_lines_total', () => labelled('level', logCounts.lines));
+  metrics.values('fleet_log_lines_dropped_total', () => [[{}, logCounts.dropped()]]);
 }
 
-function defineHttp(metrics: CollectedMetrics, { http }: MetricSources): void {
-  metrics.counter('fleet_http_requests_total', 'Answered HTTP requests', ['method', 'route', 'status'], () =>
+function defineHttp(metrics: PlatformMetrics, { http }: MetricSources): void {
+  metrics.values('fleet_http_requests_total', () =>
     http.flatMap(({ method, route, byStatus }) =>
       Object.entries(byStatus).map(([status, count]): Sample => [{ method, route, status }, count]),
     ),
   );
-  metrics.histogram('fleet_http_request_duration_seconds', 'Time from a request until its answer was written', () =>
+  metrics.histogram('fleet_http_request_duration_seconds', () =>
     http
       .filter(({ byStatus }) => Object.keys(byStatus).length > 0)
       .map((route) => durations({ method: route.method, route: route.route }, route)),
@@ -95,51 +92,41 @@ const REFUSED = [
   'refused',
 ] as const satisfies Verdict[];
 
-function defineMessages(metrics: CollectedMetrics, sources: MetricSources): void {
+function defineMessages(metrics: PlatformMetrics, sources: MetricSources): void {
   const { verdicts } = sources;
-  metrics.counter('fleet_messages_accepted_total', 'Accepted messages, by the path that they took', ['path'], () =>
+  metrics.values('fleet_messages_accepted_total', () =>
     Object.entries(ACCEPTED).map(
       ([path, of]): Sample => [{ path }, of.reduce((sum, verdict) => sum + (verdicts[verdict] ?? 0), 0)],
     ),
   );
-  metrics.counter('fleet_messages_repeated_total', 'Messages that were on the record already', [], () => [
-    [{}, verdicts.repeat ?? 0],
-  ]);
-  metrics.counter('fleet_messages_refused_total', 'Messages that were refused, by verdict', ['reason'], () =>
+  metrics.values('fleet_messages_repeated_total', () => [[{}, verdicts.repeat ?? 0]]);
+  metrics.values('fleet_messages_refused_total', () =>
     REFUSED.map((reason): Sample => [{ reason }, verdicts[reason] ?? 0]),
   );
-  metrics.counter('fleet_messages_handed_over_total', 'Messages of the fast path whose workflow took over', [], () => [
-    [{}, sources.handedOver],
-  ]);
-  metrics.gauge('fleet_dispatches_in_flight', 'Dispatches that run on this node', [], () =>
-    sources.mesh ? [[{}, sources.mesh.runner.size]] : [],
-  );
-  metrics.counter('fleet_dispatches_total', 'Dispatches that ended on this node', ['path', 'end'], () =>
+  metrics.values('fleet_messages_handed_over_total', () => [[{}, sources.handedOver]]);
+  metrics.values('fleet_dispatches_in_flight', () => (sources.mesh ? [[{}, sources.mesh.runner.size]] : []));
+  metrics.values('fleet_dispatches_total', () =>
     Object.entries(sources.mesh?.runner.counts ?? {}).flatMap(([path, { byEnd }]) =>
       [...labelled('end', byEnd)].map(([labels, count]): Sample => [{ path, ...labels }, count]),
     ),
   );
-  metrics.histogram('fleet_dispatch_duration_seconds', 'Time from sending a dispatch until its end was recorded', () =>
+  metrics.histogram('fleet_dispatch_duration_seconds', () =>
     Object.entries(sources.mesh?.runner.counts ?? {}).map(([path, counts]) => durations({ path }, counts)),
   );
 }
 
-function defineMesh(metrics: CollectedMetrics, sources: MetricSources): void {
+function defineMesh(metrics: PlatformMetrics, sources: MetricSources): void {
   const stats = () => sources.mesh?.stats();
-  metrics.gauge('fleet_mesh_connections', 'Connections of agents on this node', ['state'], () => {
+  metrics.values('fleet_mesh_connections', () => {
     const now = stats();
     return now ? labelled('state', { ready: now.ready, draining: now.draining, suspended: now.suspended }) : [];
   });
-  metrics.gauge('fleet_mesh_certificate_end_seconds', 'When the certificate of the mesh ends, since 1970', [], () => {
+  metrics.values('fleet_mesh_certificate_end_seconds', () => {
     const endsAtMs = sources.mesh?.certificateEndsAtMs() ?? null;
     return endsAtMs === null ? [] : [[{}, endsAtMs / 1_000]];
   });
-  metrics.counter('fleet_mesh_handshakes_total', 'WebSocket upgrades', ['result'], () =>
-    labelled('result', stats()?.handshakes ?? {}),
-  );
-  metrics.counter('fleet_mesh_transitions_total', 'Changes of the state of connections', ['event'], () =>
-    labelled('event', stats()?.transitions ?? {}),
-  );
+  metrics.values('fleet_mesh_handshakes_total', () => labelled('result', stats()?.handshakes ?? {}));
+  metrics.values('fleet_mesh_transitions_total', () => labelled('event', stats()?.transitions ?? {}));
 }
 
 /** Bounds of the sizes of statements that are shown apart. */
@@ -156,87 +143,62 @@ function batchSizes(statement: string, bySize: readonly number[]): Distribution 
   };
 }
 
-function defineDatabase(metrics: CollectedMetrics, { database }: MetricSources): void {
+function defineDatabase(metrics: PlatformMetrics, { database }: MetricSources): void {
   const pools = (count: (pool: DbCounts['pools']['fleet_app']) => number) => () =>
     Object.entries(database().pools).map(([role, pool]): Sample => [{ role }, count(pool)]);
-  metrics.gauge(
+  metrics.values(
     'fleet_database_connections',
-    'Open connections',
-    ['role'],
     pools(({ open }) => open),
   );
-  metrics.gauge(
+  metrics.values(
     'fleet_database_connections_idle',
-    'Open connections without work',
-    ['role'],
     pools(({ idle }) => idle),
   );
-  metrics.gauge(
+  metrics.values(
     'fleet_database_connections_max',
-    'Connections that may be open',
-    ['role'],
     pools(({ max }) => max),
   );
-  metrics.gauge(
+  metrics.values(
     'fleet_database_waiting',
-    'Work that waits for a connection',
-    ['role'],
     pools(({ waiting }) => waiting),
   );
-  metrics.gauge('fleet_database_turns_waiting', 'Work of tenants that waits for its turn', [], () => [
-    [{}, database().turns.waiting],
-  ]);
-  metrics.counter('fleet_database_turns_waited_total', 'Work of tenants that had to wait', [], () => [
-    [{}, database().turns.waited],
-  ]);
-  metrics.counter('fleet_database_turns_wait_seconds_total', 'How long it waited', [], () => [
-    [{}, database().turns.waitedMs / 1_000],
-  ]);
-  metrics.counter('fleet_database_turns_refused_total', 'Work of tenants that was refused with 429', [], () => [
-    [{}, database().turns.refused],
-  ]);
+  metrics.values('fleet_database_turns_waiting', () => [[{}, database().turns.waiting]]);
+  metrics.values('fleet_database_turns_waited_total', () => [[{}, database().turns.waited]]);
+  metrics.values('fleet_database_turns_wait_seconds_total', () => [[{}, database().turns.waitedMs / 1_000]]);
+  metrics.values('fleet_database_turns_refused_total', () => [[{}, database().turns.refused]]);
   const batches = () => Object.entries(database().batches);
-  metrics.histogram('fleet_batch_size', 'Calls in one statement', () =>
+  metrics.histogram('fleet_batch_size', () =>
     batches().map(([statement, { statementsBySize }]) => batchSizes(statement, statementsBySize)),
   );
-  metrics.gauge('fleet_batch_calls_waiting', 'Calls that wait for a statement', ['statement'], () =>
+  metrics.values('fleet_batch_calls_waiting', () =>
     batches().map(([statement, { waiting }]): Sample => [{ statement }, waiting]),
   );
-  metrics.counter('fleet_batch_calls_repeated_total', 'Calls that were repeated', ['statement'], () =>
+  metrics.values('fleet_batch_calls_repeated_total', () =>
     batches().map(([statement, { repeated }]): Sample => [{ statement }, repeated]),
   );
 }
 
-function defineDeliveries(metrics: CollectedMetrics, { deliveries, spans }: MetricSources): void {
-  metrics.counter('fleet_trace_spans_total', 'Spans that were exported, refused or dropped', ['result'], () =>
-    labelled('result', { ...spans }),
-  );
+function defineDeliveries(metrics: PlatformMetrics, { deliveries, spans }: MetricSources): void {
+  metrics.values('fleet_trace_spans_total', () => labelled('result', { ...spans }));
   const byChannel = (label: string, counts: Record<string, Record<string, number>>) => () =>
     Object.entries(counts).flatMap(([channel, of]) =>
       [...labelled(label, of)].map(([labels, count]): Sample => [{ channel, ...labels }, count]),
     );
   const { attempts, ended } = deliveries;
-  const labels = (label: string) => ['channel', label];
-  metrics.counter('fleet_delivery_attempts_total', 'Attempts', labels('outcome'), byChannel('outcome', attempts));
-  metrics.counter('fleet_deliveries_ended_total', 'Ended deliveries', labels('result'), byChannel('result', ended));
+  metrics.values('fleet_delivery_attempts_total', byChannel('outcome', attempts));
+  metrics.values('fleet_deliveries_ended_total', byChannel('result', ended));
 }
 
-function defineQueues(metrics: CollectedMetrics, sources: MetricSources): void {
+function defineQueues(metrics: PlatformMetrics, sources: MetricSources): void {
   const read = async () => (await sources.queues?.())?.queues ?? [];
-  metrics.gauge('fleet_queue_depth', 'What waits in Postgres; counts up to 10000', ['queue'], async () =>
-    (await read()).map(({ queue, depth }): Sample => [{ queue }, depth]),
-  );
-  metrics.gauge('fleet_queue_oldest_seconds', 'How long the oldest of it waits', ['queue'], async () =>
+  metrics.values('fleet_queue_depth', async () => (await read()).map(({ queue, depth }): Sample => [{ queue }, depth]));
+  metrics.values('fleet_queue_oldest_seconds', async () =>
     (await read()).map(({ queue, oldest_seconds }): Sample => [{ queue }, oldest_seconds]),
   );
-  metrics.gauge(
-    'fleet_events_unread',
-    'Groups of events, each of a transaction and a message, that a background reader has not read',
-    ['reader'],
-    async () => ((await sources.queues?.())?.readers ?? []).map(({ reader, unread }): Sample => [{ reader }, unread]),
+  metrics.values('fleet_events_unread', async () =>
+    ((await sources.queues?.())?.readers ?? []).map(({ reader, unread }): Sample => [{ reader }, unread]),
   );
-  const unavailable = 'Receivers of a tenant whose breaker is open and for which deliveries wait; counts up to 10000';
-  metrics.gauge('fleet_receivers_unavailable', unavailable, [], async () => {
+  metrics.values('fleet_receivers_unavailable', async () => {
     const depths = await sources.queues?.();
     return depths ? [[{}, depths.unavailableReceivers]] : [];
   });

@@ -137,7 +137,7 @@ export class MeshConnection {
 
   #closeWith(reason: string): void {
     this.#reason = reason;
-    this.close(CLOSE_CODES.PROTOCOL_ERROR);
+    this.close(CLOSE_CODES.BAD_FRAME);
   }
 
   #cutWith(reason: string): void {

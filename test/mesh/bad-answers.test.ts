@@ -136,7 +136,7 @@ describe('a frame that breaks the schema', () => {
       };
       agent.sendRaw(JSON.stringify({ ...envelope, type, payload, ...more }));
       await errorOf(agent, 'BAD_FRAME');
-      expect((await agent.closed).code).toBe(CLOSE_CODES.PROTOCOL_ERROR);
+      expect((await agent.closed).code).toBe(CLOSE_CODES.BAD_FRAME);
       const back = await node.join('a', { resume_token: welcome.resume_token });
       expect(back.welcome).toMatchObject({ resumed: true, replayed_dispatches: [other.ref.dispatch_id] });
       await bad.end;
@@ -188,7 +188,7 @@ describe('a tool call', () => {
     const id = callTool(caller, { tool: 't' });
     worker.send('tool_result', { result: 1 }, (await take(worker, 't')).frame.id);
     expect(await resultOf(caller, id)).toEqual(refusedWith('HANDLER_ERROR'));
-    expect((await worker.closed).code).toBe(CLOSE_CODES.PROTOCOL_ERROR);
+    expect((await worker.closed).code).toBe(CLOSE_CODES.BAD_FRAME);
   });
 
   it('keeps the words of an agent whose code is too long, as far as there is room', async () => {

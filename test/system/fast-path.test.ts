@@ -43,8 +43,8 @@ test('a message that lasts is a workflow, which says what it waits for and ends 
 
   answered.dispatch.result('at last');
   await client.ok('/messages/cancel', { message_id: canceled.id }, MessageCancelResponse);
-  const told = await canceled.agent.nextOfType('error');
-  expect(told).toMatchObject({ in_reply_to: canceled.dispatch.frame.id, payload: { code: 'CANCELED' } });
+  const notice = await canceled.agent.nextOfType('error');
+  expect(notice).toMatchObject({ in_reply_to: canceled.dispatch.frame.id, payload: { code: 'CANCELED' } });
   resumed.agent.kill();
   await resumed.agent.closed;
   const back = await openSocket(platform, 'resumed-1');

@@ -47,8 +47,8 @@ test('its chunks are streamed there while it works, and it hears of a cancel', a
   expect(await first).toEqual([{ kind: 'text', text: 'one ' }]);
   const { task, dispatch } = await hold(caller, agent, to('streaming'));
   await caller.ok('/messages/cancel', { message_id: task.id }, MessageCancelResponse);
-  const told = await agent.nextOfType('error');
-  expect(told).toMatchObject({ in_reply_to: dispatch.frame.id, payload: { code: 'CANCELED' } });
+  const notice = await agent.nextOfType('error');
+  expect(notice).toMatchObject({ in_reply_to: dispatch.frame.id, payload: { code: 'CANCELED' } });
   for (const frame of dispatchesTo(agent)) dispatched(agent, frame).result('done');
   expect((await caller.message(task.id)).state).toBe('canceled');
 });

@@ -93,8 +93,8 @@ describe.each(await fleetOnEach())('on the $way', ({ platform, client, database,
     const { task, dispatch } = await hold(client, agent, to('holder'));
     await client.ok('/messages/cancel', { message_id: task.id, reason: 'changed my mind' }, MessageCancelResponse);
     expect((await client.message(task.id)).state).toBe('canceled');
-    const told = await agent.nextOfType('error');
-    expect(told).toMatchObject({ in_reply_to: dispatch.frame.id, payload: { code: 'CANCELED' } });
+    const notice = await agent.nextOfType('error');
+    expect(notice).toMatchObject({ in_reply_to: dispatch.frame.id, payload: { code: 'CANCELED' } });
     dispatch.result('too late');
     expect((await agent.nextOfType('error')).payload.code).toBe('DISPATCH_ALREADY_TERMINAL');
     expect((await client.message(task.id)).state).toBe('canceled');

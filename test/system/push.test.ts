@@ -47,14 +47,14 @@ const statesOf = (at: Receiver) => tasksOf(at).map((task) => task.status.state);
 test('the end of a task is told as the task, with token and credentials, of which nothing is in the log', async () => {
   const hook = await receiver();
   const { id, dispatch } = await underWay('plain');
-  const authentication = { schemes: ['Bearer'], credentials: 'told-to-nobody' };
+  const authentication = { schemes: ['Bearer'], credentials: 'given-to-nobody' };
   await set(id, { url: hook.url, token: 'seen-by-nobody', authentication });
   dispatch.result('done');
   const [first] = await hook.untilArrived(1);
   expect(first?.headers).toMatchObject({
     'content-type': 'application/json',
     'x-a2a-notification-token': 'seen-by-nobody',
-    authorization: 'Bearer told-to-nobody',
+    authorization: 'Bearer given-to-nobody',
     traceparent: expect.stringMatching(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/),
   });
   const task = Task.parse(first?.body);
@@ -64,7 +64,7 @@ test('the end of a task is told as the task, with token and credentials, of whic
   const about = { rule_id: null, task_id: id, event_type: 'task.completed', url: hook.url };
   expect(log).toMatchObject({ ...about, status: 'delivered', attempts: [{ status_code: 200, success: true }] });
   expect(first?.headers['webhook-id']).toBe(log?.delivery_id);
-  for (const text of [JSON.stringify(log), platform.log()]) expect(text).not.toMatch(/(told-to|seen-by)-nobody/);
+  for (const text of [JSON.stringify(log), platform.log()]) expect(text).not.toMatch(/(given-to|seen-by)-nobody/);
 });
 
 test.each(fleets)(
