@@ -1,4 +1,5 @@
 import { WatchRound } from '../../agents/watch-round.js';
+import type { MessageSendParams } from '../../contracts/a2a/a2a.js';
 import type { Caller } from '../../contracts/api/auth.js';
 import type { Db } from '../../db/pool.js';
 import { createOutbound } from '../../http/outbound.js';
@@ -55,6 +56,15 @@ export function callerOf(tenantId: string): Caller {
   return { ...claims, tenant_id: tenantId, scopes: ['full'] };
 }
 
+/** A message of a user with one text. */
+export function textMessage(text = 'hello', fields: Partial<MessageSendParams['message']> = {}) {
+  const message: MessageSendParams['message'] = {
+    ...{ kind: 'message', role: 'user', messageId: newId('req'), parts: [{ kind: 'text', text }] },
+    ...fields,
+  };
+  return message;
+}
+
 /** Puts a tenant on the record. @returns its id */
 export async function insertTenant(database: FreshDatabase, tenantId = newId('ten')): Promise<string> {
   await database.query("INSERT INTO tenants (tenant_id, name) VALUES ($1, 'test')", [tenantId]);
@@ -75,6 +85,7 @@ export async function insertAgent(
 /** Deletes every message of every tenant with all that belongs to it; one tenant and one mesh node are there then. */
 export async function emptyRecord(database: FreshDatabase, tenantId: string, meshId: string): Promise<void> {
   const ofMessages = [
+    'tool_grants',
     'input_decisions',
     'input_requests',
     'dispatches',

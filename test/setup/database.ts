@@ -15,6 +15,10 @@ export interface FreshDatabase {
   url: string;
   /** Queries as the owner, who sees every tenant. */
   query<Row extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]>;
+  /** The first column of the first row. */
+  value<T>(text: string, values?: unknown[]): Promise<T | undefined>;
+  /** The first column of all rows. */
+  column<T>(text: string, values?: unknown[]): Promise<T[]>;
   /** The platform's own pool on it, opened once. */
   db(): Db;
   /** Done after the test or the file, where nobody has done it before. */
@@ -29,6 +33,20 @@ async function asAdmin(work: (client: pg.Client) => Promise<void>): Promise<void
   } finally {
     await client.end();
   }
+}
+
+/** Queries on a pool. */
+export function queriesOf(pool: pg.Pool): Pick<FreshDatabase, 'query' | 'value' | 'column'> {
+  const column = async <T>(text: string, values?: unknown[]) => {
+    const { rows } = await pool.query<[T]>({ text, values, rowMode: 'array' });
+    return rows.map(([first]) => first);
+  };
+  return {
+    query: async <Row extends pg.QueryResultRow>(text: string, values?: unknown[]) =>
+      (await pool.query<Row>(text, values)).rows,
+    value: async <T>(text: string, values?: unknown[]) => (await column<T>(text, values))[0],
+    column,
+  };
 }
 
 /** A migrated database of the running test's or the file's own, dropped after it; whoever is still connected is disconnected. */
@@ -63,8 +81,7 @@ export async function createDatabase(): Promise<FreshDatabase> {
   };
   return {
     url: url.href,
-    query: async <Row extends pg.QueryResultRow>(text: string, values?: unknown[]) =>
-      (await owner.query<Row>(text, values)).rows,
+    ...queriesOf(owner),
     db: () => {
       opened ??= openDb({ url: url.href, log: createLogger({ level: 'error' }) });
       return opened;

@@ -6,7 +6,7 @@ import { userCacheDir } from '../../runtime/cache-dir.js';
 import { createLogger } from '../../runtime/logger.js';
 import { startPgvector } from '../../scripts/test/pgvector.mjs';
 import { cleanUp } from './clean-up.js';
-import type { FreshDatabase } from './database.js';
+import { type FreshDatabase, queriesOf } from './database.js';
 
 /** A migrated database on a Postgres with pgvector (`npm run test:pgvector`), for a whole test file. */
 export async function pgvectorDatabase(): Promise<FreshDatabase> {
@@ -23,12 +23,5 @@ export async function pgvectorDatabase(): Promise<FreshDatabase> {
   await migrate(url, createLogger({ level: 'warn' }));
   owner = new pg.Pool({ connectionString: url, max: 2, options: `-c search_path=${FUNCTION_SCHEMA},public` });
   owner.on('error', () => undefined); // a connection that the server ends first when it is stopped
-  const pool = owner;
-  return {
-    url,
-    query: async <Row extends pg.QueryResultRow>(text: string, values?: unknown[]) =>
-      (await pool.query<Row>(text, values)).rows,
-    db: () => db,
-    drop,
-  };
+  return { url, ...queriesOf(owner), db: () => db, drop };
 }

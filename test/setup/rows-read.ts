@@ -1,3 +1,5 @@
+import { type Db, openDb } from '../../db/pool.js';
+import { createLogger } from '../../runtime/logger.js';
 import type { FreshDatabase } from './database.js';
 import { until } from './until.js';
 
@@ -33,6 +35,28 @@ export async function rowsRead(database: FreshDatabase, tables: RegExp, work: ()
     return Number(found?.rows ?? 0);
   };
   return until(read, { what: 'the statistics' });
+}
+
+/**
+ * Rows that `work` reads by each index of the tables. It has connections of its own, so that its plans are from the first on. Dead rows do not
+ * count: how many there are is chance.
+ */
+export async function rowsByIndex(
+  database: FreshDatabase,
+  tables: RegExp,
+  work: (db: Db) => Promise<unknown>,
+): Promise<Record<string, number>> {
+  await statisticsWritten(database);
+  await database.query('SELECT pg_stat_reset()');
+  const db = openDb({ url: database.url, max: 2, log: createLogger({ level: 'silent' }) });
+  await work(db);
+  await db.close();
+  await statisticsWritten(database);
+  const read = await database.query<{ name: string; rows: string }>(
+    `SELECT indexrelname AS name, idx_tup_fetch AS rows FROM pg_stat_user_indexes WHERE idx_tup_fetch > 0 AND relname ~ $1`,
+    [tables.source],
+  );
+  return Object.fromEntries(read.map(({ name, rows }) => [name, Number(rows)]));
 }
 
 /** Vacuums a table until its index alone says which of its rows there are: not while an older transaction may see others. */

@@ -1,14 +1,14 @@
 import { beforeEach, expect, test } from 'vitest';
 import { endSaturation, markSaturated } from '../../../agents/agent-saturation.js';
 import { freshDatabase } from '../../setup/database.js';
-import { MESH, RoutingFixture } from './fixture.js';
+import { MESH, RecordFixture } from '../../setup/record-fixture.js';
 
 const OTHERS = ['mesh_2', 'mesh_3'];
 const NODES = [MESH, ...OTHERS];
 const WISH = { agent_type: 'worker' };
 
 const database = await freshDatabase();
-const fixture = new RoutingFixture(database);
+const fixture = new RecordFixture(database);
 const { db } = fixture.core;
 const ref = () => ({ tenant_id: fixture.tenantId, instance_id: 'hosted' });
 
@@ -22,7 +22,7 @@ beforeEach(async () => {
 
 /** The node that a message's dispatch on the workflow path is for; null: any. */
 async function byWorkflow(): Promise<string | null | undefined> {
-  const step = await fixture.look(await fixture.send(WISH, { offers: false }));
+  const step = await fixture.look(await fixture.queue(WISH));
   return step?.kind === 'dispatch' ? step.mesh_id : undefined;
 }
 

@@ -1,11 +1,9 @@
 import { beforeEach, expect, test } from 'vitest';
-import { resolveMessage } from '../../../messages/input/resolve.js';
-import { callerOf } from '../../setup/core.js';
 import { freshDatabase } from '../../setup/database.js';
-import { RoutingFixture } from './fixture.js';
+import { RecordFixture } from '../../setup/record-fixture.js';
 
 const database = await freshDatabase();
-const fixture = new RoutingFixture(database);
+const fixture = new RecordFixture(database);
 beforeEach(() => fixture.reset());
 
 const WORKER = { agent_type: 'worker' };
@@ -43,8 +41,8 @@ test.each([
       const asking = await fixture.send(WORKER);
       await fixture.answer(asking, 'input-required');
       await fixture.send({ instance_id: 'full' });
-      await resolveMessage(fixture.core, callerOf(fixture.tenantId), asking.message_id, { resolution: 'confirmed' });
-      expect((await fixture.look(asking))?.kind).toBe('wait_agent');
+      await fixture.confirm(asking);
+      expect(await fixture.kind(asking)).toBe('wait_agent');
     },
   ],
 ])('a message that waits for %s holds up no message that others take', async (_what, wait) => {
@@ -84,16 +82,13 @@ test('room wakes the oldest of those that can use it', async () => {
   expect(fixture.called).toEqual([any.message_id, sums.message_id]);
   expect(await fixture.look(sums)).toMatchObject({ kind: 'dispatch', instance_id: 'with' });
   expect(await fixture.look(any)).toMatchObject({ kind: 'dispatch', instance_id: 'without' });
-  for (const ref of [anySums, own]) expect((await fixture.look(ref))?.kind).toBe('wait_agent');
+  for (const ref of [anySums, own]) expect(await fixture.kind(ref)).toBe('wait_agent');
 });
 
 test('an agent that joins wakes those that wait for a skill of its card, and one that no longer has it does not', async () => {
   await fixture.agent('a', { status: 'offline', mesh_id: null, agent_card: '{"skills": [{"id": "sums"}]}' });
   const sums = await fixture.waiting({ skill_id: 'sums' });
-  const joined = (columns: string) =>
-    database.query(`UPDATE agents SET status = 'available', mesh_id = 'mesh_1' ${columns} WHERE tenant_id = $1`, [
-      fixture.tenantId,
-    ]);
+  const joined = (columns: string) => fixture.setAgents(`status = 'available', mesh_id = 'mesh_1' ${columns}`);
   const join = () => fixture.dispatches.agentJoined(fixture.tenantId, { agent_type: 'worker', instance_id: 'a' });
   fixture.called = [];
   await joined(`, agent_card = '{"skills": [{"id": "other"}, {"id": 7}, "sums"]}'`);
@@ -112,7 +107,7 @@ test('who waited for the agent of its session waits for any of the type once tha
   await fixture.answer(first);
   await fixture.send({ instance_id: 'a' });
   const second = await fixture.waiting({ skill_id: 'sums' }, first.session_id);
-  await database.query("UPDATE agents SET status = 'draining' WHERE tenant_id = $1", [fixture.tenantId]);
+  await fixture.setAgents("status = 'draining'");
   fixture.called = [];
   await fixture.agent('other');
   await fixture.dispatches.agentJoined(fixture.tenantId, { agent_type: 'worker', instance_id: 'other' });

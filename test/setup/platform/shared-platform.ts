@@ -10,7 +10,7 @@ import { ANY_AGENT_TYPE } from '../../../contracts/primitives.js';
 import { FUNCTION_SCHEMA } from '../../../db/migrate.js';
 import { createSecrets } from '../../../runtime/secrets.js';
 import { cleanUp } from '../clean-up.js';
-import { createDatabase, type FreshDatabase } from '../database.js';
+import { createDatabase, type FreshDatabase, queriesOf } from '../database.js';
 import { contradictions } from '../histories/record-checker.js';
 import { ApiClient } from './api-client.js';
 import { FAST_PATH, WORKFLOW_PATH } from './paths.js';
@@ -40,7 +40,7 @@ export interface TenantPlatform {
   /** `client` speaks for the tenant, and `devJson` has its credentials. The log is that of all tenants. */
   platform: Pick<TestPlatform, 'client' | 'devJson' | 'baseUrl' | 'log'>;
   /** `query` sees the rows of the tenant and none of others, by the row-level security of `fleet_app`. */
-  database: Pick<FreshDatabase, 'url' | 'query' | 'db'>;
+  database: Omit<FreshDatabase, 'drop'>;
   /** As the owner, who sees the rows of all tenants, and tables that none may read. */
   everyTenant: Pick<FreshDatabase, 'query'>;
   /** A Temporal client in the namespace that all tenants of the platform have; ids of workflows begin with kind and tenant. */
@@ -151,8 +151,7 @@ export async function sharedPlatform(
   const pool = tenantPool(shared.database.url, tenant_id);
   const database: TenantPlatform['database'] = {
     url: shared.database.url,
-    query: async <Row extends pg.QueryResultRow>(text: string, values?: unknown[]) =>
-      (await pool.query<Row>(text, values)).rows,
+    ...queriesOf(pool),
     db: () => shared.database.db(),
   };
   let disposed: Promise<void> | undefined;

@@ -11,7 +11,7 @@ class Killed extends Error {}
  */
 export class MortalProcess {
   readonly core: MessageCore;
-  #dead = false;
+  isDead = false;
   #commitsLeft: number;
 
   /** @param commits it dies after this many, before it announces the last */
@@ -20,22 +20,15 @@ export class MortalProcess {
     this.core = messageCore(this.#mortal(db));
   }
 
-  get isDead(): boolean {
-    return this.#dead;
-  }
-
-  kill(): void {
-    this.#dead = true;
-  }
-
   #check(): void {
-    if (this.#dead) throw new Killed();
+    if (this.isDead) throw new Killed();
   }
 
-  async #committed<T>(work: Promise<T>): Promise<T> {
-    const result = await work;
+  async #committing<T>(work: () => Promise<T>): Promise<T> {
+    this.#check();
+    const result = await work();
     this.#commitsLeft -= 1;
-    if (this.#commitsLeft <= 0) this.kill();
+    this.isDead ||= this.#commitsLeft <= 0;
     this.#check();
     return result;
   }
@@ -43,23 +36,16 @@ export class MortalProcess {
   #mortal(db: Db): Db {
     return {
       ...db,
-      tenant: async (tenantId, work) => {
-        this.#check();
-        const mortal: typeof work = async (tx) => {
-          const result = await work(tx);
-          this.#check();
-          return result;
-        };
-        return this.#committed(db.tenant(tenantId, mortal));
-      },
-      call: async (...parameters: Parameters<Db['call']>) => {
-        this.#check();
-        return this.#committed(db.call(...parameters)) as never;
-      },
-      batch: async (statement, call) => {
-        this.#check();
-        return this.#committed(db.batch(statement, call));
-      },
+      tenant: (tenantId, work) =>
+        this.#committing(() =>
+          db.tenant(tenantId, async (tx) => {
+            const result = await work(tx);
+            this.#check();
+            return result;
+          }),
+        ),
+      call: (...parameters) => this.#committing(() => db.call(...parameters)),
+      batch: (...parameters) => this.#committing(() => db.batch(...parameters)),
     };
   }
 }

@@ -1,0 +1,171 @@
+import type { Caller } from '../../contracts/api/auth.js';
+import type { Db } from '../../db/pool.js';
+import { type AcceptRow, runAcceptTransaction, UNCOUNTED } from '../../messages/accept/accept-transaction.js';
+import { draftOf } from '../../messages/accept/draft.js';
+import { sessionDeps } from '../../messages/cancel.js';
+import type { MessageCore, MessageRef } from '../../messages/core.js';
+import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
+import type { AnswerOrFailure, OpenDispatch } from '../../messages/dispatch/dispatches.js';
+import { nextStep } from '../../messages/supervise/next-step.js';
+import type { Step } from '../../messages/supervise/step.js';
+import { newId } from '../../runtime/ids.js';
+import { createSessions } from '../../sessions/sessions.js';
+import { callerOf, insertAgent, insertTenant, messageCore, textMessage } from './core.js';
+import type { FreshDatabase } from './database.js';
+import { createGateway } from './gateway.js';
+
+/** The node that takes the messages, and that its agents are connected to. */
+export const MESH = 'mesh_1';
+
+/** The metadata of a message that says who is to take it. */
+interface Wish {
+  agent_type?: string;
+  instance_id?: string;
+  skill_id?: string;
+}
+
+/** A message on the record; `dispatch_id` is the one that the fast path offered, `by` the node that sends it. */
+export type Sent = MessageRef & {
+  session_id: string;
+  dispatch_id: string;
+  verdict: AcceptRow['verdict'];
+  to: string;
+  by: string;
+};
+
+interface SendOptions {
+  contextId?: string;
+  messageId?: string;
+  /** False: for the workflow path. */
+  offers?: boolean;
+  /** Other nodes can be reached. */
+  anyMesh?: boolean;
+}
+
+interface FixtureOptions {
+  /** Another way to the same database. */
+  db?: Db;
+  limits?: Partial<MessageCore['limits']>;
+}
+
+/** A tenant with agents on one node, and what moves its messages: the transactions of the API, of workflows and of nodes. */
+export class RecordFixture {
+  readonly database: FreshDatabase;
+  readonly core: MessageCore;
+  readonly gateway: ReturnType<typeof createGateway>;
+  readonly sessions: ReturnType<typeof createSessions>;
+  readonly dispatches: ReturnType<typeof createDispatches>;
+  /** The messages whose workflows were started or woken. */
+  called: string[] = [];
+  tenantId = '';
+
+  constructor(database: FreshDatabase, { db = database.db(), limits }: FixtureOptions = {}) {
+    this.database = database;
+    this.core = messageCore(db, {
+      workflowStarter: { message: ({ message_id }) => this.called.push(message_id), session: () => undefined },
+      ...(limits && { limits }),
+    });
+    this.gateway = createGateway(this.core);
+    this.sessions = createSessions(sessionDeps(this.core));
+    this.dispatches = createDispatches(this.core);
+  }
+
+  /** A new tenant without agents. */
+  async reset(): Promise<void> {
+    this.called = [];
+    this.tenantId = await insertTenant(this.database);
+  }
+
+  get caller(): Caller {
+    return callerOf(this.tenantId);
+  }
+
+  /** A connected agent for one session at a time, where its columns say nothing else. */
+  agent(instance_id: string, columns: { skills?: string[]; [column: string]: unknown } = {}): Promise<void> {
+    const { skills = [], ...others } = columns;
+    const row = { mesh_id: MESH, connection_epoch: 1, max_concurrent_sessions: 1, ...others };
+    const declared = JSON.stringify(skills.map((id) => ({ id })));
+    return insertAgent(this.database, { tenant_id: this.tenantId, instance_id, skills: declared, ...row });
+  }
+
+  /** Changes columns of all agents of the tenant. */
+  setAgents(assignments: string): Promise<unknown> {
+    return this.database.query(`UPDATE agents SET ${assignments} WHERE tenant_id = $1`, [this.tenantId]);
+  }
+
+  /** How many sessions count on an agent. */
+  load(instance_id: string): Promise<number | undefined> {
+    return this.database.value('SELECT agent_load($1, $2)', [this.tenantId, instance_id]);
+  }
+
+  /** A session as `/sessions/init` opens it. @returns its id */
+  async open(agent_type = 'worker', ordered = false): Promise<string> {
+    const wish = { agent_type, idle_timeout_seconds: 0, ordered };
+    return (await this.sessions.init(this.caller, wish)).session.session_id;
+  }
+
+  /** Accepts a message as the node of the agents. */
+  async send(wish: Wish = {}, options: SendOptions = {}): Promise<Sent> {
+    const { contextId, messageId = newId('req'), offers = true, anyMesh = false } = options;
+    const params = { message: textMessage('hello', { contextId, messageId }), metadata: { ...wish } };
+    const draft = draftOf(this.caller, params, { method: 'message/send' });
+    const dispatch_id = newId('dsp');
+    const offer = offers ? { dispatch_id, mesh_id: MESH, any_mesh: anyMesh } : null;
+    const row = await runAcceptTransaction(this.core.db, draft, { counting: UNCOUNTED, offer, idempotencyHours: 1 });
+    const { message_id, session_id, verdict, instance_id: to, mesh_id: by } = row;
+    return { tenant_id: this.tenantId, message_id, session_id, dispatch_id, verdict, to, by };
+  }
+
+  /** Accepts a message for the workflow path. */
+  queue(wish: Wish = {}, contextId?: string): Promise<Sent> {
+    return this.send(wish, { contextId, offers: false });
+  }
+
+  /** One look of the message's workflow, after so long. */
+  async look(ref: MessageRef, afterMs = 0): Promise<Step | null> {
+    return nextStep(this.core, ref, () => new Date(Date.now() + afterMs));
+  }
+
+  /** What one look of the message's workflow finds. */
+  async kind(ref: MessageRef, afterMs = 0): Promise<Step['kind'] | undefined> {
+    return (await this.look(ref, afterMs))?.kind;
+  }
+
+  /** Accepts a message for which nobody has room, up to its wait. */
+  async waiting(wish: Wish, contextId?: string): Promise<Sent> {
+    const sent = await this.queue(wish, contextId);
+    const step = await this.look(sent);
+    if (step?.kind !== 'wait_agent') throw new Error(`the message does not wait: ${JSON.stringify(step)}`);
+    return sent;
+  }
+
+  /** The message's dispatch at its agent; a workflow and a node bring it there first, where it is not there yet. */
+  async dispatched(ref: MessageRef): Promise<OpenDispatch> {
+    const current = 'SELECT current_dispatch_id FROM running_messages WHERE message_id = $1';
+    let dispatch_id = await this.database.value<string | null>(current, [ref.message_id]);
+    if (!dispatch_id) {
+      const step = await this.look(ref);
+      if (step?.kind !== 'dispatch') throw new Error(`no dispatch: ${JSON.stringify(step)}`);
+      dispatch_id = step.dispatch_id;
+    }
+    const named = { tenant_id: ref.tenant_id, message_id: ref.message_id, dispatch_id };
+    const open = await this.dispatches.find(named);
+    const sent = open?.sent_at ? open : open && (await this.dispatches.markSent(named, { ...open, mesh_id: MESH }));
+    if (!sent) throw new Error('the dispatch is not sent');
+    return sent;
+  }
+
+  /** The agent answers the message's dispatch. */
+  async answer(ref: MessageRef, answer: 'completed' | 'input-required' | AnswerOrFailure = 'completed'): Promise<void> {
+    const dispatch = await this.dispatched(ref);
+    const input = answer === 'input-required' ? { input_request: { title: 'Go on?' } } : {};
+    const result = typeof answer === 'string' ? { state: answer, artifacts: [], ...input } : answer;
+    const end = await this.dispatches.end(dispatch, result, dispatch.epoch);
+    if (!end) throw new Error('the answer was not taken');
+  }
+
+  /** A human confirms what the agent asked. */
+  confirm(ref: MessageRef): Promise<unknown> {
+    return this.gateway.resolve(this.caller, ref.message_id, { resolution: 'confirmed' });
+  }
+}
