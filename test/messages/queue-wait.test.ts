@@ -1,41 +1,25 @@
 import { beforeEach, expect, test } from 'vitest';
-import type { Caller } from '../../contracts/api/auth.js';
 import { LIMITS } from '../../contracts/limits.js';
-import type { MessageRef } from '../../messages/core.js';
-import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
-import { nextStep } from '../../messages/supervise/next-step.js';
-import type { Step } from '../../messages/supervise/step.js';
-import { newId } from '../../runtime/ids.js';
-import { callerOf, insertAgent, insertTenant, messageCore } from '../setup/core.js';
+import type { AnswerOrFailure } from '../../messages/dispatch/dispatches.js';
 import { freshDatabase } from '../setup/database.js';
-import { createGateway } from '../setup/gateway.js';
+import { RecordFixture, type Sent } from '../setup/record-fixture.js';
 
 const QUEUE_WAIT_MS = 30_000;
 const database = await freshDatabase();
-const core = messageCore(database.db(), { limits: { queueWaitMs: QUEUE_WAIT_MS } });
-let caller: Caller;
+const fixture = new RecordFixture(database, { limits: { queueWaitMs: QUEUE_WAIT_MS } });
+const { dispatches } = fixture;
 beforeEach(async () => {
-  caller = callerOf(await insertTenant(database));
-  const agent = { instance_id: 'x-1', agent_type: 'x', public_url: 'http://192.0.2.1/' };
-  await insertAgent(database, { tenant_id: caller.tenant_id, ...agent });
+  await fixture.reset();
+  await fixture.agent('x');
 });
 
-async function send(): Promise<MessageRef> {
-  const parts = [{ kind: 'text' as const, text: 'hello' }];
-  const message = { kind: 'message' as const, messageId: newId('req'), role: 'user' as const, parts };
-  const params = { message, metadata: { agent_type: 'x' } };
-  const { message_id } = await createGateway(core).accept(caller, params, { method: 'message/send' });
-  return { tenant_id: caller.tenant_id, message_id };
-}
+const errorOf = async ({ message_id }: Sent) => (await fixture.gateway.get(fixture.caller, message_id)).error?.code;
+const deadlineOf = async (message: Sent) => (await fixture.dispatched(message)).deadline_at?.getTime();
 
-const look = (ref: MessageRef, afterMs = 0): Promise<Step | null> =>
-  nextStep(core, ref, () => new Date(Date.now() + afterMs));
-
-/** A dispatch is opened and given back. */
-async function release(ref: MessageRef, reason: string): Promise<void> {
-  const step = await look(ref);
+async function opened(message: Sent) {
+  const step = await fixture.look(message);
   if (step?.kind !== 'dispatch') throw new Error(`no dispatch: ${step?.kind}`);
-  await createDispatches(core).release({ ...ref, dispatch_id: step.dispatch_id }, reason);
+  return step;
 }
 
 test.each([
@@ -44,32 +28,83 @@ test.each([
   ['an agent that was not reached for too long', 'CONNECT_FAILED', 2 * QUEUE_WAIT_MS, 'done'],
   ['nodes that die again and again', 'OWNER_LOST', 11 * QUEUE_WAIT_MS, 'done'],
 ])('while an agent is free, a message that comes back from %s is routed or given up', async (_, reason, ms, kind) => {
-  const ref = await send();
-  await release(ref, reason);
-  expect((await look(ref, ms))?.kind).toBe(kind);
+  const message = await fixture.queue();
+  const { dispatch_id } = await opened(message);
+  await dispatches.release({ ...message, dispatch_id }, reason);
+  expect(await fixture.kind(message, ms)).toBe(kind);
 });
 
 test('without an agent a message is given up after the wait', async () => {
-  const ref = await send();
-  await database.query(`UPDATE agents SET status = 'offline' WHERE tenant_id = $1`, [caller.tenant_id]);
-  expect((await look(ref))?.kind).toBe('wait_agent');
-  expect((await look(ref, QUEUE_WAIT_MS / 2))?.kind).toBe('wait_agent');
-  expect(await look(ref, 2 * QUEUE_WAIT_MS)).toMatchObject({ kind: 'done', state: 'failed' });
+  const message = await fixture.queue();
+  await fixture.setAgents("status = 'offline'");
+  expect(await fixture.kind(message)).toBe('wait_agent');
+  expect(await fixture.kind(message, QUEUE_WAIT_MS / 2)).toBe('wait_agent');
+  expect(await fixture.look(message, 2 * QUEUE_WAIT_MS)).toMatchObject({ kind: 'done', state: 'failed' });
 });
 
 test('until it is sent a dispatch has the whole time of its message, afterwards what is left of it', async () => {
-  const ref = await send();
-  const opened = await look(ref);
-  if (opened?.kind !== 'dispatch') throw new Error(`no dispatch: ${opened?.kind}`);
-  expect(opened.deadline_ms).toBe(LIMITS.deadlineMsDefault);
-  expect(await look(ref)).toEqual(opened);
-  const dispatch = { ...ref, dispatch_id: opened.dispatch_id };
-  expect(await createDispatches(core).markSent(dispatch, { mesh_id: 'mesh_1', epoch: 0 })).not.toBeNull();
+  const message = await fixture.queue();
+  const first = await opened(message);
+  expect(first.deadline_ms).toBe(LIMITS.deadlineMsDefault);
+  expect(await fixture.look(message)).toEqual(first);
+  const { dispatch_id } = await fixture.dispatched(message);
   await database.query("UPDATE dispatches SET deadline_at = now() + interval '90 s' WHERE dispatch_id = $1", [
-    opened.dispatch_id,
+    dispatch_id,
   ]);
-  const sent = await look(ref);
-  if (sent?.kind !== 'dispatch') throw new Error(`no dispatch: ${sent?.kind}`);
-  expect(sent.deadline_ms).toBeLessThanOrEqual(90_000);
-  expect(sent.deadline_ms).toBeGreaterThan(60_000);
+  const { deadline_ms } = await opened(message);
+  expect(deadline_ms).toBeLessThanOrEqual(90_000);
+  expect(deadline_ms).toBeGreaterThan(60_000);
+});
+
+const LOST: AnswerOrFailure = { state: 'failed', error: { code: 'AGENT_DISCONNECTED', message: 'gone' } };
+/** All messages of the agent are declared as idempotent. */
+const declareIdempotent = () => {
+  const extension = { uri: 'urn:agent-fleet:extensions:idempotent-skills', params: { skills: ['*'] } };
+  return fixture.setAgents(`agent_card = '${JSON.stringify({ capabilities: { extensions: [extension] } })}'`);
+};
+
+test('a message of an idempotent skill has ten dispatches at most, and they share its deadline', async () => {
+  await declareIdempotent();
+  const message = await fixture.queue();
+  const deadlines = new Set<number | undefined>();
+  for (let attempt = 1; attempt <= 10; attempt += 1) {
+    deadlines.add(await deadlineOf(message));
+    await fixture.answer(message, LOST);
+  }
+  expect(await fixture.look(message)).toMatchObject({ kind: 'done', state: 'failed' });
+  expect(await errorOf(message)).toBe('AGENT_DISCONNECTED');
+  expect(deadlines.size).toBe(1);
+});
+
+test('a question to a human gives it its whole time again', async () => {
+  await declareIdempotent();
+  const message = await fixture.queue();
+  const first = await deadlineOf(message);
+  await fixture.answer(message, LOST);
+  expect(await deadlineOf(message)).toBe(first);
+  await fixture.answer(message, 'input-required');
+  await fixture.confirm(message);
+  expect(await deadlineOf(message)).toBeGreaterThan(first ?? Number.POSITIVE_INFINITY);
+});
+
+test('what is lost after its deadline is not repeated, and nobody is waited for beyond it', async () => {
+  await declareIdempotent();
+  const late = await fixture.queue();
+  await fixture.dispatched(late);
+  await database.query("UPDATE dispatches SET deadline_at = now() - interval '1 s'");
+  await fixture.answer(late, LOST);
+  expect(await errorOf(late)).toBe('AGENT_DISCONNECTED');
+
+  const waiting = await fixture.queue();
+  await fixture.answer(waiting, LOST);
+  await fixture.setAgents("status = 'offline'");
+  // By its wait alone it would look again in five seconds.
+  await database.query(
+    "UPDATE running_messages SET unrouted_since = now() - interval '20 s', repeat_until = now() + interval '4 s'",
+  );
+  const step = await fixture.look(waiting);
+  expect(step?.kind === 'wait_agent' && step.retry_ms).toBeLessThanOrEqual(4_000);
+  await database.query('UPDATE running_messages SET repeat_until = now()');
+  expect(await fixture.look(waiting)).toMatchObject({ kind: 'done', state: 'failed' });
+  expect(await errorOf(waiting)).toBe('DEADLINE_EXCEEDED');
 });

@@ -1,22 +1,12 @@
 import { beforeEach, expect, test } from 'vitest';
-import type { Caller } from '../../../contracts/api/auth.js';
-import { type AcceptRow, runAcceptTransaction, UNCOUNTED } from '../../../messages/accept/accept-transaction.js';
-import { draftOf } from '../../../messages/accept/draft.js';
-import { sessionDeps } from '../../../messages/cancel.js';
-import { newId } from '../../../runtime/ids.js';
-import { createSessions } from '../../../sessions/sessions.js';
-import { callerOf, insertAgent, insertTenant, messageCore } from '../../setup/core.js';
 import { freshDatabase } from '../../setup/database.js';
+import { RecordFixture } from '../../setup/record-fixture.js';
 
 const database = await freshDatabase();
-const core = messageCore(database.db());
-const sessions = createSessions(sessionDeps(core));
-const MESH = 'mesh_1';
-let caller: Caller;
-beforeEach(async () => {
-  caller = callerOf(await insertTenant(database));
-});
+const fixture = new RecordFixture(database);
+beforeEach(() => fixture.reset());
 
+const SATURATED = { verdict: 'agents_saturated' };
 /** The agents of the tests, by name: columns that differ from a free connected one. */
 const AGENTS = {
   free: {},
@@ -26,33 +16,15 @@ const AGENTS = {
   busy: { status: 'busy' },
   full: { max_concurrent_sessions: 1 },
   offline: { status: 'offline', mesh_id: null },
-  skilled: { status: 'offline', mesh_id: null, skills: '[{"id": "sums"}]' },
+  skilled: { status: 'offline', mesh_id: null, skills: ['sums'] },
   hosted: { public_url: 'http://192.0.2.1/', mesh_id: null, saturated_until: 'tomorrow' },
 } as const;
 
-async function register(names: (keyof typeof AGENTS)[]): Promise<void> {
+async function register(...names: (keyof typeof AGENTS)[]): Promise<void> {
   for (const name of names) {
-    const { tenant_id } = caller;
-    await insertAgent(database, { mesh_id: MESH, ...AGENTS[name], tenant_id, instance_id: `${tenant_id}-${name}` });
+    const { skills = [], ...columns } = AGENTS[name] as { skills?: readonly string[] };
+    await fixture.agent(name, { max_concurrent_sessions: 0, ...columns, skills: [...skills] });
   }
-}
-
-async function send(
-  metadata: Record<string, unknown>,
-  offers: boolean,
-  contextId?: string,
-  messageId = newId('req'),
-): Promise<AcceptRow> {
-  const part = { kind: 'text' as const, text: 'hello' };
-  const message = { kind: 'message' as const, messageId, role: 'user' as const, parts: [part], contextId };
-  const draft = draftOf(caller, { message, metadata }, { method: 'message/send' });
-  const offer = offers ? { dispatch_id: newId('dsp'), mesh_id: MESH, any_mesh: false } : null;
-  return runAcceptTransaction(core.db, draft, { counting: UNCOUNTED, offer, idempotencyHours: 1 });
-}
-
-async function written(): Promise<number> {
-  const rows = await database.query('SELECT 1 FROM messages WHERE tenant_id = $1', [caller.tenant_id]);
-  return rows.length;
 }
 
 test.each<[(keyof typeof AGENTS)[], Record<string, unknown>, string, string]>([
@@ -66,34 +38,34 @@ test.each<[(keyof typeof AGENTS)[], Record<string, unknown>, string, string]>([
   [['offline'], {}, 'accepted', 'accepted'],
   [['saturated', 'skilled'], { skill_id: 'sums' }, 'accepted', 'accepted'],
 ])('agents %j and a message %j: %s, and %s on the workflow path', async (names, wish, fast, queued) => {
-  await register(names);
-  expect((await send({ agent_type: 'worker', ...wish }, true)).verdict).toBe(fast);
-  expect((await send({ agent_type: 'worker', ...wish }, false)).verdict).toBe(queued);
-  expect(await written()).toBe([fast, queued].filter((verdict) => verdict !== 'agents_saturated').length);
+  await register(...names);
+  expect((await fixture.send({ agent_type: 'worker', ...wish })).verdict).toBe(fast);
+  expect((await fixture.queue({ agent_type: 'worker', ...wish })).verdict).toBe(queued);
+  const written = await database.value('SELECT count(*)::int FROM messages WHERE tenant_id = $1', [fixture.tenantId]);
+  expect(written).toBe([fast, queued].filter((verdict) => verdict !== 'agents_saturated').length);
 });
 
 test('an agent that is full by its sessions is waited for, beside a saturated one', async () => {
-  await register(['saturated', 'full']);
-  expect((await send({}, true)).instance_id).toBe(`${caller.tenant_id}-full`);
-  expect((await send({}, true)).verdict).toBe('accepted');
+  await register('saturated', 'full');
+  expect(await fixture.send()).toMatchObject({ to: 'full' });
+  expect(await fixture.send()).toMatchObject({ verdict: 'accepted' });
 });
 
 test('a message that names a saturated agent, or whose session has it, is refused although another is free', async () => {
-  await register(['free']);
-  const { session } = await sessions.init(caller, { agent_type: 'worker', idle_timeout_seconds: 0 });
-  await database.query(`UPDATE agents SET saturated_until = 'tomorrow' WHERE tenant_id = $1`, [caller.tenant_id]);
-  await register(['busy', 'recovered']);
+  await register('free');
+  const contextId = await fixture.open();
+  await fixture.setAgents("saturated_until = 'tomorrow'");
+  await register('busy', 'recovered');
   for (const offers of [true, false]) {
-    const named = await send({ instance_id: `${caller.tenant_id}-free` }, offers);
-    expect(named.verdict).toBe('agents_saturated');
-    expect((await send({}, offers, session.session_id)).verdict).toBe('agents_saturated');
+    expect(await fixture.send({ instance_id: 'free' }, { offers })).toMatchObject(SATURATED);
+    expect(await fixture.send({}, { offers, contextId })).toMatchObject(SATURATED);
   }
-  expect((await send({}, true)).instance_id).toBe(`${caller.tenant_id}-recovered`);
+  expect(await fixture.send()).toMatchObject({ to: 'recovered' });
 });
 
 test('a repeat finds its message while all agents are saturated', async () => {
-  await register(['free']);
-  const first = await send({}, true, undefined, 'mine');
-  await database.query(`UPDATE agents SET saturated_until = 'tomorrow' WHERE tenant_id = $1`, [caller.tenant_id]);
-  expect(await send({}, true, undefined, 'mine')).toMatchObject({ verdict: 'repeat', message_id: first.message_id });
+  await register('free');
+  const { message_id } = await fixture.send({}, { messageId: 'mine' });
+  await fixture.setAgents("saturated_until = 'tomorrow'");
+  expect(await fixture.send({}, { messageId: 'mine' })).toMatchObject({ verdict: 'repeat', message_id });
 });
