@@ -1,75 +1,41 @@
 import { beforeEach } from 'vitest';
-import {
-  type AcceptHook,
-  type CountLimits,
-  runAcceptTransaction,
-  UNCOUNTED,
-} from '../../messages/accept/accept-transaction.js';
-import { draftOf } from '../../messages/accept/draft.js';
-import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import { newId } from '../../runtime/ids.js';
-import { callerOf, insertAgent, insertTenant, messageCore } from '../setup/core.js';
+import { insertAgent } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
+import { MESH, RecordFixture } from '../setup/record-fixture.js';
 
-export const TENANTS = [newId('ten'), newId('ten')] as const;
-
-interface AcceptOptions {
-  tenant?: string;
-  text?: string;
-  contextId?: string;
-  push?: AcceptHook;
-  agentType?: string;
-  counting?: CountLimits;
-}
-
-/** Accept and complete transactions on a database of the test file's own, and a new agent for each of its tests. */
+/** Accept and complete transactions of two tenants on a database of the test file's own, and a new agent for each of its tests. */
 export async function acceptCalls() {
   const database = await freshDatabase();
-  const db = database.db();
-  const dispatches = createDispatches(messageCore(db));
-  for (const tenant of TENANTS) await insertTenant(database, tenant);
+  const [one, two] = [new RecordFixture(database), new RecordFixture(database)];
+  await one.reset();
+  await two.reset();
   /** The agent of the running test, which both tenants have. */
   const agent = { instance: '' };
+  /** An agent of the first tenant, without a bound on its sessions. */
+  const insert = (instance_id: string, columns: object = {}) =>
+    one.agent(instance_id, { max_concurrent_sessions: 0, ...columns });
   beforeEach(async () => {
     agent.instance = newId('con');
-    const row = { instance_id: agent.instance, mesh_id: 'mesh_1', connection_epoch: 1 };
-    for (const tenant_id of TENANTS) await insertAgent(database, { tenant_id, ...row });
+    await insert(agent.instance);
+    const row = { instance_id: agent.instance, mesh_id: MESH, connection_epoch: 1 };
+    await insertAgent(database, { tenant_id: two.tenantId, ...row });
   });
 
-  /** The accept transaction of one message. */
-  async function accept(messageId: string, options: AcceptOptions = {}) {
-    const { tenant = TENANTS[0], text = messageId, contextId, agentType: agent_type, counting = UNCOUNTED } = options;
-    const message = { kind: 'message', role: 'user', messageId, parts: [{ kind: 'text', text }] } as const;
-    const params = {
-      message: { ...message, parts: [...message.parts], ...(contextId && { contextId }) },
-      metadata: agent_type === undefined ? { instance_id: agent.instance } : { agent_type },
-    };
-    const draft = { ...draftOf(callerOf(tenant), params, { method: 'message/send' }), push: options.push };
-    const dispatch_id = newId('dsp');
-    const row = await runAcceptTransaction(db, draft, {
-      counting,
-      offer: { dispatch_id, mesh_id: 'mesh_1', any_mesh: false },
-      idempotencyHours: 1,
-    });
-    const { message_id, session_id } = row;
-    const produced = { artifacts: [], usage: null };
-    return { row, ref: { tenant_id: tenant, message_id, dispatch_id, session_id, produced }, draft };
-  }
+  type Options = Parameters<RecordFixture['send']>[1] & { of?: RecordFixture; agentType?: string };
+  /** The accept transaction of one message, whose text is its id where nothing else is said. */
+  const accept = (messageId: string, { of = one, agentType: agent_type, ...options }: Options = {}) =>
+    of.send(agent_type ? { agent_type } : { instance_id: agent.instance }, { text: messageId, messageId, ...options });
 
   /** Transactions that wrote for `work`. */
   async function transactionsOf(work: () => Promise<unknown>): Promise<number> {
-    const count = async () => {
-      const [found] = await database.query<{ n: string }>(
-        'SELECT count(DISTINCT transaction_id::text) AS n FROM event_groups',
-      );
-      return Number(found?.n);
-    };
-    const before = await count();
+    const count = 'SELECT count(DISTINCT transaction_id::text)::int FROM event_groups';
+    const before = (await database.value<number>(count)) ?? 0;
     await work();
-    return (await count()) - before;
+    return ((await database.value<number>(count)) ?? 0) - before;
   }
 
   /** Names of messages, new ones in each test. */
   const names = (count: number) => Array.from({ length: count }, (_, place) => `${agent.instance}-${place}`);
-  return { accept, agent, database, dispatches, names, transactionsOf };
+  return { accept, agent, database, dispatches: one.dispatches, insert, names, one, transactionsOf, two };
 }

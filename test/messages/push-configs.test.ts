@@ -9,7 +9,7 @@ import type { AcceptHook } from '../../messages/accept/accept-transaction.js';
 import { newId } from '../../runtime/ids.js';
 import { createSecrets } from '../../runtime/secrets.js';
 import { cleanUp } from '../setup/clean-up.js';
-import { callerOf, insertAgent, insertTenant, messageCore } from '../setup/core.js';
+import { callerOf, insertAgent, insertTenant, messageCore, textMessage } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
 import { createGateway } from '../setup/gateway.js';
 import { RowLock } from '../setup/row-lock.js';
@@ -26,20 +26,18 @@ const gateway = createGateway(messageCore(db));
 const caller = callerOf(await insertTenant(database));
 await insertAgent(database, { tenant_id: caller.tenant_id, instance_id: 'worker-1', status: 'offline' });
 
-async function task(push?: AcceptHook, messageId: string = newId('req')): Promise<string> {
-  const parts = [{ kind: 'text' as const, text: 'hello' }];
-  const message = { kind: 'message' as const, messageId, role: 'user' as const, parts };
+async function task(push?: AcceptHook, fields: Parameters<typeof textMessage>[1] = {}): Promise<string> {
   const context = { method: 'message/send' as const, ...(push && { push }) };
-  return (await gateway.accept(caller, { message }, context)).message_id;
+  return (await gateway.accept(caller, { message: textMessage('hello', fields) }, context)).message_id;
 }
 
-async function due(taskId: string): Promise<string[]> {
-  const rows = await database.query<{ state: string }>(
-    'SELECT state FROM push_changes WHERE message_id = $1 ORDER BY sequence',
-    [taskId],
+const due = (taskId: string) =>
+  database.column('SELECT state FROM push_changes WHERE message_id = $1 ORDER BY sequence', [taskId]);
+/** The transactions that wait for a lock, by when they began. */
+const blocked = () =>
+  database.column<string>(
+    `SELECT xact_start::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
   );
-  return rows.map(({ state }) => state);
-}
 
 const cancel = (taskId: string) => gateway.cancel(caller, taskId, 'by the test');
 const codeOf = (work: Promise<unknown>) =>
@@ -136,21 +134,22 @@ test('a task takes 16 configs, and then only new values for them', async () => {
   expect((await configs.list(caller, id)).configs).toHaveLength(16);
 });
 
-test('what cannot stand in a header is refused by the schema', () => {
-  const fits = (config: object) => PushNotificationConfig.safeParse({ url: URL_1, ...config }).success;
-  expect(fits({ token: 'a b~' })).toBe(true);
-  expect(fits({ token: 'a\r\nx: y' })).toBe(false);
-  expect(fits({ authentication: { schemes: ['Bearer'], credentials: 'ü' } })).toBe(false);
-  expect(fits({ authentication: { schemes: ['Bearer x'] } })).toBe(false);
-  expect(fits({ authentication: { schemes: [] } })).toBe(false);
-  expect(fits({ token: 'x'.repeat(PUSH_LIMITS.secretChars + 1) })).toBe(false);
+test.each([
+  [true, { token: 'a b~' }],
+  [false, { token: 'a\r\nx: y' }],
+  [false, { authentication: { schemes: ['Bearer'], credentials: 'ü' } }],
+  [false, { authentication: { schemes: ['Bearer x'] } }],
+  [false, { authentication: { schemes: [] } }],
+  [false, { token: 'x'.repeat(PUSH_LIMITS.secretChars + 1) }],
+])('what can stand in a header, and nothing else, is taken by the schema: %s', (fits, config) => {
+  expect(PushNotificationConfig.safeParse({ url: URL_1, ...config }).success).toBe(fits);
 });
 
 test('a config that comes with a message is there before the first change; a repeat of the message adds nothing', async () => {
   const push = configs.prepare({ url: URL_1, token: 't' }, '1.0');
   const messageId = newId('req');
-  const id = await task(push, messageId);
-  expect(await task(configs.prepare({ id: 'late', url: URL_1 }, '1.0'), messageId)).toBe(id);
+  const id = await task(push, { messageId });
+  expect(await task(configs.prepare({ id: 'late', url: URL_1 }, '1.0'), { messageId })).toBe(id);
   expect(await configs.list(caller, id)).toEqual({ configs: [{ id, url: URL_1 }], nextPageToken: '' });
   await cancel(id);
   expect(await due(id)).toEqual(['canceled']);
@@ -172,7 +171,7 @@ test('a change of state waits for a config that is being set, and is told to it'
     await lockForPush(tx, of);
     await putPushConfig(tx, of, config);
     const canceled = cancel(id);
-    await until(async () => (await waiting()) > 0, { what: 'the cancel that waits for the lock' });
+    await until(async () => (await blocked()).length > 0, { what: 'the cancel that waits for the lock' });
     return { canceled };
   });
   await ending.canceled;
@@ -187,35 +186,14 @@ test('a message that brings a config waits for its session as any other, longer 
     [caller.tenant_id, sessionId],
   );
   const closing = await RowLock.on(database.url, 'SELECT 1 FROM sessions WHERE session_id = $1', [sessionId]);
-  const message = { kind: 'message' as const, messageId: newId('req'), role: 'user' as const, contextId: sessionId };
-  const push = configs.prepare({ url: URL_1 }, '1.0');
-  const accepted = gateway.accept(
-    caller,
-    { message: { ...message, parts: [{ kind: 'text', text: 'hello' }] } },
-    { method: 'message/send', push },
-  );
+  const accepted = task(configs.prepare({ url: URL_1 }, '1.0'), { contextId: sessionId });
   accepted.catch(() => undefined); // looked at below
   const transactions = new Set<string>();
-  await until(
-    async () => {
-      for (const { began } of await blocked()) transactions.add(began);
-      return transactions.size > 1;
-    },
-    { what: 'the second transaction that waits' },
-  );
+  const isSecond = async () => {
+    for (const began of await blocked()) transactions.add(began);
+    return transactions.size > 1;
+  };
+  await until(isSecond, { what: 'the second transaction that waits' });
   await closing.release();
-  expect((await configs.list(caller, (await accepted).message_id)).configs).toHaveLength(1);
+  expect((await configs.list(caller, await accepted)).configs).toHaveLength(1);
 });
-
-/** The transactions that wait for a lock, by when they began. */
-const blocked = () =>
-  database.query<{ began: string }>(
-    `SELECT xact_start::text AS began FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-  );
-
-async function waiting(): Promise<number> {
-  const [row] = await database.query<{ count: number }>(
-    `SELECT count(*) AS count FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-  );
-  return row?.count ?? 0;
-}

@@ -1,16 +1,14 @@
 import { beforeEach, expect, test } from 'vitest';
 import type { Db } from '../../db/pool.js';
-import { runAcceptTransaction, UNCOUNTED } from '../../messages/accept/accept-transaction.js';
-import { draftOf } from '../../messages/accept/draft.js';
 import { sessionDeps } from '../../messages/cancel.js';
-import type { MessageRef } from '../../messages/core.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { newId } from '../../runtime/ids.js';
 import { createSessionExpiry } from '../../sessions/session-expiry.js';
 import { createSessions } from '../../sessions/sessions.js';
 import { cleanUp } from '../setup/clean-up.js';
-import { callerOf, insertAgent, insertTenant, messageCore } from '../setup/core.js';
+import { messageCore } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
+import { RecordFixture } from '../setup/record-fixture.js';
 import { RowLock } from '../setup/row-lock.js';
 import { until } from '../setup/until.js';
 
@@ -19,24 +17,17 @@ const MANY = 500;
 
 const database = await freshDatabase();
 const db = database.db();
-let tenantId: string;
-let woken: string[];
-beforeEach(async () => {
-  tenantId = await insertTenant(database);
-  woken = [];
-});
+const fixture = new RecordFixture(database);
+const { sessions } = fixture;
+beforeEach(() => fixture.reset());
 
-const workflowStarter = {
-  message: ({ message_id }: MessageRef) => void woken.push(message_id),
-  session: () => undefined,
-};
-const depsOn = (on: Db) => sessionDeps(messageCore(on, { workflowStarter }));
-const sessions = createSessions(depsOn(db));
+const depsOn = (on: Db) => sessionDeps(messageCore(on, { workflowStarter: fixture.core.workflowStarter }));
 
 /** A session with messages that its agent works on. @returns its id */
 async function sessionAtWork(explicit: boolean): Promise<string> {
   const sessionId = newId('ses');
-  await insertAgent(database, { tenant_id: tenantId, instance_id: sessionId });
+  const { tenantId } = fixture;
+  await fixture.agent(sessionId, { max_concurrent_sessions: 0 });
   await database.query(
     `INSERT INTO sessions (tenant_id, session_id, explicit, agent_type, instance_id, status, idle_timeout_seconds)
      VALUES ($1, $2, $3, 'worker', $2, 'active', 1800)`,
@@ -89,51 +80,64 @@ const ALL = {
   failed_events: MANY,
 };
 
-/** The verdict on a message that is sent into the session now. */
-async function sendInto(sessionId: string) {
-  const message = { kind: 'message', role: 'user', messageId: newId('msg'), contextId: sessionId } as const;
-  const params = { message: { ...message, parts: [{ kind: 'text' as const, text: 'more' }] } };
-  const draft = draftOf(callerOf(tenantId), params, { method: 'message/send' });
-  return runAcceptTransaction(db, draft, { counting: UNCOUNTED, offer: null, idempotencyHours: 1 });
+const checkAt = (sessionId: string) =>
+  database.value<Date | null>('SELECT idle_check_at FROM sessions WHERE session_id = $1', [sessionId]);
+
+/** The last of its messages, which the last part of its end waits for. */
+const lockLast = (sessionId: string) =>
+  RowLock.on(database.url, 'SELECT 1 FROM running_messages WHERE session_id = $1 ORDER BY message_id DESC LIMIT 1', [
+    sessionId,
+  ]);
+
+/** The worker's round finds the session, and goes on with its end. */
+async function expectEnded(sessionId: string): Promise<void> {
+  const isDue = 'UPDATE sessions SET idle_check_at = now() WHERE session_id = $1 AND idle_check_at > now() RETURNING 1';
+  expect(await database.query(isDue, [sessionId])).toHaveLength(1);
+  const expiry = createSessionExpiry(depsOn(db));
+  expiry.start();
+  cleanUp(() => expiry.stop());
+  await until(async () => (await checkAt(sessionId)) === null, { what: 'the end of the session' });
+  expect(await recordOf(sessionId)).toEqual(ALL);
+  expect(new Set(fixture.called).size).toBe(MANY);
 }
 
-const checkAt = async (sessionId: string) => {
-  const [row] = await database.query<{ at: Date | null }>(
-    'SELECT idle_check_at AS at FROM sessions WHERE session_id = $1',
-    [sessionId],
-  );
-  return row?.at;
-};
-
-const transactionsOf = async (sessionId: string) => {
-  const [found] = await database.query<{ n: string }>(
-    `SELECT count(DISTINCT transaction_id::text) AS n FROM events WHERE session_id = $1 AND event_type = 'message.canceled'`,
-    [sessionId],
-  );
-  return Number(found?.n);
-};
+/** The database as a process reaches it for so many parts of the end; the first transaction ends the session. */
+function leaving(parts: number, error: Error): Db {
+  let transactions = 0;
+  return {
+    ...db,
+    tenant: async (of, work) => {
+      transactions += 1;
+      if (transactions > parts + 1) throw error;
+      return db.tenant(of, work);
+    },
+  };
+}
 
 test.each([true, false])(
   'closing a session cancels what is in flight, a part at a time (explicit: %s)',
   async (explicit) => {
     const sessionId = await sessionAtWork(explicit);
-    await sessions.close(callerOf(tenantId), sessionId, 'over');
+    await sessions.close(fixture.caller, sessionId, 'over');
     expect(await recordOf(sessionId)).toEqual(ALL);
-    expect(new Set(woken).size).toBe(MANY);
-    expect(await transactionsOf(sessionId)).toBe(3);
+    expect(new Set(fixture.called).size).toBe(MANY);
+    const transactions = await database.value(
+      `SELECT count(DISTINCT transaction_id::text)::int FROM events WHERE session_id = $1 AND event_type = 'message.canceled'`,
+      [sessionId],
+    );
+    expect(transactions).toBe(3);
     expect(await checkAt(sessionId)).toBeNull();
-    await expect(sessions.close(callerOf(tenantId), sessionId)).rejects.toMatchObject({ code: 'SESSION_CLOSED' });
+    await expect(sessions.close(fixture.caller, sessionId)).rejects.toMatchObject({ code: 'SESSION_CLOSED' });
   },
 );
 
 test('a message that is locked holds up the rest of its session only, which takes nothing new', async () => {
   const sessionId = await sessionAtWork(false);
-  const select = 'SELECT 1 FROM running_messages WHERE session_id = $1 ORDER BY message_id DESC LIMIT 1';
-  const lock = await RowLock.on(database.url, select, [sessionId]);
-  const closed = sessions.close(callerOf(tenantId), sessionId, 'over');
+  const lock = await lockLast(sessionId);
+  const closed = sessions.close(fixture.caller, sessionId, 'over');
   await until(() => lock.waiters(), { what: 'the last part to wait' });
   expect(await recordOf(sessionId)).toMatchObject({ messages: 400, canceled_events: 400 });
-  expect((await sendInto(sessionId)).verdict).toBe('session_closed');
+  expect((await fixture.queue({}, sessionId)).verdict).toBe('session_closed');
   await lock.release();
   await closed;
   expect(await recordOf(sessionId)).toEqual(ALL);
@@ -141,62 +145,31 @@ test('a message that is locked holds up the rest of its session only, which take
 
 test.each([0, 1, 2])('a process that dies after %i parts leaves no message in flight', async (parts) => {
   const sessionId = await sessionAtWork(parts === 1);
-  let transactions = 0;
-  const mortal: Db = {
-    ...db,
-    // The first transaction ends the session.
-    tenant: async (of, work) => {
-      transactions += 1;
-      if (transactions > parts + 1) throw new Error('the process is dead');
-      return db.tenant(of, work);
-    },
-  };
-  const dying = createSessions(depsOn(mortal)).close(callerOf(tenantId), sessionId, 'over');
-  await expect(dying).rejects.toThrow('the process is dead');
+  const dying = createSessions(depsOn(leaving(parts, new Error('the process is dead'))));
+  await expect(dying.close(fixture.caller, sessionId, 'over')).rejects.toThrow('the process is dead');
   expect(await recordOf(sessionId)).toMatchObject({ messages: parts * 200 });
-  const isDue = `UPDATE sessions SET idle_check_at = now() WHERE session_id = $1 AND idle_check_at > now()`;
-  expect(await database.query(`${isDue} RETURNING 1`, [sessionId])).toHaveLength(1);
-  const expiry = createSessionExpiry(depsOn(db));
-  expiry.start();
-  cleanUp(() => expiry.stop());
-  await until(async () => (await checkAt(sessionId)) === null, { what: 'the end of the session' });
-  expect(await recordOf(sessionId)).toEqual(ALL);
-  expect(new Set(woken).size).toBe(MANY);
+  await expectEnded(sessionId);
 });
 
 test('a session that is closed while the database goes away is closed, and the rest follows', async () => {
   const sessionId = await sessionAtWork(true);
-  let transactions = 0;
-  const leaving: Db = {
-    ...db,
-    tenant: async (of, work) => {
-      transactions += 1;
-      if (transactions > 2) throw new PlatformError('SERVICE_UNAVAILABLE', 'The database cannot be reached.');
-      return db.tenant(of, work);
-    },
-  };
-  await createSessions(depsOn(leaving)).close(callerOf(tenantId), sessionId, 'over');
+  const away = new PlatformError('SERVICE_UNAVAILABLE', 'The database cannot be reached.');
+  await createSessions(depsOn(leaving(1, away))).close(fixture.caller, sessionId, 'over');
   expect(await recordOf(sessionId)).toMatchObject({ messages: 200 });
-  await database.query('UPDATE sessions SET idle_check_at = now() WHERE session_id = $1', [sessionId]);
-  const expiry = createSessionExpiry(depsOn(db));
-  expiry.start();
-  cleanUp(() => expiry.stop());
-  await until(async () => (await checkAt(sessionId)) === null, { what: 'the end of the session' });
-  expect(await recordOf(sessionId)).toEqual(ALL);
+  await expectEnded(sessionId);
 });
 
 test('an interrupt cancels what was accepted before it, and the session goes on', async () => {
   const sessionId = await sessionAtWork(true);
-  const select = 'SELECT 1 FROM running_messages WHERE session_id = $1 ORDER BY message_id DESC LIMIT 1';
-  const lock = await RowLock.on(database.url, select, [sessionId]);
-  const interrupted = sessions.interrupt(callerOf(tenantId), [sessionId]);
+  const lock = await lockLast(sessionId);
+  const interrupted = sessions.interrupt(fixture.caller, [sessionId]);
   await until(() => lock.waiters(), { what: 'the last part to wait' });
-  const { verdict, message_id } = await sendInto(sessionId);
+  const { verdict, message_id } = await fixture.queue({}, sessionId);
   expect(verdict).toBe('accepted');
   await lock.release();
   expect(await interrupted).toMatchObject({ interrupted: 1, session_ids: [sessionId] });
   expect(await recordOf(sessionId)).toMatchObject({ messages: MANY, distinct_events: MANY });
-  expect(await database.query('SELECT state FROM messages WHERE message_id = $1', [message_id])).toEqual([
-    { state: 'submitted' },
+  expect(await database.column('SELECT state FROM messages WHERE message_id = $1', [message_id])).toEqual([
+    'submitted',
   ]);
 });

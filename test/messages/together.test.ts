@@ -1,25 +1,25 @@
 import { expect, test } from 'vitest';
 import { UNCOUNTED } from '../../messages/accept/accept-transaction.js';
-import { insertAgent } from '../setup/core.js';
-import { acceptCalls, TENANTS } from './accept-calls.js';
+import type { Sent } from '../setup/record-fixture.js';
+import { acceptCalls } from './accept-calls.js';
 
-const { accept, agent, database, dispatches, names, transactionsOf } = await acceptCalls();
+const { accept, agent, database, dispatches, insert, names, one, transactionsOf, two } = await acceptCalls();
 
 const MANY = 100;
 
 test('messages that come at once share transactions, and each gets its own answer', async () => {
-  let sent: Awaited<ReturnType<typeof accept>>[] = [];
+  let sent: Sent[] = [];
   const accepting = await transactionsOf(async () => {
-    sent = await Promise.all(names(MANY).map((name, place) => accept(name, { tenant: TENANTS[place % 2] as string })));
+    sent = await Promise.all(names(MANY).map((name, place) => accept(name, { of: place % 2 === 0 ? one : two })));
   });
-  expect(sent.map(({ row }) => row.verdict)).toEqual(sent.map(() => 'dispatched'));
-  expect(sent.map(({ row }) => row.message_id)).toEqual(sent.map(({ draft }) => draft.message_id));
+  expect(sent.map(({ verdict }) => verdict)).toEqual(sent.map(() => 'dispatched'));
+  expect(sent.map(({ message_id }) => message_id)).toEqual(sent.map(({ newId }) => newId));
   expect(accepting).toBeLessThan(MANY / 4);
   const ending = await transactionsOf(async () => {
     const ends = await Promise.all(
-      sent.map(({ ref }, place) => {
+      sent.map((message, place) => {
         const parts = [{ kind: 'text' as const, text: `answer ${place}` }];
-        return dispatches.end(ref, { state: 'completed', artifacts: [{ artifactId: 'a', parts }] }, 1);
+        return dispatches.end(message, { state: 'completed', artifacts: [{ artifactId: 'a', parts }] }, 1);
       }),
     );
     expect(ends.map((found) => found?.state)).toEqual(ends.map(() => 'completed'));
@@ -30,8 +30,12 @@ test('messages that come at once share transactions, and each gets its own answe
     [agent.instance],
   );
   const written = new Map(rows.map((row) => [row.message_id, row]));
-  expect(sent.map(({ ref }) => written.get(ref.message_id)?.answer)).toEqual(sent.map((_, place) => `answer ${place}`));
-  expect(sent.map(({ ref }) => written.get(ref.message_id)?.tenant_id)).toEqual(sent.map(({ ref }) => ref.tenant_id));
+  expect(sent.map(({ message_id }) => written.get(message_id)?.answer)).toEqual(
+    sent.map((_, place) => `answer ${place}`),
+  );
+  expect(sent.map(({ message_id }) => written.get(message_id)?.tenant_id)).toEqual(
+    sent.map(({ tenant_id }) => tenant_id),
+  );
 });
 
 test('a repeat beside its first is the same message, other content is refused', async () => {
@@ -40,8 +44,8 @@ test('a repeat beside its first is the same message, other content is refused', 
     accept(agent.instance),
     accept(agent.instance, { text: 'other' }),
   ]);
-  expect([first, repeat, other].map(({ row }) => row.verdict)).toEqual(['dispatched', 'repeat', 'mismatch']);
-  expect(repeat?.row.message_id).toBe(first?.row.message_id);
+  expect([first, repeat, other].map(({ verdict }) => verdict)).toEqual(['dispatched', 'repeat', 'mismatch']);
+  expect(repeat.message_id).toBe(first.message_id);
 });
 
 test.each([
@@ -50,38 +54,36 @@ test.each([
   ['nobody is there for its content', 'mismatch', { agentType: 'nobody' }],
 ] as const)('beside its first a message is found by its key also where %s', async (_what, verdict, options) => {
   const agentType = `only-${agent.instance}`;
-  const row = { agent_type: agentType, instance_id: agentType, mesh_id: 'mesh_1', connection_epoch: 1 };
-  await insertAgent(database, { tenant_id: TENANTS[0], ...row });
+  await insert(agentType, { agent_type: agentType });
   const all = await Promise.all(
     names(20).flatMap((name) => [accept(name, { agentType }), accept(name, { agentType, ...options })]),
   );
   const expected = Array.from({ length: 20 }, () => ['dispatched', verdict]);
-  expect(all.map(({ row }) => row.verdict)).toEqual(expected.flat());
+  expect(all.map(({ verdict }) => verdict)).toEqual(expected.flat());
 });
 
 test('each message of a transaction gets what becomes of it, whatever becomes of the others', async () => {
   const [only, narrow] = [`only-${agent.instance}`, `narrow-${agent.instance}`];
-  const row = { tenant_id: TENANTS[0], mesh_id: 'mesh_1', connection_epoch: 1 };
-  await insertAgent(database, { ...row, agent_type: only, instance_id: only });
-  await insertAgent(database, { ...row, agent_type: narrow, instance_id: narrow, max_concurrent_sessions: 2 });
+  await insert(only, { agent_type: only });
+  await insert(narrow, { agent_type: narrow, max_concurrent_sessions: 2 });
   const known = await accept(`${agent.instance}-known`, { agentType: only });
   const wishes: [string, Parameters<typeof accept>[1], string][] = names(60).map((name, place) => {
     if (place % 10 === 3) return [`${agent.instance}-known`, { agentType: only }, 'repeat'];
     if (place % 10 === 5) return [name, { agentType: 'nobody' }, 'target_unknown'];
-    if (place % 10 === 7) return [name, { agentType: only, contextId: known.row.session_id }, 'dispatched'];
+    if (place % 10 === 7) return [name, { agentType: only, contextId: known.session_id }, 'dispatched'];
     if (place % 20 === 9) return [name, { agentType: narrow }, place < 40 ? 'dispatched' : 'accepted'];
     return [name, { agentType: only }, 'dispatched'];
   });
-  let sent: Awaited<ReturnType<typeof accept>>[] = [];
+  let sent: Sent[] = [];
   const transactions = await transactionsOf(async () => {
     sent = await Promise.all(wishes.map(([name, options]) => accept(name, options)));
   });
   expect(transactions).toBeLessThan(20);
-  expect(sent.map(({ row }) => row.verdict)).toEqual(wishes.map(([, , verdict]) => verdict));
-  const written = sent.filter(({ row }) => ['dispatched', 'accepted'].includes(row.verdict));
-  expect(written.map(({ row }) => row.message_id)).toEqual(written.map(({ draft }) => draft.message_id));
-  expect(sent.filter(({ row }) => row.verdict === 'repeat').map(({ row }) => row.message_id)).toEqual(
-    Array.from({ length: 6 }, () => known.row.message_id),
+  expect(sent.map(({ verdict }) => verdict)).toEqual(wishes.map(([, , verdict]) => verdict));
+  const written = sent.filter(({ verdict }) => ['dispatched', 'accepted'].includes(verdict));
+  expect(written.map(({ message_id }) => message_id)).toEqual(written.map(({ newId }) => newId));
+  expect(sent.filter(({ verdict }) => verdict === 'repeat').map(({ message_id }) => message_id)).toEqual(
+    Array.from({ length: 6 }, () => known.message_id),
   );
   const [rows] = await database.query(
     `SELECT count(*)::int AS messages, count(*) FILTER (WHERE r.state = 'working' AND r.instance_id = $2)::int AS narrow,
@@ -93,9 +95,11 @@ test('each message of a transaction gets what becomes of it, whatever becomes of
   // Results of all, two of which another has brought already, in the same transactions.
   const [first] = written;
   const ends = await Promise.all(
-    [known, ...written, known, first as typeof known].map(({ ref }) => dispatches.end(ref, { state: 'completed' }, 1)),
+    [known, ...written, known, first as typeof known].map((message) =>
+      dispatches.end(message, { state: 'completed' }, 1),
+    ),
   );
-  const ended = [known, ...written].map(({ row }) => (row.verdict === 'accepted' ? undefined : 'completed'));
+  const ended = [known, ...written].map(({ verdict }) => (verdict === 'accepted' ? undefined : 'completed'));
   expect(ends.map((end) => end?.state)).toEqual([...ended, undefined, undefined]);
 });
 
@@ -104,10 +108,10 @@ test('a session that a message resumes is counted again, and the load of its age
   await database.query(
     `INSERT INTO sessions (tenant_id, session_id, explicit, suspended, status, idle_timeout_seconds, instance_id, agent_type)
        SELECT $1, session, true, true, 'active', 60, $2, 'worker' FROM unnest($3::text[]) AS session`,
-    [TENANTS[0], agent.instance, sessions],
+    [one.tenantId, agent.instance, sessions],
   );
   const all = await Promise.all(sessions.map((contextId) => accept(contextId, { contextId })));
-  expect(all.map(({ row }) => row.verdict)).toEqual(sessions.map(() => 'dispatched'));
+  expect(all.map(({ verdict }) => verdict)).toEqual(sessions.map(() => 'dispatched'));
   const recorded = await database.query(
     `SELECT (payload ->> 'current_sessions')::int AS sessions FROM events
       WHERE event_type = 'agent.capacity_changed' AND payload ->> 'instance_id' = $1 ORDER BY 1`,
@@ -126,7 +130,7 @@ test('one that the database cannot take fails alone', async () => {
 test('an end of another epoch is refused alone', async () => {
   const sent = await Promise.all(names(8).map((name) => accept(name)));
   const ends = await Promise.all(
-    sent.map(({ ref }, place) => dispatches.end(ref, { state: 'completed' }, place === 3 ? 2 : 1)),
+    sent.map((message, place) => dispatches.end(message, { state: 'completed' }, place === 3 ? 2 : 1)),
   );
   expect(ends.map((found) => found?.state)).toEqual(ends.map((_, place) => (place === 3 ? undefined : 'completed')));
 });
@@ -139,11 +143,11 @@ test.each([
   ['its message is deleted', 'DELETE FROM messages WHERE message_id = $1'],
 ])('a messageId is new once %s', async (_what, change) => {
   const first = await accept(agent.instance);
-  await database.query(change, [first.row.message_id]);
+  await database.query(change, [first.message_id]);
   const second = await accept(agent.instance, { text: 'other' });
-  expect([first, second].map(({ row }) => row.verdict)).toEqual(['dispatched', 'dispatched']);
-  expect((await accept(agent.instance, { text: 'other' })).row).toMatchObject({
+  expect([first, second].map(({ verdict }) => verdict)).toEqual(['dispatched', 'dispatched']);
+  expect(await accept(agent.instance, { text: 'other' })).toMatchObject({
     verdict: 'repeat',
-    message_id: second.row.message_id,
+    message_id: second.message_id,
   });
 });

@@ -1,11 +1,17 @@
 import type { Caller } from '../../contracts/api/auth.js';
 import type { Db } from '../../db/pool.js';
-import { type AcceptRow, runAcceptTransaction, UNCOUNTED } from '../../messages/accept/accept-transaction.js';
+import {
+  type AcceptHook,
+  type AcceptRow,
+  type CountLimits,
+  runAcceptTransaction,
+  UNCOUNTED,
+} from '../../messages/accept/accept-transaction.js';
 import { draftOf } from '../../messages/accept/draft.js';
 import { sessionDeps } from '../../messages/cancel.js';
 import type { MessageCore, MessageRef } from '../../messages/core.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
-import type { AnswerOrFailure, OpenDispatch } from '../../messages/dispatch/dispatches.js';
+import type { AnswerOrFailure, DispatchRef, OpenDispatch } from '../../messages/dispatch/dispatches.js';
 import { nextStep } from '../../messages/supervise/next-step.js';
 import type { Step } from '../../messages/supervise/step.js';
 import { newId } from '../../runtime/ids.js';
@@ -17,6 +23,8 @@ import { createGateway } from './gateway.js';
 /** The node that takes the messages, and that its agents are connected to. */
 export const MESH = 'mesh_1';
 
+const NOTHING = { artifacts: [], usage: null };
+
 /** The metadata of a message that says who is to take it. */
 interface Wish {
   agent_type?: string;
@@ -24,18 +32,24 @@ interface Wish {
   skill_id?: string;
 }
 
-/** A message on the record; `dispatch_id` is the one that the fast path offered, `by` the node that sends it. */
-export type Sent = MessageRef & {
-  session_id: string;
-  dispatch_id: string;
+/** A message on the record, with the dispatch that the fast path offered. */
+export interface Sent extends DispatchRef, Pick<OpenDispatch, 'session_id' | 'produced'> {
   verdict: AcceptRow['verdict'];
+  /** The agent, and the node that sends it. */
   to: string;
   by: string;
-};
+  /** The id of a new message, whatever the record has. */
+  newId: string;
+}
 
 interface SendOptions {
   contextId?: string;
   messageId?: string;
+  text?: string;
+  push?: AcceptHook;
+  counting?: CountLimits;
+  /** The type of the agent that sends it; a credential where nothing is said. */
+  sender?: string;
   /** False: for the workflow path. */
   offers?: boolean;
   /** Other nodes can be reached. */
@@ -106,14 +120,17 @@ export class RecordFixture {
 
   /** Accepts a message as the node of the agents. */
   async send(wish: Wish = {}, options: SendOptions = {}): Promise<Sent> {
-    const { contextId, messageId = newId('req'), offers = true, anyMesh = false } = options;
-    const params = { message: textMessage('hello', { contextId, messageId }), metadata: { ...wish } };
-    const draft = draftOf(this.caller, params, { method: 'message/send' });
+    const { contextId, messageId = newId('req'), text, push, counting = UNCOUNTED } = options;
+    const { offers = true, anyMesh: any_mesh = false, sender } = options;
+    const params = { message: textMessage(text, { contextId, messageId }), metadata: { ...wish } };
+    const caller = sender ? { ...this.caller, agent_type: sender } : this.caller;
+    const draft = { ...draftOf(caller, params, { method: 'message/send' }), push };
     const dispatch_id = newId('dsp');
-    const offer = offers ? { dispatch_id, mesh_id: MESH, any_mesh: anyMesh } : null;
-    const row = await runAcceptTransaction(this.core.db, draft, { counting: UNCOUNTED, offer, idempotencyHours: 1 });
+    const offer = offers ? { dispatch_id, mesh_id: MESH, any_mesh } : null;
+    const row = await runAcceptTransaction(this.core.db, draft, { counting, offer, idempotencyHours: 1 });
     const { message_id, session_id, verdict, instance_id: to, mesh_id: by } = row;
-    return { tenant_id: this.tenantId, message_id, session_id, dispatch_id, verdict, to, by };
+    const of = { tenant_id: this.tenantId, message_id, session_id, dispatch_id, produced: NOTHING };
+    return { ...of, verdict, to, by, newId: draft.message_id };
   }
 
   /** Accepts a message for the workflow path. */

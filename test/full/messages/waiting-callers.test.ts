@@ -2,8 +2,7 @@ import { expect, test } from 'vitest';
 import type { Db } from '../../../db/pool.js';
 import { streamTask } from '../../../messages/stream/stream.js';
 import { waitForTask } from '../../../messages/stream/watch.js';
-import { newId } from '../../../runtime/ids.js';
-import { callerOf, insertAgent, insertTenant, messageCore } from '../../setup/core.js';
+import { callerOf, insertAgent, insertTenant, messageCore, textMessage } from '../../setup/core.js';
 import { freshDatabase } from '../../setup/database.js';
 import { createGateway } from '../../setup/gateway.js';
 import { until } from '../../setup/until.js';
@@ -23,13 +22,9 @@ function counted(db: Db): { db: Db; called: (name: string) => number } {
 }
 
 async function accept(): Promise<{ tenant_id: string; message_id: string }> {
-  const parts = [{ kind: 'text' as const, text: 'hello' }];
-  const message = { kind: 'message' as const, messageId: newId('req'), role: 'user' as const, parts };
-  const { message_id } = await createGateway(messageCore(database.db())).accept(
-    callerOf(tenant_id),
-    { message },
-    { method: 'message/send' },
-  );
+  const gateway = createGateway(messageCore(database.db()));
+  const message = textMessage();
+  const { message_id } = await gateway.accept(callerOf(tenant_id), { message }, { method: 'message/send' });
   return { tenant_id, message_id };
 }
 
