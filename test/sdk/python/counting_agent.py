@@ -1,4 +1,4 @@
-"""The agent of the load balancer's tests on the Python SDK: what counting-agent.ts is on the TypeScript SDK.
+"""The agent of the load balancer's tests on the Python SDK: what counting-agents.ts has on the TypeScript SDK.
 
 Writes its connections to standard output, one JSON object a line; a line on standard input says that it has counted enough.
 """

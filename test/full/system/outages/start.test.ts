@@ -2,10 +2,10 @@ import { describe, expect, inject, test } from 'vitest';
 import { HealthResponse } from '../../../../contracts/api/health.js';
 import { echo } from '../../../setup/agent.js';
 import { cleanUp } from '../../../setup/clean-up.js';
-import { CountedTemporal } from '../../../setup/platform/counted-temporal.js';
 import { joinAgent, registerAgent } from '../../../setup/platform/fleet.js';
 import { startPlatform } from '../../../setup/platform/platform.js';
 import type { TestPlatform } from '../../../setup/platform/platform-process.js';
+import { RefusingTemporal } from '../../../setup/platform/refusing-temporal.js';
 import { TcpProxy } from '../../../setup/platform/tcp-proxy.js';
 import { until } from '../../../setup/until.js';
 
@@ -24,7 +24,7 @@ interface BadWay {
 async function refusing(status: number, refuses: (method: string, nth: number) => boolean): Promise<BadWay> {
   let isMended = false;
   const seen = new Map<string, number>();
-  const proxy = await CountedTemporal.to(inject('temporalAddress'), (method) => {
+  const proxy = await RefusingTemporal.to(inject('temporalAddress'), (method) => {
     const nth = (seen.get(method) ?? 0) + 1;
     seen.set(method, nth);
     return !isMended && refuses(method, nth) ? status : null;

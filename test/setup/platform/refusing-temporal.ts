@@ -9,37 +9,22 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2';
 import type { AddressInfo } from 'node:net';
-import { gunzipSync } from 'node:zlib';
-
-/** One gRPC call as it was asked. */
-interface GrpcCall {
-  /** For example `SignalWithStartWorkflowExecution`. */
-  method: string;
-  /** The request message in protobuf, in which names stand as they are. */
-  message: Buffer;
-}
 
 const { NGHTTP2_FLAG_END_STREAM, NGHTTP2_NO_ERROR } = constants;
 
-/** A way to a Temporal server, by HTTP/2 without TLS, that writes down every call that passes. */
-export class CountedTemporal {
+/** A way to a Temporal server, by HTTP/2 without TLS, that refuses calls. */
+export class RefusingTemporal {
   /** `127.0.0.1:port`. */
   readonly address: string;
-  readonly #calls: GrpcCall[];
-  readonly #close: () => Promise<void>;
+  readonly close: () => Promise<void>;
 
-  private constructor(address: string, calls: GrpcCall[], close: () => Promise<void>) {
+  private constructor(address: string, close: () => Promise<void>) {
     this.address = address;
-    this.#calls = calls;
-    this.#close = close;
+    this.close = close;
   }
 
   /** @param refusalOf the gRPC status with which a call of a method is refused; null passes it on */
-  static async to(
-    address: string,
-    refusalOf: (method: string) => number | null = () => null,
-  ): Promise<CountedTemporal> {
-    const calls: GrpcCall[] = [];
+  static async to(address: string, refusalOf: (method: string) => number | null): Promise<RefusingTemporal> {
     const sessions = new Set<ClientHttp2Session | ServerHttp2Session>();
     const keep = <Session extends ClientHttp2Session | ServerHttp2Session>(session: Session): Session => {
       sessions.add(session);
@@ -55,35 +40,17 @@ export class CountedTemporal {
       near.once('close', () => far.destroy());
       near.on('stream', (stream, headers) => {
         const status = refusalOf(methodOf(headers));
-        if (status === null) passOn(stream, headers, far, calls);
+        if (status === null) passOn(stream, headers, far);
         else refuse(stream, status);
       });
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;
-    return new CountedTemporal(`127.0.0.1:${port}`, calls, async () => {
+    return new RefusingTemporal(`127.0.0.1:${port}`, async () => {
       for (const session of sessions) session.destroy();
       await new Promise<void>((resolve) => server.close(() => resolve()));
     });
   }
-
-  /** The methods of the calls so far that name this, for example a message's id, in the order in which they came. */
-  about(name: string): string[] {
-    return this.#calls.filter(({ message }) => message.includes(name)).map(({ method }) => method);
-  }
-
-  close(): Promise<void> {
-    return this.#close();
-  }
-}
-
-/** Compressed or not, then the length, before each message. */
-const FRAME_HEAD_BYTES = 5;
-
-/** The message of a unary call's body; the workers' come in gzip. */
-function messageOf(body: Buffer): Buffer {
-  const message = body.subarray(FRAME_HEAD_BYTES);
-  return body[0] === 1 ? gunzipSync(message) : message;
 }
 
 function methodOf(headers: IncomingHttpHeaders): string {
@@ -97,18 +64,8 @@ function refuse(stream: ServerHttp2Stream, status: number): void {
 }
 
 /** One call: what is asked goes there, what is answered comes back, trailers and all. */
-function passOn(
-  near: ServerHttp2Stream,
-  headers: IncomingHttpHeaders,
-  session: ClientHttp2Session,
-  calls: GrpcCall[],
-): void {
+function passOn(near: ServerHttp2Stream, headers: IncomingHttpHeaders, session: ClientHttp2Session): void {
   const far = session.request(headers as OutgoingHttpHeaders);
-  const chunks: Buffer[] = [];
-  near.on('data', (chunk: Buffer) => chunks.push(chunk));
-  near.once('end', () => {
-    calls.push({ method: methodOf(headers), message: messageOf(Buffer.concat(chunks)) });
-  });
   near.pipe(far);
   // An error is followed by 'close'; what ends as it should has nothing to pass on.
   for (const [one, other] of [[near, far] as const, [far, near] as const]) {
