@@ -241,6 +241,8 @@ export interface AgentTask {
    * then get their answers at once, in the order in which they were asked, known by kind and title.
    *
    * `return task.ask({…})` asks without waiting: the handler runs again with `resolution`.
+   *
+   * A question that is neither awaited nor returned fails the task with HANDLER_ERROR, and nobody is asked.
    */
   ask<Schema extends StandardSchema>(question: FormQuestion<Schema>): Ask<FormResolution<SchemaOutput<Schema>>>;
   ask(question: Question): Ask<TaskResolution>;

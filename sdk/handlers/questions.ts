@@ -64,6 +64,8 @@ export class Questions {
   /** The question that ends this run. */
   readonly asked: Promise<InputRequired>;
   readonly #unused: TaskResolution[];
+  /** Questions that were neither awaited nor returned yet. */
+  readonly #ignored = new Set<Question>();
   readonly #replayed = new WeakMap<TaskResolution, InputRequired>();
   #end: (question: InputRequired) => void = () => undefined;
 
@@ -85,17 +87,28 @@ export class Questions {
     const form = formOf(question ?? {});
     const asked: Question = { ...question, ...(form.schema && { schema: form.schema }) } as Question;
     let answer: Promise<TaskResolution> | undefined;
+    this.#ignored.add(asked);
     return Object.defineProperty({ ...resultFor(asked) }, 'then', {
       value: (...handlers: Parameters<PromiseLike<TaskResolution>['then']>) => {
+        this.#ignored.delete(asked);
         answer ??= this.#answerTo(asked, form);
         return answer.then(...handlers);
       },
     }) as Ask<TaskResolution>;
   }
 
-  /** What a handler returned. `return task.ask({…})` gives an answer where the question was answered before: then it is asked again. */
+  /**
+   * What a handler returned. `return task.ask({…})` gives an answer where the question was answered before: then it is asked again.
+   * @throws an Error for a question that was neither awaited nor returned: the handler went on as if somebody had agreed
+   */
   resultOf(returned: unknown): unknown {
-    return this.#replayed.get(returned as TaskResolution) ?? returned;
+    const result = this.#replayed.get(returned as TaskResolution) ?? returned;
+    this.#ignored.delete((result as Partial<InputRequired> | undefined)?.question as Question); // of a copy
+    const [ignored] = this.#ignored;
+    if (!ignored) return result;
+    throw new Error(
+      `nobody was asked “${ignored.title}”, because the question was neither awaited nor returned: write await task.ask({…}) or return task.ask({…})`,
+    );
   }
 
   /** The next answer to this question; never settles where there is none, so that nothing after `await task.ask(…)` runs. */

@@ -53,7 +53,7 @@ export async function runDispatch(input: DispatchInput, { runTask, tools, log }:
     const questions = new Questions(dispatch.params.metadata);
     const { handler, result } = runTask(taskOf(input, tools, questions));
     fields.handler = handler;
-    const answer = questions.resultOf(await Promise.race([result, questions.asked]));
+    const answer = await Promise.race([result.then((returned) => questions.resultOf(returned)), questions.asked]);
     if (output.failure !== null) throw output.failure;
     return resultFrameOf(answer, output.artifact, dispatch, (problem) =>
       log.warn({ ...fields, problem }, 'invalid usage is left out'),

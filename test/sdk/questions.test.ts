@@ -187,3 +187,39 @@ test('a platform that sends one answer alone is understood', async () => {
   );
   expect(text).toBe('confirmed');
 });
+
+test.each<[string, (task: AgentTask) => unknown]>([
+  ['stands alone', (task) => void task.ask(confirm('Delete?'))],
+  ['is a condition', (task) => (task.ask(confirm('Delete?')) ? 'deleted' : 'kept')],
+  [
+    'comes before one that is awaited and answered',
+    async (task) => {
+      task.ask(confirm('Delete?'));
+      return `${(await task.ask(confirm('Sure?'))).accepted}`;
+    },
+  ],
+])('a question that %s fails the task, which says what to write', async (_what, handler) => {
+  const { frame, asked } = await conversation(handler, [yes]);
+  expect(frame).toEqual({
+    type: 'error',
+    payload: { code: 'HANDLER_ERROR', message: expect.stringMatching(/“Delete\?”.*await task\.ask/), retryable: false },
+  });
+  expect(asked.map(({ title }) => title)).not.toContain('Delete?');
+});
+
+test('a question that is copied into the result was not forgotten, nor is one that a later run awaits', async () => {
+  const copied = await conversation(
+    (task) =>
+      task.resolution ? 'done' : { ...task.ask(confirm('Delete?')), usage: { inputTokens: 1, outputTokens: 1 } },
+    [yes],
+  );
+  expect(copied.text).toBe('done');
+  const later = await conversation(
+    async (task) => {
+      const [first, second] = [task.ask(confirm('One?')), task.ask(confirm('Two?'))];
+      return `${(await first).accepted} ${(await second).accepted}`;
+    },
+    [yes, no],
+  );
+  expect(later.text).toBe('true false');
+});

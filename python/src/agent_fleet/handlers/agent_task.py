@@ -145,6 +145,9 @@ class AgentTask(CallsTools):
         earlier runs then get their answers at once, in the order in which they were asked, known by kind and title.
 
         `return task.ask(…)` asks without waiting: the handler runs again with `task.resolution`.
+
+        A question that is neither awaited nor returned fails the task with HANDLER_ERROR, and nobody is asked. Used as a
+        condition it raises TypeError.
         """
         given = {"schema": schema, "fields": fields, "tool": tool, "arguments": arguments}
         question = {"kind": kind, "title": title, "prompt": prompt}

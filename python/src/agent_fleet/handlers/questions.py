@@ -12,6 +12,9 @@ _ACCEPTED = ("approved", "confirmed", "submitted")
 """The resolutions that count as agreement, of the five that the platform sends."""
 
 
+_FORGOTTEN = "Write `await task.ask(…)` or `return task.ask(…)`."
+
+
 class QuestionAsked(BaseException):
     """Ends a run of a handler at `await task.ask(…)` while nobody has answered.
 
@@ -26,7 +29,11 @@ class Ask:
         self._questions = questions
         self.required = InputRequired(question=question)
 
+    def __bool__(self) -> bool:
+        raise TypeError(f"{_FORGOTTEN} It is no answer yet.")
+
     def __await__(self) -> Generator[Any, None, TaskResolution]:
+        self._questions.heed(self)
         return self._questions.answer_to(self.required).__await__()
 
 
@@ -41,6 +48,7 @@ class Questions:
         """Every answer that the dispatch carries, the oldest first."""
         self.asked: InputRequired | None = None
         """The question that ends this run."""
+        self._ignored: list[Ask] = []
         self._unused = [each for each in self.resolutions if each.source == "agent"]
         self._replayed: list[tuple[TaskResolution, InputRequired]] = []
 
@@ -51,11 +59,27 @@ class Questions:
         return answers[-1] if answers else None
 
     def ask(self, question: Question) -> Ask:
-        return Ask(self, question)
+        asked = Ask(self, question)
+        self._ignored.append(asked)
+        return asked
+
+    def heed(self, asked: Ask) -> None:
+        """Notes that a question was awaited or returned."""
+        self._ignored = [each for each in self._ignored if each is not asked]
+
+    def check_heeded(self) -> None:
+        """Raises RuntimeError for a question of a finished run that was neither awaited nor returned.
+
+        The handler went on as if somebody had agreed.
+        """
+        if self._ignored:
+            title = self._ignored[0].required.question.get("title")
+            raise RuntimeError(f"Nobody was asked “{title}”, because the question was neither awaited nor returned. {_FORGOTTEN}")
 
     def result_of(self, returned: object) -> object:
         """What a handler returned. A returned answer means its question: it is asked again."""
         if isinstance(returned, Ask):
+            self.heed(returned)
             return returned.required
         return next((asked for answer, asked in self._replayed if answer is returned), returned)
 

@@ -76,4 +76,6 @@ async def _answer_of(deps: RunDeps, task: AgentTask, questions: Questions) -> ob
         if isinstance(error, Exception):
             text = "handler failed while it waits for an answer (dispatch_id=%s)"
             deps.log.warning(text, task.dispatch_id, exc_info=True)
+    if questions.asked is None:
+        questions.check_heeded()
     return questions.asked or answer
