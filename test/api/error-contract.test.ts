@@ -8,7 +8,7 @@ import type { Answer } from '../setup/platform/api-client.js';
 import { joinOnRecord } from './moving.js';
 import { serveApi } from './served-api.js';
 
-const api = await serveApi({ requestTimeoutMs: 1_000, sendWaitMs: 1_500 });
+const api = await serveApi({ requestTimeoutMs: 3_000, sendWaitMs: 3_500 });
 
 const OPERATION_LIST = Object.values<Operation>(OPERATIONS);
 /** JSON-RPC: their errors ride on 200. */

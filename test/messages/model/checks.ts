@@ -39,9 +39,9 @@ async function expectDecisionsKept({ database, taken, untold }: RecordWorld): Pr
        FROM messages LEFT JOIN input_decisions d USING (tenant_id, message_id) GROUP BY message_id`,
   );
   for (const { message_id, made } of rows) {
-    const told = taken.get(message_id) ?? 0;
-    expect(made, `decisions about ${message_id}`).toBeGreaterThanOrEqual(told);
-    expect(made, `decisions about ${message_id}`).toBeLessThanOrEqual(told + (untold.get(message_id) ?? 0));
+    const acknowledged = taken.get(message_id) ?? 0;
+    expect(made, `decisions about ${message_id}`).toBeGreaterThanOrEqual(acknowledged);
+    expect(made, `decisions about ${message_id}`).toBeLessThanOrEqual(acknowledged + (untold.get(message_id) ?? 0));
   }
 }
 
