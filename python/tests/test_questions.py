@@ -12,14 +12,14 @@ def ask(questions: Questions) -> Any:
 
 
 def test_a_question_is_no_answer_yet() -> None:
-    with pytest.raises(TypeError, match="await task.ask"):
+    with pytest.raises(TypeError, match=r"await task\.ask"):
         bool(ask(Questions({})))
 
 
 def test_a_finished_run_that_ignored_a_question_fails_and_says_what_to_write() -> None:
     questions = Questions({})
     ask(questions)
-    with pytest.raises(RuntimeError, match="“Delete\\?”.*await task.ask"):
+    with pytest.raises(RuntimeError, match=r"“Delete\?”.*await task\.ask"):
         questions.check_heeded()
 
 
