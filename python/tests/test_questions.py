@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+
 from agent_fleet.handlers.questions import Questions
 
 

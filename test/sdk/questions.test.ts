@@ -190,7 +190,7 @@ test('a platform that sends one answer alone is understood', async () => {
 
 test.each<[string, (task: AgentTask) => unknown]>([
   ['stands alone', (task) => void task.ask(confirm('Delete?'))],
-  ['is a condition', (task) => ((task.ask(confirm('Delete?')) as unknown) ? 'deleted' : 'kept') // TypeScript refuses it without],
+  ['is a condition', (task) => ((task.ask(confirm('Delete?')) as unknown) ? 'deleted' : 'kept')], // TypeScript refuses it otherwise
   [
     'comes before one that is awaited and answered',
     async (task) => {
@@ -210,7 +210,9 @@ test.each<[string, (task: AgentTask) => unknown]>([
 test('a question that is copied into the result was not forgotten, nor is one that a later run awaits', async () => {
   const copied = await conversation(
     (task) =>
-      task.resolution ? 'done' : { ...task.ask(confirm('Delete?')), usage: { inputTokens: 1, outputTokens: 1 } },
+      task.resolution
+        ? 'done'
+        : Object.assign({}, task.ask(confirm('Delete?')), { usage: { inputTokens: 1, outputTokens: 1 } }),
     [yes],
   );
   expect(copied.text).toBe('done');
