@@ -32,7 +32,7 @@ const NEEDS: Record<string, string[]> = {
   python3: [
     'test/full/examples/python.test.ts',
     'test/full/sdk/python/frameworks.test.ts',
-    'test/sdk/python/python.test.ts',
+    'test/full/sdk/python/python.test.ts',
     'test/full/system/load-balancer/load-balancer.test.ts',
   ],
   chromium: ['test/full/browser/approve.test.ts', 'test/full/browser/client.test.ts'],
@@ -52,7 +52,7 @@ const NEEDS_INSTALLED: Record<string, { file: string; tests: string[] }> = {
     file: 'sdk/adapters/node_modules/.package-lock.json',
     tests: [
       ...['ai', 'langgraph', 'mastra', 'openai-agents'].map((name) => `sdk/adapters/test/${name}.test.ts`),
-      'test/sdk/platform/adapters-doc.test.ts',
+      'test/full/sdk/platform/adapters-doc.test.ts',
     ],
   },
 };

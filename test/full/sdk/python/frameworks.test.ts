@@ -10,7 +10,7 @@ import { pythonWithPackage } from '../../../setup/python-package.js';
 import { until } from '../../../setup/until.js';
 
 /** The examples of the Python package, on its wheel with the extras and on a platform. */
-const examples = join(import.meta.dirname, '..', '..', '..', 'python', 'examples');
+const examples = join(import.meta.dirname, '..', '..', '..', '..', 'python', 'examples');
 let python: string;
 let shared: SharedPlatform;
 let client: FleetClient;

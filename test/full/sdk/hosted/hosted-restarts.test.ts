@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { Agent, FleetClient, isTransient, type Task } from '../../../sdk/index.js';
-import { type SharedPlatform, startPlatform } from '../../setup/platform/platform.js';
+import { Agent, FleetClient, isTransient, type Task } from '../../../../sdk/index.js';
+import { type SharedPlatform, startPlatform } from '../../../setup/platform/platform.js';
 
 const RESTARTS = 10;
 const CALLERS = 32;

@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
-import { type IngestResponse, Sources } from '../../contracts/api/knowledge/knowledge.js';
-import type { QueryResponse } from '../../contracts/api/knowledge/knowledge-query.js';
-import { ResolveResponse } from '../../contracts/api/messages.js';
-import { Guard } from '../../contracts/api/policies/guards.js';
-import { PolicyResponse } from '../../contracts/api/policies/policies.js';
-import { LIMITS } from '../../contracts/limits.js';
-import { ok } from '../../contracts/primitives.js';
-import { Agent, type AgentTask, SILENT_LOG } from '../../sdk/index.js';
-import { platformWithProvider, TestBase } from './fixture.js';
+import { type IngestResponse, Sources } from '../../../contracts/api/knowledge/knowledge.js';
+import type { QueryResponse } from '../../../contracts/api/knowledge/knowledge-query.js';
+import { ResolveResponse } from '../../../contracts/api/messages.js';
+import { Guard } from '../../../contracts/api/policies/guards.js';
+import { PolicyResponse } from '../../../contracts/api/policies/policies.js';
+import { LIMITS } from '../../../contracts/limits.js';
+import { ok } from '../../../contracts/primitives.js';
+import { Agent, type AgentTask, SILENT_LOG } from '../../../sdk/index.js';
+import { platformWithProvider, TestBase } from '../../knowledge/fixture.js';
 
 const fixture = platformWithProvider();
 const client = () => fixture.shared.platform.client;

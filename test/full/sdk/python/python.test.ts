@@ -4,17 +4,17 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { textOf } from '../../../contracts/a2a/text.js';
-import { freePort } from '../../../embedded/free-port.js';
-import { Agent, FleetClient, SILENT_LOG, type Task, z } from '../../../sdk/index.js';
-import { type SharedPlatform, startPlatform } from '../../setup/platform/platform.js';
-import { TcpProxy } from '../../setup/platform/tcp-proxy.js';
-import { pythonWithPackage } from '../../setup/python-package.js';
-import { until } from '../../setup/until.js';
-import { runScenario, SCENARIOS, type WireAgent } from '../wire/runner.js';
-import { credentialOf, outputOf, startProgram, startPythonAgent } from './programs.js';
+import { textOf } from '../../../../contracts/a2a/text.js';
+import { freePort } from '../../../../embedded/free-port.js';
+import { Agent, FleetClient, SILENT_LOG, type Task, z } from '../../../../sdk/index.js';
+import { credentialOf, outputOf, startProgram, startPythonAgent } from '../../../sdk/python/programs.js';
+import { runScenario, SCENARIOS, type WireAgent } from '../../../sdk/wire/runner.js';
+import { type SharedPlatform, startPlatform } from '../../../setup/platform/platform.js';
+import { TcpProxy } from '../../../setup/platform/tcp-proxy.js';
+import { pythonWithPackage } from '../../../setup/python-package.js';
+import { until } from '../../../setup/until.js';
 
-const readme = readFileSync(join(import.meta.dirname, '..', '..', '..', 'python', 'README.md'), 'utf8');
+const readme = readFileSync(join(import.meta.dirname, '..', '..', '..', '..', 'python', 'README.md'), 'utf8');
 const [, storyteller = ''] = /```python\n([\s\S]*?)```/.exec(readme) ?? [];
 let python: string;
 
@@ -44,7 +44,7 @@ describe('the wire scenarios', () => {
   let onEnded: (code: string | null) => void = () => undefined;
 
   beforeAll(() => {
-    const program = join(import.meta.dirname, '..', 'wire', 'agent.py');
+    const program = join(import.meta.dirname, '..', '..', '..', 'sdk', 'wire', 'agent.py');
     child = spawn(python, ['-u', program], { stdio: ['pipe', 'pipe', 'inherit'] });
     createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
       onEnded((JSON.parse(line) as { ended: string | null }).ended);
@@ -87,8 +87,10 @@ describe('on a platform', () => {
   afterAll(() => client?.destroy());
 
   const run = (args: string[], role: 'agent' | 'caller') => startProgram(python, args, credentialOf(shared, role));
-  const startAgent = (args = [join(import.meta.dirname, 'fleet_agent.py')], type = 'python') =>
-    startPythonAgent(run(args, 'agent'), type, client);
+  const startAgent = (
+    args = [join(import.meta.dirname, '..', '..', '..', 'sdk', 'python', 'fleet_agent.py')],
+    type = 'python',
+  ) => startPythonAgent(run(args, 'agent'), type, client);
 
   const answerOf = (task: Task) => (task.artifacts ?? []).map(({ parts }) => textOf(parts)).join('');
 
@@ -185,6 +187,8 @@ describe('on a platform', () => {
 
   test('the client sends, follows, reads, decides and reports errors', async () => {
     await startAgent();
-    expect(await outputOf(run([join(import.meta.dirname, 'caller.py')], 'caller'))).toBe('all is well\n');
+    expect(
+      await outputOf(run([join(import.meta.dirname, '..', '..', '..', 'sdk', 'python', 'caller.py')], 'caller')),
+    ).toBe('all is well\n');
   });
 });

@@ -2,13 +2,13 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { FleetClient } from '../../../sdk/index.js';
-import { type SharedPlatform, startPlatform } from '../../setup/platform/platform.js';
-import { pythonWithPackage } from '../../setup/python-package.js';
-import { credentialOf, outputOf, startProgram, startPythonAgent } from './programs.js';
+import { FleetClient } from '../../../../sdk/index.js';
+import { credentialOf, outputOf, startProgram, startPythonAgent } from '../../../sdk/python/programs.js';
+import { type SharedPlatform, startPlatform } from '../../../setup/platform/platform.js';
+import { pythonWithPackage } from '../../../setup/python-package.js';
 
 /** The programs in Python of the documentation, as they stand there, in a folder as a reader makes it. */
-const root = join(import.meta.dirname, '..', '..', '..');
+const root = join(import.meta.dirname, '..', '..', '..', '..');
 const programsOf = (document: string) =>
   [...readFileSync(join(root, document), 'utf8').matchAll(/```python\n([\s\S]*?)```/g)].map(([, code = '']) => code);
 const [storyteller = '', ask = '', ...others] = programsOf('python/README.md');

@@ -2,12 +2,12 @@ import { execFile } from 'node:child_process';
 import { mkdtempSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { verifySecret } from '../../../auth/credentials.js';
-import { loadOrCreateSecretKey } from '../../../runtime/secret-key.js';
-import { createSecrets, type Secrets } from '../../../runtime/secrets.js';
-import { type FreshDatabase, freshDatabase } from '../../setup/database.js';
+import { verifySecret } from '../../../../auth/credentials.js';
+import { loadOrCreateSecretKey } from '../../../../runtime/secret-key.js';
+import { createSecrets, type Secrets } from '../../../../runtime/secrets.js';
+import { type FreshDatabase, freshDatabase } from '../../../setup/database.js';
 
-const CLI = new URL('../../../dist/cli/fleet.js', import.meta.url).pathname;
+const CLI = new URL('../../../../dist/cli/fleet.js', import.meta.url).pathname;
 let database: FreshDatabase;
 let dataDir: string;
 let secrets: Secrets;
