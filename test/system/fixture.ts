@@ -91,8 +91,6 @@ export async function fleetOn(profile: Profile = 'fast path') {
   };
 }
 
-export type FleetOn = Awaited<ReturnType<typeof fleetOn>>;
-
 /** One of each path, for `describe.each`: what callers, agents and humans see is the same on both. */
 export const fleetOnEach = () =>
   Promise.all([FAST_PATH, WORKFLOW_PATH].map(async ({ way }) => ({ way, ...(await fleetOn(way)) })));
