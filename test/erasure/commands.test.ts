@@ -1,3 +1,4 @@
+// @module-tag once
 import { expect, test } from 'vitest';
 import { AgentConnectionResponse } from '../../contracts/api/agents.js';
 import { GetApprovalsResponse } from '../../contracts/api/policies/approvals.js';

@@ -1,3 +1,4 @@
+// @module-tag once
 import { expect, test } from 'vitest';
 import { deleteTenant } from '../../auth/tenants.js';
 import { purgeDeletedBases } from '../../knowledge/base-deletion.js';

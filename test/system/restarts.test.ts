@@ -1,4 +1,5 @@
 // @module-tag once
+// @module-tag once
 import { expect, test } from 'vitest';
 import { freePort } from '../../embedded/free-port.js';
 import type { Behaviour, Dispatched } from '../setup/agent.js';
