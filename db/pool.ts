@@ -18,6 +18,7 @@ import {
   isLockTimeout,
   isOutdated,
   isOutOfRoom,
+  isTimedOut,
   lockHeld,
   tooManyCalls,
   unavailable,
@@ -156,7 +157,9 @@ async function transact<T>(pool: pg.Pool, begin: string, work: (tx: Tx) => Promi
     await client?.query('ROLLBACK').catch((rollbackError: Error) => {
       broken = rollbackError;
     });
-    throw isOutOfRoom(error) ? unavailable(error) : error;
+    // A renewal that the server cuts means what one means that this process cuts: the database stands still. Either may come first.
+    const standsStill = limitMs !== undefined && isTimedOut(error);
+    throw isOutOfRoom(error) || standsStill ? unavailable(error) : error;
   } finally {
     client?.release(broken);
   }

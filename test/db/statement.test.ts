@@ -91,6 +91,15 @@ test('a renewal ends in time as a whole, not each of its statements', async () =
   expect(await db.renewal((tx) => tx.query('SELECT 1 AS one'))).toEqual([{ one: 1 }]);
 });
 
+test('a renewal that the server cuts is as transient as one that this process cuts', async () => {
+  const cut = db.renewal(async (tx) => {
+    await tx.query('SET LOCAL statement_timeout = 50');
+    await tx.query('SELECT pg_sleep(1)');
+  });
+  await expect(cut).rejects.toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
+  expect(await db.renewal((tx) => tx.query('SELECT 1 AS one'))).toEqual([{ one: 1 }]);
+});
+
 test('what the server has no room for is SERVICE_UNAVAILABLE, and its connection goes on to serve', async () => {
   const full = "DO $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$";
   const pid = () => db.tenant(tenant_id, (tx) => tx.query('SELECT pg_backend_pid()'));
