@@ -18,7 +18,7 @@ import { type PositionedEvent, readEvents } from '../../telemetry/event-reader.j
 import { ASKS, answerMessage, COMPLETED, joinOnRecord } from '../api/moving.js';
 import { serveApi } from '../api/served-api.js';
 import { createPlan, readPlan, step } from '../plans/plan-fixture.js';
-import { policyFor } from '../policies/policy-fixture.js';
+import { policyFor } from '../policy/policy-fixture.js';
 import { cleanUp } from '../setup/clean-up.js';
 import { watchRound } from '../setup/core.js';
 import { unfitEvents } from '../setup/events.js';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { policyFor } from '../../policies/policy-fixture.js';
+import { policyFor } from '../../policy/policy-fixture.js';
 import { echo } from '../../setup/agent.js';
 import type { SendOptions } from '../../setup/platform/api-client.js';
 import { CountedPostgres, type Statement } from '../../setup/platform/counted-postgres.js';

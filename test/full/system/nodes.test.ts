@@ -9,7 +9,7 @@ import { LIMITS } from '../../../contracts/limits.js';
 import { hostedAgent, message } from '../../mesh/hosted/hosted-agent.js';
 import { ask, take } from '../../mesh/tools/tool-fixture.js';
 import { redisServer } from '../../messages/bus/redis-server.js';
-import { policyFor } from '../../policies/policy-fixture.js';
+import { policyFor } from '../../policy/policy-fixture.js';
 import { type Dispatched, dispatched, echo, type RawAgent, serve } from '../../setup/agent.js';
 import { joinAgent, openSocket, registerAgent } from '../../setup/platform/fleet.js';
 import { startPlatform } from '../../setup/platform/platform.js';

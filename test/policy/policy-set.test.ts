@@ -2,38 +2,15 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { PolicyTrace } from '../../contracts/api/policies/policies.js';
 import type { ArgumentCondition, Match } from '../../contracts/api/policies/policy-match.js';
-import { type CompiledPolicy, compilePolicy, policyOrder } from '../../policy/compiled-policy.js';
+import type { CompiledPolicy } from '../../policy/compiled-policy.js';
 import { decideBy, type EarlyVerdict } from '../../policy/decision.js';
-import { WebhookEvaluators } from '../../policy/evaluators/webhook.js';
 import { compileMatch } from '../../policy/matching/conditions.js';
 import { Facts, type LaterFact } from '../../policy/matching/facts.js';
 import { policyKey as key, type PolicyKey } from '../../policy/matching/policy-key.js';
 import type { PolicyRequest } from '../../policy/policy-request.js';
 import { PolicySet } from '../../policy/policy-set.js';
-
-const DEPS = {
-  secrets: { decrypt: (sealed: Buffer) => sealed },
-  webhooks: new WebhookEvaluators({ request: () => Promise.reject(new Error('nobody is asked')) }),
-};
-
-type Given = Pick<CompiledPolicy, 'decision' | 'priority'> & { match: Match; expression?: string };
-
-function compiled(policies: readonly Given[]): CompiledPolicy[] {
-  return policies
-    .map(({ expression, ...policy }, n) =>
-      compilePolicy(
-        {
-          ...{ tenant_id: 'ten_1', policy_id: `pol_${String(n).padStart(4, '0')}`, scope: 'tool', name: `policy ${n}` },
-          ...{ description: '', reason: '', approvers: [], evaluator_secret: null, enabled: true },
-          ...{ created_at: new Date(0), updated_at: new Date(0) },
-          evaluator: expression ? { type: 'cel', expression, on_error: 'deny' } : {},
-          ...policy,
-        },
-        DEPS,
-      ),
-    )
-    .sort(policyOrder);
-}
+import { runsOf } from '../setup/seed.js';
+import { compiled, type Given } from './policy-fixture.js';
 
 /** The same policies without an index: each is asked all its conditions. */
 const plainList = (policies: readonly CompiledPolicy[]) =>
@@ -100,7 +77,10 @@ const policies = fc.array(
       decision: fc.constantFrom('allow', 'deny', 'require_approval', 'audit', 'audit'),
       priority: fc.nat(2),
       match,
-      expression: fc.constantFrom('request.tool == "a"', 'request.arguments.missing == 1', 'request.action != "b"'),
+      evaluator: fc.record({
+        type: fc.constant('cel' as const),
+        expression: fc.constantFrom('request.tool == "a"', 'request.arguments.missing == 1', 'request.action != "b"'),
+      }),
     },
     { requiredKeys: ['decision', 'priority', 'match'] },
   ) as fc.Arbitrary<Given>,
@@ -146,10 +126,10 @@ test('an indexed set decides as the list of its policies does, with the same tra
       expect(trace).toEqual(expectedTrace);
       if (trace.some(({ outcome }) => outcome === 'decided')) decided += 1;
     }),
-    { numRuns: 500 },
+    { numRuns: runsOf(150, 500) },
   );
   // The property says nothing unless policies decide.
-  expect(decided).toBeGreaterThan(50);
+  expect(decided).toBeGreaterThan(15);
 });
 
 test('of a hundred policies just those that match are looked at, wherever they stand', () => {

@@ -1,0 +1,114 @@
+import { afterEach, beforeAll, expect, test } from 'vitest';
+import { GetPoliciesResponse, PolicyResponse } from '../../contracts/api/policies/policies.js';
+import { FleetClient } from '../../sdk/index.js';
+import { type ServedApi, serveApi } from '../api/served-api.js';
+import { deletePolicies, policyFor, tested } from './policy-fixture.js';
+
+let api: ServedApi;
+beforeAll(async () => {
+  api = await serveApi();
+});
+afterEach(() => deletePolicies(api.client));
+
+const simple = { scope: 'tool' as const, decision: 'deny' as const };
+const webhook = { type: 'webhook' as const, url: 'https://example.com/x', secret: 'hush' };
+
+test('a policy is read as it was written, without its secret', async () => {
+  const made = await policyFor(api.client, {
+    ...simple,
+    match: { tools: ['a'] },
+    approvers: ['x'],
+    evaluator: webhook,
+  });
+  expect(made).toMatchObject({ tenant_id: api.tenantId, priority: 100, enabled: true, match: { tools: ['a'] } });
+  const { secret: _, ...shown } = webhook;
+  expect(made.evaluator).toEqual({ ...shown, timeout_ms: 2_000, on_error: 'deny', secret_set: true });
+  const { policy_id, tenant_id } = made;
+  const read = await api.client.ok('/policies/get_policy_by_id', { policy_id, tenant_id }, PolicyResponse);
+  expect(read.policy).toEqual(made);
+});
+
+test('only what is given changes, and the secret stays', async () => {
+  const { policy_id, ...made } = await policyFor(api.client, { ...simple, evaluator: webhook });
+  const changed = { policy_id, priority: 7, evaluator: { ...made.evaluator, timeout_ms: 500 } };
+  const { policy } = await api.client.ok('/policies/update_policy', changed, PolicyResponse);
+  expect(policy).toMatchObject({ priority: 7, decision: 'deny', evaluator: { timeout_ms: 500, secret_set: true } });
+});
+
+test.each<[string, object]>([
+  ['the scope of a policy', { scope: 'plan' }],
+  ['an unknown member of match', { match: { tool: ['a'] } }],
+  ['an unknown member of not', { match: { not: { tool: ['a'] } } }],
+  ['an unknown operator', { match: { arguments: [{ path: 'a', op: 'like', value: 'x' }] } }],
+  ['an unknown member of the evaluator', { evaluator: { type: 'cel', expression: 'true', x: 1 } }],
+  ['an unknown evaluator', { evaluator: { type: 'rego', expression: 'true' } }],
+  ['a bad regular expression', { match: { arguments: [{ path: 'a', op: 'matches', value: '(' }] } }],
+  ['an evaluator inside the network', { evaluator: { type: 'webhook', url: 'http://10.0.0.1/' } }],
+  ['a reminder after the end', { evaluator: { approval: { timeout_seconds: 5, reminder_seconds: 9 } } }],
+])('a change is 400: %s', async (_what, change) => {
+  const { policy_id } = await policyFor(api.client, simple);
+  expect(await api.client.failure('/policies/update_policy', { policy_id, ...change })).toBe('400 BAD_REQUEST');
+});
+
+test('another tenant_id is 403, and a policy of another tenant 404', async () => {
+  const { policy_id } = await policyFor(api.client, simple);
+  expect(await api.client.failure('/policies/get_policies', { tenant_id: 'ten_other' })).toBe('403 forbidden');
+  const other = await api.clientOf(await api.otherTenant(), ['admin']);
+  expect(await other.failure('/policies/delete_policy', { policy_id })).toBe('404 NOT_FOUND');
+});
+
+test('lists by scope and by what is switched on, the newest first', async () => {
+  const first = await policyFor(api.client, simple);
+  const second = await policyFor(api.client, { ...simple, scope: 'plan', enabled: false });
+  const list = (filter: object) => api.client.ok('/policies/get_policies', filter, GetPoliciesResponse);
+  expect((await list({})).policies).toEqual([second, first]);
+  expect((await list({ scope: 'plan' })).policies).toEqual([second]);
+  expect((await list({ enabled: true })).policies).toEqual([first]);
+});
+
+test('a test says of each policy why it decided or did not, and leaves no event', async () => {
+  await policyFor(api.client, { ...simple, name: 'never', match: { tools: ['mail'] }, priority: 1 });
+  await policyFor(api.client, { ...simple, name: 'off', enabled: false });
+  await policyFor(api.client, { ...simple, name: 'seen', decision: 'audit', priority: 2 });
+  const first = await policyFor(api.client, { ...simple, name: 'first', reason: 'Not today.', priority: 3 });
+  await policyFor(api.client, { ...simple, name: 'last', priority: 4 });
+  const { trace, ...found } = await tested(api.client, { tool: 'a' });
+  expect(found).toEqual({ decision: 'deny', matched: true, policy_id: first.policy_id });
+  expect(trace.map(({ name, outcome, explanation }) => [name, outcome, explanation])).toEqual([
+    ['never', 'not_matched', 'tools: a does not match.'],
+    ['seen', 'audited', 'The policy seen applies.'],
+    ['first', 'decided', 'Not today.'],
+    ['last', 'not_reached', 'first had decided.'],
+    ['off', 'disabled', 'It is switched off.'],
+  ]);
+  expect(await api.database.query("SELECT 1 FROM events WHERE category = 'policy'")).toEqual([]);
+});
+
+test('a test is asked about the agent, its skill and the arguments that it names', async () => {
+  const about = { agent_type: 'writer', instance_id: 'writer-7', skill_id: 'translate', arguments: { to: 'x' } };
+  const match = {
+    ...{ agent_types: ['writer'], instance_ids: ['writer-7'], skills: ['translate'], actions: ['call'] },
+    arguments: [{ path: 'to', op: 'eq' as const, value: 'x' }],
+  };
+  await policyFor(api.client, { ...simple, match });
+  expect((await tested(api.client, about)).decision).toBe('deny');
+  for (const name of Object.keys(about))
+    expect((await tested(api.client, { ...about, [name]: undefined })).decision).toBe('allow');
+});
+
+test('the client of the SDK manages and tests policies', async () => {
+  const { client_id: clientId, client_secret: clientSecret } = await api.credentialOf(api.tenantId, ['admin']);
+  const client = new FleetClient({ url: api.baseUrl, clientId, clientSecret });
+  const { policy } = await client.policies.createPolicy({ ...simple, name: 'made' });
+  const { policyId } = policy;
+  expect((await client.policies.getPolicyById({ policyId })).policy).toEqual(policy);
+  expect((await client.policies.getPolicies({ scope: 'tool' })).policies).toEqual([policy]);
+  const decision = async () =>
+    (await client.policies.testPolicy({ scope: 'tool', action: 'call', tool: 'a' })).decision;
+  expect(await decision()).toBe('deny');
+  expect((await client.policies.updatePolicy({ policyId, enabled: false })).policy.enabled).toBe(false);
+  expect(await decision()).toBe('allow');
+  await client.policies.deletePolicy({ policyId });
+  expect((await client.policies.getPolicies()).count).toBe(0);
+  client.close();
+});
