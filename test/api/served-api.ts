@@ -16,6 +16,7 @@ import type { Scope } from '../../contracts/primitives.js';
 import { openDb } from '../../db/pool.js';
 import { createPushConfigs } from '../../deliveries/push/push-configs.js';
 import { createOutbound } from '../../http/outbound.js';
+import type { Embedder } from '../../knowledge/embedder.js';
 import { acceptDeps } from '../../messages/accept/accept.js';
 import { sessionDeps } from '../../messages/cancel.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
@@ -52,6 +53,8 @@ export interface ServedApiOptions {
   redis?: Redis;
   tenantMaxInFlight?: number;
   tenantMaxWaiting?: number;
+  /** Of knowledge bases; none when absent. */
+  embedder?: Embedder;
   /** Events get their positions, as with the worker role. */
   sequencer?: boolean;
   /** Another node of this API: the same database. */
@@ -90,7 +93,7 @@ export async function serveApi(options: ServedApiOptions = {}) {
   const quotas = new Quotas({ db, log, catchUpUsage });
   await quotas.start();
   cleanUp(() => quotas.stop());
-  const knowledge = await knowledgeOf(database, outbound);
+  const knowledge = await knowledgeOf(database, outbound, options.embedder);
   let baseUrl = '';
   const approvalMs = core.limits.inputExpiryMs;
   const plans = createPlans({ db, policies: core.policies, approvalMs, wakesExpected: () => undefined });
@@ -182,6 +185,7 @@ export async function serveApi(options: ServedApiOptions = {}) {
     app,
     core,
     plans,
+    knowledge,
     database,
     db,
     tokens,

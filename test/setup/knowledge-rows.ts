@@ -1,46 +1,10 @@
-import { createHash } from 'node:crypto';
-import { createOutbound } from '../../http/outbound.js';
 import { type Embedder, embeddedText } from '../../knowledge/embedder.js';
-import { HttpEmbedder } from '../../knowledge/embedding/http-embedder.js';
-import { unitVector } from '../../knowledge/embedding/vectors.js';
 import { createKnowledgeSearch, type KnowledgeSearch, type SearchOptions } from '../../knowledge/search/search.js';
 import type { KnowledgeQuery, SearchScope } from '../../knowledge/search-query.js';
 import { createLogger } from '../../runtime/logger.js';
-import { httpServer } from '../runtime/loopback-server.js';
 import { cleanUp } from './clean-up.js';
 import type { FreshDatabase } from './database.js';
-
-export const WORD_MODEL = 'words-32';
-const DIMENSIONS = 32;
-
-/** A vector whose directions are words: texts with common words are near to each other. */
-function wordVector(text: string, dimensions = DIMENSIONS): Float32Array {
-  const values = new Float32Array(dimensions).fill(0.001);
-  for (const word of text.toLowerCase().match(/\p{L}+/gu) ?? []) {
-    const digest = createHash('sha256').update(word).digest();
-    const at = digest.readUInt32LE(0) % dimensions;
-    values[at] = (values[at] as number) + 1;
-  }
-  return unitVector(values) as Float32Array;
-}
-
-/** A provider of embeddings whose vectors are `wordVector`. `state.status` makes it fail. */
-export async function embeddingsProvider(model = WORD_MODEL) {
-  const state = { status: 200, texts: [] as string[] };
-  const { url } = await httpServer((request, response) => {
-    const chunks: Buffer[] = [];
-    request.on('data', (chunk: Buffer) => chunks.push(chunk));
-    request.on('end', () => {
-      const { input } = JSON.parse(Buffer.concat(chunks).toString()) as { input: string[] };
-      state.texts.push(...input);
-      response.writeHead(state.status, { 'content-type': 'application/json' });
-      response.end(JSON.stringify({ data: input.map((text, index) => ({ index, embedding: [...wordVector(text)] })) }));
-    });
-  });
-  const outbound = createOutbound({ allowCidrs: ['127.0.0.0/8'] });
-  cleanUp(() => outbound.close());
-  return { state, embedder: new HttpEmbedder({ url, model }, outbound, 1) };
-}
+import { WORD_MODEL, wordVector } from './embeddings.js';
 
 /** A search of a test's database; see `ask`. */
 export async function knowledgeSearch(
@@ -114,7 +78,7 @@ export async function insertSource(database: FreshDatabase, source: TestSource):
         JSON.stringify(metadata),
         texts.length,
         model,
-        model === null ? null : (vectors[0]?.length ?? DIMENSIONS),
+        model === null ? null : (vectors[0]?.length ?? 0),
         heading,
         texts,
         bytes,

@@ -1,25 +1,11 @@
-import { beforeAll, expect, test } from 'vitest';
-import { IngestResponse, Sources, Stats } from '../../../contracts/api/knowledge/knowledge.js';
-import { TestBase, type TestProvider, testProvider } from '../../knowledge/fixture.js';
-import { type SharedPlatform, startPlatform } from '../../setup/platform/platform.js';
-import type { TestPlatform } from '../../setup/platform/platform-process.js';
+import { expect, test } from 'vitest';
+import { Stats } from '../../../contracts/api/knowledge/knowledge.js';
+import { TestBase } from '../../knowledge/fixture.js';
+import { type TestProvider, testProvider } from '../../setup/embeddings.js';
+import { startPlatform } from '../../setup/platform/platform.js';
 
-let shared: SharedPlatform;
-let current: TestPlatform;
-const providers: TestProvider[] = [];
-async function provider(model: string, dimensions: number): Promise<TestProvider> {
-  const started = await testProvider(model, dimensions);
-  providers.push(started);
-  return started;
-}
-beforeAll(async () => {
-  shared = await startPlatform((await provider('words-1', 64)).env);
-  current = shared.platform;
-  return async () => {
-    await shared.dispose();
-    for (const { close } of providers) close();
-  };
-});
+const shared = await startPlatform((await testProvider('words-1', 64)).env);
+let current = shared.platform;
 
 /** The base, asked through a platform that was started again with another provider. */
 async function restartedWith({ env }: TestProvider, base: TestBase): Promise<TestBase> {
@@ -30,12 +16,8 @@ async function restartedWith({ env }: TestProvider, base: TestBase): Promise<Tes
 
 const stats = async (base: TestBase) => (await base.ok('get_stats', {}, Stats)).stats;
 const stale = async (base: TestBase) =>
-  (await base.ok('get_sources', {}, Sources)).sources
-    .filter((source) => source.stale)
-    .map(({ source_id }) => source_id)
-    .sort();
-const refreshed = async (base: TestBase) =>
-  base.ended((await base.ok('refresh', {}, IngestResponse.pick({ job_id: true }))).job_id);
+  (await base.sources()).flatMap((source) => (source.stale ? source.source_id : [])).sort();
+const refreshed = async (base: TestBase) => base.ended(await base.refresh());
 
 test('a platform that is started again with another model, or one of other dimensions, finds its chunks stale until a refresh', async () => {
   let base = await TestBase.create(current.client);
@@ -44,7 +26,7 @@ test('a platform that is started again with another model, or one of other dimen
   expect(await stats(base)).toMatchObject({ embedding_model: 'words-1', dimensions: 64, stale_chunks: 0 });
 
   // Of the same name, with other dimensions, which the platform has to ask for.
-  const shorter = await provider('words-1', 48);
+  const shorter = await testProvider('words-1', 48);
   base = await restartedWith(shorter, base);
   expect(await stats(base)).toMatchObject({ embedding_model: 'words-1', dimensions: 48, stale_chunks: 2 });
   expect(await stale(base)).toEqual(['a', 'b']);
@@ -55,18 +37,18 @@ test('a platform that is started again with another model, or one of other dimen
   expect(await refreshed(base)).toMatchObject({ result: { updated: 1, unchanged: 1 } });
   expect(await stats(base)).toMatchObject({ stale_chunks: 0 });
 
-  base = await restartedWith(await provider('words-2', 48), base);
+  base = await restartedWith(await testProvider('words-2', 48), base);
   expect(await base.query('chervil')).toMatchObject({ mode_used: 'lexical', results: [{}, {}] });
   expect(await stats(base)).toMatchObject({ embedding_model: 'words-2', dimensions: 48, stale_chunks: 2 });
   expect(await refreshed(base)).toMatchObject({ result: { updated: 2 } });
   expect(await base.query('chervil')).toMatchObject({ mode_used: 'hybrid', results: [{}, {}] });
 
   // A refresh is the first thing that a platform does which knows no more of its provider than the name.
-  base = await restartedWith(await provider('words-2', 40), base);
+  base = await restartedWith(await testProvider('words-2', 40), base);
   expect(await refreshed(base)).toMatchObject({ result: { updated: 2 } });
 
   // Nobody can say how many dimensions a provider has that fails.
-  const failing = await provider('words-2', 40);
+  const failing = await testProvider('words-2', 40);
   failing.fail('');
   base = await restartedWith(failing, base);
   expect(await stats(base)).toMatchObject({ embedding_model: 'words-2', dimensions: null, stale_chunks: 0 });

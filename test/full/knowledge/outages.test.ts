@@ -1,11 +1,11 @@
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { TestBase } from '../../knowledge/fixture.js';
-import { endsOf, expectAll, ingestAll, RECOVERY_MS, SOURCES, versionsOf } from '../../knowledge/many-documents.js';
 import { startBarePlatform } from '../../setup/platform/platform.js';
 import type { TestPlatform } from '../../setup/platform/platform-process.js';
 import { allEnded, killEach, type TreeProcess } from '../../setup/platform/process-tree.js';
 import { until } from '../../setup/until.js';
+import { endsOf, expectAll, ingestAll, RECOVERY_MS, SOURCES, versionsOf } from './many-documents.js';
 
 let platform: TestPlatform;
 beforeAll(async () => {

@@ -1,28 +1,20 @@
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { ATTEMPTS_MAX } from '../../../knowledge/ingest/documents.js';
-import { TestBase, type TestProvider, testProvider } from '../../knowledge/fixture.js';
-import { expectAll, ingestAll, RECOVERY_MS, SOURCES, versionsOf } from '../../knowledge/many-documents.js';
+import { TestBase } from '../../knowledge/fixture.js';
 import { redisServer } from '../../messages/bus/redis-server.js';
-import { type SharedPlatform, startPlatform } from '../../setup/platform/platform.js';
+import { testProvider } from '../../setup/embeddings.js';
+import { startPlatform } from '../../setup/platform/platform.js';
 import type { TestPlatform } from '../../setup/platform/platform-process.js';
 import { until } from '../../setup/until.js';
+import { expectAll, ingestAll, RECOVERY_MS, SOURCES, versionsOf } from './many-documents.js';
 
 const redis = await redisServer();
-let shared: SharedPlatform;
-let provider: TestProvider;
-let front: TestPlatform;
-let worker: TestPlatform;
+const provider = await testProvider();
+const shared = await startPlatform({ ...provider.env, REDIS_URL: redis.url });
+await shared.platform.stop(); // it made the credential; from here on the roles run apart
+const front = await shared.startPeer({ roles: 'api,mesh' });
+let worker = await shared.startPeer({ roles: 'worker' });
 let reader: TestPlatform;
-beforeAll(async () => {
-  provider = await testProvider();
-  shared = await startPlatform({ ...provider.env, REDIS_URL: redis.url });
-  await shared.platform.stop(); // it made the credential; from here on the roles run apart
-  [front, worker] = await Promise.all([shared.startPeer({ roles: 'api,mesh' }), shared.startPeer({ roles: 'worker' })]);
-  return async () => {
-    await shared.dispose();
-    provider.close();
-  };
-}, 120_000);
 
 test('documents wait for a process with the knowledge role', async () => {
   const base = await TestBase.create(front.client);

@@ -7,24 +7,20 @@ import { createLogger } from '../../../../runtime/logger.js';
 import { cleanUp } from '../../../setup/clean-up.js';
 import { insertTenant } from '../../../setup/core.js';
 import { freshDatabase } from '../../../setup/database.js';
+import { testProvider } from '../../../setup/embeddings.js';
 import { knowledgeOf } from '../../../setup/knowledge.js';
-import {
-  ask,
-  deleteSource,
-  embeddingsProvider,
-  insertBase,
-  insertSource,
-  knowledgeSearch,
-} from '../../../setup/knowledge-rows.js';
+import { ask, deleteSource, insertBase, insertSource, knowledgeSearch } from '../../../setup/knowledge-rows.js';
 import { pgvectorDatabase } from '../../../setup/pgvector.js';
 import { until } from '../../../setup/until.js';
 
 const inMemory = await freshDatabase();
 const withPgvector = await pgvectorDatabase();
 const databases = [inMemory, withPgvector];
-const { embedder } = await embeddingsProvider();
+const { embedder } = await testProvider();
 await embedder.embed(['dimensions'], AbortSignal.timeout(10_000));
-const searches = [await knowledgeSearch(inMemory, embedder), await knowledgeSearch(withPgvector, embedder)];
+const memory = await knowledgeSearch(inMemory, embedder);
+const pgvector = await knowledgeSearch(withPgvector, embedder);
+const searches = [memory, pgvector];
 
 const WORDS =
   'anchor boiler crane deck engine ferry gull harbour inlet jetty keel lamp mast net oar pier quay rope sail tide'.split(
@@ -59,7 +55,7 @@ test('the database without pgvector searches in memory, the other one in the dat
   const vectors = async (database: typeof inMemory) =>
     (await database.query<{ found: string | null }>(`SELECT to_regclass('knowledge_vectors')::text AS found`))[0]
       ?.found;
-  await ask(searches[1] as (typeof searches)[1], scope, 'harbour');
+  await ask(pgvector, scope, 'harbour');
   expect(await vectors(inMemory)).toBeNull();
   expect(await vectors(withPgvector)).toBe('knowledge_vectors');
   const rows = await withPgvector.query('SELECT FROM knowledge_vectors WHERE tenant_id = $1', [scope.tenantId]);
@@ -73,7 +69,7 @@ test('the first search makes an index for vectors of the provider, also where an
     );
     return index?.valid;
   };
-  await ask(searches[1] as (typeof searches)[1], scope, 'harbour');
+  await ask(pgvector, scope, 'harbour');
   expect(await until(valid, { what: 'the index' })).toBe(true);
   await withPgvector.query(
     `UPDATE pg_index SET indisvalid = false WHERE indexrelid = to_regclass('knowledge_vectors_hnsw_32')`,
@@ -83,11 +79,7 @@ test('the first search makes an index for vectors of the provider, also where an
 });
 
 const QUERIES = [
-  'harbour crane',
-  'a lamp on the mast',
-  'tide',
-  'rope and sail at the quay',
-  'nothing of this',
+  ...['harbour crane', 'a lamp on the mast', 'tide', 'rope and sail at the quay', 'nothing of this'],
   'engine boiler deck',
 ];
 
@@ -102,28 +94,28 @@ async function expectSame(
 ): Promise<void> {
   for (const query of QUERIES)
     for (const more of [{}, { filters: { tags_any: ['third'] } }, { minScore: 0.5, topK: 50 }]) {
-      const [memory, database] = (await Promise.all(
+      const [ofMemory, ofDatabase] = (await Promise.all(
         [one, other].map((search) => ask(search, of, query, { mode, topK: 20, ...more })),
       )) as [Answer, Answer];
       const scores = ({ results }: Answer) => results.map(({ score }) => score);
-      expect(database.mode_used).toBe(memory.mode_used);
-      expect(scores(database)).toHaveLength(scores(memory).length);
-      for (const [index, score] of scores(memory).entries()) expect(scores(database)[index]).toBeCloseTo(score, 3);
+      expect(ofDatabase.mode_used).toBe(ofMemory.mode_used);
+      expect(scores(ofDatabase)).toHaveLength(scores(ofMemory).length);
+      for (const [index, score] of scores(ofMemory).entries()) expect(scores(ofDatabase)[index]).toBeCloseTo(score, 3);
       // Chunks of the same score may change places, and at the end of the list others of that score may stand.
-      const last = scores(memory).at(-1) ?? 0;
+      const last = scores(ofMemory).at(-1) ?? 0;
       const certain = ({ results }: Answer) =>
         results
           .filter(({ score }) => score > last + 0.001)
           .map(({ source_id, text }) => `${source_id} ${text}`)
           .sort();
-      expect(certain(database)).toEqual(certain(memory));
+      expect(certain(ofDatabase)).toEqual(certain(ofMemory));
     }
 }
 
 const MODES: SearchMode[] = ['hybrid', 'semantic', 'lexical'];
 
 test.each(MODES)('%s search gives the same results in both', async (mode) => {
-  await expectSame(searches[0] as KnowledgeSearch, searches[1] as KnowledgeSearch, scope, mode);
+  await expectSame(memory, pgvector, scope, mode);
 });
 
 describe('beyond the chunks up to which all vectors are compared', () => {
@@ -147,7 +139,7 @@ describe('beyond the chunks up to which all vectors are compared', () => {
     'the index gives two tenants with equal names the same results as memory, each its own (%s)',
     async (mode) => {
       const before = await scans();
-      for (const of of [scope, other]) await expectSame(searches[0] as KnowledgeSearch, indexed, of, mode);
+      for (const of of [scope, other]) await expectSame(memory, indexed, of, mode);
       if (mode !== 'lexical')
         expect(await until(async () => (await scans()) > before, { what: 'scans of the index' })).toBe(true);
     },
@@ -156,36 +148,28 @@ describe('beyond the chunks up to which all vectors are compared', () => {
   test('a filter that leaves next to nothing falls back to comparing all', async () => {
     for (const of of [scope, other]) {
       const query = { mode: 'semantic' as const, topK: 20, filters: { source_ids: ['s3'] } };
-      const [memory, database] = await Promise.all([
-        ask(searches[0] as KnowledgeSearch, of, 'harbour crane', query),
+      const [ofMemory, ofDatabase] = await Promise.all([
+        ask(memory, of, 'harbour crane', query),
         ask(indexed, of, 'harbour crane', query),
       ]);
-      expect(database.results).toHaveLength(5);
-      expect(database.results.map(({ text }) => text).sort()).toEqual(memory.results.map(({ text }) => text).sort());
+      expect(ofDatabase.results).toHaveLength(5);
+      expect(ofDatabase.results.map(({ text }) => text).sort()).toEqual(
+        ofMemory.results.map(({ text }) => text).sort(),
+      );
     }
   });
 });
 
 test('deleted and replaced sources are gone with their vectors', async () => {
-  const search = searches[1] as (typeof searches)[1];
-  const { tenantId } = scope;
-  await insertSource(withPgvector, {
-    tenantId,
-    namespace: 'port',
-    sourceId: 'extra',
-    texts: ['zeppelin over the harbour'],
-  });
+  const put = (text: string) =>
+    insertSource(withPgvector, { tenantId: scope.tenantId, namespace: 'port', sourceId: 'extra', texts: [text] });
   const zeppelins = async () =>
-    (await ask(search, scope, 'zeppelin', { minScore: 0.3 })).results.map(({ text }) => text);
+    (await ask(pgvector, scope, 'zeppelin', { minScore: 0.3 })).results.map(({ text }) => text);
+  await put('zeppelin over the harbour');
   expect(await zeppelins()).toEqual(['zeppelin over the harbour']);
-  await insertSource(withPgvector, {
-    tenantId,
-    namespace: 'port',
-    sourceId: 'extra',
-    texts: ['zeppelin behind the pier'],
-  });
+  await put('zeppelin behind the pier');
   expect(await zeppelins()).toEqual(['zeppelin behind the pier']);
-  await deleteSource(withPgvector, tenantId, 'port', 'extra');
+  await deleteSource(withPgvector, scope.tenantId, 'port', 'extra');
   expect(await zeppelins()).toEqual([]);
   expect(await withPgvector.query(`SELECT FROM knowledge_vectors WHERE source_id = 'extra'`)).toEqual([]);
 });
@@ -207,12 +191,8 @@ test('vectors of other dimensions under the same name are stale in both', async 
 test('a tenant does not see the vectors of another', async () => {
   const other = await insertTenant(withPgvector);
   await insertBase(withPgvector, other, 'port');
-  expect(
-    await ask(searches[1] as (typeof searches)[1], { tenantId: other, namespaces: ['port'] }, 'harbour'),
-  ).toMatchObject({
-    results: [],
-    total_candidates: 0,
-  });
+  const theirs = await ask(pgvector, { tenantId: other, namespaces: ['port'] }, 'harbour');
+  expect(theirs).toMatchObject({ results: [], total_candidates: 0 });
   const seen = await withPgvector.db().tenant(other, (tx) => tx.query('SELECT FROM knowledge_vectors'));
   expect(seen).toEqual([]);
 });
@@ -244,6 +224,6 @@ test('a second process finds what the first one wrote, and starts beside it', as
   for (const search of started) {
     cleanUp(() => search.close());
     const { results } = await ask(search, scope, 'harbour crane');
-    expect(results).toEqual((await ask(searches[1] as (typeof searches)[1], scope, 'harbour crane')).results);
+    expect(results).toEqual((await ask(pgvector, scope, 'harbour crane')).results);
   }
 });

@@ -1,53 +1,42 @@
 import { readFileSync } from 'node:fs';
 import { beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
-import { type IngestResponse, Sources } from '../../../contracts/api/knowledge/knowledge.js';
-import type { QueryResponse } from '../../../contracts/api/knowledge/knowledge-query.js';
-import { ResolveResponse } from '../../../contracts/api/messages.js';
-import { Guard } from '../../../contracts/api/policies/guards.js';
-import { PolicyResponse } from '../../../contracts/api/policies/policies.js';
-import { LIMITS } from '../../../contracts/limits.js';
-import { ok } from '../../../contracts/primitives.js';
-import { Agent, type AgentTask, SILENT_LOG } from '../../../sdk/index.js';
-import { platformWithProvider, TestBase } from '../../knowledge/fixture.js';
+import type { IngestResponse } from '../../contracts/api/knowledge/knowledge.js';
+import type { QueryResponse } from '../../contracts/api/knowledge/knowledge-query.js';
+import { ResolveResponse } from '../../contracts/api/messages.js';
+import { Guard } from '../../contracts/api/policies/guards.js';
+import { PolicyResponse } from '../../contracts/api/policies/policies.js';
+import { LIMITS } from '../../contracts/limits.js';
+import { ok } from '../../contracts/primitives.js';
+import { Agent, type AgentTask, FleetClient, SILENT_LOG } from '../../sdk/index.js';
+import { ingestWorkflowId } from '../../workflows/definitions.js';
+import { sharedPlatform } from '../setup/platform/shared-platform.js';
+import { until } from '../setup/until.js';
+import { TestBase } from './fixture.js';
 
-const fixture = platformWithProvider();
-const client = () => fixture.shared.platform.client;
+const shared = await sharedPlatform();
+const { client } = shared.platform;
+const { base_url: url, ca_file, ...credentials } = shared.platform.devJson();
+const own = { url, ca: readFileSync(ca_file, 'utf8') };
 /** Put together here, so that scanners of repositories do not take it for a real one. */
 const KEY = `AKI${'AZ7Q3M5N1P9R2T4V6'}`;
 
 /** What the agent does with its next message. */
 let work: (task: AgentTask) => Promise<unknown>;
-let agent: Agent;
-/** Connects the agent to the platform, whose addresses change when it is restarted. */
-async function connect(): Promise<void> {
-  const { base_url: url, agent_client_id, agent_client_secret, ca_file } = fixture.shared.platform.devJson();
-  const access = {
-    url,
-    clientId: agent_client_id,
-    clientSecret: agent_client_secret,
-    ca: readFileSync(ca_file, 'utf8'),
-  };
-  agent = new Agent({
-    ...access,
-    type: 'reader',
-    instanceId: 'reader-1',
-    drainOnSignals: false,
-    log: SILENT_LOG,
-  });
+beforeAll(async () => {
+  const { agent_client_id: clientId, agent_client_secret: clientSecret } = credentials;
+  const named = { type: 'reader', instanceId: 'reader-1', drainOnSignals: false, log: SILENT_LOG };
+  const agent = new Agent({ ...own, clientId, clientSecret, ...named });
   agent.onMessage(async (task) => JSON.stringify(await work(task)));
   await agent.connect();
-}
-beforeAll(async () => {
-  await connect();
   return () => agent.close(0);
 });
 
 let base: TestBase;
 beforeEach(async () => {
-  base = await TestBase.create(client());
+  base = await TestBase.create(client);
 });
 
-const send = () => client().send('work', { metadata: { agent_type: 'reader' } });
+const send = () => client.send('work', { metadata: { agent_type: 'reader' } });
 /** What a tool call of the agent gives, or the code with which it is refused. */
 async function asAgent(call: (task: AgentTask) => Promise<unknown>): Promise<unknown> {
   work = (task) => call(task).catch((error: { code: string }) => error.code);
@@ -56,21 +45,21 @@ async function asAgent(call: (task: AgentTask) => Promise<unknown>): Promise<unk
 }
 const query = (more: object = {}) => ({ namespace: base.namespace, query: 'sorrel', min_score: 0, ...more });
 const ingest = (content: string) => ({ namespace: base.namespace, source_id: 'by-agent', content });
-const sources = async () => (await base.ok('get_sources', {}, Sources)).sources.map(({ source_id }) => source_id);
+const sources = async () => (await base.sources()).map(({ source_id }) => source_id);
 
 async function policy(tool: string, decision: 'deny' | 'require_approval'): Promise<void> {
   const body = { scope: 'tool', name: `${decision} ${tool}`, decision, match: { tools: [tool] } };
-  const created = await client().ok('/policies/create_policy', body, PolicyResponse);
+  const created = await client.ok('/policies/create_policy', body, PolicyResponse);
   onTestFinished(async () => {
-    await client().ok('/policies/delete_policy', { policy_id: created.policy.policy_id }, ok({}));
+    await client.ok('/policies/delete_policy', { policy_id: created.policy.policy_id }, ok({}));
   });
 }
 
 async function guardSecrets(stage: string): Promise<void> {
   const guard = { guard: 'secrets', enabled: true, decision: 'deny', config: { stages: [stage] } };
-  await client().ok('/policies/update_guard', guard, ok({ guard: Guard }));
+  await client.ok('/policies/update_guard', guard, ok({ guard: Guard }));
   onTestFinished(async () => {
-    await client().ok('/policies/update_guard', { guard: 'secrets', enabled: false }, ok({ guard: Guard }));
+    await client.ok('/policies/update_guard', { guard: 'secrets', enabled: false }, ok({ guard: Guard }));
   });
 }
 
@@ -98,13 +87,13 @@ test.each<[string, (task: AgentTask) => Promise<unknown>, object]>([
     work = call;
     const task = await send();
     expect(task.status.state).toBe('input-required');
-    const { input_request } = await client().message(task.id);
+    const { input_request } = await client.message(task.id);
     expect(input_request).toMatchObject({ source: 'policy', tool });
     expect(await sources()).toEqual([]);
     const body = { resolution, request_id: input_request?.request_id };
-    await client().ok(`/messages/${task.id}/resolve`, body, ResolveResponse);
+    await client.ok(`/messages/${task.id}/resolve`, body, ResolveResponse);
     const state = resolution === 'approved' ? 'completed' : 'failed';
-    const { assistant_output } = await client().untilState(task.id, state);
+    const { assistant_output } = await client.untilState(task.id, state);
     if (state === 'completed') expect(JSON.parse(assistant_output ?? '')).toMatchObject(answer);
   }
 });
@@ -134,24 +123,52 @@ test('a repeated query reads again: what was deleted meanwhile does not answer',
   expect(await asAgent(twice)).toEqual([1, 0, 'IDEMPOTENCY_MISMATCH']);
 });
 
-test('a repeated call takes documents in once, also when the platform was restarted between', async () => {
+test('a repeated call takes documents in once', async () => {
   const call = (content: string) => (task: AgentTask) =>
     task.callTool('knowledge_base.ingest', { namespace: base.namespace, content }, { idempotencyKey: base.namespace });
   const twice = async (task: AgentTask) => [await call('Once sorrel.')(task), await call('Once sorrel.')(task)];
   const [first, second] = (await asAgent(twice)) as IngestResponse[];
   expect(first).toMatchObject({ status: 'completed', sources: [{ result: 'created' }] });
   expect(second).toEqual(first);
-  const sourceId = first?.source_id ?? '';
-  await base.ingest({ source_id: sourceId, content: 'Sorrel of a later call.' });
-  await agent.close(0);
-  await fixture.shared.platform.restart();
-  await connect();
-  const again = (await asAgent(call('Once sorrel.'))) as IngestResponse;
-  expect(again).toMatchObject({ job_id: first?.job_id, source_id: sourceId, status: 'completed' });
   expect(await asAgent(call('Other sorrel.'))).toBe('IDEMPOTENCY_MISMATCH');
-  expect(await sources()).toEqual([sourceId]);
-  expect(await base.texts('sorrel')).toEqual(['Sorrel of a later call.']);
-}, 120_000);
+  expect(await base.texts('sorrel')).toEqual(['Once sorrel.']);
+});
+
+test('the SDK of callers does what tools do for agents, and agents see no private base', async () => {
+  const fleet = new FleetClient({ ...own, clientId: credentials.client_id, clientSecret: credentials.client_secret });
+  onTestFinished(() => fleet.destroy());
+  const { namespace } = base;
+  await fleet.knowledge.new({ namespace: `${namespace}-p`, visibility: 'private' });
+  const document = { namespace, sourceId: 'a', content: 'Quinces ripen in October.' };
+  const { jobId } = await fleet.knowledge.ingest({ ...document, wait: false });
+  expect(await fleet.knowledge.waitFor(jobId)).toMatchObject({ status: 'completed', result: { created: 1 } });
+  const found = await asAgent(async (task) => {
+    const taken = await task.callTool('knowledge_base.ingest', ingest('Medlars ripen in November.'));
+    const { results, modeUsed } = await task.search(namespace, 'medlars ripen', { topK: 1 });
+    const refused = await task.search(`${namespace}-p`, 'anything').catch((error: { code: string }) => error.code);
+    return { taken, source: results[0]?.sourceId, end: results[0]?.citation.charEnd, modeUsed, refused };
+  });
+  const answer = {
+    source: 'by-agent',
+    end: 26,
+    modeUsed: expect.stringMatching(/lexical|hybrid/),
+    refused: 'NOT_FOUND',
+  };
+  expect(found).toMatchObject({ taken: { status: 'completed' }, ...answer });
+  const listed = (await fleet.knowledge.getSources({ namespace })).sources.map(({ sourceId }) => sourceId);
+  expect(listed).toEqual(['by-agent', 'a']);
+  await fleet.knowledge.delete({ namespace });
+  await expect(fleet.knowledge.getById({ namespace })).rejects.toMatchObject({ code: 'NOT_FOUND' });
+});
+
+test('the content of a document is in no history of Temporal', async () => {
+  const content = Array.from({ length: 200 }, (_, at) => `The xylophone has the number ${at}.`).join(' ');
+  const { job_id } = await base.ingest({ content }, { wait: false });
+  expect(await base.ended(job_id)).toMatchObject({ status: 'completed', result: { created: 1 } });
+  const handle = shared.temporal.workflow.getHandle(ingestWorkflowId({ tenant_id: shared.tenant_id, job_id }));
+  await until(async () => (await handle.describe()).status.name === 'COMPLETED', { what: 'the end of the workflow' });
+  expect(JSON.stringify(await handle.fetchHistory())).not.toMatch(/xylophone|eHlsb3Bob25l/);
+});
 
 test('an answer that is larger than a result may be leaves out its last results, and says so', async () => {
   const documents = Array.from({ length: 50 }, (_, at) => ({

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
-import { IngestResponse, type JobResponse } from '../../contracts/api/knowledge/knowledge.js';
-import { until } from '../setup/until.js';
-import type { TestBase } from './fixture.js';
+import { IngestResponse, type JobResponse } from '../../../contracts/api/knowledge/knowledge.js';
+import type { TestBase } from '../../knowledge/fixture.js';
+import { until } from '../../setup/until.js';
 
 const CALLS = 5;
 /** Of a call. */
