@@ -17,10 +17,19 @@ export type HostedAnswer =
   | { kind: 'result'; payload: DispatchResultPayload }
   /** An event of an unknown kind. */
   | { kind: 'other' }
-  | { kind: 'error'; code: number; message: string }
+  | ({ kind: 'error' } & RpcFailure)
   | { kind: 'invalid'; problem: string };
 
-const RpcFailure = z.object({ error: z.object({ code: z.number(), message: z.string().default('') }) });
+const RpcFailure = z.object({ code: z.number(), message: z.string().default(''), data: z.unknown().optional() });
+/** The error of a JSON-RPC response. */
+export type RpcFailure = z.infer<typeof RpcFailure>;
+
+/** The error in a JSON-RPC response; undefined where it has none. */
+export function readFailure(body: unknown): RpcFailure | undefined {
+  const error = (body as { error?: unknown } | null | undefined)?.error;
+  // Absent members are not parsed: a schema that refuses takes 8 µs to create its error.
+  return error == null ? undefined : RpcFailure.safeParse(error).data;
+}
 
 /** Reads the text of one answer. Never throws. */
 export function readAnswer(text: string): HostedAnswer {
@@ -32,10 +41,9 @@ export function readAnswer(text: string): HostedAnswer {
   }
   const unfit = jsonProblem(json);
   if (unfit) return { kind: 'invalid', problem: unfit };
-  const body = json as { error?: unknown; result?: unknown; status?: unknown; usage?: unknown } | null;
-  // Absent members are not parsed: a schema that refuses takes 8 µs to create its error.
-  const failure = body?.error == null ? undefined : RpcFailure.safeParse(body).data;
-  if (failure) return { kind: 'error', ...failure.error };
+  const body = json as { result?: unknown; status?: unknown; usage?: unknown } | null;
+  const failure = readFailure(body);
+  if (failure) return { kind: 'error', ...failure };
   if (body?.result == null) return { kind: 'invalid', problem: 'has neither result nor error' };
   return readResult(fromEitherVersion(body.result), body);
 }

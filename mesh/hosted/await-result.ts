@@ -5,9 +5,10 @@ import { OutboundError, type OutboundStream, readCapped } from '../../http/outbo
 import type { AgentResult } from '../../messages/dispatch/dispatches.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { type HostedAnswer, readAnswer, resultOf } from './answer.js';
-import { ANSWER_BYTES_MAX, type HostedCall, HttpRefusal, readWhole } from './call.js';
+import { ANSWER_BYTES_MAX, type HostedCall, readWhole } from './call.js';
 import { invalidAnswer, resultOfError, rpcError, unknownOutcome } from './failures.js';
 import { type HostedProgress, MORE, type TaskUpdate } from './progress.js';
+import { HttpRefusal } from './refusal.js';
 
 /** Pauses between two requests for an unfinished task, in milliseconds. */
 export interface PollPace {
@@ -103,7 +104,7 @@ async function getTask(taskId: string, { call, progress, signal }: HostedWork): 
 }
 
 function resultFrom(update: Exclude<TaskUpdate, { kind: 'more' }>, { call, progress }: HostedWork): AgentResult {
-  if (update.kind === 'error') return rpcError(update.code, update.message);
+  if (update.kind === 'error') return rpcError(update);
   if (update.kind === 'invalid') return invalidAnswer(update.problem);
   return { ...resultOf(update.payload, progress.artifacts(), call.open.dispatch_id), health: 'well' };
 }

@@ -1,10 +1,10 @@
 import type { TokenIssuer } from '../../auth/tokens.js';
-import { AGENT_NOT_READY } from '../../contracts/errors.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { type Outbound, type OutboundResponse, type OutboundStream, readCapped } from '../../http/outbound.js';
+import type { Outbound, OutboundResponse, OutboundStream } from '../../http/outbound.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
 import { type HostedAnswer, readAnswer } from './answer.js';
+import { readRefusal, refusalFrom } from './refusal.js';
 import { dispatchBody, type HostedRequest, hostedHeaders, taskBody } from './request.js';
 
 /** Limit of a JSON answer; a longer one is not read. */
@@ -12,35 +12,10 @@ export const ANSWER_BYTES_MAX = 2 * 1024 * 1024;
 /** Limit of a whole stream, with the JSON around its small pieces. */
 const STREAM_BYTES_MAX = 64 * 1024 * 1024;
 const ASK_TIMEOUT_MS = 10_000;
-/** Limit of a refusal's body. */
-const REFUSAL_BYTES_MAX = 4_096;
-
-/** The agent answered HTTP 4xx or 5xx instead of an A2A answer. */
-export class HttpRefusal extends Error {
-  /** @param notReady the agent says that it has begun nothing of the dispatch */
-  constructor(
-    readonly status: number,
-    readonly notReady = false,
-  ) {
-    super(`The agent answered HTTP ${status}.`);
-    this.name = 'HttpRefusal';
-  }
-}
 
 /** Reads a JSON answer that was read up to `ANSWER_BYTES_MAX`. */
 export function readWhole({ body, truncated }: Pick<OutboundResponse, 'body' | 'truncated'>): HostedAnswer {
   return truncated ? { kind: 'invalid', problem: 'is larger than 2 MiB' } : readAnswer(body.toString());
-}
-
-/** Whether a refused dispatch was not begun: the agent itself has to say so, since a proxy answers 503 for an agent that has it, too. */
-async function saysNotReady({ status, body }: Pick<OutboundStream, 'status' | 'body'>): Promise<boolean> {
-  if (status !== 503) return false;
-  try {
-    const text = (await readCapped(body, REFUSAL_BYTES_MAX)).body.toString();
-    return (JSON.parse(text) as { code?: unknown } | null)?.code === AGENT_NOT_READY;
-  } catch {
-    return false; // not JSON, or it broke off
-  }
 }
 
 /** What carries requests to hosted agents. */
@@ -76,9 +51,7 @@ export class HostedCall {
       signal,
     });
     if (answer.status < 400) return answer;
-    const notReady = await saysNotReady(answer);
-    answer.cancel();
-    throw new HttpRefusal(answer.status, notReady);
+    throw await readRefusal(answer);
   }
 
   /** Asks for the agent's own task, or asks to cancel it. */
@@ -91,7 +64,7 @@ export class HostedCall {
       maxResponseBytes: ANSWER_BYTES_MAX,
       signal,
     });
-    if (answer.status >= 400) throw new HttpRefusal(answer.status);
+    if (answer.status >= 400) throw refusalFrom(answer.status, answer.headers, answer.body);
     return readWhole(answer);
   }
 

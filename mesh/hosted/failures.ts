@@ -1,7 +1,8 @@
 import { AGENT_NOT_READY, type FrameErrorCode } from '../../contracts/errors.js';
 import { OutboundError } from '../../http/outbound.js';
 import type { AgentResult } from '../../messages/dispatch/dispatches.js';
-import { HttpRefusal } from './call.js';
+import type { RpcFailure } from './answer.js';
+import { describeFailure, HttpRefusal } from './refusal.js';
 
 /** A failed dispatch. @param health given when it counts as a failure of the agent (connection refused or reset, 5xx, timeout) */
 export function failed(code: FrameErrorCode, message: string, health?: 'failing'): AgentResult {
@@ -19,9 +20,9 @@ export function invalidAnswer(problem: string): AgentResult {
 }
 
 /** A JSON-RPC error is an answer: the agent works and reports a failure. */
-export function rpcError(code: number, message: string): AgentResult {
-  const text = `${message.slice(0, 4_000) || 'The agent reported an error.'} (JSON-RPC ${code})`.toWellFormed();
-  return { state: 'failed', artifacts: [], error: { code: 'HANDLER_ERROR', message: text }, health: 'well' };
+export function rpcError(failure: RpcFailure): AgentResult {
+  const error = { code: 'HANDLER_ERROR', message: describeFailure(failure) };
+  return { state: 'failed', artifacts: [], error, health: 'well' };
 }
 
 /**
@@ -33,12 +34,13 @@ export function resultOfError(error: unknown): AgentResult | undefined {
   return error instanceof OutboundError ? fromOutbound(error) : undefined;
 }
 
-function fromRefusal({ status, notReady }: HttpRefusal): AgentResult {
+function fromRefusal({ status, notReady, detail, message }: HttpRefusal): AgentResult {
   if (notReady) return { state: 'not_sent', reason: AGENT_NOT_READY, health: 'failing' };
   if (status === 401 || status === 403) {
-    return failed('HANDLER_ERROR', `The agent refused the platform's token (HTTP ${status}).`);
+    const what = `The agent refused the platform's token (HTTP ${status})`;
+    return failed('HANDLER_ERROR', detail === '' ? `${what}.` : `${what}: ${detail}`);
   }
-  return failed('HANDLER_ERROR', `The agent answered HTTP ${status}.`, status >= 500 ? 'failing' : undefined);
+  return failed('HANDLER_ERROR', message, status >= 500 ? 'failing' : undefined);
 }
 
 function fromOutbound(error: OutboundError): AgentResult {

@@ -1,5 +1,6 @@
 import type { A2aMessage, A2aVersion } from '../../contracts/a2a/a2a.js';
 import { messageTo1 } from '../../contracts/a2a/a2a-1-results.js';
+import { DISPATCH_URI } from '../../contracts/a2a/extensions.js';
 import type { Part } from '../../contracts/a2a/parts.js';
 import type { OpenDispatch } from '../../messages/dispatch/dispatches.js';
 import type { Resolution } from '../../messages/read/rows.js';
@@ -31,9 +32,20 @@ export function versionOf(card: Card): A2aVersion {
   return speaks('1') && !speaks('0') ? '1.0' : '0.3';
 }
 
+/** What a card says that its agent can do; anything may be in it. */
+function capabilitiesOf(card: Card): { streaming?: unknown; extensions?: unknown } {
+  return (card.capabilities as { streaming?: unknown; extensions?: unknown } | null | undefined) ?? {};
+}
+
 /** Whether the card says that the agent answers `message/stream`. */
 export function canStream(card: Card): boolean {
-  return (card.capabilities as { streaming?: unknown } | null | undefined)?.streaming === true;
+  return capabilitiesOf(card).streaming === true;
+}
+
+/** Whether the card names the platform's own extension. Official servers refuse a request with members beside those of JSON-RPC. */
+export function takesDispatches(card: Card): boolean {
+  const { extensions } = capabilitiesOf(card);
+  return Array.isArray(extensions) && extensions.some((one: { uri?: unknown } | null) => one?.uri === DISPATCH_URI);
 }
 
 /** A human's answer as parts for an A2A server: the fields of a form, or the word of the decision; then the comment. */
@@ -68,22 +80,25 @@ const METHODS = {
   '1.0': { send: 'SendMessage', stream: 'SendStreamingMessage', get: 'GetTask', cancel: 'CancelTask' },
 } as const;
 
-/** The body of the dispatch's POST: JSON-RPC that every A2A server understands, with the dispatch's own members beside it. */
+/**
+ * The body of the dispatch's POST. What the platform adds to A2A stands beside `params` for agents that take it there, and in the metadata for
+ * all others (decisions.md, Dispatch bodies).
+ */
 export function dispatchBody(open: HostedRequest): Record<string, unknown> {
+  const { jsonrpc, id, method: _asked, params: given, ...dispatch } = open.payload;
   const version = versionOf(open.agent_card);
   const stream = canStream(open.agent_card);
   const message = messageFor(open);
   const blocking = version === '0.3' ? { blocking: true } : { returnImmediately: false };
-  const configuration = { ...open.payload.params.configuration, ...(!stream && blocking) };
-  return {
-    ...open.payload,
-    method: METHODS[version][stream ? 'stream' : 'send'],
-    params: {
-      ...open.payload.params,
-      message: version === '0.3' ? message : messageTo1(message),
-      ...(Object.keys(configuration).length > 0 && { configuration }),
-    },
+  const configuration = { ...given.configuration, ...(!stream && blocking) };
+  const isOurs = takesDispatches(open.agent_card);
+  const params = {
+    ...given,
+    message: version === '0.3' ? message : messageTo1(message),
+    ...(Object.keys(configuration).length > 0 && { configuration }),
+    ...(!isOurs && { metadata: { ...given.metadata, [DISPATCH_URI]: dispatch } }),
   };
+  return { jsonrpc, id, method: METHODS[version][stream ? 'stream' : 'send'], params, ...(isOurs && dispatch) };
 }
 
 /** The body of a request about the agent's own task, without its history. */

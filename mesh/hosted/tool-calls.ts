@@ -23,8 +23,7 @@ export interface HostedToolsOptions extends HostedClient {
 
 /**
  * Sends tool calls to hosted agents in a form that every A2A server understands: a message with one data part `{tool, arguments}` and the
- * call in its metadata (`tool_call`); `dispatch_id` beside `jsonrpc` is the call's id. The result is a data part of the answer, else its
- * text.
+ * call in its metadata (`tool_call`), whose `dispatch_id` is the call's id. The result is a data part of the answer, else its text.
  */
 export function createHostedTools(options: HostedToolsOptions): Deliver {
   const { db, log, nodeId } = options;

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { ANY_SKILL, IDEMPOTENT_SKILLS_URI } from '../../contracts/a2a/extensions.js';
+import { ANY_SKILL, DISPATCH_URI, IDEMPOTENT_SKILLS_URI } from '../../contracts/a2a/extensions.js';
 import type { AgentRegisterRequest } from '../../contracts/api/agents.js';
 import type { HelloPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
@@ -45,22 +45,27 @@ export class AgentProfile {
       defaultOutputModes: ['text/plain', 'application/json'],
       skills: this.#handlers.skills,
       ...card,
-      capabilities: this.#capabilities(card?.capabilities),
+      capabilities: this.#capabilities(card?.capabilities, url !== undefined),
     };
   }
 
-  /** @param given what the agent's own card says; the declaration of idempotent skills is added */
-  #capabilities(given: unknown): object {
+  /** @param given what the agent's own card says; the extensions are added */
+  #capabilities(given: unknown, isHosted: boolean): object {
     const own = typeof given === 'object' && given !== null ? (given as { extensions?: unknown }) : {};
-    const extensions = [...(Array.isArray(own.extensions) ? own.extensions : []), ...this.#extensions()];
+    const extensions = [...(Array.isArray(own.extensions) ? own.extensions : []), ...this.#extensions(isHosted)];
     return { streaming: true, pushNotifications: false, ...own, ...(extensions.length > 0 && { extensions }) };
   }
 
-  #extensions(): object[] {
+  #extensions(isHosted: boolean): object[] {
+    const dispatch = {
+      uri: DISPATCH_URI,
+      description: 'Requests may have what the platform says of a dispatch beside `params`.',
+      required: false,
+    };
     const skills = [...this.#handlers.idempotentSkills, ...(this.#options.idempotent ? [ANY_SKILL] : [])];
-    if (skills.length === 0) return [];
     const description = 'Messages to these skills may be dispatched again after the agent was lost.';
-    return [{ uri: IDEMPOTENT_SKILLS_URI, description, required: false, params: { skills } }];
+    const idempotent = { uri: IDEMPOTENT_SKILLS_URI, description, required: false, params: { skills } };
+    return [...(isHosted ? [dispatch] : []), ...(skills.length > 0 ? [idempotent] : [])];
   }
 
   /** The fields that `hello` and a registration share. */

@@ -1,4 +1,5 @@
 import { type RpcId, RpcRequest } from '../../contracts/a2a/a2a.js';
+import { DISPATCH_URI } from '../../contracts/a2a/extensions.js';
 import { RPC_ERRORS } from '../../contracts/errors.js';
 import type { DispatchPayload } from '../../contracts/frames.js';
 import { readDispatch } from '../connected/frames.js';
@@ -19,6 +20,9 @@ export interface Reply {
   readonly closed: Promise<void>;
 }
 
+/** The platform sends dispatches to agents whose registered card names the extension, which the card of this server does. */
+const NO_DISPATCH = `not a dispatch of the platform: does the card that this agent is registered with name ${DISPATCH_URI}?`;
+
 /** Answers one JSON-RPC request of A2A 0.3; JSON-RPC errors are sent with HTTP 200. */
 export async function answerRpc(tasks: HostedTasks, text: string, reply: Reply): Promise<void> {
   const parsed = parseJson(text);
@@ -29,7 +33,7 @@ export async function answerRpc(tasks: HostedTasks, text: string, reply: Reply):
   if (parsed === undefined) reply.json(failure(null, 'PARSE_ERROR', 'not JSON'));
   else if (!request.success) reply.json(failure(null, 'INVALID_REQUEST', 'not a JSON-RPC 2.0 request'));
   else if (!isMessage) reply.json(answerAbout(tasks, method, id, params));
-  else if (!dispatch) reply.json(failure(id, 'INVALID_PARAMS', 'not a dispatch of the platform'));
+  else if (!dispatch) reply.json(failure(id, 'INVALID_PARAMS', NO_DISPATCH));
   else if (tasks.isFull) reply.json(failure(id, 'INTERNAL', 'too many dispatches at once'));
   else if (method === 'message/send') await sendOnce(tasks, dispatch, id, reply);
   else await sendStreamed(tasks, dispatch, id, reply);

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { httpServer, type LoopbackServer } from '../../runtime/loopback-server.js';
+import { refusalOf } from './strict-requests.js';
 
 /** One request as it reached the hosted agent. */
 interface HostedRequest {
@@ -23,8 +24,8 @@ class Reply {
     this.raw(200, 'application/json', this.#rpc({ result }));
   }
 
-  error(code: number, message: string): void {
-    this.raw(200, 'application/json', this.#rpc({ error: { code, message } }));
+  error(code: number, message: string, data?: unknown): void {
+    this.raw(200, 'application/json', this.#rpc({ error: { code, message, data } }));
   }
 
   raw(status: number, contentType: string, body: string): void {
@@ -62,16 +63,25 @@ async function readBody(request: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-/** A hosted agent on loopback that answers each JSON-RPC method as the script says, -32601 where it says nothing. */
-export async function hostedAgent(script: Script): Promise<HostedAgentServer> {
+/**
+ * A hosted agent on loopback that answers each JSON-RPC method as the script says, -32601 where it says nothing. As official servers do, it refuses
+ * requests with a member that A2A does not have.
+ * @param options.takesDispatches it takes the payload of a dispatch as a body, as agents of the SDK do
+ */
+export async function hostedAgent(
+  script: Script,
+  options: { takesDispatches?: boolean } = {},
+): Promise<HostedAgentServer> {
   const received: HostedRequest[] = [];
   const serve = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
     const body = JSON.parse(await readBody(incoming)) as HostedRequest['body'] & { method: string };
     const request = { method: body.method, body, headers: incoming.headers };
     received.push(request);
     const reply = new Reply(response, request);
+    const refusal = options.takesDispatches ? undefined : refusalOf(body);
     const answer = script[body.method];
-    if (answer) await answer(reply);
+    if (refusal) reply.error(refusal.code, refusal.message, refusal.data);
+    else if (answer) await answer(reply);
     else reply.error(-32601, 'Method not found');
   };
   const server = await httpServer((request, response) => {

@@ -282,11 +282,14 @@ describe('an answer that is none', () => {
 
 describe('other answers', () => {
   it('reads a JSON-RPC error', () => {
-    expect(readAnswer('{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no parts","data":{}}}')).toEqual({
-      kind: 'error',
-      code: -32602,
-      message: 'no parts',
-    });
+    expect(readAnswer('{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no parts","data":{"at":1}}}')).toEqual(
+      {
+        kind: 'error',
+        code: -32602,
+        message: 'no parts',
+        data: { at: 1 },
+      },
+    );
   });
 
   it('reads updates of both versions alike', () => {

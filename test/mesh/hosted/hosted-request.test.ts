@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { canStream, dispatchBody, hostedHeaders, taskBody, versionOf } from '../../../mesh/hosted/request.js';
 import type { OpenDispatch } from '../../../messages/dispatch/dispatches.js';
+import { refusalOf } from './strict-requests.js';
 
 function openDispatch(changes: Partial<OpenDispatch> = {}): OpenDispatch {
   return {
@@ -52,6 +53,18 @@ function openDispatch(changes: Partial<OpenDispatch> = {}): OpenDispatch {
   };
 }
 
+const URI = 'urn:agent-fleet:dispatch:1';
+const DISPATCHES = { capabilities: { extensions: [{ uri: URI }] } };
+const STREAMING = { capabilities: { streaming: true } };
+/** What the platform adds to A2A. */
+const ADDED = {
+  dispatch_id: 'dsp_1',
+  deadline_ms: 1_000,
+  attempt: 1,
+  idempotency_key: 'dsp_1',
+  session_context: { session_id: 'ses_1', tenant_id: 'ten_1', message_id: 'msg_1', client_message_id: 'm-1' },
+};
+
 type Body = { method: string; params: { message: Record<string, unknown>; configuration?: object; metadata?: object } };
 const bodyOf = (changes: Partial<OpenDispatch> = {}): Body => dispatchBody(openDispatch(changes)) as unknown as Body;
 
@@ -77,21 +90,66 @@ describe('the version of a hosted agent', () => {
 });
 
 describe('the request to a hosted agent', () => {
-  it('is a blocking message/send in the session as context, with the dispatch beside it', () => {
+  it('is a blocking message/send in the session as context, with the dispatch in its metadata', () => {
     expect(bodyOf()).toMatchObject({
       jsonrpc: '2.0',
       method: 'message/send',
       params: {
         message: { kind: 'message', role: 'user', contextId: 'ses_1', parts: [{ kind: 'text', text: 'book it' }] },
         configuration: { blocking: true },
+        metadata: { [URI]: ADDED },
       },
-      dispatch_id: 'dsp_1',
-      deadline_ms: 1_000,
-      attempt: 1,
-      idempotency_key: 'dsp_1',
-      session_context: { session_id: 'ses_1' },
     });
+    expect(Object.keys(bodyOf())).toEqual(['jsonrpc', 'id', 'method', 'params']);
     expect(bodyOf().params.message).not.toHaveProperty('taskId');
+  });
+
+  it('has the dispatch beside its params for an agent whose card names the extension', () => {
+    const body = bodyOf({ agent_card: DISPATCHES });
+    expect(body).toMatchObject({ jsonrpc: '2.0', method: 'message/send', ...ADDED });
+    expect(body.params).not.toHaveProperty('metadata');
+    expect(refusalOf(body)).toMatchObject({ code: -32600 });
+  });
+
+  it.each([
+    {},
+    { capabilities: null },
+    { capabilities: { extensions: 'x' } },
+    { capabilities: { extensions: [null, 5, { uri: 'urn:agent-fleet:dispatch:2' }] } },
+  ])('is strict JSON-RPC for an agent with the card %j', (agent_card) => {
+    expect(bodyOf({ agent_card: agent_card as OpenDispatch['agent_card'] })).not.toHaveProperty('dispatch_id');
+  });
+
+  it("has the platform's own word in the metadata, whatever the caller says", () => {
+    const open = openDispatch();
+    open.payload.params.metadata = { city: 'Rome', [URI]: { attempt: 9 } };
+    expect(dispatchBody(open)).toMatchObject({ params: { metadata: { city: 'Rome', [URI]: { attempt: 1 } } } });
+  });
+
+  it.each([
+    ['0.3', {}],
+    ['0.3, with streams', STREAMING],
+    ['1.0', V1],
+    ['1.0, with streams', { ...V1, ...STREAMING }],
+  ])('is taken by a strict server of %s', (_, agent_card) => {
+    const open = openDispatch({ agent_card });
+    const parts = [
+      { kind: 'text' as const, text: 'x', metadata: { mediaType: 'text/markdown' } },
+      { kind: 'data' as const, data: { n: 1 } },
+      { kind: 'file' as const, file: { bytes: 'aGk=', name: 'a', mimeType: 'text/plain' } },
+    ];
+    const configuration = { acceptedOutputModes: ['text/plain'] };
+    const resolution = { request_id: 'req_1', resolution: 'submitted', data: { city: 'Rome' } };
+    open.payload.params = { message: { ...open.payload.params.message, parts }, configuration, metadata: { a: 1 } };
+    const answered = openDispatch({ agent_card, remote_task_id: 't9', remote_context_id: 'c9' });
+    answered.payload.params.metadata = { resolution };
+    const bodies = [
+      dispatchBody(open),
+      dispatchBody(answered),
+      taskBody(open, 'get', 't1'),
+      taskBody(open, 'cancel', 't1'),
+    ];
+    expect(bodies.map(refusalOf)).toEqual(bodies.map(() => undefined));
   });
 
   it('streams where the card says so', () => {

@@ -22,7 +22,8 @@ describe('answers of a hosted agent', () => {
       baggage: 'team=blue',
       traceparent: expect.stringMatching(new RegExp(`^00-${record.trace_id}-[0-9a-f]{16}-0[01]$`)),
     });
-    expect(agent.received[0]?.body).toMatchObject({ jsonrpc: '2.0', attempt: 1, dispatch_id: expect.any(String) });
+    const dispatch = { attempt: 1, dispatch_id: expect.any(String) };
+    expect(agent.received[0]?.body.params).toMatchObject({ metadata: { 'urn:agent-fleet:dispatch:1': dispatch } });
     expect(await made.agent()).toMatchObject({ status: 'available', consecutive_failures: 0 });
     expect((await made.events('agent.health_changed')).map(({ payload }) => payload)).toMatchObject([
       { status: 'available', previous_status: 'unknown' },

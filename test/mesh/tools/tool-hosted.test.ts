@@ -51,10 +51,9 @@ describe('a hosted agent', () => {
     expect(request?.headers.traceparent).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/);
     expect(request?.body).toMatchObject({
       jsonrpc: '2.0',
-      dispatch_id: tool_call.dispatch_id,
       params: {
         message: { parts: [{ kind: 'data', data: { tool: 't', arguments: { x: 1 } } }], metadata: { tool_call } },
-        metadata: { tool_call },
+        metadata: { tool_call, 'urn:agent-fleet:dispatch:1': { dispatch_id: tool_call.dispatch_id } },
       },
     });
   });
