@@ -1,14 +1,15 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { LIMITS } from '../../contracts/limits.js';
 import type { LinkedRequest } from '../../messages/input/by-link.js';
+import { type FormProblem, formProblems } from '../../messages/input/form.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { createDecisions } from '../decisions.js';
 import type { ApiDeps } from '../deps.js';
 import { logFailure, toPlatformError } from '../plugins/error-contract.js';
 import type { WrongTokens } from '../wrong-tokens.js';
 import { formFields, postedValues } from './form-fields.js';
-import { decidedPage, problemPage, refusalOf, requestPage } from './page.js';
-import { isTooLarge } from './question.js';
+import { decidedPage, problemPage, type Refused, refusalOf, requestPage } from './page.js';
+import { isTooLarge, mayDecide } from './question.js';
 import { PAGE_HEADERS } from './style.js';
 
 const COMMENT_MAX = 4_096;
@@ -24,6 +25,12 @@ function problemOf({ code, message }: PlatformError): [title: string, text: stri
   if (code === 'RATE_LIMITED') return ['Too many wrong links', 'Try again in a minute.'];
   if (code === 'SERVICE_UNAVAILABLE') return ['Not available right now', 'Nothing was decided. Try again in a moment.'];
   return ['This did not work', message];
+}
+
+/** What does not fit a form, as its page says it. */
+function told(problems: FormProblem[]): Pick<Refused, 'problem' | 'problems'> {
+  const general = problems.filter(({ field }) => field === undefined).map(({ text }) => text);
+  return { problem: ['Something does not fit. Nothing was sent.', ...general].join(' '), problems };
 }
 
 function sendPage(reply: FastifyReply, status: number, page: string): FastifyReply {
@@ -89,11 +96,11 @@ export function approveRoutes(
             throw new PlatformError('BAD_REQUEST', 'The answer holds a NUL character.');
           if (isTooLarge(linked) && resolution !== refusalOf(linked.request.kind))
             throw new PlatformError('PAYLOAD_TOO_LARGE', 'The page cannot show all that would be approved.');
-          const answer = {
-            resolution,
-            ...(comment && { comment }),
-            ...(isSubmitted && { data: postedValues(formFields(linked.request), posted) }),
-          };
+          const data = isSubmitted ? postedValues(formFields(linked.request), posted) : undefined;
+          const problems = data ? formProblems(linked.request, data) : [];
+          if (problems.length > 0 && mayDecide(linked))
+            return sendPage(reply, 400, requestPage(linked, { posted, ...told(problems) }));
+          const answer = { resolution, ...(comment && { comment }), ...(data && { data }) };
           const { new_state } = await decisions.decideByLink(request.params.token, answer, {
             ip: request.ip,
             ...(version !== undefined && { version }),
@@ -103,7 +110,7 @@ export function approveRoutes(
           const shown = toPlatformError(error);
           if (shown.statusCode >= 500 || shown.code === 'unauthorized') throw error;
           const now = shown.code === 'BAD_REQUEST' ? linked : await decisions.describe(request.params.token);
-          return sendPage(reply, shown.statusCode, requestPage(now, posted, shown.message));
+          return sendPage(reply, shown.statusCode, requestPage(now, { posted, problem: shown.message }));
         }
       }),
     );

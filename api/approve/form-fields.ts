@@ -2,13 +2,26 @@ import { isObject } from '../../contracts/a2a/proto-json.js';
 import type { InputRequest } from '../../contracts/api/messages.js';
 import { type FlatProperty, flatProperty } from '../../messages/input/form.js';
 
+type NativeInput = 'text' | 'number' | 'checkbox' | 'date' | 'time' | 'datetime-local' | 'email' | 'url';
+
+/** The inputs for texts of a format of JSON Schema. */
+const BY_FORMAT: Record<string, NativeInput> = {
+  date: 'date',
+  time: 'time',
+  'date-time': 'datetime-local',
+  email: 'email',
+  uri: 'url',
+};
+
 /** One input of the page. */
 export interface FormField {
   name: string;
   label: string;
   description?: string | undefined;
-  /** How it is shown; `list` takes one value a line. */
-  input: 'text' | 'number' | 'checkbox' | 'select' | 'list';
+  /** How it is shown: a type of HTML's input, a `select`, or a `list` that takes one value a line. */
+  input: NativeInput | 'select' | 'list';
+  /** The bounds that the browser checks: attributes of HTML's input. */
+  bounds: Record<string, string>;
   required: boolean;
   /** What a `select` offers: values as JSON, and what is shown for them. */
   options: { value: string; label: string }[];
@@ -57,6 +70,33 @@ function optionsOf(choices: readonly unknown[], titles: ReadonlyMap<string, stri
     });
 }
 
+const WALL_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?$/;
+
+/** A point in time; without a zone, as a browser without scripts posts it, it is one of UTC, as the page says beside the field. */
+function readTime(posted: string): string {
+  const time = new Date(`${posted}Z`);
+  return WALL_TIME.test(posted) && !Number.isNaN(time.getTime()) ? time.toISOString() : posted;
+}
+
+/** Bounds of a schema as attributes. A bound that is itself excluded is one of whole numbers only: others are checked when it is posted. */
+function boundsOf(schema: Record<string, unknown>, input: FormField['input']): FormField['bounds'] {
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf, minLength, maxLength } = schema;
+  const isWhole = [schema.type].flat().every((type) => type === 'integer' || type === 'null');
+  const beside = (bound: unknown, step: number) => (isWhole && typeof bound === 'number' ? bound + step : bound);
+  const bounds =
+    input === 'number'
+      ? {
+          min: minimum ?? beside(exclusiveMinimum, 1),
+          max: maximum ?? beside(exclusiveMaximum, -1),
+          step: isWhole ? (multipleOf ?? 1) : 'any',
+        }
+      : { minlength: minLength, maxlength: maxLength };
+  const given = Object.entries(bounds).filter(([, bound]) => typeof bound === 'number' || bound === 'any');
+  return input === 'number' || input === 'text'
+    ? Object.fromEntries(given.map(([name, bound]) => [name, String(bound)]))
+    : {};
+}
+
 /** How a value is entered. */
 function inputOf(
   { schema: property, titles }: FlatProperty,
@@ -72,13 +112,22 @@ function inputOf(
     const lines = (posted: string) => posted.split(/\r\n|\r|\n/).filter((line) => line.trim() !== '');
     return { input: 'list', options, read: (posted) => lines(posted).map(read) };
   }
-  return { input: isNumber(types) ? 'number' : 'text', options, read: readerOf(types) };
+  const isText = kind === 'string' && typeof property.format === 'string';
+  const input = (isText && BY_FORMAT[property.format as string]) || (isNumber(types) ? 'number' : 'text');
+  return { input, options, read: input === 'datetime-local' ? readTime : readerOf(types) };
+}
+
+/** A point in time as its input shows it, in UTC; empty where it is none. */
+export function utcWallTime(value: unknown): string {
+  const time = new Date(String(value));
+  return Number.isNaN(time.getTime()) ? '' : time.toISOString().slice(0, 16);
 }
 
 /** A default as it would be posted. */
 function initialOf(value: unknown, input: FormField['input']): string {
   if (value === undefined || value === null) return '';
   if (input === 'list') return [value].flat().join('\n');
+  if (input === 'datetime-local') return utcWallTime(value);
   return typeof value === 'string' && input !== 'select' ? value : JSON.stringify(value);
 }
 
@@ -95,6 +144,7 @@ function fieldOf(name: string, given: unknown, isRequired: boolean): FormField {
     label: text(title) ?? name,
     description: text(description),
     ...shown,
+    bounds: boundsOf(flat.schema, shown.input),
     required: isRequired && !mayBeNull && shown.input !== 'checkbox',
     ...(isRequired && mayBeNull && { empty: null }),
     initial: initialOf(isObject(given) ? given.default : undefined, shown.input),

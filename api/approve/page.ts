@@ -1,9 +1,10 @@
 import type { InputRequest, MessageState } from '../../contracts/api/messages.js';
 import type { LinkedRequest } from '../../messages/input/by-link.js';
-import { FIELD_PREFIX, type FormField, formFields } from './form-fields.js';
+import type { FormProblem } from '../../messages/input/form.js';
+import { FIELD_PREFIX, type FormField, formFields, utcWallTime } from './form-fields.js';
 import { asTyped, Html, html } from './html.js';
-import { isTooLarge, question } from './question.js';
-import { STYLE } from './style.js';
+import { isTooLarge, mayDecide, missingVotes, question, time } from './question.js';
+import { SCRIPT, STYLE } from './style.js';
 
 function pageOf(title: string, content: Html): string {
   return html`<!doctype html>
@@ -14,17 +15,37 @@ function pageOf(title: string, content: Html): string {
 <title>${title}</title>
 ${new Html(`<style>${STYLE}</style>`)}
 </head>
-<body><main>${content}</main></body>
+<body><main>${content}</main>${new Html(`<script>${SCRIPT}</script>`)}</body>
 </html>
 `.markup;
 }
 
-function input(field: FormField, posted: URLSearchParams): Html {
-  const { name, label, description, input: kind, required, options, initial } = field;
+/** What was posted and could not be taken, which is shown again. */
+export interface Refused {
+  posted: URLSearchParams;
+  /** Shown above all. */
+  problem: string;
+  /** Of a form, shown beside its fields. */
+  problems?: readonly FormProblem[];
+}
+
+/** What stands in a field: what was posted, at first the default of the form. */
+function shownValue({ name, input, initial }: FormField, refused: Refused | undefined): string {
+  if (!refused) return initial;
+  const posted = refused.posted.get(`${FIELD_PREFIX}${name}`) ?? '';
+  return input === 'datetime-local' && posted !== ''
+    ? utcWallTime(posted.endsWith('Z') ? posted : `${posted}Z`)
+    : posted;
+}
+
+function input(field: FormField, refused: Refused | undefined): Html {
+  const { name, label, description, input: kind, bounds, required, options } = field;
   const id = `${FIELD_PREFIX}${name}`;
-  const value = posted.get(id) ?? (posted.size === 0 ? initial : '');
-  const must = required && new Html(' required');
-  const text = html`${label}${required ? ' *' : ''}${description && html`<small>${description}</small>`}`;
+  const value = shownValue(field, refused);
+  const problem = refused?.problems?.find((one) => one.field === name);
+  const about = html`${required && new Html(' required')}${problem && html` aria-invalid="true" aria-describedby="${id}-problem"`}`;
+  const wrong = problem && html`<small class="wrong" id="${id}-problem">${problem.text}</small>`;
+  const text = html`${label}${required ? ' *' : ''}${description && html`<small>${description}</small>`}${wrong}`;
   if (kind === 'checkbox')
     return html`<label><input type="checkbox" name="${id}" value="true"${value === 'true' && new Html(' checked')}>${text}</label>`;
   if (kind === 'select') {
@@ -32,12 +53,13 @@ function input(field: FormField, posted: URLSearchParams): Html {
       (option) =>
         html`<option value="${option.value}"${option.value === value && new Html(' selected')}>${option.label}</option>`,
     );
-    return html`<label>${text}<select name="${id}"${must}><option value="">–</option>${choices}</select></label>`;
+    return html`<label>${text}<select name="${id}"${about}><option value="">–</option>${choices}</select></label>`;
   }
   if (kind === 'list')
-    return html`<label>${text}<small>One value a line.</small><textarea name="${id}" rows="3"${must}>${asTyped(value)}</textarea></label>`;
-  const type = kind === 'number' ? new Html(' type="number" step="any"') : new Html(' type="text"');
-  return html`<label>${text}<input${type} name="${id}" value="${value}"${must}></label>`;
+    return html`<label>${text}<small>One value a line.</small><textarea name="${id}" rows="3"${about}>${asTyped(value)}</textarea></label>`;
+  const zone = kind === 'datetime-local' && html`<small class="zone">In UTC.</small>`;
+  const limits = Object.entries(bounds).map(([bound, limit]) => html` ${new Html(bound)}="${limit}"`);
+  return html`<label>${text}${zone}<input type="${kind}"${limits} name="${id}" value="${value}"${about}></label>`;
 }
 
 /** The word that each button posts, and what it says. */
@@ -61,17 +83,26 @@ export function refusalOf(kind: InputRequest['kind']): string {
   return BUTTONS[kind][1][0];
 }
 
-function decisionForm(linked: LinkedRequest, posted: URLSearchParams): Html {
-  const { request, version } = linked;
+function formContent(request: LinkedRequest['request'], refused: Refused | undefined): Html | null {
+  if (request.kind !== 'form') return null;
+  const fields = formFields(request);
+  const isMarked = fields.some(({ required }) => required);
+  return html`${isMarked && html`<p><small>Fields with * must be filled in.</small></p>`}${fields.map((field) => input(field, refused))}`;
+}
+
+/** The buttons that would be taken. */
+function decisionForm(linked: LinkedRequest, refused: Refused | undefined): Html {
+  const { request, standing, version } = linked;
   const [[yes, yesText], [no, noText]] = BUTTONS[request.kind];
-  const fields = request.kind === 'form' ? formFields(request).map((field) => input(field, posted)) : [];
+  const mayApprove = standing.approval_refusal === undefined && !isTooLarge(linked);
   return html`
 <form method="post">
 <input type="hidden" name="version" value="${version}">
-${fields}
-<label>Comment<small>Optional. It is kept with your decision.</small><textarea name="comment" rows="2" maxlength="4096">${asTyped(posted.get('comment') ?? '')}</textarea></label>
+${mayApprove && formContent(request, refused)}
+${standing.approval_refusal && html`<p class="problem">${standing.approval_refusal}</p>`}
+<label>Comment<small>Optional. It is kept with your decision.</small><textarea name="comment" rows="2" maxlength="4096">${asTyped(refused?.posted.get('comment') ?? '')}</textarea></label>
 <div class="buttons">
-${!isTooLarge(linked) && html`<button class="yes" name="resolution" value="${yes}">${yesText}</button>`}
+${mayApprove && html`<button class="yes" name="resolution" value="${yes}">${yesText}</button>`}
 <button class="no" name="resolution" value="${no}" formnovalidate>${noText}</button>
 </div>
 </form>
@@ -84,25 +115,28 @@ const CLOSED: Record<Exclude<LinkedRequest['state'], 'open'>, string> = {
   withdrawn: 'This question was withdrawn: its message or plan was canceled or has ended.',
 };
 
-/**
- * The page of a request.
- * @param posted what was posted and could not be taken, with the problem; shown again
- */
-export function requestPage(linked: LinkedRequest, posted = new URLSearchParams(), problem?: string): string {
-  const { state, resolution, request } = linked;
-  const outcome =
-    state === 'open' ? null : html`<p class="problem">${CLOSED[state]}${resolution && ` Decision: ${resolution}.`}</p>`;
+/** What there is to say before the question: why nothing can be decided here, and who has decided when. */
+function outcome({ state, standing, request }: LinkedRequest): Html | null {
+  const { refusal, decisions } = standing;
+  if (state === 'open' && refusal === undefined) return null;
+  const by = decisions.map(({ by, resolution, at }) => html`<br>${resolution} by ${by}, ${time(at)}`);
+  const missing = state === 'open' && html`<br>${missingVotes(request, standing)}`;
+  return html`<p class="problem">${state === 'open' ? refusal : CLOSED[state]}${by}${missing}</p>`;
+}
+
+/** The page of a request. @param refused what was posted before */
+export function requestPage(linked: LinkedRequest, refused?: Refused): string {
   return pageOf(
-    request.title,
-    html`${problem && html`<p class="problem" role="alert">${problem}</p>`}${outcome}${question(linked)}${
-      state === 'open' && decisionForm(linked, posted)
+    linked.request.title,
+    html`${refused && html`<p class="problem" role="alert">${refused.problem}</p>`}${outcome(linked)}${question(linked)}${
+      mayDecide(linked) && decisionForm(linked, refused)
     }`,
   );
 }
 
 /** What follows from a decision. */
-function whatFollows({ request, subject }: LinkedRequest, newState: MessageState): string {
-  if (newState === 'input-required') return `Others must approve as well: ${request.quorum} approvals are needed.`;
+function whatFollows({ request, standing, subject }: LinkedRequest, newState: MessageState): string {
+  if (newState === 'input-required') return missingVotes(request, standing, 1) ?? 'Others must approve as well.';
   return newState === 'failed' ? `The ${subject.kind} ends here.` : `The ${subject.kind} goes on from here.`;
 }
 

@@ -1,5 +1,6 @@
 import type { InputRequest } from '../../contracts/api/messages.js';
 import type { LinkedMessage, LinkedPlan, LinkedRequest, LinkedStep } from '../../messages/input/by-link.js';
+import type { LinkStanding } from '../../messages/input/link-standing.js';
 import type { HeldOutput } from '../../messages/read/rows.js';
 import { type Html, html } from './html.js';
 import { artifactOf, partsOf, rowsOf, section } from './values.js';
@@ -14,8 +15,13 @@ export function isTooLarge({ subject }: LinkedRequest): boolean {
   );
 }
 
-/** A time as people read it; in UTC, because the page has no script that knows the reader's zone. */
-function time(at: string): Html {
+/** Whether an answer by this link would be taken: what is asked is shown whole only then. */
+export function mayDecide({ state, standing }: LinkedRequest): boolean {
+  return state === 'open' && standing.refusal === undefined;
+}
+
+/** A time as people read it: in UTC, and in the reader's zone where the page's script runs. */
+export function time(at: string): Html {
   return html`<time datetime="${at}">${at.slice(0, 16).replace('T', ' ')} UTC</time>`;
 }
 
@@ -23,11 +29,19 @@ function fact(name: string, value: Html | string | null | undefined): Html | nul
   return value ? html`<dt>${name}</dt><dd>${value}</dd>` : null;
 }
 
-/** What was decided so far, where several principals must approve. */
-function votes({ quorum, approvals }: InputRequest): string | null {
+/**
+ * What is still needed where several principals must approve; null where one decides.
+ * @param more approvals that were given since
+ */
+export function missingVotes(
+  { quorum, approvals }: Pick<InputRequest, 'quorum' | 'approvals'>,
+  { approvers }: LinkStanding,
+  more = 0,
+): string | null {
   if (quorum < 2) return null;
-  const given = approvals.filter(({ resolution }) => resolution !== 'rejected').length;
-  return `${given} of ${quorum} needed`;
+  const given = approvals.length + more;
+  const from = approvers.length > 0 ? ` from: ${approvers.join(', ')}` : ' from somebody else';
+  return `${given} of ${quorum} approvals are given; ${quorum - given} more needed${given > 0 || approvers.length > 0 ? from : ''}.`;
 }
 
 /** Agents that match these members, in words. */
@@ -96,10 +110,10 @@ function messageContent({ stage, request }: LinkedRequest, { output, parts, meta
   const about = stage === 'plan' ? 'The step:' : 'The arguments that you decide about:';
   const message = stage === 'plan' ? 'The message that would be sent:' : 'The message that waits for it:';
   return html`
-${given && html`<h2>${about}</h2><div class="content" tabindex="0">${rowsOf(given)}</div>`}
+${given && html`<h2>${about}</h2><div class="content">${rowsOf(given)}</div>`}
 ${target && html`<h2>Whose tool it is:</h2><div class="content">${rowsOf(target)}</div>`}
-${output && html`<h2>The output that you decide about:</h2><div class="content" tabindex="0">${outputOf(output)}</div>`}
-<h2>${message}</h2><div class="content" tabindex="0">${partsOf(parts)}${section('Metadata of the message', metadata)}</div>`;
+${output && html`<h2>The output that you decide about:</h2><div class="content">${outputOf(output)}</div>`}
+<h2>${message}</h2><div class="content">${partsOf(parts)}${section('Metadata of the message', metadata)}</div>`;
 }
 
 function stepOf(
@@ -120,8 +134,8 @@ function stepOf(
 /** All of a plan that is decided about. */
 function planContent({ plan_id, description, max_parallel, steps }: LinkedPlan): Html {
   return html`
-<h2>The plan:</h2><div class="content" tabindex="0">${rowsOf({ plan_id, description, steps_at_once: max_parallel })}</div>
-<h2>Its steps:</h2><div class="content" tabindex="0">${steps.map(stepOf)}</div>`;
+<h2>The plan:</h2><div class="content">${rowsOf({ description, steps_at_once: max_parallel, plan_id })}</div>
+<h2>Its steps:</h2><div class="content">${steps.map(stepOf)}</div>`;
 }
 
 /** All that is decided about, whole: whatever the digest of the request covers. */
@@ -135,9 +149,9 @@ const TOO_LARGE =
 
 /** What is asked. The text of the question and all content is shown only while the link can decide: it lies in a mailbox long after that. */
 export function question(linked: LinkedRequest): Html {
-  const { state, request, subject } = linked;
+  const { request, standing, subject } = linked;
   const { title, prompt, tool } = request;
-  const isOpen = state === 'open';
+  const isOpen = mayDecide(linked);
   return html`
 <p>${happening(linked)}${asking(linked)}</p>
 <h1>${title}</h1>
@@ -148,7 +162,8 @@ ${fact('Agent', subject.kind === 'message' ? agentText(subject.agent) : null)}
 ${fact(subject.kind === 'plan' ? 'Proposed by' : 'Sent by', subject.sent_by)}
 ${fact('Asked', time(request.requested_at))}
 ${fact('Answer until', time(request.expires_at))}
-${fact('Approvals', votes(request))}
+${isOpen && fact('Approvals', missingVotes(request, standing))}
+${isOpen && request.quorum < 2 && fact('May decide', standing.approvers.join(', '))}
 </dl>
 ${isOpen && (isTooLarge(linked) ? html`<p class="problem">${TOO_LARGE}</p>` : content(linked))}`;
 }

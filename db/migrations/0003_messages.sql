@@ -127,7 +127,7 @@ CREATE TABLE running_messages (
   -- The human's answer that the next dispatch carries: {request_id, resolution, data?, comment?}.
   resolution jsonb,
   -- What its agent has answered, while a guard waits for a human before it is delivered (`HeldOutput` in messages/read/rows.ts).
-  held_output jsonb,
+  held_output json, -- with a question of the agent: see input_requests
   -- The agent's own ids, of an A2A server that was asked before.
   remote_task_id text, remote_context_id text,
   unrouted_since timestamptz,

@@ -9,9 +9,9 @@ CREATE TABLE input_requests (
   -- Where the message stood when it was asked, which decides how it goes on; `proposal`: of a plan as a whole.
   stage text NOT NULL CHECK (stage IN ('admission', 'dispatch', 'tool', 'output', 'plan', 'agent', 'proposal')),
   title text NOT NULL, prompt text NOT NULL,
-  schema jsonb, fields jsonb,
+  schema json, fields jsonb, -- json, not jsonb: people see members in the order in which they came
   -- What is asked about: of a tool call its arguments, which an approver may edit. `path`: what a guard objects to.
-  action text, tool text, arguments jsonb, executor jsonb, path text,
+  action text, tool text, arguments json, executor jsonb, path text,
   policy_id text, policy_name text, guard text, policy_request jsonb,
   digest text NOT NULL, -- of what is asked about (messages/input/digest.ts)
   approvers text[] NOT NULL DEFAULT '{}', quorum integer NOT NULL DEFAULT 1, allow_self boolean NOT NULL DEFAULT true,

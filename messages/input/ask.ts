@@ -40,12 +40,18 @@ export interface NewInputRequest extends Pick<AgentInputRequest, 'schema' | 'fie
 }
 
 /**
- * A request as the SQL functions take it: a `new_input_request` (db/functions/input/open_request.sql). Its events get their id here, so that a
- * repeated statement writes the same.
+ * A request as the SQL functions take it: a `new_input_request` (db/functions/input/open_request.sql). Form and arguments are JSON as text,
+ * which keeps the order of their members. Its events get their id here, so that a repeated statement writes the same.
  */
-export function inputRequestCall({ terms, ...request }: NewInputRequest) {
+export function inputRequestCall({ terms, schema, arguments: given, ...request }: NewInputRequest) {
   const { timeout_seconds, ...rest } = terms;
-  return { ...request, ...rest, timeout_ms: timeout_seconds * 1_000, event_id: newEventId() };
+  return {
+    ...request,
+    ...(schema && { schema: JSON.stringify(schema) }),
+    ...(given && { arguments: JSON.stringify(given) }),
+    ...rest,
+    ...{ timeout_ms: timeout_seconds * 1_000, event_id: newEventId() },
+  };
 }
 
 /**

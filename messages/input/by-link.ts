@@ -11,13 +11,14 @@ import { inputRequestOf } from '../read/task.js';
 import type { InputStage } from './ask.js';
 import type { FoundToken } from './callback-tokens.js';
 import { findHeld } from './held-output.js';
+import { type LinkStanding, standingOf } from './link-standing.js';
+import { type Asker, askerOfMessage } from './principals.js';
 
 /** A request as it is shown to somebody who has only its link. */
 export interface LinkedRequest {
-  /** `decided`: nothing is left to decide, because somebody has, or this token was used. `withdrawn`: the message was canceled or has ended. */
+  /** Of the request. `withdrawn`: the message was canceled or has ended. */
   state: 'open' | 'decided' | 'expired' | 'withdrawn';
-  /** Of a request that was decided: how it ended. */
-  resolution?: string;
+  standing: LinkStanding;
   /** What is asked: title, prompt, form, tool call with its arguments, until when. */
   request: Omit<InputRequest, 'digest'>;
   /** Where the message stood when it was asked. */
@@ -74,31 +75,32 @@ export interface DescribedRequest {
   state: 'pending' | 'resolved' | 'expired' | 'withdrawn';
   policy_name: string | null;
   policy_request: PolicyRequest | null;
-  answer: { resolution: string } | null;
 }
 
 type Asked = InputRequestRow & DescribedRequest & Record<string, unknown>;
 
-/** What a link can still do. */
+/** Whether a request can still be decided by a link. */
 function linkState(
-  { state, expires_at }: Pick<DescribedRequest & InputRequestRow, 'state' | 'expires_at'>,
-  token: Pick<FoundToken, 'used_at' | 'expires_at'>,
+  { state, expires_at }: Pick<DescribedRequest & AskedRequest, 'state' | 'expires_at'>,
+  token: Pick<FoundToken, 'expires_at'>,
 ): LinkedRequest['state'] {
   if (state === 'withdrawn') return 'withdrawn';
-  if (state === 'resolved' || token.used_at !== null) return 'decided';
+  if (state === 'resolved') return 'decided';
   const until = Math.min(expires_at.getTime(), token.expires_at.getTime());
   return state === 'expired' || until <= Date.now() ? 'expired' : 'open';
 }
 
-/** What a link tells of a request, be it about a message or a plan. @param request what is asked, as people may see it */
-export function linkedRequest(
-  asked: Pick<InputRequestRow & DescribedRequest, 'state' | 'expires_at' | 'answer' | 'stage' | 'digest'>,
-  { digest: _version, ...request }: InputRequest,
-  token: Pick<FoundToken, 'used_at' | 'expires_at'>,
-): Omit<LinkedRequest, 'asked_by' | 'subject'> {
+/** What a link tells of a request, be it about a message or a plan. */
+export async function linkedRequest(
+  tx: Tx,
+  asked: AskedRequest & DescribedRequest,
+  token: FoundToken,
+  asker: Asker,
+): Promise<Omit<LinkedRequest, 'asked_by' | 'subject'>> {
+  const { digest: _version, ...request } = inputRequestOf(readableRequest(asked));
   return {
     state: linkState(asked, token),
-    ...(asked.answer && { resolution: asked.answer.resolution }),
+    standing: await standingOf(tx, token, asker, asked),
     request,
     stage: asked.stage,
     version: asked.digest,
@@ -145,31 +147,23 @@ export async function senderOf(
  * What a callback token asks about a message. Changes nothing: whoever opens a link has decided nothing.
  * @throws PlatformError unauthorized where the message is gone
  */
-export async function describeRequest(
-  core: Pick<MessageCore, 'db'>,
-  token: FoundToken & MessageRef,
-): Promise<LinkedRequest> {
+export function describeRequest(core: Pick<MessageCore, 'db'>, token: FoundToken & MessageRef): Promise<LinkedRequest> {
   const { tenant_id, message_id, request_id } = token;
-  const { message, asked, held, sent_by } = await core.db.tenant(tenant_id, async (tx) => {
+  return core.db.tenant(tenant_id, async (tx) => {
     const message = await readMessage(tx, tenant_id, message_id);
     const [asked] = await tx.query<Asked>(FIND, [tenant_id, request_id]);
-    const held = asked?.stage === 'output' ? await findHeld(tx, tenant_id, message_id) : null;
+    if (!message || !asked) throw new PlatformError('unauthorized', 'The callback_token is not valid.');
+    const { row } = message;
+    const held = asked.stage === 'output' ? await findHeld(tx, tenant_id, message_id) : null;
+    const sent_by = await senderOf(tx, row, row.sender_agent_type);
     return {
-      message,
-      asked,
-      held,
-      sent_by: message ? await senderOf(tx, message.row, message.row.sender_agent_type) : '',
+      ...(await linkedRequest(tx, asked, token, askerOfMessage(row))),
+      asked_by: askedBy(asked, row.agent_type ?? row.want_agent_type),
+      subject: {
+        kind: 'message',
+        ...{ message_id, parts: row.parts, metadata: row.metadata, sent_by, agent: agentOf(asked, row) },
+        ...(held?.request_id === request_id && { output: held.held_output }),
+      },
     };
   });
-  if (!message || !asked) throw new PlatformError('unauthorized', 'The callback_token is not valid.');
-  const { row } = message;
-  return {
-    ...linkedRequest(asked, inputRequestOf(readableRequest(asked)), token),
-    asked_by: askedBy(asked, row.agent_type ?? row.want_agent_type),
-    subject: {
-      kind: 'message',
-      ...{ message_id, parts: row.parts, metadata: row.metadata, sent_by, agent: agentOf(asked, row) },
-      ...(held?.request_id === request_id && { output: held.held_output }),
-    },
-  };
 }

@@ -80,7 +80,7 @@ function resolveCall({ principal, standsFor }: Voter, request: AskedRequest, ans
     stands_for: standsFor,
     resolution: decision.word,
     positive: decision.positive,
-    arguments: edited,
+    ...(edited && { arguments: JSON.stringify(edited) }),
     digest,
     comment,
     ip: principal.ip,

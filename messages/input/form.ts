@@ -1,9 +1,9 @@
-import { Ajv, type ValidateFunction } from 'ajv';
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import { isObject } from '../../contracts/a2a/proto-json.js';
 import type { InputRequestRow } from '../read/rows.js';
 
 const SCALAR_KEYWORDS = new Set([
-  ...['type', 'title', 'description', 'enum', 'const'],
+  ...['type', 'title', 'description', 'enum', 'const', 'format'],
   ...['minLength', 'maxLength', 'minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'],
   ...['minItems', 'maxItems', 'uniqueItems'],
 ]);
@@ -69,9 +69,9 @@ export function flatProperty(property: unknown): FlatProperty {
  * Compiles the flat part of a form's JSON Schema: named properties of simple types. It has no references and no regular expressions, because
  * an agent could write one that never ends.
  */
-function compile(schema: Record<string, unknown>): ValidateFunction {
+function compile(schema: Record<string, unknown>, allErrors = false): ValidateFunction {
   const properties = isObject(schema.properties) ? Object.entries(schema.properties) : [];
-  return new Ajv({ allErrors: false, strict: false, validateFormats: false, addUsedSchema: false }).compile({
+  return new Ajv({ allErrors, strict: false, validateFormats: false, addUsedSchema: false }).compile({
     type: 'object',
     properties: Object.fromEntries(properties.map(([name, property]) => [name, flatProperty(property).schema])),
     ...(Array.isArray(schema.required) && { required: schema.required }),
@@ -166,4 +166,58 @@ export function formProblem(
   const known = new Set(form.fields.map((field) => field.id));
   const unknown = Object.keys(data).find((name) => !known.has(name));
   return unknown === undefined ? null : `${unknown} is not a field of the form`;
+}
+
+/** What is wrong with an answer to a form. */
+export interface FormProblem {
+  /** Absent where it is about no field. */
+  field?: string;
+  /** A sentence for the person who fills it in. */
+  text: string;
+}
+
+const TYPE_TEXTS: Record<string, string> = {
+  number: 'A number is needed.',
+  integer: 'A whole number is needed.',
+};
+/** What an error of Ajv says to a person, by its keyword; `{limit}` is that of the schema. */
+const PROBLEM_TEXTS: Record<string, string> = {
+  required: 'This is needed.',
+  enum: 'One of the values offered is needed.',
+  const: 'The value offered is needed.',
+  minimum: 'At least {limit} is needed.',
+  maximum: 'At most {limit} is allowed.',
+  exclusiveMinimum: 'More than {limit} is needed.',
+  exclusiveMaximum: 'Less than {limit} is needed.',
+  multipleOf: 'A multiple of {limit} is needed.',
+  minLength: 'At least {limit} characters are needed.',
+  maxLength: 'At most {limit} characters are allowed.',
+  minItems: 'At least {limit} values are needed.',
+  maxItems: 'At most {limit} values are allowed.',
+  uniqueItems: 'Each value may stand here once only.',
+};
+
+function problemText({ keyword, params, message }: ErrorObject): string {
+  if (keyword === 'type') return TYPE_TEXTS[params.type] ?? `It ${message}.`;
+  const text = PROBLEM_TEXTS[keyword] ?? `It ${message}.`;
+  return text.replace('{limit}', String(params.limit ?? params.multipleOf));
+}
+
+function problemOf(error: ErrorObject): FormProblem {
+  const [, pointer] = error.instancePath.split('/');
+  const field = error.keyword === 'required' ? error.params.missingProperty : pointer;
+  const text = problemText(error);
+  return field === undefined ? { text } : { field: field.replaceAll('~1', '/').replaceAll('~0', '~'), text };
+}
+
+/** All that does not fit a form with a schema, in sentences for the person who fills it in: of each field the first. */
+export function formProblems(
+  { schema }: { schema?: Record<string, unknown> | undefined },
+  data: Record<string, unknown>,
+): FormProblem[] {
+  if (!schema) return [];
+  const validate = compile(schema, true);
+  if (validate(data)) return [];
+  const problems = (validate.errors ?? []).map(problemOf);
+  return problems.filter(({ field }, index) => problems.findIndex((other) => other.field === field) === index);
 }

@@ -56,7 +56,7 @@ function holdCall(
     usage: outputAfter(produced, { ...result, artifacts: [] })?.usage,
     remote_task_id: result.remote_task_id,
     remote_context_id: result.remote_context_id,
-    held_output: held,
+    held_output: JSON.stringify(held),
     request,
     decisions: result.decisions,
   };

@@ -28,7 +28,7 @@ export function byCaller(caller: Caller, ip?: string): Identify {
 }
 
 /** Who decides by a token: the user of Slack to whom alone it was given, else whoever has it. */
-function holderOf({ slack_user, ...rule }: FoundToken, type: 'callback' | 'page', ip?: string): Principal {
+export function holderOf({ slack_user, ...rule }: FoundToken, type: 'callback' | 'page', ip?: string): Principal {
   return typeof slack_user === 'string' ? slackPrincipal(slack_user, rule, ip) : tokenPrincipal(type, rule, ip);
 }
 

@@ -38,7 +38,8 @@ function requireProposed({ state }: PlanRow, { expires_at }: PlanRequest): void 
     throw new PlatformError('ALREADY_TERMINAL', 'The time to decide about the plan ran out.');
 }
 
-function askerOf({ tenant_id, credential_id, agent_type }: PlanRow): Asker {
+/** Whose plan a request is about. */
+export function askerOfPlan({ tenant_id, credential_id, agent_type }: PlanRow): Asker {
   return { tenant_id, credential_id, agent: agent_type === NO_AGENT ? null : { credential_id } };
 }
 
@@ -91,7 +92,7 @@ export async function decidePlanAs(
     const plan = await lockPlan(tx, ref);
     if (!plan) throw new PlatformError('NOT_FOUND', 'There is no plan of that plan_id.');
     const request = await readPlanRequest(tx, ref);
-    const standsFor = await principal.mayAnswer(tx, askerOf(plan), request);
+    const standsFor = await principal.mayAnswer(tx, askerOfPlan(plan), request);
     requireProposed(plan, request);
     if ([body.request_id, request_id].some((id) => id !== undefined && id !== request.request_id))
       throw new PlatformError('ALREADY_RESOLVED', 'The request of that request_id is not that of the plan.');

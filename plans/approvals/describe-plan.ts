@@ -2,9 +2,9 @@ import { NO_AGENT } from '../../contracts/primitives.js';
 import type { Db, Tx } from '../../db/pool.js';
 import { askedBy, type LinkedRequest, type LinkedStep, linkedRequest, senderOf } from '../../messages/input/by-link.js';
 import type { FoundToken } from '../../messages/input/callback-tokens.js';
-import { inputRequestOf } from '../../messages/read/task.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { PlanRef, PlanRow, StepRow } from '../plan-rows.js';
+import { askerOfPlan } from './decide-plan.js';
 import { agentOf } from './plan-policy.js';
 import { readPlanRequest } from './plan-request.js';
 
@@ -33,7 +33,7 @@ export function describePlan(db: Db, token: FoundToken & PlanRef): Promise<Linke
     const { description, max_parallel, agent_type } = plan;
     const sent_by = await senderOf(tx, plan, agent_type === NO_AGENT ? null : agent_type);
     return {
-      ...linkedRequest(asked, inputRequestOf(asked), token),
+      ...(await linkedRequest(tx, asked, token, askerOfPlan(plan))),
       asked_by: askedBy(asked, null),
       subject: { kind: 'plan', plan_id, description, max_parallel, sent_by, steps: await stepsOf(tx, plan) },
     };

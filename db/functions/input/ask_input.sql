@@ -1,11 +1,11 @@
 -- sent → input_required: the agent asks a human, or a guard does about its answer, which is held until then. The dispatch ends, the message
 -- waits, a session that counts by itself is suspended and gives up its slot.
 
--- `epoch`: of the connection that brought the answer. `turn`: the agent's question as an A2A message. `held_output`: what waits for the human;
+-- `epoch`: of the connection that brought the answer. `turn`: the agent's question as an A2A message. `held_output`: what waits for the human, as text;
 -- the message's own output is as it was before. `request`: a new_input_request.
 CREATE TYPE ask_call AS (
   tenant_id text, message_id text, dispatch_id text, session_id text, epoch bigint, artifacts jsonb, usage jsonb, status_message jsonb,
-  turn jsonb, remote_task_id text, remote_context_id text, held_output jsonb, request jsonb, decisions jsonb
+  turn jsonb, remote_task_id text, remote_context_id text, held_output text, request jsonb, decisions jsonb
 );
 
 -- submitted | working → input-required, with the output so far. The caller holds the locks of session and message. `ended`: as in open_request.
@@ -19,7 +19,7 @@ BEGIN
   PERFORM note_change(c.tenant_id, c.message_id);
   UPDATE running_messages r SET state = 'input-required', holds_slot = false, resolution = NULL, unrouted_since = NULL, repeat_until = NULL,
       remote_task_id = coalesce(c.remote_task_id, r.remote_task_id), remote_context_id = coalesce(c.remote_context_id, r.remote_context_id),
-      held_output = c.held_output, wake_requested_at = now()
+      held_output = c.held_output::json, wake_requested_at = now()
    WHERE r.tenant_id = c.tenant_id AND r.message_id = c.message_id;
   UPDATE sessions s SET suspended = true WHERE s.tenant_id = c.tenant_id AND s.session_id = c.session_id AND s.explicit;
   IF c.decisions IS NOT NULL THEN

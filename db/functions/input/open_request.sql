@@ -1,9 +1,10 @@
 -- Requests to humans: how they are written, and how a message comes to wait for one.
 
--- `NewInputRequest` in messages/input/ask.ts. `event_id`: of the first event.
+-- `inputRequestCall` in messages/input/ask.ts. `schema` and `arguments`: JSON as text, because jsonb, in which it comes, sorts members. `event_id`: of
+-- the first event.
 CREATE TYPE new_input_request AS (
-  request_id text, kind text, source text, stage text, title text, prompt text, schema jsonb, fields jsonb, action text, tool text,
-  arguments jsonb, executor jsonb, path text, policy_id text, policy_name text, guard text, policy_request jsonb, digest text, approvers text[],
+  request_id text, kind text, source text, stage text, title text, prompt text, schema text, fields jsonb, action text, tool text,
+  arguments text, executor jsonb, path text, policy_id text, policy_name text, guard text, policy_request jsonb, digest text, approvers text[],
   quorum integer, allow_self boolean, on_reject text, reminder_seconds integer, escalate_to text[], timeout_ms bigint, event_id text
 );
 
@@ -48,8 +49,8 @@ BEGIN
   INSERT INTO input_requests (tenant_id, request_id, message_id, plan_id, session_id, kind, source, stage, title, prompt, schema, fields, action,
       tool, arguments, executor, path, policy_id, policy_name, guard, policy_request, digest, approvers, quorum, allow_self, on_reject, escalate_to,
       reminder_seconds, remind_at, state, expires_at)
-    VALUES (of_tenant, n.request_id, of_message, of_plan, of_session, n.kind, n.source, n.stage, n.title, n.prompt, n.schema, n.fields, n.action,
-      n.tool, n.arguments, n.executor, n.path, n.policy_id, n.policy_name, n.guard, n.policy_request, n.digest, coalesce(n.approvers, '{}'),
+    VALUES (of_tenant, n.request_id, of_message, of_plan, of_session, n.kind, n.source, n.stage, n.title, n.prompt, n.schema::json, n.fields, n.action,
+      n.tool, n.arguments::json, n.executor, n.path, n.policy_id, n.policy_name, n.guard, n.policy_request, n.digest, coalesce(n.approvers, '{}'),
       coalesce(n.quorum, 1), coalesce(n.allow_self, true), coalesce(n.on_reject, 'fail'), coalesce(n.escalate_to, '{}'), n.reminder_seconds,
       now() + coalesce(n.reminder_seconds * interval '1 s', CASE WHEN n.escalate_to <> '{}' THEN n.timeout_ms / 2 * interval '1 ms' END),
       'pending', now() + n.timeout_ms * interval '1 ms')

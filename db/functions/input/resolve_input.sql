@@ -1,21 +1,25 @@
 -- A human decides about an open request. One transaction is the way in: request, audit row, message or plan, and events. The caller holds the locks
 -- of the session and of the message, or that of the plan, and has checked who decides and that the answer fits.
 
--- `voter`: counts once towards the quorum. `stands_for`: the credentials whose vote it may be. `arguments`: those that the approver edited, else
+-- `voter`: counts once towards the quorum. `stands_for`: the credentials whose vote it may be. `arguments`: those that the approver edited, as text, else
 -- NULL. `digest`: of what is approved. `answer`: what the next dispatch carries. `turn`: the answer to an agent's question as an A2A message. `resolved_by`: in the event. `event_id`: of
 -- the first event.
 CREATE TYPE resolve_call AS (
   tenant_id text, message_id text, request_id text, approval_id text, principal_type text, principal_id text, voter text,
   stands_for text[], resolution text,
-  positive boolean, arguments jsonb, digest text, comment text, ip text, answer jsonb, turn jsonb, resolved_by text, event_id text
+  positive boolean, arguments text, digest text, comment text, ip text, answer jsonb, turn jsonb, resolved_by text, event_id text
 );
 
--- Writes the audit row of a decision. Gives false when the same voter has decided about the same before, and for an approval where another one
--- may be by the same credential.
+-- Whether an approval of a request, as this digest has it, would be the second one of somebody: another one may be by the same credential.
+CREATE FUNCTION is_second_approval(q input_requests, for_digest text, stands_for text[]) RETURNS boolean LANGUAGE sql STABLE AS $$
+  SELECT q.quorum > 1 AND EXISTS (SELECT 1 FROM input_decisions d
+    WHERE d.tenant_id = q.tenant_id AND d.request_id = q.request_id AND d.digest = for_digest AND d.stands_for && is_second_approval.stands_for)
+$$;
+
+-- Writes the audit row of a decision. Gives false when the same voter has decided about the same before, and for a second approval.
 CREATE FUNCTION record_approval(q input_requests, c resolve_call) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-  IF c.positive AND q.quorum > 1 AND EXISTS (SELECT 1 FROM input_decisions d
-       WHERE d.tenant_id = q.tenant_id AND d.request_id = q.request_id AND d.digest = c.digest AND d.stands_for && c.stands_for) THEN
+  IF c.positive AND is_second_approval(q, c.digest, c.stands_for) THEN
     RETURN false;
   END IF;
   INSERT INTO input_decisions (tenant_id, approval_id, request_id, message_id, plan_id, kind, source, resolution, principal_type, principal_id,
@@ -32,7 +36,7 @@ CREATE FUNCTION take_decision(c resolve_call) RETURNS text LANGUAGE plpgsql AS $
 DECLARE
   q input_requests;
 BEGIN
-  UPDATE input_requests x SET arguments = coalesce(c.arguments, x.arguments), digest = c.digest
+  UPDATE input_requests x SET arguments = coalesce(c.arguments::json, x.arguments), digest = c.digest
    WHERE x.tenant_id = c.tenant_id AND x.request_id = c.request_id RETURNING * INTO q;
   IF NOT record_approval(q, c) THEN
     RETURN NULL;

@@ -11,7 +11,7 @@ CREATE TYPE hold_call AS (
 -- held again once that is over. `granted`: it passes, with these arguments; the grant is used. `used`: a call with the same idempotency key has
 -- used the grant, in a process that this one knows nothing of. `rejected`: a human has said no to this very call. `failed`: the agent asked
 -- again and again, and its message has failed. `closed`: the dispatch is over. `expired`, `withdrawn`: the request is.
-CREATE TYPE held_call AS (verdict text, request_id text, arguments jsonb, comment text, woken jsonb);
+CREATE TYPE held_call AS (verdict text, request_id text, arguments json, comment text, woken jsonb);
 
 -- How often the message asked for a tool since its last call of it passed.
 CREATE FUNCTION asked_in_vain(of_tenant text, of_message text, of_tool text) RETURNS integer LANGUAGE plpgsql STABLE AS $$

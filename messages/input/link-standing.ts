@@ -1,0 +1,115 @@
+import type { Tx } from '../../db/pool.js';
+import { PlatformError } from '../../runtime/errors.js';
+import type { AskedRequest } from '../read/rows.js';
+import type { FoundToken } from './callback-tokens.js';
+import { holderOf } from './identify.js';
+import type { Asker } from './principals.js';
+
+/** A decision as people read it. */
+export interface LinkedDecision {
+  /** Who decided, in words: `“Anna”`, or `whoever had the link of the rule “payments”`. */
+  by: string;
+  resolution: string;
+  /** ISO 8601. */
+  at: string;
+}
+
+/** What the holder of a link can still do about an open request, and what others did. */
+export interface LinkStanding {
+  /** Why nothing that the holder says would be taken. */
+  refusal?: string;
+  /** Why the holder can reject and not approve. */
+  approval_refusal?: string;
+  /** What was decided about the request as it is now, oldest first. */
+  decisions: LinkedDecision[];
+  /** Who may decide, by name, where the request names somebody. */
+  approvers: string[];
+}
+
+interface DecisionRow extends Record<string, unknown> {
+  principal_type: string;
+  principal_id: string;
+  name: string | null;
+  resolution: string;
+  decided_at: Date;
+}
+
+const DECISIONS = `
+  SELECT d.principal_type, d.principal_id, coalesce(c.name, r.name) AS name, d.resolution, d.decided_at
+    FROM input_decisions d
+    JOIN input_requests q ON q.tenant_id = d.tenant_id AND q.request_id = d.request_id AND q.digest = d.digest
+    LEFT JOIN credentials c ON d.principal_type = 'credential' AND c.tenant_id = d.tenant_id AND c.credential_id = d.principal_id
+    LEFT JOIN alert_rules r ON d.principal_type IN ('callback', 'page') AND r.tenant_id = d.tenant_id AND r.rule_id = d.principal_id
+   WHERE d.tenant_id = $1 AND d.request_id = $2 ORDER BY d.approval_id`;
+
+/** A principal in words, its name before its id. */
+function principalText({ principal_type: type, principal_id: id, name }: DecisionRow): string {
+  switch (type) {
+    case 'credential':
+      return name === null ? id : `“${name}” (${id})`;
+    case 'page':
+      return `whoever had the link of the rule “${name ?? id}”`;
+    case 'callback':
+      return `the receiver of the rule “${name ?? id}”`;
+    case 'slack':
+      return `the Slack user ${id}`;
+    default:
+      return 'nobody in time';
+  }
+}
+
+const APPROVERS = 'SELECT credential_id, name FROM credentials WHERE tenant_id = $1 AND credential_id = ANY ($2)';
+
+async function approverNames(tx: Tx, tenantId: string, { approvers }: AskedRequest): Promise<string[]> {
+  if (approvers.length === 0) return [];
+  const rows = await tx.query<{ credential_id: string; name: string }>(APPROVERS, [tenantId, approvers]);
+  const names = new Map(rows.map(({ credential_id, name }) => [credential_id, `“${name}” (${credential_id})`]));
+  return approvers.map((id) => names.get(id) ?? id);
+}
+
+const SECOND = `
+  SELECT is_second_approval(q, q.digest, $3) AS is_second,
+         EXISTS (SELECT 1 FROM input_decisions d WHERE d.tenant_id = $1 AND d.request_id = $2 AND d.digest = q.digest AND d.voter = $4) AS has_voted
+    FROM input_requests q WHERE q.tenant_id = $1 AND q.request_id = $2`;
+
+/** What an answer by this link would be refused for, as the decision itself would say it. */
+async function refusalOf(
+  tx: Tx,
+  token: FoundToken,
+  asker: Asker,
+  request: AskedRequest,
+): Promise<Pick<LinkStanding, 'refusal' | 'approval_refusal'>> {
+  if (token.used_at !== null) return { refusal: 'Your decision by this link is recorded.' };
+  const principal = holderOf(token, 'page');
+  try {
+    const standsFor = await principal.mayAnswer(tx, asker, request);
+    const values = [asker.tenant_id, request.request_id, standsFor, principal.voter];
+    const [before] = await tx.query<{ is_second: boolean; has_voted: boolean }>(SECOND, values);
+    if (before?.has_voted) return { refusal: 'This request was decided about by a link of the same rule before.' };
+    return before?.is_second
+      ? { approval_refusal: 'An approval by this link would not count: whoever wrote its rule has approved already.' }
+      : {};
+  } catch (error) {
+    if (!(error instanceof PlatformError) || error.code !== 'forbidden') throw error;
+    return { refusal: error.message };
+  }
+}
+
+/** What the holder of a link can still do, so that the page shows no button that would be refused. */
+export async function standingOf(
+  tx: Tx,
+  token: FoundToken,
+  asker: Asker,
+  request: AskedRequest & { state: string },
+): Promise<LinkStanding> {
+  const rows = await tx.query<DecisionRow>(DECISIONS, [asker.tenant_id, request.request_id]);
+  return {
+    ...(request.state === 'pending' && (await refusalOf(tx, token, asker, request))),
+    decisions: rows.map((row) => ({
+      by: principalText(row),
+      resolution: row.resolution,
+      at: row.decided_at.toISOString(),
+    })),
+    approvers: await approverNames(tx, asker.tenant_id, request),
+  };
+}
