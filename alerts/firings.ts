@@ -3,8 +3,11 @@ import { recordEvents } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
 import { holdSecretKey } from '../db/secret-key.js';
 import { type NewAlertDelivery, writeDeliveries } from '../deliveries/delivery-store.js';
-import { type Envelope, sealBody } from '../deliveries/envelope.js';
-import { issueCallbackTokens, type RequestSubject, type TokenPurpose } from '../messages/input/callback-tokens.js';
+import { type Envelope, sealBody, withToken } from '../deliveries/envelope.js';
+import { issueCallbackTokens, type RequestSubject } from '../messages/input/callback-tokens.js';
+import { readableRequest } from '../messages/read/readable.js';
+import type { AskedRequest as AskedRow } from '../messages/read/rows.js';
+import { inputRequestOf } from '../messages/read/task.js';
 import { newId, traceparentOf, uuidOf } from '../runtime/ids.js';
 import type { Secrets } from '../runtime/secrets.js';
 import { asksHuman } from './matching.js';
@@ -25,9 +28,8 @@ type Subject = Pick<
   'event_id' | 'event_type' | 'timestamp' | 'tenant_id' | 'session_id' | 'trace_id' | 'event'
 >;
 
-/** A request to a human, as the deliveries of its events name it. */
-type AskedRequest = Pick<TokenPurpose, 'request_id' | 'digest' | 'expires_at'> &
-  RequestSubject & { requested_at: Date };
+/** A request to a human. */
+type AskedRequest = AskedRow & RequestSubject;
 
 /** A delivery before its token is issued. */
 interface Draft {
@@ -79,11 +81,10 @@ async function subjectsOf(tx: Tx, firings: Firing[]): Promise<Map<Firing, Subjec
   return subjects;
 }
 
-const COLUMNS = 'r.tenant_id, r.message_id, r.plan_id, r.request_id, r.digest, r.requested_at, r.expires_at';
 const REQUESTS = `
   WITH asked AS (SELECT DISTINCT a.* FROM jsonb_to_recordset($1) AS a (tenant_id text, message_id text, plan_id text))
-  SELECT ${COLUMNS} FROM asked JOIN input_requests r USING (tenant_id, message_id)
-  UNION ALL SELECT ${COLUMNS} FROM asked JOIN input_requests r USING (tenant_id, plan_id)`;
+  SELECT r.* FROM asked JOIN request_details r USING (tenant_id, message_id)
+  UNION ALL SELECT r.* FROM asked JOIN request_details r USING (tenant_id, plan_id)`;
 
 /**
  * The request that an event asks about: the one that it names, else the newest of its message at the time of the event. A later one is another
@@ -100,6 +101,12 @@ function requestOf(subject: Subject, requests: AskedRequest[]): AskedRequest | u
   return asked.sort((a, b) => b.requested_at.getTime() - a.requested_at.getTime())[0];
 }
 
+/** What a token for a request answers. */
+function purposeOf({ request_id, digest, expires_at, ...subject }: AskedRequest) {
+  const { tenant_id, message_id, plan_id } = subject as RequestSubject;
+  return { request_id, digest, expires_at, ...({ tenant_id, message_id, plan_id } as RequestSubject) };
+}
+
 /** Finds the requests that deliveries ask about. */
 async function withRequests(tx: Tx, drafts: Draft[]): Promise<Draft[]> {
   const approvals = drafts.filter(({ subject }) => asksHuman(subject.event_type));
@@ -109,7 +116,7 @@ async function withRequests(tx: Tx, drafts: Draft[]): Promise<Draft[]> {
     message_id: subject.event.message_id,
     plan_id: subject.event.plan_id,
   }));
-  const requests = await tx.query<AskedRequest & Record<string, unknown>>(REQUESTS, [JSON.stringify(messages)]);
+  const requests = await tx.query<AskedRequest>(REQUESTS, [JSON.stringify(messages)]);
   return drafts.map((draft) =>
     asksHuman(draft.subject.event_type) ? { ...draft, request: requestOf(draft.subject, requests) } : draft,
   );
@@ -121,6 +128,12 @@ function contextOf({ trace_id, event: { message_id, dispatch_id } }: Subject): s
   return trace_id !== undefined && typeof id === 'string' ? traceparentOf(trace_id, uuidOf(id)) : undefined;
 }
 
+/** What is asked, for whoever gets the token that answers it: nobody else is sent arguments and forms. */
+function askedIn(request: AskedRequest): Pick<Envelope, 'prompt' | 'expires_at' | 'input_request'> {
+  const input_request = inputRequestOf(readableRequest(request));
+  return { prompt: input_request.prompt, expires_at: input_request.expires_at, input_request };
+}
+
 /** The body of a delivery (specification section 6). */
 export function envelopeOf(
   { rule, subject }: { rule: Pick<CompiledRule, 'name' | 'severity'>; subject: Subject },
@@ -129,7 +142,7 @@ export function envelopeOf(
 ): Envelope {
   const { event_type, timestamp, tenant_id, session_id, event } = subject;
   const isApproval = asksHuman(event_type);
-  return {
+  const envelope: Envelope = {
     delivery_id: deliveryId,
     event_type,
     timestamp,
@@ -140,9 +153,10 @@ export function envelopeOf(
     type: isApproval ? 'approval_required' : 'alert',
     event,
     ...(request && { request_id: request.request_id, digest: request.digest }),
-    ...(token !== undefined && { callback_token: token }),
+    ...(request && token !== undefined && askedIn(request)),
     ...(isApproval && { resolve_url: `${baseUrl}/messages/${event.message_id ?? event.plan_id}/resolve` }),
   };
+  return token === undefined ? envelope : withToken(envelope, token);
 }
 
 /**
@@ -162,12 +176,12 @@ export async function writeFirings(
   const ready = await withRequests(tx, drafts);
   const purposes = ready.flatMap((draft) =>
     draft.rule.has_token && draft.request
-      ? [{ draft, ...draft.request, rule_id: draft.rule.rule_id, writers: draft.rule.writers }]
+      ? [{ draft, ...purposeOf(draft.request), rule_id: draft.rule.rule_id, writers: draft.rule.writers }]
       : [],
   );
   const tokens = await issueCallbackTokens(
     tx,
-    purposes.map(({ draft: _, requested_at: _requestedAt, ...purpose }) => purpose),
+    purposes.map(({ draft: _, ...purpose }) => purpose),
   );
   await holdSecretKey(tx, secrets);
   const tokenOf = new Map(purposes.map(({ draft }, index) => [draft, tokens[index]]));

@@ -1,7 +1,8 @@
 import { createTransport, type SendMailOptions } from 'nodemailer';
+import type { InputRequest } from '../../contracts/api/messages.js';
 import { OutboundError } from '../../http/outbound.js';
 import { ATTEMPT_TIMEOUT_MS, type AttemptOutcome, type AttemptResult } from '../attempts.js';
-import { type Envelope, pageUrl } from '../envelope.js';
+import type { Envelope } from '../envelope.js';
 import type { Channel } from './channel-store.js';
 import type { EmailSettings } from './clients.js';
 
@@ -14,32 +15,72 @@ function shown(value: unknown): string {
 /** Header values end at a line break: a rule's name must not add headers. */
 const oneLine = (text: string): string => text.replace(/[\r\n]+/g, ' ').slice(0, 200);
 
-function textOf({ event, ...envelope }: Envelope): string {
-  const { rule_name, severity, event_type, timestamp, session_id, delivery_id, callback_token, resolve_url } = envelope;
+/** A time as people read it: a mail has no zone of its reader. */
+const timeText = (at: string): string => `${new Date(at).toUTCString().slice(0, -7)} UTC`;
+
+/** What a subject asks for, and where the request is answered. */
+const ASKS: Record<InputRequest['kind'], [subject: string, link: string]> = {
+  approval: ['Your approval is needed', 'Read all of it, and approve or reject it:'],
+  confirmation: ['Please confirm', 'Read all of it, and confirm or decline it:'],
+  form: ['Please fill in', 'The form:'],
+};
+
+/** What a request asks, as far as a mail needs to say it: the page behind the link has all of it. */
+function requestLines({ title, prompt, tool, arguments: given, executor, expires_at }: InputRequest): string[] {
+  const who = executor?.type === 'agent' ? `agents of the type ${executor.id}` : 'the platform';
+  const members = Object.entries(given ?? {}).map(([name, value]) => `    ${shown(name)}: ${shown(value)}`);
+  return [
+    ...[shown(title), ''],
+    ...(prompt !== '' && prompt !== title ? [shown(prompt), ''] : []),
+    ...(tool === undefined ? [] : [`Tool: ${shown(tool)}`, `Carried out by: ${shown(who)}`]),
+    ...(members.length > 0 ? ['With:', ...members] : []),
+    ...[`Answer until: ${timeText(expires_at)}`, ''],
+  ];
+}
+
+function requestText({ delivery_id, rule_name, event_type, page_url }: Envelope, request: InputRequest): string {
+  return [
+    ...requestLines(request),
+    ASKS[request.kind][1],
+    page_url,
+    '',
+    'The link is for you alone and works once. Whoever has it can decide: do not pass it on.',
+    '',
+    `Sent by the alert rule ${shown(rule_name)} (${event_type}, delivery ${delivery_id}).`,
+  ].join('\n');
+}
+
+function alertText({ event, ...envelope }: Envelope): string {
+  const { rule_name, severity, event_type, timestamp, session_id, delivery_id, resolve_url, test } = envelope;
   const facts = { event: event_type, severity, time: timestamp, ...(session_id && { session: session_id }) };
   const lines = Object.entries({ ...facts, ...event }).map(([name, value]) => `${name}: ${shown(value)}`);
-  const answer = resolve_url &&
-    callback_token && [
-      '',
-      'To answer, once, open the page:',
-      pageUrl(resolve_url, callback_token),
-      'or run:',
-      `curl -X POST ${resolve_url} -H 'content-type: application/json' \\`,
-      `  -d '{"callback_token": "${callback_token}", "resolution": "approved"}'`,
-    ];
-  const head = envelope.test ? ['A test notification: nothing has happened.', ''] : [];
-  return [...head, shown(rule_name), '', ...lines, ...(answer || []), '', `delivery: ${delivery_id}`].join('\n');
+  const head = test ? ['A test notification: nothing has happened.', ''] : [];
+  const answer = resolve_url ? ['', 'To answer, with an access token:', `POST ${resolve_url}`] : [];
+  return [...head, shown(rule_name), '', ...lines, ...answer, '', `delivery: ${delivery_id}`].join('\n');
+}
+
+/** Subject and text of a mail: what asks somebody says so in words that need no knowledge of the platform. */
+function contentOf(envelope: Envelope): { subject: string; text: string } {
+  const { input_request: request, page_url, severity, rule_name, event, test } = envelope;
+  if (request && page_url !== undefined) {
+    const reminder = event.reminder === undefined ? '' : 'Reminder: ';
+    const subject = oneLine(`${reminder}${ASKS[request.kind][0]}: ${request.title}`);
+    return { subject, text: requestText(envelope, request) };
+  }
+  const title = typeof event.title === 'string' ? event.title : envelope.event_type;
+  return {
+    subject: oneLine(`${test ? '[test] ' : ''}[${severity}] ${rule_name}: ${title}`),
+    text: alertText(envelope),
+  };
 }
 
 /** An envelope as an email. A repeat has the same Message-ID, by which mail systems find duplicates. */
 function emailOf(envelope: Envelope, recipients: string[], from: string): SendMailOptions {
-  const { delivery_id, rule_name, severity, event, test } = envelope;
-  const title = typeof event.title === 'string' ? event.title : envelope.event_type;
+  const { delivery_id } = envelope;
   return {
     from,
     to: recipients,
-    subject: oneLine(`${test ? '[test] ' : ''}[${severity}] ${rule_name}: ${title}`),
-    text: textOf(envelope),
+    ...contentOf(envelope),
     messageId: `<${delivery_id}@${from.split('@').at(-1)?.replace(/>.*$/, '') || 'localhost'}>`,
     headers: { 'Auto-Submitted': 'auto-generated', 'X-Delivery-Id': delivery_id },
     disableFileAccess: true,

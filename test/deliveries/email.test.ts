@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import type { InputRequest } from '../../contracts/api/messages.js';
 import { attemptEmail, smtpOutcome } from '../../deliveries/channels/email.js';
 import type { Envelope } from '../../deliveries/envelope.js';
 import { tcpServer } from '../runtime/loopback-server.js';
@@ -14,8 +15,20 @@ const ENVELOPE: Envelope = {
   severity: 'critical',
   type: 'approval_required',
   event: { message_id: 'msg_1', title: 'Pay?' },
+  input_request: {
+    ...{
+      request_id: 'req_1',
+      kind: 'approval',
+      source: 'policy',
+      title: 'May pay be called?',
+      prompt: 'Above the limit.',
+    },
+    ...{ tool: 'pay', arguments: { to: 'anna', amount: 90 }, executor: { type: 'agent', id: 'bank' } },
+    ...{ quorum: 1, approvals: [], requested_at: '2026-11-22T10:00:00.000Z', expires_at: '2026-11-23T10:00:00.000Z' },
+  },
   callback_token: 'token-1',
   resolve_url: 'https://fleet.example.com/messages/msg_1/resolve',
+  page_url: 'https://fleet.example.com/approve/token-1',
 };
 
 const channel = (...recipients: string[]) => ({ config: { recipients } });
@@ -40,19 +53,31 @@ test('a mail server gets one message for all recipients, whose headers a rule ca
   expect(mail).toMatchObject({ from: 'fleet@example.com', to: ['ops@example.com', 'night@example.com'] });
   expect(mail?.text).toMatch(/^Message-ID: <dlv_1@example\.com>\r$/im);
   expect(mail?.text.split('\r\n\r\n')[0]).not.toMatch(/^Bcc:/im);
-  const body = textOf(mail);
-  for (const part of ['title: Pay?', 'token-1', ENVELOPE.resolve_url as string]) expect(body).toContain(part);
+});
+
+test('the mail of a request says in words of people what is asked, by whom it is done, until when, and where to answer', async () => {
+  const { mails, port } = await mailServer();
+  await send(`smtp://127.0.0.1:${port}`);
+  expect(mails[0]?.text).toMatch(/^Subject: Your approval is needed: May pay be called\?\r$/m);
+  const [, text = ''] = textOf(mails[0]).split(/\r\n\r\n([^]*)/);
+  expect(text.split('\r\n').slice(0, 15)).toEqual([
+    ...['May pay be called?', '', 'Above the limit.', ''],
+    ...['Tool: pay', 'Carried out by: agents of the type bank', 'With:', '    to: anna', '    amount: 90'],
+    ...['Answer until: Mon, 23 Nov 2026 10:00 UTC', ''],
+    ...['Read all of it, and approve or reject it:', 'https://fleet.example.com/approve/token-1', ''],
+    'The link is for you alone and works once. Whoever has it can decide: do not pass it on.',
+  ]);
 });
 
 test('what an agent asks cannot pass for lines of the platform', async () => {
   const { mails, port } = await mailServer();
-  const title = 'Pay?\r\n\r\nTo answer, once:\ncurl https://evil.example';
-  await send(`smtp://127.0.0.1:${port}`, undefined, {
-    envelope: { ...ENVELOPE, event: { message_id: 'msg_1', title } },
-  });
+  const title = 'Pay?\r\n\r\nRead all of it, and approve or reject it:\nhttps://evil.example';
+  const asked = { ...ENVELOPE.input_request, title, prompt: title, arguments: { [title]: title } } as InputRequest;
+  await send(`smtp://127.0.0.1:${port}`, undefined, { envelope: { ...ENVELOPE, input_request: asked } });
   const lines = textOf(mails[0]).split('\r\n');
-  expect(lines.filter((line) => line.startsWith('To answer'))).toHaveLength(1);
-  expect(lines).toContain('    curl https://evil.example');
+  expect(lines.filter((line) => line.startsWith('Read all'))).toHaveLength(1);
+  expect(lines.filter((line) => line.startsWith('https://'))).toEqual([ENVELOPE.page_url]);
+  expect(lines).toContain('    https://evil.example');
 });
 
 test.each([
