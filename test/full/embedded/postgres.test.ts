@@ -83,8 +83,8 @@ describe('embedded Postgres', () => {
 
   it('is adopted by the next process after the first one was killed, then watched and stopped by it', async () => {
     const module = `
-      import { startPostgres } from '../../embedded/embedded/postgres.js';
-      import { createLogger } from '../../embedded/runtime/logger.js';
+      import { startPostgres } from './embedded/postgres.js';
+      import { createLogger } from './runtime/logger.js';
       const log = createLogger({ level: 'silent' });
       const { url, pid } = await startPostgres({ dataDir: process.argv[2] ?? '', log, onLine: () => undefined });
       console.log(JSON.stringify({ url, pid }));

@@ -41,8 +41,8 @@ async function withClient<T>(address: string, use: (client: Client) => Promise<T
 /** A server whose platform was killed. */
 async function leftOver(): Promise<{ address: string; pid: number }> {
   const module = `
-    import { startTemporal } from '../../embedded/embedded/temporal.js';
-    import { createLogger } from '../../embedded/runtime/logger.js';
+    import { startTemporal } from './embedded/temporal.js';
+    import { createLogger } from './runtime/logger.js';
     const log = createLogger({ level: 'silent' });
     const { address, pid } = await startTemporal({ dataDir: process.argv[2] ?? '', log, onLine: () => undefined });
     console.log(JSON.stringify({ address, pid }));
