@@ -31,6 +31,10 @@ test('a plan is announced as an approval, and starts by the token of the webhook
     ...{ callback_token: expect.stringMatching(/^[\w-]{43}$/) },
     resolve_url: `${shared.platform.devJson().base_url}/messages/${plan_id}/resolve`,
   });
+  expect(arrived.body).toMatchObject({
+    page_url: `${shared.platform.devJson().base_url}/approve/${arrived.body.callback_token}`,
+    ...{ prompt: 'The plan starts when it is approved.', expires_at: input_request?.expires_at, input_request },
+  });
   const { callback_token, resolve_url } = arrived.body as { callback_token: string; resolve_url: string };
   const answer = await client.raw(
     new URL(resolve_url).pathname,

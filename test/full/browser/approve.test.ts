@@ -15,6 +15,15 @@ const browser = await chromium.launch({
 });
 cleanUp(() => browser.close());
 
+/** The values that the agent gets. */
+async function filledIn(id: string): Promise<unknown> {
+  const [row] = await api.database.query<{ data: unknown }>(
+    "SELECT resolution -> 'data' AS data FROM running_messages WHERE message_id = $1",
+    [id],
+  );
+  return row?.data;
+}
+
 /** Opens a link on a phone without scripts. Violations of the page's policy fail the test. */
 async function open(token: string): Promise<Page> {
   const context = await browser.newContext({ javaScriptEnabled: false, viewport: { width: 360, height: 740 } });
@@ -44,6 +53,36 @@ test('on a phone, without a script: what is asked fits the screen, and a button 
   expect(await page.textContent('main')).toContain('already decided');
 });
 
+test('with its script, times are in the zone of the reader, and so are those that are entered', async () => {
+  const task = await api.client.send('hi', { metadata: { agent_type: 'worker' }, blocking: false });
+  const properties = { at: { type: 'string', format: 'date-time', default: '2026-12-24T18:00:00Z' } };
+  const input_request = { kind: 'form' as const, title: 'When?', schema: { type: 'object', properties } };
+  await answerMessage(api, task.id, { state: 'input-required', artifacts: [], input_request });
+  const context = await browser.newContext({ timezoneId: 'Asia/Tokyo', locale: 'en-GB' });
+  const page = await context.newPage();
+  await page.goto(`${api.baseUrl}/approve/${await tokenFor(task.id)}`);
+  expect(await page.locator('time').first().textContent()).toContain('GMT+9');
+  expect(await page.textContent('.zone')).toContain('Asia/Tokyo');
+  const field = page.locator('input[type=datetime-local]');
+  expect(await field.inputValue()).toBe('2026-12-25T03:00');
+  await field.fill('2026-12-25T09:30');
+  await page.getByRole('button', { name: 'Submit' }).click();
+  expect(await page.getByRole('heading', { level: 1 }).textContent()).toContain('submitted');
+  expect(await filledIn(task.id)).toEqual({ at: '2026-12-25T00:30:00.000Z' });
+});
+
+test('what is decided is above the buttons, however long it is, and hidden in no box', async () => {
+  const { id } = await calling({ note: 'line\n'.repeat(300), danger: 'everything is deleted' });
+  const page = await open(await tokenFor(id));
+  const danger = await page.getByText('everything is deleted').boundingBox();
+  const approve = await page.getByRole('button', { name: 'Approve' }).boundingBox();
+  expect(danger?.height).toBeGreaterThan(0);
+  expect((danger?.y ?? Number.POSITIVE_INFINITY) + (danger?.height ?? 0)).toBeLessThan(approve?.y ?? 0);
+  const boxes = page.locator('.content');
+  for (const box of await boxes.all())
+    expect(await box.evaluate((element) => element.scrollHeight - element.clientHeight)).toBe(0);
+});
+
 test('a form is filled in and sent', async () => {
   const task = await api.client.send('hi', { metadata: { agent_type: 'worker' }, blocking: false });
   const properties = {
@@ -63,9 +102,5 @@ test('a form is filled in and sent', async () => {
   await page.getByLabel('urgent').check();
   await page.getByRole('button', { name: 'Submit' }).click();
   expect(await page.getByRole('heading', { level: 1 }).textContent()).toContain('submitted');
-  const [row] = await api.database.query<{ data: unknown }>(
-    "SELECT resolution -> 'data' AS data FROM running_messages WHERE message_id = $1",
-    [task.id],
-  );
-  expect(row?.data).toEqual({ n: 4, color: 'blue', urgent: true });
+  expect(await filledIn(task.id)).toEqual({ n: 4, color: 'blue', urgent: true });
 });
