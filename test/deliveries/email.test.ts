@@ -59,7 +59,8 @@ test('the mail of a request says in words of people what is asked, by whom it is
   const { mails, port } = await mailServer();
   await send(`smtp://127.0.0.1:${port}`);
   expect(mails[0]?.text).toMatch(/^Subject: Your approval is needed: May pay be called\?\r$/m);
-  const [, text = ''] = textOf(mails[0]).split(/\r\n\r\n([^]*)/);
+  const mail = textOf(mails[0]);
+  const text = mail.slice(mail.indexOf('\r\n\r\n') + 4);
   expect(text.split('\r\n').slice(0, 15)).toEqual([
     ...['May pay be called?', '', 'Above the limit.', ''],
     ...['Tool: pay', 'Carried out by: agents of the type bank', 'With:', '    to: anna', '    amount: 90'],
