@@ -37,6 +37,8 @@ export interface AgentOptions extends AccessOptions {
   onError?(error: AgentError): unknown;
   /** Time limit for the handshake, and again for the `welcome` frame; then the agent reconnects. 15,000 by default. */
   handshakeTimeoutMs?: number;
+  /** The wait before the first new attempt after a failure; then 2, 4, 8, 16 and 30 times as long. 1,000 by default. */
+  retryPauseMs?: number;
 }
 
 export interface ConnectOptions {

@@ -118,6 +118,7 @@ export class Agent {
       tools: new ConnectedToolCalls(toolHandlers, log),
       maxConcurrentSessions: profile.maxConcurrentSessions,
       handshakeTimeoutMs: this.#options.handshakeTimeoutMs,
+      retryPauseMs: this.#options.retryPauseMs,
       log,
       errorReporter,
       emit: (name, detail) => {
@@ -138,7 +139,7 @@ export class Agent {
    */
   async serve(options: ServeOptions = {}): Promise<string> {
     const deps = this.#createDeps();
-    const hosted = new HostedAgent(deps, options);
+    const hosted = new HostedAgent({ ...deps, retryPauseMs: this.#options.retryPauseMs }, options);
     this.#start(hosted, deps.api);
     const url = await this.#joined(hosted.start());
     this.#reportStop(hosted, deps.errorReporter);

@@ -22,6 +22,7 @@ interface ConnectedAgentDeps extends ConnectTargetsOptions {
   runTask: RunTask;
   tools: ConnectedToolCalls;
   maxConcurrentSessions: number;
+  retryPauseMs: number | undefined;
   errorReporter: ErrorReporter;
   emit<Name extends keyof ConnectionEvents>(name: Name, detail: ConnectionEvents[Name]): void;
 }
@@ -36,7 +37,7 @@ export class ConnectedAgent {
   readonly #deps: ConnectedAgentDeps;
   readonly #lifecycle: LifecycleLog;
   readonly #runs: DispatchRuns;
-  readonly #backoff = new Backoff();
+  readonly #backoff: Backoff;
   /** Aborted by `close()`: no new work. The agent still reconnects for running work and for answers that may not have arrived. */
   readonly #closing = new AbortController();
   /** Aborted when the agent stops: it does not reconnect any more. */
@@ -54,6 +55,7 @@ export class ConnectedAgent {
 
   constructor(deps: ConnectedAgentDeps) {
     this.#deps = deps;
+    this.#backoff = new Backoff(deps.retryPauseMs);
     this.#lifecycle = new LifecycleLog(deps);
     this.#targets = new ConnectTargets(deps);
     this.tools = deps.tools;

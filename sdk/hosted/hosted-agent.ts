@@ -36,6 +36,7 @@ export interface HostedAgentDeps {
   /** Certificate authority of the platform in PEM. */
   ca: string | undefined;
   profile: AgentProfile;
+  retryPauseMs: number | undefined;
   runTask: RunTask;
   toolHandlers: ToolHandlers;
   log: AgentLog;

@@ -17,6 +17,7 @@ export interface MembershipOptions {
   api: PlatformApi;
   profile: AgentProfile;
   publicUrl: string;
+  retryPauseMs: number | undefined;
   errorReporter: ErrorReporter;
   lifecycle: LifecycleLog;
   /** The fields of a heartbeat. */
@@ -31,7 +32,7 @@ export interface MembershipOptions {
  */
 export class Membership {
   readonly #options: MembershipOptions;
-  readonly #backoff = new Backoff();
+  readonly #backoff: Backoff;
   #instanceId: string | undefined;
   #hasJoined = false;
   #wake = new AbortController();
@@ -39,6 +40,7 @@ export class Membership {
 
   constructor(options: MembershipOptions) {
     this.#options = options;
+    this.#backoff = new Backoff(options.retryPauseMs);
     this.#instanceId = options.profile.instanceId;
   }
 

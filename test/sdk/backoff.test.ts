@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { Backoff } from '../../sdk/backoff.js';
 
 const steps = (random: number) => {
-  const backoff = new Backoff(() => random);
+  const backoff = new Backoff(undefined, () => random);
   return Array.from({ length: 7 }, () => backoff.next());
 };
 
@@ -16,7 +16,7 @@ test('jitters by a quarter in both directions', () => {
 });
 
 test('begins again after a success', () => {
-  const backoff = new Backoff(() => 0.5);
+  const backoff = new Backoff(undefined, () => 0.5);
   backoff.next();
   backoff.next();
   backoff.reset();
@@ -30,5 +30,5 @@ test.each([
   [0, 3_600_000, 300_000],
   [1, 3_600_000, 375_000],
 ])('with jitter %d, asked to wait %d ms at least, waits %d ms', (random, leastMs, waitMs) => {
-  expect(new Backoff(() => random).next(leastMs)).toBe(waitMs);
+  expect(new Backoff(undefined, () => random).next(leastMs)).toBe(waitMs);
 });
