@@ -14,6 +14,7 @@ import type { Plans } from '../plans/plans.js';
 import type { GuardCatalog } from '../policy/guards/guard-catalog.js';
 import type { PolicyCatalog } from '../policy/policy-catalog.js';
 import type { PolicyEngine } from '../policy/policy-engine.js';
+import type { Clocks } from '../runtime/clocks.js';
 import type { Config } from '../runtime/config.js';
 import type { Logger } from '../runtime/logger.js';
 import type { Secrets } from '../runtime/secrets.js';
@@ -64,6 +65,7 @@ export interface ApiDeps {
   meshUrl: () => string;
   /** Aborts when the process begins to stop: streams end, and blocking sends answer with the task as it is. */
   draining: AbortSignal;
+  clocks: Pick<Clocks, 'credentialCheckMs'>;
   /** Folder of the files of `/docs`; `docs/` beside this file by default. */
   docsFolder?: string;
   /** Time for a whole request to arrive; 30000 by default. */

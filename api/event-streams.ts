@@ -18,7 +18,7 @@ const REASONS: Record<StreamClosed['code'], string> = {
   SERVICE_UNAVAILABLE: 'The stream broke. Continue with last_event_id.',
 };
 
-type Deps = Pick<ApiDeps, 'db' | 'eventFeed' | 'authenticator' | 'draining'>;
+type Deps = Pick<ApiDeps, 'db' | 'eventFeed' | 'authenticator' | 'draining' | 'clocks'>;
 
 /** `/telemetry/stream_events`: the events of the caller's tenant as server-sent events, from now on or after an event that the reader names. */
 export class EventStreams {
@@ -30,7 +30,7 @@ export class EventStreams {
 
   constructor(deps: Deps) {
     this.#deps = deps;
-    this.#tokens = new TokenWatch(deps.authenticator);
+    this.#tokens = new TokenWatch(deps.authenticator, deps.clocks);
   }
 
   /**

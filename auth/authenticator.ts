@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Caller } from '../contracts/api/auth.js';
+import type { Clocks } from '../runtime/clocks.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { Tokens } from './tokens.js';
 
@@ -11,8 +12,6 @@ export interface CredentialStatus {
   expires_at: Date | null;
 }
 
-/** A status of this age is read again. */
-const REFRESH_MS = 2_000;
 /** A status that cannot be read again is used up to this age. Ages count from the start of the read. */
 const MAX_AGE_MS = 5_000;
 /** Credentials whose statuses are kept. */
@@ -30,6 +29,7 @@ const isYounger = (entry: Entry | undefined, ms: number): entry is Entry =>
 export function createAuthenticator(options: {
   tokens: Pick<Tokens, 'verifyAccessToken'>;
   lookup: (credentialId: string) => Promise<CredentialStatus | null>;
+  clocks: Pick<Clocks, 'credentialCheckMs'>;
 }) {
   /** Concurrent calls for one credential share a read. */
   const statuses = new LRUCache<string, Entry>({
@@ -47,7 +47,7 @@ export function createAuthenticator(options: {
   });
   const statusOf = async (credentialId: string): Promise<CredentialStatus | null> => {
     const known = statuses.get(credentialId);
-    if (isYounger(known, REFRESH_MS)) return known.status;
+    if (isYounger(known, options.clocks.credentialCheckMs)) return known.status;
     // Joins a read that is under way.
     return (await statuses.forceFetch(credentialId, { forceRefresh: true })).status;
   };

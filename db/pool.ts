@@ -172,15 +172,17 @@ async function transact<T>(pool: pg.Pool, begin: string, work: (tx: Tx) => Promi
  * @param options.max connections for tenants' work; the platform role has a quarter as many, at least 4, and one for renewals
  * @param options.timeoutMs how long a statement may take; a connection that says nothing for a sixth longer is closed
  * @param options.turnWaitMs how long work waits for a turn of its tenant, 5 s by default
+ * @param options.renewalMs for a whole renewal, 4 s by default, and half of it to connect
  */
 export function openDb(options: {
   url: string;
   max?: number;
   timeoutMs?: number;
   turnWaitMs?: number;
+  renewalMs?: number;
   log: Logger;
 }): Db {
-  const { url, max = 20, timeoutMs = TIMEOUT_MS, turnWaitMs = WAIT_MAX_MS, log } = options;
+  const { url, max = 20, timeoutMs = TIMEOUT_MS, turnWaitMs = WAIT_MAX_MS, renewalMs = RENEWAL_MS, log } = options;
   const app = createPool({ url, role: 'fleet_app', max, timeoutMs, log });
   const shares = connectionShares(max);
   const turns = new FairSemaphore({
@@ -192,7 +194,7 @@ export function openDb(options: {
   });
   const batches = createBatches(app, shares);
   const platform = createPool({ url, role: 'fleet_system', max: Math.max(4, Math.ceil(max / 4)), timeoutMs, log });
-  const ofRenewals = { max: 1, timeoutMs: RENEWAL_MS, connectMs: RENEWAL_MS / 2 };
+  const ofRenewals = { max: 1, timeoutMs: renewalMs, connectMs: renewalMs / 2 };
   const renewals = createPool({ url, role: 'fleet_system', ...ofRenewals, log });
   return {
     tenant: async (tenantId, work) => {
@@ -212,7 +214,7 @@ export function openDb(options: {
     system: (work) => retried(() => transact(platform, beginAs('fleet_system'), work)),
     systemCall: (statement, values) =>
       retried(() => callOnce(platform, (client) => execute(client, statement, values))),
-    renewal: (work) => transact(renewals, beginAs('fleet_system'), work, RENEWAL_MS),
+    renewal: (work) => transact(renewals, beginAs('fleet_system'), work, renewalMs),
     timeoutMs,
     counts: () => ({
       pools: { fleet_app: countsOf(app), fleet_system: countsOf(platform) },

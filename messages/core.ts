@@ -1,5 +1,6 @@
 import type { Db } from '../db/pool.js';
 import type { PolicyEngine } from '../policy/policy-engine.js';
+import type { Clocks } from '../runtime/clocks.js';
 import type { Logger } from '../runtime/logger.js';
 import type { SessionRef } from '../sessions/session-deps.js';
 import type { ChunkBus } from './stream/bus.js';
@@ -27,6 +28,7 @@ export interface MessageCore {
   log: Logger;
   workflowStarter: WorkflowStarter;
   policies: PolicyEngine;
+  clocks: Pick<Clocks, 'leaseMs' | 'handoverMs' | 'watchMs'>;
   limits: {
     /** How long a message waits for a free agent. */
     queueWaitMs: number;

@@ -1,10 +1,10 @@
 import type { HealthResponse } from '../contracts/api/health.js';
 import type { Db } from '../db/pool.js';
+import type { Clocks } from '../runtime/clocks.js';
 import { settledWithin } from '../runtime/promises/settled-within.js';
 
 const CHECK_MS = 3_000;
-/** A mesh node that has not renewed its row for 15 s counts as down. */
-const LIVE_NODES = `SELECT mesh_id FROM mesh_nodes WHERE renewed_at > now() - interval '15 s'`;
+const LIVE_NODES = `SELECT mesh_id FROM mesh_nodes WHERE renewed_at > now() - $1 * interval '1 ms'`;
 
 async function check(work: Promise<boolean>): Promise<'ok' | 'down'> {
   const answered = work.catch(() => false); // any error of a check means down
@@ -18,10 +18,11 @@ export function createHealth(options: {
   temporal: () => Promise<boolean>;
   version: string;
   redis: (() => Promise<boolean>) | null;
+  clocks: Pick<Clocks, 'deadNodeMs'>;
 }): () => Promise<HealthResponse> {
-  const { db, temporal, version, redis } = options;
+  const { db, temporal, version, redis, clocks } = options;
   return async () => {
-    const nodes = db.system((tx) => tx.query(LIVE_NODES));
+    const nodes = db.system((tx) => tx.query(LIVE_NODES, [clocks.deadNodeMs]));
     const [database, mesh, cluster, cache] = await Promise.all([
       check(nodes.then(() => true)),
       check(nodes.then(({ length }) => length > 0)),

@@ -69,6 +69,7 @@ function buildHttp(
   stops.add(async () => redis?.disconnect());
   return buildApi({
     config,
+    clocks: config.FLEET_CLOCKS,
     db,
     log,
     authenticator: services.authenticator,

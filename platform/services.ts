@@ -94,6 +94,7 @@ export async function createServices(options: {
   baseUrl: () => string;
 }) {
   const { config, run, infrastructure, log, baseUrl } = options;
+  const { FLEET_CLOCKS: clocks } = config;
   const bus = createBus(config, run, log);
   const { db, secrets } = await openDatabase(infrastructure, config, log);
   const keyWatch = createKeyWatch({
@@ -114,7 +115,8 @@ export async function createServices(options: {
     idempotencyHours: config.IDEMPOTENCY_TTL_HOURS,
   };
   const tokens = createTokens({ loadKeys: () => loadSigningKeys(db, secrets), issuer: baseUrl, log });
-  const authenticator = createAuthenticator({ tokens, lookup: (credentialId) => credentialStatus(db, credentialId) });
+  const lookup = (credentialId: string) => credentialStatus(db, credentialId);
+  const authenticator = createAuthenticator({ tokens, lookup, clocks });
   const loopback = run.development && isLoopback(config.FLEET_HOST) ? LOOPBACK : [];
   const allowCidrs = [...config.OUTBOUND_ALLOW_CIDRS, ...loopback];
   const outbound = createOutbound({ allowCidrs, log });
@@ -122,7 +124,7 @@ export async function createServices(options: {
   const policies = new PolicyEngine({ db, secrets, webhooks, log, readGuards: createGuardReader(allowCidrs) });
   policies.start();
   keyWatch.start();
-  const core: MessageCore = { db, bus, log, workflowStarter, policies, limits };
+  const core: MessageCore = { db, bus, log, workflowStarter, policies, clocks, limits };
   const channelClients: ChannelClients = {
     outbound,
     slackApiUrl: config.SLACK_API_URL.replace(/\/+$/, ''),

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
+import { Clocks } from './clocks.js';
 
 const port = z.coerce.number().int().min(0).max(65_535);
 /** Values separated by commas. */
@@ -40,6 +41,20 @@ const secretKey = z
   .string()
   .refine((text) => Buffer.from(text, 'base64').length === 32, 'must be 32 bytes in base64')
   .optional();
+
+/** An object in JSON, of which each name that is missing has its default. */
+const clocks = z
+  .string()
+  .default('{}')
+  .transform((text, context) => {
+    try {
+      return JSON.parse(text) as unknown;
+    } catch {
+      context.addIssue('must be JSON');
+      return z.NEVER;
+    }
+  })
+  .pipe(Clocks);
 
 const days = z.coerce.number().int().min(1).max(36_500).optional();
 
@@ -213,6 +228,9 @@ export const Settings = z.object({
   KNOWLEDGE_JOB_RETENTION_DAYS: z.coerce.number().int().min(1).max(36_500).default(7),
   /** Calls of one tenant in a minute, on all nodes together with REDIS_URL; 0 means no limit. */
   RATE_LIMIT_PER_MINUTE: z.coerce.number().int().min(0).default(0),
+  // For the platform's own tests
+  /** Not for operators: shorter waits, by the names of runtime/clocks.ts, as JSON. They may change with every release. @example {"watchMs":50} */
+  FLEET_CLOCKS: clocks,
 });
 
 const CheckedSettings = Settings.refine(

@@ -24,7 +24,7 @@ import {
 import { RpcError, rpcErrorOf } from '../send/rpc-error.js';
 import { TokenWatch } from '../send/token-watch.js';
 
-type Deps = MethodDeps & Pick<ApiDeps, 'db' | 'draining' | 'authenticator'>;
+type Deps = MethodDeps & Pick<ApiDeps, 'db' | 'draining' | 'authenticator' | 'clocks'>;
 
 const BAGGAGE_MAX = 8_192;
 /** W3C Trace Context asks for this much at least. */
@@ -98,7 +98,7 @@ function failedStream(error: RpcError): AsyncIterable<never> {
  */
 export function sendRoutes(app: FastifyInstance, deps: Deps): void {
   const methodOf = methodLookup(methodsOf(deps));
-  const tokens = new TokenWatch(deps.authenticator);
+  const tokens = new TokenWatch(deps.authenticator, deps.clocks);
   const types = createAgentTypes(deps.db);
 
   const contextOf = (

@@ -12,7 +12,7 @@ import { mount, pageFields, parseBody, routeConfig } from '../mount.js';
 /** Telemetry, scope `read` (decisions.md, Telemetry). */
 export function telemetryRoutes(
   app: FastifyInstance,
-  deps: Pick<ApiDeps, 'db' | 'catchUpUsage' | 'eventFeed' | 'authenticator' | 'draining'>,
+  deps: Pick<ApiDeps, 'db' | 'catchUpUsage' | 'eventFeed' | 'authenticator' | 'clocks' | 'draining'>,
 ): void {
   mount(app, OPERATIONS.getEvents).answer(async (body, { caller: { tenant_id } }) => {
     const { rows: events, ...counted } = await listEvents(deps.db, tenant_id, body);

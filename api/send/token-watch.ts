@@ -1,18 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Authenticator } from '../../auth/authenticator.js';
+import type { Clocks } from '../../runtime/clocks.js';
 import { PlatformError } from '../../runtime/errors.js';
-
-/** Between two checks of a token. The authenticator caches for 2 s, so a revocation takes effect within 5 s. */
-const CHECK_MS = 1_000;
 
 /** Watches the tokens of open streams: a token ends when it expires, or when its credential or tenant is revoked or deleted. */
 export class TokenWatch {
   readonly #authenticator: Authenticator;
+  /** Between two checks of a token. The authenticator caches for twice as long, 2 s, so a revocation takes effect within 5 s. */
+  readonly #checkMs: number;
   /** Callbacks by token. */
   readonly #watchers = new Map<string, Set<() => void>>();
 
-  constructor(authenticator: Authenticator) {
+  constructor(authenticator: Authenticator, { credentialCheckMs }: Pick<Clocks, 'credentialCheckMs'>) {
     this.#authenticator = authenticator;
+    this.#checkMs = credentialCheckMs / 2;
   }
 
   /** Calls `onEnd` once, when the token has ended. @returns stops the watch */
@@ -28,7 +29,7 @@ export class TokenWatch {
     this.#watchers.set(token, watchers);
     let isValid = true;
     do {
-      await delay(CHECK_MS, undefined, { ref: false });
+      await delay(this.#checkMs, undefined, { ref: false });
       isValid = watchers.size === 0 || (await this.#isValid(token));
     } while (isValid && watchers.size > 0);
     this.#watchers.delete(token);

@@ -4,6 +4,8 @@ import type { Outbound } from '../../http/outbound.js';
 export interface EmailSettings {
   /** `smtp://` or `smtps://`, with user and password if the server needs them; undefined: no email can be sent. */
   smtpUrl: string | undefined;
+  /** For the whole attempt; `ATTEMPT_TIMEOUT_MS` by default. */
+  timeoutMs?: number;
   from: string;
 }
 

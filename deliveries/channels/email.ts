@@ -108,7 +108,7 @@ function refusalOf(rejected: readonly { responseCode?: number | undefined }[] = 
  * @throws OutboundError ABORTED when the signal aborts; the attempt does not count
  */
 export async function attemptEmail(
-  { smtpUrl, from }: EmailSettings,
+  { smtpUrl, from, timeoutMs = ATTEMPT_TIMEOUT_MS }: EmailSettings,
   { config }: Pick<Channel, 'config'>,
   body: Buffer,
   signal: AbortSignal,
@@ -121,8 +121,8 @@ export async function attemptEmail(
   });
   if (smtpUrl === undefined) return resultOf(null, 'SMTP_NOT_CONFIGURED');
   // The timeouts of the transport are for one command each: a server that answers every one just in time would never reach them.
-  const cut = AbortSignal.timeout(ATTEMPT_TIMEOUT_MS);
-  const timeouts = { connectionTimeout: ATTEMPT_TIMEOUT_MS, dnsTimeout: ATTEMPT_TIMEOUT_MS };
+  const cut = AbortSignal.timeout(timeoutMs);
+  const timeouts = { connectionTimeout: timeoutMs, dnsTimeout: timeoutMs };
   const transport = createTransport({ url: smtpUrl, ...timeouts });
   try {
     const mail = emailOf(JSON.parse(body.toString()), config.recipients ?? [], from);

@@ -2,6 +2,7 @@ import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
 import { CLOSE_CODES } from '../../contracts/errors.js';
 import { LIMITS } from '../../contracts/limits.js';
+import type { Clocks } from '../../runtime/clocks.js';
 import { agentKeyOf, newId } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
 import { TokenBucket } from '../../runtime/token-bucket.js';
@@ -19,7 +20,6 @@ import {
   type Transition,
 } from './states.js';
 import type { StatusWriter } from './status-writer.js';
-import type { MeshTimings } from './timings.js';
 
 /** Limit of an agent's frames that cost a query. A reconnect with as many dispatches as an agent may have stays below the burst. */
 const LOOKUPS = { burst: 2 * LIMITS.dispatchesInFlightPerConnection, perSecond: 20 };
@@ -36,7 +36,7 @@ export interface Protocol {
 /** What a connection works with on its node. */
 export interface ConnectionDeps {
   log: Logger;
-  timings: MeshTimings;
+  clocks: Clocks;
   /** How long the dispatches of a lost agent wait for it to resume, in milliseconds. */
   resumeWindowMs: number;
   statuses: Pick<StatusWriter, 'write'>;
@@ -98,8 +98,8 @@ export class Connection implements ConnectionRef {
         this.transition('socket_lost');
       },
     };
-    this.socket = new FrameSocket(ws, wire, handlers, deps.timings, log);
-    this.#stateTimer = setTimeout(() => this.transition('hello_timeout'), deps.timings.helloTimeoutMs);
+    this.socket = new FrameSocket(ws, wire, handlers, deps.clocks, log);
+    this.#stateTimer = setTimeout(() => this.transition('hello_timeout'), deps.clocks.helloTimeoutMs);
     this.token = new HeldToken(agent, () => this.expireToken());
   }
 
@@ -220,7 +220,7 @@ export class Connection implements ConnectionRef {
   #scheduleNextPing(): void {
     if (!this.isLive) return;
     clearTimeout(this.#pingTimer);
-    const { inMs, then } = afterPings(this.#unansweredPings, this.#deps.timings.pingIntervalMs);
+    const { inMs, then } = afterPings(this.#unansweredPings, this.#deps.clocks.pingIntervalMs);
     this.#pingTimer = setTimeout(() => (then === 'ping' ? this.#ping() : this.#missed()), inMs);
   }
 

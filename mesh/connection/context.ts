@@ -2,13 +2,13 @@ import type { Db } from '../../db/pool.js';
 import type { Dispatches } from '../../messages/dispatch/dispatches.js';
 import type { DispatchRunner } from '../../messages/runner/runner.js';
 import type { PolicyEngine } from '../../policy/policy-engine.js';
+import type { Clocks } from '../../runtime/clocks.js';
 import type { Logger } from '../../runtime/logger.js';
 import type { AgentTools } from '../frames/tool-frames.js';
 import type { TransitionCounts } from './connection.js';
 import type { AuthenticatedAgent } from './connection-rows.js';
 import type { Registry, SentDispatches } from './registry.js';
 import type { StatusWriter } from './status-writer.js';
-import type { MeshTimings } from './timings.js';
 
 /** What the parts of a mesh node share. */
 export interface MeshContext {
@@ -18,7 +18,7 @@ export interface MeshContext {
   runner: DispatchRunner;
   policies: PolicyEngine;
   meshId: string;
-  timings: MeshTimings;
+  clocks: Clocks;
   /** How long the dispatches of a lost agent wait for it to resume, in milliseconds. */
   resumeWindowMs: number;
   /** This node's own address; undefined when it has none. */

@@ -12,7 +12,7 @@ import { openConnection } from './connection-rows.js';
 import type { MeshContext } from './context.js';
 import { decideHello } from './hello-policy.js';
 import { OfferedDispatches } from './offered-dispatches.js';
-import { STOP_MARGIN_MS } from './timings.js';
+import { stopMarginMs } from './stop-margin.js';
 
 /** Reason in the `close_request` of a node that stops. */
 export const SHUTTING_DOWN = 'The node is shutting down.';
@@ -152,7 +152,7 @@ async function welcome(
   hello: HelloPayload,
   resumed: boolean,
 ): Promise<void> {
-  const { meshId, resumeWindowMs, timings, statuses, sent, log } = context;
+  const { meshId, resumeWindowMs, clocks, statuses, sent, log } = context;
   const drainLeftMs = context.drainLeftMs();
   if (drainLeftMs !== null && !resumed) connection.socket.close(CLOSE_CODES.GOING_AWAY, 'shutting down');
   if (connection.state !== 'AWAIT_WELCOME') {
@@ -173,7 +173,7 @@ async function welcome(
     resume_token: connection.resumeTokens.issue(resumed ? (hello.resume_token ?? undefined) : undefined),
     resume_window_ms: resumeWindowMs,
     heartbeat_interval_ms: LIMITS.heartbeatIntervalMs,
-    ping_interval_ms: timings.pingIntervalMs,
+    ping_interval_ms: clocks.pingIntervalMs,
     limits: { max_frame_bytes: LIMITS.frameBytes, max_inflight: LIMITS.dispatchesInFlightPerConnection },
     server_time: new Date().toISOString(),
     token_expires_at: new Date(connection.token.agent.token_exp * 1_000).toISOString(),
@@ -186,7 +186,7 @@ async function welcome(
   connection.transition(resumed ? 'resumed' : 'welcomed');
   for (const dispatch of replays) dispatch.send();
   context.tools.resumed(connection);
-  if (drainLeftMs !== null) connection.requestClose(drainLeftMs, SHUTTING_DOWN, drainLeftMs + STOP_MARGIN_MS);
+  if (drainLeftMs !== null) connection.requestClose(drainLeftMs, SHUTTING_DOWN, drainLeftMs + stopMarginMs(clocks));
   const ended = [...held.keys()].filter((frameId) => sent.get(frameId)?.isOpen !== true);
   await answerEnded(context, connection, ended);
 }

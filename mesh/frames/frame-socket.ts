@@ -3,9 +3,9 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { WebSocket } from 'ws';
 import { CLOSE_CODES, type FrameErrorCode } from '../../contracts/errors.js';
 import { LIMITS } from '../../contracts/limits.js';
+import type { Clocks } from '../../runtime/clocks.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
-import type { MeshTimings } from '../connection/timings.js';
 import { errorFrame } from './frames.js';
 
 const INBOX_FRAMES_MAX = 64;
@@ -35,7 +35,7 @@ export class FrameSocket {
   readonly #ws: WebSocket;
   readonly #wire: Duplex;
   readonly #handlers: FrameSocketHandlers;
-  readonly #timings: MeshTimings;
+  readonly #clocks: Pick<Clocks, 'blockedMaxMs'>;
   readonly #log: Logger;
   readonly #inbox: Buffer[] = [];
   #inboxBytes = 0;
@@ -46,11 +46,17 @@ export class FrameSocket {
   #congestion: NodeJS.Timeout | undefined;
 
   /** @param wire the TCP or TLS socket that `ws` writes to */
-  constructor(ws: WebSocket, wire: Duplex, handlers: FrameSocketHandlers, timings: MeshTimings, log: Logger) {
+  constructor(
+    ws: WebSocket,
+    wire: Duplex,
+    handlers: FrameSocketHandlers,
+    clocks: Pick<Clocks, 'blockedMaxMs'>,
+    log: Logger,
+  ) {
     this.#ws = ws;
     this.#wire = wire;
     this.#handlers = handlers;
-    this.#timings = timings;
+    this.#clocks = clocks;
     this.#log = log;
     ws.on('message', (data: Buffer, isBinary: boolean) => this.#receive(data, isBinary));
     ws.on('ping', () => this.#watchBuffer()); // ws answers each with a pong, which is buffered too
@@ -175,7 +181,7 @@ export class FrameSocket {
     this.#congestedSinceMs = performance.now();
     this.#congestion = setInterval(
       () => this.#checkCongestion(),
-      Math.min(CONGESTION_POLL_MS, this.#timings.blockedMaxMs),
+      Math.min(CONGESTION_POLL_MS, this.#clocks.blockedMaxMs),
     );
   }
 
@@ -186,6 +192,6 @@ export class FrameSocket {
       return;
     }
     const sinceMs = performance.now() - (this.#congestedSinceMs ?? 0);
-    if (sinceMs >= this.#timings.blockedMaxMs || this.#ws.bufferedAmount >= LIMITS.bufferedBytesHard) this.overflow();
+    if (sinceMs >= this.#clocks.blockedMaxMs || this.#ws.bufferedAmount >= LIMITS.bufferedBytesHard) this.overflow();
   }
 }

@@ -6,7 +6,6 @@ import { settledWithin } from '../../runtime/promises/settled-within.js';
 import type { SentDispatch } from '../connected/connected-transport.js';
 import type { Connection } from '../connection/connection.js';
 import type { MeshContext } from '../connection/context.js';
-import { TRANSFER_MS } from '../connection/timings.js';
 
 /** Agents whose dispatches are offered at once. */
 const AT_ONCE = 8;
@@ -17,7 +16,7 @@ export async function markDraining(db: Db, meshId: string): Promise<void> {
 
 type Context = Pick<
   MeshContext,
-  'db' | 'log' | 'meshId' | 'registry' | 'runner' | 'sent' | 'timings' | 'resumeWindowMs'
+  'db' | 'log' | 'meshId' | 'registry' | 'runner' | 'sent' | 'clocks' | 'resumeWindowMs'
 >;
 
 /**
@@ -34,7 +33,7 @@ export class DispatchTransfer {
 
   /** Never rejects. A second call waits for the first. */
   run(): Promise<void> {
-    this.#running ??= settledWithin(this.#run(), TRANSFER_MS).then(() => undefined);
+    this.#running ??= settledWithin(this.#run(), this.#context.clocks.transferMs).then(() => undefined);
     return this.#running;
   }
 
@@ -90,12 +89,12 @@ export class DispatchTransfer {
   }
 
   async #otherNodeLives(): Promise<boolean> {
-    const { db, meshId, timings } = this.#context;
+    const { db, meshId, clocks } = this.#context;
     const others = await db.system((tx) =>
       tx.query(
         `SELECT 1 FROM mesh_nodes
           WHERE mesh_id <> $1 AND NOT draining AND renewed_at > now() - $2 * interval '1 ms' LIMIT 1`,
-        [meshId, timings.deadNodeMs],
+        [meshId, clocks.deadNodeMs],
       ),
     );
     return others.length > 0;

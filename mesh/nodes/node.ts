@@ -3,10 +3,13 @@ import { recordHealth } from '../../agents/agents.js';
 import { CLOSE_CODES } from '../../contracts/errors.js';
 import { onceReachable } from '../../db/once-reachable.js';
 import type { Tx } from '../../db/pool.js';
+import type { Clocks } from '../../runtime/clocks.js';
 import { Loop } from '../../runtime/loop.js';
 import type { MeshContext } from '../connection/context.js';
 
-type NodeContext = Pick<MeshContext, 'db' | 'log' | 'meshId' | 'registry' | 'timings'>;
+type NodeContext = Pick<MeshContext, 'db' | 'log' | 'meshId' | 'registry'> & {
+  clocks: Pick<Clocks, 'reconcileMs' | 'deadNodeMs'>;
+};
 
 /**
  * This process as a mesh node: it renews its row, and takes the agents of dead nodes offline. While the database is away, or stands still, no node
@@ -22,8 +25,8 @@ export class MeshNode {
 
   constructor(context: NodeContext) {
     this.#context = context;
-    const { log, timings } = context;
-    this.#renewal = new Loop({ name: 'renewal', intervalMs: timings.reconcileMs, work: () => this.#renew(), log });
+    const { log, clocks } = context;
+    this.#renewal = new Loop({ name: 'renewal', intervalMs: clocks.reconcileMs, work: () => this.#renew(), log });
   }
 
   /** Registers the node, as soon as the database answers, and starts to renew its row. */
@@ -45,12 +48,12 @@ export class MeshNode {
   }
 
   async #renew(): Promise<void> {
-    const { db, meshId, registry, timings, log } = this.#context;
+    const { db, meshId, registry, clocks, log } = this.#context;
     const steadySinceMs = this.#steadySinceMs;
     this.#steadySinceMs = Number.POSITIVE_INFINITY; // while the renewal fails
     const known = await db.renewal((tx) => renewNode(tx, meshId));
     const renewedAtMs = performance.now();
-    const hasGap = renewedAtMs - this.#renewedAtMs > timings.deadNodeMs / 2;
+    const hasGap = renewedAtMs - this.#renewedAtMs > clocks.deadNodeMs / 2;
     this.#renewedAtMs = renewedAtMs;
     this.#steadySinceMs = hasGap ? renewedAtMs : Math.min(steadySinceMs, renewedAtMs);
     if (!known) {
@@ -58,13 +61,13 @@ export class MeshNode {
       // They have been taken offline; they connect again and resume.
       for (const connection of registry.all()) connection.socket.close(CLOSE_CODES.GOING_AWAY, 'connect again');
     }
-    if (renewedAtMs - this.#steadySinceMs >= timings.deadNodeMs) await this.#sweep();
+    if (renewedAtMs - this.#steadySinceMs >= clocks.deadNodeMs) await this.#sweep();
   }
 
   async #sweep(): Promise<void> {
-    const { db, log, meshId, timings } = this.#context;
+    const { db, log, meshId, clocks } = this.#context;
     for (let more = true; more; ) {
-      const swept = await db.system((tx) => sweepDeadNodes(tx, meshId, timings.deadNodeMs));
+      const swept = await db.system((tx) => sweepDeadNodes(tx, meshId, clocks.deadNodeMs));
       if (swept.agents > 0) log.info({ agents: swept.agents }, 'agents of dead nodes are offline');
       more = swept.more;
     }

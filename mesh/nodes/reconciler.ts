@@ -54,8 +54,8 @@ export class Reconciler {
   }
 
   async #touch(): Promise<void> {
-    const { db, timings } = this.#context;
-    if (performance.now() - this.#touchedAtMs < timings.lastSeenMs) return;
+    const { db, clocks } = this.#context;
+    if (performance.now() - this.#touchedAtMs < clocks.lastSeenMs) return;
     const alive = this.#live().filter((connection) => connection.receivedFrame);
     for (const batch of batches(alive)) await db.system((tx) => touchConnections(tx, batch));
     for (const connection of alive) connection.receivedFrame = false;

@@ -6,6 +6,7 @@ import type { Dispatches } from '../../messages/dispatch/dispatches.js';
 import type { DispatchRunner } from '../../messages/runner/runner.js';
 import type { ChunkBus } from '../../messages/stream/bus.js';
 import type { PolicyEngine } from '../../policy/policy-engine.js';
+import type { Clocks } from '../../runtime/clocks.js';
 import type { Config } from '../../runtime/config.js';
 import { FairSemaphore } from '../../runtime/fair-semaphore.js';
 import type { Logger } from '../../runtime/logger.js';
@@ -15,7 +16,6 @@ import { authorizeAgent } from '../connection/authorize.js';
 import type { MeshContext } from '../connection/context.js';
 import { Registry, SentDispatches } from '../connection/registry.js';
 import { StatusWriter } from '../connection/status-writer.js';
-import { DEFAULT_TIMINGS, type MeshTimings } from '../connection/timings.js';
 import { AgentTools } from '../frames/tool-frames.js';
 import type { Certificate } from './certificate-reload.js';
 import { instanceLookup } from './instance-lookup.js';
@@ -42,7 +42,7 @@ export interface MeshServerOptions {
   handler?: (request: IncomingMessage, response: ServerResponse) => void;
   /** The tool calls of this process; its link has the same node id. */
   tools: ToolCalls;
-  timings?: Partial<MeshTimings>;
+  clocks: Clocks;
   /** This node's own address (`https://…`), which no load balancer stands before; undefined when it has none. */
   nodeUrl?: () => string | undefined;
 }
@@ -85,7 +85,7 @@ export function buildContext(options: MeshServerOptions, shutdown: Shutdown): Me
     runner,
     policies,
     meshId: runner.meshId,
-    timings: { ...DEFAULT_TIMINGS, ...options.timings },
+    clocks: options.clocks,
     resumeWindowMs: config.RESUME_WINDOW_MS,
     nodeUrl: () => options.nodeUrl?.(),
     registry,

@@ -4,6 +4,7 @@ import { type WebSocket, WebSocketServer } from 'ws';
 import { CONNECT_PATH, SUBPROTOCOL } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { Transport } from '../../messages/runner/transport.js';
+import type { Clocks } from '../../runtime/clocks.js';
 import { errorMessage, PlatformError } from '../../runtime/errors.js';
 import { agentKeyOf } from '../../runtime/ids.js';
 import { Loop } from '../../runtime/loop.js';
@@ -13,7 +14,7 @@ import { ConnectedTransport } from '../connected/connected-transport.js';
 import { Connection, type TransitionCounts } from '../connection/connection.js';
 import type { MeshContext } from '../connection/context.js';
 import { SHUTTING_DOWN } from '../connection/hello.js';
-import { LAST_WRITES_MS, type MeshTimings, STOP_MARGIN_MS } from '../connection/timings.js';
+import { LAST_WRITES_MS, stopMarginMs } from '../connection/stop-margin.js';
 import { agentProtocol } from '../frames/agent-frames.js';
 import { DispatchTransfer, markDraining } from '../nodes/dispatch-transfer.js';
 import { MeshNode } from '../nodes/node.js';
@@ -88,7 +89,7 @@ class Mesh implements MeshServer {
       drainLeftMs: () => this.#drainLeftMs,
       onIdle: () => this.#idle(),
     });
-    const { timings, registry } = context;
+    const { clocks, registry } = context;
     this.#context = context;
     this.#transfer = new DispatchTransfer(context);
     this.transport = new ConnectedTransport({
@@ -98,15 +99,15 @@ class Mesh implements MeshServer {
       spans: options.spans,
       transfer: () => this.#transfer.run(),
     });
-    this.#node = new MeshNode({ db, log, meshId: runner.meshId, registry, timings });
+    this.#node = new MeshNode({ db, log, meshId: runner.meshId, registry, clocks });
     const reconciler = new Reconciler(context, options.authenticator);
     this.#reconcile = new Loop({
       name: 'reconcile',
-      intervalMs: timings.reconcileMs,
+      intervalMs: clocks.reconcileMs,
       work: () => reconciler.turn(),
       log,
     });
-    this.#sockets = createSockets(timings);
+    this.#sockets = createSockets(clocks);
     this.#front = new Front({
       tls: options.tls,
       trustProxyCidrs: config.TRUST_PROXY_CIDRS,
@@ -120,7 +121,7 @@ class Mesh implements MeshServer {
       this.#front.useCertificate(certificate);
       this.certificateEndsAtMs = certificateEndsAtMs(certificate);
     };
-    const reload = { use, intervalMs: timings.certificateMs, log };
+    const reload = { use, intervalMs: clocks.certificateMs, log };
     this.#certificateReload = tls?.read ? createCertificateReload({ current: tls, read: tls.read, ...reload }) : null;
   }
 
@@ -140,14 +141,15 @@ class Mesh implements MeshServer {
 
   async drain(graceMs: number): Promise<void> {
     this.#drainEndsAtMs = performance.now() + graceMs;
-    const { registry, runner, statuses, db, log } = this.#context;
+    const { registry, runner, statuses, db, log, clocks } = this.#context;
+    const endsInMs = graceMs + stopMarginMs(clocks);
     const marked = markDraining(db, runner.meshId).catch((error: unknown) =>
       log.warn({ err: errorMessage(error) }, 'the stop could not be noted'),
     );
     for (const connection of registry.all()) {
       // An agent whose socket broke may resume within the grace.
       const mayResume = graceMs > 0 && runner.countOf(connection.agentKey) > 0;
-      if (connection.state !== 'SUSPENDED') connection.requestClose(graceMs, SHUTTING_DOWN, graceMs + STOP_MARGIN_MS);
+      if (connection.state !== 'SUSPENDED') connection.requestClose(graceMs, SHUTTING_DOWN, endsInMs);
       else if (!mayResume) connection.transition('window_over');
     }
     const idle = new Promise<void>((resolve) => {
@@ -156,7 +158,7 @@ class Mesh implements MeshServer {
       this.#idle();
     });
     const graceOver = setTimeout(() => void this.#endGrace(), graceMs);
-    await settledWithin(Promise.all([idle, marked]), graceMs + STOP_MARGIN_MS);
+    await settledWithin(Promise.all([idle, marked]), endsInMs);
     clearTimeout(graceOver);
     await settledWithin(statuses.retry(), LAST_WRITES_MS);
   }
@@ -223,8 +225,8 @@ class Mesh implements MeshServer {
   }
 }
 
-function createSockets(timings: MeshTimings): WebSocketServer {
-  const bounds = { maxPayload: LIMITS.frameBytes, maxFragments: 1_024, closeTimeout: timings.closeTimeoutMs };
+function createSockets({ closeTimeoutMs }: Pick<Clocks, 'closeTimeoutMs'>): WebSocketServer {
+  const bounds = { maxPayload: LIMITS.frameBytes, maxFragments: 1_024, closeTimeout: closeTimeoutMs };
   return new WebSocketServer({
     ...bounds,
     noServer: true,

@@ -11,16 +11,11 @@ import type { DispatchRunner } from '../runner/runner.js';
 import { FairShare } from '../runner/running-dispatches.js';
 import type { DispatchEnd, Dispatches, LiveMessage, OpenDispatch } from './dispatches.js';
 import { type DispatchForwarder, type ForwardedDispatches, forwardDispatch, releaseUnsent } from './forwarding.js';
-import { HANDOVER_MS, HandOver, type HandOverOptions, type PendingHandOver } from './hand-over.js';
+import { HandOver, type HandOverOptions, type PendingHandOver } from './hand-over.js';
 import { dispatchedNow, dispatchedRow } from './open-dispatch.js';
 
 /** Messages on the fast path in one process until their workflows take over, shared fairly; further ones take the workflow path. */
 const IN_FLIGHT_MAX = 4_000;
-/**
- * Nothing is sent later than this after the accept transaction began. The same time counts in the database, where a message whose
- * `wake_requested_at` is older is taken over by the sweeper.
- */
-export const LEASE_MS = 10_000;
 
 export interface FastPathOptions extends HandOverOptions {
   core: MessageCore;
@@ -141,11 +136,12 @@ export class FastPath implements ForwardedDispatches {
 
   /** @param onHandedOver called when its workflow takes over */
   #sendHere(open: OpenDispatch, lease: Stopwatch, onHandedOver?: () => void): Promise<DispatchEnd> | null {
-    // After the lease another process may have taken the message over.
-    const ended = this.#options.runner?.send(open, () => lease.elapsedMs() < LEASE_MS);
+    const { leaseMs, handoverMs } = this.#options.core.clocks;
+    // The lease counts from the begin of the accept transaction, in the database too: after it a sweeper may have taken the message over.
+    const ended = this.#options.runner?.send(open, () => lease.elapsedMs() < leaseMs);
     if (!ended) return null;
     const { tenant_id, message_id, session_id } = open;
-    const dueMs = performance.now() + HANDOVER_MS;
+    const dueMs = performance.now() + handoverMs;
     this.#pending.set(message_id, { ref: { tenant_id, message_id, session_id }, dueMs, failed: false, onHandedOver });
     return ended.then((end) => this.#ended(open, end));
   }

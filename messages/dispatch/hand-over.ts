@@ -4,8 +4,6 @@ import type { SessionRef } from '../../sessions/session-deps.js';
 import type { MessageCore, MessageRef } from '../core.js';
 import { renewLeases } from './leases.js';
 
-/** Milliseconds from the dispatch of a message to the start of its workflow. */
-export const HANDOVER_MS = 2_000;
 const TICK_MS = 100;
 /** Concurrent starts, and those of one tenant: few, so that thousands that are due at once do not take the processors from other tenants. */
 const [STARTS_MAX, STARTS_OF_TENANT_MAX] = [64, 4];
@@ -30,7 +28,7 @@ export interface HandOverOptions {
 }
 
 /**
- * Starts the workflows of messages that last longer than `HANDOVER_MS`. While Temporal is away it keeps trying, and renews the leases of
+ * Starts the workflows of messages that last longer than `handoverMs`. While Temporal is away it keeps trying, and renews the leases of
  * messages that no workflow has taken over (docs/durability.md).
  */
 export class HandOver {

@@ -14,7 +14,7 @@ import {
 const SWEEP_MS = 10_000;
 /**
  * What nobody has followed and nobody can resume is kept for callers that have their message's id and do not follow it yet. One that comes later
- * polls the row (`POLL_MS`).
+ * polls the row (`watchMs`).
  */
 const UNFOLLOWED_MS = 10_000;
 const TOTAL_BYTES_MAX = 64 * 1024 * 1024;

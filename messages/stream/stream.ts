@@ -9,7 +9,7 @@ import { agentMessage, taskOf } from '../read/task.js';
 import type { BusEvent, BusItem } from './bus.js';
 import { EventQueue } from './event-queue.js';
 import { StreamPosition } from './stream-position.js';
-import { isResting, POLL_MS, readWithRetry, type WatchCore } from './watch.js';
+import { isResting, readWithRetry, type WatchCore } from './watch.js';
 
 /** A stream that continues waits this long for the retained events of the bus; after that it begins with the task. */
 const CATCH_UP_MS = 2_000;
@@ -156,7 +156,7 @@ export async function* streamTask(
   }
   yield* emit(position, snapshot, events);
   while (!snapshot.isLast && !signal.aborted) {
-    const batch = await queue.take(POLL_MS, signal);
+    const batch = await queue.take(core.clocks.watchMs, signal);
     if (batch.changed) snapshot = await readSnapshot(batch.events);
     else if (batch.events.length === 0) snapshot = await readSnapshot(batch.events, snapshot.current);
     yield* emit(position, snapshot, batch.events);

@@ -7,13 +7,11 @@ import { findMessage, hasMessageChanged, type MessageWithRequest } from '../read
 import { type TaskWait, taskOf } from '../read/task.js';
 import { EventQueue } from './event-queue.js';
 
-/** A reader polls the row at this interval, in case a notice was lost. */
-export const POLL_MS = 5_000;
 /** A stream tries to read its row for this long, at this interval, while the database is away. */
 const RETRY_FOR_MS = 60_000;
 const RETRY_PAUSE_MS = 500;
 
-export type WatchCore = Pick<MessageCore, 'db' | 'bus'>;
+export type WatchCore = Pick<MessageCore, 'db' | 'bus' | 'clocks'>;
 
 /** Whether a blocking call returns: the state is terminal, or it is a human's turn. */
 export function isResting(state: string): boolean {
@@ -67,7 +65,7 @@ export async function waitForTask(
   const { until } = options;
   const signal = options.signal();
   using queue = new EventQueue(core, ref, null);
-  const nextChange = () => queue.take(Math.min(until - Date.now(), POLL_MS), signal);
+  const nextChange = () => queue.take(Math.min(until - Date.now(), core.clocks.watchMs), signal);
   if (!hasChanged) await nextChange();
   let known: MessageWithRequest | undefined;
   for (;;) {

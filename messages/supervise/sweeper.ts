@@ -8,13 +8,8 @@ import type { TemporalLink } from './temporal-link.js';
 
 /** Between rounds. */
 const EVERY_MS = 1_000;
-/** How old a mark gets before the row is due. */
-const DUE_AFTER_MS = {
-  /** A wake-up that no workflow has cleared is repeated. */
-  wake_requested_at: 10_000,
-  /** A workflow that has not written its row is looked up. */
-  supervised_at: 60_000,
-};
+/** A workflow that has not written its row for this long is looked up. */
+const SUPERVISED_MS = 60_000;
 const BATCH = 200;
 /** Concurrent calls of Temporal; few, so that the sweeper does not slow down callers. */
 const CALLS_AT_ONCE = 10;
@@ -31,7 +26,7 @@ const KEYS = { running_messages: 'message_id', sessions: 'session_id', input_req
 /** Rows whose workflow may be missing. `mark`: the column by which they are found and claimed. */
 interface WatchedRows {
   table: keyof typeof KEYS;
-  mark: keyof typeof DUE_AFTER_MS;
+  mark: 'wake_requested_at' | 'supervised_at';
   condition: string;
   /** Further assignments of the claim. */
   assignments?: string;
@@ -63,30 +58,35 @@ const KINDS = Object.keys(WATCHED) as Kind[];
 /** Due rows among which a batch is chosen, so that a tenant with thousands leaves room for those of others. */
 const CHOICE = 5_000;
 
-const isDue = ({ mark, condition }: WatchedRows) =>
-  `${mark} < now() - interval '${DUE_AFTER_MS[mark]} ms' AND ${condition}`;
+/** How old a mark gets before the row is due. */
+type DueAfterMs = Record<WatchedRows['mark'], number>;
+
+const isDue = ({ mark, condition }: WatchedRows, dueAfterMs: DueAfterMs) =>
+  `${mark} < now() - interval '${dueAfterMs[mark]} ms' AND ${condition}`;
 
 /** The due rows of a kind. The order makes a search read the end of the index, however large the table is. */
-function dueRows(rows: WatchedRows): string {
-  return `FROM ${rows.table} WHERE ${isDue(rows)} ORDER BY ${rows.mark}`;
+function dueRows(rows: WatchedRows, dueAfterMs: DueAfterMs): string {
+  return `FROM ${rows.table} WHERE ${isDue(rows, dueAfterMs)} ORDER BY ${rows.mark}`;
 }
 
 /** Which kinds have due rows. The only statement in a round of an idle platform. */
-const DUE = `SELECT ${KINDS.map((kind) => `(SELECT true ${dueRows(WATCHED[kind])} LIMIT 1) AS ${kind}`).join()}`;
+function dueKinds(dueAfterMs: DueAfterMs): string {
+  return `SELECT ${KINDS.map((kind) => `(SELECT true ${dueRows(WATCHED[kind], dueAfterMs)} LIMIT 1) AS ${kind}`).join()}`;
+}
 
 /**
  * Claims rows by moving their mark, so that the sweepers of several nodes share the work: of each tenant the oldest, then the second oldest,
  * and so on. MATERIALIZED, because a plan that repeats the subquery for every row would claim more than a batch.
  */
-function claim(rows: WatchedRows): string {
+function claim(rows: WatchedRows, dueAfterMs: DueAfterMs): string {
   const { table, mark, assignments = '' } = rows;
   const key = KEYS[table];
   return `
     WITH due AS MATERIALIZED (
       SELECT tenant_id, ${key}, ${mark} AS since, row_number() OVER (PARTITION BY tenant_id ORDER BY ${mark}) AS turn
-        FROM (SELECT tenant_id, ${key}, ${mark} ${dueRows(rows)} LIMIT ${CHOICE}) AS oldest),
+        FROM (SELECT tenant_id, ${key}, ${mark} ${dueRows(rows, dueAfterMs)} LIMIT ${CHOICE}) AS oldest),
     picked AS MATERIALIZED (
-      SELECT tenant_id, ${key} FROM ${table} JOIN due USING (tenant_id, ${key}) WHERE ${isDue(rows)}
+      SELECT tenant_id, ${key} FROM ${table} JOIN due USING (tenant_id, ${key}) WHERE ${isDue(rows, dueAfterMs)}
        ORDER BY turn, since LIMIT ${BATCH} FOR UPDATE OF ${table} SKIP LOCKED)
     UPDATE ${table} t SET ${mark} = now()${assignments} FROM picked WHERE t.tenant_id = picked.tenant_id AND t.${key} = picked.${key}
     RETURNING t.tenant_id, t.session_id${table === 'sessions' ? '' : ', t.message_id'}`;
@@ -99,6 +99,7 @@ function claim(rows: WatchedRows): string {
 export class Sweeper extends Loop {
   readonly #core: MessageCore;
   readonly #temporal: Workflows;
+  readonly #dueAfterMs: DueAfterMs;
   readonly #repairs: Record<Kind, (row: ClaimedRow) => Promise<void>> = {
     unanswered_messages: (row) => this.#temporal.wakeMessage(row),
     unanswered_decisions: (row) => this.#temporal.wakeMessage(row),
@@ -114,16 +115,20 @@ export class Sweeper extends Loop {
     super({ name: 'sweeper', intervalMs: EVERY_MS, immediate: true, log: core.log, work: () => this.sweep() });
     this.#core = core;
     this.#temporal = temporal;
+    // A wake-up that no workflow has cleared is repeated.
+    this.#dueAfterMs = { wake_requested_at: core.clocks.leaseMs, supervised_at: SUPERVISED_MS };
   }
 
   /** One round. Rejects when the database or Temporal is away; the rows that it did not reach are due again later. */
   async sweep(): Promise<void> {
-    const [due] = await this.#core.db.system((tx) => tx.query<Record<Kind, boolean | null>>(DUE));
+    const query = dueKinds(this.#dueAfterMs);
+    const [due] = await this.#core.db.system((tx) => tx.query<Record<Kind, boolean | null>>(query));
     for (const kind of KINDS) if (due?.[kind]) await this.#repair(kind);
   }
 
   async #repair(kind: Kind): Promise<void> {
-    const claimed = await this.#core.db.system((tx) => tx.query<ClaimedRow>(claim(WATCHED[kind])));
+    const query = claim(WATCHED[kind], this.#dueAfterMs);
+    const claimed = await this.#core.db.system((tx) => tx.query<ClaimedRow>(query));
     const limit = pLimit({ concurrency: CALLS_AT_ONCE, rejectOnClear: true });
     let failures = 0;
     const calls = claimed.map((row) =>

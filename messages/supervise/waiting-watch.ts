@@ -21,7 +21,7 @@ const BATCH = 200;
  * that is locked is at work: it is not waited for.
  */
 const WAKE_OVERDUE = `
-  UPDATE running_messages r SET wake_requested_at = now() - interval '10 s'
+  UPDATE running_messages r SET wake_requested_at = now() - $1 * interval '1 ms'
     FROM (SELECT q.tenant_id, q.message_id FROM input_requests q JOIN running_messages w USING (tenant_id, message_id)
            WHERE q.state = 'pending' AND least(q.expires_at, q.remind_at) < now() - interval '${OVERDUE_MS} ms' AND w.wake_requested_at IS NULL
            ORDER BY least(q.expires_at, q.remind_at) LIMIT ${BATCH} FOR UPDATE OF w SKIP LOCKED) AS overdue
@@ -51,7 +51,7 @@ export class WaitingWatch extends Loop {
 
   /** One round. Rejects while the database or Temporal is away; the next one does what this one did not. */
   async look(): Promise<void> {
-    await this.#core.db.system((tx) => tx.query(WAKE_OVERDUE));
+    await this.#core.db.system((tx) => tx.query(WAKE_OVERDUE, [this.#core.clocks.leaseMs]));
     this.#rounds += 1;
     if (this.#rounds % ASKED_EVERY !== 1) return;
     await this.restoreEnded().catch((error: unknown) => {

@@ -1,4 +1,5 @@
 import type { Db } from '../../db/pool.js';
+import type { Clocks } from '../../runtime/clocks.js';
 
 /** So many are counted in each queue; the metric says "at least" there. */
 const COUNTED_MAX = 10_000;
@@ -8,7 +9,7 @@ const KEPT_MS = 2_000;
 /** Where work waits, and since when: each is found by an index over what waits alone. */
 const QUEUES = {
   messages_without_agent: 'SELECT unrouted_since AS since FROM running_messages WHERE queue IS NOT NULL',
-  messages_to_wake: `SELECT wake_requested_at AS since FROM running_messages WHERE wake_requested_at < now() - interval '10 s'`,
+  messages_to_wake: `SELECT wake_requested_at AS since FROM running_messages WHERE wake_requested_at < now() - $1 * interval '1 ms'`,
   input_requests: `SELECT requested_at AS since FROM input_requests WHERE state = 'pending'`,
   deliveries_waiting: 'SELECT queued_at AS since FROM delivery_queue WHERE started_at IS NULL',
   deliveries_running: 'SELECT started_at AS since FROM delivery_queue WHERE started_at IS NOT NULL',
@@ -61,12 +62,12 @@ export interface QueueDepths {
 }
 
 /** Reads how much waits in Postgres. Calls of the same seconds share one read, so that scrapes cost the database the same however many there are. */
-export function createQueueDepths(db: Db): () => Promise<QueueDepths> {
+export function createQueueDepths(db: Db, { leaseMs }: Pick<Clocks, 'leaseMs'>): () => Promise<QueueDepths> {
   let readAtMs = Number.NEGATIVE_INFINITY;
   let latest: Promise<QueueDepths> | undefined;
   const read = () =>
     db.system(async (tx) => {
-      const queues = await tx.query<QueueDepth & Record<string, unknown>>(DEPTHS);
+      const queues = await tx.query<QueueDepth & Record<string, unknown>>(DEPTHS, [leaseMs]);
       const readers = await tx.query<EventReader & Record<string, unknown>>(UNREAD);
       const [receivers] = await tx.query<{ unavailable: number }>(UNAVAILABLE);
       return { queues, readers, unavailableReceivers: receivers?.unavailable ?? 0 };

@@ -45,7 +45,7 @@ export async function startMetrics(
   const sources: MetricSources = {
     version,
     logCounts,
-    health: createHealth({ db, temporal, version, redis }),
+    health: createHealth({ db, temporal, version, redis, clocks: config.FLEET_CLOCKS }),
     database: () => db.counts(),
     verdicts: messages.verdicts,
     handedOver: 0,
@@ -53,7 +53,7 @@ export async function startMetrics(
     spans: spanCounts,
     http: [],
     mesh: null,
-    queues: roles.has('worker') ? createQueueDepths(db) : null,
+    queues: roles.has('worker') ? createQueueDepths(db, config.FLEET_CLOCKS) : null,
   };
   const server = new MetricsServer({ config, log, sources, temporalAddress });
   return { sources, url: await server.listen(), stop: () => server.stop() };

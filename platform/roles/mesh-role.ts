@@ -29,11 +29,22 @@ export async function startMesh(options: {
   const { tls } = infrastructure;
   if (!tls) throw new Error('The mesh role needs a certificate.');
   const proposePlan = createResultProposals(db, services.plans);
-  const runner = new DispatchRunner({ dispatches, bus, guards: core.policies, db, log, meshId, proposePlan });
+  const { FLEET_CLOCKS: clocks } = config;
+  const { reconcileMs } = clocks;
+  const runner = new DispatchRunner({
+    dispatches,
+    bus,
+    guards: core.policies,
+    db,
+    log,
+    meshId,
+    proposePlan,
+    reconcileMs,
+  });
   const shared = { db, log, bus: runner.output, changes: bus, dispatches, spans };
   let ownUrl: string | undefined;
   const server = createMeshServer({
-    ...{ ...shared, config, runner, policies: core.policies, authenticator, tls, tools: tools.calls, handler },
+    ...{ ...shared, config, clocks, runner, policies: core.policies, authenticator, tls, tools: tools.calls, handler },
     nodeUrl: () => ownUrl,
   });
   const hosted = new HostedTransport({ ...shared, outbound, tokens, closing: runner.closing });

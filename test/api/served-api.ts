@@ -23,6 +23,7 @@ import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import { createPlans } from '../../plans/plans.js';
 import { GuardCatalog } from '../../policy/guards/guard-catalog.js';
 import { createPolicyCatalog } from '../../policy/policy-catalog.js';
+import { type Clocks, DEFAULT_CLOCKS } from '../../runtime/clocks.js';
 import { createLogger } from '../../runtime/logger.js';
 import { createSecrets } from '../../runtime/secrets.js';
 import { createSessions } from '../../sessions/sessions.js';
@@ -61,6 +62,7 @@ export interface ServedApiOptions {
   beside?: { database: FreshDatabase };
   /** What `/health` finds; all is well where nothing is said. */
   checks?: Partial<HealthResponse['checks']>;
+  clocks?: Partial<Clocks>;
 }
 
 export type ServedApi = Awaited<ReturnType<typeof serveApi>>;
@@ -77,10 +79,14 @@ export async function serveApi(options: ServedApiOptions = {}) {
   const tokens = createTokens({ loadKeys: () => loadSigningKeys(db, secrets), log: createLogger({ level: 'error' }) });
   const outbound = createOutbound({ allowCidrs: ['127.0.0.0/8'] });
   cleanUp(() => outbound.close());
+  const clocks = { ...DEFAULT_CLOCKS, ...options.clocks };
   const draining = new AbortController();
   setMaxListeners(0, draining.signal);
   const { tenantMaxInFlight = 50, tenantMaxWaiting } = options;
-  const core = messageCore(db, { limits: { tenantMaxInFlight, ...(tenantMaxWaiting && { tenantMaxWaiting }) } });
+  const core = messageCore(db, {
+    clocks,
+    limits: { tenantMaxInFlight, ...(tenantMaxWaiting && { tenantMaxWaiting }) },
+  });
   const { bus, log } = core;
   const eventFeed = new EventFeed(db, log);
   cleanUp(() => eventFeed.stop());
@@ -106,7 +112,8 @@ export async function serveApi(options: ServedApiOptions = {}) {
     },
     db,
     log,
-    authenticator: createAuthenticator({ tokens, lookup: (id) => credentialStatus(db, id) }),
+    authenticator: createAuthenticator({ tokens, lookup: (id) => credentialStatus(db, id), clocks }),
+    clocks,
     tokens,
     secrets,
     messages: acceptDeps(core, quotas),

@@ -4,8 +4,8 @@ import { createWatchActivities } from '../../activities/watch.js';
 import { openDb } from '../../db/pool.js';
 import { createOutbound } from '../../http/outbound.js';
 import { Registry } from '../../mesh/connection/registry.js';
-import { DEFAULT_TIMINGS } from '../../mesh/connection/timings.js';
 import { MeshNode } from '../../mesh/nodes/node.js';
+import { DEFAULT_CLOCKS } from '../../runtime/clocks.js';
 import { httpServer } from '../runtime/loopback-server.js';
 import { cleanUp } from '../setup/clean-up.js';
 import { insertAgent, insertTenant, messageCore } from '../setup/core.js';
@@ -110,8 +110,8 @@ test('nobody is reaped because the database was away for longer than that', asyn
   );
   const meshId = away?.mesh_id ?? '';
   expect(await round()).toMatchObject({ reaped: 0 }); // it is back, and no node has renewed yet
-  const timings = { ...DEFAULT_TIMINGS, reconcileMs: 60_000 };
-  const node = new MeshNode({ db: database.db(), log: core.log, meshId, registry: new Registry(), timings });
+  const clocks = { ...DEFAULT_CLOCKS, reconcileMs: 60_000 };
+  const node = new MeshNode({ db: database.db(), log: core.log, meshId, registry: new Registry(), clocks });
   await node.start();
   cleanUp(() => node.stop());
   expect(await round()).toMatchObject({ reaped: 0 });

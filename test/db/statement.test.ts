@@ -83,7 +83,9 @@ test('a list that takes too long says so, also where the settings allow a statem
 });
 
 test('a renewal ends in time as a whole, not each of its statements', async () => {
-  const statement = 'SELECT pg_sleep(1.5)';
+  const db = openDb({ url: database.url, max: 2, renewalMs: 2_000, log: createLogger({ level: 'silent' }) });
+  cleanUp(() => db.close());
+  const statement = 'SELECT pg_sleep(0.7)';
   const renewed = db.renewal(async (tx) => {
     for (let n = 0; n < 20; n += 1) await tx.query(statement);
   });

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { recordEvents } from '../../db/events.js';
 import { claimQueued } from '../../deliveries/queue.js';
 import { createQueueDepths } from '../../platform/metrics/queue-depths.js';
+import { DEFAULT_CLOCKS } from '../../runtime/clocks.js';
 import { positionEvents } from '../../telemetry/event-sequencer.js';
 import { insertTenant } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
@@ -11,7 +12,7 @@ const database = await freshDatabase();
 const db = database.db();
 const RECEIVER = 'https://receiver.example';
 /** Each from a new reader: one keeps its answer for two seconds. */
-const depths = () => createQueueDepths(db)();
+const depths = () => createQueueDepths(db, DEFAULT_CLOCKS)();
 
 /** Queues deliveries of a tenant to one receiver. */
 const queued = (tenantId: string, count: number) => queueDeliveries(db, tenantId, Array(count).fill(RECEIVER));

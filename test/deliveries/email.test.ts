@@ -35,10 +35,10 @@ const channel = (...recipients: string[]) => ({ config: { recipients } });
 const send = (
   smtpUrl: string | undefined,
   recipients = ['ops@example.com'],
-  { signal = new AbortController().signal, envelope = ENVELOPE } = {},
+  { signal = new AbortController().signal, envelope = ENVELOPE, timeoutMs = 60_000 } = {},
 ) =>
   attemptEmail(
-    { smtpUrl, from: 'fleet@example.com' },
+    { smtpUrl, from: 'fleet@example.com', timeoutMs },
     channel(...recipients),
     Buffer.from(JSON.stringify(envelope)),
     signal,
@@ -127,22 +127,23 @@ test('a server that is away, or hangs up, may be there later', async () => {
   expect(smtpOutcome(await send(`smtp://127.0.0.1:${server.port}`))).toBe('unavailable');
 });
 
-test('a server that never greets, and one that answers each command after a while, are given ten seconds in all', async () => {
+test('a server that never greets, and one that answers each command after a while, are given one time in all', async () => {
+  const timeoutMs = 500;
   const silent = await tcpServer(() => undefined);
-  const later = (_value: unknown, _session: unknown, callback: () => void) => void setTimeout(callback, 4_000);
+  // Three answers, each within the time, and after it together.
+  const later = (_value: unknown, _session: unknown, callback: () => void) => void setTimeout(callback, 200);
   const slow = await mailServer({
-    onConnect: (_session, callback) => void setTimeout(callback, 4_000),
+    onConnect: (_session, callback) => void setTimeout(callback, 200),
     onMailFrom: later,
     onRcptTo: later,
   });
   const [ungreeted, unended] = await Promise.all([
-    send(`smtp://127.0.0.1:${silent.port}`),
-    send(`smtp://127.0.0.1:${slow.port}`),
+    send(`smtp://127.0.0.1:${silent.port}`, undefined, { timeoutMs }),
+    send(`smtp://127.0.0.1:${slow.port}`, undefined, { timeoutMs }),
   ]);
   expect(smtpOutcome(ungreeted)).toBe('unavailable');
-  expect(ungreeted.duration_ms).toBeGreaterThan(9_000);
+  expect(ungreeted.duration_ms).toBeGreaterThan(0.9 * timeoutMs);
   expect(unended).toMatchObject({ status_code: null, error: 'TIMEOUT' });
-  expect(unended.duration_ms).toBeLessThan(11_500);
   expect(slow.mails).toEqual([]);
 });
 

@@ -38,7 +38,7 @@ describe('an agent that sends too much', () => {
   });
 
   it('is not read any further while its frames wait, and loses none; others are not held up', async () => {
-    const node = await fixture.node({ timings: { pingIntervalMs: 300 } });
+    const node = await fixture.node({ clocks: { pingIntervalMs: 300 } });
     const { agent: flooder } = await node.join('a');
     const { agent: other } = await node.join('b');
     const unlock = await lockDispatches();
@@ -111,7 +111,7 @@ describe('an agent that sends badly', () => {
   });
 
   it('and never ends its message is taken for dead', async () => {
-    const node = await fixture.node({ timings: { pingIntervalMs: 30 } });
+    const node = await fixture.node({ clocks: { pingIntervalMs: 30 } });
     const agent = await node.socket('a', { mute: true });
     await agent.hello();
     agent.sendFragment('{', false);

@@ -12,7 +12,7 @@ import { errorOf, receive } from './fixture-agent.js';
 import { database, fixture, useMesh } from './use-mesh.js';
 
 /** A node that never compares its connections with the database within a test. */
-const NO_TURN = { timings: { reconcileMs: 3_600_000 } };
+const NO_TURN = { clocks: { reconcileMs: 3_600_000 } };
 
 useMesh('a');
 

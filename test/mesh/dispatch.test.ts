@@ -275,7 +275,7 @@ describe('nothing is sent', () => {
   });
 
   it('to an agent that has not read for too long: it is cut off', async () => {
-    const node = await fixture.node({ timings: { blockedMaxMs: 50, closeTimeoutMs: 50 } });
+    const node = await fixture.node({ clocks: { blockedMaxMs: 50, closeTimeoutMs: 50 } });
     const { agent } = await node.join('a');
     agent.pause();
     await until(async () => {

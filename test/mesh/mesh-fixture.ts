@@ -10,7 +10,6 @@ import { createTokens, type TokenIssuer } from '../../auth/tokens.js';
 import type { Caller } from '../../contracts/api/auth.js';
 import type { Db } from '../../db/pool.js';
 import { createOutbound } from '../../http/outbound.js';
-import type { MeshTimings } from '../../mesh/connection/timings.js';
 import type { MeshServerOptions } from '../../mesh/server/build-context.js';
 import { createMeshServer, type MeshServer } from '../../mesh/server/server.js';
 import { cancelMessage } from '../../messages/cancel.js';
@@ -20,6 +19,7 @@ import type { Dispatches, DispatchRef } from '../../messages/dispatch/dispatches
 import { DispatchRunner } from '../../messages/runner/runner.js';
 import type { BusItem } from '../../messages/stream/bus.js';
 import { nextStep } from '../../messages/supervise/next-step.js';
+import { type Clocks, DEFAULT_CLOCKS } from '../../runtime/clocks.js';
 import { readConfig } from '../../runtime/config.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
@@ -57,7 +57,11 @@ export class MeshFixture {
     this.dispatches = createDispatches(this.core);
     const tokens = createTokens({ loadKeys: () => loadSigningKeys(db, secrets), log });
     this.tokens = tokens;
-    this.authenticator = createAuthenticator({ tokens, lookup: (id) => credentialStatus(db, id) });
+    this.authenticator = createAuthenticator({
+      tokens,
+      lookup: (id) => credentialStatus(db, id),
+      clocks: { credentialCheckMs: 100 },
+    });
   }
 
   /** A new tenant with a credential: what one test does is not seen by others. */
@@ -86,29 +90,29 @@ export class MeshFixture {
 
   /** A node of its own; closed with the test. */
   async node(
-    options: Partial<Omit<MeshServerOptions, 'config' | 'timings' | 'dispatches' | 'runner'>> & NodeSettings = {},
+    options: Partial<Omit<MeshServerOptions, 'config' | 'clocks' | 'dispatches' | 'runner'>> & NodeSettings = {},
   ): Promise<MeshNodeUnderTest> {
-    const { timings, environment, meshId = newId('mesh'), db = this.core.db, inFlightMax, ...rest } = options;
+    const { environment, meshId = newId('mesh'), db = this.core.db, inFlightMax, ...rest } = options;
     const { dispatches = this.dispatches, ...others } = rest;
     const { bus } = this.core;
-    const pace = { heartbeatMs: 50, reconcileMs: timings?.reconcileMs ?? 50 };
     const { policies } = this.core;
-    const runner = new DispatchRunner({ dispatches, bus, guards: policies, db, log, meshId, inFlightMax, ...pace });
+    const clocks = { ...DEFAULT_CLOCKS, reconcileMs: 50, ...options.clocks };
+    const shared = { dispatches, db, log };
+    const pace = { heartbeatMs: 50, reconcileMs: clocks.reconcileMs };
+    const runner = new DispatchRunner({ ...shared, bus, guards: policies, meshId, inFlightMax, ...pace });
     const server = createMeshServer({
+      ...shared,
       config: readConfig({ FLEET_MESH_PORT: '0', RESUME_WINDOW_MS: '60000', ...environment }),
-      db,
-      log,
       bus: runner.output,
       changes: bus,
       spans: NO_SPANS,
-      dispatches,
       runner,
       policies,
       authenticator: this.authenticator,
       tls: { cert: certificate.cert, key: certificate.key },
-      timings: { reconcileMs: 50, ...timings },
       tools: this.tools(createLocalLink(meshId), meshId),
       ...others,
+      clocks,
     });
     const { port } = await server.listen();
     runner.start({ connected: server.transport });
@@ -182,7 +186,7 @@ export class MeshFixture {
 }
 
 interface NodeSettings {
-  timings?: Partial<MeshTimings>;
+  clocks?: Partial<Clocks>;
   environment?: Record<string, string>;
   meshId?: string;
   dispatches?: Dispatches;

@@ -51,7 +51,7 @@ describe('a node', () => {
 
   it('takes the agents of dead nodes off the routes once it has been steady, and nobody when it boots', async () => {
     await crashedNode('mesh_dead');
-    await fixture.node({ timings: { reconcileMs: 20, deadNodeMs: 400 } });
+    await fixture.node({ clocks: { reconcileMs: 20, deadNodeMs: 400 } });
     // The database may have been away, and the node may be about to renew.
     expect(await fixture.agent('a')).toMatchObject({ status: 'available', mesh_id: 'mesh_dead' });
     await until(async () => (await fixture.agent('a')).status === 'offline');
@@ -63,8 +63,8 @@ describe('a node', () => {
   });
 
   it('spares the living meanwhile', async () => {
-    const steady = await fixture.node({ timings: { reconcileMs: 20, deadNodeMs: 400 } });
-    const other = await fixture.node({ timings: { reconcileMs: 20 } });
+    const steady = await fixture.node({ clocks: { reconcileMs: 20, deadNodeMs: 400 } });
+    const other = await fixture.node({ clocks: { reconcileMs: 20 } });
     await crashedNode('mesh_dead');
     await until(async () => (await fixture.agent('a')).status === 'offline');
     expect(await nodes()).toEqual(expect.arrayContaining([steady.meshId, other.meshId]));
@@ -88,7 +88,7 @@ describe('a node', () => {
   });
 
   it('writes down which of its agents live', async () => {
-    const node = await fixture.node({ timings: { lastSeenMs: 10, pingIntervalMs: 20 } });
+    const node = await fixture.node({ clocks: { lastSeenMs: 10, pingIntervalMs: 20 } });
     await node.join('a');
     await database.query("UPDATE agents SET last_seen = now() - interval '1 h' WHERE tenant_id = $1", [
       fixture.tenantId,
@@ -164,7 +164,7 @@ async function separateDatabase() {
 describe('when the database comes back', () => {
   it('a node that boots spares a node that could not renew, and its messages', async () => {
     const { path, db } = await separateDatabase();
-    const node = await fixture.node({ db, timings: { reconcileMs: 20 } });
+    const node = await fixture.node({ db, clocks: { reconcileMs: 20 } });
     const { agent } = await node.join('a');
     const { ref, end, dispatch } = await node.send(agent);
     path.shut();
@@ -186,7 +186,7 @@ describe('when the database comes back', () => {
 
   it('after it stood still, the first node that renews does not take the others for dead', async () => {
     const { path, db } = await separateDatabase();
-    const node = await fixture.node({ db, timings: { reconcileMs: 20, deadNodeMs: 400 } });
+    const node = await fixture.node({ db, clocks: { reconcileMs: 20, deadNodeMs: 400 } });
     // Its renewals do not fail, and take longer than half of what another may be silent.
     path.latencyMs = 200;
     await until(async () => (await database.query(RENEWED, [node.meshId, 700])).length > 0);
@@ -205,7 +205,7 @@ describe('while the database is away', () => {
     onTestFinished(() => db.close());
     const cutOff = await new MeshFixture(database, db).reset();
     await cutOff.register('a');
-    const node = await cutOff.node({ timings: { deadNodeMs: 200, pingIntervalMs: 50 } });
+    const node = await cutOff.node({ clocks: { deadNodeMs: 200, pingIntervalMs: 50 } });
     const { agent } = await node.join('a');
     const { ref, end, dispatch } = await node.send(agent);
     const unsent = await cutOff.open();

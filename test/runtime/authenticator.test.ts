@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { type CredentialStatus, createAuthenticator } from '../../auth/authenticator.js';
 import { createTokens } from '../../auth/tokens.js';
+import { DEFAULT_CLOCKS } from '../../runtime/clocks.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { createLogger } from '../../runtime/logger.js';
 import { newKey } from './signing-key.js';
@@ -23,6 +24,7 @@ async function authenticating(status: () => CredentialStatus | null) {
   let lookups = 0;
   const authenticator = createAuthenticator({
     tokens,
+    clocks: DEFAULT_CLOCKS,
     lookup: async () => {
       lookups++;
       return status();

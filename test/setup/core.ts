@@ -8,16 +8,22 @@ import { createMemoryBus } from '../../messages/stream/memory-bus.js';
 import { WebhookEvaluators } from '../../policy/evaluators/webhook.js';
 import { createGuardReader } from '../../policy/guards/settings.js';
 import { PolicyEngine } from '../../policy/policy-engine.js';
+import { DEFAULT_CLOCKS } from '../../runtime/clocks.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
 import { createSecrets } from '../../runtime/secrets.js';
 import { cleanUp } from './clean-up.js';
 import type { FreshDatabase } from './database.js';
 
+interface CoreSettings {
+  limits?: Partial<MessageCore['limits']>;
+  clocks?: Partial<MessageCore['clocks']>;
+}
+
 /** What the domains share, on a test's database. No workflow is started, and no limit is met by chance. */
 export function messageCore(
   db: Db,
-  changes: Omit<Partial<MessageCore>, 'limits'> & { limits?: Partial<MessageCore['limits']> } = {},
+  changes: Omit<Partial<MessageCore>, 'limits' | 'clocks'> & CoreSettings = {},
 ): MessageCore {
   const log = createLogger({ level: 'silent' });
   const bus = createMemoryBus({ log });
@@ -31,7 +37,8 @@ export function messageCore(
   };
   const workflowStarter = { message: () => undefined, session: () => undefined };
   const policies = changes.policies ?? policyEngine(db);
-  return { db, bus, log, workflowStarter, ...changes, policies, limits: { ...limits, ...changes.limits } };
+  const settings = { limits: { ...limits, ...changes.limits }, clocks: { ...DEFAULT_CLOCKS, ...changes.clocks } };
+  return { db, bus, log, workflowStarter, ...changes, policies, ...settings };
 }
 
 /** The policies of tenants, without the feed of changes: what was read counts for five seconds, or until `changed`. */

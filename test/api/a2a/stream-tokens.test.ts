@@ -7,7 +7,7 @@ import { until, within } from '../../setup/until.js';
 import { answerMessage, COMPLETED, joinOnRecord } from '../moving.js';
 import { serveApi } from '../served-api.js';
 
-const api = await serveApi();
+const api = await serveApi({ clocks: { credentialCheckMs: 200 } });
 await joinOnRecord(api, 'worker-1');
 
 const METADATA = { agent_type: 'worker' };

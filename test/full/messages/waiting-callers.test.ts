@@ -44,10 +44,11 @@ test('callers that wait read the state of a message, and the whole of it only wh
   const [call, stream] = [counted(database.db()), counted(database.db())];
   const signal = new AbortController().signal;
   const options = { blocking: true, until: Date.now() + 60_000, signal: () => signal };
-  const task = waitForTask({ ...messageCore(call.db) }, ref, options, true);
+  const clocks = { watchMs: 100 };
+  const task = waitForTask(messageCore(call.db, { clocks }), ref, options, true);
   const events = (async () => {
     const states: unknown[] = [];
-    for await (const { event } of streamTask(messageCore(stream.db), ref, { signal }))
+    for await (const { event } of streamTask(messageCore(stream.db, { clocks }), ref, { signal }))
       if ('status' in event) states.push(event.status.state);
     return states;
   })();

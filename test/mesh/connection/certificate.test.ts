@@ -41,7 +41,7 @@ it('uses a replaced certificate for new connections, keeps living ones, and keep
   const fixture = await new MeshFixture(database).reset();
   await fixture.register('agent-1');
   const tls = { ...(await read()), read };
-  const node = await fixture.node({ tls, timings: { certificateMs: 10 } });
+  const node = await fixture.node({ tls, clocks: { certificateMs: 10 } });
   const { agent } = await node.join('agent-1');
   expect(await shownBy(node.port)).toBe(fingerprintOf(first.cert));
 

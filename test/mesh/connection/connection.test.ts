@@ -70,7 +70,7 @@ describe('hello', () => {
   });
 
   it('must come in time', async () => {
-    const node = await fixture.node({ timings: { helloTimeoutMs: 30 } });
+    const node = await fixture.node({ clocks: { helloTimeoutMs: 30 } });
     const agent = await node.socket('a');
     await errorOf(agent, 'HELLO_TIMEOUT');
     expect((await agent.closed).code).toBe(4408);
@@ -193,7 +193,7 @@ describe('frames', () => {
 
 describe('a connection ends', () => {
   it('with 1001 after three missed pings: the agent is offline, and its work waits for it', async () => {
-    const node = await fixture.node({ timings: { pingIntervalMs: 150 } });
+    const node = await fixture.node({ clocks: { pingIntervalMs: 150 } });
     const agent = await node.socket('a', { mute: true });
     const { resume_token } = await agent.hello();
     const { ref, end } = await node.send(agent);
@@ -213,7 +213,7 @@ describe('a connection ends', () => {
   });
 
   it('not while its pings are answered', async () => {
-    const node = await fixture.node({ timings: { pingIntervalMs: 10 } });
+    const node = await fixture.node({ clocks: { pingIntervalMs: 10 } });
     const { agent } = await node.join('a');
     await until(() => agent.count('ping') > 8);
     expect(agent.isOpen).toBe(true);

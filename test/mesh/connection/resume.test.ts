@@ -105,7 +105,7 @@ describe('an agent that lost its socket', () => {
   });
 
   it('hears how what it holds ended meanwhile', async () => {
-    const node = await fixture.node({ timings: { reconcileMs: 20 } });
+    const node = await fixture.node({ clocks: { reconcileMs: 20 } });
     const { agent, welcome } = await node.join('a');
     const canceled = await node.send(agent);
     const late = await node.send(agent, 'late', { deadline_ms: 300 });

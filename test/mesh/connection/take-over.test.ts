@@ -7,7 +7,7 @@ import { callTool, refusedWith, resultOf, take } from '../tools/tool-fixture.js'
 import { fixture, useMesh } from '../use-mesh.js';
 
 /** The slowness of a reader is not what these tests wait for. */
-const NEVER_BLOCKED = { timings: { blockedMaxMs: 3_600_000 } };
+const NEVER_BLOCKED = { clocks: { blockedMaxMs: 3_600_000 } };
 
 useMesh();
 

@@ -88,7 +88,8 @@ describe('on the fast path', () => {
     const acknowledged = new Promise<void>((resolve) => {
       acknowledge = resolve;
     });
-    const { core, dispatches } = fixture;
+    const core = { ...fixture.core, clocks: { ...fixture.core.clocks, handoverMs: 50 } };
+    const { dispatches } = fixture;
     const supervise = (): Promise<void> => acknowledged;
     const path = new FastPath({ core, dispatches, runner: node.runner, forwarder: null, supervise, inFlightMax: 4 });
     onTestFinished(() => path.stop());

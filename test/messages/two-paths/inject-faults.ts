@@ -1,5 +1,4 @@
 import { vi } from 'vitest';
-import { LEASE_MS } from '../../../messages/dispatch/fast-path.js';
 import { PlatformError } from '../../../runtime/errors.js';
 import { allRead, answer } from './agents.js';
 import type { Point } from './faults.js';
@@ -38,7 +37,7 @@ async function sessionOf(harness: Harness, messageId: string): Promise<string> {
 async function sleepThroughLease(harness: Harness, { messageId, point }: FaultTarget): Promise<void> {
   if (point === 'accepted') harness.lapsed.push(messageId);
   const now = Date.now.bind(Date);
-  const clock = vi.spyOn(Date, 'now').mockImplementation(() => now() + LEASE_MS + 1);
+  const clock = vi.spyOn(Date, 'now').mockImplementation(() => now() + harness.fixture.core.clocks.leaseMs + 1);
   harness.afterwards(async () => clock.mockRestore());
 }
 

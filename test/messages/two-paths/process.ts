@@ -1,7 +1,7 @@
-import { DEFAULT_TIMINGS } from '../../../mesh/connection/timings.js';
 import type { DispatchLink } from '../../../mesh/nodes/dispatch-link.js';
 import { removeNode, sweepDeadNodes } from '../../../mesh/nodes/node.js';
 import { FastPath } from '../../../messages/dispatch/fast-path.js';
+import { DEFAULT_CLOCKS } from '../../../runtime/clocks.js';
 import type { MeshNodeUnderTest } from '../../mesh/mesh-fixture.js';
 import { createGateway, type Gateway } from '../../setup/gateway.js';
 import type { Context, Entry } from './context.js';
@@ -56,9 +56,9 @@ export class PlatformProcess implements Entry {
   static async start(context: Context, way: Way): Promise<PlatformProcess> {
     const life = new Life();
     const parts = partsOf(context, life);
-    const { reconcileMs } = DEFAULT_TIMINGS;
+    const { reconcileMs } = DEFAULT_CLOCKS;
     const { dispatches, core } = parts;
-    const node = await context.fixture.node({ dispatches, db: core.db, timings: { reconcileMs } });
+    const node = await context.fixture.node({ dispatches, db: core.db, clocks: { reconcileMs } });
     return new PlatformProcess(context, life, node, parts, way);
   }
 
@@ -71,7 +71,7 @@ export class PlatformProcess implements Entry {
     const { meshId } = this.node;
     await this.#context.fixture.core.db.system(async (tx) => {
       await removeNode(tx, meshId);
-      await sweepDeadNodes(tx, meshId, DEFAULT_TIMINGS.deadNodeMs);
+      await sweepDeadNodes(tx, meshId, DEFAULT_CLOCKS.deadNodeMs);
     });
   }
 

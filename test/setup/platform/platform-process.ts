@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { Clocks } from '../../../runtime/clocks.js';
 import { until } from '../until.js';
 import { ApiClient } from './api-client.js';
 import { allEnded, killEach, processTree, registerProcess, type TreeProcess } from './process-tree.js';
@@ -215,6 +216,11 @@ const BASE_SETTINGS = {
   FLEET_EXAMPLES: 'off',
   DATABASE_POOL_MAX: '10',
 };
+
+/** The setting that makes clocks of a platform shorter. */
+export function withClocks(clocks: Partial<Clocks>): { FLEET_CLOCKS: string } {
+  return { FLEET_CLOCKS: JSON.stringify(clocks) };
+}
 
 /** The surroundings without any setting of a platform that the developer may have exported. */
 function inherited(): NodeJS.ProcessEnv {

@@ -1,0 +1,45 @@
+import { z } from 'zod';
+import { LIMITS } from '../contracts/limits.js';
+
+const HOUR_MS = 3_600_000;
+const clock = (defaultMs: number) => z.int().min(1).max(HOUR_MS).default(defaultMs);
+
+/**
+ * How long the platform waits, in milliseconds, for what may never come. None of these is a setting for operators: tests shorten the one whose
+ * end they wait for, by `FLEET_CLOCKS` where the platform is a process. A wait that no test needs shorter is a constant where it is used.
+ */
+export const Clocks = z.strictObject({
+  // Connections of agents
+  /** A new socket that says no hello for so long is closed. */
+  helloTimeoutMs: clock(LIMITS.helloTimeoutMs),
+  /** Between two pings; an agent that misses three is gone. */
+  pingIntervalMs: clock(LIMITS.pingIntervalMs),
+  /** A socket whose buffer stays over the soft limit for so long is closed. */
+  blockedMaxMs: clock(LIMITS.blockedMsMax),
+  /** A close handshake that takes longer ends with the socket. */
+  closeTimeoutMs: clock(5_000),
+  /** How often `last_seen` of living agents is written. */
+  lastSeenMs: clock(10_000),
+  /** For so long the state of a credential counts; open streams look twice as often. */
+  credentialCheckMs: clock(2_000),
+  // Nodes
+  /** How often a node renews its row, and compares its connections and dispatches with the database's. */
+  reconcileMs: clock(2_000),
+  /** A node that has not renewed its row for so long is dead. */
+  deadNodeMs: clock(15_000),
+  /** A stopping node offers what outlasts its grace to other nodes for so long. What it does not offer by then is lost. */
+  transferMs: clock(4_000),
+  /** How often a node looks whether its certificate was replaced. */
+  certificateMs: clock(5_000),
+  // Messages
+  /** For so long a message without a workflow belongs to its process; then the sweeper wakes it. */
+  leaseMs: clock(10_000),
+  /** A message that is at work for so long gets its workflow. */
+  handoverMs: clock(2_000),
+  /** How often a caller that waits reads its message, in case a notice was lost. */
+  watchMs: clock(5_000),
+});
+
+export type Clocks = z.infer<typeof Clocks>;
+
+export const DEFAULT_CLOCKS: Clocks = Clocks.parse({});
