@@ -23,7 +23,7 @@ export function createTraceExport(options: {
   const outbound = createOutbound({ allowCidrs: ANYWHERE, log });
   const collector = new Collector(url, config, version, (to, request) => outbound.request(to, request));
   const sampleRatio = config.FLEET_TRACE_SAMPLE_RATIO;
-  const exporter = new TraceExporter({ db, log, collector, sampleRatio, counts });
+  const exporter = new TraceExporter({ db, log, collector, sampleRatio, counts, clocks: config.FLEET_CLOCKS });
   return {
     start: () => exporter.start(),
     stop: async () => {

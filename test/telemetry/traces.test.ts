@@ -21,6 +21,7 @@ import type { ApiClient } from '../setup/platform/api-client.js';
 import { joinAgent, openSocket, registerAgent } from '../setup/platform/fleet.js';
 import { FAST_PATH } from '../setup/platform/paths.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
+import { withClocks } from '../setup/platform/platform-process.js';
 import { receiver } from '../setup/receiver.js';
 import { until } from '../setup/until.js';
 import { type CollectedSpan, TestCollector } from './collector.js';
@@ -40,6 +41,7 @@ beforeAll(async () => {
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
     OTEL_EXPORTER_OTLP_HEADERS: 'api-key=a%20secret',
     OTEL_SERVICE_NAME: 'fleet-under-test',
+    ...withClocks({ exportPauseMaxMs: 1_000 }), // the collector is away at first
   });
   client = shared.platform.client;
   await until(async () => (await shared.database.query('SELECT 1 FROM trace_exports')).length > 0, {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { isDataException, isTimedOut, isUndone } from '../../../db/errors.js';
 import type { Db } from '../../../db/pool.js';
+import type { Clocks } from '../../../runtime/clocks.js';
 import { errorMessage, PlatformError } from '../../../runtime/errors.js';
 import type { Logger } from '../../../runtime/logger.js';
 import { Loop } from '../../../runtime/loop.js';
@@ -23,8 +24,6 @@ const EVENTS_PER_PAGE = 200;
 /** Spans of one request; after one that got no answer half as many, for it may have been too large. */
 const SPANS_PER_REQUEST = 500;
 const HALVINGS_MAX = 9;
-/** Between two tries while the collector is away: twice as long each time. */
-const PAUSE_MAX_MS = 30_000;
 /** How long a process keeps others from exporting, beyond the time of a request and a pause: it may have died. */
 const LEASE_SLACK_MS = 30_000;
 /** Turns in which a message or plan could not be read before it is left out. */
@@ -56,6 +55,7 @@ export interface TraceExporterOptions {
   /** The share of traces that are exported, 0 to 1. */
   sampleRatio: number;
   counts: SpanCounts;
+  clocks: Pick<Clocks, 'exportPauseMaxMs'>;
 }
 
 /** Another process has taken over. */
@@ -81,7 +81,7 @@ export class TraceExporter {
 
   constructor(options: TraceExporterOptions) {
     this.#options = options;
-    this.#leaseMs = options.collector.timeoutMs + PAUSE_MAX_MS + LEASE_SLACK_MS;
+    this.#leaseMs = options.collector.timeoutMs + options.clocks.exportPauseMaxMs + LEASE_SLACK_MS;
     setMaxListeners(0, this.#stopped.signal);
     const work = () => this.#turn();
     this.#loop = new Loop({ name: 'trace export', intervalMs: INTERVAL_MS, immediate: true, work, log: options.log });
@@ -218,7 +218,8 @@ export class TraceExporter {
 
   #pause({ reason, afterMs, mayBeTooMuch }: Later): number {
     if (mayBeTooMuch) this.#halvings = Math.min(this.#halvings + 1, HALVINGS_MAX);
-    const pauseMs = Math.min(PAUSE_MAX_MS, Math.max(afterMs, INTERVAL_MS * 2 ** Math.min(this.#failures, 10)));
+    const { exportPauseMaxMs } = this.#options.clocks;
+    const pauseMs = Math.min(exportPauseMaxMs, Math.max(afterMs, INTERVAL_MS * 2 ** Math.min(this.#failures, 10)));
     if (this.#failures === 0) this.#options.log.warn({ reason }, 'traces cannot be exported; they wait on the record');
     this.#failures += 1;
     return pauseMs;
