@@ -21,7 +21,7 @@ ol { padding-left: 2rem; } i { opacity: .75; }
 label { display: block; margin: .8rem 0; font-weight: 600; }
 label small { display: block; font-weight: 400; opacity: .8; }
 label .wrong { color: var(--no); opacity: 1; font-weight: 600; } [aria-invalid] { border-color: var(--no); }
-input, select, textarea { font: inherit; width: 100%; padding: .5rem; margin-top: .25rem; border: 1px solid var(--line); border-radius: .4rem; }
+input, select, textarea { font: inherit; font-weight: 400; width: 100%; padding: .5rem; margin-top: .25rem; border: 1px solid var(--line); border-radius: .4rem; }
 input[type=checkbox] { width: 1.25rem; height: 1.25rem; margin: 0 .5rem 0 0; vertical-align: middle; }
 .buttons { display: flex; gap: .75rem; margin: 1.25rem 0; flex-wrap: wrap; }
 button { font: inherit; font-weight: 600; color: #fff; border: 0; border-radius: .4rem; padding: .7rem 1.4rem; min-height: 2.75rem; flex: 1; cursor: pointer; }

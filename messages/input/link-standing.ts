@@ -22,7 +22,7 @@ export interface LinkStanding {
   approval_refusal?: string;
   /** What was decided about the request as it is now, oldest first. */
   decisions: LinkedDecision[];
-  /** Who may decide, by name, where the request names somebody. */
+  /** Whom the request names as those who may decide, by name, but for those who have. */
   approvers: string[];
 }
 
@@ -60,7 +60,7 @@ function principalText({ principal_type: type, principal_id: id, name }: Decisio
 
 const APPROVERS = 'SELECT credential_id, name FROM credentials WHERE tenant_id = $1 AND credential_id = ANY ($2)';
 
-async function approverNames(tx: Tx, tenantId: string, { approvers }: AskedRequest): Promise<string[]> {
+async function namesOf(tx: Tx, tenantId: string, approvers: string[]): Promise<string[]> {
   if (approvers.length === 0) return [];
   const rows = await tx.query<{ credential_id: string; name: string }>(APPROVERS, [tenantId, approvers]);
   const names = new Map(rows.map(({ credential_id, name }) => [credential_id, `“${name}” (${credential_id})`]));
@@ -103,6 +103,7 @@ export async function standingOf(
   request: AskedRequest & { state: string },
 ): Promise<LinkStanding> {
   const rows = await tx.query<DecisionRow>(DECISIONS, [asker.tenant_id, request.request_id]);
+  const left = request.approvers.filter((id) => !rows.some(({ principal_id }) => principal_id === id));
   return {
     ...(request.state === 'pending' && (await refusalOf(tx, token, asker, request))),
     decisions: rows.map((row) => ({
@@ -110,6 +111,6 @@ export async function standingOf(
       resolution: row.resolution,
       at: row.decided_at.toISOString(),
     })),
-    approvers: await approverNames(tx, asker.tenant_id, request),
+    approvers: await namesOf(tx, asker.tenant_id, left),
   };
 }

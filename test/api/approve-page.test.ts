@@ -285,7 +285,9 @@ test('the page says what is still needed, who has decided and when, and has no b
   expect(second).toContain('whoever wrote its rule has approved already');
   expect([second.includes('value="approved"'), second.includes('value="rejected"')]).toEqual([false, true]);
   const byBert = await tokenFor(id, 'rule_b', [bert.id]);
-  expect(await (await get(byBert)).text()).toContain('1 of 2 approvals are given; 1 more needed');
+  expect(await (await get(byBert)).text()).toContain(
+    `1 of 2 approvals are given; 1 more needed from: “Bert” (${bert.id}).`,
+  );
   expect((await post(byBert, { resolution: 'approved' })).status).toBe(200);
   const decided = await (await get(byAnna)).text();
   expect(decided).toMatch(new RegExp(`approved by “Anna” \\(${anna.id}\\), <time datetime="20`));
