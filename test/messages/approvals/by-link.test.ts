@@ -46,7 +46,10 @@ test('looking at it decides nothing; deciding by it spends it, as the principal 
   await show(token);
   expect((await api.client.message(id)).state).toBe('input-required');
   expect(await decide(token, 'approved')).toMatchObject({ message_id: id, new_state: 'working' });
-  expect(await show(token)).toMatchObject({ state: 'decided', resolution: 'approved' });
+  expect(await show(token)).toMatchObject({
+    state: 'decided',
+    standing: { decisions: [{ by: expect.stringContaining('rule'), resolution: 'approved' }] },
+  });
   await expect(decide(token, 'approved')).rejects.toMatchObject({ code: 'ALREADY_RESOLVED' });
   const { approvals } = await api.client.ok('/messages/get_approvals', { message_id: id }, GetApprovalsResponse);
   expect(approvals).toMatchObject([{ principal: { type: 'page', id: 'rule_3' }, ip: '10.1.2.3' }]);
