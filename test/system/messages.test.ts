@@ -6,7 +6,8 @@ import { MessageCancelResponse, MessagesPendingResponse, ResolveResponse } from 
 import { SessionCloseResponse, SessionsInterruptResponse } from '../../contracts/api/sessions.js';
 import { type Behaviour, dispatched, echo, silent } from '../setup/agent.js';
 import { openSocket, registerAgent } from '../setup/platform/fleet.js';
-import { agentRow, byText, fleetOnEach, hold, initSession, to } from './fixture.js';
+import { until } from '../setup/until.js';
+import { agentRow, byText, dispatchesTo, fleetOnEach, hold, initSession, to, untilStatus } from './fixture.js';
 
 describe.each(await fleetOnEach())('on the $way', ({ platform, client, database, join, dispatchStates }) => {
   test('health says that every part is there', async () => {
@@ -73,6 +74,18 @@ describe.each(await fleetOnEach())('on the $way', ({ platform, client, database,
     expect(waiting).toMatchObject({ status: { state: 'submitted' }, metadata: { agent_type: 'joiner' } });
     await join('joiner', echo);
     expect((await client.untilState(waiting.id, 'completed')).assistant_output).toBe('echo: soon');
+  });
+
+  test('a message that waits for a busy agent goes to it with its next report', async () => {
+    const agent = await join('reporting', echo);
+    agent.send('heartbeat', { status: 'busy' });
+    await untilStatus(client, 'reporting-1', 'busy');
+    const waiting = await client.send('soon', { metadata: { instance_id: 'reporting-1' }, blocking: false });
+    const unrouted = 'SELECT 1 FROM running_messages WHERE message_id = $1 AND unrouted_since IS NOT NULL';
+    await until(async () => (await database.query(unrouted, [waiting.id])).length > 0, { what: 'its wait' });
+    expect(dispatchesTo(agent)).toEqual([]);
+    agent.send('heartbeat', { status: 'available' });
+    await client.untilState(waiting.id, 'completed');
   });
 
   test('what an agent asks is pending until it is resolved, once; the agent then goes on', async () => {
