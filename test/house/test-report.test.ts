@@ -29,6 +29,16 @@ const FILES = {
       void Promise.reject(new TypeError('nobody waits\\nfor this'));
       await new Promise((resolve) => setTimeout(resolve));
     });`,
+  // The larger one runs first. Its promise is rejected when another file runs, in the same process.
+  'leaves.test.js': `
+    test('leaves a promise', () => {
+      void new Promise((_, reject) => { globalThis.rejectLate = () => reject(new RangeError('late')); });
+    }); ${'//'.repeat(2_000)}`,
+  'disturbed.test.js': `
+    test('is not to blame', async () => {
+      globalThis.rejectLate();
+      await new Promise((resolve) => setTimeout(resolve));
+    });`,
 };
 
 test('each failed test is named in a line of its own, and so is what nobody has caught and a file that does not load or set up', () => {
@@ -37,15 +47,28 @@ test('each failed test is named in a line of its own, and so is what nobody has 
   mkdirSync(join(folder, 'a'));
   for (const [name, text] of Object.entries(FILES)) writeFileSync(join(folder, name), text);
   const path = join(folder, 'report.jsonl');
-  const args = [VITEST, 'run', '--globals', '--root', folder, `--reporter=${REPORTER}`];
+  const args = [
+    VITEST,
+    'run',
+    '--globals',
+    '--no-isolate',
+    '--maxWorkers=1',
+    '--root',
+    folder,
+    `--reporter=${REPORTER}`,
+  ];
   const { status } = spawnSync(process.execPath, args, { env: { ...process.env, TEST_REPORT_FILE: path } });
   const { passed, failures } = readReport(path, status ?? 1, folder);
   const failed = failures.map(({ text }) => text);
   expect(failures.every(({ once }) => once)).toBe(true); // none of these started a platform
-  expect(passed).toBe(2);
+  expect(passed).toBe(4);
   expect(failed.sort()).toEqual([
     'a/mixed.test.js > sums > are right: AssertionError: expected 2 to be 3 // Object.is equality',
     'a/mixed.test.js > throws: Error: first line',
+    // What one file leaves behind fails the run, at its place, and not the file that runs by then.
+    expect.stringMatching(
+      /^outside of the tests, Unhandled Rejection: RangeError: late \(at .*leaves\.test\.js:3:\d+\)?, during disturbed\.test\.js > is not to blame\)$/,
+    ),
     expect.stringMatching(
       /^outside of the tests, Unhandled Rejection: TypeError: nobody waits \(at .*unhandled\.test\.js:3:\d+\)?, during unhandled\.test\.js > goes on\)$/,
     ),

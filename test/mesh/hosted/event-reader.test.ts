@@ -37,17 +37,9 @@ describe('events in a stream', () => {
     expect(eventsIn(`data: x\n\n${'\n'.repeat(900_000)}data: y\n\n`)).toEqual(['x', 'y']);
   });
 
-  it('take time that grows with the bytes alone, a CR behind many lines included', () => {
-    const timeOf = (lines: number) => {
-      const chunk = Buffer.from(`${'\n'.repeat(lines)}\r`);
-      const from = performance.now();
-      expect(eventsIn(chunk, 'data: x\n\n')).toEqual(['x']);
-      return performance.now() - from;
-    };
-    timeOf(10_000); // compiles the reader
-    const short = Math.max(timeOf(10_000), timeOf(10_000), timeOf(10_000));
-    // A hundred times the bytes; time that grows with their square would be ten thousand times as long.
-    expect(timeOf(1_000_000) / short).toBeLessThan(2_000);
+  it('may come behind millions of lines and a CR: time that grew with their square would not end', () => {
+    const chunk = Buffer.from(`${'\n'.repeat(4_000_000)}\r`);
+    expect(eventsIn(chunk, 'data: x\n\n')).toEqual(['x']);
   });
 
   it('may end in single bytes behind a long line', () => {
