@@ -88,7 +88,7 @@ describe('documents', () => {
     expect(small).toMatchObject({ status: 'completed', async: false, chunks_created: 1 });
     expect(small.source_id).toMatch(/^src_/);
     const held = provider.hold('persimmon');
-    const lines = Array.from({ length: 9_000 }, (_, at) => `The ${at === 8_000 ? 'persimmon' : 'apple'} is ${at}.`);
+    const lines = Array.from({ length: 15_000 }, (_, at) => `The ${at === 13_000 ? 'persimmon' : 'apple'} is ${at}.`);
     const large = { title: 'Fruits', filename: 'a.md', content: `# Orchard\n\n## Trees\n\n${lines.join(' ')}` };
     const documents = [large, { source_id: 'other', content: 'Other words.' }];
     const { job_id, ...begun } = await base.ingest({ documents });
