@@ -121,32 +121,6 @@ test('every change is told, to each config, in order, as it was, however slow an
   }
 });
 
-test('500 is tried again with the same bytes, 400 is not, and a redirect is not followed', async () => {
-  const target = await receiver();
-  const receivers = {
-    recovers: await receiver((response, attempt) => status(attempt === 1 ? 500 : 204)(response)),
-    refuses: await receiver(status(400)),
-    moved: await receiver((response) => response.writeHead(302, { location: target.url }).end()),
-  };
-  const { id, dispatch } = await underWay('retried');
-  for (const [config, { url }] of Object.entries(receivers)) await set(id, { id: config, url });
-  dispatch.result('done');
-  const ends = (await untilOver(id, 3)).map(({ config_id, status: end, attempts }) => [
-    config_id,
-    end,
-    attempts.map(({ status_code }) => status_code),
-  ]);
-  expect(ends.sort()).toEqual([
-    ['moved', 'failed', [302]],
-    ['recovers', 'delivered', [500, 204]],
-    ['refuses', 'failed', [400]],
-  ]);
-  const [first, second] = receivers.recovers.arrived;
-  expect(second?.raw.equals(first?.raw as Buffer)).toBe(true);
-  expect(second?.headers['webhook-id']).toBe(first?.headers['webhook-id']);
-  expect(target.arrived).toEqual([]);
-});
-
 test('nothing is told any more after the config was deleted, not even what was to be tried again', async () => {
   const hook = await receiver(status(500));
   const { id, dispatch } = await underWay('deleted');

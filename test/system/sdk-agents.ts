@@ -11,7 +11,7 @@ export async function wantApproval({ client }: Home): Promise<void> {
 }
 
 /** An agent of the SDK; it is closed with the test. */
-export function agentOf(home: Home, type: string): Agent {
+function agentOf(home: Home, type: string): Agent {
   const { base_url: url, agent_client_id: clientId, agent_client_secret: clientSecret, ca_file } = home.devJson();
   const access = { url, clientId, clientSecret, ca: readFileSync(ca_file, 'utf8') };
   const agent = new Agent({ ...access, type, instanceId: `${type}-1`, drainOnSignals: false, log: SILENT_LOG });

@@ -7,7 +7,7 @@ import { hostedAgent, message } from '../mesh/hosted/hosted-agent.js';
 import { refusedWith } from '../mesh/tools/tool-fixture.js';
 import { gate, until } from '../setup/until.js';
 import { fleetOnEach, to } from './fixture.js';
-import { agentOf, buyer, teller, wantApproval } from './sdk-agents.js';
+import { buyer, teller, wantApproval } from './sdk-agents.js';
 
 const [fast, workflow] = (await fleetOnEach()) as [Fleet, Fleet];
 type Fleet = Awaited<ReturnType<typeof fleetOnEach>>[number];
@@ -39,24 +39,6 @@ test.each([
     expect(await dispatchStates(task.id)).toEqual(['completed']);
   },
 );
-
-test('one that is rejected fails the message, and its agent hears of it', async () => {
-  const { client, platform } = fast;
-  const { paid } = await teller(platform);
-  const errors: unknown[] = [];
-  const agent = agentOf(platform, 'refused').onMessage((task) =>
-    task.callTool('pay', { amount: 5 }).then(String, (error) => {
-      errors.push(error.code);
-      throw error;
-    }),
-  );
-  await agent.connect();
-  const task = await client.send('buy', to('refused'));
-  expect(await resolve(fast, task.id, { resolution: 'rejected' })).toMatchObject({ new_state: 'failed' });
-  expect((await client.message(task.id)).error).toMatchObject({ code: 'APPROVAL_REJECTED' });
-  expect(await until(() => errors[0])).toBe('APPROVAL_REJECTED');
-  expect(paid).toEqual([]);
-});
 
 test('one over HTTP is told to ask again, and passes when a human has approved', async () => {
   const { client, platform } = fast;
