@@ -2,7 +2,8 @@ import { expect, test } from 'vitest';
 import { outcomeOf, verdictOf, waitBefore } from '../../deliveries/attempts.js';
 import { attemptPush } from '../../deliveries/channels/push.js';
 import { createOutbound, OutboundError } from '../../http/outbound.js';
-import { httpServer, moment } from '../runtime/loopback-server.js';
+import { httpServer } from '../runtime/loopback-server.js';
+import { gate } from '../setup/until.js';
 
 const result = (status_code: number | null, error: string | null = null) => ({ status_code, error, duration_ms: 1 });
 
@@ -56,10 +57,10 @@ test('an answer without end counts by its status', async () => {
 
 test('an attempt that this process cut off is none', async () => {
   const stop = new AbortController();
-  const asked = moment();
-  const server = await httpServer(() => asked.happen());
+  const asked = gate();
+  const server = await httpServer(() => asked.open());
   const cutOff = attempt(server.url, ['127.0.0.0/8'], stop.signal);
-  await asked.happened;
+  await asked.promise;
   stop.abort();
   await expect(cutOff).rejects.toThrow(OutboundError);
 });

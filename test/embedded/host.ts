@@ -4,7 +4,6 @@ import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { createLogger } from '../../runtime/logger.js';
@@ -20,16 +19,8 @@ export async function scratch(): Promise<{ dir: string; remove(): Promise<void> 
   return { dir, remove: () => rm(dir, { recursive: true, force: true, maxRetries: 5 }) };
 }
 
-/** Waits until the check gives something; fails after a minute. */
-export async function eventually<T>(check: () => Promise<T | undefined>): Promise<T> {
-  const deadline = performance.now() + 60_000;
-  for (;;) {
-    const found = await check();
-    if (found !== undefined) return found;
-    if (performance.now() > deadline) throw new Error('it did not happen within a minute');
-    await sleep(50);
-  }
-}
+/** Servers start on a busy machine. */
+export const WITHIN_A_MINUTE = { timeoutMs: 60_000 };
 
 /**
  * Runs a module in a Node process of its own, resolves with the first line it prints, and leaves it running. The module imports from

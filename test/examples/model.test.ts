@@ -1,10 +1,8 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { ModelHandler } from '../../examples/concierge/model-handler.js';
 import { createServiceTools } from '../../examples/concierge/service-tools.js';
 import { calculate } from '../../examples/concierge/simple-tools.js';
+import { httpServer } from '../runtime/loopback-server.js';
 import { task } from './task.js';
 
 type Round = { text?: string; call?: { name: string; args: object }; status?: number };
@@ -12,7 +10,7 @@ type Round = { text?: string; call?: { name: string; args: object }; status?: nu
 /** An OpenAI-compatible endpoint that plays `rounds`, streaming text and arguments in small pieces. */
 async function model(rounds: Round[]) {
   const requests: { messages: { role: string; content: string | null }[]; tools: unknown[] }[] = [];
-  const server = createServer((request, response) => {
+  const { url } = await httpServer((request, response) => {
     const read = async () => {
       let body = '';
       for await (const chunk of request) body += String(chunk);
@@ -35,14 +33,8 @@ async function model(rounds: Round[]) {
     };
     void read();
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
   return {
-    handler: new ModelHandler({ url, model: 'm', apiKey: 'k' }, [calculate, ...createServiceTools()]),
+    handler: new ModelHandler({ url: `${url}/v1`, model: 'm', apiKey: 'k' }, [calculate, ...createServiceTools()]),
     requests,
   };
 }

@@ -31,15 +31,6 @@ async function listen(server: Server, requests: string[] = [], onPort = 0): Prom
   return { port, url: `http://127.0.0.1:${port}`, connections: () => connections, requests };
 }
 
-/** A moment that a test waits for. */
-export function moment(): { happened: Promise<void>; happen: () => void } {
-  let happen = (): void => undefined;
-  const happened = new Promise<void>((resolve) => {
-    happen = resolve;
-  });
-  return { happened, happen: () => happen() };
-}
-
 function noting(requests: string[], answer: RequestListener): RequestListener {
   return (request, response) => {
     requests.push(`${request.method} ${request.url}`);

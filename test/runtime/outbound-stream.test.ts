@@ -1,7 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
 import { createOutbound, type Outbound } from '../../http/outbound.js';
-import { httpServer, moment, tcpServer } from './loopback-server.js';
+import { gate } from '../setup/until.js';
+import { httpServer, tcpServer } from './loopback-server.js';
 
 const LIMIT = { headersTimeoutMs: 10_000 };
 
@@ -14,14 +15,14 @@ function outbound(): Outbound {
 /** A server whose answers the test writes itself; `closed` when the client dropped the connection. */
 async function sseServer() {
   const responses: ServerResponse[] = [];
-  const closed = moment();
+  const closed = gate();
   const server = await httpServer((_request, response) => {
-    response.on('close', closed.happen);
+    response.on('close', closed.open);
     response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
     responses.push(response);
   });
   const write = (chunk: string): void => void responses.at(-1)?.write(chunk);
-  return { ...server, write, end: () => responses.at(-1)?.end(), closed: closed.happened };
+  return { ...server, write, end: () => responses.at(-1)?.end(), closed: closed.promise };
 }
 
 async function collect(body: AsyncIterable<Buffer>): Promise<string> {

@@ -2,7 +2,8 @@ import type { RequestListener } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
 import { createOutbound, type Outbound, type OutboundOptions } from '../../http/outbound.js';
-import { httpServer, type LoopbackServer, moment, tcpServer, untrustedServer } from './loopback-server.js';
+import { gate } from '../setup/until.js';
+import { httpServer, type LoopbackServer, tcpServer, untrustedServer } from './loopback-server.js';
 
 const LIMIT = { timeoutMs: 10_000 };
 const never: RequestListener = () => undefined;
@@ -59,15 +60,15 @@ test('a body of exactly the cap is whole, one byte more is truncated', async () 
 });
 
 test('an endless body is cut at 50 KB and its connection dropped', async () => {
-  const dropped = moment();
+  const dropped = gate();
   const server = await httpServer((request, response) => {
-    request.socket.on('close', dropped.happen);
+    request.socket.on('close', () => dropped.open());
     endless(request, response);
   });
   const answer = await outbound().request(server.url, LIMIT);
   expect(answer).toMatchObject({ status: 200, truncated: true });
   expect(answer.body.length).toBe(50 * 1024);
-  await dropped.happened;
+  await dropped.promise;
 });
 
 test('an endless trickle below the cap ends with the time limit', async () => {
@@ -159,15 +160,15 @@ test.each([
 
 test('a request that timed out before its connection opened is not sent afterwards', async () => {
   const server = await httpServer((_request, response) => response.end());
-  const resolved = moment();
-  const lookup = () => resolved.happened.then(() => [{ address: '127.0.0.1', family: 4 }]);
+  const resolved = gate();
+  const lookup = () => resolved.promise.then(() => [{ address: '127.0.0.1', family: 4 }]);
   const client = outbound({ lookup });
   const base = `http://name.example:${server.port}`;
   await expect(client.request(`${base}/late`, { timeoutMs: 20 })).rejects.toMatchObject({
     code: 'TIMEOUT',
     requestSent: false,
   });
-  resolved.happen();
+  resolved.open();
   await client.request(`${base}/next`, LIMIT);
   await expect.poll(server.connections).toBe(2);
   await client.request(`${base}/last`, LIMIT);
@@ -191,28 +192,28 @@ test.each(['GET', 'POST'])('a %s on a reused connection that breaks is not sent 
 });
 
 test('the signal aborts a request before and after it is sent', async () => {
-  const arrived = moment();
-  const server = await httpServer(() => arrived.happen());
+  const arrived = gate();
+  const server = await httpServer(() => arrived.open());
   const client = outbound();
   const before = client.request(server.url, { ...LIMIT, signal: AbortSignal.abort() });
   await expect(before).rejects.toMatchObject({ code: 'ABORTED', requestSent: false });
   expect(server.connections()).toBe(0);
   const controller = new AbortController();
   const after = client.request(server.url, { ...LIMIT, signal: controller.signal });
-  await arrived.happened;
+  await arrived.promise;
   controller.abort();
   await expect(after).rejects.toMatchObject({ code: 'ABORTED', requestSent: true });
 });
 
 test('close aborts what is in flight and what comes later', async () => {
-  const arrived = moment();
-  const server = await httpServer(() => arrived.happen());
+  const arrived = gate();
+  const server = await httpServer(() => arrived.open());
   const client = createOutbound({ allowCidrs: ['127.0.0.0/8'] });
   const inFlight = expect(client.request(server.url, LIMIT)).rejects.toMatchObject({
     code: 'ABORTED',
     requestSent: true,
   });
-  await arrived.happened;
+  await arrived.promise;
   await client.close();
   await inFlight;
   await expect(client.request(server.url, LIMIT)).rejects.toMatchObject({ code: 'ABORTED', requestSent: false });

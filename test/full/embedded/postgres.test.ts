@@ -7,7 +7,8 @@ import { Client } from 'pg';
 import { afterEach, beforeEach, describe, expect, test as it } from 'vitest';
 import { type EmbeddedPostgres, startPostgres } from '../../../embedded/postgres.js';
 import { processInfo } from '../../../embedded/process-table.js';
-import { eventually, inOwnProcess, scratch, silent } from '../../embedded/host.js';
+import { inOwnProcess, scratch, silent, WITHIN_A_MINUTE } from '../../embedded/host.js';
+import { until } from '../../setup/until.js';
 
 let folder: Awaited<ReturnType<typeof scratch>>;
 let server: EmbeddedPostgres | undefined;
@@ -43,12 +44,7 @@ async function query(url: string, sql: string): Promise<unknown> {
 
 /** The answer once the server gives one: while it restarts, connections are refused. */
 function queryWhenBack(url: string, sql: string): Promise<unknown> {
-  return eventually(() =>
-    query(url, sql).then(
-      (value) => ({ value }),
-      () => undefined,
-    ),
-  ).then((found) => found.value);
+  return until(() => query(url, sql), WITHIN_A_MINUTE);
 }
 
 describe('embedded Postgres', () => {
@@ -76,7 +72,7 @@ describe('embedded Postgres', () => {
     await query(running.url, 'create table kept as select 42 as n');
     const before = running.pid;
     process.kill(before, 'SIGKILL');
-    await eventually(async () => (running.pid === before ? undefined : true));
+    await until(() => running.pid !== before, WITHIN_A_MINUTE);
     expect(await queryWhenBack(running.url, 'select n from kept')).toBe(42);
     expect(lines).toContain('Postgres exited unexpectedly (signal SIGKILL); restarting it');
   });
@@ -95,7 +91,7 @@ describe('embedded Postgres', () => {
     const running = await start();
     expect(running).toMatchObject({ ...left, adopted: true });
     process.kill(left.pid, 'SIGKILL');
-    await eventually(async () => (running.pid === left.pid ? undefined : true));
+    await until(() => running.pid !== left.pid, WITHIN_A_MINUTE);
     expect(await queryWhenBack(running.url, 'select 1')).toBe(1);
     const last = running.pid;
     await running.stop();

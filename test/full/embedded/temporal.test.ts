@@ -6,7 +6,8 @@ import { processInfo } from '../../../embedded/process-table.js';
 import { temporalBinary } from '../../../embedded/temporal/binary.js';
 import { type EmbeddedTemporal, startTemporal } from '../../../embedded/temporal.js';
 import { userCacheDir } from '../../../runtime/cache-dir.js';
-import { eventually, inOwnProcess, scratch, silent } from '../../embedded/host.js';
+import { inOwnProcess, scratch, silent, WITHIN_A_MINUTE } from '../../embedded/host.js';
+import { until } from '../../setup/until.js';
 
 let folder: Awaited<ReturnType<typeof scratch>>;
 let server: EmbeddedTemporal | undefined;
@@ -80,7 +81,7 @@ describe('embedded Temporal', () => {
     await withClient(running.address, startWaiting);
     const before = running.pid;
     process.kill(before, 'SIGKILL');
-    await eventually(async () => (running.pid === before ? undefined : true));
+    await until(() => running.pid !== before, WITHIN_A_MINUTE);
     expect((await withClient(running.address, describeWaiting)).status.name).toBe('RUNNING');
     expect(lines).toContain('Temporal exited unexpectedly (signal SIGKILL); restarting it');
   });
@@ -90,7 +91,7 @@ describe('embedded Temporal', () => {
     await withClient(running.address, startWaiting);
     const before = running.pid;
     process.kill(before, 'SIGSTOP');
-    await eventually(async () => (running.pid === before ? undefined : true));
+    await until(() => running.pid !== before, WITHIN_A_MINUTE);
     expect((await withClient(running.address, describeWaiting)).status.name).toBe('RUNNING');
     expect(lines.join('\n')).toMatch(
       /Temporal has not served for \d+ s \(.+\); stopping it\nTemporal has stopped; starting it again/,
@@ -103,7 +104,7 @@ describe('embedded Temporal', () => {
     const running = await start();
     expect(running).toMatchObject({ ...left, adopted: true });
     process.kill(left.pid, 'SIGKILL');
-    await eventually(async () => (running.pid === left.pid ? undefined : true));
+    await until(() => running.pid !== left.pid, WITHIN_A_MINUTE);
     const remembered = JSON.parse(await readFile(join(folder.dir, 'temporal.json'), 'utf8')) as { pid: number };
     expect(remembered.pid).toBe(running.pid);
     await running.stop();
