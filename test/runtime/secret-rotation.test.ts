@@ -1,15 +1,13 @@
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdtempSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { createCredential, rotateCredential, verifySecret } from '../../auth/credentials.js';
 import { checkSecretKey, createKeyWatch, keysInUse, SecretKeyMismatch } from '../../auth/secret-check.js';
 import { rotateSecretKey } from '../../auth/secret-rotation.js';
 import { loadSigningKeys, rotateSigningKeys } from '../../auth/signing-keys.js';
 import { rotateSecret, secretKeyStatus } from '../../cli/rotate-secret.js';
-import type { Db } from '../../db/pool.js';
+import type { Db, Tx } from '../../db/pool.js';
 import { holdSecretKey } from '../../db/secret-key.js';
 import { createPolicyCatalog } from '../../policy/policy-catalog.js';
 import { SEALED } from '../../runtime/sealed-columns.js';
@@ -17,7 +15,7 @@ import { loadOrCreateSecretKey, readSecretKeys, renewSecretKey } from '../../run
 import { createSecrets } from '../../runtime/secrets.js';
 import { insertTenant } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
-import { until } from '../setup/until.js';
+import { gate, until } from '../setup/until.js';
 
 /** Bytes that no key of the platform has sealed, and why. */
 const UNSEALED = {
@@ -97,6 +95,29 @@ function untilDeath(db: Db, transactions: number): Db {
   };
 }
 
+/** A database where something happens after each statement with this text. */
+function racing(db: Db, text: string, happen: () => Promise<unknown>): Db {
+  const watched =
+    <T>(work: (tx: Tx) => Promise<T>) =>
+    (tx: Tx) =>
+      work({
+        query: async (...query) => {
+          const rows = await tx.query(...query);
+          if (query[0].includes(text)) await happen();
+          return rows as never;
+        },
+      });
+  return {
+    ...db,
+    system: (work) => db.system(watched(work)),
+    tenant: (of, work) => db.tenant(of, watched(work)),
+  };
+}
+
+/** A whole rotation, which waits for no process to notice it. */
+const rotate = (db: Db, old: string, next: string) =>
+  rotateSecretKey(db, createSecrets(next, [old]), createSecrets(next).check(), 0);
+
 test('every column of bytes is sealed anew by a rotation or listed as not sealed', async () => {
   const database = await freshDatabase();
   const rows = await database.query<{ name: string }>(
@@ -112,53 +133,34 @@ test('runs that are killed anywhere are finished by the next: then the new key a
   const [old, next] = [newKey(), newKey()];
   const { db } = await fixture(old);
   const before = await readAll(db, old);
-  const both = createSecrets(next, [old]);
-  const check = createSecrets(next).check();
-  let report: Awaited<ReturnType<typeof rotateSecretKey>> | undefined;
+  let report: Awaited<ReturnType<typeof rotate>> | undefined;
   for (let life = 1; !report; life++) {
-    report = await rotateSecretKey(untilDeath(db, life), createSecrets(next, [old]), check, 0).catch(
-      async (error: Error) => {
-        expect(error.message).toBe('killed');
-        // Meanwhile processes with both keys start, and one with the new key alone does not.
-        await checkSecretKey(db, createSecrets(next, [old]));
-        if ((await db.system((tx) => keysInUse(tx)))?.before !== null)
-          await expect(checkSecretKey(db, createSecrets(next))).rejects.toThrow(SecretKeyMismatch);
-        return undefined;
-      },
-    );
+    report = await rotate(untilDeath(db, life), old, next).catch(async (error: Error) => {
+      expect(error.message).toBe('killed');
+      // Meanwhile processes with both keys start, and one with the new key alone does not.
+      await checkSecretKey(db, createSecrets(next, [old]));
+      if ((await db.system((tx) => keysInUse(tx)))?.before !== null)
+        await expect(checkSecretKey(db, createSecrets(next))).rejects.toThrow(SecretKeyMismatch);
+      return undefined;
+    });
   }
   expect(await readAll(db, next)).toEqual(before);
   await checkSecretKey(db, createSecrets(next));
   await expect(checkSecretKey(db, createSecrets(old))).rejects.toThrow(SecretKeyMismatch);
   await expect(readAll(db, old)).rejects.toThrow(/cannot be read/);
   // Again: nothing is left to do.
-  expect(await rotateSecretKey(db, both, check, 0)).toMatchObject({ sealed_anew: { deliveries: 0, policies: 0 } });
+  expect(await rotate(db, old, next)).toMatchObject({ sealed_anew: { deliveries: 0, policies: 0 } });
 });
 
 test('a value that changes while it is sealed anew keeps its change', async () => {
   const [old, next] = [newKey(), newKey()];
   const { db, database, secrets } = await fixture(old);
-  const racing: Db = {
-    ...db,
-    system: (work) =>
-      db.system((tx) =>
-        work({
-          query: async (text, values, name) => {
-            const rows = await tx.query(text, values, name);
-            if (text.includes('FROM policies'))
-              await database.query('UPDATE policies SET evaluator_secret = $1', [
-                secrets.encrypt('changed', SEALED.evaluatorSecrets.purpose),
-              ]);
-            return rows as never;
-          },
-        }),
-      ),
-  };
-  const check = createSecrets(next).check();
+  const changed = secrets.encrypt('changed', SEALED.evaluatorSecrets.purpose);
+  const change = () => database.query('UPDATE policies SET evaluator_secret = $1', [changed]);
   // The writer never stops, so this run does not end by itself; it dies, and the next finishes.
-  const rotation = rotateSecretKey(untilDeath(racing, 40), createSecrets(next, [old]), check, 0);
+  const rotation = rotate(untilDeath(racing(db, 'FROM policies', change), 40), old, next);
   await expect(rotation).rejects.toThrow('killed');
-  await rotateSecretKey(db, createSecrets(next, [old]), check, 0);
+  await rotate(db, old, next);
   expect((await readAll(db, next)).evaluatorSecrets).toEqual(['changed']);
 });
 
@@ -169,23 +171,18 @@ test('a process with the old key alone stores nothing that it sealed or hashed; 
     db.tenant(tenant, (tx) => createCredential(tx, with_, tenant, { name: 'n', scopes: ['read'] }));
   await create(secrets);
   // A transaction that seals something as the rotation begins.
-  let isHeld = false;
-  let release: () => void = () => undefined;
-  const released = new Promise<void>((resolve) => {
-    release = resolve;
-  });
+  const [held, released] = [gate(), gate()];
   const sealing = db.system(async (tx) => {
     await holdSecretKey(tx, secrets);
-    isHeld = true;
-    await released;
-    await tx.query('UPDATE policies SET evaluator_secret = $1', [
-      secrets.encrypt('last', SEALED.evaluatorSecrets.purpose),
-    ]);
+    held.open();
+    await released.promise;
+    const last = secrets.encrypt('last', SEALED.evaluatorSecrets.purpose);
+    await tx.query('UPDATE policies SET evaluator_secret = $1', [last]);
   });
-  await until(() => isHeld, { what: 'the transaction holds the key' });
-  const rotation = rotateSecretKey(db, createSecrets(next, [old]), createSecrets(next).check(), 0);
+  await held.promise;
+  const rotation = rotate(db, old, next);
   await until(() => lockWaits(database), { what: 'the rotation waits for the transaction' });
-  release();
+  released.open();
   await sealing;
   await rotation;
   expect((await readAll(db, next)).evaluatorSecrets).toEqual(['last']);
@@ -201,72 +198,50 @@ test('a process with the old key alone stores nothing that it sealed or hashed; 
 test('a change of a policy does not write back what it read before the rotation sealed it anew', async () => {
   const [old, next] = [newKey(), newKey()];
   const { db, database, secrets, tenant } = await fixture(old);
-  let rotation: ReturnType<typeof rotateSecretKey> | undefined;
-  const racing: Db = {
-    ...db,
-    tenant: (of, work) =>
-      db.tenant(of, (tx) =>
-        work({
-          query: async (text, values, name) => {
-            const rows = await tx.query(text, values, name);
-            if (text.includes('SELECT * FROM policies')) {
-              let isOver = false;
-              rotation = rotateSecretKey(db, createSecrets(next, [old]), createSecrets(next).check(), 0);
-              void rotation.finally(() => {
-                isOver = true;
-              });
-              await until(async () => isOver || (await lockWaits(database)), { what: 'the rotation waits or ends' });
-            }
-            return rows as never;
-          },
-        }),
-      ),
-  };
-  const engine = { changed: () => undefined } as never;
-  const catalog = createPolicyCatalog({
-    db: racing,
-    secrets,
-    outbound: { checkUrl: () => undefined } as never,
-    engine,
+  let rotation: ReturnType<typeof rotate> | undefined;
+  const raced = racing(db, 'SELECT * FROM policies', () => {
+    let isOver = false;
+    rotation = rotate(db, old, next);
+    void rotation.finally(() => {
+      isOver = true;
+    });
+    return until(async () => isOver || (await lockWaits(database)), { what: 'the rotation waits or ends' });
   });
+  const [outbound, engine] = [{ checkUrl: () => undefined } as never, { changed: () => undefined } as never];
+  const catalog = createPolicyCatalog({ db: raced, secrets, outbound, engine });
   await catalog.update(tenant, { policy_id: 'p', name: 'renamed' });
   await rotation;
   expect((await readAll(db, next)).evaluatorSecrets).toEqual(['text of evaluatorSecrets']);
 });
 
 test('a second rotation is refused, and keeps the previous key, while client secrets need it', async () => {
-  const dataDir = await mkdtemp(join(tmpdir(), 'secret-key-'));
-  try {
-    const first = await loadOrCreateSecretKey(dataDir);
-    const { db, database, secrets, tenant } = await fixture(first);
-    const made = await db.system((tx) => createCredential(tx, secrets, tenant, { name: 'n', scopes: ['read'] }));
-    // Of a release that did not note the key.
-    await database.query('UPDATE credentials SET secret_key_id = NULL');
-    const [second = '', ...before] = await renewSecretKey(dataDir);
-    expect(before).toEqual([first]);
-    const report = await rotateSecretKey(db, createSecrets(second, before), createSecrets(second).check(), 0);
-    expect(report.credentials_left).toBe(1);
-    const store = {
-      ...{ db, secrets: createSecrets(second, before), keys: [second, first] as [string, string] },
-      renewKeys: () => renewSecretKey(dataDir),
-    };
-    const { credential_id } = made.credential;
-    await expect(rotateSecret(store)).rejects.toThrow(new RegExp(`1 client secrets still need .*${credential_id}`));
-    const third = newKey();
-    const withSettings = rotateSecretKey(db, createSecrets(third, [second]), createSecrets(third).check(), 0);
-    await expect(withSettings).rejects.toThrow(SecretKeyMismatch);
-    expect(await readSecretKeys(dataDir)).toEqual([second, first]);
-    expect(await readFile(join(dataDir, 'secret.key.previous'), 'utf8')).toContain(first);
-    const status = { rotation_under_way: false, credentials_left: 1, credential_ids_left: [credential_id] };
-    expect(await secretKeyStatus(store)).toEqual(status);
-    // Its next use frees the way.
-    const client = { client_id: credential_id, client_secret: made.client_secret };
-    expect(await verifySecret(db, store.secrets, client)).not.toBeNull();
-    await rotateSecretKey(db, createSecrets(third, [second]), createSecrets(third).check(), 0);
-    expect(await verifySecret(db, createSecrets(third, [second]), client)).not.toBeNull();
-  } finally {
-    await rm(dataDir, { recursive: true, force: true });
-  }
+  const dataDir = mkdtempSync(join(inject('runDir'), 'secret-key-'));
+  const first = await loadOrCreateSecretKey(dataDir);
+  const { db, database, secrets, tenant } = await fixture(first);
+  const made = await db.system((tx) => createCredential(tx, secrets, tenant, { name: 'n', scopes: ['read'] }));
+  // Of a release that did not note the key.
+  await database.query('UPDATE credentials SET secret_key_id = NULL');
+  const [second = '', ...before] = await renewSecretKey(dataDir);
+  expect(before).toEqual([first]);
+  const report = await rotateSecretKey(db, createSecrets(second, before), createSecrets(second).check(), 0);
+  expect(report.credentials_left).toBe(1);
+  const store = {
+    ...{ db, secrets: createSecrets(second, before), keys: [second, first] as [string, string] },
+    renewKeys: () => renewSecretKey(dataDir),
+  };
+  const { credential_id } = made.credential;
+  await expect(rotateSecret(store)).rejects.toThrow(new RegExp(`1 client secrets still need .*${credential_id}`));
+  const third = newKey();
+  await expect(rotate(db, second, third)).rejects.toThrow(SecretKeyMismatch);
+  expect(await readSecretKeys(dataDir)).toEqual([second, first]);
+  expect(readFileSync(join(dataDir, 'secret.key.previous'), 'utf8')).toContain(first);
+  const status = { rotation_under_way: false, credentials_left: 1, credential_ids_left: [credential_id] };
+  expect(await secretKeyStatus(store)).toEqual(status);
+  // Its next use frees the way.
+  const client = { client_id: credential_id, client_secret: made.client_secret };
+  expect(await verifySecret(db, store.secrets, client)).not.toBeNull();
+  await rotate(db, second, third);
+  expect(await verifySecret(db, createSecrets(third, [second]), client)).not.toBeNull();
 });
 
 test('values that no key opens are reported and do not stop a rotation; with their key they are sealed anew', async () => {
@@ -275,7 +250,7 @@ test('values that no key opens are reported and do not stop a rotation; with the
   const alien = createSecrets(older).encrypt('found again', SEALED.evaluatorSecrets.purpose);
   await database.query('UPDATE policies SET evaluator_secret = $1', [alien]);
   await database.query(`UPDATE push_configs SET secrets = 'garbage' WHERE config_id = 'c'`);
-  const report = await rotateSecretKey(db, createSecrets(next, [old]), createSecrets(next).check(), 0);
+  const report = await rotate(db, old, next);
   expect(report).toMatchObject({
     sealed_anew: { signing_keys: 1, alert_channels: 1, deliveries: DELIVERIES, policies: 0 },
     unreadable: { push_configs: 1, policies: 1 },
@@ -292,21 +267,20 @@ test('values that no key opens are reported and do not stop a rotation; with the
 test('a run that ends late does not take the place of the rotation after it', async () => {
   const [old, next, last] = [newKey(), newKey(), newKey()];
   const { db } = await fixture(old);
-  const both = createSecrets(next, [old]);
   let runs = 0;
-  const racing: Db = {
+  const late: Db = {
     ...db,
     system: async (work) => {
       runs += 1;
       // As the first run begins to finish, another run of the same has finished, and the next rotation too.
       if (runs === 2) {
-        await rotateSecretKey(db, createSecrets(next, [old]), both.check(), 0);
-        await rotateSecretKey(db, createSecrets(last, [next]), createSecrets(last).check(), 0);
+        await rotate(db, old, next);
+        await rotate(db, next, last);
       }
       return db.system(work);
     },
   };
-  await rotateSecretKey(racing, createSecrets(next, [old]), both.check(), 0);
+  await rotate(late, old, next);
   expect(await db.system((tx) => keysInUse(tx))).toEqual({ inUse: createSecrets(last).check(), before: null });
   await readAll(db, last);
 });
@@ -323,14 +297,14 @@ test('a client secret is valid before, during and after a rotation, and is hashe
     const [key = '', ...others] = keys;
     return verifySecret(db, createSecrets(key, others), { client_id: credential.client_id, client_secret });
   };
-  const report = await rotateSecretKey(db, createSecrets(next, [old]), createSecrets(next).check(), 0);
+  const report = await rotate(db, old, next);
   expect(report.credentials_left).toBe(3);
   for (const credential of [used, overlapping, newer]) {
     expect(await login([next], credential)).toBeNull();
     expect(await login([next, old], credential)).not.toBeNull();
     expect(await login([next], credential)).not.toBeNull();
   }
-  const again = await rotateSecretKey(db, createSecrets(next, [old]), createSecrets(next).check(), 0);
+  const again = await rotate(db, old, next);
   expect(again.credentials_left).toBe(1);
   expect(await login([next], unused)).toBeNull();
 });
@@ -338,7 +312,7 @@ test('a client secret is valid before, during and after a rotation, and is hashe
 test('a running process takes the new key from the data directory; without it the log says so', async () => {
   const [old, next] = [newKey(), newKey()];
   const { db } = await fixture(old);
-  await rotateSecretKey(db, createSecrets(next, [old]), createSecrets(next).check(), 0);
+  await rotate(db, old, next);
   const lines: unknown[] = [];
   const log = {
     info: (_: object, line?: string) => lines.push(line),
