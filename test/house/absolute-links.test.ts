@@ -1,9 +1,8 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 
 interface AbsoluteLinks {
   absoluteLinks(document: string, from: { folder: string; url: string }): string;
@@ -40,8 +39,7 @@ test('the page of the Python package links to the repository and to files that e
   const [, step = ''] =
     /- name: PyPI links to this repository\n[\s\S]*?run: \|\n([\s\S]*?)\n {6}- /.exec(workflow) ?? [];
   const script = step.replace(/^ {10}/gm, '');
-  const folder = mkdtempSync(join(tmpdir(), 'python-urls-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = mkdtempSync(join(inject('runDir'), 'python-urls-'));
   writeFileSync(join(folder, 'pyproject.toml'), read('python/pyproject.toml'));
   const env = { PATH: process.env.PATH, GITHUB_REPOSITORY: 'git/fleet', GITHUB_REF_NAME: 'v1' };
   execFileSync('bash', ['-e', '-c', script], { cwd: folder, env });

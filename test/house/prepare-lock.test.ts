@@ -1,9 +1,10 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { hostname, tmpdir } from 'node:os';
+import { existsSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
+import { gate } from '../setup/until.js';
 
 interface Mutex {
   withPrepareLock<T>(root: string, work: () => Promise<T>, say: (line: string) => void): Promise<T>;
@@ -12,29 +13,24 @@ interface Mutex {
 const scripts = join(import.meta.dirname, '..', '..', 'scripts');
 const { withPrepareLock } = (await import(pathToFileURL(join(scripts, 'mutex.mjs')).href)) as Mutex;
 
-function checkout(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'prepare-lock-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  return folder;
-}
+const quietly = <T>(root: string, work: () => Promise<T>) => withPrepareLock(root, work, () => {});
+
+const checkout = () => mkdtempSync(join(inject('runDir'), 'prepare-lock-'));
 
 test('two commands that prepare one checkout do it one after the other', async () => {
   const root = checkout();
   const steps: string[] = [];
-  let release = (): void => {};
-  const gate = new Promise<void>((resolve) => {
-    release = resolve;
+  const secondWaits = gate();
+  const first = quietly(root, async () => {
+    steps.push('first begins');
+    await secondWaits.promise;
+    steps.push('first ends');
   });
-  const first = withPrepareLock(
+  const second = withPrepareLock(
     root,
-    async () => {
-      steps.push('first begins');
-      await gate;
-      steps.push('first ends');
-    },
-    () => {},
+    async () => void steps.push('second'),
+    () => secondWaits.open(),
   );
-  const second = withPrepareLock(root, async () => void steps.push('second'), release);
   await Promise.all([first, second]);
   expect(steps).toEqual(['first begins', 'first ends', 'second']);
   expect(existsSync(join(root, '.prepare.lock'))).toBe(false);
@@ -44,22 +40,12 @@ test('the lock of a process that died is taken over', async () => {
   const root = checkout();
   const dead = spawnSync(process.execPath, ['-e', '']).pid;
   writeFileSync(join(root, '.prepare.lock'), `${dead} ${hostname()}\n`);
-  expect(
-    await withPrepareLock(
-      root,
-      async () => 'done',
-      () => {},
-    ),
-  ).toBe('done');
+  expect(await quietly(root, async () => 'done')).toBe('done');
 });
 
 test('a step that fails leaves no lock behind', async () => {
   const root = checkout();
-  const failing = withPrepareLock(
-    root,
-    () => Promise.reject(new Error('no network')),
-    () => {},
-  );
+  const failing = quietly(root, () => Promise.reject(new Error('no network')));
   await expect(failing).rejects.toThrow('no network');
   expect(existsSync(join(root, '.prepare.lock'))).toBe(false);
 });

@@ -1,9 +1,8 @@
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 
 interface TestReport {
   readReport(
@@ -42,8 +41,7 @@ const FILES = {
 };
 
 test('each failed test is named in a line of its own, and so is what nobody has caught and a file that does not load or set up', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'agent-fleet-report-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = mkdtempSync(join(inject('runDir'), 'report-'));
   mkdirSync(join(folder, 'a'));
   for (const [name, text] of Object.entries(FILES)) writeFileSync(join(folder, name), text);
   const path = join(folder, 'report.jsonl');
@@ -96,8 +94,7 @@ test.each([
   ['one of the record', [failedOn('gate', [])], 1, [{ ...mayBeChance, once: true }]],
   ['success', [], 0, []],
 ])('a run that ends with %s says what failed, and whether it may be run again', (_what, lines, exitCode, failures) => {
-  const folder = mkdtempSync(join(tmpdir(), 'agent-fleet-report-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = mkdtempSync(join(inject('runDir'), 'report-'));
   const path = join(folder, 'report.jsonl');
   writeFileSync(path, lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
   expect(readReport(path, exitCode, folder).failures).toEqual(failures);
