@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { DEFAULT_CLOCKS } from '../../../runtime/clocks.js';
 import { until } from '../../setup/until.js';
 import type { FixtureAgent } from '../fixture-agent.js';
 import { MeshFixture, type MeshNodeUnderTest } from '../mesh-fixture.js';
@@ -51,6 +52,7 @@ describe('a connected agent that sends a new token', () => {
     await reauth(agent, await fixture.token());
     await database.query('UPDATE credentials SET revoked_at = now() WHERE credential_id = $1', [fixture.credentialId]);
     expect((await agent.closed).code).toBe(4401);
+    expect(DEFAULT_CLOCKS.reconcileMs).toBeLessThan(5_000); // the time that is promised for it
   });
 
   it('is told when it sends too many', async () => {
