@@ -8,10 +8,13 @@ import { issueCallbackTokens, type RequestSubject } from '../messages/input/call
 import { readableRequest } from '../messages/read/readable.js';
 import type { AskedRequest as AskedRow } from '../messages/read/rows.js';
 import { inputRequestOf } from '../messages/read/task.js';
-import { newId, traceparentOf, uuidOf } from '../runtime/ids.js';
+import { groupOf, newId, traceparentOf, uuidOf } from '../runtime/ids.js';
 import type { Secrets } from '../runtime/secrets.js';
 import { asksHuman } from './matching.js';
 import type { CompiledChannel, CompiledRule } from './rule-cache.js';
+
+/** Deliveries that are sealed and written at once. */
+const WRITTEN_AT_ONCE = 500;
 
 /** A rule that fired. */
 export interface Firing {
@@ -160,7 +163,34 @@ export function envelopeOf(
 }
 
 /**
- * Writes the deliveries of rules that fired, one for each channel, with their tokens and events.
+ * Without the emails that would tell a recipient of a request again: a rule with a `*` matches all the events that ask about it, which are
+ * written together, and channels may share a recipient.
+ */
+function oncePerRequest(drafts: Draft[]): Draft[] {
+  const told = new Set<string>();
+  return drafts.filter(({ rule, channel: { mail_to }, subject: { event_id, event_type } }) => {
+    if (!mail_to || !asksHuman(event_type)) return true;
+    const mail = JSON.stringify([rule.tenant_id, rule.rule_id, groupOf(event_id), mail_to.toLowerCase()]);
+    return !told.has(mail) && told.add(mail);
+  });
+}
+
+/** Issues the tokens of deliveries, each for where its delivery goes. */
+async function issueTokens(tx: Tx, drafts: Draft[]): Promise<Map<Draft, string | undefined>> {
+  const purposes = drafts.flatMap((draft) => {
+    const { rule_id, writers, has_token } = draft.rule;
+    const { destination } = draft.channel;
+    return has_token && draft.request ? [{ draft, ...purposeOf(draft.request), rule_id, writers, destination }] : [];
+  });
+  const tokens = await issueCallbackTokens(
+    tx,
+    purposes.map(({ draft: _, ...purpose }) => purpose),
+  );
+  return new Map(purposes.map(({ draft }, index) => [draft, tokens[index]]));
+}
+
+/**
+ * Writes the deliveries of rules that fired, one for each channel and of email for each recipient, with their tokens and events.
  * @param baseUrl of the API, without a slash at the end
  */
 export async function writeFirings(
@@ -173,26 +203,21 @@ export async function writeFirings(
   for (const [{ rule }, subject] of await subjectsOf(tx, firings)) {
     for (const channel of rule.channels) drafts.push({ rule, channel, subject });
   }
-  const ready = await withRequests(tx, drafts);
-  const purposes = ready.flatMap((draft) =>
-    draft.rule.has_token && draft.request
-      ? [{ draft, ...purposeOf(draft.request), rule_id: draft.rule.rule_id, writers: draft.rule.writers }]
-      : [],
-  );
-  const tokens = await issueCallbackTokens(
-    tx,
-    purposes.map(({ draft: _, ...purpose }) => purpose),
-  );
+  const ready = await withRequests(tx, oncePerRequest(drafts));
   await holdSecretKey(tx, secrets);
-  const tokenOf = new Map(purposes.map(({ draft }, index) => [draft, tokens[index]]));
-  const deliveries = ready.map((draft): NewAlertDelivery => {
-    const { rule, channel, subject, request } = draft;
-    const { tenant_id, session_id, event_id, event_type } = subject;
-    const delivery_id = newId('dlv');
-    const envelope = envelopeOf(draft, delivery_id, { baseUrl, token: tokenOf.get(draft), request });
-    const body = sealBody(secrets, JSON.stringify(envelope));
-    const about = { tenant_id, session_id, delivery_id, event_id, event_type, rule_id: rule.rule_id };
-    return { ...channel, ...about, body, traceparent: contextOf(subject) };
-  });
-  await writeDeliveries(tx, deliveries);
+  // In portions: an event may have thousands of deliveries, each with a body of its own.
+  for (let from = 0; from < ready.length; from += WRITTEN_AT_ONCE) {
+    const some = ready.slice(from, from + WRITTEN_AT_ONCE);
+    const tokens = await issueTokens(tx, some);
+    const deliveries = some.map((draft): NewAlertDelivery => {
+      const { rule, channel, subject, request } = draft;
+      const { tenant_id, session_id, event_id, event_type } = subject;
+      const delivery_id = newId('dlv');
+      const envelope = envelopeOf(draft, delivery_id, { baseUrl, token: tokens.get(draft), request });
+      const body = sealBody(secrets, JSON.stringify(envelope));
+      const about = { tenant_id, session_id, delivery_id, event_id, event_type, rule_id: rule.rule_id };
+      return { ...channel, ...about, body, traceparent: contextOf(subject) };
+    });
+    await writeDeliveries(tx, deliveries);
+  }
 }

@@ -6,7 +6,7 @@ import type { CompiledRule, RulesOf } from './rule-cache.js';
 import { stateKeyOf } from './rule-states.js';
 import { countEvent, keptEvents, type RuleState } from './thresholds.js';
 
-/** Deliveries after which a transaction takes no further event: one event may have ten for each of 500 rules. */
+/** Deliveries after which a transaction takes no further event: one event may have some sixty for each of 500 rules. */
 const DELIVERIES_MAX = 2_000;
 
 /** What a tenant may have of one batch; `work` by `workOf`. */

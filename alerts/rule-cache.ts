@@ -8,7 +8,7 @@ import {
   readChannels,
   unsealChannel,
 } from '../deliveries/channels/channel-store.js';
-import { destinationOf } from '../deliveries/channels/send.js';
+import { channelTo, destinationDigest, destinationOf, mailsOf } from '../deliveries/channels/send.js';
 import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 import type { Secrets } from '../runtime/secrets.js';
@@ -21,9 +21,13 @@ const RULES_KEPT = 20_000;
 export const COMPILED_IN_SHARED = { all: 1_000, ofTenant: 200 };
 const ANY_NUMBER = { all: Number.POSITIVE_INFINITY, ofTenant: Number.POSITIVE_INFINITY };
 
-/** Where a rule delivers to. */
+/** Where a rule delivers to: a channel, of email each of its recipients. */
 export interface CompiledChannel {
   channel_id: string;
+  /** The recipient of an email; else ''. */
+  mail_to: string;
+  /** The digest by which its callback tokens know it. */
+  destination: string;
   url: string;
   receiver: string;
   max_attempts: number;
@@ -31,7 +35,7 @@ export interface CompiledChannel {
 
 /** A rule that is switched on, ready to be matched. */
 export interface CompiledRule extends RuleRow {
-  /** Those that are switched on. */
+  /** Of the channels that are switched on. */
   channels: CompiledChannel[];
   has_token: boolean;
 }
@@ -118,13 +122,18 @@ export class RuleCache {
       has_token: mayHaveToken(rule),
       channels: channels
         .filter(({ rule_id }) => rule_id === rule.rule_id)
-        .map((channel) => ({
-          channel_id: channel.channel_id,
-          max_attempts: maxAttemptsOf(channel),
-          ...destinationOf(channel, this.slackApiUrl),
-        })),
+        .flatMap((channel) => mailsOf(channel).map((mailTo) => this.#compiled(channel, mailTo))),
     }));
     return { revision, rules: byType(compiled), size: compiled.length + 1 };
+  }
+
+  #compiled(whole: Channel, mail_to: string): CompiledChannel {
+    const channel = channelTo(whole, mail_to);
+    return {
+      ...{ channel_id: channel.channel_id, mail_to, max_attempts: maxAttemptsOf(channel) },
+      destination: destinationDigest(channel, this.slackApiUrl),
+      ...destinationOf(channel, this.slackApiUrl),
+    };
   }
 
   /** A channel that cannot be read gets nothing: it must not keep the alerts of all tenants from going on. */

@@ -92,7 +92,8 @@ export const LIMITS = {
   alertRulesPerTenant: 500,
   channelsPerRule: 10,
   channelHeaders: 20,
-  channelRecipients: 50,
+  /** Recipients of emails, over all channels of a rule: each gets a delivery of their own. */
+  ruleRecipients: 50,
   ruleFilters: 20,
   /** Credentials that change what an alert rule sends. */
   ruleWriters: 100,

@@ -271,6 +271,7 @@ CREATE TABLE callback_tokens (
   digest text NOT NULL,
   rule_id text NOT NULL,
   writers text[] NOT NULL,
+  destination text,
   slack_user text,
   expires_at timestamp with time zone NOT NULL,
   used_at timestamp with time zone
@@ -306,6 +307,7 @@ CREATE TABLE deliveries (
   event_id text,
   rule_id text,
   channel_id text,
+  mail_to text NOT NULL DEFAULT ''::text,
   message_id text,
   config_id text,
   sequence bigint,
@@ -960,7 +962,7 @@ ALTER TABLE credentials ADD CONSTRAINT credentials_pkey PRIMARY KEY (credential_
 ALTER TABLE deliveries ADD CONSTRAINT deliveries_check CHECK (((rule_id IS NULL) <> (config_id IS NULL)));
 ALTER TABLE deliveries ADD CONSTRAINT deliveries_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'delivered'::text, 'failed'::text, 'dropped'::text])));
 ALTER TABLE deliveries ADD CONSTRAINT deliveries_pkey PRIMARY KEY (tenant_id, delivery_id);
-ALTER TABLE deliveries ADD CONSTRAINT deliveries_tenant_id_event_id_rule_id_channel_id_key UNIQUE (tenant_id, event_id, rule_id, channel_id);
+ALTER TABLE deliveries ADD CONSTRAINT deliveries_tenant_id_event_id_rule_id_channel_id_mail_to_key UNIQUE (tenant_id, event_id, rule_id, channel_id, mail_to);
 ALTER TABLE delivery_queue ADD CONSTRAINT delivery_queue_pkey PRIMARY KEY (tenant_id, queue_id);
 ALTER TABLE delivery_turns ADD CONSTRAINT delivery_turns_pkey PRIMARY KEY (tenant_id);
 ALTER TABLE dispatch_totals ADD CONSTRAINT dispatch_totals_pkey PRIMARY KEY (tenant_id, instance_id);

@@ -21,6 +21,8 @@ interface Sending {
   /** Of the trace that it belongs to. */
   traceparent?: string | undefined;
   max_attempts: number;
+  /** The recipient of an email. */
+  mail_to?: string;
 }
 
 /** A delivery of an event to a channel of a rule. @see Sending */
@@ -45,13 +47,13 @@ const COUNT_PENDING = `
             LIMIT ${PENDING_MAX}) q) AS pending
     FROM jsonb_to_recordset($1) AS g (tenant_id text, receiver text)`;
 const INSERT = `
-  INSERT INTO deliveries (tenant_id, delivery_id, event_type, session_id, event_id, rule_id, channel_id, message_id, config_id, sequence, changed_at,
-      url, receiver, body, traceparent, max_attempts, status, attempts, ended_at)
-    SELECT tenant_id, delivery_id, event_type, session_id, event_id, rule_id, channel_id, message_id, config_id, sequence, changed_at,
-           url, receiver, decode(body, 'base64'), traceparent, max_attempts,
+  INSERT INTO deliveries (tenant_id, delivery_id, event_type, session_id, event_id, rule_id, channel_id, mail_to, message_id, config_id, sequence,
+      changed_at, url, receiver, body, traceparent, max_attempts, status, attempts, ended_at)
+    SELECT tenant_id, delivery_id, event_type, session_id, event_id, rule_id, channel_id, coalesce(mail_to, ''), message_id, config_id, sequence,
+           changed_at, url, receiver, decode(body, 'base64'), traceparent, max_attempts,
            CASE WHEN refused IS NULL THEN 'pending' ELSE 'failed' END, coalesce(refused, '[]'), CASE WHEN refused IS NOT NULL THEN now() END
       FROM jsonb_to_recordset($1) AS d (tenant_id text, delivery_id text, event_type text, session_id text, event_id text, rule_id text,
-        channel_id text, message_id text, config_id text, sequence bigint, changed_at timestamptz, url text, receiver text, body text,
+        channel_id text, mail_to text, message_id text, config_id text, sequence bigint, changed_at timestamptz, url text, receiver text, body text,
         traceparent text, max_attempts integer, refused jsonb)
     ON CONFLICT DO NOTHING`;
 

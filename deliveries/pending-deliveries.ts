@@ -4,14 +4,17 @@ import type { AttemptResult } from './attempts.js';
 import type { ChannelRow } from './channels/channel-store.js';
 import type { NewDelivery, OfDelivery } from './delivery-store.js';
 import type { PushConfigRow } from './push/push-config-store.js';
+import type { Recipient, StoredRecipient } from './recipient.js';
 
 /** A delivery whose turn it is, with whom it goes to now. */
-export interface PendingDelivery extends OfDelivery, Record<string, unknown> {
+export interface PendingDelivery extends OfDelivery, StoredRecipient, Record<string, unknown> {
   event_type: string;
   /** Of a push notification null until its first attempt. */
   body: Buffer | null;
   traceparent: string | null;
   max_attempts: number;
+  /** Where it went, or was to go, when that was last looked at. */
+  url: string;
   receiver: string;
   /** Attempts so far, and those of before the last redelivery. */
   made: number;
@@ -22,17 +25,28 @@ export interface PendingDelivery extends OfDelivery, Record<string, unknown> {
   changed_at: Date | null;
   /** Of an alert rule; null when rule or channel was removed or switched off. */
   channel: Omit<ChannelRow, 'secrets'> | null;
-  channel_secrets: Buffer | null;
+  /** The credentials that wrote the rule. */
+  writers: string[] | null;
   /** Of a push notification; null when it was removed. */
   config: Omit<PushConfigRow, 'secrets'> | null;
-  config_secrets: Buffer | null;
 }
 
+/**
+ * The recipient of an email (`mail_to` of a delivery `d` over a channel `c`): the one it was written for while the channel has it; else another
+ * that the channel has got since, whom no delivery of the same event is for; NULL where there is none.
+ */
+export const MAIL_TO = `
+  CASE WHEN c.type <> 'email' THEN '' WHEN c.config -> 'recipients' ? d.mail_to THEN d.mail_to
+       ELSE (SELECT n.mail_to FROM jsonb_array_elements_text(c.config -> 'recipients') WITH ORDINALITY AS n (mail_to, place)
+              WHERE NOT EXISTS (SELECT 1 FROM deliveries o WHERE o.tenant_id = d.tenant_id AND o.event_id = d.event_id
+                                   AND o.rule_id = d.rule_id AND o.channel_id = d.channel_id AND o.mail_to = n.mail_to)
+              ORDER BY n.place LIMIT 1) END AS mail_to`;
+
 const READ = `
-  SELECT d.tenant_id, d.delivery_id, d.event_type, d.body, d.traceparent, d.max_attempts, d.receiver, d.attempts_before, d.changed_at,
+  SELECT d.tenant_id, d.delivery_id, d.event_type, d.body, d.traceparent, d.max_attempts, d.url, d.receiver, d.attempts_before, d.changed_at,
          jsonb_array_length(d.attempts) AS made,
          (extract(epoch FROM clock_timestamp() - (d.attempts -> -1 ->> 'at')::timestamptz) * 1000)::float8 AS since_last_ms,
-         c.secrets AS channel_secrets, p.secrets AS config_secrets,
+         c.secrets AS channel_secrets, p.secrets AS config_secrets, r.writers, ${MAIL_TO},
          CASE WHEN c.enabled AND r.enabled THEN jsonb_build_object('channel_id', c.channel_id, 'rule_id', c.rule_id, 'type', c.type,
            'enabled', c.enabled, 'config', c.config) END AS channel,
          CASE WHEN p.config_id IS NOT NULL THEN jsonb_build_object('config_id', p.config_id, 'url', p.url, 'schemes', p.schemes,
@@ -61,14 +75,20 @@ export async function storeBody(tx: Tx, { tenant_id, delivery_id }: OfDelivery, 
   await tx.query(store, [tenant_id, delivery_id, body]);
 }
 
+/** Replaces the bytes that every attempt of a delivery sends. */
+export async function replaceBody(tx: Tx, { tenant_id, delivery_id }: OfDelivery, body: Buffer): Promise<void> {
+  const replace = 'UPDATE deliveries SET body = $3 WHERE tenant_id = $1 AND delivery_id = $2';
+  await tx.query(replace, [tenant_id, delivery_id, body]);
+}
+
 /** Whom a delivery goes to has another address by now: the next attempt goes there. */
 export async function moveDelivery(
   tx: Tx,
   { tenant_id, delivery_id }: OfDelivery,
-  { url, receiver }: Pick<NewDelivery, 'url' | 'receiver'>,
+  { url, receiver, mail_to }: Pick<Recipient, 'url' | 'receiver' | 'mail_to'>,
 ): Promise<void> {
-  const move = 'UPDATE deliveries SET url = $3, receiver = $4 WHERE tenant_id = $1 AND delivery_id = $2';
-  await tx.query(move, [tenant_id, delivery_id, url, receiver]);
+  const move = 'UPDATE deliveries SET url = $3, receiver = $4, mail_to = $5 WHERE tenant_id = $1 AND delivery_id = $2';
+  await tx.query(move, [tenant_id, delivery_id, url, receiver, mail_to]);
 }
 
 /** A push-notification config has another address: what waits for the old receiver waits for the new one. A delivery under way looks by itself. */

@@ -3,7 +3,7 @@ import { type AttemptOutcome, type AttemptResult, type DeliveryChannel, outcomeO
 import { type Channel, type ChannelRow, unsealChannel } from './channels/channel-store.js';
 import type { ChannelClients } from './channels/clients.js';
 import { attemptPush, type PushReceiver } from './channels/push.js';
-import { attemptChannel, destinationOf, type SentDelivery } from './channels/send.js';
+import { attemptChannel, channelTo, destinationDigest, destinationOf, type SentDelivery } from './channels/send.js';
 import { type PushConfigRow, unsealPushSecrets } from './push/push-config-store.js';
 
 /** Whom a delivery goes to: a channel of an alert rule, or a push-notification config. */
@@ -12,6 +12,10 @@ export interface Recipient {
   /** What is shown of the address, and the receiver whose slots and breaker count. */
   url: string;
   receiver: string;
+  /** The recipient of an email; else ''. */
+  mail_to: string;
+  /** The digest by which callback tokens know it; null of a push-notification config, which gets none. */
+  destination: string | null;
   /** Makes one attempt. @throws OutboundError ABORTED when the signal aborts; the attempt does not count */
   attempt(delivery: SentDelivery, signal: AbortSignal): Promise<{ result: AttemptResult; outcome: AttemptOutcome }>;
 }
@@ -20,14 +24,19 @@ export interface Recipient {
 export interface StoredRecipient {
   channel: Omit<ChannelRow, 'secrets'> | null;
   channel_secrets: Buffer | null;
+  /** The recipient of an email; '' of anything else; null where its channel has no recipient for it any more. */
+  mail_to: string | null;
   config: Omit<PushConfigRow, 'secrets'> | null;
   config_secrets: Buffer | null;
 }
 
-function ofChannel(clients: ChannelClients, channel: Channel): Recipient {
+function ofChannel(clients: ChannelClients, whole: Channel, mail_to: string): Recipient {
+  const channel = channelTo(whole, mail_to);
   return {
     channel: channel.type,
     ...destinationOf(channel, clients.slackApiUrl),
+    mail_to,
+    destination: destinationDigest(channel, clients.slackApiUrl),
     attempt: (delivery, signal) => attemptChannel(clients, channel, delivery, signal),
   };
 }
@@ -37,6 +46,8 @@ function ofConfig({ outbound }: ChannelClients, { url, schemes, ...secrets }: Pu
     channel: 'push',
     url,
     receiver: receiverOf(url),
+    mail_to: '',
+    destination: null,
     attempt: async (delivery, signal) => {
       const result = await attemptPush(outbound, { url, schemes, ...secrets }, delivery, signal);
       return { result, outcome: outcomeOf(result) };
@@ -51,9 +62,10 @@ function ofConfig({ outbound }: ChannelClients, { url, schemes, ...secrets }: Pu
 export function recipientOf(
   secrets: Pick<Secrets, 'decrypt'>,
   clients: ChannelClients,
-  { channel, channel_secrets, config, config_secrets }: StoredRecipient,
+  { channel, channel_secrets, mail_to, config, config_secrets }: StoredRecipient,
 ): Recipient | null {
-  if (channel !== null) return ofChannel(clients, unsealChannel(secrets, { ...channel, secrets: channel_secrets }));
+  if (channel !== null && mail_to !== null)
+    return ofChannel(clients, unsealChannel(secrets, { ...channel, secrets: channel_secrets }), mail_to);
   if (config === null) return null;
   return ofConfig(clients, { ...config, ...unsealPushSecrets(secrets, config_secrets) });
 }

@@ -1,18 +1,20 @@
 import type { Db, Tx } from '../db/pool.js';
 import { holdSecretKey } from '../db/secret-key.js';
+import { replaceMisdirected } from '../messages/input/callback-tokens.js';
 import type { Logger } from '../runtime/logger.js';
 import { type Secrets, UnreadableValue } from '../runtime/secrets.js';
 import type { DeliveryInput } from '../workflows/definitions.js';
 import { type AttemptOutcome, type AttemptResult, type DeliveryCounts, verdictOf, waitBefore } from './attempts.js';
 import { answered, mayAttempt, noteAnswer, readBreaker } from './breakers.js';
 import type { ChannelClients } from './channels/clients.js';
-import { sealBody, unsealBody } from './envelope.js';
+import { type Envelope, sealBody, unsealBody, withToken } from './envelope.js';
 import {
   dropPending,
   logAttempt,
   moveDelivery,
   type PendingDelivery,
   readPending,
+  replaceBody,
   storeBody,
 } from './pending-deliveries.js';
 import { pushBody } from './push/push-content.js';
@@ -52,9 +54,41 @@ interface Unreadable {
 
 const UNREADABLE: AttemptResult = { status_code: null, error: 'UNREADABLE', duration_ms: 0 };
 
+/**
+ * The bytes of an alert rule's delivery for where its channel leads now. A callback token goes nowhere but where it was issued for: since that
+ * has changed, the delivery carries a new one from here on.
+ */
+async function directed(
+  { secrets }: RunDeliveryDeps,
+  tx: Tx,
+  delivery: PendingDelivery,
+  body: Buffer,
+  destination: string,
+): Promise<Buffer> {
+  const envelope = JSON.parse(body.toString()) as Envelope;
+  const { callback_token: token } = envelope;
+  if (token === undefined) return body;
+  const { tenant_id, writers } = delivery;
+  const fresh = await replaceMisdirected(tx, { tenant_id, token }, { destination, writers: writers ?? [] });
+  if (fresh === null) return body;
+  const made = JSON.stringify(withToken(envelope, fresh));
+  await holdSecretKey(tx, secrets);
+  await replaceBody(tx, delivery, sealBody(secrets, made));
+  return Buffer.from(made);
+}
+
 /** The bytes that every attempt sends: those of a push notification are made and sealed for the first. Null when its message is gone. */
-async function bodyOf({ secrets }: RunDeliveryDeps, tx: Tx, delivery: PendingDelivery): Promise<Buffer | null> {
-  if (delivery.body !== null) return unsealBody(secrets, delivery.body);
+async function bodyOf(
+  deps: RunDeliveryDeps,
+  tx: Tx,
+  delivery: PendingDelivery,
+  { destination }: Recipient,
+): Promise<Buffer | null> {
+  const { secrets } = deps;
+  if (delivery.body !== null) {
+    const body = unsealBody(secrets, delivery.body);
+    return destination === null ? body : directed(deps, tx, delivery, body, destination);
+  }
   const made = delivery.config && (await pushBody(tx, delivery, delivery.config.protocol_version));
   if (made === null) return null;
   await holdSecretKey(tx, secrets);
@@ -70,7 +104,7 @@ async function bodyOf({ secrets }: RunDeliveryDeps, tx: Tx, delivery: PendingDel
 async function opened(deps: RunDeliveryDeps, tx: Tx, delivery: PendingDelivery): Promise<Due | Unreadable | null> {
   try {
     const recipient = recipientOf(deps.secrets, deps.clients, delivery);
-    const body = recipient && (await bodyOf(deps, tx, delivery));
+    const body = recipient && (await bodyOf(deps, tx, delivery, recipient));
     return recipient && body && { delivery, recipient, body };
   } catch (error) {
     if (!(error instanceof UnreadableValue)) throw error;
@@ -97,10 +131,11 @@ async function takeDue(deps: RunDeliveryDeps, input: DeliveryInput): Promise<Due
       return null;
     }
     if (due.recipient === null) return due;
-    if (due.recipient.receiver !== delivery.receiver) {
-      // It has another address since: slot and breaker are those of the receiver that is called.
-      await moveDelivery(tx, delivery, due.recipient);
-      await moveQueued(tx, place, due.recipient.receiver);
+    const { url, receiver } = due.recipient;
+    if (url !== delivery.url || receiver !== delivery.receiver) await moveDelivery(tx, delivery, due.recipient);
+    if (receiver !== delivery.receiver) {
+      // Slot and breaker are those of the receiver that is called.
+      await moveQueued(tx, place, receiver);
       return null;
     }
     const breaker = await readBreaker(tx, { ...place, receiver: delivery.receiver });

@@ -44,7 +44,7 @@ interface AnyDeliveryInput extends SessionInput {
   event_type: string;
 }
 
-/** A delivery of an alert rule to one channel. */
+/** A delivery of an alert rule to one channel, of email to one recipient. */
 export interface AlertDeliveryInput extends AnyDeliveryInput {
   event_id: string;
   rule_id: string;
@@ -97,10 +97,11 @@ export function alertWorkflowPrefix(of: Pick<AlertDeliveryInput, 'tenant_id' | '
 
 /** @param starts how often the delivery has been started: a redelivery, or one that waited for its receiver, is a workflow of its own */
 export function deliveryWorkflowId(of: DeliveryInput, starts: number): string {
-  const id =
+  const to =
     'config_id' in of
-      ? `${pushWorkflowPrefix(of)}${of.config_id}:${of.delivery_id}`
+      ? `${pushWorkflowPrefix(of)}${of.config_id}`
       : `${alertWorkflowPrefix(of)}${of.rule_id}:${of.channel_id}`;
+  const id = `${to}:${of.delivery_id}`;
   return starts > 1 ? `${id}:${starts}` : id;
 }
 

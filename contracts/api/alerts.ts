@@ -56,7 +56,7 @@ const SlackConfig = z.strictObject({
   max_attempts: maxAttempts,
 });
 const EmailConfig = z.strictObject({
-  recipients: z.array(z.email().max(254)).min(1).max(LIMITS.channelRecipients),
+  recipients: z.array(z.email().max(254)).min(1).max(LIMITS.ruleRecipients),
   max_attempts: maxAttempts,
 });
 
@@ -140,10 +140,19 @@ export function matchesType(pattern: string, type: string): boolean {
   });
 }
 
+const recipientsOf = (channel: NotificationInput): string[] =>
+  channel.type === 'email' ? channel.config.recipients : [];
+
 const fields = {
   name: z.string().min(1).max(128),
   condition: Condition,
-  notifications: z.array(NotificationInput).min(1).max(LIMITS.channelsPerRule),
+  notifications: z
+    .array(NotificationInput)
+    .min(1)
+    .max(LIMITS.channelsPerRule)
+    .refine((channels) => channels.flatMap(recipientsOf).length <= LIMITS.ruleRecipients, {
+      message: `must have at most ${LIMITS.ruleRecipients} recipients of emails in all`,
+    }),
   severity: Severity,
   threshold: z.int().min(1).max(LIMITS.alertThresholdMax),
   window_seconds: z.int().min(1).max(86_400),

@@ -54,7 +54,7 @@ export const DELIVERY_OPERATIONS = {
     response: GetDeliveriesResponse,
     ...EXTENSION,
   }),
-  redeliver: post('/webhooks/redeliver', ADMIN, 'Send a delivery again: the same bytes under the same delivery_id', {
+  redeliver: post('/webhooks/redeliver', ADMIN, 'Send a delivery again under the same delivery_id', {
     request: z.strictObject({ delivery_id: AnyId }),
     response: RedeliverResponse,
     ...CONFLICT,

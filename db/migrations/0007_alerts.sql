@@ -41,13 +41,14 @@ CREATE TABLE alert_states (
   PRIMARY KEY (tenant_id, rule_id)
 );
 
--- What is sent, and afterwards the log of it: one row for each event, rule and channel, and for each change of a task's state of which a
--- push-notification config is notified.
+-- What is sent, and afterwards the log of it: one row for each event, rule and channel (of email for each recipient), and for each change of a
+-- task's state of which a push-notification config is notified.
 CREATE TABLE deliveries (
   tenant_id text NOT NULL, delivery_id text COLLATE "C" NOT NULL,
   event_type text NOT NULL, -- of a push notification `task.` and the state
   session_id text NOT NULL,
   event_id text COLLATE "C", rule_id text, channel_id text, -- of an alert rule
+  mail_to text NOT NULL DEFAULT '', -- the recipient of an email; '' of anything else
   message_id text COLLATE "C", config_id text, -- of a push notification
   sequence bigint, changed_at timestamptz, -- of the change that it is about: those of a config are sent in this order
   url text NOT NULL, receiver text NOT NULL,
@@ -59,7 +60,7 @@ CREATE TABLE deliveries (
   attempts_before integer NOT NULL DEFAULT 0, -- those of before the last redelivery
   created_at timestamptz NOT NULL DEFAULT now(), ended_at timestamptz,
   PRIMARY KEY (tenant_id, delivery_id),
-  UNIQUE (tenant_id, event_id, rule_id, channel_id),
+  UNIQUE (tenant_id, event_id, rule_id, channel_id, mail_to),
   CHECK ((rule_id IS NULL) <> (config_id IS NULL))
 );
 CREATE INDEX deliveries_by_rule ON deliveries (tenant_id, rule_id, delivery_id) WHERE rule_id IS NOT NULL;
@@ -110,12 +111,13 @@ CREATE TABLE proven_receivers (
 );
 CREATE INDEX proven_receivers_old ON proven_receivers (answered_at);
 
--- Tokens that answer one request once, each for the deliveries of one rule. Only the hash is stored.
+-- Tokens that answer one request once, each for one delivery of a rule. Only the hash is stored.
 CREATE TABLE callback_tokens (
   token_hash bytea PRIMARY KEY,
   tenant_id text NOT NULL, message_id text COLLATE "C", plan_id text COLLATE "C", request_id text NOT NULL,
   digest text NOT NULL, -- of what was asked when the token was issued
   rule_id text NOT NULL, writers text[] NOT NULL, -- the rule's at that time
+  destination text, -- digest of where the delivery goes: the token is sent nowhere else; null for a Slack user's
   slack_user text, -- to whom alone it was given; null for the token of a delivery, which its receivers have
   expires_at timestamptz NOT NULL, used_at timestamptz,
   CHECK (num_nonnulls(message_id, plan_id) = 1)

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { signatureHeaders } from '../../http/webhook-signatures.js';
 import { type AttemptOutcome, type AttemptResult, attemptRequest, outcomeOf, receiverOf } from '../attempts.js';
 import type { Channel } from './channel-store.js';
@@ -16,6 +17,30 @@ export function destinationOf(channel: Channel, slackApiUrl: string): { url: str
   // The path of an incoming webhook is a secret.
   const receiver = receiverOf(slackUrl(channel, slackApiUrl));
   return { url: channel.config.channel_id ? `${receiver}/${channel.config.channel_id}` : receiver, receiver };
+}
+
+/** What decides who gets what a channel sends. The signing secret of a webhook does not: whoever has it is sent nothing by it. */
+function addressOf({ type, config, secrets }: Channel, slackApiUrl: string): unknown[] {
+  if (type === 'email') return [type, ...(config.recipients ?? []).map((recipient) => recipient.toLowerCase())];
+  if (type === 'webhook') return [type, config.url, ...Object.entries(secrets.headers ?? {}).sort()];
+  return [type, slackUrl({ secrets }, slackApiUrl), secrets.bot_token, config.channel_id];
+}
+
+/** Tells destinations of channels apart, secrets of their addresses included, without naming them. */
+export function destinationDigest(channel: Channel, slackApiUrl: string): string {
+  return createHash('sha256')
+    .update(JSON.stringify(addressOf(channel, slackApiUrl)))
+    .digest('hex');
+}
+
+/** The mails of a channel: one for each recipient, so that each has a token of their own and gets no mail again because of another. Else `['']`. */
+export function mailsOf({ type, config }: Pick<Channel, 'type' | 'config'>): string[] {
+  return type === 'email' ? [...new Set(config.recipients)] : [''];
+}
+
+/** A channel as one of its deliveries uses it. @param mailTo the one recipient of an email; else '' */
+export function channelTo(channel: Channel, mailTo: string): Channel {
+  return mailTo === '' ? channel : { ...channel, config: { ...channel.config, recipients: [mailTo] } };
 }
 
 /** A delivery as a channel sends it. */

@@ -18,11 +18,13 @@ export type TokenPurpose = RequestSubject &
     /** Of what is asked, as the delivery announces it. */
     digest: string;
     expires_at: Date;
+    /** Digest of where the delivery that carries it goes; none for the token of a Slack user. */
+    destination?: string | null;
     /** The user of Slack to whom alone it was given; none for the token of a delivery. */
     slack_user?: string | null;
   };
 
-/** A callback token, and when it was used. */
+/** A callback token, and when it was used. `writers`: those of when it was issued and those of now. */
 export type FoundToken = TokenPurpose & {
   used_at: Date | null;
   /** Whom the rule names now; nobody where it was deleted. */
@@ -45,20 +47,21 @@ export async function issueCallbackTokens(tx: Tx, purposes: TokenPurpose[]): Pro
   }));
   if (rows.length === 0) return tokens;
   await tx.query(
-    `INSERT INTO callback_tokens (token_hash, tenant_id, message_id, plan_id, request_id, digest, rule_id, writers, slack_user, expires_at)
-       SELECT decode(token_hash, 'hex'), tenant_id, message_id, plan_id, request_id, digest, rule_id, writers, slack_user, expires_at
+    `INSERT INTO callback_tokens (token_hash, tenant_id, message_id, plan_id, request_id, digest, rule_id, writers, destination, slack_user, expires_at)
+       SELECT decode(token_hash, 'hex'), tenant_id, message_id, plan_id, request_id, digest, rule_id, writers, destination, slack_user, expires_at
          FROM jsonb_to_recordset($1) AS t (token_hash text, tenant_id text, message_id text, plan_id text, request_id text, digest text, rule_id text,
-           writers text[], slack_user text, expires_at timestamptz)`,
+           writers text[], destination text, slack_user text, expires_at timestamptz)`,
     [JSON.stringify(rows)],
   );
   return tokens;
 }
 
-const TOKEN = `c.tenant_id, c.message_id, c.plan_id, c.request_id, c.digest, c.rule_id, c.writers, c.slack_user, c.expires_at, c.used_at,
-  coalesce((SELECT r.approvers FROM alert_rules r WHERE r.tenant_id = c.tenant_id AND r.rule_id = c.rule_id), '{}') AS approvers`;
+// Whoever writes the rule after a token was issued may point its channels elsewhere too: the writers of then and of now count together.
+const TOKEN = `c.tenant_id, c.message_id, c.plan_id, c.request_id, c.digest, c.rule_id, c.destination, c.slack_user, c.expires_at, c.used_at,
+  ARRAY(SELECT DISTINCT unnest(c.writers || coalesce(r.writers, '{}'))) AS writers, coalesce(r.approvers, '{}') AS approvers`;
+const FROM = 'callback_tokens c LEFT JOIN alert_rules r ON r.tenant_id = c.tenant_id AND r.rule_id = c.rule_id';
 const FIND = `
-  SELECT ${TOKEN} FROM callback_tokens c JOIN tenants t USING (tenant_id)
-   WHERE c.token_hash = $1 AND t.deleted_at IS NULL`;
+  SELECT ${TOKEN} FROM ${FROM} JOIN tenants t ON t.tenant_id = c.tenant_id WHERE c.token_hash = $1 AND t.deleted_at IS NULL`;
 
 /**
  * What a token answers, whether it was used before or not.
@@ -77,7 +80,7 @@ export async function tenantOfToken(db: Db, token: string, id: string): Promise<
   return tenant_id;
 }
 
-const READ = `SELECT ${TOKEN} FROM callback_tokens c WHERE c.token_hash = $1 AND c.tenant_id = $2`;
+const READ = `SELECT ${TOKEN} FROM ${FROM} WHERE c.token_hash = $1 AND c.tenant_id = $2`;
 
 /** Takes a token for the answer that it gives, or looks whether it could. */
 export type TakeToken = (tx: Tx, tenantId: string, token: string) => Promise<FoundToken>;
@@ -103,4 +106,25 @@ async function usableToken(tx: Tx, read: string, tenantId: string, token: string
   if (row.expires_at.getTime() <= Date.now())
     throw new PlatformError('CALLBACK_TOKEN_EXPIRED', 'The time to answer ran out.');
   return row;
+}
+
+const MISDIRECTED = `${READ} AND c.destination IS DISTINCT FROM $3 FOR UPDATE OF c`;
+
+/**
+ * Sees to it that a token goes nowhere but where it was issued for. For another destination one is issued now, in its place, and the old one
+ * dies; if it was used, it stays known as used. The caller's transaction stores what carries the new one.
+ * @param writers of the rule, as they were when the destination was read
+ * @returns the new token; null where the old one may go there, and where it answers nothing any more
+ */
+export async function replaceMisdirected(
+  tx: Tx,
+  { tenant_id, token }: { tenant_id: string; token: string },
+  { destination, writers }: { destination: string; writers: readonly string[] },
+): Promise<string | null> {
+  const [old] = await tx.query<StoredToken>(MISDIRECTED, [hashOf(token), tenant_id, destination]);
+  if (!old) return null;
+  await tx.query('DELETE FROM callback_tokens WHERE token_hash = $1 AND used_at IS NULL', [hashOf(token)]);
+  const purpose = { ...old, destination, writers: [...new Set([...old.writers, ...writers])] };
+  const [fresh = ''] = await issueCallbackTokens(tx, [purpose]);
+  return fresh;
 }

@@ -45,7 +45,7 @@ export interface Principal extends ApprovalPrincipal {
 /** What is known of the alert rule by whose delivery somebody decides. */
 export interface DecidingRule {
   rule_id: string;
-  /** The credentials that wrote it. */
+  /** The credentials that wrote it: each may have pointed a channel of it at themselves. */
   writers: readonly string[];
 }
 
@@ -104,17 +104,25 @@ export function callerPrincipal(caller: Caller, ip?: string): Principal {
   };
 }
 
+/** Whose vote it may be that comes through a rule: that of its writers, unless all are of scope `full`, who may make credentials of their own anyway. */
+function standsFor(writers: readonly RuleWriter[]): string[] {
+  return writers.every(({ is_full }) => is_full) ? [] : writers.map(({ credential_id }) => credential_id);
+}
+
 /**
- * Whoever holds a callback token, over the API (`callback`) or on the page behind a link (`page`). Nobody knows who that is, so all tokens of
- * a request count as one principal, and it may be whoever wrote the rule.
+ * Whoever holds a callback token, over the API (`callback`) or on the page behind a link (`page`): whoever is at the destination of the delivery.
+ * That destination counts once, however many tokens it gets for a request; and as one with the rule's writers, who may have pointed two
+ * channels at themselves, unless all of them are of scope `full`.
  * @param rule whose delivery carried the token
  */
-export function tokenPrincipal(type: 'callback' | 'page', { rule_id, writers }: DecidingRule, ip?: string): Principal {
-  const mayAnswer: Principal['mayAnswer'] = async (tx, asker, request) => {
-    await checkWriters(tx, asker, request, writers);
-    return writers;
-  };
-  return { type, id: rule_id, voter: 'token', ip, mayAnswer };
+export function tokenPrincipal(
+  type: 'callback' | 'page',
+  { rule_id, writers, destination }: DecidingRule & { destination?: string | null },
+  ip?: string,
+): Principal {
+  const mayAnswer: Principal['mayAnswer'] = async (tx, asker, request) =>
+    standsFor(await checkWriters(tx, asker, request, writers));
+  return { type, id: rule_id, voter: `token:${destination ?? ''}`, ip, mayAnswer };
 }
 
 /** An alert rule by which users of Slack decide. */
@@ -133,8 +141,7 @@ export function requireNamed(userId: string, rule: SlackRule, request: Pick<Aske
 
 /**
  * A user of Slack, proved by the signing secret of an alert rule, which its writers know, or by a link that only this user was given. The user
- * counts alone where the request itself names them and only credentials of scope `full` wrote the rule, which may make credentials of their own
- * anyway; else as one with the writers.
+ * counts alone where the request itself names them and only credentials of scope `full` wrote the rule; else as one with the writers.
  * @param rule whose delivery had the button
  */
 export function slackPrincipal(userId: string, rule: SlackRule, ip?: string): Principal {
@@ -146,7 +153,7 @@ export function slackPrincipal(userId: string, rule: SlackRule, ip?: string): Pr
     mayAnswer: async (tx, asker, request) => {
       const isNamed = requireNamed(userId, rule, request);
       const writers = await checkWriters(tx, asker, request, rule.writers);
-      return isNamed && writers.every(({ is_full }) => is_full) ? [] : rule.writers;
+      return isNamed ? standsFor(writers) : rule.writers;
     },
   };
 }

@@ -28,18 +28,19 @@ test('an email of SMTP_URL and SMTP_FROM asks, is tried again, and its token ans
   });
   const { id } = await client.send('go', { metadata: { agent_type: 'asks' } });
 
-  const [delivery] = await untilDelivered(client, rule_id);
+  const deliveries = await untilDelivered(client, rule_id, 2);
+  const delivery = deliveries.find(({ attempts }) => attempts.length > 1);
   expect(delivery).toMatchObject({
     status: 'delivered',
-    url: 'mailto:ops@example.com,night@example.com',
     attempts: [
       { status_code: 451, success: false, error: 'SMTP_ERROR' },
       { status_code: 250, success: true },
     ],
   });
-  const [mail, ...others] = server.mails;
-  expect(others).toEqual([]);
-  expect(mail).toMatchObject({ from: 'fleet@example.com', to: ['ops@example.com', 'night@example.com'] });
+  expect(deliveries.map(({ url }) => url).sort()).toEqual(['mailto:night@example.com', 'mailto:ops@example.com']);
+  expect(server.mails.map(({ to }) => to).sort()).toEqual([['night@example.com'], ['ops@example.com']]);
+  const mail = server.mails.find(({ to: [recipient] }) => delivery?.url === `mailto:${recipient}`);
+  expect(mail).toMatchObject({ from: 'fleet@example.com' });
   const text = textOf(mail);
   expect(text).toMatch(new RegExp(`^Message-ID: <${delivery?.delivery_id}@example\\.com>\r$`, 'm'));
   expect(text).toContain(`${platform.baseUrl}/messages/${id}/resolve`);

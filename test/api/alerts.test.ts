@@ -76,6 +76,15 @@ test.each([
   ],
   ['Slack without an address', { notifications: [{ type: 'slack', config: { bot_token: 'x' } }] }],
   ['email without an address', { notifications: [{ type: 'email', config: { recipients: ['nobody'] } }] }],
+  [
+    'more than 50 recipients in all',
+    {
+      notifications: [26, 25].map((count, at) => ({
+        type: 'email',
+        config: { recipients: Array.from({ length: count }, (_, nth) => `a${nth}@${at}.example.com`) },
+      })),
+    },
+  ],
   ['a channel_id of no channel', { notifications: [{ ...hook, channel_id: 'chn_1' }] }],
 ])('%s is 400', async (_what, change) => {
   expect(await create(change)).toMatchObject({ status: 400, body: { code: 'BAD_REQUEST' } });

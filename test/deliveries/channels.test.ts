@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Channel } from '../../deliveries/channels/channel-store.js';
-import { attemptChannel, destinationOf } from '../../deliveries/channels/send.js';
+import { attemptChannel, destinationDigest, destinationOf } from '../../deliveries/channels/send.js';
 import { createOutbound } from '../../http/outbound.js';
 import { cleanUp } from '../setup/clean-up.js';
 import { receiver } from '../setup/receiver.js';
@@ -18,6 +18,7 @@ const ENVELOPE = {
   request_id: 'req_1',
   digest: '0'.repeat(64),
 };
+const URL_OF = 'https://example.com/a';
 const email = { smtpUrl: undefined, from: 'fleet@example.com' };
 
 function channelOf(type: Channel['type'], config: Channel['config'], secrets: Channel['secrets'] = {}): Channel {
@@ -145,4 +146,64 @@ test.each([
 ] as const)('a %s channel with %j is shown as %s', (type, config, secrets, url, to) => {
   const channel = channelOf(type, config as Channel['config'], secrets);
   expect(destinationOf(channel, 'https://slack.com/api')).toEqual({ url, receiver: to });
+});
+
+test.each<[same: boolean, what: string, Channel, Channel]>([
+  [
+    true,
+    'a webhook with another secret',
+    channelOf('webhook', { url: URL_OF }),
+    channelOf('webhook', { url: URL_OF }, { secret: 's' }),
+  ],
+  [
+    false,
+    'a webhook with another path',
+    channelOf('webhook', { url: URL_OF }),
+    channelOf('webhook', { url: `${URL_OF}/b` }),
+  ],
+  [
+    false,
+    'a webhook with a header',
+    channelOf('webhook', { url: URL_OF }),
+    channelOf('webhook', { url: URL_OF }, { headers: { a: 'b' } }),
+  ],
+  [
+    true,
+    'a webhook with its headers in another order',
+    channelOf('webhook', { url: URL_OF }, { headers: { a: '1', b: '2' } }),
+    channelOf('webhook', { url: URL_OF }, { headers: { b: '2', a: '1' } }),
+  ],
+  [
+    false,
+    'a Slack channel of that name in another workspace',
+    channelOf('slack', { channel_id: 'C1' }, { bot_token: 'one' }),
+    channelOf('slack', { channel_id: 'C1' }, { bot_token: 'other' }),
+  ],
+  [
+    false,
+    'another Slack webhook',
+    channelOf('slack', {}, { webhook_url: URL_OF }),
+    channelOf('slack', {}, { webhook_url: `${URL_OF}/b` }),
+  ],
+  [
+    true,
+    'a Slack channel with another signing secret',
+    channelOf('slack', {}, { webhook_url: URL_OF }),
+    channelOf('slack', {}, { webhook_url: URL_OF, signing_secret: 's' }),
+  ],
+  [
+    true,
+    'an email in capitals',
+    channelOf('email', { recipients: ['a@example.com'] }),
+    channelOf('email', { recipients: ['A@Example.com'] }),
+  ],
+  [
+    false,
+    'another recipient',
+    channelOf('email', { recipients: ['a@example.com'] }),
+    channelOf('email', { recipients: ['b@example.com'] }),
+  ],
+])('is the same destination (%s): %s', (same, _what, one, other) => {
+  const digestOf = (channel: Channel) => destinationDigest(channel, 'https://slack.com/api');
+  expect(digestOf(one) === digestOf(other)).toBe(same);
 });

@@ -99,13 +99,18 @@ export async function approvalsFixture(api: ServedApi) {
   }
 
   /** A token that answers the open request of a message, as a delivery carries it. */
-  async function tokenFor(message_id: string, ruleId = 'rule_1', writers: string[] = []): Promise<string> {
+  async function tokenFor(
+    message_id: string,
+    ruleId = 'rule_1',
+    writers: string[] = [],
+    destination = 'https://a.example',
+  ): Promise<string> {
     const [request] = await api.database.query<{ request_id: string; digest: string; expires_at: Date }>(
       `SELECT request_id, digest, expires_at FROM input_requests WHERE message_id = $1 ORDER BY requested_at DESC LIMIT 1`,
       [message_id],
     );
     if (!request) throw new Error('nothing is asked about the message');
-    const purpose = { ...ref(message_id), plan_id: null, ...request, rule_id: ruleId, writers };
+    const purpose = { ...ref(message_id), plan_id: null, ...request, rule_id: ruleId, writers, destination };
     const [token] = await api.db.tenant(api.tenantId, (tx) => issueCallbackTokens(tx, [purpose]));
     return token as string;
   }

@@ -105,13 +105,30 @@ test('one rejection ends a quorum', async () => {
   expect((await approvalsOf(id)).map(({ resolution }) => resolution)).toEqual(['approved', 'rejected']);
 });
 
-test('the tokens of one request are one principal, however many there are and wherever they are used', async () => {
+test('the tokens of one destination are one principal, however many there are and wherever they are used', async () => {
   const id = await held({ quorum: 2 });
   const tokens = [await tokenFor(id, 'rule_1'), await tokenFor(id, 'rule_2')];
   expect(await byToken(id, { ...APPROVED, callback_token: tokens[0] })).toBe('200 input-required');
   expect(await byToken(id, { ...APPROVED, callback_token: tokens[1] })).toBe('409 ALREADY_RESOLVED');
   expect(await byToken(id, { ...APPROVED, callback_token: tokens[0] })).toBe('409 ALREADY_RESOLVED');
   expect(await outcome(await caller('admin'), id, APPROVED)).toBe('200 working');
+});
+
+test('tokens of two destinations are two principals where credentials of scope full alone wrote their rule', async () => {
+  const { client_id: full } = await api.credentialOf(api.tenantId, ['full']);
+  const { client_id: admin } = await api.credentialOf(api.tenantId, ['admin']);
+  const both = async (writers: string[]) => {
+    const id = await held({ quorum: 2 });
+    const tokens = [
+      await tokenFor(id, 'rule_1', writers, 'https://a.example'),
+      await tokenFor(id, 'rule_1', writers, 'https://b.example'),
+    ];
+    expect(await byToken(id, { ...APPROVED, callback_token: tokens[0] })).toBe('200 input-required');
+    return byToken(id, { ...APPROVED, callback_token: tokens[1] });
+  };
+  expect(await both([full])).toBe('200 working');
+  expect(await both([admin])).toBe('409 ALREADY_RESOLVED');
+  expect(await both([full, admin])).toBe('409 ALREADY_RESOLVED');
 });
 
 test('who may decide: the scope admin, or who is named; never a sender that may not, nor what acts as an agent', async () => {

@@ -133,7 +133,16 @@ const COURSES: Record<string, Course> = {
     const { events } = await platform.client.ok('/telemetry/get_events', written, GetEventsResponse);
     const [event] = events as [EventRecord];
     const [channel] = rule.notifications as [Notification];
-    return deliveryWorkflowId({ ...event, ...rule, delivery_id: '', channel_id: channel.channel_id }, 1);
+    const { rule_id } = rule;
+    const { deliveries } = await until(
+      async () => {
+        const found = await platform.client.ok('/webhooks/get_deliveries', { rule_id }, GetDeliveriesResponse);
+        return found.deliveries.length > 0 ? found : undefined;
+      },
+      { what: 'the delivery' },
+    );
+    const [{ delivery_id }] = deliveries as [Delivery];
+    return deliveryWorkflowId({ ...event, rule_id, delivery_id, channel_id: channel.channel_id }, 1);
   },
   'ingest-completed': async (platform) => {
     const { tenant_id } = platform.devJson();

@@ -758,7 +758,7 @@ class WebhooksOperations:
         self,
         delivery_id: str,
     ) -> WebhooksRedeliverResponse:
-        """`POST /webhooks/redeliver`: Send a delivery again: the same bytes under the same delivery_id."""
+        """`POST /webhooks/redeliver`: Send a delivery again under the same delivery_id."""
         return cast("WebhooksRedeliverResponse", await self._api.call("/webhooks/redeliver", given(delivery_id=delivery_id)))
 
 

@@ -1,0 +1,188 @@
+import { expect, test } from 'vitest';
+import { AlertRule } from '../../contracts/api/alerts.js';
+import { serveApi } from '../api/served-api.js';
+import { approvalsFixture } from '../messages/approvals/approvals-fixture.js';
+import { type Arrived, type Receiver, receiver, status } from '../setup/receiver.js';
+import { webhook } from './alert-fixture.js';
+import { type Person, recordDeliveries } from './record-deliveries.js';
+
+const api = await serveApi({ sequencer: true });
+const { held, outcome, byToken } = await approvalsFixture(api);
+const { person, ruleBy, point, attempt, sendQueued, announced, redeliver } = recordDeliveries(api);
+const APPROVED = { resolution: 'approved' };
+
+const tokenIn = (arrived: Arrived | undefined) => String(arrived?.body.callback_token);
+const lastToken = ({ arrived }: Receiver) => tokenIn(arrived.at(-1));
+const approve = (id: string, callback_token: string) => byToken(id, { ...APPROVED, callback_token });
+
+/** A message that waits, and the delivery of it to the receiver of a rule by `owner`. */
+async function delivered(owner: Person, terms: Parameters<typeof held>[0] = {}, sender: Person | null = null) {
+  const to = await receiver();
+  const rule = await ruleBy(owner, [webhook(to.url)]);
+  const id = await held(terms, sender?.client);
+  const [delivery] = await announced(rule);
+  await sendQueued();
+  expect(to.arrived).toHaveLength(1);
+  return { id, rule, delivery, to, token: lastToken(to) };
+}
+
+test('whoever points a channel at himself gets a token of his own, by which he decides nothing that he may not', async () => {
+  const [owner, mallory] = [await person('admin'), await person('admin')];
+  const { id, rule, delivery, token } = await delivered(owner, { allow_self: false }, mallory);
+  const own = await receiver();
+  await point(mallory, rule, own.url);
+  await redeliver(mallory, delivery);
+  await sendQueued();
+  const stolen = lastToken(own);
+  expect(own.arrived[0]?.body).toMatchObject({ delivery_id: delivery?.delivery_id });
+  expect(stolen).toMatch(/^[\w-]{43}$/);
+  expect(stolen).not.toBe(token);
+  expect(await approve(id, token)).toBe('401 unauthorized');
+  expect(await approve(id, stolen)).toBe('403 forbidden');
+  // Nor when nobody can tell any more who wrote the rule.
+  await mallory.client.post('/policies/delete_alert', { rule_id: rule.rule_id });
+  expect(await approve(id, stolen)).toBe('403 forbidden');
+  expect(await outcome(owner.client, id, APPROVED)).toBe('200 working');
+});
+
+test('a token that was issued before somebody wrote the rule is judged by them too', async () => {
+  const [owner, mallory] = [await person('admin'), await person('admin')];
+  const { id, rule, token } = await delivered(owner, { allow_self: false }, mallory);
+  await point(mallory, rule, 'http://127.0.0.1:9/');
+  expect(await approve(id, token)).toBe('403 forbidden');
+
+  const second = await delivered(owner, { quorum: 2 });
+  expect(await outcome(mallory.client, second.id, APPROVED)).toBe('200 input-required');
+  await mallory.client.ok('/policies/update_alert', { rule_id: second.rule.rule_id, approvers: ['U1'] }, AlertRule);
+  expect(await approve(second.id, second.token)).toBe('409 ALREADY_RESOLVED');
+  expect(await outcome(owner.client, second.id, APPROVED)).toBe('200 working');
+});
+
+test('by a channel of somebody else’s rule nobody votes twice', async () => {
+  const [owner, mallory] = [await person('full'), await person('admin')];
+  const { id, rule, delivery } = await delivered(owner, { quorum: 2 });
+  const own = [await receiver(), await receiver()];
+  for (const to of own) {
+    await point(mallory, rule, to.url);
+    await redeliver(mallory, delivery);
+    await sendQueued();
+  }
+  const [first, second] = own.map(lastToken) as [string, string];
+  expect(await approve(id, first)).toBe('401 unauthorized');
+  expect(await approve(id, second)).toBe('200 input-required');
+  expect(await outcome(mallory.client, id, APPROVED)).toBe('409 ALREADY_RESOLVED');
+  expect(await outcome((await person('admin')).client, id, APPROVED)).toBe('200 working');
+});
+
+test('a retry that waits while the channel is pointed elsewhere goes there with a new token', async () => {
+  const [owner, mallory] = [await person('admin'), await person('admin')];
+  const to = await receiver(status(503));
+  const rule = await ruleBy(owner, [webhook(to.url)]);
+  const id = await held({ allow_self: false }, mallory.client);
+  await announced(rule);
+  const [sent] = await sendQueued();
+  const token = lastToken(to);
+  expect(sent?.next).toMatchObject({ made: 1 });
+  const own = await receiver();
+  await point(mallory, rule, own.url);
+  if (!sent) throw new Error('nothing was sent');
+  expect(await attempt(sent.input, 1)).toBeNull(); // it gives its slot up, and waits for one of the other receiver
+  expect(await approve(id, token)).toBe('401 unauthorized');
+  await sendQueued();
+  await attempt(sent.input, 1);
+  expect(own.arrived).toHaveLength(1);
+  expect(await approve(id, lastToken(own))).toBe('403 forbidden');
+  expect(to.arrived).toHaveLength(1);
+});
+
+test('a process that dies before the attempt leaves what the next one sends: the new token, once issued', async () => {
+  const owner = await person('admin');
+  const { id, rule, delivery, token } = await delivered(owner);
+  const dying = new AbortController();
+  const other = await receiver((response, count) => {
+    if (count > 1) response.end();
+    else dying.abort();
+  });
+  await point(owner, rule, other.url);
+  await redeliver(owner, delivery);
+  const input = { ...rule, ...delivery, session_id: '', event_id: '', channel_id: '' } as Parameters<typeof attempt>[0];
+  await expect(attempt(input, null, dying.signal)).rejects.toMatchObject({ code: 'ABORTED' });
+  await attempt(input, null);
+  const [first, second] = other.arrived;
+  expect(other.arrived).toHaveLength(2);
+  expect(second?.raw.equals(first?.raw as Buffer)).toBe(true);
+  expect(tokenIn(first)).not.toBe(token);
+  expect(await approve(id, tokenIn(second))).toBe('200 working');
+});
+
+test.each([
+  ['nothing changes', (url: string) => webhook(url)],
+  ['the signing secret changes', (url: string) => webhook(url, { secret: 'another' })],
+])('a redelivery repeats its bytes where %s', async (_what, channel) => {
+  const owner = await person('admin');
+  const { id, rule, delivery, to, token } = await delivered(owner);
+  const notifications = [{ ...channel(to.url), channel_id: rule.notifications[0]?.channel_id }];
+  await owner.client.ok('/policies/update_alert', { rule_id: rule.rule_id, notifications }, AlertRule);
+  await redeliver(owner, delivery);
+  await sendQueued();
+  expect(to.arrived[1]?.raw.equals(to.arrived[0]?.raw as Buffer)).toBe(true);
+  expect(await approve(id, token)).toBe('200 working');
+});
+
+test.each([
+  ['another path', (url: string) => webhook(`${url}/other`)],
+  [
+    'other headers, by which a gateway may choose the receiver',
+    (url: string) => webhook(url, { headers: { to: 'me' } }),
+  ],
+])('%s is another receiver', async (_what, channel) => {
+  const owner = await person('admin');
+  const { id, rule, delivery, to, token } = await delivered(owner);
+  const notifications = [{ ...channel(to.url), channel_id: rule.notifications[0]?.channel_id }];
+  await owner.client.ok('/policies/update_alert', { rule_id: rule.rule_id, notifications }, AlertRule);
+  await redeliver(owner, delivery);
+  await sendQueued();
+  expect(await approve(id, token)).toBe('401 unauthorized');
+  expect(await approve(id, lastToken(to))).toBe('200 working');
+});
+
+test('a channel that is removed and made anew gets nothing of the old one', async () => {
+  const [owner, mallory] = [await person('admin'), await person('admin')];
+  const { rule, delivery } = await delivered(owner);
+  const own = await receiver();
+  for (const notifications of [[webhook('http://127.0.0.1:9/')], [webhook(own.url)]])
+    await mallory.client.ok('/policies/update_alert', { rule_id: rule.rule_id, notifications }, AlertRule);
+  const again = { delivery_id: delivery?.delivery_id };
+  expect(await mallory.client.failure('/webhooks/redeliver', again)).toBe('409 CONFLICT');
+  await sendQueued();
+  expect(own.arrived).toEqual([]);
+});
+
+test('a token that was used stays used; whoever its delivery goes to later may answer what is still open', async () => {
+  const owner = await person('full');
+  const { id, rule, delivery, token } = await delivered(owner, { quorum: 2 });
+  expect(await approve(id, token)).toBe('200 input-required');
+  const other = await receiver();
+  await point(owner, rule, other.url);
+  await redeliver(owner, delivery);
+  await sendQueued();
+  expect(await approve(id, token)).toBe('409 ALREADY_RESOLVED');
+  expect(await approve(id, lastToken(other))).toBe('200 working');
+});
+
+test('of an answer and a move of its delivery at once, one comes first', async () => {
+  const owner = await person('admin');
+  for (let round = 0; round < 8; round += 1) {
+    const { id, rule, delivery, token } = await delivered(owner, { quorum: 2 });
+    const other = await receiver();
+    await point(owner, rule, other.url);
+    await redeliver(owner, delivery);
+    const [answer] = await Promise.all([approve(id, token), sendQueued()]);
+    const later = await approve(id, lastToken(other));
+    expect([
+      ['200 input-required', '409 ALREADY_RESOLVED'],
+      ['401 unauthorized', '200 input-required'],
+    ]).toContainEqual([answer, later]);
+    await api.client.post('/messages/cancel', { message_id: id });
+  }
+});
