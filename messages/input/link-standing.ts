@@ -67,6 +67,8 @@ async function namesOf(tx: Tx, tenantId: string, approvers: string[]): Promise<s
   return approvers.map((id) => names.get(id) ?? id);
 }
 
+const COUNTED =
+  'An approval by this link would not count: whoever wrote its rule has approved already, or another receiver of the rule, who may be the same.';
 const SECOND = `
   SELECT is_second_approval(q, q.digest, $3) AS is_second,
          EXISTS (SELECT 1 FROM input_decisions d WHERE d.tenant_id = $1 AND d.request_id = $2 AND d.digest = q.digest AND d.voter = $4) AS has_voted
@@ -85,10 +87,8 @@ async function refusalOf(
     const standsFor = await principal.mayAnswer(tx, asker, request);
     const values = [asker.tenant_id, request.request_id, standsFor, principal.voter];
     const [before] = await tx.query<{ is_second: boolean; has_voted: boolean }>(SECOND, values);
-    if (before?.has_voted) return { refusal: 'This request was decided about by a link of the same rule before.' };
-    return before?.is_second
-      ? { approval_refusal: 'An approval by this link would not count: whoever wrote its rule has approved already.' }
-      : {};
+    if (before?.has_voted) return { refusal: 'You have decided about this request by another link.' };
+    return before?.is_second ? { approval_refusal: COUNTED } : {};
   } catch (error) {
     if (!(error instanceof PlatformError) || error.code !== 'forbidden') throw error;
     return { refusal: error.message };
