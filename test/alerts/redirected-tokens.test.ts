@@ -36,7 +36,8 @@ test('whoever points a channel at himself gets a token of his own, by which he d
   const stolen = lastToken(own);
   expect(own.arrived[0]?.body).toMatchObject({ delivery_id: delivery?.delivery_id });
   expect(stolen).toMatch(/^[\w-]{43}$/);
-  expect(stolen).not.toBe(token);
+  expect(own.arrived[0]?.raw.toString()).not.toContain(token);
+  expect(own.arrived[0]?.body.page_url).toBe(`${api.baseUrl}/approve/${stolen}`);
   expect(await approve(id, token)).toBe('401 unauthorized');
   expect(await approve(id, stolen)).toBe('403 forbidden');
   // Nor when nobody can tell any more who wrote the rule.
