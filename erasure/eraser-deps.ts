@@ -19,6 +19,8 @@ export interface EraserDeps {
   endSession(ref: SessionRef): Promise<void>;
   /** How long events wait for alert rules, after they were written and the erasure was asked for; ten minutes by default. */
   readWithinMs?: number;
+  /** Between two looks for erasures, and at one that waits for what is under way; two seconds by default. */
+  everyMs?: number;
   /** How soon after a crash another process continues; 60 s by default. */
   leaseSeconds?: number;
   /** How long after its deletion a tenant is erased; 30 s by default. */

@@ -1,3 +1,4 @@
+import { DEFAULT_CLOCKS } from '../runtime/clocks.js';
 import { Loop } from '../runtime/loop.js';
 import { eraseMessages } from './erase-messages.js';
 import type { EraserDeps, Portion } from './eraser-deps.js';
@@ -14,10 +15,7 @@ import { countExternal, removeNoted } from './external-removal.js';
 import { eraseSessions } from './sessions/erase-sessions.js';
 import { eraseTenant } from './tenant/erase-tenant.js';
 
-const EVERY_MS = 2_000;
 const LEASE_SECONDS = 60;
-/** For messages that are being canceled, plans that are ending, and deliveries of a deleted tenant. */
-const WAIT_MS = 2_000;
 
 /** Erases the next portion of an erasure. */
 async function erasePortion(deps: EraserDeps, erasure: Erasure): Promise<Portion> {
@@ -42,18 +40,23 @@ export async function eraseNext(deps: EraserDeps): Promise<number> {
   const startedAt = performance.now();
   await orderForDeletedTenants(deps.db);
   const erasure = await takeDue(deps.db, deps.leaseSeconds ?? LEASE_SECONDS);
-  if (!erasure) return EVERY_MS;
+  const { everyMs = DEFAULT_CLOCKS.eraseMs } = deps;
+  if (!erasure) return everyMs;
   const { erasure_id, tenant_id, kind } = erasure;
   await removeNoted(deps, erasure);
   const portion = await erasePortion(deps, erasure);
   if (portion === 'finished') {
     const report = await findErasure(deps.db, erasure_id);
     deps.log.info({ erasure_id, tenant_id, kind, removed: report?.removed }, 'an erasure is finished');
-  } else await continueAfter(deps.db, erasure_id, portion === 'waits' ? WAIT_MS : 0);
+  } else {
+    // It waits for messages that are being canceled, plans that are ending, and deliveries of a deleted tenant.
+    await continueAfter(deps.db, erasure_id, portion === 'waits' ? everyMs : 0);
+  }
   return performance.now() - startedAt;
 }
 
 /** The loop of the worker role that carries out erasures. */
 export function createEraser(deps: EraserDeps): Loop {
-  return new Loop({ name: 'erasures', intervalMs: EVERY_MS, work: () => eraseNext(deps), log: deps.log });
+  const { everyMs: intervalMs = DEFAULT_CLOCKS.eraseMs } = deps;
+  return new Loop({ name: 'erasures', intervalMs, work: () => eraseNext(deps), log: deps.log });
 }

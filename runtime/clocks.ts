@@ -38,7 +38,9 @@ export const Clocks = z.strictObject({
   handoverMs: clock(2_000),
   /** How often a caller that waits reads its message, in case a notice was lost. */
   watchMs: clock(5_000),
-  // Exported traces
+  // What runs behind
+  /** How often a worker looks for erasures, and again at one that waits for what is under way. */
+  eraseMs: clock(2_000),
   /** While the collector is away it is tried after a second, then after twice as long each time, up to this. */
   exportPauseMaxMs: clock(30_000),
 });

@@ -78,6 +78,7 @@ export async function startWorkerRole(
       bus: core.bus,
       workflows: createWorkflowErasure(temporal),
       catchUpUsage,
+      everyMs: config.FLEET_CLOCKS.eraseMs,
       ...endsOfWork(core),
     }),
   ];

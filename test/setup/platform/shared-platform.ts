@@ -15,7 +15,7 @@ import { contradictions } from '../histories/record-checker.js';
 import { ApiClient } from './api-client.js';
 import { FAST_PATH, WORKFLOW_PATH } from './paths.js';
 import { createNamespace } from './platform.js';
-import { type DevJson, TestPlatform } from './platform-process.js';
+import { type DevJson, TestPlatform, withClocks } from './platform-process.js';
 
 /**
  * The settings that files may share a platform with, beside those of `TestPlatform`. Each profile that a run uses costs a process: a file
@@ -27,6 +27,9 @@ const PROFILES = {
   /** Whatever has to run out, runs out soon: waits, and the room of a tenant. */
   impatient: { QUEUE_WAIT_MS: '1000', INPUT_EXPIRY_MS: '1000', RESUME_WINDOW_MS: '1000', TENANT_MAX_IN_FLIGHT: '12' },
 } satisfies Record<string, Record<string, string>>;
+
+/** What a platform looks for in turns, it looks for often. */
+const OFTEN = withClocks({ eraseMs: 200 });
 
 export type Profile = keyof typeof PROFILES;
 
@@ -79,6 +82,7 @@ async function startRunning(profile: Profile): Promise<RunningPlatform> {
       TEMPORAL_NAMESPACE: namespace,
       FLEET_SECRET_KEY: secretKey,
       OUTBOUND_ALLOW_CIDRS: '127.0.0.0/8',
+      ...OFTEN,
       ...PROFILES[profile],
     },
   });
