@@ -37,7 +37,7 @@ export async function fetchAgentCard(
   outbound: Pick<Outbound, 'request' | 'checkUrl'>,
   publicUrl: string,
 ): Promise<Record<string, unknown>> {
-  checkPublicUrl(outbound, publicUrl);
+  checkOutboundUrl(outbound, 'public_url', publicUrl);
   let problem = 'there is no agent card';
   for (const url of cardUrls(publicUrl)) {
     try {
@@ -53,13 +53,13 @@ export async function fetchAgentCard(
   throw new PlatformError('BAD_GATEWAY', `The agent card could not be fetched from the agent's address: ${problem}.`);
 }
 
-/** @throws PlatformError `BAD_REQUEST` for a URL that contains credentials or a forbidden IP address */
-export function checkPublicUrl(outbound: Pick<Outbound, 'checkUrl'>, publicUrl: string): void {
+/** @throws PlatformError `BAD_REQUEST`, naming the member, for a URL that contains credentials or a forbidden IP address */
+export function checkOutboundUrl(outbound: Pick<Outbound, 'checkUrl'>, member: string, url: string): void {
   try {
-    outbound.checkUrl(publicUrl);
+    outbound.checkUrl(url);
   } catch (error) {
     if (!(error instanceof OutboundError)) throw error;
-    throw new PlatformError('BAD_REQUEST', `public_url: ${error.message}.`);
+    throw new PlatformError('BAD_REQUEST', `${member}: ${error.message}.`);
   }
 }
 

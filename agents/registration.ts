@@ -4,9 +4,11 @@ import { recordEvent, recordEvents } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { uuidv7 } from '../runtime/ids.js';
+import type { Secrets } from '../runtime/secrets.js';
 import { reportSessions } from './agent-health.js';
 import type { AgentRow, DeregistrationCause } from './agent-row.js';
 import { getAgent, lockAgent, recordCapacity, recordHealth } from './agents.js';
+import { sealCredential } from './dispatch-auth.js';
 
 /** A registration request with its card fetched and its deployment mode decided. */
 export interface Registration {
@@ -18,6 +20,8 @@ export interface Registration {
   agent_card: Record<string, unknown>;
   /** Whether the card was just fetched from the agent itself, which proves that a hosted agent is reachable. */
   reached: boolean;
+  /** Encrypts the credential that the agent wants of the platform. */
+  secrets: Pick<Secrets, 'encrypt' | 'activate'>;
   /** Whether the caller may take an instance over from another agent type (scope `full`). */
   may_change_type: boolean;
 }
@@ -30,12 +34,13 @@ function registeredStatus(registration: Registration, existing: AgentRow | undef
 
 const UPSERT = `
   INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, public_url, status, max_concurrent_sessions,
-    agent_version, provider_organization, provider_url, agent_card, skills, tools, context, credential_id, last_seen)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, offerable_tools($1, $3, $13), $14, $15, now())
+    agent_version, provider_organization, provider_url, agent_card, skills, tools, context, credential_id,
+    dispatch_auth, last_seen)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, offerable_tools($1, $3, $13), $14, $15, $16, now())
   ON CONFLICT (tenant_id, instance_id) DO UPDATE SET agent_type = $3, public_url = $5, status = $6,
     max_concurrent_sessions = $7, agent_version = $8, provider_organization = $9, provider_url = $10, agent_card = $11,
-    skills = $12, tools = offerable_tools($1, $3, $13), context = $14, credential_id = $15, last_seen = now(), consecutive_failures = 0, deregistered_at = NULL,
-    deregistration_cause = NULL,
+    skills = $12, tools = offerable_tools($1, $3, $13), context = $14, credential_id = $15, dispatch_auth = $16, last_seen = now(),
+    consecutive_failures = 0, deregistered_at = NULL, deregistration_cause = NULL,
     registered_at = CASE WHEN agents.deregistered_at IS NULL AND agents.agent_type = $3 THEN agents.registered_at
       ELSE now() END`;
 
@@ -63,6 +68,7 @@ async function upsert(tx: Tx, instanceId: string, status: AgentStatus, registrat
     JSON.stringify(body.tools ?? []),
     JSON.stringify(body.context ?? {}),
     registration.credential_id,
+    await sealCredential(tx, registration.secrets, body.dispatch_auth),
   ]);
 }
 
@@ -149,7 +155,7 @@ export async function deregisterAgents(
   const changed = rows.filter((row) => !row.deregistered_at || cause === 'explicit');
   if (changed.length === 0) return;
   await tx.query(
-    `UPDATE agents SET status = 'offline', mesh_id = NULL, connected_at = NULL, deregistration_cause = $3,
+    `UPDATE agents SET status = 'offline', mesh_id = NULL, connected_at = NULL, deregistration_cause = $3, dispatch_auth = NULL,
        deregistered_at = coalesce(deregistered_at, now())
       WHERE tenant_id = $1 AND instance_id = ANY ($2)`,
     [tenantId, changed.map(({ instance_id }) => instance_id), cause],

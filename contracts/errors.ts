@@ -132,7 +132,7 @@ export const FRAME_ERROR_CODES = [
   'INVALID_DISPATCH',
   /**
    * The agent failed: it threw, answered HTTP 4xx or 5xx, its answer is no A2A answer (the text names the member), or it asked with a form
-   * that is not flat; also any code of an agent that is not in this table.
+   * that is not flat; also any code of an agent that is not in this table. The token server of a hosted agent refuses the platform's client.
    */
   'HANDLER_ERROR',
   /** The agent takes no more; or it answers 64 tool calls already, or does not read its socket. */
@@ -158,8 +158,8 @@ export const FRAME_ERROR_CODES = [
   'APPROVAL_EXPIRED',
   /**
    * The type, skill or instance is not registered (at once), or no registered agent was free within `QUEUE_WAIT_MS` (30 s; after a human's
-   * answer, within the time that the question was open); the text says which and why. A tool call: no agent that lists the tool is
-   * available, or its node was lost.
+   * answer, within the time that the question was open); the text says which and why. The token server of a hosted agent cannot be reached. A
+   * tool call: no agent that lists the tool is available, or its node was lost.
    */
   'TARGET_UNAVAILABLE',
   /** No agent that fits a tool call lists the tool. */

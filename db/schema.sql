@@ -196,6 +196,7 @@ CREATE TABLE agents (
   agent_type text NOT NULL,
   deployment_mode text NOT NULL,
   public_url text,
+  dispatch_auth bytea,
   status text NOT NULL,
   mesh_id text,
   connection_epoch bigint NOT NULL DEFAULT 0,

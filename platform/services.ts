@@ -13,6 +13,7 @@ import type { ChannelClients } from '../deliveries/channels/clients.js';
 import { DeliveryStarter } from '../deliveries/delivery-starter.js';
 import { createPushConfigs } from '../deliveries/push/push-configs.js';
 import { createOutbound } from '../http/outbound.js';
+import { AgentCredentials } from '../mesh/hosted/agent-credentials.js';
 import { acceptDeps } from '../messages/accept/accept.js';
 import { sessionDeps } from '../messages/cancel.js';
 import type { MessageCore } from '../messages/core.js';
@@ -154,6 +155,7 @@ export async function createServices(options: {
     tokens,
     authenticator,
     outbound,
+    credentials: new AgentCredentials({ outbound, secrets }),
     bus,
     temporal,
     temporalStart,

@@ -16,7 +16,7 @@ export type RunningTools = ReturnType<typeof startTools>;
  * @param nodeId the mesh id of this process, or any unique id without the mesh role: answers return to it
  */
 export function startTools(services: Services, link: NodeLink, nodeId: string) {
-  const { db, log, outbound, tokens, dispatches, bus, core, knowledge } = services;
+  const { db, log, outbound, tokens, credentials, dispatches, bus, core, knowledge } = services;
   const { workflowStarter } = core;
   const watch = new DecisionWatch({ db, log, bus, nodeId });
   watch.start();
@@ -25,7 +25,7 @@ export function startTools(services: Services, link: NodeLink, nodeId: string) {
     log,
     link,
     knowledge,
-    hosted: createHostedTools({ db, log, nodeId, outbound, tokens }),
+    hosted: createHostedTools({ db, log, nodeId, outbound, tokens, credentials }),
     policies: core.policies,
     usage: services.toolUsage,
     spans: services.spans,

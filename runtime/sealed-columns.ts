@@ -23,6 +23,12 @@ export const SEALED = {
     column: 'secrets',
     purpose: 'alert-channels',
   },
+  agentCredentials: {
+    table: 'agents',
+    key: ['tenant_id', 'instance_id'],
+    column: 'dispatch_auth',
+    purpose: 'dispatch-auth',
+  },
   deliveryBodies: { table: 'deliveries', key: ['tenant_id', 'delivery_id'], column: 'body', purpose: 'deliveries' },
   evaluatorSecrets: {
     table: 'policies',

@@ -74,13 +74,13 @@ export async function findToolTargets(
   return found ?? { matching: 0, offered_by: [], session_known: true, candidates: [] };
 }
 
-/** Address and card of a hosted agent. */
-export type HostedTarget = Pick<OpenDispatch, 'public_url' | 'agent_card'>;
+/** Address, card and credential of a hosted agent. */
+export type HostedTarget = Pick<OpenDispatch, 'public_url' | 'agent_card' | 'dispatch_auth'>;
 
 /** Reads a hosted agent; undefined when the instance is not registered as hosted. */
 export async function findHosted(tx: Tx, tenantId: string, instanceId: string): Promise<HostedTarget | undefined> {
   const [row] = await tx.query<HostedTarget>(
-    `SELECT public_url, agent_card FROM agents
+    `SELECT public_url, agent_card, dispatch_auth FROM agents
       WHERE tenant_id = $1 AND instance_id = $2 AND deployment_mode = 'hosted' AND deregistered_at IS NULL`,
     [tenantId, instanceId],
   );

@@ -1,10 +1,11 @@
 import type { FastifyInstance } from 'fastify';
-import { checkPublicUrl, fetchAgentCard } from '../../agents/agent-card.js';
+import { checkOutboundUrl, fetchAgentCard } from '../../agents/agent-card.js';
 import { connectionStats, getConnection } from '../../agents/agent-connections.js';
 import { heartbeat } from '../../agents/agent-health.js';
 import type { AgentRow } from '../../agents/agent-row.js';
 import { allowType, disallowType, requireMayJoin } from '../../agents/agent-types.js';
 import { getAgentFor, listAgents, lockAgent, unknownInstance } from '../../agents/agents.js';
+import { shownAuth } from '../../agents/dispatch-auth.js';
 import { type Deregistration, deregisterAgents, registerAgent } from '../../agents/registration.js';
 import { registrationRequest } from '../../agents/registration-policy.js';
 import { setDefaultType } from '../../auth/tenants.js';
@@ -24,10 +25,8 @@ import { mount, pageFields } from '../mount.js';
 
 type Deps = Pick<
   ApiDeps,
-  'db' | 'policies' | 'agentJoined' | 'agentsDeregistered' | 'outbound' | 'baseUrl' | 'meshUrl'
+  'db' | 'policies' | 'agentJoined' | 'agentsDeregistered' | 'outbound' | 'secrets' | 'baseUrl' | 'meshUrl'
 >;
-
-const DISPATCH_AUTH = { type: 'bearer_jwt' } as const;
 
 /** @throws PlatformError forbidden */
 function checkActsFor(caller: Caller, agentType: string, { othersNeed = 'full' }: Operation): void {
@@ -50,9 +49,14 @@ async function register(deps: Deps, caller: Caller, body: AgentRegisterRequest) 
   const deployment_mode = body.deployment_mode ?? (url === undefined ? 'connected' : 'hosted');
   const isHosted = deployment_mode === 'hosted';
   if (isHosted && url === undefined) throw new PlatformError('BAD_REQUEST', 'public_url: a hosted agent needs one.');
+  const { dispatch_auth } = body;
+  if (!isHosted && dispatch_auth !== undefined && dispatch_auth.type !== 'bearer_jwt')
+    throw new PlatformError('BAD_REQUEST', 'dispatch_auth: only hosted agents are asked with a credential.');
   // Checked again in the transaction below; here, so that no card is fetched for an agent that may not join.
   await deps.db.tenant(tenant_id, (tx) => requireMayJoin(tx, tenant_id, body.agent_type));
-  if (url !== undefined) checkPublicUrl(deps.outbound, url);
+  if (url !== undefined) checkOutboundUrl(deps.outbound, 'public_url', url);
+  if (dispatch_auth?.type === 'oauth2_client_credentials')
+    checkOutboundUrl(deps.outbound, 'dispatch_auth.token_url', dispatch_auth.token_url);
   const served = isHosted && !body.agent_card && url !== undefined ? await fetchAgentCard(deps.outbound, url) : null;
   const card = { agent_card: served ?? body.agent_card ?? {}, reached: served !== null };
   const { skills = [], tools = [], context = {} } = body;
@@ -62,7 +66,15 @@ async function register(deps: Deps, caller: Caller, body: AgentRegisterRequest) 
   const { agent, warnings } = await deps.db.tenant(tenant_id, async (tx) => {
     await requireMayJoin(tx, tenant_id, body.agent_type);
     await recordDecision(tx, tenant_id, '', decided);
-    const registration = { tenant_id, credential_id, body, deployment_mode, ...card, may_change_type };
+    const registration = {
+      tenant_id,
+      credential_id,
+      body,
+      deployment_mode,
+      ...card,
+      may_change_type,
+      secrets: deps.secrets,
+    };
     return registerAgent(tx, registration);
   });
   if (isHosted) await deps.agentJoined(tenant_id, agent);
@@ -74,7 +86,7 @@ async function register(deps: Deps, caller: Caller, body: AgentRegisterRequest) 
     deployment_mode,
     connect_url: isHosted ? null : connectUrl(deps.meshUrl(), instance_id),
     jwks_url: `${deps.baseUrl()}${OPERATIONS.jwks.path}`,
-    dispatch_auth: body.dispatch_auth ?? DISPATCH_AUTH,
+    dispatch_auth: shownAuth(dispatch_auth),
     agent,
     ...(warnings.length > 0 && { warnings }),
   };

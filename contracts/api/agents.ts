@@ -14,6 +14,7 @@ import {
   Timestamp,
   within,
 } from '../primitives.js';
+import { DispatchAuth, ShownDispatchAuth } from './dispatch-auth.js';
 import { ADMIN, CONFLICT, EXTENSION, get, OWN, post, TENANT } from './operation.js';
 
 export const DeploymentMode = z.enum(['hosted', 'connected']);
@@ -35,9 +36,6 @@ const Tool = z.union([
 export const Skills = within(LIMITS.skillsBytes, z.array(Skill).max(200));
 export const Tools = within(LIMITS.toolsBytes, z.array(Tool).max(200));
 export const AgentCard = within(LIMITS.cardBytes, JsonObject);
-/** How the mesh authenticates to a hosted agent; `bearer_jwt` is the only method. */
-const DispatchAuth = z.object({ type: z.literal('bearer_jwt') });
-
 export const AgentInstance = z.object({
   instance_id: z.string(),
   agent_type: z.string(),
@@ -75,6 +73,7 @@ export const AgentRegisterRequest = z
     provider_organization: z.string().max(256).optional(),
     provider_url: z.string().max(2048).optional(),
     context: Metadata.optional(),
+    /** How the platform authenticates to a hosted agent: `bearer_jwt`, its own token, by default. */
     dispatch_auth: DispatchAuth.optional(),
   })
   .refine((body) => body.public_url === undefined || body.url === undefined, 'give either public_url or url');
@@ -85,7 +84,7 @@ export const AgentRegisterResponse = ok({
   deployment_mode: DeploymentMode,
   connect_url: z.string().nullable(),
   jwks_url: z.string(),
-  dispatch_auth: DispatchAuth,
+  dispatch_auth: ShownDispatchAuth,
   agent: AgentInstance,
   /** What was registered otherwise than asked: tools that other agent types own. */
   warnings: z.array(z.string()).optional(),

@@ -18,5 +18,5 @@ CREATE TYPE routing AS (
 -- goes there.
 CREATE TYPE chosen_agent AS (
   instance_id text, agent_type text, deployment_mode text, mesh_id text, connection_epoch bigint, public_url text, agent_card jsonb,
-  unreachable boolean, join_reason text, awaits text, unbounded boolean, only_one boolean
+  dispatch_auth bytea, unreachable boolean, join_reason text, awaits text, unbounded boolean, only_one boolean
 );

@@ -29,6 +29,8 @@ CREATE TABLE agents (
   agent_type text NOT NULL,
   deployment_mode text NOT NULL CHECK (deployment_mode IN ('hosted', 'connected')),
   public_url text,
+  -- The credential that a hosted agent wants of the platform, sealed (agents/dispatch-auth.ts); NULL: the platform's own token.
+  dispatch_auth bytea,
   -- 'busy' is what the agent reported last. An agent that is full by the count is only shown as busy.
   status text NOT NULL CHECK (status IN ('available', 'busy', 'draining', 'unhealthy', 'offline', 'unknown')),
   mesh_id text, connection_epoch bigint NOT NULL DEFAULT 0, connected_at timestamptz,

@@ -4,6 +4,7 @@ import { EventReader } from '../../http/event-reader.js';
 import { OutboundError, type OutboundStream, readCapped } from '../../http/outbound.js';
 import type { AgentResult } from '../../messages/dispatch/dispatches.js';
 import { PlatformError } from '../../runtime/errors.js';
+import { CredentialError } from './access-tokens.js';
 import { type HostedAnswer, readAnswer, resultOf } from './answer.js';
 import { ANSWER_BYTES_MAX, type HostedCall, readWhole } from './call.js';
 import { invalidAnswer, resultOfError, rpcError, unknownOutcome } from './failures.js';
@@ -37,6 +38,12 @@ export interface HostedWork {
  * @throws the signal's reason, or an OutboundError ABORTED, once the signal is aborted
  */
 export async function awaitResult(token: string, work: HostedWork): Promise<AgentResult> {
+  const result = await resultOrFailure(token, work);
+  if (result.state !== 'failed' || !result.error) return result;
+  return { ...result, error: { ...result.error, message: work.call.withoutProof(result.error.message) } };
+}
+
+async function resultOrFailure(token: string, work: HostedWork): Promise<AgentResult> {
   try {
     const update = await readFirst(await work.call.send(token, work.signal), work);
     return update.kind === 'more' ? await poll(work) : resultFrom(update, work);
@@ -97,7 +104,8 @@ async function getTask(taskId: string, { call, progress, signal }: HostedWork): 
     if (signal.aborted) throw error;
     if (error instanceof OutboundError) return undefined;
     if (error instanceof HttpRefusal && (error.status >= 500 || error.status === 429)) return undefined;
-    // The platform's signing keys cannot be read now, which is not the agent's failure.
+    // The platform's signing keys cannot be read now, or the token server is away, which is not the agent's failure.
+    if (error instanceof CredentialError && error.code === 'TARGET_UNAVAILABLE') return MORE;
     if (error instanceof PlatformError && error.code === 'SERVICE_UNAVAILABLE') return MORE;
     throw error;
   }

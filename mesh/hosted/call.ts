@@ -3,6 +3,8 @@ import { LIMITS } from '../../contracts/limits.js';
 import type { Outbound, OutboundResponse, OutboundStream } from '../../http/outbound.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
+import { unlessAborted } from '../../runtime/promises/unless-aborted.js';
+import type { AgentCredentials, Proof } from './agent-credentials.js';
 import { type HostedAnswer, readAnswer } from './answer.js';
 import { readRefusal, refusalFrom } from './refusal.js';
 import { dispatchBody, type HostedRequest, hostedHeaders, taskBody } from './request.js';
@@ -23,12 +25,17 @@ export interface HostedClient {
   outbound: Pick<Outbound, 'request' | 'stream'>;
   /** Signs the agent's proof of who asks; each lives for `LIMITS.hostedTokenSeconds`. */
   tokens: Pick<TokenIssuer, 'issueDispatchToken'>;
+  credentials: Pick<AgentCredentials, 'proofFor'>;
 }
 
-/** The HTTP requests of one dispatch to a hosted agent. They reject with OutboundError, HttpRefusal or the error of signing. */
+/** The HTTP requests of one dispatch to a hosted agent. They reject with OutboundError, HttpRefusal, CredentialError or the error of signing. */
 export class HostedCall {
   readonly open: HostedRequest;
+  /** Whether a byte of a request may have been sent. */
+  hasBegun = false;
   readonly #client: HostedClient;
+  /** What proved who asks, last. */
+  #proof: Proof | undefined;
 
   constructor(open: HostedRequest, client: HostedClient) {
     this.open = open;
@@ -40,30 +47,34 @@ export class HostedCall {
     return this.#client.tokens.issueDispatchToken(this.open);
   }
 
-  /** Posts the dispatch and resolves at the answer's headers. The signal is the deadline. */
+  /** Posts the dispatch and resolves at the answer's headers. The signal is the deadline. @param token from `token()` */
   async send(token: string, signal: AbortSignal): Promise<OutboundStream> {
-    const answer = await this.#client.outbound.stream(this.open.public_url ?? '', {
-      method: 'POST',
-      headers: hostedHeaders(this.open, token),
-      body: JSON.stringify(dispatchBody(this.open)),
-      headersTimeoutMs: LIMITS.deadlineMsMax,
-      maxResponseBytes: STREAM_BYTES_MAX,
-      signal,
-    });
+    const send = (proof: Proof) =>
+      this.#client.outbound.stream(this.open.public_url ?? '', {
+        method: 'POST',
+        headers: hostedHeaders(this.open, proof),
+        body: JSON.stringify(dispatchBody(this.open)),
+        headersTimeoutMs: LIMITS.deadlineMsMax,
+        maxResponseBytes: STREAM_BYTES_MAX,
+        signal,
+      });
+    const answer = await this.#proven(() => token, signal, send);
     if (answer.status < 400) return answer;
     throw await readRefusal(answer);
   }
 
   /** Asks for the agent's own task, or asks to cancel it. */
   async ask(method: 'get' | 'cancel', taskId: string, signal?: AbortSignal): Promise<HostedAnswer> {
-    const answer = await this.#client.outbound.request(this.open.public_url ?? '', {
-      method: 'POST',
-      headers: hostedHeaders(this.open, await this.token()),
-      body: JSON.stringify(taskBody(this.open, method, taskId)),
-      timeoutMs: ASK_TIMEOUT_MS,
-      maxResponseBytes: ANSWER_BYTES_MAX,
-      signal,
-    });
+    const ask = (proof: Proof) =>
+      this.#client.outbound.request(this.open.public_url ?? '', {
+        method: 'POST',
+        headers: hostedHeaders(this.open, proof),
+        body: JSON.stringify(taskBody(this.open, method, taskId)),
+        timeoutMs: ASK_TIMEOUT_MS,
+        maxResponseBytes: ANSWER_BYTES_MAX,
+        signal,
+      });
+    const answer = await this.#proven(() => this.token(), signal, ask);
     if (answer.status >= 400) throw refusalFrom(answer.status, answer.headers, answer.body);
     return readWhole(answer);
   }
@@ -75,7 +86,35 @@ export class HostedCall {
       await this.ask('cancel', taskId);
     } catch (error) {
       const { dispatch_id, instance_id } = this.open;
-      log.info({ err: errorMessage(error), dispatch_id, instance_id }, 'hosted agent could not be asked to cancel');
+      const err = this.withoutProof(errorMessage(error));
+      log.info({ err, dispatch_id, instance_id }, 'hosted agent could not be asked to cancel');
     }
+  }
+
+  /** Text of the agent without the secret that proved who asks, which some agents repeat when they refuse it. */
+  withoutProof(text: string): string {
+    if (!this.#proof) return text;
+    const { value } = this.#proof;
+    return text.replaceAll(value, '…').replaceAll(value.slice(value.lastIndexOf(' ') + 1), '…');
+  }
+
+  /** Sends a request with the proof of who asks; once more where the agent refuses an access token, which may have been withdrawn. */
+  async #proven<T extends { status: number; cancel?: () => void }>(
+    own: () => string | Promise<string>,
+    signal: AbortSignal | undefined,
+    send: (proof: Proof) => Promise<T>,
+  ): Promise<T> {
+    const proof = await this.#prove(own, signal);
+    this.hasBegun = true;
+    const answer = await send(proof);
+    if (answer.status !== 401 || proof.token === undefined) return answer;
+    answer.cancel?.();
+    return send(await this.#prove(own, signal, proof));
+  }
+
+  async #prove(own: () => string | Promise<string>, signal?: AbortSignal, refused?: Proof): Promise<Proof> {
+    const proof = this.#client.credentials.proofFor(this.open, own, refused);
+    this.#proof = await (signal ? unlessAborted(proof, signal) : proof);
+    return this.#proof;
   }
 }

@@ -1,6 +1,7 @@
 import { AGENT_NOT_READY, type FrameErrorCode } from '../../contracts/errors.js';
 import { OutboundError } from '../../http/outbound.js';
 import type { AgentResult } from '../../messages/dispatch/dispatches.js';
+import { CredentialError } from './access-tokens.js';
 import type { RpcFailure } from './answer.js';
 import { describeFailure, HttpRefusal } from './refusal.js';
 
@@ -31,13 +32,14 @@ export function rpcError(failure: RpcFailure): AgentResult {
  */
 export function resultOfError(error: unknown): AgentResult | undefined {
   if (error instanceof HttpRefusal) return fromRefusal(error);
+  if (error instanceof CredentialError) return failed(error.code, error.message);
   return error instanceof OutboundError ? fromOutbound(error) : undefined;
 }
 
 function fromRefusal({ status, notReady, detail, message }: HttpRefusal): AgentResult {
   if (notReady) return { state: 'not_sent', reason: AGENT_NOT_READY, health: 'failing' };
   if (status === 401 || status === 403) {
-    const what = `The agent refused the platform's token (HTTP ${status})`;
+    const what = `The agent refused the platform's token or key (HTTP ${status})`;
     return failed('HANDLER_ERROR', detail === '' ? `${what}.` : `${what}: ${detail}`);
   }
   return failed('HANDLER_ERROR', message, status >= 500 ? 'failing' : undefined);

@@ -64,7 +64,7 @@ export class HostedTransport implements Transport {
     } catch (error) {
       if (!request.signal.aborted) throw error;
       this.#cancel(call, progress.taskId);
-      if (stop.stopped) return { state: 'lost' };
+      if (stop.stopped) return call.hasBegun ? { state: 'lost' } : { state: 'not_sent', reason: 'NEVER_SENT' };
       return failed('DEADLINE_EXCEEDED', 'The agent did not answer in time.', 'failing');
     } finally {
       deadline.stop();

@@ -4,6 +4,7 @@ import { DISPATCH_URI } from '../../contracts/a2a/extensions.js';
 import type { Part } from '../../contracts/a2a/parts.js';
 import type { OpenDispatch } from '../../messages/dispatch/dispatches.js';
 import type { Resolution } from '../../messages/read/rows.js';
+import type { Proof } from './agent-credentials.js';
 
 /** What a request to a hosted agent is built from: a dispatch, or a tool call in the same form. */
 export type HostedRequest = Pick<
@@ -14,6 +15,7 @@ export type HostedRequest = Pick<
   | 'session_id'
   | 'public_url'
   | 'agent_card'
+  | 'dispatch_auth'
   | 'remote_task_id'
   | 'remote_context_id'
   | 'payload'
@@ -115,10 +117,10 @@ export function taskBody(open: HostedRequest, method: 'get' | 'cancel', taskId: 
 const HEADER_VALUE = /^[\x20-\x7e]+$/;
 
 /** Headers of every request to a hosted agent. */
-export function hostedHeaders(open: HostedRequest, token: string): Record<string, string> {
+export function hostedHeaders(open: HostedRequest, { name, value }: Proof): Record<string, string> {
   const { traceparent, tracestate, baggage } = open.payload.session_context.propagation_headers;
   return {
-    authorization: `Bearer ${token}`,
+    [name]: value,
     'content-type': 'application/json',
     accept: 'application/json, text/event-stream',
     traceparent,

@@ -118,6 +118,7 @@ export interface AcceptRow {
   mesh_id: string;
   public_url: string | null;
   agent_card: Record<string, unknown> | null;
+  dispatch_auth: Buffer | null;
   user_id: string | null;
   /** The tenant's messages in flight; null when they were not counted. */
   in_flight: number | null;
@@ -130,7 +131,7 @@ export interface AcceptRow {
 const ACCEPT: Statement<AcceptRow> = {
   name: 'accept_messages',
   text: `SELECT verdict, message_id, session_id, accepted_at, instance_id, agent_type, deployment_mode, connection_epoch, mesh_id,
-      public_url, agent_card, user_id, in_flight, waiting, awaits FROM unnest(accept_messages($1, $2))`,
+      public_url, agent_card, encode(dispatch_auth, 'hex') AS dispatch_auth, user_id, in_flight, waiting, awaits FROM unnest(accept_messages($1, $2))`,
   row: ([
     verdict,
     message,
@@ -143,6 +144,7 @@ const ACCEPT: Statement<AcceptRow> = {
     mesh,
     url,
     card,
+    auth,
     user,
     inFlight,
     waiting,
@@ -159,6 +161,7 @@ const ACCEPT: Statement<AcceptRow> = {
     mesh_id: mesh ?? '',
     public_url: url ?? null,
     agent_card: card ? JSON.parse(card) : null,
+    dispatch_auth: auth ? Buffer.from(auth, 'hex') : null,
     user_id: user ?? null,
     in_flight: inFlight ? Number(inFlight) : null,
     waiting: waiting ? Number(waiting) : null,

@@ -27,6 +27,8 @@ export interface OpenDispatch extends DispatchRef {
   /** Address of a hosted agent; null for a connected one. */
   public_url: string | null;
   agent_card: Record<string, unknown>;
+  /** The credential that a hosted agent wants of the platform, sealed; null: the platform's own token. */
+  dispatch_auth: Buffer | null;
   epoch: number;
   attempt: number;
   /** The node that sent it or will send it; null for a hosted agent's dispatch that no node has taken. */

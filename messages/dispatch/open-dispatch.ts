@@ -71,6 +71,7 @@ export function openDispatchFrom(details: DispatchDetails): OpenDispatch {
     deployment_mode: details.deployment_mode,
     public_url: details.public_url,
     agent_card: details.agent_card ?? {},
+    dispatch_auth: details.dispatch_auth,
     epoch: details.epoch,
     attempt: details.attempt,
     mesh_id: details.mesh_id,

@@ -150,4 +150,6 @@ export interface DispatchDetails
   user_id: string | null;
   public_url: string | null;
   agent_card: Record<string, unknown> | null;
+  /** Sealed. */
+  dispatch_auth: Buffer | null;
 }

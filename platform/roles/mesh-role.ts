@@ -25,7 +25,7 @@ export async function startMesh(options: {
   nodeUrl: (port: number) => string | undefined;
 }) {
   const { services, infrastructure, workerDeps, meshId, tools, handler, nodeUrl } = options;
-  const { config, core, db, log, bus, dispatches, authenticator, outbound, tokens, spans } = services;
+  const { config, core, db, log, bus, dispatches, authenticator, outbound, tokens, credentials, spans } = services;
   const { tls } = infrastructure;
   if (!tls) throw new Error('The mesh role needs a certificate.');
   const proposePlan = createResultProposals(db, services.plans);
@@ -47,7 +47,7 @@ export async function startMesh(options: {
     ...{ ...shared, config, clocks, runner, policies: core.policies, authenticator, tls, tools: tools.calls, handler },
     nodeUrl: () => ownUrl,
   });
-  const hosted = new HostedTransport({ ...shared, outbound, tokens, closing: runner.closing });
+  const hosted = new HostedTransport({ ...shared, outbound, tokens, credentials, closing: runner.closing });
   tools.serveDeregistered((agent) => server.closeDeregistered(agent));
   const { port } = await server.listen();
   ownUrl = nodeUrl(port);

@@ -56,6 +56,11 @@ async function fixture(key: string) {
     [tenant, seal('evaluatorSecrets')],
   );
   await database.query(
+    `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, public_url, status, max_concurrent_sessions, dispatch_auth)
+     VALUES ($1, 'a', 't', 'hosted', '', 'unknown', 0, $2), ($1, 'b', 't', 'hosted', '', 'unknown', 0, NULL)`,
+    [tenant, seal('agentCredentials')],
+  );
+  await database.query(
     `INSERT INTO deliveries (tenant_id, delivery_id, event_id, rule_id, channel_id, event_type, session_id, url, receiver, body, status, max_attempts)
      SELECT $1, 'dlv_' || n, 'evt_' || n, 'r', 'c', '', '', '', '', $2, 'delivered', 1 FROM generate_series(1, ${DELIVERIES}) n`,
     [tenant, seal('deliveryBodies')],

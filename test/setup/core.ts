@@ -41,14 +41,16 @@ export function messageCore(
   return { db, bus, log, workflowStarter, ...changes, policies, ...settings };
 }
 
+/** What tests seal with where they start no platform. */
+export const TEST_SECRETS = createSecrets(Buffer.alloc(32, 7).toString('base64'));
+
 /** The policies of tenants, without the feed of changes: what was read counts for five seconds, or until `changed`. */
 function policyEngine(db: Db): PolicyEngine {
   const log = createLogger({ level: 'silent' });
   const outbound = createOutbound({ allowCidrs: ['127.0.0.0/8'] });
   cleanUp(() => outbound.close());
-  const secrets = createSecrets(Buffer.alloc(32, 7).toString('base64'));
   const webhooks = new WebhookEvaluators(outbound);
-  return new PolicyEngine({ db, secrets, webhooks, log, readGuards: createGuardReader(['127.0.0.0/8']) });
+  return new PolicyEngine({ db, secrets: TEST_SECRETS, webhooks, log, readGuards: createGuardReader(['127.0.0.0/8']) });
 }
 
 /** A round of the agent watch, outside of its activity. */

@@ -1,5 +1,6 @@
 import type { TokenIssuer } from '../../auth/tokens.js';
 import type { Outbound } from '../../http/outbound.js';
+import { AgentCredentials } from '../../mesh/hosted/agent-credentials.js';
 import { createHostedTools } from '../../mesh/hosted/tool-calls.js';
 import type { MessageCore } from '../../messages/core.js';
 import { createLogger } from '../../runtime/logger.js';
@@ -11,6 +12,7 @@ import { ToolCalls } from '../../tools/tool-calls.js';
 import { createLocalLink, type NodeLink } from '../../tools/tool-link.js';
 import { ToolUsage } from '../../usage/tool-usage.js';
 import { cleanUp } from './clean-up.js';
+import { TEST_SECRETS } from './core.js';
 
 const log = createLogger({ level: process.env.MESH_TEST_LOG ?? 'silent' });
 
@@ -44,6 +46,7 @@ export function toolCalls(deps: ToolCallsDeps): ToolCalls {
     link = createLocalLink(nodeId),
   } = deps;
   const { db, bus, workflowStarter, policies } = core;
+  const credentials = new AgentCredentials({ outbound, secrets: TEST_SECRETS });
   const watch = new DecisionWatch({ db, bus, log, nodeId });
   watch.start();
   cleanUp(() => watch.stop());
@@ -52,7 +55,7 @@ export function toolCalls(deps: ToolCallsDeps): ToolCalls {
     log,
     link,
     knowledge,
-    hosted: createHostedTools({ db, log, nodeId, outbound, tokens }),
+    hosted: createHostedTools({ db, log, nodeId, outbound, tokens, credentials }),
     policies,
     usage: new ToolUsage(db, log),
     spans,

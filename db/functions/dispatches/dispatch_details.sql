@@ -11,7 +11,7 @@ CREATE VIEW dispatch_details WITH (security_invoker = true) AS
   SELECT d.*, d.state IN ('open', 'sent') AND r.current_dispatch_id = d.dispatch_id AS is_open,
          m.session_id, m.method, m.parts, m.metadata, m.client_message_id, trace_of(m.trace_id, m.message_id) AS trace_id, m.propagation, m.deadline_ms, m.artifacts, m.usage,
          r.resolution, CASE WHEN r.resolution IS NOT NULL THEN answers_of(d.tenant_id, d.message_id) END AS resolutions,
-         r.remote_task_id, r.remote_context_id, s.user_id, a.public_url, a.agent_card, a.connection_epoch,
+         r.remote_task_id, r.remote_context_id, s.user_id, a.public_url, a.agent_card, a.dispatch_auth, a.connection_epoch,
          coalesce(n.renewed_at > now() - interval '60 seconds', false) AS owner_alive, clock_timestamp() AS read_at
     FROM dispatches d
     JOIN messages m ON m.tenant_id = d.tenant_id AND m.message_id = d.message_id

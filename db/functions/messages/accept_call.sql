@@ -22,7 +22,8 @@ CREATE TYPE accept_call AS (
 -- (`awaits` names the lock). From `instance_id` on for `dispatched`, `mesh_id` is the node that sends; the counts where they were taken.
 CREATE TYPE accept_result AS (
   verdict text, message_id text, session_id text, accepted_at timestamptz, instance_id text, agent_type text, deployment_mode text,
-  connection_epoch bigint, mesh_id text, public_url text, agent_card jsonb, user_id text, in_flight integer, waiting integer, awaits text
+  connection_epoch bigint, mesh_id text, public_url text, agent_card jsonb, dispatch_auth bytea, user_id text, in_flight integer, waiting integer,
+  awaits text
 );
 
 -- What was decided of a call, before its message is written. `key` NULL: `result` is all, and nothing is written. `resumes`: it is dispatched, and

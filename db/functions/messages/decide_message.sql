@@ -178,7 +178,7 @@ BEGIN
         WHEN c.decision ? 'input_request' THEN 'asked' ELSE 'accepted' END, c.message_id, c.session_id, now(),
       agent.instance_id, agent.agent_type, agent.deployment_mode, agent.connection_epoch,
       CASE WHEN agent.deployment_mode = 'hosted' THEN coalesce(agent.mesh_id, c.mesh_id) ELSE agent.mesh_id END, agent.public_url, agent.agent_card,
-      result.user_id, result.in_flight, result.waiting, NULL::text)::accept_result,
+      agent.dispatch_auth, result.user_id, result.in_flight, result.waiting, NULL::text)::accept_result,
     key, want_type, agent, error_code, coalesce(error_text, c.decision #>> '{error,message}'), coalesce(ordered, false),
     coalesce(resumes AND dispatched, false), coalesce(hops, (c.metadata ->> 'hops')::integer, 0),
     c.decision IS NOT NULL OR is_late(c.message_id))::message_decision;

@@ -31,7 +31,8 @@ CREATE FUNCTION chosen(r routing, agent agents, unreachable boolean, join_reason
 BEGIN
   RETURN (agent.instance_id, agent.agent_type, agent.deployment_mode, sending_node(r, agent.mesh_id, agent.saturated_on), agent.connection_epoch,
     agent.public_url,
-    CASE WHEN agent.deployment_mode = 'hosted' THEN agent.agent_card END, unreachable, join_reason, NULL::text, agent.max_concurrent_sessions = 0, false);
+    CASE WHEN agent.deployment_mode = 'hosted' THEN agent.agent_card END, agent.dispatch_auth, unreachable, join_reason, NULL::text,
+    agent.max_concurrent_sessions = 0, false);
 END $$;
 
 -- The best agent of a sample for the fast path, its room reserved; NULL when that one is elsewhere, or none of the sample has room.
@@ -67,7 +68,7 @@ BEGIN
     RETURN choose_sampled(r, only_instance, only_type);
   END IF;
   SELECT few.*, count(*) OVER () AS found INTO a FROM (
-    SELECT x.instance_id, x.agent_type, x.deployment_mode, x.mesh_id, x.connection_epoch, x.public_url, x.agent_card, x.status,
+    SELECT x.instance_id, x.agent_type, x.deployment_mode, x.mesh_id, x.connection_epoch, x.public_url, x.agent_card, x.dispatch_auth, x.status,
            x.max_concurrent_sessions, x.saturated_on FROM agents x
      WHERE x.tenant_id = r.tenant_id AND x.agent_type = only_type AND x.has_room AND NOT is_saturated(x) ORDER BY x.shuffle LIMIT 2) AS few;
   IF a.found > 1 THEN
@@ -86,7 +87,7 @@ BEGIN
     RETURN NULL;
   END IF;
   RETURN (a.instance_id, a.agent_type, a.deployment_mode, sending_node(r, a.mesh_id, a.saturated_on), a.connection_epoch, a.public_url,
-    CASE WHEN a.deployment_mode = 'hosted' THEN a.agent_card END, false, 'routed'::text, NULL::text, a.max_concurrent_sessions = 0,
+    CASE WHEN a.deployment_mode = 'hosted' THEN a.agent_card END, a.dispatch_auth, false, 'routed'::text, NULL::text, a.max_concurrent_sessions = 0,
     a.max_concurrent_sessions = 0);
 END $$;
 

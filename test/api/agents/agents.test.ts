@@ -420,3 +420,79 @@ describe('hosted agents', () => {
     expect(await api.client.failure('/agents/register', two)).toBe('400 BAD_REQUEST');
   });
 });
+
+describe('the credential of a hosted agent', () => {
+  const KEY = 'sk-very-secret';
+  const hosted = { agent_type: 'painter', public_url: 'http://127.0.0.1:1/', agent_card: { name: 'x' } };
+  const apiKey = { type: 'api_key', name: 'X-API-Key', value: KEY };
+  const oauth = {
+    type: 'oauth2_client_credentials',
+    token_url: 'http://127.0.0.1:1/token',
+    client_id: 'fleet',
+    client_secret: KEY,
+    scope: 'a2a:send',
+  };
+  const stored = async (instance_id: string) => {
+    const rows = await api.database.query<{ auth: Buffer | null; text: string }>(
+      'SELECT dispatch_auth AS auth, agents::text AS text FROM agents WHERE instance_id = $1',
+      [instance_id],
+    );
+    return rows[0];
+  };
+
+  test.each([
+    ['an API key', apiKey, { type: 'api_key', name: 'X-API-Key' }],
+    [
+      'a client of OAuth',
+      oauth,
+      {
+        type: 'oauth2_client_credentials',
+        token_url: 'http://127.0.0.1:1/token',
+        client_id: 'fleet',
+        scope: 'a2a:send',
+      },
+    ],
+  ])('%s is stored encrypted and never shown', async (_, dispatch_auth, shown) => {
+    const instance_id = fresh();
+    const answer = await register({ ...hosted, instance_id, dispatch_auth });
+    expect(answer.dispatch_auth).toEqual(shown);
+    const row = await stored(instance_id);
+    expect(row?.auth).toBeInstanceOf(Buffer);
+    const seen = [
+      answer,
+      await read(instance_id),
+      await eventsOf(instance_id),
+      row?.text,
+      row?.auth?.toString('latin1'),
+    ];
+    expect(JSON.stringify(seen)).not.toContain(KEY);
+  });
+
+  test('is that of the last registration, and ends with a deregistration', async () => {
+    const instance_id = fresh();
+    await register({ ...hosted, instance_id, dispatch_auth: apiKey });
+    const moved = await register({ ...hosted, instance_id, public_url: 'http://127.0.0.1:2/' });
+    expect(moved.dispatch_auth).toEqual({ type: 'bearer_jwt' });
+    expect((await stored(instance_id))?.auth).toBeNull();
+    await register({ ...hosted, instance_id, dispatch_auth: apiKey });
+    await api.client.post('/agents/deregister', { instance_id });
+    expect((await stored(instance_id))?.auth).toBeNull();
+  });
+
+  test.each([
+    ['a header of the platform', { ...apiKey, name: 'traceparent' }, /header that the platform sets/],
+    ['no header', { ...apiKey, name: 'X Key' }, /name of a header/],
+    ['a value that no header can carry', { ...apiKey, value: 'a\nb' }, /printable ASCII/],
+    ['an unknown type', { type: 'basic', username: 'u' }, /dispatch_auth/],
+    ['an address that may not be reached', { ...oauth, token_url: 'http://10.0.0.1/' }, /token_url.*not allowed/],
+  ])('is refused with %s', async (_, dispatch_auth, text) => {
+    const { status, body } = await api.client.post('/agents/register', { ...hosted, dispatch_auth });
+    expect({ status, body: JSON.stringify(body) }).toEqual({ status: 400, body: expect.stringMatching(text) });
+    expect(JSON.stringify(body)).not.toContain(KEY);
+  });
+
+  test('is refused for a connected agent', async () => {
+    const failure = await api.client.failure('/agents/register', { agent_type: 'painter', dispatch_auth: apiKey });
+    expect(failure).toBe('400 BAD_REQUEST');
+  });
+});

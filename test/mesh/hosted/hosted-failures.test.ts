@@ -86,7 +86,7 @@ const FAILURES: [name: string, script: Script, card: object, code: string, text:
     { 'message/send': (r) => r.raw(403, 'application/problem+json', '{"detail":"not you"}') },
     {},
     'HANDLER_ERROR',
-    /^The agent refused the platform's token \(HTTP 403\): {"detail":"not you"}$/,
+    /^The agent refused the platform's token or key \(HTTP 403\): {"detail":"not you"}$/,
     0,
   ],
   [

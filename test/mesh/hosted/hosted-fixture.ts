@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
 import { type DispatchReport, reportOf } from '../../../activities/node.js';
+import { sealCredential } from '../../../agents/dispatch-auth.js';
 import type { Caller } from '../../../contracts/api/auth.js';
+import type { DispatchAuth } from '../../../contracts/api/dispatch-auth.js';
 import { createOutbound } from '../../../http/outbound.js';
+import { AgentCredentials } from '../../../mesh/hosted/agent-credentials.js';
 import { HostedTransport, type HostedTransportOptions } from '../../../mesh/hosted/hosted-transport.js';
 import type { MessageCore } from '../../../messages/core.js';
 import { createDispatches } from '../../../messages/dispatch/dispatch-store.js';
@@ -12,7 +15,7 @@ import type { BusItem } from '../../../messages/stream/bus.js';
 import { nextStep } from '../../../messages/supervise/next-step.js';
 import { newId } from '../../../runtime/ids.js';
 import { createLogger } from '../../../runtime/logger.js';
-import { callerOf, messageCore } from '../../setup/core.js';
+import { callerOf, messageCore, TEST_SECRETS } from '../../setup/core.js';
 import type { FreshDatabase } from '../../setup/database.js';
 import { createGateway } from '../../setup/gateway.js';
 import { NO_SPANS } from '../../setup/tools.js';
@@ -45,16 +48,21 @@ export class HostedFixture {
   }
 
   /** Registers the agent as `unknown`, which is what a new one is. */
-  async register(publicUrl: string, card: object = {}): Promise<void> {
+  async register(publicUrl: string, card: object = {}, auth?: DispatchAuth): Promise<void> {
     await this.database.query("INSERT INTO tenants (tenant_id, name) VALUES ($1, 'test') ON CONFLICT DO NOTHING", [
       this.tenantId,
     ]);
     await this.database.query('INSERT INTO mesh_nodes (mesh_id) VALUES ($1) ON CONFLICT DO NOTHING', [MESH]);
     await this.database.query(
-      `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, public_url, status, max_concurrent_sessions, agent_card)
-       VALUES ($1, $2, 'travel', 'hosted', $3, 'unknown', 0, $4)`,
-      [this.tenantId, INSTANCE, publicUrl, JSON.stringify(card)],
+      `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, public_url, status, max_concurrent_sessions, agent_card, dispatch_auth)
+       VALUES ($1, $2, 'travel', 'hosted', $3, 'unknown', 0, $4, $5)`,
+      [this.tenantId, INSTANCE, publicUrl, JSON.stringify(card), await this.seal(auth)],
     );
+  }
+
+  /** The credential of an agent as it is stored. */
+  seal(auth: DispatchAuth | undefined): Promise<Buffer | null> {
+    return this.core.db.tenant(this.tenantId, (tx) => sealCredential(tx, TEST_SECRETS, auth));
   }
 
   /** Accepts a message and opens its dispatch. */
@@ -97,6 +105,7 @@ export class HostedFixture {
       spans: NO_SPANS,
       outbound,
       tokens: { issueDispatchToken: async ({ instance_id }) => `jwt-for-${instance_id}` },
+      credentials: new AgentCredentials({ outbound, secrets: TEST_SECRETS, pausesMs: [1, 1] }),
       closing: runner.closing,
       pace: { firstMs: 10, maxMs: 20 },
       ...others,
@@ -197,9 +206,9 @@ export function hostedSetup(open: () => Promise<FreshDatabase>) {
   afterAll(() => database?.drop());
 
   /** A fixture whose agent is at this address. */
-  const fixtureAt = async (publicUrl: string, card: object = {}): Promise<HostedFixture> => {
+  const fixtureAt = async (publicUrl: string, card: object = {}, auth?: DispatchAuth): Promise<HostedFixture> => {
     const fixture = new HostedFixture(database);
-    await fixture.register(publicUrl, card);
+    await fixture.register(publicUrl, card, auth);
     return fixture;
   };
   const fixture = async (

@@ -15,6 +15,7 @@ function openDispatch(changes: Partial<OpenDispatch> = {}): OpenDispatch {
     deployment_mode: 'hosted',
     public_url: 'http://127.0.0.1:1/',
     agent_card: {},
+    dispatch_auth: null,
     epoch: 0,
     attempt: 1,
     mesh_id: null,
@@ -56,6 +57,7 @@ function openDispatch(changes: Partial<OpenDispatch> = {}): OpenDispatch {
 const URI = 'urn:agent-fleet:dispatch:1';
 const DISPATCHES = { capabilities: { extensions: [{ uri: URI }] } };
 const STREAMING = { capabilities: { streaming: true } };
+const JWT = { name: 'authorization', value: 'Bearer jwt' };
 /** What the platform adds to A2A. */
 const ADDED = {
   dispatch_id: 'dsp_1',
@@ -187,7 +189,7 @@ describe('the request to a hosted agent', () => {
     });
     expect((dispatchBody(open) as unknown as Body).params.message).not.toHaveProperty('kind');
     expect(bodyOf({ agent_card: { ...V1, capabilities: { streaming: true } } }).method).toBe('SendStreamingMessage');
-    expect(hostedHeaders(open, 'jwt')).toMatchObject({ 'a2a-version': '1.0', authorization: 'Bearer jwt' });
+    expect(hostedHeaders(open, JWT)).toMatchObject({ 'a2a-version': '1.0', authorization: 'Bearer jwt' });
     expect(taskBody(open, 'get', 't1')).toMatchObject({ method: 'GetTask', params: { id: 't1' } });
     expect(taskBody(openDispatch(), 'cancel', 't1')).toMatchObject({ method: 'tasks/cancel', params: { id: 't1' } });
   });
@@ -227,7 +229,7 @@ describe('the request to a hosted agent', () => {
   it('leaves out baggage that no header can carry', () => {
     const open = openDispatch();
     open.payload.session_context.propagation_headers.baggage = 'a=ü\n';
-    expect(hostedHeaders(open, 'jwt')).not.toHaveProperty('baggage');
-    expect(hostedHeaders(openDispatch(), 'jwt').baggage).toBe('a=b');
+    expect(hostedHeaders(open, JWT)).not.toHaveProperty('baggage');
+    expect(hostedHeaders(openDispatch(), JWT).baggage).toBe('a=b');
   });
 });

@@ -818,12 +818,30 @@ class AgentsRegisterRequestToolsItem2(TypedDict):
     input_schema: NotRequired[dict[str, Any]]
 
 
-class AgentsRegisterRequestDispatchAuth(TypedDict):
+class AgentsRegisterRequestDispatchAuth1(TypedDict):
     type: Literal["bearer_jwt"]
+
+
+class AgentsRegisterRequestDispatchAuth2(TypedDict):
+    type: Literal["api_key"]
+    name: str
+    value: str
+
+
+class AgentsRegisterRequestDispatchAuth3(TypedDict):
+    type: Literal["oauth2_client_credentials"]
+    token_url: str
+    client_id: str
+    client_secret: str
+    scope: NotRequired[str]
 
 
 class AgentsRegisterResponseDispatchAuth(TypedDict):
-    type: Literal["bearer_jwt"]
+    type: str
+    name: NotRequired[str]
+    token_url: NotRequired[str]
+    client_id: NotRequired[str]
+    scope: NotRequired[str]
 
 
 class AgentsRegisterResponse(TypedDict):

@@ -24,7 +24,9 @@ from .models import (
     AgentsHeartbeatRequest1,
     AgentsHeartbeatRequest2,
     AgentsHeartbeatResponse,
-    AgentsRegisterRequestDispatchAuth,
+    AgentsRegisterRequestDispatchAuth1,
+    AgentsRegisterRequestDispatchAuth2,
+    AgentsRegisterRequestDispatchAuth3,
     AgentsRegisterRequestSkillsItem,
     AgentsRegisterRequestToolsItem2,
     AgentsRegisterResponse,
@@ -389,7 +391,7 @@ class AgentsOperations:
         provider_organization: str | NotGiven = NOT_GIVEN,
         provider_url: str | NotGiven = NOT_GIVEN,
         context: dict[str, Any] | NotGiven = NOT_GIVEN,
-        dispatch_auth: AgentsRegisterRequestDispatchAuth | NotGiven = NOT_GIVEN,
+        dispatch_auth: AgentsRegisterRequestDispatchAuth1 | AgentsRegisterRequestDispatchAuth2 | AgentsRegisterRequestDispatchAuth3 | NotGiven = NOT_GIVEN,
     ) -> AgentsRegisterResponse:
         """`POST /agents/register`: Register an agent, or register it again."""
         return cast("AgentsRegisterResponse", await self._api.call("/agents/register", given(agent_type=agent_type, instance_id=instance_id, deployment_mode=deployment_mode, public_url=public_url, url=url, agent_card=agent_card, skills=skills, tools=tools, max_concurrent_sessions=max_concurrent_sessions, agent_version=agent_version, provider_organization=provider_organization, provider_url=provider_url, context=context, dispatch_auth=dispatch_auth)))
