@@ -174,6 +174,11 @@ export async function serveApi(options: ServedApiOptions = {}) {
     const credential = await credentialOf(tenantId, scopes, agentTypes);
     return new ApiClient({ devJson: () => ({ base_url: baseUrl, ...credential }) }, credential);
   };
+  const clientWith = (token: string) => {
+    const holder = new ApiClient({ devJson: () => ({ base_url: baseUrl, client_id: '', client_secret: '' }) });
+    holder.token = async () => token;
+    return holder;
+  };
   /** A token of this credential, which stands for an agent of the type where one is given. */
   const tokenAs = async (credential: { client_id: string; client_secret: string }, agent_type?: string) => {
     const body = JSON.stringify({ ...credential, agent_type });
@@ -205,6 +210,8 @@ export async function serveApi(options: ServedApiOptions = {}) {
     client,
     credentialOf,
     clientOf,
+    /** A client that has this token. */
+    clientWith,
     tokenAs,
     /** A token of a new credential, which stands for an agent of the type where one is given. */
     tokenOf: async (scopes: Scope[], agentType?: string, tenantId = tenant.tenant_id) =>
