@@ -2,10 +2,11 @@ import { expect, test } from 'vitest';
 import { AlertRule, GetAlertsResponse, TestAlertResponse } from '../../contracts/api/alerts.js';
 import { ErrorBody } from '../../contracts/primitives.js';
 import { serveApi } from '../api/served-api.js';
+import { tcpServer } from '../runtime/loopback-server.js';
 import type { Answer } from '../setup/platform/api-client.js';
 import { receiver, status } from '../setup/receiver.js';
-import { until } from '../setup/until.js';
-import { webhook } from './alert-fixture.js';
+import { gate, until } from '../setup/until.js';
+import { deliveriesOf, webhook } from './alert-fixture.js';
 
 const api = await serveApi();
 const { client } = api;
@@ -52,13 +53,29 @@ test('a test notification says that it is one', async () => {
   const { rule_id } = await newRule([webhook(to.url), slack], 'Agents in trouble');
   await client.ok('/policies/test_alert', { rule_id }, TestAlertResponse);
   const [alert] = to.arrived.filter(({ body }) => body.delivery_id !== undefined);
-  expect(alert?.body).toMatchObject({
-    test: true,
-    rule_name: 'Agents in trouble',
-    event_type: 'system.alert_triggered',
-  });
+  const event_type = 'system.alert_triggered';
+  expect(alert?.body).toMatchObject({ test: true, rule_name: 'Agents in trouble', event_type });
   const [message] = to.arrived.filter(({ body }) => body.blocks !== undefined);
   expect(message?.body.text).toMatch(/^\[test\] Agents in trouble/);
+});
+
+test('test_alert sends to every channel and says what came of it; nothing is logged', async () => {
+  const to = await receiver();
+  const broken = await receiver(status(500));
+  const closed = await tcpServer((socket) => socket.destroy());
+  const email = { type: 'email', config: { recipients: ['ops@example.com'] }, enabled: false };
+  const channels = [webhook(to.url), webhook(broken.url), webhook(`${closed.url}/x`), email];
+  const { rule_id } = await newRule(channels);
+  const { results } = await client.ok('/policies/test_alert', { rule_id }, TestAlertResponse);
+  expect(results.map(({ type, ok }) => `${type} ${ok}`)).toEqual([
+    'webhook true',
+    'webhook false',
+    'webhook false',
+    'email false',
+  ]);
+  expect(results.map(({ message }) => message).join()).toMatch(/answered 500.*SMTP_URL/s);
+  expect(to.arrived[0]?.body).toMatchObject({ type: 'alert', rule_name: 'rule' });
+  expect(await deliveriesOf(client, rule_id)).toEqual([]);
 });
 
 test('a channel whose receiver does not answer says since when', async () => {
@@ -78,11 +95,8 @@ test('a channel whose receiver does not answer says since when', async () => {
 });
 
 test('a tenant has two test notifications under way, two that wait, and gets 429 beyond', async () => {
-  let release = () => {};
-  const released = new Promise<void>((resolve) => {
-    release = resolve;
-  });
-  const to = await receiver((response) => void released.then(() => status(200)(response)));
+  const released = gate();
+  const to = await receiver((response) => void released.promise.then(() => status(200)(response)));
   const { rule_id } = await newRule([webhook(to.url)]);
   const refused: Answer[] = [];
   const calls = Array.from({ length: 6 }, async () => {
@@ -94,7 +108,7 @@ test('a tenant has two test notifications under way, two that wait, and gets 429
   expect(refused.map(failureOf)).toEqual(['429 RATE_LIMITED', '429 RATE_LIMITED']);
   expect(refused[0]?.headers.get('retry-after')).toBe('10');
   await to.untilArrived(2);
-  release();
+  released.open();
   expect((await Promise.all(calls)).sort()).toEqual([200, 200, 200, 200, 429, 429]);
 });
 

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import { AlertRule } from '../../contracts/api/alerts.js';
 import { type GetDeliveriesRequest, GetDeliveriesResponse } from '../../contracts/api/deliveries.js';
-import { startPlatform } from '../setup/platform/platform.js';
+import { sharedPlatform } from '../setup/platform/shared-platform.js';
 import { receiver, status } from '../setup/receiver.js';
 import { deliveriesOf, ruleFor, untilDelivered, webhook } from './alert-fixture.js';
 
-const shared = await startPlatform();
+const shared = await sharedPlatform();
 const { client } = shared.platform;
 
 test.each<[what: string, off: (rule: AlertRule) => object, on: (rule: AlertRule) => object]>([
@@ -28,12 +28,8 @@ test.each<[what: string, off: (rule: AlertRule) => object, on: (rule: AlertRule)
   expect(dropped).toMatchObject({ status: 'dropped', attempts: [{ status_code: 500 }] });
   // Another rule on the same events shows that the relay has passed those of the silent time.
   const witness = await receiver();
-  const { condition } = rule;
-  await client.ok(
-    '/policies/new_alert',
-    { name: 'witness', condition, notifications: [webhook(witness.url)] },
-    AlertRule,
-  );
+  const watching = { name: 'witness', condition: rule.condition, notifications: [webhook(witness.url)] };
+  await client.ok('/policies/new_alert', watching, AlertRule);
   await happen();
   await witness.untilArrived(1);
   await update(on(rule));

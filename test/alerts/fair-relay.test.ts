@@ -2,8 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { QueryResultRow } from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { createAlertRelay } from '../../alerts/alert-relay.js';
-import { matchOwn, matchShared } from '../../alerts/relay-batch.js';
-import { COMPILED_IN_SHARED, type CompiledRule, RuleCache } from '../../alerts/rule-cache.js';
+import { COMPILED_IN_SHARED, RuleCache } from '../../alerts/rule-cache.js';
 import { createAlertRules } from '../../alerts/rules.js';
 import { NewAlertRequest } from '../../contracts/api/alerts.js';
 import { recordEvents } from '../../db/events.js';
@@ -11,7 +10,6 @@ import type { Db, Tx } from '../../db/pool.js';
 import { createOutbound } from '../../http/outbound.js';
 import { createLogger } from '../../runtime/logger.js';
 import { createSecrets } from '../../runtime/secrets.js';
-import type { PositionedEvent } from '../../telemetry/event-reader.js';
 import { positionEvents } from '../../telemetry/event-sequencer.js';
 import { cleanUp } from '../setup/clean-up.js';
 import { insertTenant } from '../setup/core.js';
@@ -29,27 +27,16 @@ const rules = createAlertRules({ db, secrets, outbound, slackApiUrl: 'http://127
 
 /** A rule on `agent.registered`; its deliveries are never started. */
 async function ruleOf(tenantId: string, fields: object = {}): Promise<string> {
-  const body = {
-    name: 'rule',
-    condition: { event: 'agent.registered' },
-    notifications: [webhook('https://a.example/')],
-  };
-  return (
-    await rules.create(
-      { tenant_id: tenantId, credential_id: 'cred_test' },
-      NewAlertRequest.parse({ ...body, ...fields }),
-    )
-  ).rule_id;
+  const notifications = [webhook('https://a.example/')];
+  const body = { name: 'rule', condition: { event: 'agent.registered' }, notifications, ...fields };
+  const by = { tenant_id: tenantId, credential_id: 'cred_test' };
+  return (await rules.create(by, NewAlertRequest.parse(body))).rule_id;
 }
 
 /** Lets events of a tenant happen, after all that have happened before. */
 async function happen(tenantId: string, count: number): Promise<void> {
-  const payload = {
-    agent_type: 'worker',
-    instance_id: 'worker-1',
-    tenant_id: tenantId,
-    connect_mode: 'connected',
-  } as const;
+  const agent = { agent_type: 'worker', instance_id: 'worker-1', tenant_id: tenantId };
+  const payload = { ...agent, connect_mode: 'connected' } as const;
   const events = Array.from({ length: count }, () => ({ tenant_id: tenantId, payload }));
   await db.tenant(tenantId, (tx) => recordEvents(tx, 'agent.registered', events));
   while ((await positionEvents(db, 100_000)) !== 0) {} // one batch may leave some to the next
@@ -117,21 +104,19 @@ test('a new rule sees no event from before, however late the relay is', async ()
   expect([(await deliveriesOf(tenantId)).length, ofLate.length]).toEqual([4, 1]);
 });
 
-test('an alert says the same time as its event', async () => {
+test('an alert says the same time as its event, and has as many attempts as its channel', async () => {
   const tenantId = await insertTenant(database);
-  await ruleOf(tenantId, { threshold: 2 });
+  await ruleOf(tenantId, { threshold: 2, notifications: [webhook('https://a.example/', { max_attempts: 4 })] });
   await happen(tenantId, 2);
   startRelay();
   await until(async () => (await deliveriesOf(tenantId)).length === 1, { what: 'the alert' });
-  const [row] = await database.query<{ body: Buffer; occurred_at: Date }>(
-    `SELECT d.body, e.occurred_at FROM deliveries d JOIN events e USING (tenant_id, event_id) WHERE d.tenant_id = $1`,
+  const [row] = await database.query<{ body: Buffer; occurred_at: Date; max_attempts: number }>(
+    `SELECT d.body, d.max_attempts, e.occurred_at FROM deliveries d JOIN events e USING (tenant_id, event_id) WHERE d.tenant_id = $1`,
     [tenantId],
   );
+  expect(row?.max_attempts).toBe(4);
   const envelope = JSON.parse(secrets.decrypt(row?.body ?? Buffer.of(), 'deliveries').toString());
-  expect(envelope).toMatchObject({
-    event_type: 'system.alert_triggered',
-    timestamp: row?.occurred_at.toISOString(),
-  });
+  expect(envelope).toMatchObject({ event_type: 'system.alert_triggered', timestamp: row?.occurred_at.toISOString() });
 });
 
 test('many rules that have changed are compiled in a batch of their tenant', async () => {
@@ -165,21 +150,15 @@ test('a tenant that is left behind goes on after events that were erased', async
 test('what a rule has counted is written when it changes, and all its alerts of a batch in one round trip', async () => {
   const tenantId = await insertTenant(database);
   const cooling = await ruleOf(tenantId, { cooldown_seconds: 3_600 });
-  const counting = await ruleOf(tenantId, { threshold: 2, window_seconds: 86_400 });
+  const everySecond = await ruleOf(tenantId, { threshold: 2, window_seconds: 86_400 });
   const written: string[] = [];
-  const counted: Db = {
-    ...db,
-    system: (work) =>
-      db.system((tx) =>
-        work({
-          query: <Row extends QueryResultRow>(text: string, values?: unknown[], name?: string) => {
-            if (/SELECT record_event\b/.test(text)) written.push(text);
-            return tx.query<Row>(text, values, name);
-          },
-        }),
-      ),
-  };
-  startRelay(counted);
+  const counting = (tx: Tx): Tx => ({
+    query: (text, ...given) => {
+      if (/SELECT record_event\b/.test(text)) written.push(text);
+      return tx.query(text, ...given);
+    },
+  });
+  startRelay({ ...db, system: (work) => db.system((tx) => work(counting(tx))) });
   const stateOf = async (ruleId: string) => {
     const one = 'SELECT xmin::text AS version, counted_ms, fired_ms FROM alert_states WHERE rule_id = $1';
     return (await database.query(one, [ruleId]))[0];
@@ -187,83 +166,12 @@ test('what a rule has counted is written when it changes, and all its alerts of 
   const firingsOf = async (ruleId: string) =>
     (await deliveriesOf(tenantId)).filter(({ rule_id }) => rule_id === ruleId).length;
   await happen(tenantId, 20);
-  await until(async () => (await firingsOf(counting)) === 10, { what: 'ten alerts' });
+  await until(async () => (await firingsOf(everySecond)) === 10, { what: 'ten alerts' });
   expect(written).toHaveLength(1);
   const fired = await stateOf(cooling);
   expect(fired).toMatchObject({ counted_ms: [] });
   await happen(tenantId, 2);
-  await until(async () => (await firingsOf(counting)) === 11, { what: 'the next alert' });
+  await until(async () => (await firingsOf(everySecond)) === 11, { what: 'the next alert' });
   expect(await firingsOf(cooling)).toBe(1);
   expect(await stateOf(cooling)).toEqual(fired);
-});
-
-const channel = { channel_id: 'chn_1', url: 'https://example.com/', receiver: 'https://example.com', max_attempts: 3 };
-const TIMES = { threshold: 1, window_seconds: 60, cooldown_seconds: 0 };
-const eventAt = (position: number, tenant_id: string) =>
-  ({
-    position,
-    record: { tenant_id, event_type: 'agent.registered', event: {}, timestamp: new Date(position).toISOString() },
-  }) as PositionedEvent;
-const ruleWith = (channels: number, tenant_id: string, fields: Partial<CompiledRule> = {}) =>
-  ({
-    ...{ tenant_id, filters: {}, created_at: new Date(0), ...TIMES, ...fields },
-    channels: Array(channels).fill(channel),
-  }) as CompiledRule;
-const rulesOf = (...given: CompiledRule[]) =>
-  new Map(
-    given.map(({ tenant_id }) => [
-      tenant_id,
-      new Map([['agent.registered', given.filter((rule) => rule.tenant_id === tenant_id)]]),
-    ]),
-  );
-const compiled = (...given: CompiledRule[]) => ({ rules: rulesOf(...given), left: new Set<string>() });
-
-test.each([
-  ['everybody has room', [1, 1], 100, [1, 2, 3, 4, 5, 6], []],
-  ['one has not', [10, 1], 20, [1, 2, 3, 4, 6], [['a', 4]]],
-  ['one event is too much', [50, 1], 20, [2, 4, 6], [['a', 0]]],
-  [
-    'nobody has',
-    [7, 7],
-    7,
-    [1, 2],
-    [
-      ['a', 2],
-      ['b', 3],
-    ],
-  ],
-])('of a shared batch each tenant gets its share: %s', (_what, [ofA, ofB], deliveries, taken, left) => {
-  const rules = compiled(ruleWith(ofA ?? 0, 'a'), ruleWith(ofB ?? 0, 'b'));
-  const events = [1, 2, 3, 4, 5, 6].map((position) => eventAt(position, position % 2 === 1 ? 'a' : 'b'));
-  const { matched, behind } = matchShared(events, rules, { work: 1_000, deliveries });
-  expect(matched.map(({ event }) => event.position)).toEqual(taken);
-  expect(behind.map(({ tenant_id, position }) => [tenant_id, position])).toEqual(left);
-});
-
-test('rules that count many events use up the share of a tenant by their states', () => {
-  const counting = Array.from({ length: 20 }, () => ruleWith(1, 'a', { threshold: 10_000 }));
-  const events = [1, 2].map((position) => eventAt(position, 'a'));
-  expect(matchShared(events, compiled(...counting)).behind).toEqual([{ tenant_id: 'a', position: 0 }]);
-});
-
-test('a tenant whose rules are not compiled is left behind with its first event', () => {
-  const events = [1, 2, 3].map((position) => eventAt(position, position === 2 ? 'b' : 'a'));
-  const { matched, behind } = matchShared(events, { rules: rulesOf(ruleWith(1, 'b')), left: new Set(['a']) });
-  expect(matched.map(({ event }) => event.position)).toEqual([2]);
-  expect(behind).toEqual([{ tenant_id: 'a', position: 0 }]);
-});
-
-test('a rule matches no event from before it was made', () => {
-  const events = [4, 5, 6].map((position) => eventAt(position, 'a'));
-  const { matched } = matchShared(events, compiled(ruleWith(1, 'a', { created_at: new Date(5) })));
-  expect(matched.map(({ rules }) => rules.length)).toEqual([0, 1, 1]);
-});
-
-test.each([
-  ['as many as have room', 2, 7, [1, 2, 3]],
-  ['one that has none, alone', 50, 7, [1]],
-])('a batch of one tenant takes %s', (_what, channels, deliveries, taken) => {
-  const events = [1, 2, 3, 4, 5].map((position) => eventAt(position, 'a'));
-  const matched = matchOwn(events, rulesOf(ruleWith(channels, 'a')), { work: 1_000, deliveries });
-  expect(matched.map(({ event }) => event.position)).toEqual(taken);
 });

@@ -28,110 +28,31 @@ function after(rotations: [secret: string | null | undefined, hour: number][], s
 
 const NOW = Date.now();
 
-test.each<[what: string, rotations: [string | null | undefined, number][], valid: string[]]>([
-  ['one secret', [['a', -30]], ['a']],
-  [
-    'a rotation an hour ago',
-    [
-      ['a', -30],
-      ['b', -1],
-    ],
-    ['a', 'b'],
-  ],
-  [
-    'a rotation just within the day',
-    [
-      ['a', -30],
-      ['b', -23.9],
-    ],
-    ['a', 'b'],
-  ],
-  [
-    'a rotation a day ago: the overlap has ended',
-    [
-      ['a', -30],
-      ['b', -24],
-    ],
-    ['b'],
-  ],
-  [
-    'two rotations within the day',
-    [
-      ['a', -30],
-      ['b', -20],
-      ['c', -1],
-    ],
-    ['a', 'b', 'c'],
-  ],
-  [
-    'two rotations, the first of which is over',
-    [
-      ['a', -60],
-      ['b', -25],
-      ['c', -1],
-    ],
-    ['b', 'c'],
-  ],
-  [
-    'a change that does not name the secret',
-    [
-      ['a', -30],
-      ['b', -1],
-      [undefined, -0.5],
-    ],
-    ['a', 'b'],
-  ],
-  [
-    'the same secret again',
-    [
-      ['a', -30],
-      ['b', -2],
-      ['b', -1],
-    ],
-    ['a', 'b'],
-  ],
-  [
-    'back to the secret before',
-    [
-      ['a', -30],
-      ['b', -2],
-      ['a', -1],
-    ],
-    ['a', 'b'],
-  ],
-  [
-    'removed',
-    [
-      ['a', -30],
-      ['b', -2],
-      [null, -1],
-    ],
-    [],
-  ],
-  [
-    'more rotations in a day than are kept',
-    [
-      ['a', -9],
-      ['b', -8],
-      ['c', -7],
-      ['d', -6],
-      ['e', -5],
-      ['f', -4],
-    ],
-    ['b', 'c', 'd', 'e', 'f'],
-  ],
-])('webhook-signature has a signature by each valid secret: %s', (_what, rotations, valid) => {
-  expect(verifiable(after(rotations, NOW), ['a', 'b', 'c', 'd', 'e', 'f'], NOW)).toEqual(valid);
+/** Each secret and the hour at which it was set, for example `b -1`; `none` removes it, `same` does not name it. */
+const rotations = (text: string) =>
+  text.split(', ').map((one): [string | null | undefined, number] => {
+    const [secret = '', hour] = one.split(' ');
+    const named = { none: null, same: undefined };
+    return [secret in named ? named[secret as keyof typeof named] : secret, Number(hour)];
+  });
+
+test.each([
+  ['one secret', 'a -30', 'a'],
+  ['a rotation an hour ago', 'a -30, b -1', 'ab'],
+  ['a rotation just within the day', 'a -30, b -23.9', 'ab'],
+  ['a rotation a day ago: the overlap has ended', 'a -30, b -24', 'b'],
+  ['two rotations within the day', 'a -30, b -20, c -1', 'abc'],
+  ['two rotations, the first of which is over', 'a -60, b -25, c -1', 'bc'],
+  ['a change that does not name the secret', 'a -30, b -1, same -0.5', 'ab'],
+  ['the same secret again', 'a -30, b -2, b -1', 'ab'],
+  ['back to the secret before', 'a -30, b -2, a -1', 'ab'],
+  ['removed', 'a -30, b -2, none -1', ''],
+  ['more rotations in a day than are kept', 'a -9, b -8, c -7, d -6, e -5, f -4', 'bcdef'],
+])('webhook-signature has a signature by each valid secret: %s', (_what, given, valid) => {
+  expect(verifiable(after(rotations(given), NOW), [...'abcdef'], NOW)).toEqual([...valid]);
 });
 
 test('what is over is not kept', () => {
-  const secrets = after(
-    [
-      ['a', -60],
-      ['b', -30],
-      ['c', -1],
-    ],
-    NOW,
-  );
+  const secrets = after(rotations('a -60, b -30, c -1'), NOW);
   expect(secrets.previous_secrets?.map(({ secret }) => secret)).toEqual(['b']);
 });

@@ -6,7 +6,7 @@ import { PolicyResponse } from '../../contracts/api/policies/policies.js';
 import { ErrorBody } from '../../contracts/primitives.js';
 import type { Answer } from '../setup/platform/api-client.js';
 import { joinAgent } from '../setup/platform/fleet.js';
-import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
+import { sharedPlatform, type TenantPlatform } from '../setup/platform/shared-platform.js';
 import { type Arrived, type Receiver, receiver } from '../setup/receiver.js';
 import { until } from '../setup/until.js';
 import { approveButton, buttonsOf, linkButton, press, SLACK_SECRET } from './slack-button.js';
@@ -14,9 +14,9 @@ import { approveButton, buttonsOf, linkButton, press, SLACK_SECRET } from './sla
 const FORM = { type: 'object', properties: { amount: { type: 'integer' } }, required: ['amount'] };
 const ASKED = 'message.input_required';
 
-let shared: SharedPlatform;
+let shared: TenantPlatform;
 beforeAll(async () => {
-  shared = await startPlatform();
+  shared = await sharedPlatform();
   return shared.dispose;
 });
 const client = () => shared.platform.client;

@@ -7,6 +7,7 @@ const { client } = api;
 
 const hook = { type: 'webhook', config: { url: 'https://example.com/hook' } };
 const rule = { name: 'Night shift', condition: { event: 'agent.*' }, notifications: [hook] };
+const webhook = (config: object) => ({ notifications: [{ ...hook, config: { ...hook.config, ...config } }] });
 const create = (change: object = {}) => client.post('/policies/new_alert', { ...rule, ...change });
 const created = (change: object = {}) => client.ok('/policies/new_alert', { ...rule, ...change }, AlertRule);
 const update = (rule_id: string, change: object) =>
@@ -44,8 +45,7 @@ test('an update changes what it names, and nothing else', async () => {
 });
 
 test('lists are pages, newest first', async () => {
-  const other = await api.otherTenant();
-  const elsewhere = await api.clientOf(other, ['admin']);
+  const elsewhere = await api.clientOf(await api.otherTenant(), ['admin']);
   for (const name of ['a', 'b', 'c']) await elsewhere.ok('/policies/new_alert', { ...rule, name }, AlertRule);
   const page = await elsewhere.ok('/policies/get_alerts', { page: 1, page_size: 2 }, GetAlertsResponse);
   expect(page).toMatchObject({ count: 3, page: 1, page_size: 2, total_pages: 2 });
@@ -57,23 +57,18 @@ test.each([
   ['no channel', { notifications: [] }],
   ['an unknown channel', { notifications: [{ type: 'pager', config: {} }] }],
   ['an unknown field', { color: 'red' }],
-  ['an unknown field of a config', { notifications: [{ type: 'webhook', config: { ...hook.config, retries: 9 } }] }],
+  ['an unknown field of a config', webhook({ retries: 9 })],
   ['a pattern that no event matches', { condition: { event: 'agents.*' } }],
   ['a filter that is an object', { condition: { event: '*', filters: { a: {} } } }],
   ['a threshold of 0', { threshold: 0 }],
-  ['five attempts', { notifications: [{ type: 'webhook', config: { ...hook.config, max_attempts: 5 } }] }],
-  [
-    'a header that the platform sets',
-    { notifications: [{ type: 'webhook', config: { ...hook.config, headers: { Host: 'x' } } }] },
-  ],
-  [
-    'a header with a line break',
-    { notifications: [{ type: 'webhook', config: { ...hook.config, headers: { a: 'b\r\nc: d' } } }] },
-  ],
-  [
-    'a secret that is no base64 after its prefix',
-    { notifications: [{ type: 'webhook', config: { ...hook.config, secret: 'whsec_?' } }] },
-  ],
+  ['five attempts', webhook({ max_attempts: 5 })],
+  ['a header that the platform sets', webhook({ headers: { Host: 'x' } })],
+  ['a header with a line break', webhook({ headers: { a: 'b\r\nc: d' } })],
+  ['a secret that is no base64 after its prefix', webhook({ secret: 'whsec_?' })],
+  // Which addresses are private, and which URLs can be asked, is a table of test/runtime/outbound-guard.test.ts.
+  ['a private address', webhook({ url: 'http://[::ffff:a00:1]/hook' })],
+  ['a URL with a password', webhook({ url: 'http://user:password@example.com/hook' })],
+  ['a URL that is none', webhook({ url: 'not a url' })],
   ['Slack without an address', { notifications: [{ type: 'slack', config: { bot_token: 'x' } }] }],
   ['email without an address', { notifications: [{ type: 'email', config: { recipients: ['nobody'] } }] }],
   [
@@ -92,10 +87,8 @@ test.each([
 
 test('secrets are stored encrypted, never shown, and kept, replaced or removed by an update', async () => {
   const config = { url: 'https://example.com/hook', secret: 'sesame-1', headers: { 'X-Key': 'sesame-2' } };
-  const slack = {
-    type: 'slack',
-    config: { webhook_url: 'https://hooks.slack.com/services/sesame-3', signing_secret: 'sesame-4' },
-  };
+  const ofSlack = { webhook_url: 'https://hooks.slack.com/services/sesame-3', signing_secret: 'sesame-4' };
+  const slack = { type: 'slack', config: ofSlack };
   const before = await created({ notifications: [{ type: 'webhook', config }, slack] });
   expect(before.notifications.map(({ secrets_set }) => secrets_set)).toEqual([
     ['secret', 'headers.X-Key'],

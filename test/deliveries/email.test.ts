@@ -6,14 +6,9 @@ import { tcpServer } from '../runtime/loopback-server.js';
 import { mailServer, refusing, textOf } from './mail-server.js';
 
 const ENVELOPE: Envelope = {
-  delivery_id: 'dlv_1',
-  event_type: 'message.input_required',
-  timestamp: '2026-11-22T10:00:00.000Z',
-  tenant_id: 'ten_1',
-  session_id: 'ses_1',
+  ...{ delivery_id: 'dlv_1', event_type: 'message.input_required', timestamp: '2026-11-22T10:00:00.000Z' },
+  ...{ tenant_id: 'ten_1', session_id: 'ses_1', severity: 'critical', type: 'approval_required' },
   rule_name: 'Zürich\r\nBcc: evil@example.com',
-  severity: 'critical',
-  type: 'approval_required',
   event: { message_id: 'msg_1', title: 'Pay?' },
   input_request: {
     ...{
@@ -31,18 +26,15 @@ const ENVELOPE: Envelope = {
   page_url: 'https://fleet.example.com/approve/token-1',
 };
 
-const channel = (...recipients: string[]) => ({ config: { recipients } });
-const send = (
+function send(
   smtpUrl: string | undefined,
   recipients = ['ops@example.com'],
   { signal = new AbortController().signal, envelope = ENVELOPE, timeoutMs = 60_000 } = {},
-) =>
-  attemptEmail(
-    { smtpUrl, from: 'fleet@example.com', timeoutMs },
-    channel(...recipients),
-    Buffer.from(JSON.stringify(envelope)),
-    signal,
-  );
+) {
+  const smtp = { smtpUrl, from: 'fleet@example.com', timeoutMs };
+  return attemptEmail(smtp, { config: { recipients } }, Buffer.from(JSON.stringify(envelope)), signal);
+}
+
 test('a mail server gets one message for all recipients, whose headers a rule cannot add to', async () => {
   const { mails, port } = await mailServer();
   const result = await send(`smtp://127.0.0.1:${port}`, ['ops@example.com', 'night@example.com']);
@@ -82,16 +74,18 @@ test('what an agent asks cannot pass for lines of the platform', async () => {
 });
 
 test.each([
-  [550, 'refused'],
-  [451, 'unavailable'],
-])('a recipient that the server refuses with %s beside others is not passed over: %s', async (code, outcome) => {
+  [550, 'refused', 'RECIPIENT_REFUSED', 'gone'],
+  [451, 'unavailable', 'RECIPIENT_REFUSED', 'gone'],
+  [550, 'refused', 'SMTP_ERROR', ''],
+  [451, 'unavailable', 'SMTP_ERROR', ''],
+])('a server that answers %s: %s, with %s where it takes the others', async (code, outcome, error, refused) => {
   const { mails, port } = await mailServer({
-    onRcptTo: ({ address }, _session, callback) => callback(address.startsWith('gone') ? refusing(code) : undefined),
+    onRcptTo: ({ address }, _session, callback) => callback(address.startsWith(refused) ? refusing(code) : undefined),
   });
   const result = await send(`smtp://127.0.0.1:${port}`, ['ops@example.com', 'gone@example.com']);
-  expect(result).toMatchObject({ status_code: code, error: 'RECIPIENT_REFUSED' });
+  expect(result).toMatchObject({ status_code: code, error });
   expect(smtpOutcome(result)).toBe(outcome);
-  expect(mails[0]?.to).toEqual(['ops@example.com']);
+  expect(mails[0]?.to).toEqual(refused ? ['ops@example.com'] : undefined);
 });
 
 test('user and password of SMTP_URL are used', async () => {
@@ -107,16 +101,6 @@ test('user and password of SMTP_URL are used', async () => {
   expect(await send(`smtp://fleet:s%40cret@127.0.0.1:${port}`)).toMatchObject({ error: null });
   expect(logins).toEqual([['fleet', 's@cret']]);
   expect(mails).toHaveLength(1);
-});
-
-test.each([
-  [550, 'refused'],
-  [451, 'unavailable'],
-])('a server that answers %s: %s', async (code, outcome) => {
-  const { port } = await mailServer({ onRcptTo: (_address, _session, callback) => callback(refusing(code)) });
-  const result = await send(`smtp://127.0.0.1:${port}`);
-  expect(result).toMatchObject({ status_code: code, error: 'SMTP_ERROR' });
-  expect(smtpOutcome(result)).toBe(outcome);
 });
 
 test('a server that is away, or hangs up, may be there later', async () => {

@@ -22,9 +22,6 @@ export async function writeChange(
        ON CONFLICT DO NOTHING`,
     [tenant_id, message_id, url],
   );
-  await database.query(`INSERT INTO push_changes (tenant_id, message_id, config_id, state) VALUES ($1, $2, 'c', $3)`, [
-    tenant_id,
-    message_id,
-    state,
-  ]);
+  const change = "INSERT INTO push_changes (tenant_id, message_id, config_id, state) VALUES ($1, $2, 'c', $3)";
+  await database.query(change, [tenant_id, message_id, state]);
 }

@@ -30,14 +30,18 @@ const log = createLogger({ level: 'silent' });
 const deps = { db, secrets, clients, log, counts: newDeliveryCounts() };
 
 /** The delivery of a rule's event to a channel. */
-async function written(url: string, type: 'webhook' | 'email' = 'webhook'): Promise<NewAlertDelivery> {
+async function written(
+  url: string,
+  type: 'webhook' | 'email' = 'webhook',
+  max_attempts = 3,
+): Promise<NewAlertDelivery> {
   const tenant_id = await insertTenant(database);
   const config = type === 'email' ? { recipients: ['a@example.com'] } : { url };
   const ids = await insertRule(database, tenant_id, { type, config });
   const to = type === 'email' ? 'smtp:' : new URL(url).origin;
   const delivery = {
     ...{ ...ids, session_id: '', delivery_id: newId('dlv'), event_id: newEventId(), event_type: 'agent.registered' },
-    ...{ url, receiver: to, body: sealBody(secrets, '{"hello":"ünï"}'), max_attempts: 3 },
+    ...{ url, receiver: to, body: sealBody(secrets, '{"hello":"ünï"}'), max_attempts },
   };
   await db.tenant(tenant_id, (tx) => writeDeliveries(tx, [delivery]));
   return delivery;
@@ -46,6 +50,13 @@ async function written(url: string, type: 'webhook' | 'email' = 'webhook'): Prom
 /** What is queued of a tenant, once it has its slots. */
 async function claimed(tenantId: string): Promise<QueuedDelivery[]> {
   return (await claimQueued(db)).filter(({ tenant_id }) => tenant_id === tenantId);
+}
+
+/** A delivery that has its slot. */
+async function due(...of: Parameters<typeof written>) {
+  const delivery = await written(...of);
+  const [queued] = await claimed(delivery.tenant_id);
+  return { ...delivery, queued };
 }
 
 const attempt = (queued: QueuedDelivery | undefined, made: number | null, by = deps) => {
@@ -61,10 +72,28 @@ const provenOf = (tenantId: string) =>
 const queuedOf = (tenantId: string) =>
   database.query('SELECT queue_id FROM delivery_queue WHERE tenant_id = $1', [tenantId]);
 
+test.each([
+  [3, [1, 5]],
+  [4, [1, 5, 30]],
+])(
+  'a receiver that answers 500 gets %i attempts, each after its pause, of the same bytes under the same id',
+  async (most, pauses) => {
+    const to = await receiver(status(500));
+    const { tenant_id, delivery_id, queued } = await due(to.url, 'webhook', most);
+    const seconds: number[] = [];
+    for (let next = await attempt(queued, null); next; next = await attempt(queued, next.made))
+      seconds.push(Math.ceil(next.wait_ms / 1_000));
+    expect(seconds).toEqual(pauses);
+    expect(to.arrived.map(({ headers }) => headers['webhook-id'])).toEqual(Array(most).fill(delivery_id));
+    expect(new Set(to.arrived.map(({ raw }) => raw.toString())).size).toBe(1);
+    const attempts = Array(most).fill({ status_code: 500, success: false });
+    expect(await ofTenant(tenant_id)).toMatchObject([{ status: 'failed', attempts }]);
+  },
+);
+
 test('an attempt that was recorded before a crash is followed by its whole pause', async () => {
   const to = await receiver(status(503));
-  const { tenant_id } = await written(to.url);
-  const [queued] = await claimed(tenant_id);
+  const { tenant_id, queued } = await due(to.url);
   expect(await attempt(queued, null)).toMatchObject({ made: 1 });
   // The process died before its workflow knew: the activity is run again.
   const again = await attempt(queued, null);
@@ -81,18 +110,15 @@ test('an attempt that was recorded before a crash is followed by its whole pause
 });
 
 test('two runs of one attempt are logged once', async () => {
-  const to = await receiver();
-  const { tenant_id } = await written(to.url);
-  const [queued] = await claimed(tenant_id);
+  const { tenant_id, queued } = await due((await receiver()).url);
   await Promise.all([attempt(queued, null), attempt(queued, null)]);
   expect(await ofTenant(tenant_id)).toMatchObject([{ status: 'delivered', attempts: [{ success: true }] }]);
   expect(await queuedOf(tenant_id)).toEqual([]);
 });
 
 test('what no present key opens ends as UNREADABLE, and gives its slot up', async () => {
-  const { tenant_id } = await written('http://127.0.0.1:9/');
+  const { tenant_id, queued } = await due('http://127.0.0.1:9/');
   await database.query('UPDATE deliveries SET body = $2 WHERE tenant_id = $1', [tenant_id, Buffer.from('garbage')]);
-  const [queued] = await claimed(tenant_id);
   expect(await attempt(queued, null)).toBeNull();
   const [delivery] = await ofTenant(tenant_id);
   const attempts: Partial<DeliveryAttempt>[] = [{ status_code: null, success: false, error: 'UNREADABLE' }];
@@ -102,8 +128,7 @@ test('what no present key opens ends as UNREADABLE, and gives its slot up', asyn
 });
 
 test('a process without the key in use leaves what it cannot read to others', async () => {
-  const { tenant_id } = await written('http://127.0.0.1:9/');
-  const [queued] = await claimed(tenant_id);
+  const { tenant_id, queued } = await due('http://127.0.0.1:9/');
   const set = `INSERT INTO platform_facts (name, value) VALUES ('secret_key_check', $1)`;
   await database.query(set, [secrets.check()]);
   const old = { ...deps, secrets: createSecrets(randomBytes(32).toString('base64')) };
@@ -117,8 +142,7 @@ test.each([
   ['a forbidden address', 'http://10.0.0.1:9/', 'webhook', 'FORBIDDEN_ADDRESS'],
   ['email without a mail server', 'mailto:a@example.com', 'email', 'SMTP_NOT_CONFIGURED'],
 ] as const)('%s says nothing about the receiver', async (_what, url, type, error) => {
-  const { tenant_id, receiver: to } = await written(url, type);
-  const [queued] = await claimed(tenant_id);
+  const { tenant_id, receiver: to, queued } = await due(url, type);
   const of = { tenant_id, queue_id: 'earlier', receiver: to };
   await db.tenant(tenant_id, (tx) => noteAnswer(tx, of, false));
   expect(await attempt(queued, null)).toBeNull();
@@ -129,8 +153,7 @@ test.each([
 
 test('a redirect is an answer: the receiver is there', async () => {
   const to = await receiver((response) => response.writeHead(302, { location: 'http://127.0.0.1:9/' }).end());
-  const { tenant_id } = await written(to.url);
-  const [queued] = await claimed(tenant_id);
+  const { tenant_id, queued } = await due(to.url);
   expect(await attempt(queued, null)).toBeNull();
   expect(await provenOf(tenant_id)).toHaveLength(1);
 });
@@ -170,26 +193,18 @@ test('the bytes of a push notification are sealed at its first attempt, and are 
   await new PushChanges(db).relay();
   const [queued] = await claimed(tenant_id);
   await attempt(queued, null);
-  await database.query(
-    `UPDATE messages SET error_message = 'changed since', updated_at = now() WHERE message_id = $1`,
-    [message_id],
-  );
-  const [row] = await database.query<{ body: Buffer }>('SELECT body FROM deliveries WHERE message_id = $1', [
-    message_id,
-  ]);
+  const change = "UPDATE messages SET error_message = 'changed since', updated_at = now() WHERE message_id = $1";
+  await database.query(change, [message_id]);
+  const sealed = 'SELECT body FROM deliveries WHERE message_id = $1';
+  const [row] = await database.query<{ body: Buffer }>(sealed, [message_id]);
   expect(row?.body.toString('latin1')).not.toContain(message_id);
   await attempt(queued, 1);
-  expect(to.arrived.map(({ raw }) => raw.toString())).toEqual([
-    to.arrived[0]?.raw.toString(),
-    to.arrived[0]?.raw.toString(),
-  ]);
+  const [first, second] = to.arrived.map(({ raw }) => raw.toString());
+  expect(second).toBe(first);
 });
 
 test('the changes of a tenant with many of them do not hold up those of others', async () => {
-  const [busy, other] = (await Promise.all([insertTenant(database), insertTenant(database)])).sort() as [
-    string,
-    string,
-  ];
+  const [busy = '', other = ''] = [await insertTenant(database), await insertTenant(database)].sort();
   const flooded = newId('msg');
   await writeChange(database, { tenant_id: busy, message_id: flooded, url: 'https://a.example/' });
   await database.query(

@@ -41,6 +41,23 @@ async function slots() {
   };
 }
 
+/** A tenant whose only receiver answers, and has twenty deliveries: so many of them get slots. */
+async function slotsOfNext(): Promise<number> {
+  const [tenantId] = (await tenants(1)) as [string];
+  await attempted(tenantId, 1, true);
+  await queue(tenantId, 1, 20);
+  return (await slots()).ofTenant(tenantId);
+}
+/** So many tenants with seven receivers each, which have answered until now, and twenty deliveries for each of them. */
+async function answering(count: number): Promise<string[]> {
+  const ids = await tenants(count);
+  for (const tenantId of ids) {
+    await attempted(tenantId, 7, true);
+    await queue(tenantId, 7, 20);
+  }
+  return ids;
+}
+
 const tenants = (count: number) => Promise.all(Array.from({ length: count }, () => insertTenant(database)));
 const emptyQueue = () => database.query('DELETE FROM delivery_queue');
 
@@ -53,20 +70,14 @@ test('four tenants with seven receivers that hang leave most slots to others', a
     expect(before.ofTenant(tenantId)).toBe(10);
     expect(Math.max(...before.ofReceivers(tenantId))).toBeLessThanOrEqual(2);
   }
-  const [good] = (await tenants(1)) as [string];
-  await attempted(good, 1, true);
-  await queue(good, 1, 20);
-  expect((await slots()).ofTenant(good)).toBe(8);
+  expect(await slotsOfNext()).toBe(8);
 });
 
 test('receivers that have not answered never get more than half of the slots', async () => {
   await emptyQueue();
   for (const tenantId of await tenants(15)) await queue(tenantId, 7, 20);
   expect((await slots()).all).toBeLessThanOrEqual(100);
-  const [fresh] = (await tenants(1)) as [string];
-  await attempted(fresh, 1, true);
-  await queue(fresh, 1, 20);
-  expect((await slots()).ofTenant(fresh)).toBe(8);
+  expect(await slotsOfNext()).toBe(8);
 });
 
 /** The deliveries under way have had their slots for longer than a receiver that answers lets them wait. */
@@ -74,45 +85,26 @@ const grownSlow = () => database.query("UPDATE delivery_queue SET started_at = s
 
 test('receivers that answered until now and hang all at once leave half of the slots to others', async () => {
   await emptyQueue();
-  for (const tenantId of await tenants(10)) {
-    await attempted(tenantId, 7, true);
-    await queue(tenantId, 7, 20);
-  }
+  await answering(10);
   expect((await slots()).all).toBeGreaterThan(150);
   await database.query('DELETE FROM delivery_queue WHERE started_at IS NULL');
   await grownSlow();
-  const good = await tenants(6);
-  for (const tenantId of good) {
-    await attempted(tenantId, 1, true);
-    await queue(tenantId, 1, 20);
-  }
-  const after = await slots();
-  for (const tenantId of good) expect(after.ofTenant(tenantId)).toBe(8);
+  for (let next = 0; next < 6; next += 1) expect(await slotsOfNext()).toBe(8);
 });
 
 test('however long they hang, they never get more than twice the slots, and the next tenant finds some', async () => {
   await emptyQueue();
-  for (const tenantId of await tenants(10)) {
-    await attempted(tenantId, 7, true);
-    await queue(tenantId, 7, 20);
-  }
+  await answering(10);
   for (let turn = 0; turn < 8; turn += 1) {
     expect((await slots()).all).toBeLessThanOrEqual(400);
     await grownSlow();
   }
-  const [good] = (await tenants(1)) as [string];
-  await attempted(good, 1, true);
-  await queue(good, 1, 20);
-  expect((await slots()).ofTenant(good)).toBe(8);
+  expect(await slotsOfNext()).toBe(8);
 });
 
 test('however many tenants take what they can, the next one finds a slot', async () => {
   await emptyQueue();
-  const busy = await tenants(4);
-  for (const tenantId of busy) {
-    await attempted(tenantId, 7, true);
-    await queue(tenantId, 7, 20);
-  }
+  const busy = await answering(4);
   const before = await slots();
   for (const tenantId of busy) expect(before.ofTenant(tenantId)).toBeLessThanOrEqual(50);
   expect(before.all).toBeLessThan(200);

@@ -83,10 +83,9 @@ test('a delivery waits 24 hours for its receiver, and then has failed', async ()
   await database.query('UPDATE delivery_queue SET started_at = now() WHERE queue_id = $1', [sent.delivery_id]);
   await purgeDeliveries(db);
   expect(errorsOf((await list()).reverse())).toEqual([['failed', 'RECEIVER_UNAVAILABLE'], ['pending'], ['pending']]);
-  const left = await database.query<{ queue_id: string }>(
-    'SELECT queue_id FROM delivery_queue WHERE queue_id = ANY ($1)',
-    [[late, waiting, sent].map(({ delivery_id }) => delivery_id)],
-  );
+  const queued = 'SELECT queue_id FROM delivery_queue WHERE queue_id = ANY ($1)';
+  const ids = [late, waiting, sent].map(({ delivery_id }) => delivery_id);
+  const left = await database.query<{ queue_id: string }>(queued, [ids]);
   expect(left.map(({ queue_id }) => queue_id).sort()).toEqual([waiting.delivery_id, sent.delivery_id].sort());
 });
 
