@@ -13,6 +13,15 @@ export async function joinOnRecord(api: ServedApi, instanceId: string, tenantId 
   await insertAgent(api.database, { tenant_id: tenantId, ...agent });
 }
 
+/** A registered instance has a socket, as far as the record knows, or has lost it. */
+export async function setSocket(api: Pick<ServedApi, 'database'>, instanceId: string, isOpen = true): Promise<void> {
+  await api.database.query(
+    `UPDATE agents SET mesh_id = CASE WHEN $2 THEN 'mesh_1' END, status = CASE WHEN $2 THEN 'available' ELSE 'offline' END,
+       connected_at = CASE WHEN $2 THEN now() END WHERE instance_id = $1`,
+    [instanceId, isOpen],
+  );
+}
+
 /** Brings a message to its agent and the agent's answer back: what a worker and a mesh node do. */
 export async function answerMessage(api: ServedApi, messageId: string, outcome: AnswerOrFailure): Promise<void> {
   const ref = { tenant_id: api.tenantId, message_id: messageId };

@@ -5,6 +5,7 @@ import { SessionInitResponse } from '../../contracts/api/sessions.js';
 import { GetEventsResponse } from '../../contracts/api/telemetry.js';
 import { insertAgent } from '../setup/core.js';
 import type { ApiClient, SendOptions } from '../setup/platform/api-client.js';
+import { setSocket } from './moving.js';
 import { serveApi } from './served-api.js';
 
 let tenant: string;
@@ -54,17 +55,12 @@ describe('a message that names no target', () => {
 
   test('is refused where there are several, naming them, or none', async () => {
     await fleet({ 'a-1': ['alpha', 'available'], 'b-1': ['beta', 'offline'] });
-    expect((await client.rpc('hello')).error).toEqual(
-      required(
-        'The message names no target, and the tenant has no default type. Set metadata.agent_type to one of: alpha, beta.',
-      ),
-    );
+    const oneOf = 'the tenant has no default type. Set metadata.agent_type to one of: alpha, beta.';
+    expect((await client.rpc('hello')).error).toEqual(required(`The message names no target, and ${oneOf}`));
     await fleet({});
-    expect((await client.rpc('hello')).error).toEqual(
-      required('The message names no target, and no agent is registered.'),
-    );
-    const rows = await api.database.query('SELECT 1 FROM messages WHERE tenant_id = $1', [tenant]);
-    expect(rows).toEqual([]);
+    const none = 'The message names no target, and no agent is registered.';
+    expect((await client.rpc('hello')).error).toEqual(required(none));
+    expect(await api.database.query('SELECT 1 FROM messages WHERE tenant_id = $1', [tenant])).toEqual([]);
   });
 
   test('goes to the default type of its tenant, until there is none any more', async () => {
@@ -87,10 +83,7 @@ describe('a message that names no target', () => {
     await setDefault('alpha');
     const first = await client.send('first', { blocking: false, ...to({ agent_type: 'beta' }) });
     expect(await send({ contextId: first.contextId })).toEqual(waits('beta'));
-    await api.database.query(
-      "UPDATE agents SET mesh_id = 'mesh_1', status = 'available' WHERE tenant_id = $1 AND instance_id = 'b-1'",
-      [tenant],
-    );
+    await setSocket(api, 'b-1');
     const bound = await client.ok('/sessions/init', { agent_type: 'beta' }, SessionInitResponse);
     expect(await send({ contextId: bound.session_id })).toEqual(waits('beta'));
     const open = await client.ok('/sessions/init', {}, SessionInitResponse);
@@ -111,47 +104,35 @@ describe('a target', () => {
   });
   const TYPES = 'Registered types: reader, writer.';
 
-  test.each<[string, Record<string, unknown>, string | null]>([
-    ['type', { agent_type: 'writer' }, 'writer'],
-    ['instance', { instance_id: 'w-2' }, null],
-    ['skill', { skill_id: 'verse' }, null],
-    ['type with a skill', { agent_type: 'writer', skill_id: 'prose' }, 'writer'],
-    ['target_agent', { target_agent: 'writer' }, 'writer'],
-  ])('that is registered but offline or draining is waited for: %s', async (_what, metadata, agentType) => {
+  test.each<[metadata: Record<string, unknown>, agentType: string | null]>([
+    [{ agent_type: 'writer' }, 'writer'],
+    [{ instance_id: 'w-2' }, null],
+    [{ skill_id: 'verse' }, null],
+    [{ agent_type: 'writer', skill_id: 'prose' }, 'writer'],
+    [{ target_agent: 'writer' }, 'writer'],
+  ])('that is registered but offline or draining, %j, is waited for', async (metadata, agentType) => {
     expect(await send(to(metadata))).toEqual(waits(agentType));
   });
 
-  test.each<[string, Record<string, unknown>, string | null, string]>([
-    ['a type', { agent_type: 'poet' }, 'poet', `No agent of the type poet is registered. ${TYPES}`],
-    ['a type that left', { agent_type: 'gone' }, 'gone', `No agent of the type gone is registered. ${TYPES}`],
-    ['an instance', { instance_id: 'w-9' }, null, `The agent w-9 is not registered. ${TYPES}`],
-    ['an instance that left', { instance_id: 'gone-1' }, null, `The agent gone-1 is deregistered. ${TYPES}`],
+  test.each<[metadata: Record<string, unknown>, agentType: string | null, text: string]>([
+    [{ agent_type: 'poet' }, 'poet', `No agent of the type poet is registered. ${TYPES}`],
+    [{ agent_type: 'gone' }, 'gone', `No agent of the type gone is registered. ${TYPES}`],
+    [{ instance_id: 'w-9' }, null, `The agent w-9 is not registered. ${TYPES}`],
+    [{ instance_id: 'gone-1' }, null, `The agent gone-1 is deregistered. ${TYPES}`],
+    [{ instance_id: 'w-1', agent_type: 'reader' }, 'reader', 'The agent w-1 is of the type writer, not reader.'],
+    [{ skill_id: 'song' }, null, 'No registered agent has the skill song. Skills there are: aloud, prose, verse.'],
     [
-      'an instance of another type',
-      { instance_id: 'w-1', agent_type: 'reader' },
-      'reader',
-      'The agent w-1 is of the type writer, not reader.',
-    ],
-    [
-      'a skill',
-      { skill_id: 'song' },
-      null,
-      'No registered agent has the skill song. Skills there are: aloud, prose, verse.',
-    ],
-    [
-      'a skill of another type',
       { agent_type: 'writer', skill_id: 'aloud' },
       'writer',
       'No registered agent of the type writer has the skill aloud. Skills there are: prose, verse.',
     ],
     [
-      'a skill of another instance',
       { instance_id: 'r-1', skill_id: 'prose' },
       null,
       'The agent r-1 does not have the skill prose. Skills there are: aloud.',
     ],
-    ['target_agent', { target_agent: 'poet' }, 'poet', `No agent of the type poet is registered. ${TYPES}`],
-  ])('that is not registered fails at once: %s', async (_what, metadata, agentType, text) => {
+    [{ target_agent: 'poet' }, 'poet', `No agent of the type poet is registered. ${TYPES}`],
+  ])('that is not registered, %j, fails at once', async (metadata, agentType, text) => {
     expect(await send(to(metadata))).toEqual(fails(agentType, text));
   });
 
@@ -167,8 +148,9 @@ describe('a target', () => {
     expect(events.at(0)).toMatchObject({ kind: 'task' });
   });
 
-  test('that is not registered leaves a whole record: its events, once each, and nothing for a workflow to do', async () => {
-    const task = Task.parse(await client.send('hello', to({ agent_type: 'poet' })));
+  test('that is not registered leaves a whole record: its events, once each, a push notification, and nothing for a workflow to do', async () => {
+    const pushNotificationConfig = { url: 'https://receiver.example/' };
+    const task = Task.parse(await client.send('hello', { ...to({ agent_type: 'poet' }), pushNotificationConfig }));
     const { events } = await client.ok('/telemetry/get_events', { session_id: task.contextId }, GetEventsResponse);
     expect(events.map(({ event_type, severity }) => [event_type, severity]).toSorted()).toEqual([
       ['message.error', 'warning'],
@@ -181,15 +163,8 @@ describe('a target', () => {
       [task.id],
     );
     expect(row).toEqual({ at_once: true, running: false });
-  });
-
-  test('that is not registered is told to who asked for push notifications', async () => {
-    const task = await client.send('hello', {
-      ...to({ agent_type: 'poet' }),
-      pushNotificationConfig: { url: 'https://receiver.example/' },
-    });
-    const deliveries = await api.database.query('SELECT state FROM push_changes WHERE message_id = $1', [task.id]);
-    expect(deliveries).toEqual([{ state: 'failed' }]);
+    const pushed = await api.database.query('SELECT state FROM push_changes WHERE message_id = $1', [task.id]);
+    expect(pushed).toEqual([{ state: 'failed' }]);
   });
 
   test('of another tenant is none', async () => {
@@ -210,23 +185,11 @@ test('a text lists twenty types at most', async () => {
   );
 });
 
-test('the default type is set with the scope admin, to the name of a type', async () => {
+test('the default type is the name of a type, and that of its tenant alone', async () => {
   await fleet({});
-  const reader = await api.clientOf(tenant, ['read']);
-  expect(await reader.failure('/agents/set_default', { agent_type: 'a' })).toBe('403 forbidden');
   for (const body of [{}, { agent_type: '' }, { agent_type: 'credential' }, { agent_type: 'a b' }, { agent_type: 7 }])
     expect(await client.failure('/agents/set_default', body)).toBe('400 BAD_REQUEST');
   const other = await api.clientOf(await api.otherTenant(), ['admin']);
   await other.ok('/agents/set_default', { agent_type: 'theirs' }, SetDefaultTypeResponse);
   expect((await client.rpc('hello')).error?.data).toEqual({ code: 'TARGET_REQUIRED' });
-});
-
-test('A2A 1.0 reads the code in its own shape', async () => {
-  await fleet({});
-  const message = { messageId: 'one', role: 'ROLE_USER', parts: [{ text: 'hello' }] };
-  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params: { message } });
-  const answer = await client.raw('/send', body, { ...(await client.headers()), 'a2a-version': '1.0' });
-  expect(answer.body).toMatchObject({
-    error: { code: -32602, data: [{ reason: 'INVALID_PARAMS', metadata: { code: 'TARGET_REQUIRED' } }] },
-  });
 });
