@@ -16,25 +16,16 @@ function taskAfter(result: DispatchResultPayload['result'], streamed: Artifact[]
   return { kind: 'task', id: 'msg_1', contextId: 'ses_1', status, artifacts };
 }
 
-const taskOf = (status: Task['status'], artifacts?: Artifact[]): Task => ({
-  kind: 'task',
-  id: 'remote-1',
-  contextId: 'c1',
-  status,
+const taskOf = (state: TaskState, artifacts?: Artifact[]): Task => ({
+  ...{ kind: 'task', id: 'remote-1', contextId: 'c1', status: { state, message: MESSAGE } },
   ...(artifacts && { artifacts }),
 });
 
 describe('the result of SendMessage', () => {
   test('is a message where the agent answered with one', () => {
-    expect(sendResultTo1(taskAfter(MESSAGE))).toEqual({
-      message: {
-        messageId: 'm1',
-        role: 'ROLE_AGENT',
-        parts: [{ text: 'Hello.' }],
-        taskId: 'msg_1',
-        contextId: 'ses_1',
-      },
-    });
+    const of = { taskId: 'msg_1', contextId: 'ses_1' };
+    const message = { messageId: 'm1', role: 'ROLE_AGENT', parts: [{ text: 'Hello.' }], ...of };
+    expect(sendResultTo1(taskAfter(MESSAGE))).toEqual({ message });
   });
 
   test.each<[string, Task]>([
@@ -42,13 +33,10 @@ describe('the result of SendMessage', () => {
     ['with an object', taskAfter({ answer: 42 })],
     ['with a message without parts', taskAfter({ ...MESSAGE, parts: [] })],
     ['with a message, after artifacts', taskAfter(MESSAGE, [{ artifactId: 'a', parts: SAID }])],
-    ['with a task', taskAfter(taskOf({ state: 'completed', message: MESSAGE }))],
-    [
-      'with a task that repeats its artifact',
-      taskAfter(taskOf({ state: 'completed', message: MESSAGE }, [{ artifactId: 'a', parts: SAID }])),
-    ],
-    ['with a task that failed', taskAfter(taskOf({ state: 'failed', message: MESSAGE }))],
-    ['with a question', taskAfter(taskOf({ state: 'input-required', message: MESSAGE }))],
+    ['with a task', taskAfter(taskOf('completed'))],
+    ['with a task that repeats its artifact', taskAfter(taskOf('completed', [{ artifactId: 'a', parts: SAID }]))],
+    ['with a task that failed', taskAfter(taskOf('failed'))],
+    ['with a question', taskAfter(taskOf('input-required'))],
   ])('is a task where the agent answered %s', (_what, task) => {
     expect(sendResultTo1(task)).toEqual({ task: expect.objectContaining({ id: 'msg_1', contextId: 'ses_1' }) });
   });

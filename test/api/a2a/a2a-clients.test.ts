@@ -1,4 +1,4 @@
-import { SendMessageRequest, StreamResponse, Task, TaskState } from '@a2a-js/sdk';
+import { ListTasksRequest, SendMessageRequest, StreamResponse, Task, TaskState } from '@a2a-js/sdk';
 import { type Client, ClientFactory, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
 import {
   type Client as Client03,
@@ -6,6 +6,7 @@ import {
   JsonRpcTransportFactory as JsonRpcTransportFactory03,
 } from 'a2a-sdk-0.3/client';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { textMessage } from '../../setup/core.js';
 import { ASKS, answerMessage, COMPLETED, joinOnRecord } from '../moving.js';
 import { serveApi } from '../served-api.js';
 
@@ -41,16 +42,8 @@ describe('the published client of A2A 1.0', () => {
     const { id, contextId } = await send('hello');
     const read = await client.getTask({ tenant: '', id, historyLength: undefined });
     expect(Task.toJSON(read)).toMatchObject({ id, history: [{ role: 'ROLE_USER', parts: [{ text: 'hello' }] }] });
-    const listed = await client.listTasks({
-      tenant: '',
-      contextId,
-      status: TaskState.TASK_STATE_SUBMITTED,
-      pageSize: 10,
-      pageToken: '',
-      historyLength: 0,
-      statusTimestampAfter: undefined,
-      includeArtifacts: false,
-    });
+    const submitted = { contextId, status: 'TASK_STATE_SUBMITTED', pageSize: 10 };
+    const listed = await client.listTasks(ListTasksRequest.fromJSON(submitted));
     expect(listed).toMatchObject({ totalSize: 1, tasks: [{ id }] });
     const canceled = await client.cancelTask({ tenant: '', id, metadata: undefined });
     expect(canceled.status?.state).toBe(TaskState.TASK_STATE_CANCELED);
@@ -88,35 +81,23 @@ describe('the published client of A2A 1.0', () => {
 
   test('configures push notifications and reads the extended card', async () => {
     const { id: taskId } = await send('hello');
-    const config = {
-      tenant: '',
-      taskId,
-      id: 'mine',
-      url: 'https://receiver.example/',
-      token: '',
-      authentication: undefined,
-    };
-    expect(await client.createTaskPushNotificationConfig(config)).toMatchObject({ id: 'mine', taskId });
     const named = { tenant: '', taskId, id: 'mine' };
+    const config = { ...named, url: 'https://receiver.example/', token: '', authentication: undefined };
+    expect(await client.createTaskPushNotificationConfig(config)).toMatchObject({ id: 'mine', taskId });
     expect(await client.getTaskPushNotificationConfig(named)).toMatchObject({ url: config.url });
     const page = { tenant: '', taskId, pageSize: 0, pageToken: '' };
     expect((await client.listTaskPushNotificationConfig(page)).configs).toHaveLength(1);
     await client.deleteTaskPushNotificationConfig(named);
     await expect(client.getTaskPushNotificationConfig(named)).rejects.toThrow();
-    expect((await client.getAgentCard()).supportedInterfaces.map(({ protocolVersion }) => protocolVersion)).toContain(
-      '1.0',
-    );
+    const { supportedInterfaces } = await client.getAgentCard();
+    expect(supportedInterfaces.map(({ protocolVersion }) => protocolVersion)).toContain('1.0');
   });
 });
 
 describe('the published client of A2A 0.3', () => {
   let client: Client03;
-  let count = 0;
   const message = (text: string, change: object = {}) => ({
-    kind: 'message' as const,
-    messageId: `sdk03-${++count}`,
-    role: 'user' as const,
-    parts: [{ kind: 'text' as const, text }],
+    ...{ ...textMessage(), parts: [{ kind: 'text' as const, text }] },
     ...change,
   });
   const send = async (text: string, change: object = {}) => {
@@ -157,10 +138,8 @@ describe('the published client of A2A 0.3', () => {
   test('configures push notifications', async () => {
     const { id: taskId } = await send('hello');
     const pushNotificationConfig = { id: 'mine', url: 'https://receiver.example/' };
-    expect(await client.setTaskPushNotificationConfig({ taskId, pushNotificationConfig })).toEqual({
-      taskId,
-      pushNotificationConfig,
-    });
+    const config = { taskId, pushNotificationConfig };
+    expect(await client.setTaskPushNotificationConfig(config)).toEqual(config);
     expect(await client.listTaskPushNotificationConfig({ id: taskId })).toHaveLength(1);
     await client.deleteTaskPushNotificationConfig({ id: taskId, pushNotificationConfigId: 'mine' });
     await expect(client.getTaskPushNotificationConfig({ id: taskId })).rejects.toThrow();

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Task } from '../../../contracts/a2a/a2a.js';
 import { fits } from '../../../messages/accept/destination.js';
+import { textMessage } from '../../setup/core.js';
 import type { RpcAnswer } from '../../setup/platform/api-client.js';
 import { joinOnRecord } from '../moving.js';
 import { serveApi } from '../served-api.js';
@@ -9,16 +10,12 @@ const api = await serveApi();
 await joinOnRecord(api, 'worker-1');
 
 async function declare(instanceId: string, agent_card: object): Promise<void> {
-  await api.database.query('UPDATE agents SET agent_card = $2 WHERE instance_id = $1', [
-    instanceId,
-    JSON.stringify(agent_card),
-  ]);
+  const set = 'UPDATE agents SET agent_card = $2 WHERE instance_id = $1';
+  await api.database.query(set, [instanceId, JSON.stringify(agent_card)]);
 }
 
-let count = 0;
 async function send(change: object, messageChange: object = {}) {
-  const parts = [{ kind: 'text', text: 'hello' }];
-  const message = { kind: 'message', messageId: `d-${++count}`, role: 'user', parts, ...messageChange };
+  const message = textMessage('hello', messageChange);
   const { configuration = {}, ...rest } = change as { configuration?: object };
   const params = { message, configuration: { blocking: false, ...configuration }, ...rest };
   return (await api.client.call('message/send', params)) as RpcAnswer & { result?: Task };
@@ -35,18 +32,11 @@ describe('target_agent', () => {
   }
 
   test.each([
-    [
-      'the instance of that name',
-      { target_agent: 'worker-1' },
-      { want_instance_id: 'worker-1', want_agent_type: null },
-    ],
-    ['else a type', { target_agent: 'writer' }, { want_instance_id: null, want_agent_type: 'writer' }],
-    [
-      'what is said more exactly goes first',
-      { target_agent: 'writer', agent_type: 'worker' },
-      { want_instance_id: null, want_agent_type: 'worker' },
-    ],
-  ])('names %s', async (_what, metadata, wanted) => {
+    ['the instance of that name', { target_agent: 'worker-1' }, 'worker-1', null],
+    ['else a type', { target_agent: 'writer' }, null, 'writer'],
+    ['what is said more exactly goes first', { target_agent: 'writer', agent_type: 'worker' }, null, 'worker'],
+  ])('names %s', async (_what, metadata, want_instance_id, want_agent_type) => {
+    const wanted = { want_instance_id, want_agent_type };
     expect(await wants((await send({ metadata })).result?.id)).toEqual(wanted);
     expect(await wants((await send({}, { metadata })).result?.id)).toEqual(wanted);
   });
@@ -92,13 +82,14 @@ describe('media types', () => {
   });
 
   test('that no agent gives, or takes, or only another agent than the one that is named: -32005', async () => {
-    expect((await send(accept('video/mp4'))).error?.code).toBe(-32005);
-    expect(
-      (await send({}, { parts: [{ kind: 'file', file: { uri: 'https://x.example', mimeType: 'video/mp4' } }] })).error
-        ?.code,
-    ).toBe(-32005);
-    expect((await send({ metadata: { instance_id: 'worker-1' } }, PNG)).error?.code).toBe(-32005);
-    expect((await send({ metadata: { target_agent: 'worker-1' } }, PNG)).error?.code).toBe(-32005);
+    const film = { parts: [{ kind: 'file', file: { uri: 'https://x.example', mimeType: 'video/mp4' } }] };
+    for (const [change, message] of [
+      [accept('video/mp4'), {}],
+      [{}, film],
+      [{ metadata: { instance_id: 'worker-1' } }, PNG],
+      [{ metadata: { target_agent: 'worker-1' } }, PNG],
+    ] as const)
+      expect((await send(change, message)).error?.code).toBe(-32005);
     expect((await send({ metadata: { agent_type: 'nobody' } }, PNG)).error).toBeUndefined();
   });
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { textMessage } from '../../setup/core.js';
 import type { RpcAnswer } from '../../setup/platform/api-client.js';
 import { joinOnRecord } from '../moving.js';
 import { serveApi } from '../served-api.js';
@@ -21,17 +22,11 @@ describe('A2A 0.3', () => {
 
   test('a config is set, read, listed and deleted', async () => {
     const taskId = await newTask();
-    const pushNotificationConfig = {
-      id: 'mine',
-      url: URL_1,
-      token: 't',
-      authentication: { schemes: ['Bearer'], credentials: 'c' },
-    };
-    expect((await push('set', { taskId, pushNotificationConfig })).result).toEqual({ taskId, pushNotificationConfig });
-    const shown = {
-      taskId,
-      pushNotificationConfig: { id: 'mine', url: URL_1, authentication: { schemes: ['Bearer'] } },
-    };
+    const authentication = { schemes: ['Bearer'], credentials: 'c' };
+    const set = { taskId, pushNotificationConfig: { id: 'mine', url: URL_1, token: 't', authentication } };
+    expect((await push('set', set)).result).toEqual(set);
+    const withoutSecrets = { id: 'mine', url: URL_1, authentication: { schemes: ['Bearer'] } };
+    const shown = { taskId, pushNotificationConfig: withoutSecrets };
     expect((await push('get', { id: taskId, pushNotificationConfigId: 'mine' })).result).toEqual(shown);
     expect((await push('get', { id: taskId })).result).toEqual(shown);
     expect((await push('list', { id: taskId })).result).toEqual([shown]);
@@ -43,13 +38,11 @@ describe('A2A 0.3', () => {
   });
 
   test('a config that comes with a message is that of its task', async () => {
-    const message = { kind: 'message', messageId: 'p-1', role: 'user', parts: [{ kind: 'text', text: 'hello' }] };
     const configuration = { blocking: false, pushNotificationConfig: { url: URL_1 } };
-    const { result } = await call('0.3', 'message/send', { message, configuration });
+    const { result } = await call('0.3', 'message/send', { message: textMessage(), configuration });
     const taskId = (result as { id: string }).id;
-    expect((await push('list', { id: taskId })).result).toEqual([
-      { taskId, pushNotificationConfig: { id: taskId, url: URL_1 } },
-    ]);
+    const listed = [{ taskId, pushNotificationConfig: { id: taskId, url: URL_1 } }];
+    expect((await push('list', { id: taskId })).result).toEqual(listed);
   });
 
   test.each<[string, unknown, number]>([
@@ -70,28 +63,18 @@ describe('A2A 1.0', () => {
 
   test('a config is created, read, listed in pages and deleted', async () => {
     const taskId = await newTask();
-    const config = {
-      taskId,
-      id: 'mine',
-      url: URL_1,
-      token: 't',
-      authentication: { scheme: 'Bearer', credentials: 'c' },
-    };
+    const authentication = { scheme: 'Bearer', credentials: 'c' };
+    const config = { taskId, id: 'mine', url: URL_1, token: 't', authentication };
     expect((await push('Create', config)).result).toEqual(config);
     const shown = { taskId, id: 'mine', url: URL_1, authentication: { scheme: 'Bearer' } };
     expect((await push('Get', { taskId, id: 'mine' })).result).toEqual(shown);
-    expect((await push('Create', { task_id: taskId, id: 'other', url: URL_1 })).result).toEqual({
-      taskId,
-      id: 'other',
-      url: URL_1,
-    });
-    const first = (await push('List', { taskId, pageSize: 1 }, 's')).result as {
-      configs: unknown[];
-      nextPageToken: string;
-    };
-    expect(first.configs).toEqual([shown]);
-    const second = await push('List', { taskId, pageSize: 1, pageToken: first.nextPageToken }, 's');
-    expect(second.result).toEqual({ configs: [{ taskId, id: 'other', url: URL_1 }], nextPageToken: '' });
+    const other = { taskId, id: 'other', url: URL_1 };
+    expect((await push('Create', { task_id: taskId, id: 'other', url: URL_1 })).result).toEqual(other);
+    const { result: first } = await push('List', { taskId, pageSize: 1 }, 's');
+    expect(first).toEqual({ configs: [shown], nextPageToken: expect.any(String) });
+    const { nextPageToken: pageToken } = first as { nextPageToken: string };
+    const { result: second } = await push('List', { taskId, pageSize: 1, pageToken }, 's');
+    expect(second).toEqual({ configs: [other], nextPageToken: '' });
     expect((await push('Delete', { taskId, id: 'mine' })).result).toEqual({});
     expect((await push('Delete', { taskId, id: 'mine' })).result).toEqual({});
     expect((await push('Get', { taskId, id: 'mine' })).error?.code).toBe(-32001);

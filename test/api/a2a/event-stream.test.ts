@@ -37,10 +37,8 @@ test('a stream begun after its reader has left is over at once', async () => {
 test('a stream lives until its reader leaves, or the process drains', async () => {
   const [left, drained] = [await asked(), await asked()];
   const draining = new AbortController();
-  const signals = [
-    responseSignal(left.raw, new AbortController().signal),
-    responseSignal(drained.raw, draining.signal),
-  ];
+  const never = new AbortController().signal;
+  const signals = [responseSignal(left.raw, never), responseSignal(drained.raw, draining.signal)];
   expect(signals.map(({ aborted }) => aborted)).toEqual([false, false]);
   left.reader.destroy();
   await once(left.raw, 'close');

@@ -1,12 +1,12 @@
-import { randomUUID } from 'node:crypto';
-import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import type { StreamEvent, Task } from '../../../contracts/a2a/a2a.js';
 import type { Artifact } from '../../../contracts/a2a/parts.js';
 import type { BusEvent } from '../../../messages/stream/bus.js';
+import { textMessage } from '../../setup/core.js';
 import { createGateway } from '../../setup/gateway.js';
 import { assembled, StreamReader } from '../../setup/stream-reader.js';
 import { until } from '../../setup/until.js';
+import { connect } from '../../telemetry/event-writer.js';
 import { ASKS, answerMessage, joinOnRecord } from '../moving.js';
 import { serveApi } from '../served-api.js';
 
@@ -17,13 +17,7 @@ await joinOnRecord(api, 'worker-1');
 const read = (message: object, lastEventId?: string) =>
   new StreamReader(api.client, 'message/stream', { message }, lastEventId);
 
-const newMessage = (change: object = {}) => ({
-  kind: 'message',
-  messageId: randomUUID(),
-  role: 'user',
-  parts: [{ kind: 'text', text: 'hello' }],
-  ...change,
-});
+const newMessage = (change: object = {}) => textMessage('hello', change);
 
 /** A message with somebody who reads its stream, and what an agent says. */
 async function streamed(message: { messageId: string } = newMessage()) {
@@ -44,6 +38,10 @@ const outcome = (...artifacts: Artifact[]) => ({ state: 'completed' as const, ar
 /** Without the states that are over by the time of a resume: those are not told again. */
 const lasting = (events: StreamEvent[]) =>
   events.filter((event) => event.kind !== 'status-update' || event.final || event.status.message !== undefined);
+
+/** The artifacts that were updated. */
+const shown = (events: StreamEvent[]) =>
+  events.flatMap((event) => (event.kind === 'artifact-update' ? [event.artifact.artifactId] : []));
 
 /** From each event of a stream that has ended, a reader is told those after it. */
 async function expectResumable(message: object, { seen, events }: StreamReader): Promise<void> {
@@ -70,7 +68,8 @@ describe('a reader that comes back with Last-Event-ID', () => {
     await Promise.all([reader.done, again.done]);
     expect(lasting(again.events)).toEqual(lasting(reader.events.slice(3)));
     await expectResumable(message, reader);
-    expect(reader.seen.at(-1)?.event).toMatchObject({ kind: 'status-update', final: true });
+    expect(reader.events.filter((event) => 'final' in event && event.final)).toEqual([reader.events.at(-1)]);
+    expect(reader.events.at(-1)).toMatchObject({ kind: 'status-update', status: { state: 'completed' } });
     expect(reader.seen.filter(({ event }) => event.kind === 'artifact-update')).toHaveLength(4);
   });
 
@@ -78,16 +77,10 @@ describe('a reader that comes back with Last-Event-ID', () => {
     const { message, reader, id, chunk } = await streamed();
     chunk('streamed', 'all', false);
     await reader.has(2);
-    await answerMessage(
-      api,
-      id,
-      outcome(textArtifact('streamed', 'all'), textArtifact('x', '1'), textArtifact('y', '2')),
-    );
+    const all = [textArtifact('streamed', 'all'), textArtifact('x', '1'), textArtifact('y', '2')];
+    await answerMessage(api, id, outcome(...all));
     await reader.done;
-    const shown = reader.events.flatMap((event) =>
-      event.kind === 'artifact-update' ? [event.artifact.artifactId] : [],
-    );
-    expect(shown).toEqual(['streamed', 'x', 'y']);
+    expect(shown(reader.events)).toEqual(['streamed', 'x', 'y']);
     await expectResumable(message, reader);
   });
 
@@ -125,8 +118,7 @@ describe('a reader that comes back with Last-Event-ID', () => {
   );
 
   test('of another message begins anew', async () => {
-    const one = await streamed();
-    const other = await streamed();
+    const [one, other] = [await streamed(), await streamed()];
     one.chunk('a', 'text', false);
     await one.reader.has(2);
     const again = read(other.message, one.reader.seen[1]?.id);
@@ -157,8 +149,6 @@ describe('a message that asks a human', () => {
     await resumed.has(2);
     await answerMessage(api, id, outcome(textArtifact('b', 'after')));
     await Promise.all([next.reader.done, resumed.done]);
-    const shown = (events: StreamEvent[]) =>
-      events.flatMap((event) => (event.kind === 'artifact-update' ? [event.artifact.artifactId] : []));
     expect(next.reader.events[0]).toMatchObject({ kind: 'task', artifacts: [{ artifactId: 'a' }] });
     expect([shown(next.reader.events), shown(resumed.events)]).toEqual([['b'], ['b']]);
     const states = resumed.events.flatMap((event) => (event.kind === 'status-update' ? [event.status.state] : []));
@@ -189,8 +179,7 @@ test('a stream outlives connections to the database that break while it looks at
   const { reader, id, chunk } = await streamed();
   chunk('a', 'begun ', false);
   await reader.has(2);
-  const blocker = new pg.Client({ connectionString: api.database.url });
-  await blocker.connect();
+  const blocker = await connect(api.database.url);
   await blocker.query('BEGIN; LOCK TABLE messages IN ACCESS EXCLUSIVE MODE');
   api.core.bus.publish(api.tenantId, id, { kind: 'changed' });
   const broken = await until(async () => {
@@ -199,7 +188,6 @@ test('a stream outlives connections to the database that break while it looks at
   });
   expect(broken).toBe(1);
   await blocker.query('COMMIT');
-  await blocker.end();
   chunk('a', 'and ended', true);
   await answerMessage(api, id, outcome(textArtifact('a', 'begun and ended')));
   await reader.done;
