@@ -45,10 +45,7 @@ describe('a message whose row holds what does not fit', () => {
   let contextId: string;
   let bad: string;
   let good: string;
-  const accept = async () => {
-    const task = await api.client.send('hello', { contextId, blocking: false });
-    return task.id;
-  };
+  const accept = async () => (await api.client.send('hello', { contextId, blocking: false })).id;
   beforeEach(async () => {
     contextId = (await api.client.send('first', { blocking: false })).contextId;
     bad = await accept();
@@ -74,9 +71,8 @@ describe('a message whose row holds what does not fit', () => {
   test('keeps what does fit', async () => {
     await answerMessage(api, bad, COMPLETED);
     const [artifact] = COMPLETED.artifacts ?? [];
-    await spoil('messages', bad, {
-      artifacts: [{ ...artifact, parts: [{ type: 'text' }, ...(artifact?.parts ?? [])] }, { parts: [] }],
-    });
+    const mixed = { ...artifact, parts: [{ type: 'text' }, ...(artifact?.parts ?? [])] };
+    await spoil('messages', bad, { artifacts: [mixed, { parts: [] }] });
     const { message } = await post('/messages/get_by_id', { message_id: bad });
     expect(message.artifacts).toEqual(COMPLETED.artifacts);
   });

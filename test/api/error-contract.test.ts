@@ -13,12 +13,8 @@ const api = await serveApi({ requestTimeoutMs: 3_000, sendWaitMs: 3_500 });
 const OPERATION_LIST = Object.values<Operation>(OPERATIONS);
 /** JSON-RPC: their errors ride on 200. */
 const RPC_PATHS = [OPERATIONS.send.path, OPERATIONS.sendToType.path];
-const JSON_POSTS = OPERATION_LIST.filter(({ method, path }) => method === 'POST' && !RPC_PATHS.includes(path)).map(
-  ({ path }) => path.replace(/:\w+/, 'msg_x'),
-);
-const WITH_TOKEN = OPERATION_LIST.filter(({ access }) => access !== 'public' && access !== 'optional').map(
-  ({ path }) => path,
-);
+const JSON_POSTS = OPERATION_LIST.filter(({ method, path }) => method === 'POST' && !RPC_PATHS.includes(path));
+const WITH_TOKEN = OPERATION_LIST.filter(({ access }) => access !== 'public' && access !== 'optional');
 const JSON_TYPE = { 'content-type': 'application/json' };
 
 function expectError(answer: Answer, status: number, code: string): void {
@@ -63,7 +59,7 @@ test('OPTIONS names the methods and opens nothing to other origins', async () =>
 });
 
 test('every operation that needs a token answers 401 without one, before anything of the body is looked at', async () => {
-  for (const path of WITH_TOKEN) {
+  for (const { path } of WITH_TOKEN) {
     const answer = await api.client.raw(path, '{"broken', { 'content-type': 'text/plain' });
     expectError(answer, 401, 'unauthorized');
     expect(answer.headers.get('www-authenticate')).toBe('Bearer');
@@ -72,8 +68,7 @@ test('every operation that needs a token answers 401 without one, before anythin
 
 test('403 comes before 400', async () => {
   const reader = await api.clientOf(api.tenantId, ['read']);
-  const answer = await reader.raw('/credentials/create', '{"broken', await reader.headers());
-  expectError(answer, 403, 'forbidden');
+  expectError(await reader.raw('/credentials/create', '{"broken', await reader.headers()), 403, 'forbidden');
 });
 
 const DEEP = 100_000;
@@ -104,25 +99,33 @@ test.each(BAD_BODIES)('a body with %s: 400', async (_what, body) => {
 
 test('every operation parses its body strictly and wants JSON', async () => {
   const headers = await api.client.headers();
-  for (const path of JSON_POSTS) {
+  for (const { path: route } of JSON_POSTS) {
+    const path = route.replace(/:\w+/, 'msg_x');
     expectError(await api.client.raw(path, '{"no_such_field":1}', headers), 400, 'BAD_REQUEST');
     expectError(await api.client.raw(path, '{}', { ...headers, 'content-type': 'text/plain' }), 400, 'BAD_REQUEST');
   }
 });
 
-test('a body without a content type: 400', async () => {
+test.each([
+  ['without a content type', '', '{}'],
+  ['that is not UTF-8', 'Content-Type: application/json\r\n', '{"status":"\xff"}'],
+])('a body %s: 400', async (_what, type, body) => {
   const { authorization } = (await api.client.headers()) as { authorization: string };
-  const bare = await exchange(
-    `POST /sessions/get HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization}\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}`,
-  );
-  expect(bare).toEqual({ status: 400, body: expect.objectContaining({ code: 'BAD_REQUEST' }) });
+  const head = `POST /sessions/get HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization}\r\n${type}Connection: close\r\n`;
+  const answer = await exchange(Buffer.from(`${head}Content-Length: ${body.length}\r\n\r\n${body}`, 'latin1'));
+  expect(answer).toEqual({ status: 400, body: expect.objectContaining({ code: 'BAD_REQUEST' }) });
 });
 
 test('a body that does not fit names the field', async () => {
-  const { body } = await api.client.post('/sessions/get', { page_size: 101 });
-  expect(body).toEqual(expect.objectContaining({ error: expect.stringContaining('page_size') }));
-  const unknown = await api.client.post('/agents/heartbeat', { instance_id: 'a', colour: 'red' });
-  expect(unknown.body).toEqual(expect.objectContaining({ error: expect.stringContaining('colour') }));
+  for (const [path, field, body] of [
+    ['/sessions/get', 'page_size', { page_size: 101 }],
+    ['/agents/heartbeat', 'colour', { instance_id: 'a', colour: 'red' }],
+  ] as const)
+    expect((await api.client.post(path, body)).body).toMatchObject({ error: expect.stringContaining(field) });
+});
+
+test('a form instead of JSON: 400', async () => {
+  expectError(await api.client.raw('/auth/get_token', 'client_id=a', JSON_TYPE), 400, 'BAD_REQUEST');
 });
 
 test('an empty body counts as {} only where no field is required', async () => {
@@ -209,15 +212,4 @@ test('a caller who waits for an answer is not cut by the time limit for requests
   await joinOnRecord(api, 'worker-1');
   const task = await api.client.send('hello', { metadata: { agent_type: 'worker' } });
   expect(task.status.state).toBe('submitted');
-});
-
-test('a body that is not UTF-8: 400', async () => {
-  const { authorization } = (await api.client.headers()) as { authorization: string };
-  const head = `POST /sessions/get HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\n`;
-  const bytes = Buffer.from(`${head}Connection: close\r\nContent-Length: 14\r\n\r\n{"status":"\xff"}`, 'latin1');
-  expect(await exchange(bytes)).toEqual({ status: 400, body: expect.objectContaining({ code: 'BAD_REQUEST' }) });
-});
-
-test('a form instead of JSON: 400', async () => {
-  expectError(await api.client.raw('/auth/get_token', 'client_id=a', JSON_TYPE), 400, 'BAD_REQUEST');
 });

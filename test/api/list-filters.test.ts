@@ -5,6 +5,7 @@ import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import { nextStep } from '../../messages/supervise/next-step.js';
 import { insertAgent } from '../setup/core.js';
 import { rowsRead } from '../setup/rows-read.js';
+import { insertPastMessages } from './lists/past-messages.js';
 import { serveApi } from './served-api.js';
 
 const api = await serveApi();
@@ -60,10 +61,8 @@ test('messages are filtered by agent, by error and by time', async () => {
   expect(await listed({ error_code: 'HANDLER_ERROR', instance_id: 'painter-1' })).toEqual([]);
   expect(await listed({ since: before })).toEqual([waiting, failed, painted]);
   expect(await listed({ until: before })).toEqual([]);
-  const [middle] = await api.database.query<{ created_at: Date }>(
-    'SELECT created_at FROM messages WHERE message_id = $1',
-    [failed],
-  );
+  const created = 'SELECT created_at FROM messages WHERE message_id = $1';
+  const [middle] = await api.database.query<{ created_at: Date }>(created, [failed]);
   const at = (ms: number) => new Date((middle?.created_at.getTime() ?? 0) + ms).toISOString();
   expect(await listed({ since: at(0), until: at(1) })).toEqual([failed]);
 });
@@ -84,10 +83,8 @@ test('a filter that is none is refused, and another tenant sees nothing', async 
 test('events are filtered by message, with those of its dispatches, and by instance', async () => {
   const all = ['message.received', 'dispatch.sent', 'dispatch.failed', 'message.error'];
   expect(await eventsOf({ message_id: ids.failed })).toEqual(all);
-  expect(await eventsOf({ message_id: ids.failed, category: 'message' })).toEqual([
-    'message.received',
-    'message.error',
-  ]);
+  const ofMessage = { message_id: ids.failed, category: 'message' };
+  expect(await eventsOf(ofMessage)).toEqual(['message.received', 'message.error']);
   expect(await eventsOf({ message_id: 'msg_unknown' })).toEqual([]);
   expect(await eventsOf({ instance_id: 'plumber-1' })).toEqual(['dispatch.sent', 'dispatch.failed']);
   expect(await eventsOf({ instance_id: 'plumber-1', message_id: ids.painted })).toEqual([]);
@@ -95,19 +92,16 @@ test('events are filtered by message, with those of its dispatches, and by insta
 });
 
 test('messages of an instance or an error, and events of a message, are found by an index, among many messages that are not', async () => {
-  await api.database.query(
-    `INSERT INTO messages (tenant_id, message_id, session_id, session_uuid, credential_id, client_message_id, state, method, parts, trace_id,
-       deadline_ms, agent_type, instance_id)
-     SELECT $1, 'msg_00' || n, 'ses_0', session_uuid(uuid_of($1), 'ses_0'), 'c', 'm' || n, 'completed', 'message/send', '[]', 't', 1, 'other', 'other-1'
-       FROM generate_series(1, 20000) n`,
-    [tenant_id],
-  );
+  await insertPastMessages(api.database, {
+    ...{ tenantId: tenant_id, to: 20_000, at: "now() - interval '1 day' - n * interval '1 ms'" },
+    ...{ state: "'completed'", instance: "'other-1'" },
+  });
   await api.database.query(
     `INSERT INTO event_groups (tenant_id, group_id, session_uuid, session_name, types, instance_mark, events)
      SELECT uuid_of($1), lpad(n || '00', 32, '0')::uuid, session_uuid(uuid_of($1), 'ses_0'), 'ses_0', event_bit('dispatch.sent'), instance_mark('other-1'), '[{"instance_id": "other-1"}]' FROM generate_series(1, 20000) n`,
     [tenant_id],
   );
-  await api.database.query('ANALYZE messages, event_groups');
+  await api.database.query('ANALYZE event_groups');
   const read = await rowsRead(api.database, /^(messages|event_groups)/, async () => {
     expect(await listed({ instance_id: 'plumber-1' })).toEqual([ids.failed]);
     expect(await listed({ error_code: 'HANDLER_ERROR' })).toEqual([ids.failed]);
@@ -117,14 +111,10 @@ test('messages of an instance or an error, and events of a message, are found by
 });
 
 test('messages of an error are found without a look at those of other tenants', async () => {
-  await api.database.query(
-    `INSERT INTO messages (tenant_id, message_id, session_id, session_uuid, credential_id, client_message_id, state, method, parts, trace_id,
-       deadline_ms, error_code, unsuccessful_state)
-     SELECT $1, 'msg_01' || n, 'ses_0', session_uuid(uuid_of($1), 'ses_0'), 'c', 'm' || n, 'failed', 'message/send', '[]', 't', 1, 'INTERNAL', 'failed'
-       FROM generate_series(1, 20000) n`,
-    [await api.otherTenant()],
-  );
-  await api.database.query('ANALYZE messages');
+  await insertPastMessages(api.database, {
+    ...{ tenantId: await api.otherTenant(), to: 20_000, at: "now() - interval '1 day' - n * interval '1 ms'" },
+    ...{ state: "'failed'", error: "'INTERNAL'" },
+  });
   const read = await rowsRead(api.database, /^messages/, async () => {
     expect(await listed({ error_code: 'HANDLER_ERROR' })).toEqual([ids.failed]);
     expect(await listed({ error_code: 'INTERNAL' })).toEqual([]);

@@ -1,11 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { MessageRecord } from '../../../contracts/api/messages.js';
-import {
-  MessageGetByIdResponse,
-  MessagesGetResponse,
-  MessagesPendingResponse,
-} from '../../../contracts/api/messages.js';
+import { MessagesGetResponse, MessagesPendingResponse } from '../../../contracts/api/messages.js';
 import { LIMITS } from '../../../contracts/limits.js';
 import { ASKS, answerMessage, COMPLETED, joinOnRecord } from '../moving.js';
 import { serveApi } from '../served-api.js';
@@ -33,10 +28,8 @@ async function sent(sizes: number[], text: (bytes: number) => string) {
     ids.unshift(task.id);
     await answerMessage(api, task.id, COMPLETED);
     const artifacts = [{ artifactId: 'a', parts: [{ kind: 'text', text: text(size) }] }];
-    await api.database.query('UPDATE messages SET artifacts = $2 WHERE message_id = $1', [
-      task.id,
-      JSON.stringify(artifacts),
-    ]);
+    const set = 'UPDATE messages SET artifacts = $2 WHERE message_id = $1';
+    await api.database.query(set, [task.id, JSON.stringify(artifacts)]);
   }
   return { contextId, ids };
 }
@@ -52,11 +45,8 @@ describe.each(TEXTS)('a page of large answers %s', (_name, text) => {
   });
 
   test('has the content of as many messages as there is room for, and marks the others', async () => {
-    const { messages, count } = await api.client.ok(
-      '/messages/get',
-      { session_id: session },
-      MessagesGetResponse.strict(),
-    );
+    const body = { session_id: session };
+    const { messages, count } = await api.client.ok('/messages/get', body, MessagesGetResponse.strict());
     expect(count).toBe(9);
     expect(messages.map(({ message_id }) => message_id)).toEqual(ids);
     const whole = messages.map(({ truncated }) => truncated !== true);
@@ -67,12 +57,7 @@ describe.each(TEXTS)('a page of large answers %s', (_name, text) => {
         expect([artifacts, assistant_output, task_data.artifacts, task_data.history]).toEqual([[], '', [], []]);
       else expect(artifacts).toHaveLength(1);
     }
-    const left = messages[5] as MessageRecord;
-    const { message } = await api.client.ok(
-      '/messages/get_by_id',
-      { message_id: left.message_id },
-      MessageGetByIdResponse.strict(),
-    );
+    const message = await api.client.message(messages[5]?.message_id ?? '');
     expect(message).not.toHaveProperty('truncated');
     expect(message.assistant_output.length).toBeGreaterThan(MEGABYTE / 2);
   });
@@ -100,9 +85,8 @@ describe.each(TEXTS)('a page of large answers %s', (_name, text) => {
 });
 
 test('a message that alone has more than a page holds is whole where it is the first', async () => {
-  const { contextId, ids } = await sent([10, LIMITS.pageContentBytes + MEGABYTE], (bytes) =>
-    randomBytes(bytes / 2).toString('hex'),
-  );
+  const hex = (bytes: number) => randomBytes(bytes / 2).toString('hex');
+  const { contextId, ids } = await sent([10, LIMITS.pageContentBytes + MEGABYTE], hex);
   const { messages } = await api.client.ok('/messages/get', { session_id: contextId }, MessagesGetResponse.strict());
   expect(messages.map(({ message_id, truncated }) => [message_id, truncated])).toEqual([
     [ids[0], undefined],
@@ -117,10 +101,8 @@ test('what waits for a human is listed without a question that is too large', as
     await answerMessage(api, task.id, ASKS);
     tasks.push(task.id);
   }
-  await api.database.query(
-    `UPDATE input_requests SET arguments = jsonb_build_object('text', $1::text), tool = 'write'`,
-    [randomBytes(MEGABYTE / 2).toString('hex')],
-  );
+  const set = "UPDATE input_requests SET arguments = jsonb_build_object('text', $1::text), tool = 'write'";
+  await api.database.query(set, [randomBytes(MEGABYTE / 2).toString('hex')]);
   const { messages, total } = await api.client.ok('/messages/pending', {}, MessagesPendingResponse.strict());
   expect(total).toBe(6);
   expect(messages.map(({ message_id }) => message_id)).toEqual(tasks);

@@ -135,10 +135,7 @@ describe('a list of messages', () => {
     expect(await pending({})).toEqual({ ids: ids.slice(0, 3), total: 3 });
     expect(await pending({ limit: 1, offset: 1 })).toEqual({ ids: ids.slice(1, 2), total: 3 });
     expect(await pending({ offset: 3 })).toEqual({ ids: [], total: 3 });
-    const [first] = await api.database.query<{ session_id: string }>(
-      'SELECT session_id FROM messages WHERE message_id = $1',
-      [ids[2]],
-    );
-    expect(await pending({ session_id: first?.session_id })).toEqual({ ids: ids.slice(2, 3), total: 1 });
+    const { session_id } = await api.client.message(ids[2] ?? '');
+    expect(await pending({ session_id })).toEqual({ ids: ids.slice(2, 3), total: 1 });
   });
 });

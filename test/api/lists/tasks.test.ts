@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { insertAgent } from '../../setup/core.js';
 import type { ApiClient } from '../../setup/platform/api-client.js';
 import { serveApi } from '../served-api.js';
+import { insertPastMessages } from './past-messages.js';
 
 const api = await serveApi({ tenantMaxInFlight: 1_000 });
 
@@ -33,38 +34,16 @@ async function allPages(client: ApiClient, params: object, between: () => Promis
   return { ids: pages.flatMap(({ tasks }) => tasks.map(({ id }) => id)), pages };
 }
 
-interface InsertedMessages {
-  count: number;
-  everyMs: number;
-  rareOneIn: number;
-  states?: [rare: string, other: string];
-  /** Of each; null: each has one of its own. */
-  session?: string | null;
-}
-
 /**
- * Messages of the last hours, one in `everyMs`, as the platform leaves them: each has changed for the last time up to nine seconds after it was
- * accepted, every hundredth ten minutes after it. One in `rareOneIn` has the first state, the others the second.
+ * Messages of the last hours, one in `everyMs`: each has changed for the last time up to nine seconds after it was accepted, every hundredth
+ * ten minutes after it. One in `rareOneIn` has the first state, the others the second.
  */
-async function insertMessages(
-  tenantId: string,
-  { count, everyMs, rareOneIn, states = ['canceled', 'completed'], session = null }: InsertedMessages,
-): Promise<void> {
-  await api.database.query(
-    `WITH made AS (
-       SELECT n, at, at + CASE WHEN n % 100 = 0 THEN interval '10 min' ELSE (n * 7919 % 9000) * interval '1 ms' END AS changed,
-              lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') AS hex
-         FROM generate_series(1, $2::int) n, LATERAL (SELECT now() - interval '3 h' + n * $3::int * interval '1 ms' AS at) t),
-     written AS (
-       INSERT INTO messages (tenant_id, message_id, session_id, session_uuid, credential_id, client_message_id, method, parts, trace_id, deadline_ms, state,
-         agent_type, unsuccessful_state, created_at, updated_at)
-       SELECT $1, 'msg_' || left(hex, 8) || '-' || right(hex, 4) || '-7000-8000-' || lpad(n::text, 12, '0'), session_id, session_uuid(uuid_of($1), session_id), 'c', 'm' || n,
-              'message/send', '[]', 't', 1, state, 'worker', CASE WHEN state IN ('failed', 'canceled') THEN state END, at, changed
-         FROM made, LATERAL (SELECT coalesce($7, 'ses_' || n) AS session_id, CASE WHEN n % $4::int = 0 THEN $5 ELSE $6 END AS state) of_message RETURNING tenant_id, message_id, session_id, updated_at)
-     INSERT INTO late_changes SELECT tenant_id, message_id, session_id, updated_at FROM written WHERE message_id < late_bound(updated_at)`,
-    [tenantId, count, everyMs, rareOneIn, ...states, session],
-  );
-}
+const insertMessages = (tenantId: string, to: number, everyMs: number, rareOneIn: number, [rare, other]: string[]) =>
+  insertPastMessages(api.database, {
+    ...{ tenantId, to, at: `now() - interval '3 h' + n * ${everyMs} * interval '1 ms'` },
+    changed: "at + CASE WHEN n % 100 = 0 THEN interval '10 min' ELSE (n * 7919 % 9000) * interval '1 ms' END",
+    state: `CASE WHEN n % ${rareOneIn} = 0 THEN '${rare}' ELSE '${other}' END`,
+  });
 const inOrder = async (tenantId: string, condition = 'true') => {
   const rows = await api.database.query<{ message_id: string }>(
     `SELECT message_id FROM messages WHERE tenant_id = $1 AND ${condition} ORDER BY updated_at DESC, message_id DESC`,
@@ -79,13 +58,8 @@ describe('ListTasks of a whole tenant', () => {
   beforeAll(async () => {
     tenantId = await api.otherTenant();
     client = await api.clientOf(tenantId, ['full']);
-    await insertAgent(api.database, {
-      tenant_id: tenantId,
-      instance_id: 'worker-1',
-      agent_type: 'worker',
-      status: 'offline',
-    });
-    await insertMessages(tenantId, { count: 1_500, everyMs: 50, rareOneIn: 500 });
+    await insertAgent(api.database, { tenant_id: tenantId, instance_id: 'worker-1', status: 'offline' });
+    await insertMessages(tenantId, 1_500, 50, 500, ['canceled', 'completed']);
   });
 
   test('gives each task once, in the order of the last changes, while others are sent', async () => {
@@ -145,18 +119,16 @@ describe('ListTasks of a whole tenant', () => {
     for (const params of refused) {
       expect((await client.call('ListTasks', params, '1.0')).error?.code, JSON.stringify(params)).toBe(-32602);
     }
-    expect((await other.call('ListTasks', { pageToken }, '1.0')).error?.code).toBe(-32602);
-    const agent = await api.tokenOf(['read'], 'worker', tenantId);
-    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ListTasks', params: { pageToken } });
-    const headers = { authorization: `Bearer ${agent}`, 'content-type': 'application/json', 'a2a-version': '1.0' };
-    expect((await client.raw('/send', body, headers)).body).toMatchObject({ error: { code: -32602 } });
+    const agent = api.clientWith(await api.tokenOf(['read'], 'worker', tenantId));
+    for (const stranger of [other, agent])
+      expect((await stranger.call('ListTasks', { pageToken }, '1.0')).error?.code).toBe(-32602);
   });
 });
 
 test('ListTasks whose filters hardly any task fits gives short pages that lead on', async () => {
   const tenantId = await api.otherTenant();
   const client = await api.clientOf(tenantId, ['full']);
-  await insertMessages(tenantId, { count: 45_000, everyMs: 200, rareOneIn: 20_000, states: ['completed', 'canceled'] });
+  await insertMessages(tenantId, 45_000, 200, 20_000, ['completed', 'canceled']);
   const { ids, pages } = await allPages(client, { status: 'TASK_STATE_COMPLETED' });
   expect(ids).toEqual(await inOrder(tenantId, "state = 'completed'"));
   expect(ids).toHaveLength(2);

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { MessagesGetResponse } from '../../../../contracts/api/messages.js';
 import { LIMITS } from '../../../../contracts/limits.js';
+import { insertPastMessages } from '../../../api/lists/past-messages.js';
 import { serveApi } from '../../../api/served-api.js';
 import { rowsRead } from '../../../setup/rows-read.js';
 
@@ -9,19 +10,17 @@ const api = await serveApi();
 const MANY = LIMITS.countExactMax + 200;
 
 /** Messages of one session, one a millisecond, the first `from` milliseconds after a day ago; one in `canceledOneIn` was canceled. */
-async function insertMessages(tenantId: string, from: number, count: number, canceledOneIn: number): Promise<void> {
-  await api.database.query(
-    `WITH made AS (
-       SELECT n, at, lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') AS hex
-         FROM generate_series($2::int, $2::int + $3::int - 1) n, LATERAL (SELECT now() - interval '1 day' + n * interval '1 ms' AS at) t)
-     INSERT INTO messages (tenant_id, message_id, session_id, session_uuid, credential_id, client_message_id, method, parts, deadline_ms, state, unsuccessful_state, agent_type,
-       created_at, updated_at)
-     SELECT $1, 'msg_' || left(hex, 8) || '-' || right(hex, 4) || '-7000-8000-' || lpad(n::text, 12, '0'), 'long', session_uuid(uuid_of($1), 'long'), 'c', 'm' || n, 'message/send',
-            '[]', 1, CASE WHEN n % $4::int = 0 THEN 'canceled' ELSE 'completed' END, CASE WHEN n % $4::int = 0 THEN 'canceled' END, 'worker', at, at FROM made`,
-    [tenantId, from, count, canceledOneIn],
-  );
-  await api.database.query('ANALYZE messages');
-}
+const insertMessages = (tenantId: string, from: number, count: number, canceledOneIn: number) =>
+  insertPastMessages(api.database, {
+    ...{
+      tenantId,
+      from,
+      to: from + count - 1,
+      at: "now() - interval '1 day' + n * interval '1 ms'",
+      session: "'long'",
+    },
+    state: `CASE WHEN n % ${canceledOneIn} = 0 THEN 'canceled' ELSE 'completed' END`,
+  });
 
 test('what few messages of many fit, and the newest of a long session, are found without a look at the others', async () => {
   const tenantId = await api.otherTenant();
