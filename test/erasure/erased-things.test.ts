@@ -5,6 +5,7 @@ import { traceparentOf, uuidOf } from '../../runtime/ids.js';
 import { deliveryWorkflowId } from '../../workflows/definitions.js';
 import { answerMessage, COMPLETED, joinOnRecord } from '../api/moving.js';
 import { serveApi } from '../api/served-api.js';
+import { textMessage } from '../setup/core.js';
 import { until } from '../setup/until.js';
 import { erasing } from './eraser-fixture.js';
 
@@ -18,17 +19,11 @@ const initFor = async (user_id: string) =>
 
 /** What an agent sends on for a dispatch of a message: in its trace, in a context of its own. */
 async function forward(traceId: string, text: string, token = asAgent): Promise<{ id: string; contextId: string }> {
-  const message = { kind: 'message', messageId: crypto.randomUUID(), role: 'user', parts: [{ kind: 'text', text }] };
-  const params = { message, configuration: { blocking: false } };
-  const answer = await api.client.raw(
-    '/send',
-    JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'message/send', params }),
-    {
-      'content-type': 'application/json',
-      authorization: `Bearer ${token}`,
-      traceparent: traceparentOf(traceId, crypto.randomUUID()),
-    },
-  );
+  const params = { message: textMessage(text), configuration: { blocking: false } };
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'message/send', params });
+  const traceparent = traceparentOf(traceId, crypto.randomUUID());
+  const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}`, traceparent };
+  const answer = await api.client.raw('/send', body, headers);
   return (answer.body as { result: { id: string; contextId: string } }).result;
 }
 
@@ -79,15 +74,8 @@ test('the workflows of alerts about a message go, those that were started again 
     [id],
   );
   const { event_id = '', session_id = '' } = event ?? {};
-  const of = {
-    tenant_id: api.tenantId,
-    session_id,
-    delivery_id: 'dlv_1',
-    event_type: '',
-    event_id,
-    rule_id: 'rul_1',
-    channel_id: 'chn_1',
-  };
+  const ofRule = { delivery_id: 'dlv_1', rule_id: 'rul_1', channel_id: 'chn_1' };
+  const of = { tenant_id: api.tenantId, session_id, event_type: '', event_id, ...ofRule };
   await api.database.query(
     `INSERT INTO deliveries (tenant_id, delivery_id, event_id, rule_id, channel_id, event_type, session_id, url, receiver, body, status,
        max_attempts) VALUES ($1, $2, $3, $4, $5, '', $6, '', '', '', 'delivered', 1)`,

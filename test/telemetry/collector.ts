@@ -1,6 +1,8 @@
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { cleanUp } from '../setup/clean-up.js';
+import type { IncomingMessage } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { httpServer } from '../runtime/loopback-server.js';
+import { textMessage } from '../setup/core.js';
+import type { ApiClient } from '../setup/platform/api-client.js';
 
 /** A span as it came over OTLP. */
 export interface CollectedSpan {
@@ -38,44 +40,34 @@ export class TestCollector {
   /** Requests that it did not take. */
   refused = 0;
   #refusals: Refusals | undefined;
-  readonly #server: Server;
+  /** Where it is reached. */
+  url = '';
 
-  private constructor() {
-    this.#server = createServer((request, response) => {
-      const chunks: Buffer[] = [];
-      request.on('data', (chunk: Buffer) => chunks.push(chunk));
-      request.on('end', () => {
-        const { resourceSpans } = JSON.parse(Buffer.concat(chunks).toString()) as ExportBody;
-        const spans = resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap((scope) => scope.spans));
-        const status = this.#statusFor(spans);
-        if (status !== 200) {
-          this.refused += 1;
-          response.writeHead(status).end();
-          return;
-        }
-        this.spans.push(...spans);
-        const services = resourceSpans.flatMap(({ resource }) =>
-          resource.attributes.filter(({ key }) => key === 'service.name').map(({ value }) => value.stringValue),
-        );
-        this.requests.push({ path: request.url ?? '', headers: request.headers, services });
-        response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
-      });
-    });
-  }
+  private constructor() {}
 
   static async start(): Promise<TestCollector> {
     const collector = new TestCollector();
-    const server = collector.#server;
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    cleanUp(async () => {
-      server.closeAllConnections();
-      server.close();
+    const server = await httpServer(async (request, response) => {
+      const status = collector.#take(request, JSON.parse(await text(request)));
+      response.writeHead(status, { 'content-type': 'application/json' }).end(status === 200 ? '{}' : '');
     });
+    collector.url = server.url;
     return collector;
   }
 
-  get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  /** @returns the status of the answer */
+  #take({ url: path = '', headers }: IncomingMessage, { resourceSpans }: ExportBody): number {
+    const spans = resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap((scope) => scope.spans));
+    const status = this.#statusFor(spans);
+    if (status !== 200) {
+      this.refused += 1;
+      return status;
+    }
+    this.spans.push(...spans);
+    const attributes = resourceSpans.flatMap(({ resource }) => resource.attributes);
+    const services = attributes.filter(({ key }) => key === 'service.name').map(({ value }) => value.stringValue);
+    this.requests.push({ path, headers, services });
+    return status;
   }
 
   comeBack(refusals: Refusals): void {
@@ -88,4 +80,17 @@ export class TestCollector {
     if (spans.length > this.#refusals.spansMax) return 413;
     return spans.some((span) => this.#refusals?.isBad(span)) ? 400 : 200;
   }
+}
+
+/** A message, sent as a caller that has a trace of its own. @returns the id of its task */
+export async function sendTraced(
+  client: ApiClient,
+  trace: { traceparent: string; tracestate?: string },
+  params: { message?: object; metadata?: object; configuration?: object },
+): Promise<string> {
+  const message = { ...textMessage('go'), ...params.message };
+  const given = { ...params, message, configuration: { blocking: false, ...params.configuration } };
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'message/send', params: given });
+  const answer = await client.raw('/send', body, { ...(await client.headers()), ...trace });
+  return (answer.body as { result: { id: string } }).result.id;
 }

@@ -18,9 +18,8 @@ const handle = (consumer: string) => async (tx: Tx, events: PositionedEvent[]) =
   return ids.length;
 };
 const handledBy = async (consumer: string) => {
-  const rows = await database.query<{ event_id: string }>('SELECT event_id FROM handled WHERE consumer = $1', [
-    consumer,
-  ]);
+  const ids = 'SELECT event_id FROM handled WHERE consumer = $1';
+  const rows = await database.query<{ event_id: string }>(ids, [consumer]);
   return rows.map(({ event_id }) => event_id);
 };
 async function writeMany(count: number): Promise<string[]> {

@@ -1,5 +1,6 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 import { PlatformEvent } from '../../contracts/api/telemetry.js';
+import { cleanUp } from '../setup/clean-up.js';
 import { until } from '../setup/until.js';
 
 /** An event as it was on the wire. */
@@ -30,7 +31,7 @@ export class EventFollower {
     this.done.catch(() => undefined); // a platform that ends cuts the stream off, perhaps before anybody waits for its end
   }
 
-  /** Opens a stream. @throws Error with the status and the code of a refusal */
+  /** Opens a stream, which is left after the test or the file. @throws Error with the status and the code of a refusal */
   static async open(
     baseUrl: string,
     token: string,
@@ -38,6 +39,7 @@ export class EventFollower {
     onEvent: (event: Received) => void = () => undefined,
   ): Promise<EventFollower> {
     const leaving = new AbortController();
+    cleanUp(() => leaving.abort());
     const url = new URL('/telemetry/stream_events', baseUrl);
     for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
     const json = body && { 'content-type': 'application/json' };

@@ -15,10 +15,7 @@ interface Writer {
 
 /** A connection that may hold a transaction open, closed after the test. */
 export async function connect(url: string): Promise<pg.Client> {
-  const client = new pg.Client({
-    connectionString: url,
-    options: `-c search_path=${FUNCTION_SCHEMA},public`,
-  });
+  const client = new pg.Client({ connectionString: url, options: `-c search_path=${FUNCTION_SCHEMA},public` });
   client.on('error', () => undefined);
   await client.connect();
   cleanUp(() => client.end());

@@ -105,11 +105,8 @@ test('a tenant reads its own events, by pages, and its cursor passes the others'
   expect(ids).toEqual([own.slice(0, 2), own.slice(2)]);
   expect(second.cursor).toBe(end);
   expect(await idsAfter(db, start, [tenantId, other])).toHaveLength(6);
-  const visible = (tenant: string) =>
-    db.tenant(tenant, (tx) =>
-      tx.query('SELECT 1 FROM event_positions WHERE position > group_position_at($1)', [start]),
-    );
-  expect(await visible(other)).toHaveLength(3);
+  const visible = 'SELECT 1 FROM event_positions WHERE position > group_position_at($1)';
+  expect(await db.tenant(other, (tx) => tx.query(visible, [start]))).toHaveLength(3);
 });
 
 test('one sequencer at a time works; what a killed one left goes on with the next', async () => {
@@ -117,10 +114,7 @@ test('one sequencer at a time works; what a killed one left goes on with the nex
   const ids = [await write(), await write()];
   const blocker = await connect(database.url);
   await blocker.query('BEGIN; LOCK TABLE event_batches IN SHARE MODE');
-  const first = positionEvents(db).then(
-    (count) => ({ count }),
-    (error: Error) => ({ error }),
-  );
+  const first = positionEvents(db).catch((error: Error) => error);
   const [stuck] = await until(async () => {
     const rows = await database.query<{ pid: number }>(
       `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
@@ -129,7 +123,7 @@ test('one sequencer at a time works; what a killed one left goes on with the nex
   });
   expect(await positionEvents(db)).toBeNull();
   await database.query('SELECT pg_terminate_backend($1)', [stuck?.pid]);
-  expect(await first).toHaveProperty('error');
+  expect(await first).toBeInstanceOf(Error);
   await blocker.query('COMMIT');
   expect(await idsAfter(db, start)).toEqual([]);
   await positionAll(db);
@@ -166,16 +160,13 @@ test('a reader that follows two sequencers and many writers misses nothing, repe
     seen.push(...page.events.map(({ record }) => record.event_id));
   };
   let writing = true;
-  const sequence = async () => {
-    while (writing) await positionEvents(db, 11);
+  const whileWriting = async (work: () => Promise<unknown>) => {
+    while (writing) await work();
   };
-  const helper = sequence();
-  const reader = (async () => {
-    while (writing) await follow();
-  })();
+  const others = [whileWriting(() => positionEvents(db, 11)), whileWriting(follow)];
   const written = await Promise.all(Array.from({ length: 6 }, () => writeForAWhile(40)));
   writing = false;
-  await Promise.all([helper, reader]);
+  await Promise.all(others);
   const end = await positionAll(db);
   while (cursor < end) await follow();
   expect(seen.toSorted()).toEqual(written.flat().sort());

@@ -49,35 +49,49 @@ test('spans are put in order, however deep they are', () => {
   expect(inOrder(spans.toReversed()).map(({ span_id }) => Number(span_id))).toEqual([...spans.keys()]);
 });
 
-test('spans are written once, of messages on the record, of sampled traces, and not without a bound', async () => {
+/** A database with so many messages of a tenant, and who writes spans of them. */
+async function spanWriter(messages: number, ratio: number) {
   const database = await freshDatabase();
   const tenant_id = await insertTenant(database);
-  await waitingMessages(database, tenant_id, 2);
-  const [one = '', two = ''] = ['1', '2'].map((n) => `msg_00000000-0000-7000-8000-00000000000${n}`);
+  await waitingMessages(database, tenant_id, messages);
   const counts = { dropped: 0 };
-  const writer = new SpanWriter(database.db(), log, 0.5, counts);
+  const writer = new SpanWriter(database.db(), log, ratio, counts);
   const record = (message_id: string, span_id: string, trace = traceId('ff')) => {
-    const times = { startedAtMs: 1_000, endedAtMs: 2_000 };
-    const names = { name: 'execute_tool t', kind: 'internal', parent_span_id: 'p', error_type: null } as const;
     const span = { tenant_id, message_id, span_id, traceparent: `00-${trace}-${'1'.repeat(16)}-01`, attributes: {} };
-    writer.record({ ...span, ...names, ...times } satisfies RecordedSpan);
+    const names = { name: span_id, kind: 'internal', parent_span_id: 'p', error_type: null } as const;
+    writer.record({ ...span, ...names, startedAtMs: 1_000, endedAtMs: 2_000 } satisfies RecordedSpan);
   };
-  record(one, 'a');
+  return { database, writer, record, counts };
+}
+const [ONE = '', TWO = ''] = ['1', '2'].map((n) => `msg_00000000-0000-7000-8000-00000000000${n}`);
+
+test('spans are written once, of messages on the record, of sampled traces, and not without a bound', async () => {
+  const { database, writer, record, counts } = await spanWriter(2, 0.5);
+  record(ONE, 'a');
   record('msg_gone', 'b');
-  record(one, 'c', traceId('00'));
+  record(ONE, 'c', traceId('00'));
   await writer.flush();
-  record(one, 'a');
+  record(ONE, 'a');
   const more = 5;
-  for (let n = 0; n < LIMITS.spansPerKind + 1 + more; n += 1) record(two, `${n}`);
+  for (let n = 0; n < LIMITS.spansPerKind + 1 + more; n += 1) record(TWO, `${n}`);
   await writer.flush();
   const rows = await database.query<{ message_id: string; count: number }>(
     'SELECT message_id, count(*)::int AS count FROM trace_spans GROUP BY 1 ORDER BY 1',
   );
   expect(rows).toEqual([
-    { message_id: one, count: 1 },
-    { message_id: two, count: LIMITS.spansPerKind + 1 },
+    { message_id: ONE, count: 1 },
+    { message_id: TWO, count: LIMITS.spansPerKind + 1 },
   ]);
   expect(counts.dropped).toBe(more);
+});
+
+test('a span that the database refuses keeps no other from being written', async () => {
+  const { database, writer, record, counts } = await spanWriter(1, 1);
+  for (const name of ['one', 'bad \u0000', 'two', 'three']) record(ONE, name);
+  await writer.flush();
+  const rows = await database.query<{ name: string }>('SELECT name FROM trace_spans ORDER BY 1');
+  expect(rows.map(({ name }) => name)).toEqual(['one', 'three', 'two']);
+  expect(counts.dropped).toBe(1);
 });
 
 const COLLECTOR = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318/' };
@@ -98,6 +112,7 @@ function collectorThat(
   });
 }
 
+const AWAY = { exported: 0, refused: 0, later: 'it answered 503' };
 const keepLease = async () => undefined;
 const partial = (rejectedSpans: unknown) => JSON.stringify({ partialSuccess: { rejectedSpans, errorMessage: 'old' } });
 const span = (n: number): ExportedSpan => ({
@@ -128,41 +143,12 @@ test.each([
   ['fails at one span', (spans: number[]) => (spans.includes(5) ? 500 : 200), { exported: 7, refused: 1 }],
   ['refuses everything', () => 400, { exported: 0, refused: 8 }],
   ['fails at everything', () => 500, { exported: 0, refused: 0, later: 'it answered 500' }],
-  [
-    'is away for a half',
-    (spans: number[]) => [400, 503][+!spans.includes(0)] ?? 0,
-    { exported: 0, refused: 0, later: 'it answered 503' },
-  ],
+  ['is away for a half', (spans: number[]) => (spans.includes(0) ? 400 : 503), AWAY],
 ])('a collector that %s', async (_what, statusFor, expected) => {
   const counts = { exported: 0, refused: 0 };
   const collector = collectorThat((spans) => ({ status: statusFor(spans) }));
   const later = await deliver({ collector, log, counts, keepLease }, [...Array(8).keys()].map(span), signal);
   expect({ ...counts, ...(later && { later: later.reason }) }).toEqual(expected);
-});
-
-test('a span that the database refuses keeps no other from being written', async () => {
-  const database = await freshDatabase();
-  const tenant_id = await insertTenant(database);
-  await waitingMessages(database, tenant_id, 1);
-  const counts = { dropped: 0 };
-  const writer = new SpanWriter(database.db(), log, 1, counts);
-  for (const name of ['one', 'bad \u0000', 'two', 'three'])
-    writer.record({
-      ...{
-        tenant_id,
-        message_id: 'msg_00000000-0000-7000-8000-000000000001',
-        span_id: name,
-        name,
-        parent_span_id: 'p',
-        error_type: null,
-      },
-      ...{ traceparent: `00-${traceId('ff')}-${'1'.repeat(16)}-01`, attributes: {}, kind: 'internal' },
-      ...{ startedAtMs: 1_000, endedAtMs: 2_000 },
-    });
-  await writer.flush();
-  const rows = await database.query<{ name: string }>('SELECT name FROM trace_spans ORDER BY 1');
-  expect(rows.map(({ name }) => name)).toEqual(['one', 'three', 'two']);
-  expect(counts.dropped).toBe(1);
 });
 
 test('headers of the collector are percent-decoded, and bad ones name their variable', () => {

@@ -3,12 +3,12 @@ import { TraceResponse } from '../../contracts/api/telemetry.js';
 import { traceFrom } from '../../runtime/ids.js';
 import { callTool, resultOf, take } from '../mesh/tools/tool-fixture.js';
 import { newSession, step, untilPlan } from '../plans/plan-fixture.js';
-import { joinAgent, openSocket, registerAgent } from '../setup/platform/fleet.js';
+import { joinAgent } from '../setup/platform/fleet.js';
 import { FAST_PATH } from '../setup/platform/paths.js';
 import { startPlatform } from '../setup/platform/platform.js';
 import { receiver } from '../setup/receiver.js';
 import { until } from '../setup/until.js';
-import { TestCollector } from './collector.js';
+import { sendTraced, TestCollector } from './collector.js';
 
 const collector = await TestCollector.start();
 const { platform, database } = await startPlatform({
@@ -19,18 +19,6 @@ const { platform, database } = await startPlatform({
 const { client } = platform;
 collector.comeBack({ spansMax: 10_000, spansInTime: 10_000, isBad: () => false });
 await until(async () => (await database.query('SELECT 1 FROM trace_exports')).length > 0, { what: 'the exporter' });
-
-/** Sends in a caller's trace; `url` gets the message's end. @returns the id of the task */
-async function sendIn(traceparent: string, url: string): Promise<string> {
-  const params = {
-    message: { kind: 'message', role: 'user', messageId: crypto.randomUUID(), parts: [{ kind: 'text', text: 'go' }] },
-    metadata: { agent_type: 'caller' },
-    configuration: { blocking: false, pushNotificationConfig: { url } },
-  };
-  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'message/send', params });
-  const headers = { ...(await client.headers()), traceparent, tracestate: 'vendor=opaque,other=1' };
-  return ((await client.raw('/send', body, headers)).body as { result: { id: string } }).result.id;
-}
 
 const PARENT = 'b7ad6b7169203331';
 const UNSAMPLED = 'd'.repeat(32);
@@ -44,26 +32,22 @@ test.each([
   ['02', false], // of another flag of Level 2
   ['03', true],
 ])('the flags %s are read', (flags, sampled) => {
-  expect(traceFrom(`00-${SAMPLED}-${PARENT}-${flags}`, '')).toEqual({
-    trace_id: SAMPLED,
-    parent_span_id: PARENT,
-    sampled,
-  });
+  const parsed = traceFrom(`00-${SAMPLED}-${PARENT}-${flags}`, '');
+  expect(parsed).toEqual({ trace_id: SAMPLED, parent_span_id: PARENT, sampled });
 });
 
 test('a trace that its caller or FLEET_TRACE_SAMPLE_RATIO does not sample goes on as such, is not exported, and keeps no tool calls', async () => {
   const webhook = await receiver();
-  await registerAgent(client, { instanceId: 'caller-1', agentType: 'caller' });
-  await registerAgent(client, { instanceId: 'tool-1', agentType: 'tools' });
-  const [agent, tools] = [await openSocket(platform, 'caller-1'), await openSocket(platform, 'tool-1')];
-  await agent.hello({ agent_type: 'caller' });
-  await tools.hello({ agent_type: 'tools', tools: ['look'] });
+  const agent = await joinAgent(platform, { instanceId: 'caller-1', agentType: 'caller' });
+  const tools = await joinAgent(platform, { instanceId: 'tool-1', agentType: 'tools', tools: ['look'] });
   for (const [traceId, flags] of [
     [UNSAMPLED, '00'],
     [LEFT_OUT, '01'],
     [SAMPLED, '01'],
   ]) {
-    const id = await sendIn(`00-${traceId}-${PARENT}-${flags}`, webhook.url);
+    const trace = { traceparent: `00-${traceId}-${PARENT}-${flags}`, tracestate: 'vendor=opaque,other=1' };
+    const configuration = { pushNotificationConfig: { url: webhook.url } };
+    const id = await sendTraced(client, trace, { metadata: { agent_type: 'caller' }, configuration });
     const dispatch = await agent.nextOfType('dispatch');
     const { session_context, dispatch_id } = dispatch.payload as {
       dispatch_id: string;

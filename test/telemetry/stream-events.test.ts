@@ -35,19 +35,12 @@ test('shows the events that happen from now on, as get_events lists them', async
   await stream.has(5);
   const expected = await listed({ session_id: contextId });
   expect(stream.records).toEqual(expected);
-  expect(stream.received.map(({ id: eventId, event }) => [eventId, event])).toEqual(
-    expected.map(({ event_id, event_type }) => [event_id, event_type]),
-  );
+  const heads = expected.map(({ event_id, event_type }) => [event_id, event_type]);
+  expect(stream.received.map(({ id: eventId, event }) => [eventId, event])).toEqual(heads);
   expect(expected.map(({ event }) => event.message_id ?? null)).toContain(id);
-  await stream.leave();
 });
 
 test('is narrowed by each filter of get_events', async () => {
-  const streams: [object, EventFollower][] = [];
-  const open = async (filter: Record<string, string>) => {
-    const call = streams.length % 2 === 0 ? { body: filter } : { method: 'GET' as const, query: filter };
-    streams.push([filter, await follow(call)]);
-  };
   const { id, contextId } = await send();
   const filters: Record<string, string>[] = [
     { message_id: id },
@@ -59,7 +52,9 @@ test('is narrowed by each filter of get_events', async () => {
     { message_id: id, category: 'dispatch' },
     { source: 'elsewhere' },
   ];
-  for (const filter of filters) await open(filter);
+  const streams: [object, EventFollower][] = [];
+  for (const [nth, filter] of filters.entries())
+    streams.push([filter, await follow(nth % 2 === 0 ? { body: filter } : { method: 'GET', query: filter })]);
   const [before] = (await listed()).slice(-1);
   await complete();
   await answerMessage(api, id, COMPLETED);
@@ -69,7 +64,6 @@ test('is narrowed by each filter of get_events', async () => {
     const expected = since.map(({ event_id }) => event_id).filter((eventId) => wanted.has(eventId));
     await stream.has(expected.length);
     expect(stream.ids.filter((eventId) => since.some(({ event_id }) => event_id === eventId))).toEqual(expected);
-    await stream.leave();
   }
   expect(since.length).toBeGreaterThan(6);
 });
@@ -88,7 +82,6 @@ test('an event does not arrive before its state can be read', async () => {
   await stream.has(5);
   await Promise.all(checks);
   expect(checks).toHaveLength(5);
-  await stream.leave();
 });
 
 test('get_events has an event as soon as its state can be read', async () => {
@@ -144,7 +137,6 @@ test('a stream that continues first shows all that it missed, page by page', asy
   await stream.has(1_301);
   expect(new Set(stream.ids).size).toBe(1_301);
   expect(stream.ids.at(-1)).toBe(last);
-  await stream.leave();
 });
 
 test('an event id that is unknown, or of another tenant, is refused', async () => {
@@ -166,7 +158,6 @@ test('an event that was just committed is waited for', async () => {
   await positionEvents(alone.db);
   await stream.has(1);
   expect(stream.ids).toEqual([next]);
-  await stream.leave();
 });
 
 test('another tenant sees nothing of it', async () => {
@@ -176,7 +167,6 @@ test('another tenant sees nothing of it', async () => {
   const own = await writeEvent(api.database, elsewhere);
   await stream.has(1);
   expect(stream.ids).toEqual([own]);
-  await stream.leave();
 });
 
 test('a tenant has so many streams and no more; one that ends makes room', async () => {
@@ -188,7 +178,6 @@ test('a tenant has so many streams and no more; one that ends makes room', async
   await (await follow()).leave();
   await streams[0]?.leave();
   await (await until(open, { what: 'room' })).leave();
-  await Promise.all(streams.map((stream) => stream.leave()));
 });
 
 test('ends within 5 s of the revocation of its credential, and says so', async () => {
@@ -200,7 +189,6 @@ test('ends within 5 s of the revocation of its credential, and says so', async (
   expect(stream.closed).toMatchObject({ code: 'unauthorized' });
   await complete();
   await other.has(1);
-  await other.leave();
 });
 
 test('ends with its token', async () => {

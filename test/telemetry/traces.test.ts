@@ -1,5 +1,4 @@
-import pg from 'pg';
-import { beforeAll, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { AlertRule } from '../../contracts/api/alerts.js';
 import { MessageGetByIdResponse, ResolveResponse } from '../../contracts/api/messages.js';
 import { PlanResponse } from '../../contracts/api/plans.js';
@@ -24,7 +23,8 @@ import { type SharedPlatform, startPlatform } from '../setup/platform/platform.j
 import { withClocks } from '../setup/platform/platform-process.js';
 import { receiver } from '../setup/receiver.js';
 import { until } from '../setup/until.js';
-import { type CollectedSpan, TestCollector } from './collector.js';
+import { type CollectedSpan, sendTraced, TestCollector } from './collector.js';
+import { connect } from './event-writer.js';
 
 let shared: SharedPlatform;
 let client: ApiClient;
@@ -48,9 +48,7 @@ beforeAll(async () => {
     what: 'the exporter',
   });
   await joinAgent(shared.platform, { instanceId: 'echo-1', agentType: 'echo', maxConcurrentSessions: 0 }, echo);
-  await registerAgent(client, { instanceId: 'teller-1', agentType: 'teller' });
-  teller = await openSocket(shared.platform, 'teller-1');
-  await teller.hello({ agent_type: 'teller', tools: ['pay'] });
+  teller = await joinAgent(shared.platform, { instanceId: 'teller-1', agentType: 'teller', tools: ['pay'] });
   const policy = { scope: 'tool', name: 'payments', decision: 'require_approval', match: { tools: ['pay'] } };
   await client.ok('/policies/create_policy', policy, PolicyResponse);
   return shared.dispose;
@@ -59,22 +57,18 @@ beforeAll(async () => {
 /** Sends as a caller that has a trace of its own. @returns the id of the task */
 async function sendIn(traceId: string, text: string, message: object = {}, metadata: object = {}): Promise<string> {
   const parts = [{ kind: 'text', text }];
-  const params = {
-    message: { kind: 'message', role: 'user', messageId: crypto.randomUUID(), parts, ...message },
-    metadata,
-    configuration: { blocking: false },
-  };
-  const headers = { ...(await client.headers()), traceparent: `00-${traceId}-${CALLER_SPAN}-01` };
-  const { body } = await client.raw(
-    '/send',
-    JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'message/send', params }),
-    headers,
-  );
-  return (body as { result: { id: string } }).result.id;
+  const traceparent = `00-${traceId}-${CALLER_SPAN}-01`;
+  return sendTraced(client, { traceparent }, { message: { parts, ...message }, metadata });
 }
 
 const traceOf = async (trace_id: string): Promise<Trace> =>
   (await client.ok('/telemetry/get_traces', { trace_id }, TraceResponse)).trace;
+/** The trace once it has spans of these names. */
+const traceWith = (traceId: string, ...names: string[]): Promise<Trace> =>
+  until(async () => {
+    const read = await traceOf(traceId);
+    return names.every((wanted) => read.spans.some(({ name }) => name === wanted)) && read;
+  });
 const traceOfMessage = async (messageId: string): Promise<string> =>
   (await client.ok('/messages/get_by_id', { message_id: messageId }, MessageGetByIdResponse)).message.trace_id;
 const list = async (query: object) => (await client.ok('/telemetry/get_traces', query, TracesResponse)).traces;
@@ -119,14 +113,7 @@ test('a message with a tool call that waits for approval shows all that happened
   const usage = { input_tokens: 7, output_tokens: 11, model: 'model-large' };
   buyer.send('dispatch_result', { result: 'done', usage }, dispatch.id);
   await client.untilState(id, 'completed');
-  const trace = await until(async () => {
-    const read = await traceOf(traceId);
-    return (
-      read.spans.some(({ name }) => name === 'execute_tool pay') &&
-      read.spans.some(({ name }) => name === 'chunks') &&
-      read
-    );
-  });
+  const trace = await traceWith(traceId, 'execute_tool pay', 'chunks');
   const [message, admission, queue, dispatched, agent, ...others] = shape(trace);
   expect([message, admission, queue, dispatched, agent]).toEqual([
     `message/send < ${CALLER_SPAN}`,
@@ -175,9 +162,7 @@ test('a message with a tool call that waits for approval shows all that happened
 test('a decision is at its message, whatever else of its session and trace is at work', async () => {
   const look = { scope: 'tool', name: 'looks', decision: 'audit', match: { tools: ['look'] } };
   await client.ok('/policies/create_policy', look, PolicyResponse);
-  await registerAgent(client, { instanceId: 'pair-1', agentType: 'pair' });
-  const pair = await openSocket(shared.platform, 'pair-1');
-  await pair.hello({ agent_type: 'pair' });
+  const pair = await joinAgent(shared.platform, { instanceId: 'pair-1', agentType: 'pair' });
   const contextId = await newSession(client);
   const sent = async (text: string) => {
     const id = await sendIn(callersTrace('e'), text, { contextId }, { agent_type: 'pair' });
@@ -191,10 +176,7 @@ test('a decision is at its message, whatever else of its session and trace is at
   await resultOf(pair, callTool(pair, { tool: 'look', arguments: {}, dispatch_id: second.dispatch_id }));
   for (const { frame } of [first, second]) pair.send('dispatch_result', { result: 'done' }, frame);
   for (const { id } of [first, second]) await client.untilState(id, 'completed');
-  const trace = await until(async () => {
-    const read = await traceOf(callersTrace('e'));
-    return read.spans.some(({ name }) => name === 'execute_tool look') && read;
-  });
+  const trace = await traceWith(callersTrace('e'), 'execute_tool look');
   const parents = new Map(trace.spans.map((span) => [span.span_id, span]));
   const ancestorsOf = (name: string): string[] => {
     let { parent_span_id } = find(trace, name);
@@ -206,10 +188,10 @@ test('a decision is at its message, whatever else of its session and trace is at
     return names as string[];
   };
   expect(ancestorsOf('policy')).toEqual(['execute_tool look', 'invoke_agent pair', 'dispatch', second.id]);
-  const events = async (message_id: string) =>
-    (await client.ok('/telemetry/get_events', { message_id, category: 'policy' }, GetEventsResponse)).events;
-  expect(await events(first.id)).toEqual([]);
-  expect(await events(second.id)).toMatchObject([{ event_type: 'policy.audited', event: { tool: 'look' } }]);
+  const decisions = async ({ id }: { id: string }) =>
+    (await client.ok('/telemetry/get_events', { message_id: id, category: 'policy' }, GetEventsResponse)).events;
+  expect(await decisions(first)).toEqual([]);
+  expect(await decisions(second)).toMatchObject([{ event_type: 'policy.audited', event: { tool: 'look' } }]);
 });
 
 test('a quick message begins a trace of its own, and one that fails has the status error', async () => {
@@ -255,10 +237,8 @@ test('a webhook and a plan that a result proposes continue the trace of the mess
   expect(summary).toMatchObject({ root_agent: 'planner', ended_at: null });
   const planId = find(trace, 'invoke_workflow plan').attributes['fleet.plan.id'];
   await client.ok('/plans/reject', { plan_id: planId }, PlanResponse);
-  expect(find(await traceOf(traceId), 'invoke_workflow plan')).toMatchObject({
-    status: 'unset',
-    end: expect.any(String),
-  });
+  const rejected = find(await traceOf(traceId), 'invoke_workflow plan');
+  expect(rejected).toMatchObject({ status: 'unset', end: expect.any(String) });
 });
 
 test('messages of one caller belong to one trace, which pages list once', async () => {
@@ -271,12 +251,8 @@ test('messages of one caller belong to one trace, which pages list once', async 
   expect(trace.spans.filter(({ name }) => name === 'message/send')).toHaveLength(3);
   const alone = await client.send('four', { contextId, metadata: { agent_type: 'echo' } });
   const query = { session_id: contextId, page_size: 1 };
-  const pages = [
-    await listed({ ...query, page: 1 }),
-    await listed({ ...query, page: 2 }),
-    await listed({ ...query, page: 3 }),
-  ];
-  expect(pages).toEqual([[await traceOfMessage(alone.id)], [traceId], []]);
+  const pages = [1, 2, 3].map((page) => listed({ ...query, page }));
+  expect(await Promise.all(pages)).toEqual([[await traceOfMessage(alone.id)], [traceId], []]);
   expect((await client.ok('/telemetry/get_traces', query, TracesResponse)).count).toBe(2);
 });
 
@@ -326,12 +302,8 @@ test('a trace with more spans than it may have says so, and so does its message'
   await shared.database.query(MANY_CALLS, [id, LIMITS.spansPerKind + 1]);
   const many = await traceOf(traceId);
   const { spans, ...summary } = many;
-  expect(summary).toEqual({
-    ...few,
-    spans: undefined,
-    truncated: true,
-    span_count: few.span_count + LIMITS.spansPerKind,
-  });
+  const span_count = few.span_count + LIMITS.spansPerKind;
+  expect(summary).toEqual({ ...few, spans: undefined, truncated: true, span_count });
   expect(spans).toHaveLength(many.span_count);
   expect(spans[0]?.attributes).toMatchObject({ 'fleet.message.id': id, 'fleet.trace.truncated': true });
   expect(await list({ session_id: contextId })).toEqual([summary]);
@@ -356,10 +328,8 @@ test('a collector that was away gets every span once, but for those that it refu
     name === 'message/send' && attributes.some(({ value }) => value.stringValue === 'TARGET_UNAVAILABLE');
   collector.comeBack({ spansMax: 40, spansInTime: 260, isBad });
   const lastId = last.spans[0]?.span_id;
-  await until(() => collector.spans.some(({ spanId }) => spanId === lastId), {
-    what: 'the last message',
-    timeoutMs: 60_000,
-  });
+  const isThere = () => collector.spans.some(({ spanId }) => spanId === lastId);
+  await until(isThere, { what: 'the last message', timeoutMs: 60_000 });
   const summaries = await list({ page_size: 100 }); // of the one that cannot be read too: its spans are only counted
   const unread = await traceOfMessage(unreadable.id);
   expect(summaries.map(({ trace_id }) => trace_id)).toContain(unread);
@@ -377,11 +347,8 @@ test('a collector that was away gets every span once, but for those that it refu
   expect(keys.toSorted()).toEqual(expected.toSorted());
   expect(spans.filter((span) => !isExported(span)).map(({ name }) => name)).toContain('message/send');
   const [request] = collector.requests;
-  expect(request).toMatchObject({
-    path: '/v1/traces',
-    headers: { 'api-key': 'a secret' },
-    services: ['fleet-under-test'],
-  });
+  const headers = { 'api-key': 'a secret' };
+  expect(request).toMatchObject({ path: '/v1/traces', headers, services: ['fleet-under-test'] });
   const first = spans.find(({ span_id }) => span_id === lastId);
   const sent = collector.spans.find(({ spanId }) => spanId === lastId);
   expect(sent).toMatchObject({
@@ -399,13 +366,9 @@ test('a span that is written long after its message was exported follows by itse
   const exported = (name: string) =>
     collector.spans.filter((span) => span.traceId === traceId && span.name.startsWith(name));
   // As long as this holds the table, whoever writes spans waits, as a process does that is paused or has no database.
-  const holder = new pg.Client({ connectionString: shared.database.url });
-  await holder.connect();
-  onTestFinished(() => holder.end());
+  const holder = await connect(shared.database.url);
   await holder.query('BEGIN; LOCK TABLE public.trace_spans IN SHARE MODE');
-  await registerAgent(client, { instanceId: 'looker-1', agentType: 'looker' });
-  const looker = await openSocket(shared.platform, 'looker-1');
-  await looker.hello({ agent_type: 'looker', tools: ['look'] });
+  const looker = await joinAgent(shared.platform, { instanceId: 'looker-1', agentType: 'looker', tools: ['look'] });
   const arrives = looker.nextOfType('dispatch');
   const id = await sendIn(traceId, 'look', {}, { agent_type: 'looker' });
   const dispatch = await arrives;
@@ -423,11 +386,8 @@ test('a span that is written long after its message was exported follows by itse
   const { id: next } = await client.send('next', { metadata: { agent_type: 'echo' } });
   const nextTrace = await traceOfMessage(next);
   await until(() => collector.spans.some((span) => span.traceId === nextTrace), { what: 'the next message' });
-  const { spans } = await traceOf(traceId);
-  expect(
-    exported('')
-      .map(({ spanId }) => spanId)
-      .toSorted(),
-  ).toEqual(spans.map(({ span_id }) => span_id).toSorted());
+  const ids = (await traceOf(traceId)).spans.map(({ span_id }) => span_id);
+  const once = exported('').map(({ spanId }) => spanId);
+  expect(once.toSorted()).toEqual(ids.toSorted());
   expect(exported('execute_tool')[0]?.parentSpanId).toBe(exported('invoke_agent')[0]?.spanId);
 }, 120_000);

@@ -1,6 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import { createPlanActivities } from '../../activities/plan.js';
 import { markSilentAgents, reapAgents } from '../../agents/agent-watch.js';
@@ -19,7 +17,7 @@ import { ASKS, answerMessage, COMPLETED, joinOnRecord } from '../api/moving.js';
 import { serveApi } from '../api/served-api.js';
 import { createPlan, readPlan, step } from '../plans/plan-fixture.js';
 import { policyFor } from '../policy/policy-fixture.js';
-import { cleanUp } from '../setup/clean-up.js';
+import { httpServer } from '../runtime/loopback-server.js';
 import { watchRound } from '../setup/core.js';
 import { unfitEvents } from '../setup/events.js';
 import { positionAll } from './event-writer.js';
@@ -35,19 +33,13 @@ const post = async (path: string, body: object) => {
 const send = (options: object = {}) =>
   client.send('hi', { metadata: { agent_type: 'worker', ...options }, blocking: false });
 
-/** A hosted agent that has a card and nothing else. */
-async function hostedUrl(): Promise<string> {
-  const server = createServer((_request, response) => {
-    response.setHeader('content-type', 'application/json');
-    response.end(JSON.stringify({ name: 'x', url: 'http://x', version: '1', skills: [], capabilities: {} }));
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  cleanUp(() => server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
+const card = { name: 'x', url: 'http://x', version: '1', skills: [], capabilities: {} };
 
 async function moveAgents(): Promise<void> {
-  const hosted = { instance_id: 'hosted-1', agent_type: 'worker', public_url: await hostedUrl() };
+  const server = await httpServer((_request, response) =>
+    response.setHeader('content-type', 'application/json').end(JSON.stringify(card)),
+  );
+  const hosted = { instance_id: 'hosted-1', agent_type: 'worker', public_url: server.url };
   await post('/agents/register', hosted);
   await post('/agents/register', { ...hosted, max_concurrent_sessions: 3 });
   await post('/agents/heartbeat', { instance_id: 'hosted-1', status: 'busy', current_sessions: 2 });
@@ -61,13 +53,13 @@ async function moveAgents(): Promise<void> {
   await reapAgents(api.db, watchRound());
 }
 
+const FAILED: AnswerOrFailure = {
+  ...{ state: 'failed', artifacts: [] },
+  error: { code: 'HANDLER_ERROR', message: 'no luck' },
+};
 async function moveMessages(): Promise<void> {
   await answerMessage(api, (await send()).id, COMPLETED);
-  await answerMessage(api, (await send({ skill_id: undefined })).id, {
-    state: 'failed',
-    artifacts: [],
-    error: { code: 'HANDLER_ERROR', message: 'no luck' },
-  });
+  await answerMessage(api, (await send()).id, FAILED);
   const asked = await send();
   await answerMessage(api, asked.id, ASKS);
   await post(`/messages/${asked.id}/resolve`, { resolution: 'confirmed' });
@@ -132,8 +124,7 @@ async function movePlans(): Promise<void> {
   const steps = [step('a', 'worker', 'hello')];
   const proposed = () => createPlan(client, steps, { auto_approve: false });
   await runPlan(await createPlan(client, steps), COMPLETED);
-  const failure = { state: 'failed' as const, artifacts: [], error: { code: 'HANDLER_ERROR' as const, message: 'no' } };
-  await runPlan(await createPlan(client, steps), failure);
+  await runPlan(await createPlan(client, steps), FAILED);
   await post('/plans/approve', { plan_id: (await proposed()).plan_id });
   await post('/plans/reject', { plan_id: (await proposed()).plan_id });
   await post('/plans/cancel', { plan_id: (await proposed()).plan_id });

@@ -1,14 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
 import { TenantLimitsResponse } from '../../contracts/api/tenants.js';
-import type { Scope } from '../../contracts/primitives.js';
-import { ErrorBody } from '../../contracts/primitives.js';
+import { ErrorBody, type Scope } from '../../contracts/primitives.js';
 import { FleetClient } from '../../sdk/index.js';
 import { usedUp } from '../../usage/quota-meter.js';
 import { rollUpAll } from '../../usage/roll-up.js';
 import { ASKS, answerMessage, COMPLETED, joinOnRecord } from '../api/moving.js';
 import { type ServedApi, serveApi } from '../api/served-api.js';
-import { insertAgent } from '../setup/core.js';
+import { insertAgent, textMessage } from '../setup/core.js';
 import type { ApiClient } from '../setup/platform/api-client.js';
 import { until } from '../setup/until.js';
 
@@ -49,10 +48,8 @@ test.each([
 test('the last message of the day is accepted and the next one refused, which says until when', async () => {
   const [client] = (await tenant()) as [ApiClient];
   const { limits, used } = await setLimits(client, { messages_per_day: 3 });
-  expect({ limits, used }).toEqual({
-    limits: { messages_per_day: 3, tokens_per_day: null, cost_usd_per_month: null },
-    used: { messages: 0, tokens: 0, cost_usd: 0 },
-  });
+  expect(limits).toEqual({ messages_per_day: 3, tokens_per_day: null, cost_usd_per_month: null });
+  expect(used).toEqual({ messages: 0, tokens: 0, cost_usd: 0 });
   const first = randomUUID();
   expect((await rpc(client, first)).status).toBe(200);
   expect([await statusOf(client), await statusOf(client)]).toEqual([200, 200]);
@@ -118,10 +115,8 @@ test('beyond a quota streams are refused like sends, and questions are answered,
   const [one, two] = [await asked(), await asked()];
   await setLimits(client, { messages_per_day: 0 });
   onTestFinished(async () => void (await setLimits(client, { messages_per_day: null })));
-  const parts = [{ kind: 'text', text: 'hello' }];
-  const message = { kind: 'message', role: 'user', messageId: randomUUID(), parts };
   for (const method of ['message/send', 'message/stream']) {
-    const refused = await client.call(method, { message });
+    const refused = await client.call(method, { message: textMessage() });
     expect([refused.status, ErrorBody.parse(refused.body).code]).toEqual([429, 'QUOTA_EXCEEDED']);
   }
   expect((await client.post(`/messages/${one}/resolve`, { resolution: 'confirmed' })).status).toBe(200);

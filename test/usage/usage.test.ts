@@ -1,10 +1,8 @@
-import pg from 'pg';
 import { expect, test } from 'vitest';
 import { MessageGetByIdResponse } from '../../contracts/api/messages.js';
 import { SessionGetByIdResponse } from '../../contracts/api/sessions.js';
 import { PricesResponse } from '../../contracts/api/tenants.js';
 import { GetUsageResponse, type UsageSums } from '../../contracts/api/usage.js';
-import { FUNCTION_SCHEMA } from '../../db/migrate.js';
 import { openDb } from '../../db/pool.js';
 import { createLogger } from '../../runtime/logger.js';
 import { positionEvents } from '../../telemetry/event-sequencer.js';
@@ -13,6 +11,7 @@ import { ToolUsage } from '../../usage/tool-usage.js';
 import { ASKS, answerMessage, COMPLETED, joinOnRecord } from '../api/moving.js';
 import { serveApi } from '../api/served-api.js';
 import { cleanUp } from '../setup/clean-up.js';
+import { connect } from '../telemetry/event-writer.js';
 
 const log = createLogger({ level: 'silent' });
 const api = await serveApi();
@@ -24,6 +23,11 @@ const send = (contextId?: string) => api.client.send('hello', { blocking: false,
 const used = (input_tokens: number, output_tokens: number, model: string, cost_usd?: number) => ({
   usage: { input_tokens, output_tokens, model, ...(cost_usd !== undefined && { cost_usd }) },
 });
+
+const setPrices = (price: object) => api.client.ok('/tenants/set_prices', price, PricesResponse);
+/** The same price for what goes in and comes out. */
+const setPrice = (model: string, perMillion: number | null) =>
+  setPrices({ model, input_per_million: perMillion, output_per_million: perMillion });
 
 /** What changes by the work: the difference of the totals. */
 async function totalsOf(work: () => Promise<unknown>): Promise<UsageSums> {
@@ -38,11 +42,9 @@ async function totalsOf(work: () => Promise<unknown>): Promise<UsageSums> {
 async function expectAgreement(sessionId: string) {
   const { session } = await api.client.ok('/sessions/get_by_id', { session_id: sessionId }, SessionGetByIdResponse);
   const row = (await rowsOf('session')).find(({ session: id }) => id === sessionId);
-  expect({ turns: row?.messages, tokens: row?.total_tokens }).toEqual({
-    turns: session.total_turns,
-    tokens: session.total_tokens,
-  });
-  return { turns: session.total_turns, tokens: session.total_tokens };
+  const said = { turns: session.total_turns, tokens: session.total_tokens };
+  expect({ turns: row?.messages, tokens: row?.total_tokens }).toEqual(said);
+  return said;
 }
 
 test('a message counts when it is accepted, its tokens as soon as they are known, and no turn of it twice', async () => {
@@ -69,11 +71,10 @@ test('every grouping has the same totals', async () => {
   expect(totals.messages).toBeGreaterThan(0);
   for (const group_by of ['agent_type', 'model', 'instance_id', 'day', 'session']) {
     const rows = await rowsOf(group_by);
-    for (const name of ['messages', 'dispatches', 'total_tokens', 'duration_ms'] as const)
-      expect(
-        rows.reduce((sum, row) => sum + row[name], 0),
-        `${name} by ${group_by}`,
-      ).toBe(totals[name]);
+    for (const name of ['messages', 'dispatches', 'total_tokens', 'duration_ms'] as const) {
+      const sum = rows.reduce((before, row) => before + row[name], 0);
+      expect(sum, `${name} by ${group_by}`).toBe(totals[name]);
+    }
   }
 });
 
@@ -87,15 +88,13 @@ test('rows come sorted, in pages', async () => {
   expect(last.rows).toEqual(first.rows);
   const [day] = (await usageOf({ group_by: 'day', sort: 'key', order: 'asc', range: '24h' })).rows;
   expect(day?.day).toMatch(/^\d{4}-\d\d-\d\d$/);
-  expect(await api.client.failure('/telemetry/get_usage', { sort: 'cost_usd; DROP TABLE events' })).toBe(
-    '400 BAD_REQUEST',
-  );
+  const injected = { sort: 'cost_usd; DROP TABLE events' };
+  expect(await api.client.failure('/telemetry/get_usage', injected)).toBe('400 BAD_REQUEST');
 });
 
 test('cost is by the price of the model, else what the agent reports', async () => {
   const price = { model: 'priced', input_per_million: 2, output_per_million: 10 };
-  const { prices } = await api.client.ok('/tenants/set_prices', price, PricesResponse);
-  expect(prices).toEqual([price]);
+  expect((await setPrices(price)).prices).toEqual([price]);
   const costOf = (usage: object) =>
     totalsOf(async () => {
       const { id } = await send();
@@ -103,18 +102,11 @@ test('cost is by the price of the model, else what the agent reports', async () 
     });
   expect((await costOf(used(500_000, 100_000, 'priced', 99))).cost_usd).toBeCloseTo(2, 9);
   expect((await costOf(used(500_000, 100_000, 'free', 0.25))).cost_usd).toBeCloseTo(0.25, 9);
-  const removed = { ...price, input_per_million: null, output_per_million: null };
-  expect((await api.client.ok('/tenants/set_prices', removed, PricesResponse)).prices).toEqual([]);
+  expect((await setPrice('priced', null)).prices).toEqual([]);
   expect((await costOf(used(500_000, 100_000, 'priced'))).cost_usd).toBeCloseTo(0, 9);
 });
 
 const DOLLARS = 1_000_000;
-const setPrice = (model: string, input_per_million: number | null) =>
-  api.client.ok(
-    '/tenants/set_prices',
-    { model, input_per_million, output_per_million: input_per_million },
-    PricesResponse,
-  );
 
 /** A message whose agent asks, is answered and ends. @param meanwhile what happens before the usage of the question is added up, and after */
 async function askedMessage(
@@ -168,12 +160,8 @@ test('a turn without a name of a model, and one with an empty one, are of no mod
 
 test('no other tenant is in the report, whatever agents claim', async () => {
   const other = await api.clientOf(await api.otherTenant(), ['read']);
-  const { rows, totals } = await other.ok('/telemetry/get_usage', {}, GetUsageResponse);
-  expect({ rows, messages: totals.messages, tokens: totals.total_tokens }).toEqual({
-    rows: [],
-    messages: 0,
-    tokens: 0,
-  });
+  const nothing = { rows: [], totals: { messages: 0, total_tokens: 0 } };
+  expect(await other.ok('/telemetry/get_usage', {}, GetUsageResponse)).toMatchObject(nothing);
   const { id } = await send();
   const most = used(Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, 'boastful', Number.MAX_VALUE);
   await answerMessage(api, id, { ...COMPLETED, ...most });
@@ -199,11 +187,7 @@ async function withMessages(count: number) {
 
 test('a roll-up that is cut off anywhere loses and doubles nothing', async () => {
   const { own, sums } = await withMessages(4);
-  const client = new pg.Client({
-    connectionString: own.database.url,
-    options: `-c search_path=${FUNCTION_SCHEMA},public`,
-  });
-  await client.connect();
+  const client = await connect(own.database.url);
   for (;;) {
     // Each batch is done once and dies before its commit, and is done again.
     await client.query('BEGIN');
@@ -213,7 +197,6 @@ test('a roll-up that is cut off anywhere loses and doubles nothing', async () =>
     expect(events).toBe(rows[0].events);
     if (events === 0) break;
   }
-  await client.end();
   expect(await sums()).toMatchObject({ messages: 4, dispatches: 6, input_tokens: 420, output_tokens: 42 });
 });
 

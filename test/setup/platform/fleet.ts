@@ -13,6 +13,8 @@ export interface AgentOptions {
   agentType: string;
   maxConcurrentSessions?: number;
   skills?: { id: string }[];
+  /** The names of the tools that it answers. */
+  tools?: string[];
 }
 
 /** Registers a connected agent; it has no socket yet. */
@@ -38,7 +40,8 @@ export async function joinAgent(platform: Home, options: AgentOptions, behaviour
   await registerAgent(platform.client, options);
   const agent = await openSocket(platform, options.instanceId);
   if (behaviour) serve(agent, behaviour);
-  await agent.hello({ agent_type: options.agentType, max_concurrent_sessions: options.maxConcurrentSessions });
+  const { agentType, maxConcurrentSessions, tools } = options;
+  await agent.hello({ agent_type: agentType, max_concurrent_sessions: maxConcurrentSessions, ...(tools && { tools }) });
   return agent;
 }
 
