@@ -15,7 +15,7 @@ export function isTooLarge({ subject }: LinkedRequest): boolean {
   );
 }
 
-/** Whether an answer by this link would be taken: what is asked is shown whole only then. */
+/** Whether an answer by this link would be taken. */
 export function mayDecide({ state, standing }: LinkedRequest): boolean {
   return state === 'open' && standing.refusal === undefined;
 }
@@ -147,11 +147,11 @@ function content(linked: LinkedRequest): Html {
 const TOO_LARGE =
   'What you decide about is too large for this page. Read it with /messages/get_held_output and approve it over the API, or reject it here.';
 
-/** What is asked. The text of the question and all content is shown only while the link can decide: it lies in a mailbox long after that. */
+/** What is asked. The text of the question and all content is shown only while the request is open: the link lies in a mailbox long after that. */
 export function question(linked: LinkedRequest): Html {
-  const { request, standing, subject } = linked;
+  const { state, request, standing, subject } = linked;
   const { title, prompt, tool } = request;
-  const isOpen = mayDecide(linked);
+  const isOpen = state === 'open';
   return html`
 <p>${happening(linked)}${asking(linked)}</p>
 <h1>${title}</h1>
