@@ -4,6 +4,7 @@ import { delimiter, join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { localModelFolder } from './knowledge/embedding/local-model.js';
 import { userCacheDir } from './runtime/cache-dir.js';
+import { A2A_VERSIONS, environmentOf } from './scripts/test/a2a-servers.mjs';
 import { PGVECTOR_FOLDER, PGVECTOR_PROGRAM } from './scripts/test/pgvector.mjs';
 import { HeaviestFirst } from './test/setup/heaviest-first.js';
 import { type Level, testLevels } from './test/setup/levels.js';
@@ -38,8 +39,12 @@ const NEEDS: Record<string, string[]> = {
   chromium: ['test/full/browser/approve.test.ts', 'test/full/browser/client.test.ts'],
 };
 
-/** Test files for what a command installs, with the file that is there when it did. */
+/** Test files for what a command installs, with a file or folder that is there when it did. */
 const NEEDS_INSTALLED: Record<string, { file: string; tests: string[] }> = {
+  'npm run test:a2a-servers': {
+    file: environmentOf(A2A_VERSIONS.at(-1) ?? '', userCacheDir()),
+    tests: ['test/full/a2a/python-servers.test.ts'],
+  },
   'npm run models': {
     file: join(localModelFolder({}), 'installed.json'),
     tests: ['test/full/knowledge/embedding/local.test.ts', 'test/full/knowledge/search/quality-model.test.ts'],
