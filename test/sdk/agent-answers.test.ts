@@ -1,31 +1,25 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { parseFrame } from '../../mesh/frames/frames.js';
-import { Agent, type AgentLog, type AgentTask, type ToolCall, ToolError, z } from '../../sdk/index.js';
+import { type Agent, type AgentTask, type MessageHandler, type ToolCall, ToolError, z } from '../../sdk/index.js';
 import { gate } from '../setup/until.js';
-import { MeshServer } from './mesh-server.js';
-
-type Logged = Record<keyof AgentLog, { fields: Record<string, unknown>; text: string }[]>;
-
-function recordingLog(): { log: AgentLog; logged: Logged } {
-  const logged: Logged = { debug: [], info: [], warn: [], error: [] };
-  const into = (level: keyof AgentLog) => (fields: object, text: string) =>
-    logged[level].push({ fields: { ...fields }, text });
-  return { log: { debug: into('debug'), info: into('info'), warn: into('warn'), error: into('error') }, logged };
-}
+import { delivery, joined } from './agents.js';
 
 /** A connected agent. In the end its first socket must still be there, and all that came on it what the mesh takes. */
-async function joined(prepare: (agent: Agent) => void) {
-  const mesh = await MeshServer.start();
-  const { log, logged } = recordingLog();
-  const access = { url: mesh.baseUrl, ca: mesh.ca, clientId: 'cred_1', clientSecret: 'secret' };
-  const agent = new Agent({ ...access, type: 'shop', instanceId: 'shop-1', drainOnSignals: false, log });
-  prepare(agent);
-  onTestFinished(() => agent.close(0).catch(() => undefined));
-  await agent.connect();
+async function unharmed(prepare: (agent: Agent) => void) {
+  const made = await joined(prepare);
+  const { mesh } = made;
   const isUnharmed = () =>
     mesh.sockets.length === 1 && mesh.frames.every((frame) => parseFrame(JSON.stringify(frame)).kind === 'frame');
-  return { mesh, agent, logged, isUnharmed };
+  return { ...made, isUnharmed };
 }
+
+/** An agent that answers a message with the handler that it names. */
+const byName = (
+  rows: readonly (readonly [name: string, handler: (task: AgentTask) => unknown, ...more: unknown[]])[],
+) => {
+  const handlers = new Map(rows.map(([name, handler]) => [name, handler]));
+  return ((task) => handlers.get(task.text)?.(task)) as MessageHandler;
+};
 
 function nested(levels: number): Record<string, unknown> {
   return levels === 0 ? {} : { in: nested(levels - 1) };
@@ -103,41 +97,48 @@ const BAD_ANSWERS: [name: string, handler: (task: AgentTask) => unknown, message
   ],
 ];
 
-test.each(BAD_ANSWERS)('%s fails its dispatch, and nothing else', async (_name, handler, message) => {
-  const { mesh, logged, isUnharmed } = await joined((agent) =>
-    agent.onMessage(handler as never).skill('good', () => 'fine'),
+test('an answer that cannot be sent fails its dispatch, and nothing else', async () => {
+  const { mesh, lines, isUnharmed } = await unharmed((agent) =>
+    agent.onMessage(byName(BAD_ANSWERS)).skill('good', () => 'fine'),
   );
-  const failed = await mesh.frame('error', mesh.dispatch('go'));
-  expect(failed.payload).toMatchObject({ code: 'HANDLER_ERROR', retryable: false });
-  expect(failed.payload.message).toMatch(message);
-  const good = await mesh.frame('dispatch_result', mesh.dispatch('go', { skillId: 'good' }));
-  expect(good.payload.result).toMatchObject({ artifacts: [{ parts: [{ text: 'fine' }] }] });
-  expect(logged.error).toMatchObject([{ fields: { handler: 'onMessage' }, text: 'handler failed' }]);
+  for (const [name, , message] of BAD_ANSWERS) {
+    const failed = await mesh.failure(mesh.dispatch(name));
+    expect([name, failed]).toMatchObject([name, { code: 'HANDLER_ERROR', retryable: false }]);
+    expect(failed.message, name).toMatch(message);
+    expect(lines.splice(0), name).toMatchObject([{ level: 'error', handler: 'onMessage', text: 'handler failed' }]);
+  }
+  const good = await mesh.result(mesh.dispatch('go', { skillId: 'good' }));
+  expect(good.result).toMatchObject({ artifacts: [{ parts: [{ text: 'fine' }] }] });
   expect(isUnharmed()).toBe(true);
 });
 
-test.each([
-  ['another shape', { prompt_tokens: 3 }],
-  ['fractions', { inputTokens: 1.5, outputTokens: 2 }],
-  ['NaN', { inputTokens: Number.NaN, outputTokens: 2 }],
-  ['a number', 7],
-])('usage of %s is left out with a warning, and the answer goes on', async (_name, usage) => {
-  const { mesh, logged, isUnharmed } = await joined((agent) =>
-    agent.skill('sum', () => ({ state: 'completed', parts: [{ kind: 'text', text: '4' }], usage: usage as never })),
+test('usage that is none is left out with a warning, and the answer goes on', async () => {
+  const usages = [
+    { prompt_tokens: 3 },
+    { inputTokens: 1.5, outputTokens: 2 },
+    { inputTokens: Number.NaN, outputTokens: 2 },
+    7,
+  ];
+  const { mesh, lines, isUnharmed } = await unharmed((agent) =>
+    agent.skill('sum', (task) => {
+      return { state: 'completed', parts: [{ kind: 'text', text: '4' }], usage: usages[Number(task.text)] as never };
+    }),
   );
-  const { payload } = await mesh.frame('dispatch_result', mesh.dispatch('', { skillId: 'sum' }));
-  expect(payload).toMatchObject({
-    status: { state: 'completed' },
-    result: { artifacts: [{ parts: [{ text: '4' }] }] },
-  });
-  expect(payload).not.toHaveProperty('usage');
-  const problem = expect.stringMatching(/^usage.*usage is \{ inputTokens, outputTokens/);
-  expect(logged.warn).toMatchObject([{ fields: { handler: 'skill sum', problem } }]);
+  for (const index of usages.keys()) {
+    const answer = await mesh.result(mesh.dispatch(String(index), { skillId: 'sum' }));
+    expect(answer).toMatchObject({
+      status: { state: 'completed' },
+      result: { artifacts: [{ parts: [{ text: '4' }] }] },
+    });
+    expect(answer).not.toHaveProperty('usage');
+    const problem = expect.stringMatching(/^usage.*usage is \{ inputTokens, outputTokens/);
+    expect(lines.splice(0)).toMatchObject([{ level: 'warn', handler: 'skill sum', problem }]);
+  }
   expect(isUnharmed()).toBe(true);
 });
 
 test('what a handler throws is logged with its stack and the name of the handler', async () => {
-  const { mesh, logged, isUnharmed } = await joined((agent) =>
+  const { mesh, lines, isUnharmed } = await unharmed((agent) =>
     agent
       .skill('story', () => {
         throw new Error('no\0luck');
@@ -150,13 +151,14 @@ test('what a handler throws is logged with its stack and the name of the handler
       }),
   );
   const id = mesh.dispatch('go', { skillId: 'story' });
-  expect((await mesh.frame('error', id)).payload).toMatchObject({ code: 'HANDLER_ERROR', message: 'no\uFFFDluck' });
-  for (const tool of ['price', 'refund']) await mesh.frame('tool_result', mesh.send('tool_call', delivery(tool)));
+  expect(await mesh.failure(id)).toMatchObject({ code: 'HANDLER_ERROR', message: 'no\uFFFDluck' });
+  for (const tool of ['price', 'refund']) await mesh.callTool(delivery(tool));
   const stack = expect.stringContaining('agent-answers.test.ts');
-  expect(logged.error).toMatchObject([
-    { fields: { handler: 'skill story', dispatch_id: `dsp_${id}`, error: 'no\uFFFDluck', stack } },
-    { fields: { handler: 'tool price', dispatch_id: 'call_1', error: 'no price', stack } },
+  expect(lines).toMatchObject([
+    { level: 'error', handler: 'skill story', dispatch_id: `dsp_${id}`, error: 'no\uFFFDluck', stack },
+    { level: 'error', handler: 'tool price', dispatch_id: 'call_1', error: 'no price', stack },
   ]);
+  expect(lines).toHaveLength(2);
   expect(isUnharmed()).toBe(true);
 });
 
@@ -176,62 +178,64 @@ const iterableOf = (...pieces: string[]): AsyncIterable<string> => ({
   [Symbol.asyncIterator]: () => ({ next: async () => ({ done: pieces.length === 0, value: pieces.shift() ?? '' }) }),
 });
 
-test.each([
-  ['a web stream', () => streamOf('one ', 'two')],
-  ['a web stream that is no async iterable', () => bareStreamOf('one ', 'two')],
-  ['the promise of a web stream', async () => streamOf('one ', 'two')],
-  ['any async iterable', () => iterableOf('one ', 'two')],
-  ['a web stream given to task.stream', (task: AgentTask) => task.stream(streamOf('one ', 'two'))],
-])('%s is streamed as the answer', async (_name, handler) => {
-  const { mesh } = await joined((agent) => agent.onMessage(handler));
-  const id = mesh.dispatch('go');
-  const { payload } = await mesh.frame('dispatch_result', id);
-  expect(payload).toMatchObject({ chunk_count: 2, result: { artifacts: [{ parts: [{ text: 'one two' }] }] } });
-  const texts = mesh.of('dispatch_chunk', id).map((frame) => JSON.stringify(frame.payload.artifact));
-  expect(texts.map((text) => /"text":"(.*?)"/.exec(text)?.[1])).toEqual(['one ', 'two']);
+test('every kind of stream is streamed as the answer', async () => {
+  const rows: [string, (task: AgentTask) => unknown][] = [
+    ['a web stream', () => streamOf('one ', 'two')],
+    ['a web stream that is no async iterable', () => bareStreamOf('one ', 'two')],
+    ['the promise of a web stream', async () => streamOf('one ', 'two')],
+    ['any async iterable', () => iterableOf('one ', 'two')],
+    ['a web stream given to task.stream', (task) => task.stream(streamOf('one ', 'two'))],
+  ];
+  const { mesh } = await joined((agent) => agent.onMessage(byName(rows)));
+  for (const [name] of rows) {
+    const id = mesh.dispatch(name);
+    const { chunk_count, result } = await mesh.result(id);
+    expect([name, chunk_count]).toEqual([name, 2]);
+    expect(result, name).toMatchObject({ artifacts: [{ parts: [{ text: 'one two' }] }] });
+    const texts = mesh.of('dispatch_chunk', id).map(({ payload }) => JSON.stringify(payload.artifact));
+    expect(texts.map((text) => /"text":"(.*?)"/.exec(text)?.[1])).toEqual(['one ', 'two']);
+  }
 });
 
 test('a web stream is canceled with its task', async () => {
   const canceled = gate<unknown>();
-  const { mesh } = await joined((agent) =>
-    agent.onMessage(
-      () =>
-        new ReadableStream<string>({
-          start: (stream) => stream.enqueue('begun'),
-          cancel: (reason) => canceled.open(reason ?? 'canceled'),
-        }),
-    ),
-  );
+  const source = () =>
+    new ReadableStream<string>({
+      start: (stream) => stream.enqueue('begun'),
+      cancel: (reason) => canceled.open(reason ?? 'canceled'),
+    });
+  const { mesh } = await joined((agent) => agent.onMessage(source));
   const id = mesh.dispatch('go');
   await mesh.frame('dispatch_chunk', id);
-  mesh.send('error', { code: 'CANCELED', message: 'canceled', retryable: false }, { inReplyTo: id });
+  mesh.cancel(id);
   expect(await canceled.promise).toBe('canceled');
 });
 
-test.each([
-  ['empty text', () => ''],
-  ['nothing', () => undefined],
-  ['null', () => null as never],
-  ['no parts', () => []],
-  ['no artifacts', () => ({ state: 'completed' as const, artifacts: [] })],
-  ['a stream without pieces', () => streamOf()],
-  ['a stream of empty text', () => streamOf('', '')],
-])('%s is an empty answer', async (_name, handler) => {
-  const { mesh } = await joined((agent) => agent.onMessage(handler));
-  const { payload } = await mesh.frame('dispatch_result', mesh.dispatch('go'));
-  expect(payload).toMatchObject({ chunk_count: 0, status: { state: 'completed' }, result: { kind: 'task' } });
-  expect(payload.result).not.toHaveProperty('artifacts');
-});
-
-test('an empty answer after a stream is the stream', async () => {
-  const { mesh } = await joined((agent) =>
-    agent.onMessage(async (task) => {
-      await task.stream('streamed');
-      return '';
-    }),
-  );
-  const { payload } = await mesh.frame('dispatch_result', mesh.dispatch('go'));
-  expect(payload.result).toMatchObject({ artifacts: [{ parts: [{ text: 'streamed' }] }] });
+test('an empty answer has no artifact; after a stream it is the stream', async () => {
+  const rows: [string, (task: AgentTask) => unknown][] = [
+    ['empty text', () => ''],
+    ['nothing', () => undefined],
+    ['null', () => null],
+    ['no parts', () => []],
+    ['no artifacts', () => ({ state: 'completed', artifacts: [] })],
+    ['a stream without pieces', () => streamOf()],
+    ['a stream of empty text', () => streamOf('', '')],
+  ];
+  const afterStream = async (task: AgentTask) => {
+    await task.stream('streamed');
+    return '';
+  };
+  const { mesh } = await joined((agent) => agent.onMessage(byName(rows)).skill('streams', afterStream));
+  for (const [name] of rows) {
+    const answer = await mesh.result(mesh.dispatch(name));
+    expect([name, answer]).toMatchObject([
+      name,
+      { chunk_count: 0, status: { state: 'completed' }, result: { kind: 'task' } },
+    ]);
+    expect(answer.result, name).not.toHaveProperty('artifacts');
+  }
+  const { result } = await mesh.result(mesh.dispatch('go', { skillId: 'streams' }));
+  expect(result).toMatchObject({ artifacts: [{ parts: [{ text: 'streamed' }] }] });
 });
 
 test('a piece is sent as it was when it was given', async () => {
@@ -242,66 +246,49 @@ test('a piece is sent as it was when it was given', async () => {
       part.data.n = 2;
     }),
   );
-  const { payload } = await mesh.frame('dispatch_result', mesh.dispatch('go'));
-  expect(payload.result).toMatchObject({ artifacts: [{ parts: [{ data: { n: 1 } }] }] });
+  const { result } = await mesh.result(mesh.dispatch('go'));
+  expect(result).toMatchObject({ artifacts: [{ parts: [{ data: { n: 1 } }] }] });
 });
 
-const delivery = (tool: string) => ({
-  tool,
-  arguments: {},
-  dispatch_id: 'call_1',
-  deadline_ms: 10_000,
-  idempotency_key: 'key-1',
-  caller: { agent_type: 'clerk' },
-});
-
-test.each<[name: string, handler: () => unknown, message: RegExp]>([
-  ['a NUL character', () => ({ text: 'a\0b' }), /^tool price: the result\.text holds a NUL character; remove it/],
-  ['data that is nested too deep', () => nested(40), /^tool price: the result\.in.* is nested deeper than 32/],
-  ['circular data', () => circular, /^tool price: the result cannot be written as JSON: .*circular/],
-  ['NaN', () => Number.NaN, /^tool price: the result is NaN/],
-  ['a function', () => () => 7, /^tool price: the result is \[Function/],
-  [
-    'data that is too large',
-    () => 'x'.repeat(600_000),
-    /^tool price: the result: 600002 bytes of JSON are more than 524288/,
-  ],
-  [
-    'a code that is too long',
-    () => Promise.reject(new ToolError('no', { code: 'E'.repeat(65) })),
-    /^tool price: the code .*: no$/,
-  ],
-])('a tool that gives %s fails its call, and nothing else', async (_name, handler, message) => {
-  const { mesh, isUnharmed } = await joined((agent) =>
-    agent.tool('price', z.object({}), handler).tool('good', z.object({}), (_args, call: ToolCall) => call.tool),
+test('a tool result that cannot be sent fails its call, and nothing else', async () => {
+  const rows: [name: string, handler: () => unknown, message: RegExp][] = [
+    ['NUL', () => ({ text: 'a\0b' }), /^tool price: the result\.text holds a NUL character; remove it/],
+    ['data nested too deep', () => nested(40), /^tool price: the result\.in.* is nested deeper than 32/],
+    ['circular data', () => circular, /^tool price: the result cannot be written as JSON: .*circular/],
+    ['NaN', () => Number.NaN, /^tool price: the result is NaN/],
+    ['a function', () => () => 7, /^tool price: the result is \[Function/],
+    ['too much', () => 'x'.repeat(600_000), /^tool price: the result: 600002 bytes of JSON are more than 524288/],
+    [
+      'a code that is too long',
+      () => Promise.reject(new ToolError('no', { code: 'E'.repeat(65) })),
+      /^tool price: the code .*: no$/,
+    ],
+  ];
+  const handlers = new Map(rows.map(([name, handler]) => [name, handler]));
+  const { mesh, isUnharmed } = await unharmed((agent) =>
+    agent
+      .tool('price', z.object({ of: z.string() }), ({ of }) => handlers.get(of)?.())
+      .tool('good', z.object({}), (_args, call: ToolCall) => call.tool),
   );
-  const call = async (tool: string) =>
-    (await mesh.frame('tool_result', mesh.send('tool_call', delivery(tool)))).payload;
-  const text = expect.stringMatching(message);
-  expect(await call('price')).toMatchObject({ ok: false, error: { code: 'HANDLER_ERROR', message: text } });
-  expect(await call('good')).toEqual({ ok: true, result: 'good' });
+  for (const [name, , message] of rows) {
+    const error = { code: 'HANDLER_ERROR', message: expect.stringMatching(message) };
+    expect(await mesh.callTool(delivery('price', { of: name })), name).toMatchObject({ ok: false, error });
+  }
+  expect(await mesh.callTool(delivery('good'))).toEqual({ ok: true, result: 'good' });
   expect(isUnharmed()).toBe(true);
 });
 
-test.each<[name: string, args: unknown, code: string, message: RegExp]>([
-  [
-    'that are too large',
-    { text: 'x'.repeat(1_100_000) },
-    'PAYLOAD_TOO_LARGE',
-    /^callTool\('price'\): arguments: 1100\d{3} bytes/,
-  ],
-  [
-    'with a NUL character',
-    { text: '\0' },
-    'BAD_REQUEST',
-    /^callTool\('price'\): arguments\.text holds a NUL character/,
-  ],
-  ['that are circular', circular, 'BAD_REQUEST', /^callTool\('price'\): arguments cannot be written as JSON/],
-  ['that are no object', 'tea', 'BAD_REQUEST', /^callTool\('price'\): arguments: .*arguments are an object/],
-])('arguments of a tool call %s are refused here', async (_name, args, code, message) => {
-  const { mesh, agent, isUnharmed } = await joined(() => undefined);
-  const failed = agent.callTool('price', args as never);
-  await expect(failed).rejects.toMatchObject({ name: 'ToolError', code, message: expect.stringMatching(message) });
+test('arguments of a tool call that cannot be sent are refused here', async () => {
+  const { mesh, agent, isUnharmed } = await unharmed(() => undefined);
+  for (const [args, code, message] of [
+    [{ text: 'x'.repeat(1_100_000) }, 'PAYLOAD_TOO_LARGE', /^callTool\('price'\): arguments: 1100\d{3} bytes/],
+    [{ text: '\0' }, 'BAD_REQUEST', /^callTool\('price'\): arguments\.text holds a NUL character/],
+    [circular, 'BAD_REQUEST', /^callTool\('price'\): arguments cannot be written as JSON/],
+    ['tea', 'BAD_REQUEST', /^callTool\('price'\): arguments: .*arguments are an object/],
+  ] as const) {
+    const failed = agent.callTool('price', args as never);
+    await expect(failed).rejects.toMatchObject({ name: 'ToolError', code, message: expect.stringMatching(message) });
+  }
   await expect(agent.callTool('price', {}, { deadlineMs: 0.5 })).rejects.toMatchObject({ code: 'BAD_REQUEST' });
   mesh.send('ping', {});
   await mesh.frame('pong');

@@ -4,19 +4,29 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { onTestFinished } from 'vitest';
 
-interface SeenRequest {
+export interface SeenRequest {
   method: string;
   path: string;
-  body?: unknown;
+  // biome-ignore lint/suspicious/noExplicitAny: what the client under test has sent
+  body?: any;
   lastEventId?: string;
 }
 
+/** An answer other than a 200. */
+export class Reply {
+  constructor(
+    readonly body: object | string,
+    readonly options: { status?: number; type?: string; cut?: boolean },
+  ) {}
+}
+
 /** A server on this machine that the test writes: objects are answered as JSON, text as server-sent events. */
-export async function answering(answer: (request: SeenRequest) => object | string) {
+export async function answering(answer: (request: SeenRequest, authorization: string) => object | string) {
   const requests: SeenRequest[] = [];
+  const authorizations: string[] = [];
   const reply = async (request: IncomingMessage) => {
     const given = await text(request);
-    const lastEventId = request.headers['last-event-id'];
+    const { 'last-event-id': lastEventId, authorization = '' } = request.headers;
     const seen = {
       method: request.method ?? '',
       path: request.url ?? '',
@@ -24,13 +34,18 @@ export async function answering(answer: (request: SeenRequest) => object | strin
       ...(typeof lastEventId === 'string' && { lastEventId }),
     };
     requests.push(seen);
-    return answer(seen);
+    authorizations.push(authorization);
+    return answer(seen, authorization);
   };
   const server = createServer((request, response) => {
-    void reply(request).then((body) => {
-      const isStream = typeof body === 'string';
-      response.setHeader('content-type', isStream ? 'text/event-stream' : 'application/json');
-      response.end(isStream ? body : JSON.stringify(body));
+    void reply(request).then((answered) => {
+      const { body, options } = answered instanceof Reply ? answered : new Reply(answered, {});
+      const isText = typeof body === 'string';
+      const { status = 200, type = isText ? 'text/event-stream' : 'application/json', cut = false } = options;
+      response.writeHead(status, { 'content-type': type, 'x-request-id': 'req-header' });
+      const bytes = isText ? body : JSON.stringify(body);
+      if (cut) response.write(bytes, () => response.destroy());
+      else response.end(bytes);
     });
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -38,5 +53,5 @@ export async function answering(answer: (request: SeenRequest) => object | strin
     server.close();
     server.closeAllConnections();
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests, authorizations };
 }

@@ -1,64 +1,46 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { Agent, type AgentOptions, type ConnectionEvents } from '../../sdk/index.js';
-import { until } from '../setup/until.js';
-import { MeshServer, refusedUpgrade } from './mesh-server.js';
+import { gate, until } from '../setup/until.js';
+import { agentOn, codeOf, joined } from './agents.js';
+import { MeshServer, type Refusal, refusedUpgrade } from './mesh-server.js';
 
-interface Line {
-  level: string;
-  code?: string;
-  error?: string;
+/** An agent with a task that runs until `work` opens. */
+async function atWork(change: (mesh: MeshServer) => void = () => undefined) {
+  const work = gate();
+  const made = await joined(
+    (agent) =>
+      agent.onMessage(async () => {
+        await work.promise;
+        agent.reportStatus('available');
+        return 'done';
+      }),
+    {},
+    change,
+  );
+  const running = made.mesh.dispatch('work');
+  await made.mesh.frame('dispatch_ack', running);
+  return { ...made, work, running };
 }
 
-/** An agent on a fake platform, with what it logged and told. */
-async function agentOn(prepare: (mesh: MeshServer) => void = () => undefined, options: Partial<AgentOptions> = {}) {
-  const mesh = await MeshServer.start();
-  prepare(mesh);
-  const lines: Line[] = [];
-  const errors: Error[] = [];
-  const lost: ConnectionEvents['disconnected'][] = [];
-  const write = (level: string) => (fields: object) => void lines.push({ level, ...fields });
-  const agent = new Agent({
-    url: mesh.baseUrl,
-    ca: mesh.ca,
-    clientId: 'cred_1',
-    clientSecret: 'secret',
-    type: 'shop',
-    instanceId: 'shop-1',
-    drainOnSignals: false,
-    log: { debug() {}, info() {}, warn: write('warn'), error: write('error') },
-    onError: (error) => void errors.push(error),
-    ...options,
-  });
-  agent.on('disconnected', (detail) => lost.push(detail));
-  onTestFinished(() => agent.close(0).catch(() => undefined));
-  const registrations = () => mesh.requests.filter(({ path }) => path === '/agents/register').length;
-  return { mesh, agent, lines, errors, lost, registrations };
-}
-
-function gate(): { opened: Promise<void>; open: () => void } {
-  let open: () => void = () => undefined;
-  const opened = new Promise<void>((resolve) => {
-    open = resolve;
-  });
-  return { opened, open };
-}
+const REGISTER = '/agents/register';
+const refuses = (refusal: Refusal) => (mesh: MeshServer) => {
+  mesh.onUpgrade = (socket) => socket.end(refusedUpgrade(refusal)) !== undefined;
+};
 
 test('an agent that was deregistered stays away', async () => {
-  const { mesh, agent, registrations, lines, errors } = await agentOn();
-  await agent.connect();
+  const { mesh, agent, lines, errors } = await joined(() => undefined);
   const { closed } = agent;
   mesh.send('error', { code: 'DEREGISTERED', message: 'deregistered by the caller', retryable: false });
   mesh.sockets[0]?.close(4410);
   await expect(closed).rejects.toMatchObject({ name: 'AgentStoppedError', code: 'DEREGISTERED' });
-  expect(registrations()).toBe(1);
+  expect(mesh.count(REGISTER)).toBe(1);
   expect(lines).toMatchObject([{ level: 'error', code: 'DEREGISTERED' }]);
   expect(errors).toMatchObject([{ code: 'DEREGISTERED' }]);
 });
 
 test('a mesh that says no welcome is left and tried again, without registering anew', async () => {
-  const { mesh, agent, lines, registrations } = await agentOn(
+  const { mesh, agent, lines } = await agentOn(
     (server) => {
       server.isMute = true;
     },
@@ -70,94 +52,62 @@ test('a mesh that says no welcome is left and tried again, without registering a
   mesh.isMute = false;
   await connected;
   expect(lines).toMatchObject([{ level: 'warn', code: 'MESH_SILENT', error: expect.stringContaining('welcome') }]);
-  expect(registrations()).toBe(1);
+  expect(mesh.count(REGISTER)).toBe(1);
 });
 
-test('a handshake without an answer is tried again, without registering anew', async () => {
-  let held = 0;
-  const { mesh, agent, registrations } = await agentOn(
+test.each([
+  [2, 1],
+  [3, 2], // it may be elsewhere: the agent asks again
+])('after %d handshakes without an answer an agent has registered %d times', async (silent, registrations) => {
+  const { mesh, agent } = await agentOn(
     (server) => {
-      server.onUpgrade = () => {
-        held += 1;
-        return held <= 2;
-      };
+      server.onUpgrade = () => server.tokensOffered.length <= silent;
     },
-    { handshakeTimeoutMs: 300 },
+    { handshakeTimeoutMs: 200 },
   );
   await agent.connect();
-  expect(mesh.tokensOffered).toHaveLength(3);
-  expect(registrations()).toBe(1);
-});
-
-test('a mesh that has not answered three handshakes may be elsewhere: the agent asks again', async () => {
-  let held = 0;
-  const { agent, registrations } = await agentOn(
-    (server) => {
-      server.onUpgrade = () => {
-        held += 1;
-        return held <= 3;
-      };
-    },
-    { handshakeTimeoutMs: 100 },
-  );
-  await agent.connect();
-  expect(registrations()).toBe(2);
+  expect(mesh.tokensOffered).toHaveLength(silent + 1);
+  expect(mesh.count(REGISTER)).toBe(registrations);
 });
 
 test.each([
   ['DEREGISTERED', 1],
   ['NOT_FOUND', 2],
 ])('one that has joined asks first whether it is still wanted: %s makes %d registrations', async (code, count) => {
-  const { mesh, agent, registrations } = await agentOn();
-  await agent.connect();
+  const { mesh, agent } = await joined(() => undefined);
   const { closed } = agent;
   mesh.refusals.set('/agents/heartbeat', { status: 404, body: { error: 'not here', code } });
   mesh.sockets[0]?.close(1008); // the mesh does not know it
   if (code === 'NOT_FOUND') await mesh.frame('hello', undefined, 2);
   else await expect(closed).rejects.toMatchObject({ name: 'AgentStoppedError', code });
-  expect(registrations()).toBe(count);
+  expect(mesh.count(REGISTER)).toBe(count);
 });
 
 test.each([
-  [503, 'SERVICE_UNAVAILABLE'],
-  [429, 'RATE_LIMITED'],
-])('Retry-After of a handshake that is refused with %d is the least wait', async (status, code) => {
-  const { agent, lost, registrations } = await agentOn((server) => {
-    const refusal = { status, body: { error: 'too many', code }, headers: { 'retry-after': '40' } };
-    server.onUpgrade = (socket) => socket.end(refusedUpgrade(refusal)) !== undefined;
-  });
+  ['the mesh', 503, 'SERVICE_UNAVAILABLE', 1],
+  ['the mesh', 429, 'RATE_LIMITED', 1],
+  ['/auth/get_token', 429, '', 0],
+  [REGISTER, 429, '', 1],
+])('Retry-After of %s with %d is the least wait', async (where, status, code, registrations) => {
+  const refusal = {
+    status,
+    body: { error: 'too many', code: code || 'RATE_LIMITED' },
+    headers: { 'retry-after': '40' },
+  };
+  const atApi = (server: MeshServer) => server.refusals.set(where, refusal);
+  const { mesh, agent, lost } = await agentOn(where === 'the mesh' ? refuses(refusal) : atApi);
   const connecting = agent.connect();
   await until(() => lost.length > 0, { what: 'the refusal' });
   expect(lost[0]).toMatchObject({ code });
   expect(lost[0]?.retryInMs).toBeGreaterThanOrEqual(40_000);
   await agent.close();
   await connecting;
-  expect(registrations()).toBe(1);
-});
-
-test.each(['/auth/get_token', '/agents/register'])('Retry-After of %s is the least wait', async (path) => {
-  const { agent, lost } = await agentOn((server) => {
-    const body = { error: 'too many', code: 'RATE_LIMITED' };
-    server.refusals.set(path, { status: 429, body, headers: { 'retry-after': '40' } });
-  });
-  const connecting = agent.connect();
-  await until(() => lost.length > 0, { what: 'the refusal' });
-  expect(lost[0]?.retryInMs).toBeGreaterThanOrEqual(40_000);
-  await agent.close();
-  await connecting;
+  expect(mesh.count(REGISTER)).toBe(registrations);
 });
 
 test('what runs while the agent leaves is finished and delivered over a connection that was lost meanwhile', async () => {
-  const work = gate();
-  const { mesh, agent } = await agentOn();
-  agent.onMessage(async () => {
-    await work.opened;
-    return 'done';
-  });
-  await agent.connect();
+  const { mesh, agent, work, running } = await atWork();
   mesh.welcome = { resumed: true };
-  const running = mesh.dispatch('work');
-  await mesh.frame('dispatch_ack', running);
   const closed = agent.close(60);
   await mesh.frame('close_request');
   mesh.sockets[0]?.terminate();
@@ -169,31 +119,28 @@ test('what runs while the agent leaves is finished and delivered over a connecti
   expect(again.payload.grace_seconds).toBeLessThanOrEqual(60);
   expect(mesh.of('heartbeat').at(-1)?.payload.status).toBe('draining');
   work.open();
-  expect((await mesh.frame('dispatch_result', running)).payload.status).toEqual({ state: 'completed' });
+  expect((await mesh.result(running)).status).toEqual({ state: 'completed' });
   await closed;
   expect(mesh.sockets).toHaveLength(2);
 });
 
 test('an answer that may be lost with its connection is delivered before the agent leaves', async () => {
-  const { mesh, agent } = await agentOn();
-  agent.onMessage(() => 'done');
-  await agent.connect();
+  const { mesh, agent } = await joined((shop) => shop.onMessage(() => 'done'));
   mesh.welcome = { resumed: true };
   mesh.keepsIdleOpen = true;
   const id = mesh.dispatch('work');
-  await mesh.frame('dispatch_result', id);
+  await mesh.result(id);
   const closed = agent.close(60);
   await mesh.frame('close_request');
   mesh.keepsIdleOpen = false;
   mesh.sockets[0]?.terminate();
-  await mesh.frame('dispatch_result', id, 2);
+  await mesh.result(id, 2);
   await closed;
   expect(mesh.sockets).toHaveLength(2);
 });
 
 test('an agent that is away with nothing to deliver leaves at once', async () => {
-  const { mesh, agent, lost } = await agentOn();
-  await agent.connect();
+  const { mesh, agent, lost } = await joined(() => undefined);
   mesh.onUpgrade = () => true;
   mesh.sockets[0]?.terminate();
   await until(() => lost.length > 0, { what: 'the loss' });
@@ -203,110 +150,89 @@ test('an agent that is away with nothing to deliver leaves at once', async () =>
 });
 
 test('a new token while the agent leaves goes on where it was', async () => {
-  const work = gate();
-  const { mesh, agent } = await agentOn((server) => {
+  const { mesh, agent, work, running } = await atWork((server) => {
     server.tokenLifetimeSeconds = 2;
   });
-  agent.onMessage(async () => {
-    await work.opened;
-    return 'done';
-  });
-  await agent.connect();
   mesh.welcome = { resumed: true };
   mesh.tokenLifetimeSeconds = 3_600;
-  const running = mesh.dispatch('work');
-  await mesh.frame('dispatch_ack', running);
   const closed = agent.close(60);
   await mesh.frame('close_request', undefined, 2);
   expect(mesh.tokensOffered).toEqual(['token-1', 'token-2']);
   work.open();
-  await mesh.frame('dispatch_result', running);
+  await mesh.result(running);
   await closed;
 });
 
 test('an orderly stop is no trouble, and what the agent reports meanwhile does not bring it new work', async () => {
-  const work = gate();
-  const { mesh, agent, lines, errors } = await agentOn();
-  agent.onMessage(async () => {
-    await work.opened;
-    agent.reportStatus('available');
-    return 'done';
-  });
-  await agent.connect();
-  const running = mesh.dispatch('work');
-  await mesh.frame('dispatch_ack', running);
+  const { mesh, agent, lines, errors, work } = await atWork();
   const closed = agent.close();
-  await mesh.frame('close_request');
+  expect((await mesh.frame('close_request')).payload.grace_seconds).toBe(30);
   work.open();
   await closed;
   expect(mesh.of('heartbeat').map(({ payload }) => payload.status)).toEqual(['available', 'draining']);
   expect({ lines, errors }).toEqual({ lines: [], errors: [] });
 });
 
-test('without a new token the connection stays until there is one', async () => {
-  const { mesh, agent, lines } = await agentOn((server) => {
-    server.tokenLifetimeSeconds = 1;
-  });
-  await agent.connect();
-  mesh.refusals.set('/auth/get_token', { status: 503, body: { error: 'Try again.', code: 'SERVICE_UNAVAILABLE' } });
-  await until(() => lines.length > 0, { what: 'a warning' });
-  expect(lines).toMatchObject([{ level: 'warn', code: 'SERVICE_UNAVAILABLE' }]);
-  expect(mesh.sockets.map((socket) => socket.readyState)).toEqual([1]);
-  mesh.refusals.clear();
-  mesh.welcome = { resumed: true };
-  expect((await mesh.frame('hello', undefined, 2)).payload.resume_token).toBe('resume-1');
-});
-
 test('the end of the grace ends an agent that cannot come back', async () => {
-  const { mesh, agent } = await agentOn();
-  const reasons: string[] = [];
-  agent.onMessage(async (task) => {
-    await once(task.signal, 'abort');
-    reasons.push((task.signal.reason as Error).message);
-  });
-  await agent.connect();
+  const codes: string[] = [];
+  const { mesh, agent } = await joined((shop) =>
+    shop.onMessage(async (task) => {
+      await once(task.signal, 'abort');
+      codes.push(codeOf(task.signal));
+    }),
+  );
   await mesh.frame('dispatch_ack', mesh.dispatch('work'));
   mesh.onUpgrade = () => true;
   const closed = agent.close(1);
   await mesh.frame('close_request');
   mesh.sockets[0]?.terminate();
   await closed;
-  await vi.waitFor(() => expect(reasons).toEqual(['AGENT_DISCONNECTED']));
+  await vi.waitFor(() => expect(codes).toEqual(['AGENT_DISCONNECTED']));
 });
 
-test('a listener that throws does not end the agent', async () => {
-  const { mesh, agent, errors, lines } = await agentOn();
-  agent.on('connected', () => {
-    throw new Error('a bug of the caller');
-  });
-  agent.on('disconnected', async () => {
-    throw new Error('another one');
-  });
-  await agent.connect();
-  mesh.sockets[0]?.terminate();
-  await mesh.frame('hello', undefined, 2);
-  await vi.waitFor(() => {
-    const listenerErrors = errors.filter((error) => (error as Error & { code?: string }).code === 'LISTENER_FAILED');
-    expect(listenerErrors.map(({ message }) => message)).toEqual([
-      expect.stringContaining('a bug of the caller'),
-      expect.stringContaining('another one'),
-    ]);
-  });
-  expect(lines.filter(({ code }) => code === 'LISTENER_FAILED')).toHaveLength(2);
-});
-
-test('an onError that throws does not end the agent', async () => {
-  const thrower = () => {
-    throw new Error('a bug of the caller');
+test('a listener that throws does not end the agent, nor does an onError that throws', async () => {
+  const reported: (Error & { code?: string })[] = [];
+  const onError = (error: Error) => {
+    reported.push(error);
+    throw new Error('a third one');
   };
-  const { mesh, agent } = await agentOn(() => undefined, { onError: thrower });
-  await agent.connect();
+  const { mesh, lines } = await joined(
+    (agent) =>
+      agent
+        .on('connected', () => {
+          throw new Error('a bug of the caller');
+        })
+        .on('disconnected', async () => {
+          throw new Error('another one');
+        }),
+    { onError },
+  );
   mesh.sockets[0]?.terminate();
   await mesh.frame('hello', undefined, 2);
-  expect(mesh.of('hello')).toHaveLength(2);
+  const thrown = ['a bug of the caller', 'another one'].map((text) => expect.stringContaining(text));
+  await vi.waitFor(() => {
+    const failed = reported.filter(({ code }) => code === 'LISTENER_FAILED');
+    expect(failed.map(({ message }) => message).slice(0, 2)).toEqual(thrown);
+  });
+  expect(lines.filter(({ code }) => code === 'LISTENER_FAILED').length).toBeGreaterThanOrEqual(2);
 });
 
-async function spawnAgents(mesh: MeshServer, types: string) {
+test('tells when it is connected and when it is not', async () => {
+  const events: unknown[] = [];
+  const { mesh } = await joined((agent) =>
+    agent
+      .on('connected', (detail) => events.push(detail))
+      .on('disconnected', ({ retryInMs }) => events.push(retryInMs > 0)),
+  );
+  mesh.sockets[0]?.terminate();
+  await mesh.frame('hello', undefined, 2);
+  await vi.waitFor(() => expect(events).toHaveLength(3));
+  const connected = { instanceId: 'shop-1', meshId: 'mesh_1', resumed: false };
+  expect(events).toEqual([connected, true, connected]);
+});
+
+async function spawnAgents(types: string) {
+  const mesh = await MeshServer.start();
   const environment = { ...process.env, FLEET_BASE_URL: mesh.baseUrl, FLEET_TOKEN: 'given-1', TEST_CA: mesh.ca };
   const child = spawn(process.execPath, [new URL('./agent-process.mjs', import.meta.url).pathname], {
     env: { ...environment, TEST_TYPES: types },
@@ -318,43 +244,45 @@ async function spawnAgents(mesh: MeshServer, types: string) {
     stderr += text;
   });
   await mesh.frame('heartbeat', undefined, types.split(',').length);
-  return { child, exited: once(child, 'exit'), stderr: () => stderr };
+  return { mesh, child, exited: once(child, 'exit'), stderr: () => stderr };
 }
 
-test.each([
-  ['REPLACED', 4409],
-  ['DEREGISTERED', 4410],
-])('a process that %s ends, with nobody who watches it, says why and ends with 1', async (code, closeCode) => {
-  const mesh = await MeshServer.start();
-  const { exited, stderr } = await spawnAgents(mesh, 'worker');
-  mesh.send('error', { code, message: 'over', retryable: false });
-  mesh.sockets[0]?.close(closeCode);
-  expect(await exited).toEqual([1, null]);
-  expect(stderr()).toMatch(new RegExp(`^agent worker: joined the platform [^\\n]*\\n[^\\n]*${code}[^\\n]*\\n$`));
-});
+const over = (text: string) =>
+  new RegExp(
+    `^agent worker: joined the platform [^\\n]*\\n(agent [^\\n]*trying again[^\\n]*\\n)?[^\\n]*${text}[^\\n]*\\n$`,
+  );
 
-test('a process whose agent is refused after its first connection says why and ends with 1', async () => {
-  const mesh = await MeshServer.start();
-  const { exited, stderr } = await spawnAgents(mesh, 'worker');
-  const body = { error: 'Agents of the type worker may not join this tenant.', code: 'forbidden' };
-  mesh.onUpgrade = (socket) => socket.end(refusedUpgrade({ status: 403, body })) !== undefined;
-  mesh.sockets[0]?.terminate();
+test.each<[string, string, (mesh: MeshServer) => void]>([
+  ['is replaced', 'REPLACED', (mesh) => mesh.sockets[0]?.close(4409)],
+  [
+    'is refused after its first connection',
+    'may not join this tenant',
+    (mesh) => {
+      refuses({ status: 403, body: { error: 'Agents of this type may not join this tenant.', code: 'forbidden' } })(
+        mesh,
+      );
+      mesh.sockets[0]?.terminate();
+    },
+  ],
+])('a process whose agent %s, with nobody who watches it, says why and ends with 1', async (_what, reason, end) => {
+  const { mesh, exited, stderr } = await spawnAgents('worker');
+  end(mesh);
   expect(await exited).toEqual([1, null]);
-  expect(stderr()).toContain('may not join this tenant');
+  expect(stderr()).toMatch(over(reason));
 });
 
 test('on SIGTERM the process lives until the last of its agents has finished', async () => {
-  const mesh = await MeshServer.start();
-  const { child, exited } = await spawnAgents(mesh, 'idle,worker');
+  const { mesh, child, exited } = await spawnAgents('idle,worker');
   const idleLeft = once(mesh.sockets[0] as object as NodeJS.EventEmitter, 'close');
   const running = mesh.dispatch('work');
   const waiting = await mesh.frame('tool_call');
   child.kill('SIGTERM');
   await idleLeft;
   await mesh.frame('close_request', undefined, 2);
+  expect(mesh.of('heartbeat').at(-1)?.payload.status).toBe('draining');
   // A process that goes with the first of its agents is gone before these are answered.
   for (let round = 0; round < 50; round += 1) await mesh.frame('pong', mesh.send('ping', {}));
   mesh.send('tool_result', { ok: true, result: null }, { inReplyTo: waiting.id });
-  expect((await mesh.frame('dispatch_result', running)).payload).toMatchObject({ status: { state: 'completed' } });
+  expect((await mesh.result(running)).status).toEqual({ state: 'completed' });
   expect(await exited).toEqual([null, 'SIGTERM']);
 });

@@ -10,7 +10,7 @@ const MESH = 'wss://mesh.example:8443/agents/connect?instance_id=shop-1';
 
 const system = (code: string) => Object.assign(new Error(code), { code });
 const unreachable = (code: string) => new UnreachableError(API, system(code));
-const answer = (status: number, code: string) => new ApiError('no', { status, code });
+const answer = (status: number, code: string) => new ApiError('why', { status, code });
 
 test.each<[unknown, string, RegExp]>([
   [unreachable('ECONNREFUSED'), 'UNREACHABLE', /nothing answers at https:\/\/fleet\.example \(.*FLEET_BASE_URL/],
@@ -70,17 +70,23 @@ test.each<[Partial<ConnectionEnd>, string | undefined]>([
   expect(stopReason(ended(end))?.code).toBe(code);
 });
 
-test.each<[unknown, boolean, string | undefined]>([
-  [answer(401, 'unauthorized'), true, 'unauthorized'],
-  [answer(403, 'forbidden'), true, 'forbidden'],
-  [answer(404, 'HTTP_404'), false, 'NOT_A_PLATFORM'],
+test.each<[unknown, boolean, string | undefined, RegExp?]>([
+  [answer(401, 'unauthorized'), true, 'unauthorized', /why.*FLEET_CLIENT_SECRET/],
+  [answer(403, 'forbidden'), true, 'forbidden', /why.*`type`/],
+  [answer(400, 'HTTP_400'), true, 'NOT_A_PLATFORM', /https:\/\/fleet.*FLEET_BASE_URL/],
+  [answer(404, 'HTTP_404'), false, 'NOT_A_PLATFORM', /https:\/\/fleet.*FLEET_BASE_URL/],
   [answer(404, 'HTTP_404'), true, undefined],
-  [answer(404, 'NOT_FOUND'), false, 'NOT_THE_API'],
+  [answer(404, 'NOT_FOUND'), false, 'NOT_THE_API', /mesh.*FLEET_BASE_URL/],
   [answer(404, 'NOT_FOUND'), true, undefined],
-  [answer(404, 'DEREGISTERED'), true, 'DEREGISTERED'],
-  [answer(426, 'UPGRADE_REQUIRED'), true, 'NOT_THE_API'],
+  [answer(404, 'DEREGISTERED'), true, 'DEREGISTERED', /start it again/],
+  [answer(426, 'UPGRADE_REQUIRED'), true, 'NOT_THE_API', /mesh.*FLEET_BASE_URL/],
   [answer(429, 'RATE_LIMITED'), false, undefined],
   [unreachable('ECONNREFUSED'), false, undefined],
-])('a registration that failed with %s, joined before: %s, stops the agent with %s', (error, hasJoined, code) => {
-  expect(stopReasonOfError(error, { url: API, hasJoined })?.code).toBe(code);
-});
+])(
+  'a registration that failed with %s, joined before: %s, stops the agent with %s',
+  (error, hasJoined, code, remedy) => {
+    const reason = stopReasonOfError(error, { url: API, hasJoined });
+    expect(reason?.code).toBe(code);
+    expect(reason?.message ?? '').toMatch(remedy ?? /^$/);
+  },
+);

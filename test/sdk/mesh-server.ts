@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { onTestFinished, vi } from 'vitest';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { AGENT_FRAME_PAYLOADS, FrameEnvelope } from '../../contracts/frames.js';
+import { AGENT_FRAME_PAYLOADS, type DispatchResultPayload, FrameEnvelope } from '../../contracts/frames.js';
 import { localCertificate } from './certificate.js';
 
 /** Members of `welcome` that a test can set. */
@@ -163,6 +163,31 @@ export class MeshServer {
       },
       { timeout: 10_000, interval: 5 },
     );
+  }
+
+  /** Withdraws a dispatch, or a call of a tool. */
+  cancel(id: string): void {
+    this.send('error', { code: 'CANCELED', message: 'canceled', retryable: false }, { inReplyTo: id });
+  }
+
+  /** The payload that ends a dispatch with a result, the `count`th where it was dispatched again. */
+  async result(id: string, count = 1): Promise<DispatchResultPayload> {
+    return (await this.frame('dispatch_result', id, count)).payload as unknown as DispatchResultPayload;
+  }
+
+  /** The payload of the error that ends a dispatch. */
+  async failure(id: string): Promise<Record<string, unknown>> {
+    return (await this.frame('error', id)).payload;
+  }
+
+  /** Calls a tool of the agent. @returns its result */
+  async callTool(payload: object): Promise<Record<string, unknown>> {
+    return (await this.frame('tool_result', this.send('tool_call', payload))).payload;
+  }
+
+  /** How many requests came to this path. */
+  count(path: string): number {
+    return this.requests.filter((request) => request.path === path).length;
   }
 
   #instanceOf(socket: WebSocket | undefined): string {

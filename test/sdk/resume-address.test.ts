@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { ResumeAddress } from '../../sdk/connected/resume-address.js';
-import { Agent } from '../../sdk/index.js';
+import { agentWith } from './agents.js';
 import { MeshServer, refusedUpgrade } from './mesh-server.js';
 
 const OVER_TLS = 'wss://mesh.example/agents/connect?instance_id=a';
@@ -40,55 +40,37 @@ test('an address that fails is not tried again; one that refuses the token, once
   }
 });
 
-/** An agent that trusts the authorities of all these servers. */
-async function agentOf(mesh: MeshServer, ...others: MeshServer[]): Promise<Agent> {
-  const ca = [mesh, ...others].map((server) => server.ca).join('\n');
-  const credential = { clientId: 'cred_1', clientSecret: 'secret' };
-  const agent = new Agent({ url: mesh.baseUrl, ca, ...credential, type: 'echo', instanceId: 'echo-1' });
-  agent.onMessage(async () => 'done');
-  onTestFinished(() => agent.close(0));
-  await agent.connect();
-  return agent;
+/** An agent on a balancer that names this address to resume at; it trusts the authorities of all these servers. */
+async function agentOn(resumeAddress: string, ...nodes: MeshServer[]): Promise<MeshServer> {
+  const balancer = await MeshServer.start();
+  balancer.welcome = { resume_url: `wss://${resumeAddress}/agents/connect` };
+  const ca = [balancer, ...nodes].map((server) => server.ca).join('\n');
+  await agentWith({ url: balancer.baseUrl, ca }).agent.connect();
+  return balancer;
 }
 
-const addressOf = (host: string) => `wss://${host}/agents/connect`;
-
 test('after a lost socket the agent resumes at the node, not at the address of the registration', async () => {
-  const [balancer, node] = [await MeshServer.start(), await MeshServer.start()];
-  balancer.welcome = { resume_url: addressOf(node.meshAddress) };
+  const node = await MeshServer.start();
   node.welcome = { resumed: true };
-  await agentOf(balancer, node);
+  const balancer = await agentOn(node.meshAddress, node);
   balancer.sockets[0]?.terminate();
-  expect((await node.frame('hello')).payload).toMatchObject({ instance_id: 'echo-1', resume_token: 'resume-1' });
+  expect((await node.frame('hello')).payload).toMatchObject({ instance_id: 'shop-1', resume_token: 'resume-1' });
   expect(balancer.sockets).toHaveLength(1);
 });
 
 const REFUSAL = { status: 403, body: { error: 'no', code: 'forbidden' } };
 
-test.each([
-  ['cuts the connection', true, (socket: Duplex) => socket.destroy()],
-  ['refuses the agent', true, (socket: Duplex) => socket.end(refusedUpgrade(REFUSAL))],
-  ['has a certificate that the agent does not trust', false, () => undefined],
-])(
-  'where the server at the node’s address %s, the agent goes to its usual one',
-  async (_what, isTrusted, onUpgrade) => {
-    const [balancer, node] = [await MeshServer.start(), await MeshServer.start()];
-    node.onUpgrade = (socket) => {
-      onUpgrade(socket);
-      return isTrusted;
-    };
-    balancer.welcome = { resume_url: addressOf(node.meshAddress) };
-    await agentOf(balancer, ...(isTrusted ? [node] : []));
-    balancer.sockets[0]?.terminate();
-    expect((await balancer.frame('hello', undefined, 2)).payload.resume_token).toBe('resume-1');
-    expect(node.tokensOffered).toHaveLength(isTrusted ? 1 : 0);
-  },
-);
-
-test('where nothing listens at the node’s address, the agent goes to its usual one', async () => {
-  const mesh = await MeshServer.start();
-  mesh.welcome = { resume_url: addressOf('127.0.0.1:1') };
-  await agentOf(mesh);
-  mesh.sockets[0]?.terminate();
-  expect((await mesh.frame('hello', undefined, 2)).payload.resume_token).toBe('resume-1');
+test.each<[string, number, ((socket: Duplex) => unknown)?]>([
+  ['the server there cuts the connection', 1, (socket) => socket.destroy()],
+  ['the server there refuses the agent', 1, (socket) => socket.end(refusedUpgrade(REFUSAL))],
+  ['the server there has a certificate that the agent does not trust', 0],
+  ['nothing listens there', 0],
+])('an agent that was named an address goes to its usual one where %s', async (what, offered, onUpgrade) => {
+  const node = await MeshServer.start();
+  if (onUpgrade) node.onUpgrade = (socket) => onUpgrade(socket) !== undefined;
+  const address = what === 'nothing listens there' ? '127.0.0.1:1' : node.meshAddress;
+  const balancer = await agentOn(address, ...(onUpgrade ? [node] : []));
+  balancer.sockets[0]?.terminate();
+  expect((await balancer.frame('hello', undefined, 2)).payload.resume_token).toBe('resume-1');
+  expect(node.tokensOffered).toHaveLength(offered);
 });

@@ -1,10 +1,8 @@
-import { generateKeyPair } from 'jose';
 import { expect, test, vi } from 'vitest';
-import { z } from '../../../sdk/index.js';
-import { about, dispatch, type RpcAnswer, serving, TRACE } from './serving.js';
-
-const aborted = (signal: AbortSignal) =>
-  new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+import { type AgentTask, z } from '../../../sdk/index.js';
+import { gate } from '../../setup/until.js';
+import { aborted, codeOf } from '../agents.js';
+import { about, dispatch, send, serving, stream, TRACE, toolCall } from './serving.js';
 
 async function eventsOf(response: Response): Promise<Record<string, unknown>[]> {
   expect(response.headers.get('content-type')).toBe('text/event-stream');
@@ -12,40 +10,17 @@ async function eventsOf(response: Response): Promise<Record<string, unknown>[]> 
   return lines.map((event) => JSON.parse(event.slice('data: '.length)));
 }
 
-test('serves its card without a token, and says there where it is', async () => {
-  const { agentUrl } = await serving((agent) => agent.skill('sum', () => '4'), undefined, {
-    name: 'Shop',
-    version: '2.0.0',
-  });
-  const card = await (await fetch(new URL('/.well-known/agent-card.json', agentUrl))).json();
-  expect(card).toMatchObject({
-    protocolVersion: '0.3.0',
-    name: 'Shop',
-    version: '2.0.0',
-    url: agentUrl,
-    capabilities: { streaming: true },
-    skills: [{ id: 'sum' }],
-  });
+const failed = (text: string | RegExp, more: object = {}) => ({
+  status: { state: 'failed', message: { parts: [{ text: expect.stringMatching(text) }] } },
+  ...more,
 });
 
-test('refuses a token that is missing, expired, for another instance or tenant, or signed by somebody else', async () => {
-  const { token, post, privateKey } = await serving((agent) => agent.onMessage(() => 'done'));
-  const stranger = await generateKeyPair('EdDSA', { crv: 'Ed25519' });
-  const bad = [
-    '',
-    'x.y.z',
-    await token('other-1'),
-    await token('shop-1', '-1 minute'),
-    await token('shop-1', '60s', stranger.privateKey),
-    await token('shop-1', '60s', privateKey, { tenant_id: 'ten_2' }),
-    await token('shop-1', '60s', privateKey, {}),
-  ];
-  for (const bearer of bad) {
-    const response = await post(dispatch('message/send', 'hi'), bearer);
-    expect(response.status).toBe(401);
-    expect(response.headers.get('www-authenticate')).toBe('Bearer');
-  }
-  expect((await post(dispatch('message/send', 'hi'))).status).toBe(200);
+test('serves its card without a token, and says there where it is', async () => {
+  const own = { name: 'Shop', version: '2.0.0' };
+  const { agentUrl } = await serving((agent) => agent.skill('sum', () => '4'), undefined, own);
+  const card = await (await fetch(new URL('/.well-known/agent-card.json', agentUrl))).json();
+  const offers = { capabilities: { streaming: true }, skills: [{ id: 'sum' }] };
+  expect(card).toMatchObject({ protocolVersion: '0.3.0', ...own, url: agentUrl, ...offers });
 });
 
 test('answers message/send with the task at its end', async () => {
@@ -56,7 +31,7 @@ test('answers message/send with the task at its end', async () => {
       usage: { inputTokens: 3, outputTokens: 4 },
     })),
   );
-  expect(await ask(dispatch('message/send', 'hi'))).toMatchObject({
+  expect(await ask(send('hi'))).toMatchObject({
     id: 'frame-1',
     result: {
       kind: 'task',
@@ -77,7 +52,7 @@ test('answers message/stream with the task, each piece as it comes, and the end'
       yield 'two';
     }),
   );
-  const events = await eventsOf(await post(dispatch('message/stream', 'go')));
+  const events = await eventsOf(await post(stream('go')));
   const results = events.map(({ result }) => result as Record<string, unknown>);
   const kinds = ['task', 'status-update', 'artifact-update', 'artifact-update', 'task', 'status-update'];
   expect(results.map(({ kind }) => kind)).toEqual(kinds);
@@ -88,132 +63,122 @@ test('answers message/stream with the task, each piece as it comes, and the end'
 });
 
 test('asks a human with a question beside an empty result, and gets the original message back with the answer', async () => {
+  const question = { kind: 'confirmation' as const, title: 'Sure?', prompt: 'Go on?' };
   const { ask, post } = await serving((agent) =>
     agent.onMessage((task) =>
-      task.resolution
-        ? `${task.text}: ${task.resolution.resolution} ${task.resolution.accepted}`
-        : task.ask({ kind: 'confirmation', title: 'Sure?', prompt: 'Go on?' }),
+      task.resolution ? `${task.text}: ${task.resolution.resolution} ${task.resolution.accepted}` : task.ask(question),
     ),
   );
   for (const method of ['message/send', 'message/stream']) {
     const response = await post(dispatch(method, 'buy'));
     const asked = method === 'message/send' ? await response.json() : (await eventsOf(response)).at(-1);
-    expect(asked).toMatchObject({
-      result: '',
-      status: { state: 'input-required', input_request: { kind: 'confirmation', title: 'Sure?', prompt: 'Go on?' } },
-    });
+    expect(asked).toMatchObject({ result: '', status: { state: 'input-required', input_request: question } });
     const metadata = { resolution: { request_id: 'req_1', resolution: 'confirmed' } };
-    const again = { ...dispatch('message/send', 'buy', { metadata }), dispatch_id: `dsp_again_${method}` };
-    expect(await ask(again)).toMatchObject({
+    expect(await ask(send('buy', { metadata, id: `dsp_again_${method}` }))).toMatchObject({
       result: { artifacts: [{ parts: [{ text: 'buy: confirmed true' }] }] },
     });
   }
 });
 
-test('a handler that throws, and one that is out of time, end as failed tasks', async () => {
-  const { ask } = await serving((agent) =>
-    agent.onMessage(async (task) => {
-      if (task.text === 'throw') throw new Error('no luck');
-      await aborted(task.signal);
-      return 'late';
-    }),
-  );
-  const thrown = await ask(dispatch('message/send', 'throw'));
-  expect(thrown.result.status).toMatchObject({ state: 'failed', message: { parts: [{ text: 'no luck' }] } });
-  const slow = { ...dispatch('message/send', 'wait', { deadlineMs: 20 }), dispatch_id: 'dsp_2' };
-  const late = await ask(slow);
-  expect(late.result.status).toMatchObject({ state: 'failed', message: { parts: [{ text: 'DEADLINE_EXCEEDED' }] } });
-});
-
-test('an answer or a tool result that cannot be sent fails its task, and says why', async () => {
+test('what fails ends as a failed task that says why', async () => {
+  const answer = async (task: AgentTask) => {
+    if (task.text === 'throw') throw new Error('no luck');
+    if (task.text === 'refuse') return { state: 'failed' as const, code: 'SOLD_OUT', message: 'no tea' };
+    if (task.text === 'wait') await aborted(task.signal);
+    return (task.text === 'number' ? 7 : '') as never;
+  };
   const { ask, post } = await serving((agent) =>
     agent
-      .onMessage((task) => (task.text === 'number' ? 7 : '') as never)
+      .onMessage(answer)
       .skill('story', async function* () {
         yield 'begun';
         yield { type: 'text' } as never;
       })
       .tool('price', z.object({}), () => 'a\0b'),
   );
-  const failed = (text: RegExp) => ({
-    status: { state: 'failed', message: { parts: [{ text: expect.stringMatching(text) }] } },
-  });
-  const number = await ask(dispatch('message/send', 'number'));
-  expect(number.result).toMatchObject(failed(/^onMessage: the answer is 7; return text/));
-  const story = { ...dispatch('message/stream', ''), dispatch_id: 'dsp_2', skill_id: 'story' };
-  const results = (await eventsOf(await post(story))).map(({ result }) => result);
+  const metadata = { error: { code: 'SOLD_OUT', message: 'no tea' } };
+  for (const [text, expected] of [
+    ['throw', failed('no luck')],
+    ['wait', failed('DEADLINE_EXCEEDED')],
+    ['refuse', failed('no tea', { metadata })],
+    ['number', failed(/^onMessage: the answer is 7; return text/)],
+  ] as const) {
+    const { result } = await ask(send(text, { id: `dsp_${text}`, ...(text === 'wait' && { deadlineMs: 20 }) }));
+    expect(result, text).toMatchObject(expected);
+  }
+  const results = (await eventsOf(await post(stream('', { skill: 'story' })))).map(({ result }) => result);
   expect(results.at(-2)).toMatchObject(failed(/^skill story: parts\.0\.kind: /));
-  const tool_call = { tool: 'price', dispatch_id: 'call_1', caller: { agent_type: 'clerk' }, deadline_ms: 1_000 };
-  const call = dispatch('message/send', '', {
-    metadata: { tool_call },
-    parts: [{ kind: 'data', data: { arguments: {} } }],
-  });
-  const error = {
-    code: 'HANDLER_ERROR',
-    message: expect.stringMatching(/^tool price: the result holds a NUL character/),
-  };
-  const answered = (await ask({ ...call, dispatch_id: 'call_1' })).result;
-  expect(answered.artifacts[0]?.parts).toMatchObject([{ data: { ok: false, error } }]);
-  const empty = (await ask({ ...dispatch('message/send', ''), dispatch_id: 'dsp_3' })).result;
+  const message = expect.stringMatching(/^tool price: the result holds a NUL character/);
+  const [artifact] = (await ask(toolCall('price', {}))).result.artifacts;
+  expect(artifact?.parts).toMatchObject([{ data: { ok: false, error: { code: 'HANDLER_ERROR', message } } }]);
+  const empty = (await ask(send('', { id: 'dsp_3' }))).result;
   expect(empty).toMatchObject({ status: { state: 'completed' } });
   expect(empty).not.toHaveProperty('artifacts');
 });
 
 test('a stream that breaks leaves the task running; it is told when asked for, and canceled when told to', async () => {
-  const reasons: string[] = [];
-  const { ask, post } = await serving((agent) =>
+  const codes: string[] = [];
+  const { ask, stateOf, post } = await serving((agent) =>
     agent.onMessage(async function* (task) {
       yield 'begun';
       await aborted(task.signal);
-      reasons.push((task.signal.reason as Error).message);
+      codes.push(codeOf(task.signal));
     }),
   );
   const cut = new AbortController();
-  const response = await post(dispatch('message/stream', 'go'), undefined, cut.signal);
+  const response = await post(stream('go'), undefined, cut.signal);
   await response.body?.getReader().read();
   cut.abort();
-  expect((await ask(about('tasks/get', 'dsp_1'))).result.status.state).toBe('working');
-  expect((await ask(about('tasks/cancel', 'dsp_1'))).result.status.state).toBe('canceled');
-  await vi.waitFor(() => expect(reasons).toEqual(['CANCELED']));
-  expect((await ask(about('tasks/get', 'dsp_1'))).result.status.state).toBe('failed');
+  expect(await stateOf(about('tasks/get', 'dsp_1'))).toBe('working');
+  expect(await stateOf(about('tasks/cancel', 'dsp_1'))).toBe('canceled');
+  await vi.waitFor(() => expect(codes).toEqual(['CANCELED']));
+  expect(await stateOf(about('tasks/get', 'dsp_1'))).toBe('failed');
   expect((await ask(about('tasks/cancel', 'dsp_1'))).error.code).toBe(-32002);
 });
 
-test('answers calls of its tools, and calls tools by a post that a human may hold up', async () => {
-  let asked = 0;
+test('the outcomes of all streams that broke at once are kept, however many were sent meanwhile', async () => {
+  const finish = gate();
+  const running = vi.fn();
+  const { post, ask, stateOf } = await serving((agent) =>
+    agent.onMessage(async (task) => {
+      if (task.text === 'quick') return 'quick';
+      running();
+      await finish.promise;
+      return `done ${task.dispatchId}`;
+    }),
+  );
+  const ids = Array.from({ length: 100 }, (_, index) => `dsp_${index}`);
+  const cut = new AbortController();
+  const streams = ids.map((id) => post(stream('', { id }), undefined, cut.signal));
+  await vi.waitFor(() => expect(running).toHaveBeenCalledTimes(100), 20_000);
+  await Promise.all(streams);
+  cut.abort(); // as a node that dies
+  await expect(Promise.all(streams.map(async (one) => (await one).text()))).rejects.toThrow();
+  finish.open();
+  for (let sent = 0; sent < 70; sent += 1) await ask(send('quick', { id: `quick_${sent}` }));
+  const states = await Promise.all(ids.map((id) => stateOf(about('tasks/get', id))));
+  expect(states).toEqual(ids.map(() => 'completed'));
+});
+
+test('answers calls of its tools, and calls tools by a post that a human may hold up, also while the platform is away', async () => {
+  const pending = { ok: false, error: { code: 'APPROVAL_PENDING', message: 'wait', retryable: true } };
+  const away = { status: 503, error: 'restarting', code: 'SERVICE_UNAVAILABLE' };
+  const answers = [away, pending, away, { ok: true, result: { left: 7 } }];
   const { ask, calls } = await serving(
     (agent) =>
       agent
         .tool('price', z.object({ item: z.string() }), ({ item }, call) => `${item} for ${call.caller.agentType}`)
         .onMessage(async (task) => JSON.stringify(await task.callTool('stock', { item: 'tea' }))),
-    () => {
-      asked += 1;
-      const pending = { code: 'APPROVAL_PENDING', message: 'wait', retryable: true };
-      return asked === 1 ? { ok: false, error: pending } : { ok: true, result: { left: 7 } };
-    },
+    ({ path }) => (path === '/tools/call' ? answers.shift() : undefined),
   );
-  const tool_call = {
-    tool: 'price',
-    dispatch_id: 'call_1',
-    caller: { agent_type: 'clerk' },
-    deadline_ms: 1_000,
-    idempotency_key: 'k',
-  };
-  const parts = [{ kind: 'data', data: { tool: 'price', arguments: { item: 'tea' } } }];
-  const called = { ...dispatch('message/send', '', { metadata: { tool_call }, parts }), dispatch_id: 'call_1' };
-  expect((await ask(called)).result.artifacts[0]?.parts).toEqual([
+  expect((await ask(toolCall('price', { item: 'tea' }))).result.artifacts[0]?.parts).toEqual([
     { kind: 'data', data: { ok: true, result: 'tea for clerk' } },
   ]);
-  expect((await ask(dispatch('message/send', 'go'))).result).toMatchObject({
-    artifacts: [{ parts: [{ text: '{"left":7}' }] }],
-  });
-  expect(calls).toHaveLength(2);
-  expect(calls[1]?.body).toEqual(calls[0]?.body);
-  expect(calls[0]).toMatchObject({
-    path: '/tools/call',
-    traceparent: TRACE,
-    body: { tool: 'stock', arguments: { item: 'tea' }, dispatch_id: 'dsp_1', instance_id: 'shop-1' },
-  });
+  expect((await ask(send('go'))).result).toMatchObject({ artifacts: [{ parts: [{ text: '{"left":7}' }] }] });
+  const [first, ...again] = calls.filter(({ path }) => path === '/tools/call');
+  const body = { tool: 'stock', arguments: { item: 'tea' }, dispatch_id: 'dsp_1', instance_id: 'shop-1' };
+  expect(first).toMatchObject({ traceparent: TRACE, body: { ...body, idempotency_key: expect.any(String) } });
+  expect(again.map((call) => call.body)).toEqual([first?.body, first?.body, first?.body]);
 });
 
 test.each([
@@ -233,20 +198,13 @@ test('refuses a body over 1 MiB', async () => {
 });
 
 test('close finishes what runs and then stops listening', async () => {
-  let finish: () => void = () => undefined;
-  const { agent, agentUrl, ask, post } = await serving((each) =>
-    each.onMessage(async () => {
-      await new Promise<void>((resolve) => {
-        finish = resolve;
-      });
-      return 'done';
-    }),
-  );
-  const answer = post(dispatch('message/send', 'go'));
+  const finish = gate();
+  const { agent, agentUrl, ask, stateOf } = await serving((each) => each.onMessage(() => finish.promise));
+  const state = stateOf(send('go'));
   await vi.waitFor(async () => expect((await ask(about('tasks/get', 'dsp_1'))).result).toBeDefined());
   const closed = agent.close();
-  finish();
-  expect(((await (await answer).json()) as RpcAnswer).result.status.state).toBe('completed');
+  finish.open();
+  expect(await state).toBe('completed');
   await closed;
   await expect(fetch(agentUrl)).rejects.toThrow();
 });

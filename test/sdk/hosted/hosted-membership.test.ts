@@ -1,22 +1,12 @@
-import { expect, onTestFinished, test } from 'vitest';
-import { Agent, SILENT_LOG } from '../../../sdk/index.js';
+import { expect, test } from 'vitest';
 import { until } from '../../setup/until.js';
-import { MeshServer } from '../mesh-server.js';
+import { agentOn } from '../agents.js';
 
 /** A hosted agent on a fake platform, registered there. */
 async function member() {
-  const platform = await MeshServer.start();
-  const agent = new Agent({
-    url: platform.baseUrl,
-    token: 'own',
-    type: 'shop',
-    instanceId: 'shop-1',
-    drainOnSignals: false,
-    log: SILENT_LOG,
-  });
-  onTestFinished(() => agent.close(0).catch(() => undefined));
+  const { mesh: platform, agent } = await agentOn();
   await agent.serve();
-  const count = (path: string) => platform.requests.filter((request) => request.path === path).length;
+  const count = (path: string) => platform.count(path);
   const refuse = (status: number, code: string) =>
     platform.refusals.set('/agents/heartbeat', { status, body: { error: 'no', code } });
   return { platform, agent, closed: agent.closed, count, refuse };
