@@ -1,19 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type FreshDatabase, freshDatabase } from '../setup/database.js';
+import { describe, expect, it } from 'vitest';
 import { until } from '../setup/until.js';
 import type { FixtureAgent } from './fixture-agent.js';
-import { MeshFixture, type MeshNodeUnderTest } from './mesh-fixture.js';
+import type { MeshNodeUnderTest } from './mesh-fixture.js';
+import { atWork, fixture, joined, useMesh } from './use-mesh.js';
 
-let database: FreshDatabase;
-let fixture: MeshFixture;
-beforeAll(async () => {
-  database = await freshDatabase();
-});
-afterAll(() => database.drop());
-beforeEach(async () => {
-  fixture = await new MeshFixture(database).reset();
-  await fixture.register('a');
-});
+useMesh('a');
 
 const health = async () => {
   const { status, consecutive_failures } = await fixture.agent('a');
@@ -30,8 +21,7 @@ async function deadline(node: MeshNodeUnderTest, agent: FixtureAgent): Promise<v
 
 describe('failures of a connected agent', () => {
   it('three deadlines in a row make it unhealthy, heartbeats between them do not help', async () => {
-    const node = await fixture.node();
-    const { agent } = await node.join('a');
+    const { node, agent } = await joined();
     await deadline(node, agent);
     agent.send('heartbeat', { status: 'available', max_concurrent_sessions: 4 });
     await until(async () => (await fixture.agent('a')).max_concurrent_sessions === 4);
@@ -44,8 +34,7 @@ describe('failures of a connected agent', () => {
   });
 
   it('it is routed to again once it calls itself available, or connects anew', async () => {
-    const node = await fixture.node();
-    const { agent } = await node.join('a');
+    const { node, agent } = await joined();
     for (let n = 0; n < 3; n += 1) await deadline(node, agent);
     agent.send('heartbeat', { status: 'available' });
     await until(async () => (await health())[0] === 'available');
@@ -57,27 +46,20 @@ describe('failures of a connected agent', () => {
   });
 
   it('an answer ends the row, also one that reports an error', async () => {
-    const node = await fixture.node();
-    const { agent } = await node.join('a');
-    await deadline(node, agent);
-    await deadline(node, agent);
-    const first = await node.send(agent);
-    first.dispatch.result('done');
-    await first.end;
-    await until(async () => (await health())[1] === 0);
-    await deadline(node, agent);
-    await deadline(node, agent);
-    const second = await node.send(agent);
-    second.dispatch.error('HANDLER_ERROR', 'no luck');
-    await second.end;
-    await until(async () => (await health())[1] === 0);
+    const { node, agent } = await joined();
+    for (const answer of ['result', 'error'] as const) {
+      await deadline(node, agent);
+      await deadline(node, agent);
+      const { dispatch, end } = await node.send(agent);
+      dispatch[answer]('HANDLER_ERROR');
+      await end;
+      await until(async () => (await health())[1] === 0, { what: `no failures after an ${answer}` });
+    }
     expect(await statuses()).toEqual(['available']);
   });
 
   it('an agent that is lost with its work has failed; one that came back starts over', async () => {
-    const node = await fixture.node({ environment: { RESUME_WINDOW_MS: '50' } });
-    const { agent } = await node.join('a');
-    const { end } = await node.send(agent);
+    const { node, agent, end } = await atWork({}, { environment: { RESUME_WINDOW_MS: '50' } });
     agent.kill();
     expect(await end).toMatchObject({ final: 'failed', error: { code: 'AGENT_DISCONNECTED' } });
     expect((await health())[1]).toBe(1);

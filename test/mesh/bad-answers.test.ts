@@ -3,15 +3,16 @@ import { CLOSE_CODES } from '../../contracts/errors.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { errorOf } from './fixture-agent.js';
 import { callTool, refusedWith, resultOf, take } from './tools/tool-fixture.js';
-import { fixture, useMesh } from './use-mesh.js';
+import { fixture, joined, useMesh } from './use-mesh.js';
 
-useMesh('a');
+useMesh('a', 'b');
 
 const text = (value: string) => ({ kind: 'text', text: value });
 const deep = (depth: number): unknown => (depth === 0 ? 1 : { a: deep(depth - 1) });
 const task = (more: object) => ({ kind: 'task', id: 't', contextId: 'c', status: { state: 'completed' }, ...more });
 const said = (more: object) => ({ kind: 'message', messageId: 'm', role: 'agent', parts: [], ...more });
 const asks = (input_request: object) => ({ result: '', status: { state: 'input-required', input_request } });
+const riddle = { input_request: { kind: 'riddle' } };
 
 /** Content that is wrong inside a frame that is right, and the member that the reason names. */
 const BAD_CONTENT: [name: string, type: string, payload: object, member: string][] = [
@@ -23,12 +24,7 @@ const BAD_CONTENT: [name: string, type: string, payload: object, member: string]
   ['a text part without text', 'dispatch_result', { result: said({ parts: [{ kind: 'text' }] }) }, 'parts.0.text'],
   ['a message without an id', 'dispatch_result', { result: said({ messageId: undefined }) }, 'result.messageId'],
   ['a task without a status', 'dispatch_result', { result: task({ status: null }) }, 'result.status'],
-  [
-    'a task whose artifact has no id',
-    'dispatch_result',
-    { result: task({ artifacts: [{ parts: [] }] }) },
-    'artifactId',
-  ],
+  ['an artifact without an id', 'dispatch_result', { result: task({ artifacts: [{ parts: [] }] }) }, 'artifactId'],
   ['NUL in a result', 'dispatch_result', { result: 'a\0b' }, 'payload.result'],
   ['a result that nests too deep', 'dispatch_result', { result: { a: deep(40) } }, 'payload.result'],
   ['a fraction of a token', 'dispatch_result', { result: '', usage: { input_tokens: 0.5, output_tokens: 1 } }, 'usage'],
@@ -37,118 +33,87 @@ const BAD_CONTENT: [name: string, type: string, payload: object, member: string]
   [
     'a question in a data part that is none',
     'dispatch_result',
-    {
-      result: said({ parts: [{ kind: 'data', data: { input_request: { kind: 'riddle' } } }] }),
-      status: { state: 'input-required' },
-    },
+    { result: said({ parts: [{ kind: 'data', data: riddle }] }), status: { state: 'input-required' } },
     'input_request.kind',
   ],
   ['NUL in an error', 'error', { code: 'OWN', message: 'a\0b' }, 'payload.message'],
 ];
 
 describe('an answer whose content does not fit', () => {
-  it.each(BAD_CONTENT)('fails its dispatch, and the socket lives on: %s', async (_name, type, payload, member) => {
-    const node = await fixture.node();
-    const { agent } = await node.join('a');
-    const bad = await node.send(agent);
-    agent.send(type, payload, bad.dispatch.frame.id);
-    await bad.end;
-    const { state, error } = await fixture.message(bad.ref);
-    expect({ state, code: error?.code }).toEqual({ state: 'failed', code: 'HANDLER_ERROR' });
-    expect(error?.message).toContain(member);
-    const good = await node.send(agent);
+  it('fails its dispatch, of which the agent hears while it streams, and the socket lives on', async () => {
+    const { node, agent } = await joined();
+    for (const [name, type, payload, member] of BAD_CONTENT) {
+      const bad = await node.send(agent, name);
+      agent.send(type, payload, bad.dispatch.frame.id);
+      if (type === 'dispatch_chunk') {
+        expect([name, (await errorOf(agent, 'HANDLER_ERROR')).in_reply_to]).toEqual([name, bad.dispatch.frame.id]);
+      }
+      await bad.end;
+      const { state, error } = await fixture.message(bad.ref);
+      expect([name, state, error?.code]).toEqual([name, 'failed', 'HANDLER_ERROR']);
+      expect(error?.message, name).toContain(member);
+      bad.dispatch.result('late');
+      await errorOf(agent, 'DISPATCH_ALREADY_TERMINAL');
+    }
+    const good = await node.send(agent, 'good');
     good.dispatch.result('hi');
     await good.end;
     expect(await fixture.message(good.ref)).toMatchObject({ state: 'completed', assistant_output: 'hi' });
   });
 
-  it('is told to the agent, for which the dispatch has ended', async () => {
-    const node = await fixture.node();
-    const { agent } = await node.join('a');
-    const { end, dispatch } = await node.send(agent);
-    agent.send('dispatch_chunk', { seq: 0, parts: [{ type: 'text' }] }, dispatch.frame.id);
-    expect(await errorOf(agent, 'HANDLER_ERROR')).toMatchObject({ in_reply_to: dispatch.frame.id });
-    await end;
-    dispatch.result('late');
-    await errorOf(agent, 'DISPATCH_ALREADY_TERMINAL');
-  });
-
   it('is an error of a code that is too long, too: it ends the dispatch in the words of the agent', async () => {
-    const node = await fixture.node();
-    const { agent } = await node.join('a');
+    const { node, agent } = await joined();
     const { ref, end, dispatch } = await node.send(agent);
     dispatch.error(`OWN_${'X'.repeat(5_000)}`, 'no luck');
     await end;
     const { error } = await fixture.message(ref);
-    expect(error?.code).toBe('HANDLER_ERROR');
-    expect(error?.message).toMatch(/^OWN_XXX/);
+    expect(error).toEqual({ code: 'HANDLER_ERROR', message: expect.stringMatching(/^OWN_XXX/) });
     expect(error?.message.length).toBe(4_096);
     expect(agent.isOpen).toBe(true);
   });
 
-  it('is no status text that is too long: it is cut off', async () => {
-    const node = await fixture.node();
-    const { agent } = await node.join('a');
+  it('is no status text that is too long, which is cut off, and no task of an agent that keeps no contexts', async () => {
+    const { node, agent } = await joined();
     const { ref, end, dispatch } = await node.send(agent);
     const seen = fixture.watch(ref);
     agent.send('dispatch_chunk', { seq: 0, status_text: 'x'.repeat(5_000) }, dispatch.frame.id);
-    dispatch.result('hi');
-    await end;
-    expect(seen).toContainEqual({ kind: 'status_text', text: 'x'.repeat(4_096) });
-  });
-
-  it('is no task without a context: an agent that keeps none has none to name', async () => {
-    const node = await fixture.node();
-    const { agent } = await node.join('a');
-    const { ref, end, dispatch } = await node.send(agent);
     dispatch.result(task({ contextId: undefined, artifacts: [{ artifactId: 'x', parts: [text('b')] }] }));
     await end;
+    expect(seen).toContainEqual({ kind: 'status_text', text: 'x'.repeat(4_096) });
     expect(await fixture.message(ref)).toMatchObject({ state: 'completed', assistant_output: 'b' });
   });
 });
 
-/** Frames that break the frame's own schema. */
-const BAD_FRAMES: [name: string, type: string, payload: unknown, envelope?: object][] = [
-  ['a chunk without a number', 'dispatch_chunk', { parts: [] }],
-  ['parts that are no array', 'dispatch_chunk', { seq: 0, parts: 'x' }],
-  ['a result without a result', 'dispatch_result', {}],
-  ['a result that is a number', 'dispatch_result', { result: 5 }],
-  ['usage that is no object', 'dispatch_result', { result: '', usage: 5 }],
-  ['a payload that is no object', 'dispatch_result', 'x'],
-  ['another version', 'dispatch_result', { result: 'x' }, { v: 2 }],
-  ['an id that is no UUID', 'dispatch_result', { result: 'x' }, { id: 'one' }],
-  ['an error without a code', 'error', { message: 'x' }],
-];
-
+// Which frames are bad is in connection/frames.test.ts.
 describe('a frame that breaks the schema', () => {
-  it.each(BAD_FRAMES)(
-    'fails the dispatch that it names before the socket closes: %s',
-    async (_n, type, payload, more) => {
-      const node = await fixture.node();
-      const { agent, welcome } = await node.join('a');
-      const bad = await node.send(agent);
-      const other = await node.send(agent);
-      const envelope = {
-        v: 1,
-        id: crypto.randomUUID(),
-        ts: new Date().toISOString(),
-        in_reply_to: bad.dispatch.frame.id,
-      };
-      agent.sendRaw(JSON.stringify({ ...envelope, type, payload, ...more }));
-      await errorOf(agent, 'BAD_FRAME');
-      expect((await agent.closed).code).toBe(CLOSE_CODES.BAD_FRAME);
-      const back = await node.join('a', { resume_token: welcome.resume_token });
-      expect(back.welcome).toMatchObject({ resumed: true, replayed_dispatches: [other.ref.dispatch_id] });
-      await bad.end;
-      expect(await fixture.message(bad.ref)).toMatchObject({ state: 'failed', error: { code: 'HANDLER_ERROR' } });
-    },
-  );
+  it.each<[name: string, type: string, payload: unknown, envelope?: object]>([
+    ['a payload that does not fit', 'dispatch_result', {}],
+    ['a payload that is no object', 'dispatch_result', 'x'],
+    ['another version', 'dispatch_result', { result: 'x' }, { v: 2 }],
+    ['an id that is no UUID', 'dispatch_result', { result: 'x' }, { id: 'one' }],
+    ['an error without a code', 'error', { message: 'x' }],
+  ])('fails the dispatch that it names before the socket closes: %s', async (_name, type, payload, more) => {
+    const { node, agent, welcome } = await joined();
+    const bad = await node.send(agent, 'bad');
+    const other = await node.send(agent, 'other');
+    const envelope = {
+      v: 1,
+      id: crypto.randomUUID(),
+      ts: new Date().toISOString(),
+      in_reply_to: bad.dispatch.frame.id,
+    };
+    agent.sendRaw(JSON.stringify({ ...envelope, type, payload, ...more }));
+    await errorOf(agent, 'BAD_FRAME');
+    expect((await agent.closed).code).toBe(CLOSE_CODES.BAD_FRAME);
+    const back = await node.join('a', { resume_token: welcome.resume_token });
+    expect(back.welcome).toMatchObject({ resumed: true, replayed_dispatches: [other.ref.dispatch_id] });
+    await bad.end;
+    expect(await fixture.message(bad.ref)).toMatchObject({ state: 'failed', error: { code: 'HANDLER_ERROR' } });
+  });
 
   it('fails no dispatch of another agent', async () => {
-    await fixture.register('b');
-    const node = await fixture.node();
-    const { agent } = await node.join('a');
-    const { ref, end, dispatch } = await node.send(agent, 'hello', { instance_id: 'a' });
+    const { node, agent } = await joined();
+    const { ref, end, dispatch } = await node.send(agent);
     const { agent: other } = await node.join('b');
     other.send('dispatch_result', {}, dispatch.frame.id);
     await other.closed;
@@ -160,34 +125,24 @@ describe('a frame that breaks the schema', () => {
 
 describe('a tool call', () => {
   async function pair() {
-    await fixture.register('b');
-    const node = await fixture.node();
-    const { agent: caller } = await node.join('a');
+    const { node, agent: caller } = await joined();
     const { agent: worker } = await node.join('b', { tools: ['t'] });
     return { caller, worker };
   }
 
-  it.each([
-    ['an error without a code', 'tool_result', { ok: false, error: { message: 'x' } }],
-    ['NUL', 'tool_result', { ok: true, result: 'a\0b' }],
-    ['nesting', 'tool_result', { ok: true, result: deep(40) }],
-    ['NUL in an error', 'error', { code: 'OWN', message: 'a\0b' }],
-  ])('fails with HANDLER_ERROR when its result does not fit: %s', async (_name, type, payload) => {
+  it('fails with HANDLER_ERROR when its result does not fit, and at last before the socket closes', async () => {
     const { caller, worker } = await pair();
-    const id = callTool(caller, { tool: 't' });
-    const call = await take(worker, 't');
-    worker.send(type, payload, call.frame.id);
-    expect(await resultOf(caller, id)).toEqual(refusedWith('HANDLER_ERROR'));
-    const next = callTool(caller, { tool: 't' });
-    (await take(worker, 't')).result({ ok: true, result: 1 });
-    expect(await resultOf(caller, next)).toEqual({ ok: true, result: 1 });
-  });
-
-  it('fails with HANDLER_ERROR before the socket of an agent that breaks the schema closes', async () => {
-    const { caller, worker } = await pair();
-    const id = callTool(caller, { tool: 't' });
-    worker.send('tool_result', { result: 1 }, (await take(worker, 't')).frame.id);
-    expect(await resultOf(caller, id)).toEqual(refusedWith('HANDLER_ERROR'));
+    for (const [type, payload] of [
+      ['tool_result', { ok: false, error: { message: 'x' } }],
+      ['tool_result', { ok: true, result: 'a\0b' }],
+      ['tool_result', { ok: true, result: deep(40) }],
+      ['error', { code: 'OWN', message: 'a\0b' }],
+      ['tool_result', { result: 1 }], // breaks the schema
+    ] as const) {
+      const id = callTool(caller, { tool: 't' });
+      worker.send(type, payload, (await take(worker, 't')).frame.id);
+      expect([payload, await resultOf(caller, id)]).toEqual([payload, refusedWith('HANDLER_ERROR')]);
+    }
     expect((await worker.closed).code).toBe(CLOSE_CODES.BAD_FRAME);
   });
 
@@ -210,27 +165,24 @@ describe('a tool call', () => {
   });
 });
 
-describe("an agent's own trace", () => {
+it('an agent’s own trace goes on in what answers its frame', async () => {
   const trace = { trace_id: 'a'.repeat(32), parent_span_id: 'b'.repeat(16) };
-
-  it.each([
+  const { agent } = await joined();
+  for (const [type, payload, in_reply_to] of [
     ['ping', {}, undefined],
     ['dispatch_result', { result: 'x' }, crypto.randomUUID()],
     ['applause', {}, undefined],
-  ])('goes on in what answers its frame: %s', async (type, payload, in_reply_to) => {
-    const node = await fixture.node();
-    const { agent } = await node.join('a');
+  ] as const) {
     const id = crypto.randomUUID();
-    const envelope = { v: 1, type, id, ts: new Date().toISOString(), in_reply_to, payload };
-    agent.sendRaw(JSON.stringify({ ...envelope, ...trace }));
-    expect(await agent.next((frame) => frame.in_reply_to === (in_reply_to ?? id))).toMatchObject(trace);
-  });
+    agent.sendRaw(JSON.stringify({ v: 1, type, id, ts: new Date().toISOString(), in_reply_to, payload, ...trace }));
+    const answer = await agent.next((frame) => frame.in_reply_to === (in_reply_to ?? id));
+    expect([type, answer]).toMatchObject([type, trace]);
+  }
 });
 
 describe('the output of a dispatch', () => {
   it('counts what is told of the status', async () => {
-    const node = await fixture.node();
-    const { agent } = await node.join('a');
+    const { node, agent } = await joined();
     const { ref, end, dispatch } = await node.send(agent);
     const status_text = 'x'.repeat(4_096);
     const count = LIMITS.chunkBytesBufferedPerDispatch / status_text.length;
@@ -241,10 +193,9 @@ describe('the output of a dispatch', () => {
   });
 
   it('may come in many chunks at once; a flood of them ends it with RATE_LIMITED, and only it', async () => {
-    const node = await fixture.node();
-    const { agent } = await node.join('a');
-    const quick = await node.send(agent);
-    const flood = await node.send(agent);
+    const { node, agent } = await joined();
+    const quick = await node.send(agent, 'quick');
+    const flood = await node.send(agent, 'flood');
     for (let seq = 0; seq < 5_000; seq += 1) quick.dispatch.chunk(seq, 'word ');
     quick.dispatch.result('', { chunk_count: 5_000 });
     // More than the bucket holds and gains, however slow the machine.

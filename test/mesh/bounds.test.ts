@@ -1,33 +1,19 @@
-import pg from 'pg';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { LIMITS } from '../../contracts/limits.js';
-import { openDb } from '../../db/pool.js';
 import { uuidv7 } from '../../runtime/ids.js';
-import { createLogger } from '../../runtime/logger.js';
-import { TcpProxy } from '../setup/platform/tcp-proxy.js';
+import { RowLock } from '../setup/row-lock.js';
 import { until } from '../setup/until.js';
 import { errorOf, type FixtureAgent } from './fixture-agent.js';
-import { MeshFixture } from './mesh-fixture.js';
-import { database, fixture, useMesh } from './use-mesh.js';
+import { atWork, cutOffFixture, database, fixture, joined, useMesh } from './use-mesh.js';
 
 useMesh('a', 'b');
 
 const errors = (agent: FixtureAgent, code: string) =>
   agent.received.filter((frame) => frame.type === 'error' && frame.payload.code === code);
 
-/** Nobody can look a dispatch up until the test lets go. */
-async function lockDispatches(): Promise<() => Promise<void>> {
-  const client = new pg.Client({ connectionString: database.url });
-  await client.connect();
-  onTestFinished(() => client.end());
-  await client.query('BEGIN; LOCK TABLE dispatches IN ACCESS EXCLUSIVE MODE');
-  return async () => void (await client.query('COMMIT'));
-}
-
 describe('an agent that sends too much', () => {
   it('waits for its answers while others get theirs', async () => {
-    const node = await fixture.node();
-    const { agent: flooder } = await node.join('a');
+    const { node, agent: flooder } = await joined();
     const { agent: other } = await node.join('b');
     const count = 20_000;
     for (let index = 0; index < count; index += 1) flooder.send('ping', {});
@@ -38,10 +24,9 @@ describe('an agent that sends too much', () => {
   });
 
   it('is not read any further while its frames wait, and loses none; others are not held up', async () => {
-    const node = await fixture.node({ clocks: { pingIntervalMs: 300 } });
-    const { agent: flooder } = await node.join('a');
+    const { node, agent: flooder } = await joined({ clocks: { pingIntervalMs: 300 } });
     const { agent: other } = await node.join('b');
-    const unlock = await lockDispatches();
+    const lookUps = await RowLock.onTables(database.url, ['dispatches']);
     const result = 'x'.repeat(500_000);
     const count = 40;
     for (let index = 0; index < count; index += 1) flooder.send('dispatch_result', { result }, uuidv7());
@@ -51,15 +36,13 @@ describe('an agent that sends too much', () => {
     await other.nextOfType('pong');
     expect(flooder.unsent).toBeGreaterThan(8 * LIMITS.frameBytes);
     expect(flooder.isOpen).toBe(true);
-    await unlock();
+    await lookUps.release();
     await until(() => errors(flooder, 'UNKNOWN_DISPATCH').length === count);
     expect(flooder.isOpen).toBe(true);
   });
 
   it('of frames that cost a look into the database hears RATE_LIMITED, and its work goes on', async () => {
-    const node = await fixture.node();
-    const { agent } = await node.join('a');
-    const { ref, end, dispatch } = await node.send(agent);
+    const { agent, ref, end, dispatch } = await atWork();
     const ids = Array.from({ length: 2_000 }, () => {
       const id = uuidv7();
       agent.send('dispatch_result', { result: 'x' }, id);
@@ -82,12 +65,10 @@ describe('an agent that sends too much', () => {
   });
 
   it('about a dispatch that has ended hears so each time, for one look', async () => {
-    const [here, there] = [await fixture.node(), await fixture.node()];
-    const { agent: first } = await here.join('a');
-    const { end, dispatch } = await here.send(first);
+    const { end, dispatch } = await atWork();
     dispatch.result('done');
     await end;
-    const { agent } = await there.join('a');
+    const { agent } = await joined();
     for (let seq = 0; seq < 1_000; seq += 1) agent.send('dispatch_chunk', { seq }, dispatch.frame.id);
     await until(() => errors(agent, 'DISPATCH_ALREADY_TERMINAL').length === 1_000);
     expect(agent.isOpen).toBe(true);
@@ -96,34 +77,24 @@ describe('an agent that sends too much', () => {
 
 describe('an agent that sends badly', () => {
   it('is closed with 1008 over a message of more than 1,024 pieces', async () => {
-    const { agent } = await (await fixture.node()).join('a');
+    const { agent } = await joined();
     for (let index = 0; index < 1_025; index += 1) agent.sendFragment(' ', false);
     expect((await agent.closed).code).toBe(1008);
   });
 
   it('may send a frame in pieces', async () => {
-    const { agent } = await (await fixture.node()).join('a');
+    const { agent } = await joined();
     const id = uuidv7();
     const text = JSON.stringify({ v: 1, type: 'ping', id, ts: new Date().toISOString(), payload: { nonce: 'n' } });
     agent.sendFragment(text.slice(0, 40), false);
     agent.sendFragment(text.slice(40), true);
     expect(await agent.nextOfType('pong')).toMatchObject({ in_reply_to: id, payload: { nonce: 'n' } });
   });
-
-  it('and never ends its message is taken for dead', async () => {
-    const node = await fixture.node({ clocks: { pingIntervalMs: 30 } });
-    const agent = await node.socket('a', { mute: true });
-    await agent.hello();
-    agent.sendFragment('{', false);
-    await agent.closed;
-    expect(node.server.stats()).toMatchObject({ ready: 0, suspended: 1 });
-  });
 });
 
 describe('an agent that does not read', () => {
   it('is told BACKPRESSURE and closed with 1013 once it reads again', async () => {
-    const node = await fixture.node();
-    const { agent } = await node.join('a');
+    const { node, agent } = await joined();
     const { agent: other } = await node.join('b');
     agent.pause();
     const nonce = 'x'.repeat(256);
@@ -142,11 +113,7 @@ describe('an agent that does not read', () => {
 
 describe('a hello that cannot be answered', () => {
   it('is told INTERNAL and closed with 1011; the next one is answered', async () => {
-    const path = await TcpProxy.to(database.url);
-    const db = openDb({ url: path.urlOf(database.url), log: createLogger({ level: 'silent' }) });
-    onTestFinished(() => db.close());
-    const cutOff = await new MeshFixture(database, db).reset();
-    await cutOff.register('a');
+    const { path, cutOff } = await cutOffFixture();
     const node = await cutOff.node();
     const agent = await node.socket('a');
     path.shut();

@@ -13,10 +13,9 @@ const AGENTS = 12;
 async function tenantOn(node: MeshNodeUnderTest) {
   const { fixture } = node;
   const { tenantId, credentialId } = await fixture.newTenant();
-  const { iat, exp, ...claims } = { ...fixture.caller, tenant_id: tenantId, credential_id: credentialId };
-  const token = await fixture.tokens.issueAccessToken(claims, 3_600);
+  const token = await fixture.token(3_600, { tenant_id: tenantId, credential_id: credentialId });
   const socket = async (instanceId: string) => {
-    await fixture.register(instanceId, 'connected', tenantId);
+    await fixture.register(instanceId, { tenant_id: tenantId });
     return node.socket(instanceId, { token });
   };
   const agents = (where: string) =>

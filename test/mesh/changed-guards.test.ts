@@ -1,6 +1,4 @@
 import { beforeAll, beforeEach, expect, test } from 'vitest';
-import type { UpdateGuardRequest } from '../../contracts/api/policies/guards.js';
-import { GuardCatalog } from '../../policy/guards/guard-catalog.js';
 import { until } from '../setup/until.js';
 import type { MeshNodeUnderTest } from './mesh-fixture.js';
 import { fixture, useMesh } from './use-mesh.js';
@@ -21,12 +19,6 @@ beforeEach(async () => {
   node = await fixture.node();
 });
 
-const configure = (change: UpdateGuardRequest) =>
-  new GuardCatalog(fixture.core.db, (tenantId) => fixture.core.policies.changed(tenantId)).update(
-    fixture.tenantId,
-    change,
-  );
-
 /** A dispatch that is under way, of a tenant whose guards do not look at output. */
 async function underWay() {
   const { policies } = fixture.core;
@@ -36,37 +28,28 @@ async function underWay() {
   return node.send(agent);
 }
 
-test('a guard that is switched on while a dispatch runs inspects its answer', async () => {
+test.each([
+  ['inspects its answer', 'deny', `the key is ${SECRET}`, 'failed'],
+  ['has it held for a human', 'require_approval', `the key is ${SECRET}`, 'input-required'],
+  ['lets an answer in which it finds nothing pass', 'deny', 'hello', 'completed'],
+] as const)('a guard that is switched on while a dispatch runs %s', async (_what, decision, answer, state) => {
   const { ref, end, dispatch } = await underWay();
-  await configure({ guard: 'secrets', enabled: true, decision: 'deny' });
-  dispatch.result(`the key is ${SECRET}`);
+  await fixture.guard({ guard: 'secrets', enabled: true, decision });
+  dispatch.result(answer);
   await end;
   const message = await fixture.message(ref);
-  expect(message).toMatchObject({ state: 'failed', error: { code: 'GUARD_DENIED' }, artifacts: [] });
+  expect(message.state).toBe(state);
+  if (state === 'completed') expect(message.assistant_output).toBe('hello');
+  if (state !== 'failed') return;
+  expect(message).toMatchObject({ error: { code: 'GUARD_DENIED' }, artifacts: [] });
   expect(await fixture.events('guard.denied')).toMatchObject([{ guard: 'secrets', action: 'output' }]);
 });
 
-test('or has it held for a human', async () => {
-  const { ref, end, dispatch } = await underWay();
-  await configure({ guard: 'secrets', enabled: true, decision: 'require_approval' });
-  dispatch.result(`the key is ${SECRET}`);
-  await end;
-  expect((await fixture.message(ref)).state).toBe('input-required');
-});
-
-test('an answer in which it finds nothing is recorded as it is', async () => {
-  const { ref, end, dispatch } = await underWay();
-  await configure({ guard: 'secrets', enabled: true, decision: 'deny' });
-  dispatch.result('hello');
-  await end;
-  expect(await fixture.message(ref)).toMatchObject({ state: 'completed', assistant_output: 'hello' });
-});
-
 test('one that is switched off lets the answer pass', async () => {
-  await configure({ guard: 'secrets', enabled: true, decision: 'deny' });
+  await fixture.guard({ guard: 'secrets', enabled: true, decision: 'deny' });
   const { agent } = await node.join('a');
   const { ref, end, dispatch } = await node.send(agent);
-  await configure({ guard: 'secrets', enabled: false });
+  await fixture.guard({ guard: 'secrets', enabled: false });
   dispatch.result(`the key is ${SECRET}`);
   await end;
   expect((await fixture.message(ref)).state).toBe('completed');

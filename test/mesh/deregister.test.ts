@@ -1,15 +1,13 @@
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import type { DeregistrationCause } from '../../agents/agent-row.js';
 import { lockAgent } from '../../agents/agents.js';
 import { deregisterAgents } from '../../agents/registration.js';
-import { RedisChannel } from '../../mesh/nodes/redis-channel.js';
-import { createRedisLink } from '../../mesh/nodes/tool-link-redis.js';
 import { newId } from '../../runtime/ids.js';
-import { createLogger } from '../../runtime/logger.js';
 import { redisServer } from '../messages/bus/redis-server.js';
 import { until } from '../setup/until.js';
-import { errorOf, receive } from './fixture-agent.js';
-import { database, fixture, useMesh } from './use-mesh.js';
+import { errorOf } from './fixture-agent.js';
+import { redisLink } from './tools/tool-fixture.js';
+import { atWork, fixture, joined, useMesh } from './use-mesh.js';
 
 /** A node that never compares its connections with the database within a test. */
 const NO_TURN = { clocks: { reconcileMs: 3_600_000 } };
@@ -29,13 +27,10 @@ async function deregister(cause: DeregistrationCause = 'explicit') {
   return { meshId: before.mesh_id ?? '', notice };
 }
 
-const registerAnew = () =>
-  database.query("UPDATE agents SET deregistered_at = NULL WHERE tenant_id = $1 AND instance_id = 'a'", [
-    fixture.tenantId,
-  ]);
+const registerAnew = () => fixture.setAgent('a', 'deregistered_at = NULL');
 
 it('closes the socket with DEREGISTERED and 4410', async () => {
-  const { agent } = await (await fixture.node()).join('a');
+  const { agent } = await joined();
   await deregister();
   await errorOf(agent, 'DEREGISTERED');
   expect((await agent.closed).code).toBe(4410);
@@ -43,9 +38,7 @@ it('closes the socket with DEREGISTERED and 4410', async () => {
 });
 
 it('lets the agent finish what it has, with nothing new', async () => {
-  const node = await fixture.node();
-  const { agent } = await node.join('a');
-  const { ref, end, dispatch } = await node.send(agent);
+  const { agent, ref, end, dispatch } = await atWork();
   await deregister();
   expect((await agent.nextOfType('close_request')).payload).toMatchObject({ grace_seconds: 30 });
   dispatch.result('last words');
@@ -56,9 +49,7 @@ it('lets the agent finish what it has, with nothing new', async () => {
 });
 
 it('ends what an agent had that has lost its socket', async () => {
-  const node = await fixture.node();
-  const { agent } = await node.join('a');
-  const { ref, end } = await node.send(agent);
+  const { node, agent, ref, end } = await atWork();
   agent.kill();
   await until(() => node.server.stats().suspended === 1);
   await deregister();
@@ -68,26 +59,16 @@ it('ends what an agent had that has lost its socket', async () => {
 });
 
 it('is heard of at once by the node that has the socket', async () => {
-  const node = await fixture.node(NO_TURN);
-  const { agent } = await node.join('a');
+  const { node, agent } = await joined(NO_TURN);
   node.server.closeDeregistered((await deregister()).notice);
   expect((await agent.closed).code).toBe(4410);
 });
 
 it('is heard of at once by another process, over Redis', async () => {
   const { url } = await redisServer();
-  const log = createLogger({ level: 'silent' });
-  const link = (nodeId: string) => {
-    const channel = new RedisChannel({ url, nodeId, log });
-    const made = createRedisLink({ channel, nodeId, log });
-    onTestFinished(async () => {
-      await made.close();
-      await channel.close();
-    });
-    return made;
-  };
   const meshId = newId('mesh');
-  const [here, there] = [link(newId('mesh')), link(meshId)];
+  const { link: here } = redisLink(url, newId('mesh'));
+  const { link: there } = redisLink(url, meshId);
   const node = await fixture.node({ ...NO_TURN, meshId, tools: fixture.tools(there) });
   there.serve({ deregistered: (agent) => node.server.closeDeregistered(agent) });
   const { agent } = await node.join('a');
@@ -102,8 +83,7 @@ it('is heard of at once by another process, over Redis', async () => {
 });
 
 it('does not keep an agent away that registers anew, not even by a notice that comes late', async () => {
-  const node = await fixture.node(NO_TURN);
-  const { agent } = await node.join('a');
+  const { node, agent } = await joined(NO_TURN);
   const { notice } = await deregister();
   await registerAnew();
   const { agent: back } = await node.join('a');
@@ -117,8 +97,7 @@ it('does not keep an agent away that registers anew, not even by a notice that c
 });
 
 it('for silence, while a node could not say that it lives: the agent is told to connect again, and to register', async () => {
-  const node = await fixture.node();
-  const { agent } = await node.join('a');
+  const { node, agent } = await joined();
   const greeting = await node.socket('a');
   await deregister('inactivity');
   expect((await agent.closed).code).toBe(1001);
@@ -127,20 +106,4 @@ it('for silence, while a node could not say that it lives: the agent is told to 
   expect((await greeting.closed).code).toBe(1008);
   await registerAnew();
   await node.join('a');
-});
-
-it('followed by a registration before the node has seen either: the agent connects again, and resumes', async () => {
-  const node = await fixture.node();
-  const { agent, welcome } = await node.join('a');
-  const { ref, end } = await node.send(agent);
-  await database.query(
-    "UPDATE agents SET status = 'offline', mesh_id = NULL WHERE tenant_id = $1 AND instance_id = 'a'", // what both leave
-    [fixture.tenantId],
-  );
-  expect((await agent.closed).code).toBe(1001);
-  const back = await node.join('a', { resume_token: welcome.resume_token });
-  expect(back.welcome.resumed).toBe(true);
-  (await receive(back.agent, ref)).result('after all');
-  await end;
-  expect((await fixture.message(ref)).state).toBe('completed');
 });

@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { connect, type TLSSocket } from 'node:tls';
 import { onTestFinished } from 'vitest';
 import { WebSocket } from 'ws';
 import { type DispatchReport, reportOf } from '../../activities/node.js';
@@ -8,17 +7,21 @@ import { createCredential, credentialStatus } from '../../auth/credentials.js';
 import { loadSigningKeys } from '../../auth/signing-keys.js';
 import { createTokens, type TokenIssuer } from '../../auth/tokens.js';
 import type { Caller } from '../../contracts/api/auth.js';
+import type { UpdateGuardRequest } from '../../contracts/api/policies/guards.js';
+import { POLICY_OPERATIONS } from '../../contracts/api/policies/policies.js';
 import type { Db } from '../../db/pool.js';
 import { createOutbound } from '../../http/outbound.js';
 import type { MeshServerOptions } from '../../mesh/server/build-context.js';
 import { createMeshServer, type MeshServer } from '../../mesh/server/server.js';
 import { cancelMessage } from '../../messages/cancel.js';
-import type { MessageCore } from '../../messages/core.js';
+import type { MessageCore, MessageRef } from '../../messages/core.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import type { Dispatches, DispatchRef } from '../../messages/dispatch/dispatches.js';
 import { DispatchRunner } from '../../messages/runner/runner.js';
 import type { BusItem } from '../../messages/stream/bus.js';
 import { nextStep } from '../../messages/supervise/next-step.js';
+import { GuardCatalog } from '../../policy/guards/guard-catalog.js';
+import { createPolicyCatalog } from '../../policy/policy-catalog.js';
 import { type Clocks, DEFAULT_CLOCKS } from '../../runtime/clocks.js';
 import { readConfig } from '../../runtime/config.js';
 import { newId } from '../../runtime/ids.js';
@@ -27,7 +30,7 @@ import { createSecrets } from '../../runtime/secrets.js';
 import type { ToolCalls } from '../../tools/tool-calls.js';
 import { createLocalLink, type NodeLink } from '../../tools/tool-link.js';
 import { localCertificate } from '../sdk/certificate.js';
-import { messageCore } from '../setup/core.js';
+import { insertAgent, insertTenant, messageCore, textMessage } from '../setup/core.js';
 import type { FreshDatabase } from '../setup/database.js';
 import { createGateway } from '../setup/gateway.js';
 import { NO_SPANS, toolCalls } from '../setup/tools.js';
@@ -35,6 +38,7 @@ import { FixtureAgent, receive } from './fixture-agent.js';
 
 const log = createLogger({ level: process.env.MESH_TEST_LOG ?? 'silent' });
 const secrets = createSecrets(randomBytes(32).toString('base64'));
+const CreatePolicy = POLICY_OPERATIONS.createPolicy.request;
 /** Of every node that is given no other. */
 export const certificate = await localCertificate();
 
@@ -66,8 +70,7 @@ export class MeshFixture {
 
   /** A new tenant with a credential: what one test does is not seen by others. */
   async newTenant(): Promise<{ tenantId: string; credentialId: string }> {
-    const tenantId = newId('ten');
-    await this.database.query("INSERT INTO tenants (tenant_id, name) VALUES ($1, 'test')", [tenantId]);
+    const tenantId = await insertTenant(this.database);
     const fields = { name: 'test', scopes: ['full' as const] };
     const issued = await this.core.db.tenant(tenantId, (tx) => createCredential(tx, secrets, tenantId, fields));
     return { tenantId, credentialId: issued.credential.credential_id };
@@ -83,15 +86,14 @@ export class MeshFixture {
     return { tenant_id, credential_id, agent_type: 'credential', scopes: ['full'], sub: 'tester', iat: 0, exp: 0 };
   }
 
-  token(expiresInSeconds = 3_600, scopes: Caller['scopes'] = ['full']): Promise<string> {
+  /** @param own claims that differ from those of the tenant's credential */
+  token(expiresInSeconds = 3_600, own: Partial<Caller> = {}): Promise<string> {
     const { iat, exp, ...claims } = this.caller;
-    return this.tokens.issueAccessToken({ ...claims, scopes }, expiresInSeconds);
+    return this.tokens.issueAccessToken({ ...claims, ...own }, expiresInSeconds);
   }
 
   /** A node of its own; closed with the test. */
-  async node(
-    options: Partial<Omit<MeshServerOptions, 'config' | 'clocks' | 'dispatches' | 'runner'>> & NodeSettings = {},
-  ): Promise<MeshNodeUnderTest> {
+  async node(options: NodeOptions = {}): Promise<MeshNodeUnderTest> {
     const { environment, meshId = newId('mesh'), db = this.core.db, inFlightMax, ...rest } = options;
     const { dispatches = this.dispatches, ...others } = rest;
     const { bus } = this.core;
@@ -131,35 +133,56 @@ export class MeshFixture {
     return toolCalls({ core, tokens, outbound, link, ...(nodeId && { nodeId }) });
   }
 
-  async register(instanceId: string, mode = 'connected', tenantId = this.tenantId): Promise<void> {
-    await this.database.query(
-      `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, status, max_concurrent_sessions)
-       VALUES ($1, $2, 'worker', $3, 'offline', 0)`,
-      [tenantId, instanceId, mode],
-    );
+  /** Puts an agent on the record: a connected one that is offline, where its columns say nothing else. */
+  register(instance_id: string, columns: Record<string, unknown> = {}): Promise<void> {
+    const json = Object.entries(columns).map(([name, value]) => [
+      name,
+      value !== null && typeof value === 'object' ? JSON.stringify(value) : value,
+    ]);
+    const row = { tenant_id: this.tenantId, instance_id, status: 'offline', ...Object.fromEntries(json) };
+    return insertAgent(this.database, row);
+  }
+
+  /** Changes columns of an agent. */
+  setAgent(instanceId: string, assignments: string, ...values: unknown[]): Promise<unknown> {
+    const ofAgent = `UPDATE agents SET ${assignments} WHERE tenant_id = $1 AND instance_id = $2`;
+    return this.database.query(ofAgent, [this.tenantId, instanceId, ...values]);
+  }
+
+  /** Makes a policy, in force at once. @returns its id */
+  async policy(request: object): Promise<string> {
+    const { db, policies: engine } = this.core;
+    const catalog = createPolicyCatalog({ db, secrets, outbound: { checkUrl: () => undefined }, engine });
+    const { policy_id } = await catalog.create(this.tenantId, CreatePolicy.parse(request));
+    return policy_id;
+  }
+
+  /** Changes the settings of a guard, in force at once. */
+  guard(change: UpdateGuardRequest): Promise<unknown> {
+    const { db, policies } = this.core;
+    return new GuardCatalog(db, (tenantId) => policies.changed(tenantId)).update(this.tenantId, change);
   }
 
   async agent(instanceId: string): Promise<Record<string, unknown>> {
-    const [row] = await this.database.query('SELECT * FROM agents WHERE tenant_id = $1 AND instance_id = $2', [
-      this.tenantId,
-      instanceId,
-    ]);
-    return row ?? {};
+    const row = 'SELECT * FROM agents WHERE tenant_id = $1 AND instance_id = $2';
+    return (await this.database.query(row, [this.tenantId, instanceId]))[0] ?? {};
   }
 
   /** Accepts a message, of that session or a new one, and opens its dispatch. */
   async open(text = 'hello', metadata: Record<string, unknown> = {}, contextId?: string): Promise<DispatchRef> {
     const { message_id } = await this.gateway.accept(
       this.caller,
-      {
-        message: { kind: 'message', messageId: newId('msg'), role: 'user', parts: [{ kind: 'text', text }], contextId },
-        metadata,
-      },
+      { message: textMessage(text, { contextId }), metadata },
       { method: 'message/send' },
     );
-    const step = await nextStep(this.core, { tenant_id: this.tenantId, message_id });
+    return this.nextDispatch({ tenant_id: this.tenantId, message_id });
+  }
+
+  /** Opens the next dispatch of a message, as its workflow would. */
+  async nextDispatch({ tenant_id, message_id }: MessageRef): Promise<DispatchRef> {
+    const step = await nextStep(this.core, { tenant_id, message_id });
     if (step?.kind !== 'dispatch') throw new Error(`no dispatch was opened: ${JSON.stringify(step)}`);
-    return { tenant_id: this.tenantId, message_id, dispatch_id: step.dispatch_id };
+    return { tenant_id, message_id, dispatch_id: step.dispatch_id };
   }
 
   message(ref: DispatchRef) {
@@ -176,14 +199,15 @@ export class MeshFixture {
     return seen;
   }
 
-  async events(type: string): Promise<Record<string, unknown>[]> {
-    const rows = await this.database.query<{ payload: Record<string, unknown> }>(
-      'SELECT payload FROM events WHERE tenant_id = $1 AND event_type = $2 ORDER BY occurred_at',
-      [this.tenantId, type],
-    );
-    return rows.map((row) => row.payload);
+  /** The payloads of the tenant's events of a type. */
+  events(type: string): Promise<Record<string, unknown>[]> {
+    const payloads = 'SELECT payload FROM events WHERE tenant_id = $1 AND event_type = $2 ORDER BY occurred_at';
+    return this.database.column(payloads, [this.tenantId, type]);
   }
 }
+
+export type NodeOptions = Partial<Omit<MeshServerOptions, 'config' | 'clocks' | 'dispatches' | 'runner'>> &
+  NodeSettings;
 
 interface NodeSettings {
   clocks?: Partial<Clocks>;
@@ -236,15 +260,10 @@ export class MeshNodeUnderTest {
     return { agent, welcome };
   }
 
-  /** A raw TLS connection, for what a WebSocket client would not send. */
-  async rawTls(): Promise<TLSSocket> {
-    const socket = connect({ host: '127.0.0.1', port: this.port, ca: certificate.ca });
-    onTestFinished(() => void socket.destroy());
-    await new Promise<void>((resolve, reject) => {
-      socket.once('secureConnect', () => resolve());
-      socket.once('error', reject);
-    });
-    return socket;
+  /** Registers an agent and connects it, with these tools. */
+  async enter(instanceId: string, tools: unknown[] = []) {
+    await this.fixture.register(instanceId);
+    return this.join(instanceId, { tools });
   }
 
   /** Runs a dispatch; ends at the latest with the test. */
@@ -255,9 +274,9 @@ export class MeshNodeUnderTest {
     return end;
   }
 
-  /** Opens a dispatch, runs it, and waits until the agent has it. */
+  /** Opens a dispatch to this agent, runs it, and waits until the agent has it. */
   async send(agent: FixtureAgent, text = 'hello', metadata: Record<string, unknown> = {}) {
-    const ref = await this.fixture.open(text, metadata);
+    const ref = await this.fixture.open(text, { instance_id: agent.instanceId, ...metadata });
     const end = this.run(ref);
     return { ref, end, dispatch: await receive(agent, ref) };
   }

@@ -1,17 +1,12 @@
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { openDb } from '../../db/pool.js';
-import { createLogger } from '../../runtime/logger.js';
-import { TcpProxy } from '../setup/platform/tcp-proxy.js';
+import { describe, expect, it, vi } from 'vitest';
 import { RowLock } from '../setup/row-lock.js';
 import { until } from '../setup/until.js';
 import { receive } from './fixture-agent.js';
-import { MeshFixture } from './mesh-fixture.js';
-import { database, fixture, useMesh } from './use-mesh.js';
+import { atWork, cutOffFixture, database, finishes, fixture, ownWay, useMesh } from './use-mesh.js';
 
 useMesh('a');
 
-const nodes = async () =>
-  (await database.query<{ mesh_id: string }>('SELECT mesh_id FROM mesh_nodes')).map((row) => row.mesh_id);
+const nodes = () => database.column<string>('SELECT mesh_id FROM mesh_nodes');
 
 /** The node's row, if it was renewed that many milliseconds after it was made. */
 const RENEWED = `SELECT 1 FROM mesh_nodes WHERE mesh_id = $1 AND renewed_at > started_at + $2 * interval '1 ms'`;
@@ -19,10 +14,7 @@ const RENEWED = `SELECT 1 FROM mesh_nodes WHERE mesh_id = $1 AND renewed_at > st
 /** An agent that a node which is no more had, as its crash leaves it. */
 async function crashedNode(meshId: string): Promise<void> {
   await database.query("INSERT INTO mesh_nodes (mesh_id, renewed_at) VALUES ($1, now() - interval '16 s')", [meshId]);
-  await database.query(
-    "UPDATE agents SET status = 'available', mesh_id = $2, connection_epoch = 1 WHERE tenant_id = $1 AND instance_id = 'a'",
-    [fixture.tenantId, meshId],
-  );
+  await fixture.setAgent('a', "status = 'available', mesh_id = $3, connection_epoch = 1", meshId);
 }
 
 describe('a node', () => {
@@ -49,50 +41,36 @@ describe('a node', () => {
     expect(await nodes()).toContain(meshId);
   });
 
-  it('takes the agents of dead nodes off the routes once it has been steady, and nobody when it boots', async () => {
+  it('takes the agents of dead nodes off the routes once it has been steady, nobody when it boots, and spares the living', async () => {
     await crashedNode('mesh_dead');
-    await fixture.node({ clocks: { reconcileMs: 20, deadNodeMs: 400 } });
+    const steady = await fixture.node({ clocks: { reconcileMs: 20, deadNodeMs: 400 } });
+    const other = await fixture.node({ clocks: { reconcileMs: 20 } });
     // The database may have been away, and the node may be about to renew.
     expect(await fixture.agent('a')).toMatchObject({ status: 'available', mesh_id: 'mesh_dead' });
     await until(async () => (await fixture.agent('a')).status === 'offline');
     expect(await nodes()).not.toContain('mesh_dead');
+    expect(await nodes()).toEqual(expect.arrayContaining([steady.meshId, other.meshId]));
     expect(await fixture.agent('a')).toMatchObject({ status: 'offline', mesh_id: null });
     expect(await fixture.events('agent.health_changed')).toEqual([
       { agent_type: 'worker', instance_id: 'a', status: 'offline', previous_status: 'available' },
     ]);
   });
 
-  it('spares the living meanwhile', async () => {
-    const steady = await fixture.node({ clocks: { reconcileMs: 20, deadNodeMs: 400 } });
-    const other = await fixture.node({ clocks: { reconcileMs: 20 } });
-    await crashedNode('mesh_dead');
-    await until(async () => (await fixture.agent('a')).status === 'offline');
-    expect(await nodes()).toEqual(expect.arrayContaining([steady.meshId, other.meshId]));
-  });
-
   it('that was taken for dead comes back, and its agents resume with their work', async () => {
-    const node = await fixture.node();
-    const { agent, welcome } = await node.join('a');
-    const { ref, end } = await node.send(agent);
+    const { node, agent, welcome, ref, end } = await atWork();
     await database.query('DELETE FROM mesh_nodes WHERE mesh_id = $1', [node.meshId]);
-    await database.query("UPDATE agents SET status = 'offline', mesh_id = NULL WHERE tenant_id = $1", [
-      fixture.tenantId,
-    ]);
+    await fixture.setAgent('a', "status = 'offline', mesh_id = NULL");
     expect((await agent.closed).code).toBe(1001);
     const back = await node.join('a', { resume_token: welcome.resume_token });
     expect(back.welcome.resumed).toBe(true);
-    (await receive(back.agent, ref)).result('hi');
-    await end;
-    expect((await fixture.message(ref)).state).toBe('completed');
+    await finishes(back.agent, ref, end);
     expect(await nodes()).toContain(node.meshId);
   });
 
   it('writes down which of its agents live', async () => {
     const node = await fixture.node({ clocks: { lastSeenMs: 10, pingIntervalMs: 20 } });
     await node.join('a');
-    await database.query("UPDATE agents SET last_seen = now() - interval '1 h' WHERE tenant_id = $1", [
-      fixture.tenantId,
-    ]);
+    await fixture.setAgent('a', "last_seen = now() - interval '1 h'");
     const isFresh = async () => ((await fixture.agent('a')).last_seen as Date).getTime() > Date.now() - 60_000;
     expect(await until(isFresh)).toBe(true);
   });
@@ -100,11 +78,9 @@ describe('a node', () => {
 
 describe('a node that shuts down', () => {
   it('asks its agents to close, lets them finish, and takes them off the routes', async () => {
-    const node = await fixture.node();
+    const { node, agent, ref, end, dispatch } = await atWork();
     await fixture.register('idle');
-    const { agent } = await node.join('a');
     const { agent: idle } = await node.join('idle');
-    const { ref, end, dispatch } = await node.send(agent, 'hello', { instance_id: 'a' });
     const drained = node.server.drain(30_000);
     expect((await agent.nextOfType('close_request')).payload).toMatchObject({ grace_seconds: 30 });
     expect((await idle.closed).code).toBe(1000);
@@ -118,10 +94,8 @@ describe('a node that shuts down', () => {
   });
 
   it('takes back an agent whose socket broke, and nobody else', async () => {
-    const node = await fixture.node();
+    const { node, agent, welcome, ref, end, dispatch } = await atWork();
     await fixture.register('new');
-    const { agent, welcome } = await node.join('a');
-    const { ref, end, dispatch } = await node.send(agent, 'hello', { instance_id: 'a' });
     agent.kill();
     await until(() => node.server.stats().suspended === 1);
     const drained = node.server.drain(30_000);
@@ -138,35 +112,23 @@ describe('a node that shuts down', () => {
   });
 
   it('fails what has not finished within the grace, the work of lost agents too', async () => {
-    const node = await fixture.node();
+    const { node, ref } = await atWork();
     await fixture.register('lost');
-    const { agent } = await node.join('a');
     const { agent: lost } = await node.join('lost');
-    const slow = await node.send(agent, 'hello', { instance_id: 'a' });
-    const gone = await node.send(lost, 'hello', { instance_id: 'lost' });
+    const gone = await node.send(lost);
     lost.kill();
     await until(() => node.server.stats().suspended === 1);
     const drained = node.server.drain(200);
     await gone.end;
     await drained;
-    for (const { ref } of [slow, gone]) expect((await fixture.message(ref)).error?.code).toBe('AGENT_DISCONNECTED');
+    for (const each of [ref, gone.ref]) expect((await fixture.message(each)).error?.code).toBe('AGENT_DISCONNECTED');
   });
 });
 
-/** The database by a way of its own. */
-async function separateDatabase() {
-  const path = await TcpProxy.to(database.url);
-  const db = openDb({ url: path.urlOf(database.url), log: createLogger({ level: 'silent' }) });
-  onTestFinished(() => db.close());
-  return { path, db };
-}
-
 describe('when the database comes back', () => {
   it('a node that boots spares a node that could not renew, and its messages', async () => {
-    const { path, db } = await separateDatabase();
-    const node = await fixture.node({ db, clocks: { reconcileMs: 20 } });
-    const { agent } = await node.join('a');
-    const { ref, end, dispatch } = await node.send(agent);
+    const { path, db } = await ownWay();
+    const { node, ref, end, dispatch } = await atWork({}, { db, clocks: { reconcileMs: 20 } });
     path.shut();
     // As after an outage of 16 s.
     await database.query("UPDATE mesh_nodes SET renewed_at = now() - interval '16 s' WHERE mesh_id = $1", [
@@ -185,7 +147,7 @@ describe('when the database comes back', () => {
   });
 
   it('after it stood still, the first node that renews does not take the others for dead', async () => {
-    const { path, db } = await separateDatabase();
+    const { path, db } = await ownWay();
     const node = await fixture.node({ db, clocks: { reconcileMs: 20, deadNodeMs: 400 } });
     // Its renewals do not fail, and take longer than half of what another may be silent.
     path.latencyMs = 200;
@@ -200,11 +162,7 @@ describe('when the database comes back', () => {
 
 describe('while the database is away', () => {
   it('sockets stay, a result is kept, and everything goes on afterwards', async () => {
-    const path = await TcpProxy.to(database.url);
-    const db = openDb({ url: path.urlOf(database.url), log: createLogger({ level: 'silent' }) });
-    onTestFinished(() => db.close());
-    const cutOff = await new MeshFixture(database, db).reset();
-    await cutOff.register('a');
+    const { path, cutOff } = await cutOffFixture();
     const node = await cutOff.node({ clocks: { deadNodeMs: 200, pingIntervalMs: 50 } });
     const { agent } = await node.join('a');
     const { ref, end, dispatch } = await node.send(agent);
@@ -231,11 +189,7 @@ describe('while the database is away', () => {
   });
 
   it('an agent that left is off the routes as soon as that can be written', async () => {
-    const path = await TcpProxy.to(database.url);
-    const db = openDb({ url: path.urlOf(database.url), log: createLogger({ level: 'silent' }) });
-    onTestFinished(() => db.close());
-    const cutOff = await new MeshFixture(database, db).reset();
-    await cutOff.register('a');
+    const { path, cutOff } = await cutOffFixture();
     const node = await cutOff.node();
     const { agent } = await node.join('a');
     path.shut();

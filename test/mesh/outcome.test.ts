@@ -5,7 +5,9 @@ import { toAgentResult } from '../../mesh/connected/agent-result.js';
 
 const UUID = '0198c7a4-0000-7000-8000-000000000001';
 const text = (value: string) => ({ kind: 'text' as const, text: value });
+const data = (value: object) => ({ kind: 'data' as const, data: value as Record<string, unknown> });
 const own = (...parts: Artifact['parts']): Artifact => ({ artifactId: UUID, parts });
+const named = (value: string) => ({ artifacts: [{ artifactId: 'x', parts: [text(value)] }] });
 const said = (...parts: object[]) => ({ kind: 'message', messageId: 'm', role: 'agent', parts });
 const task = (state: string, more: object = {}, message?: object) => ({
   kind: 'task',
@@ -16,44 +18,31 @@ const task = (state: string, more: object = {}, message?: object) => ({
 });
 const read = (payload: unknown, streamed: Artifact[] = []) =>
   toAgentResult(DispatchResultPayload.parse(payload), streamed, `dsp_${UUID}`);
+/** What was streamed before some of the answers. */
+const A = [own(text('a'))];
 
 const ANSWERS: [name: string, result: unknown, streamed: Artifact[], expected: object][] = [
   ['a string', 'hi', [], { state: 'completed', artifacts: [own(text('hi'))] }],
   ['an empty string', '', [], { state: 'completed', artifacts: [] }],
-  ['a string that repeats the stream', 'hi', [own(text('hi'))], { artifacts: [own(text('hi'))] }],
+  ['a string that repeats the stream', 'a', A, { artifacts: A }],
   [
     'a string beside a stream',
     'done',
-    [own(text('a'))],
-    { artifacts: [own(text('a')), { artifactId: `${UUID}:result`, parts: [text('done')] }] },
+    A,
+    { artifacts: [...A, { artifactId: `${UUID}:result`, parts: [text('done')] }] },
   ],
-  ['an object', { n: 1 }, [], { state: 'completed', artifacts: [own({ kind: 'data', data: { n: 1 } })] }],
-  ['an empty object after a stream', {}, [own(text('a'))], { artifacts: [own(text('a'))] }],
-  [
-    'an object of a kind of its own',
-    { kind: 'invoice' },
-    [],
-    { artifacts: [own({ kind: 'data', data: { kind: 'invoice' } })] },
-  ],
+  ['an object', { n: 1 }, [], { state: 'completed', artifacts: [own(data({ n: 1 }))] }],
+  ['an empty object after a stream', {}, A, { artifacts: A }],
+  ['an object of a kind of its own', { kind: 'invoice' }, [], { artifacts: [own(data({ kind: 'invoice' }))] }],
   ['a message', said(text('hi')), [], { artifacts: [own(text('hi'))], status_message: said(text('hi')) }],
-  [
-    'a message after a stream',
-    said(text('bye')),
-    [own(text('a'))],
-    { artifacts: [own(text('a'))], status_message: said(text('bye')) },
-  ],
+  ['a message after a stream', said(text('bye')), A, { artifacts: A, status_message: said(text('bye')) }],
   [
     'a task with artifacts, which are the whole answer',
-    task('completed', { artifacts: [{ artifactId: 'x', parts: [text('b')] }] }),
-    [own(text('a'))],
-    {
-      state: 'completed',
-      artifacts: [{ artifactId: 'x', parts: [text('b')] }],
-      remote_task_id: 't',
-      remote_context_id: 'c',
-    },
+    task('completed', named('b')),
+    A,
+    { state: 'completed', ...named('b'), remote_task_id: 't', remote_context_id: 'c' },
   ],
-  ['a task after a stream', task('completed'), [own(text('a'))], { state: 'completed', artifacts: [own(text('a'))] }],
+  ['a task after a stream', task('completed'), A, { state: 'completed', artifacts: A }],
 ];
 
 describe('what an agent answers', () => {
@@ -61,21 +50,14 @@ describe('what an agent answers', () => {
     expect(read({ result }, streamed)).toMatchObject(expected);
   });
 
-  it.each([
-    ['completed', 'completed'],
-    ['input-required', 'input-required'],
-    ['auth-required', 'input-required'],
-    ['failed', 'failed'],
-    ['rejected', 'failed'],
-    ['canceled', 'failed'],
-    ['working', 'failed'],
-    ['submitted', 'failed'],
-    ['unknown', 'failed'],
-  ])('has the state of its task: %s is %s', (state, expected) => {
-    expect(read({ result: task(state) }).state).toBe(expected);
-  });
-
-  it('has the state that the status says, whatever the task says', () => {
+  it('has the state of its task, or that which the status says', () => {
+    const states = {
+      ...{ completed: 'completed', 'input-required': 'input-required', 'auth-required': 'input-required' },
+      ...{ failed: 'failed', rejected: 'failed', canceled: 'failed' },
+      ...{ working: 'failed', submitted: 'failed', unknown: 'failed' },
+    };
+    const found = Object.keys(states).map((state) => [state, read({ result: task(state) }).state]);
+    expect(Object.fromEntries(found)).toEqual(states);
     expect(read({ result: task('working'), status: { state: 'completed' } }).state).toBe('completed');
   });
 
@@ -88,17 +70,14 @@ describe('what an agent answers', () => {
 
   it('asks by its status or by a data part of the message', () => {
     const input_request = { kind: 'confirmation' as const, title: 'Go on?' };
-    expect(read({ result: '', status: { state: 'input-required', input_request } }).input_request).toEqual(
-      input_request,
-    );
-    const message = said(text('?'), { kind: 'data', data: { input_request } });
+    const byStatus = { result: '', status: { state: 'input-required', input_request } };
+    expect(read(byStatus).input_request).toEqual(input_request);
+    const message = said(text('?'), data({ input_request }));
     expect(read({ result: task('input-required', {}, message) }).input_request).toEqual(input_request);
     expect(read({ result: task('completed', {}, message) }).input_request).toBeUndefined();
-    const malformed = said({ kind: 'data', data: { input_request: { kind: 'riddle' } } });
-    expect(read({ result: task('input-required', {}, malformed) })).toMatchObject({
-      state: 'failed',
-      error: { code: 'HANDLER_ERROR', message: expect.stringContaining('input_request.kind') },
-    });
+    const riddle = said(data({ input_request: { kind: 'riddle' } }));
+    const error = { code: 'HANDLER_ERROR', message: expect.stringContaining('input_request.kind') };
+    expect(read({ result: task('input-required', {}, riddle) })).toMatchObject({ state: 'failed', error });
   });
 
   it.each([
@@ -110,9 +89,13 @@ describe('what an agent answers', () => {
     expect(DispatchResultPayload.safeParse({ result }).success).toBe(false);
   });
 
-  it('tells what it used', () => {
+  it('tells what it used, and keeps no id that is longer than an id is', () => {
     const usage = { input_tokens: 1, output_tokens: 2, model: 'm' };
     expect(read({ result: 'x', usage }).usage).toEqual(usage);
+    const long = { id: 'x'.repeat(10_000), contextId: 'x'.repeat(10_000) };
+    expect(Object.keys(read({ result: task('completed', long) })).filter((key) => key.startsWith('remote'))).toEqual(
+      [],
+    );
   });
 });
 
@@ -122,6 +105,5 @@ it.each([
   [{ error: 'of another server' }, { code: 'HANDLER_ERROR', message: 'no tea' }],
   [undefined, { code: 'HANDLER_ERROR', message: 'no tea' }],
 ])('a failed task with the metadata %j has the code that its agent named', (metadata, error) => {
-  const message = { kind: 'message', messageId: 'm', role: 'agent', parts: [text('no tea')] };
-  expect(read({ result: task('failed', metadata && { metadata }, message) }).error).toEqual(error);
+  expect(read({ result: task('failed', metadata && { metadata }, said(text('no tea'))) }).error).toEqual(error);
 });

@@ -1,17 +1,11 @@
 import { Writable } from 'node:stream';
 import { pino } from 'pino';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type FreshDatabase, freshDatabase } from '../setup/database.js';
-import { MeshFixture } from './mesh-fixture.js';
+import { expect, it } from 'vitest';
+import { fixture, useMesh } from './use-mesh.js';
 
-let database: FreshDatabase;
-beforeAll(async () => {
-  database = await freshDatabase();
-});
-afterAll(() => database.drop());
+useMesh('a', 'b');
 
 it('errors that agents report are logged once in a while, and hardly in their words', async () => {
-  const fixture = await new MeshFixture(database).reset();
   const lines: Record<string, unknown>[] = [];
   const written = new Writable({
     write(line: Buffer, _encoding, done) {
@@ -21,7 +15,6 @@ it('errors that agents report are logged once in a while, and hardly in their wo
   });
   const node = await fixture.node({ log: pino({ level: 'debug' }, written) });
   for (const instance of ['a', 'b']) {
-    await fixture.register(instance);
     const { agent } = await node.join(instance);
     for (let n = 0; n < 20; n += 1) agent.send('error', { code: `OWN_${n}`, message: 'x'.repeat(4_096) });
     const ping = agent.send('ping', {});

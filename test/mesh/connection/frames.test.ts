@@ -37,6 +37,7 @@ const BAD: [name: string, text: string][] = [
   ['a NUL', frame('ping', { nonce: 'a\0b' })],
   ['a NUL in the envelope', frame('dispatch_result', { result: 'x' }, { in_reply_to: 'a\0b' })],
   ['a result of another JSON type', frame('dispatch_result', { result: 5 }, { in_reply_to: ID })],
+  ['usage of another JSON type', frame('dispatch_result', { result: '', usage: 5 }, { in_reply_to: ID })],
   ['parts of another JSON type', frame('dispatch_chunk', { seq: 0, parts: 'x' }, { in_reply_to: ID })],
   ['an error whose message is a number', frame('error', { code: 'x', message: 1 }, { in_reply_to: ID })],
   ['a tool result that does not say whether it is one', frame('tool_result', { result: 1 }, { in_reply_to: ID })],

@@ -10,7 +10,7 @@ import { ErrorBody } from '../../../contracts/primitives.js';
 import type { MeshNodeUnderTest } from '../mesh-fixture.js';
 import { database, fixture, useMesh } from '../use-mesh.js';
 
-useMesh();
+useMesh('mine');
 
 interface Refusal {
   status: number;
@@ -56,16 +56,28 @@ function upgrade(node: MeshNodeUnderTest, options: RequestOptions & { secure?: b
 
 const path = (instance: string) => `/agents/connect?instance_id=${instance}`;
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+const refusalOf = async (node: MeshNodeUnderTest, token: string, instance = 'mine') => {
+  const { status, code } = await upgrade(node, { path: path(instance), headers: bearer(token) });
+  return [status, code];
+};
+
+/** Opens a WebSocket; closed with the test. */
+async function opened(node: MeshNodeUnderTest, token: string, protocols = ['service.v1']): Promise<WebSocket> {
+  const options = { headers: bearer(token), rejectUnauthorized: false };
+  const ws = new WebSocket(`wss://127.0.0.1:${node.port}${path('mine')}`, protocols, options);
+  onTestFinished(() => ws.terminate());
+  await new Promise((resolve, reject) => ws.once('open', resolve).once('error', reject));
+  return ws;
+}
 
 describe('the handshake', () => {
   it('checks in the documented order: what is named first is answered first', async () => {
     const node = await fixture.node();
-    await fixture.register('hosted-1', 'hosted');
-    await fixture.register('mine');
-    const other = await fixture.newTenant();
-    await fixture.register('theirs', 'connected', other.tenantId);
+    await fixture.register('hosted-1', { deployment_mode: 'hosted' });
+    const { tenantId: tenant_id } = await fixture.newTenant();
+    await fixture.register('theirs', { tenant_id });
     const token = await fixture.token();
-    const reader = await fixture.token(3_600, ['read']);
+    const reader = await fixture.token(3_600, { scopes: ['read'] });
     const noProtocol = { 'sec-websocket-protocol': 'service.v2, other' };
     const cases: [Parameters<typeof upgrade>[1], number, string][] = [
       [{ path: '/agents/connect', secure: false }, 426, 'UPGRADE_REQUIRED'],
@@ -95,99 +107,66 @@ describe('the handshake', () => {
 
   it('refuses an agent whose type may not join, and the hello of one that may not join any more', async () => {
     const node = await fixture.node();
-    await fixture.register('mine');
     const agent = await node.socket('mine');
-    await database.query(
-      "INSERT INTO agent_types SELECT tenant_id, 'other', true, 'x' FROM agents WHERE tenant_id = $1",
-      [fixture.tenantId],
-    );
-    const answer = await upgrade(node, { path: path('mine'), headers: bearer(await fixture.token()) });
-    expect(answer).toMatchObject({ status: 403, code: 'forbidden' });
+    const allowed = "INSERT INTO agent_types SELECT tenant_id, 'other', true, 'x' FROM agents WHERE tenant_id = $1";
+    await database.query(allowed, [fixture.tenantId]);
+    expect(await refusalOf(node, await fixture.token())).toEqual([403, 'forbidden']);
     agent.send('hello', { instance_id: 'mine' });
     expect((await agent.closed).code).toBe(1008);
   });
 
   it('refuses an expired token, one with a foreign signature, and one of a revoked credential', async () => {
     const node = await fixture.node();
-    await fixture.register('mine');
     const token = await fixture.token();
     const [head, body] = token.split('.');
     const forged = `${head}.${body}.${createHmac('sha256', 'x').update('x').digest('base64url')}`;
-    expect((await upgrade(node, { path: path('mine'), headers: bearer(forged) })).code).toBe('UNAUTHORIZED');
     const none = `${Buffer.from('{"alg":"none","typ":"at+jwt"}').toString('base64url')}.${body}.`;
-    expect((await upgrade(node, { path: path('mine'), headers: bearer(none) })).code).toBe('UNAUTHORIZED');
+    for (const bad of [forged, none, await fixture.token(-1)]) {
+      expect(await refusalOf(node, bad)).toEqual([401, 'UNAUTHORIZED']);
+    }
     await database.query('UPDATE credentials SET revoked_at = now() WHERE credential_id = $1', [fixture.credentialId]);
-    expect((await upgrade(node, { path: path('mine'), headers: bearer(token) })).code).toBe('UNAUTHORIZED');
+    expect(await refusalOf(node, token)).toEqual([401, 'UNAUTHORIZED']);
   });
 
-  it('takes a token that stands for no agent as none of the type credential', async () => {
+  it('takes a token of the type whatever its scope; one of another type finds nothing, one of no agent is refused', async () => {
     const node = await fixture.node();
-    await fixture.register('mine');
-    await database.query("UPDATE agents SET agent_type = 'credential' WHERE tenant_id = $1", [fixture.tenantId]);
-    const claims = { tenant_id: fixture.tenantId, agent_type: 'credential', scopes: ['read' as const], sub: 'x' };
-    const token = await fixture.tokens.issueAccessToken({ ...claims, credential_id: fixture.credentialId }, 60);
-    const answer = await upgrade(node, { path: path('mine'), headers: bearer(token) });
-    expect(answer).toMatchObject({ status: 403, code: 'forbidden' });
-  });
-
-  it('takes a token of the type, and has nothing for one of another type, whatever its scope', async () => {
-    const node = await fixture.node();
-    await fixture.register('mine');
-    const tokenOf = (agent_type: string, scope: 'read' | 'full') => {
-      const claims = { tenant_id: fixture.tenantId, agent_type, scopes: [scope], sub: 'x' };
-      return fixture.tokens.issueAccessToken({ ...claims, credential_id: fixture.credentialId }, 60);
-    };
-    const foreign = { path: path('mine'), headers: bearer(await tokenOf('painter', 'full')) };
-    expect(await upgrade(node, foreign)).toMatchObject({ status: 404, code: 'INSTANCE_NOT_FOUND' });
-    const ws = new WebSocket(`wss://127.0.0.1:${node.port}${path('mine')}`, ['service.v1'], {
-      headers: bearer(await tokenOf('worker', 'read')),
-      rejectUnauthorized: false,
-    });
-    onTestFinished(() => ws.terminate());
-    await new Promise((resolve, reject) => ws.once('open', resolve).once('error', reject));
+    const foreign = await fixture.token(60, { agent_type: 'painter' });
+    expect(await refusalOf(node, foreign)).toEqual([404, 'INSTANCE_NOT_FOUND']);
+    await opened(node, await fixture.token(60, { agent_type: 'worker', scopes: ['read'] }));
+    await fixture.setAgent('mine', "agent_type = 'credential'");
+    const ofNone = await fixture.token(60, { scopes: ['read'] });
+    expect(await refusalOf(node, ofNone)).toEqual([403, 'forbidden']);
   });
 
   it('tells an instance that was deregistered to stay away, and one that was silent for too long to register', async () => {
     const node = await fixture.node();
-    const leave = (instance: string, cause: string | null) =>
-      database.query(
-        'UPDATE agents SET deregistered_at = now(), deregistration_cause = $3 WHERE tenant_id = $1 AND instance_id = $2',
-        [fixture.tenantId, instance, cause],
-      );
     const { tenantId: elsewhere } = await fixture.newTenant();
     const gone = { unwanted: 'explicit', silent: 'inactivity', earlier: null };
-    for (const [instance, cause] of Object.entries(gone)) {
-      await fixture.register(instance);
-      await fixture.register(instance, 'connected', elsewhere); // no concern of this tenant's
-      await leave(instance, cause);
+    for (const [instance, deregistration_cause] of Object.entries(gone)) {
+      await fixture.register(instance, { deregistered_at: new Date(), deregistration_cause });
+      await fixture.register(instance, { tenant_id: elsewhere }); // no concern of this tenant's
     }
     const token = await fixture.token();
-    const codeFor = async (instance: string, bearerToken = token) =>
-      (await upgrade(node, { path: path(instance), headers: bearer(bearerToken) })).code;
-    expect(await codeFor('unwanted')).toBe('DEREGISTERED');
-    expect(await codeFor('silent')).toBe('INSTANCE_NOT_FOUND');
-    expect(await codeFor('earlier')).toBe('INSTANCE_NOT_FOUND');
-    const claims = { tenant_id: fixture.tenantId, agent_type: 'painter', scopes: ['full' as const], sub: 'x' };
-    const foreign = await fixture.tokens.issueAccessToken({ ...claims, credential_id: fixture.credentialId }, 60);
-    expect(await codeFor('unwanted', foreign)).toBe('INSTANCE_NOT_FOUND');
+    const foreign = await fixture.token(60, { agent_type: 'painter' });
+    const cases: [string, string, string][] = [
+      ['unwanted', token, 'DEREGISTERED'],
+      ['silent', token, 'INSTANCE_NOT_FOUND'],
+      ['earlier', token, 'INSTANCE_NOT_FOUND'],
+      ['unwanted', foreign, 'INSTANCE_NOT_FOUND'],
+    ];
+    for (const [instance, by, code] of cases) {
+      expect([instance, (await refusalOf(node, by, instance))[1]]).toEqual([instance, code]);
+    }
   });
 
   it('answers 503 while the node drains', async () => {
     const node = await fixture.node();
-    await fixture.register('mine');
     await node.server.drain(0);
-    const answer = await upgrade(node, { path: path('mine'), headers: bearer(await fixture.token()) });
-    expect(answer).toMatchObject({ status: 503, code: 'SERVICE_UNAVAILABLE' });
+    expect(await refusalOf(node, await fixture.token())).toEqual([503, 'SERVICE_UNAVAILABLE']);
   });
 
   it('echoes the subprotocol among several offered', async () => {
-    const node = await fixture.node();
-    await fixture.register('mine');
-    const url = `wss://127.0.0.1:${node.port}${path('mine')}`;
-    const headers = bearer(await fixture.token());
-    const ws = new WebSocket(url, ['other', 'service.v1'], { headers, rejectUnauthorized: false });
-    onTestFinished(() => ws.terminate());
-    await new Promise((resolve, reject) => ws.once('open', resolve).once('error', reject));
+    const ws = await opened(await fixture.node(), await fixture.token(), ['other', 'service.v1']);
     expect(ws.protocol).toBe('service.v1');
     expect(ws.extensions).toBe('');
   });
@@ -204,6 +183,13 @@ describe('the handshake', () => {
   });
 });
 
+/** The head of the answer to a request, however it is written. */
+async function headOf(node: MeshNodeUnderTest, request: string): Promise<string> {
+  const socket = connectTls({ host: '127.0.0.1', port: node.port, rejectUnauthorized: false });
+  socket.write(`${request}\r\nConnection: ${request.includes('Upgrade:') ? 'Upgrade' : 'close'}\r\n\r\n`);
+  return (await text(socket)).split('\r\n\r\n', 1)[0] ?? '';
+}
+
 describe('the port of the mesh', () => {
   it('answers plain HTTP with 426 and closes', async () => {
     const node = await fixture.node();
@@ -213,7 +199,7 @@ describe('the port of the mesh', () => {
     expect(ErrorBody.parse(await answer.json()).code).toBe('UPGRADE_REQUIRED');
   });
 
-  it('pending the shared paths to the HTTP face, and knows no others', async () => {
+  it('passes the shared paths to the HTTP face, and knows no others', async () => {
     const seen: string[] = [];
     const node = await fixture.node({
       handler: (request, response) => {
@@ -239,12 +225,8 @@ describe('the port of the mesh', () => {
   it('tells a page of a named origin why, and no other', async () => {
     const origin = 'https://app.example.com';
     const node = await fixture.node({ environment: { CORS_ORIGINS: origin } });
-    const ask = async (request: string, from = origin) => {
-      const socket = connectTls({ host: '127.0.0.1', port: node.port, rejectUnauthorized: false });
-      socket.write(`${request}\r\nHost: x\r\nOrigin: ${from}\r\n`);
-      socket.write('Access-Control-Request-Method: POST\r\nConnection: close\r\n\r\n');
-      return (await text(socket)).split('\r\n\r\n', 1)[0] ?? '';
-    };
+    const ask = (request: string, from = origin) =>
+      headOf(node, `${request}\r\nHost: x\r\nOrigin: ${from}\r\nAccess-Control-Request-Method: POST`);
     const cases: [request: string, status: number][] = [
       ['POST /agents/get HTTP/1.1', 404],
       ['GET /agents/connect HTTP/1.1', 426],
@@ -277,11 +259,8 @@ describe('the port of the mesh', () => {
       socket.resume();
       await closed;
     }
-    const tls = await node.rawTls();
-    const answered = new Promise<string>((resolve) => tls.once('data', (data) => resolve(data.toString())));
-    tls.write('GET //[?instance_id=%E0%A4%A HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
-    expect(await answered).toMatch(/^HTTP\/1.1 404 /);
-    await fixture.register('mine');
+    const broken = 'GET //[?instance_id=%E0%A4%A HTTP/1.1\r\nHost: x\r\nUpgrade: websocket';
+    expect(await headOf(node, broken)).toMatch(/^HTTP\/1.1 404 /);
     await node.join('mine');
   });
 });

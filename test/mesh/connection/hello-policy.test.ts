@@ -1,6 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
 import { WebhookEvaluators } from '../../../policy/evaluators/webhook.js';
-import { createPolicyCatalog } from '../../../policy/policy-catalog.js';
 import { PolicyEngine } from '../../../policy/policy-engine.js';
 import { createLogger } from '../../../runtime/logger.js';
 import { createSecrets } from '../../../runtime/secrets.js';
@@ -18,14 +17,9 @@ beforeEach(async () => {
 const log = createLogger({ level: 'silent' });
 const secrets = createSecrets(Buffer.alloc(32, 7).toString('base64'));
 
-/** A policy about registrations, in force at once. */
-function policy(decision: 'deny' | 'audit', match: object): Promise<unknown> {
-  const { db, policies: engine } = fixture.core;
-  const catalog = createPolicyCatalog({ db, secrets, outbound: { checkUrl: () => undefined }, engine });
-  const fields = { description: '', reason: 'Not here.', approvers: [], evaluator: {}, priority: 100, enabled: true };
-  const request = { ...fields, scope: 'admission' as const, name: decision, decision, match };
-  return catalog.create(fixture.tenantId, request);
-}
+/** A policy about registrations. */
+const policy = (decision: 'deny' | 'audit', match: object) =>
+  fixture.policy({ scope: 'admission', name: decision, decision, match, reason: 'Not here.' });
 
 /** Says what must be refused. */
 async function refused(hello: object): Promise<void> {

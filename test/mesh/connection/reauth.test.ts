@@ -2,8 +2,11 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { DEFAULT_CLOCKS } from '../../../runtime/clocks.js';
 import { until } from '../../setup/until.js';
 import type { FixtureAgent } from '../fixture-agent.js';
-import { MeshFixture, type MeshNodeUnderTest } from '../mesh-fixture.js';
+import type { MeshNodeUnderTest } from '../mesh-fixture.js';
 import { database, fixture, useMesh } from '../use-mesh.js';
+
+/** Seconds that a token lives which ends while its agent is connected: joining takes a busy machine some of it. */
+const SHORT_LIVED_S = 6;
 
 useMesh('a');
 
@@ -75,46 +78,36 @@ const WRONG: Record<string, () => Promise<string>> = {
   'is none': async () => 'no token',
   'has expired': () => fixture.token(-1),
   'is of another tenant': async () => {
-    const other = await new MeshFixture(database).reset();
-    return fixture.tokens.issueAccessToken(
-      { ...claims(), tenant_id: other.tenantId, credential_id: other.credentialId },
-      60,
-    );
+    const { tenantId: tenant_id, credentialId: credential_id } = await fixture.newTenant();
+    return fixture.token(60, { tenant_id, credential_id });
   },
   'is of another credential': async () => {
-    const { tenantId, credentialId } = await fixture.newTenant();
+    const { tenantId, credentialId: credential_id } = await fixture.newTenant();
     await database.query('UPDATE credentials SET tenant_id = $1 WHERE tenant_id = $2', [fixture.tenantId, tenantId]);
-    return fixture.tokens.issueAccessToken({ ...claims(), credential_id: credentialId }, 60);
+    return fixture.token(60, { credential_id });
   },
-  'is for agents of another type': () => fixture.tokens.issueAccessToken({ ...claims(), agent_type: 'other' }, 60),
-  'may not connect agents': () => fixture.token(60, ['read']),
-};
-const claims = () => {
-  const { iat, exp, ...rest } = fixture.caller;
-  return rest;
+  'is for agents of another type': () => fixture.token(60, { agent_type: 'other' }),
+  'may not connect agents': () => fixture.token(60, { scopes: ['read'] }),
 };
 
 describe('a token that', () => {
-  it.each(Object.keys(WRONG))('%s is refused, and the old one stays in force', async (what) => {
-    const { agent } = await node.join('a');
-    const answer = await reauth(agent, await WRONG[what]?.());
-    expect(answer).toMatchObject(refused());
-    expect(agent.isOpen).toBe(true);
+  it('is not the agent’s own is refused, and the old one stays in force until its end', async () => {
+    for (const [what, wrong] of Object.entries(WRONG)) {
+      const { agent } = await node.join('a');
+      expect([what, await reauth(agent, await wrong())]).toMatchObject([what, refused()]);
+      expect(agent.isOpen).toBe(true);
+    }
+    const { agent } = await node.join('a', {}, { token: await fixture.token(SHORT_LIVED_S) });
+    expect(await reauth(agent, 'no token')).toMatchObject(refused());
     const { end, dispatch } = await node.send(agent);
     dispatch.result('still here');
     expect(await end).toMatchObject({ kind: 'closed', final: 'completed' });
-  });
-
-  it('is refused does not change when the old one ends', async () => {
-    const { agent } = await node.join('a', {}, { token: await fixture.token(2) });
-    for (const wrong of Object.values(WRONG).slice(0, 5))
-      expect(await reauth(agent, await wrong())).toMatchObject(refused());
     expect((await agent.closed).code).toBe(4401);
   });
 
   it('comes after the instance was registered with another type is refused', async () => {
     const { agent } = await node.join('a');
-    await database.query("UPDATE agents SET agent_type = 'changed' WHERE tenant_id = $1", [fixture.tenantId]);
+    await fixture.setAgent('a', "agent_type = 'changed'");
     expect(await reauth(agent, await fixture.token())).toMatchObject(refused());
   });
 });

@@ -3,27 +3,15 @@ import { dispatched } from '../../setup/agent.js';
 import { RowLock } from '../../setup/row-lock.js';
 import { until } from '../../setup/until.js';
 import { errorOf, receive } from '../fixture-agent.js';
-import { database, fixture, useMesh } from '../use-mesh.js';
+import { atWork, database, finishes, fixture, joined, useMesh } from '../use-mesh.js';
 
 useMesh('a');
 
 const closed = { kind: 'closed' };
 
 describe('an agent that lost its socket', () => {
-  it('is off the routes, and its work waits for it', async () => {
-    const node = await fixture.node();
-    const { agent } = await node.join('a');
-    const { ref } = await node.send(agent);
-    agent.kill();
-    await until(async () => (await fixture.agent('a')).status === 'offline');
-    expect((await fixture.agent('a')).mesh_id).toBeNull();
-    expect(node.server.stats()).toMatchObject({ suspended: 1, inflight: 1 });
-    expect((await fixture.message(ref)).state).toBe('working');
-  });
-
   it('resumes with its token: what it holds goes on, the rest is sent again', async () => {
-    const node = await fixture.node();
-    const { agent, welcome } = await node.join('a');
+    const { node, agent, welcome } = await joined();
     const held = await node.send(agent, 'held');
     const lost = await node.send(agent, 'lost');
     held.dispatch.chunk(0, 'one ');
@@ -52,8 +40,7 @@ describe('an agent that lost its socket', () => {
   });
 
   it('gets what is sent again before new work', async () => {
-    const node = await fixture.node();
-    const { agent, welcome } = await node.join('a');
+    const { node, agent, welcome } = await joined();
     const lost = await node.send(agent, 'lost');
     const fresh = await fixture.open('fresh');
     agent.kill();
@@ -92,21 +79,16 @@ describe('an agent that lost its socket', () => {
   });
 
   it('resumes while its old socket still looks alive', async () => {
-    const node = await fixture.node();
-    const { agent, welcome } = await node.join('a');
-    const { ref, end } = await node.send(agent);
+    const { node, agent, welcome, ref, end } = await atWork();
     const back = await node.join('a', { resume_token: welcome.resume_token });
     expect((await agent.closed).code).toBe(4409);
     expect(back.welcome.resumed).toBe(true);
-    (await receive(back.agent, ref)).result('hi');
-    expect(await end).toMatchObject(closed);
-    expect((await fixture.message(ref)).state).toBe('completed');
+    await finishes(back.agent, ref, end);
     expect((await fixture.events('agent.health_changed')).length).toBe(1);
   });
 
   it('hears how what it holds ended meanwhile', async () => {
-    const node = await fixture.node({ clocks: { reconcileMs: 20 } });
-    const { agent, welcome } = await node.join('a');
+    const { node, agent, welcome } = await joined({ clocks: { reconcileMs: 20 } });
     const canceled = await node.send(agent);
     const late = await node.send(agent, 'late', { deadline_ms: 300 });
     agent.kill();
@@ -144,8 +126,7 @@ describe('an agent that lost its socket', () => {
   });
 
   it('resumes with its token once more when it has not heard of the next one, and no longer when it has', async () => {
-    const node = await fixture.node();
-    const { agent, welcome } = await node.join('a');
+    const { node, agent, welcome } = await joined();
     const { resume_token } = welcome;
     const { ref, end } = await node.send(agent);
     agent.kill();
@@ -158,9 +139,7 @@ describe('an agent that lost its socket', () => {
     }
     const back = await node.join('a', { resume_token });
     expect(back.welcome.resumed).toBe(true);
-    (await receive(back.agent, ref)).result('hi');
-    await end;
-    expect((await fixture.message(ref)).state).toBe('completed');
+    await finishes(back.agent, ref, end);
     back.agent.kill();
     expect((await node.join('a', { resume_token })).welcome.resumed).toBe(false);
   });
@@ -171,7 +150,7 @@ describe('an agent that lost its socket', () => {
     const { agent: other } = await node.join('b');
     const { agent, welcome } = await node.join('a');
     const { resume_token } = welcome;
-    const { ref, end } = await node.send(agent, 'hello', { instance_id: 'a' });
+    const { ref, end } = await node.send(agent);
     agent.kill();
     await until(async () => (await fixture.agent('a')).status === 'offline');
     const lock = await RowLock.on(database.url, 'SELECT 1 FROM agents WHERE tenant_id = $1 AND instance_id = $2', [
@@ -191,9 +170,7 @@ describe('an agent that lost its socket', () => {
     await until(async () => (await fixture.agent('a')).mesh_id === null);
     const back = await node.join('a', { resume_token });
     expect(back.welcome).toMatchObject({ resumed: true, replayed_dispatches: [ref.dispatch_id] });
-    (await receive(back.agent, ref)).result('hi');
-    await end;
-    expect((await fixture.message(ref)).state).toBe('completed');
+    await finishes(back.agent, ref, end);
   });
 
   it('starts clean on another node, and the first node lets go', async () => {
@@ -212,9 +189,7 @@ describe('an agent that lost its socket', () => {
   });
 
   it('that stays away too long loses its work', async () => {
-    const node = await fixture.node({ environment: { RESUME_WINDOW_MS: '100' } });
-    const { agent, welcome } = await node.join('a');
-    const { ref, end } = await node.send(agent);
+    const { node, agent, welcome, ref, end } = await atWork({}, { environment: { RESUME_WINDOW_MS: '100' } });
     agent.kill();
     expect(await end).toMatchObject(closed);
     expect((await fixture.message(ref)).error?.code).toBe('AGENT_DISCONNECTED');
@@ -226,9 +201,7 @@ describe('an agent that lost its socket', () => {
 
 describe('an agent that says goodbye', () => {
   it('finishes what it has within the grace', async () => {
-    const node = await fixture.node();
-    const { agent } = await node.join('a');
-    const { ref, end, dispatch } = await node.send(agent);
+    const { agent, ref, end, dispatch } = await atWork();
     agent.send('close_request', { grace_seconds: 30 });
     await until(async () => (await fixture.agent('a')).status === 'draining');
     dispatch.result('last words');
@@ -238,9 +211,7 @@ describe('an agent that says goodbye', () => {
   });
 
   it('loses what it has not finished by then', async () => {
-    const node = await fixture.node();
-    const { agent } = await node.join('a');
-    const { ref, end } = await node.send(agent);
+    const { agent, ref, end } = await atWork();
     agent.send('close_request', { grace_seconds: 0.1 });
     expect((await agent.closed).code).toBe(1000);
     expect(await end).toMatchObject(closed);

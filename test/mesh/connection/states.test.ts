@@ -1,5 +1,12 @@
 import { expect, test } from 'vitest';
-import { CONNECTION_EVENTS, CONNECTION_STATES, type ConnectionState, next } from '../../../mesh/connection/states.js';
+import { LIMITS } from '../../../contracts/limits.js';
+import {
+  afterPings,
+  CONNECTION_EVENTS,
+  CONNECTION_STATES,
+  type ConnectionState,
+  next,
+} from '../../../mesh/connection/states.js';
 
 /** Every step that changes something: docs/agents.md shows the table that it comes from. */
 const STEPS = CONNECTION_STATES.flatMap((from) =>
@@ -25,4 +32,15 @@ test('a lost socket suspends a connection that may hold work, and closes any oth
     ...{ UPGRADED: 'CLOSED', AWAIT_WELCOME: 'CLOSED' },
     ...{ READY: 'SUSPENDED', DRAINING: 'SUSPENDED' },
   });
+});
+
+test('pings a silent agent three times and takes it for dead 90 s after its last answer', () => {
+  const seen: string[] = [];
+  let atMs = 0;
+  for (let unanswered = 0; unanswered <= LIMITS.missedPingsMax; unanswered += 1) {
+    const { inMs, then } = afterPings(unanswered, LIMITS.pingIntervalMs);
+    atMs += inMs;
+    seen.push(`${then} at ${Math.round(atMs / 1_000)} s`);
+  }
+  expect(seen).toEqual(['ping at 30 s', 'ping at 60 s', 'ping at 80 s', 'dead at 90 s']);
 });

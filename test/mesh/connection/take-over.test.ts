@@ -3,7 +3,7 @@ import { LIMITS } from '../../../contracts/limits.js';
 import { until } from '../../setup/until.js';
 import { errorOf, type FixtureAgent } from '../fixture-agent.js';
 import type { MeshNodeUnderTest } from '../mesh-fixture.js';
-import { callTool, refusedWith, resultOf, take } from '../tools/tool-fixture.js';
+import { callTool, ok, refusedWith, resultOf, take } from '../tools/tool-fixture.js';
 import { fixture, useMesh } from '../use-mesh.js';
 
 /** The slowness of a reader is not what these tests wait for. */
@@ -16,12 +16,7 @@ beforeEach(async () => {
   node = await fixture.node(NEVER_BLOCKED);
 });
 
-async function join(instanceId: string, tools: string[] = []) {
-  await fixture.register(instanceId);
-  return node.join(instanceId, { tools });
-}
-
-const ok = (result: unknown) => ({ ok: true, result });
+const join = (instanceId: string, tools: string[] = []) => node.enter(instanceId, tools);
 
 /** Opens a second socket beside the first, as for a new token, and waits for the end of the first. */
 async function takeOver({ agent, welcome }: Awaited<ReturnType<typeof join>>, tools: string[] = []) {

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { resolveMessage } from '../../../messages/input/resolve.js';
 import { nextStep } from '../../../messages/supervise/next-step.js';
 import { Sweeper } from '../../../messages/supervise/sweeper.js';
@@ -7,47 +7,18 @@ import type { MessageInput } from '../../../workflows/definitions.js';
 import { messageCore } from '../../setup/core.js';
 import { until } from '../../setup/until.js';
 import { errorOf, type FixtureAgent } from '../fixture-agent.js';
-import type { MeshNodeUnderTest } from '../mesh-fixture.js';
-import { database, fixture, useMesh } from '../use-mesh.js';
-import { Approvals, policyAboutPay } from './approval-fixture.js';
-import { ask, callTool, refusedWith, resultOf, take } from './tool-fixture.js';
+import { database, fixture } from '../use-mesh.js';
+import { approvals, b, careful, heldCallOf, node, pays, policyAboutPay, usePayments } from './approval-fixture.js';
+import { answeredCall, ask, callTool, ok, refusedWith, resultOf, take } from './tool-fixture.js';
 
-useMesh();
+usePayments('pay', 'look');
 
-let approvals: Approvals;
-let node: MeshNodeUnderTest;
 let a: FixtureAgent;
-let b: FixtureAgent;
-/** Of the policy that wants approval for the tool `pay`. */
-let careful: string;
-
-beforeAll(() => {
-  approvals = new Approvals(fixture);
-});
 beforeEach(async () => {
-  careful = await policyAboutPay(fixture, 'require_approval');
-  await fixture.register('a');
-  await fixture.register('b');
-  // So that messages go to `a`.
-  await database.query(`UPDATE agents SET agent_type = 'teller' WHERE tenant_id = $1 AND instance_id = 'b'`, [
-    fixture.tenantId,
-  ]);
-  node = await fixture.node();
   a = (await node.join('a')).agent;
-  b = (await node.join('b', { tools: ['pay', 'look'] })).agent;
 });
 
-const TO_A = { instance_id: 'a' };
-const ok = (result: unknown) => ({ ok: true, result });
-
-/** A dispatch to `a` that has called `pay`, about which a human is asked. */
-async function heldCall(given: object = { amount: 5 }, metadata: object = {}) {
-  const sent = await node.send(a, 'pay it', { ...TO_A, ...metadata });
-  const payload = { tool: 'pay', arguments: given, dispatch_id: sent.ref.dispatch_id };
-  const id = callTool(a, payload);
-  expect(await resultOf(a, id)).toEqual(refusedWith('APPROVAL_PENDING'));
-  return { ...sent, id, payload, request: await approvals.asked(sent.ref) };
-}
+const heldCall = (given?: object, metadata?: object) => heldCallOf(a, node, given, metadata);
 
 describe('a tool call that needs approval', () => {
   it('makes its message wait, and is made by the platform once a human approves', async () => {
@@ -60,10 +31,8 @@ describe('a tool call that needs approval', () => {
       { ...asked, message_id: ref.message_id, session_id: expect.any(String) },
     ]);
     expect(await approvals.resolve(ref, 'approved')).toMatchObject({ new_state: 'working' });
-    const call = await take(b, 'pay');
-    expect(call.payload).toMatchObject({ arguments: { amount: 5 }, caller: { instance_id: 'a' } });
-    call.result(ok('paid'));
-    expect(await resultOf(a, id)).toEqual(ok('paid'));
+    const { payload } = await pays(b, a, id);
+    expect(payload).toMatchObject({ arguments: { amount: 5 }, caller: { instance_id: 'a' } });
     expect((await approvals.dispatch(ref)).deadline_at).not.toBeNull();
     dispatch.result('done');
     expect(await end).toMatchObject({ final: 'completed' });
@@ -72,8 +41,7 @@ describe('a tool call that needs approval', () => {
   it('wakes the workflow of its message until that has looked, also when the message has ended meanwhile', async () => {
     const { ref, id, dispatch, end } = await heldCall();
     await approvals.resolve(ref, 'approved'); // its own wake-up is lost: there is no workflow here
-    (await take(b, 'pay')).result(ok(1));
-    await resultOf(a, id);
+    await pays(b, a, id);
     dispatch.result('done');
     expect(await end).toMatchObject({ final: 'completed' });
     let wakeUps = 0;
@@ -104,8 +72,7 @@ describe('a tool call that needs approval', () => {
     await delay(1_200); // longer than the dispatch may take
     expect((await fixture.message(ref)).state).toBe('input-required');
     await approvals.resolve(ref, 'approved');
-    (await take(b, 'pay')).result(ok(1));
-    await resultOf(a, id);
+    await pays(b, a, id);
     dispatch.result('done');
     expect(await end).toMatchObject({ final: 'completed' });
   });
@@ -129,7 +96,7 @@ describe('a tool call that needs approval', () => {
   });
 
   it('that is rejected tells its agent, where the policy says so, and is not asked about again', async () => {
-    await policyAboutPay(fixture, 'require_approval', { priority: 1, approval: { on_reject: 'tell_agent' } });
+    await policyAboutPay('require_approval', { priority: 1, approval: { on_reject: 'tell_agent' } });
     const { ref, id, payload, dispatch, end } = await heldCall();
     await approvals.resolve(ref, 'rejected');
     expect(await resultOf(a, id)).toEqual(refusedWith('APPROVAL_REJECTED'));
@@ -140,13 +107,22 @@ describe('a tool call that needs approval', () => {
     expect(await approvals.requests(ref)).toEqual(['resolved']);
   });
 
-  it('is forgotten when the result of its dispatch comes first', async () => {
-    const { ref, id, dispatch, end } = await heldCall();
-    dispatch.result('never mind');
-    expect(await end).toMatchObject({ final: 'completed' });
+  it.each<[string, string, (held: Awaited<ReturnType<typeof heldCall>>) => unknown]>([
+    ['the result of its dispatch comes first', 'completed', ({ dispatch }) => dispatch.result('never mind')],
+    ['its agent withdraws it', 'working', ({ id }) => a.send('error', { code: 'CANCELED' }, id)],
+    ['its message is canceled', 'canceled', ({ ref }) => fixture.cancel(ref)],
+  ])('is forgotten when %s: its message is %s', async (_what, state, withdraw) => {
+    const held = await heldCall();
+    const { ref, id, dispatch, end } = held;
+    await withdraw(held);
     expect(await resultOf(a, id)).toEqual(refusedWith('CANCELED'));
+    await until(async () => (await fixture.message(ref)).state === state);
     expect(await approvals.requests(ref)).toEqual(['withdrawn']);
     await expect(approvals.resolve(ref, 'approved')).rejects.toMatchObject({ code: 'NOT_AWAITING_INPUT' });
+    if (state !== 'working') return;
+    expect((await approvals.dispatch(ref)).deadline_at).not.toBeNull();
+    dispatch.result('without it');
+    expect(await end).toMatchObject({ final: 'completed' });
   });
 
   it('gives way to a question of the agent itself', async () => {
@@ -157,24 +133,6 @@ describe('a tool call that needs approval', () => {
     await until(async () => (await approvals.requests(ref)).length === 2);
     expect(await approvals.requests(ref)).toEqual(['withdrawn', 'pending']);
     expect(await fixture.message(ref)).toMatchObject({ input_request: { source: 'agent', title: 'Sure?' } });
-  });
-
-  it('may be withdrawn by its agent', async () => {
-    const { ref, id, dispatch, end } = await heldCall();
-    a.send('error', { code: 'CANCELED' }, id);
-    expect(await resultOf(a, id)).toEqual(refusedWith('CANCELED'));
-    await until(async () => (await fixture.message(ref)).state === 'working');
-    expect(await approvals.requests(ref)).toEqual(['withdrawn']);
-    expect((await approvals.dispatch(ref)).deadline_at).not.toBeNull();
-    dispatch.result('without it');
-    expect(await end).toMatchObject({ final: 'completed' });
-  });
-
-  it('ends with its message when that is canceled', async () => {
-    const { ref, id } = await heldCall();
-    await fixture.cancel(ref);
-    expect(await resultOf(a, id)).toEqual(refusedWith('CANCELED'));
-    expect(await approvals.requests(ref)).toEqual(['withdrawn']);
   });
 
   it('fails its message when nobody decides in time', async () => {
@@ -191,19 +149,17 @@ describe('a tool call that needs approval', () => {
   it('is made with the arguments that the approver edited, which pass the policies again', async () => {
     const { ref, id } = await heldCall();
     const negative = { tools: ['pay'], arguments: [{ path: 'amount', op: 'lt', value: 0 }] };
-    await policyAboutPay(fixture, 'deny', { match: negative });
+    await policyAboutPay('deny', { match: negative });
     const resolveWith = (amount: number) => approvals.resolve(ref, 'approved', { arguments: { amount } });
     await expect(resolveWith(-1)).rejects.toMatchObject({ code: 'forbidden' });
     await resolveWith(3);
-    const call = await take(b, 'pay');
-    expect(call.payload.arguments).toEqual({ amount: 3 });
-    call.result(ok('paid 3'));
-    expect(await resultOf(a, id)).toEqual(ok('paid 3'));
+    const { payload } = await pays(b, a, id);
+    expect(payload.arguments).toEqual({ amount: 3 });
   });
 
   it('is denied when the policies deny it by the time that it is approved', async () => {
     const { ref, id } = await heldCall();
-    const policy_id = await policyAboutPay(fixture, 'deny', { priority: 1 });
+    const policy_id = await policyAboutPay('deny', { priority: 1 });
     await approvals.resolve(ref, 'approved');
     expect(await resultOf(a, id)).toMatchObject({ error: { code: 'POLICY_DENIED', policy_id } });
     expect(b.count('tool_call')).toBe(0);
@@ -214,35 +170,29 @@ describe('a tool call that needs approval', () => {
     const second = callTool(a, { tool: 'pay', arguments: { amount: 2 }, dispatch_id: ref.dispatch_id });
     expect(await resultOf(a, second)).toEqual(refusedWith('APPROVAL_PENDING'));
     await approvals.resolve(ref, 'approved');
-    (await take(b, 'pay')).result(ok('first'));
-    expect(await resultOf(a, id)).toEqual(ok('first'));
+    await pays(b, a, id);
     await until(async () => (await approvals.requests(ref)).length === 2);
     await approvals.resolve(ref, 'approved');
-    const call = await take(b, 'pay');
-    expect(call.payload.arguments).toEqual({ amount: 2 });
-    call.result(ok('second'));
-    expect(await resultOf(a, second)).toEqual(ok('second'));
+    const { payload } = await pays(b, a, second);
+    expect(payload.arguments).toEqual({ amount: 2 });
   });
 
   it('hears of the decision although its notice was lost', async () => {
     const { ref, id } = await heldCall();
     const elsewhere = messageCore(database.db()); // a process that nothing here listens to
     await resolveMessage(elsewhere, fixture.caller, ref.message_id, { resolution: 'approved' });
-    (await take(b, 'pay')).result(ok('paid'));
-    expect(await resultOf(a, id)).toEqual(ok('paid'));
+    await pays(b, a, id);
   });
 
   it('lets calls that need none through meanwhile', async () => {
     const { ref } = await heldCall();
-    const id = callTool(a, { tool: 'look', dispatch_id: ref.dispatch_id });
-    (await take(b, 'look')).result(ok('seen'));
-    expect(await resultOf(a, id)).toEqual(ok('seen'));
+    expect(await answeredCall(a, { tool: 'look', dispatch_id: ref.dispatch_id }, b, ok('seen'))).toEqual(ok('seen'));
   });
 });
 
 describe('a tool call', () => {
   it('that a policy denies is not made, and is on the record', async () => {
-    const policy_id = await policyAboutPay(fixture, 'deny', { priority: 1, reason: 'Not this.' });
+    const policy_id = await policyAboutPay('deny', { priority: 1, reason: 'Not this.' });
     const error = { code: 'POLICY_DENIED', message: 'Not this.', policy_id, retryable: false };
     expect(await ask(a, { tool: 'pay' })).toEqual({ ok: false, error });
     const about = { action: 'call', tool: 'pay', reason: 'Not this.' };
@@ -255,12 +205,10 @@ describe('a tool call', () => {
   });
 
   it('that cannot be made is not asked about', async () => {
-    const { ref } = await node.send(a, 'pay it', TO_A);
+    const { ref } = await node.send(a, 'pay it');
     b.close();
     await until(async () => (await fixture.agent('b')).status === 'offline');
-    await database.query(`UPDATE agents SET tools = '[]' WHERE tenant_id = $1 AND instance_id = 'b'`, [
-      fixture.tenantId,
-    ]);
+    await fixture.setAgent('b', "tools = '[]'");
     expect(await ask(a, { tool: 'pay', dispatch_id: ref.dispatch_id })).toEqual(refusedWith('TOOL_NOT_FOUND'));
     expect(await approvals.requests(ref)).toEqual([]);
   });

@@ -2,34 +2,31 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { LIMITS } from '../../../contracts/limits.js';
 import { errorOf, type FixtureAgent } from '../fixture-agent.js';
 import type { MeshNodeUnderTest } from '../mesh-fixture.js';
-import { database, fixture, useMesh } from '../use-mesh.js';
-import { ask, callTool, failing, refusedWith, resultOf, take } from './tool-fixture.js';
+import { fixture, useMesh } from '../use-mesh.js';
+import { answeredCall, ask, callTool, failing, ok, refusedWith, resultOf, take } from './tool-fixture.js';
 
 useMesh();
 
 let node: MeshNodeUnderTest;
+/** Who calls, and who lists the tool `t`. */
+let a: FixtureAgent;
+let b: FixtureAgent;
+
+const join = async (instanceId: string, tools: unknown[] = []) => (await node.enter(instanceId, tools)).agent;
 
 beforeEach(async () => {
   node = await fixture.node();
+  [a, b] = [await join('a'), await join('b', ['t'])];
 });
-
-async function join(instanceId: string, tools: unknown[] = []): Promise<FixtureAgent> {
-  await fixture.register(instanceId);
-  return (await node.join(instanceId, { tools })).agent;
-}
-
-const ok = (result: unknown) => ({ ok: true, result });
 
 describe('a tool call', () => {
   it('reaches the agent that lists the tool, with what the platform knows, and its result the caller', async () => {
-    const a = await join('a');
-    const b = await join('b', ['sum']);
     const trace = { trace_id: 'a'.repeat(32), parent_span_id: 'b'.repeat(16) };
-    const id = callTool(a, { tool: 'sum', arguments: { x: 1 }, deadline_ms: 5_000, idempotency_key: 'k' }, trace);
-    const call = await take(b, 'sum');
+    const id = callTool(a, { tool: 't', arguments: { x: 1 }, deadline_ms: 5_000, idempotency_key: 'k' }, trace);
+    const call = await take(b, 't');
     expect(call.frame).toMatchObject({ v: 1, trace_id: trace.trace_id });
     expect(call.payload).toEqual({
-      tool: 'sum',
+      tool: 't',
       arguments: { x: 1 },
       dispatch_id: `call_${call.frame.id}`,
       deadline_ms: expect.any(Number),
@@ -42,22 +39,14 @@ describe('a tool call', () => {
   });
 
   it('goes to the target that is named, by instance, type or skill', async () => {
-    const a = await join('a');
-    const b = await join('b', [{ name: 'sum', description: 'adds' }]);
-    await database.query(
-      `UPDATE agents SET agent_type = 'calculator', skills = '[{"id":"math"}]' WHERE tenant_id = $1 AND instance_id = 'b'`,
-      [fixture.tenantId],
-    );
+    await fixture.setAgent('b', `agent_type = 'calculator', skills = '[{"id":"math"}]'`);
     for (const target of [{ instance_id: 'b' }, { agent_type: 'calculator' }, { skill_id: 'math' }, {}]) {
-      const id = callTool(a, { tool: 'sum', target });
-      (await take(b, 'sum')).result(ok(1));
-      expect(await resultOf(a, id)).toEqual(ok(1));
+      expect(await answeredCall(a, { tool: 't', target }, b, ok(1))).toEqual(ok(1));
     }
   });
 
   it('goes to the least loaded of several', async () => {
-    const a = await join('a');
-    const workers = [await join('b', ['t']), await join('c', ['t'])];
+    const workers = [b, await join('c', ['t'])];
     for (const _ of [1, 2, 3, 4]) callTool(a, { tool: 't' });
     for (const worker of workers) {
       await take(worker, 't');
@@ -67,20 +56,15 @@ describe('a tool call', () => {
   });
 
   it('that fails says so in the words of the agent', async () => {
-    const a = await join('a');
-    const b = await join('b', ['t']);
     const refused = { ok: false, error: { code: 'NO_FUNDS', message: 'empty', retryable: false } };
-    const first = callTool(a, { tool: 't' });
-    (await take(b, 't')).result({ ...refused, error: { ...refused.error, policy_id: 'pol_fake' } });
-    expect(await resultOf(a, first)).toEqual(refused);
+    const claimed = { ...refused, error: { ...refused.error, policy_id: 'pol_fake' } };
+    expect(await answeredCall(a, { tool: 't' }, b, claimed)).toEqual(refused);
     const second = callTool(a, { tool: 't' });
     (await take(b, 't')).error('HANDLER_ERROR', 'broken');
     expect(await resultOf(a, second)).toEqual(failing('HANDLER_ERROR', 'broken'));
   });
 
   it('gets one result: a late or a second one is dropped', async () => {
-    const a = await join('a');
-    const b = await join('b', ['t']);
     const id = callTool(a, { tool: 't' });
     const call = await take(b, 't');
     call.result(ok(1));
@@ -93,8 +77,6 @@ describe('a tool call', () => {
   });
 
   it('of another agent cannot be answered', async () => {
-    const a = await join('a');
-    const b = await join('b', ['t']);
     const id = callTool(a, { tool: 't' });
     const call = await take(b, 't');
     a.send('tool_result', ok('mine'), call.frame.id);
@@ -103,96 +85,66 @@ describe('a tool call', () => {
     expect(await resultOf(a, id)).toEqual(ok('right'));
   });
 
-  it.each([
-    ['no agent lists the tool', { tool: 'nobody' }, 'TOOL_NOT_FOUND'],
-    ['the target does not list it', { tool: 'nobody', target: { instance_id: 'b' } }, 'TOOL_NOT_FOUND'],
-    ['there is no such target', { tool: 't', target: { instance_id: 'x' } }, 'TARGET_UNAVAILABLE'],
-    ['only an agent that is offline lists it', { tool: 'gone' }, 'TARGET_UNAVAILABLE'],
-    ['another tenant has it', { tool: 'foreign' }, 'TOOL_NOT_FOUND'],
-    ['the target is of another tenant', { tool: 'foreign', target: { instance_id: 'f' } }, 'TARGET_UNAVAILABLE'],
-    ['the platform has the tool, but with other arguments', { tool: 'knowledge_base.query' }, 'BAD_REQUEST'],
-    ['the session is not known', { tool: 't', session_id: 'ses_x' }, 'NOT_FOUND'],
-    ['the dispatch is not known', { tool: 't', dispatch_id: 'dsp_x' }, 'UNKNOWN_DISPATCH'],
-    [
-      'the arguments are too large',
-      { tool: 't', arguments: { x: 'x'.repeat(LIMITS.toolArgumentsBytes) } },
-      'PAYLOAD_TOO_LARGE',
-    ],
-  ])('is refused when %s', async (_, call, code) => {
-    const a = await join('a');
-    await join('b', ['t']);
-    await fixture.register('g');
-    await database.query(`UPDATE agents SET tools = '["gone"]' WHERE tenant_id = $1 AND instance_id = 'g'`, [
-      fixture.tenantId,
-    ]);
-    const other = await fixture.newTenant();
-    await fixture.register('f', 'connected', other.tenantId);
-    await database.query(
-      `UPDATE agents SET tools = '["foreign"]', status = 'available', mesh_id = $2 WHERE tenant_id = $1`,
-      [other.tenantId, node.meshId],
-    );
-    expect(await ask(a, call)).toEqual(refusedWith(code));
+  it('is refused, with the reason', async () => {
+    await fixture.register('g', { tools: ['gone'] });
+    const { tenantId: tenant_id } = await fixture.newTenant();
+    await fixture.register('f', { tenant_id, tools: ['foreign'], status: 'available', mesh_id: node.meshId });
+    const large = { x: 'x'.repeat(LIMITS.toolArgumentsBytes) };
+    for (const [what, call, code] of [
+      ['no agent lists the tool', { tool: 'nobody' }, 'TOOL_NOT_FOUND'],
+      ['the target does not list it', { tool: 'nobody', target: { instance_id: 'b' } }, 'TOOL_NOT_FOUND'],
+      ['there is no such target', { tool: 't', target: { instance_id: 'x' } }, 'TARGET_UNAVAILABLE'],
+      ['only an agent that is offline lists it', { tool: 'gone' }, 'TARGET_UNAVAILABLE'],
+      ['another tenant has it', { tool: 'foreign' }, 'TOOL_NOT_FOUND'],
+      ['the target is of another tenant', { tool: 'foreign', target: { instance_id: 'f' } }, 'TARGET_UNAVAILABLE'],
+      ['the platform has it, with other arguments', { tool: 'knowledge_base.query' }, 'BAD_REQUEST'],
+      ['the session is not known', { tool: 't', session_id: 'ses_x' }, 'NOT_FOUND'],
+      ['the dispatch is not known', { tool: 't', dispatch_id: 'dsp_x' }, 'UNKNOWN_DISPATCH'],
+      ['the arguments are too large', { tool: 't', arguments: large }, 'PAYLOAD_TOO_LARGE'],
+    ] as const) {
+      expect([what, await ask(a, call)]).toEqual([what, refusedWith(code)]);
+    }
+    expect(b.count('tool_call')).toBe(0);
   });
 
   it('that does not fit its schema closes the socket', async () => {
-    const a = await join('a');
     a.send('tool_call', { arguments: {} });
     await errorOf(a, 'BAD_FRAME');
     expect((await a.closed).code).toBe(1002);
   });
 
   it('whose result is too large fails', async () => {
-    const a = await join('a');
-    const b = await join('b', ['t']);
-    const id = callTool(a, { tool: 't' });
-    (await take(b, 't')).result(ok('x'.repeat(LIMITS.toolResultBytes)));
-    expect(await resultOf(a, id)).toEqual(refusedWith('HANDLER_ERROR'));
+    const large = ok('x'.repeat(LIMITS.toolResultBytes));
+    expect(await answeredCall(a, { tool: 't' }, b, large)).toEqual(refusedWith('HANDLER_ERROR'));
   });
 
   it('is refused while too many of the caller are in flight', async () => {
-    const a = await join('a');
-    const b = await join('b', ['t']);
     const ids = Array.from({ length: LIMITS.toolCallsInFlightPerCaller }, () => callTool(a, { tool: 't' }));
     for (const _ of ids) await take(b, 't');
     expect(await ask(a, { tool: 't' })).toMatchObject({ error: { code: 'RATE_LIMITED', retryable: true } });
   });
 
   it('is refused by an agent that has too much in hand', async () => {
-    const [a, other] = [await join('a'), await join('o')];
-    const b = await join('b', ['t']);
+    const other = await join('o');
     for (let count = 0; count < LIMITS.pendingToolCallsPerAgent; count++) callTool(a, { tool: 't' });
     for (let count = 0; count < LIMITS.pendingToolCallsPerAgent; count++) await take(b, 't');
     expect(await ask(other, { tool: 't' })).toMatchObject({ error: { code: 'AGENT_BUSY', retryable: true } });
   });
 
   it('finds out which agents there are', async () => {
-    const a = await join('a');
-    await join('b', [{ name: 'sum', description: 'adds' }]);
+    const tools = [{ name: 'sum', description: 'adds' }];
+    await join('c', tools);
     await fixture.register('offline');
+    const agent = { instance_id: 'c', agent_type: 'worker', deployment_mode: 'connected', skills: [], tools };
     const found = await ask(a, { tool: 'fleet.get_agents', arguments: { tool: 'sum' } });
-    expect(found).toEqual(
-      ok({
-        count: 1,
-        agents: [
-          {
-            instance_id: 'b',
-            agent_type: 'worker',
-            deployment_mode: 'connected',
-            skills: [],
-            tools: [{ name: 'sum', description: 'adds' }],
-          },
-        ],
-      }),
-    );
-    expect(await ask(a, { tool: 'fleet.get_agents' })).toMatchObject({ result: { count: 2 } });
+    expect(found).toEqual(ok({ count: 1, agents: [agent] }));
+    expect(await ask(a, { tool: 'fleet.get_agents' })).toMatchObject({ result: { count: 3 } });
     expect(await ask(a, { tool: 'fleet.get_agents', arguments: { x: 1 } })).toEqual(refusedWith('BAD_REQUEST'));
   });
 });
 
 describe('an idempotency key', () => {
   it('answers a repeat with the same result, while the call runs and afterwards', async () => {
-    const a = await join('a');
-    const b = await join('b', ['t']);
     const payload = { tool: 't', arguments: { x: 1 }, idempotency_key: 'once' };
     const [first, second] = [callTool(a, payload), callTool(a, payload)];
     (await take(b, 't')).result(ok('done'));
@@ -204,21 +156,15 @@ describe('an idempotency key', () => {
   });
 
   it('is free again after a call that reached nobody', async () => {
-    const a = await join('a');
-    expect(await ask(a, { tool: 't', idempotency_key: 'k' })).toEqual(refusedWith('TOOL_NOT_FOUND'));
-    const b = await join('b', ['t']);
-    const id = callTool(a, { tool: 't', idempotency_key: 'k' });
-    (await take(b, 't')).result(ok(1));
-    expect(await resultOf(a, id)).toEqual(ok(1));
+    const payload = { tool: 'u', idempotency_key: 'k' };
+    expect(await ask(a, payload)).toEqual(refusedWith('TOOL_NOT_FOUND'));
+    expect(await answeredCall(a, payload, await join('c', ['u']), ok(1))).toEqual(ok(1));
   });
 
   it('is its caller’s own', async () => {
-    const [a, c] = [await join('a'), await join('c')];
-    const b = await join('b', ['t']);
-    for (const caller of [a, c]) {
-      const id = callTool(caller, { tool: 't', idempotency_key: 'k' });
-      (await take(b, 't')).result(ok(caller.instanceId));
-      expect(await resultOf(caller, id)).toEqual(ok(caller.instanceId));
+    for (const caller of [a, await join('c')]) {
+      const result = ok(caller.instanceId);
+      expect(await answeredCall(caller, { tool: 't', idempotency_key: 'k' }, b, result)).toEqual(result);
     }
   });
 });

@@ -3,9 +3,9 @@ import { digestOf } from '../../../messages/input/digest.js';
 import { listTools, setToolOwner } from '../../../tools/tool-owners.js';
 import type { FixtureAgent } from '../fixture-agent.js';
 import type { MeshNodeUnderTest } from '../mesh-fixture.js';
-import { database, fixture, useMesh } from '../use-mesh.js';
-import { Approvals, policyAboutPay } from './approval-fixture.js';
-import { ask, callTool, refusedWith, resultOf, take } from './tool-fixture.js';
+import { fixture, useMesh } from '../use-mesh.js';
+import { approvals, policyAboutPay } from './approval-fixture.js';
+import { answeredCall, ask, callTool, refusedWith, resultOf, take } from './tool-fixture.js';
 
 useMesh();
 
@@ -16,9 +16,7 @@ const ok = { ok: true, result: 'paid' };
 
 /** An agent of a type of its own that offers the tool `pay`. */
 async function offering(instanceId: string, agentType: string): Promise<FixtureAgent> {
-  await fixture.register(instanceId);
-  const values = [fixture.tenantId, instanceId, agentType];
-  await database.query('UPDATE agents SET agent_type = $3 WHERE tenant_id = $1 AND instance_id = $2', values);
+  await fixture.register(instanceId, { agent_type: agentType });
   return (await node.join(instanceId, { tools: ['pay'] })).agent;
 }
 
@@ -39,9 +37,8 @@ beforeEach(async () => {
 });
 
 it('is made by agents of the type that a human approved, whoever offers the tool since', async () => {
-  await policyAboutPay(fixture, 'require_approval');
-  const approvals = new Approvals(fixture);
-  const { ref, dispatch, end } = await node.send(caller, 'pay it', { instance_id: 'a' });
+  await policyAboutPay('require_approval');
+  const { ref, dispatch, end } = await node.send(caller, 'pay it');
   const id = callTool(caller, { tool: 'pay', arguments: { amount: 5 }, dispatch_id: ref.dispatch_id });
   await resultOf(caller, id);
   const executor = { type: 'agent', id: 'bank' } as const;
@@ -61,9 +58,7 @@ it('reaches only agents of the types that own the tool, and nobody where no type
   await setOwner(['teller']);
   expect(await ask(caller, { tool: 'pay' })).toEqual(refusedWith('TOOL_NOT_FOUND'));
   const teller = await offering('c', 'teller');
-  const id = callTool(caller, { tool: 'pay' });
-  (await take(teller, 'pay')).result(ok);
-  expect(await resultOf(caller, id)).toEqual(ok);
+  expect(await answeredCall(caller, { tool: 'pay' }, teller, ok)).toEqual(ok);
   expect(bank.count('tool_call')).toBe(0);
   await setOwner([]);
   expect(await ask(caller, { tool: 'pay' })).toEqual(refusedWith('TOOL_NOT_FOUND'));

@@ -1,6 +1,9 @@
-import { expect } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import type { ToolDelivery, ToolResult } from '../../../contracts/api/tools.js';
+import { RedisChannel } from '../../../mesh/nodes/redis-channel.js';
+import { createRedisLink } from '../../../mesh/nodes/tool-link-redis.js';
 import { uuidv7 } from '../../../runtime/ids.js';
+import { createLogger } from '../../../runtime/logger.js';
 import type { Frame, RawAgent } from '../../setup/agent.js';
 
 /** Sends a call; gives its frame's id. */
@@ -19,6 +22,18 @@ export async function resultOf(agent: RawAgent, id: string): Promise<ToolResult>
 /** A call and its result. */
 export function ask(agent: RawAgent, payload: object): Promise<ToolResult> {
   return resultOf(agent, callTool(agent, payload));
+}
+
+/** A call that the agent `by` answers with this; gives what the caller gets. */
+export async function answeredCall(
+  agent: RawAgent,
+  payload: { tool: string; [member: string]: unknown },
+  by: RawAgent,
+  result: object,
+): Promise<ToolResult> {
+  const id = callTool(agent, payload);
+  (await take(by, payload.tool)).result(result);
+  return resultOf(agent, id);
 }
 
 /** A call as the agent that is to answer it sees it. */
@@ -51,3 +66,18 @@ export function failing(code: string, message: string): ToolResult {
 export function refusedWith(code: string): object {
   return expect.objectContaining({ ok: false, error: expect.objectContaining({ code }) });
 }
+
+/** The node's end of the way over Redis that calls take from node to node; closed with the test. */
+export function redisLink(url: string, nodeId: string) {
+  const log = createLogger({ level: 'silent' });
+  const channel = new RedisChannel({ url, nodeId, log });
+  const link = createRedisLink({ channel, nodeId, log });
+  const close = async () => {
+    await link.close();
+    await channel.close();
+  };
+  onTestFinished(close);
+  return { link, close };
+}
+
+export const ok = (result: unknown) => ({ ok: true as const, result });

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { DispatchRef } from '../../../messages/dispatch/dispatches.js';
 import { uuidOf } from '../../../runtime/ids.js';
 import { createLogger } from '../../../runtime/logger.js';
@@ -8,43 +8,18 @@ import { ToolCallService } from '../../../tools/tool-call-service.js';
 import { createLocalLink } from '../../../tools/tool-link.js';
 import { until } from '../../setup/until.js';
 import { errorOf, type FixtureAgent, receive } from '../fixture-agent.js';
-import type { MeshNodeUnderTest } from '../mesh-fixture.js';
-import { database, fixture, useMesh } from '../use-mesh.js';
-import { Approvals, policyAboutPay } from './approval-fixture.js';
-import { ask, callTool, refusedWith, resultOf, take } from './tool-fixture.js';
+import { database, fixture } from '../use-mesh.js';
+import { approvals, b, heldCallOf, node, pays, policyAboutPay, usePayments } from './approval-fixture.js';
+import { answeredCall, ask, callTool, ok, refusedWith, resultOf, take } from './tool-fixture.js';
 
-useMesh();
+usePayments('pay');
 
-let approvals: Approvals;
-let node: MeshNodeUnderTest;
-let b: FixtureAgent;
-
-beforeAll(() => {
-  approvals = new Approvals(fixture);
-});
-beforeEach(async () => {
-  await policyAboutPay(fixture, 'require_approval');
-  await fixture.register('a');
-  await fixture.register('b');
-  await database.query(`UPDATE agents SET agent_type = 'teller' WHERE tenant_id = $1 AND instance_id = 'b'`, [
-    fixture.tenantId,
-  ]);
-  node = await fixture.node();
-  b = (await node.join('b', { tools: ['pay'] })).agent;
-});
-
-const ok = (result: unknown) => ({ ok: true, result });
 const holding = ({ dispatch_id }: DispatchRef) => ({ inflight: [{ dispatch_id, last_seq: -1 }] });
 
 /** A dispatch to `a` that has called `pay`, about which a human is asked. */
-async function heldCall(given: object = { amount: 5 }, on = node) {
+async function heldCall(on = node) {
   const { agent, welcome } = await on.join('a');
-  const sent = await on.send(agent, 'pay it', { instance_id: 'a' });
-  const payload = { tool: 'pay', arguments: given, dispatch_id: sent.ref.dispatch_id };
-  const id = callTool(agent, payload);
-  expect(await resultOf(agent, id)).toEqual(refusedWith('APPROVAL_PENDING'));
-  await approvals.asked(sent.ref);
-  return { ...sent, agent, id, payload, resume_token: welcome.resume_token };
+  return { ...(await heldCallOf(agent, on)), agent, resume_token: welcome.resume_token };
 }
 
 /** The agent comes back without its token: its dispatch is lost. @returns its new connection */
@@ -56,7 +31,7 @@ async function loseDispatch({ ref }: { ref: DispatchRef }): Promise<FixtureAgent
 
 /** The next dispatch of the message, once `agent` has it. */
 async function nextDispatch(ref: DispatchRef, agent: FixtureAgent) {
-  const next = await approvals.nextDispatch(ref);
+  const next = await fixture.nextDispatch(ref);
   const end = node.run(next);
   const dispatch = await receive(agent, next);
   const payload = { tool: 'pay', arguments: { amount: 5 }, dispatch_id: next.dispatch_id };
@@ -82,21 +57,19 @@ describe('the decision about a tool call', () => {
     agent.kill();
     const back = await node.join('a', { resume_token, ...holding(ref) });
     await approvals.resolve(ref, 'approved');
-    (await take(b, 'pay')).result(ok('paid'));
-    expect(await resultOf(back.agent, id)).toEqual(ok('paid'));
+    await pays(b, back.agent, id);
   });
 
   it('goes to the node where the agent resumes after its own has stopped', async () => {
     const stopping = await fixture.node();
-    const { ref, agent, id, resume_token } = await heldCall({ amount: 5 }, stopping);
+    const { ref, agent, id, resume_token } = await heldCall(stopping);
     await Promise.all([stopping.server.drain(50), stopping.runner.drain(50)]);
     await agent.closed;
     expect((await fixture.message(ref)).state).toBe('input-required');
     const back = await node.join('a', { resume_token, ...holding(ref) });
     expect(back.welcome.resumed).toBe(true);
     await approvals.resolve(ref, 'approved');
-    (await take(b, 'pay')).result(ok('paid'));
-    expect(await resultOf(back.agent, id)).toEqual(ok('paid'));
+    await pays(b, back.agent, id);
     back.agent.send('dispatch_result', { result: 'done' }, uuidOf(ref.dispatch_id));
     expect(await approvals.ended(ref)).toMatchObject({ state: 'completed', assistant_output: 'done' });
   });
@@ -105,10 +78,10 @@ describe('the decision about a tool call', () => {
     ['rejected', 'APPROVAL_REJECTED'],
     ['approved', 'AGENT_DISCONNECTED'],
   ])('is answered by the next node where its result did not reach the agent: %s', async (word, code) => {
-    await policyAboutPay(fixture, 'require_approval', { priority: 1, approval: { on_reject: 'tell_agent' } });
+    await policyAboutPay('require_approval', { priority: 1, approval: { on_reject: 'tell_agent' } });
     const stopping = await fixture.node();
     const { agent: teller } = await stopping.join('b', { tools: ['pay'] });
-    const { ref, agent, id, resume_token } = await heldCall({ amount: 5 }, stopping);
+    const { ref, agent, id, resume_token } = await heldCall(stopping);
     agent.kill();
     await until(() => stopping.server.stats().suspended === 1);
     await approvals.resolve(ref, word);
@@ -135,8 +108,7 @@ describe('the decision about a tool call', () => {
     const { next, payload, metadata, dispatch, end: ended } = await nextDispatch(ref, agent);
     expect(metadata.resolution).toMatchObject({ resolution: 'approved', comment: 'fine' });
     const repeated = callTool(agent, payload);
-    (await take(b, 'pay')).result(ok('paid'));
-    expect(await resultOf(agent, repeated)).toEqual(ok('paid'));
+    await pays(b, agent, repeated);
     expect(agent.received.filter(({ in_reply_to }) => in_reply_to === repeated)).toHaveLength(1);
     expect(await ask(agent, payload)).toEqual(refusedWith('APPROVAL_PENDING'));
     dispatch.result('done');
@@ -154,7 +126,7 @@ describe('the decision about a tool call', () => {
       calls: fixture.tools(link, 'elsewhere'),
     });
     const { agent } = await node.join('a');
-    const { ref } = await node.send(agent, 'pay it', { instance_id: 'a' });
+    const { ref } = await node.send(agent, 'pay it');
     const payload = { tool: 'pay', arguments: { amount: 5 }, dispatch_id: ref.dispatch_id, idempotency_key: 'k' };
     const repeat = (more: object = {}) => {
       const body = { ...payload, instance_id: 'a', deadline_ms: 50, ...more };
@@ -175,7 +147,7 @@ describe('the decision about a tool call', () => {
 
   it('that is negative is carried too, and is not asked for again', async () => {
     const tells = { priority: 1, approval: { on_reject: 'tell_agent' } };
-    await policyAboutPay(fixture, 'require_approval', tells);
+    await policyAboutPay('require_approval', tells);
     const held = await heldCall();
     const agent = await loseDispatch(held);
     await approvals.resolve(held.ref, 'rejected');
@@ -191,10 +163,7 @@ describe('the decision about a tool call', () => {
     await approvals.resolve(held.ref, 'approved', { arguments: { amount: 3 } });
     const { payload } = await nextDispatch(held.ref, agent);
     const repeated = callTool(agent, payload);
-    const call = await take(b, 'pay');
-    expect(call.payload.arguments).toEqual({ amount: 3 });
-    call.result(ok('paid 3'));
-    expect(await resultOf(agent, repeated)).toEqual(ok('paid 3'));
+    expect((await pays(b, agent, repeated)).payload.arguments).toEqual({ amount: 3 });
   });
 
   it('counts for no other arguments and no other target; the third question anew fails the message', async () => {
@@ -224,9 +193,7 @@ describe('the decision about a tool call', () => {
     await approvals.resolve(ref, 'approved');
     expect(await resultOf(agent, id)).toEqual(refusedWith('TARGET_UNAVAILABLE'));
     const { agent: again } = await node.join('b', { tools: ['pay'] });
-    const repeated = callTool(agent, payload);
-    (await take(again, 'pay')).result(ok('paid'));
-    expect(await resultOf(agent, repeated)).toEqual(ok('paid'));
+    expect(await answeredCall(agent, payload, again, ok('paid'))).toEqual(ok('paid'));
     expect(await approvals.requests(ref)).toEqual(['resolved']);
   });
 
@@ -249,9 +216,7 @@ describe('the decision about a tool call', () => {
     await approvals.resolve(ref, 'approved');
     expect(await resultOf(agent, id)).toEqual(refusedWith('INTERNAL'));
     await database.query('ALTER FUNCTION agent_load_away(text, text) RENAME TO agent_load');
-    const repeated = callTool(agent, payload);
-    (await take(b, 'pay')).result(ok('paid'));
-    expect(await resultOf(agent, repeated)).toEqual(ok('paid'));
+    expect(await answeredCall(agent, payload, b, ok('paid'))).toEqual(ok('paid'));
     expect(await approvals.requests(ref)).toEqual(['resolved']);
   });
 

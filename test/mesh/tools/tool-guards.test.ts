@@ -1,11 +1,9 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { UpdateGuardRequest } from '../../../contracts/api/policies/guards.js';
-import { GuardCatalog } from '../../../policy/guards/guard-catalog.js';
 import type { FixtureAgent } from '../fixture-agent.js';
 import type { MeshNodeUnderTest } from '../mesh-fixture.js';
 import { fixture, useMesh } from '../use-mesh.js';
-import { Approvals } from './approval-fixture.js';
-import { ask, callTool, refusedWith, resultOf, take } from './tool-fixture.js';
+import { approvals } from './approval-fixture.js';
+import { answeredCall, ask, callTool, ok, refusedWith, resultOf, take } from './tool-fixture.js';
 
 useMesh('a', 'b');
 
@@ -19,17 +17,9 @@ beforeEach(async () => {
   b = (await node.join('b', { tools: ['read'] })).agent;
 });
 
-const ok = (result: unknown) => ({ ok: true, result });
 const OUTSIDE = { path: '/srv/data/../../etc/passwd' };
 /** Put together here, so that scanners of repositories do not take it for a real one. */
 const KEY = `AKI${'AZ7Q3M5N1P9R2T4V6'}`;
-
-function configure(change: UpdateGuardRequest): Promise<unknown> {
-  return new GuardCatalog(fixture.core.db, (tenantId) => fixture.core.policies.changed(tenantId)).update(
-    fixture.tenantId,
-    change,
-  );
-}
 
 describe('guards', () => {
   it('deny arguments', async () => {
@@ -40,9 +30,8 @@ describe('guards', () => {
   });
 
   it('have a human approve arguments, where they are set so', async () => {
-    await configure({ guard: 'path', decision: 'require_approval' });
-    const approvals = new Approvals(fixture);
-    const { ref } = await node.send(a, 'read it', { instance_id: 'a' });
+    await fixture.guard({ guard: 'path', decision: 'require_approval' });
+    const { ref } = await node.send(a, 'read it');
     const id = callTool(a, { tool: 'read', arguments: OUTSIDE, dispatch_id: ref.dispatch_id });
     expect(await resultOf(a, id)).toEqual(refusedWith('APPROVAL_PENDING'));
     expect(await approvals.asked(ref)).toMatchObject({ source: 'guard', guard: 'path', tool: 'read' });
@@ -55,10 +44,9 @@ describe('guards', () => {
   });
 
   it('deny arguments that an approver has edited', async () => {
-    await configure({ guard: 'secrets', enabled: true, decision: 'deny', config: { stages: ['tool_arguments'] } });
-    await configure({ guard: 'path', decision: 'require_approval' });
-    const approvals = new Approvals(fixture);
-    const { ref } = await node.send(a, 'read it', { instance_id: 'a' });
+    await fixture.guard({ guard: 'secrets', enabled: true, decision: 'deny', config: { stages: ['tool_arguments'] } });
+    await fixture.guard({ guard: 'path', decision: 'require_approval' });
+    const { ref } = await node.send(a, 'read it');
     callTool(a, { tool: 'read', arguments: OUTSIDE, dispatch_id: ref.dispatch_id });
     await approvals.asked(ref);
     const edited = { arguments: { path: `/srv/${KEY}` } };
@@ -67,7 +55,7 @@ describe('guards', () => {
   });
 
   it('withhold a result', async () => {
-    await configure({ guard: 'secrets', enabled: true, decision: 'deny', config: { stages: ['tool_result'] } });
+    await fixture.guard({ guard: 'secrets', enabled: true, decision: 'deny', config: { stages: ['tool_result'] } });
     const id = callTool(a, { tool: 'read' });
     (await take(b, 'read')).result(ok({ content: `the key is ${KEY}` }));
     const result = await resultOf(a, id);
@@ -77,17 +65,13 @@ describe('guards', () => {
   });
 
   it('end a loop of the same call', async () => {
-    await configure({ guard: 'limits', config: { max_repeated_calls: 2 } });
-    const { ref } = await node.send(a, 'read it', { instance_id: 'a' });
+    await fixture.guard({ guard: 'limits', config: { max_repeated_calls: 2 } });
+    const { ref } = await node.send(a, 'read it');
     const payload = { tool: 'read', arguments: { page: 1 }, dispatch_id: ref.dispatch_id };
     for (const _ of [1, 2]) {
-      const id = callTool(a, payload);
-      (await take(b, 'read')).result(ok('same'));
-      expect(await resultOf(a, id)).toEqual(ok('same'));
+      expect(await answeredCall(a, payload, b, ok('same'))).toEqual(ok('same'));
     }
     expect(await ask(a, payload)).toEqual(refusedWith('GUARD_DENIED'));
-    const other = callTool(a, { ...payload, arguments: { page: 2 } });
-    (await take(b, 'read')).result(ok('other'));
-    expect(await resultOf(a, other)).toEqual(ok('other'));
+    expect(await answeredCall(a, { ...payload, arguments: { page: 2 } }, b, ok('other'))).toEqual(ok('other'));
   });
 });

@@ -26,7 +26,7 @@ const data = (value: object) => ({
 /** A hosted agent that lists the tool `t`. */
 async function hosted(script: Script, card: object = {}): Promise<HostedAgentServer> {
   const server = await hostedAgent(script);
-  await fixture.register('h', 'hosted');
+  await fixture.register('h', { deployment_mode: 'hosted' });
   await database.query(
     `UPDATE agents SET public_url = $2, status = 'available', tools = '["t"]', agent_card = $3
       WHERE tenant_id = $1 AND instance_id = 'h'`,

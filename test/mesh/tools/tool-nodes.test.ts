@@ -1,21 +1,14 @@
 import { Redis } from 'ioredis';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { RedisChannel } from '../../../mesh/nodes/redis-channel.js';
-import { createRedisLink } from '../../../mesh/nodes/tool-link-redis.js';
 import { newId } from '../../../runtime/ids.js';
-import { createLogger } from '../../../runtime/logger.js';
 import { redisServer } from '../../messages/bus/redis-server.js';
 import { TcpProxy } from '../../setup/platform/tcp-proxy.js';
 import { until } from '../../setup/until.js';
-import type { FixtureAgent } from '../fixture-agent.js';
 import type { MeshNodeUnderTest } from '../mesh-fixture.js';
 import { fixture, useMesh } from '../use-mesh.js';
-import { ask, callTool, refusedWith, resultOf, take } from './tool-fixture.js';
+import { ask, callTool, ok, redisLink, refusedWith, resultOf, take } from './tool-fixture.js';
 
 useMesh();
-
-const ok = (result: unknown) => ({ ok: true, result });
-const log = createLogger({ level: 'silent' });
 
 interface LinkedNode {
   node: MeshNodeUnderTest;
@@ -30,13 +23,7 @@ async function linkedNode(redisUrl: string): Promise<LinkedNode> {
   const lost = new Set<string>();
   const arrives = (chunk: Buffer) => ![...lost].some((text) => chunk.includes(text) && lost.delete(text));
   const proxy = await TcpProxy.to(redisUrl, { arrives });
-  const channel = new RedisChannel({ url: proxy.urlOf(redisUrl), nodeId: meshId, log });
-  const link = createRedisLink({ channel, nodeId: meshId, log });
-  const close = async () => {
-    await link.close();
-    await channel.close();
-  };
-  onTestFinished(close);
+  const { link, close } = redisLink(proxy.urlOf(redisUrl), meshId);
   return {
     node: await fixture.node({ meshId, tools: fixture.tools(link) }),
     vanish: close,
@@ -44,15 +31,13 @@ async function linkedNode(redisUrl: string): Promise<LinkedNode> {
   };
 }
 
-async function join({ node }: LinkedNode, instanceId: string, ...tools: string[]): Promise<FixtureAgent> {
-  await fixture.register(instanceId);
-  return (await node.join(instanceId, { tools })).agent;
-}
+const join = async ({ node }: LinkedNode, instanceId: string, ...tools: string[]) =>
+  (await node.enter(instanceId, tools)).agent;
 
 /** Two nodes that reach each other, with a caller on the one and the agent that lists `t` on the other. */
 async function twoNodes() {
-  const { url } = await redisServer();
-  const [here, there] = [await linkedNode(url), await linkedNode(url)];
+  const redis = await redisServer();
+  const [here, there] = [await linkedNode(redis.url), await linkedNode(redis.url)];
   const [a, b] = [await join(here, 'a'), await join(there, 'b', 't')];
   // The links open by themselves.
   b.onFrame(({ type, id, payload }) => {
@@ -60,20 +45,10 @@ async function twoNodes() {
   });
   await until(async () => (await ask(a, { tool: 't', arguments: { warm: true } })).ok);
   await take(b, 't');
-  return { url, here, there, a, b };
+  return { redis, here, there, a, b };
 }
 
 describe('a call from one node to another', () => {
-  it('arrives, and its result comes back', async () => {
-    const { a, b } = await twoNodes();
-    const id = callTool(a, { tool: 't', arguments: { x: 1 }, deadline_ms: 20_000 });
-    const call = await take(b, 't');
-    expect(call.payload).toMatchObject({ arguments: { x: 1 }, caller: { instance_id: 'a' } });
-    call.result(ok({ y: 2 }));
-    expect(await resultOf(a, id)).toEqual(ok({ y: 2 }));
-    expect(b.count('tool_call')).toBe(2);
-  });
-
   it('carries its chain, so that loops are seen, and is canceled with what was called on its behalf', async () => {
     const { here, a, b } = await twoNodes();
     const c = await join(here, 'c', 'u');
@@ -106,12 +81,12 @@ describe('a call from one node to another', () => {
   });
 
   it('has its result although the nodes lose their connections to Redis meanwhile', async () => {
-    const { url, a, b } = await twoNodes();
+    const { redis, a, b } = await twoNodes();
     const id = callTool(a, { tool: 't', deadline_ms: 20_000 });
     const call = await take(b, 't');
-    const redis = new Redis(url);
-    onTestFinished(() => redis.disconnect());
-    await redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    const client = new Redis(redis.url);
+    onTestFinished(() => client.disconnect());
+    await client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
     call.result(ok('kept'));
     expect(await resultOf(a, id)).toEqual(ok('kept'));
   });
@@ -126,8 +101,9 @@ describe('a call from one node to another', () => {
     const { here, there, a, b } = await twoNodes();
     const before = b.count('tool_call');
     ({ here, there })[at].lose(`"kind":"${kind}"`);
-    const id = callTool(a, { tool: 't', deadline_ms: 300_000 });
+    const id = callTool(a, { tool: 't', arguments: { x: 1 }, deadline_ms: 300_000 });
     const call = await take(b, 't');
+    expect(call.payload).toMatchObject({ arguments: { x: 1 }, caller: { instance_id: 'a' } });
     call.result(ok('once'));
     expect(await resultOf(a, id)).toEqual(ok('once'));
     // Whatever was sent again is there before what comes later.
@@ -149,13 +125,10 @@ describe('a call from one node to another', () => {
   });
 
   it('is refused while Redis is away, and goes through when it is back', async () => {
-    const redis = await redisServer();
-    const [here, there] = [await linkedNode(redis.url), await linkedNode(redis.url)];
-    const [a, b] = [await join(here, 'a'), await join(there, 'b', 't')];
+    const { redis, a, b } = await twoNodes();
     b.onFrame(({ type, id }) => {
       if (type === 'tool_call') b.send('tool_result', ok(1), id);
     });
-    await until(async () => (await ask(a, { tool: 't' })).ok);
     await redis.kill();
     await until(async () => !(await ask(a, { tool: 't', deadline_ms: 1_000 })).ok);
     expect(await ask(a, { tool: 't' })).toEqual(refusedWith('TARGET_UNAVAILABLE'));
