@@ -52,7 +52,7 @@ export function numbered<World>(
 }
 
 /** Random scripts of these actions. */
-function scriptsOf<World>(actions: Actions<World>, shape: ScriptShape): fc.Arbitrary<Script> {
+export function scriptsOf<World>(actions: Actions<World>, shape: ScriptShape): fc.Arbitrary<Script> {
   const steps = Object.entries(actions).map(([name, { args }]) => ({
     weight: shape.weights?.[name] ?? 1,
     arbitrary: fc.tuple(fc.constant(name), args) as fc.Arbitrary<Step>,
@@ -63,7 +63,7 @@ function scriptsOf<World>(actions: Actions<World>, shape: ScriptShape): fc.Arbit
 }
 
 /** Does a step of a script. */
-function runStep<World>(actions: Actions<World>, world: World, [name, args]: Step): Promise<unknown> {
+export function runStep<World>(actions: Actions<World>, world: World, [name, args]: Step): Promise<unknown> {
   const action = actions[name];
   if (!action) throw new Error(`there is no action ${name}`);
   return action.run(world, args);
@@ -89,7 +89,7 @@ export async function expectModel<World>(model: Model<World>): Promise<void> {
  * Expects a property of real time and real servers to hold for every script. What failed first is what counts: a smaller script may fail for
  * another reason, or not at all. @throws an Error whose first line says why, with the seed and the script after it
  */
-async function expectScripts(
+export async function expectScripts(
   scripts: fc.Arbitrary<Script>,
   property: (script: Script) => Promise<void>,
   { runs, examples = [] }: { runs: number; examples?: Script[] },

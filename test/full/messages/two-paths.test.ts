@@ -1,17 +1,15 @@
-import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { DatabaseClock } from '../../../db/database-clock.js';
 import { MeshFixture } from '../../mesh/mesh-fixture.js';
-import { Harness } from '../../messages/two-paths/harness.js';
-import type { Way } from '../../messages/two-paths/process.js';
-import { lastingRecord } from '../../messages/two-paths/record.js';
-import { Runner } from '../../messages/two-paths/runner.js';
-import { type Action, script } from '../../messages/two-paths/script.js';
 import { cleanUp } from '../../setup/clean-up.js';
 import { freshDatabase } from '../../setup/database.js';
 import { leftovers } from '../../setup/histories/record-checker.js';
-import { expectProperty } from '../../setup/properties.js';
-import { runsOf, SEED } from '../../setup/seed.js';
+import { expectScripts, type Script } from '../../setup/model.js';
+import { runsOf } from '../../setup/seed.js';
+import { Harness } from './two-paths/harness.js';
+import type { Way } from './two-paths/process.js';
+import { lastingRecord } from './two-paths/record.js';
+import { Runner, scripts } from './two-paths/runner.js';
 
 const RUNS = runsOf(3, 50);
 
@@ -57,12 +55,12 @@ async function expectEndsOnRecord(runScript: Runner): Promise<void> {
 }
 
 /** Runs the script for a tenant of its own, and gives what is left of it. */
-async function outcomeOf(way: Way, actions: Action[]): Promise<unknown> {
+async function outcomeOf(way: Way, script: Script): Promise<unknown> {
   await fixture.reset();
   const harness = new Harness(fixture, way, clock);
   const runScript = new Runner(harness);
   try {
-    await runScript.run(actions);
+    await runScript.run(script);
   } finally {
     await harness.close();
   }
@@ -79,12 +77,12 @@ async function outcomeOf(way: Way, actions: Action[]): Promise<unknown> {
 test(
   'every path of a message ends in the same rows and events, whatever goes wrong',
   async () => {
-    const property = fc.asyncProperty(script, async (actions) => {
-      const expected = await outcomeOf('workflow path', actions);
+    const sameOnEachPath = async (script: Script) => {
+      const expected = await outcomeOf('workflow path', script);
       for (const way of ['fast path', 'forwarded'] as const)
-        expect(await outcomeOf(way, actions), way).toEqual(expected);
-    });
-    await expectProperty(property, { runs: RUNS, seed: SEED });
+        expect(await outcomeOf(way, script), way).toEqual(expected);
+    };
+    await expectScripts(scripts, sameOnEachPath, { runs: RUNS });
     for (const [what, count] of Object.entries(counts)) expect(count, what).toBeGreaterThan(0);
   },
   10_000 * RUNS,

@@ -1,4 +1,4 @@
-import type { FreshDatabase } from '../../setup/database.js';
+import type { FreshDatabase } from '../../../setup/database.js';
 
 /**
  * Everything that lasts. Not compared:

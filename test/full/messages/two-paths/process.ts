@@ -1,11 +1,12 @@
-import type { DispatchLink } from '../../../mesh/nodes/dispatch-link.js';
-import { removeNode, sweepDeadNodes } from '../../../mesh/nodes/node.js';
-import { FastPath } from '../../../messages/dispatch/fast-path.js';
-import { DEFAULT_CLOCKS } from '../../../runtime/clocks.js';
-import type { MeshNodeUnderTest } from '../../mesh/mesh-fixture.js';
-import { createGateway, type Gateway } from '../../setup/gateway.js';
-import type { Context, Entry } from './context.js';
-import { Life, partsOf } from './life.js';
+import type { DispatchLink } from '../../../../mesh/nodes/dispatch-link.js';
+import { removeNode, sweepDeadNodes } from '../../../../mesh/nodes/node.js';
+import { FastPath } from '../../../../messages/dispatch/fast-path.js';
+import { DEFAULT_CLOCKS } from '../../../../runtime/clocks.js';
+import { newId } from '../../../../runtime/ids.js';
+import type { MeshNodeUnderTest } from '../../../mesh/mesh-fixture.js';
+import { createGateway, type Gateway } from '../../../setup/gateway.js';
+import { type Context, type Entry, Life, partsOf } from './life.js';
+import type { LossyNetwork } from './network.js';
 
 /** How a process that takes a message has it done. `forwarded`: by a dispatch that it forwards to the node that holds the socket. */
 export type Way = 'fast path' | 'forwarded' | 'workflow path';
@@ -15,11 +16,10 @@ export class PlatformProcess implements Entry {
   readonly node: MeshNodeUnderTest;
   /** With the fast path, or without it. */
   readonly gateway: Gateway;
-  readonly death: Promise<never>;
+  readonly life: Life;
   readonly #fastPath: FastPath;
   readonly #link: DispatchLink | undefined;
   readonly #context: Context;
-  readonly #life: Life;
 
   private constructor(
     context: Context,
@@ -29,9 +29,8 @@ export class PlatformProcess implements Entry {
     way: Way,
   ) {
     this.#context = context;
-    this.#life = life;
+    this.life = life;
     this.node = node;
-    this.death = life.death;
     this.#fastPath = new FastPath({
       ...parts,
       runner: node.runner,
@@ -62,10 +61,6 @@ export class PlatformProcess implements Entry {
     return new PlatformProcess(context, life, node, parts, way);
   }
 
-  get alive(): boolean {
-    return this.#life.alive;
-  }
-
   /** The others take it for dead: its row goes, and its agents are off the routes. */
   async presumeDead(): Promise<void> {
     const { meshId } = this.node;
@@ -76,13 +71,38 @@ export class PlatformProcess implements Entry {
   }
 
   async kill(): Promise<void> {
-    this.#life.alive = false;
+    this.life.alive = false;
     this.#context.network?.leave(this.node.meshId);
     this.#link?.close();
     await this.presumeDead();
-    this.#life.end();
+    this.life.end();
     await this.#fastPath.stop();
     // Gives its port and timers back; what it still tries to write fails.
     void this.node.server.close();
+  }
+}
+
+/** A process with the role api alone: it forwards what it takes to the node that holds the agent's socket. */
+export class FrontProcess implements Entry {
+  readonly gateway: Gateway;
+  readonly life = new Life();
+  readonly #id = newId('mesh');
+  readonly #network: LossyNetwork;
+  readonly #link: DispatchLink;
+
+  constructor(context: Context, network: LossyNetwork) {
+    const parts = partsOf(context, this.life);
+    this.#network = network;
+    this.#link = network.link(this.#id, parts.dispatches);
+    const fastPath = new FastPath({ ...parts, runner: null, forwarder: this.#link, supervise: async () => undefined });
+    void fastPath.stop(); // it hands nothing over: the node does
+    this.gateway = createGateway(parts.core, fastPath);
+  }
+
+  kill(): void {
+    this.life.alive = false;
+    this.#network.leave(this.#id);
+    this.#link.close();
+    this.life.end();
   }
 }

@@ -5,17 +5,14 @@
  */
 export type Point = 'accepted' | 'scheduled' | 'marked' | 'completing' | 'completed';
 
-/** Makes something go wrong; it may throw what the interrupted work is to fail with. */
-type Inject = (messageId: string, point: Point) => Promise<unknown>;
-
 /** The one fault that waits for its point. */
 export class Faults {
   /** Faults that have happened. */
   happened = 0;
-  #armed: { points: readonly Point[]; inject: Inject } | null = null;
+  #armed: { points: readonly Point[]; inject: (messageId: string, point: Point) => Promise<unknown> } | null = null;
 
-  /** It happens once, at the first of these points that is reached. */
-  arm(points: readonly Point[], inject: Inject): void {
+  /** It happens once, at the first of its points that is reached. */
+  arm(points: readonly Point[], inject: (messageId: string, point: Point) => Promise<unknown>): void {
     this.#armed = { points, inject };
   }
 

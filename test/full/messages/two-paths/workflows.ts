@@ -1,10 +1,9 @@
-import { createRecordActivities, type RecordActivities } from '../../../activities/record.js';
-import type { MessageCore, MessageRef } from '../../../messages/core.js';
-import { createDispatches } from '../../../messages/dispatch/dispatch-store.js';
-import type { DispatchRef } from '../../../messages/dispatch/dispatches.js';
-import type { Step } from '../../../messages/supervise/step.js';
-import { Sweeper } from '../../../messages/supervise/sweeper.js';
-import type { TemporalLink } from '../../../messages/supervise/temporal-link.js';
+import { createRecordActivities, type RecordActivities } from '../../../../activities/record.js';
+import type { MessageCore, MessageRef } from '../../../../messages/core.js';
+import { createDispatches } from '../../../../messages/dispatch/dispatch-store.js';
+import type { DispatchRef } from '../../../../messages/dispatch/dispatches.js';
+import type { Step } from '../../../../messages/supervise/step.js';
+import { Sweeper } from '../../../../messages/supervise/sweeper.js';
 import type { Inbox } from './agents.js';
 import type { Faults } from './faults.js';
 import type { InFlight } from './in-flight.js';
@@ -45,7 +44,12 @@ export class Workflows {
   constructor(context: WorkflowsContext) {
     this.#context = context;
     this.#record = createRecordActivities(context.core, createDispatches(context.core));
-    this.#sweeper = new Sweeper(context.core, this.#cluster());
+    this.#sweeper = new Sweeper(context.core, {
+      wakeMessage: async ({ message_id }) => this.wake(message_id),
+      wakeSession: async () => undefined, // idling out is not part of the script
+      fateOfMessage: async () => 'running',
+      fateOfSession: async () => 'running',
+    });
   }
 
   wake(messageId: string): void {
@@ -115,7 +119,7 @@ export class Workflows {
       if (!process) throw new DeadProcess('nobody serves the queue of that node');
       const routed = { ...ref, instance_id: step.instance_id };
       const running = process.node.run(routed, signal);
-      const end = await Promise.race([running, process.death]);
+      const end = await Promise.race([running, process.life.death]);
       if (end.kind === 'not_sent') await this.#recorded(ref, this.#record.release(ref, end.reason));
       else if (end.final === undefined) this.wake(ref.message_id);
     } catch (error) {
@@ -134,27 +138,5 @@ export class Workflows {
     } finally {
       this.#recording.delete(recording);
     }
-  }
-
-  #cluster(): Pick<TemporalLink, keyof TemporalLink> {
-    return {
-      wakeMessage: async ({ message_id }) => this.wake(message_id),
-      startMessage: async ({ message_id }) => this.wake(message_id),
-      wakeSession: async () => undefined, // idling out is not part of the script
-      wakePlan: async () => undefined,
-      ensureDelivery: async () => undefined, // nor is anybody notified
-      ensureIngest: async () => undefined,
-      fateOfIngest: async () => 'running',
-      fateOfMessage: async () => 'running',
-      endedMessages: async function* () {},
-      call: () => Promise.reject(new Error('there is no cluster')),
-      fateOfSession: async () => 'running',
-      fateOfPlan: async () => 'running',
-      ensureAgentWatch: async () => undefined,
-      prepare: async () => undefined,
-      isReachable: async () => true,
-      shareConnection: () => undefined,
-      close: async () => undefined,
-    };
   }
 }

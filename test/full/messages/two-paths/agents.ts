@@ -1,10 +1,14 @@
-import { uuidv7 } from '../../../runtime/ids.js';
-import type { FixtureAgent } from '../../mesh/fixture-agent.js';
-import type { MeshFixture } from '../../mesh/mesh-fixture.js';
-import { type Dispatched, dispatched } from '../../setup/agent.js';
-import { gate, until } from '../../setup/until.js';
+import { uuidv7 } from '../../../../runtime/ids.js';
+import type { FixtureAgent } from '../../../mesh/fixture-agent.js';
+import type { MeshFixture } from '../../../mesh/mesh-fixture.js';
+import { type Dispatched, dispatched } from '../../../setup/agent.js';
+import { gate, until } from '../../../setup/until.js';
 import type { PlatformProcess } from './process.js';
-import type { ANSWERS } from './script.js';
+
+/** An agent that serves any number of sessions, and one that serves one. */
+export const AGENTS = ['steady', 'narrow'] as const;
+export type AgentName = (typeof AGENTS)[number];
+export const ANSWERS = ['completed', 'failed', 'asks', 'error', 'twice', 'in chunks'] as const;
 
 /** A dispatch as it reached a socket. */
 export interface Delivery {

@@ -1,7 +1,7 @@
-import type { DatabaseClock } from '../../../db/database-clock.js';
-import { DispatchLink, type DispatchLinkOptions } from '../../../mesh/nodes/dispatch-link.js';
-import { type NodeMessage, parseNodeMessage } from '../../../mesh/nodes/node-message.js';
-import { createLogger } from '../../../runtime/logger.js';
+import type { DatabaseClock } from '../../../../db/database-clock.js';
+import { DispatchLink, type DispatchLinkOptions } from '../../../../mesh/nodes/dispatch-link.js';
+import { type NodeMessage, parseNodeMessage } from '../../../../mesh/nodes/node-message.js';
+import { createLogger } from '../../../../runtime/logger.js';
 
 /** As between real nodes, only faster. */
 const TIMINGS = { repeatMs: 15, answerWaitMs: 150, takenMs: 10 };

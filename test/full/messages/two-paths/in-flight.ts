@@ -1,4 +1,4 @@
-import { within } from '../../setup/until.js';
+import { within } from '../../../setup/until.js';
 import type { Inbox } from './agents.js';
 import { DeadProcess } from './life.js';
 

@@ -1,9 +1,8 @@
 import { vi } from 'vitest';
-import { PlatformError } from '../../../runtime/errors.js';
-import { allRead, answer } from './agents.js';
+import { PlatformError } from '../../../../runtime/errors.js';
+import { type AgentName, allRead, answer } from './agents.js';
 import type { Point } from './faults.js';
 import type { Harness } from './harness.js';
-import type { AgentName, AnswerFault, SendFault } from './script.js';
 
 /** A fault: the points at which it happens, and what it does to whom. It may throw what the interrupted work is to fail with. */
 interface FaultPlan {
@@ -14,8 +13,12 @@ interface FaultPlan {
 interface FaultTarget {
   messageId: string;
   point: Point;
-  /** That the dispatch goes to, or that answers. */
   agent: AgentName;
+}
+
+/** Arms a fault. @param agent whom the dispatch goes to, or who answers */
+export function armFault(harness: Harness, { points, inject }: FaultPlan, agent: AgentName): void {
+  harness.faults.arm(points, (messageId, point) => inject(harness, { messageId, point, agent }));
 }
 
 /** On the record as sent, and no byte of it gone out. */
@@ -25,12 +28,12 @@ async function answerLost(): Promise<void> {
   throw new PlatformError('SERVICE_UNAVAILABLE', 'The answer of the database was lost.');
 }
 
-function cancel(harness: Harness, { messageId }: FaultTarget): Promise<void> {
-  return harness.gateway.cancel(harness.fixture.caller, messageId, 'changed my mind');
+function cancel({ gateway, fixture }: Harness, { messageId }: FaultTarget): Promise<void> {
+  return gateway.cancel(fixture.caller, messageId, 'changed my mind');
 }
 
-async function sessionOf(harness: Harness, messageId: string): Promise<string> {
-  return (await harness.gateway.get(harness.fixture.caller, messageId)).session_id;
+async function sessionOf({ gateway, fixture }: Harness, messageId: string): Promise<string> {
+  return (await gateway.get(fixture.caller, messageId)).session_id;
 }
 
 /** The wall clock of this process jumps beyond the lease, as on a machine that was suspended. */
@@ -38,19 +41,13 @@ async function sleepThroughLease(harness: Harness, { messageId, point }: FaultTa
   if (point === 'accepted') harness.lapsed.push(messageId);
   const now = Date.now.bind(Date);
   const clock = vi.spyOn(Date, 'now').mockImplementation(() => now() + harness.fixture.core.clocks.leaseMs + 1);
-  harness.afterwards(async () => clock.mockRestore());
+  harness.setClockBack = () => clock.mockRestore();
 }
 
 /** The workflow looks at the message, and has the time to do something wrong. What it does waits for the owner, so it is not waited for. */
 async function takeOver(harness: Harness, { messageId }: FaultTarget): Promise<void> {
   await harness.workflows.look(messageId);
   for (let turn = 0; turn < 5; turn += 1) await sessionOf(harness, messageId);
-}
-
-async function sleepAndLose(harness: Harness, target: FaultTarget): Promise<void> {
-  await sleepThroughLease(harness, target);
-  await harness.workflows.sweep();
-  await takeOver(harness, target);
 }
 
 /** The hello is read while the process commits the dispatch; its welcome waits for that. */
@@ -84,11 +81,13 @@ async function outlive(harness: Harness): Promise<void> {
   });
 }
 
-export const SEND_FAULTS: Record<SendFault, FaultPlan> = {
+/** What can go wrong while a dispatch is on the record as sent, or about to be, and no byte of it has gone out. */
+export const SEND_FAULTS = {
+  /** The process loses all of its memory. */
   dies: { points: OPENED, inject: (harness, { point }) => harness.die(point) },
+  /** The database commits, and its answer is lost. The message is found again once its lease has run out. */
   'answer lost': {
     points: OPENED,
-    // The message is found again once its lease has run out.
     inject: (harness) => {
       harness.afterwards(() => harness.workflows.sweep());
       return answerLost();
@@ -105,14 +104,21 @@ export const SEND_FAULTS: Record<SendFault, FaultPlan> = {
     inject: async (harness, { messageId }) =>
       harness.sessions.close(harness.fixture.caller, await sessionOf(harness, messageId)),
   },
-  // A hello waits for a dispatch that is being marked, so the workflow path has it one step earlier.
-  'agent reconnects': {
-    points: ['accepted', 'scheduled'],
-    inject: reconnect,
-  },
+  /** The epoch is raised. A hello waits for a dispatch that is being marked, so the workflow path has it one step earlier. */
+  'agent reconnects': { points: ['accepted', 'scheduled'], inject: reconnect },
+  /** The workflow takes the message over while its owner lives and is well within its lease. */
   'taken over': { points: OPENED, inject: takeOver },
+  /** The lease runs out before the owner sends. */
   slow: { points: OPENED, inject: sleepThroughLease },
-  'slow and taken over': { points: OPENED, inject: sleepAndLose },
+  'slow and taken over': {
+    points: OPENED,
+    inject: async (harness, target) => {
+      await sleepThroughLease(harness, target);
+      await harness.workflows.sweep();
+      await takeOver(harness, target);
+    },
+  },
+  /** The others take the process for dead, the agents have gone to another, and then it goes on. */
   outlived: { points: OPENED, inject: outlive },
   'slow and outlived': {
     points: OPENED,
@@ -121,15 +127,16 @@ export const SEND_FAULTS: Record<SendFault, FaultPlan> = {
       await outlive(harness);
     },
   },
-};
+} satisfies Record<string, FaultPlan>;
 
-export const ANSWER_FAULTS: Record<AnswerFault, FaultPlan> = {
+/** What can go wrong between the agent's answer and its place on the record. */
+export const ANSWER_FAULTS = {
   dies: { points: ['completing'], inject: (harness) => harness.die() },
   'dies after': { points: ['completed'], inject: (harness) => harness.die() },
   'answer lost': { points: ['completed'], inject: answerLost },
   canceled: { points: ['completing'], inject: cancel },
   'taken over': { points: ['completing'], inject: takeOver },
-  // It is welcomed when the answer under way is on the record.
+  /** It is welcomed when the answer under way is on the record. */
   'agent resumes': {
     points: ['completing'],
     inject: async (harness, { agent }) => {
@@ -137,4 +144,4 @@ export const ANSWER_FAULTS: Record<AnswerFault, FaultPlan> = {
       harness.afterwards(() => welcomed);
     },
   },
-};
+} satisfies Record<string, FaultPlan>;

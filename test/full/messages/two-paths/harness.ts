@@ -1,17 +1,14 @@
-import type { DatabaseClock } from '../../../db/database-clock.js';
-import { sessionDeps } from '../../../messages/cancel.js';
-import { createSessions } from '../../../sessions/sessions.js';
-import type { MeshFixture } from '../../mesh/mesh-fixture.js';
-import { createGateway } from '../../setup/gateway.js';
-import { FleetAgent, Inbox } from './agents.js';
-import type { Context, Entry } from './context.js';
-import type { Point } from './faults.js';
-import { Faults } from './faults.js';
-import { FrontProcess } from './front.js';
+import type { DatabaseClock } from '../../../../db/database-clock.js';
+import { sessionDeps } from '../../../../messages/cancel.js';
+import { createSessions } from '../../../../sessions/sessions.js';
+import type { MeshFixture } from '../../../mesh/mesh-fixture.js';
+import { createGateway } from '../../../setup/gateway.js';
+import { AGENTS, type AgentName, FleetAgent, Inbox } from './agents.js';
+import { Faults, type Point } from './faults.js';
 import { InFlight } from './in-flight.js';
+import type { Context, Entry } from './life.js';
 import { LossyNetwork } from './network.js';
-import { PlatformProcess, type Way } from './process.js';
-import { AGENTS, type AgentName } from './script.js';
+import { FrontProcess, PlatformProcess, type Way } from './process.js';
 import { Workflows } from './workflows.js';
 
 /**
@@ -32,6 +29,8 @@ export class Harness {
   readonly accepted: string[] = [];
   /** Messages whose owner slept through its lease on the fast path before it sent their first dispatch. */
   readonly lapsed: string[] = [];
+  /** Once a fault has shifted it. */
+  setClockBack: () => void = () => undefined;
   readonly #processes: PlatformProcess[] = [];
   readonly #afterwards: (() => Promise<unknown>)[] = [];
   readonly #way: Way;
@@ -57,7 +56,7 @@ export class Harness {
       inbox: this.inbox,
       faults: this.faults,
       inFlight: this.inFlight,
-      processOf: (meshId) => this.#processes.find(({ node, alive }) => alive && node.meshId === meshId),
+      processOf: (meshId) => this.#processes.find(({ node, life }) => life.alive && node.meshId === meshId),
       signal: this.#over.signal,
     });
   }
@@ -94,9 +93,10 @@ export class Harness {
   }
 
   async close(): Promise<void> {
+    this.setClockBack();
     this.#over.abort(new Error('the script is over'));
     for (const agent of Object.values(this.agents)) agent.socket?.kill();
-    for (const process of this.#processes) if (process.alive) await process.kill();
+    for (const process of this.#processes) if (process.life.alive) await process.kill();
     this.#front?.kill();
   }
 
@@ -109,7 +109,7 @@ export class Harness {
 
   async startProcess(): Promise<void> {
     this.#processes.push(await PlatformProcess.start(this.#context, this.#way));
-    if (!this.#front?.alive) this.#startFront();
+    if (!this.#front?.life.alive) this.#startFront();
   }
 
   #startFront(): void {
@@ -134,7 +134,7 @@ export class Harness {
   /** Every other time the process that takes the calls ends without a word, and another one takes its place: what it has forwarded goes on. */
   loseFront(): void {
     this.#fronts += 1;
-    if (this.#fronts % 2 === 0 || !this.#front?.alive) return;
+    if (this.#fronts % 2 === 0 || !this.#front?.life.alive) return;
     this.#front.kill();
     this.#startFront();
   }
@@ -147,8 +147,9 @@ export class Harness {
   /** Goes on until all is still. After a death the next process comes up, the agents return, and the sweeper finds what was left behind. */
   async settle(): Promise<void> {
     await this.workflows.settle();
+    this.setClockBack();
     for (const work of this.#afterwards.splice(0)) await work();
-    if (!this.process.alive) {
+    if (!this.process.life.alive) {
       await this.startProcess();
       await this.welcomeAgents();
       await this.workflows.sweep();
