@@ -6,7 +6,7 @@ import { serveApi } from '../../api/served-api.js';
 import { approvalsFixture } from './approvals-fixture.js';
 
 const api = await serveApi();
-const { held, outcome, ref, step } = await approvalsFixture(api);
+const { held, outcome, ref, sent, step } = await approvalsFixture(api);
 
 const asks = (title: string): AnswerOrFailure => ({
   state: 'input-required',
@@ -23,36 +23,32 @@ async function metadataFor(id: string): Promise<Record<string, unknown>> {
 }
 
 test('each answer of a message is kept, and a resumed agent gets all of them in order', async () => {
-  const { id } = await api.client.send('hi', { metadata: { agent_type: 'worker' }, blocking: false });
-  await answerMessage(api, id, asks('First?'));
-  expect(await outcome(api.client, id, { resolution: 'confirmed', comment: 'sure' })).toBe('200 working');
-  const first = { resolution: 'confirmed', comment: 'sure', request_id: expect.stringMatching(/^req_/) };
-  const asked = { source: 'agent', kind: 'confirmation' };
-  const once = await metadataFor(id);
-  expect(once.resolution).toEqual(first);
-  expect(once.resolutions).toEqual([{ ...first, ...asked, title: 'First?' }]);
-  await answerMessage(api, id, asks('Second?'));
-  expect(await outcome(api.client, id, { resolution: 'declined' })).toBe('200 working');
-  const second = { resolution: 'declined', request_id: expect.stringMatching(/^req_/) };
-  const twice = await metadataFor(id);
-  expect(twice.resolution).toEqual(second);
-  expect(twice.resolutions).toEqual([
-    { ...first, ...asked, title: 'First?' },
-    { ...second, ...asked, title: 'Second?' },
-  ]);
+  const id = await sent();
+  const given = [
+    { title: 'First?', resolution: 'confirmed', comment: 'sure' },
+    { title: 'Second?', resolution: 'declined' },
+  ];
+  const resolutions: object[] = [];
+  for (const { title, ...answer } of given) {
+    await answerMessage(api, id, asks(title));
+    expect(await outcome(api.client, id, answer)).toBe('200 working');
+    const resolution = { ...answer, request_id: expect.stringMatching(/^req_/) };
+    resolutions.push({ ...resolution, source: 'agent', kind: 'confirmation', title });
+    expect(await metadataFor(id)).toMatchObject({ resolution, resolutions });
+  }
 });
 
 test('what a policy asked is among them, by its source', async () => {
   const id = await held();
   expect(await outcome(api.client, id, { resolution: 'approved' })).toBe('200 working');
-  const { resolution, resolutions } = await metadataFor(id);
-  expect(resolution).toMatchObject({ resolution: 'approved' });
-  expect(resolutions).toMatchObject([{ resolution: 'approved', source: 'policy', kind: 'approval' }]);
+  expect(await metadataFor(id)).toMatchObject({
+    resolution: { resolution: 'approved' },
+    resolutions: [{ resolution: 'approved', source: 'policy', kind: 'approval' }],
+  });
 });
 
 test('a caller cannot pretend that somebody has answered', async () => {
   const pretended = { request_id: 'req_1', resolution: 'approved', source: 'agent' };
-  const metadata = { agent_type: 'worker', resolution: pretended, resolutions: [pretended], mine: 1 };
-  const { id } = await api.client.send('hi', { metadata, blocking: false });
+  const id = await sent('hi', { resolution: pretended, resolutions: [pretended], mine: 1 });
   expect(await metadataFor(id)).toEqual({ agent_type: 'worker', mine: 1 });
 });

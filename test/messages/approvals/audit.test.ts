@@ -1,39 +1,31 @@
 import { expect, test } from 'vitest';
-import { ExportedApproval, GetApprovalsResponse } from '../../../contracts/api/policies/approvals.js';
+import { ExportedApproval } from '../../../contracts/api/policies/approvals.js';
 import { newId } from '../../../runtime/ids.js';
 import { ASKS, answerMessage } from '../../api/moving.js';
 import { serveApi } from '../../api/served-api.js';
 import { approvalsFixture } from './approvals-fixture.js';
 
 const api = await serveApi();
-const { held, caller, outcome, byToken, tokenFor } = await approvalsFixture(api);
+const { approvalsOf, held, caller, outcome, byToken, sent, tokenFor } = await approvalsFixture(api);
 
 test('the trail says who, when, what, from where, and about exactly what', async () => {
   const sender = await caller('read');
   const id = await held({}, sender);
   const callback_token = await tokenFor(id, 'rule_7');
   expect(await byToken(id, { resolution: 'approved', callback_token, comment: 'fine' })).toBe('200 working');
-  const path = '/messages/get_approvals';
-  const { approvals } = await api.client.ok(path, { message_id: id }, GetApprovalsResponse);
-  const [request] = await api.database.query<{ request_id: string; digest: string }>(
-    'SELECT request_id, digest FROM input_requests WHERE message_id = $1',
-    [id],
-  );
+  const approvals = await approvalsOf({ message_id: id });
+  const [request] = await api.database.query('SELECT request_id, digest FROM input_requests WHERE message_id = $1', [
+    id,
+  ]);
   expect(approvals).toEqual([
     {
-      approval_id: expect.stringMatching(/^apv_/),
-      ...request,
-      kind: 'approval',
-      source: 'policy',
-      resolution: 'approved',
-      principal: { type: 'callback', id: 'rule_7' },
-      comment: 'fine',
-      arguments_changed: false,
-      ip: '127.0.0.1',
-      decided_at: expect.any(String),
+      ...{ approval_id: expect.stringMatching(/^apv_/), ...request, decided_at: expect.any(String) },
+      ...{ kind: 'approval', source: 'policy', resolution: 'approved', comment: 'fine', arguments_changed: false },
+      ...{ principal: { type: 'callback', id: 'rule_7' }, ip: '127.0.0.1' },
     },
   ]);
-  expect(await sender.ok(path, { message_id: id }, GetApprovalsResponse)).toEqual({ ok: true, approvals });
+  expect(await approvalsOf({ message_id: id }, sender)).toEqual(approvals);
+  const path = '/messages/get_approvals';
   expect(await (await caller('read')).failure(path, { message_id: id })).toBe('403 forbidden');
   expect(await api.client.failure(path, { message_id: newId('msg') })).toBe('404 NOT_FOUND');
   const elsewhere = await api.clientOf(await api.otherTenant(), ['full']);
@@ -41,11 +33,12 @@ test('the trail says who, when, what, from where, and about exactly what', async
 });
 
 test('an answer by an A2A message is in it like any other', async () => {
-  const { id } = await api.client.send('hi', { metadata: { agent_type: 'worker' }, blocking: false });
+  const id = await sent();
   await answerMessage(api, id, ASKS);
   expect((await api.client.send('approve', { taskId: id, blocking: false })).status.state).toBe('working');
-  const { approvals } = await api.client.ok('/messages/get_approvals', { message_id: id }, GetApprovalsResponse);
-  expect(approvals).toMatchObject([{ source: 'agent', resolution: 'confirmed', ip: '127.0.0.1' }]);
+  expect(await approvalsOf({ message_id: id })).toMatchObject([
+    { source: 'agent', resolution: 'confirmed', ip: '127.0.0.1' },
+  ]);
 });
 
 test('it is exported as JSON Lines, the oldest first, also more than one part, within a range of time', async () => {
@@ -57,18 +50,11 @@ test('it is exported as JSON Lines, the oldest first, also more than one part, w
     [api.tenantId],
   );
   const exported = async (range: object) => {
-    const response = await fetch(new URL('/messages/export_approvals', api.baseUrl), {
-      method: 'POST',
-      headers: await api.client.headers(),
-      body: JSON.stringify(range),
-    });
-    expect([response.status, response.headers.get('content-type')]).toEqual([200, 'application/jsonl']);
-    const text = await response.text();
-    expect(text === '' || text.endsWith('\n')).toBe(true);
-    return text
-      .split('\n')
-      .slice(0, -1)
-      .map((line) => ExportedApproval.parse(JSON.parse(line)));
+    const { status, headers, body } = await api.client.post('/messages/export_approvals', range);
+    expect([status, headers.get('content-type')]).toEqual([200, 'application/jsonl']);
+    const [end, ...lines] = (typeof body === 'string' ? body : JSON.stringify(body)).split('\n').reverse();
+    expect(end).toBe('');
+    return lines.reverse().map((line) => ExportedApproval.parse(JSON.parse(line)));
   };
   const all = await exported({ until: '2021-01-01T00:00:00Z' });
   expect(all).toHaveLength(2_500);

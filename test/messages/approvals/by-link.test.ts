@@ -1,12 +1,11 @@
 import { expect, test } from 'vitest';
 import { createDecisions } from '../../../api/decisions.js';
-import { GetApprovalsResponse } from '../../../contracts/api/policies/approvals.js';
 import { answerMessage } from '../../api/moving.js';
 import { serveApi } from '../../api/served-api.js';
 import { approvalsFixture } from './approvals-fixture.js';
 
 const api = await serveApi();
-const { held, calling, outcome, tokenFor } = await approvalsFixture(api);
+const { approvalsOf, held, calling, outcome, sent, tokenFor } = await approvalsFixture(api);
 const { describe: show, decideByLink } = createDecisions({ messages: { core: api.core }, plans: api.plans });
 const decide = (token: string, resolution: string) => decideByLink(token, { resolution }, { ip: '10.1.2.3' });
 
@@ -51,19 +50,20 @@ test('looking at it decides nothing; deciding by it spends it, as the principal 
     standing: { decisions: [{ by: expect.stringContaining('rule'), resolution: 'approved' }] },
   });
   await expect(decide(token, 'approved')).rejects.toMatchObject({ code: 'ALREADY_RESOLVED' });
-  const { approvals } = await api.client.ok('/messages/get_approvals', { message_id: id }, GetApprovalsResponse);
-  expect(approvals).toMatchObject([{ principal: { type: 'page', id: 'rule_3' }, ip: '10.1.2.3' }]);
+  expect(await approvalsOf({ message_id: id })).toMatchObject([
+    { principal: { type: 'page', id: 'rule_3' }, ip: '10.1.2.3' },
+  ]);
 });
 
 test('a form of an agent is filled in by a link; what does not fit leaves it unspent', async () => {
-  const task = await api.client.send('hi', { metadata: { agent_type: 'worker' }, blocking: false });
+  const id = await sent();
   const schema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] };
-  await answerMessage(api, task.id, {
+  await answerMessage(api, id, {
     state: 'input-required',
     artifacts: [],
     input_request: { kind: 'form', title: 'How many?', schema },
   });
-  const token = await tokenFor(task.id);
+  const token = await tokenFor(id);
   expect(await show(token)).toMatchObject({ asked_by: 'the agent “worker”', request: { kind: 'form', schema } });
   const fill = (n: unknown) => decideByLink(token, { resolution: 'submitted', data: { n } }, {});
   await expect(fill('many')).rejects.toMatchObject({ code: 'BAD_REQUEST' });

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import { GetApprovalsResponse } from '../../../contracts/api/policies/approvals.js';
 import { askInput } from '../../../messages/input/ask.js';
 import { digestOf } from '../../../messages/input/digest.js';
 import { resolveMessage } from '../../../messages/input/resolve.js';
@@ -8,16 +7,9 @@ import { serveApi } from '../../api/served-api.js';
 import { approvalsFixture, EXECUTOR } from './approvals-fixture.js';
 
 const api = await serveApi();
-const { held, calling, caller, callerWith, outcome, byToken, ref, tokenFor } = await approvalsFixture(api);
-const approvalsOf = async (id: string) =>
-  (await api.client.ok('/messages/get_approvals', { message_id: id }, GetApprovalsResponse)).approvals;
-const stored = async (id: string) => {
-  const [row] = await api.database.query<{ arguments: object; digest: string; answer: object | null }>(
-    'SELECT arguments, digest, answer FROM input_requests WHERE message_id = $1',
-    [id],
-  );
-  return row;
-};
+const fixture = await approvalsFixture(api);
+const { held, calling, caller, person, outcome, byToken, ref, tokenFor } = fixture;
+const approvalsOf = (message_id: string) => fixture.approvalsOf({ message_id });
 
 await api.client.post('/policies/create_policy', {
   scope: 'tool',
@@ -43,7 +35,10 @@ test('edited arguments are approved in the place of those that were asked about,
   expect(await outcome(api.client, id, { resolution: 'approved', arguments: edited })).toBe('200 working');
   const digest = digestOf({ tool: 'pay', arguments: edited, executor: EXECUTOR });
   expect(await approvalsOf(id)).toMatchObject([{ digest, arguments_changed: true }]);
-  expect(await stored(id)).toMatchObject({ arguments: edited, digest, answer: { arguments: edited } });
+  const stored = 'SELECT arguments, digest, answer FROM input_requests WHERE message_id = $1';
+  expect(await api.database.query(stored, [id])).toMatchObject([
+    { arguments: edited, digest, answer: { arguments: edited } },
+  ]);
 });
 
 test('what the policies deny nobody approves, with an access token or another; the request stays open and the token unspent', async () => {
@@ -162,7 +157,7 @@ test('who sends the digest of what they have seen approves nothing else; nothing
 
 test('edited arguments decide about the request alone for which the policies looked at them', async () => {
   const { id, request } = await calling({ cents: 5 });
-  const { claims } = await callerWith('admin');
+  const { claims } = await person('admin');
   const { policies } = api.core;
   const next = { ...request, request_id: newId('req'), tool: 'drop', arguments: { cents: 7 } };
   /** While the policies look at the arguments, the request is approved by somebody else and the agent asks about another call. */

@@ -1,11 +1,9 @@
 import { expect, test } from 'vitest';
-import { GetApprovalsResponse } from '../../../contracts/api/policies/approvals.js';
 import { serveApi } from '../../api/served-api.js';
-import { ApiClient } from '../../setup/platform/api-client.js';
 import { approvalsFixture } from './approvals-fixture.js';
 
 const api = await serveApi();
-const { held, outcome, events, step } = await approvalsFixture(api);
+const { approvalsOf, held, person, outcome, events, step } = await approvalsFixture(api);
 const HOUR_MS = 3_600_000;
 /** The numbers of the events of a type: none for the first, 1 for the first reminder. */
 const numbers = async (id: string, type: string) => (await events(id, type)).map(({ payload }) => payload.reminder);
@@ -41,27 +39,21 @@ test.each([
   ['what is asked for', { reminder_seconds: 3_600, timeout_seconds: 2_592_000 }, 3_600_000],
 ])('the next reminder of a request, about a message or a plan: %s', async (_what, terms, nextMs) => {
   const { reminder_seconds = null, timeout_seconds } = { reminder_seconds: null, ...terms };
-  const rows = await api.db.system((tx) =>
-    tx.query<{ ms: number | null }>(
-      `SELECT (extract(epoch FROM next_reminder($1, $2 * interval '1 s')) * 1000)::float8 AS ms`,
-      [reminder_seconds, timeout_seconds],
-    ),
-  );
-  expect(rows).toEqual([{ ms: nextMs }]);
+  const next = `SELECT (extract(epoch FROM next_reminder($1, $2 * interval '1 s')) * 1000)::float8`;
+  expect(await api.database.value(next, [reminder_seconds, timeout_seconds])).toBe(nextMs);
 });
 
 test.each([
   ['the first reminder', { reminder_seconds: 600 }, 600_000],
   ['half of the time without reminders', {}, HOUR_MS / 2],
 ])('who it escalates to may decide from %s on', async (_, terms, afterMs) => {
-  const credential = await api.credentialOf(api.tenantId, ['read']);
-  const boss = new ApiClient({ devJson: () => ({ base_url: api.baseUrl, ...credential }) }, credential);
-  const id = await held({ timeout_seconds: 3_600, escalate_to: [credential.client_id], ...terms });
+  const { id: bossId, client: boss } = await person('read');
+  const id = await held({ timeout_seconds: 3_600, escalate_to: [bossId], ...terms });
   await step(id, afterMs / 2);
   expect(await outcome(boss, id, { resolution: 'approved' })).toBe('403 forbidden');
   await step(id, afterMs + 1);
   await step(id, afterMs + 2);
-  expect((await api.client.message(id)).input_request?.approvers).toEqual([credential.client_id]);
+  expect((await api.client.message(id)).input_request?.approvers).toEqual([bossId]);
   expect(await outcome(boss, id, { resolution: 'approved' })).toBe('200 working');
 });
 
@@ -72,8 +64,9 @@ test('a request that nobody decides is refused when its time ends, and the trail
     state: 'failed',
     error: { code: 'APPROVAL_EXPIRED' },
   });
-  const { approvals } = await api.client.ok('/messages/get_approvals', { message_id: id }, GetApprovalsResponse);
-  expect(approvals).toMatchObject([{ resolution: 'expired', principal: { type: 'system', id: 'expiry' } }]);
+  expect(await approvalsOf({ message_id: id })).toMatchObject([
+    { resolution: 'expired', principal: { type: 'system', id: 'expiry' } },
+  ]);
 });
 
 test('an operator reads what is awaited, from whom, since when, until when and how to decide', async () => {

@@ -16,6 +16,9 @@ const address = inject('temporalAddress');
 const temporal = new TemporalLink({ options: { address }, namespace: 'default' }, createLogger({ level: 'silent' }));
 await temporal.prepare();
 cleanUp(() => temporal.close());
+const connection = await Connection.connect({ address });
+cleanUp(() => connection.close());
+const { workflow } = new Client({ connection });
 
 /** The ids of all messages whose workflows have ended since this time. */
 async function endedSince(since: Date, pageSize?: number): Promise<string[]> {
@@ -27,63 +30,48 @@ async function endedSince(since: Date, pageSize?: number): Promise<string[]> {
   return ids;
 }
 
-const dueIn = async (id: string, seconds: number) => {
-  await api.database.query(`UPDATE input_requests SET expires_at = now() + $2 * interval '1 s' WHERE message_id = $1`, [
-    id,
-    seconds,
-  ]);
-};
-const isMarked = async (id: string) => {
-  const [row] = await api.database.query<{ marked: boolean }>(
-    'SELECT wake_requested_at IS NOT NULL AS marked FROM running_messages WHERE message_id = $1',
-    [id],
-  );
-  return row?.marked;
-};
+const isMarked = (id: string) =>
+  api.database.value('SELECT wake_requested_at IS NOT NULL FROM running_messages WHERE message_id = $1', [id]);
+const stateOf = async (id: string) => (await api.client.message(id)).state;
+
+/** The workflow of a message that waits. Nobody works on its queue: it stays as it is until it is terminated. */
+async function startWorkflow(id: string) {
+  await step(id);
+  const { session_id } = await api.client.message(id);
+  await temporal.wakeMessage({ ...ref(id), session_id });
+  return workflow.getHandle(messageWorkflowId(ref(id)));
+}
 
 test('a message whose time has passed unnoticed is marked for the sweeper; the others are left alone', async () => {
   const [overdue, reminded, waiting] = [await held(), await held({ reminder_seconds: 60 }), await held()];
   for (const id of [overdue, reminded, waiting]) await step(id);
-  await dueIn(overdue, -30);
-  await api.database.query("UPDATE input_requests SET remind_at = now() - interval '1 minute' WHERE message_id = $1", [
-    reminded,
-  ]);
+  for (const [column, id] of [
+    ['expires_at', overdue],
+    ['remind_at', reminded],
+  ])
+    await api.database.query(`UPDATE input_requests SET ${column} = now() - interval '1 min' WHERE message_id = $1`, [
+      id,
+    ]);
   await new WaitingWatch(api.core, temporal).look();
   expect(await Promise.all([overdue, reminded, waiting].map(isMarked))).toEqual([true, true, false]);
 });
 
 test('a message whose workflow an operator ended while it waited fails; one that only waits does not', async () => {
   const [ended, waiting] = [await held(), await held()];
-  const connection = await Connection.connect({ address });
-  cleanUp(() => connection.close());
-  const { workflow } = new Client({ connection });
-  for (const id of [ended, waiting]) {
-    await step(id);
-    const { session_id } = await api.client.message(id);
-    await temporal.wakeMessage({ ...ref(id), session_id });
-  }
-  // Nobody works on the queue of these: the workflows stay as they are until they are terminated.
-  await workflow.getHandle(messageWorkflowId(ref(ended))).terminate();
+  const [handle, other] = [await startWorkflow(ended), await startWorkflow(waiting)];
+  await handle.terminate();
   const since = new Date(Date.now() - 60_000);
   await until(async () => (await endedSince(since)).includes(ended));
   await new WaitingWatch(api.core, temporal).restoreEnded();
   expect(await api.client.message(ended)).toMatchObject({ state: 'failed', error: { code: 'INTERNAL' } });
-  expect((await api.client.message(waiting)).state).toBe('input-required');
-  await workflow.getHandle(messageWorkflowId(ref(waiting))).terminate();
+  expect(await stateOf(waiting)).toBe('input-required');
+  await other.terminate();
 });
 
 test('one that cannot be restored holds up no other, and is tried again', async () => {
   const ids = [await held(), await held(), await held()];
   const bad = ids[2] as string;
-  const connection = await Connection.connect({ address });
-  cleanUp(() => connection.close());
-  const { workflow } = new Client({ connection });
-  for (const id of ids) {
-    await step(id);
-    const { session_id } = await api.client.message(id);
-    await temporal.wakeMessage({ ...ref(id), session_id });
-    await workflow.getHandle(messageWorkflowId(ref(id))).terminate();
-  }
+  for (const id of ids) await (await startWorkflow(id)).terminate();
   const since = new Date(Date.now() - 60_000);
   await until(async () => {
     const found = await endedSince(since);
@@ -104,7 +92,7 @@ test('one that cannot be restored holds up no other, and is tried again', async 
     `CREATE TRIGGER refuse BEFORE UPDATE ON messages FOR EACH ROW WHEN (OLD.message_id = '${bad}') EXECUTE FUNCTION refuse()`,
   );
   await expect(watch.restoreEnded()).rejects.toThrow('1 messages could not be restored');
-  const states = async () => Promise.all(ids.map(async (id) => (await api.client.message(id)).state));
+  const states = () => Promise.all(ids.map(stateOf));
   expect(await states()).toEqual(['failed', 'failed', 'input-required']);
   await api.database.query('DROP TRIGGER refuse ON messages');
   await watch.restoreEnded();
