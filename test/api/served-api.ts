@@ -101,6 +101,7 @@ export async function serveApi(options: ServedApiOptions = {}) {
   cleanUp(() => quotas.stop());
   const knowledge = await knowledgeOf(database, outbound, options.embedder);
   let baseUrl = '';
+  const messages = acceptDeps(core, quotas);
   const approvalMs = core.limits.inputExpiryMs;
   const plans = createPlans({ db, policies: core.policies, approvalMs, wakesExpected: () => undefined });
   const app = buildApi({
@@ -116,7 +117,7 @@ export async function serveApi(options: ServedApiOptions = {}) {
     clocks,
     tokens,
     secrets,
-    messages: acceptDeps(core, quotas),
+    messages,
     quotas,
     catchUpUsage,
     pushConfigs: createPushConfigs({ db, secrets, outbound, expect: () => undefined }),
@@ -196,6 +197,7 @@ export async function serveApi(options: ServedApiOptions = {}) {
   return {
     app,
     core,
+    messages,
     plans,
     knowledge,
     database,

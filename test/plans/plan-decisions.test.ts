@@ -1,46 +1,22 @@
 import { expect, test } from 'vitest';
 import { ResolveResponse } from '../../contracts/api/messages.js';
 import { PlanResponse } from '../../contracts/api/plans.js';
-import { ExportedApproval, GetApprovalsResponse } from '../../contracts/api/policies/approvals.js';
+import { ExportedApproval } from '../../contracts/api/policies/approvals.js';
 import { PolicyResponse } from '../../contracts/api/policies/policies.js';
-import { issueCallbackTokens } from '../../messages/input/callback-tokens.js';
 import { digestOf } from '../../messages/input/digest.js';
 import { newId } from '../../runtime/ids.js';
 import { serveApi } from '../api/served-api.js';
-import { ApiClient } from '../setup/platform/api-client.js';
+import { decisions } from '../messages/approvals/approvals-fixture.js';
 import { createPlan, readPlan, step } from './plan-fixture.js';
 
 const api = await serveApi();
 const { client } = api;
+const { approvalsOf, byToken, caller, outcome, person, tokenFor } = decisions(api);
 const steps = [step('a', 'echo', 'first'), step('b', 'echo', '{{steps.a.output}}', { requires_approval: true })];
 
 async function proposed(more: object = {}, by = client) {
   return createPlan(by, steps, { auto_approve: false, ...more });
 }
-
-/** A token that answers the request of a plan, as a delivery carries it. */
-async function tokenFor(plan_id: string, rule_id = 'rule_1', writers: string[] = []): Promise<string> {
-  const [request] = await api.database.query<{ request_id: string; digest: string; expires_at: Date }>(
-    'SELECT request_id, digest, expires_at FROM input_requests WHERE plan_id = $1',
-    [plan_id],
-  );
-  if (!request) throw new Error('nothing is asked about the plan');
-  const purpose = { tenant_id: api.tenantId, message_id: null, plan_id, ...request, rule_id, writers };
-  const [token] = await api.db.tenant(api.tenantId, (tx) => issueCallbackTokens(tx, [purpose]));
-  return token as string;
-}
-
-/** Answers without an access token. */
-async function byToken(id: string, body: object): Promise<string> {
-  const answer = await client.raw(`/messages/${id}/resolve`, JSON.stringify(body), {
-    'content-type': 'application/json',
-  });
-  const { new_state, code } = answer.body as { new_state?: string; code?: string };
-  return `${answer.status} ${new_state ?? code}`;
-}
-
-const approvalsOf = async (plan_id: string, by: ApiClient = client) =>
-  (await by.ok('/messages/get_approvals', { plan_id }, GetApprovalsResponse)).approvals;
 
 /** A policy that holds every plan back, for one test. */
 async function heldBack(approval: object, work: () => Promise<void>): Promise<void> {
@@ -71,7 +47,7 @@ test('a plan says what is asked; the digest is that of session, description and 
 });
 
 test('every decision is in the audit trail: who, when, from where, about which digest; also where a plan starts at once', async () => {
-  const creator = await api.clientOf(api.tenantId, ['read']);
+  const creator = await caller('read');
   const plan = await proposed({}, creator);
   const { plan_id, input_request } = plan;
   const { plan: approved } = await client.ok('/plans/approve', { plan_id, comment: 'go' }, PlanResponse);
@@ -83,9 +59,9 @@ test('every decision is in the audit trail: who, when, from where, about which d
   };
   expect(approved.decisions).toEqual([expected]);
   expect(approved).not.toHaveProperty('input_request');
-  expect(await approvalsOf(plan_id)).toEqual([{ ...expected, ip: '127.0.0.1' }]);
-  expect(await approvalsOf(plan_id, creator)).toHaveLength(1);
-  const stranger = await api.clientOf(api.tenantId, ['read']);
+  expect(await approvalsOf({ plan_id })).toEqual([{ ...expected, ip: '127.0.0.1' }]);
+  expect(await approvalsOf({ plan_id }, creator)).toHaveLength(1);
+  const stranger = await caller('read');
   expect(await stranger.failure('/messages/get_approvals', { plan_id })).toBe('403 forbidden');
   expect(await client.failure('/messages/get_approvals', { plan_id: newId('plan') })).toBe('404 NOT_FOUND');
   expect(await client.failure('/messages/get_approvals', { plan_id, message_id: 'msg_1' })).toBe('400 BAD_REQUEST');
@@ -113,7 +89,7 @@ test('a plan is decided by a callback_token at its resolve_url, once', async () 
   expect(answers.filter((answer) => answer === '200 working')).toHaveLength(1);
   expect(answers.filter((answer) => answer === '409 ALREADY_RESOLVED')).toHaveLength(49);
   expect((await readPlan(client, one.plan_id)).state).toBe('running');
-  expect(await approvalsOf(one.plan_id)).toMatchObject([
+  expect(await approvalsOf({ plan_id: one.plan_id })).toMatchObject([
     { principal: { type: 'callback', id: 'rule_7' }, comment: 'by token', ip: '127.0.0.1' },
   ]);
   expect(await byToken(other.plan_id, { resolution: 'rejected', callback_token: foreign })).toBe('200 failed');
@@ -139,55 +115,51 @@ test('a token is void once its time ran out, and once the plan was canceled', as
 
 test('an access token resolves a plan too, with its digest, and counts once towards a quorum', async () => {
   await heldBack({ quorum: 2 }, async () => {
-    const writer = await api.credentialOf(api.tenantId, ['admin']);
+    const writer = await person('admin');
     const { plan_id, input_request } = await proposed();
     const { digest, request_id } = input_request ?? {};
-    const resolve = (by: ApiClient, body: object) =>
-      by.failure(`/messages/${plan_id}/resolve`, { resolution: 'approved', ...body });
+    const resolve = (by: typeof client, body: object) => outcome(by, plan_id, { resolution: 'approved', ...body });
     expect(await resolve(client, { digest: 'a'.repeat(64) })).toBe('409 CONFLICT');
     expect(await resolve(client, { request_id: 'req_other' })).toBe('409 ALREADY_RESOLVED');
-    expect(await resolve(await api.clientOf(api.tenantId, ['read']), {})).toBe('403 forbidden');
+    expect(await resolve(await caller('read'), {})).toBe('403 forbidden');
     const first = { resolution: 'approved', digest, request_id };
     expect(await client.ok(`/messages/${plan_id}/resolve`, first, ResolveResponse)).toEqual({
       ...{ ok: true, message_id: plan_id, plan_id, new_state: 'input-required', resolution: 'approved' },
     });
     expect(await resolve(client, {})).toBe('409 ALREADY_RESOLVED');
-    const byRule = await tokenFor(plan_id, 'rule_2', [writer.client_id]);
+    const byRule = await tokenFor(plan_id, 'rule_2', [writer.id]);
     expect(await byToken(plan_id, { resolution: 'approved', callback_token: byRule })).toBe('200 working');
-    expect((await approvalsOf(plan_id)).map(({ principal }) => principal.type)).toEqual(['credential', 'callback']);
+    expect((await approvalsOf({ plan_id })).map(({ principal }) => principal.type)).toEqual(['credential', 'callback']);
   });
 });
 
 test('its creator decides by no way where a policy keeps it out', async () => {
   await heldBack({ allow_self: false }, async () => {
-    const creator = await api.credentialOf(api.tenantId, ['admin']);
-    const by = await api.clientOf(api.tenantId, ['admin']);
+    const foreign = await person('admin');
     const { plan_id } = await proposed();
-    const [row] = await api.database.query<{ credential_id: string }>(
-      'SELECT credential_id FROM plans WHERE plan_id = $1',
-      [plan_id],
-    );
+    const creator = await api.database.value<string>('SELECT credential_id FROM plans WHERE plan_id = $1', [plan_id]);
+    const byRuleOf = async (writer = '') => {
+      const callback_token = await tokenFor(plan_id, 'rule_3', [writer]);
+      return byToken(plan_id, { resolution: 'approved', callback_token });
+    };
     expect(await client.failure('/plans/approve', { plan_id })).toBe('403 forbidden');
-    const own = await tokenFor(plan_id, 'rule_3', [row?.credential_id ?? '']);
-    expect(await byToken(plan_id, { resolution: 'approved', callback_token: own })).toBe('403 forbidden');
-    const foreign = await tokenFor(plan_id, 'rule_4', [creator.client_id]);
-    expect(await byToken(plan_id, { resolution: 'approved', callback_token: foreign })).toBe('200 working');
-    expect(await by.failure('/plans/approve', { plan_id })).toBe('409 ALREADY_RESOLVED');
+    expect(await byRuleOf(creator)).toBe('403 forbidden');
+    expect(await byRuleOf(foreign.id)).toBe('200 working');
+    expect(await foreign.client.failure('/plans/approve', { plan_id })).toBe('409 ALREADY_RESOLVED');
   });
 });
 
 test('a credential that registered agents decides about no plan that they propose, unless its scope is full', async () => {
-  const registrar = await api.credentialOf(api.tenantId, ['admin']);
-  const caller = new ApiClient({ devJson: () => ({ base_url: api.baseUrl, ...registrar }) }, registrar);
+  const registrar = await person('admin');
   const { plan_id } = await proposed();
   const own = (agentType: string) =>
     api.database.query('UPDATE plans SET credential_id = $2, agent_type = $3 WHERE plan_id = $1', [
-      ...[plan_id, registrar.client_id, agentType],
+      ...[plan_id, registrar.id, agentType],
     ]);
   await own('planner');
-  expect(await caller.failure('/plans/approve', { plan_id })).toBe('403 forbidden');
+  expect(await registrar.client.failure('/plans/approve', { plan_id })).toBe('403 forbidden');
   await own('credential');
-  expect(await caller.failure('/plans/approve', { plan_id })).toBe('200');
+  expect(await registrar.client.failure('/plans/approve', { plan_id })).toBe('200');
 });
 
 test('the page shows the whole plan, and its form decides', async () => {
@@ -232,7 +204,7 @@ test('decisions about a plan outlive it; comment and address do not', async () =
   await api.database.query("UPDATE plans SET ended_at = now() - interval '40 days' WHERE plan_id = $1", [plan_id]);
   await api.database.query("SELECT * FROM purge_plans(now() - interval '30 days', '', '', 1000)", []);
   expect(await client.failure('/plans/get_by_id', { plan_id })).toBe('404 NOT_FOUND');
-  const [kept] = await approvalsOf(plan_id);
+  const [kept] = await approvalsOf({ plan_id });
   expect(kept).toMatchObject({ resolution: 'rejected', principal: { type: 'credential' } });
   expect(kept).not.toHaveProperty('comment');
   expect(kept).not.toHaveProperty('ip');

@@ -4,12 +4,12 @@ import { webhook } from '../alerts/alert-fixture.js';
 import { approveButton, press, SLACK_SECRET } from '../alerts/slack-button.js';
 import { echo } from '../setup/agent.js';
 import { joinAgent } from '../setup/platform/fleet.js';
-import { startPlatform } from '../setup/platform/platform.js';
+import { sharedPlatform } from '../setup/platform/shared-platform.js';
 import { type Arrived, receiver } from '../setup/receiver.js';
 import { until } from '../setup/until.js';
 import { createPlan, step, untilPlan } from './plan-fixture.js';
 
-const shared = await startPlatform({});
+const shared = await sharedPlatform();
 const { client } = shared.platform;
 
 test('a plan is announced as an approval, and starts by the token of the webhook or by a button in Slack', async () => {
@@ -54,23 +54,4 @@ test('a plan is announced as an approval, and starts by the token of the webhook
   const done = await untilPlan(client, other.plan_id, 'completed');
   expect(done.decisions).toMatchObject([{ principal: { type: 'slack', id: 'U1' }, resolution: 'approved' }]);
   await until(() => note.arrived.some(({ body }) => body.text === 'approved by <@U1>'));
-});
-
-test('the Temporal UI says what a proposed plan waits for: from whom, since when, until when, and how to decide', async () => {
-  const plan = await createPlan(client, [step('a', 'echo', 'one')], { auto_approve: false });
-  const { plan_id, input_request } = plan;
-  const handle = shared.temporal.workflow.getHandle(`plan:${plan.tenant_id}:${plan_id}`);
-  const details = await until(async () => {
-    const { currentDetails } = await handle.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
-    return currentDetails;
-  });
-  for (const said of [
-    'Waits for a human: approval, asked by the plan.',
-    'Who may decide: a token with the scope admin, or a callback token',
-    `Since ${input_request?.requested_at}, until ${input_request?.expires_at}`,
-    `POST /messages/${plan_id}/resolve`,
-    '`a`: pending, echo',
-  ])
-    expect(details).toContain(said);
-  await until(async () => (await handle.describe()).searchAttributes.FleetState?.[0] === 'input-required');
 });

@@ -1,17 +1,18 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { type Plan, PlanResponse, type PlanSummary, PlansGetResponse } from '../../contracts/api/plans.js';
 import { type Behaviour, echo, type RawAgent } from '../setup/agent.js';
-import type { ApiClient } from '../setup/platform/api-client.js';
 import { joinAgent } from '../setup/platform/fleet.js';
-import { PATHS } from '../setup/platform/paths.js';
-import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
+import { sharedPlatform } from '../setup/platform/shared-platform.js';
 import { newSession, readPlan, step, untilPlan } from './plan-fixture.js';
 
-let shared: SharedPlatform;
-let client: ApiClient;
+const shared = await sharedPlatform();
+const { client } = shared.platform;
 
 const join = (agentType: string, behaviour?: Behaviour): Promise<RawAgent> =>
   joinAgent(shared.platform, { instanceId: `${agentType}-1`, agentType, maxConcurrentSessions: 0 }, behaviour);
+
+const resultOf = async (agent: RawAgent, callId: string) =>
+  (await agent.next((frame) => frame.type === 'tool_result' && frame.in_reply_to === callId)).payload;
 
 const proposal = {
   description: 'what I would do',
@@ -22,74 +23,66 @@ async function plansIn(session_id: string): Promise<PlanSummary[]> {
   return (await client.ok('/plans/get', { session_id }, PlansGetResponse)).plans;
 }
 
-describe.each(PATHS)('$way', ({ env }) => {
-  beforeAll(async () => {
-    shared = await startPlatform(env);
-    client = shared.platform.client;
-    await join('echo', echo);
-    return shared.dispose;
-  });
+await join('echo', echo);
 
-  test('an agent proposes a plan by a tool call, once for one key; approved by somebody else it is carried out', async () => {
-    const planner = await join('planner');
-    const { id: taskId, contextId } = await client.send('plan it', {
-      metadata: { agent_type: 'planner' },
-      blocking: false,
-    });
-    const dispatch = await planner.nextOfType('dispatch');
-    const call = {
-      tool: 'plan.create',
-      arguments: proposal,
-      dispatch_id: dispatch.payload.dispatch_id,
-      idempotency_key: 'k',
-    };
-    const results = [];
-    for (const id of [planner.send('tool_call', call), planner.send('tool_call', call)])
-      results.push((await planner.next((frame) => frame.type === 'tool_result' && frame.in_reply_to === id)).payload);
-    const [first, second] = results as [{ ok: boolean; result: Plan }, { ok: boolean; result: Plan }];
-    expect(first).toMatchObject({
-      ok: true,
-      result: { state: 'proposed', proposed_by: 'planner', session_id: contextId },
-    });
-    expect(second.result.plan_id).toBe(first.result.plan_id);
-    expect(await plansIn(contextId)).toHaveLength(1);
-    planner.send('dispatch_result', { result: 'proposed' }, dispatch.id);
-    await client.untilState(taskId, 'completed');
-
-    const { plan_id } = first.result;
-    await client.ok('/plans/approve', { plan_id }, PlanResponse);
-    const done = await untilPlan(client, plan_id, 'completed');
-    expect(await client.message(done.steps[0]?.message_id ?? '')).toMatchObject({ role: 'agent' });
+test('an agent proposes a plan by a tool call, once for one key; approved by somebody else it is carried out', async () => {
+  const planner = await join('planner');
+  const { id: taskId, contextId } = await client.send('plan it', {
+    metadata: { agent_type: 'planner' },
+    blocking: false,
   });
-
-  test.each([
-    ['arguments that are no plan', { description: 'x' }, 'BAD_REQUEST'],
-    ['a cycle', { description: 'x', steps: [step('a', 'echo', '{{steps.a.output}}')] }, 'BAD_REQUEST'],
-    ['its own approval', { ...proposal, auto_approve: true }, 'BAD_REQUEST'],
-  ])('a tool call with %s is refused', async (what, args, code) => {
-    const agent = await join(what.replaceAll(' ', '-'));
-    const session_id = await newSession(client, { agent_type: what.replaceAll(' ', '-') });
-    const id = agent.send('tool_call', { tool: 'plan.create', arguments: args, session_id });
-    const { payload } = await agent.next((frame) => frame.type === 'tool_result' && frame.in_reply_to === id);
-    expect(payload).toMatchObject({ ok: false, error: { code } });
+  const dispatch = await planner.nextOfType('dispatch');
+  const call = {
+    tool: 'plan.create',
+    arguments: proposal,
+    dispatch_id: dispatch.payload.dispatch_id,
+    idempotency_key: 'k',
+  };
+  const results = [];
+  for (const id of [planner.send('tool_call', call), planner.send('tool_call', call)])
+    results.push(await resultOf(planner, id));
+  const [first, second] = results as [{ ok: boolean; result: Plan }, { ok: boolean; result: Plan }];
+  expect(first).toMatchObject({
+    ok: true,
+    result: { state: 'proposed', proposed_by: 'planner', session_id: contextId },
   });
+  expect(second.result.plan_id).toBe(first.result.plan_id);
+  expect(await plansIn(contextId)).toHaveLength(1);
+  planner.send('dispatch_result', { result: 'proposed' }, dispatch.id);
+  await client.untilState(taskId, 'completed');
 
-  test('an agent proposes a plan in its result', async () => {
-    await join('thinker', (dispatch) => dispatch.result({ plan_proposal: proposal }));
-    const task = await client.send('think', { metadata: { agent_type: 'thinker' } });
-    expect(task.status.state).toBe('completed');
-    const plans = await plansIn(task.contextId);
-    expect(plans).toEqual([expect.objectContaining({ state: 'proposed', proposed_by: 'thinker' })]);
-    const plan = await readPlan(client, plans[0]?.plan_id ?? '');
-    expect(plan).toMatchObject({ description: 'what I would do', progress: { total: 2 } });
-  });
+  const { plan_id } = first.result;
+  await client.ok('/plans/approve', { plan_id }, PlanResponse);
+  const done = await untilPlan(client, plan_id, 'completed');
+  expect(await client.message(done.steps[0]?.message_id ?? '')).toMatchObject({ role: 'agent' });
+});
 
-  test('a result with a plan that is not valid fails its message, with the reason', async () => {
-    await join('confused', (dispatch) => dispatch.result({ plan_proposal: { steps: [] } }));
-    const task = await client.send('think', { metadata: { agent_type: 'confused' } });
-    expect(task.status.state).toBe('failed');
-    const { error } = await client.message(task.id);
-    expect(error).toMatchObject({ code: 'HANDLER_ERROR', message: expect.stringMatching(/^plan_proposal: /) });
-    expect(await plansIn(task.contextId)).toEqual([]);
-  });
+test.each([
+  ['arguments that are no plan', { description: 'x' }, 'BAD_REQUEST'],
+  ['a cycle', { description: 'x', steps: [step('a', 'echo', '{{steps.a.output}}')] }, 'BAD_REQUEST'],
+  ['its own approval', { ...proposal, auto_approve: true }, 'BAD_REQUEST'],
+])('a tool call with %s is refused', async (what, args, code) => {
+  const agent = await join(what.replaceAll(' ', '-'));
+  const session_id = await newSession(client, { agent_type: what.replaceAll(' ', '-') });
+  const id = agent.send('tool_call', { tool: 'plan.create', arguments: args, session_id });
+  expect(await resultOf(agent, id)).toMatchObject({ ok: false, error: { code } });
+});
+
+test('an agent proposes a plan in its result', async () => {
+  await join('thinker', (dispatch) => dispatch.result({ plan_proposal: proposal }));
+  const task = await client.send('think', { metadata: { agent_type: 'thinker' } });
+  expect(task.status.state).toBe('completed');
+  const plans = await plansIn(task.contextId);
+  expect(plans).toEqual([expect.objectContaining({ state: 'proposed', proposed_by: 'thinker' })]);
+  const plan = await readPlan(client, plans[0]?.plan_id ?? '');
+  expect(plan).toMatchObject({ description: 'what I would do', progress: { total: 2 } });
+});
+
+test('a result with a plan that is not valid fails its message, with the reason', async () => {
+  await join('confused', (dispatch) => dispatch.result({ plan_proposal: { steps: [] } }));
+  const task = await client.send('think', { metadata: { agent_type: 'confused' } });
+  expect(task.status.state).toBe('failed');
+  const { error } = await client.message(task.id);
+  expect(error).toMatchObject({ code: 'HANDLER_ERROR', message: expect.stringMatching(/^plan_proposal: /) });
+  expect(await plansIn(task.contextId)).toEqual([]);
 });

@@ -31,11 +31,6 @@ test('plans that ended before a time are deleted with all that belongs to them; 
     );
     key = row ? [row.last_tenant, row.last_plan] : [];
   }
-  for (const table of ['plans', 'plan_steps', 'plan_wakes']) {
-    const rows = await database.query<{ plan_id: string }>(`SELECT plan_id FROM ${table} ORDER BY plan_id`);
-    expect(
-      rows.map(({ plan_id }) => plan_id),
-      table,
-    ).toEqual(['plan_2', 'plan_3']);
-  }
+  for (const table of ['plans', 'plan_steps', 'plan_wakes'])
+    expect(await database.column(`SELECT plan_id FROM ${table} ORDER BY plan_id`), table).toEqual(['plan_2', 'plan_3']);
 });
