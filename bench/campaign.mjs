@@ -10,9 +10,8 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { CampaignFleet } from './campaign/fleet.mjs';
+import { Fleet, LEAVING } from './campaign/fleet.mjs';
 import { allRead, judgeEvents } from './campaign/judge/events.mjs';
-import { Journal } from './campaign/judge/journal.mjs';
 import { judgeMessages } from './campaign/judge/messages.mjs';
 import { judgeRest } from './campaign/judge/rest.mjs';
 import { judgeUsage } from './campaign/judge/usage.mjs';
@@ -21,19 +20,19 @@ import { judgeSamples, sample } from './campaign/samples.mjs';
 import { CampaignTenant } from './campaign/tenant.mjs';
 import { RETENTION, Upkeep } from './campaign/upkeep.mjs';
 import { Cluster, newSecretKey } from './harness/cluster/cluster.mjs';
-import { Faults } from './harness/cluster/losses.mjs';
+import { Faults, MORTAL } from './harness/cluster/losses.mjs';
 import { every, SteadyRate } from './harness/cluster/pace.mjs';
 import { readRecord } from './harness/cluster/record.mjs';
 import { withDatabase } from './harness/database.mjs';
 import { Harness } from './harness/harness.mjs';
-import { machineLine, markdownTable } from './harness/report.mjs';
+import { countBy, machineLine, markdownTable, printByKind } from './harness/report.mjs';
 import { createTenant } from './harness/tenants.mjs';
 
 const NODES = 3;
 const TENANTS = 4;
 const AGENTS_KILLED_EVERY_MS = 45_000;
 const AGENT_LEAVES_EVERY_MS = 5_000;
-/** Violations that are shown of each kind. */
+/** Messages that a line of the log names. */
 const SHOWN_MAX = 10;
 const LOGGED_EVERY_MS = 30_000;
 
@@ -60,10 +59,18 @@ async function startTenants(harness, cluster, receiver) {
   return tenants;
 }
 
-/** The agents tell which nodes there are. */
-function noteConnections(cluster, fleet) {
-  const connections = Journal.read(fleet.journals).connections.sort((a, b) => a.atMs - b.atMs);
-  for (const { node, meshId } of connections) cluster.nodes[node].connected(meshId);
+/** On each node a steady agent, one that leaves, a mortal one and one with the tools; a hosted one. */
+function instancesOf({ id: tenant, access }) {
+  const on = (node, type, name) => ({ access: access[node], node, tenant, type, instanceId: `${name}${node}` });
+  return [
+    ...[...access.keys()].flatMap((node) => [
+      on(node, 'worker', 'steady-'),
+      on(node, 'worker', LEAVING),
+      on(node, 'worker', MORTAL),
+      on(node, 'tools', 'tools-'),
+    ]),
+    on(0, 'hosted', 'hosted-'),
+  ];
 }
 
 /**
@@ -75,7 +82,7 @@ async function injectFaults(cluster, fleet, signal) {
   let firstWasKilled = false;
   await Promise.all([
     every(killEveryMs, signal, async () => {
-      noteConnections(cluster, fleet);
+      fleet.readJournal();
       const isKilled = firstWasKilled ? await cluster.restartNext('kill') : await cluster.restartFirst();
       if (!isKilled) return;
       firstWasKilled = true;
@@ -106,7 +113,7 @@ async function run(harness) {
   const cluster = await Cluster.start(harness, NODES, settings);
   const receiver = await Receiver.start(harness);
   const tenants = await startTenants(harness, cluster, receiver);
-  const fleet = await CampaignFleet.start(harness, tenants);
+  const fleet = await Fleet.start(harness, cluster, tenants.flatMap(instancesOf));
   print(`${NODES} nodes, ${TENANTS} tenants and their agents are there after ${seconds()} s`);
   const upkeep = new Upkeep(cluster, tenants, nextKey);
   await upkeep.addOldMonth();
@@ -134,9 +141,8 @@ async function judge({ cluster, tenants, fleet, receiver, upkeep, samples }) {
       also: () => allRead(database, tenants),
       log: (line) => print(`${seconds()} s: ${line}`),
     });
-    noteConnections(cluster, fleet);
+    const journal = fleet.readJournal();
     const faults = Object.assign(new Faults(), { nodes: cluster.killed, agents: fleet.kills });
-    const journal = Journal.read(fleet.journals);
     const record = await readRecord(databaseUrl);
     const flat = judgeSamples(samples, minutes);
     const violations = [
@@ -152,25 +158,6 @@ async function judge({ cluster, tenants, fleet, receiver, upkeep, samples }) {
   });
 }
 
-function countBy(values) {
-  const counts = new Map();
-  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
-  return [...counts].sort(([, a], [, b]) => b - a);
-}
-
-/** Violations that differ in nothing but ids and numbers are of one kind. */
-function printByKind(violations) {
-  const kinds = new Map();
-  for (const violation of violations) {
-    const kind = violation.replaceAll(/[a-z]+_[0-9a-f-]{36}|"[^"]*"|\{.*|\d+/g, '…');
-    kinds.set(kind, [...(kinds.get(kind) ?? []), violation]);
-  }
-  for (const [kind, all] of kinds) {
-    print(`${all.length} × ${kind}`);
-    for (const violation of all.slice(0, SHOWN_MAX)) print(`  ${violation}`);
-  }
-}
-
 async function report(observed) {
   const { tenants, fleet, receiver, upkeep, killed } = observed;
   const { record, journal, rows, violations } = await judge(observed);
@@ -182,7 +169,7 @@ async function report(observed) {
     ['tool calls', [...journal.toolCalls.values()].reduce((total, count) => total + count, 0)],
     [
       'nodes killed; agent processes killed; agents that left and came back',
-      `${killed}; ${fleet.kills.length}; ${fleet.left}`,
+      `${killed}; ${fleet.kills.length}; ${fleet.leaves.length}`,
     ],
     [
       'events read by followers, over connections',
@@ -195,7 +182,7 @@ async function report(observed) {
   ];
   print(`\n${markdownTable(['', ''], table)}\n`);
   for (const command of observed.upkeep.repeated) print(`repeated: ${command}`);
-  printByKind(violations);
+  printByKind(violations, print);
   return violations.length === 0 ? 0 : 1;
 }
 

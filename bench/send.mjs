@@ -1,24 +1,20 @@
 /**
- * The cost of `/send` compared with its floors, measured in the same run on the same servers (docs/performance.md).
+ * The cost of `/send` beside its floor, measured in the same run on the same servers (docs/performance.md).
  *
- *     npm run bench:send -- [--json FILE] [--rounds N] [--rows name,name]
+ *     npm run bench:send -- [--rounds N]
  */
-import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { CpuMeter } from './harness/cpu.mjs';
 import { Harness } from './harness/harness.mjs';
 import { machineLine } from './harness/report.mjs';
-import { ratiosOf, ratioTable, rowTable, summarize } from './send/report.mjs';
+import { rowTable } from './send/report.mjs';
 import { setUp } from './send/rows.mjs';
 
-const ROUNDS = 3;
 const IDLE_MS = 2_000;
 /** The warm-up of a row; its duration is in the row's pace. Code that has not been compiled yet would be measured as slow. */
 const WARM_UP = { width: 16, rampMs: 0 };
 
-const { values: given } = parseArgs({
-  options: { json: { type: 'string' }, rounds: { type: 'string' }, rows: { type: 'string' } },
-});
+const { values: given } = parseArgs({ options: { rounds: { type: 'string', default: '3' } } });
 const print = (text) => process.stdout.write(`${text}\n`);
 const progress = (text) => process.stderr.write(`[bench] ${text}\n`);
 
@@ -68,39 +64,15 @@ async function measureAll(rows, meter, count) {
   return rounds;
 }
 
-async function measurePhases(rows, meter, count) {
-  await meter.measureIdle(IDLE_MS);
-  const rounds = new Map();
-  for (const phase of new Set(rows.map(({ pace }) => pace.phase))) {
-    const phaseRows = rows.filter(({ pace }) => pace.phase === phase);
-    await warmUp(phaseRows, meter);
-    for (const [name, measured] of await measureAll(phaseRows, meter, count)) rounds.set(name, measured);
-  }
-  return rounds;
-}
-
-/** The rows that `--rows` names. @throws Error for an unknown name */
-function selectRows(rows) {
-  if (!given.rows) return rows;
-  return given.rows.split(',').map((name) => {
-    const row = rows.find((candidate) => candidate.name === name);
-    if (!row) throw new Error(`--rows: ${name} is not one of ${rows.map((known) => known.name).join(', ')}`);
-    return row;
-  });
-}
-
 async function bench(harness) {
   const machine = machineLine();
-  progress('starting platforms, agents and floors');
-  const { rows: all, pids } = await setUp(harness);
-  const rows = selectRows(all);
+  progress('starting platforms, agents and the floor');
+  const { rows, pids } = await setUp(harness);
   const meter = new CpuMeter(pids);
-  const rounds = await measurePhases(rows, meter, Number(given.rounds ?? ROUNDS));
-  const summaries = rows.map(({ name }) => summarize(name, rounds.get(name)));
-  const figures = summaries.map(({ row }) => row);
-  const ratios = ratiosOf(figures);
-  print(`${machine}\n\n${rowTable(summaries)}\n\n${ratioTable(ratios)}`);
-  if (given.json) writeFileSync(given.json, `${JSON.stringify({ rows: figures, ratios }, null, 2)}\n`);
+  await meter.measureIdle(IDLE_MS);
+  await warmUp(rows, meter);
+  const rounds = await measureAll(rows, meter, Number(given.rounds));
+  print(`${machine}\n\n${rowTable(rows, rounds)}`);
   return 0;
 }
 

@@ -19,6 +19,6 @@ if [ ! -d "$venv" ]; then
 fi
 python() { PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=src MYPYPATH=src "$venv/bin/python" -m "$@"; }
 
-python ruff check --no-cache . ../test/sdk ../bench/soak
-python mypy --cache-dir "$venv/mypy-cache" src examples tests ../test/sdk/wire ../test/sdk/python ../bench/soak
+python ruff check --no-cache . ../test/sdk ../bench/campaign
+python mypy --cache-dir "$venv/mypy-cache" src examples tests ../test/sdk/wire ../test/sdk/python ../bench/campaign
 python pytest --quiet -p no:cacheprovider tests

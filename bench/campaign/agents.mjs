@@ -1,6 +1,6 @@
 /**
- * Agents of a campaign in one process, which may be killed. They write what they do into a journal, a line for each fact, before they go on:
- * a kill loses nothing of it.
+ * Agents of a campaign or a soak in one process, which may be killed. They write what they do into a journal, a line for each fact, before they
+ * go on: a kill loses nothing of it. `python_agents.py` is the same on the other SDK.
  */
 import { openSync, writeSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -84,7 +84,9 @@ function newAgent({ access, node, tenant, type, instanceId }) {
       return answer(task);
     });
   }
-  agent.on('connected', ({ meshId }) => note({ fact: 'connected', node, meshId, instance: instanceId }));
+  agent.on('connected', ({ meshId, resumed }) => {
+    note({ fact: 'connected', node, meshId, instance: instanceId, resumed });
+  });
   return agent;
 }
 
@@ -97,7 +99,6 @@ async function join(options) {
 /** An agent leaves as it should, and comes back as a new one of the same name. */
 async function leaveAndReturn({ key, awayMs }) {
   const { agent, options } = agents.get(key);
-  note({ fact: 'leaves', instance: options.instanceId, tenant: options.tenant });
   await agent.close(LEAVE_GRACE_S);
   await delay(awayMs);
   await join(options);

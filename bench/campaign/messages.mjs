@@ -4,9 +4,11 @@ import { between, randomOf } from '../harness/cluster/pace.mjs';
 /** What an agent reports for each of its turns. */
 export const USAGE = { inputTokens: 7, outputTokens: 3, model: 'campaign' };
 
-/** Kinds with their shares. `wait` asks a human who never answers. */
-const SHARES = { quick: 30, slow: 12, stream: 12, cancel: 10, ask: 8, tool: 12, pay: 6, wait: 1 };
-const DRAWN = Object.entries(SHARES).flatMap(([kind, share]) => Array(share).fill(kind));
+const drawn = (shares) => Object.entries(shares).flatMap(([kind, share]) => Array(share).fill(kind));
+
+/** Kinds as often as they are sent. `wait` asks a human who never answers. */
+export const CAMPAIGN_KINDS = drawn({ quick: 30, slow: 12, stream: 12, cancel: 10, ask: 8, tool: 12, pay: 6, wait: 1 });
+export const SOAK_KINDS = drawn({ quick: 6, slow: 2, stream: 2, ask: 1, tool: 1 });
 
 /** Range of the amount of a kind: milliseconds of work, or chunks. */
 const AMOUNTS = { slow: [1_000, 8_000], stream: [5, 30], cancel: [60_000, 60_000] };
@@ -14,11 +16,11 @@ const AMOUNTS = { slow: [1_000, 8_000], stream: [5, 30], cancel: [60_000, 60_000
 const HOSTED = ['quick', 'slow', 'stream', 'ask'];
 const HOSTED_SHARE = 0.25;
 
-/** @returns the kind and text `KIND AMOUNT NAME` of a new message, and the type of agent that it is for */
-export function newMessage(name) {
-  const kind = randomOf(DRAWN);
+/** @returns the kind and text `KIND AMOUNT NAME` of a new message, and the type of agent that it is for; a soak has no hosted ones */
+export function newMessage(name, kinds) {
+  const kind = randomOf(kinds);
   const amount = Math.round(between(AMOUNTS[kind] ?? [0, 0]));
-  const hosted = HOSTED.includes(kind) && Math.random() < HOSTED_SHARE;
+  const hosted = kinds === CAMPAIGN_KINDS && HOSTED.includes(kind) && Math.random() < HOSTED_SHARE;
   return { kind, text: `${kind} ${amount} ${name}`, agentType: hosted ? 'hosted' : 'worker' };
 }
 

@@ -1,4 +1,4 @@
-/** Memory and connections through a campaign, from the restart of the first node on. */
+/** Memory and connections through a campaign or a soak, from the restart of the first node on. */
 import { readdirSync } from 'node:fs';
 import pg from 'pg';
 import { judgeFlatness } from '../harness/cluster/flatness.mjs';
@@ -27,12 +27,14 @@ export async function sample({ cluster, fleet, load, runMs, signal, print }) {
     );
     return rows[0].count;
   };
+  const agents = () =>
+    Object.fromEntries(Object.entries(fleet.steadyPids).map(([name, of]) => [`MiB of the ${name}`, residentMiB(of)]));
   /** Reads /proc without a wait: the process lives as long as nobody has begun to restart the node. */
   const take = (count) => {
     const connections = { 'connections to Postgres': count };
     if (!hasProc) return { memory: {}, connections };
     return {
-      memory: { 'MiB of the first node': residentMiB(pid), 'MiB of the agents': residentMiB(fleet.pid) },
+      memory: { 'MiB of the first node': residentMiB(pid), ...agents() },
       connections: { ...connections, 'open files of the first node': openFiles(pid) },
     };
   };

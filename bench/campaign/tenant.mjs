@@ -1,11 +1,11 @@
-/** One tenant of a campaign: its rules, its messages, and what its callers were told. */
+/** One tenant of a campaign or a soak: its rules, its messages, and what its callers were told. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ApiError } from '../../dist/sdk/index.js';
 import { between, randomOf } from '../harness/cluster/pace.mjs';
 import { answerOf, PersistentCaller } from '../harness/cluster/persistent-caller.mjs';
 import { EventFollower } from './event-follower.mjs';
-import { newMessage } from './messages.mjs';
+import { CAMPAIGN_KINDS, newMessage } from './messages.mjs';
 
 /** Events of which every one is to be delivered. */
 export const DELIVERED = ['message.completed', 'message.error', 'message.canceled', 'message.input_required'];
@@ -25,14 +25,17 @@ export class CampaignTenant {
   underWay = new Set();
   #caller;
   #receiver;
+  #kinds;
   /** The last sessions, by the type of their agents. */
   #sessions = new Map();
 
-  constructor({ tenant_id, access, receiver }) {
+  /** @param {{ tenant_id: string, access: object[], receiver?: import('./receiver.mjs').Receiver, kinds?: string[] }} options without a receiver nothing is pushed */
+  constructor({ tenant_id, access, receiver, kinds = CAMPAIGN_KINDS }) {
     this.id = tenant_id;
     this.access = access;
     this.#caller = new PersistentCaller(access);
     this.#receiver = receiver;
+    this.#kinds = kinds;
   }
 
   /** Makes its alert rules and the policy that wants an approval for the tool `pay`, and begins to follow its events. */
@@ -59,7 +62,7 @@ export class CampaignTenant {
 
   /** Sends a message and follows it to its end; never rejects. */
   sendOne(name) {
-    return this.#send(newMessage(name));
+    return this.#send(newMessage(name, this.#kinds));
   }
 
   async #send({ kind, text, agentType }) {
@@ -135,7 +138,7 @@ export class CampaignTenant {
 
   /** Half of the messages that wait have a push configuration. */
   async #subscribe(id, entry) {
-    if (Math.random() > PUSHED_SHARE) return;
+    if (!this.#receiver || Math.random() > PUSHED_SHARE) return;
     const pushNotificationConfig = { id: 'campaign', url: `${this.#receiver.url}/push` };
     const params = { taskId: id, pushNotificationConfig };
     const answer = await this.#caller.retry((client) =>

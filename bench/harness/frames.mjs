@@ -6,7 +6,7 @@ const TEXT =
 const VERSION_7 = /^(.{14})4/;
 
 /** The parts of every message that is sent. */
-export const PARTS = [{ kind: 'text', text: TEXT }];
+const PARTS = [{ kind: 'text', text: TEXT }];
 
 /** A UUID whose version digit is 7, as frames require; its order in time does not matter here. */
 export function frameId() {
@@ -35,26 +35,16 @@ export function taskAnswer(id, messageId, artifacts) {
   return { jsonrpc: '2.0', id, result: { kind: 'task', id: messageId, contextId: messageId, status, artifacts } };
 }
 
-const body = (method, agentType, parts, metadata) => ({
-  jsonrpc: '2.0',
-  id: 1,
-  method,
-  params: {
-    message: { kind: 'message', messageId: '@', role: 'user', parts },
-    metadata: { agent_type: agentType, ...metadata },
-  },
-});
-
 /**
  * Bodies of `/send` in which only the `messageId` changes.
  * @param {'message/send' | 'message/stream'} method
  * @param {string} agentType
- * @param {string} [text] of the message
- * @param {object} [metadata] of the message, beside the type
  * @returns {() => string}
  */
-export function bodies(method, agentType, text = TEXT, metadata = {}) {
-  const [head, tail] = JSON.stringify(body(method, agentType, [{ kind: 'text', text }], metadata)).split('@');
+export function bodies(method, agentType) {
+  const message = { kind: 'message', messageId: '@', role: 'user', parts: PARTS };
+  const params = { message, metadata: { agent_type: agentType } };
+  const [head, tail] = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }).split('@');
   const run = randomUUID();
   let next = 0;
   return () => `${head}${run}-${next++}${tail}`;

@@ -107,15 +107,13 @@ export async function createDatabase(serverUrl, name) {
   return url.href;
 }
 
-/** Creates namespaces on the Temporal server; workers of one take no tasks from another. */
-export async function createNamespaces(address, names) {
+/** Creates a namespace on the Temporal server; the workers of one take no tasks from another. */
+export async function createNamespace(address, namespace) {
   const connection = await Connection.connect({ address });
   try {
-    for (const namespace of names) {
-      const workflowExecutionRetentionPeriod = msToTs('1 day');
-      await connection.workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod });
-      await waitForNamespace(connection, namespace);
-    }
+    const workflowExecutionRetentionPeriod = msToTs('1 day');
+    await connection.workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod });
+    await waitForNamespace(connection, namespace);
   } finally {
     await connection.close();
   }

@@ -1,7 +1,9 @@
-/** The machine line and the Markdown tables that every benchmark prints. */
+/** What benchmarks print: the machine, tables, violations. */
 import { cpus, loadavg, release, totalmem } from 'node:os';
 
 const GIB = 1024 ** 3;
+/** Violations that are shown of each kind. */
+const SHOWN_MAX = 10;
 
 /** The machine, its load and the date, in one line. */
 export function machineLine() {
@@ -19,4 +21,24 @@ const line = (cells) => `| ${cells.join(' | ')} |`;
 export function markdownTable(columns, rows) {
   const rule = columns.map((_, index) => (index === 0 ? '---' : '---:'));
   return [columns, rule, ...rows].map(line).join('\n');
+}
+
+/** How often each value is there, the most frequent first. */
+export function countBy(values) {
+  const counts = new Map();
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
+  return [...counts].sort(([, a], [, b]) => b - a);
+}
+
+/** Prints violations. Those that differ in nothing but ids and numbers are of one kind, of which a few are shown. */
+export function printByKind(violations, print) {
+  const kinds = new Map();
+  for (const violation of violations) {
+    const kind = violation.replaceAll(/[a-z]+_[0-9a-f-]{36}|"[^"]*"|\{.*|\d+/g, '…');
+    kinds.set(kind, [...(kinds.get(kind) ?? []), violation]);
+  }
+  for (const [kind, all] of kinds) {
+    print(`${all.length} × ${kind}`);
+    for (const violation of all.slice(0, SHOWN_MAX)) print(`  ${violation}`);
+  }
 }

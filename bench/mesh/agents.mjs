@@ -1,4 +1,4 @@
-/** Thousands of agents in one process. They answer dispatches and pings, and reconnect when their socket is lost. */
+/** Many agents in one process. They answer dispatches and pings, and reconnect when their socket is lost. */
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { WebSocket } from 'ws';
@@ -35,8 +35,8 @@ async function answer(socket, { id, payload }) {
   return reply('dispatch_result', { result: echoOf(parts), status: { state: 'completed' } });
 }
 
-/** Connects one agent; resolves at its `welcome`. `lost` resolves when its socket closes. @param silent it never answers a dispatch */
-async function connect({ url, instanceId, headers, ca, silent }) {
+/** Connects one agent; resolves at its `welcome`, with a promise of the loss of its socket. */
+async function connect({ url, instanceId, headers, ca }) {
   const address = `${url}/agents/connect?instance_id=${instanceId}`;
   const socket = new WebSocket(address, 'service.v1', { headers, ca, perMessageDeflate: false });
   await once(socket, 'open');
@@ -48,60 +48,43 @@ async function connect({ url, instanceId, headers, ca, silent }) {
     socket.on('message', (data) => {
       const received = JSON.parse(data);
       if (received.type === 'welcome') resolve();
-      else if (received.type === 'dispatch') silent || void answer(socket, received);
+      else if (received.type === 'dispatch') void answer(socket, received);
       else if (received.type === 'ping') socket.send(frame('pong', received.payload, { inReplyTo: received.id }));
-      else if (received.type === 'error' && !silent)
-        process.stderr.write(`agent: ${JSON.stringify(received.payload)}\n`);
+      else if (received.type === 'error') process.stderr.write(`agent: ${JSON.stringify(received.payload)}\n`);
     });
   });
-  return { socket, lost };
-}
-
-/** Reconnects to another address, with the delays of the SDK. */
-async function reconnect(agent, state) {
-  for (let attempt = 0; ; attempt += 1) {
-    if (state.backOff) await delay(backoffMs(attempt));
-    try {
-      state.attempts += 1;
-      await connect({ ...agent, url: state.url });
-      state.reconnectedAt.push(now());
-      return;
-    } catch {
-      state.refused += 1;
-      if (!state.backOff) await delay(backoffMs(attempt));
-    }
-  }
+  return { lost };
 }
 
 serve(async () => {
-  const state = { url: '', backOff: false, attempts: 0, refused: 0, reconnectedAt: [] };
+  const reconnectedAtMs = [];
+  let other;
+  async function reconnect(agent) {
+    for (let attempt = 0; other; attempt += 1) {
+      await delay(backoffMs(attempt));
+      const isBack = await connect({ ...agent, url: other }).catch(() => false);
+      if (isBack) return reconnectedAtMs.push(now());
+    }
+  }
   return {
     commands: {
       /** Connects `count` agents named `prefix-0`, …; `headers` and `ca` as for `ws`. */
-      join: async ({ url, prefix, count, headers, ca, reconnects = false, silent = false }) => {
+      join: async ({ url, prefix, count, headers, ca }) => {
         let next = 0;
         const work = async () => {
           while (next < count) {
-            const agent = { url, instanceId: `${prefix}-${next++}`, headers, ca, silent };
+            const agent = { url, instanceId: `${prefix}-${next++}`, headers, ca };
             const { lost } = await connect(agent);
-            if (reconnects) lost.then(() => reconnect(agent, state));
+            void lost.then(() => reconnect(agent));
           }
         };
         await Promise.all(Array.from({ length: Math.min(CONCURRENT_JOINS, count) }, work));
       },
-      /** Answers the dispatches of a bare server. */
-      answer: async ({ url, ca }) => {
-        const socket = new WebSocket(url, { ca, perMessageDeflate: false });
-        await once(socket, 'open');
-        socket.on('message', (data) => void answer(socket, JSON.parse(data)));
+      /** Where agents go that lose their socket; nowhere before. */
+      reconnectTo: (url) => {
+        other = url;
       },
-      reconnectTo: (options) => void Object.assign(state, { attempts: 0, refused: 0, reconnectedAt: [] }, options),
-      reconnected: () => ({
-        count: state.reconnectedAt.length,
-        last: Math.max(...state.reconnectedAt),
-        attempts: state.attempts,
-        refused: state.refused,
-      }),
+      reconnected: () => ({ count: reconnectedAtMs.length, lastMs: Math.max(...reconnectedAtMs) }),
     },
   };
 });

@@ -36,8 +36,8 @@ export class Streams {
   #token;
   #agentType;
 
-  constructor({ dev, token }, agentType) {
-    this.#pool = new Pool(dev.base_url, { connections: 256 });
+  constructor(url, token, agentType) {
+    this.#pool = new Pool(url, { connections: 256 });
     this.#token = token;
     this.#agentType = agentType;
   }

@@ -2,14 +2,12 @@
  * The lower bound for any design: an HTTP request, a one-statement transaction, one round trip to the agent, another one-statement
  * transaction, the answer. No authentication, no validation, no row-level security, no index but the primary keys.
  */
-import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import fastify from 'fastify';
 import pg from 'pg';
-import { Pool } from 'undici';
+import { WebSocket } from 'ws';
 import { serve } from '../harness/child-process.mjs';
-import { dispatchOf, PARTS, taskAnswer } from '../harness/frames.mjs';
-import { measured } from '../harness/measure.mjs';
-import { agentSocket } from './agent-socket.mjs';
+import { dispatchOf, frame, frameId, taskAnswer } from '../harness/frames.mjs';
 
 const TABLES = `
   CREATE TABLE messages (message_id text PRIMARY KEY, state text NOT NULL, parts jsonb NOT NULL, artifacts jsonb,
@@ -41,32 +39,40 @@ function messageHandler(database, exchange) {
   };
 }
 
-/** @returns {(dispatch: object) => Promise<object>} the agent's message */
-function agentOverHttp(url) {
-  const agent = new Pool(url);
-  const headers = { 'content-type': 'application/json' };
-  return async (dispatch) => {
-    const { body } = await agent.request({ path: '/', method: 'POST', headers, body: JSON.stringify(dispatch) });
-    return (await body.json()).result;
-  };
+/**
+ * Opens a socket over TLS to the agent. Any number of dispatches may be in flight.
+ * @returns {Promise<(dispatch: object) => Promise<object>>} sends a dispatch, resolves with the agent's message
+ */
+async function agentSocket({ url, ca }) {
+  const socket = new WebSocket(url, { ca, perMessageDeflate: false });
+  await once(socket, 'open');
+  const pending = new Map();
+  socket.on('message', (data) => {
+    const { in_reply_to, payload } = JSON.parse(data);
+    pending.get(in_reply_to).resolve(payload.result);
+    pending.delete(in_reply_to);
+  });
+  socket.on('close', () => {
+    for (const { reject } of pending.values()) reject(new Error('the socket to the echo agent was lost'));
+  });
+  return (dispatch) =>
+    new Promise((resolve, reject) => {
+      const id = frameId();
+      pending.set(id, { resolve, reject });
+      socket.send(frame('dispatch', dispatch, { id }));
+    });
 }
 
-/** @param {{ databaseUrl: string, poolMax: number, connected: { url: string, ca: string }, hostedUrl: string }} options */
-serve(async ({ databaseUrl, poolMax, connected, hostedUrl }) => {
+/** @param {{ databaseUrl: string, poolMax: number, agent: { url: string, ca: string } }} options */
+serve(async ({ databaseUrl, poolMax, agent }) => {
   const database = new pg.Pool({ connectionString: databaseUrl, max: poolMax });
   await database.query(TABLES);
-  const socket = await agentSocket(connected);
-  const viaSocket = messageHandler(database, socket);
-  const routes = { '/send': viaSocket, '/send-hosted': messageHandler(database, agentOverHttp(hostedUrl)) };
+  const handle = messageHandler(database, await agentSocket(agent));
   const app = fastify();
-  for (const [path, send] of Object.entries(routes)) {
-    app.post(path, async (request) => {
-      const { id, params } = request.body;
-      const { messageId, parts } = params.message;
-      return taskAnswer(id, messageId, await send(messageId, parts));
-    });
-  }
-  const url = await app.listen({ port: 0, host: '127.0.0.1' });
-  // The same work without the HTTP request, called in this process.
-  return { ready: { url }, commands: measured(async () => void (await viaSocket(randomUUID(), PARTS))) };
+  app.post('/send', async (request) => {
+    const { id, params } = request.body;
+    const { messageId, parts } = params.message;
+    return taskAnswer(id, messageId, await handle(messageId, parts));
+  });
+  return { ready: { url: await app.listen({ port: 0, host: '127.0.0.1' }) } };
 });

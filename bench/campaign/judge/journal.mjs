@@ -12,7 +12,7 @@ export class Journal {
   toolCallTimes = new Map();
   /** Calls that failed for the agent that made them, by message id. */
   toolFailures = new Map();
-  /** Connections of agents, in the order of each process: `{ node, meshId, atMs }`. */
+  /** Connections of agents, in the order of each process: `{ node, meshId, resumed, atMs }`. */
   connections = [];
 
   /** @param {string[]} files some of which may not be there yet */

@@ -53,6 +53,7 @@ function judgeState(row, journal, faults, report) {
   if (state === expectedState(question)) return;
   const toolFailures = journal.toolFailures.get(row.message_id);
   if (state === 'failed' && faults.allows(row, toolFailures)) return;
+  if (state === 'failed' && !journal.started.has(row.message_id) && faults.crossedLeave(row)) return;
   const ofTools = toolFailures ? ` after its tool failed with ${toolFailures.map(({ code }) => code).join(', ')}` : '';
   report(`ended with ${row.error_code}${ofTools}, which nothing that was killed explains`);
 }

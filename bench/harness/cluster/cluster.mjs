@@ -27,7 +27,7 @@ class Node {
     this.#name = name;
   }
 
-  /** Reserves ports that stay the same across restarts, and starts the proxies through which callers and agents reach them. */
+  /** Reserves ports that stay the same across restarts (`direct`), and starts the proxies through which callers and agents reach them. */
   async prepare(env) {
     const [apiPort, meshPort] = [await freePort(), await freePort()];
     this.api = await FaultyProxy.start(apiPort);
@@ -37,6 +37,7 @@ class Node {
       this.mesh.close();
     });
     this.url = `http://127.0.0.1:${this.api.port}`;
+    this.direct = { api: `http://127.0.0.1:${apiPort}`, mesh: `wss://127.0.0.1:${meshPort}` };
     this.#env = {
       ...env,
       NODE_OPTIONS: `--max-old-space-size=${HEAP_MIB}`,
