@@ -7,7 +7,7 @@ import { rowsByIndex } from '../setup/rows-read.js';
 import { until } from '../setup/until.js';
 import { waitingMessages } from '../setup/waiting-messages.js';
 
-const MESSAGES = 200;
+const MESSAGES = 100;
 /** Rows that the accept and complete transactions of one message may read together by one index; a scan of its tenant would read hundreds. */
 const ROWS_MOST = 10;
 const TABLES = /^(messages.*|running_messages|dispatches.*|sessions|session_agents|event_.*|agents|idempotency_keys)$/;

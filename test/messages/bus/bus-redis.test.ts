@@ -53,7 +53,8 @@ describe('redis bus between processes', () => {
     await until(async () => (await probe.exists('fleet:chunks:ten_1:msg_1')) === 0);
     say('later');
     await ends('later');
-    expect(told()).toEqual(['0', '1', '2', '3', '4', 'later']);
+    const texts = told().filter((each) => each !== 'gap'); // a late reader cannot know that it missed nothing
+    expect(texts).toEqual(['0', '1', '2', '3', '4', 'later']);
   });
 
   it('drops what is published while Redis is away, says so once, and goes on when it is back', async () => {
