@@ -132,18 +132,6 @@ test('a session is counted again when its instance comes back after a deregistra
   expect(await fixture.load('x')).toBe(1);
 });
 
-test('full agents never hide a free one, however many they are', async () => {
-  await fixture.open();
-  for (let n = 1; n < 60; n += 1) {
-    await fixture.agent(`full-${n}`);
-    await fixture.open();
-  }
-  await fixture.agent('free', { max_concurrent_sessions: 100 });
-  await fixture.open();
-  await fixture.open();
-  expect(await fixture.look(await fixture.queue())).toMatchObject({ kind: 'dispatch', instance_id: 'free' });
-});
-
 test('eighty agents of a type share the messages', async () => {
   await database.query(
     `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, public_url, status, max_concurrent_sessions)

@@ -1,11 +1,10 @@
 import { expect, test } from 'vitest';
 import { PlanResponse } from '../../contracts/api/plans.js';
-import { PolicyResponse } from '../../contracts/api/policies/policies.js';
 import { TenantLimitsResponse } from '../../contracts/api/tenants.js';
 import { serveApi } from '../api/served-api.js';
 import { decisions } from '../messages/approvals/approvals-fixture.js';
 import type { ApiClient } from '../setup/platform/api-client.js';
-import { createPlan, newSession, readPlan, step, stepStates } from './plan-fixture.js';
+import { createPlan, newSession, readPlan, step, stepStates, withPolicy } from './plan-fixture.js';
 import { PlanRecord } from './plan-record.js';
 
 const api = await serveApi();
@@ -14,13 +13,6 @@ const { approvalsOf, caller, outcome, person } = decisions(api);
 const record = new PlanRecord(api);
 await record.agent('echo');
 const HOUR_MS = 3_600_000;
-
-/** A policy of scope `plan` for one test. */
-async function withPolicy(policy: object, work: () => Promise<void>): Promise<void> {
-  const body = { scope: 'plan', name: 'a policy', reason: 'because', ...policy };
-  const { policy_id } = (await client.ok('/policies/create_policy', body, PolicyResponse)).policy;
-  await work().finally(() => client.post('/policies/delete_policy', { policy_id }));
-}
 
 const approve = async (plan_id: string, by: ApiClient = client) =>
   (await by.ok('/plans/approve', { plan_id }, PlanResponse)).plan.state;
@@ -83,7 +75,7 @@ const create = async (more: object = {}) => ({
 
 test('policies deny the creation of a plan, on the record', async () => {
   const match = { actions: ['create'], arguments: [{ path: 'description', op: 'contains', value: 'secret' }] };
-  await withPolicy({ decision: 'deny', match }, async () => {
+  await withPolicy(client, { decision: 'deny', match }, async () => {
     const body = await create();
     expect(await client.failure('/plans/create', body)).toBe('403 forbidden');
     const [denied] = await record.events(body.session_id, 'policy.denied');
@@ -94,7 +86,7 @@ test('policies deny the creation of a plan, on the record', async () => {
 
 test('policies demand an approval of a plan by several, and not by its creator', async () => {
   const evaluator = { approval: { quorum: 2, allow_self: false } };
-  await withPolicy({ decision: 'require_approval', match: { actions: ['create'] }, evaluator }, async () => {
+  await withPolicy(client, { decision: 'require_approval', evaluator }, async () => {
     const { plan } = await client.ok('/plans/create', await create({ auto_approve: true }), PlanResponse);
     expect(plan).toMatchObject({ state: 'proposed', quorum: 2, approval_reason: 'because' });
     const { plan_id } = plan;
@@ -112,8 +104,8 @@ test('policies demand an approval of a plan by several, and not by its creator',
 test('policies name approvers of a plan, remind, and escalate with the first reminder', async () => {
   const [named, boss, stranger] = [await person('read'), await person('read'), await caller('read')];
   const approval = { quorum: 2, reminder_seconds: 3_600, escalate_to: [boss.id] };
-  const policy = { decision: 'require_approval', match: { actions: ['create'] }, approvers: [named.id] };
-  await withPolicy({ ...policy, evaluator: { approval } }, async () => {
+  const policy = { decision: 'require_approval', approvers: [named.id] };
+  await withPolicy(client, { ...policy, evaluator: { approval } }, async () => {
     const { plan } = await client.ok('/plans/create', await create(), PlanResponse);
     const { plan_id, session_id, approval_expires_at: expires_at } = plan;
     expect(plan.approvers).toEqual([named.id]);
@@ -135,7 +127,7 @@ test('policies name approvers of a plan, remind, and escalate with the first rem
 });
 
 test('policies deny the approval of a plan', async () => {
-  await withPolicy({ decision: 'deny', match: { actions: ['approve'] } }, async () => {
+  await withPolicy(client, { decision: 'deny', match: { actions: ['approve'] } }, async () => {
     const { plan_id } = await createPlan(client, one, { auto_approve: false });
     expect(await client.failure('/plans/approve', { plan_id })).toBe('403 forbidden');
     expect((await readPlan(client, plan_id)).state).toBe('proposed');
@@ -143,7 +135,7 @@ test('policies deny the approval of a plan', async () => {
 });
 
 test('policies deny a step, which is not tried again', async () => {
-  await withPolicy({ decision: 'deny', match: { actions: ['step'], agent_types: ['echo'] } }, async () => {
+  await withPolicy(client, { decision: 'deny', match: { actions: ['step'], agent_types: ['echo'] } }, async () => {
     const failed = await record.run([step('a', 'echo', 'one', { max_attempts: 3 })]);
     expect(failed).toMatchObject({
       ...{ state: 'failed', error: { code: 'POLICY_DENIED', message: 'because' } },
@@ -155,7 +147,7 @@ test('policies deny a step, which is not tried again', async () => {
 });
 
 test('policies demand the approval of a step', async () => {
-  await withPolicy({ decision: 'require_approval', match: { actions: ['step'] } }, async () => {
+  await withPolicy(client, { decision: 'require_approval', match: { actions: ['step'] } }, async () => {
     const waiting = await record.run(one);
     const message_id = waiting.steps[0]?.message_id ?? '';
     expect((await client.message(message_id)).input_request).toMatchObject({ source: 'policy', prompt: 'because' });
@@ -169,7 +161,7 @@ test('policies demand the approval of a step', async () => {
 test('a step that requires approval, also by a policy, is approved once, by one who may give both', async () => {
   const reader = await caller('read');
   const policy = { decision: 'require_approval', match: { actions: ['step'] }, approvers: ['scope:read'] };
-  await withPolicy({ ...policy, evaluator: { approval: { quorum: 2 } } }, async () => {
+  await withPolicy(client, { ...policy, evaluator: { approval: { quorum: 2 } } }, async () => {
     const { plan_id, steps } = await record.run([step('a', 'echo', 'one', { requires_approval: true })]);
     const messageId = steps[0]?.message_id ?? '';
     expect((await client.message(messageId)).input_request).toMatchObject({ source: 'policy', quorum: 2 });

@@ -2,12 +2,11 @@ import { expect, test } from 'vitest';
 import { ResolveResponse } from '../../contracts/api/messages.js';
 import { PlanResponse } from '../../contracts/api/plans.js';
 import { ExportedApproval } from '../../contracts/api/policies/approvals.js';
-import { PolicyResponse } from '../../contracts/api/policies/policies.js';
 import { digestOf } from '../../messages/input/digest.js';
 import { newId } from '../../runtime/ids.js';
 import { serveApi } from '../api/served-api.js';
 import { decisions } from '../messages/approvals/approvals-fixture.js';
-import { createPlan, readPlan, step } from './plan-fixture.js';
+import { createPlan, readPlan, step, withPolicy } from './plan-fixture.js';
 
 const api = await serveApi();
 const { client } = api;
@@ -19,13 +18,8 @@ async function proposed(more: object = {}, by = client) {
 }
 
 /** A policy that holds every plan back, for one test. */
-async function heldBack(approval: object, work: () => Promise<void>): Promise<void> {
-  const body = { scope: 'plan', name: 'plans', decision: 'require_approval', reason: 'because' };
-  const evaluator = { approval };
-  const match = { actions: ['create'] };
-  const { policy } = await client.ok('/policies/create_policy', { ...body, match, evaluator }, PolicyResponse);
-  await work().finally(() => client.post('/policies/delete_policy', { policy_id: policy.policy_id }));
-}
+const heldBack = (approval: object, work: () => Promise<void>) =>
+  withPolicy(client, { decision: 'require_approval', evaluator: { approval } }, work);
 
 test('a plan says what is asked; the digest is that of session, description and steps', async () => {
   const plan = await proposed({ max_parallel: 2 });

@@ -1,4 +1,5 @@
 import { type Plan, PlanResponse } from '../../contracts/api/plans.js';
+import { PolicyResponse } from '../../contracts/api/policies/policies.js';
 import { SessionInitResponse } from '../../contracts/api/sessions.js';
 import type { ApiClient } from '../setup/platform/api-client.js';
 import { until } from '../setup/until.js';
@@ -23,6 +24,17 @@ export async function createPlan(client: ApiClient, steps: Step[], more: Step = 
 
 export async function readPlan(client: ApiClient, planId: string): Promise<Plan> {
   return (await client.ok('/plans/get_by_id', { plan_id: planId }, PlanResponse)).plan;
+}
+
+/** A policy of scope `plan` while `work` is under way; about the creation of plans where it does not say otherwise. */
+export async function withPolicy(client: ApiClient, policy: object, work: () => Promise<void>): Promise<void> {
+  const body = { scope: 'plan', name: 'a policy', reason: 'because', match: { actions: ['create'] }, ...policy };
+  const { policy_id } = (await client.ok('/policies/create_policy', body, PolicyResponse)).policy;
+  try {
+    await work();
+  } finally {
+    await client.post('/policies/delete_policy', { policy_id });
+  }
 }
 
 /** The plan once it is in this state. */
