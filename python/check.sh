@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The static checks of the package, and the tests of its adapters and of what `npm test` in the folder above does not reach from the
-# wheel. The environment with the frameworks is made once for each requirements-dev.txt and Python, in the user's cache.
+# wheel. The environment with the frameworks is made once for each requirements-dev.txt and Python, in the user's cache. With `--write`, it
+# writes the generated part of the client instead.
 set -euo pipefail
 cd "$(dirname "$0")"
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/agent-fleet
@@ -17,8 +18,14 @@ if [ ! -d "$venv" ]; then
   "$staging/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary=:all: -r requirements-dev.txt
   python3 -c 'import os, sys; os.rename(*sys.argv[1:])' "$staging" "$venv" || [ -d "$venv" ] # another run may have been quicker
 fi
-python() { PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=src MYPYPATH=src "$venv/bin/python" -m "$@"; }
+python() { PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=src MYPYPATH=src "$venv/bin/python" "$@"; }
 
-python ruff check --no-cache . ../test/sdk ../bench/campaign
-python mypy --cache-dir "$venv/mypy-cache" src examples tests ../test/sdk/wire ../test/sdk/python ../bench/campaign
-python pytest --quiet -p no:cacheprovider tests
+node ../scripts/prepare.mjs # the client is generated from the contracts in dist/
+if [ "${1:-}" = --write ]; then
+  python ../scripts/clients/write_python.py
+  exit
+fi
+python ../scripts/clients/write_python.py --check
+python -m ruff check --no-cache . ../scripts/clients ../test/sdk ../bench/campaign
+python -m mypy --cache-dir "$venv/mypy-cache" src examples tests ../scripts/clients ../test/sdk/wire ../test/sdk/python ../bench/campaign
+python -m pytest --quiet -p no:cacheprovider tests

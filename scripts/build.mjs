@@ -4,7 +4,6 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 import * as esbuild from 'esbuild';
 import swaggerUiFolder from 'swagger-ui-dist/absolute-path.js';
-import { generateClient } from './client/generate.mjs';
 import { withPrepareLock } from './mutex.mjs';
 import { fingerprint, listSources } from './sources.mjs';
 
@@ -12,12 +11,11 @@ import { fingerprint, listSources } from './sources.mjs';
 const SWAGGER_UI = ['swagger-ui-bundle.js', 'swagger-ui-bundle.js.LICENSE.txt', 'swagger-ui.css'];
 
 /**
- * Generates the SDK's client and builds `dist/`: each TypeScript file, the SQL and static files, and the workflow bundle. Builds into `dist.tmp/` and swaps it in at the end, so
- * that an interrupted build keeps the previous one.
+ * Builds `dist/`: each TypeScript file, the SQL and static files, and the workflow bundle. Builds into `dist.tmp/` and swaps it in at the
+ * end, so that an interrupted build keeps the previous one.
  * @param {string} root the checkout
  */
 export async function build(root) {
-  await generateClient(root);
   const stamp = fingerprint(root);
   const { compiled, copied } = listSources(root);
   const staging = join(root, 'dist.tmp');

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const CHECKS = ['types', 'lint', 'layers', 'unused', 'lockfile', 'docs'];
+const CHECKS = ['types', 'lint', 'layers', 'unused', 'lockfile', 'docs', 'clients'];
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 const results = CHECKS.map((name) => {

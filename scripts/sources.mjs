@@ -9,17 +9,7 @@ const NEVER = new Set(['node_modules', 'dist', 'test']);
 /** Extensions of files that are copied to `dist/`; `.ts` files are transpiled. */
 const COPIED = new Set(['.sql', '.html', '.css', '.js', '.svg']);
 /** Other files that affect the build. */
-const SETTINGS = [
-  'package.json',
-  'package-lock.json',
-  'tsconfig.json',
-  'scripts/build.mjs',
-  'scripts/sources.mjs',
-  'scripts/client/generate.mjs',
-  'scripts/client/operations.mjs',
-  'scripts/client/type-text.mjs',
-  'scripts/client/as-is.mjs',
-];
+const SETTINGS = ['package.json', 'package-lock.json', 'tsconfig.json', 'scripts/build.mjs', 'scripts/sources.mjs'];
 
 /**
  * The sources of `dist/`, as sorted paths relative to `root`.

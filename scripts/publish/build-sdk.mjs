@@ -5,15 +5,13 @@
 import { spawnSync } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { bundleForBrowsers } from '../client/browser-bundle.mjs';
-import { generateClient } from '../client/generate.mjs';
+import { bundleForBrowsers } from './browser-bundle.mjs';
 
 const root = join(import.meta.dirname, '..', '..');
 const outdir = join(root, 'sdk', 'dist');
 const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
 
 rmSync(outdir, { recursive: true, force: true });
-await generateClient(root);
 const { status } = spawnSync(process.execPath, [compiler, '-p', join(root, 'sdk')], { stdio: ['ignore', 2, 2] });
 if (status !== 0) process.exit(status ?? 1);
 await bundleForBrowsers(root, join(outdir, 'browser', 'index.js'));

@@ -1,4 +1,5 @@
-import { type KnowledgeGetStatusResponse, KnowledgeOperations } from '../generated/knowledge.js';
+import { KnowledgeOperations } from '../generated/operations.js';
+import type { KnowledgeGetStatusResponse } from '../generated/types.js';
 import { untilSettled, type WaitOptions } from './until-settled.js';
 
 /** `/knowledge_base/*`, and a wait for a job. */

@@ -1,4 +1,5 @@
-import { type PlansGetByIdResponse, PlansOperations } from '../generated/plans.js';
+import { PlansOperations } from '../generated/operations.js';
+import type { PlansGetByIdResponse } from '../generated/types.js';
 import { untilSettled, type WaitOptions } from './until-settled.js';
 
 type Plan = PlansGetByIdResponse['plan'];

@@ -11,7 +11,7 @@ import { cleanUp } from '../../setup/clean-up.js';
 
 const root = join(import.meta.dirname, '..', '..', '..');
 const bundle = join(mkdtempSync(join(inject('runDir'), 'browser-')), 'index.js');
-execFileSync(process.execPath, [join(root, 'scripts', 'client', 'browser-bundle.mjs'), bundle]);
+execFileSync(process.execPath, [join(root, 'scripts', 'publish', 'browser-bundle.mjs'), bundle]);
 
 /** Pages of the user's own server: the SDK's client, which gets short-lived tokens from there. */
 let token = async () => '';

@@ -4,7 +4,7 @@ import * as esbuild from 'esbuild';
 
 /**
  * Bundles the SDK's client for browsers: one ES module that needs no other file, with its source map.
- * As a program: `node scripts/client/browser-bundle.mjs OUTFILE`.
+ * As a program: `node scripts/publish/browser-bundle.mjs OUTFILE`.
  * @param {string} root the checkout
  * @param {string} outfile
  */
