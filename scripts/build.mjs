@@ -1,10 +1,10 @@
 import { cpSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { pathToFileURL } from 'node:url';
 import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 import * as esbuild from 'esbuild';
 import swaggerUiFolder from 'swagger-ui-dist/absolute-path.js';
-import { withPrepareLock } from './mutex.mjs';
+import { withPrepareLock } from './prepare-lock.mjs';
 import { fingerprint, listSources } from './sources.mjs';
 
 /** What the page of `/docs` is made of, and its licences: the platform serves them itself. */
@@ -77,7 +77,7 @@ function swap(root, staging) {
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
-  const root = dirname(dirname(fileURLToPath(import.meta.url)));
+  const root = join(import.meta.dirname, '..');
   const print = (line) => process.stderr.write(`[build] ${line}\n`);
   const started = Date.now();
   await withPrepareLock(root, () => build(root), print);

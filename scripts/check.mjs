@@ -1,10 +1,9 @@
 /** Runs all static checks, then prints one line for each. */
 import { spawnSync } from 'node:child_process';
-import { dirname } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 
 const CHECKS = ['types', 'lint', 'layers', 'unused', 'lockfile', 'docs', 'clients'];
-const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const root = join(import.meta.dirname, '..');
 
 const results = CHECKS.map((name) => {
   const started = Date.now();

@@ -4,14 +4,13 @@
  * kit could not be run.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
-import { homedir, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { Platform } from '../bench/harness/platform.mjs';
+import { userCacheDir } from '../dist/runtime/cache-dir.js';
 import { startAgent } from './conformance-a2a/agent.mjs';
 import { kitIn, pythonFor, runCategory } from './conformance-a2a/kit.mjs';
 import { hasFailed, reportOf } from './conformance-a2a/report.mjs';
-
-const CACHE = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'agent-fleet');
 
 /** Starts the agent and the platform, and registers the agent. Adds a stop function for each to `stops`, also when this fails. */
 async function startPlatform(dataDir, stops) {
@@ -29,7 +28,7 @@ async function main([folderArgument, ...extra], signal) {
   if (!folderArgument) throw new Error('Usage: npm run conformance:a2a -- FOLDER [pytest arguments]');
   const folder = resolve(folderArgument);
   const kit = kitIn(folder);
-  const python = await pythonFor(folder, CACHE, signal);
+  const python = await pythonFor(folder, userCacheDir(), signal);
   const dataDir = mkdtempSync(join(tmpdir(), 'a2a-conformance-'));
   const stops = [() => rmSync(dataDir, { recursive: true, force: true })];
   try {

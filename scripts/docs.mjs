@@ -3,8 +3,7 @@
  * `<!-- NAME: … -->` and `<!-- end of NAME -->`. `--check` writes nothing and fails where something is not current.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import ts from 'typescript';
 import { z } from 'zod';
 import { OPERATIONS } from '../dist/contracts/api/operations.js';
@@ -15,7 +14,7 @@ import { DISPATCH_TRANSITIONS } from '../dist/messages/dispatch/dispatch-states.
 import { METRICS } from '../dist/platform/metrics/metric-table.js';
 import { Settings } from '../dist/runtime/config.js';
 
-const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const root = join(import.meta.dirname, '..');
 const read = (path) => readFileSync(join(root, path), 'utf8');
 const code = (text) => `\`${text}\``;
 const codes = (names) => names.map(code).join(', ');

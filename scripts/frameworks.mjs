@@ -2,12 +2,11 @@
  * Installs the agent frameworks that the adapters of the SDK are checked and tested with, by their own lock file, into
  * `sdk/adapters/node_modules`: `npm run frameworks`, and before `npm run check`. `npm start` needs none of them.
  */
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { withPrepareLock } from './mutex.mjs';
+import { join } from 'node:path';
 import { npmCi, timed, treeMatchesLock } from './npm-ci.mjs';
+import { withPrepareLock } from './prepare-lock.mjs';
 
-const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const root = join(import.meta.dirname, '..');
 const folder = join(root, 'sdk', 'adapters');
 const print = (line) => process.stderr.write(`[frameworks] ${line}\n`);
 

@@ -7,8 +7,7 @@
  *     node scripts/lockfile.mjs --check   lists what is missing or names a registry, and fails
  */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 
 const OS = ['android', 'darwin', 'freebsd', 'linux', 'openharmony', 'win32'];
 const CPU = ['arm64', 'arm', 'ia32', 'ppc64', 'riscv64', 's390x', 'x64'];
@@ -17,7 +16,7 @@ const LIBC = { gnu: 'glibc', gnueabihf: 'glibc', musl: 'musl', musleabihf: 'musl
 /** Of the platform, and of the frameworks that the adapters of the SDK are tested with. */
 const LOCK_FILES = ['package-lock.json', 'sdk/adapters/package-lock.json'];
 
-const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const root = join(import.meta.dirname, '..');
 for (const file of LOCK_FILES) {
   const lock = JSON.parse(readFileSync(join(root, file), 'utf8'));
   const missing = missingOptionals(lock.packages);

@@ -5,15 +5,14 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { copyFile, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { LocalEmbedder } from '../dist/knowledge/embedding/local-embedder.js';
 import { isModelInstalled, LOCAL_MODEL, localModelFolder } from '../dist/knowledge/embedding/local-model.js';
-import { bringSources, SOURCES, sha256 } from './models/files.mjs';
+import { checkSha256, sha256 } from './checksum.mjs';
+import { bringSources, SOURCES } from './models/files.mjs';
 import { minilmModel } from './models/minilm-graph.mjs';
 import { readSafetensors } from './models/safetensors.mjs';
 import { npmCi } from './npm-ci.mjs';
 
-const here = dirname(fileURLToPath(import.meta.url));
 /** Of the file that is written from the weights: the same on every machine. */
 const MODEL_SHA256 = '350a09c2ee40190091449f4b5eb0e1eea3cee0b32f6c367b44bbb65e226ef66a';
 /** How far a cosine may be from that of the same texts with 32-bit weights. */
@@ -26,8 +25,7 @@ async function writeModel(folder) {
   print('writing the 8-bit model …');
   const path = join(folder, 'model.onnx');
   await writeFile(path, minilmModel(readSafetensors(join(folder, 'model.safetensors'))));
-  const found = await sha256(path);
-  if (found !== MODEL_SHA256) throw new Error(`the written model has the SHA-256 ${found} instead of ${MODEL_SHA256}`);
+  await checkSha256(path, MODEL_SHA256);
 }
 
 /** The tokenizer without its padding and its short limit: the platform has a limit of its own. */
@@ -42,7 +40,7 @@ async function writeTokenizer(folder) {
 async function installRuntime(folder) {
   print('installing onnxruntime-node (114 MB to download, 48 MB on disk) …');
   for (const name of ['package.json', 'package-lock.json'])
-    await copyFile(join(here, 'models', 'runtime', name), join(folder, name));
+    await copyFile(join(import.meta.dirname, 'models', 'runtime', name), join(folder, name));
   await npmCi(folder);
   const binaries = join(folder, 'node_modules', 'onnxruntime-node', 'bin', 'napi-v6');
   const own = join(process.platform, process.arch);
@@ -55,7 +53,7 @@ async function installRuntime(folder) {
 
 /** Compares cosines of the committed texts with those that the 32-bit weights give. */
 async function checkCosines(folder) {
-  const { texts, cosines } = JSON.parse(readFileSync(join(here, 'models', 'reference.json'), 'utf8'));
+  const { texts, cosines } = JSON.parse(readFileSync(join(import.meta.dirname, 'models', 'reference.json'), 'utf8'));
   const embedder = new LocalEmbedder(folder, 1);
   try {
     const vectors = await embedder.embed(texts, AbortSignal.timeout(120_000));

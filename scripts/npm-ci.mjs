@@ -1,6 +1,6 @@
-import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import { run } from './run.mjs';
 
 const PROGRESS_MS = 10_000;
 const OPTIONS = ['--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error'];
@@ -14,7 +14,7 @@ export function npmCi(folder, more = []) {
   const args = ['ci', ...OPTIONS, ...more];
   const npm = process.env.npm_execpath ?? '';
   const isNpm = basename(npm).startsWith('npm-cli'); // of yarn or pnpm it is their own program
-  return run(isNpm ? process.execPath : 'npm', isNpm ? [npm, ...args] : args, folder);
+  return run(isNpm ? process.execPath : 'npm', isNpm ? [npm, ...args] : args, { cwd: folder });
 }
 
 /**
@@ -61,15 +61,4 @@ export async function timed(done, what, step, print) {
     clearInterval(timer);
   }
   print(`${done} in ${seconds()} s`);
-}
-
-function run(command, args, cwd) {
-  return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { cwd, stdio: ['ignore', 2, 2] });
-    child.once('error', reject);
-    child.once('exit', (code, signal) => {
-      if (code === 0) resolve();
-      else reject(new Error(`${command} ended with ${signal ?? code}; see the lines above`));
-    });
-  });
 }

@@ -6,12 +6,11 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { withPrepareLock } from './mutex.mjs';
 import { npmCi, timed, treeMatchesLock } from './npm-ci.mjs';
+import { withPrepareLock } from './prepare-lock.mjs';
 import { isBuilt } from './sources.mjs';
 
-const MIN_NODE = [20, 19];
-const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const root = dirname(dirname(fileURLToPath(import.meta.url))); // import.meta.dirname is newer than some Node that this refuses
 const stampPath = join(root, 'node_modules', '.agent-fleet-lock');
 
 function print(line) {
@@ -19,10 +18,12 @@ function print(line) {
 }
 
 function checkNode() {
+  const { node } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).engines;
+  const [minMajor, minMinor] = node.match(/\d+/g).map(Number);
   const [major, minor] = process.versions.node.split('.').map(Number);
-  if (major > MIN_NODE[0] || (major === MIN_NODE[0] && minor >= MIN_NODE[1])) return;
+  if (major > minMajor || (major === minMajor && minor >= minMinor)) return;
   throw new Error(
-    `Node ${MIN_NODE.join('.')} or newer is required; this is ${process.versions.node} (${process.execPath})`,
+    `Node ${minMajor}.${minMinor} or newer is required; this is ${process.versions.node} (${process.execPath})`,
   );
 }
 

@@ -5,11 +5,11 @@
  *     npm run record-histories [-- NAME...]
  */
 import { rmSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import * as esbuild from 'esbuild';
 
-const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const root = join(import.meta.dirname, '..');
 const folder = join(root, 'test', 'setup', 'histories');
 /** Three folders below the root, like the sources that locate `dist/` relative to their own path. */
 const compiled = join(folder, '.record-histories.mjs');

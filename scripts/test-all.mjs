@@ -5,12 +5,11 @@
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import { lastGreen, noteGreen } from './test/last-green.mjs';
 import { quarantineProblems } from './test/quarantine.mjs';
 
-const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const root = join(import.meta.dirname, '..');
 const NEWEST_NODE = '26.10.0';
 /** Unit tests, the SDK, and one whole platform with messages through it. */
 const ON_NEWEST_NODE = [

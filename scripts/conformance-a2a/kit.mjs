@@ -3,10 +3,9 @@ import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 
 const PLUGIN = 'kit_access';
-const PLUGIN_FOLDER = fileURLToPath(new URL('.', import.meta.url));
+const PLUGIN_FOLDER = import.meta.dirname;
 /** Python code that prints the requirements of the project in the working directory. */
 const REQUIREMENTS =
   'import tomllib; print("\\n".join(tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"]))';

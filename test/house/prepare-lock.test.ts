@@ -6,12 +6,12 @@ import { pathToFileURL } from 'node:url';
 import { expect, inject, test } from 'vitest';
 import { gate } from '../setup/until.js';
 
-interface Mutex {
+interface PrepareLock {
   withPrepareLock<T>(root: string, work: () => Promise<T>, say: (line: string) => void): Promise<T>;
 }
 
 const scripts = join(import.meta.dirname, '..', '..', 'scripts');
-const { withPrepareLock } = (await import(pathToFileURL(join(scripts, 'mutex.mjs')).href)) as Mutex;
+const { withPrepareLock } = (await import(pathToFileURL(join(scripts, 'prepare-lock.mjs')).href)) as PrepareLock;
 
 const quietly = <T>(root: string, work: () => Promise<T>) => withPrepareLock(root, work, () => {});
 
