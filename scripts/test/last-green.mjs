@@ -1,12 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { userCacheDir } from '../../dist/runtime/cache-dir.js';
 
 const HOUR_MS = 3_600_000;
-
 /** Kept in the user's cache, because all checkouts share it. */
-const { userCacheDir } = await import(pathToFileURL(join(import.meta.dirname, '../../dist/runtime/cache-dir.js')).href);
 const path = join(userCacheDir(), 'test-all.json');
 
 /** When `npm run test:all` was last green on this machine, in words. @param {string} root the checkout */
