@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
+import { DISPATCH_URI } from '../../contracts/a2a/extensions.js';
 import { ResolveResponse } from '../../contracts/api/messages.js';
 import { GetApprovalsResponse } from '../../contracts/api/policies/approvals.js';
 import { ToolResult } from '../../contracts/api/tools.js';
@@ -50,7 +51,8 @@ test('one over HTTP is told to ask again, and passes when a human has approved',
       reply.result(message('done'));
     },
   });
-  const about = { instance_id: 'courier-1', agent_type: 'courier', public_url: server.url, agent_card: {} };
+  const agent_card = { capabilities: { extensions: [{ uri: DISPATCH_URI }] } };
+  const about = { instance_id: 'courier-1', agent_type: 'courier', public_url: server.url, agent_card };
   await client.post('/agents/register', about);
   const sent = await client.send('go', { ...to('courier'), blocking: false });
   const { dispatch_id } = (await until(() => server.received[0])).body;
