@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { DISPATCH_URI } from '../../contracts/a2a/extensions.js';
 import { AgentRegisterResponse } from '../../contracts/api/agents.js';
 import { CredentialSecretResponse, GetTokenResponse } from '../../contracts/api/auth.js';
 import { MessageCancelResponse } from '../../contracts/api/messages.js';
@@ -64,7 +65,7 @@ async function hosted(instanceId: string): Promise<{ server: HostedAgentServer; 
     instance_id: instanceId,
     agent_type: 'travel',
     public_url: server.url,
-    agent_card: {},
+    agent_card: { capabilities: { extensions: [{ uri: DISPATCH_URI }] } },
     tools: ['book'],
   };
   await client.ok('/agents/register', body, AgentRegisterResponse);
