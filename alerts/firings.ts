@@ -167,11 +167,11 @@ export function envelopeOf(
  * written together, and channels may share a recipient.
  */
 function oncePerRequest(drafts: Draft[]): Draft[] {
-  const told = new Set<string>();
+  const mailed = new Set<string>();
   return drafts.filter(({ rule, channel: { mail_to }, subject: { event_id, event_type } }) => {
     if (!mail_to || !asksHuman(event_type)) return true;
     const mail = JSON.stringify([rule.tenant_id, rule.rule_id, groupOf(event_id), mail_to.toLowerCase()]);
-    return !told.has(mail) && told.add(mail);
+    return !mailed.has(mail) && mailed.add(mail);
   });
 }
 

@@ -28,7 +28,7 @@ function problemOf({ code, message }: PlatformError): [title: string, text: stri
 }
 
 /** What does not fit a form, as its page says it. */
-function told(problems: FormProblem[]): Pick<Refused, 'problem' | 'problems'> {
+function refusedWith(problems: FormProblem[]): Pick<Refused, 'problem' | 'problems'> {
   const general = problems.filter(({ field }) => field === undefined).map(({ text }) => text);
   return { problem: ['Something does not fit. Nothing was sent.', ...general].join(' '), problems };
 }
@@ -99,7 +99,7 @@ export function approveRoutes(
           const data = isSubmitted ? postedValues(formFields(linked.request), posted) : undefined;
           const problems = data ? formProblems(linked.request, data) : [];
           if (problems.length > 0 && mayDecide(linked))
-            return sendPage(reply, 400, requestPage(linked, { posted, ...told(problems) }));
+            return sendPage(reply, 400, requestPage(linked, { posted, ...refusedWith(problems) }));
           const answer = { resolution, ...(comment && { comment }), ...(data && { data }) };
           const { new_state } = await decisions.decideByLink(request.params.token, answer, {
             ip: request.ip,
