@@ -45,7 +45,7 @@ export function canStream(card: Card): boolean {
 }
 
 /** Whether the card names the platform's own extension. Official servers refuse a request with members beside those of JSON-RPC. */
-export function takesDispatches(card: Card): boolean {
+function takesDispatches(card: Card): boolean {
   const { extensions } = capabilitiesOf(card);
   return Array.isArray(extensions) && extensions.some((one: { uri?: unknown } | null) => one?.uri === DISPATCH_URI);
 }

@@ -34,6 +34,7 @@ import { insertAgent, insertTenant, messageCore, textMessage } from '../setup/co
 import type { FreshDatabase } from '../setup/database.js';
 import { createGateway } from '../setup/gateway.js';
 import { NO_SPANS, toolCalls } from '../setup/tools.js';
+import { until } from '../setup/until.js';
 import { FixtureAgent, receive } from './fixture-agent.js';
 
 const log = createLogger({ level: process.env.MESH_TEST_LOG ?? 'silent' });
@@ -178,9 +179,12 @@ export class MeshFixture {
     return this.nextDispatch({ tenant_id: this.tenantId, message_id });
   }
 
-  /** Opens the next dispatch of a message, as its workflow would. */
+  /** Opens the next dispatch of a message, as its workflow would: it comes again where the policies have to be read again first. */
   async nextDispatch({ tenant_id, message_id }: MessageRef): Promise<DispatchRef> {
-    const step = await nextStep(this.core, { tenant_id, message_id });
+    const step = await until(async () => {
+      const next = await nextStep(this.core, { tenant_id, message_id });
+      return next?.kind === 'wait_policy' ? undefined : { next };
+    }).then(({ next }) => next);
     if (step?.kind !== 'dispatch') throw new Error(`no dispatch was opened: ${JSON.stringify(step)}`);
     return { tenant_id, message_id, dispatch_id: step.dispatch_id };
   }

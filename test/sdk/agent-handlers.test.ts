@@ -139,14 +139,14 @@ test('what streamText and generateText of the AI SDK give is an answer, with wha
       .skill('fail', () => ({ textStream: words(), totalUsage: Promise.reject(new Error('the model is away')) })),
   );
   const usage = { input_tokens: 3, output_tokens: 4 };
-  for (const [skillId, chunk_count, told] of [
+  for (const [skillId, chunk_count, reported] of [
     ['stream', 2, usage],
     ['whole', 0, usage],
     ['web', 2, undefined],
   ] as const) {
     const answer = await mesh.result(mesh.dispatch('', { skillId }));
     expect(answer).toMatchObject({ chunk_count, result: { artifacts: [{ parts: [{ text: 'one two' }] }] } });
-    expect([skillId, answer.usage]).toEqual([skillId, told]);
+    expect([skillId, answer.usage]).toEqual([skillId, reported]);
   }
   const failed = { code: 'HANDLER_ERROR', message: 'the model is away' };
   expect(await mesh.failure(mesh.dispatch('', { skillId: 'fail' }))).toMatchObject(failed);

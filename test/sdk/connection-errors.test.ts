@@ -14,7 +14,7 @@ async function listening(server: Server): Promise<string> {
 }
 
 /** What an agent that cannot join logs and reports, at least until so many attempts have ended; then it is closed. */
-async function troubleOf(options: Partial<AgentOptions>, attempts = 0) {
+async function linesOf(options: Partial<AgentOptions>, attempts = 0) {
   const { agent, lines, errors, lost } = agentWith(options);
   const connecting = agent.connect();
   await until(() => lines.length > 0 && lost.length >= attempts, { what: 'the trouble' });
@@ -61,7 +61,7 @@ test('nobody answers: told once, with what to do, and tried again', async () => 
   const closed = createTcpServer();
   const url = await listening(closed);
   closed.close();
-  const { lines, errors } = await troubleOf({ url }, 2);
+  const { lines, errors } = await linesOf({ url }, 2);
   const error = expect.stringMatching(new RegExp(`nothing answers at ${url}.*FLEET_BASE_URL`));
   expect(lines).toMatchObject([{ code: 'UNREACHABLE', error }]);
   expect(errors.map(({ message }) => message)).toEqual([lines[0]?.error]);
@@ -69,7 +69,7 @@ test('nobody answers: told once, with what to do, and tried again', async () => 
 
 test('a mesh whose certificate is not trusted: told once, and not registered anew for it', async () => {
   const mesh = await MeshServer.start();
-  const { lines } = await troubleOf({ url: mesh.baseUrl }, 2);
+  const { lines } = await linesOf({ url: mesh.baseUrl }, 2);
   const error = expect.stringMatching(new RegExp(`wss://${mesh.meshAddress}.*\`ca\`.*FLEET_CA_FILE`));
   expect(lines).toMatchObject([{ code: 'UNTRUSTED_CERTIFICATE', error }]);
   expect(mesh.count('/agents/register')).toBe(1);
@@ -95,7 +95,7 @@ test.each<[string, () => Promise<string>, string, RegExp]>([
   ['a web page where the API should be', () => listening(page()), 'NOT_A_PLATFORM', /FLEET_BASE_URL/],
   ['a platform that does not answer, for which close() does not wait', () => listening(silent()), 'NO_ANSWER', /_URL/],
 ])('%s is named', async (_what, address, code, remedy) => {
-  const { lines } = await troubleOf({ url: await address() });
+  const { lines } = await linesOf({ url: await address() });
   expect(lines[0]).toMatchObject({ code, error: expect.stringMatching(remedy) });
 });
 

@@ -19,8 +19,8 @@ function redisBus(url: string, options: { retentionMs?: number } = {}) {
     say,
     follow: () => {
       const follower = follow();
-      const heard = () => follower.events().map((event) => (event.kind === 'status_text' ? event.text : event.kind));
-      return { heard, ends: (last: string) => until(() => heard().at(-1) === last, { what: last }) };
+      const seen = () => follower.events().map((event) => (event.kind === 'status_text' ? event.text : event.kind));
+      return { seen, ends: (last: string) => until(() => seen().at(-1) === last, { what: last }) };
     },
     log,
     warned: () => until(() => log.warn.mock.calls.length > 0, { what: 'a warning' }),
@@ -35,11 +35,11 @@ describe('redis bus between processes', () => {
     const { url } = await redisServer();
     const [node, api] = [redisBus(url), redisBus(url)];
     node.say('before');
-    const { heard, ends } = api.follow();
+    const { seen, ends } = api.follow();
     await ends('before');
     node.say('after');
     await ends('after');
-    expect(heard()).toEqual(['before', 'after']);
+    expect(seen()).toEqual(['before', 'after']);
   });
 
   it('forgets a silent message, and a reader that held a cursor still sees what comes later', async () => {
@@ -47,13 +47,13 @@ describe('redis bus between processes', () => {
     const { say, follow } = redisBus(url, { retentionMs: 50 });
     const probe = new Redis(url);
     onTestFinished(() => probe.disconnect());
-    const { heard, ends } = follow();
+    const { seen, ends } = follow();
     say('0', '1', '2', '3', '4');
     await ends('4');
     await until(async () => (await probe.exists('fleet:chunks:ten_1:msg_1')) === 0);
     say('later');
     await ends('later');
-    const texts = heard().filter((each) => each !== 'gap'); // a late reader cannot know that it missed nothing
+    const texts = seen().filter((each) => each !== 'gap'); // a late reader cannot know that it missed nothing
     expect(texts).toEqual(['0', '1', '2', '3', '4', 'later']);
   });
 
@@ -77,7 +77,7 @@ describe('redis bus between processes', () => {
     const { url } = await redisServer();
     const proxy = await TcpProxy.to(url);
     const cutOff = redisBus(proxy.urlOf(url));
-    const { heard, ends } = redisBus(url).follow();
+    const { seen, ends } = redisBus(url).follow();
     cutOff.say('before');
     await ends('before');
     proxy.shut();
@@ -87,7 +87,7 @@ describe('redis bus between processes', () => {
     await cutOff.recovered();
     cutOff.say('after');
     await ends('after');
-    expect(heard()).toEqual(['before', 'gap', 'after']);
+    expect(seen()).toEqual(['before', 'gap', 'after']);
   });
 
   it('drops what a full Redis does not take, says so once, and goes on with a gap when there is room', async () => {
@@ -95,7 +95,7 @@ describe('redis bus between processes', () => {
     const operator = new Redis(url);
     onTestFinished(() => operator.disconnect());
     const { say, follow, log, warned, recovered } = redisBus(url);
-    const { heard, ends } = follow();
+    const { seen, ends } = follow();
     say('before');
     await ends('before');
     await operator.config('SET', 'maxmemory', '1');
@@ -105,7 +105,7 @@ describe('redis bus between processes', () => {
     await operator.config('SET', 'maxmemory', '0');
     say('after');
     await ends('after');
-    expect(heard()).toEqual(['before', 'gap', 'after']);
+    expect(seen()).toEqual(['before', 'gap', 'after']);
     await recovered();
     expect(log.warn.mock.calls.length).toBe(1);
   });
@@ -114,12 +114,12 @@ describe('redis bus between processes', () => {
     const server = await redisServer();
     await server.kill();
     const { say, follow, warned, recovered } = redisBus(server.url);
-    const { heard, ends } = follow();
+    const { seen, ends } = follow();
     await warned();
     await server.start();
     await recovered();
     say('hello');
     await ends('hello');
-    expect(heard()).toEqual(['hello']);
+    expect(seen()).toEqual(['hello']);
   });
 });

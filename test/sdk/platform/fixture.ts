@@ -24,6 +24,6 @@ export function sdkOn(devJson: () => DevJson) {
 
 export const join = (agent: Agent, mode: string) => (mode === 'hosted' ? agent.serve() : agent.connect());
 
-export const answerOf = ({ artifacts = [] }: Task) => artifacts.map(({ parts }) => textOf(parts)).join('');
+const answerOf = ({ artifacts = [] }: Task) => artifacts.map(({ parts }) => textOf(parts)).join('');
 
-export const to = (agentType: string, more: object = {}) => ({ agentType, ...more });
+const to = (agentType: string, more: object = {}) => ({ agentType, ...more });
