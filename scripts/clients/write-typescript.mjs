@@ -56,7 +56,7 @@ function operationsText() {
   return `${HEAD}
 import { ApiGroup, type CallOptions } from '../api/api-group.js';
 import type { PlatformApi } from '../api/platform-api.js';
-import type * as types from './types.js';
+import type * as types from './schema-types.js';
 
 ${classes.join('\n\n')}
 
@@ -103,7 +103,10 @@ ${sentences.map((line) => `   * ${line}`).join('\n')}
   }`;
 }
 
-for (const [name, text] of Object.entries({ 'types.ts': await typesText(), 'operations.ts': operationsText() })) {
+for (const [name, text] of Object.entries({
+  'schema-types.ts': await typesText(),
+  'operations.ts': operationsText(),
+})) {
   const path = join(FOLDER, name);
   if (!process.argv.includes('--check')) writeFileSync(path, text);
   else if (readFileSync(path, 'utf8') !== text) throw new Error(`${path} is not current: npm run clients`);

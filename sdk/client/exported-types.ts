@@ -5,6 +5,6 @@ export type { Open } from './api/open.js';
 export type { AnswerSchema, CallOptions, PostOptions } from './api/platform-api.js';
 export type { TokenProvider } from './api/token-source.js';
 export type * from './generated/operations.js';
-export type * from './generated/types.js';
+export type * from './generated/schema-types.js';
 export type { MessageMetadata, RoutingOptions, SendOptions } from './send/send-options.js';
 export type { WaitOptions } from './waiting/until-settled.js';

@@ -1,4 +1,4 @@
-import type { KnowledgeQueryRequest, KnowledgeQueryResponse } from '../client/generated/types.js';
+import type { KnowledgeQueryRequest, KnowledgeQueryResponse } from '../client/generated/schema-types.js';
 import { fromWire, toWire } from '../wire/names.js';
 import type { CallTool, CallToolOptions } from './tool-caller.js';
 import { ToolError } from './tool-error.js';

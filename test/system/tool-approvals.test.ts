@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { DISPATCH_URI } from '../../contracts/a2a/extensions.js';
 import { ResolveResponse } from '../../contracts/api/messages.js';
 import { GetApprovalsResponse } from '../../contracts/api/policies/approvals.js';
 import { ToolResult } from '../../contracts/api/tools.js';
-import { hostedAgent, message } from '../mesh/hosted/hosted-agent.js';
+import { dispatchIn, hostedAgent, message } from '../mesh/hosted/hosted-agent.js';
 import { refusedWith } from '../mesh/tools/tool-fixture.js';
 import { gate, until } from '../setup/until.js';
 import { fleetOnEach, to } from './fixture.js';
@@ -51,11 +50,10 @@ test('one over HTTP is told to ask again, and passes when a human has approved',
       reply.result(message('done'));
     },
   });
-  const agent_card = { capabilities: { extensions: [{ uri: DISPATCH_URI }] } };
-  const about = { instance_id: 'courier-1', agent_type: 'courier', public_url: server.url, agent_card };
+  const about = { instance_id: 'courier-1', agent_type: 'courier', public_url: server.url, agent_card: {} };
   await client.post('/agents/register', about);
   const sent = await client.send('go', { ...to('courier'), blocking: false });
-  const { dispatch_id } = (await until(() => server.received[0])).body;
+  const { dispatch_id } = dispatchIn(await until(() => server.received[0]));
   const payload = { tool: 'pay', arguments: { amount: 7 }, dispatch_id, idempotency_key: randomUUID() };
   const call = async (deadline_ms: number) =>
     ToolResult.parse((await client.post('/tools/call', { ...payload, deadline_ms })).body);

@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { DISPATCH_URI } from '../../contracts/a2a/extensions.js';
 import { AgentRegisterResponse } from '../../contracts/api/agents.js';
 import { CredentialSecretResponse, GetTokenResponse } from '../../contracts/api/auth.js';
 import { MessageCancelResponse } from '../../contracts/api/messages.js';
 import { ToolResult } from '../../contracts/api/tools.js';
 import { GetUsageResponse } from '../../contracts/api/usage.js';
-import { type HostedAgentServer, hostedAgent, message } from '../mesh/hosted/hosted-agent.js';
+import { dispatchIn, type HostedAgentServer, hostedAgent, message } from '../mesh/hosted/hosted-agent.js';
 import { ask, refusedWith, take } from '../mesh/tools/tool-fixture.js';
 import { type RawAgent, serve } from '../setup/agent.js';
 import type { Answer } from '../setup/platform/api-client.js';
@@ -65,7 +64,7 @@ async function hosted(instanceId: string): Promise<{ server: HostedAgentServer; 
     instance_id: instanceId,
     agent_type: 'travel',
     public_url: server.url,
-    agent_card: { capabilities: { extensions: [{ uri: DISPATCH_URI }] } },
+    agent_card: {},
     tools: ['book'],
   };
   await client.ok('/agents/register', body, AgentRegisterResponse);
@@ -122,7 +121,7 @@ describe('a hosted agent', () => {
     const { server, answer } = await hosted('t-1');
     const task = await client.send('work', { metadata: { instance_id: 't-1', deadline_ms: 30_000 }, blocking: false });
     const request = await until(() => server.received[0]);
-    const dispatch_id = request.body.dispatch_id;
+    const { dispatch_id } = dispatchIn(request);
     const result = call({ tool: 'look_up', dispatch_id });
     const taken = await take(helper, 'look_up');
     expect(taken.payload).toMatchObject({
@@ -150,7 +149,7 @@ describe('a hosted agent', () => {
     const { server, answer } = await hosted('t-2');
     const booked = ask(helper, { tool: 'book', target: { instance_id: 't-2' }, arguments: { seat: 1 } });
     const request = await until(() => server.received[0]);
-    const { dispatch_id } = request.body;
+    const { dispatch_id } = dispatchIn(request);
     expect(await call({ tool: 'book', target: { instance_id: 't-2' }, dispatch_id })).toEqual(
       refusedWith('POLICY_DENIED'),
     );

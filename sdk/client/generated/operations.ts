@@ -1,7 +1,7 @@
 // Generated from contracts/ by `npm run clients`.
 import { ApiGroup, type CallOptions } from '../api/api-group.js';
 import type { PlatformApi } from '../api/platform-api.js';
-import type * as types from './types.js';
+import type * as types from './schema-types.js';
 
 /** `/auth`, `/.well-known`: a method for each operation. */
 export class AuthOperations extends ApiGroup {

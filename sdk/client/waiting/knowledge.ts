@@ -1,5 +1,5 @@
 import { KnowledgeOperations } from '../generated/operations.js';
-import type { KnowledgeGetStatusResponse } from '../generated/types.js';
+import type { KnowledgeGetStatusResponse } from '../generated/schema-types.js';
 import { untilSettled, type WaitOptions } from './until-settled.js';
 
 /** `/knowledge_base/*`, and a wait for a job. */

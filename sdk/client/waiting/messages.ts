@@ -1,5 +1,5 @@
 import { MessagesOperations } from '../generated/operations.js';
-import type { MessageRecord } from '../generated/types.js';
+import type { MessageRecord } from '../generated/schema-types.js';
 import { untilSettled, type WaitOptions } from './until-settled.js';
 
 /** `/messages/*`, and a wait for a message. */

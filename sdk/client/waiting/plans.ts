@@ -1,5 +1,5 @@
 import { PlansOperations } from '../generated/operations.js';
-import type { PlansGetByIdResponse } from '../generated/types.js';
+import type { PlansGetByIdResponse } from '../generated/schema-types.js';
 import { untilSettled, type WaitOptions } from './until-settled.js';
 
 type Plan = PlansGetByIdResponse['plan'];

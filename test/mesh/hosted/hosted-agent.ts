@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { DISPATCH_URI } from '../../../contracts/a2a/extensions.js';
 import { httpServer, type LoopbackServer } from '../../runtime/loopback-server.js';
 import { refusalOf } from './strict-requests.js';
 
@@ -7,6 +8,12 @@ interface HostedRequest {
   method: string;
   body: Record<string, unknown> & { id: unknown; params: Record<string, unknown> };
   headers: IncomingMessage['headers'];
+}
+
+/** What the platform adds to a request, as an agent finds it whose card does not name the extension. */
+export function dispatchIn({ body }: HostedRequest): { dispatch_id?: string } {
+  const { metadata } = body.params as { metadata: { [DISPATCH_URI]: { dispatch_id?: string } } };
+  return metadata[DISPATCH_URI];
 }
 
 /** How the agent answers one request. */
