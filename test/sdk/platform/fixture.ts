@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { onTestFinished } from 'vitest';
-import { textOf } from '../../../contracts/a2a/text.js';
-import { Agent, type AgentOptions, FleetClient, type FleetClientOptions, type Task } from '../../../sdk/index.js';
+import { Agent, type AgentOptions, FleetClient, type FleetClientOptions } from '../../../sdk/index.js';
 import type { DevJson } from '../../setup/platform/platform-process.js';
 
 /** Callers and agents of a platform, with the credentials that it makes for each. They end with the test. */
@@ -23,7 +22,3 @@ export function sdkOn(devJson: () => DevJson) {
 }
 
 export const join = (agent: Agent, mode: string) => (mode === 'hosted' ? agent.serve() : agent.connect());
-
-const answerOf = ({ artifacts = [] }: Task) => artifacts.map(({ parts }) => textOf(parts)).join('');
-
-const to = (agentType: string, more: object = {}) => ({ agentType, ...more });
