@@ -44,6 +44,16 @@ export function describeServer(
       if (streaming) expect(pieces.length).toBeGreaterThan(1);
     });
 
+    test('asks, and goes on with its task when a person has answered', async () => {
+      const { agentType } = await registered();
+      const asked = await client().send('ask', { agentType });
+      expect(asked.status.state).toBe('input-required');
+      expect(textOf(asked)).toBe('Where to?');
+      await client().messages.resolve(asked.id, { resolution: 'submitted', data: { text: 'Rome' } });
+      const { state, assistantOutput } = await client().messages.waitFor(asked.id);
+      expect([state, whole(assistantOutput)]).toEqual(['completed', 'to Rome']);
+    });
+
     if (!streaming) return; // the platform does not know the task before the answer: it drops the request
     test('is told when its task is canceled', async () => {
       const { server, agentType } = await registered();
