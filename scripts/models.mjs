@@ -7,7 +7,7 @@ import { copyFile, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promise
 import { dirname, join } from 'node:path';
 import { LocalEmbedder } from '../dist/knowledge/embedding/local-embedder.js';
 import { isModelInstalled, LOCAL_MODEL, localModelFolder } from '../dist/knowledge/embedding/local-model.js';
-import { checkSha256, sha256 } from './checksum.mjs';
+import { checkSha256, sha256 } from './downloads/checksum.mjs';
 import { bringSources, SOURCES } from './models/files.mjs';
 import { minilmModel } from './models/minilm-graph.mjs';
 import { readSafetensors } from './models/safetensors.mjs';

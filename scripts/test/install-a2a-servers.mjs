@@ -5,9 +5,9 @@
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { userCacheDir } from '../dist/runtime/cache-dir.js';
-import { run } from './run.mjs';
-import { A2A_VERSIONS, environmentOf, requirementsOf } from './test/a2a-servers.mjs';
+import { userCacheDir } from '../../dist/runtime/cache-dir.js';
+import { run } from '../run.mjs';
+import { A2A_VERSIONS, environmentOf, requirementsOf } from './a2a-servers.mjs';
 
 const print = (line) => process.stderr.write(`[a2a servers] ${line}\n`);
 
