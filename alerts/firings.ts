@@ -105,8 +105,7 @@ function requestOf(subject: Subject, requests: AskedRequest[]): AskedRequest | u
 }
 
 /** What a token for a request answers. */
-function purposeOf({ request_id, digest, expires_at, ...subject }: AskedRequest) {
-  const { tenant_id, message_id, plan_id } = subject as RequestSubject;
+function purposeOf({ request_id, digest, expires_at, tenant_id, message_id, plan_id }: AskedRequest) {
   return { request_id, digest, expires_at, ...({ tenant_id, message_id, plan_id } as RequestSubject) };
 }
 

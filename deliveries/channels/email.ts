@@ -25,10 +25,19 @@ const ASKS: Record<InputRequest['kind'], [subject: string, link: string]> = {
   form: ['Please fill in', 'The form:'],
 };
 
+/** Characters of an argument that a mail shows: arguments may be long, and nobody decides in the mail. */
+const ARGUMENT_CHARS = 500;
+
+function argumentOf(value: unknown): string {
+  const text = shown(value);
+  if (text.length <= ARGUMENT_CHARS) return text;
+  return `${text.slice(0, ARGUMENT_CHARS).toWellFormed()}... (all of it on the page)`;
+}
+
 /** What a request asks, as far as a mail needs to say it: the page behind the link has all of it. */
 function requestLines({ title, prompt, tool, arguments: given, executor, expires_at }: InputRequest): string[] {
   const who = executor?.type === 'agent' ? `agents of the type ${executor.id}` : 'the platform';
-  const members = Object.entries(given ?? {}).map(([name, value]) => `    ${shown(name)}: ${shown(value)}`);
+  const members = Object.entries(given ?? {}).map(([name, value]) => `    ${shown(name)}: ${argumentOf(value)}`);
   return [
     ...[shown(title), ''],
     ...(prompt !== '' && prompt !== title ? [shown(prompt), ''] : []),

@@ -18,7 +18,11 @@ const ENVELOPE: Envelope = {
       title: 'May pay be called?',
       prompt: 'Above the limit.',
     },
-    ...{ tool: 'pay', arguments: { to: 'anna', amount: 90 }, executor: { type: 'agent', id: 'bank' } },
+    ...{
+      tool: 'pay',
+      arguments: { to: 'anna', note: 'x'.repeat(600), amount: 90 },
+      executor: { type: 'agent', id: 'bank' },
+    },
     ...{ quorum: 1, approvals: [], requested_at: '2026-11-22T10:00:00.000Z', expires_at: '2026-11-23T10:00:00.000Z' },
   },
   callback_token: 'token-1',
@@ -53,9 +57,10 @@ test('the mail of a request says in words of people what is asked, by whom it is
   expect(mails[0]?.text).toMatch(/^Subject: Your approval is needed: May pay be called\?\r$/m);
   const mail = textOf(mails[0]);
   const text = mail.slice(mail.indexOf('\r\n\r\n') + 4);
-  expect(text.split('\r\n').slice(0, 15)).toEqual([
+  expect(text.split('\r\n').slice(0, 16)).toEqual([
     ...['May pay be called?', '', 'Above the limit.', ''],
-    ...['Tool: pay', 'Carried out by: agents of the type bank', 'With:', '    to: anna', '    amount: 90'],
+    ...['Tool: pay', 'Carried out by: agents of the type bank', 'With:', '    to: anna'],
+    ...[`    note: ${'x'.repeat(500)}... (all of it on the page)`, '    amount: 90'],
     ...['Answer until: Mon, 23 Nov 2026 10:00 UTC', ''],
     ...['Read all of it, and approve or reject it:', 'https://fleet.example.com/approve/token-1', ''],
     'The link is for you alone and works once. Whoever has it can decide: do not pass it on.',
