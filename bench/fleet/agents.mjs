@@ -1,0 +1,27 @@
+/** The agents of a row in one process, on the SDK as users write them. SIGTERM lets them leave as in a deploy: they drain, then the process ends. */
+import { Agent, SILENT_LOG } from '../../dist/sdk/index.js';
+import { serve } from '../harness/child-process.mjs';
+import { Work } from './work.mjs';
+
+/**
+ * `count` instances of a type, of which the first `broken` always throw. Ready when all have joined.
+ * @param {{ access: object, type: string, count: number, broken?: number, workMs: number, maxConcurrentSessions?: number, hosted: boolean }} options
+ */
+serve(async ({ access, type, count, broken = 0, workMs, maxConcurrentSessions, hosted }) => {
+  const work = new Work(workMs);
+  const answer = async (task) => {
+    await work.handle();
+    return task.text;
+  };
+  const fail = () => {
+    throw new Error('this instance is broken');
+  };
+  const join = (index) => {
+    const instanceId = `${type}-${index}`;
+    const agent = new Agent({ ...access, type, instanceId, maxConcurrentSessions, log: SILENT_LOG });
+    agent.onMessage(index < broken ? fail : answer);
+    return hosted ? agent.serve() : agent.connect();
+  };
+  await Promise.all(Array.from({ length: count }, (_, index) => join(index)));
+  return { commands: { handlingMs: work.handlingMs } };
+});

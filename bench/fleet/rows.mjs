@@ -1,0 +1,87 @@
+/** Rows of `npm run bench:fleet` in which all agents are busy: how many messages a second they get done, beside what they could do. */
+import { CpuMeter } from '../harness/cpu.mjs';
+import { createDatabase, serverPids } from '../harness/harness.mjs';
+import { quantile } from '../harness/measure.mjs';
+
+/** Before the counted time, beside two rounds of the agents' work. */
+const RAMP_MS = 1_000;
+/** Connections of callers that do not wait for each other; more are never in use at once. */
+const STEADY_CONNECTIONS = 4_096;
+
+/** By name: `count` agents, or room for as many jobs, whose messages take `workMs`. */
+export const BUSY_ROWS = {
+  '8-callers': { count: 8, workMs: 50, callers: 8, start: startFleet },
+  '64-callers': { count: 8, workMs: 50, callers: 64, start: startFleet },
+  '256-callers': { count: 8, workMs: 50, callers: 256, start: startFleet },
+  'graphile-worker': { count: 8, workMs: 50, callers: 64, start: startJobs },
+  '50-agents': { count: 50, workMs: 500, callers: 200, start: startFleet },
+  '300-agents': { count: 300, workMs: 3_000, callers: 300, start: startFleet },
+};
+
+/** Starts agents of the type `type`, as `agents.mjs` takes them. @returns their process */
+export function startAgents({ harness, platform, hosted }, options) {
+  const access = { url: platform.dev.base_url, token: platform.token, ca: platform.ca };
+  return harness.child('fleet/agents.mjs', { access, hosted, ...options });
+}
+
+/** Starts callers of the agents of a type. @returns their process */
+export function startCallers({ harness, platform }, agentType, connections = STEADY_CONNECTIONS) {
+  const { token, dev } = platform;
+  return harness.child('fleet/callers.mjs', { platform: { url: dev.base_url, token, agentType }, connections });
+}
+
+async function startFleet(context, name, { count, workMs, callers }) {
+  const type = `busy-${name}`;
+  return {
+    agents: await startAgents(context, { type, count, workMs, maxConcurrentSessions: 1 }),
+    callers: await startCallers(context, type, callers),
+    meter: context.meter,
+  };
+}
+
+async function startJobs({ harness, platform }, name, { count, workMs }) {
+  const jobsUrl = await createDatabase(platform.dev.database_url, name.replace('-', '_'));
+  const agents = await harness.child('fleet/job-worker.mjs', { jobsUrl, count, workMs });
+  const { postgres } = serverPids(platform);
+  return {
+    agents,
+    callers: await harness.child('fleet/callers.mjs', { jobsUrl }),
+    meter: new CpuMeter({ worker: agents.pid, postgres }),
+  };
+}
+
+/** Calls that ended well: how many in the counted time, and how long those took that began in it. */
+function figuresOf({ calls, fromMs }, ms) {
+  const isCounted = (atMs) => atMs >= fromMs && atMs < fromMs + ms;
+  const done = calls.filter(({ problem }) => problem === undefined);
+  const times = done
+    .filter(({ startedAtMs }) => isCounted(startedAtMs))
+    .map((call) => call.endedAtMs - call.startedAtMs);
+  return {
+    perSecond: (done.filter(({ endedAtMs }) => isCounted(endedAtMs)).length * 1_000) / ms,
+    p50Ms: quantile(times, 0.5),
+    p99Ms: quantile(times, 0.99),
+    problems: calls.flatMap(({ problem }) => problem ?? []),
+  };
+}
+
+/**
+ * Measures a row. The CPU time is that of all processes that serve, and includes the work that follows the answers.
+ * @param {{ harness: import('../harness/harness.mjs').Harness, platform: object, hosted: boolean, meter: CpuMeter, ms: number }} context
+ * @param {string} name of `BUSY_ROWS`
+ */
+export async function measureBusy(context, name) {
+  const row = BUSY_ROWS[name];
+  const { agents, callers, meter } = await row.start(context, name, row);
+  await meter.settle();
+  const before = meter.read();
+  const load = { width: row.callers, spreadMs: row.workMs, rampMs: RAMP_MS + 2 * row.workMs, ms: context.ms };
+  const ended = await callers.ask('closedLoop', load);
+  await meter.settle();
+  const after = meter.read();
+  const possible = (row.count * 1_000) / (await agents.ask('handlingMs'));
+  await callers.stop();
+  await agents.stop();
+  const cpu = Object.entries(after).map(([process, used]) => [process, (used - before[process]) / ended.calls.length]);
+  return { possible, cpu, ...figuresOf(ended, context.ms) };
+}
