@@ -45,12 +45,12 @@ function cellsOf(name, { possible, perSecond, p50Ms, p99Ms, cpu, problems }) {
   return [`\`${name}\``, ...figures, cpu.length === 0 ? '' : total, byProcess, problems.length];
 }
 
-/** Code that has not been compiled yet would be measured as slow. */
+/** Code that has not been compiled yet would be measured as slow; agents without a limit make the most messages of the time. */
 async function warmUp(context) {
   progress('warming up');
-  const agents = await startAgents(context, { type: 'warm-up', count: 8, workMs: 1, maxConcurrentSessions: 1 });
+  const agents = await startAgents(context, { type: 'warm-up', count: 1, workMs: 0, maxConcurrentSessions: 0 });
   const callers = await startCallers(context, 'warm-up');
-  await callers.ask('closedLoop', { width: 8, spreadMs: 0, rampMs: 0, ms: context.ms });
+  await callers.ask('closedLoop', { width: 16, spreadMs: 0, rampMs: 0, ms: context.ms });
   await callers.stop();
   await agents.stop();
 }

@@ -1,8 +1,10 @@
 /** Rows of `npm run bench:fleet` in which all agents are busy: how many messages a second they get done, beside what they could do. */
+import { setTimeout as delay } from 'node:timers/promises';
 import { CpuMeter } from '../harness/cpu.mjs';
 import { createDatabase, serverPids } from '../harness/harness.mjs';
 import { quantile } from '../harness/measure.mjs';
 
+const IDLE_MS = 2_000;
 /** Before the counted time, beside two rounds of the agents' work. */
 const RAMP_MS = 1_000;
 /** Connections of callers that do not wait for each other; more are never in use at once. */
@@ -66,22 +68,38 @@ function figuresOf({ calls, fromMs }, ms) {
 }
 
 /**
- * Measures a row. The CPU time is that of all processes that serve, and includes the work that follows the answers.
+ * CPU milliseconds of each process while `work` runs, with the work that follows the answers: afterwards what the idle processes use does not count.
+ */
+async function cpuOf(meter, work) {
+  await meter.settle();
+  const idle = meter.read();
+  await delay(IDLE_MS);
+  const before = meter.read();
+  const result = await work();
+  const endedAtMs = performance.now();
+  await meter.settle();
+  const idleTimes = (performance.now() - endedAtMs) / IDLE_MS;
+  const cpu = Object.entries(meter.read()).map(([process, used]) => {
+    const idleUse = (before[process] - idle[process]) * idleTimes;
+    return [process, used - before[process] - idleUse];
+  });
+  return { result, cpu };
+}
+
+/**
+ * Measures a row.
  * @param {{ harness: import('../harness/harness.mjs').Harness, platform: object, hosted: boolean, meter: CpuMeter, ms: number }} context
  * @param {string} name of `BUSY_ROWS`
+ * @returns what the agents could do and did, and the CPU milliseconds of a message by process
  */
 export async function measureBusy(context, name) {
   const row = BUSY_ROWS[name];
   const { agents, callers, meter } = await row.start(context, name, row);
-  await meter.settle();
-  const before = meter.read();
   const load = { width: row.callers, spreadMs: row.workMs, rampMs: RAMP_MS + 2 * row.workMs, ms: context.ms };
-  const ended = await callers.ask('closedLoop', load);
-  await meter.settle();
-  const after = meter.read();
+  const { result, cpu } = await cpuOf(meter, () => callers.ask('closedLoop', load));
   const possible = (row.count * 1_000) / (await agents.ask('handlingMs'));
   await callers.stop();
   await agents.stop();
-  const cpu = Object.entries(after).map(([process, used]) => [process, (used - before[process]) / ended.calls.length]);
-  return { possible, cpu, ...figuresOf(ended, context.ms) };
+  const perMessage = cpu.map(([process, used]) => [process, used / result.calls.length]);
+  return { possible, cpu: perMessage, ...figuresOf(result, context.ms) };
 }
