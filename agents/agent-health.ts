@@ -158,6 +158,26 @@ export async function countSuccess(db: Db, agent: AgentRef): Promise<void> {
 }
 
 /**
+ * Counts how a message ended on an agent, for routing: what its handler fails does not concern its health (decisions.md, "Failing instances").
+ * @param error the code of a failure of its handler; null where it did what it got
+ * @returns whether failures are remembered of it, so that its successes have to be counted too
+ */
+export async function countOutcome(
+  db: Db,
+  { tenant_id, instance_id }: AgentRef,
+  error: string | null,
+): Promise<boolean> {
+  const [row] = await db.tenant(tenant_id, (tx) =>
+    tx.query<{ remembered: boolean }>('SELECT count_outcome($1, $2, $3) AS remembered', [
+      tenant_id,
+      instance_id,
+      error,
+    ]),
+  );
+  return row?.remembered === true;
+}
+
+/**
  * Records that a hosted agent can be reached: renews `last_seen`, and an `unknown` or `unhealthy` agent becomes `available`.
  * @returns the agent's type; null when it is no longer registered
  */

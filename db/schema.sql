@@ -62,18 +62,11 @@ CREATE OR REPLACE FUNCTION public.note_capacity_change()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
-DECLARE
-  at text := lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0');
-  chance text := replace(gen_random_uuid()::text, '-', '');
 BEGIN
-  IF EXISTS (SELECT 1 FROM running_messages r WHERE r.tenant_id = NEW.tenant_id AND r.instance_id = NEW.instance_id
-               AND r.session_id = NEW.session_id AND r.holds_slot) THEN
-    RETURN NULL;
+  IF NOT EXISTS (SELECT 1 FROM running_messages r WHERE r.tenant_id = NEW.tenant_id AND r.instance_id = NEW.instance_id
+                   AND r.session_id = NEW.session_id AND r.holds_slot) THEN
+    PERFORM record_capacity(NEW.tenant_id, NEW.instance_id);
   END IF;
-  PERFORM record_event(a.tenant_id, format('evt_%s-%s-7%s-8%s-%s00', left(at, 8), right(at, 4), left(chance, 3), substr(chance, 4, 3), right(chance, 10)),
-      'agent.capacity_changed', 'info', '', NULL, jsonb_build_object('agent_type', a.agent_type, 'instance_id', a.instance_id,
-        'current_sessions', agent_load(a.tenant_id, a.instance_id), 'max_concurrent_sessions', a.max_concurrent_sessions))
-    FROM agents a WHERE a.tenant_id = NEW.tenant_id AND a.instance_id = NEW.instance_id;
   RETURN NULL;
 END $function$
 ;
@@ -130,6 +123,20 @@ BEGIN
   RETURN NULL;
 END $function$
 ;
+CREATE OR REPLACE FUNCTION public.record_capacity(of_tenant text, of_instance text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+DECLARE
+  at text := lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0');
+  chance text := replace(gen_random_uuid()::text, '-', '');
+BEGIN
+  PERFORM record_event(a.tenant_id, format('evt_%s-%s-7%s-8%s-%s00', left(at, 8), right(at, 4), left(chance, 3), substr(chance, 4, 3), right(chance, 10)),
+      'agent.capacity_changed', 'info', '', NULL, jsonb_build_object('agent_type', a.agent_type, 'instance_id', a.instance_id,
+        'current_sessions', agent_load(a.tenant_id, a.instance_id), 'max_concurrent_sessions', a.max_concurrent_sessions))
+    FROM agents a WHERE a.tenant_id = of_tenant AND a.instance_id = of_instance;
+END $function$
+;
 CREATE OR REPLACE FUNCTION public.requeue_messages()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -137,7 +144,8 @@ AS $function$
 BEGIN
   UPDATE running_messages r SET queue = '/' || OLD.agent_type || '/' || coalesce(r.want_skill_id, '')
    WHERE r.tenant_id = OLD.tenant_id AND r.message_id IN (SELECT w.message_id FROM running_messages w
-     WHERE w.tenant_id = OLD.tenant_id AND w.queue = OLD.instance_id || '//' FOR UPDATE SKIP LOCKED);
+     WHERE w.tenant_id = OLD.tenant_id AND w.queue = OLD.instance_id || '//' AND w.want_instance_id IS DISTINCT FROM OLD.instance_id
+       FOR UPDATE SKIP LOCKED);
   RETURN NULL;
 END $function$
 ;
@@ -170,6 +178,15 @@ AS $function$ SELECT coalesce(trace_id, replace(right(message_id, 36), '-', ''))
 ;
 
 -- Tables
+CREATE TABLE agent_outcomes (
+  tenant_id text NOT NULL,
+  instance_id text NOT NULL,
+  failures smallint NOT NULL,
+  failing_since timestamp with time zone,
+  paused_until timestamp with time zone,
+  pauses smallint NOT NULL DEFAULT 0,
+  last_error text NOT NULL
+);
 CREATE TABLE agent_reports (
   tenant_id text NOT NULL,
   instance_id text NOT NULL,
@@ -781,6 +798,7 @@ CREATE TABLE running_messages (
   remote_task_id text,
   remote_context_id text,
   unrouted_since timestamp with time zone,
+  unattended_since timestamp with time zone,
   queue text,
   unreachable_ids text[] NOT NULL DEFAULT '{}'::text[],
   wake_requested_at timestamp with time zone,
@@ -934,6 +952,8 @@ CREATE TABLE usage_sessions (
 );
 
 -- Constraints
+ALTER TABLE agent_outcomes ADD CONSTRAINT agent_outcomes_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
+ALTER TABLE agent_outcomes ADD CONSTRAINT agent_outcomes_pkey PRIMARY KEY (tenant_id, instance_id);
 ALTER TABLE agent_reports ADD CONSTRAINT agent_reports_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
 ALTER TABLE agent_reports ADD CONSTRAINT agent_reports_pkey PRIMARY KEY (tenant_id, instance_id);
 ALTER TABLE agent_skills ADD CONSTRAINT agent_skills_tenant_id_instance_id_fkey FOREIGN KEY (tenant_id, instance_id) REFERENCES agents(tenant_id, instance_id) ON DELETE CASCADE;
@@ -1122,7 +1142,7 @@ CREATE INDEX receiver_breakers_old ON public.receiver_breakers USING btree (chan
 CREATE INDEX receiver_breakers_open ON public.receiver_breakers USING btree (tenant_id) WHERE (open_until IS NOT NULL);
 CREATE INDEX running_canceled ON public.running_messages USING btree (supervised_at) WHERE (state = 'canceled'::text);
 CREATE INDEX running_in_flight ON public.running_messages USING btree (tenant_id, state, session_id) WHERE (state = ANY (ARRAY['submitted'::text, 'working'::text, 'input-required'::text]));
-CREATE INDEX running_queued ON public.running_messages USING btree (tenant_id, queue, created_at) WHERE (queue IS NOT NULL);
+CREATE INDEX running_queued ON public.running_messages USING btree (tenant_id, queue, ((resolution IS NULL)), created_at) WHERE (queue IS NOT NULL);
 CREATE INDEX running_slots ON public.running_messages USING btree (tenant_id, instance_id, session_id, message_id) WHERE holds_slot;
 CREATE INDEX running_supervised ON public.running_messages USING btree (supervised_at) WHERE ((supervised_at IS NOT NULL) AND (state = ANY (ARRAY['submitted'::text, 'working'::text])));
 CREATE INDEX running_to_wake ON public.running_messages USING btree (wake_requested_at) WHERE (wake_requested_at IS NOT NULL);
@@ -1145,6 +1165,7 @@ CREATE TRIGGER state_change_of_message AFTER UPDATE OF state ON public.messages 
 CREATE TRIGGER capacity_of_session AFTER UPDATE OF suspended ON public.sessions FOR EACH ROW WHEN (((new.suspended <> old.suspended) AND new.explicit AND (new.instance_id = old.instance_id) AND (new.status = 'active'::text))) EXECUTE FUNCTION note_capacity_change();
 
 -- Row-level security
+ALTER TABLE agent_outcomes ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE agent_reports ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE agent_skills ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE agent_types ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -1208,6 +1229,8 @@ ALTER TABLE usage_hours ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE usage_sessions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 
 -- Policies
+CREATE POLICY one_tenant ON agent_outcomes AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON agent_outcomes AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON agent_reports AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON agent_reports AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON agent_skills AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -1317,6 +1340,8 @@ CREATE POLICY one_tenant ON usage_sessions AS PERMISSIVE FOR ALL TO fleet_app US
 CREATE POLICY whole_platform ON usage_sessions AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 
 -- Grants
+GRANT DELETE, INSERT, SELECT, UPDATE ON agent_outcomes TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON agent_outcomes TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON agent_reports TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON agent_reports TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON agent_skills TO fleet_app;

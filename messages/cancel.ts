@@ -35,6 +35,7 @@ function announceCanceled(core: MessageCore, { canceled, woken }: Cancellation):
     core.bus.publish(message.tenant_id, message.message_id, { kind: 'changed' });
     core.workflowStarter.message(message);
     logEnd(core.log, { ...message, dispatch_id: message.current_dispatch_id, state: 'canceled' });
+    for (const { instance_id } of slotOf(message)) core.fill({ tenant_id: message.tenant_id, instance_id });
   }
   for (const queued of woken) core.workflowStarter.message(queued);
 }

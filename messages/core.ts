@@ -1,3 +1,4 @@
+import type { AgentRef } from '../agents/agent-row.js';
 import type { Db } from '../db/pool.js';
 import type { PolicyEngine } from '../policy/policy-engine.js';
 import type { Clocks } from '../runtime/clocks.js';
@@ -27,11 +28,15 @@ export interface MessageCore {
   bus: ChunkBus;
   log: Logger;
   workflowStarter: WorkflowStarter;
+  /** An agent may have got room. The platform sets it where this process takes messages from queues; elsewhere it does nothing. Never throws. */
+  fill: (agent: AgentRef) => void;
   policies: PolicyEngine;
-  clocks: Pick<Clocks, 'leaseMs' | 'handoverMs' | 'watchMs'>;
+  clocks: Pick<Clocks, 'leaseMs' | 'watchMs'>;
   limits: {
     /** How long a message waits for a free agent. */
     queueWaitMs: number;
+    /** After how long a message gets its workflow. */
+    watchAfterMs: number;
     /** How long a human may take to answer. */
     inputExpiryMs: number;
     /** Messages of a tenant that may be `submitted` or `working` at once; 429 beyond. */

@@ -122,7 +122,13 @@ function startFastPath(
   stops.add(() => fastPath.stop());
   // Also with FLEET_FAST_PATH=off, which is about the messages that this process accepts.
   if (runner) forwarder?.serve(fastPath);
-  if (config.FLEET_FAST_PATH === 'on') messages.fastPath = fastPath;
+  if (config.FLEET_FAST_PATH !== 'on') return;
+  messages.fastPath = fastPath;
+  const { taker } = fastPath;
+  if (!runner || !taker) return;
+  runner.takeBy(taker);
+  taker.start();
+  core.fill = (agent) => taker.fill(agent);
 }
 
 async function listenForApi(http: FastifyInstance, config: Config, started: Started): Promise<void> {

@@ -110,6 +110,7 @@ export async function createServices(options: {
   const workflowStarter = createWorkflowStarter(temporal, log);
   const limits = {
     queueWaitMs: config.QUEUE_WAIT_MS,
+    watchAfterMs: config.WATCH_AFTER_MS,
     inputExpiryMs: config.INPUT_EXPIRY_MS,
     tenantMaxInFlight: config.TENANT_MAX_IN_FLIGHT,
     tenantMaxWaiting: config.TENANT_MAX_WAITING,
@@ -125,7 +126,7 @@ export async function createServices(options: {
   const policies = new PolicyEngine({ db, secrets, webhooks, log, readGuards: createGuardReader(allowCidrs) });
   policies.start();
   keyWatch.start();
-  const core: MessageCore = { db, bus, log, workflowStarter, policies, clocks, limits };
+  const core: MessageCore = { db, bus, log, workflowStarter, fill: () => undefined, policies, clocks, limits };
   const channelClients: ChannelClients = {
     outbound,
     slackApiUrl: config.SLACK_API_URL.replace(/\/+$/, ''),

@@ -33,9 +33,7 @@ export const Clocks = z.strictObject({
   certificateMs: clock(5_000),
   // Messages
   /** For so long a message without a workflow belongs to its process; then the sweeper wakes it. */
-  leaseMs: clock(10_000),
-  /** A message that is at work for so long gets its workflow. */
-  handoverMs: clock(2_000),
+  leaseMs: clock(15_000),
   /** How often a caller that waits reads its message, in case a notice was lost. */
   watchMs: clock(5_000),
   // What runs behind

@@ -106,6 +106,8 @@ export const SendMetadata = z.looseObject({
   /** An instance; if there is none of that id, an agent type. */
   target_agent: z.string().min(1).max(128).optional(),
   deadline_ms: z.int().min(1).max(LIMITS.deadlineMsMax).optional(),
+  /** How long the message waits for an agent, in milliseconds; without it as long as `deadline_ms` while one is online, else `QUEUE_WAIT_MS`. */
+  queue_wait_ms: z.int().min(1).max(LIMITS.deadlineMsMax).optional(),
   /** The arguments of the skill; dispatches have them beside `skill_id`. */
   args: JsonObject.optional(),
   /** How many agents it came through, so that those which send to each other in a loop come to an end. Of an agent's message the platform knows a least number. */

@@ -93,6 +93,18 @@ export const MessageUsage = Usage.extend({
 });
 export type MessageUsage = z.infer<typeof MessageUsage>;
 
+/** What a message at rest waits for. */
+export const WaitsFor = z.object({
+  /** `agent`: none of its target is online. `room`: all that are online are full. `turn`: in an ordered session another comes first. */
+  kind: z.enum(['agent', 'room', 'turn', 'evaluator', 'person']),
+  target: z.object({ agent_type: z.string(), instance_id: z.string(), skill_id: z.string() }).partial().optional(),
+  since: Timestamp,
+  /** Messages in the same queue that come first, counted up to 10,000. */
+  ahead: z.int().optional(),
+  online: z.boolean().optional(),
+});
+export type WaitsFor = z.infer<typeof WaitsFor>;
+
 /** A message in the responses of `/messages/*`; `task_data` is the whole A2A task. */
 export const MessageRecord = z.object({
   message_id: z.string(),
@@ -120,6 +132,8 @@ export const MessageRecord = z.object({
   error: z.object({ code: z.string(), message: z.string() }).optional(),
   error_message: z.string().optional(),
   input_request: InputRequest.optional(),
+  /** Only in `/messages/get_by_id`. */
+  waits_for: WaitsFor.optional(),
   task_data: Task,
   /** In a list: the page has no room for the message's content. `/messages/get_by_id` has it. */
   truncated: z.literal(true).optional(),

@@ -122,6 +122,18 @@ CREATE TABLE agent_reports (
   PRIMARY KEY (tenant_id, instance_id)
 );
 
+-- How the last messages of an agent ended, at most ten: an agent that none of them failed on has no row. Its node writes it
+-- (db/functions/routing/outcomes.sql).
+CREATE TABLE agent_outcomes (
+  tenant_id text NOT NULL REFERENCES tenants, instance_id text NOT NULL,
+  failures smallint NOT NULL, -- a bit for each, 1 where it failed, the newest the lowest
+  failing_since timestamptz, -- since when five or more of them failed
+  -- Of a failing one: it takes nothing that others could take until then; how often that was said in a row.
+  paused_until timestamptz, pauses smallint NOT NULL DEFAULT 0,
+  last_error text NOT NULL,
+  PRIMARY KEY (tenant_id, instance_id)
+);
+
 -- Totals of an instance's dispatches that began before `until`, all of which have ended. Reading the totals brings them forward, so they
 -- cost messages nothing.
 CREATE TABLE dispatch_totals (
@@ -132,6 +144,6 @@ CREATE TABLE dispatch_totals (
   PRIMARY KEY (tenant_id, instance_id)
 );
 
-SELECT isolate_tenants('{agent_types,tool_owners,agents,agent_skills,agent_reports,dispatch_totals}');
+SELECT isolate_tenants('{agent_types,tool_owners,agents,agent_skills,agent_reports,agent_outcomes,dispatch_totals}');
 GRANT SELECT ON mesh_nodes TO fleet_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON mesh_nodes TO fleet_system;

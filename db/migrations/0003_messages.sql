@@ -131,6 +131,8 @@ CREATE TABLE running_messages (
   -- The agent's own ids, of an A2A server that was asked before.
   remote_task_id text, remote_context_id text,
   unrouted_since timestamptz,
+  -- Since when no agent that it waits for is online, as far as was looked.
+  unattended_since timestamptz,
   -- While it waits for an agent: what it waits for (db/functions/routing/queues.sql).
   queue text,
   -- Agents to which no connection opened for this message: routing takes them last.
@@ -156,7 +158,8 @@ CREATE INDEX running_in_flight ON running_messages (tenant_id, state, session_id
   WHERE state IN ('submitted', 'working', 'input-required');
 -- With the key at the end no two entries are equal: many equal dead ones make every insert search among them.
 CREATE INDEX running_slots ON running_messages (tenant_id, instance_id, session_id, message_id) WHERE holds_slot;
-CREATE INDEX running_queued ON running_messages (tenant_id, queue, created_at) WHERE queue IS NOT NULL;
+-- Who carries a human's answer goes first, then the oldest (db/functions/dispatches/take_messages.sql).
+CREATE INDEX running_queued ON running_messages (tenant_id, queue, (resolution IS NULL), created_at) WHERE queue IS NOT NULL;
 CREATE INDEX running_to_wake ON running_messages (wake_requested_at) WHERE wake_requested_at IS NOT NULL;
 CREATE INDEX running_supervised ON running_messages (supervised_at)
   WHERE supervised_at IS NOT NULL AND state IN ('submitted', 'working');
@@ -179,21 +182,26 @@ CREATE TABLE dispatches (
 -- Only for queries that name an instance, as messages_by_session. In ascending order, so that full pages are left behind.
 CREATE INDEX dispatches_newest ON dispatches (instance_id, tenant_id, created_at) WHERE instance_id IS NOT NULL;
 
--- A session that pauses or resumes changes the load of its instance (agent_load), unless a message of it holds the slot there: whichever
--- function does it, the event is written here.
-CREATE FUNCTION note_capacity_change() RETURNS trigger LANGUAGE plpgsql AS $$
+-- Writes agent.capacity_changed with the load of an instance (agent_load), after a session that counts by itself came to it or left it.
+CREATE FUNCTION record_capacity(of_tenant text, of_instance text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   at text := lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0');
   chance text := replace(gen_random_uuid()::text, '-', '');
 BEGIN
-  IF EXISTS (SELECT 1 FROM running_messages r WHERE r.tenant_id = NEW.tenant_id AND r.instance_id = NEW.instance_id
-               AND r.session_id = NEW.session_id AND r.holds_slot) THEN
-    RETURN NULL;
-  END IF;
   PERFORM record_event(a.tenant_id, format('evt_%s-%s-7%s-8%s-%s00', left(at, 8), right(at, 4), left(chance, 3), substr(chance, 4, 3), right(chance, 10)),
       'agent.capacity_changed', 'info', '', NULL, jsonb_build_object('agent_type', a.agent_type, 'instance_id', a.instance_id,
         'current_sessions', agent_load(a.tenant_id, a.instance_id), 'max_concurrent_sessions', a.max_concurrent_sessions))
-    FROM agents a WHERE a.tenant_id = NEW.tenant_id AND a.instance_id = NEW.instance_id;
+    FROM agents a WHERE a.tenant_id = of_tenant AND a.instance_id = of_instance;
+END $$;
+
+-- A session that pauses or resumes changes the load of its instance, unless a message of it holds the slot there: whichever function does it, the
+-- event is written here.
+CREATE FUNCTION note_capacity_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NOT EXISTS (SELECT 1 FROM running_messages r WHERE r.tenant_id = NEW.tenant_id AND r.instance_id = NEW.instance_id
+                   AND r.session_id = NEW.session_id AND r.holds_slot) THEN
+    PERFORM record_capacity(NEW.tenant_id, NEW.instance_id);
+  END IF;
   RETURN NULL;
 END $$;
 -- One that moves to another instance is counted by who moves it.
@@ -207,7 +215,8 @@ CREATE FUNCTION requeue_messages() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   UPDATE running_messages r SET queue = '/' || OLD.agent_type || '/' || coalesce(r.want_skill_id, '')
    WHERE r.tenant_id = OLD.tenant_id AND r.message_id IN (SELECT w.message_id FROM running_messages w
-     WHERE w.tenant_id = OLD.tenant_id AND w.queue = OLD.instance_id || '//' FOR UPDATE SKIP LOCKED);
+     WHERE w.tenant_id = OLD.tenant_id AND w.queue = OLD.instance_id || '//' AND w.want_instance_id IS DISTINCT FROM OLD.instance_id
+       FOR UPDATE SKIP LOCKED);
   RETURN NULL;
 END $$;
 CREATE TRIGGER queue_of_agent AFTER UPDATE ON agents FOR EACH ROW WHEN (OLD.has_room IS NOT NULL AND NEW.has_room IS NULL)

@@ -7,7 +7,7 @@ import {
   readClaimed,
   type TransferredDispatch,
 } from '../../messages/dispatch/transfers.js';
-import { persist } from '../../messages/runner/send-dispatch.js';
+import { persist } from '../../messages/runner/persist.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Connection } from './connection.js';
 import type { MeshContext } from './context.js';

@@ -69,6 +69,8 @@ export interface DispatchOffer {
   mesh_id: string;
   /** An agent connected to another node may be chosen too: that node then sends it. */
   any_mesh: boolean;
+  /** Agents of the wanted type that may have nothing to do. */
+  idle_ids?: string[];
 }
 
 /** The limits that the accept transaction checks by counting a tenant's messages. */
@@ -89,6 +91,7 @@ export const UNCOUNTED: CountLimits = { in_flight_limit: 0, waiting_limit: 0, wa
 export interface AcceptRow {
   verdict:
     | 'dispatched'
+    | 'queued'
     | 'accepted'
     | 'asked'
     | 'denied'
@@ -126,12 +129,14 @@ export interface AcceptRow {
   waiting: number | null;
   /** With `later` the lock that the call waits for: it is then repeated, so that no caller sees this verdict. */
   awaits: string | null;
+  /** With `queued` the queue, where nothing else waited in it; else null. */
+  queue: string | null;
 }
 
 const ACCEPT: Statement<AcceptRow> = {
   name: 'accept_messages',
   text: `SELECT verdict, message_id, session_id, accepted_at, instance_id, agent_type, deployment_mode, connection_epoch, mesh_id,
-      public_url, agent_card, encode(dispatch_auth, 'hex') AS dispatch_auth, user_id, in_flight, waiting, awaits FROM unnest(accept_messages($1, $2))`,
+      public_url, agent_card, encode(dispatch_auth, 'hex') AS dispatch_auth, user_id, in_flight, waiting, awaits, queue FROM unnest(accept_messages($1, $2))`,
   row: ([
     verdict,
     message,
@@ -149,6 +154,7 @@ const ACCEPT: Statement<AcceptRow> = {
     inFlight,
     waiting,
     awaits,
+    queue,
   ]) => ({
     verdict: verdict as AcceptRow['verdict'],
     message_id: message ?? '',
@@ -166,6 +172,7 @@ const ACCEPT: Statement<AcceptRow> = {
     in_flight: inFlight ? Number(inFlight) : null,
     waiting: waiting ? Number(waiting) : null,
     awaits: awaits ?? null,
+    queue: queue ?? null,
   }),
   awaits: (row) => row.awaits,
 };
@@ -173,6 +180,7 @@ const ACCEPT: Statement<AcceptRow> = {
 /** The first state of a message, by verdict; none for a verdict that wrote nothing. */
 const FIRST_STATES: Partial<Record<AcceptRow['verdict'], MessageState>> = {
   accepted: 'submitted',
+  queued: 'submitted',
   dispatched: 'working',
   unavailable: 'failed',
   asked: 'input-required',
@@ -191,21 +199,14 @@ async function acceptWithPush(db: Db, message: NewMessage, push: AcceptHook, cal
   });
 }
 
-/** As `acceptWithPush`. It waits for one agent's room; if another's is taken by then, the message goes without an offer: to the workflow path. */
-async function acceptOrLeaveOffer(db: Db, message: NewMessage, push: AcceptHook, call: TenantCall): Promise<AcceptRow> {
-  const row = await acceptWithPush(db, message, push, call);
-  if (row.verdict !== 'later') return row;
-  const withoutOffer = await acceptWithPush(db, message, push, { ...call, dispatch_id: undefined });
-  if (withoutOffer.verdict === 'later') throw lockHeld();
-  return withoutOffer;
-}
-
-/** As `acceptOrLeaveOffer`, for as long as batched calls wait for locks, in transactions of two seconds: others have their turns in between. */
+/** As `acceptWithPush`, for as long as batched calls wait for locks, in transactions of two seconds: others have their turns in between. */
 async function acceptRepeatedly(db: Db, message: NewMessage, push: AcceptHook, call: TenantCall): Promise<AcceptRow> {
   const untilMs = performance.now() + WAIT_MAX_MS;
   for (;;) {
     try {
-      return await acceptOrLeaveOffer(db, message, push, call);
+      const row = await acceptWithPush(db, message, push, call);
+      if (row.verdict !== 'later') return row;
+      throw lockHeld();
     } catch (error) {
       if (!(error instanceof LockHeldError) || performance.now() >= untilMs) throw error;
     }
@@ -230,6 +231,7 @@ function acceptCall(message: NewMessage, { counting, offer, ...options }: Accept
     dispatch_id: offer?.dispatch_id,
     mesh_id: offer?.mesh_id,
     any_mesh: offer?.any_mesh,
+    idle_ids: offer?.idle_ids,
     ...counting,
     ...message,
   };

@@ -62,6 +62,7 @@ export async function checkVerdict(
     case 'asked':
     case 'repeat':
     case 'accepted':
+    case 'queued':
     case 'dispatched':
       return;
     default:

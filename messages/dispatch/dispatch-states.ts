@@ -21,6 +21,8 @@ export interface DispatchTransition {
 export const DISPATCH_TRANSITIONS: readonly DispatchTransition[] = [
   /** The fast path accepts a message and opens its dispatch as sent. */
   { event: 'accept', from: [], to: 'sent', sql: 'accept_messages' },
+  /** A node takes a queued message for an agent with room; `end_dispatches` does so for the agent whose message it has completed. */
+  { event: 'take', from: [], to: 'sent', sql: 'take_messages' },
   /** The workflow path routes the message to an agent. */
   { event: 'open', from: [], to: 'open', sql: 'open_dispatch' },
   /** The node that holds the agent's socket marks the dispatch before the first byte goes out. */

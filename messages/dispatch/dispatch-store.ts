@@ -1,8 +1,7 @@
 import type { AgentWithRoom } from '../../agents/agent-row.js';
-import { type Statement, type TenantCall, timeOf } from '../../db/connections/statement.js';
+import type { TenantCall } from '../../db/connections/statement.js';
 import { newEventId } from '../../runtime/ids.js';
-import type { SessionRef } from '../../sessions/session-deps.js';
-import type { MessageCore, MessageRef } from '../core.js';
+import type { MessageCore } from '../core.js';
 import { waitingCall } from '../input/held-output.js';
 import { readable } from '../read/readable.js';
 import type { DispatchDetails } from '../read/rows.js';
@@ -15,16 +14,18 @@ import type {
   DispatchRef,
   LossCode,
   LossConditions,
+  NextDispatch,
   OpenDispatch,
 } from './dispatches.js';
+import { END, type EndRow, type QueuedMessage } from './end-statement.js';
 import { boundedError, errorOf, logEnd, type StoredError, withUsableForm } from './message-end.js';
 import { openDispatchFrom, outputAfter } from './open-dispatch.js';
+import { takenDispatch } from './queues.js';
 import { isOffered } from './transfers.js';
 import { wakeQueued } from './wake-queued.js';
 
-type StoreCore = Pick<MessageCore, 'db' | 'bus' | 'limits' | 'log' | 'workflowStarter'>;
+type StoreCore = Pick<MessageCore, 'db' | 'bus' | 'limits' | 'log' | 'workflowStarter' | 'fill'>;
 type EndingDispatch = Parameters<Dispatches['end']>[0];
-type QueuedMessage = MessageRef & SessionRef;
 type DetailsRow = DispatchDetails & { owner_alive: boolean } & Record<string, unknown>;
 
 /** Queued messages that are woken when an agent joins; each dispatch that ends wakes one more. */
@@ -36,32 +37,9 @@ const LOSS_TEXT: Record<LossCode, string> = {
   AGENT_DISCONNECTED: 'The connection to the agent was lost.',
 };
 
-interface EndRow {
-  ended_at: Date | null;
-  session_id: string;
-  instance_id: string;
-  agent_type: string;
-  woken: QueuedMessage[];
-  awaits: string | null;
-}
-
-/** The complete transaction (db/functions/dispatches/end_dispatches.sql). */
-const END: Statement<EndRow> = {
-  name: 'end_dispatches',
-  text: 'SELECT ended_at, session_id, instance_id, agent_type, woken, awaits FROM unnest(end_dispatches($1, $2))',
-  row: ([endedAt, session, instance, type, woken, awaits]) => ({
-    ended_at: endedAt ? timeOf(endedAt) : null,
-    session_id: session ?? '',
-    instance_id: instance ?? '',
-    agent_type: type ?? '',
-    woken: woken ? JSON.parse(woken) : [],
-    awaits: awaits ?? null,
-  }),
-  awaits: (row) => row.awaits,
-};
-
 /** How a dispatch ends, and its message with it. */
 interface Completion extends Pick<AnswerOrFailure, 'decisions'> {
+  next?: NextDispatch | undefined;
   state: 'completed' | 'failed' | 'lost';
   error: StoredError | null;
   output: ReturnType<typeof outputAfter>;
@@ -92,7 +70,12 @@ class DispatchStore implements Dispatches {
     return openDispatchFrom(readable(row));
   }
 
-  async end(dispatch: EndingDispatch, result: AnswerOrFailure, epoch: number | null): Promise<DispatchEnd | null> {
+  async end(
+    dispatch: EndingDispatch,
+    result: AnswerOrFailure,
+    epoch: number | null,
+    next?: NextDispatch,
+  ): Promise<DispatchEnd | null> {
     const isLoss = result.state === 'failed' && result.error?.code === 'AGENT_DISCONNECTED';
     const detached = isLoss ? await this.#detach(dispatch, epoch, 'AGENT_DISCONNECTED') : null;
     if (detached) return detached;
@@ -100,7 +83,7 @@ class DispatchStore implements Dispatches {
     if (usable.state === 'input-required' || usable.held) return this.#ask(dispatch, usable, epoch);
     const output = outputAfter(dispatch.produced, usable);
     const error = usable.state === 'failed' ? errorOf(usable) : null;
-    return this.#complete(dispatch, epoch, { state: usable.state, error, output, decisions: usable.decisions });
+    return this.#complete(dispatch, epoch, { state: usable.state, error, output, decisions: usable.decisions, next });
   }
 
   async release(ref: DispatchRef, reason: string, options: { nothingSent?: boolean } = {}): Promise<boolean> {
@@ -154,6 +137,7 @@ class DispatchStore implements Dispatches {
   async agentJoined(tenantId: string, agent: AgentWithRoom): Promise<void> {
     const woken = await this.#core.db.tenant(tenantId, (tx) => wakeQueued(tx, tenantId, agent, WOKEN_BY_JOIN));
     for (const message of woken) this.#core.workflowStarter.message(message);
+    this.#core.fill({ tenant_id: tenantId, instance_id: agent.instance_id });
   }
 
   async #isLost(row: DetailsRow, { owner, unlessOffered, unlessOwnerLives }: LossConditions): Promise<boolean> {
@@ -192,7 +176,7 @@ class DispatchStore implements Dispatches {
   async #complete(
     ref: DispatchRef,
     epoch: number | null,
-    { state, error: failure, output, decisions }: Completion,
+    { state, error: failure, output, decisions, next }: Completion,
   ): Promise<DispatchEnd | null> {
     const error = failure && boundedError(failure);
     const { tenant_id, message_id, dispatch_id } = ref;
@@ -204,6 +188,7 @@ class DispatchStore implements Dispatches {
       ...output,
       decisions,
       event_id: newEventId(),
+      ...(next && { take_mesh: next.mesh_id, take_dispatch: next.dispatch_id, take_event: newEventId() }),
     });
     if (!ended?.ended_at) return null;
     const { ended_at: at, woken, session_id, instance_id, agent_type } = ended;
@@ -212,7 +197,13 @@ class DispatchStore implements Dispatches {
     const ids = { tenant_id, message_id, dispatch_id, session_id, instance_id, agent_type };
     if (error) logEnd(this.#core.log, { ...ids, state: messageState, code: error.code });
     const failed = { error_code: error?.code ?? null, error_message: error?.message ?? null };
-    return { state, message: { state: messageState, ...failed, ...output, updated_at: at, completed_at: at } };
+    const after = ended.taken
+      ? takenDispatch(this.#core.bus, ended.taken)
+      : ended.take_again
+        ? ('again' as const)
+        : undefined;
+    const message = { state: messageState, ...failed, ...output, updated_at: at, completed_at: at } as const;
+    return { state, message, ...(after && { next: after }) };
   }
 
   async #callEnd(call: TenantCall): Promise<EndRow | undefined> {

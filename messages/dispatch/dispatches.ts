@@ -43,6 +43,13 @@ export interface OpenDispatch extends DispatchRef {
   payload: DispatchPayload;
 }
 
+/** A dispatch that its node may open for the agent of the one that ends, as the agent's next. */
+export interface NextDispatch {
+  /** The node that sends it. */
+  mesh_id: string;
+  dispatch_id: string;
+}
+
 /** An agent's answer or failure, in one form for connected and hosted agents. */
 export interface AnswerOrFailure {
   state: 'completed' | 'input-required' | 'failed';
@@ -86,6 +93,8 @@ export interface DispatchEnd {
     | null;
   /** Why nothing was sent. */
   reason?: string;
+  /** What its agent gets next, on the record as sent; `again`: that is to be asked for by `take`. */
+  next?: OpenDispatch | 'again';
 }
 
 /** A message that takes the fast path in this process. */
@@ -119,12 +128,14 @@ export interface Dispatches {
   /**
    * Records the result of a sent dispatch: dispatch, message, input request and events in one transaction.
    * @param epoch of the connection that brought the result; null for any
+   * @param next what may be opened in the same transaction
    * @returns null when nothing was written: the dispatch has ended, or belongs to another epoch
    */
   end(
     dispatch: DispatchRef & Pick<OpenDispatch, 'session_id' | 'produced'>,
     result: AnswerOrFailure,
     epoch: number | null,
+    next?: NextDispatch,
   ): Promise<DispatchEnd | null>;
   /**
    * Releases a dispatch of which nothing was sent, so that its message is routed again.

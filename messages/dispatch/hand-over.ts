@@ -28,7 +28,7 @@ export interface HandOverOptions {
 }
 
 /**
- * Starts the workflows of messages that last longer than `handoverMs`. While Temporal is away it keeps trying, and renews the leases of
+ * Starts the workflows of messages that last longer than `WATCH_AFTER_MS`. While Temporal is away it keeps trying, and renews the leases of
  * messages that no workflow has taken over (docs/durability.md).
  */
 export class HandOver {
@@ -37,7 +37,7 @@ export class HandOver {
   readonly #loop: Loop;
   #failing = false;
 
-  /** @param pending by message id, in the order in which they are due; a message that has ended is taken out by the caller */
+  /** @param pending by message id; a message that has ended is taken out by the caller */
   constructor(pending: Map<string, PendingHandOver>, options: HandOverOptions) {
     this.#pending = pending;
     this.#options = options;
@@ -55,7 +55,8 @@ export class HandOver {
     const due: PendingHandOver[] = [];
     const dueOf = new Map<string, number>();
     for (const message of this.#pending.values()) {
-      if (message.dueMs > now || due.length === STARTS_MAX) break;
+      if (due.length === STARTS_MAX) break;
+      if (message.dueMs > now) continue;
       const ofTenant = (dueOf.get(message.ref.tenant_id) ?? 0) + 1;
       dueOf.set(message.ref.tenant_id, ofTenant);
       if (ofTenant <= STARTS_OF_TENANT_MAX) due.push(message);

@@ -1,4 +1,4 @@
-import type { MessageRecord } from '../../contracts/api/messages.js';
+import { isTerminal, type MessageRecord } from '../../contracts/api/messages.js';
 import { isOwnMessage, type Reader } from '../../contracts/permissions.js';
 import type { Db, Tx } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
@@ -6,6 +6,7 @@ import type { MessageRef } from '../core.js';
 import { readable, readableRequest } from './readable.js';
 import type { InputRequestRow, MessageRow, RunningRow } from './rows.js';
 import { recordOf } from './task.js';
+import { readWait } from './waits.js';
 
 /** A message with its open input request, if it has one. */
 export interface MessageWithRequest {
@@ -71,9 +72,13 @@ export async function findOwnMessage(db: Db, reader: Reader, messageId: string):
   return found && isOwnMessage(reader, found.row) ? found : null;
 }
 
-/** One message. @throws PlatformError NOT_FOUND */
+/** One message, with what it waits for. @throws PlatformError NOT_FOUND */
 export async function getMessage(db: Db, reader: Reader, messageId: string): Promise<MessageRecord> {
   const found = await findOwnMessage(db, reader, messageId);
   if (!found) throw new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
-  return recordOf(found.row, found.request);
+  const { row, request } = found;
+  const record = recordOf(row, request);
+  if (request) return { ...record, waits_for: { kind: 'person', since: request.requested_at.toISOString() } };
+  const waits_for = isTerminal(row.state) ? undefined : await db.tenant(row.tenant_id, (tx) => readWait(tx, row));
+  return waits_for ? { ...record, waits_for } : record;
 }

@@ -10,7 +10,7 @@ import { Reconciliation } from './reconciliation.js';
 import { Reservations, RunningDispatch, RunningDispatches } from './running-dispatches.js';
 import { Saturation } from './saturation.js';
 import { DispatchSender } from './send-dispatch.js';
-import type { SenderOptions } from './sender-options.js';
+import type { SenderOptions, Taking } from './sender-options.js';
 import type { Transport } from './transport.js';
 import { type WaitContext, waitFor } from './wait-for-end.js';
 
@@ -77,6 +77,11 @@ export class DispatchRunner {
     this.#saturation.start();
   }
 
+  /** From here on agents get what waits for them. */
+  takeBy(taking: Taking): void {
+    this.#sender.taking = taking;
+  }
+
   /** Aborted when the process ends. */
   get closing(): AbortSignal {
     return this.#closing.signal;
@@ -108,6 +113,13 @@ export class DispatchRunner {
   /** @param listener called when the last running dispatch of all has ended; it replaces the listener before */
   whenIdle(listener: () => void): void {
     this.#running.whenIdle(listener);
+  }
+
+  /** How many further dispatches this node takes for an agent now, and the epoch of its connection here; null where it has none that is ready. */
+  roomFor(agent: AgentRef): { atMost: number; epoch: number | null } {
+    const reached = this.#transports.connected?.reach({ ...agent, epoch: null });
+    const epoch = reached && 'epoch' in reached ? reached.epoch : null;
+    return { atMost: this.#draining ? 0 : this.#running.roomFor(agent), epoch };
   }
 
   /**

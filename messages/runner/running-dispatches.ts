@@ -179,6 +179,12 @@ export class RunningDispatches {
     return count >= part * LIMITS.dispatchesInFlightPerConnection || this.#share.isUsedUp(agent.tenant_id, part);
   }
 
+  /** How many further dispatches the agent may have from here: none where its tenant has its share of the node. */
+  roomFor(agent: AgentRef): number {
+    if (this.#share.isUsedUp(agent.tenant_id)) return 0;
+    return Math.max(0, LIMITS.dispatchesInFlightPerConnection - this.countOf(agentKeyOf(agent)));
+  }
+
   /** Counts a dispatch on its agent. */
   assign(running: RunningDispatch, agent: AgentRef, epoch: number): void {
     const agentKey = agentKeyOf(agent);

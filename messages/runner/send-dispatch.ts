@@ -1,25 +1,23 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
-import { countFailure, countSuccess } from '../../agents/agent-health.js';
-import { errorMessage, isTransient } from '../../runtime/errors.js';
+import { countFailure, countOutcome, countSuccess } from '../../agents/agent-health.js';
+import { errorMessage } from '../../runtime/errors.js';
 import { agentKeyOf } from '../../runtime/ids.js';
-import type { Logger } from '../../runtime/logger.js';
 import type { AgentResult, AnswerOrFailure, DispatchEnd, DispatchRef, OpenDispatch } from '../dispatch/dispatches.js';
+import { errorOf } from '../dispatch/message-end.js';
 import { CLOSED, LostDispatches, notSent } from './lost-dispatches.js';
 import { OutputGate } from './output-gate.js';
+import { persist } from './persist.js';
 import { withProposal } from './plan-proposals.js';
 import type { RunningDispatch } from './running-dispatches.js';
-import type { SenderOptions } from './sender-options.js';
+import type { SenderOptions, Taking } from './sender-options.js';
 import type { TransportResult } from './transport.js';
 
-const FIRST_PAUSE_MS = 50;
-const PAUSE_MAX_MS = 2_000;
-/** Retried failures that are neither an absent database nor too much work, for example a deadlock or a statement's time limit. */
-const FAILURES_MAX = 5;
 /** Successes of a hosted agent are counted this often: they are its sign of life. */
 const SUCCESS_INTERVAL_MS = 10_000;
 const AGENTS_MAX = 10_000;
 const LOST = { state: 'lost' } as const;
+/** The code of a message that its agent's handler has failed. */
+const HANDLER_FAILED = 'HANDLER_ERROR';
 
 type Delivery = () => Promise<TransportResult>;
 
@@ -38,27 +36,6 @@ export interface DispatchCounts {
 const MS_BITS = 32;
 const noDispatches = (): DispatchCounts => ({ byEnd: {}, byBitsOfMs: new Array<number>(MS_BITS + 1).fill(0), ms: 0 });
 
-/**
- * Retries database work until it succeeds. It retries forever, with growing pauses, while the database cannot be reached or is busy with
- * work of the same tenant: an agent's answer must not be lost. It throws any other failure after `FAILURES_MAX` attempts.
- * @param signal ends the retries; the promise then rejects with its reason
- */
-export async function persist<T>(work: () => Promise<T>, log: Pick<Logger, 'warn'>, signal?: AbortSignal): Promise<T> {
-  let pauseMs = FIRST_PAUSE_MS;
-  for (let failures = 0; ; ) {
-    signal?.throwIfAborted();
-    try {
-      return await work();
-    } catch (error) {
-      if (!isTransient(error)) failures += 1;
-      if (failures >= FAILURES_MAX) throw error;
-      log.warn({ err: errorMessage(error), retry_in_ms: pauseMs }, 'database write failed, retrying');
-    }
-    await sleep(pauseMs, undefined, signal && { signal });
-    pauseMs = Math.min(pauseMs * 2, PAUSE_MAX_MS);
-  }
-}
-
 /** Sends dispatches that are marked as sent, and writes their ends to the record. While the database is away it retries. */
 export class DispatchSender {
   /** What the transports publish goes through it. */
@@ -70,10 +47,14 @@ export class DispatchSender {
   };
   readonly #options: SenderOptions;
   readonly #closing: AbortSignal;
+  /** What an agent gets next, asked for with the end of each of its dispatches; undefined where this process takes nothing from queues. */
+  taking: Taking | undefined;
   /** Dispatches that this node does not run. */
   readonly lost: LostDispatches;
   /** By agent, from when on its next success is counted, on `performance.now()`. A connected agent without a failure is not in it. */
   readonly #successDueMs = new LRUCache<string, number>({ max: AGENTS_MAX });
+  /** By agent, whether failures of its handler are remembered; absent until it is known. */
+  readonly #hasFailed = new LRUCache<string, boolean>({ max: AGENTS_MAX });
 
   /** @param closing once it is aborted, each write is tried only once */
   constructor(options: SenderOptions, closing: AbortSignal) {
@@ -201,7 +182,7 @@ export class DispatchSender {
     const { ref, transport } = running;
     for (;;) {
       const { epoch } = running;
-      const end = await this.persist(() => dispatches.end(open, result, epoch));
+      const end = await this.#endAndTake(open, result, epoch);
       if (end) return end;
       await transport.epochSettled?.(open);
       if (running.epoch === epoch) break; // not a resume that raced with the result
@@ -215,6 +196,20 @@ export class DispatchSender {
     return CLOSED;
   }
 
+  /** Records a result, and has the agent's next message opened in the same transaction. */
+  async #endAndTake(open: OpenDispatch, result: AnswerOrFailure, epoch: number): Promise<DispatchEnd | null> {
+    const { dispatches } = this.#options;
+    const { taking } = this;
+    const offer = taking?.offer(open);
+    let end: DispatchEnd | null = null;
+    try {
+      end = await this.persist(() => dispatches.end(open, result, epoch, offer));
+      return end;
+    } finally {
+      if (offer) taking?.settle(offer, open, end);
+    }
+  }
+
   /** Counts a success or failure of the agent. Never throws: a lost count only delays a change of its status. */
   async #countHealth(running: RunningDispatch, open: OpenDispatch, result: AgentResult): Promise<void> {
     const { db, log } = this.#options;
@@ -225,9 +220,18 @@ export class DispatchSender {
         this.#successDueMs.set(agentKeyOf(open), 0);
         if (await countFailure(db, open, running.epoch)) running.transport.becameUnhealthy?.(open, result);
       } else if (succeeded && this.#isSuccessDue(open)) await countSuccess(db, open);
+      await this.#countOutcome(open, result);
     } catch (error) {
       log.warn({ err: errorMessage(error), instance_id: open.instance_id }, 'agent health could not be recorded');
     }
+  }
+
+  async #countOutcome(open: OpenDispatch, result: AgentResult): Promise<void> {
+    if (result.state === 'lost' || result.state === 'not_sent') return;
+    const error = result.state === 'failed' ? errorOf(result).code : null;
+    const key = agentKeyOf(open);
+    if (error === null ? this.#hasFailed.get(key) === false : error !== HANDLER_FAILED) return;
+    this.#hasFailed.set(key, await countOutcome(this.#options.db, open, error));
   }
 
   #isSuccessDue(agent: OpenDispatch): boolean {

@@ -92,6 +92,7 @@ async function waitStep(
   { tx, row, now }: Context,
   { since, waitedMs, leftMs }: RouteWait,
   { queue }: Queued,
+  offlineMs: number,
 ): Promise<Step> {
   const repeatLeftMs = row.repeat_until ? row.repeat_until.getTime() - now.getTime() : leftMs;
   await tx.query(
@@ -101,7 +102,7 @@ async function waitStep(
   return {
     kind: 'wait_agent',
     since: since.toISOString(),
-    retry_ms: Math.min(retryDelayMs(waitedMs), leftMs, repeatLeftMs),
+    retry_ms: Math.min(retryDelayMs(waitedMs), leftMs, repeatLeftMs, offlineMs),
     agent_type: row.want_agent_type ?? row.agent_type,
   };
 }
@@ -157,7 +158,7 @@ async function decide(context: Context, queueWaitMs: number): Promise<Step> {
   // A free agent gets the message also after its wait: the time may have passed in a queue, or with a node that died.
   const opened = await openAllowed(context, leftMs <= 0);
   if ('kind' in opened) return opened;
-  return leftMs <= 0 ? unavailableStep(tx, row, session, waitedMs) : waitStep(context, wait, opened);
+  return leftMs <= 0 ? unavailableStep(tx, row, session, waitedMs) : waitStep(context, wait, opened, queueWaitMs);
 }
 
 /** Locks a message and ends the lease of the process that has it; null when it has ended. Also notes that its workflow is running. */

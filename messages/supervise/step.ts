@@ -63,22 +63,16 @@ export function retryDelayMs(waitedMs: number): number {
 export type RouteWait = Awaited<ReturnType<typeof routeWait>>;
 
 /**
- * A human's answer waits for an agent as long as its request was open, because it must not be lost to an agent that is full or restarts
- * (decisions.md, Sessions). Other messages wait `queueWaitMs`.
+ * Since when a message waits for an agent, for how long so far, and how long it still may, in milliseconds: negative when its time is over
+ * (db/functions/routing/waits.sql).
+ * @param offlineMs how long it waits while no agent of its target is online
  */
-async function waitLimitMs(tx: Tx, row: RunningRow, queueWaitMs: number): Promise<number> {
-  if (row.resolution === null || row.unrouted_since === null) return queueWaitMs;
-  const [request] = await tx.query<{ lifetime_ms: number }>(
-    `SELECT milliseconds_between(requested_at, expires_at) AS lifetime_ms FROM input_requests
-      WHERE tenant_id = $1 AND request_id = $2`,
-    [row.tenant_id, row.resolution.request_id],
+export async function routeWait(tx: Tx, row: RunningRow, offlineMs: number, now: Date) {
+  const [wait] = await tx.query<{ since: Date; waited_ms: number; left_ms: number }>(
+    'SELECT since, waited_ms, left_ms FROM route_wait($1, $2, $3, $4)',
+    [row.tenant_id, row.message_id, now, offlineMs],
+    'route_wait',
   );
-  return Math.max(queueWaitMs, request?.lifetime_ms ?? 0);
-}
-
-/** Since when a message waits for an agent, for how long so far, and how long it still may, in milliseconds: negative when its time is over. */
-export async function routeWait(tx: Tx, row: RunningRow, queueWaitMs: number, now: Date) {
-  const since = row.unrouted_since ?? now;
-  const waitedMs = now.getTime() - since.getTime();
-  return { since, waitedMs, leftMs: (await waitLimitMs(tx, row, queueWaitMs)) - waitedMs };
+  if (!wait) throw new Error('route_wait gave no row');
+  return { since: wait.since, waitedMs: wait.waited_ms, leftMs: wait.left_ms };
 }

@@ -36,11 +36,11 @@ export const METRICS = {
   ),
   // messages
   fleet_messages_accepted_total: counter(
-    '`fast`: dispatched in the accept transaction. `workflow`: it waits for an agent or a person. `none`: it failed at once, for its target is not registered or a policy denied it',
+    '`fast`: dispatched in the accept transaction. `queue`: it waits for an agent. `workflow`: it waits for a person or a policy. `none`: it failed at once, for its target is not registered or a policy denied it',
     'path',
   ),
   fleet_messages_handed_over_total: counter(
-    'messages of the fast path that took longer than two seconds, so that their workflows took over',
+    'messages that waited or were at work for longer than `WATCH_AFTER_MS`, so that they got workflows',
   ),
   fleet_messages_repeated_total: counter('sends whose `messageId` was on the record already'),
   fleet_messages_refused_total: counter(

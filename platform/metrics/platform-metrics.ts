@@ -75,6 +75,7 @@ function defineHttp(metrics: PlatformMetrics, { http }: MetricSources): void {
 type Verdict = keyof VerdictCounts;
 const ACCEPTED = {
   fast: ['dispatched'],
+  queue: ['queued'],
   workflow: ['accepted', 'asked'],
   none: ['unavailable', 'denied'],
 } as const satisfies Record<string, Verdict[]>;

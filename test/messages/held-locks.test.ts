@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import type { AcceptHook } from '../../messages/accept/accept-transaction.js';
 import { newId } from '../../runtime/ids.js';
 import type { RecordFixture, Sent } from '../setup/record-fixture.js';
 import { RowLock } from '../setup/row-lock.js';
@@ -34,15 +33,6 @@ const HELD: {
     hold: async () => {
       const { lock, contextId } = await heldSession();
       return { release: () => lock.release(), needs: () => accept(`${agent.instance}-needs`, { contextId }) };
-    },
-  },
-  {
-    what: 'the room of an agent',
-    others: two,
-    hold: async () => {
-      await one.setAgents('max_concurrent_sessions = 1000');
-      const lock = await lockRoom(agent.instance);
-      return { release: () => lock.release(), needs: () => accept(`${agent.instance}-needs`) };
     },
   },
   {
@@ -86,22 +76,17 @@ test.each(HELD)(
   },
 );
 
-test('a message with a push config goes to the workflow path when the rooms of two agents are taken in turn', async () => {
-  const agentType = `${agent.instance}-type`;
-  const [first, second] = [`${agent.instance}-1`, `${agent.instance}-2`];
-  for (const name of [first, second]) await insert(name, { agent_type: agentType, max_concurrent_sessions: 10 });
-  const [lock, other] = [await lockRoom(first), await lockRoom(second)];
-  const states: string[] = [];
-  const push: AcceptHook = async (_tx, _message, state) => void states.push(state);
-  const sending = accept(`${agent.instance}-push`, { agentType, push });
-  await until(async () => (await lockWaiters()) === 1, { what: 'the message that waits for the first room' });
-  await database.query(`UPDATE agents SET status = 'busy' WHERE instance_id = $1`, [first]);
-  await lock.release();
-  const { verdict, message_id, newId: ownId } = await sending;
-  expect([verdict, message_id]).toEqual(['accepted', ownId]);
-  expect(states).toEqual(['submitted']);
-  await other.release();
-});
+test.each([[undefined], [async () => undefined]])(
+  'who finds the room of an agent held waits for nobody, and joins its queue',
+  async (push) => {
+    const name = `${agent.instance}-held`;
+    await insert(name, { agent_type: `${name}-type`, max_concurrent_sessions: 10 });
+    const lock = await lockRoom(name);
+    const { verdict } = await accept(newId('msg'), { agentType: `${name}-type`, push });
+    expect(verdict).toBe('queued');
+    await lock.release();
+  },
+);
 
 test('messages that wait for one lock wait on one connection, and go together when it is free', async () => {
   const { lock, contextId } = await heldSession();

@@ -5,6 +5,7 @@ import { freshDatabase } from '../setup/database.js';
 import { RecordFixture, type Sent } from '../setup/record-fixture.js';
 
 const QUEUE_WAIT_MS = 30_000;
+const DEADLINE_MS = LIMITS.deadlineMsDefault;
 const database = await freshDatabase();
 const fixture = new RecordFixture(database, { limits: { queueWaitMs: QUEUE_WAIT_MS } });
 const { dispatches } = fixture;
@@ -23,10 +24,10 @@ async function opened(message: Sent) {
 }
 
 test.each([
-  ['a node that died', 'OWNER_LOST', 2 * QUEUE_WAIT_MS, 'dispatch'],
-  ['an agent that was not reached', 'CONNECT_FAILED', QUEUE_WAIT_MS / 2, 'dispatch'],
-  ['an agent that was not reached for too long', 'CONNECT_FAILED', 2 * QUEUE_WAIT_MS, 'done'],
-  ['nodes that die again and again', 'OWNER_LOST', 11 * QUEUE_WAIT_MS, 'done'],
+  ['a node that died', 'OWNER_LOST', 2 * DEADLINE_MS, 'dispatch'],
+  ['an agent that was not reached', 'CONNECT_FAILED', DEADLINE_MS / 2, 'dispatch'],
+  ['an agent that was not reached for too long', 'CONNECT_FAILED', 2 * DEADLINE_MS, 'done'],
+  ['nodes that die again and again', 'OWNER_LOST', 11 * DEADLINE_MS, 'done'],
 ])('while an agent is free, a message that comes back from %s is routed or given up', async (_, reason, ms, kind) => {
   const message = await fixture.queue();
   const { dispatch_id } = await opened(message);
@@ -34,12 +35,58 @@ test.each([
   expect(await fixture.kind(message, ms)).toBe(kind);
 });
 
-test('without an agent a message is given up after the wait', async () => {
-  const message = await fixture.queue();
-  await fixture.setAgents("status = 'offline'");
+/** A message that waits: its agent is full, and from a time on offline. */
+async function waits(queue_wait_ms?: number): Promise<Sent> {
+  await fixture.send();
+  const message = await fixture.queue({ ...(queue_wait_ms !== undefined && { queue_wait_ms }) });
   expect(await fixture.kind(message)).toBe('wait_agent');
-  expect(await fixture.kind(message, QUEUE_WAIT_MS / 2)).toBe('wait_agent');
-  expect(await fixture.look(message, 2 * QUEUE_WAIT_MS)).toMatchObject({ kind: 'done', state: 'failed' });
+  return message;
+}
+
+test.each([
+  ['one is online: its deadline', undefined, 'available', DEADLINE_MS],
+  ['none is online', undefined, 'offline', QUEUE_WAIT_MS],
+  ['one is online, as long as it says', 5_000, 'available', 5_000],
+  ['none is online, as long as it says', 90_000, 'offline', 90_000],
+])('a message waits for an agent, while %s', async (_, given, status, ms) => {
+  const message = await waits(given);
+  await fixture.setAgents(`status = '${status}'`);
+  expect(await fixture.kind(message, 10)).toBe('wait_agent');
+  expect(await fixture.kind(message, ms - 100)).toBe('wait_agent');
+  expect(await fixture.look(message, ms + 100)).toMatchObject({ kind: 'done', state: 'failed' });
+  expect(await errorOf(message)).toBe('TARGET_UNAVAILABLE');
+});
+
+test('a message says what it waits for, and how many come first', async () => {
+  const waitsFor = async ({ message_id }: Sent) => (await fixture.gateway.get(fixture.caller, message_id)).waits_for;
+  const busy = await fixture.send();
+  expect(await waitsFor(busy)).toBeUndefined();
+  const [first, second, named] = [await fixture.send(), await fixture.send(), await fixture.send({ instance_id: 'x' })];
+  const since = expect.any(String);
+  const room = { kind: 'room', target: { agent_type: 'worker' }, since, online: true };
+  expect(await waitsFor(first)).toEqual({ ...room, ahead: 0 });
+  expect(await waitsFor(second)).toEqual({ ...room, ahead: 1 });
+  expect(await waitsFor(named)).toEqual({ ...room, target: { instance_id: 'x' }, ahead: 0 });
+  await fixture.setAgents("status = 'offline'");
+  expect(await waitsFor(second)).toMatchObject({ kind: 'agent', ahead: 1, online: false });
+  await fixture.setAgents("status = 'available'");
+  await fixture.answer(busy, 'input-required');
+  expect(await waitsFor(busy)).toEqual({ kind: 'person', since });
+  const ordered = await fixture.open('worker', true);
+  await fixture.queue({}, ordered);
+  expect(await waitsFor(await fixture.queue({}, ordered))).toEqual({ kind: 'turn', since });
+});
+
+test('the time without an agent counts anew when the last one goes again', async () => {
+  const message = await waits();
+  await fixture.setAgents("status = 'offline'");
+  await fixture.kind(message, 10);
+  await fixture.setAgents("status = 'available'");
+  await fixture.kind(message, QUEUE_WAIT_MS);
+  await fixture.setAgents("status = 'offline'");
+  expect(await fixture.kind(message, QUEUE_WAIT_MS + 20)).toBe('wait_agent');
+  expect(await fixture.kind(message, 2 * QUEUE_WAIT_MS)).toBe('wait_agent');
+  expect(await fixture.kind(message, 2 * QUEUE_WAIT_MS + 100)).toBe('done');
 });
 
 test('until it is sent a dispatch has the whole time of its message, afterwards what is left of it', async () => {

@@ -71,7 +71,7 @@ test('each message of a transaction gets what becomes of it, whatever becomes of
     if (place % 10 === 3) return [`${agent.instance}-known`, { agentType: only }, 'repeat'];
     if (place % 10 === 5) return [name, { agentType: 'nobody' }, 'target_unknown'];
     if (place % 10 === 7) return [name, { agentType: only, contextId: known.session_id }, 'dispatched'];
-    if (place % 20 === 9) return [name, { agentType: narrow }, place < 40 ? 'dispatched' : 'accepted'];
+    if (place % 20 === 9) return [name, { agentType: narrow }, place < 40 ? 'dispatched' : 'queued'];
     return [name, { agentType: only }, 'dispatched'];
   });
   let sent: Sent[] = [];
@@ -80,7 +80,7 @@ test('each message of a transaction gets what becomes of it, whatever becomes of
   });
   expect(transactions).toBeLessThan(20);
   expect(sent.map(({ verdict }) => verdict)).toEqual(wishes.map(([, , verdict]) => verdict));
-  const written = sent.filter(({ verdict }) => ['dispatched', 'accepted'].includes(verdict));
+  const written = sent.filter(({ verdict }) => ['dispatched', 'queued'].includes(verdict));
   expect(written.map(({ message_id }) => message_id)).toEqual(written.map(({ newId }) => newId));
   expect(sent.filter(({ verdict }) => verdict === 'repeat').map(({ message_id }) => message_id)).toEqual(
     Array.from({ length: 6 }, () => known.message_id),
@@ -99,7 +99,7 @@ test('each message of a transaction gets what becomes of it, whatever becomes of
       dispatches.end(message, { state: 'completed' }, 1),
     ),
   );
-  const ended = [known, ...written].map(({ verdict }) => (verdict === 'accepted' ? undefined : 'completed'));
+  const ended = [known, ...written].map(({ verdict }) => (verdict === 'queued' ? undefined : 'completed'));
   expect(ends.map((end) => end?.state)).toEqual([...ended, undefined, undefined]);
 });
 

@@ -30,6 +30,7 @@ export function messageCore(
   cleanUp(() => bus.close());
   const limits = {
     queueWaitMs: 60_000,
+    watchAfterMs: 10_000,
     inputExpiryMs: 3_600_000,
     tenantMaxInFlight: 1_000,
     tenantMaxWaiting: 1_000,
@@ -38,7 +39,7 @@ export function messageCore(
   const workflowStarter = { message: () => undefined, session: () => undefined };
   const policies = changes.policies ?? policyEngine(db);
   const settings = { limits: { ...limits, ...changes.limits }, clocks: { ...DEFAULT_CLOCKS, ...changes.clocks } };
-  return { db, bus, log, workflowStarter, ...changes, policies, ...settings };
+  return { db, bus, log, workflowStarter, fill: () => undefined, ...changes, policies, ...settings };
 }
 
 /** What tests seal with where they start no platform. */

@@ -30,6 +30,7 @@ interface Wish {
   agent_type?: string;
   instance_id?: string;
   skill_id?: string;
+  queue_wait_ms?: number;
 }
 
 /** A message on the record, with the dispatch that the fast path offered. */

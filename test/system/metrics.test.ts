@@ -89,11 +89,11 @@ test('repeats, refusals and unknown paths are counted apart', async () => {
   expect(added).toEqual([1, 1, 1, 1, 1]);
 });
 
-test('a message that waits for its agent shows in the queue, and then on the workflow path', async () => {
+test('a message that waits for its agent shows in the queue, and then as dispatched', async () => {
   await registerAgent(client, { instanceId: 'late-1', agentType: 'late' });
   const series = [
-    'fleet_messages_accepted_total{path="workflow"}',
-    'fleet_dispatches_total{path="workflow",end="completed"}',
+    'fleet_messages_accepted_total{path="queue"}',
+    'fleet_dispatches_total{path="fast",end="completed"}',
     'fleet_mesh_handshakes_total{result="accepted"}',
     'fleet_mesh_transitions_total{event="welcomed"}',
   ];

@@ -9,10 +9,11 @@ import { agentRow, fleetOn, hold, initSession, to } from './fixture.js';
 
 const { client, join, workflowOf, dispatchStates } = await fleetOn('impatient');
 
-test.each<[string, string, () => Promise<unknown>, RegExp]>([
+test.each<[string, string, object, () => Promise<unknown>, RegExp]>([
   [
     'whose agents are away',
     'away',
+    {},
     async () => {
       for (const instanceId of ['away-1', 'away-2']) await registerAgent(client, { instanceId, agentType: 'away' });
     },
@@ -21,22 +22,26 @@ test.each<[string, string, () => Promise<unknown>, RegExp]>([
   [
     'whose agent is full',
     'full',
+    { queue_wait_ms: 1_000 },
     async () => hold(client, await join('full', silent, 1), to('full')),
     /^Nobody took the message .*: 1 full\. .*max_concurrent_sessions\.$/,
   ],
-])('a message %s waits as submitted, then fails and says whom it waited for', async (_what, type, prepare, says) => {
-  await prepare();
-  const waiting = await client.send('anyone?', { ...to(type), blocking: false });
-  expect(waiting).toMatchObject({ status: { state: 'submitted' }, metadata: { agent_type: type } });
-  const { agent_type, instance_id, error } = await client.untilState(waiting.id, 'failed');
-  expect({ agent_type, instance_id, error }).toEqual({
-    agent_type: type,
-    instance_id: null,
-    error: { code: 'TARGET_UNAVAILABLE', message: expect.stringMatching(says) },
-  });
-  const result = await workflowOf(waiting.id).result();
-  expect(result).toMatchObject({ state: 'failed', error: { code: 'TARGET_UNAVAILABLE' } });
-});
+])(
+  'a message %s waits as submitted, then fails and says whom it waited for',
+  async (_what, type, given, prepare, says) => {
+    await prepare();
+    const waiting = await client.send('anyone?', { ...to(type, given), blocking: false });
+    expect(waiting).toMatchObject({ status: { state: 'submitted' }, metadata: { agent_type: type } });
+    const { agent_type, instance_id, error } = await client.untilState(waiting.id, 'failed');
+    expect({ agent_type, instance_id, error }).toEqual({
+      agent_type: type,
+      instance_id: null,
+      error: { code: 'TARGET_UNAVAILABLE', message: expect.stringMatching(says) },
+    });
+    const result = await workflowOf(waiting.id).result();
+    expect(result).toMatchObject({ state: 'failed', error: { code: 'TARGET_UNAVAILABLE' } });
+  },
+);
 
 test('a message whose agent stays away fails with AGENT_DISCONNECTED, and nobody else gets it', async () => {
   const agent = await join('gone');

@@ -4,7 +4,7 @@ import type { ToolCallPayload } from '../../contracts/api/tools.js';
 import type { Db } from '../../db/pool.js';
 import type { MessageCore } from '../../messages/core.js';
 import type { DispatchRef } from '../../messages/dispatch/dispatches.js';
-import { persist } from '../../messages/runner/send-dispatch.js';
+import { persist } from '../../messages/runner/persist.js';
 import type { Verdict } from '../../policy/policy-request.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';

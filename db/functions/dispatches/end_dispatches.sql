@@ -2,16 +2,19 @@
 -- trip; several callers may share it, as in accept_messages. It also wakes one message that waits for an agent like this one.
 
 -- `state` of the dispatch. `epoch` NULL: it does not matter. `artifacts` NULL: the agent brought no output, and what is there stays.
+-- `take_dispatch`: the node `take_mesh` sends the agent's next message as that dispatch, with the event `take_event`; NULL: it takes none.
 -- `decisions`: events of what guards decided about the output, as record_decision_events takes them; NULL: none. `event_id`: of the
 -- dispatch's event, before the message's.
 CREATE TYPE dispatch_end_call AS (
   tenant_id text, message_id text, dispatch_id text, epoch bigint, state text, error_code text, error_message text, artifacts jsonb,
-  usage jsonb, status_message jsonb, decisions jsonb, event_id text
+  usage jsonb, status_message jsonb, decisions jsonb, event_id text, take_mesh text, take_dispatch text, take_event text
 );
 
 -- `ended_at` NULL: nothing was written. The dispatch was not the message's current one; or, with `awaits`, another transaction holds the lock of
--- that name, and the call is to be made again. `woken`: messages whose workflows the process wakes after the commit.
-CREATE TYPE dispatch_end_result AS (ended_at timestamptz, session_id text, instance_id text, agent_type text, woken jsonb, awaits text);
+-- that name, and the call is to be made again. `woken`: messages whose workflows the process wakes after the commit. `taken`: the dispatch that was
+-- taken, as dispatch_details has it; `take_again`: the agent's next message is to be taken in a transaction of its own.
+CREATE TYPE dispatch_end_result AS (ended_at timestamptz, session_id text, instance_id text, agent_type text, woken jsonb, awaits text, taken jsonb,
+  take_again boolean);
 
 -- What was written of a call, `place` among its calls. `state` and `ordered` of the running row before.
 CREATE TYPE dispatch_ended AS (
@@ -23,6 +26,8 @@ CREATE TYPE dispatch_ended AS (
 CREATE FUNCTION follow_end(c dispatch_end_call, e dispatch_ended, room_matters boolean) RETURNS dispatch_end_result LANGUAGE plpgsql AS $$
 DECLARE
   woken jsonb;
+  taken jsonb;
+  take_again boolean;
 BEGIN
   IF is_late(c.message_id) THEN
     PERFORM note_change(c.tenant_id, c.message_id);
@@ -32,7 +37,13 @@ BEGIN
       FROM messages m WHERE m.tenant_id = c.tenant_id AND m.message_id = c.message_id;
   END IF;
   IF room_matters THEN
-    woken := wake_queued_messages(c.tenant_id, e.agent_type, e.instance_id, 1);
+    IF c.take_dispatch IS NOT NULL THEN
+      SELECT t.taken, t.again INTO taken, take_again
+        FROM take_next(c.tenant_id, e.instance_id, c.take_mesh, c.epoch, c.take_dispatch, c.take_event) t;
+    END IF;
+    IF taken IS NULL AND take_again IS NOT TRUE THEN
+      woken := wake_queued_messages(c.tenant_id, e.agent_type, e.instance_id, 1);
+    END IF;
   END IF;
   IF e.ordered THEN
     woken := coalesce(woken, '[]') || coalesce(wake_next_in_order(c.tenant_id, e.session_id, now()), '[]');
@@ -42,7 +53,7 @@ BEGIN
     PERFORM close_request(c.tenant_id, c.message_id, 'withdrawn');
     woken := coalesce(woken, '[]') || jsonb_build_object('tenant_id', c.tenant_id, 'message_id', c.message_id, 'session_id', e.session_id);
   END IF;
-  RETURN (now(), e.session_id, e.instance_id, e.agent_type, woken, NULL::text);
+  RETURN (now(), e.session_id, e.instance_id, e.agent_type, woken, NULL::text, taken, take_again);
 END $$;
 
 -- Ends dispatches of one tenant, each of another message, with their messages: all that are their message's current one and whose message nobody
@@ -121,7 +132,7 @@ BEGIN
       IF room_matters OR e.ordered OR e.state = 'input-required' OR calls[e.place].decisions IS NOT NULL OR is_late(messages[e.place]) THEN
         results[e.place] := follow_end(calls[e.place], e, room_matters);
       ELSE
-        results[e.place] := (now(), e.session_id, e.instance_id, e.agent_type, NULL::jsonb, NULL::text)::dispatch_end_result;
+        results[e.place] := (now(), e.session_id, e.instance_id, e.agent_type, NULL::jsonb, NULL::text, NULL::jsonb, NULL::boolean)::dispatch_end_result;
       END IF;
     END LOOP;
   END IF;
@@ -142,7 +153,7 @@ BEGIN
   IF FOUND THEN
     RETURN (end_together(of_tenant, ARRAY[c], ARRAY[c.message_id], ARRAY[c.dispatch_id], true))[1];
   ELSIF EXISTS (SELECT 1 FROM running_messages r WHERE r.tenant_id = of_tenant AND r.message_id = c.message_id) THEN
-    RETURN (NULL, NULL, NULL, NULL, NULL, 'message ' || c.message_id)::dispatch_end_result;
+    RETURN (NULL, NULL, NULL, NULL, NULL, 'message ' || c.message_id, NULL, NULL)::dispatch_end_result;
   END IF;
   RETURN NULL;
 END $$;

@@ -4,7 +4,7 @@
 -- reached; `refused`: that the message is refused unless it is a repeat.
 -- `unavailable_text`: the error of a message whose target is not registered, which is then put on the record as failed; NULL: refused.
 -- `dispatch_id`: of the dispatch that the process may open; NULL: the workflow path. `mesh_id`: the node that sends to hosted agents, and to
--- agents connected to it; with `any_mesh` an agent that is connected to another node may be chosen too. `event_id`: of the first of
+-- agents connected to it; `idle_ids`: agents that may have nothing to do; with `any_mesh` an agent that is connected to another node may be chosen too. `event_id`: of the first of
 -- session.created, message.received, dispatch.sent and message.error. `decision`: what policies and guards have to say of the message; NULL for
 -- most. Its members: `error` {code, message}, with which the message fails; `input_request`, a new_input_request that it waits for; `undecided`,
 -- true: the workflow path decides before it sends anything; `events` [{event_id, event_type, severity, payload}]. None of the first three has a
@@ -14,23 +14,24 @@ CREATE TYPE accept_call AS (
   client_message_id text, content_hash uuid, method text, parts jsonb, metadata jsonb, want_instance_id text, want_agent_type text,
   want_skill_id text, trace_id text, parent_span_id text, propagation jsonb, deadline_ms integer, created_by text, idle_timeout_seconds integer,
   idempotency_hours integer, in_flight_limit integer, waiting_limit integer, waiting_full boolean, unavailable_text text, dispatch_id text,
-  mesh_id text, any_mesh boolean, event_id text, decision jsonb, token jsonb, refused boolean
+  mesh_id text, any_mesh boolean, event_id text, decision jsonb, token jsonb, refused boolean, idle_ids text[]
 );
 
--- `verdict`: dispatched | accepted | asked | denied | unavailable | repeat | mismatch | refused | full | waiting_full | too_many_hops |
+-- `verdict`: dispatched | queued | accepted | asked | denied | unavailable | repeat | mismatch | refused | full | waiting_full | too_many_hops |
 -- no_session | session_closed | target_required | target_unknown | agents_saturated (with both, `agent_type` is the type that was looked for) | later
--- (`awaits` names the lock). From `instance_id` on for `dispatched`, `mesh_id` is the node that sends; the counts where they were taken.
+-- (`awaits` names the lock). From `instance_id` on for `dispatched`, `mesh_id` is the node that sends; the counts where they were taken. `queue`, of a
+-- queued message: where nothing waited in that queue before it.
 CREATE TYPE accept_result AS (
   verdict text, message_id text, session_id text, accepted_at timestamptz, instance_id text, agent_type text, deployment_mode text,
   connection_epoch bigint, mesh_id text, public_url text, agent_card jsonb, dispatch_auth bytea, user_id text, in_flight integer, waiting integer,
-  awaits text
+  awaits text, queue text
 );
 
 -- What was decided of a call, before its message is written. `key` NULL: `result` is all, and nothing is written. `resumes`: it is dispatched, and
--- its suspended session goes on. `follows`: it writes more than every message does (follow_message).
+-- its suspended session goes on. `queue`: in which it waits for an agent. `follows`: it writes more than every message does (follow_message).
 CREATE TYPE message_decision AS (
   c accept_call, result accept_result, key uuid, want_type text, agent chosen_agent, error_code text, error_text text, ordered boolean,
-  resumes boolean, hops integer, follows boolean
+  resumes boolean, hops integer, follows boolean, queue text
 );
 
 -- What makes a messageId one: the same from the same credential in the same context ('' for none) is a repeat. Half of a SHA-256, and no

@@ -25,12 +25,12 @@ END $$;
 
 -- The decision of a call that writes nothing.
 CREATE FUNCTION unwritten(c accept_call, result accept_result) RETURNS message_decision LANGUAGE sql IMMUTABLE AS $$
-  SELECT (c, result, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::message_decision
+  SELECT (c, result, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::message_decision
 $$;
 
 -- What becomes of a message. It takes the locks that this needs, and writes nothing of the message. A messageId that is on the record already is
 -- found by its `key`, at any step: the same message must not be among those that are decided and not written.
--- `may_wait`: it waits for session, room and key where another transaction holds them. Nobody else's call may then stand behind it, and its
+-- `may_wait`: it waits for session and key where another transaction holds them. Nobody else's call may then stand behind it, and its
 -- transaction must hold no lock yet. `known`: the agent of an earlier message, the only one of its type and without a bound; NULL for none.
 -- `unwritten_ids` as in `routing`.
 --
@@ -52,6 +52,8 @@ DECLARE
   error_text text;
   dispatched boolean;
   hops integer; -- of an agent's message
+  queue text; -- that it joins
+  has_queue boolean; -- others wait in it
 BEGIN
   IF c.refused OR c.waiting_full OR c.in_flight_limit > 0 OR c.waiting_limit > 0 THEN
     result := check_limits(c);
@@ -116,21 +118,21 @@ BEGIN
     wish := (c.tenant_id, NULL, false, false, NULL, NULL,
       NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, false, c.mesh_id, c.any_mesh, false, unwritten_ids)::routing;
   END IF;
-  IF c.dispatch_id IS NOT NULL THEN
+  -- It goes behind those that wait for the same.
+  IF c.dispatch_id IS NOT NULL AND any_queued(c.tenant_id) THEN
+    queue := queue_for(wish);
+    has_queue := is_queued(c.tenant_id, queue);
+  END IF;
+  IF c.dispatch_id IS NOT NULL AND has_queue IS NOT TRUE THEN
     IF known.agent_type = want_type AND coalesce(wish.session_id, c.want_instance_id, c.want_skill_id) IS NULL
         AND fast_path_reaches(wish, known.deployment_mode, known.mesh_id) THEN
       agent := known;
     ELSE
-      agent := choose_agent(wish);
-    END IF;
-    IF agent.instance_id IS NULL AND agent.awaits IS NOT NULL THEN
-      IF may_wait THEN
-        -- Once only: one that waits for a second room while it holds a first could wait for ever.
-        PERFORM lock_room(c.tenant_id, agent.awaits);
-        agent := choose_agent(wish);
+      IF c.idle_ids IS NOT NULL AND wish.session_id IS NULL AND c.want_instance_id IS NULL THEN
+        agent := choose_idle(wish, c.idle_ids);
       END IF;
-      IF agent.awaits IS NOT NULL THEN
-        RETURN unwritten(c, accept_later(result, 'room ' || agent.awaits));
+      IF agent.instance_id IS NULL THEN
+        agent := choose_agent(wish);
       END IF;
     END IF;
   END IF;
@@ -154,6 +156,11 @@ BEGIN
       RETURN unwritten(c, not_accepted(c, result, 'agents_saturated'));
     END IF;
   END IF;
+  IF dispatched OR c.dispatch_id IS NULL OR error_code IS NOT NULL THEN
+    queue := NULL;
+  ELSE
+    queue := coalesce(queue, queue_for(wish));
+  END IF;
 
   -- Whoever writes a key holds its lock. With the lock this sees every key that was written, and the INSERT meets none.
   IF may_wait THEN
@@ -175,11 +182,11 @@ BEGIN
   END IF;
 
   RETURN (c, (CASE WHEN c.decision ? 'error' THEN 'denied' WHEN error_code IS NOT NULL THEN 'unavailable' WHEN dispatched THEN 'dispatched'
-        WHEN c.decision ? 'input_request' THEN 'asked' ELSE 'accepted' END, c.message_id, c.session_id, now(),
+        WHEN c.decision ? 'input_request' THEN 'asked' WHEN queue IS NOT NULL THEN 'queued' ELSE 'accepted' END, c.message_id, c.session_id, now(),
       agent.instance_id, agent.agent_type, agent.deployment_mode, agent.connection_epoch,
       CASE WHEN agent.deployment_mode = 'hosted' THEN coalesce(agent.mesh_id, c.mesh_id) ELSE agent.mesh_id END, agent.public_url, agent.agent_card,
-      agent.dispatch_auth, result.user_id, result.in_flight, result.waiting, NULL::text)::accept_result,
+      agent.dispatch_auth, result.user_id, result.in_flight, result.waiting, NULL::text, CASE WHEN has_queue IS NOT TRUE THEN queue END)::accept_result,
     key, want_type, agent, error_code, coalesce(error_text, c.decision #>> '{error,message}'), coalesce(ordered, false),
     coalesce(resumes AND dispatched, false), coalesce(hops, (c.metadata ->> 'hops')::integer, 0),
-    c.decision IS NOT NULL OR is_late(c.message_id))::message_decision;
+    c.decision IS NOT NULL OR is_late(c.message_id), queue)::message_decision;
 END $$;

@@ -4,7 +4,7 @@
 CREATE FUNCTION wake_queued_messages(of_tenant text, free_type text, free_instance text, at_most integer) RETURNS jsonb
   LANGUAGE plpgsql AS $$
 DECLARE
-  own_queue text := queue_of(free_instance, '', ''); -- of messages that wait for this agent alone
+  own_queue text := queue_of(free_instance, NULL, NULL); -- of messages that wait for this agent alone
   woken jsonb;
 BEGIN
   PERFORM set_full_at(of_tenant, free_instance, NULL);
@@ -20,7 +20,7 @@ BEGIN
   WITH oldest AS MATERIALIZED (
     SELECT r.message_id FROM unnest(queues_of(of_tenant, free_instance, free_type)) AS served (queue) CROSS JOIN LATERAL (
       SELECT x.message_id FROM running_messages x
-       WHERE x.tenant_id = of_tenant AND x.queue = served.queue AND x.wake_requested_at IS NULL ORDER BY x.created_at LIMIT at_most + 8) r
+       WHERE x.tenant_id = of_tenant AND x.queue = served.queue AND x.wake_requested_at IS NULL ORDER BY (x.resolution IS NULL), x.created_at LIMIT at_most + 8) r
      UNION ALL
     SELECT r.message_id FROM (SELECT x.message_id FROM running_messages x
        WHERE x.tenant_id = of_tenant AND x.queue = own_queue AND x.resolution IS NOT NULL AND x.wake_requested_at IS NULL

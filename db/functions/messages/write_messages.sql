@@ -3,7 +3,7 @@
 
 -- The first state of a message that is written.
 CREATE FUNCTION first_state(verdict text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
-  SELECT CASE verdict WHEN 'dispatched' THEN 'working' WHEN 'accepted' THEN 'submitted' WHEN 'asked' THEN 'input-required' ELSE 'failed' END
+  SELECT CASE verdict WHEN 'dispatched' THEN 'working' WHEN 'accepted' THEN 'submitted' WHEN 'queued' THEN 'submitted' WHEN 'asked' THEN 'input-required' ELSE 'failed' END
 $$;
 
 -- Lets the suspended session of a message go on. Called before the message is written: the trigger on the session writes agent.capacity_changed
@@ -38,7 +38,7 @@ BEGIN
            c.metadata, c.want_instance_id, x.want_type, c.want_skill_id, c.trace_id, c.parent_span_id, c.propagation, c.deadline_ms, c.created_by,
            c.idle_timeout_seconds, c.idempotency_hours, c.dispatch_id, c.event_id, c.token, coalesce(c.decision ? 'undecided', false) AS undecided,
            session_uuid(uuid_of(c.tenant_id), c.session_id) AS session_uuid, c.requested_context = '' AS opens_session, x.key, first_state(r.verdict) AS state, r.instance_id, r.agent_type, r.deployment_mode,
-           r.connection_epoch, r.mesh_id, r.instance_id IS NOT NULL AS dispatched, x.error_code, x.error_text, x.ordered, x.hops
+           r.connection_epoch, r.mesh_id, r.instance_id IS NOT NULL AS dispatched, x.error_code, x.error_text, x.ordered, x.hops, x.queue
       FROM unnest(decided) AS x CROSS JOIN LATERAL (SELECT (x.c).*) AS c CROSS JOIN LATERAL (SELECT (x.result).*) AS r),
   key AS (
     INSERT INTO idempotency_keys (idempotency_key, tenant_id, content_hash, message_id, expires_at)
@@ -52,9 +52,10 @@ BEGIN
              error_code, error_text, CASE WHEN dispatched THEN now() END, CASE WHEN error_code IS NOT NULL THEN now() END FROM given),
   running AS (
     INSERT INTO running_messages (tenant_id, message_id, session_id, state, want_instance_id, want_agent_type, want_skill_id, instance_id,
-        agent_type, attempts, current_dispatch_id, holds_slot, wake_requested_at, undecided, token, ordered, hops)
+        agent_type, attempts, current_dispatch_id, holds_slot, wake_requested_at, undecided, token, ordered, hops, queue, unrouted_since)
       SELECT tenant_id, message_id, session_id, state, want_instance_id, want_type, want_skill_id, instance_id, agent_type,
-             dispatched::integer, CASE WHEN dispatched THEN dispatch_id END, dispatched, now(), undecided, token, ordered, hops
+             dispatched::integer, CASE WHEN dispatched THEN dispatch_id END, dispatched, now(), undecided, token, ordered, hops,
+             queue, CASE WHEN queue IS NOT NULL THEN now() END
         FROM given WHERE error_code IS NULL),
   opened AS (
     INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, idle_check_at, instance_id, agent_type)

@@ -35,6 +35,22 @@ BEGIN
     agent.max_concurrent_sessions = 0, false);
 END $$;
 
+-- The first of these agents that has nothing to do, its room reserved; NULL for none.
+CREATE FUNCTION choose_idle(r routing, idle_ids text[]) RETURNS chosen_agent LANGUAGE plpgsql AS $$
+DECLARE
+  a agents;
+BEGIN
+  FOR a IN SELECT x.* FROM unnest(idle_ids) AS idle (id) JOIN agents x ON x.tenant_id = r.tenant_id AND x.instance_id = idle.id
+      WHERE x.agent_type = r.want_agent_type AND x.has_room AND NOT is_saturated(x) AND has_skill(x, r.want_skill_id) LOOP
+    CONTINUE WHEN NOT fast_path_reaches(r, a.deployment_mode, a.mesh_id) OR has_queued(r.tenant_id, a.instance_id, a.agent_type)
+      OR fails_beside_others(r.tenant_id, a.instance_id, a.agent_type) OR load_for(r, a.instance_id) > 0;
+    IF a.max_concurrent_sessions = 0 OR lock_room_at_once(r.tenant_id, a.instance_id) AND load_for(r, a.instance_id) = 0 THEN
+      RETURN chosen(r, a, false, 'routed');
+    END IF;
+  END LOOP;
+  RETURN NULL;
+END $$;
+
 -- The best agent of a sample for the fast path, its room reserved; NULL when that one is elsewhere, or none of the sample has room.
 CREATE FUNCTION choose_sampled(r routing, only_instance text, only_type text) RETURNS chosen_agent LANGUAGE plpgsql AS $$
 DECLARE
@@ -46,6 +62,8 @@ BEGIN
     agent := c.agent;
     IF c.is_full OR NOT fast_path_reaches(r, agent.deployment_mode, agent.mesh_id) THEN
       RETURN NULL;
+    ELSIF only_instance IS NULL AND is_held_back(r.tenant_id, agent.instance_id, agent.agent_type) THEN
+      CONTINUE; -- those behind it fail too, or are full
     ELSIF agent.max_concurrent_sessions = 0 THEN
       RETURN chosen(r, agent, false, 'routed');
     ELSIF may_have_room(r, agent.instance_id, agent.agent_type, agent.status, agent.max_concurrent_sessions) THEN
@@ -73,7 +91,7 @@ BEGIN
      WHERE x.tenant_id = r.tenant_id AND x.agent_type = only_type AND x.has_room AND NOT is_saturated(x) ORDER BY x.shuffle LIMIT 2) AS few;
   IF a.found > 1 THEN
     RETURN choose_sampled(r, only_instance, only_type);
-  ELSIF a.found IS NULL OR NOT fast_path_reaches(r, a.deployment_mode, a.mesh_id) THEN
+  ELSIF a.found IS NULL OR NOT fast_path_reaches(r, a.deployment_mode, a.mesh_id) OR is_held_back(r.tenant_id, a.instance_id, a.agent_type) THEN
     RETURN NULL;
   ELSIF a.max_concurrent_sessions > 0 THEN
     has_room := may_have_room(r, a.instance_id, a.agent_type, a.status, a.max_concurrent_sessions);
@@ -206,7 +224,7 @@ BEGIN
   IF r.only_mesh_id IS NOT NULL THEN
     RETURN NULL;
   ELSIF is_named THEN
-    RETURN awaited(queue_of(bound_instance, bound_type, NULL));
+    RETURN awaited(queue_of(bound_instance, NULL, NULL));
   END IF;
   other := choose_best(r, NULL, bound_type, 'failover');
   IF other.instance_id IS NULL THEN

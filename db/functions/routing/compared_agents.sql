@@ -35,8 +35,8 @@ CREATE FUNCTION standing(of_instance text, room integer, r routing, since text)
             FROM loads(r.tenant_id, of_instance, CASE WHEN room > 0 THEN room ELSE 100 END) x OFFSET 0) l
 $$;
 
--- Agents that could take what is wanted, the best first: those with room before full ones, those that were unreachable for the message last, then
--- the least loaded, ties to the longest idle. `at_most`: so many, chosen by chance; NULL: all. A busy one is not among them.
+-- Agents that could take what is wanted, the best first: those with room before full ones, those that were unreachable for the message or fail beside
+-- others last, then the least loaded, ties to the longest idle. `at_most`: so many, chosen by chance; NULL: all. A busy one is not among them.
 CREATE FUNCTION compared_agents(r routing, only_instance text, only_type text, at_most integer)
   RETURNS TABLE (agent agents, is_full boolean, last_dispatch_at timestamptz) LANGUAGE plpgsql
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET plan_cache_mode = force_generic_plan AS $$
@@ -53,10 +53,10 @@ BEGIN
   ELSIF r.want_skill_id IS NOT NULL THEN
     RETURN QUERY SELECT a, s.is_full, s.last_dispatch_at FROM sampled_with_skill(r.tenant_id, skills_of, r.want_skill_id, place, at_most) a
      CROSS JOIN LATERAL standing(a.instance_id, a.max_concurrent_sessions, r, since) s
-     ORDER BY s.is_full, s.is_unreachable, s.load, s.last_dispatch_at NULLS FIRST, a.instance_id;
+     ORDER BY s.is_full, s.is_unreachable, fails_beside_others(a.tenant_id, a.instance_id, a.agent_type), s.load, s.last_dispatch_at NULLS FIRST, a.instance_id;
   ELSE
     RETURN QUERY SELECT a, s.is_full, s.last_dispatch_at FROM sampled_agents(r.tenant_id, only_type, place, at_most) a
      CROSS JOIN LATERAL standing(a.instance_id, a.max_concurrent_sessions, r, since) s
-     ORDER BY s.is_full, s.is_unreachable, s.load, s.last_dispatch_at NULLS FIRST, a.instance_id;
+     ORDER BY s.is_full, s.is_unreachable, fails_beside_others(a.tenant_id, a.instance_id, a.agent_type), s.load, s.last_dispatch_at NULLS FIRST, a.instance_id;
   END IF;
 END $$;

@@ -106,6 +106,19 @@ export type MessageRecord = {
     };
     errorMessage?: string;
     inputRequest?: InputRequest;
+    waitsFor?: {
+        /** @enum {string} */
+        kind: Open<"agent" | "room" | "turn" | "evaluator" | "person">;
+        target?: {
+            agentType?: string;
+            instanceId?: string;
+            skillId?: string;
+        };
+        /** Format: date-time */
+        since: string;
+        ahead?: number;
+        online?: boolean;
+    };
     taskData: Task;
     /** @constant */
     truncated?: true;

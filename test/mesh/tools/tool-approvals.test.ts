@@ -56,7 +56,7 @@ describe('a tool call that needs approval', () => {
     };
     const sweeper = new Sweeper(fixture.core, temporal);
     const sweepLater = async () => {
-      await database.query(`UPDATE input_requests SET wake_requested_at = wake_requested_at - interval '11 s'`);
+      await database.query(`UPDATE input_requests SET wake_requested_at = wake_requested_at - interval '16 s'`);
       await sweeper.sweep();
     };
     await sweepLater();

@@ -34,9 +34,9 @@ test.each<[(keyof typeof AGENTS)[], Record<string, unknown>, string, string]>([
   [['saturated', 'free'], {}, 'dispatched', 'accepted'],
   [['recovered'], {}, 'dispatched', 'accepted'],
   // These are waited for.
-  [['saturated', 'busy'], {}, 'accepted', 'accepted'],
-  [['offline'], {}, 'accepted', 'accepted'],
-  [['saturated', 'skilled'], { skill_id: 'sums' }, 'accepted', 'accepted'],
+  [['saturated', 'busy'], {}, 'queued', 'accepted'],
+  [['offline'], {}, 'queued', 'accepted'],
+  [['saturated', 'skilled'], { skill_id: 'sums' }, 'queued', 'accepted'],
 ])('agents %j and a message %j: %s, and %s on the workflow path', async (names, wish, fast, queued) => {
   await register(...names);
   expect((await fixture.send({ agent_type: 'worker', ...wish })).verdict).toBe(fast);
@@ -48,7 +48,7 @@ test.each<[(keyof typeof AGENTS)[], Record<string, unknown>, string, string]>([
 test('an agent that is full by its sessions is waited for, beside a saturated one', async () => {
   await register('saturated', 'full');
   expect(await fixture.send()).toMatchObject({ to: 'full' });
-  expect(await fixture.send()).toMatchObject({ verdict: 'accepted' });
+  expect(await fixture.send()).toMatchObject({ verdict: 'queued' });
 });
 
 test('a message that names a saturated agent, or whose session has it, is refused although another is free', async () => {

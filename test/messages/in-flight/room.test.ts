@@ -88,7 +88,7 @@ describe('on the fast path', () => {
     const acknowledged = new Promise<void>((resolve) => {
       acknowledge = resolve;
     });
-    const core = { ...fixture.core, clocks: { ...fixture.core.clocks, handoverMs: 50 } };
+    const core = { ...fixture.core, limits: { ...fixture.core.limits, watchAfterMs: 50 } };
     const { dispatches } = fixture;
     const supervise = (): Promise<void> => acknowledged;
     const path = new FastPath({ core, dispatches, runner: node.runner, forwarder: null, supervise, inFlightMax: 4 });

@@ -195,6 +195,6 @@ test('whatever happens at the same time, no agent has more sessions than it may,
       await finish();
     },
   });
-  const dispatches = ['dispatched', 'accepted', 'routed', 'completed', 'input-required'];
+  const dispatches = ['dispatched', 'queued', 'routed', 'completed', 'input-required'];
   seen.expectAll(...dispatches, 'canceled', 'lost', 'returned');
 }, 600_000);

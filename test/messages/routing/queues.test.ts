@@ -60,7 +60,7 @@ test.each([[WORKER], [{ skill_id: 'sums' }], [{ ...WORKER, skill_id: 'sums' }], 
     const first = await fixture.send(WORKER);
     await fixture.waiting(wish);
     await fixture.answer(first);
-    expect((await fixture.send(WORKER)).verdict).toBe('accepted');
+    expect((await fixture.send(WORKER)).verdict).toBe('queued');
   },
 );
 

@@ -215,6 +215,7 @@ const BASE_SETTINGS = {
   FLEET_METRICS_PORT: '0',
   FLEET_EXAMPLES: 'off',
   DATABASE_POOL_MAX: '10',
+  WATCH_AFTER_MS: '2000',
 };
 
 /** The setting that makes clocks of a platform shorter. */

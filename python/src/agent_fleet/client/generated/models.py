@@ -121,6 +121,20 @@ class MessageRecordError(TypedDict):
     message: str
 
 
+class MessageRecordWaitsForTarget(TypedDict):
+    agent_type: NotRequired[str]
+    instance_id: NotRequired[str]
+    skill_id: NotRequired[str]
+
+
+class MessageRecordWaitsFor(TypedDict):
+    kind: str
+    target: NotRequired[MessageRecordWaitsForTarget]
+    since: str
+    ahead: NotRequired[int]
+    online: NotRequired[bool]
+
+
 class InputRequestField(TypedDict):
     id: str
     type: str
@@ -2851,6 +2865,7 @@ class MessageRecord(TypedDict):
     error: NotRequired[MessageRecordError]
     error_message: NotRequired[str]
     input_request: NotRequired[InputRequest]
+    waits_for: NotRequired[MessageRecordWaitsFor]
     task_data: Task
     truncated: NotRequired[Literal[True]]
 

@@ -1,0 +1,218 @@
+-- Take: an agent with room gets the messages that have waited for it longest. Those that carry a human's answer go first, then the oldest that fits.
+-- The dispatch is opened as sent by the node that asks.
+--
+-- Locks: who takes holds the room of its agent, and only tries sessions and messages, so that nobody who has one of these is waited for.
+
+-- The room that is left on an agent; NULL: it has no bound. A busy one takes only messages of the sessions that it has.
+CREATE FUNCTION room_left(a agents) RETURNS integer LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  IF a.status = 'busy' THEN
+    RETURN 0;
+  ELSIF a.max_concurrent_sessions = 0 THEN
+    RETURN NULL;
+  END IF;
+  RETURN a.max_concurrent_sessions - (SELECT l.load FROM loads(a.tenant_id, a.instance_id, NULL) l);
+END $$;
+
+-- The messages that an agent could take next, the first ones first. Without room those of sessions that count on it already.
+CREATE FUNCTION waiting_for(a agents, has_room boolean, at_most integer) RETURNS TABLE (message_id text, session_id text) LANGUAGE plpgsql STABLE
+  SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  served text[] := CASE WHEN is_held_back(a.tenant_id, a.instance_id, a.agent_type) THEN ARRAY[queue_of(a.instance_id, NULL, NULL)]
+    ELSE queues_of(a.tenant_id, a.instance_id, a.agent_type) END;
+BEGIN
+  IF has_room THEN
+    RETURN QUERY SELECT w.message_id, w.session_id FROM unnest(served) AS one (queue) CROSS JOIN LATERAL (
+        SELECT x.message_id, x.session_id, x.resolution IS NULL AS is_new, x.created_at FROM running_messages x
+         WHERE x.tenant_id = a.tenant_id AND x.queue = one.queue ORDER BY (x.resolution IS NULL), x.created_at LIMIT at_most) w
+       ORDER BY w.is_new, w.created_at LIMIT at_most;
+  ELSE
+    RETURN QUERY SELECT x.message_id, x.session_id FROM running_messages x
+       WHERE x.tenant_id = a.tenant_id AND x.state IN ('submitted', 'working') AND x.queue = ANY (served)
+         AND x.session_id = ANY (ARRAY(SELECT served_sessions(a.tenant_id, a.instance_id, NULL)))
+       ORDER BY x.resolution IS NULL, x.created_at LIMIT at_most;
+  END IF;
+END $$;
+
+-- Whether a session counts on an instance already, so that one more of its messages takes no room.
+CREATE FUNCTION counts_on(s sessions, of_instance text) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN s.explicit AND s.instance_id = of_instance AND NOT s.suspended OR EXISTS (SELECT 1 FROM running_messages m
+    WHERE m.tenant_id = s.tenant_id AND m.instance_id = of_instance AND m.session_id = s.session_id AND m.holds_slot);
+END $$;
+
+-- Binds a locked session to the agent that gets a message of it, unless it is bound to it.
+CREATE FUNCTION bind_session(s sessions, a agents) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  is_own boolean := coalesce(s.agent_type, a.agent_type) = a.agent_type; -- agents of other types only join it
+  bound text := CASE WHEN is_own THEN s.instance_id END;
+BEGIN
+  IF bound IS NULL THEN
+    SELECT j.instance_id INTO bound FROM session_agents j
+     WHERE j.tenant_id = s.tenant_id AND j.session_id = s.session_id AND j.agent_type = a.agent_type ORDER BY j.joined_at DESC LIMIT 1;
+  END IF;
+  IF bound IS DISTINCT FROM a.instance_id OR s.explicit AND s.instance_id IS NULL THEN
+    IF s.explicit OR s.instance_id IS NOT NULL THEN
+      PERFORM join_session(s.tenant_id, s.session_id, a.agent_type, a.instance_id, CASE WHEN bound IS NULL THEN 'routed' ELSE 'failover' END);
+    END IF;
+    IF is_own THEN
+      UPDATE sessions x SET instance_id = a.instance_id, agent_type = a.agent_type, suspended = false
+       WHERE x.tenant_id = s.tenant_id AND x.session_id = s.session_id;
+      IF s.explicit AND s.instance_id IS DISTINCT FROM a.instance_id THEN
+        PERFORM record_capacity(s.tenant_id, instance) FROM unnest(ARRAY[s.instance_id, a.instance_id]) AS instance WHERE instance IS NOT NULL;
+      END IF;
+    END IF;
+  ELSIF s.suspended AND s.instance_id = a.instance_id THEN
+    UPDATE sessions x SET suspended = false WHERE x.tenant_id = s.tenant_id AND x.session_id = s.session_id;
+  END IF;
+END $$;
+
+-- Opens a dispatch of a queued message as sent. Gives what is needed to send it, as dispatch_details does; NULL, and nothing written, when the message
+-- is queued no more. The caller holds the session's lock and the agent's room. It waits for the message a tenth of a second at most: a row that is
+-- locked first keeps the mark of that, and end_together would take it for locked.
+CREATE FUNCTION send_queued(a agents, s sessions, of_message text, by_mesh text, new_dispatch text, event_id text) RETURNS jsonb LANGUAGE plpgsql AS $$
+DECLARE
+  r running_messages;
+  m messages;
+  deadline timestamptz;
+BEGIN
+  UPDATE running_messages x SET state = 'working', current_dispatch_id = new_dispatch, attempts = x.attempts + 1, instance_id = a.instance_id,
+      agent_type = a.agent_type, holds_slot = true, queue = NULL, wake_requested_at = CASE WHEN x.supervised_at IS NULL THEN now() END,
+      remote_task_id = CASE WHEN x.instance_id = a.instance_id THEN x.remote_task_id END,
+      remote_context_id = CASE WHEN x.instance_id = a.instance_id THEN x.remote_context_id END
+   WHERE x.tenant_id = a.tenant_id AND x.message_id = of_message AND x.queue IS NOT NULL AND x.current_dispatch_id IS NULL
+     AND x.state IN ('submitted', 'working') AND NOT x.undecided AND a.instance_id <> ALL (x.unreachable_ids) RETURNING * INTO r;
+  IF NOT FOUND THEN
+    RETURN NULL;
+  END IF;
+  UPDATE messages x SET state = 'working', started_at = coalesce(x.started_at, now()), updated_at = now(), instance_id = a.instance_id,
+      agent_type = a.agent_type
+   WHERE x.tenant_id = a.tenant_id AND x.message_id = of_message RETURNING * INTO m;
+  PERFORM note_change(a.tenant_id, of_message);
+  deadline := least(now() + m.deadline_ms * interval '1 ms', r.repeat_until);
+  INSERT INTO dispatches (tenant_id, dispatch_id, message_id, instance_id, agent_type, deployment_mode, mesh_id, epoch, attempt, state, skill_id,
+      sent_at, deadline_at)
+    VALUES (a.tenant_id, new_dispatch, of_message, a.instance_id, a.agent_type, a.deployment_mode, by_mesh, a.connection_epoch, r.attempts, 'sent',
+      r.want_skill_id, now(), deadline);
+  PERFORM record_event(a.tenant_id, event_id, 'dispatch.sent', 'info', s.session_id, m.trace_id, jsonb_build_object('dispatch_id',
+    new_dispatch, 'instance_id', a.instance_id, 'skill_id', r.want_skill_id, 'session_id', s.session_id), of_message);
+  PERFORM bind_session(s, a);
+  RETURN jsonb_build_object('tenant_id', a.tenant_id, 'message_id', of_message, 'session_id', s.session_id, 'dispatch_id', new_dispatch,
+      'instance_id', a.instance_id, 'agent_type', a.agent_type, 'deployment_mode', a.deployment_mode, 'mesh_id', by_mesh, 'epoch', a.connection_epoch,
+      'attempt', r.attempts, 'skill_id', r.want_skill_id, 'sent_at', now(), 'deadline_at', deadline, 'read_at', clock_timestamp())
+    || jsonb_build_object('method', m.method, 'parts', m.parts, 'metadata', m.metadata, 'client_message_id', m.client_message_id,
+      'trace_id', trace_of(m.trace_id, of_message), 'propagation', m.propagation, 'deadline_ms', m.deadline_ms, 'artifacts', m.artifacts, 'usage', m.usage,
+      'resolution', r.resolution, 'resolutions', CASE WHEN r.resolution IS NOT NULL THEN answers_of(a.tenant_id, of_message) END,
+      'remote_task_id', r.remote_task_id, 'remote_context_id', r.remote_context_id, 'user_id', s.user_id, 'public_url', a.public_url,
+      'agent_card', CASE WHEN a.deployment_mode = 'hosted' THEN a.agent_card END, 'dispatch_auth', encode(a.dispatch_auth, 'hex'));
+END $$;
+
+-- The agent to which a node may send, or none: it is gone, takes nothing, or has another connection by now. `by_epoch`: of its connection; NULL for
+-- a hosted agent.
+CREATE FUNCTION agent_of_node(of_tenant text, of_instance text, by_mesh text, by_epoch bigint) RETURNS agents LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  a agents;
+BEGIN
+  SELECT * INTO a FROM agents x WHERE x.tenant_id = of_tenant AND x.instance_id = of_instance AND x.has_room IS NOT NULL
+    AND (x.deployment_mode = 'hosted' OR x.mesh_id = by_mesh AND x.connection_epoch = by_epoch);
+  RETURN a;
+END $$;
+
+-- Takes messages for an agent whose room this transaction holds, as many as there are new ids. Gives what send_queued gives.
+CREATE FUNCTION take_for(a agents, by_mesh text, new_dispatches text[], event_ids text[]) RETURNS jsonb[] LANGUAGE plpgsql AS $$
+DECLARE
+  room integer := room_left(a);
+  w record;
+  s sessions;
+  needs_room boolean;
+  taken jsonb;
+  sent jsonb[] := '{}';
+  next integer := 1;
+BEGIN
+  FOR w IN SELECT * FROM waiting_for(a, coalesce(room > 0, true), cardinality(new_dispatches) + 8) LOOP
+    EXIT WHEN next > cardinality(new_dispatches) OR next > 1 AND fails_beside_others(a.tenant_id, a.instance_id, a.agent_type);
+    SELECT * INTO s FROM sessions x WHERE x.tenant_id = a.tenant_id AND x.session_id = w.session_id FOR NO KEY UPDATE SKIP LOCKED;
+    CONTINUE WHEN NOT FOUND;
+    needs_room := room IS NOT NULL AND NOT counts_on(s, a.instance_id);
+    CONTINUE WHEN needs_room AND room <= 0;
+    taken := send_queued(a, s, w.message_id, by_mesh, new_dispatches[next], event_ids[next]);
+    CONTINUE WHEN taken IS NULL;
+    room := room - needs_room::integer;
+    sent := sent || taken;
+    next := next + 1;
+  END LOOP;
+  RETURN sent;
+END $$;
+
+-- Takes messages for an agent. It waits for the agent's room, if that has a bound.
+CREATE FUNCTION take_messages(of_tenant text, of_instance text, by_mesh text, by_epoch bigint, new_dispatches text[], event_ids text[]) RETURNS jsonb[]
+  LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+  SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  tenant text := act_for_tenant(of_tenant);
+  a agents;
+BEGIN
+  IF NOT any_queued(of_tenant) THEN
+    RETURN '{}';
+  END IF;
+  PERFORM lock_room(of_tenant, of_instance);
+  a := agent_of_node(of_tenant, of_instance, by_mesh, by_epoch);
+  IF a.instance_id IS NULL THEN
+    RETURN '{}';
+  END IF;
+  PERFORM set_full_at(of_tenant, of_instance, NULL);
+  PERFORM recheck_full(of_tenant, 2);
+  RETURN take_for(a, by_mesh, new_dispatches, event_ids);
+END $$;
+
+-- The same in the transaction that has ended a dispatch of the agent, which waits for nobody and is not undone by a failure here. Gives one dispatch, or
+-- NULL; `again`: it is to be tried in a transaction of its own.
+CREATE FUNCTION take_next(of_tenant text, of_instance text, by_mesh text, by_epoch bigint, new_dispatch text, event_id text, OUT taken jsonb, OUT again boolean)
+  LANGUAGE plpgsql AS $$
+DECLARE
+  a agents;
+BEGIN
+  again := NOT lock_room_at_once(of_tenant, of_instance);
+  IF again THEN
+    RETURN;
+  END IF;
+  a := agent_of_node(of_tenant, of_instance, by_mesh, by_epoch);
+  IF a.instance_id IS NOT NULL THEN
+    PERFORM set_full_at(of_tenant, of_instance, NULL);
+    taken := (take_for(a, by_mesh, ARRAY[new_dispatch], ARRAY[event_id]))[1];
+  END IF;
+EXCEPTION WHEN OTHERS THEN
+  RAISE WARNING 'a message could not be taken right behind a result: %', SQLERRM;
+  taken := NULL;
+  again := true;
+END $$;
+
+-- Agents with room that a node can send to and for which messages wait in a queue: some of them. What waits for one instance may be of a session that
+-- counts on it already, so that its room does not matter.
+CREATE FUNCTION agents_to_fill(of_tenant text, of_queue text, by_mesh text) RETURNS SETOF text LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  instance text := split_part(of_queue, '/', 1);
+  type text := split_part(of_queue, '/', 2);
+  skill text := substr(of_queue, length(instance) + length(type) + 3);
+BEGIN
+  IF instance <> '' THEN
+    RETURN QUERY SELECT a.instance_id FROM agents a WHERE a.tenant_id = of_tenant AND a.instance_id = instance AND a.has_room IS NOT NULL
+      AND (a.deployment_mode = 'hosted' OR a.mesh_id = by_mesh);
+  ELSIF skill <> '' THEN
+    RETURN QUERY SELECT a.instance_id FROM (SELECT x.* FROM sampled_with_skill(of_tenant, type, skill, random(), 64) x
+        WHERE x.deployment_mode = 'hosted' OR x.mesh_id = by_mesh LIMIT 16) a WHERE coalesce(room_left(a) > 0, true) LIMIT 4;
+  ELSE
+    RETURN QUERY SELECT a.instance_id FROM (SELECT x.* FROM sampled_agents(of_tenant, type, random(), 64) x
+        WHERE x.deployment_mode = 'hosted' OR x.mesh_id = by_mesh LIMIT 16) a WHERE coalesce(room_left(a) > 0, true) LIMIT 4;
+  END IF;
+END $$;
+
+-- The queues that are not empty, of all tenants: from one to the next by the index, whatever waits in each. It needs a system transaction.
+CREATE FUNCTION queues_not_empty(at_most integer) RETURNS TABLE (tenant_id text, queue text) LANGUAGE sql STABLE SET enable_seqscan = off AS $$
+  WITH RECURSIVE found (tenant_id, queue) AS (
+    (SELECT r.tenant_id, r.queue FROM running_messages r WHERE r.queue IS NOT NULL ORDER BY r.tenant_id, r.queue LIMIT 1)
+    UNION ALL
+    SELECT n.* FROM found f CROSS JOIN LATERAL (SELECT r.tenant_id, r.queue FROM running_messages r
+      WHERE r.queue IS NOT NULL AND (r.tenant_id, r.queue) > (f.tenant_id, f.queue) ORDER BY r.tenant_id, r.queue LIMIT 1) n)
+  SELECT * FROM found LIMIT at_most
+$$;

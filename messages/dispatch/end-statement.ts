@@ -1,0 +1,36 @@
+import { type Statement, timeOf } from '../../db/connections/statement.js';
+import type { SessionRef } from '../../sessions/session-deps.js';
+import type { MessageRef } from '../core.js';
+import type { TakenRow } from './queues.js';
+
+/** A message whose workflow is to be woken. */
+export type QueuedMessage = MessageRef & SessionRef;
+
+/** A `dispatch_end_result`. */
+export interface EndRow {
+  ended_at: Date | null;
+  session_id: string;
+  instance_id: string;
+  agent_type: string;
+  woken: QueuedMessage[];
+  awaits: string | null;
+  taken: TakenRow | null;
+  take_again: boolean;
+}
+
+/** The complete transaction (db/functions/dispatches/end_dispatches.sql). */
+export const END: Statement<EndRow> = {
+  name: 'end_dispatches',
+  text: 'SELECT ended_at, session_id, instance_id, agent_type, woken, awaits, taken, take_again FROM unnest(end_dispatches($1, $2))',
+  row: ([endedAt, session, instance, type, woken, awaits, taken, takeAgain]) => ({
+    ended_at: endedAt ? timeOf(endedAt) : null,
+    session_id: session ?? '',
+    instance_id: instance ?? '',
+    agent_type: type ?? '',
+    woken: woken ? JSON.parse(woken) : [],
+    awaits: awaits ?? null,
+    taken: taken ? JSON.parse(taken) : null,
+    take_again: takeAgain === 't',
+  }),
+  awaits: (row) => row.awaits,
+};

@@ -1,0 +1,54 @@
+import { LRUCache } from 'lru-cache';
+import type { OpenDispatch } from './dispatches.js';
+
+type TypedAgent = Pick<OpenDispatch, 'tenant_id' | 'agent_type' | 'instance_id'>;
+
+/** Types whose idle agents are remembered, and agents of one type. */
+const TYPES_MAX = 10_000;
+const AGENTS_MAX = 1_000;
+/** After so long, in milliseconds, an agent is as likely to be found without having been remembered. */
+const REMEMBERED_MS = 10_000;
+
+/**
+ * Agents that had nothing more to do when they answered this process, the longest idle first. A guess that saves the search for the last free
+ * agent among hundreds that are busy: whether one is idle the record decides (`choose_idle` in db/functions/routing/choose_agent.sql).
+ */
+export class IdleAgents {
+  /** By tenant and type: since when each is idle, on `performance.now()`. */
+  readonly #types = new LRUCache<string, Map<string, number>>({ max: TYPES_MAX });
+
+  add({ tenant_id, agent_type, instance_id }: TypedAgent): void {
+    const key = keyOf(tenant_id, agent_type);
+    const idle = this.#types.get(key) ?? new Map<string, number>();
+    if (idle.size >= AGENTS_MAX) return;
+    idle.delete(instance_id);
+    idle.set(instance_id, performance.now());
+    this.#types.set(key, idle);
+  }
+
+  /** It has got work. */
+  remove({ tenant_id, agent_type, instance_id }: TypedAgent): void {
+    this.#types.peek(keyOf(tenant_id, agent_type))?.delete(instance_id);
+  }
+
+  /** Some, others than in the call before. */
+  some(tenantId: string, agentType: string, atMost: number): string[] {
+    const idle = this.#types.get(keyOf(tenantId, agentType));
+    if (!idle) return [];
+    const found: [string, number][] = [];
+    for (const [instanceId, sinceMs] of idle) {
+      if (found.length === atMost) break;
+      if (performance.now() - sinceMs > REMEMBERED_MS) idle.delete(instanceId);
+      else found.push([instanceId, sinceMs]);
+    }
+    for (const [instanceId, sinceMs] of found) {
+      idle.delete(instanceId);
+      idle.set(instanceId, sinceMs);
+    }
+    return found.map(([instanceId]) => instanceId);
+  }
+}
+
+function keyOf(tenantId: string, agentType: string): string {
+  return `${tenantId}/${agentType}`;
+}

@@ -1,0 +1,76 @@
+import type { AgentRef } from '../../agents/agent-row.js';
+import { newEventId } from '../../runtime/ids.js';
+import type { MessageCore } from '../core.js';
+import { readable } from '../read/readable.js';
+import type { DispatchDetails } from '../read/rows.js';
+import type { OpenDispatch } from './dispatches.js';
+import { openDispatchFrom } from './open-dispatch.js';
+
+/** A queue of messages that wait for an agent (db/functions/routing/queues.sql). */
+export interface WaitingQueue {
+  tenant_id: string;
+  queue: string;
+}
+
+/** Messages that wait for agents (db/functions/routing/queues.sql), and how nodes take them. */
+export interface Queues {
+  /**
+   * Takes messages that wait for an agent, while it has room: opens their dispatches as sent.
+   * @param by the node that sends to the agent, and the epoch of its connection there; null for a hosted agent
+   * @param dispatchIds of the new dispatches, as many as the node takes
+   */
+  take(agent: AgentRef, by: { mesh_id: string; epoch: number | null }, dispatchIds: string[]): Promise<OpenDispatch[]>;
+  /** Agents with room to which a node can send, and for which messages wait in this queue: some of them. */
+  agentsToFill(queue: WaitingQueue, meshId: string): Promise<AgentRef[]>;
+  /** Queues in which messages wait for agents, of all tenants: at most so many. */
+  waitingQueues(atMost: number): Promise<WaitingQueue[]>;
+}
+
+/** A dispatch that was taken, as JSON writes its row: times as texts, bytes in hexadecimal. */
+export type TakenRow = Omit<DispatchDetails, 'sent_at' | 'deadline_at' | 'read_at' | 'dispatch_auth'> & {
+  sent_at: string;
+  deadline_at: string;
+  read_at: string;
+  dispatch_auth: string | null;
+};
+
+/** Its row. */
+function detailsOf(row: TakenRow): DispatchDetails {
+  return {
+    ...row,
+    sent_at: new Date(row.sent_at),
+    deadline_at: new Date(row.deadline_at),
+    read_at: new Date(row.read_at),
+    dispatch_auth: row.dispatch_auth === null ? null : Buffer.from(row.dispatch_auth, 'hex'),
+  };
+}
+
+/** A dispatch that was taken: its message is under way from now on. */
+export function takenDispatch(bus: MessageCore['bus'], row: TakenRow): OpenDispatch {
+  const open = openDispatchFrom(readable(detailsOf(row)));
+  bus.publish(open.tenant_id, open.message_id, { kind: 'changed', under_way: true });
+  return open;
+}
+
+/** The queues on the record. */
+export function createQueues({ db, bus }: Pick<MessageCore, 'db' | 'bus'>): Queues {
+  return {
+    take: async ({ tenant_id, instance_id }, { mesh_id, epoch }, dispatchIds) => {
+      const values = [tenant_id, instance_id, mesh_id, epoch, dispatchIds, dispatchIds.map(newEventId)];
+      const query = 'SELECT unnest(take_messages($1, $2, $3, $4, $5, $6)) AS taken';
+      const rows = await db.call<{ taken: TakenRow }>(tenant_id, 'take_messages', query, values);
+      return rows.map(({ taken }) => takenDispatch(bus, taken));
+    },
+    agentsToFill: async ({ tenant_id, queue }, meshId) => {
+      const query = 'SELECT agents_to_fill($1, $2, $3) AS instance_id';
+      const rows = await db.tenant(tenant_id, (tx) =>
+        tx.query<{ instance_id: string }>(query, [tenant_id, queue, meshId]),
+      );
+      return rows.map(({ instance_id }) => ({ tenant_id, instance_id }));
+    },
+    waitingQueues: (atMost) => {
+      const query = 'SELECT tenant_id, queue FROM queues_not_empty($1)';
+      return db.system((tx) => tx.query<WaitingQueue & Record<string, unknown>>(query, [atMost]));
+    },
+  };
+}

@@ -1,0 +1,152 @@
+import { beforeEach, expect, test } from 'vitest';
+import { createQueues } from '../../../messages/dispatch/queues.js';
+import { newId } from '../../../runtime/ids.js';
+import { freshDatabase } from '../../setup/database.js';
+import { MESH, RecordFixture, type Sent } from '../../setup/record-fixture.js';
+import { RowLock } from '../../setup/row-lock.js';
+
+const database = await freshDatabase();
+const fixture = new RecordFixture(database);
+const queues = createQueues(fixture.core);
+beforeEach(() => fixture.reset());
+
+const WORKER = { agent_type: 'worker' };
+const ids = (count: number) => Array.from({ length: count }, () => newId('dsp'));
+/** What an agent of this node takes. */
+const take = (instance_id: string, atMost = 16, by = { mesh_id: MESH, epoch: 1 as number | null }) =>
+  queues.take({ tenant_id: fixture.tenantId, instance_id }, by, ids(atMost));
+const taken = async (instance_id: string, atMost?: number) =>
+  (await take(instance_id, atMost)).map(({ message_id }) => message_id);
+/** Messages for which nobody has room, the oldest first. */
+async function queued(...wishes: Parameters<typeof fixture.send>[0][]): Promise<Sent[]> {
+  const sent: Sent[] = [];
+  for (const wish of wishes) sent.push(await fixture.send(wish));
+  expect(sent.map(({ verdict }) => verdict)).toEqual(sent.map(() => 'queued'));
+  return sent;
+}
+const of = (sent: Sent[], ...places: number[]) => places.map((place) => sent[place]?.message_id);
+
+test('an agent with room takes the oldest that it can do, as many as it may have', async () => {
+  await fixture.agent('a', { skills: ['sums'], status: 'offline', mesh_id: null, max_concurrent_sessions: 3 });
+  await fixture.agent('b', { status: 'offline', mesh_id: null });
+  const sent = await queued(WORKER, { instance_id: 'b' }, { skill_id: 'sums' }, { instance_id: 'a' }, WORKER);
+  expect(await taken('a')).toEqual([]);
+  await fixture.setAgents(`status = 'available', mesh_id = '${MESH}'`);
+  expect(await taken('a', 2)).toEqual(of(sent, 0, 2));
+  expect(await taken('a')).toEqual(of(sent, 3));
+  expect(await taken('a')).toEqual([]);
+  expect(await taken('b')).toEqual(of(sent, 1));
+  expect(await fixture.load('a')).toBe(3);
+});
+
+test('what is taken is sent by this node, and its session is the agent’s from then on', async () => {
+  await fixture.agent('a', { status: 'offline', mesh_id: null });
+  const [sent] = (await queued({ ...WORKER })) as [Sent];
+  await fixture.setAgents(`status = 'available', mesh_id = '${MESH}'`);
+  const [open] = await take('a');
+  expect(open).toMatchObject({
+    ...{ message_id: sent.message_id, mesh_id: MESH, epoch: 1, attempt: 1, instance_id: 'a' },
+  });
+  expect(open).toEqual(
+    await fixture.dispatches.find({ ...sent, dispatch_id: open?.dispatch_id ?? '' }).then((found) => ({
+      ...found,
+      payload: { ...found?.payload, deadline_ms: open?.payload.deadline_ms },
+    })),
+  );
+  const session = 'SELECT instance_id, agent_type FROM sessions WHERE session_id = $1';
+  expect(await database.query(session, [sent.session_id])).toEqual([{ instance_id: 'a', agent_type: 'worker' }]);
+  const types = await database.column('SELECT event_type FROM events WHERE message_id = $1 ORDER BY event_id', [
+    sent.message_id,
+  ]);
+  expect(types).toEqual(['message.received', 'dispatch.sent']);
+});
+
+test('a human’s answer goes before new work, however old that is', async () => {
+  await fixture.agent('a');
+  const asking = await fixture.send(WORKER);
+  await fixture.answer(asking, 'input-required');
+  await fixture.send(WORKER);
+  const older = await queued(WORKER);
+  await fixture.confirm(asking);
+  expect(await fixture.kind(asking)).toBe('wait_agent');
+  await fixture.setAgents('max_concurrent_sessions = 3');
+  expect(await taken('a')).toEqual([asking.message_id, ...of(older, 0)]);
+});
+
+test('without room it takes messages of the sessions that it has', async () => {
+  await fixture.agent('a');
+  const first = await fixture.send(WORKER);
+  const other = await queued(WORKER);
+  await database.query("UPDATE agents SET status = 'busy' WHERE tenant_id = $1", [fixture.tenantId]);
+  const second = await fixture.queue({}, first.session_id);
+  await database.query("UPDATE running_messages SET queue = 'a//' WHERE message_id = $1", [second.message_id]);
+  expect(await taken('a')).toEqual([second.message_id]);
+  expect(await taken('a')).toEqual([]);
+  expect(await fixture.load('a')).toBe(1);
+  expect(other).toHaveLength(1);
+});
+
+test.each([
+  ['of another node', { mesh_id: 'mesh_2', epoch: 1 }],
+  ['of an earlier connection', { mesh_id: MESH, epoch: 0 }],
+  ['that has no connection here', { mesh_id: MESH, epoch: null }],
+])('a node takes nothing for an agent %s', async (_what, by) => {
+  await fixture.agent('a', { status: 'busy' });
+  await queued(WORKER);
+  await fixture.setAgents("status = 'available'");
+  expect(await take('a', 16, by)).toEqual([]);
+  expect(await taken('a')).toHaveLength(1);
+});
+
+test('a session or message that another transaction has is passed over', async () => {
+  await fixture.agent('a', { status: 'busy', max_concurrent_sessions: 4 });
+  const sent = await queued(WORKER, WORKER);
+  await fixture.setAgents("status = 'available'");
+  const lock = await RowLock.on(database.url, 'SELECT 1 FROM sessions WHERE session_id = $1', [sent[0]?.session_id]);
+  expect(await taken('a')).toEqual(of(sent, 1));
+  await lock.release();
+  expect(await taken('a')).toEqual(of(sent, 0));
+});
+
+test('of many nodes that take at once none takes what another has, and none more than there is room for', async () => {
+  await fixture.agent('a', { status: 'busy', max_concurrent_sessions: 5 });
+  await queued(...Array.from({ length: 12 }, () => WORKER));
+  await fixture.setAgents("status = 'available'");
+  const all = (await Promise.all(Array.from({ length: 8 }, () => taken('a', 3)))).flat();
+  expect(new Set(all).size).toBe(all.length);
+  expect(all).toHaveLength(5);
+});
+
+/** The agent's result, and what it gets right behind it. */
+async function answerAndTake(message: Sent) {
+  const open = await fixture.dispatched(message);
+  const next = { mesh_id: MESH, dispatch_id: newId('dsp') };
+  const end = await fixture.dispatches.end(open, { state: 'completed', artifacts: [] }, open.epoch, next);
+  return { state: end?.message?.state, next: typeof end?.next === 'object' ? end.next.message_id : end?.next };
+}
+
+test('a result and the next message are one transaction; where the room is held the next one is to be taken later', async () => {
+  await fixture.agent('a');
+  const first = await fixture.send(WORKER);
+  const sent = await queued(WORKER, WORKER);
+  expect(await answerAndTake(first)).toEqual({ state: 'completed', next: sent[0]?.message_id });
+  const room = `SELECT pg_advisory_xact_lock(hashtextextended('capacity:' || $1 || ':a', 0))`;
+  const lock = await RowLock.on(database.url, room, [fixture.tenantId]);
+  expect(await answerAndTake(sent[0] as Sent)).toEqual({ state: 'completed', next: 'again' });
+  await lock.release();
+  expect(await taken('a')).toEqual(of(sent, 1));
+  expect(await answerAndTake(sent[1] as Sent)).toEqual({ state: 'completed', next: undefined });
+});
+
+test('the queues that are not empty are found, and agents with room for them', async () => {
+  await fixture.agent('a', { status: 'busy', skills: ['sums'] });
+  await fixture.agent('other', { status: 'busy', mesh_id: 'mesh_2' });
+  await queued(WORKER, WORKER, { skill_id: 'sums' }, { instance_id: 'a' });
+  const { tenantId: tenant_id } = fixture;
+  const own = (await queues.waitingQueues(1_000)).filter((queue) => queue.tenant_id === tenant_id);
+  expect(own.map(({ queue }) => queue)).toEqual(['//sums', '/worker/', 'a//']);
+  expect(await queues.agentsToFill({ tenant_id, queue: '/worker/' }, MESH)).toEqual([]);
+  await fixture.setAgents("status = 'available'");
+  for (const queue of ['//sums', '/worker/', 'a//'])
+    expect(await queues.agentsToFill({ tenant_id, queue }, MESH)).toEqual([{ tenant_id, instance_id: 'a' }]);
+});
