@@ -51,7 +51,7 @@ export const EVENT_PAYLOADS = {
     previous_status: text,
   }),
   'agent.capacity_changed': payload(
-    'The limit of an instance changed, or the sessions that it reports, or a session from /sessions/init was bound to it, left it, was paused there or goes on.',
+    'The limit of an instance changed, or the sessions that it reports, or a session that reserves its place was bound to it, left it, was paused there or goes on.',
     { ...agent, current_sessions: count, max_concurrent_sessions: count },
   ),
   'session.created': payload('A session was opened, by /sessions/init or by a message.', {

@@ -835,6 +835,7 @@ CREATE TABLE sessions (
   idle_check_at timestamp with time zone,
   idle_timeout_seconds integer NOT NULL,
   explicit boolean NOT NULL,
+  reserves boolean NOT NULL DEFAULT false,
   suspended boolean NOT NULL DEFAULT false,
   ordered boolean NOT NULL DEFAULT false,
   tenant_id text NOT NULL,
@@ -1147,7 +1148,7 @@ CREATE INDEX running_slots ON public.running_messages USING btree (tenant_id, in
 CREATE INDEX running_supervised ON public.running_messages USING btree (supervised_at) WHERE ((supervised_at IS NOT NULL) AND (state = ANY (ARRAY['submitted'::text, 'working'::text])));
 CREATE INDEX running_to_wake ON public.running_messages USING btree (wake_requested_at) WHERE (wake_requested_at IS NOT NULL);
 CREATE INDEX sessions_by_user ON public.sessions USING btree (tenant_id, user_id, session_id) WHERE (user_id IS NOT NULL);
-CREATE INDEX sessions_slots ON public.sessions USING btree (tenant_id, instance_id, session_id) WHERE ((status = 'active'::text) AND explicit);
+CREATE INDEX sessions_slots ON public.sessions USING btree (tenant_id, instance_id, session_id) WHERE ((status = 'active'::text) AND reserves);
 CREATE INDEX sessions_supervised ON public.sessions USING btree (supervised_at) WHERE ((supervised_at IS NOT NULL) AND (status = 'active'::text));
 CREATE INDEX sessions_to_check ON public.sessions USING btree (idle_check_at) WHERE (idle_check_at IS NOT NULL);
 CREATE INDEX sessions_to_wake ON public.sessions USING btree (wake_requested_at) WHERE (wake_requested_at IS NOT NULL);
@@ -1162,7 +1163,7 @@ CREATE TRIGGER skills_of_agent AFTER UPDATE OF skills, agent_card, agent_type, d
 CREATE TRIGGER skills_of_new_agent AFTER INSERT ON public.agents FOR EACH ROW EXECUTE FUNCTION note_skills();
 CREATE TRIGGER tool_decisions AFTER UPDATE OF state ON public.input_requests FOR EACH ROW WHEN (((old.state = 'pending'::text) AND (new.state <> 'pending'::text) AND (new.stage = 'tool'::text))) EXECUTE FUNCTION note_tool_decision();
 CREATE TRIGGER state_change_of_message AFTER UPDATE OF state ON public.messages FOR EACH ROW WHEN (new.notifies) EXECUTE FUNCTION note_state_change();
-CREATE TRIGGER capacity_of_session AFTER UPDATE OF suspended ON public.sessions FOR EACH ROW WHEN (((new.suspended <> old.suspended) AND new.explicit AND (new.instance_id = old.instance_id) AND (new.status = 'active'::text))) EXECUTE FUNCTION note_capacity_change();
+CREATE TRIGGER capacity_of_session AFTER UPDATE OF suspended ON public.sessions FOR EACH ROW WHEN (((new.suspended <> old.suspended) AND new.reserves AND (new.instance_id = old.instance_id) AND (new.status = 'active'::text))) EXECUTE FUNCTION note_capacity_change();
 
 -- Row-level security
 ALTER TABLE agent_outcomes ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;

@@ -33,7 +33,12 @@ const LANES = [
 ];
 const folder = mkdtempSync(join(tmpdir(), 'agent-fleet-test-'));
 
+/** SIGTERM has come: vitest ends, and nothing is run again. */
+let isStopped = false;
 process.on('SIGINT', () => {}); // the terminal sends it to vitest as well
+process.on('SIGTERM', () => {
+  isStopped = true;
+});
 
 try {
   if (isGate)
@@ -65,7 +70,8 @@ async function runAll(servers) {
   const repeated = await runFailedAgain(failures, env);
   const failed = failures.filter(({ file, once }) => once || !repeated.get(file)).map(({ text }) => text);
   const flaky = failures.filter(({ file, once }) => !once && repeated.get(file)).map(({ text }) => text);
-  if (passed === 0 && failed.length === 0) failed.push('no test was run');
+  if (isStopped) failed.push('the run was stopped');
+  else if (passed === 0 && failed.length === 0) failed.push('no test was run');
 
   printSlowest(files);
   if (saves) saveDurations(files);
@@ -88,6 +94,7 @@ async function runFailedAgain(failures, env) {
   const files = new Set(failures.filter(({ once }) => !once).map(({ file }) => file));
   const results = new Map();
   for (const [index, file] of [...files].entries()) {
+    if (isStopped) break;
     console.log(`\n${file} failed; running it once more, alone`);
     const report = await runVitest(join(folder, `again-${index}.jsonl`), ['--maxWorkers=1', file], env);
     results.set(file, report.failures.length === 0);

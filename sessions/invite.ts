@@ -10,8 +10,8 @@ import { countMoved, isOwn, type LockedSession, lockSession, requireActive } fro
 import { decideSession } from './session-policy.js';
 
 /**
- * Makes an agent the session's agent of its type. If the session binds to that type, it is bound to the agent, and a session from
- * `/sessions/init` then counts towards the agent's load.
+ * Makes an agent the session's agent of its type. If the session binds to that type, it is bound to the agent, and one that
+ * reserves its place then counts towards the agent's load.
  */
 async function join(
   tx: Tx,
@@ -55,7 +55,8 @@ export async function inviteAgent(
     // A deregistration unbound the session, and the agent has registered again since.
     const returns = session.instance_id === null && isOwn(session, agent_type);
     if (stays && !returns) return present;
-    const agent = await chooseAgent(tx, tenant_id, stays ? named : { instance_id, agent_type });
+    const reserves = session.reserves && isOwn(session, agent_type);
+    const agent = await chooseAgent(tx, tenant_id, stays ? named : { instance_id, agent_type }, reserves);
     return join(tx, session, agent, present ? 'failover' : 'invited');
   });
 }

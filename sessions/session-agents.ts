@@ -62,6 +62,9 @@ export async function isRoutable(tx: Tx, tenantId: string, { instance_id, agent_
 const BEST = `SELECT instance_id, agent_type
   FROM choose_best(jsonb_populate_record(NULL::routing, jsonb_build_object('tenant_id', $1::text)), $2, $3, NULL) WHERE instance_id IS NOT NULL`;
 
+/** The same without its room. */
+const ANY = `SELECT instance_id, agent_type FROM choose_routable($1, $2, $3)`;
+
 /**
  * A transaction that chooses an agent. Where all were full it is undone, and with it what routing noted about them, so that is done again: the
  * next call need not look at each of them.
@@ -83,15 +86,20 @@ export async function choosing<T>(
 }
 
 /**
- * Chooses the agent for `/sessions/init` and `/sessions/invite`: the requested instance, else the least loaded one of the type. Its capacity
- * stays locked until the transaction ends.
+ * Chooses the agent for `/sessions/init` and `/sessions/invite`: the requested instance, else the least loaded one of the type.
+ * @param reserves it must have room, which stays locked until the transaction ends
  * @throws PlatformError NOT_FOUND (no such instance), BAD_REQUEST (instance of another type), SERVICE_UNAVAILABLE (not routable),
  * AGENT_AT_CAPACITY
  */
-export async function chooseAgent(tx: Tx, tenantId: string, named: NamedAgent): Promise<AgentWithRoom> {
+export async function chooseAgent(
+  tx: Tx,
+  tenantId: string,
+  named: NamedAgent,
+  reserves: boolean,
+): Promise<AgentWithRoom> {
   const { instance_id, agent_type } = named;
   if (instance_id !== undefined) await checkKnown(tx, tenantId, instance_id, agent_type);
-  const [agent] = await tx.query<AgentWithRoom & Record<string, unknown>>(BEST, [
+  const [agent] = await tx.query<AgentWithRoom & Record<string, unknown>>(reserves ? BEST : ANY, [
     tenantId,
     instance_id ?? null,
     agent_type ?? null,

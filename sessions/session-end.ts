@@ -7,22 +7,22 @@ import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { Cancellation, SessionDeps, SessionMessages, SessionRef } from './session-deps.js';
 
-/** Writes `agent.capacity_changed` with the agent's current load, after an explicit session was bound to it or unbound. */
+/** Writes `agent.capacity_changed` with the agent's current load, after a session that reserves its place was bound to it or unbound. */
 export async function recordLoad(tx: Tx, tenantId: string, instanceId: string): Promise<void> {
   await recordCapacity(tx, await getAgent(tx, tenantId, instanceId));
 }
 
 /** The columns of a session that decide on which agent it counts. */
-type Counted = Pick<LockedSession, 'tenant_id' | 'explicit' | 'instance_id' | 'agent_type'>;
+type Counted = Pick<LockedSession, 'tenant_id' | 'reserves' | 'instance_id' | 'agent_type'>;
 
 /** Whether the session binds to agents of this type; agents of other types only join it. */
 export function isOwn(session: Pick<Counted, 'agent_type'>, agentType: string): boolean {
   return session.agent_type === null || session.agent_type === agentType;
 }
 
-/** Writes `agent.capacity_changed` of both agents when a session from `/sessions/init` moves to another agent. */
+/** Writes `agent.capacity_changed` of both agents when a session that reserves its place moves to another agent. */
 export async function countMoved(tx: Tx, before: Counted, instanceId: string): Promise<void> {
-  if (!before.explicit || before.instance_id === instanceId) return;
+  if (!before.reserves || before.instance_id === instanceId) return;
   if (before.instance_id !== null) await recordLoad(tx, before.tenant_id, before.instance_id);
   await recordLoad(tx, before.tenant_id, instanceId);
 }
@@ -30,7 +30,10 @@ export async function countMoved(tx: Tx, before: Counted, instanceId: string): P
 /** A session row, locked so that no message is accepted into the session meanwhile. */
 export interface LockedSession extends SessionRef {
   status: 'active' | 'completed' | 'expired';
+  /** From `/sessions/init`. */
   explicit: boolean;
+  /** It counts on its agent until it ends. */
+  reserves: boolean;
   instance_id: string | null;
   agent_type: string | null;
   created_at: Date;
@@ -40,7 +43,7 @@ export interface LockedSession extends SessionRef {
 /** Locks a session; null when the tenant has no session of that id. */
 export async function lockSession(tx: Tx, tenantId: string, sessionId: string): Promise<LockedSession | null> {
   const [session] = await tx.query<LockedSession>(
-    `SELECT tenant_id, session_id, status, explicit, instance_id, agent_type, created_at, idle_timeout_seconds FROM sessions
+    `SELECT tenant_id, session_id, status, explicit, reserves, instance_id, agent_type, created_at, idle_timeout_seconds FROM sessions
       WHERE tenant_id = $1 AND session_id = $2 FOR UPDATE`,
     [tenantId, sessionId],
   );
@@ -74,7 +77,7 @@ export async function endSession(
   status: 'completed' | 'expired',
   reason: string,
 ): Promise<{ inFlight: boolean; woken: Cancellation['woken'] }> {
-  const { tenant_id, session_id, explicit, agent_type, instance_id } = session;
+  const { tenant_id, session_id, reserves, agent_type, instance_id } = session;
   const [ended] = await tx.query<{ duration_ms: number; in_flight: boolean }>(
     `UPDATE sessions s SET status = $3, ended_at = now(), ended_reason = $4, wake_requested_at = CASE WHEN explicit THEN now() END,
             idle_check_at = CASE WHEN EXISTS (SELECT 1 FROM running_messages r WHERE r.tenant_id = $1 AND r.session_id = $2
@@ -86,8 +89,8 @@ export async function endSession(
   );
   const { duration_ms = 0, in_flight: inFlight = false } = ended ?? {};
   await recordEvent(tx, { tenant_id, session_id }, 'session.closed', { session_id, reason, duration_ms });
-  if (explicit && instance_id !== null) await recordLoad(tx, tenant_id, instance_id);
-  const freed = slotOf({ holds_slot: explicit, agent_type, instance_id });
+  if (reserves && instance_id !== null) await recordLoad(tx, tenant_id, instance_id);
+  const freed = slotOf({ holds_slot: reserves, agent_type, instance_id });
   return { inFlight, woken: await messages.wakeForFreed(tx, tenant_id, freed) };
 }
 

@@ -17,22 +17,25 @@ import { listSessions, readDetails, readSession } from './session-records.js';
 async function insertSession(
   tx: Tx,
   { tenant_id, sub: created_by }: Caller,
-  { user_id, metadata = {}, ordered = false, idle_timeout_seconds }: SessionInitRequest,
+  { user_id, metadata = {}, ordered = false, reserve = false, idle_timeout_seconds }: SessionInitRequest,
   agent: AgentWithRoom | null,
 ): Promise<string> {
   const session_id = newId('ses');
   const { agent_type, instance_id } = agent ?? { agent_type: null, instance_id: null };
   await tx.query(
     `INSERT INTO sessions (tenant_id, session_id, user_id, explicit, agent_type, instance_id, status, metadata,
-       idle_timeout_seconds, ordered, wake_requested_at)
-     VALUES ($1, $2, $3, true, $4, $5, 'active', $6, $7, $8, now())`,
-    [tenant_id, session_id, user_id, agent_type, instance_id, JSON.stringify(metadata), idle_timeout_seconds, ordered],
+       idle_timeout_seconds, ordered, reserves, wake_requested_at)
+     VALUES ($1, $2, $3, true, $4, $5, 'active', $6, $7, $8, $9, now())`,
+    [
+      ...[tenant_id, session_id, user_id, agent_type, instance_id, JSON.stringify(metadata)],
+      ...[idle_timeout_seconds, ordered, reserve],
+    ],
   );
   const session = { tenant_id, session_id };
   await recordEvent(tx, session, 'session.created', { ...session, created_by });
   if (agent) {
     await joinSession(tx, session, agent, 'init');
-    await recordLoad(tx, tenant_id, agent.instance_id);
+    if (reserve) await recordLoad(tx, tenant_id, agent.instance_id);
   }
   return session_id;
 }
@@ -43,7 +46,7 @@ async function initSession(deps: SessionDeps, caller: Caller, body: SessionInitR
   const decided = await decideSession(deps, caller, 'init', body);
   const opened = await choosing(deps.db, tenant_id, body, async (tx) => {
     const named = body.instance_id !== undefined || body.agent_type !== undefined;
-    const agent = named ? await chooseAgent(tx, tenant_id, body) : null;
+    const agent = named ? await chooseAgent(tx, tenant_id, body, body.reserve === true) : null;
     const session = await readSession(tx, tenant_id, await insertSession(tx, caller, body, agent));
     await recordDecision(tx, tenant_id, session.session_id, decided);
     return { session, instance_id: agent?.instance_id ?? null, agent_type: agent?.agent_type ?? null };

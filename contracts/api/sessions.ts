@@ -50,6 +50,8 @@ const SessionInitRequest = z.strictObject({
   metadata: Metadata.optional(),
   /** Its messages reach their agent one after the other, in the order of their acceptance. */
   ordered: z.boolean().optional(),
+  /** It counts on its agent until it ends, except while it is paused; without it only while a message is with the agent. */
+  reserve: z.boolean().optional(),
   idle_timeout_seconds: z.int().min(0).max(LIMITS.idleTimeoutSecondsMax).default(LIMITS.idleTimeoutSecondsDefault),
 });
 export type SessionInitRequest = z.infer<typeof SessionInitRequest>;

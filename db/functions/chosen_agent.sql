@@ -5,7 +5,7 @@
 -- `any_mesh`: an agent on another node will do as well. `unsent`: the message opened the session, and no agent has got anything of it.
 -- `unwritten_ids`: the instances that messages of this transaction go to whose rows are not there yet, one for each.
 CREATE TYPE routing AS (
-  tenant_id text, session_id text, session_explicit boolean, session_suspended boolean, session_instance_id text,
+  tenant_id text, session_id text, session_explicit boolean, session_reserves boolean, session_suspended boolean, session_instance_id text,
   session_agent_type text, served_instance_id text, served_agent_type text, want_instance_id text, want_agent_type text,
   want_skill_id text, unreachable_ids text[], has_decision boolean, only_mesh_id text, any_mesh boolean, unsent boolean,
   unwritten_ids text[]

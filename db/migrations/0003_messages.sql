@@ -24,9 +24,10 @@ CREATE TABLE sessions (
   -- the messages that were in flight are to have been canceled; then it is NULL.
   idle_check_at timestamptz,
   idle_timeout_seconds integer NOT NULL,
-  -- From /sessions/init: counts on its instance until it ends, except while suspended. Other sessions count while a message runs.
-  explicit boolean NOT NULL,
-  -- Of a session from /sessions/init, from a question to a human until its next dispatch, which claims room again.
+  explicit boolean NOT NULL, -- from /sessions/init: it has a workflow
+  -- It counts on its instance until it ends, except while suspended. Other sessions count while a message of theirs is with the agent.
+  reserves boolean NOT NULL DEFAULT false,
+  -- Of a session that reserves its place, from a question to a human until its next dispatch, which claims room again.
   suspended boolean NOT NULL DEFAULT false,
   -- Its messages reach their agent one after the other (session_order.sql).
   ordered boolean NOT NULL DEFAULT false,
@@ -41,7 +42,7 @@ CREATE TABLE sessions (
   ended_reason text,
   PRIMARY KEY (tenant_id, session_id)
 );
-CREATE INDEX sessions_slots ON sessions (tenant_id, instance_id, session_id) WHERE status = 'active' AND explicit;
+CREATE INDEX sessions_slots ON sessions (tenant_id, instance_id, session_id) WHERE status = 'active' AND reserves;
 CREATE INDEX sessions_to_wake ON sessions (wake_requested_at) WHERE wake_requested_at IS NOT NULL;
 CREATE INDEX sessions_to_check ON sessions (idle_check_at) WHERE idle_check_at IS NOT NULL;
 -- For the erasure of what a user has left.
@@ -206,7 +207,7 @@ BEGIN
 END $$;
 -- One that moves to another instance is counted by who moves it.
 CREATE TRIGGER capacity_of_session AFTER UPDATE OF suspended ON sessions FOR EACH ROW
-  WHEN (NEW.suspended <> OLD.suspended AND NEW.explicit AND NEW.instance_id = OLD.instance_id AND NEW.status = 'active')
+  WHEN (NEW.suspended <> OLD.suspended AND NEW.reserves AND NEW.instance_id = OLD.instance_id AND NEW.status = 'active')
   EXECUTE FUNCTION note_capacity_change();
 
 -- Messages that wait for an agent to which nothing can be sent any more, because it has their session, wait for any of its type from then on.

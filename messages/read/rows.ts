@@ -118,7 +118,7 @@ export interface AskedRequest
 export type InputRequestRow = AskedRequest & MessageRef;
 
 /** The columns of a session that routing needs. */
-export type SessionBinding = Pick<LockedSession, 'explicit' | 'instance_id' | 'agent_type'>;
+export type SessionBinding = Pick<LockedSession, 'explicit' | 'reserves' | 'instance_id' | 'agent_type'>;
 
 /** A row of the view `dispatch_details`: a dispatch with its message, session and agent. */
 export interface DispatchDetails

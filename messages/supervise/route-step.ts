@@ -11,7 +11,7 @@ type DispatchStep = Extract<Step, { kind: 'dispatch' }>;
 /** Locks the session of a message, in which it is routed; null when no such message of the tenant runs. */
 export async function lockSession(tx: Tx, ref: MessageRef): Promise<SessionBinding | null> {
   const [session] = await tx.query<SessionBinding>(
-    `SELECT explicit, instance_id, agent_type FROM sessions WHERE tenant_id = $1
+    `SELECT explicit, reserves, instance_id, agent_type FROM sessions WHERE tenant_id = $1
         AND session_id = (SELECT session_id FROM running_messages WHERE tenant_id = $1 AND message_id = $2) FOR NO KEY UPDATE`,
     [ref.tenant_id, ref.message_id],
     'lock_session_of',

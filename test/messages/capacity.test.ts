@@ -113,6 +113,19 @@ test('a decision for another instance is left alone, unless that one is gone', a
   expect(await fixture.look(message)).toMatchObject({ kind: 'dispatch', instance_id: 'b' });
 });
 
+test('conversations that reserve nothing count on their agent only while a message of theirs is with it', async () => {
+  const idle = [];
+  for (let n = 0; n < 3; n += 1) idle.push(await fixture.open('worker', false, false));
+  expect(await fixture.load('x')).toBe(0);
+  const [first, second] = idle as [string, string];
+  const sent = await fixture.send({}, { contextId: first });
+  expect(sent).toMatchObject({ verdict: 'dispatched', to: 'x' });
+  expect(await fixture.load('x')).toBe(1);
+  expect((await fixture.send({}, { contextId: second })).verdict).toBe('queued');
+  await fixture.answer(sent);
+  expect(await fixture.load('x')).toBe(0);
+});
+
 test('a second message of a session needs no second slot', async () => {
   const first = await fixture.queue();
   expect(await kinds(first, await fixture.queue({}, first.session_id))).toEqual(['dispatch', 'dispatch']);

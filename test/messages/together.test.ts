@@ -106,8 +106,8 @@ test('each message of a transaction gets what becomes of it, whatever becomes of
 test('a session that a message resumes is counted again, and the load of its agent is recorded', async () => {
   const sessions = names(3).map((name) => `ses_${name}`);
   await database.query(
-    `INSERT INTO sessions (tenant_id, session_id, explicit, suspended, status, idle_timeout_seconds, instance_id, agent_type)
-       SELECT $1, session, true, true, 'active', 60, $2, 'worker' FROM unnest($3::text[]) AS session`,
+    `INSERT INTO sessions (tenant_id, session_id, explicit, reserves, suspended, status, idle_timeout_seconds, instance_id, agent_type)
+       SELECT $1, session, true, true, true, 'active', 60, $2, 'worker' FROM unnest($3::text[]) AS session`,
     [one.tenantId, agent.instance, sessions],
   );
   const all = await Promise.all(sessions.map((contextId) => accept(contextId, { contextId })));

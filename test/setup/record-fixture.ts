@@ -113,9 +113,9 @@ export class RecordFixture {
     return this.database.value('SELECT agent_load($1, $2)', [this.tenantId, instance_id]);
   }
 
-  /** A session as `/sessions/init` opens it. @returns its id */
-  async open(agent_type = 'worker', ordered = false): Promise<string> {
-    const wish = { agent_type, idle_timeout_seconds: 0, ordered };
+  /** A session as `/sessions/init` opens it, that reserves its place. @returns its id */
+  async open(agent_type = 'worker', ordered = false, reserve = true): Promise<string> {
+    const wish = { agent_type, idle_timeout_seconds: 0, ordered, reserve };
     return (await this.sessions.init(this.caller, wish)).session.session_id;
   }
 

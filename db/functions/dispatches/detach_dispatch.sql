@@ -48,7 +48,7 @@ BEGIN
          WHERE g.tenant_id = of_tenant AND g.message_id = of_message AND g.dispatch_id = of_dispatch AND g.used_at IS NULL
            AND q.state = 'resolved' ORDER BY q.ended_at DESC LIMIT 1), r.resolution)
    WHERE r.tenant_id = of_tenant AND r.message_id = of_message RETURNING r.session_id INTO session;
-  UPDATE sessions s SET suspended = true WHERE s.tenant_id = of_tenant AND s.session_id = session AND s.explicit
+  UPDATE sessions s SET suspended = true WHERE s.tenant_id = of_tenant AND s.session_id = session AND s.reserves
     AND (waits OR EXISTS (SELECT 1 FROM running_messages r
       WHERE r.tenant_id = of_tenant AND r.message_id = of_message AND r.resolution IS NOT NULL));
   SELECT m.trace_id INTO trace FROM messages m WHERE m.tenant_id = of_tenant AND m.message_id = of_message;

@@ -14,7 +14,7 @@ DECLARE
 BEGIN
   SELECT * INTO r FROM running_messages x WHERE x.tenant_id = of_tenant AND x.message_id = of_message;
   SELECT * INTO s FROM sessions x WHERE x.tenant_id = of_tenant AND x.session_id = r.session_id;
-  agent := choose_agent((of_tenant, r.session_id, s.explicit, s.suspended, s.instance_id, s.agent_type, r.instance_id, r.agent_type,
+  agent := choose_agent((of_tenant, r.session_id, s.explicit, s.reserves, s.suspended, s.instance_id, s.agent_type, r.instance_id, r.agent_type,
     r.want_instance_id, r.want_agent_type, r.want_skill_id, r.unreachable_ids, r.resolution IS NOT NULL, NULL, false,
     r.resolution IS NULL AND NOT s.explicit AND r.created_at = s.created_at, NULL)::routing);
   IF agent.instance_id IS NULL OR only_reachable AND agent.unreachable THEN

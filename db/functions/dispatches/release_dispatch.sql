@@ -22,7 +22,7 @@ BEGIN
         ELSE r.unreachable_ids || d.instance_id END
    WHERE r.tenant_id = of_tenant AND r.message_id = of_message RETURNING r.session_id, r.resolution INTO running;
   IF running.resolution IS NOT NULL THEN
-    UPDATE sessions s SET suspended = true WHERE s.tenant_id = of_tenant AND s.session_id = running.session_id AND s.explicit;
+    UPDATE sessions s SET suspended = true WHERE s.tenant_id = of_tenant AND s.session_id = running.session_id AND s.reserves;
   END IF;
   UPDATE messages m SET updated_at = now() WHERE m.tenant_id = of_tenant AND m.message_id = of_message RETURNING m.trace_id INTO trace;
   PERFORM note_change(of_tenant, of_message);

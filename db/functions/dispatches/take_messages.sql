@@ -37,7 +37,7 @@ END $$;
 -- Whether a session counts on an instance already, so that one more of its messages takes no room.
 CREATE FUNCTION counts_on(s sessions, of_instance text) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
-  RETURN s.explicit AND s.instance_id = of_instance AND NOT s.suspended OR EXISTS (SELECT 1 FROM running_messages m
+  RETURN s.reserves AND s.instance_id = of_instance AND NOT s.suspended OR EXISTS (SELECT 1 FROM running_messages m
     WHERE m.tenant_id = s.tenant_id AND m.instance_id = of_instance AND m.session_id = s.session_id AND m.holds_slot);
 END $$;
 
@@ -58,7 +58,7 @@ BEGIN
     IF is_own THEN
       UPDATE sessions x SET instance_id = a.instance_id, agent_type = a.agent_type, suspended = false
        WHERE x.tenant_id = s.tenant_id AND x.session_id = s.session_id;
-      IF s.explicit AND s.instance_id IS DISTINCT FROM a.instance_id THEN
+      IF s.reserves AND s.instance_id IS DISTINCT FROM a.instance_id THEN
         PERFORM record_capacity(s.tenant_id, instance) FROM unnest(ARRAY[s.instance_id, a.instance_id]) AS instance WHERE instance IS NOT NULL;
       END IF;
     END IF;

@@ -21,7 +21,7 @@ BEGIN
       remote_task_id = coalesce(c.remote_task_id, r.remote_task_id), remote_context_id = coalesce(c.remote_context_id, r.remote_context_id),
       held_output = c.held_output::json, wake_requested_at = now()
    WHERE r.tenant_id = c.tenant_id AND r.message_id = c.message_id;
-  UPDATE sessions s SET suspended = true WHERE s.tenant_id = c.tenant_id AND s.session_id = c.session_id AND s.explicit;
+  UPDATE sessions s SET suspended = true WHERE s.tenant_id = c.tenant_id AND s.session_id = c.session_id AND s.reserves;
   IF c.decisions IS NOT NULL THEN
     PERFORM record_decision_events(c.tenant_id, c.session_id, c.message_id, trace, c.decisions);
   END IF;

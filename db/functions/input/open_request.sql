@@ -81,7 +81,7 @@ BEGIN
   -- A session that counts by itself does not while it waits for a human. As a message is accepted nothing waits for the session's row: where
   -- somebody else has it, the session goes on counting.
   IF n.stage IN ('admission', 'plan')
-      AND EXISTS (SELECT 1 FROM sessions s WHERE s.tenant_id = of_tenant AND s.session_id = of_session AND s.explicit AND NOT s.suspended)
+      AND EXISTS (SELECT 1 FROM sessions s WHERE s.tenant_id = of_tenant AND s.session_id = of_session AND s.reserves AND NOT s.suspended)
       AND lock_session_at_once(of_tenant, of_session) THEN
     UPDATE sessions s SET suspended = true WHERE s.tenant_id = of_tenant AND s.session_id = of_session;
   END IF;
@@ -104,7 +104,7 @@ BEGIN
    WHERE m.tenant_id = of_tenant AND m.message_id = of_message RETURNING m.session_id, m.trace_id INTO message;
   PERFORM note_change(of_tenant, of_message);
   IF n.stage <> 'tool' THEN
-    UPDATE sessions s SET suspended = true WHERE s.tenant_id = of_tenant AND s.session_id = message.session_id AND s.explicit;
+    UPDATE sessions s SET suspended = true WHERE s.tenant_id = of_tenant AND s.session_id = message.session_id AND s.reserves;
   END IF;
   PERFORM open_request(of_tenant, of_message, message.session_id, message.trace_id, n);
   RETURN true;

@@ -158,6 +158,18 @@ BEGIN
   END LOOP;
 END $$;
 
+-- The agent of a session that reserves no room: the best that something can be sent to, though it be full. No row for none.
+CREATE FUNCTION choose_routable(of_tenant text, only_instance text, only_type text) RETURNS SETOF agents LANGUAGE plpgsql AS $$
+DECLARE
+  r routing := jsonb_populate_record(NULL::routing, jsonb_build_object('tenant_id', of_tenant));
+BEGIN
+  RETURN QUERY SELECT (c.agent).* FROM compared_agents(r, only_instance, only_type, 8) c LIMIT 1;
+  IF NOT FOUND THEN
+    RETURN QUERY SELECT a.* FROM agents a WHERE a.tenant_id = of_tenant AND a.has_room IS NOT NULL
+      AND a.instance_id = coalesce(only_instance, a.instance_id) AND a.agent_type = coalesce(only_type, a.agent_type) LIMIT 1;
+  END IF;
+END $$;
+
 -- The agent of a session for a type; NULL for none.
 CREATE FUNCTION session_agent(r routing, of_type text) RETURNS text LANGUAGE plpgsql STABLE AS $$
 BEGIN

@@ -15,7 +15,7 @@ END $$;
 -- Whether the session of a message is counted on an instance already, so that one more of its messages takes no further room.
 CREATE FUNCTION session_holds_slot(r routing, of_instance text) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
-  RETURN r.session_explicit AND r.session_instance_id = of_instance AND NOT r.session_suspended
+  RETURN r.session_reserves AND r.session_instance_id = of_instance AND NOT r.session_suspended
     OR EXISTS (SELECT 1 FROM running_messages m WHERE m.tenant_id = r.tenant_id AND m.instance_id = of_instance
                   AND m.session_id = r.session_id AND m.holds_slot);
 END $$;

@@ -30,7 +30,7 @@ BEGIN
   SELECT * INTO s FROM sessions x WHERE x.tenant_id = of_tenant AND x.session_id = r.session_id;
   SELECT m.deadline_ms, (m.metadata ->> 'queue_wait_ms')::integer AS given INTO message
     FROM messages m WHERE m.tenant_id = of_tenant AND m.message_id = of_message;
-  online := is_online(of_tenant, queue_for((of_tenant, r.session_id, s.explicit, s.suspended, s.instance_id, s.agent_type, r.instance_id, r.agent_type,
+  online := is_online(of_tenant, queue_for((of_tenant, r.session_id, s.explicit, s.reserves, s.suspended, s.instance_id, s.agent_type, r.instance_id, r.agent_type,
     r.want_instance_id, r.want_agent_type, r.want_skill_id, r.unreachable_ids, r.resolution IS NOT NULL, NULL, false, false, NULL)::routing));
   since := coalesce(r.unrouted_since, at);
   UPDATE running_messages x SET unattended_since = CASE WHEN NOT online THEN at END

@@ -1561,6 +1561,7 @@ export type SessionsInitRequest = {
         [key: string]: unknown;
     };
     ordered?: boolean;
+    reserve?: boolean;
     /** @default 1800 */
     idleTimeoutSeconds?: number;
 };

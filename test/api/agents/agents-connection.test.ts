@@ -166,7 +166,7 @@ test('the statistics count agents by mode, status and transport, as the list sho
   await register({ instance_id: fresh(), agent_type, ...hosted });
   await openSocket(names[0] ?? '');
   await openSocket(names[1] ?? '');
-  await api.client.ok('/sessions/init', { instance_id: names[1] }, SessionInitResponse);
+  await api.client.ok('/sessions/init', { instance_id: names[1], reserve: true }, SessionInitResponse);
   const read = async (body: object) =>
     (await api.client.ok('/agents/get_connection_stats', body, ConnectionStatsResponse.strict())).stats;
   expect(await read({ agent_type })).toEqual({

@@ -26,7 +26,7 @@ async function agent(agent_type: string, instance_id = `inst-${++count}`, max = 
 const online = (instance_id: string) => setSocket(api, instance_id);
 const offline = (instance_id: string) => setSocket(api, instance_id, false);
 const init = async (body: object = {}): Promise<string> =>
-  (await api.client.ok('/sessions/init', body, SessionInitResponse)).session_id;
+  (await api.client.ok('/sessions/init', { reserve: true, ...body }, SessionInitResponse)).session_id;
 const invite = async (session_id: string, agent_type: string, instance_id?: string): Promise<SessionAgent> =>
   (await api.client.ok('/sessions/invite', { session_id, agent_type, instance_id }, SessionInviteResponse.strict()))
     .agent;

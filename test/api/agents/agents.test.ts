@@ -197,7 +197,7 @@ describe('heartbeats', () => {
 test('the larger of the reported and the counted sessions shows, and decides whether there is room', async () => {
   const instance_id = await connected({ max_concurrent_sessions: 2 });
   const report = (body: object) => api.client.post('/agents/heartbeat', { instance_id, ...body });
-  const init = () => api.client.failure('/sessions/init', { instance_id });
+  const init = () => api.client.failure('/sessions/init', { instance_id, reserve: true });
   await report({ current_sessions: 1 });
   expect(await read(instance_id)).toMatchObject({ status: 'available', current_sessions: 1 });
   expect(await init()).toBe('200');
@@ -215,23 +215,27 @@ test('a reported busy holds until the next report of a status', async () => {
   await api.client.post('/agents/heartbeat', { instance_id, status: 'busy' });
   await api.client.post('/agents/heartbeat', { instance_id });
   expect((await read(instance_id)).status).toBe('busy');
-  expect(await api.client.failure('/sessions/init', { instance_id })).toBe('409 AGENT_AT_CAPACITY');
+  expect(await api.client.failure('/sessions/init', { instance_id, reserve: true })).toBe('409 AGENT_AT_CAPACITY');
   await api.client.post('/agents/heartbeat', { instance_id, status: 'available' });
-  expect(await api.client.failure('/sessions/init', { instance_id })).toBe('200');
+  expect(await api.client.failure('/sessions/init', { instance_id, reserve: true })).toBe('200');
 });
 
 test('a full agent reads busy, and is found by that', async () => {
   const [instance_id, agent_type] = [fresh(), fresh('type')];
   await register({ instance_id, agent_type, max_concurrent_sessions: 1 });
   await openSocket(instance_id);
-  const { session_id } = await api.client.ok('/sessions/init', { instance_id }, SessionInitResponse.strict());
+  const { session_id } = await api.client.ok(
+    '/sessions/init',
+    { instance_id, reserve: true },
+    SessionInitResponse.strict(),
+  );
   expect(await read(instance_id)).toMatchObject({ status: 'busy', current_sessions: 1 });
   const of = async (status: string) => {
     const { agents } = await api.client.ok('/agents/get', { agent_type, status }, AgentsGetResponse.strict());
     return agents.map((agent) => agent.instance_id);
   };
   expect([await of('busy'), await of('available')]).toEqual([[instance_id], []]);
-  expect(await api.client.failure('/sessions/init', { instance_id })).toBe('409 AGENT_AT_CAPACITY');
+  expect(await api.client.failure('/sessions/init', { instance_id, reserve: true })).toBe('409 AGENT_AT_CAPACITY');
   await api.client.post('/sessions/close', { session_id });
   expect([await of('busy'), await of('available')]).toEqual([[], [instance_id]]);
 });
@@ -249,7 +253,7 @@ test('a list is paged, newest first, and filtered', async () => {
 
 test('a deregistered agent takes no work, its sessions are unbound, and it can come back', async () => {
   const instance_id = await connected();
-  await api.client.ok('/sessions/init', { instance_id }, SessionInitResponse);
+  await api.client.ok('/sessions/init', { instance_id, reserve: true }, SessionInitResponse);
   await api.client.post('/agents/deregister', { instance_id, reason: 'moved' });
   expect(await read(instance_id)).toMatchObject({ status: 'offline', current_sessions: 0 });
   expect((await eventsOf(instance_id)).at(-1)).toEqual([
@@ -278,7 +282,7 @@ test('an agent that was silent for too long is unknown, until somebody deregiste
 
 test('an instance that is registered as another type leaves its sessions, and keeps its socket', async () => {
   const instance_id = await connected();
-  await api.client.ok('/sessions/init', { instance_id }, SessionInitResponse);
+  await api.client.ok('/sessions/init', { instance_id, reserve: true }, SessionInitResponse);
   const { agent } = await register({ instance_id, agent_type: 'plumber' });
   expect(agent).toMatchObject({ agent_type: 'plumber', status: 'available', mesh_id: 'mesh_1', current_sessions: 0 });
   expect((await eventsOf(instance_id)).slice(-2)).toEqual([

@@ -17,7 +17,8 @@ async function loads(instanceId: string): Promise<unknown[]> {
 
 async function sessionOn(instanceId: string): Promise<string> {
   await joinOnRecord(api, instanceId);
-  return (await api.client.ok('/sessions/init', { instance_id: instanceId }, SessionInitResponse)).session_id;
+  return (await api.client.ok('/sessions/init', { instance_id: instanceId, reserve: true }, SessionInitResponse))
+    .session_id;
 }
 
 const send = async (contextId: string) => (await api.client.send('hello', { contextId, blocking: false })).id;

@@ -29,7 +29,7 @@ test('a message that a policy asks about waits on the record, and goes to its ag
 
 test('a session that counts on its instance does not while a message of it waits, and counts again with its dispatch', async () => {
   const { agentType } = await heldType();
-  const session = await api.client.ok('/sessions/init', { instance_id: agentType }, SessionInitResponse);
+  const session = await api.client.ok('/sessions/init', { instance_id: agentType, reserve: true }, SessionInitResponse);
   const counts = () => api.database.value('SELECT counted_sessions($1, $2)::int', [api.tenantId, agentType]);
   expect(await counts()).toBe(1);
   const metadata = { agent_type: agentType };

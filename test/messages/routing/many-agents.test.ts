@@ -132,7 +132,7 @@ test('an agent that is noted as full by mistake is found again', async () => {
 test('sessions find their agents in the same way, and a refusal notes who is full', async () => {
   await agents(1);
   await fill();
-  const init = () => fixture.sessions.init(fixture.caller, { ...WORKER, idle_timeout_seconds: 0 });
+  const init = () => fixture.sessions.init(fixture.caller, { ...WORKER, idle_timeout_seconds: 0, reserve: true });
   const free1 = await freeOne();
   expect(await init()).toMatchObject({ instance_id: free1 });
   await expect(init()).rejects.toMatchObject({ code: 'AGENT_AT_CAPACITY' });

@@ -807,6 +807,7 @@ class SessionsInitRequest(TypedDict):
     user_id: NotRequired[str]
     metadata: NotRequired[dict[str, Any]]
     ordered: NotRequired[bool]
+    reserve: NotRequired[bool]
     idle_timeout_seconds: NotRequired[int]
 
 

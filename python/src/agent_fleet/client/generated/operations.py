@@ -178,9 +178,9 @@ class SessionsOperations:
     def __init__(self, api: PlatformApi) -> None:
         self._api = api
 
-    async def init(self, *, instance_id: str | NotGiven = NOT_GIVEN, agent_type: str | NotGiven = NOT_GIVEN, user_id: str | NotGiven = NOT_GIVEN, metadata: dict[str, Any] | NotGiven = NOT_GIVEN, ordered: bool | NotGiven = NOT_GIVEN, idle_timeout_seconds: int | NotGiven = NOT_GIVEN) -> SessionsInitResponse:
+    async def init(self, *, instance_id: str | NotGiven = NOT_GIVEN, agent_type: str | NotGiven = NOT_GIVEN, user_id: str | NotGiven = NOT_GIVEN, metadata: dict[str, Any] | NotGiven = NOT_GIVEN, ordered: bool | NotGiven = NOT_GIVEN, reserve: bool | NotGiven = NOT_GIVEN, idle_timeout_seconds: int | NotGiven = NOT_GIVEN) -> SessionsInitResponse:
         """Open a session. `POST /sessions/init`. Needs the scope `read`."""
-        return cast("SessionsInitResponse", await self._api.call("/sessions/init", given(instance_id=instance_id, agent_type=agent_type, user_id=user_id, metadata=metadata, ordered=ordered, idle_timeout_seconds=idle_timeout_seconds)))
+        return cast("SessionsInitResponse", await self._api.call("/sessions/init", given(instance_id=instance_id, agent_type=agent_type, user_id=user_id, metadata=metadata, ordered=ordered, reserve=reserve, idle_timeout_seconds=idle_timeout_seconds)))
 
     async def get(self, *, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN, status: Literal['active', 'paused', 'completed', 'expired'] | NotGiven = NOT_GIVEN) -> SessionsGetResponse:
         """List sessions. `POST /sessions/get`. Needs the scope `read`."""
