@@ -2,7 +2,7 @@ import { errorMessage } from '../../runtime/errors.js';
 import { Loop } from '../../runtime/loop.js';
 import type { SessionRef } from '../../sessions/session-deps.js';
 import type { MessageCore, MessageRef } from '../core.js';
-import { renewLeases } from './leases.js';
+import { renewLeases, stillRunning } from './leases.js';
 
 const TICK_MS = 100;
 /** Concurrent starts, and those of one tenant: few, so that thousands that are due at once do not take the processors from other tenants. */
@@ -66,10 +66,25 @@ export class HandOver {
 
   /** Starts some that are due. @returns milliseconds until the next turn: none while there may be more */
   async #turn(): Promise<number> {
-    const due = this.#due();
+    const due = await this.#stillRunning(this.#due());
     if (due.length === 0) return TICK_MS;
     await this.#start(due);
     return this.#failing ? TICK_MS : 0;
+  }
+
+  /** Those that are not over, as far as that can be read. */
+  async #stillRunning(due: PendingHandOver[]): Promise<PendingHandOver[]> {
+    if (due.length === 0) return due;
+    const running = await stillRunning(
+      this.#options.core.db,
+      due.map(({ ref }) => ref),
+    ).catch(() => null);
+    if (!running) return due; // the start is tried, and repeated
+    for (const { ref, onHandedOver } of due) {
+      if (running.has(ref.message_id) || !this.#pending.delete(ref.message_id)) continue;
+      onHandedOver?.();
+    }
+    return due.filter(({ ref }) => running.has(ref.message_id));
   }
 
   async #start(due: PendingHandOver[]): Promise<void> {

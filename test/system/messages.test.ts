@@ -134,7 +134,9 @@ describe.each(await fleetOnEach())('on the $way', ({ platform, client, database,
     const agent = await join('closing', undefined, 1);
     const sessionId = await initSession(client, { agent_type: 'closing', reserve: true });
     expect((await agentRow(client, 'closing-1')).current_sessions).toBe(1);
-    expect(await client.failure('/sessions/init', { instance_id: 'closing-1', reserve: true })).toBe('409 AGENT_AT_CAPACITY');
+    expect(await client.failure('/sessions/init', { instance_id: 'closing-1', reserve: true })).toBe(
+      '409 AGENT_AT_CAPACITY',
+    );
     const { task } = await hold(client, agent, { contextId: sessionId });
     const closed = await client.ok('/sessions/close', { session_id: sessionId }, SessionCloseResponse);
     expect(closed.status).toBe('completed');
