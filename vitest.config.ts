@@ -19,6 +19,7 @@ const NEEDS: Record<string, string[]> = {
     'test/mesh/dispatch-link.test.ts',
     'test/mesh/tools/tool-nodes.test.ts',
     'test/messages/bus/bus-redis.test.ts',
+    'test/full/messages/model/scripts.test.ts',
     'test/full/system/campaign.test.ts',
     'test/full/system/operator-commands.test.ts',
     'test/full/system/faults.test.ts',

@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import pLimit from 'p-limit';
 import { expect } from 'vitest';
 import { SEED } from './seed.js';
 
@@ -71,8 +72,16 @@ export function runStep<World>(actions: Actions<World>, world: World, [name, arg
 
 /** Expects whatever the model checks to hold in every script. */
 export async function expectModel<World>(model: Model<World>): Promise<void> {
-  const { actions, attempt = (_world, step) => step(), runs, examples = [] } = model;
-  const property = async (script: Script) => {
+  const { actions, runs, examples = [] } = model;
+  await expectScripts(scriptsOf(actions, model), scriptRunner(model), { runs, examples });
+}
+
+/** Runs a script in a world of its own. @throws what the model's checks, or a step, say against it */
+export function scriptRunner<World>(
+  model: Omit<Model<World>, 'runs' | keyof ScriptShape>,
+): (script: Script) => Promise<void> {
+  const { actions, attempt = (_world, step) => step() } = model;
+  return async (script: Script) => {
     const world = await model.begin();
     for (const moment of script) {
       const steps = moment.map((step) => attempt(world, () => runStep(actions, world, step)));
@@ -82,7 +91,6 @@ export async function expectModel<World>(model: Model<World>): Promise<void> {
     }
     await model.end(world);
   };
-  await expectScripts(scriptsOf(actions, model), property, { runs, examples });
 }
 
 /**
@@ -99,12 +107,48 @@ export async function expectScripts(
   const found = await fc.check(fc.asyncProperty(scripts, property), options);
   if (!found.failed) return;
   const { counterexample, errorInstance: cause, numRuns } = found;
-  const reason = cause instanceof Error ? cause.message : String(cause);
-  const moments = (counterexample?.[0] ?? []).map((moment) =>
-    moment.map(([name, args]) => `${name} ${fc.stringify(args)}`).join(' | '),
-  );
-  throw new Error(`${reason}\nin run ${numRuns} of TEST_SEED=${SEED}, with\n${moments.join('\n')}`, { cause });
+  const script = counterexample?.[0] ?? [];
+  throw new Error(`${reasonOf(cause)}\nin run ${numRuns} of TEST_SEED=${SEED}, with\n${textOf(script)}`, { cause });
 }
+
+/** How long a failure may take to become smaller. */
+const SHRINK_MS = 60_000;
+/** How often it runs again alone: what fails by its timing may not do so each time. */
+const TRIES = 3;
+
+/**
+ * The same for scripts that several of run side by side. The first that fails is run again alone, with smaller ones, for a minute: the smallest that
+ * fails is shown beside it. @throws an Error whose first line says why, with the seed and the scripts after it
+ */
+export async function expectScriptsAtOnce(
+  scripts: fc.Arbitrary<Script>,
+  property: (script: Script) => Promise<void>,
+  { runs, atOnce }: { runs: number; atOnce: number },
+): Promise<void> {
+  const all = fc.sample(scripts, { numRuns: runs, seed: SEED });
+  const limit = pLimit(atOnce);
+  let failure: { run: number; script: Script; cause: unknown } | undefined;
+  const attempt = async (script: Script, run: number) => {
+    if (!failure) await property(script).catch((cause: unknown) => (failure ??= { run, script, cause }));
+  };
+  await Promise.all(all.map((script, run) => limit(() => attempt(script, run))));
+  if (!failure) return;
+  const { run, script, cause } = failure;
+  const replay = { seed: SEED, path: `${run}`, numRuns: 1, interruptAfterTimeLimit: SHRINK_MS };
+  let found = await fc.check(fc.asyncProperty(scripts, property), replay);
+  for (let tries = 1; !found.failed && tries < TRIES; tries += 1)
+    found = await fc.check(fc.asyncProperty(scripts, property), replay);
+  const { counterexample, errorInstance } = found;
+  const alone = counterexample
+    ? `alone, ${reasonOf(errorInstance)}, with\n${textOf(counterexample[0])}`
+    : `alone it did not fail in ${TRIES} runs`;
+  const text = `${reasonOf(cause)}\nin run ${run} of TEST_SEED=${SEED}, with\n${textOf(script)}\n${alone}`;
+  throw new Error(text, { cause });
+}
+
+const reasonOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause));
+const textOf = (script: Script): string =>
+  script.map((moment) => moment.map(([name, args]) => `${name} ${fc.stringify(args)}`).join(' | ')).join('\n');
 
 /** What has happened in all runs: a property of what never takes place would hold too. */
 export class Seen {

@@ -1,3 +1,4 @@
+import { IDEMPOTENT_SKILLS_URI } from '../../../contracts/a2a/extensions.js';
 import { AgentRegisterResponse } from '../../../contracts/api/agents.js';
 import type { WelcomePayload } from '../../../contracts/frames.js';
 import { type Behaviour, connectRaw, dispatched, type RawAgent, serve } from '../agent.js';
@@ -13,6 +14,8 @@ export interface AgentOptions {
   agentType: string;
   maxConcurrentSessions?: number;
   skills?: { id: string }[];
+  /** Those of the skills of which a message may be done twice. */
+  idempotentSkills?: string[];
   /** The names of the tools that it answers. */
   tools?: string[];
 }
@@ -25,9 +28,14 @@ export async function registerAgent(client: ApiClient, options: AgentOptions): P
     deployment_mode: 'connected',
     max_concurrent_sessions: options.maxConcurrentSessions,
     skills: options.skills,
+    ...(options.idempotentSkills && { agent_card: cardOf(options.idempotentSkills) }),
   };
   await client.ok('/agents/register', body, AgentRegisterResponse);
 }
+
+const cardOf = (skills: string[]) => ({
+  capabilities: { extensions: [{ uri: IDEMPOTENT_SKILLS_URI, params: { skills } }] },
+});
 
 /** A socket for a registered instance; nothing is said on it yet. */
 export async function openSocket(platform: Home, instanceId: string): Promise<RawAgent> {
@@ -92,6 +100,11 @@ export class JournalingAgent {
   /** Whether what it says reaches a platform: of frames sent meanwhile only the last of each dispatch is sent again. */
   get isOpen(): boolean {
     return this.#agent?.isOpen ?? false;
+  }
+
+  /** Loses its socket, as by a fault of the network, and comes back. */
+  drop(): void {
+    this.#agent?.kill();
   }
 
   async stop(): Promise<void> {
