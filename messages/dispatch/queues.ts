@@ -22,8 +22,10 @@ export interface Queues {
   take(agent: AgentRef, by: { mesh_id: string; epoch: number | null }, dispatchIds: string[]): Promise<OpenDispatch[]>;
   /** Agents with room to which a node can send, and for which messages wait in this queue: some of them. */
   agentsToFill(queue: WaitingQueue, meshId: string): Promise<AgentRef[]>;
-  /** Queues in which messages wait for agents, of all tenants: at most so many. */
-  waitingQueues(atMost: number): Promise<WaitingQueue[]>;
+  /** Tenants whose messages wait for agents. */
+  waitingTenants(): Promise<string[]>;
+  /** Queues of a tenant in which messages wait for agents, at most so many: those behind one, or the first ones where there are none. */
+  waitingQueues(tenantId: string, after: string, atMost: number): Promise<WaitingQueue[]>;
 }
 
 /** A dispatch that was taken, as JSON writes its row: times as texts, bytes in hexadecimal. */
@@ -68,9 +70,13 @@ export function createQueues({ db, bus }: Pick<MessageCore, 'db' | 'bus'>): Queu
       );
       return rows.map(({ instance_id }) => ({ tenant_id, instance_id }));
     },
-    waitingQueues: (atMost) => {
-      const query = 'SELECT tenant_id, queue FROM queues_not_empty($1)';
-      return db.system((tx) => tx.query<WaitingQueue & Record<string, unknown>>(query, [atMost]));
+    waitingTenants: async () => {
+      const rows = await db.system((tx) => tx.query<{ tenant_id: string }>('SELECT tenants_with_queues() AS tenant_id'));
+      return rows.map(({ tenant_id }) => tenant_id);
+    },
+    waitingQueues: (tenantId, after, atMost) => {
+      const query = 'SELECT $1 AS tenant_id, queue FROM queues_not_empty($1, $2, $3) AS queue';
+      return db.tenant(tenantId, (tx) => tx.query<WaitingQueue & Record<string, unknown>>(query, [tenantId, after, atMost]));
     },
   };
 }

@@ -1,3 +1,4 @@
+import pLimit from 'p-limit';
 import type { AgentRef } from '../../agents/agent-row.js';
 import { errorMessage } from '../../runtime/errors.js';
 import { agentKeyOf, newId } from '../../runtime/ids.js';
@@ -15,8 +16,17 @@ const TAKEN_AT_ONCE = 16;
 const EVERY_MS = 1_000;
 /** Agents that are tried because they were idle. */
 const IDLE_TRIED = 4;
-/** Queues of one look. */
-const QUEUES_MAX = 1_000;
+/** Queues of a tenant in one look; the next one goes on behind them. */
+const QUEUES_MAX = 100;
+const TENANTS_AT_ONCE = 4;
+
+/** An agent that is being filled. */
+interface Filling {
+  /** It may have got room meanwhile. */
+  again: boolean;
+  /** How many messages it has got in the end. */
+  done: Promise<number>;
+}
 
 interface TakerOptions {
   core: Pick<MessageCore, 'log' | 'policies'>;
@@ -30,9 +40,15 @@ interface TakerOptions {
 /** Takes queued messages for the agents of this node, whenever one may have room (db/functions/dispatches/take_messages.sql). */
 export class Taker implements Taking {
   readonly #options: TakerOptions;
-  /** Agents that are being filled; true: once more. */
-  readonly #filling = new Map<string, boolean>();
+  /** Agents that are being filled. */
+  readonly #filling = new Map<string, Filling>();
+  /** Queues that are being looked at. */
+  readonly #looking = new Map<string, { again: boolean }>();
+  /** The last queue that was seen of a tenant with more than one look takes. */
+  readonly #seen = new Map<string, string>();
+  readonly #underWay = new Set<Promise<void>>();
   readonly #loop: Loop;
+  #isStopping = false;
 
   constructor(options: TakerOptions) {
     this.#options = options;
@@ -44,8 +60,11 @@ export class Taker implements Taking {
     this.#loop.start();
   }
 
-  stop(): Promise<void> {
-    return this.#loop.stop();
+  /** Resolves when nothing is being taken any more. */
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    await this.#loop.stop();
+    await Promise.all(this.#underWay);
   }
 
   offer(ended: OpenDispatch): NextDispatch | undefined {
@@ -68,51 +87,115 @@ export class Taker implements Taking {
 
   /** An agent may have got room: it gets what waits for it. Never throws; the next look repeats what fails. */
   fill(agent: AgentRef): void {
-    const key = agentKeyOf(agent);
-    const isFilling = this.#filling.has(key);
-    this.#filling.set(key, isFilling);
-    if (isFilling) return;
-    void this.#fill(agent)
-      .catch((error: unknown) =>
-        this.#options.core.log.warn({ err: errorMessage(error), ...agent }, 'queued messages could not be taken'),
-      )
-      .finally(() => {
-        const again = this.#filling.get(key);
-        this.#filling.delete(key);
-        if (again) this.fill(agent);
-      });
+    void this.#inBackground(this.#filled(agent), { ...agent });
   }
 
-  /** Messages wait in a queue in which none did: an agent may have got room at the same moment. */
+  /** Messages wait in a queue: agents of this node that have room get them. Never throws. */
   look(queue: WaitingQueue): void {
+    void this.#inBackground(this.#lookAt(queue), { ...queue });
+  }
+
+  #inBackground(work: Promise<unknown>, about: Record<string, string>): Promise<void> {
     const { log } = this.#options.core;
-    this.#fillFrom(queue).catch((error: unknown) =>
-      log.warn({ err: errorMessage(error), ...queue }, 'a queue could not be looked at'),
+    const task = work
+      .then(
+        () => undefined,
+        (error: unknown) => log.warn({ err: errorMessage(error), ...about }, 'queued messages could not be taken'),
+      )
+      .finally(() => this.#underWay.delete(task));
+    this.#underWay.add(task);
+    return task;
+  }
+
+  /** Each tenant's queues in turns of its own, so that one with thousands, or one whose queues cannot be read, keeps none of another waiting. */
+  async #lookAtAll(): Promise<void> {
+    const tenants = await this.#options.queues.waitingTenants();
+    const tenantAtOnce = pLimit(TENANTS_AT_ONCE);
+    await Promise.all(
+      tenants.map((tenant_id) => tenantAtOnce(() => this.#inBackground(this.#lookAtTenant(tenant_id), { tenant_id }))),
     );
   }
 
-  async #lookAtAll(): Promise<void> {
-    for (const queue of await this.#options.queues.waitingQueues(QUEUES_MAX)) await this.#fillFrom(queue);
+  async #lookAtTenant(tenantId: string): Promise<void> {
+    const queues = await this.#options.queues.waitingQueues(tenantId, this.#seen.get(tenantId) ?? '', QUEUES_MAX);
+    const last = queues.length === QUEUES_MAX ? queues.at(-1) : undefined;
+    if (last) this.#seen.set(tenantId, last.queue);
+    else this.#seen.delete(tenantId);
+    for (const queue of queues) await this.#lookAt(queue);
   }
 
-  async #fillFrom(queue: WaitingQueue): Promise<void> {
+  /** Fills agents of this node from a queue until it is empty, or none of them takes more. */
+  async #lookAt(queue: WaitingQueue): Promise<void> {
+    const key = `${queue.tenant_id}/${queue.queue}`;
+    const before = this.#looking.get(key);
+    if (before) {
+      before.again = true;
+      return;
+    }
+    const look = { again: true };
+    this.#looking.set(key, look);
+    try {
+      while (look.again && !this.#isStopping) {
+        look.again = false;
+        if ((await this.#fillFrom(queue)) > 0) look.again = true;
+      }
+    } finally {
+      this.#looking.delete(key);
+    }
+  }
+
+  /** @returns how many messages its agents have got */
+  async #fillFrom(queue: WaitingQueue): Promise<number> {
     const { idle, queues, runner } = this.#options;
     const { tenant_id } = queue;
     const [, agentType = ''] = queue.queue.split('/', 2);
-    for (const instance_id of idle.some(tenant_id, agentType, IDLE_TRIED)) this.fill({ tenant_id, instance_id });
-    for (const agent of await queues.agentsToFill(queue, runner.meshId)) this.fill(agent);
+    const idleIds = idle.some(tenant_id, agentType, IDLE_TRIED);
+    const found = await queues.agentsToFill(queue, runner.meshId);
+    const agents = new Set([...idleIds, ...found.map(({ instance_id }) => instance_id)]);
+    const counts = await Promise.all([...agents].map((instance_id) => this.#filled({ tenant_id, instance_id })));
+    return counts.reduce((sum, count) => sum + count, 0);
   }
 
-  async #fill({ tenant_id, instance_id }: AgentRef): Promise<void> {
+  /** Fills an agent; once more where that is asked for meanwhile. @returns how many messages it has got */
+  #filled(agent: AgentRef): Promise<number> {
+    const key = agentKeyOf(agent);
+    const before = this.#filling.get(key);
+    if (before) {
+      before.again = true;
+      return before.done;
+    }
+    const filling: Filling = { again: true, done: Promise.resolve(0) };
+    this.#filling.set(key, filling);
+    filling.done = this.#fill(agent, filling);
+    return filling.done;
+  }
+
+  async #fill(agent: AgentRef, filling: Filling): Promise<number> {
+    let taken = 0;
+    try {
+      while (filling.again && !this.#isStopping) {
+        filling.again = false;
+        const { asked, got } = await this.#takeFor(agent);
+        taken += got;
+        filling.again ||= got > 0 && got === asked;
+      }
+      return taken;
+    } finally {
+      this.#filling.delete(agentKeyOf(agent));
+    }
+  }
+
+  async #takeFor({ tenant_id, instance_id }: AgentRef): Promise<{ asked: number; got: number }> {
     const { core, runner } = this.#options;
     await core.policies.guardsOf(tenant_id); // reads what is in force
-    if (core.policies.concerns(tenant_id, 'dispatch')) return;
-    for (let full = true; full; ) {
-      const { atMost, epoch } = runner.roomFor({ tenant_id, instance_id });
-      const dispatchIds = Array.from({ length: Math.min(TAKEN_AT_ONCE, atMost) }, () => newId('dsp'));
-      if (dispatchIds.length === 0 || !dispatchIds.every((id) => runner.reserve(id))) return;
-      full = (await this.#take({ tenant_id, instance_id }, epoch, dispatchIds)) === dispatchIds.length;
-    }
+    if (core.policies.concerns(tenant_id, 'dispatch')) return { asked: 0, got: 0 };
+    const { atMost, epoch } = runner.roomFor({ tenant_id, instance_id });
+    const dispatchIds = Array.from({ length: Math.min(TAKEN_AT_ONCE, atMost) }, () => newId('dsp'));
+    if (dispatchIds.length === 0 || !dispatchIds.every((id) => runner.reserve(id))) return { asked: 0, got: 0 };
+    return {
+      asked: dispatchIds.length,
+      got: await this.#take({ tenant_id, instance_id }, epoch, dispatchIds),
+    };
   }
 
   /** @returns how many were taken */

@@ -207,12 +207,22 @@ BEGIN
   END IF;
 END $$;
 
--- The queues that are not empty, of all tenants: from one to the next by the index, whatever waits in each. It needs a system transaction.
-CREATE FUNCTION queues_not_empty(at_most integer) RETURNS TABLE (tenant_id text, queue text) LANGUAGE sql STABLE SET enable_seqscan = off AS $$
-  WITH RECURSIVE found (tenant_id, queue) AS (
-    (SELECT r.tenant_id, r.queue FROM running_messages r WHERE r.queue IS NOT NULL ORDER BY r.tenant_id, r.queue LIMIT 1)
+-- The tenants whose messages wait for agents: from one to the next by the index, whatever waits for each. It needs a system transaction.
+CREATE FUNCTION tenants_with_queues() RETURNS SETOF text LANGUAGE sql STABLE SET enable_seqscan = off AS $$
+  WITH RECURSIVE found (tenant_id) AS (
+    (SELECT r.tenant_id FROM running_messages r WHERE r.queue IS NOT NULL ORDER BY r.tenant_id, r.queue LIMIT 1)
     UNION ALL
-    SELECT n.* FROM found f CROSS JOIN LATERAL (SELECT r.tenant_id, r.queue FROM running_messages r
-      WHERE r.queue IS NOT NULL AND (r.tenant_id, r.queue) > (f.tenant_id, f.queue) ORDER BY r.tenant_id, r.queue LIMIT 1) n)
-  SELECT * FROM found LIMIT at_most
+    SELECT n.tenant_id FROM found f CROSS JOIN LATERAL (SELECT r.tenant_id FROM running_messages r
+      WHERE r.queue IS NOT NULL AND r.tenant_id > f.tenant_id ORDER BY r.tenant_id, r.queue LIMIT 1) n)
+  SELECT tenant_id FROM found
+$$;
+
+-- The queues of a tenant that are not empty, behind `after`: from one to the next by the index, whatever waits in each.
+CREATE FUNCTION queues_not_empty(of_tenant text, after text, at_most integer) RETURNS SETOF text LANGUAGE sql STABLE SET enable_seqscan = off AS $$
+  WITH RECURSIVE found (queue) AS (
+    (SELECT r.queue FROM running_messages r WHERE r.tenant_id = of_tenant AND r.queue > after ORDER BY r.queue LIMIT 1)
+    UNION ALL
+    SELECT n.queue FROM found f CROSS JOIN LATERAL (SELECT r.queue FROM running_messages r
+      WHERE r.tenant_id = of_tenant AND r.queue > f.queue ORDER BY r.queue LIMIT 1) n)
+  SELECT queue FROM found LIMIT at_most
 $$;
