@@ -71,12 +71,16 @@ export function createQueues({ db, bus }: Pick<MessageCore, 'db' | 'bus'>): Queu
       return rows.map(({ instance_id }) => ({ tenant_id, instance_id }));
     },
     waitingTenants: async () => {
-      const rows = await db.system((tx) => tx.query<{ tenant_id: string }>('SELECT tenants_with_queues() AS tenant_id'));
+      const rows = await db.system((tx) =>
+        tx.query<{ tenant_id: string }>('SELECT tenants_with_queues() AS tenant_id'),
+      );
       return rows.map(({ tenant_id }) => tenant_id);
     },
     waitingQueues: (tenantId, after, atMost) => {
       const query = 'SELECT $1 AS tenant_id, queue FROM queues_not_empty($1, $2, $3) AS queue';
-      return db.tenant(tenantId, (tx) => tx.query<WaitingQueue & Record<string, unknown>>(query, [tenantId, after, atMost]));
+      return db.tenant(tenantId, (tx) =>
+        tx.query<WaitingQueue & Record<string, unknown>>(query, [tenantId, after, atMost]),
+      );
     },
   };
 }
