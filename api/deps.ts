@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import type { AgentRow } from '../agents/agent-row.js';
+import type { AgentRef, AgentRow } from '../agents/agent-row.js';
 import type { AlertRules } from '../alerts/rules.js';
 import type { Authenticator } from '../auth/authenticator.js';
 import type { TokenIssuer } from '../auth/tokens.js';
@@ -50,7 +50,7 @@ export interface ApiDeps {
   knowledge: Knowledge;
   eventFeed: EventFeed;
   /** Called when a hosted agent may have room: queued messages are routed at once. */
-  agentJoined: (tenantId: string, agent: { agent_type: string; instance_id: string }) => Promise<void>;
+  fill: (agent: AgentRef) => void;
   /** Called after agents were deregistered, with their rows as they were: closes their sockets. */
   agentsDeregistered: (rows: AgentRow[]) => void;
   outbound: Pick<Outbound, 'request' | 'checkUrl'>;

@@ -4,6 +4,7 @@ import type { PolicyEngine } from '../policy/policy-engine.js';
 import type { Clocks } from '../runtime/clocks.js';
 import type { Logger } from '../runtime/logger.js';
 import type { SessionRef } from '../sessions/session-deps.js';
+import type { WaitingQueue } from './dispatch/queues.js';
 import type { ChunkBus } from './stream/bus.js';
 
 /** Identifies a message across tenants. */
@@ -12,14 +13,20 @@ export interface MessageRef {
   message_id: string;
 }
 
-/**
- * Starts or wakes workflows. It never throws: the row has `wake_requested_at`, and the sweeper repeats the wake-up until the workflow has
- * cleared it.
- */
+/** Starts or wakes workflows in the background. It never throws: what must not be lost is repeated by a sweeper. */
 export interface WorkflowStarter {
-  /** @param options.fresh the message was accepted just now and has no workflow yet, so that no signal is needed */
-  message(ref: MessageRef & SessionRef, options?: { fresh: boolean }): void;
+  message(ref: MessageRef & SessionRef): void;
   session(ref: SessionRef): void;
+}
+
+/** The mesh nodes, as far as this process reaches them. It never throws: a word that is lost costs a second. */
+export interface Nodes {
+  /** An agent may have got room: its node gives it what waits for it. @param meshId its node; looked up if it is not given */
+  fill(agent: AgentRef, meshId?: string | null): void;
+  /** Messages wait in a queue: agents that have room get them. */
+  look(queue: WaitingQueue): void;
+  /** A dispatch was canceled on the record: its node tells the agent. */
+  cancel(dispatch: MessageRef & { dispatch_id: string; mesh_id: string | null }): void;
 }
 
 /** The dependencies of the functions in `messages/`. */
@@ -28,10 +35,11 @@ export interface MessageCore {
   bus: ChunkBus;
   log: Logger;
   workflowStarter: WorkflowStarter;
-  /** An agent may have got room. The platform sets it where this process takes messages from queues; elsewhere it does nothing. Never throws. */
-  fill: (agent: AgentRef) => void;
+  /** Takes a message that rests a step further, in the background and in this process (supervise/advance.ts). Never throws. */
+  advance: (ref: MessageRef & SessionRef) => void;
+  nodes: Nodes;
   policies: PolicyEngine;
-  clocks: Pick<Clocks, 'leaseMs' | 'watchMs'>;
+  clocks: Pick<Clocks, 'overdueMs' | 'watchMs'>;
   limits: {
     /** How long a message waits for a free agent. */
     queueWaitMs: number;

@@ -1,37 +1,45 @@
-import { DatabaseClock } from '../db/database-clock.js';
-import { DispatchLink } from '../mesh/nodes/dispatch-link.js';
-import { LivingNodes } from '../mesh/nodes/living-nodes.js';
 import { RedisChannel } from '../mesh/nodes/redis-channel.js';
 import { createRedisLink } from '../mesh/nodes/tool-link-redis.js';
+import type { NodeNotice } from '../messages/dispatch/nodes.js';
 import { createLocalLink, type NodeLink } from '../tools/tool-link.js';
 import type { Services } from './services.js';
 
 /** How this process reaches the others. */
 export interface NodeLinks {
   tools: NodeLink;
-  /** Null without Redis. */
-  dispatches: DispatchLink | null;
+  /** Words to other nodes that may be lost; null without Redis. */
+  notices: NodeNotices | null;
   stop(): Promise<void>;
 }
 
+export interface NodeNotices {
+  /** Whether a word would go out now. */
+  isReady(): boolean;
+  tell(meshId: string, notice: NodeNotice): void;
+  /** @param hear gets the words of other nodes to this one */
+  listen(hear: (notice: NodeNotice) => void): void;
+}
+
 /** Links this process to the others, over Redis where it is configured. @param nodeId the mesh id of this process, or any unique id */
-export function linkNodes({ config, db, log, dispatches }: Services, nodeId: string): NodeLinks {
+export function linkNodes({ config, log }: Services, nodeId: string): NodeLinks {
   if (!config.REDIS_URL) {
     const tools = createLocalLink(nodeId);
-    return { tools, dispatches: null, stop: () => tools.close() };
+    return { tools, notices: null, stop: () => tools.close() };
   }
   const channel = new RedisChannel({ url: config.REDIS_URL, nodeId, log });
   const tools = createRedisLink({ channel, nodeId, log });
-  const nodes = new LivingNodes(db, log);
-  const clock = new DatabaseClock(db, log);
-  clock.start();
-  const link = new DispatchLink({ channel, nodeId, dispatches, clock, log, hostedNode: () => nodes.any() });
+  const notices: NodeNotices = {
+    isReady: () => channel.isReady,
+    tell: (meshId, notice) => void channel.publish(meshId, notice),
+    listen: (hear) =>
+      channel.listen((message) => {
+        if (message.kind === 'fill' || message.kind === 'canceled') hear(message);
+      }),
+  };
   return {
     tools,
-    dispatches: link,
+    notices,
     stop: async () => {
-      await Promise.all([nodes.stop(), clock.stop()]);
-      link.close();
       await tools.close();
       await channel.close();
     },

@@ -4,7 +4,8 @@ import type { FastifyInstance } from 'fastify';
 import { ApiShutdown } from '../api/api-shutdown.js';
 import { buildApi } from '../api/app.js';
 import { connectRateLimits } from '../api/rate-limit.js';
-import { FastPath } from '../messages/dispatch/fast-path.js';
+import { Dispatcher } from '../messages/dispatch/dispatcher.js';
+import { createNodes } from '../messages/dispatch/nodes.js';
 import type { DispatchRunner } from '../messages/runner/runner.js';
 import type { Config } from '../runtime/config.js';
 import { newId } from '../runtime/ids.js';
@@ -91,7 +92,7 @@ function buildHttp(
     knowledge: services.knowledge,
     eventFeed: services.eventFeed,
     agentsDeregistered: (rows) => tools.closeSockets(rows),
-    agentJoined: (tenantId, agent) => services.dispatches.agentJoined(tenantId, agent),
+    fill: (agent) => services.core.nodes.fill(agent),
     outbound: services.outbound,
     redis,
     health,
@@ -103,32 +104,33 @@ function buildHttp(
   });
 }
 
-/** @param runner null without the mesh role: then every dispatch is forwarded */
-function startFastPath(
+/** Has agents get messages from here on. @param runner null without the mesh role: then messages wait for other nodes */
+function startDispatcher(
   services: Services,
   runner: DispatchRunner | null,
-  links: NodeLinks,
+  { notices }: NodeLinks,
   stops: StopList,
   counts: MetricSources,
 ): void {
-  const { config, core, dispatches, temporal, messages } = services;
-  const forwarder = links.dispatches;
-  if (!runner && !forwarder) return;
-  const supervise = async (ref: Parameters<typeof temporal.startMessage>[0]) => {
+  const { core, dispatches, temporal, messages } = services;
+  const watch = async (ref: Parameters<typeof temporal.startMessage>[0]) => {
     await temporal.startMessage(ref);
-    counts.handedOver += 1;
+    counts.watched += 1;
   };
-  const fastPath = new FastPath({ core, dispatches, runner, forwarder, supervise });
-  stops.add(() => fastPath.stop());
-  // Also with FLEET_FAST_PATH=off, which is about the messages that this process accepts.
-  if (runner) forwarder?.serve(fastPath);
-  if (config.FLEET_FAST_PATH !== 'on') return;
-  messages.fastPath = fastPath;
-  const { taker } = fastPath;
-  if (!runner || !taker) return;
-  runner.takeBy(taker);
-  taker.start();
-  core.fill = (agent) => taker.fill(agent);
+  const reachesNodes = () => notices?.isReady() ?? false;
+  const dispatcher = new Dispatcher({ core, dispatches, runner, reachesNodes, watch });
+  stops.add(() => dispatcher.stop());
+  const { taker } = dispatcher;
+  const own = runner && taker && { runner, taker };
+  core.nodes = createNodes({ core, own, tell: notices && ((meshId, notice) => notices.tell(meshId, notice)) });
+  messages.dispatcher = dispatcher;
+  if (!own) return;
+  own.runner.takeBy(own.taker);
+  own.taker.start();
+  notices?.listen((notice) => {
+    if (notice.kind === 'fill') own.taker.fill(notice.agent);
+    else core.nodes.cancel({ ...notice.dispatch, mesh_id: own.runner.meshId });
+  });
 }
 
 async function listenForApi(http: FastifyInstance, config: Config, started: Started): Promise<void> {
@@ -187,12 +189,11 @@ async function startRoles(
     await http.ready();
     const handler = (request: IncomingMessage, response: ServerResponse) => http.routing(request, response);
     const nodeUrl = (port: number) => ownMeshUrl(config, port);
-    mesh = await startMesh({ services, infrastructure, workerDeps, meshId, tools, handler, nodeUrl });
+    mesh = await startMesh({ services, infrastructure, meshId, tools, handler, nodeUrl });
     counts.mesh = mesh;
     started.meshUrl ||= ownMeshUrl(config, mesh.port) ?? '';
   }
-  startFastPath(services, mesh?.runner ?? null, links, stops, counts);
-  // Stops before the fast path: what outlasts the grace of the stop gets its workflow meanwhile.
+  startDispatcher(services, mesh?.runner ?? null, links, stops, counts);
   stops.add(async (graceMs) => mesh?.stop(graceMs));
   const shutdown = new ApiShutdown(http, draining);
   if (roles.has('api')) {

@@ -16,11 +16,13 @@ import { createOutbound } from '../http/outbound.js';
 import { AgentCredentials } from '../mesh/hosted/agent-credentials.js';
 import { acceptDeps } from '../messages/accept/accept.js';
 import { sessionDeps } from '../messages/cancel.js';
-import type { MessageCore } from '../messages/core.js';
+import type { MessageCore, MessageRef } from '../messages/core.js';
 import { createDispatches } from '../messages/dispatch/dispatch-store.js';
+import { NO_NODES } from '../messages/dispatch/nodes.js';
 import type { ChunkBus } from '../messages/stream/bus.js';
 import { createMemoryBus } from '../messages/stream/memory-bus.js';
 import { createRedisBus } from '../messages/stream/redis-bus.js';
+import { Advancer } from '../messages/supervise/advance.js';
 import { TemporalLink } from '../messages/supervise/temporal-link.js';
 import { createWorkflowStarter } from '../messages/supervise/workflow-starter.js';
 import { PlanStarter } from '../plans/plan-starter.js';
@@ -34,6 +36,7 @@ import type { Config } from '../runtime/config.js';
 import type { Logger } from '../runtime/logger.js';
 import { readSecretKeys } from '../runtime/secret-key.js';
 import { createSecrets } from '../runtime/secrets.js';
+import type { SessionRef } from '../sessions/session-deps.js';
 import { createSessions } from '../sessions/sessions.js';
 import { EventFeed } from '../telemetry/event-feed.js';
 import { type SpanCounts, SpanWriter } from '../telemetry/traces/span-recorder.js';
@@ -126,7 +129,9 @@ export async function createServices(options: {
   const policies = new PolicyEngine({ db, secrets, webhooks, log, readGuards: createGuardReader(allowCidrs) });
   policies.start();
   keyWatch.start();
-  const core: MessageCore = { db, bus, log, workflowStarter, fill: () => undefined, policies, clocks, limits };
+  const advancer = new Advancer(() => core);
+  const advance = (ref: MessageRef & SessionRef) => advancer.advance(ref);
+  const core: MessageCore = { db, bus, log, workflowStarter, advance, nodes: NO_NODES, policies, clocks, limits };
   const channelClients: ChannelClients = {
     outbound,
     slackApiUrl: config.SLACK_API_URL.replace(/\/+$/, ''),
@@ -186,6 +191,7 @@ export async function createServices(options: {
     planStarter,
     /** Closes everything that was opened here, last first. */
     close: async (): Promise<void> => {
+      await advancer.settled();
       await workflowStarter.settled();
       await policies.stop();
       await keyWatch.stop();

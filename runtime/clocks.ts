@@ -32,8 +32,8 @@ export const Clocks = z.strictObject({
   /** How often a node looks whether its certificate was replaced. */
   certificateMs: clock(5_000),
   // Messages
-  /** For so long a message without a workflow belongs to its process; then the sweeper wakes it. */
-  leaseMs: clock(15_000),
+  /** What a process was to do at once, and has not done after so long, a sweeper does. */
+  overdueMs: clock(15_000),
   /** How often a caller that waits reads its message, in case a notice was lost. */
   watchMs: clock(5_000),
   // What runs behind

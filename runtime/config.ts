@@ -112,11 +112,6 @@ export const Settings = z.object({
   // Behaviour of the process
   /** off starts no example agents. */
   FLEET_EXAMPLES: onOff('on'),
-  /**
-   * off sends every message through a Temporal workflow from its first moment; on does so only for messages that wait, retry, ask a human
-   * or take longer than two seconds (docs/durability.md).
-   */
-  FLEET_FAST_PATH: onOff('on'),
   /** trace, debug, info, warn, error or silent. */
   FLEET_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
   // Traces (docs/traces.md)

@@ -59,8 +59,7 @@ export async function isRoutable(tx: Tx, tenantId: string, { instance_id, agent_
   return found.length > 0;
 }
 
-const BEST = `SELECT instance_id, agent_type
-  FROM choose_best(jsonb_populate_record(NULL::routing, jsonb_build_object('tenant_id', $1::text)), $2, $3, NULL) WHERE instance_id IS NOT NULL`;
+const BEST = 'SELECT instance_id, agent_type FROM choose_to_reserve($1, $2, $3)';
 
 /** The same without its room. */
 const ANY = `SELECT instance_id, agent_type FROM choose_routable($1, $2, $3)`;

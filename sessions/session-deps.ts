@@ -1,5 +1,5 @@
-import type { AgentWithRoom } from '../agents/agent-row.js';
-import type { Db, Tx } from '../db/pool.js';
+import type { AgentRef } from '../agents/agent-row.js';
+import type { Db } from '../db/pool.js';
 import type { PolicyEngine } from '../policy/policy-engine.js';
 import type { Logger } from '../runtime/logger.js';
 
@@ -9,19 +9,17 @@ export interface SessionRef {
   session_id: string;
 }
 
-/** A message that was canceled with its session, as it was before. */
+/** A message that was canceled, as it was before. */
 export interface CanceledMessage extends SessionRef {
   message_id: string;
   agent_type: string | null;
   instance_id: string | null;
   current_dispatch_id: string | null;
   holds_slot: boolean;
-}
-
-/** The canceled messages, and the queued messages to wake because the freed slots may be theirs. */
-export interface Cancellation {
-  canceled: CanceledMessage[];
-  woken: (SessionRef & { message_id: string })[];
+  /** It has a workflow. */
+  is_watched: boolean;
+  /** The node that its agent got it from; null where no agent has it. */
+  mesh_id: string | null;
 }
 
 /** Which messages of a session are canceled, and why. */
@@ -36,10 +34,8 @@ export interface CancelOptions {
 export interface SessionMessages {
   /** Cancels and announces the messages in flight of a session, in transactions of its own. The caller must not hold the session's lock. */
   cancelInFlight(session: SessionRef, options: CancelOptions): Promise<void>;
-  /** Marks one queued message for each agent with a freed slot. @returns the messages to wake after the commit */
-  wakeForFreed(tx: Tx, tenantId: string, agents: AgentWithRoom[]): Promise<Cancellation['woken']>;
-  /** After the commit: notifies streams, workflows and the log of the canceled messages, and wakes the queued ones. */
-  announce(cancellation: Cancellation): void;
+  /** To be called after the commit that has freed room on an agent. */
+  fill(agent: AgentRef): void;
 }
 
 /** The dependencies of the functions in `sessions/`. */

@@ -1,11 +1,11 @@
-import { slotOf } from '../agents/agent-row.js';
+import type { AgentRef } from '../agents/agent-row.js';
 import { getAgent, recordCapacity } from '../agents/agents.js';
 import type { Reader } from '../contracts/permissions.js';
 import { recordEvent } from '../db/events.js';
 import { isForeignSession } from '../db/ownership.js';
 import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
-import type { Cancellation, SessionDeps, SessionMessages, SessionRef } from './session-deps.js';
+import type { SessionDeps, SessionRef } from './session-deps.js';
 
 /** Writes `agent.capacity_changed` with the agent's current load, after a session that reserves its place was bound to it or unbound. */
 export async function recordLoad(tx: Tx, tenantId: string, instanceId: string): Promise<void> {
@@ -67,17 +67,16 @@ export function requireActive(session: LockedSession | null): asserts session is
 const CANCEL_SECONDS = 30;
 
 /**
- * Ends a locked, active session: it takes no further message. Writes `session.closed`, wakes its plans and marks the queued messages that may use its slot.
- * @returns what to announce after the commit, and whether messages are in flight: `cancelLeft` then cancels them
+ * Ends a locked, active session: it takes no further message. Writes `session.closed` and wakes its plans.
+ * @returns the agent that gets what waits for it after the commit, and whether messages are in flight: `cancelLeft` then cancels them
  */
 export async function endSession(
   tx: Tx,
-  messages: SessionMessages,
   session: LockedSession,
   status: 'completed' | 'expired',
   reason: string,
-): Promise<{ inFlight: boolean; woken: Cancellation['woken'] }> {
-  const { tenant_id, session_id, reserves, agent_type, instance_id } = session;
+): Promise<{ inFlight: boolean; freed: AgentRef | null }> {
+  const { tenant_id, session_id, reserves, instance_id } = session;
   const [ended] = await tx.query<{ duration_ms: number; in_flight: boolean }>(
     `UPDATE sessions s SET status = $3, ended_at = now(), ended_reason = $4, wake_requested_at = CASE WHEN explicit THEN now() END,
             idle_check_at = CASE WHEN EXISTS (SELECT 1 FROM running_messages r WHERE r.tenant_id = $1 AND r.session_id = $2
@@ -90,8 +89,7 @@ export async function endSession(
   const { duration_ms = 0, in_flight: inFlight = false } = ended ?? {};
   await recordEvent(tx, { tenant_id, session_id }, 'session.closed', { session_id, reason, duration_ms });
   if (reserves && instance_id !== null) await recordLoad(tx, tenant_id, instance_id);
-  const freed = slotOf({ holds_slot: reserves, agent_type, instance_id });
-  return { inFlight, woken: await messages.wakeForFreed(tx, tenant_id, freed) };
+  return { inFlight, freed: reserves && instance_id !== null ? { tenant_id, instance_id } : null };
 }
 
 /** Cancels what is in flight in a session that has ended. After a crash in the middle `createSessionExpiry` repeats it. */
@@ -121,14 +119,14 @@ async function idleInMs(tx: Tx, session: LockedSession): Promise<number | null> 
 
 /** Ends a session whose idle timeout has passed. A session with a message or a plan that has not ended does not expire. */
 export async function expireIfIdle(deps: SessionDeps, ref: SessionRef): Promise<IdleCheck> {
-  let ended: Awaited<ReturnType<typeof endSession>> = { inFlight: false, woken: [] };
+  let ended: Awaited<ReturnType<typeof endSession>> = { inFlight: false, freed: null };
   const check = await deps.db.tenant<IdleCheck>(ref.tenant_id, async (tx) => {
     const session = await lockSession(tx, ref.tenant_id, ref.session_id);
     if (!session) return { ended: true, status: 'unknown' };
     const isActive = session.status === 'active';
     const leftMs = isActive ? await idleInMs(tx, session) : 0;
     const expires = isActive && leftMs === 0;
-    if (expires) ended = await endSession(tx, deps.messages, session, 'expired', 'idle');
+    if (expires) ended = await endSession(tx, session, 'expired', 'idle');
     await tx.query(
       `UPDATE sessions SET supervised_at = now() + $3 * interval '1 ms', wake_requested_at = NULL
         WHERE tenant_id = $1 AND session_id = $2`,
@@ -137,7 +135,7 @@ export async function expireIfIdle(deps: SessionDeps, ref: SessionRef): Promise<
     if (leftMs === 0) return { ended: true, status: expires ? 'expired' : session.status };
     return { ended: false, check_in_ms: leftMs };
   });
-  deps.messages.announce({ canceled: [], woken: ended.woken });
+  if (ended.freed) deps.messages.fill(ended.freed);
   if (ended.inFlight) await cancelLeft(deps, ref, 'idle');
   return check;
 }

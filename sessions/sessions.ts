@@ -88,12 +88,12 @@ export function createSessions(deps: SessionDeps) {
     /** @throws PlatformError NOT_FOUND, SESSION_CLOSED */
     close: async (reader: Reader, session_id: string, reason = 'closed by the caller'): Promise<void> => {
       const { tenant_id } = reader;
-      const { explicit, inFlight, woken } = await deps.db.tenant(tenant_id, async (tx) => {
+      const { explicit, inFlight, freed } = await deps.db.tenant(tenant_id, async (tx) => {
         const session = await lockOwnSession(tx, reader, session_id);
         requireActive(session);
-        return { explicit: session.explicit, ...(await endSession(tx, deps.messages, session, 'completed', reason)) };
+        return { explicit: session.explicit, ...(await endSession(tx, session, 'completed', reason)) };
       });
-      deps.messages.announce({ canceled: [], woken });
+      if (freed) deps.messages.fill(freed);
       // The session has ended: what cannot be canceled now is left to the worker role, and the caller is not asked to close it again.
       if (inFlight) await cancelLeft(deps, { tenant_id, session_id }, reason).catch(leftBehind(deps.log, session_id));
       if (explicit) deps.wakeSession({ tenant_id, session_id });

@@ -6,22 +6,10 @@ import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/commo
 
 /** The task queue of all workflows and of the activities that any worker may run. */
 export const FLEET_QUEUE = 'fleet';
-/** The task queue of dispatches to hosted agents; any mesh node may run them. */
-export const HOSTED_QUEUE = 'mesh';
 /** The task queue of deliveries, whose receivers may be slow. */
 export const DELIVERY_QUEUE = 'delivery';
 /** The task queue of processes with the knowledge role, which read and embed documents. */
 export const KNOWLEDGE_QUEUE = 'knowledge';
-
-/** The task queue of one mesh node: dispatches to the agents whose sockets it holds. */
-export function nodeQueue(meshId: string): string {
-  return `mesh:${meshId}`;
-}
-
-/** A node's task queue for cancellations, apart from its dispatches, which slow agents may hold up. */
-export function controlQueue(meshId: string): string {
-  return `mesh:${meshId}:control`;
-}
 
 /** Input of the `session` workflow. */
 export interface SessionInput {

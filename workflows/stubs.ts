@@ -6,14 +6,10 @@ import {
 } from '@temporalio/workflow';
 import type { DeliveryActivities, DeliveryRecordActivities } from '../activities/deliver.js';
 import type { IngestActivities, IngestRecordActivities } from '../activities/ingest.js';
-import type { ControlActivities, NodeActivities } from '../activities/node.js';
 import type { PlanActivities } from '../activities/plan.js';
 import type { RecordActivities } from '../activities/record.js';
 import type { WatchActivities } from '../activities/watch.js';
-import { controlQueue, DELIVERY_QUEUE, HOSTED_QUEUE, KNOWLEDGE_QUEUE, nodeQueue } from './definitions.js';
-
-/** Added to the dispatch's own deadline, so that the node, whose clock decides, ends the dispatch first. */
-const DEADLINE_MARGIN_MS = 30_000;
+import { DELIVERY_QUEUE, KNOWLEDGE_QUEUE } from './definitions.js';
 
 /**
  * Transactions in Postgres. Each is idempotent and takes milliseconds; while the database is unavailable they are retried without limit, within the
@@ -26,38 +22,8 @@ export const TRANSACTION: LocalActivityOptions = {
   localRetryThreshold: '2s',
 };
 
-/** Transactions on messages, dispatches and sessions. */
+/** Transactions on messages and sessions. */
 export const record = proxyLocalActivities<RecordActivities>(TRANSACTION);
-
-/**
- * How long a dispatch waits for a node to take it. The node of a socket is dead after that. Hosted agents are called by any node: where none takes
- * the dispatch, all are busy, and to route it again would only bring it behind others, until the message's time is over.
- */
-const TAKEN_WITHIN = { ofNode: '5s', ofAnyNode: '30s' } as const;
-
-/** Runs a dispatch on the node that holds the agent's socket, or on any mesh node for a hosted agent. */
-export function dispatchOn(meshId: string | null, deadlineMs: number, summary: string) {
-  return proxyActivities<NodeActivities>({
-    taskQueue: meshId === null ? HOSTED_QUEUE : nodeQueue(meshId),
-    scheduleToStartTimeout: meshId === null ? TAKEN_WITHIN.ofAnyNode : TAKEN_WITHIN.ofNode,
-    startToCloseTimeout: deadlineMs + DEADLINE_MARGIN_MS,
-    heartbeatTimeout: '10s',
-    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-    retry: { maximumAttempts: 1 },
-    summary,
-  });
-}
-
-/** Cancels dispatches on a node. A node that does not take the task in time is dead, and so are its agents' sockets. */
-export function controlOf(meshId: string) {
-  return proxyActivities<ControlActivities>({
-    taskQueue: controlQueue(meshId),
-    scheduleToStartTimeout: '5s',
-    startToCloseTimeout: '10s',
-    retry: { maximumAttempts: 2 },
-    summary: 'cancel the dispatch',
-  });
-}
 
 /** Transactions on plans. */
 export const planRecord = proxyLocalActivities<PlanActivities>(TRANSACTION);

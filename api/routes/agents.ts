@@ -25,7 +25,7 @@ import { mount, pageFields } from '../mount.js';
 
 type Deps = Pick<
   ApiDeps,
-  'db' | 'policies' | 'agentJoined' | 'agentsDeregistered' | 'outbound' | 'secrets' | 'baseUrl' | 'meshUrl'
+  'db' | 'policies' | 'fill' | 'agentsDeregistered' | 'outbound' | 'secrets' | 'baseUrl' | 'meshUrl'
 >;
 
 /** @throws PlatformError forbidden */
@@ -77,7 +77,7 @@ async function register(deps: Deps, caller: Caller, body: AgentRegisterRequest) 
     };
     return registerAgent(tx, registration);
   });
-  if (isHosted) await deps.agentJoined(tenant_id, agent);
+  if (isHosted) deps.fill(agent);
   const { instance_id } = agent;
   return {
     ok: true as const,
@@ -104,7 +104,7 @@ export function agentRoutes(app: FastifyInstance, deps: Deps): void {
       await lockForCaller(tx, caller, beat.instance_id, OPERATIONS.heartbeat);
       return heartbeat(tx, caller.tenant_id, beat.instance_id, beat);
     });
-    if (roomy) await deps.agentJoined(caller.tenant_id, roomy);
+    if (roomy) deps.fill({ tenant_id: caller.tenant_id, instance_id: beat.instance_id });
     return { ok: true };
   });
 

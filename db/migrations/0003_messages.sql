@@ -114,9 +114,8 @@ CREATE INDEX messages_by_trace ON messages (trace_id, tenant_id, message_id) WHE
 CREATE INDEX messages_unsuccessful ON messages (tenant_id, unsuccessful_state, message_id) WHERE unsuccessful_state IS NOT NULL;
 CREATE INDEX messages_by_error ON messages (tenant_id, error_code, message_id) WHERE error_code IS NOT NULL;
 
--- A message that is not over, or that was canceled or rejected and whose agent or workflow is still to hear of it: what finds, routes, leases
--- and wakes messages. The row is the message's lock, and is deleted with the message's end (later when it was canceled or rejected), so no
--- search for messages at work reads the past. `state`, `instance_id` and `agent_type` are those of `messages`.
+-- A message that is not over: what finds and routes messages. The row is the message's lock, and is deleted with the message's end, so no search
+-- for messages at work reads the past. `state`, `instance_id` and `agent_type` are those of `messages`.
 CREATE TABLE running_messages (
   tenant_id text NOT NULL, message_id text COLLATE "C" NOT NULL, session_id text NOT NULL,
   state text NOT NULL, created_at timestamptz NOT NULL DEFAULT now(),
@@ -131,18 +130,17 @@ CREATE TABLE running_messages (
   held_output json, -- with a question of the agent: see input_requests
   -- The agent's own ids, of an A2A server that was asked before.
   remote_task_id text, remote_context_id text,
+  -- Since when it waits for an agent.
   unrouted_since timestamptz,
-  -- Since when no agent that it waits for is online, as far as was looked.
-  unattended_since timestamptz,
-  -- While it waits for an agent: what it waits for (db/functions/routing/queues.sql).
+  -- While it waits for an agent: what it waits for (db/functions/routing/queues.sql), and until when while agents of its target are online.
   queue text,
+  wait_ends_at timestamptz,
   -- Agents to which no connection opened for this message: routing takes them last.
   unreachable_ids text[] NOT NULL DEFAULT '{}',
-  -- Set when the message's workflow must look at the row; it clears it. On the fast path the lease of the process that has the message.
+  -- Set where the message is to go on, by whichever process looks first: the one that set it, or a sweeper once that one has died.
   wake_requested_at timestamptz,
+  -- When its workflow last looked; NULL: it has none.
   supervised_at timestamptz,
-  -- Raised by whoever takes the message over; the fast path renews its lease only while it is unchanged.
-  lease_epoch integer NOT NULL DEFAULT 0,
   -- That of its session, so that the end of a message need not look.
   ordered boolean NOT NULL DEFAULT false,
   -- How many agents it came through, so that those which send to each other in a loop come to an end, whether they count or not
@@ -162,9 +160,10 @@ CREATE INDEX running_slots ON running_messages (tenant_id, instance_id, session_
 -- Who carries a human's answer goes first, then the oldest (db/functions/dispatches/take_messages.sql).
 CREATE INDEX running_queued ON running_messages (tenant_id, queue, (resolution IS NULL), created_at) WHERE queue IS NOT NULL;
 CREATE INDEX running_to_wake ON running_messages (wake_requested_at) WHERE wake_requested_at IS NOT NULL;
-CREATE INDEX running_supervised ON running_messages (supervised_at)
-  WHERE supervised_at IS NOT NULL AND state IN ('submitted', 'working');
-CREATE INDEX running_canceled ON running_messages (supervised_at) WHERE state = 'canceled';
+CREATE INDEX running_waits ON running_messages (wait_ends_at) WHERE wait_ends_at IS NOT NULL;
+
+-- Queues for which no agent is online, since when (db/functions/routing/waits.sql).
+CREATE TABLE queue_absences (tenant_id text, queue text, since timestamptz NOT NULL, PRIMARY KEY (tenant_id, queue));
 
 -- One attempt to have one agent do a message. States: messages/dispatch/dispatch-states.ts. No index has a column that changes, so that the
 -- end of a dispatch writes none; open ones are found by running_messages.
@@ -248,4 +247,4 @@ CREATE INDEX late_changes_newest ON late_changes (tenant_id, changed_at, message
 CREATE INDEX late_changes_of_session ON late_changes (tenant_id, session_id, changed_at);
 
 SELECT isolate_tenants('{idempotency_keys}', own_tenant => 'current_tenant_uuid()');
-SELECT isolate_tenants('{sessions,session_totals,session_agents,messages,running_messages,dispatches,dispatch_transfers,late_changes}');
+SELECT isolate_tenants('{sessions,session_totals,session_agents,messages,running_messages,dispatches,dispatch_transfers,late_changes,queue_absences}');

@@ -38,10 +38,12 @@ CREATE TABLE guards (
   PRIMARY KEY (tenant_id, guard)
 );
 
--- Policies decide about the message on the workflow path before anything is sent: the accept transaction could not.
+-- Policies decide about the message before it joins a queue: the accept transaction could not.
 ALTER TABLE running_messages ADD COLUMN undecided boolean NOT NULL DEFAULT false;
 -- What a human was asked about the message's dispatch by a policy: it waits, or was approved. Keys of messages/supervise/policy-step.ts.
 ALTER TABLE running_messages ADD COLUMN asked_policies text[] NOT NULL DEFAULT '{}';
+-- What evaluators said about its dispatch to an agent: messages/dispatch/dispatch-policy.ts.
+ALTER TABLE running_messages ADD COLUMN verdicts jsonb NOT NULL DEFAULT '{}';
 -- What policies see of the sender's token: {sub, credential_id, scopes, agent_type}. NULL where no policy could look at the message as it was
 -- accepted; one that was made since sees the credential.
 ALTER TABLE running_messages ADD COLUMN token jsonb;

@@ -1,3 +1,4 @@
+import type { AgentRef } from '../../agents/agent-row.js';
 import type { Db } from '../../db/pool.js';
 import type { Dispatches } from '../../messages/dispatch/dispatches.js';
 import type { DispatchRunner } from '../../messages/runner/runner.js';
@@ -14,7 +15,9 @@ import type { StatusWriter } from './status-writer.js';
 export interface MeshContext {
   db: Db;
   log: Logger;
-  dispatches: Pick<Dispatches, 'agentJoined' | 'deadlineLeft'>;
+  dispatches: Pick<Dispatches, 'deadlineLeft'>;
+  /** An agent may have got room: it gets what waits for it. Never throws. */
+  fill(agent: AgentRef): void;
   runner: DispatchRunner;
   policies: PolicyEngine;
   meshId: string;

@@ -105,21 +105,13 @@ async function replace(
   if (continues) void context.tools.adopted(connection, offered.claimedIds);
   await welcome(context, connection, opening.hello, resumes !== undefined || continues);
   if (continues) void offered.forget(connection);
-  // Not awaited: queued messages look for an agent by themselves, only later.
-  wakeQueued(context, connection).catch((error: unknown) =>
-    context.log.warn({ err: errorMessage(error) }, 'queued messages could not be woken'),
-  );
+  context.fill(connection);
 }
 
 /** The socket that came to resume was lost before its welcome: the previous connection stays, under the raised epoch. */
 async function keepPrevious({ statuses }: MeshContext, previous: Connection, { epoch }: Connection): Promise<void> {
   previous.epoch = epoch;
   if (previous.state !== 'READY') await statuses.write(previous, { status: previous.isLive ? 'draining' : 'offline' });
-}
-
-function wakeQueued({ dispatches, log, register }: MeshContext, connection: Connection): Promise<void> {
-  const { tenant_id } = connection;
-  return persist(() => register(tenant_id, () => dispatches.agentJoined(tenant_id, connection)), log);
 }
 
 async function open(

@@ -20,7 +20,7 @@ const READ_AT_ONCE = 16;
 
 /**
  * The dispatches that a stopping node offers to an agent (docs/durability.md), while the agent's connection is opened here. They are reserved
- * before the record names this node as their owner: a workflow that asks this node for one waits until it runs here.
+ * before the record names this node as their owner: who asks this node to cancel one waits until it runs here.
  */
 export class OfferedDispatches {
   readonly #context: Context;
@@ -71,7 +71,7 @@ export class OfferedDispatches {
 
   /** Whether the record names this node as their owner is not known: if it does, they must not count as never sent. */
   uncertain(): void {
-    this.#context.runner.noteUncertain(this.#dispatchIds);
+    this.#context.runner.noteUncertain(this.#agent.tenant_id, this.#dispatchIds);
   }
 
   /** The claim is committed. The others have ended, or another node has claimed them: nothing here waits for them any more. */
@@ -113,7 +113,7 @@ export class OfferedDispatches {
 
   /** What was claimed and could not be adopted counts as sent: its agent has it, and no other may get it. */
   release(): void {
-    this.#context.runner.noteUncertain(this.#unadopted);
+    this.#context.runner.noteUncertain(this.#agent.tenant_id, this.#unadopted);
     for (const dispatchId of this.#dispatchIds) this.#context.runner.releaseReservation(dispatchId);
   }
 

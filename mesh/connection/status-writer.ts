@@ -1,4 +1,4 @@
-import type { AgentWithRoom } from '../../agents/agent-row.js';
+import type { AgentRef } from '../../agents/agent-row.js';
 import { tooManyCalls } from '../../db/errors.js';
 import type { Db } from '../../db/pool.js';
 import { errorMessage } from '../../runtime/errors.js';
@@ -35,13 +35,13 @@ export class StatusWriter {
   });
   readonly #db: Db;
   readonly #log: Logger;
-  readonly #onRoom: (tenantId: string, agent: AgentWithRoom) => Promise<void>;
+  readonly #fill: (agent: AgentRef) => void;
 
-  /** @param onRoom called when an agent may have got room */
-  constructor(db: Db, log: Logger, onRoom: (tenantId: string, agent: AgentWithRoom) => Promise<void>) {
+  /** @param fill called when an agent may have got room */
+  constructor(db: Db, log: Logger, fill: (agent: AgentRef) => void) {
     this.#db = db;
     this.#log = log;
-    this.#onRoom = onRoom;
+    this.#fill = fill;
   }
 
   /** Resolves when the change is written or kept for `retry`. */
@@ -90,7 +90,7 @@ export class StatusWriter {
         const withRoom = await this.#turns.run(connection.tenant_id, () =>
           this.#db.tenant(connection.tenant_id, (tx) => changeConnection(tx, connection, change)),
         );
-        if (withRoom) this.#wakeQueued(connection.tenant_id, withRoom);
+        if (withRoom) this.#fill(connection);
       } catch (error) {
         this.#log.warn(
           { err: errorMessage(error), instance_id: connection.instance_id },
@@ -100,12 +100,5 @@ export class StatusWriter {
       }
       if (this.#pending.get(key) === next) this.#pending.delete(key);
     }
-  }
-
-  /** Not awaited: queued messages look for an agent by themselves, only later. */
-  #wakeQueued(tenantId: string, agent: AgentWithRoom): void {
-    this.#onRoom(tenantId, agent).catch((error: unknown) =>
-      this.#log.warn({ err: errorMessage(error) }, 'queued messages could not be woken'),
-    );
   }
 }

@@ -15,7 +15,7 @@ import { HostedRecovery, type RecoveryOptions } from './recovery.js';
 export interface HostedTransportOptions extends HostedClient, RecoveryOptions {
   bus: Pick<ChunkBus, 'publish'>;
   changes: Pick<ChunkBus, 'subscribe'>;
-  dispatches: Pick<Dispatches, 'agentJoined' | 'deadlineLeft'>;
+  dispatches: Pick<Dispatches, 'deadlineLeft'>;
   spans: SpanRecorder;
   /** How often an unfinished task of an agent is asked for. */
   pace?: PollPace;

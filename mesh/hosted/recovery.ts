@@ -1,3 +1,4 @@
+import type { AgentRef } from '../../agents/agent-row.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { noteReached } from '../../agents/agent-health.js';
 import { LIMITS } from '../../contracts/limits.js';
@@ -20,7 +21,8 @@ type UnreachableAgent = Pick<OpenDispatch, 'tenant_id' | 'instance_id' | 'public
 
 export interface RecoveryOptions extends Pick<HostedClient, 'outbound'> {
   db: Db;
-  dispatches: Pick<Dispatches, 'agentJoined'>;
+  /** An agent may have got room: it gets what waits for it. Never throws. */
+  fill(agent: AgentRef): void;
   log: Pick<Logger, 'info' | 'warn'>;
   /** Ends the attempts, at the end of the process. */
   closing: AbortSignal;
@@ -74,10 +76,10 @@ export class HostedRecovery {
   }
 
   async #reached({ tenant_id, instance_id }: UnreachableAgent): Promise<void> {
-    const { db, dispatches, log } = this.#options;
+    const { db, fill, log } = this.#options;
     const agent_type = await noteReached(db, { tenant_id, instance_id });
     if (agent_type === null) return;
     log.info({ tenant_id, instance_id }, 'hosted agent can be reached again');
-    await dispatches.agentJoined(tenant_id, { agent_type, instance_id });
+    fill({ tenant_id, instance_id });
   }
 }

@@ -1,3 +1,4 @@
+import type { AgentRef } from '../../agents/agent-row.js';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Authenticator } from '../../auth/authenticator.js';
 import { tooManyCalls } from '../../db/errors.js';
@@ -29,7 +30,9 @@ export interface MeshServerOptions {
   bus: Pick<ChunkBus, 'publish'>;
   /** Announces decisions about tool calls, for which the deadlines of dispatches stand still. */
   changes: Pick<ChunkBus, 'subscribe'>;
-  dispatches: Pick<Dispatches, 'agentJoined' | 'deadlineLeft'>;
+  dispatches: Pick<Dispatches, 'deadlineLeft'>;
+  /** An agent may have got room: it gets what waits for it. Never throws. */
+  fill(agent: AgentRef): void;
   spans: SpanRecorder;
   /** Decide about what agents change of their registration as they connect. */
   policies: PolicyEngine;
@@ -82,6 +85,7 @@ export function buildContext(options: MeshServerOptions, shutdown: Shutdown): Me
     db,
     log,
     dispatches,
+    fill: options.fill,
     runner,
     policies,
     meshId: runner.meshId,
@@ -92,7 +96,7 @@ export function buildContext(options: MeshServerOptions, shutdown: Shutdown): Me
     sent,
     transitions: {},
     tools: new AgentTools({ registry, sent, calls: tools }),
-    statuses: new StatusWriter(db, log, (tenantId, agent) => dispatches.agentJoined(tenantId, agent)),
+    statuses: new StatusWriter(db, log, options.fill),
     register: (tenantId, work) => registrations.run(tenantId, work),
     authorize: (token, instanceId) => authorizeAgent(token, instanceId, deps),
     drainLeftMs: shutdown.drainLeftMs,

@@ -19,12 +19,12 @@ export interface AcceptDecision {
   error?: { code: string; message: string };
   /** It waits for the answer. */
   input_request?: ReturnType<typeof inputRequestCall>;
-  /** The workflow path decides before anything is sent. */
+  /** It is decided before the message joins a queue. */
   undecided?: true;
   events?: DecisionEvent[];
   /** Written only if the message is dispatched at once. */
   dispatch_events?: DecisionEvent[];
-  /** It takes the workflow path, which decides about its dispatch. */
+  /** It joins a queue: who takes it decides about its dispatch. */
   noOffer?: true;
 }
 
@@ -58,16 +58,16 @@ export type NewMessage = Pick<
     push?: AcceptHook;
     /** What policies and guards have to say; absent for most. */
     decision?: AcceptDecision;
-    /** What policies see of the sender's token, for the workflow path; absent where the tenant has none that look at messages. */
+    /** What policies see of the sender's token, for what is decided later; absent where the tenant has none that look at messages. */
     token?: NonNullable<PolicyRequest['token']>;
   };
 
-/** A dispatch that the accept transaction may open. */
+/** What the process can do for a message that is accepted. */
 export interface DispatchOffer {
-  dispatch_id: string;
-  /** The mesh node that sends it to an agent connected there, or to a hosted agent. */
-  mesh_id: string;
-  /** An agent connected to another node may be chosen too: that node then sends it. */
+  /** The dispatch that the accept transaction may open, and this process as the mesh node that sends it to an agent connected here, or hosted. */
+  dispatch_id?: string;
+  mesh_id?: string;
+  /** Other nodes can be told that an agent of theirs has room. */
   any_mesh: boolean;
   /** Agents of the wanted type that may have nothing to do. */
   idle_ids?: string[];
@@ -111,13 +111,13 @@ export interface AcceptRow {
   message_id: string;
   session_id: string;
   accepted_at: Date;
-  /** The chosen agent, for `dispatched` only. */
+  /** The chosen agent; with `queued` one of another node that has room, '' for none. */
   instance_id: string;
   /** With `target_unknown` and `agents_saturated` the type that was looked up, '' for none. */
   agent_type: string;
   deployment_mode: 'hosted' | 'connected';
   connection_epoch: number;
-  /** The node that sends the dispatch. */
+  /** The node of that agent. */
   mesh_id: string;
   public_url: string | null;
   agent_card: Record<string, unknown> | null;
@@ -215,7 +215,7 @@ async function acceptRepeatedly(db: Db, message: NewMessage, push: AcceptHook, c
 
 interface AcceptOptions {
   counting: CountLimits;
-  /** Null: the message takes the workflow path. */
+  /** Null: no agent gets it at once. */
   offer: DispatchOffer | null;
   idempotencyHours: number;
   /** The error of the message if its target is not registered. Absent: nothing is written, and the verdict is `target_unknown`. */

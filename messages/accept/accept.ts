@@ -7,7 +7,7 @@ import { PlatformError } from '../../runtime/errors.js';
 import { type MessageQuotas, UNLIMITED } from '../../usage/quotas.js';
 import type { MessageCore } from '../core.js';
 import type { LiveMessage } from '../dispatch/dispatches.js';
-import type { FastPath } from '../dispatch/fast-path.js';
+import type { Dispatcher } from '../dispatch/dispatcher.js';
 import { logEnd } from '../dispatch/message-end.js';
 import {
   type AcceptRow,
@@ -33,27 +33,24 @@ export interface Accepted {
   duplicate: boolean;
   /** Nothing is under way: it failed, because its target is not registered or a policy or guard denied it, or it waits for a human. */
   resting: boolean;
-  /** Set when it takes the fast path in this process. */
+  /** Set when this process has sent it to an agent. */
   live: LiveMessage | null;
 }
 
 /** What accepting a message takes. */
 export interface AcceptDeps {
   core: MessageCore;
-  /**
-   * The platform sets it once this process can have dispatches sent, by its own mesh node or by others. Null until then, where it has neither
-   * the mesh role nor Redis, and with `FLEET_FAST_PATH=off`.
-   */
-  fastPath: FastPath | null;
+  /** The platform sets it once this process can have agents get messages. Until then they join queues. */
+  dispatcher: Dispatcher | null;
   limits: TenantLimits;
   /** How often this process has given each verdict. */
   verdicts: VerdictCounts;
   quotas: MessageQuotas;
 }
 
-/** The dependencies in a process that does not take the fast path yet. */
+/** The dependencies in a process that has no agents get messages yet. */
 export function acceptDeps(core: MessageCore, quotas = UNLIMITED): AcceptDeps {
-  return { core, fastPath: null, limits: new TenantLimits(core.limits), quotas, verdicts: {} };
+  return { core, dispatcher: null, limits: new TenantLimits(core.limits), quotas, verdicts: {} };
 }
 
 /** Logs a message that failed as it was accepted. */
@@ -64,30 +61,28 @@ function logFailed(log: MessageCore['log'], draft: NewMessage, row: AcceptRow, c
   logEnd(log, { ...ids, state: 'failed', code });
 }
 
-/**
- * Runs the accept transaction, on the fast path where this process may send the message. A message whose target is not registered is
- * written as failed, with the reason.
- */
+/** Runs the accept transaction. A message whose target is not registered is written as failed, with the reason. */
 async function writeMessage(
-  { core, fastPath }: AcceptDeps,
+  { core, dispatcher }: AcceptDeps,
   draft: NewMessage,
   counting: CountLimits,
 ): Promise<{ row: AcceptRow; live: LiveMessage | null }> {
   const { db, log } = core;
-  const options = { counting, offer: null, idempotencyHours: core.limits.idempotencyHours };
   const { decision } = draft;
-  const hasOffer = !decision?.noOffer && !decision?.error && !decision?.undecided && !decision?.input_request;
-  const written = (hasOffer && (await fastPath?.send(draft, counting))) || {
-    row: await runAcceptTransaction(db, draft, options),
-    live: null,
+  const mayDispatch = !decision?.noOffer && !decision?.error && !decision?.undecided && !decision?.input_request;
+  const send = async (options: { counting: CountLimits; mayDispatch: boolean; unavailableText?: string }) => {
+    if (dispatcher) return dispatcher.send(draft, options);
+    const { idempotencyHours } = core.limits;
+    return { row: await runAcceptTransaction(db, draft, { ...options, offer: null, idempotencyHours }), live: null };
   };
+  const written = await send({ counting, mayDispatch });
   const { verdict, agent_type, in_flight, waiting } = written.row;
   if (verdict === 'denied') logFailed(log, draft, written.row, draft.decision?.error?.code);
   if (verdict !== 'target_unknown') return written;
   const unavailableText = await targetUnknownText(db, draft, agent_type || null);
-  const row = await runAcceptTransaction(db, draft, { ...options, counting: UNCOUNTED, unavailableText });
+  const { row, live } = await send({ counting: UNCOUNTED, mayDispatch, unavailableText });
   if (row.verdict === 'unavailable') logFailed(log, draft, row, 'TARGET_UNAVAILABLE');
-  return { row: { ...row, in_flight, waiting }, live: null };
+  return { row: { ...row, in_flight, waiting }, live };
 }
 
 /** Accepts a message into an existing session, or into a new one when it names none, where the tenant's quotas have room. */
@@ -131,8 +126,8 @@ async function acceptNow(
     if (opening && verdict === 'refused') await refuseOpening(deps.core, draft, opening);
     if (verdict !== 'dispatched') await checkVerdict(deps.core.db, deps.limits, draft, row);
     const ids = { message_id, session_id };
-    if (verdict === 'accepted' || verdict === 'asked')
-      deps.core.workflowStarter.message({ tenant_id: draft.tenant_id, ...ids }, { fresh: true });
+    if (verdict === 'accepted') deps.core.advance({ tenant_id: draft.tenant_id, ...ids });
+    if (verdict === 'asked') deps.core.workflowStarter.message({ tenant_id: draft.tenant_id, ...ids });
     return {
       ...ids,
       duplicate: verdict === 'repeat',
@@ -181,8 +176,8 @@ async function requireOwnRepeat(db: Db, sender: Caller, messageId: string): Prom
 }
 
 /**
- * Accepts a message: one transaction writes its row, its session if it opens one, and the events. The message then takes the fast path
- * where it can, else its workflow is started. A repeat of the same messageId from the same credential in the same context gives the same
+ * Accepts a message: one transaction writes its row, its session if it opens one, and the events. An agent with
+ * room gets it at once; else it waits in a queue. A repeat of the same messageId from the same credential in the same context gives the same
  * message.
  * @throws PlatformError INVALID_PARAMS, CONTENT_TYPE_NOT_SUPPORTED, IDEMPOTENCY_MISMATCH, SESSION_NOT_FOUND, TARGET_REQUIRED,
  * SESSION_CLOSED; QUOTA_EXCEEDED; SERVICE_UNAVAILABLE while the tenant's policies cannot be read; RATE_LIMITED at the tenant's limit of messages in flight or

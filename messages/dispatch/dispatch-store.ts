@@ -1,4 +1,3 @@
-import type { AgentWithRoom } from '../../agents/agent-row.js';
 import type { TenantCall } from '../../db/connections/statement.js';
 import { newEventId } from '../../runtime/ids.js';
 import type { MessageCore } from '../core.js';
@@ -22,14 +21,11 @@ import { boundedError, errorOf, logEnd, type StoredError, withUsableForm } from 
 import { openDispatchFrom, outputAfter } from './open-dispatch.js';
 import { takenDispatch } from './queues.js';
 import { isOffered } from './transfers.js';
-import { wakeQueued } from './wake-queued.js';
 
-type StoreCore = Pick<MessageCore, 'db' | 'bus' | 'limits' | 'log' | 'workflowStarter' | 'fill'>;
+type StoreCore = Pick<MessageCore, 'db' | 'bus' | 'limits' | 'log' | 'workflowStarter' | 'advance' | 'nodes'>;
 type EndingDispatch = Parameters<Dispatches['end']>[0];
-type DetailsRow = DispatchDetails & { owner_alive: boolean } & Record<string, unknown>;
+type DetailsRow = DispatchDetails & Record<string, unknown>;
 
-/** Queued messages that are woken when an agent joins; each dispatch that ends wakes one more. */
-const WOKEN_BY_JOIN = 20;
 /** The error with which `end_dispatches` undoes itself: the dispatch is not sent, or belongs to another epoch. */
 const NOT_SENT = 'FL001';
 const LOSS_TEXT: Record<LossCode, string> = {
@@ -56,18 +52,6 @@ class DispatchStore implements Dispatches {
   async find(ref: DispatchRef): Promise<OpenDispatch | null> {
     const row = await this.#details(ref);
     return row && openDispatchFrom(row);
-  }
-
-  async markSent(ref: DispatchRef, owner: { mesh_id: string; epoch: number }): Promise<OpenDispatch | null> {
-    const [row] = await this.#core.db.call<DetailsRow>(
-      ref.tenant_id,
-      'send_dispatch',
-      'SELECT * FROM send_dispatch($1, $2, $3, $4, $5, $6)',
-      [ref.tenant_id, ref.message_id, ref.dispatch_id, owner.mesh_id, owner.epoch, newEventId()],
-    );
-    if (!row) return null;
-    this.#core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed', under_way: true });
-    return openDispatchFrom(readable(row));
   }
 
   async end(
@@ -134,16 +118,9 @@ class DispatchStore implements Dispatches {
     );
   }
 
-  async agentJoined(tenantId: string, agent: AgentWithRoom): Promise<void> {
-    const woken = await this.#core.db.tenant(tenantId, (tx) => wakeQueued(tx, tenantId, agent, WOKEN_BY_JOIN));
-    for (const message of woken) this.#core.workflowStarter.message(message);
-    this.#core.fill({ tenant_id: tenantId, instance_id: agent.instance_id });
-  }
-
-  async #isLost(row: DetailsRow, { owner, unlessOffered, unlessOwnerLives }: LossConditions): Promise<boolean> {
+  async #isLost(row: DetailsRow, { owner, unlessOffered }: LossConditions): Promise<boolean> {
     if (owner !== undefined && row.mesh_id !== owner) return false;
-    if (unlessOwnerLives && row.owner_alive) return false;
-    if (!unlessOffered && !unlessOwnerLives) return true;
+    if (!unlessOffered) return true;
     return !(await this.#core.db.tenant(row.tenant_id, (tx) => isOffered(tx, row, row.instance_id)));
   }
 
@@ -160,15 +137,15 @@ class DispatchStore implements Dispatches {
   /** Ends a dispatch as lost, and its message goes on: a tool call of it waits for a human, or its skill is idempotent; null for any other. */
   async #detach(ref: DispatchRef, epoch: number | null, code: LossCode): Promise<DispatchEnd | null> {
     const { tenant_id, message_id, dispatch_id } = ref;
-    const [row] = await this.#core.db.call<{ detached: boolean; session_id: string; woken: QueuedMessage[] | null }>(
+    const [row] = await this.#core.db.call<{ detached: boolean; session_id: string; instance_id: string }>(
       tenant_id,
       'detach_dispatch',
-      'SELECT detached, session_id, woken FROM detach_dispatch($1, $2, $3, $4, $5, $6)',
+      'SELECT detached, session_id, instance_id FROM detach_dispatch($1, $2, $3, $4, $5, $6)',
       [tenant_id, message_id, dispatch_id, epoch, code, newEventId()],
     );
     if (!row?.detached) return null;
-    const message = { tenant_id, message_id, session_id: row.session_id };
-    this.#announce(ref, [message, ...(row.woken ?? [])], { kind: 'changed' });
+    this.#announce(ref, [{ tenant_id, message_id, session_id: row.session_id }], { kind: 'changed' });
+    this.#core.nodes.fill({ tenant_id, instance_id: row.instance_id });
     return { state: 'lost', message: null };
   }
 
@@ -192,6 +169,7 @@ class DispatchStore implements Dispatches {
     });
     if (!ended?.ended_at) return null;
     const { ended_at: at, woken, session_id, instance_id, agent_type } = ended;
+    if (ended.watched) this.#core.workflowStarter.message({ tenant_id, message_id, session_id });
     const messageState = state === 'completed' ? 'completed' : 'failed';
     this.#announce(ref, woken, { kind: 'changed' });
     const ids = { tenant_id, message_id, dispatch_id, session_id, instance_id, agent_type };
@@ -218,19 +196,22 @@ class DispatchStore implements Dispatches {
   /** The agent asks a human, or a guard does about its answer: the dispatch ends, and the message waits for input. */
   async #ask(dispatch: EndingDispatch, result: AnswerOrFailure, epoch: number | null): Promise<DispatchEnd | null> {
     const call = waitingCall(dispatch, result, epoch, this.#core.limits.inputExpiryMs);
-    const [row] = await this.#core.db.call<{ asked: boolean; woken: QueuedMessage[] | null }>(
+    const [row] = await this.#core.db.call<{ freed_id: string | null }>(
       dispatch.tenant_id,
       'ask_input',
-      'SELECT asked, woken FROM ask_input($1)',
+      'SELECT ask_input($1) AS freed_id',
       [JSON.stringify(call)],
     );
-    if (!row?.asked) return null;
-    this.#announce(dispatch, row.woken ?? [], { kind: 'changed', recorded: true });
+    if (!row?.freed_id) return null;
+    const { tenant_id, message_id, session_id } = dispatch;
+    this.#announce(dispatch, [], { kind: 'changed', recorded: true });
+    this.#core.workflowStarter.message({ tenant_id, message_id, session_id });
+    this.#core.nodes.fill({ tenant_id, instance_id: row.freed_id });
     return { state: 'input_required', message: null };
   }
 
   #announce(ref: DispatchRef, woken: QueuedMessage[], event: BusEvent): void {
-    for (const message of woken) this.#core.workflowStarter.message(message);
+    for (const message of woken) this.#core.advance(message);
     this.#core.bus.publish(ref.tenant_id, ref.message_id, event);
   }
 }

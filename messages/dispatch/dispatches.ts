@@ -1,4 +1,3 @@
-import type { AgentWithRoom } from '../../agents/agent-row.js';
 import type { A2aMessage } from '../../contracts/a2a/a2a.js';
 import type { Artifact } from '../../contracts/a2a/parts.js';
 import type { AgentInputRequest, Usage } from '../../contracts/api/messages.js';
@@ -97,7 +96,7 @@ export interface DispatchEnd {
   next?: OpenDispatch | 'again';
 }
 
-/** A message that takes the fast path in this process. */
+/** A message whose dispatch this process has sent as it accepted it. */
 export interface LiveMessage {
   /** The row that the accept transaction wrote. */
   row: MessageRow;
@@ -113,18 +112,12 @@ export type LossCode = 'AGENT_DISCONNECTED' | 'DEADLINE_EXCEEDED';
 export interface LossConditions {
   owner?: string | null;
   unlessOffered?: boolean;
-  unlessOwnerLives?: boolean;
 }
 
 /** The transactions of a dispatch. Each is idempotent. Those that change the message's state publish `changed` after the commit. */
 export interface Dispatches {
   /** The dispatch while it is open or sent; null otherwise. */
   find(ref: DispatchRef): Promise<OpenDispatch | null>;
-  /**
-   * Marks it as sent before the first byte goes out. The same transaction writes `dispatch.sent` and the message's state `working`.
-   * @returns the dispatch to send; null when it must not be sent: it has ended, is sent already, or the agent has another epoch
-   */
-  markSent(ref: DispatchRef, owner: { mesh_id: string; epoch: number }): Promise<OpenDispatch | null>;
   /**
    * Records the result of a sent dispatch: dispatch, message, input request and events in one transaction.
    * @param epoch of the connection that brought the result; null for any
@@ -160,6 +153,4 @@ export interface Dispatches {
   deadlineLeft(ref: DispatchRef): Promise<number | 'stands_still'>;
   /** Those of these dispatches that have ended. */
   closedAmong(refs: DispatchRef[]): Promise<{ dispatch_id: string; state: string }[]>;
-  /** To be called when an agent can take work: wakes queued messages that it could take. */
-  agentJoined(tenantId: string, agent: AgentWithRoom): Promise<void>;
 }

@@ -3,7 +3,7 @@ import type { SessionRef } from '../../sessions/session-deps.js';
 import type { MessageRef } from '../core.js';
 import type { TakenRow } from './queues.js';
 
-/** A message whose workflow is to be woken. */
+/** A message that is to be taken a step further. */
 export type QueuedMessage = MessageRef & SessionRef;
 
 /** A `dispatch_end_result`. */
@@ -16,13 +16,15 @@ export interface EndRow {
   awaits: string | null;
   taken: TakenRow | null;
   take_again: boolean;
+  /** Its workflow is to hear of the end. */
+  watched: boolean;
 }
 
 /** The complete transaction (db/functions/dispatches/end_dispatches.sql). */
 export const END: Statement<EndRow> = {
   name: 'end_dispatches',
-  text: 'SELECT ended_at, session_id, instance_id, agent_type, woken, awaits, taken, take_again FROM unnest(end_dispatches($1, $2))',
-  row: ([endedAt, session, instance, type, woken, awaits, taken, takeAgain]) => ({
+  text: 'SELECT ended_at, session_id, instance_id, agent_type, woken, awaits, taken, take_again, watched FROM unnest(end_dispatches($1, $2))',
+  row: ([endedAt, session, instance, type, woken, awaits, taken, takeAgain, watched]) => ({
     ended_at: endedAt ? timeOf(endedAt) : null,
     session_id: session ?? '',
     instance_id: instance ?? '',
@@ -31,6 +33,7 @@ export const END: Statement<EndRow> = {
     awaits: awaits ?? null,
     taken: taken ? JSON.parse(taken) : null,
     take_again: takeAgain === 't',
+    watched: watched === 't',
   }),
   awaits: (row) => row.awaits,
 };

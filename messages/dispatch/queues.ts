@@ -16,12 +16,13 @@ export interface WaitingQueue {
 export interface Queues {
   /**
    * Takes messages that wait for an agent, while it has room: opens their dispatches as sent.
-   * @param by the node that sends to the agent, and the epoch of its connection there; null for a hosted agent
+   * @param by the node that sends to the agent, and the epoch of its connection there; null for a hosted agent. `as_open`: they are opened as open,
+   * for policies to decide about them
    * @param dispatchIds of the new dispatches, as many as the node takes
    */
-  take(agent: AgentRef, by: { mesh_id: string; epoch: number | null }, dispatchIds: string[]): Promise<OpenDispatch[]>;
-  /** Agents with room to which a node can send, and for which messages wait in this queue: some of them. */
-  agentsToFill(queue: WaitingQueue, meshId: string): Promise<AgentRef[]>;
+  take(agent: AgentRef, by: { mesh_id: string; epoch: number | null; as_open: boolean }, dispatchIds: string[]): Promise<OpenDispatch[]>;
+  /** Agents with room for which messages wait in this queue, some of them, and the nodes that they are connected to; null for a hosted one. */
+  agentsToFill(queue: WaitingQueue): Promise<{ instance_id: string; mesh_id: string | null }[]>;
   /** Tenants whose messages wait for agents. */
   waitingTenants(): Promise<string[]>;
   /** Queues of a tenant in which messages wait for agents, at most so many: those behind one, or the first ones where there are none. */
@@ -57,19 +58,19 @@ export function takenDispatch(bus: MessageCore['bus'], row: TakenRow): OpenDispa
 /** The queues on the record. */
 export function createQueues({ db, bus }: Pick<MessageCore, 'db' | 'bus'>): Queues {
   return {
-    take: async ({ tenant_id, instance_id }, { mesh_id, epoch }, dispatchIds) => {
-      const values = [tenant_id, instance_id, mesh_id, epoch, dispatchIds, dispatchIds.map(newEventId)];
-      const query = 'SELECT unnest(take_messages($1, $2, $3, $4, $5, $6)) AS taken';
+    take: async ({ tenant_id, instance_id }, { mesh_id, epoch, as_open }, dispatchIds) => {
+      const values = [tenant_id, instance_id, mesh_id, epoch, dispatchIds, dispatchIds.map(newEventId), as_open];
+      const query = 'SELECT unnest(take_messages($1, $2, $3, $4, $5, $6, $7)) AS taken';
       const rows = await db.call<{ taken: TakenRow }>(tenant_id, 'take_messages', query, values);
-      return rows.map(({ taken }) => takenDispatch(bus, taken));
+      return rows.map(({ taken }) => (as_open ? openDispatchFrom(readable(detailsOf(taken))) : takenDispatch(bus, taken)));
     },
-    agentsToFill: async ({ tenant_id, queue }, meshId) => {
-      const query = 'SELECT agents_to_fill($1, $2, $3) AS instance_id';
-      const rows = await db.tenant(tenant_id, (tx) =>
-        tx.query<{ instance_id: string }>(query, [tenant_id, queue, meshId]),
-      );
-      return rows.map(({ instance_id }) => ({ tenant_id, instance_id }));
-    },
+    agentsToFill: ({ tenant_id, queue }) =>
+      db.tenant(tenant_id, (tx) =>
+        tx.query<{ instance_id: string; mesh_id: string | null }>('SELECT instance_id, mesh_id FROM agents_to_fill($1, $2)', [
+          tenant_id,
+          queue,
+        ]),
+      ),
     waitingTenants: async () => {
       const rows = await db.system((tx) =>
         tx.query<{ tenant_id: string }>('SELECT tenants_with_queues() AS tenant_id'),

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import pLimit from 'p-limit';
 import type { AgentRef } from '../../agents/agent-row.js';
 import { errorMessage } from '../../runtime/errors.js';
@@ -6,7 +7,8 @@ import { Loop } from '../../runtime/loop.js';
 import type { MessageCore } from '../core.js';
 import type { DispatchRunner } from '../runner/runner.js';
 import type { Taking } from '../runner/sender-options.js';
-import type { DispatchEnd, NextDispatch, OpenDispatch } from './dispatches.js';
+import { decideDispatch } from './dispatch-policy.js';
+import type { DispatchEnd, Dispatches, NextDispatch, OpenDispatch } from './dispatches.js';
 import type { IdleAgents } from './idle-agents.js';
 import type { Queues, WaitingQueue } from './queues.js';
 
@@ -29,12 +31,29 @@ interface Filling {
 }
 
 interface TakerOptions {
-  core: Pick<MessageCore, 'log' | 'policies'>;
+  core: MessageCore;
+  dispatches: Pick<Dispatches, 'release'>;
   queues: Queues;
   idle: IdleAgents;
-  runner: Pick<DispatchRunner, 'meshId' | 'reserve' | 'releaseReservation' | 'roomFor' | 'countOf'>;
-  /** Sends a dispatch that is on the record as sent by this node. */
-  run(open: OpenDispatch): void;
+  runner: Pick<
+    DispatchRunner,
+    'meshId' | 'reserve' | 'releaseReservation' | 'roomFor' | 'countOf' | 'noteNeverSent'
+  >;
+  /** Sends a dispatch that is on the record as sent by this node, while that is in time. */
+  send(open: OpenDispatch, isInTime: () => boolean): void;
+  /** Started before a dispatch is written as sent. */
+  stopwatch(): () => boolean;
+}
+
+/** An agent to which nothing could be sent takes nothing for so long, in milliseconds: at first, and at most after it was doubled each time. */
+const [PAUSE_MIN_MS, PAUSE_MAX_MS] = [250, 10_000];
+const PAUSED_MAX = 10_000;
+
+/** An agent to which nothing could be sent. */
+interface Pause {
+  ms: number;
+  /** On `performance.now()`. */
+  untilMs: number;
 }
 
 /** Takes queued messages for the agents of this node, whenever one may have room (db/functions/dispatches/take_messages.sql). */
@@ -47,6 +66,9 @@ export class Taker implements Taking {
   /** The last queue that was seen of a tenant with more than one look takes. */
   readonly #seen = new Map<string, string>();
   readonly #underWay = new Set<Promise<void>>();
+  readonly #pauses = new LRUCache<string, Pause>({ max: PAUSED_MAX });
+  /** By the id of what it may open, the watch that was started with the end of the dispatch before. */
+  readonly #offered = new Map<string, () => boolean>();
   readonly #loop: Loop;
   #isStopping = false;
 
@@ -68,21 +90,41 @@ export class Taker implements Taking {
   }
 
   offer(ended: OpenDispatch): NextDispatch | undefined {
-    const { core, runner } = this.#options;
-    if (core.policies.concerns(ended.tenant_id, 'dispatch')) return undefined;
+    const { core, runner, stopwatch } = this.#options;
+    if (core.policies.concerns(ended.tenant_id, 'dispatch') || this.#isStopping) return undefined;
     if (runner.roomFor(ended).atMost === 0) return undefined;
     const dispatch_id = newId('dsp');
-    return runner.reserve(dispatch_id) ? { mesh_id: runner.meshId, dispatch_id } : undefined;
+    if (!runner.reserve(dispatch_id)) return undefined;
+    this.#offered.set(dispatch_id, stopwatch());
+    return { mesh_id: runner.meshId, dispatch_id };
   }
 
-  settle({ dispatch_id }: NextDispatch, ended: OpenDispatch, end: DispatchEnd | null): void {
+  settle(offer: NextDispatch | undefined, ended: OpenDispatch, end: DispatchEnd | null): void {
+    const { runner, send, idle } = this.#options;
     const next = end?.next;
-    if (typeof next === 'object') this.#options.run(next);
-    this.#options.runner.releaseReservation(dispatch_id);
+    if (offer) {
+      const isInTime = this.#offered.get(offer.dispatch_id);
+      this.#offered.delete(offer.dispatch_id);
+      if (typeof next === 'object' && isInTime) send(next, isInTime);
+      runner.releaseReservation(offer.dispatch_id);
+      // It may have been opened, and only the answer was lost.
+      if (!end) runner.noteNeverSent({ tenant_id: ended.tenant_id, dispatch_id: offer.dispatch_id });
+    }
     // Only what ends a message takes in its own transaction.
-    if (next === 'again' || end?.state === 'input_required' || end?.state === 'lost') this.fill(ended);
-    else if (end && next === undefined && this.#options.runner.countOf(agentKeyOf(ended)) <= 1)
-      this.#options.idle.add(ended);
+    if (!offer || next === 'again' || end?.state === 'input_required' || end?.state === 'lost') this.fill(ended);
+    else if (end && next === undefined && runner.countOf(agentKeyOf(ended)) <= 1) idle.add(ended);
+  }
+
+  /** A dispatch of an agent has ended. One to which nothing could be sent is left alone for a while. */
+  ended(open: OpenDispatch, { state }: DispatchEnd): void {
+    const key = agentKeyOf(open);
+    if (state !== 'not_sent') {
+      this.#pauses.delete(key);
+      return;
+    }
+    const ms = Math.min(PAUSE_MAX_MS, (this.#pauses.get(key)?.ms ?? PAUSE_MIN_MS / 2) * 2);
+    this.#pauses.set(key, { ms, untilMs: performance.now() + ms });
+    setTimeout(() => this.fill(open), ms).unref();
   }
 
   /** An agent may have got room: it gets what waits for it. Never throws; the next look repeats what fails. */
@@ -146,12 +188,15 @@ export class Taker implements Taking {
 
   /** @returns how many messages its agents have got */
   async #fillFrom(queue: WaitingQueue): Promise<number> {
-    const { idle, queues, runner } = this.#options;
+    const { core, idle, queues, runner } = this.#options;
     const { tenant_id } = queue;
     const [, agentType = ''] = queue.queue.split('/', 2);
     const idleIds = idle.some(tenant_id, agentType, IDLE_TRIED);
-    const found = await queues.agentsToFill(queue, runner.meshId);
-    const agents = new Set([...idleIds, ...found.map(({ instance_id }) => instance_id)]);
+    const found = await queues.agentsToFill(queue);
+    for (const { instance_id, mesh_id } of found)
+      if (mesh_id !== null && mesh_id !== runner.meshId) core.nodes.fill({ tenant_id, instance_id }, mesh_id);
+    const own = found.filter(({ mesh_id }) => mesh_id === null || mesh_id === runner.meshId);
+    const agents = new Set([...idleIds, ...own.map(({ instance_id }) => instance_id)]);
     const counts = await Promise.all([...agents].map((instance_id) => this.#filled({ tenant_id, instance_id })));
     return counts.reduce((sum, count) => sum + count, 0);
   }
@@ -185,28 +230,48 @@ export class Taker implements Taking {
     }
   }
 
-  async #takeFor({ tenant_id, instance_id }: AgentRef): Promise<{ asked: number; got: number }> {
+  async #takeFor(agent: AgentRef): Promise<{ asked: number; got: number }> {
     const { core, runner } = this.#options;
-    await core.policies.guardsOf(tenant_id); // reads what is in force
-    if (core.policies.concerns(tenant_id, 'dispatch')) return { asked: 0, got: 0 };
-    const { atMost, epoch } = runner.roomFor({ tenant_id, instance_id });
+    const { atMost, epoch } = runner.roomFor(agent);
+    if (atMost === 0 || (this.#pauses.get(agentKeyOf(agent))?.untilMs ?? 0) > performance.now()) return NOTHING;
+    await core.policies.guardsOf(agent.tenant_id); // reads what is in force
     const dispatchIds = Array.from({ length: Math.min(TAKEN_AT_ONCE, atMost) }, () => newId('dsp'));
-    if (dispatchIds.length === 0 || !dispatchIds.every((id) => runner.reserve(id))) return { asked: 0, got: 0 };
-    return {
-      asked: dispatchIds.length,
-      got: await this.#take({ tenant_id, instance_id }, epoch, dispatchIds),
-    };
+    if (!dispatchIds.every((id) => runner.reserve(id))) return NOTHING;
+    return { asked: dispatchIds.length, got: await this.#take(agent, epoch, dispatchIds) };
   }
 
   /** @returns how many were taken */
   async #take(agent: AgentRef, epoch: number | null, dispatchIds: string[]): Promise<number> {
-    const { queues, runner, run } = this.#options;
+    const { core, queues, runner, send, stopwatch } = this.#options;
+    const asOpen = core.policies.concerns(agent.tenant_id, 'dispatch');
+    const isInTime = stopwatch();
+    let isKnown = false;
     try {
-      const taken = await queues.take(agent, { mesh_id: runner.meshId, epoch }, dispatchIds);
-      for (const open of taken) run(open);
+      const taken = await queues.take(agent, { mesh_id: runner.meshId, epoch, as_open: asOpen }, dispatchIds);
+      isKnown = true;
+      if (asOpen) await Promise.all(taken.map((open) => this.#decide(open)));
+      else for (const open of taken) send(open, isInTime);
       return taken.length;
     } finally {
-      for (const id of dispatchIds) runner.releaseReservation(id);
+      for (const id of dispatchIds) {
+        runner.releaseReservation(id);
+        if (!isKnown) runner.noteNeverSent({ tenant_id: agent.tenant_id, dispatch_id: id });
+      }
+    }
+  }
+
+  async #decide(open: OpenDispatch): Promise<void> {
+    const { core, dispatches, send, stopwatch, runner } = this.#options;
+    const isInTime = stopwatch();
+    try {
+      const sent = await decideDispatch(core, dispatches, open);
+      if (sent) send(sent, isInTime);
+    } catch (error) {
+      const { tenant_id, message_id, dispatch_id } = open;
+      core.log.warn({ err: errorMessage(error), message_id, dispatch_id }, 'policies could not decide about a dispatch');
+      runner.noteNeverSent({ tenant_id, dispatch_id });
     }
   }
 }
+
+const NOTHING = { asked: 0, got: 0 };

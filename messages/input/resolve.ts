@@ -5,7 +5,6 @@ import type { Tx } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore, MessageRef } from '../core.js';
 import { logEnd } from '../dispatch/message-end.js';
-import { wakeForFreed } from '../dispatch/wake-queued.js';
 import { lockRunning, readMessage } from '../read/read.js';
 import type { InputRequestRow, MessageRow } from '../read/rows.js';
 import { checkCallbackToken, spendCallbackToken, type TakeToken, tenantOfToken } from './callback-tokens.js';
@@ -41,10 +40,12 @@ async function noOpenRequest(tx: Tx, row: MessageRow): Promise<PlatformError> {
   return new PlatformError('NOT_AWAITING_INPUT', `The message does not wait for an answer; it is ${row.state}.`);
 }
 
-/** After the commit: streams read the message again, and its workflow goes on. @param state the message's state after the decision */
+/** After the commit: streams read the message again, it goes on, and its workflow hears of it. @param state the message's state after the decision */
 export function announceAnswer(core: MessageCore, row: MessageRow, state: MessageState): void {
   core.bus.publish(row.tenant_id, row.message_id, { kind: 'changed' });
-  core.workflowStarter.message(row);
+  const { tenant_id, message_id, session_id } = row;
+  if (state === 'working') core.advance({ tenant_id, message_id, session_id });
+  core.workflowStarter.message({ tenant_id, message_id, session_id });
   if (state === 'failed') logEnd(core.log, { ...row, state, dispatch_id: null, code: 'APPROVAL_REJECTED' });
 }
 
@@ -104,15 +105,14 @@ export async function resolveAs(
       comment: body.comment,
       arguments: edited,
     });
-    const freed = state === 'failed' && running ? slotOf(running) : [];
-    return { row, state, woken: await wakeForFreed(tx, ref.tenant_id, freed) };
+    return { row, state, freed: state === 'failed' && running ? slotOf(running) : [] };
   };
-  const { row, state, woken } = await core.db.tenant(ref.tenant_id, decide).catch(async (error: unknown) => {
+  const { row, state, freed } = await core.db.tenant(ref.tenant_id, decide).catch(async (error: unknown) => {
     if (denied && error === denied.error) await denied.record();
     throw error;
   });
   announceAnswer(core, row, state);
-  for (const queued of woken) core.workflowStarter.message(queued);
+  for (const { instance_id } of freed) core.nodes.fill({ tenant_id: ref.tenant_id, instance_id });
   return { message_id: ref.message_id, new_state: state, resolution: body.resolution };
 }
 

@@ -62,6 +62,8 @@ export interface RunningRow
   /** Null where nothing is held. */
   held_output: HeldOutput | null;
   unrouted_since: Date | null;
+  /** When its workflow last looked; null: it has none. */
+  supervised_at: Date | null;
   /** Until when it may be dispatched again, after the loss of an agent whose skill is idempotent. */
   repeat_until: Date | null;
   /** Its session's messages are dispatched one after the other. */

@@ -1,9 +1,4 @@
-import { LRUCache } from 'lru-cache';
 import type { DispatchEnd, Dispatches, DispatchRef } from '../dispatch/dispatches.js';
-
-const UNRECORDED_MAX = 10_000;
-/** Refusals that are remembered. A dispatch that was forwarded before its refusal comes long before this many further ones. */
-const REFUSED_MAX = 100_000;
 
 /** Something other than the dispatch's result closed it, or another node has it. */
 export const CLOSED: DispatchEnd = { state: 'closed', message: null };
@@ -18,18 +13,36 @@ interface Owned extends DispatchRef {
   mesh_id: string | null;
 }
 
+/** A dispatch that the record may name this node as the owner of, though it does not run here. */
+export interface UncertainDispatch {
+  tenant_id: string;
+  dispatch_id: string;
+  /** Nothing of it went out, and nothing will. */
+  neverSent: boolean;
+}
+
+interface Uncertain extends UncertainDispatch {
+  /** On `performance.now()`. */
+  sinceMs: number;
+}
+
+/** So long after a statement whose answer is unknown its effect is on the record, or never will be, in milliseconds. */
+const [LOOK_AFTER_MS, FORGET_AFTER_MS] = [5_000, 60_000];
+/** Those that are looked at in one round. */
+const LOOKS = 50;
+
 interface LostDispatchesOptions {
-  dispatches: Pick<Dispatches, 'release' | 'failAsLost'>;
+  dispatches: Pick<Dispatches, 'find' | 'release' | 'failAsLost'>;
   /** This node. */
   meshId: string;
+  /** Nothing of a dispatch was sent: its message goes on. */
+  released(ref: DispatchRef & { session_id: string }): void;
 }
 
 /** Ends the dispatches that this node does not run, or runs no more, without a result of their agents. */
 export class LostDispatches {
-  /** Dispatches that this node has said it never sent, so that one which is forwarded late is not sent. */
-  readonly refused = new LRUCache<string, true>({ max: REFUSED_MAX });
-  /** Sent dispatches whose end could not be written: a defect or a lasting refusal of the database, so there are few. */
-  readonly #unrecorded = new LRUCache<string, true>({ max: UNRECORDED_MAX });
+  /** By id, the oldest first. */
+  readonly #uncertain = new Map<string, Uncertain>();
   readonly #options: LostDispatchesOptions;
   readonly #persist: <T>(work: () => Promise<T>) => Promise<T>;
 
@@ -39,31 +52,35 @@ export class LostDispatches {
     this.#persist = persist;
   }
 
-  /** From here on `disown` takes it for sent: nobody knows whether this node owns it. */
-  noteUnrecorded(dispatchId: string): void {
-    this.#unrecorded.set(dispatchId, true);
+  /** The record is looked at for it later, and it ends. */
+  note(dispatch: UncertainDispatch): void {
+    this.#uncertain.set(dispatch.dispatch_id, { ...dispatch, sinceMs: performance.now() });
   }
 
-  /** Whether the dispatch was sent from here and its end could not be written. */
-  isUnrecorded(dispatchId: string): boolean {
-    return this.#unrecorded.get(dispatchId) !== undefined;
-  }
-
-  /** Notes that the dispatch is not sent from here any more. */
-  refuse(dispatchId: string): void {
-    this.refused.set(dispatchId, true);
+  /** Ends those that turn out to be on the record. Rejects while the database is away; the next time goes on. */
+  async mend(): Promise<void> {
+    const nowMs = performance.now();
+    const due = [...this.#uncertain.values()].filter(({ sinceMs }) => nowMs - sinceMs >= LOOK_AFTER_MS).slice(0, LOOKS);
+    for (const dispatch of due) {
+      const { tenant_id, dispatch_id, neverSent, sinceMs } = dispatch;
+      const open = await this.#options.dispatches.find({ tenant_id, dispatch_id, message_id: '' });
+      if (open?.mesh_id === this.#options.meshId) {
+        await (neverSent ? this.release(open, 'NEVER_SENT') : this.fail(open));
+        if (neverSent) this.#options.released(open);
+      }
+      this.#uncertain.delete(dispatch_id);
+      const mayCome = open === null && neverSent && nowMs - sinceMs < FORGET_AFTER_MS;
+      if (mayCome) this.#uncertain.set(dispatch_id, dispatch); // behind the others
+    }
   }
 
   /**
-   * Ends a dispatch that is on the record as sent and does not run here. One that this node owns was never sent, unless it is
-   * `unrecorded`. The agent of any other may have acted, so it is not sent again.
-   * @param options.unlessOffered leaves one that its agent may still continue at another node
+   * Ends a dispatch that is on the record as sent and does not run here, because its agent is gone. One that this node never sent is released;
+   * the agent of any other may have acted, so it is not sent again.
    */
-  async disown(ref: Owned, options: { unlessOffered?: boolean } = {}): Promise<DispatchEnd> {
-    const isNeverSent = ref.mesh_id === this.#options.meshId && !this.isUnrecorded(ref.dispatch_id);
-    if (!isNeverSent) return this.#failAsLost(ref, options);
-    this.refuse(ref.dispatch_id);
-    return this.release(ref, 'NEVER_SENT');
+  async disown(ref: Owned): Promise<DispatchEnd> {
+    const maySent = this.#uncertain.get(ref.dispatch_id)?.neverSent === false;
+    return ref.mesh_id === this.#options.meshId && !maySent ? this.release(ref, 'NEVER_SENT') : this.#failAsLost(ref);
   }
 
   /** Releases a dispatch of which nothing went out, so that its message is routed again. */
@@ -78,8 +95,8 @@ export class LostDispatches {
     return this.#failAsLost({ ...ref, mesh_id: this.#options.meshId });
   }
 
-  async #failAsLost(ref: Owned, { unlessOffered = false } = {}): Promise<DispatchEnd> {
-    const options = { owner: ref.mesh_id, unlessOffered };
+  async #failAsLost(ref: Owned): Promise<DispatchEnd> {
+    const options = { owner: ref.mesh_id };
     return (
       (await this.#persist(() => this.#options.dispatches.failAsLost(ref, 'AGENT_DISCONNECTED', options))) ?? CLOSED
     );

@@ -1,18 +1,15 @@
 import { setMaxListeners } from 'node:events';
 import type { AgentRef } from '../../agents/agent-row.js';
-import { errorMessage } from '../../runtime/errors.js';
 import { settledWithin } from '../../runtime/promises/settled-within.js';
 import type { OpenDispatchRef } from '../dispatch/agent-dispatches.js';
 import type { DispatchEnd, DispatchRef, OpenDispatch } from '../dispatch/dispatches.js';
-import { notSent } from './lost-dispatches.js';
-import { DispatchMarker, type RoutedDispatch } from './mark-dispatch.js';
+import type { UncertainDispatch } from './lost-dispatches.js';
 import { Reconciliation } from './reconciliation.js';
 import { Reservations, RunningDispatch, RunningDispatches } from './running-dispatches.js';
 import { Saturation } from './saturation.js';
 import { DispatchSender } from './send-dispatch.js';
 import type { SenderOptions, Taking } from './sender-options.js';
 import type { Transport } from './transport.js';
-import { type WaitContext, waitFor } from './wait-for-end.js';
 
 /** Extra time for the writes that are under way when the grace period is over. */
 const LAST_WRITES_MS = 5_000;
@@ -20,18 +17,13 @@ const LAST_WRITES_MS = 5_000;
 type DeploymentMode = OpenDispatch['deployment_mode'];
 
 export interface RunnerOptions extends SenderOptions {
-  /** How often `run` reports that a dispatch is still running. */
-  heartbeatMs?: number;
   /** How often running dispatches are compared with the record. */
   reconcileMs?: number;
   /** Dispatches in flight to all agents; `LIMITS.dispatchesInFlightPerNode` by default. */
   inFlightMax?: number;
 }
 
-/**
- * Runs every dispatch of this process, on the fast path and on the workflow path: marks it as sent, has its transport send it and records
- * its end. A dispatch runs once, however often it is asked for.
- */
+/** Runs every dispatch of this process: has its transport send it and records its end. */
 export class DispatchRunner {
   readonly meshId: string;
   /** What transports publish goes through it: guards see it before anybody else does. */
@@ -42,7 +34,6 @@ export class DispatchRunner {
   readonly #saturation: Saturation;
   readonly #reservations = new Reservations();
   readonly #sender: DispatchSender;
-  readonly #marker: DispatchMarker;
   readonly #reconciliation: Reconciliation;
   readonly #closing = new AbortController();
   #transports: Partial<Record<DeploymentMode, Transport>> = {};
@@ -58,7 +49,7 @@ export class DispatchRunner {
       db,
       log,
       meshId,
-      dispatches,
+      fill: (agent) => sender.taking?.fill(agent),
       isFull: (agent, part) => running.isFull(agent, part),
     });
     setMaxListeners(0, this.#closing.signal); // each write that waits for the database adds a listener
@@ -66,8 +57,7 @@ export class DispatchRunner {
     this.#sender = sender;
     this.output = sender.output;
     this.counts = sender.counts;
-    this.#marker = new DispatchMarker({ dispatches, sender, running, saturation: this.#saturation, meshId });
-    this.#reconciliation = new Reconciliation({ dispatches, running, intervalMs: reconcileMs, log });
+    this.#reconciliation = new Reconciliation({ dispatches, running, lost: sender.lost, intervalMs: reconcileMs, log });
   }
 
   /** Starts the comparison with the record. A dispatch needs the transport of its mode. */
@@ -122,9 +112,14 @@ export class DispatchRunner {
     return { atMost: this.#draining ? 0 : this.#running.roomFor(agent), epoch };
   }
 
+  /** Whether this node takes anything more for the agents of a tenant. */
+  hasRoomFor(tenantId: string): boolean {
+    return !this.#draining && this.#running.hasRoomFor(tenantId);
+  }
+
   /**
-   * Reserves a dispatch of the fast path before its accept transaction commits. @returns false when nothing new is taken; else
-   * `releaseReservation` is to be called after `send`.
+   * Reserves a dispatch before the transaction commits that opens it. @returns false when nothing new is taken; else `releaseReservation` is to be
+   * called after `send`.
    */
   reserve(dispatchId: string): boolean {
     if (!this.#draining) this.#reservations.add(dispatchId);
@@ -136,46 +131,31 @@ export class DispatchRunner {
   }
 
   /**
-   * Sends a dispatch of the fast path, which the accept transaction has recorded as sent.
-   * @param leaseValid asked right before the first byte; false: the dispatch is released
+   * Sends a dispatch that is on the record as sent by this node.
+   * @param isInTime asked right before the first byte; false: the dispatch is released
    * @returns null when it cannot be sent from here: then nothing has been, and nothing will. The promise never rejects
    */
-  send(open: OpenDispatch, leaseValid: () => boolean): Promise<DispatchEnd> | null {
+  send(open: OpenDispatch, isInTime: () => boolean): Promise<DispatchEnd> | null {
     const transport = this.#transports[open.deployment_mode];
     const reached = transport?.reach(open);
     if (this.#draining || !transport || !reached || !('epoch' in reached)) return null;
-    // It was forwarded here after its workflow had asked for it.
-    if (this.#running.get(open.dispatch_id) || this.#sender.lost.refused.has(open.dispatch_id)) return null;
-    // The accept transaction did not see a connection of another epoch.
-    if (reached.epoch !== open.epoch || !leaseValid() || this.#running.isFull(open)) return null;
+    // Who opened it did not see a connection of another epoch.
+    if (reached.epoch !== open.epoch || !isInTime() || this.#running.isFull(open)) return null;
     const running = this.#add(open, transport);
-    this.#running.assign(running, open, open.epoch);
-    running.begin(this.#sender.sendMarked(running, open, leaseValid));
+    running.begin(this.#sender.send(running, open, isInTime));
     return running.done;
   }
 
-  /**
-   * Runs a dispatch of the workflow path, or waits for its end if it runs here already. While the database is away it waits.
-   * @param context.heartbeat called at the start and every `heartbeatMs`
-   * @param context.signal ends the wait only (the promise rejects with its reason); the dispatch goes on
-   */
-  async run(routed: RoutedDispatch, context: WaitContext): Promise<DispatchEnd> {
-    await this.#reservations.settled(routed.dispatch_id);
-    let running = this.#running.get(routed.dispatch_id);
-    if (!running) {
-      const transport = this.#transports[routed.deployment_mode];
-      if (this.#draining || !transport) return notSent('CLOSING');
-      running = this.#add(routed, transport);
-      running.begin(this.#marker.markAndSend(running, routed));
-    }
-    return waitFor(running.done, context, this.#options.heartbeatMs ?? 2_000);
+  /** A dispatch may or may not be on the record as sent by this node, and never will be sent. It is looked for, and released. */
+  noteNeverSent({ tenant_id, dispatch_id }: Omit<UncertainDispatch, 'neverSent'>): void {
+    this.#sender.lost.note({ tenant_id, dispatch_id, neverSent: true });
   }
 
-  /** The dispatch was canceled on the record: tells its agent and ends it, so that `run` resolves. Does nothing when it is unknown here. */
+  /** The dispatch was canceled on the record: tells its agent and ends it. Does nothing when it is unknown here. */
   async cancel(ref: DispatchRef, reason: string): Promise<void> {
     await this.#reservations.settled(ref.dispatch_id);
     const running = this.#running.get(ref.dispatch_id);
-    if (!running) return this.#sender.lost.refuse(ref.dispatch_id);
+    if (!running) return;
     running.close('canceled', reason);
     await Promise.allSettled([running.done]);
     await running.transport.cancelSent?.(ref.dispatch_id);
@@ -200,17 +180,16 @@ export class DispatchRunner {
   adopt(open: OpenDispatch, progress: string): void {
     const transport = this.#transports[open.deployment_mode];
     if (!transport) {
-      this.noteUncertain([open.dispatch_id]);
+      this.noteUncertain(open.tenant_id, [open.dispatch_id]);
       return;
     }
     const running = this.#add(open, transport);
-    this.#running.assign(running, open, open.epoch);
     running.begin(this.#sender.adopt(running, open, progress));
   }
 
   /** The record may or may not name this node as the owner of these dispatches, which do not run here: they are never sent again. */
-  noteUncertain(dispatchIds: readonly string[]): void {
-    for (const dispatchId of dispatchIds) this.#sender.lost.noteUnrecorded(dispatchId);
+  noteUncertain(tenantId: string, dispatchIds: readonly string[]): void {
+    for (const dispatch_id of dispatchIds) this.#sender.lost.note({ tenant_id: tenantId, dispatch_id, neverSent: false });
   }
 
   /** The agent is gone: its dispatches fail, or are released when nothing was sent. Resolves when that is on the record. */
@@ -247,14 +226,10 @@ export class DispatchRunner {
     await this.#saturation.stop();
   }
 
-  #add(ref: DispatchRef, transport: Transport): RunningDispatch {
-    const running = this.#running.add(new RunningDispatch(ref, transport));
-    const remove = (): void => this.#running.remove(running);
-    running.done.then(remove, (error) => {
-      remove();
-      // Perhaps no caller waits for it any more, so the failure is logged here.
-      this.#options.log.error({ err: errorMessage(error), ...running.ref }, 'dispatch could not be sent');
-    });
+  #add(open: OpenDispatch, transport: Transport): RunningDispatch {
+    const running = this.#running.add(new RunningDispatch(open, transport));
+    this.#running.assign(running, open, open.epoch);
+    void running.done.then(() => this.#running.remove(running));
     return running;
   }
 }

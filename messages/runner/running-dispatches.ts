@@ -10,7 +10,7 @@ type Phase = 'starting' | 'sending' | 'recording';
 export class RunningDispatch implements DispatchStop {
   readonly ref: DispatchRef;
   readonly transport: Transport;
-  /** Settles with its end. Rejects only when nothing was sent. */
+  /** Resolves with its end. */
   readonly done: Promise<DispatchEnd>;
   /** '' until it is counted on its agent. */
   agentKey = '';
@@ -177,6 +177,11 @@ export class RunningDispatches {
   isFull(agent: AgentRef, part = 1): boolean {
     const count = this.countOf(agentKeyOf(agent));
     return count >= part * LIMITS.dispatchesInFlightPerConnection || this.#share.isUsedUp(agent.tenant_id, part);
+  }
+
+  /** Whether a tenant has less than its share of the node. */
+  hasRoomFor(tenantId: string): boolean {
+    return !this.#share.isUsedUp(tenantId);
   }
 
   /** How many further dispatches the agent may have from here: none where its tenant has its share of the node. */

@@ -7,7 +7,6 @@ import { agentKeyOf } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
 import { Loop } from '../../runtime/loop.js';
 import { settledWithin } from '../../runtime/promises/settled-within.js';
-import type { Dispatches } from '../dispatch/dispatches.js';
 
 /** How often saturated agents are looked at. */
 const TICK_MS = 50;
@@ -29,7 +28,8 @@ export interface SaturationOptions {
   db: Db;
   log: Logger;
   meshId: string;
-  dispatches: Pick<Dispatches, 'agentJoined'>;
+  /** The agent has room again. */
+  fill(agent: AgentRef): void;
   /** Whether the agent may have no further dispatch from this node. @param part of what it may have, up to 1 */
   isFull(agent: AgentRef, part?: number): boolean;
 }
@@ -124,7 +124,7 @@ export class Saturation {
   }
 
   async #end(mark: Mark): Promise<void> {
-    const { db, meshId, dispatches, isFull } = this.#options;
+    const { db, meshId, fill, isFull } = this.#options;
     const { agent } = mark;
     await this.#write(mark, async () => {
       mark.writtenAtMs = Number.NEGATIVE_INFINITY;
@@ -132,7 +132,7 @@ export class Saturation {
       mark.sinceMs = performance.now();
       // Where it is full again, the next turn marks it.
       if (!isFull(agent)) this.#marks.delete(agentKeyOf(agent));
-      if (withRoom) await dispatches.agentJoined(agent.tenant_id, withRoom);
+      if (withRoom) fill(agent);
     });
   }
 

@@ -21,10 +21,7 @@ const HANDLER_FAILED = 'HANDLER_ERROR';
 
 type Delivery = () => Promise<TransportResult>;
 
-/** Who had a dispatch sent here: the fast path, a workflow, or another node, whose agent has come here with it. */
-type DispatchPath = 'fast' | 'workflow' | 'transferred';
-
-/** The dispatches of one path that have ended, for metrics. */
+/** Dispatches that have ended, for metrics. */
 export interface DispatchCounts {
   byEnd: Partial<Record<DispatchEnd['state'], number>>;
   /** How many took less than 2ⁿ milliseconds and not less than half of that, by n. */
@@ -40,11 +37,7 @@ const noDispatches = (): DispatchCounts => ({ byEnd: {}, byBitsOfMs: new Array<n
 export class DispatchSender {
   /** What the transports publish goes through it. */
   readonly output: OutputGate;
-  readonly counts: Record<DispatchPath, DispatchCounts> = {
-    fast: noDispatches(),
-    workflow: noDispatches(),
-    transferred: noDispatches(),
-  };
+  readonly counts: DispatchCounts = noDispatches();
   readonly #options: SenderOptions;
   readonly #closing: AbortSignal;
   /** What an agent gets next, asked for with the end of each of its dispatches; undefined where this process takes nothing from queues. */
@@ -64,13 +57,13 @@ export class DispatchSender {
     this.lost = new LostDispatches(options, (work) => this.persist(work));
   }
 
-  /** Sends a dispatch that the accept transaction has marked as sent. Never rejects. */
-  async sendMarked(running: RunningDispatch, open: OpenDispatch, leaseValid: () => boolean): Promise<DispatchEnd> {
-    const { sign } = running.transport;
-    if (!sign) return this.#send(running, open, 'fast');
+  /** Sends a dispatch that is on the record as sent, and records its end. Never rejects. @param isInTime asked right before the first byte */
+  async send(running: RunningDispatch, open: OpenDispatch, isInTime: () => boolean): Promise<DispatchEnd> {
+    const { transport } = running;
+    if (!transport.sign) return this.#follow(running, open, () => transport.send(open, running));
     try {
-      const token = await this.sign(running, open);
-      if (leaseValid()) return await this.#send(running, open, 'fast', token);
+      const token = await this.persist(async () => transport.sign?.(open));
+      if (isInTime()) return await this.#follow(running, open, () => transport.send(open, running, token));
     } catch (error) {
       this.#logError(open, error, 'dispatch could not be signed');
     }
@@ -78,26 +71,12 @@ export class DispatchSender {
     return this.#record(running, open, { state: 'not_sent', reason: 'NEVER_SENT' });
   }
 
-  /** Sends a dispatch of the workflow path and records its end. Never rejects. @param token from `sign` */
-  send(running: RunningDispatch, open: OpenDispatch, token?: string): Promise<DispatchEnd> {
-    return this.#send(running, open, 'workflow', token);
-  }
-
-  #send(running: RunningDispatch, open: OpenDispatch, path: DispatchPath, token?: string): Promise<DispatchEnd> {
-    return this.#follow(running, open, path, () => running.transport.send(open, running, token));
-  }
-
   /** Continues a dispatch that another node sent, and records its end. Never rejects. @param progress as for `Transport.adopt` */
   adopt(running: RunningDispatch, open: OpenDispatch, progress: string): Promise<DispatchEnd> {
     const { transport } = running;
     running.isContinued = true;
     const deliver = () => transport.adopt?.(open, progress, running) ?? Promise.resolve(LOST);
-    return this.#follow(running, open, 'transferred', deliver);
-  }
-
-  /** Signs the token of a dispatch's request; undefined where its transport needs none. */
-  sign({ transport }: RunningDispatch, dispatch: DispatchRef & { instance_id: string }): Promise<string | undefined> {
-    return this.persist(async () => transport.sign?.(dispatch));
+    return this.#follow(running, open, deliver);
   }
 
   /** Retries while the database is away. */
@@ -105,12 +84,7 @@ export class DispatchSender {
     return this.#closing.aborted ? work() : persist(work, this.#options.log, this.#closing);
   }
 
-  async #follow(
-    running: RunningDispatch,
-    open: OpenDispatch,
-    path: DispatchPath,
-    deliver: Delivery,
-  ): Promise<DispatchEnd> {
+  async #follow(running: RunningDispatch, open: OpenDispatch, deliver: Delivery): Promise<DispatchEnd> {
     const startedAtMs = performance.now();
     running.open = open;
     running.enter('sending');
@@ -123,7 +97,7 @@ export class DispatchSender {
     if (result.state === 'transferred') return CLOSED;
     running.enter('recording');
     const end = running.stopped === 'closed' ? CLOSED : await this.#record(running, open, result);
-    this.#count(path, end, performance.now() - startedAtMs);
+    this.#count(end, performance.now() - startedAtMs);
     return end;
   }
 
@@ -133,8 +107,8 @@ export class DispatchSender {
     return tenants.has(tenant_id) && performance.now() <= confirmedUntilMs;
   }
 
-  #count(path: DispatchPath, { state }: DispatchEnd, ms: number): void {
-    const counts = this.counts[path];
+  #count({ state }: DispatchEnd, ms: number): void {
+    const { counts } = this;
     const bits = MS_BITS - Math.clz32(ms);
     counts.byEnd[state] = (counts.byEnd[state] ?? 0) + 1;
     counts.byBitsOfMs[bits] = (counts.byBitsOfMs[bits] ?? 0) + 1;
@@ -169,8 +143,8 @@ export class DispatchSender {
       const error = { code: 'INTERNAL', message: 'The result could not be stored.' };
       return (await this.persist(() => dispatches.end(open, { state: 'failed', error }, null))) ?? CLOSED;
     } catch (error) {
-      this.lost.noteUnrecorded(open.dispatch_id);
-      this.#logError(open, error, 'dispatch is left to the workflow of its message');
+      this.lost.note({ ...running.ref, neverSent: false });
+      this.#logError(open, error, 'the end of a dispatch is tried again later');
       return { state: 'unrecorded', message: null };
     }
   }
@@ -206,7 +180,7 @@ export class DispatchSender {
       end = await this.persist(() => dispatches.end(open, result, epoch, offer));
       return end;
     } finally {
-      if (offer) taking?.settle(offer, open, end);
+      taking?.settle(offer, open, end);
     }
   }
 

@@ -1,7 +1,7 @@
 import type { Tx } from '../../db/pool.js';
 import { newEventId, newId } from '../../runtime/ids.js';
 import type { AskedRequest, InputRequestRow, RunningRow } from '../read/rows.js';
-import type { Step } from './step.js';
+import type { WaitStep } from './step.js';
 
 /**
  * What an operator reads about a request in the Temporal UI. It goes into the history: identifiers, times and numbers, no content.
@@ -66,24 +66,13 @@ export async function watchRequest<Request extends AskedRequest>(
 /** The step of a message that waits for a human, after `watchRequest`. @returns null when the time is up: the message fails */
 export async function inputStep(
   tx: Tx,
-  { agent_type, current_dispatch_id }: Pick<RunningRow, 'agent_type' | 'current_dispatch_id'>,
+  { agent_type, state }: Pick<RunningRow, 'agent_type' | 'state'>,
   asked: InputRequestRow,
   now: Date,
-): Promise<Step | null> {
+): Promise<WaitStep | null> {
   const wait = await watchRequest(tx, asked, now);
   if (!wait) return null;
-  const { request, left_ms, wait_ms } = wait;
-  return {
-    kind: 'wait_input',
-    request_id: request.request_id,
-    agent_type,
-    ...(request.stage === 'tool' && current_dispatch_id !== null && { dispatch_id: current_dispatch_id }),
-    request_kind: request.kind,
-    source: request.source,
-    since: request.requested_at.toISOString(),
-    expires_at: request.expires_at.toISOString(),
-    expires_ms: left_ms,
-    wait_ms,
-    awaited: awaitedText(request, request.message_id),
-  };
+  const { request, wait_ms } = wait;
+  const details = awaitedText(request, request.message_id);
+  return { kind: 'waits', waits_for: 'person', state, agent_type, details, wait_ms };
 }

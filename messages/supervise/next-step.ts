@@ -6,17 +6,28 @@ import { newEventId } from '../../runtime/ids.js';
 import { targetWaitedText } from '../accept/targets.js';
 import type { MessageCore, MessageRef } from '../core.js';
 import { boundedError, logEnd, type StoredError } from '../dispatch/message-end.js';
-import { wakeForFreed } from '../dispatch/wake-queued.js';
 import { deliverHeld } from '../input/held-output.js';
 import { lockRunning, openRequests } from '../read/read.js';
 import type { HeldOutput, MessageRow, RunningRow, SessionBinding } from '../read/rows.js';
 import { inputStep } from './input-step.js';
 import { type GatedRow, type KnownVerdicts, PolicyGate, type Stop, VerdictNeeded } from './policy-step.js';
-import { dispatchStep, lockSession, openDispatch, type Queued, turnStep } from './route-step.js';
-import { type RouteWait, retryDelayMs, routeWait, type Step, stepError } from './step.js';
+import { LOOK_MAX_MS, type Step, stepError, type WaitStep } from './step.js';
 
-/** A message whose wait is over still gets a free agent, up to this multiple of the wait: the platform itself may have been slow. */
+/** Who looks at a message: its workflow, or a process that takes it a step further. */
+export type Looker = 'workflow' | 'process';
+
+/** Where a message stands, and the queue in which it waits for an agent. */
+export interface Standing {
+  step: Step | null;
+  queue: string | null;
+  /** It has a workflow, which is to hear of changes. */
+  isWatched: boolean;
+}
+
+/** A message whose wait is over while an agent has room still gets that one, up to this multiple of the wait: the platform itself may have been slow. */
 const LATE_FACTOR = 10;
+/** In milliseconds; so long it is given then. */
+const LATE_MS = 1_000;
 
 /** Of a message that is dispatched again after a loss (docs/durability.md#idempotent-skills). */
 const OUT_OF_TIME = {
@@ -26,7 +37,7 @@ const OUT_OF_TIME = {
 const EXPIRED = { code: 'APPROVAL_EXPIRED', message: 'Nobody answered in time.' };
 
 /** Fails a locked message. @param requestState the new state of its open input request */
-async function failedStep(
+export async function failedStep(
   tx: Tx,
   row: RunningRow,
   error: StoredError,
@@ -49,85 +60,62 @@ async function doneStep(tx: Tx, ref: MessageRef): Promise<Step | null> {
   return { kind: 'done', state, agent_type, ...stepError(error_code, error_message) };
 }
 
-/**
- * The step of a canceled message: its agent gets CANCELED if the node that has the dispatch is alive. The running row stays, so that a
- * workflow that asks again after a crash gets the same step; `maintainTables` deletes it.
- */
-async function canceledStep(tx: Tx, row: RunningRow): Promise<Step> {
-  const [dispatch] = await tx.query<{ dispatch_id: string; mesh_id: string }>(
-    `SELECT d.dispatch_id, d.mesh_id FROM dispatches d JOIN mesh_nodes n ON n.mesh_id = d.mesh_id
-      WHERE d.tenant_id = $1 AND d.dispatch_id = $2 AND d.state = 'canceled'`,
-    [row.tenant_id, row.current_dispatch_id],
-  );
-  const { agent_type } = row;
-  return dispatch
-    ? { kind: 'deliver_cancel', ...dispatch, agent_type }
-    : { kind: 'done', state: 'canceled', agent_type };
-}
-
-/** The step of a message that a human's rejection has failed. The running row was there to wake its workflow, which knows now. */
-async function rejectedStep(tx: Tx, row: RunningRow): Promise<Step | null> {
-  await tx.query('DELETE FROM running_messages WHERE tenant_id = $1 AND message_id = $2', [
-    row.tenant_id,
-    row.message_id,
-  ]);
-  return doneStep(tx, row);
-}
-
-async function unavailableStep(tx: Tx, row: RunningRow, session: SessionBinding, waitedMs: number): Promise<Step> {
-  const message = await targetWaitedText(tx, row, session, waitedMs);
-  return failedStep(tx, row, { code: 'TARGET_UNAVAILABLE', message });
-}
-
 /** What a step is decided with. */
 interface Context {
   tx: Tx;
-  row: RunningRow;
+  row: GatedRow;
   session: SessionBinding;
   gate: PolicyGate;
   now: Date;
 }
 
-async function waitStep(
-  { tx, row, now }: Context,
-  { since, waitedMs, leftMs }: RouteWait,
-  { queue }: Queued,
-  offlineMs: number,
-): Promise<Step> {
-  const repeatLeftMs = row.repeat_until ? row.repeat_until.getTime() - now.getTime() : leftMs;
-  await tx.query(
-    'UPDATE running_messages SET unrouted_since = $3, queue = $4 WHERE tenant_id = $1 AND message_id = $2',
-    [row.tenant_id, row.message_id, since, queue],
-  );
+function waits(row: RunningRow, waits_for: WaitStep['waits_for'], details: string, wait_ms = LOOK_MAX_MS): WaitStep {
+  const agent_type = row.agent_type ?? row.want_agent_type;
   return {
-    kind: 'wait_agent',
-    since: since.toISOString(),
-    retry_ms: Math.min(retryDelayMs(waitedMs), leftMs, repeatLeftMs, offlineMs),
-    agent_type: row.want_agent_type ?? row.agent_type,
+    kind: 'waits',
+    waits_for,
+    state: row.state,
+    agent_type,
+    details,
+    wait_ms: Math.max(1, Math.min(wait_ms, LOOK_MAX_MS)),
   };
+}
+
+/** The step of a message that an agent has; null for any other. */
+async function dispatchStep(tx: Tx, row: RunningRow): Promise<WaitStep | null> {
+  if (row.current_dispatch_id === null) return null;
+  const [dispatch] = await tx.query<{ instance_id: string; attempt: number; sent_at: Date | null; deadline_at: Date | null }>(
+    `SELECT instance_id, attempt, sent_at, deadline_at FROM dispatches
+      WHERE tenant_id = $1 AND dispatch_id = $2 AND state IN ('open', 'sent')`,
+    [row.tenant_id, row.current_dispatch_id],
+    'find_open_dispatch',
+  );
+  if (!dispatch) return null;
+  const { instance_id, attempt, sent_at, deadline_at } = dispatch;
+  const since = sent_at ? ` since ${sent_at.toISOString()}` : '';
+  const until = deadline_at ? `, until ${deadline_at.toISOString()}` : '';
+  return waits(row, 'result', `Agent \`${instance_id}\` (${row.agent_type}) has it${since}${until}, attempt ${attempt}.`);
+}
+
+/** The step of a message whose ordered session has another one at work, or before it; null when it is its turn. The end of that one wakes it. */
+async function turnStep(tx: Tx, row: RunningRow): Promise<WaitStep | null> {
+  const [next] = await tx.query<{ message_id: string }>(
+    "SELECT next_in_order($1, $2) #>> '{0,message_id}' AS message_id",
+    [row.tenant_id, row.session_id],
+    'next_in_order',
+  );
+  if (next?.message_id === row.message_id) return null;
+  return waits(row, 'turn', `Waits for its turn in its session since ${row.created_at.toISOString()}.`);
 }
 
 /** The step of a message that does not go on in this transaction: it fails, or waits for the human that was asked just now. */
 async function stoppedStep({ tx, row, now }: Context, stop: Stop): Promise<Step> {
   if (stop.kind === 'failed') return failedStep(tx, row, stop.error);
-  if (stop.kind === 'admitted') return waitForPolicies(1);
   const asked = { ...row, state: 'input-required' as const };
   const request = (await openRequests(tx, row.tenant_id, [asked])).get(row.message_id);
   if (!request) throw new Error('the request that was written just now is not open');
   // Its time may be over by a clock that is ahead of the database's.
-  return (await inputStep(tx, row, request, now)) ?? failedStep(tx, row, EXPIRED, 'expired');
-}
-
-/** Routes the message and opens its dispatch, if the policies allow it and an agent is free. */
-async function openAllowed(context: Context, onlyReachable: boolean): Promise<Step | Queued> {
-  const { tx, row, session, gate } = context;
-  if (gate.isConcerned) await tx.query('SAVEPOINT routed');
-  const opened = await openDispatch(tx, row, session, onlyReachable);
-  if ('queue' in opened) return opened;
-  const refused = gate.isConcerned && (await gate.rulingOn(opened.agent));
-  if (!refused) return opened.step;
-  await tx.query('ROLLBACK TO SAVEPOINT routed');
-  return stoppedStep(context, await gate.follow(refused, opened.agent));
+  return (await inputStep(tx, asked, request, now)) ?? failedStep(tx, row, EXPIRED, 'expired');
 }
 
 /** Delivers what its agent has answered and a human has approved: the message ends, or waits for the answer to its agent's question. */
@@ -137,55 +125,112 @@ async function deliverStep(context: Context, held: HeldOutput, inputExpiryMs: nu
   return { kind: 'done', state, agent_type: context.row.agent_type };
 }
 
-/** Decides the step of a locked message. */
-async function decide(context: Context, queueWaitMs: number): Promise<Step> {
-  const { tx, row, session, gate, now } = context;
-  if (row.state === 'canceled') return canceledStep(tx, row);
-  if (row.state === 'input-required') {
-    const request = (await openRequests(tx, row.tenant_id, [row])).get(row.message_id);
-    if (request) return (await inputStep(tx, row, request, now)) ?? failedStep(tx, row, EXPIRED, 'expired');
-  }
-  const current = row.current_dispatch_id && (await dispatchStep(tx, row, row.current_dispatch_id));
-  if (current) return current;
-  if (row.repeat_until && now >= row.repeat_until) return failedStep(tx, row, OUT_OF_TIME);
-  const turn = row.ordered ? await turnStep(tx, row, now) : null;
-  if (turn) return turn;
-  const stop = await gate.admit(session);
-  if (stop) return stoppedStep(context, stop);
-  const wait = await routeWait(tx, row, queueWaitMs, now);
-  const { leftMs, waitedMs } = wait;
-  if (waitedMs >= (waitedMs + leftMs) * LATE_FACTOR) return unavailableStep(tx, row, session, waitedMs);
-  // A free agent gets the message also after its wait: the time may have passed in a queue, or with a node that died.
-  const opened = await openAllowed(context, leftMs <= 0);
-  if ('kind' in opened) return opened;
-  return leftMs <= 0 ? unavailableStep(tx, row, session, waitedMs) : waitStep(context, wait, opened, queueWaitMs);
+interface Wait {
+  queue: string;
+  since: Date;
+  left_ms: number;
+  waited_ms: number;
+  /** An agent has room. */
+  may_go: boolean;
 }
 
-/** Locks a message and ends the lease of the process that has it; null when it has ended. Also notes that its workflow is running. */
-async function takeOver(tx: Tx, ref: MessageRef): Promise<GatedRow | null> {
-  const [row] = await tx.query<GatedRow & Record<string, unknown>>(
-    `WITH heard AS (UPDATE input_requests SET wake_requested_at = NULL
-                     WHERE tenant_id = $1 AND message_id = $2 AND wake_requested_at IS NOT NULL)
-     UPDATE running_messages SET supervised_at = now(), wake_requested_at = NULL, queue = NULL, lease_epoch = lease_epoch + 1
-      WHERE tenant_id = $1 AND message_id = $2 RETURNING *`,
+/** Puts a message that rests into its queue, and reads how long it may wait there. @param offlineMs while no agent of its target is online */
+async function queued(tx: Tx, { tenant_id, message_id }: RunningRow, now: Date, offlineMs: number): Promise<Wait> {
+  const [wait] = await tx.query<Wait & Record<string, unknown>>(
+    `SELECT q.queue, w.since, w.left_ms, (extract(epoch FROM $3::timestamptz - w.since) * 1000)::bigint AS waited_ms,
+            w.left_ms <= 0 AND EXISTS (SELECT 1 FROM agents_to_fill($1, q.queue)) AS may_go
+       FROM queue_message($1, $2) AS q (queue) CROSS JOIN LATERAL route_wait($1, $2, $3, $4) w`,
+    [tenant_id, message_id, now, offlineMs],
+    'queue_message',
+  );
+  if (!wait) throw new Error('queue_message gave no row');
+  return wait;
+}
+
+async function roomStep(context: Context, offlineMs: number): Promise<{ step: Step; queue: string | null }> {
+  const { tx, row, session, now } = context;
+  const { queue, since, left_ms, waited_ms, may_go } = await queued(tx, row, now, offlineMs);
+  const isLate = left_ms <= 0 && !(may_go && waited_ms < (waited_ms + left_ms) * LATE_FACTOR);
+  if (isLate) {
+    const message = await targetWaitedText(tx, row, session, waited_ms);
+    return { step: await failedStep(tx, row, { code: 'TARGET_UNAVAILABLE', message }), queue: null };
+  }
+  const leftMs = left_ms <= 0 ? LATE_MS : left_ms;
+  await tx.query(
+    `UPDATE running_messages SET wait_ends_at = greatest(wait_ends_at, $3::timestamptz + $4 * interval '1 ms')
+      WHERE tenant_id = $1 AND message_id = $2`,
+    [row.tenant_id, row.message_id, now, leftMs],
+  );
+  const type = row.want_agent_type ?? row.agent_type;
+  const ofType = type ? ` of type ${type}` : '';
+  return { step: waits(row, 'room', `Waits for a free agent${ofType} since ${since.toISOString()}.`, leftMs), queue };
+}
+
+/** Decides the step of a locked message. */
+async function decide(context: Context, queueWaitMs: number): Promise<{ step: Step; queue: string | null }> {
+  const { tx, row, session, gate, now } = context;
+  if (row.state === 'input-required') {
+    const request = (await openRequests(tx, row.tenant_id, [row])).get(row.message_id);
+    if (request)
+      return { step: (await inputStep(tx, row, request, now)) ?? (await failedStep(tx, row, EXPIRED, 'expired')), queue: null };
+  }
+  const current = await dispatchStep(tx, row);
+  if (current) return { step: current, queue: null };
+  if (row.repeat_until && now >= row.repeat_until) return { step: await failedStep(tx, row, OUT_OF_TIME), queue: null };
+  const turn = row.ordered ? await turnStep(tx, row) : null;
+  if (turn) return { step: turn, queue: null };
+  const stop = await gate.admit(session);
+  if (stop) return { step: await stoppedStep(context, stop), queue: null };
+  return roomStep(context, queueWaitMs);
+}
+
+/** Locks the session of a message, in which it is routed; null when no such message of the tenant runs. */
+async function lockSession(tx: Tx, ref: MessageRef): Promise<SessionBinding | null> {
+  const [session] = await tx.query<SessionBinding>(
+    `SELECT explicit, reserves, instance_id, agent_type FROM sessions WHERE tenant_id = $1
+        AND session_id = (SELECT session_id FROM running_messages WHERE tenant_id = $1 AND message_id = $2) FOR NO KEY UPDATE`,
     [ref.tenant_id, ref.message_id],
-    'take_over',
+    'lock_session_of',
+  );
+  return session ?? null;
+}
+
+const HEARD = `
+  UPDATE input_requests SET wake_requested_at = NULL WHERE tenant_id = $1 AND message_id = $2 AND wake_requested_at IS NOT NULL`;
+
+/** Locks a message; null when it has ended. That it waits for a human only its workflow may know, which then waits for the times of that. */
+async function lockRow(tx: Tx, { tenant_id, message_id }: MessageRef, by: Looker): Promise<GatedRow | null> {
+  if (by === 'workflow') await tx.query(HEARD, [tenant_id, message_id], 'workflow_heard');
+  const [row] = await tx.query<GatedRow & Record<string, unknown>>(
+    `UPDATE running_messages SET supervised_at = CASE WHEN $3 THEN now() ELSE supervised_at END,
+            wake_requested_at = CASE WHEN state = 'input-required' AND NOT $3 THEN wake_requested_at END
+      WHERE tenant_id = $1 AND message_id = $2 RETURNING *`,
+    [tenant_id, message_id, by === 'workflow'],
+    'lock_running',
   );
   return row ?? null;
 }
 
+interface Looked extends Standing {
+  row: GatedRow | null;
+  hasChanged: boolean;
+}
+
 /** One transaction that decides the step. @throws VerdictNeeded where policies have to be asked first */
-function stepBy(core: MessageCore, ref: MessageRef, known: KnownVerdicts, now: Date) {
+function stepBy(core: MessageCore, ref: MessageRef, by: Looker, known: KnownVerdicts, now: Date): Promise<Looked> {
   return core.db.tenant(ref.tenant_id, async (tx) => {
     const session = await lockSession(tx, ref);
-    const row = await takeOver(tx, ref);
-    if (!session || !row) return { row: null, step: await doneStep(tx, ref), hasChanged: false };
-    if (row.state === 'failed') return { row: null, step: await rejectedStep(tx, row), hasChanged: false };
+    const row = await lockRow(tx, ref, by);
+    if (!session || !row) return { row: null, queue: null, step: await doneStep(tx, ref), hasChanged: false, isWatched: false };
     const gate = new PolicyGate(core, tx, row, known);
     const context = { tx, row, session, gate, now };
-    if (row.held_output && row.state === 'working')
-      return { row, step: await deliverStep(context, row.held_output, core.limits.inputExpiryMs), hasChanged: true };
-    return { row, step: await decide(context, core.limits.queueWaitMs), hasChanged: gate.hasAsked };
+    const isWatched = row.supervised_at !== null;
+    if (row.held_output && row.state === 'working') {
+      const step = await deliverStep(context, row.held_output, core.limits.inputExpiryMs);
+      return { row, queue: null, step, hasChanged: true, isWatched };
+    }
+    const decided = await decide(context, core.limits.queueWaitMs);
+    return { row, ...decided, hasChanged: gate.hasAsked, isWatched };
   });
 }
 
@@ -194,57 +239,62 @@ const EVALUATORS_BUSY_MS = 500;
 /** No evaluator is asked later than this in one step: a local activity has 20 s, and a decision takes up to 15. */
 const EVALUATION_STARTS_MS = 4_000;
 
-function waitForPolicies(retry_ms: number): Step {
-  return { kind: 'wait_policy', retry_ms, agent_type: null };
+function waitForPolicies(): Looked {
+  const details = 'Waits for the evaluators of policies.';
+  const step = { kind: 'waits', waits_for: 'evaluator', state: 'submitted', agent_type: null, details } as const;
+  return { row: null, queue: null, step: { ...step, wait_ms: EVALUATORS_BUSY_MS }, hasChanged: false, isWatched: false };
 }
 
 /** As `stepBy`, with the policies asked between transactions. */
-async function decidedStep(core: MessageCore, ref: MessageRef, now: () => Date) {
+async function decidedStep(core: MessageCore, ref: MessageRef, by: Looker, now: () => Date): Promise<Looked> {
   const known: KnownVerdicts = new Map();
   const startedAtMs = performance.now();
   for (;;) {
     try {
-      return await stepBy(core, ref, known, now());
+      return await stepBy(core, ref, by, known, now());
     } catch (error) {
       if (!(error instanceof VerdictNeeded)) throw error;
       const { key, request } = error;
       const isLate = performance.now() - startedAtMs > EVALUATION_STARTS_MS;
-      if (isLate || core.policies.isBusy(ref.tenant_id))
-        return { row: null, step: waitForPolicies(EVALUATORS_BUSY_MS), hasChanged: false };
+      if (isLate || core.policies.isBusy(ref.tenant_id)) return waitForPolicies();
       const verdict = await core.policies.decide(ref.tenant_id, request);
-      if (isUndecided(verdict)) return { row: null, step: waitForPolicies(EVALUATORS_BUSY_MS), hasChanged: false };
+      if (isUndecided(verdict)) return waitForPolicies();
       known.set(key, verdict);
     }
   }
 }
 
 /**
- * Decides the next step of a message's workflow. It opens a dispatch or fails the message where that is due. Postgres decides and the
- * workflow follows: a repeated call, after a crash for example, gives the same step.
- * @returns null when the tenant has no such message
+ * Takes a message that rests a step further: it joins its queue, is decided about, is reminded of, or fails where its time is over. Postgres
+ * decides, so a repeated call, after a crash for example, gives the same step.
  */
-export async function nextStep(core: MessageCore, ref: MessageRef, now = () => new Date()): Promise<Step | null> {
-  const { row, step, hasChanged } = await decidedStep(core, ref, now);
+export async function takeStep(
+  core: MessageCore,
+  ref: MessageRef,
+  by: Looker,
+  now = () => new Date(),
+): Promise<Standing> {
+  const { row, step, queue, hasChanged, isWatched } = await decidedStep(core, ref, by, now);
   if (hasChanged) core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed' });
   if (row && step?.kind === 'done' && step.state === 'failed') announceFailed(core, row, step.error?.code);
-  return step;
+  if (queue !== null) core.nodes.look({ tenant_id: ref.tenant_id, queue });
+  return { step, queue, isWatched };
 }
 
-/** Fails a message whose workflow an operator terminated or canceled in the Temporal UI. */
+/** Fails a message whose workflow an operator terminated in the Temporal UI. */
 export async function failByOperator(core: MessageCore, ref: MessageRef, error: StoredError): Promise<void> {
   const ended = await core.db.tenant(ref.tenant_id, async (tx) => {
     const row = await lockRunning(tx, ref);
     if (!row || isTerminal(row.state)) return null;
     await failedStep(tx, row, error);
-    return { row, woken: await wakeForFreed(tx, ref.tenant_id, slotOf(row)) };
+    return row;
   });
-  if (!ended) return;
-  announceFailed(core, ended.row, error.code);
-  for (const message of ended.woken) core.workflowStarter.message(message);
+  if (ended) announceFailed(core, ended, error.code);
 }
 
-/** After the commit: notifies streams and the log of a failed message. @param row as it was before */
-function announceFailed(core: MessageCore, row: RunningRow, code: string | undefined): void {
+/** After the commit: notifies streams, the log and the agent of a failed message. @param row as it was before */
+export function announceFailed(core: MessageCore, row: RunningRow, code: string | undefined): void {
   core.bus.publish(row.tenant_id, row.message_id, { kind: 'changed' });
   logEnd(core.log, { ...row, state: 'failed', dispatch_id: row.current_dispatch_id, code });
+  for (const { instance_id } of slotOf(row)) core.nodes.fill({ tenant_id: row.tenant_id, instance_id });
 }

@@ -10,10 +10,12 @@ import type { MessageRow, RunningRow, SessionBinding } from '../read/rows.js';
 
 type Scope = 'admission' | 'dispatch';
 
-/** A row of `running_messages` with what policies left to the workflow path. */
+/** A row of `running_messages` with what the accept transaction left undecided, and what was decided since. */
 export type GatedRow = RunningRow & {
   undecided: boolean;
   asked_policies: string[];
+  /** What evaluators said about its dispatch to an agent, by a key of `KnownVerdicts`, and when, in milliseconds since 1970. */
+  verdicts: Record<string, { verdict: Verdict; at_ms: number }>;
   /** Null for a message that was accepted while the tenant had no policies about messages. */
   token: PolicyMessage['token'] | null;
 };
@@ -24,19 +26,14 @@ export interface ChosenAgent {
   agent_type: string;
 }
 
-/**
- * What follows from the policies for a message that does not go on in this transaction. `asked`: it waits for a human from now on;
- * `admitted`: what an evaluator said is to be stored before the next is asked.
- */
-export type Stop = { kind: 'failed'; error: StoredError } | { kind: 'asked' | 'admitted' };
+/** What follows from the policies for a message that does not go on in this transaction. `asked`: it waits for a human from now on. */
+export type Stop = { kind: 'failed'; error: StoredError } | { kind: 'asked' };
 
 /** A verdict about a message. */
 interface Ruling {
   scope: Scope;
   request: PolicyRequest;
   verdict: Verdict;
-  /** It was given outside of the transaction. */
-  waited: boolean;
 }
 
 /** Verdicts that were given outside of a transaction, by the agent that they are about. */
@@ -59,14 +56,20 @@ const MESSAGE = `
     LEFT JOIN credentials c ON c.tenant_id = m.tenant_id AND c.credential_id = m.credential_id
    WHERE m.tenant_id = $1 AND m.message_id = $2`;
 
+const OF_INSTANCE = 'SELECT agent_type FROM agents WHERE tenant_id = $1 AND instance_id = $2';
+const WITH_SKILL = `
+  SELECT a.agent_type FROM agent_skills s JOIN agents a USING (tenant_id, instance_id)
+   WHERE s.tenant_id = $1 AND s.skill_id = $2 AND s.agent_type = '' ORDER BY s.has_room IS NULL, s.shuffle LIMIT 1`;
+const NOBODY = { code: 'TARGET_UNAVAILABLE', message: 'No agent that the message is for is registered any more.' };
+
 type Details = Pick<MessageRow, 'parts' | 'metadata' | 'credential_id' | 'sender_agent_type'> & {
   scopes: string[];
   user_id: string | null;
 };
 
 /**
- * The policies of one message on the workflow path, in the transaction that decides its step: what was left undecided when it was accepted,
- * and each dispatch, whose agent is chosen by now.
+ * The policies of one message, in the transaction that takes it further: about its admission, if that was left undecided when it was accepted,
+ * and about its dispatch to an agent that has taken it.
  */
 export class PolicyGate {
   readonly #core: MessageCore;
@@ -74,7 +77,6 @@ export class PolicyGate {
   readonly #row: GatedRow;
   readonly #known: KnownVerdicts;
   #details: Details | undefined;
-  #isUndecided: boolean;
   /** A human was asked in this transaction. */
   hasAsked = false;
 
@@ -83,45 +85,32 @@ export class PolicyGate {
     this.#tx = tx;
     this.#row = row;
     this.#known = known;
-    this.#isUndecided = row.undecided;
   }
 
-  /** Whether there is anything to decide about a dispatch of the message. */
-  get isConcerned(): boolean {
-    return this.#isUndecided || this.#core.policies.concerns(this.#row.tenant_id, 'admission', 'dispatch');
-  }
-
-  /** Decides whether the message may enter, if that is open and its type is known. Null: it goes on. @throws VerdictNeeded */
+  /** Decides whether the message may enter, if that is open. Null: it goes on. @throws VerdictNeeded */
   async admit(session: SessionBinding): Promise<Stop | null> {
-    if (!this.#isUndecided) return null;
+    if (!this.#row.undecided) return null;
     const agent_type = await this.#typeOf(session);
-    return agent_type === null ? null : this.#admit({ agent_type, ...this.#wanted() });
+    if (agent_type === null) return { kind: 'failed', error: NOBODY };
+    const admission = await this.#ask('admission', { agent_type, ...this.#wanted() });
+    if (admission.verdict.decision !== 'allow') return this.follow(admission, null);
+    await this.#admitted(admission);
+    return null;
   }
 
-  /** Decides about the dispatch that was opened to an agent. Null: it may be sent. @throws VerdictNeeded */
+  /** Decides about the dispatch that an agent has taken. Null: it may be sent. @throws VerdictNeeded */
   async rulingOn(chosen: ChosenAgent): Promise<Ruling | null> {
-    if (this.#isUndecided) {
-      const { agent_type } = chosen;
-      const admission = await this.#ask('admission', { agent_type, ...this.#wanted() });
-      if (admission.waited || admission.verdict.decision !== 'allow') return admission;
-      await this.#admitted(admission);
-    }
     const dispatch = await this.#ask('dispatch', { ...this.#wanted(), ...chosen });
-    if (dispatch.verdict.decision === 'allow' || this.#isApproved(dispatch.verdict, chosen)) {
-      await this.#record(dispatch.verdict, dispatch.request);
-      return null;
-    }
-    return dispatch;
+    if (dispatch.verdict.decision !== 'allow' && !this.#isApproved(dispatch.verdict, chosen)) return dispatch;
+    await this.#record(dispatch.verdict, dispatch.request);
+    return null;
   }
 
   /** Does what a verdict other than `allow` says, after what was opened for the dispatch was undone. */
   async follow(ruling: Ruling, chosen: ChosenAgent | null): Promise<Stop> {
     const { scope, request, verdict } = ruling;
-    if (verdict.decision === 'allow') {
-      await this.#admitted(ruling);
-      return { kind: 'admitted' };
-    }
     await this.#record(verdict, request);
+    if (verdict.decision === 'allow') throw new Error('an allowed message goes on');
     if (verdict.decision === 'deny') return { kind: 'failed', error: errorOfDenial(verdict) };
     const { tenant_id, message_id } = this.#row;
     const asked = chosen && scope === 'dispatch' ? [this.#approvalKey(verdict, chosen)] : [];
@@ -136,13 +125,6 @@ export class PolicyGate {
     return { kind: 'asked' };
   }
 
-  async #admit(agent: PolicyMessage['agent']): Promise<Stop | null> {
-    const admission = await this.#ask('admission', agent);
-    if (admission.waited || admission.verdict.decision !== 'allow') return this.follow(admission, null);
-    await this.#admitted(admission);
-    return null;
-  }
-
   /** From here on the message is for the type that it was admitted for. */
   async #admitted({ verdict, request }: Ruling): Promise<void> {
     const { tenant_id, message_id } = this.#row;
@@ -152,7 +134,6 @@ export class PolicyGate {
         WHERE tenant_id = $1 AND message_id = $2`,
       [tenant_id, message_id, request.agent?.agent_type ?? null],
     );
-    this.#isUndecided = false;
   }
 
   async #ask(scope: Scope, agent: PolicyMessage['agent']): Promise<Ruling> {
@@ -167,7 +148,7 @@ export class PolicyGate {
     const given = this.#known.get(key);
     const verdict = given ?? this.#decideNow(tenant_id, key, request);
     if (isUndecided(verdict)) throw undecidedError(verdict);
-    return { scope, request, verdict, waited: given !== undefined };
+    return { scope, request, verdict };
   }
 
   #decideNow(tenantId: string, key: string, request: PolicyRequest): Verdict {
@@ -217,13 +198,15 @@ export class PolicyGate {
     };
   }
 
-  /** The type that gets the message; null where only the choice of its agent tells. */
+  /** The type that gets the message; of one that names only a skill, that of an agent that has it. Null where no such agent is registered any more. */
   async #typeOf(session: SessionBinding): Promise<string | null> {
-    const { tenant_id, want_agent_type, want_instance_id } = this.#row;
+    const { tenant_id, want_agent_type, want_instance_id, want_skill_id } = this.#row;
     if (want_agent_type !== null) return want_agent_type;
-    if (want_instance_id === null) return session.agent_type;
-    const one = 'SELECT agent_type FROM agents WHERE tenant_id = $1 AND instance_id = $2';
-    const [agent] = await this.#tx.query<{ agent_type: string }>(one, [tenant_id, want_instance_id]);
-    return agent?.agent_type ?? null;
+    if (want_instance_id === null && session.agent_type !== null) return session.agent_type;
+    const found =
+      want_instance_id === null
+        ? this.#tx.query<{ agent_type: string }>(WITH_SKILL, [tenant_id, want_skill_id])
+        : this.#tx.query<{ agent_type: string }>(OF_INSTANCE, [tenant_id, want_instance_id]);
+    return (await found)[0]?.agent_type ?? null;
   }
 }

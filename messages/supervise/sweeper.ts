@@ -3,7 +3,7 @@ import { isTenantBusy } from '../../runtime/errors.js';
 import { Loop } from '../../runtime/loop.js';
 import type { SessionRef } from '../../sessions/session-deps.js';
 import type { MessageCore, MessageRef } from '../core.js';
-import { restoreMessage } from './restore-message.js';
+import { advanceMessage } from './advance.js';
 import type { TemporalLink } from './temporal-link.js';
 
 /** Between rounds. */
@@ -18,37 +18,28 @@ const FAILURES_MAX = 10;
 
 /** A claimed row: of a message, or of a session and then without `message_id`. */
 type ClaimedRow = MessageRef & SessionRef;
-type Workflows = Pick<TemporalLink, 'wakeMessage' | 'wakeSession' | 'fateOfMessage' | 'fateOfSession'>;
+type Workflows = Pick<TemporalLink, 'wakeMessage' | 'wakeSession' | 'fateOfSession'>;
 
 /** The key of each table, beside the tenant. */
 const KEYS = { running_messages: 'message_id', sessions: 'session_id', input_requests: 'request_id' };
 
-/** Rows whose workflow may be missing. `mark`: the column by which they are found and claimed. */
+/** Rows that somebody is to look at. `mark`: the column by which they are found and claimed. */
 interface WatchedRows {
   table: keyof typeof KEYS;
-  mark: 'wake_requested_at' | 'supervised_at';
+  mark: 'wake_requested_at' | 'supervised_at' | 'wait_ends_at';
   condition: string;
-  /** Further assignments of the claim. */
-  assignments?: string;
 }
 
 const WATCHED = {
-  // The new lease epoch keeps the process that had the message from renewing its lease.
-  unanswered_messages: {
-    table: 'running_messages',
-    mark: 'wake_requested_at',
-    condition: 'true',
-    assignments: ', lease_epoch = lease_epoch + 1',
-  },
-  // Of a message that has perhaps ended since, so that no running row asks for the wake-up.
-  unanswered_decisions: { table: 'input_requests', mark: 'wake_requested_at', condition: 'true' },
+  /** Messages that were to go on. */
+  unmoved_messages: { table: 'running_messages', mark: 'wake_requested_at', condition: `state <> 'input-required'` },
+  /** Messages whose wait for an agent is over. */
+  overdue_messages: { table: 'running_messages', mark: 'wait_ends_at', condition: 'true' },
+  /** Messages that wait for a human and whose workflow was not there to see it. */
+  unwatched_messages: { table: 'running_messages', mark: 'wake_requested_at', condition: `state = 'input-required'` },
+  /** Decisions of which the workflow has not heard. Its message may have ended since. */
+  unanswered_decisions: { table: 'input_requests', mark: 'wake_requested_at', condition: 'message_id IS NOT NULL' },
   unanswered_sessions: { table: 'sessions', mark: 'wake_requested_at', condition: 'true' },
-  unseen_messages: {
-    table: 'running_messages',
-    mark: 'supervised_at',
-    // Those that wait for a human are watched over without a look at each (waiting-watch.ts).
-    condition: `state IN ('submitted', 'working')`,
-  },
   unseen_sessions: { table: 'sessions', mark: 'supervised_at', condition: `status = 'active'` },
 } satisfies Record<string, WatchedRows>;
 
@@ -79,7 +70,7 @@ function dueKinds(dueAfterMs: DueAfterMs): string {
  * and so on. MATERIALIZED, because a plan that repeats the subquery for every row would claim more than a batch.
  */
 function claim(rows: WatchedRows, dueAfterMs: DueAfterMs): string {
-  const { table, mark, assignments = '' } = rows;
+  const { table, mark } = rows;
   const key = KEYS[table];
   return `
     WITH due AS MATERIALIZED (
@@ -88,23 +79,24 @@ function claim(rows: WatchedRows, dueAfterMs: DueAfterMs): string {
     picked AS MATERIALIZED (
       SELECT tenant_id, ${key} FROM ${table} JOIN due USING (tenant_id, ${key}) WHERE ${isDue(rows, dueAfterMs)}
        ORDER BY turn, since LIMIT ${BATCH} FOR UPDATE OF ${table} SKIP LOCKED)
-    UPDATE ${table} t SET ${mark} = now()${assignments} FROM picked WHERE t.tenant_id = picked.tenant_id AND t.${key} = picked.${key}
+    UPDATE ${table} t SET ${mark} = now() FROM picked WHERE t.tenant_id = picked.tenant_id AND t.${key} = picked.${key}
     RETURNING t.tenant_id, t.session_id${table === 'sessions' ? '' : ', t.message_id'}`;
 }
 
 /**
- * Brings the workflows in line with the record: starts those that a crash left unstarted, repeats wake-ups, recreates lost workflows, and
- * fails messages whose workflow an operator terminated (docs/durability.md).
+ * Does what a crash left undone: takes messages further, fails those whose wait is over, and brings the workflows in line with the record
+ * (docs/durability.md).
  */
 export class Sweeper extends Loop {
   readonly #core: MessageCore;
   readonly #temporal: Workflows;
   readonly #dueAfterMs: DueAfterMs;
   readonly #repairs: Record<Kind, (row: ClaimedRow) => Promise<void>> = {
-    unanswered_messages: (row) => this.#temporal.wakeMessage(row),
+    unmoved_messages: (row) => advanceMessage(this.#core, row),
+    overdue_messages: (row) => advanceMessage(this.#core, row),
+    unwatched_messages: (row) => this.#temporal.wakeMessage(row),
     unanswered_decisions: (row) => this.#temporal.wakeMessage(row),
     unanswered_sessions: (row) => this.#temporal.wakeSession(row),
-    unseen_messages: (row) => restoreMessage(this.#core, this.#temporal, row),
     unseen_sessions: async (row) => {
       if ((await this.#temporal.fateOfSession(row)) !== 'running') await this.#temporal.wakeSession(row);
     },
@@ -115,15 +107,17 @@ export class Sweeper extends Loop {
     super({ name: 'sweeper', intervalMs: EVERY_MS, immediate: true, log: core.log, work: () => this.sweep() });
     this.#core = core;
     this.#temporal = temporal;
-    // A wake-up that no workflow has cleared is repeated.
-    this.#dueAfterMs = { wake_requested_at: core.clocks.leaseMs, supervised_at: SUPERVISED_MS };
+    // What nobody has done is repeated.
+    this.#dueAfterMs = { wake_requested_at: core.clocks.overdueMs, supervised_at: SUPERVISED_MS, wait_ends_at: 0 };
   }
 
   /** One round. Rejects when the database or Temporal is away; the rows that it did not reach are due again later. */
   async sweep(): Promise<void> {
     const query = dueKinds(this.#dueAfterMs);
     const [due] = await this.#core.db.system((tx) => tx.query<Record<Kind, boolean | null>>(query));
-    for (const kind of KINDS) if (due?.[kind]) await this.#repair(kind);
+    const repairs = await Promise.allSettled(KINDS.filter((kind) => due?.[kind]).map((kind) => this.#repair(kind)));
+    const failed = repairs.find((result) => result.status === 'rejected');
+    if (failed) throw failed.reason;
   }
 
   async #repair(kind: Kind): Promise<void> {
@@ -141,7 +135,7 @@ export class Sweeper extends Loop {
     );
     const failed = (await Promise.allSettled(calls)).find((result) => result.status === 'rejected');
     if (failed) throw failed.reason;
-    if (kind === 'unanswered_messages' && claimed.length > 0)
-      this.#core.log.info({ messages: claimed.length }, 'wake-ups repeated');
+    if (kind === 'unmoved_messages' && claimed.length > 0)
+      this.#core.log.info({ messages: claimed.length }, 'messages taken further that were left behind');
   }
 }

@@ -16,26 +16,21 @@ const OVERLAP_MS = 300_000;
 const OVERDUE_MS = 10_000;
 const BATCH = 200;
 
-/**
- * Marks messages whose workflow has missed a time, so that the sweeper wakes or recreates it. By input_requests_due, which holds what is due. A row
- * that is locked is at work: it is not waited for.
- */
-const WAKE_OVERDUE = `
-  UPDATE running_messages r SET wake_requested_at = now() - $1 * interval '1 ms'
-    FROM (SELECT q.tenant_id, q.message_id FROM input_requests q JOIN running_messages w USING (tenant_id, message_id)
-           WHERE q.state = 'pending' AND least(q.expires_at, q.remind_at) < now() - interval '${OVERDUE_MS} ms' AND w.wake_requested_at IS NULL
-           ORDER BY least(q.expires_at, q.remind_at) LIMIT ${BATCH} FOR UPDATE OF w SKIP LOCKED) AS overdue
-   WHERE r.tenant_id = overdue.tenant_id AND r.message_id = overdue.message_id AND r.wake_requested_at IS NULL`;
+/** Messages whose workflow has missed a time. By input_requests_due, which holds what is due. */
+const OVERDUE = `
+  SELECT w.tenant_id, w.message_id, w.session_id FROM input_requests q JOIN running_messages w USING (tenant_id, message_id)
+   WHERE q.state = 'pending' AND least(q.expires_at, q.remind_at) < now() - interval '${OVERDUE_MS} ms'
+   ORDER BY least(q.expires_at, q.remind_at) LIMIT ${BATCH}`;
 
-const WAITING = `
+const RUNNING = `
   SELECT tenant_id, message_id, session_id FROM unnest($1::text[], $2::text[]) AS ended (tenant_id, message_id)
-    JOIN running_messages r USING (tenant_id, message_id) WHERE r.state = 'input-required'`;
+    JOIN running_messages r USING (tenant_id, message_id) WHERE r.supervised_at IS NOT NULL`;
 
 type Workflows = Pick<TemporalLink, 'endedMessages' | 'fateOfMessage' | 'wakeMessage'>;
 
 /**
- * Watches over messages that wait for a human. Nothing here grows with their number: a statement finds those whose time has come unnoticed,
- * and one question a minute asks Temporal which workflows operators have ended.
+ * Watches over messages that have workflows. Nothing here grows with their number: a statement finds those whose time has come unnoticed, while
+ * Temporal is away for example, and one question a minute asks Temporal which workflows operators have ended.
  */
 export class WaitingWatch extends Loop {
   readonly #core: MessageCore;
@@ -51,7 +46,8 @@ export class WaitingWatch extends Loop {
 
   /** One round. Rejects while the database or Temporal is away; the next one does what this one did not. */
   async look(): Promise<void> {
-    await this.#core.db.system((tx) => tx.query(WAKE_OVERDUE, [this.#core.clocks.leaseMs]));
+    const overdue = await this.#core.db.system((tx) => tx.query<MessageRef & SessionRef>(OVERDUE));
+    for (const ref of overdue) this.#core.advance(ref);
     this.#rounds += 1;
     if (this.#rounds % ASKED_EVERY !== 1) return;
     await this.restoreEnded().catch((error: unknown) => {
@@ -61,7 +57,7 @@ export class WaitingWatch extends Loop {
   }
 
   /**
-   * Fails the waiting messages whose workflows operators have ended since the last time. One that cannot be restored holds up no other.
+   * Fails the messages whose workflows operators have ended since the last time. One that cannot be restored holds up no other.
    * @throws AggregateError of those that were not; the next time looks back as far as this one did
    */
   async restoreEnded(): Promise<void> {
@@ -70,7 +66,7 @@ export class WaitingWatch extends Loop {
     const failures: unknown[] = [];
     for await (const ended of this.#temporal.endedMessages(new Date(sinceMs))) {
       const values = [ended.map(({ tenant_id }) => tenant_id), ended.map(({ message_id }) => message_id)];
-      const rows = await this.#core.db.system((tx) => tx.query<MessageRef & SessionRef>(WAITING, values));
+      const rows = await this.#core.db.system((tx) => tx.query<MessageRef & SessionRef>(RUNNING, values));
       for (const row of rows)
         await restoreMessage(this.#core, this.#temporal, row).catch((error: unknown) => failures.push(error));
     }

@@ -4,7 +4,7 @@ import type { Logger } from '../../runtime/logger.js';
 import type { WorkflowStarter } from '../core.js';
 import type { TemporalLink } from './temporal-link.js';
 
-/** Concurrent wake-ups, and of these at most so many of one tenant: few, as in messages/dispatch/hand-over.ts. */
+/** Concurrent wake-ups, and of these at most so many of one tenant: few, as in messages/dispatch/watcher.ts. */
 const AT_ONCE = 64;
 const OF_TENANT_AT_ONCE = 4;
 /** Wake-ups of one tenant that wait; the sweeper repeats those beyond. */
@@ -15,7 +15,7 @@ const WAITING_MAX = 512;
  * @returns also `settled`, which resolves when no wake-up is under way
  */
 export function createWorkflowStarter(
-  temporal: Pick<TemporalLink, 'startMessage' | 'wakeMessage' | 'wakeSession'>,
+  temporal: Pick<TemporalLink, 'wakeMessage' | 'wakeSession'>,
   log: Logger,
 ): WorkflowStarter & { settled(): Promise<void> } {
   const underWay = new Set<Promise<void>>();
@@ -37,11 +37,8 @@ export function createWorkflowStarter(
   };
 
   return {
-    message: ({ tenant_id, message_id, session_id }, options) => {
-      const input = { tenant_id, message_id, session_id };
-      const start = () => (options?.fresh ? temporal.startMessage(input) : temporal.wakeMessage(input));
-      run(tenant_id, start, { message_id });
-    },
+    message: ({ tenant_id, message_id, session_id }) =>
+      run(tenant_id, () => temporal.wakeMessage({ tenant_id, message_id, session_id }), { message_id }),
     session: ({ tenant_id, session_id }) =>
       run(tenant_id, () => temporal.wakeSession({ tenant_id, session_id }), { session_id }),
     settled: async () => {

@@ -36,11 +36,11 @@ export const METRICS = {
   ),
   // messages
   fleet_messages_accepted_total: counter(
-    '`fast`: dispatched in the accept transaction. `queue`: it waits for an agent. `workflow`: it waits for a person or a policy. `none`: it failed at once, for its target is not registered or a policy denied it',
-    'path',
+    '`dispatched`: an agent got it at once. `queued`: it waits for an agent. `waits`: for a person, an evaluator or its turn. `failed`: at once, for its target is not registered or a policy denied it',
+    'outcome',
   ),
-  fleet_messages_handed_over_total: counter(
-    'messages that waited or were at work for longer than `WATCH_AFTER_MS`, so that they got workflows',
+  fleet_messages_watched_total: counter(
+    'messages that their agents had for longer than `WATCH_AFTER_MS`, so that they got workflows',
   ),
   fleet_messages_repeated_total: counter('sends whose `messageId` was on the record already'),
   fleet_messages_refused_total: counter(
@@ -49,13 +49,11 @@ export const METRICS = {
   ),
   fleet_dispatches_in_flight: gauge('dispatches that run on this mesh node'),
   fleet_dispatches_total: counter(
-    'dispatches that ended on this mesh node. `path`: `fast`, `workflow`, `transferred` (from another node, with its agent). `end`: `completed`, `failed`, `input_required`, `lost`, `not_sent`, `closed` (something else ended it, for example a cancel), `unrecorded`',
-    'path',
+    'dispatches that ended on this mesh node. `end`: `completed`, `failed`, `input_required`, `lost`, `not_sent`, `closed` (something else ended it, for example a cancel), `unrecorded`',
     'end',
   ),
   fleet_dispatch_duration_seconds: histogram(
     'from sending a dispatch until its end was recorded; waits for people that a tool call needs are in it',
-    'path',
   ),
   // mesh
   fleet_mesh_connections: gauge(

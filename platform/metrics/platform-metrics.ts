@@ -20,8 +20,8 @@ export interface MetricSources {
   health(): Promise<HealthResponse>;
   database(): DbCounts;
   verdicts: VerdictCounts;
-  /** Messages of the fast path whose workflows took over. */
-  handedOver: number;
+  /** Messages that agents had for so long that they got workflows. */
+  watched: number;
   deliveries: DeliveryCounts;
   spans: SpanCounts;
   http: HttpCounts;
@@ -74,10 +74,10 @@ function defineHttp(metrics: PlatformMetrics, { http }: MetricSources): void {
 
 type Verdict = keyof VerdictCounts;
 const ACCEPTED = {
-  fast: ['dispatched'],
-  queue: ['queued'],
-  workflow: ['accepted', 'asked'],
-  none: ['unavailable', 'denied'],
+  dispatched: ['dispatched'],
+  queued: ['queued'],
+  waits: ['accepted', 'asked'],
+  failed: ['unavailable', 'denied'],
 } as const satisfies Record<string, Verdict[]>;
 const REFUSED = [
   'mismatch',
@@ -97,22 +97,18 @@ function defineMessages(metrics: PlatformMetrics, sources: MetricSources): void 
   const { verdicts } = sources;
   metrics.values('fleet_messages_accepted_total', () =>
     Object.entries(ACCEPTED).map(
-      ([path, of]): Sample => [{ path }, of.reduce((sum, verdict) => sum + (verdicts[verdict] ?? 0), 0)],
+      ([outcome, of]): Sample => [{ outcome }, of.reduce((sum, verdict) => sum + (verdicts[verdict] ?? 0), 0)],
     ),
   );
   metrics.values('fleet_messages_repeated_total', () => [[{}, verdicts.repeat ?? 0]]);
   metrics.values('fleet_messages_refused_total', () =>
     REFUSED.map((reason): Sample => [{ reason }, verdicts[reason] ?? 0]),
   );
-  metrics.values('fleet_messages_handed_over_total', () => [[{}, sources.handedOver]]);
+  metrics.values('fleet_messages_watched_total', () => [[{}, sources.watched]]);
   metrics.values('fleet_dispatches_in_flight', () => (sources.mesh ? [[{}, sources.mesh.runner.size]] : []));
-  metrics.values('fleet_dispatches_total', () =>
-    Object.entries(sources.mesh?.runner.counts ?? {}).flatMap(([path, { byEnd }]) =>
-      [...labelled('end', byEnd)].map(([labels, count]): Sample => [{ path, ...labels }, count]),
-    ),
-  );
+  metrics.values('fleet_dispatches_total', () => [...labelled('end', sources.mesh?.runner.counts.byEnd ?? {})]);
   metrics.histogram('fleet_dispatch_duration_seconds', () =>
-    Object.entries(sources.mesh?.runner.counts ?? {}).map(([path, counts]) => durations({ path }, counts)),
+    sources.mesh ? [durations({}, sources.mesh.runner.counts)] : [],
   );
 }
 

@@ -62,12 +62,12 @@ export interface QueueDepths {
 }
 
 /** Reads how much waits in Postgres. Calls of the same seconds share one read, so that scrapes cost the database the same however many there are. */
-export function createQueueDepths(db: Db, { leaseMs }: Pick<Clocks, 'leaseMs'>): () => Promise<QueueDepths> {
+export function createQueueDepths(db: Db, { overdueMs }: Pick<Clocks, 'overdueMs'>): () => Promise<QueueDepths> {
   let readAtMs = Number.NEGATIVE_INFINITY;
   let latest: Promise<QueueDepths> | undefined;
   const read = () =>
     db.system(async (tx) => {
-      const queues = await tx.query<QueueDepth & Record<string, unknown>>(DEPTHS, [leaseMs]);
+      const queues = await tx.query<QueueDepth & Record<string, unknown>>(DEPTHS, [overdueMs]);
       const readers = await tx.query<EventReader & Record<string, unknown>>(UNREAD);
       const [receivers] = await tx.query<{ unavailable: number }>(UNAVAILABLE);
       return { queues, readers, unavailableReceivers: receivers?.unavailable ?? 0 };

@@ -48,7 +48,7 @@ export async function startMetrics(
     health: createHealth({ db, temporal, version, redis, clocks: config.FLEET_CLOCKS }),
     database: () => db.counts(),
     verdicts: messages.verdicts,
-    handedOver: 0,
+    watched: 0,
     deliveries: deliveryCounts,
     spans: spanCounts,
     http: [],

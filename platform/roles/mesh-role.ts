@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AgentRef } from '../../agents/agent-row.js';
 import { HostedTransport } from '../../mesh/hosted/hosted-transport.js';
 import { createMeshServer } from '../../mesh/server/server.js';
 import { DispatchRunner } from '../../messages/runner/runner.js';
@@ -6,11 +7,9 @@ import { createResultProposals } from '../../plans/result-proposals.js';
 import type { Infrastructure } from '../infrastructure.js';
 import type { Services } from '../services.js';
 import type { RunningTools } from '../tools.js';
-import type { WorkerDeps } from './running-worker.js';
-import { runNodeWorkers } from './workers.js';
 
 /**
- * Starts the mesh role: WebSocket server (listening), dispatch runner and this node's Temporal workers.
+ * Starts the mesh role: WebSocket server (listening) and dispatch runner.
  * @param options.meshId new at every boot
  * @param options.handler serves the API paths that the mesh address answers too
  * @param options.nodeUrl this node's own address when it listens on that port; undefined when only a load balancer's is known
@@ -18,13 +17,12 @@ import { runNodeWorkers } from './workers.js';
 export async function startMesh(options: {
   services: Services;
   infrastructure: Infrastructure;
-  workerDeps: WorkerDeps;
   meshId: string;
   tools: RunningTools;
   handler: ((request: IncomingMessage, response: ServerResponse) => void) | undefined;
   nodeUrl: (port: number) => string | undefined;
 }) {
-  const { services, infrastructure, workerDeps, meshId, tools, handler, nodeUrl } = options;
+  const { services, infrastructure, meshId, tools, handler, nodeUrl } = options;
   const { config, core, db, log, bus, dispatches, authenticator, outbound, tokens, credentials, spans } = services;
   const { tls } = infrastructure;
   if (!tls) throw new Error('The mesh role needs a certificate.');
@@ -40,8 +38,10 @@ export async function startMesh(options: {
     meshId,
     proposePlan,
     reconcileMs,
+    released: core.advance,
   });
-  const shared = { db, log, bus: runner.output, changes: bus, dispatches, spans };
+  const fill = (agent: AgentRef) => core.nodes.fill(agent, meshId);
+  const shared = { fill, db, log, bus: runner.output, changes: bus, dispatches, spans };
   let ownUrl: string | undefined;
   const server = createMeshServer({
     ...{ ...shared, config, clocks, runner, policies: core.policies, authenticator, tls, tools: tools.calls, handler },
@@ -52,7 +52,6 @@ export async function startMesh(options: {
   const { port } = await server.listen();
   ownUrl = nodeUrl(port);
   runner.start({ connected: server.transport, hosted });
-  const workers = await runNodeWorkers(workerDeps, runner);
   return {
     port,
     runner,
@@ -60,11 +59,8 @@ export async function startMesh(options: {
     certificateEndsAtMs: () => server.certificateEndsAtMs,
     /** Gives running dispatches up to `graceMs` to finish, asks the agents to disconnect, then stops. */
     stop: async (graceMs: number): Promise<void> => {
-      // The workers take nothing new from here on, and stop when the dispatches that run have ended.
-      const idle = workers.stop();
       await Promise.all([server.drain(graceMs), runner.drain(graceMs)]);
       await server.close();
-      await idle;
     },
   };
 }

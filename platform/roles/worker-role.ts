@@ -6,6 +6,7 @@ import { endsOfWork } from '../../erasure/end-work.js';
 import { createEraser } from '../../erasure/eraser.js';
 import { createJobStarter, createKnowledgePurge } from '../../knowledge/ingest/job-starter.js';
 import { sessionDeps } from '../../messages/cancel.js';
+import { QueueWatch } from '../../messages/supervise/queue-watch.js';
 import { Sweeper } from '../../messages/supervise/sweeper.js';
 import { WaitingWatch } from '../../messages/supervise/waiting-watch.js';
 import { createWorkflowErasure } from '../../messages/supervise/workflow-erasure.js';
@@ -43,7 +44,7 @@ export async function startWorkerRole(
   baseUrl: () => string,
   stops: StopList,
 ): Promise<{ startAlerts: () => void }> {
-  const { core, dispatches, db, outbound, secrets, log, temporal, channelClients, deliveryStarter, eventFeed } =
+  const { core, db, outbound, secrets, log, temporal, channelClients, deliveryStarter, eventFeed } =
     services;
   const { planStarter, config, version, spanCounts, catchUpUsage } = services;
   const plans = { accept: services.messages, stepStarted: () => planStarter.expect() };
@@ -51,7 +52,7 @@ export async function startWorkerRole(
   const delivery = { db, clients: channelClients, secrets, log, counts: services.deliveryCounts };
   const delivered = () => deliveryStarter.expect();
   const { slackApiUrl } = channelClients;
-  const worker = await runFleetWorker(workerDeps, { core, dispatches, watch, delivery, plans, temporal });
+  const worker = await runFleetWorker(workerDeps, { core, watch, delivery, plans, temporal });
   stops.add(() => worker.stop());
   await workerDeps.start.run(() => temporal.ensureAgentWatch());
   const alertRelay = createAlertRelay({ db, secrets, log, slackApiUrl, baseUrl, delivered });
@@ -62,6 +63,7 @@ export async function startWorkerRole(
   const loops = [
     new Sweeper(core, temporal),
     new WaitingWatch(core, temporal),
+    new QueueWatch(core),
     createEventSequencer(db, log, positioned),
     createUsageRollUp(db, log),
     deliveryStarter,

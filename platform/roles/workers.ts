@@ -6,31 +6,17 @@ import {
 } from '../../activities/deliver.js';
 import { createEarlierDeliveryActivities, createEarlierRecordActivities } from '../../activities/earlier-deliveries.js';
 import { createIngestActivities, createIngestRecordActivities } from '../../activities/ingest.js';
-import { createControlActivities, createNodeActivities } from '../../activities/node.js';
 import { createPlanActivities, type PlanActivityDeps } from '../../activities/plan.js';
 import { createRecordActivities } from '../../activities/record.js';
 import { createWatchActivities, type WatchDeps } from '../../activities/watch.js';
-import { LIMITS } from '../../contracts/limits.js';
 import { SLOTS_MAX } from '../../deliveries/queue.js';
-import type { DispatchRunner } from '../../messages/runner/runner.js';
-import {
-  controlQueue,
-  DELIVERY_QUEUE,
-  FLEET_QUEUE,
-  HOSTED_QUEUE,
-  KNOWLEDGE_QUEUE,
-  nodeQueue,
-} from '../../workflows/definitions.js';
+import { DELIVERY_QUEUE, FLEET_QUEUE, KNOWLEDGE_QUEUE } from '../../workflows/definitions.js';
 import type { Services } from '../services.js';
 import { keepRunning, type WorkerDeps } from './running-worker.js';
 import { tenantShares } from './tenant-shares.js';
 
-/**
- * Concurrent dispatches of one queue of a node; a dispatch mostly waits. More than the runner takes (`dispatchesInFlightPerNode`): those
- * beyond are refused at once and routed elsewhere, instead of waiting in the queue behind an agent that does not answer.
- */
-const DISPATCH_SLOTS = LIMITS.dispatchesInFlightPerNode + 500;
-const CONTROL_SLOTS = 50;
+/** Looks at agents, and what else is not a local activity. */
+const ACTIVITY_SLOTS = 50;
 /**
  * Workflow tasks, and local activities, at once. A workflow keeps its task as long as a local activity of it runs or waits for its tenant's turn
  * at the database; those of one tenant have at most a quarter of the slots.
@@ -45,8 +31,6 @@ const KNOWLEDGE_SLOTS = 100;
 const CACHED_WORKFLOWS = 500;
 /** Far below the heartbeat timeout of 10 s, so that a pause of several seconds on either side does not fail a message. */
 const HEARTBEAT_THROTTLE_MS = 2_000;
-/** Longer than any drain: activities end when their dispatches do. */
-const DISPATCH_GRACE = '40s';
 /**
  * Raises the SDK's 5 s limit for a workflow task to a day. Exceeding it crashes the process ("async hook stack has become corrupted"), and after a
  * pause of the process every running task exceeds it. The SDK accepts this option, but its types do not list it.
@@ -68,7 +52,7 @@ export function stepSlots(slots = STEP_SLOTS) {
  */
 export async function runFleetWorker(
   workerDeps: WorkerDeps,
-  deps: Pick<Services, 'core' | 'dispatches' | 'temporal'> & {
+  deps: Pick<Services, 'core' | 'temporal'> & {
     watch: WatchDeps;
     delivery: DeliveryDeps;
     plans: PlanActivityDeps;
@@ -82,7 +66,7 @@ export async function runFleetWorker(
     maxCachedWorkflows: CACHED_WORKFLOWS,
     workflowBundle: { codePath: fileURLToPath(new URL('../../workflows.bundle.js', import.meta.url)) },
     activities: {
-      ...createRecordActivities(deps.core, deps.dispatches),
+      ...createRecordActivities(deps.core),
       ...createDeliveryRecordActivities(deps.delivery),
       ...createEarlierRecordActivities(deps.delivery),
       ...createPlanActivities(deps.plans),
@@ -90,7 +74,7 @@ export async function runFleetWorker(
       ...createIngestRecordActivities(deps.core.db),
     },
     ...stepSlots(),
-    maxConcurrentActivityTaskExecutions: CONTROL_SLOTS,
+    maxConcurrentActivityTaskExecutions: ACTIVITY_SLOTS,
   });
   const deliveries = await keepRunning(workerDeps, {
     taskQueue: DELIVERY_QUEUE,
@@ -115,30 +99,4 @@ export function runKnowledgeWorker(workerDeps: WorkerDeps, { jobRunner }: Pick<S
     maxHeartbeatThrottleInterval: HEARTBEAT_THROTTLE_MS,
     maxConcurrentActivityTaskExecutions: KNOWLEDGE_SLOTS,
   });
-}
-
-/** The workers of the mesh role: dispatches of this node, its control queue, and a share of the dispatches to hosted agents. */
-export async function runNodeWorkers(workerDeps: WorkerDeps, runner: DispatchRunner) {
-  const dispatching = (taskQueue: string) =>
-    keepRunning(workerDeps, {
-      taskQueue,
-      activities: createNodeActivities(runner),
-      maxHeartbeatThrottleInterval: HEARTBEAT_THROTTLE_MS,
-      shutdownGraceTime: DISPATCH_GRACE,
-      maxConcurrentActivityTaskExecutions: DISPATCH_SLOTS,
-    });
-  const workers = await Promise.all([
-    dispatching(nodeQueue(runner.meshId)),
-    dispatching(HOSTED_QUEUE),
-    keepRunning(workerDeps, {
-      taskQueue: controlQueue(runner.meshId),
-      activities: createControlActivities(runner),
-      maxConcurrentActivityTaskExecutions: CONTROL_SLOTS,
-    }),
-  ]);
-  return {
-    stop: async (): Promise<void> => {
-      await Promise.all(workers.map((worker) => worker.stop()));
-    },
-  };
 }

@@ -1,3 +1,4 @@
+import type { AgentRef } from '../../agents/agent-row.js';
 import { randomUUID } from 'node:crypto';
 import type { Executor } from '../../contracts/api/messages.js';
 import type { ToolCallPayload } from '../../contracts/api/tools.js';
@@ -32,6 +33,8 @@ export interface ToolApprovalsOptions {
   watch: Pick<DecisionWatch, 'over'>;
   bus: Pick<MessageCore['bus'], 'publish'>;
   workflowStarter: Pick<MessageCore['workflowStarter'], 'message'>;
+  /** An agent may have got room. Never throws. */
+  fill(agent: AgentRef): void;
 }
 
 /** The use of a grant by a call, with the arguments that were approved. */
@@ -187,16 +190,16 @@ export class ToolApprovals {
 
   async #withdraw(dispatch: WaitingCall['dispatch'], requestId: string): Promise<void> {
     const { db, log } = this.#options;
-    if (await persist(() => withdrawToolCall(db, dispatch, requestId), log)) this.#announce(dispatch, { woken: null });
+    if (await persist(() => withdrawToolCall(db, dispatch, requestId), log)) this.#announce(dispatch, { freed_id: null });
   }
 
   /** After the commit: streams read the message again, and its workflow looks at it. */
-  #announce(message: WaitingCall['dispatch'], { woken }: Pick<HeldCall, 'woken'>): void {
-    const { bus, workflowStarter } = this.#options;
+  #announce(message: WaitingCall['dispatch'], { freed_id }: Pick<HeldCall, 'freed_id'>): void {
+    const { bus, workflowStarter, fill } = this.#options;
     const { tenant_id, message_id, session_id } = message;
     bus.publish(tenant_id, message_id, { kind: 'changed' });
     workflowStarter.message({ tenant_id, message_id, session_id });
-    for (const other of woken ?? []) workflowStarter.message(other);
+    if (freed_id !== null) fill({ tenant_id, instance_id: freed_id });
   }
 }
 

@@ -20,7 +20,8 @@ export interface HeldCall {
   /** Of a `rejected` call. */
   comment: string | null;
   /** Messages whose workflows the process wakes. */
-  woken: (MessageRef & { session_id: string })[] | null;
+  /** The agent that had the message, where it has failed. */
+  freed_id: string | null;
 }
 
 /** What a process needs to go on with a call whose arguments are in its request. Plain JSON: it is stored. */
@@ -50,7 +51,7 @@ export interface HoldingCall {
 }
 
 /** The columns of `held_call` but for the composite's form. */
-const COLUMNS = 'verdict, request_id, arguments, comment, woken';
+const COLUMNS = 'verdict, request_id, arguments, comment, freed_id';
 
 /**
  * Holds a call of a message's dispatch until a human has decided, in one transaction: the request with its events, the message's state, and

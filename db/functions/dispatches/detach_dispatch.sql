@@ -12,7 +12,7 @@ $$;
 -- `by_epoch` NULL: it does not matter. Gives `detached`: false, and nothing written, where there is no such reason, or the agent has heard how its
 -- call ended and gone on, and the skill is not idempotent: the dispatch then ends with its message, as any that may have been carried out.
 CREATE FUNCTION detach_dispatch(of_tenant text, of_message text, of_dispatch text, by_epoch bigint, error text, event_id text)
-RETURNS TABLE (detached boolean, session_id text, woken jsonb) LANGUAGE plpgsql AS $$
+RETURNS TABLE (detached boolean, session_id text, instance_id text) LANGUAGE plpgsql AS $$
 DECLARE
   tenant text := act_for_tenant(of_tenant);
   d dispatches;
@@ -26,7 +26,7 @@ DECLARE
       AND coalesce(x.deadline_at > now(), true) AND is_idempotent(a.agent_card, x.skill_id));
 BEGIN
   IF NOT waits AND NOT repeats THEN
-    RETURN QUERY SELECT false, NULL::text, NULL::jsonb;
+    RETURN QUERY SELECT false, NULL::text, NULL::text;
     RETURN;
   END IF;
   -- The session first, as wherever a transaction locks both.
@@ -37,7 +37,7 @@ BEGIN
     WHERE g.tenant_id = of_tenant AND g.message_id = of_message AND g.dispatch_id = of_dispatch AND g.used_at IS NULL
       AND (q.state = 'pending' OR q.state = 'resolved' AND g.answered_at IS NULL));
   IF NOT waits AND NOT repeats OR d.state IS DISTINCT FROM 'sent' OR d.epoch <> coalesce(by_epoch, d.epoch) THEN
-    RETURN QUERY SELECT false, NULL::text, NULL::jsonb;
+    RETURN QUERY SELECT false, NULL::text, NULL::text;
     RETURN;
   END IF;
   UPDATE dispatches x SET state = 'lost', error_code = error, ended_at = now()
@@ -53,5 +53,5 @@ BEGIN
       WHERE r.tenant_id = of_tenant AND r.message_id = of_message AND r.resolution IS NOT NULL));
   SELECT m.trace_id INTO trace FROM messages m WHERE m.tenant_id = of_tenant AND m.message_id = of_message;
   PERFORM record_dispatch_end(event_id, d, session, trace);
-  RETURN QUERY SELECT true, session, wake_queued_messages(of_tenant, d.agent_type, d.instance_id, 1);
+  RETURN QUERY SELECT true, session, d.instance_id;
 END $$;

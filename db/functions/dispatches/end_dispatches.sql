@@ -1,5 +1,5 @@
 -- The complete transaction (docs/internals.md): sent → completed, failed or lost. Ends dispatches and their messages with them, in one round
--- trip; several callers may share it, as in accept_messages. It also wakes one message that waits for an agent like this one.
+-- trip; several callers may share it, as in accept_messages. It also takes the agent's next message.
 
 -- `state` of the dispatch. `epoch` NULL: it does not matter. `artifacts` NULL: the agent brought no output, and what is there stays.
 -- `take_dispatch`: the node `take_mesh` sends the agent's next message as that dispatch, with the event `take_event`; NULL: it takes none.
@@ -11,14 +11,15 @@ CREATE TYPE dispatch_end_call AS (
 );
 
 -- `ended_at` NULL: nothing was written. The dispatch was not the message's current one; or, with `awaits`, another transaction holds the lock of
--- that name, and the call is to be made again. `woken`: messages whose workflows the process wakes after the commit. `taken`: the dispatch that was
+-- that name, and the call is to be made again. `woken`: messages that the process has a look at after the commit; with `watched` its workflow is told
+-- of the end. `taken`: the dispatch that was
 -- taken, as dispatch_details has it; `take_again`: the agent's next message is to be taken in a transaction of its own.
 CREATE TYPE dispatch_end_result AS (ended_at timestamptz, session_id text, instance_id text, agent_type text, woken jsonb, awaits text, taken jsonb,
-  take_again boolean);
+  take_again boolean, watched boolean);
 
--- What was written of a call, `place` among its calls. `state` and `ordered` of the running row before.
+-- What was written of a call, `place` among its calls. `state`, `ordered` and `watched` (it has a workflow) of the running row before.
 CREATE TYPE dispatch_ended AS (
-  place integer, state text, ordered boolean, session_id text, instance_id text, agent_type text
+  place integer, state text, ordered boolean, watched boolean, session_id text, instance_id text, agent_type text
 );
 
 -- What follows from the end of a dispatch, beyond what every end writes. `room_matters`: messages of the tenant wait for an agent, or agents of it were
@@ -42,18 +43,18 @@ BEGIN
         FROM take_next(c.tenant_id, e.instance_id, c.take_mesh, c.epoch, c.take_dispatch, c.take_event) t;
     END IF;
     IF taken IS NULL AND take_again IS NOT TRUE THEN
-      woken := wake_queued_messages(c.tenant_id, e.agent_type, e.instance_id, 1);
+      PERFORM set_full_at(c.tenant_id, e.instance_id, NULL);
+      PERFORM recheck_full(c.tenant_id, 2);
     END IF;
   END IF;
   IF e.ordered THEN
-    woken := coalesce(woken, '[]') || coalesce(wake_next_in_order(c.tenant_id, e.session_id, now()), '[]');
+    woken := wake_next_in_order(c.tenant_id, e.session_id, now());
   END IF;
-  -- A tool call of it waits for a human: its result is here, so nobody needs to answer any more, and its own workflow waits for that.
+  -- A tool call of it waits for a human: its result is here, so nobody needs to answer any more.
   IF e.state = 'input-required' THEN
     PERFORM close_request(c.tenant_id, c.message_id, 'withdrawn');
-    woken := coalesce(woken, '[]') || jsonb_build_object('tenant_id', c.tenant_id, 'message_id', c.message_id, 'session_id', e.session_id);
   END IF;
-  RETURN (now(), e.session_id, e.instance_id, e.agent_type, woken, NULL::text, taken, take_again);
+  RETURN (now(), e.session_id, e.instance_id, e.agent_type, woken, NULL::text, taken, take_again, e.watched OR e.state = 'input-required');
 END $$;
 
 -- Ends dispatches of one tenant, each of another message, with their messages: all that are their message's current one and whose message nobody
@@ -89,7 +90,7 @@ BEGIN
      WHERE r.tenant_id = of_tenant AND r.message_id = ANY (messages)
        AND coalesce(r.current_dispatch_id, '') = dispatches[array_position(messages, r.message_id)]
        AND coalesce(r.state, '') IN ('submitted', 'working', 'input-required') AND (r.xmax = 0 OR locked)
-    RETURNING r.message_id, r.current_dispatch_id AS dispatch_id, r.state, r.ordered, r.session_id, r.instance_id, r.agent_type),
+    RETURNING r.message_id, r.current_dispatch_id AS dispatch_id, r.state, r.ordered, r.supervised_at IS NOT NULL AS watched, r.session_id, r.instance_id, r.agent_type),
   ended AS (
     UPDATE dispatches d SET state = c.state, error_code = c.error_code, ended_at = now(), deadline_at = NULL,
         mesh_id = CASE WHEN c.state <> 'completed' THEN d.mesh_id END FROM call c
@@ -121,7 +122,7 @@ BEGIN
                  event_body(jsonb_build_object('error', m.error_code), 'warning')) END
         FROM ended d JOIN over m USING (message_id)
       RETURNING 1)
-  SELECT (SELECT count(*) FROM recorded) AS recorded, array_agg((array_position(messages, g.message_id), g.state, g.ordered, g.session_id,
+  SELECT (SELECT count(*) FROM recorded) AS recorded, array_agg((array_position(messages, g.message_id), g.state, g.ordered, g.watched, g.session_id,
       g.instance_id, g.agent_type)::dispatch_ended) AS ends INTO written FROM gone g;
   IF written.recorded < cardinality(written.ends) THEN
     RAISE EXCEPTION 'a dispatch is not sent, or of another epoch' USING ERRCODE = 'FL001';
@@ -129,10 +130,10 @@ BEGIN
   IF written.recorded > 0 THEN
     room_matters := any_queued(of_tenant) OR EXISTS (SELECT 1 FROM agents a WHERE a.tenant_id = of_tenant AND a.full_at IS NOT NULL);
     FOREACH e IN ARRAY written.ends LOOP
-      IF room_matters OR e.ordered OR e.state = 'input-required' OR calls[e.place].decisions IS NOT NULL OR is_late(messages[e.place]) THEN
+      IF room_matters OR e.ordered OR e.watched OR e.state = 'input-required' OR calls[e.place].decisions IS NOT NULL OR is_late(messages[e.place]) THEN
         results[e.place] := follow_end(calls[e.place], e, room_matters);
       ELSE
-        results[e.place] := (now(), e.session_id, e.instance_id, e.agent_type, NULL::jsonb, NULL::text, NULL::jsonb, NULL::boolean)::dispatch_end_result;
+        results[e.place] := (now(), e.session_id, e.instance_id, e.agent_type, NULL::jsonb, NULL::text, NULL::jsonb, NULL::boolean, false)::dispatch_end_result;
       END IF;
     END LOOP;
   END IF;
@@ -153,7 +154,7 @@ BEGIN
   IF FOUND THEN
     RETURN (end_together(of_tenant, ARRAY[c], ARRAY[c.message_id], ARRAY[c.dispatch_id], true))[1];
   ELSIF EXISTS (SELECT 1 FROM running_messages r WHERE r.tenant_id = of_tenant AND r.message_id = c.message_id) THEN
-    RETURN (NULL, NULL, NULL, NULL, NULL, 'message ' || c.message_id, NULL, NULL)::dispatch_end_result;
+    RETURN (NULL, NULL, NULL, NULL, NULL, 'message ' || c.message_id, NULL, NULL, NULL)::dispatch_end_result;
   END IF;
   RETURN NULL;
 END $$;

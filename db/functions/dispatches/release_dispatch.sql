@@ -17,7 +17,7 @@ BEGIN
   END IF;
   UPDATE dispatches x SET state = 'released', ended_at = now(), error_code = reason
    WHERE x.tenant_id = of_tenant AND x.dispatch_id = of_dispatch RETURNING * INTO d;
-  UPDATE running_messages r SET current_dispatch_id = NULL, holds_slot = false, unrouted_since = coalesce(r.unrouted_since, now()),
+  UPDATE running_messages r SET current_dispatch_id = NULL, holds_slot = false, wake_requested_at = now(), unrouted_since = coalesce(r.unrouted_since, now()),
       unreachable_ids = CASE WHEN reason NOT IN ('CONNECT_FAILED', 'AGENT_NOT_READY') OR d.instance_id = ANY (r.unreachable_ids) THEN r.unreachable_ids
         ELSE r.unreachable_ids || d.instance_id END
    WHERE r.tenant_id = of_tenant AND r.message_id = of_message RETURNING r.session_id, r.resolution INTO running;

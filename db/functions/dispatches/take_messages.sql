@@ -67,35 +67,39 @@ BEGIN
   END IF;
 END $$;
 
--- Opens a dispatch of a queued message as sent. Gives what is needed to send it, as dispatch_details does; NULL, and nothing written, when the message
+-- Opens a dispatch of a queued message as sent; with `as_open` as open, for policies to decide about it. Gives what is needed to send it, as dispatch_details does; NULL, and nothing written, when the message
 -- is queued no more. The caller holds the session's lock and the agent's room. It waits for the message a tenth of a second at most: a row that is
 -- locked first keeps the mark of that, and end_together would take it for locked.
-CREATE FUNCTION send_queued(a agents, s sessions, of_message text, by_mesh text, new_dispatch text, event_id text) RETURNS jsonb LANGUAGE plpgsql AS $$
+CREATE FUNCTION send_queued(a agents, s sessions, of_message text, by_mesh text, new_dispatch text, event_id text, as_open boolean) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
   r running_messages;
   m messages;
   deadline timestamptz;
 BEGIN
-  UPDATE running_messages x SET state = 'working', current_dispatch_id = new_dispatch, attempts = x.attempts + 1, instance_id = a.instance_id,
-      agent_type = a.agent_type, holds_slot = true, queue = NULL, wake_requested_at = CASE WHEN x.supervised_at IS NULL THEN now() END,
+  UPDATE running_messages x SET state = CASE WHEN as_open THEN x.state ELSE 'working' END, current_dispatch_id = new_dispatch, attempts = x.attempts + 1, instance_id = a.instance_id,
+      agent_type = a.agent_type, holds_slot = true, queue = NULL, wait_ends_at = NULL, wake_requested_at = NULL,
       remote_task_id = CASE WHEN x.instance_id = a.instance_id THEN x.remote_task_id END,
       remote_context_id = CASE WHEN x.instance_id = a.instance_id THEN x.remote_context_id END
    WHERE x.tenant_id = a.tenant_id AND x.message_id = of_message AND x.queue IS NOT NULL AND x.current_dispatch_id IS NULL
-     AND x.state IN ('submitted', 'working') AND NOT x.undecided AND a.instance_id <> ALL (x.unreachable_ids) RETURNING * INTO r;
+     AND x.state IN ('submitted', 'working') RETURNING * INTO r;
   IF NOT FOUND THEN
     RETURN NULL;
   END IF;
-  UPDATE messages x SET state = 'working', started_at = coalesce(x.started_at, now()), updated_at = now(), instance_id = a.instance_id,
-      agent_type = a.agent_type
+  UPDATE messages x SET state = r.state, started_at = CASE WHEN as_open THEN x.started_at ELSE coalesce(x.started_at, now()) END, updated_at = now(),
+      instance_id = a.instance_id, agent_type = a.agent_type
    WHERE x.tenant_id = a.tenant_id AND x.message_id = of_message RETURNING * INTO m;
-  PERFORM note_change(a.tenant_id, of_message);
+  IF NOT as_open THEN
+    PERFORM note_change(a.tenant_id, of_message);
+  END IF;
   deadline := least(now() + m.deadline_ms * interval '1 ms', r.repeat_until);
   INSERT INTO dispatches (tenant_id, dispatch_id, message_id, instance_id, agent_type, deployment_mode, mesh_id, epoch, attempt, state, skill_id,
       sent_at, deadline_at)
-    VALUES (a.tenant_id, new_dispatch, of_message, a.instance_id, a.agent_type, a.deployment_mode, by_mesh, a.connection_epoch, r.attempts, 'sent',
-      r.want_skill_id, now(), deadline);
-  PERFORM record_event(a.tenant_id, event_id, 'dispatch.sent', 'info', s.session_id, m.trace_id, jsonb_build_object('dispatch_id',
-    new_dispatch, 'instance_id', a.instance_id, 'skill_id', r.want_skill_id, 'session_id', s.session_id), of_message);
+    VALUES (a.tenant_id, new_dispatch, of_message, a.instance_id, a.agent_type, a.deployment_mode, by_mesh, a.connection_epoch, r.attempts,
+      CASE WHEN as_open THEN 'open' ELSE 'sent' END, r.want_skill_id, CASE WHEN NOT as_open THEN now() END, CASE WHEN NOT as_open THEN deadline END);
+  IF NOT as_open THEN
+    PERFORM record_event(a.tenant_id, event_id, 'dispatch.sent', 'info', s.session_id, m.trace_id, jsonb_build_object('dispatch_id',
+      new_dispatch, 'instance_id', a.instance_id, 'skill_id', r.want_skill_id, 'session_id', s.session_id), of_message);
+  END IF;
   PERFORM bind_session(s, a);
   RETURN jsonb_build_object('tenant_id', a.tenant_id, 'message_id', of_message, 'session_id', s.session_id, 'dispatch_id', new_dispatch,
       'instance_id', a.instance_id, 'agent_type', a.agent_type, 'deployment_mode', a.deployment_mode, 'mesh_id', by_mesh, 'epoch', a.connection_epoch,
@@ -118,8 +122,20 @@ BEGIN
   RETURN a;
 END $$;
 
+-- Whether a message has another queue by now, and moves it there: another agent has got its session since it was queued, and can be reached.
+CREATE FUNCTION goes_elsewhere(a agents, s sessions, of_message text) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  IF s.instance_id IS NULL OR s.instance_id = a.instance_id AND s.agent_type = a.agent_type THEN
+    RETURN false;
+  END IF;
+  UPDATE running_messages x SET queue = q.moved FROM (SELECT r.message_id, queue_for(routing_of(r, s)) AS moved FROM running_messages r
+      WHERE r.tenant_id = a.tenant_id AND r.message_id = of_message) AS q
+   WHERE x.tenant_id = a.tenant_id AND x.message_id = q.message_id AND x.queue <> q.moved AND q.moved <> ALL (queues_of(a.tenant_id, a.instance_id, a.agent_type));
+  RETURN FOUND;
+END $$;
+
 -- Takes messages for an agent whose room this transaction holds, as many as there are new ids. Gives what send_queued gives.
-CREATE FUNCTION take_for(a agents, by_mesh text, new_dispatches text[], event_ids text[]) RETURNS jsonb[] LANGUAGE plpgsql AS $$
+CREATE FUNCTION take_for(a agents, by_mesh text, new_dispatches text[], event_ids text[], as_open boolean) RETURNS jsonb[] LANGUAGE plpgsql AS $$
 DECLARE
   room integer := room_left(a);
   w record;
@@ -132,10 +148,10 @@ BEGIN
   FOR w IN SELECT * FROM waiting_for(a, coalesce(room > 0, true), cardinality(new_dispatches) + 8) LOOP
     EXIT WHEN next > cardinality(new_dispatches) OR next > 1 AND fails_beside_others(a.tenant_id, a.instance_id, a.agent_type);
     SELECT * INTO s FROM sessions x WHERE x.tenant_id = a.tenant_id AND x.session_id = w.session_id FOR NO KEY UPDATE SKIP LOCKED;
-    CONTINUE WHEN NOT FOUND;
+    CONTINUE WHEN NOT FOUND OR goes_elsewhere(a, s, w.message_id);
     needs_room := room IS NOT NULL AND NOT counts_on(s, a.instance_id);
     CONTINUE WHEN needs_room AND room <= 0;
-    taken := send_queued(a, s, w.message_id, by_mesh, new_dispatches[next], event_ids[next]);
+    taken := send_queued(a, s, w.message_id, by_mesh, new_dispatches[next], event_ids[next], as_open);
     CONTINUE WHEN taken IS NULL;
     room := room - needs_room::integer;
     sent := sent || taken;
@@ -145,7 +161,8 @@ BEGIN
 END $$;
 
 -- Takes messages for an agent. It waits for the agent's room, if that has a bound.
-CREATE FUNCTION take_messages(of_tenant text, of_instance text, by_mesh text, by_epoch bigint, new_dispatches text[], event_ids text[]) RETURNS jsonb[]
+CREATE FUNCTION take_messages(of_tenant text, of_instance text, by_mesh text, by_epoch bigint, new_dispatches text[], event_ids text[], as_open boolean)
+  RETURNS jsonb[]
   LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
   SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -162,7 +179,7 @@ BEGIN
   END IF;
   PERFORM set_full_at(of_tenant, of_instance, NULL);
   PERFORM recheck_full(of_tenant, 2);
-  RETURN take_for(a, by_mesh, new_dispatches, event_ids);
+  RETURN take_for(a, by_mesh, new_dispatches, event_ids, as_open);
 END $$;
 
 -- The same in the transaction that has ended a dispatch of the agent, which waits for nobody and is not undone by a failure here. Gives one dispatch, or
@@ -179,7 +196,7 @@ BEGIN
   a := agent_of_node(of_tenant, of_instance, by_mesh, by_epoch);
   IF a.instance_id IS NOT NULL THEN
     PERFORM set_full_at(of_tenant, of_instance, NULL);
-    taken := (take_for(a, by_mesh, ARRAY[new_dispatch], ARRAY[event_id]))[1];
+    taken := (take_for(a, by_mesh, ARRAY[new_dispatch], ARRAY[event_id], false))[1];
   END IF;
 EXCEPTION WHEN OTHERS THEN
   RAISE WARNING 'a message could not be taken right behind a result: %', SQLERRM;
@@ -187,23 +204,22 @@ EXCEPTION WHEN OTHERS THEN
   again := true;
 END $$;
 
--- Agents with room that a node can send to and for which messages wait in a queue: some of them. What waits for one instance may be of a session that
--- counts on it already, so that its room does not matter.
-CREATE FUNCTION agents_to_fill(of_tenant text, of_queue text, by_mesh text) RETURNS SETOF text LANGUAGE plpgsql STABLE AS $$
+-- Agents with room for which messages wait in a queue, some of them, and the nodes that they are connected to; NULL of a hosted one. What waits for one
+-- instance may be of a session that counts on it already, so that its room does not matter.
+CREATE FUNCTION agents_to_fill(of_tenant text, of_queue text) RETURNS TABLE (instance_id text, mesh_id text) LANGUAGE plpgsql STABLE
+  SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   instance text := split_part(of_queue, '/', 1);
   type text := split_part(of_queue, '/', 2);
   skill text := substr(of_queue, length(instance) + length(type) + 3);
 BEGIN
   IF instance <> '' THEN
-    RETURN QUERY SELECT a.instance_id FROM agents a WHERE a.tenant_id = of_tenant AND a.instance_id = instance AND a.has_room IS NOT NULL
-      AND (a.deployment_mode = 'hosted' OR a.mesh_id = by_mesh);
+    RETURN QUERY SELECT a.instance_id, a.mesh_id FROM agents a WHERE a.tenant_id = of_tenant AND a.instance_id = instance AND a.has_room IS NOT NULL;
   ELSIF skill <> '' THEN
-    RETURN QUERY SELECT a.instance_id FROM (SELECT x.* FROM sampled_with_skill(of_tenant, type, skill, random(), 64) x
-        WHERE x.deployment_mode = 'hosted' OR x.mesh_id = by_mesh LIMIT 16) a WHERE coalesce(room_left(a) > 0, true) LIMIT 4;
+    RETURN QUERY SELECT a.instance_id, a.mesh_id FROM sampled_with_skill(of_tenant, type, skill, random(), 16) a
+       WHERE coalesce(room_left(a) > 0, true) LIMIT 4;
   ELSE
-    RETURN QUERY SELECT a.instance_id FROM (SELECT x.* FROM sampled_agents(of_tenant, type, random(), 64) x
-        WHERE x.deployment_mode = 'hosted' OR x.mesh_id = by_mesh LIMIT 16) a WHERE coalesce(room_left(a) > 0, true) LIMIT 4;
+    RETURN QUERY SELECT a.instance_id, a.mesh_id FROM sampled_agents(of_tenant, type, random(), 16) a WHERE coalesce(room_left(a) > 0, true) LIMIT 4;
   END IF;
 END $$;
 

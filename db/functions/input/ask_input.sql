@@ -17,7 +17,7 @@ BEGIN
       turns = CASE WHEN c.turn IS NULL THEN m.turns ELSE m.turns || c.turn END, updated_at = now()
    WHERE m.tenant_id = c.tenant_id AND m.message_id = c.message_id RETURNING m.trace_id INTO trace;
   PERFORM note_change(c.tenant_id, c.message_id);
-  UPDATE running_messages r SET state = 'input-required', holds_slot = false, resolution = NULL, unrouted_since = NULL, repeat_until = NULL,
+  UPDATE running_messages r SET state = 'input-required', holds_slot = false, resolution = NULL, unrouted_since = NULL, wait_ends_at = NULL, repeat_until = NULL,
       remote_task_id = coalesce(c.remote_task_id, r.remote_task_id), remote_context_id = coalesce(c.remote_context_id, r.remote_context_id),
       held_output = c.held_output::json, wake_requested_at = now()
    WHERE r.tenant_id = c.tenant_id AND r.message_id = c.message_id;
@@ -29,9 +29,8 @@ BEGIN
     ended);
 END $$;
 
--- Gives `asked`: false, and nothing written, when the dispatch is not sent, not the message's current one or of another epoch; and the
--- messages to wake.
-CREATE FUNCTION ask_input(call jsonb) RETURNS TABLE (asked boolean, woken jsonb) LANGUAGE plpgsql AS $$
+-- Gives the agent that had the dispatch; NULL, and nothing written, when the dispatch is not sent, not the message's current one or of another epoch.
+CREATE FUNCTION ask_input(call jsonb) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   c ask_call := jsonb_populate_record(NULL::ask_call, call);
   tenant text := act_for_tenant(c.tenant_id);
@@ -41,15 +40,14 @@ BEGIN
   PERFORM 1 FROM sessions s WHERE s.tenant_id = c.tenant_id AND s.session_id = c.session_id FOR NO KEY UPDATE;
   d := lock_dispatch(c.tenant_id, c.message_id, c.dispatch_id);
   IF d.state IS DISTINCT FROM 'sent' OR d.epoch <> c.epoch THEN
-    RETURN QUERY SELECT false, NULL::jsonb;
-    RETURN;
+    RETURN NULL;
   END IF;
   UPDATE dispatches x SET state = 'input_required', ended_at = now()
    WHERE x.tenant_id = c.tenant_id AND x.dispatch_id = c.dispatch_id RETURNING * INTO d;
   -- What the agent answers takes the place of what a tool call of it waits for.
   PERFORM close_request(c.tenant_id, c.message_id, 'withdrawn');
   PERFORM wait_for_answer(c, dispatch_end_event(d));
-  RETURN QUERY SELECT true, wake_queued_messages(c.tenant_id, d.agent_type, d.instance_id, 1);
+  RETURN d.instance_id;
 END $$;
 
 -- working → input-required: a human has approved the question that was held. The caller holds the locks of session and message.

@@ -94,7 +94,8 @@ DECLARE
   n new_input_request := jsonb_populate_record(NULL::new_input_request, request);
   message record;
 BEGIN
-  UPDATE running_messages r SET state = 'input-required', unrouted_since = NULL, queue = NULL, repeat_until = NULL, wake_requested_at = now(),
+  UPDATE running_messages r SET state = 'input-required', unrouted_since = NULL, queue = NULL, wait_ends_at = NULL, repeat_until = NULL,
+      wake_requested_at = now(),
       holds_slot = r.holds_slot AND n.stage = 'tool'
    WHERE r.tenant_id = of_tenant AND r.message_id = of_message AND r.state IN ('submitted', 'working');
   IF NOT FOUND THEN

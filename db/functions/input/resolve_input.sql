@@ -57,7 +57,7 @@ CREATE FUNCTION resolve_plan_request(call jsonb) RETURNS text LANGUAGE sql AS $$
 $$;
 
 -- input-required → working: the message goes on. A dispatch whose tool call waited stays the current one while it is at work. Output that was
--- held is delivered by the workflow; no agent hears of that answer.
+-- held is delivered right after it; no agent hears of that answer.
 CREATE FUNCTION continue_message(q input_requests, c resolve_call) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   dispatch_lives boolean;
@@ -65,13 +65,10 @@ BEGIN
   SELECT q.stage = 'tool' AND EXISTS (SELECT 1 FROM dispatches d
       WHERE d.tenant_id = q.tenant_id AND d.dispatch_id = r.current_dispatch_id AND d.state IN ('open', 'sent')) INTO dispatch_lives
     FROM running_messages r WHERE r.tenant_id = q.tenant_id AND r.message_id = q.message_id;
-  UPDATE running_messages r SET state = 'working', unrouted_since = NULL, wake_requested_at = now(),
+  UPDATE running_messages r SET state = 'working', unrouted_since = NULL, wake_requested_at = CASE WHEN NOT dispatch_lives THEN now() END,
       resolution = CASE WHEN dispatch_lives OR q.stage = 'output' THEN r.resolution ELSE c.answer END,
       current_dispatch_id = CASE WHEN dispatch_lives OR q.stage = 'output' THEN r.current_dispatch_id END
    WHERE r.tenant_id = q.tenant_id AND r.message_id = q.message_id;
-  IF dispatch_lives THEN
-    UPDATE input_requests x SET wake_requested_at = now() WHERE x.tenant_id = q.tenant_id AND x.request_id = q.request_id;
-  END IF;
   UPDATE messages m SET state = 'working', status_message = NULL, updated_at = now(),
       turns = CASE WHEN c.turn IS NULL THEN m.turns ELSE m.turns || c.turn END
    WHERE m.tenant_id = q.tenant_id AND m.message_id = q.message_id;
@@ -93,6 +90,7 @@ BEGIN
     RETURN NULL;
   END IF;
   SELECT * INTO q FROM input_requests x WHERE x.tenant_id = c.tenant_id AND x.request_id = c.request_id;
+  UPDATE input_requests x SET wake_requested_at = now() WHERE x.tenant_id = c.tenant_id AND x.request_id = c.request_id; -- its workflow is told
   IF request_state = 'pending' THEN
     UPDATE messages m SET updated_at = now() WHERE m.tenant_id = q.tenant_id AND m.message_id = q.message_id;
     PERFORM note_change(q.tenant_id, q.message_id);
@@ -108,8 +106,7 @@ BEGIN
   -- An agent that asked gets the refusal, and so does one that made a tool call where the policy says so.
   continues := c.positive OR q.stage = 'agent' OR q.stage = 'tool' AND q.on_reject = 'tell_agent';
   IF NOT continues THEN
-    PERFORM fail_message(q.tenant_id, q.message_id, 'APPROVAL_REJECTED', 'The approval was rejected: ' || q.title, 'withdrawn', c.event_id, true,
-      resolved);
+    PERFORM fail_message(q.tenant_id, q.message_id, 'APPROVAL_REJECTED', 'The approval was rejected: ' || q.title, 'withdrawn', c.event_id, resolved);
     RETURN 'failed';
   END IF;
   SELECT m.trace_id INTO trace FROM messages m WHERE m.tenant_id = q.tenant_id AND m.message_id = q.message_id;

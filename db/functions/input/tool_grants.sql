@@ -10,8 +10,8 @@ CREATE TYPE hold_call AS (
 -- How a call goes on. `waits`: for the decision on this request. `occupied`: another request of the message is open, and the call is to be
 -- held again once that is over. `granted`: it passes, with these arguments; the grant is used. `used`: a call with the same idempotency key has
 -- used the grant, in a process that this one knows nothing of. `rejected`: a human has said no to this very call. `failed`: the agent asked
--- again and again, and its message has failed. `closed`: the dispatch is over. `expired`, `withdrawn`: the request is.
-CREATE TYPE held_call AS (verdict text, request_id text, arguments json, comment text, woken jsonb);
+-- again and again, and its message has failed; `freed_id` is the agent that had it. `closed`: the dispatch is over. `expired`, `withdrawn`: the request is.
+CREATE TYPE held_call AS (verdict text, request_id text, arguments json, comment text, freed_id text);
 
 -- How often the message asked for a tool since its last call of it passed.
 CREATE FUNCTION asked_in_vain(of_tenant text, of_message text, of_tool text) RETURNS integer LANGUAGE plpgsql STABLE AS $$
@@ -69,7 +69,7 @@ BEGIN
   ELSIF asked_in_vain(c.tenant_id, c.message_id, n.tool) >= 3 THEN
     PERFORM fail_message(c.tenant_id, c.message_id, CASE WHEN n.source = 'guard' THEN 'GUARD_DENIED' ELSE 'POLICY_DENIED' END,
       'The agent asked for approval of ' || n.tool || ' three times again, each time for another call.', 'withdrawn', c.event_id);
-    RETURN NEXT ('failed', NULL, NULL, NULL, wake_queued_messages(c.tenant_id, d.agent_type, d.instance_id, 1))::held_call;
+    RETURN NEXT ('failed', NULL, NULL, NULL, d.instance_id)::held_call;
   ELSIF NOT ask_about_message(c.tenant_id, c.message_id, c.request) THEN
     SELECT * INTO q FROM input_requests i WHERE i.tenant_id = c.tenant_id AND i.message_id = c.message_id AND i.state = 'pending';
     RETURN NEXT ('occupied', q.request_id, NULL, NULL, NULL)::held_call;
@@ -129,12 +129,12 @@ DECLARE
   tenant text := act_for_tenant(of_tenant);
   d dispatches := lock_dispatch(of_tenant, of_message, of_dispatch);
 BEGIN
-  UPDATE input_requests q SET state = 'withdrawn', ended_at = now()
+  UPDATE input_requests q SET state = 'withdrawn', ended_at = now(), wake_requested_at = now()
    WHERE q.tenant_id = of_tenant AND q.request_id = of_request AND q.message_id = of_message AND q.state = 'pending' AND d.state = 'sent';
   IF NOT FOUND THEN
     RETURN false;
   END IF;
-  UPDATE running_messages r SET state = 'working', wake_requested_at = now() WHERE r.tenant_id = of_tenant AND r.message_id = of_message;
+  UPDATE running_messages r SET state = 'working', wake_requested_at = NULL WHERE r.tenant_id = of_tenant AND r.message_id = of_message;
   UPDATE messages m SET state = 'working', updated_at = now() WHERE m.tenant_id = of_tenant AND m.message_id = of_message;
   PERFORM note_change(of_tenant, of_message);
   RETURN true;

@@ -3,11 +3,11 @@
 -- `in_flight_limit`, `waiting_limit`: bounds to count to; 0: not to be counted. `waiting_full`: the process knows that the second is
 -- reached; `refused`: that the message is refused unless it is a repeat.
 -- `unavailable_text`: the error of a message whose target is not registered, which is then put on the record as failed; NULL: refused.
--- `dispatch_id`: of the dispatch that the process may open; NULL: the workflow path. `mesh_id`: the node that sends to hosted agents, and to
--- agents connected to it; `idle_ids`: agents that may have nothing to do; with `any_mesh` an agent that is connected to another node may be chosen too. `event_id`: of the first of
+-- `dispatch_id`: of the dispatch that the process may open; NULL: it opens none. `mesh_id`, `any_mesh`: as in `routing`; `idle_ids`: agents that may
+-- have nothing to do. `event_id`: of the first of
 -- session.created, message.received, dispatch.sent and message.error. `decision`: what policies and guards have to say of the message; NULL for
 -- most. Its members: `error` {code, message}, with which the message fails; `input_request`, a new_input_request that it waits for; `undecided`,
--- true: the workflow path decides before it sends anything; `events` [{event_id, event_type, severity, payload}]. None of the first three has a
+-- true: it is decided before the message joins a queue; `events` [{event_id, event_type, severity, payload}]. None of the first three has a
 -- dispatch. `token`: what policies see of the sender's token; NULL where the tenant had none that could look at it.
 CREATE TYPE accept_call AS (
   tenant_id text, message_id text, session_id text, requested_context text, credential_id text, sender_agent_type text,
@@ -19,8 +19,8 @@ CREATE TYPE accept_call AS (
 
 -- `verdict`: dispatched | queued | accepted | asked | denied | unavailable | repeat | mismatch | refused | full | waiting_full | too_many_hops |
 -- no_session | session_closed | target_required | target_unknown | agents_saturated (with both, `agent_type` is the type that was looked for) | later
--- (`awaits` names the lock). From `instance_id` on for `dispatched`, `mesh_id` is the node that sends; the counts where they were taken. `queue`, of a
--- queued message: where nothing waited in that queue before it.
+-- (`awaits` names the lock). From `instance_id` on for `dispatched`; of a queued message `instance_id` and `mesh_id` are those of an agent with room
+-- that another node sends to, and `queue` its queue where nothing waited there before it. The counts where they were taken.
 CREATE TYPE accept_result AS (
   verdict text, message_id text, session_id text, accepted_at timestamptz, instance_id text, agent_type text, deployment_mode text,
   connection_epoch bigint, mesh_id text, public_url text, agent_card jsonb, dispatch_auth bytea, user_id text, in_flight integer, waiting integer,

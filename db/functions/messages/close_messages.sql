@@ -4,7 +4,7 @@
 -- Takes back the question that is open on a message, if one is.
 CREATE FUNCTION close_request(of_tenant text, of_message text, new_state text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-  UPDATE input_requests q SET state = new_state, ended_at = now()
+  UPDATE input_requests q SET state = new_state, ended_at = now(), wake_requested_at = now()
    WHERE q.tenant_id = of_tenant AND q.message_id = of_message AND q.state = 'pending';
 END $$;
 
@@ -18,15 +18,15 @@ BEGIN
   RETURN dispatch_end_event(d);
 END $$;
 
--- Cancels messages, in one statement however many they are: dispatches, questions, messages and events. Their running rows stay for their
--- workflows, which tell the agents. `event_ids`: one for each message, of dispatch.failed, before message.canceled. Gives the rows as they were.
+-- Cancels messages, in one statement however many they are: dispatches, questions, messages and events. Their agents are told after the commit.
+-- `event_ids`: one for each message, of dispatch.failed, before message.canceled. Gives the rows as they were.
 CREATE FUNCTION cancel_messages(of_tenant text, of_messages text[], reason text, event_ids text[]) RETURNS SETOF running_messages
   LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
   RETURN QUERY
-    WITH canceled AS MATERIALIZED (
-      SELECT r, given.place FROM unnest(of_messages) WITH ORDINALITY AS given (message_id, place)
-        JOIN running_messages r ON r.tenant_id = of_tenant AND r.message_id = given.message_id),
+    WITH stopped AS (
+      DELETE FROM running_messages r WHERE r.tenant_id = of_tenant AND r.message_id = ANY (of_messages) RETURNING r),
+    canceled AS MATERIALIZED (SELECT s.r, array_position(of_messages, (s.r).message_id) AS place FROM stopped s),
     ended AS (
       UPDATE messages m SET state = 'canceled', unsuccessful_state = 'canceled', completed_at = now(), updated_at = now() FROM canceled c
        WHERE m.tenant_id = of_tenant AND m.message_id = (c.r).message_id RETURNING m.message_id, m.trace_id, c.place, c.r),
@@ -34,12 +34,8 @@ BEGIN
       UPDATE dispatches d SET state = 'canceled', error_code = 'CANCELED', ended_at = now() FROM canceled c
        WHERE d.tenant_id = of_tenant AND d.dispatch_id = (c.r).current_dispatch_id AND d.state IN ('open', 'sent') RETURNING d.*),
     withdrawn AS (
-      UPDATE input_requests q SET state = 'withdrawn', ended_at = now() FROM canceled c
+      UPDATE input_requests q SET state = 'withdrawn', ended_at = now(), wake_requested_at = now() FROM canceled c
        WHERE q.tenant_id = of_tenant AND q.message_id = (c.r).message_id AND q.state = 'pending'),
-    stopped AS (
-      UPDATE running_messages x SET state = 'canceled', holds_slot = false, resolution = NULL, held_output = NULL, unrouted_since = NULL, queue = NULL,
-          wake_requested_at = now()
-        FROM canceled c WHERE x.tenant_id = of_tenant AND x.message_id = (c.r).message_id),
     recorded AS (
       INSERT INTO event_groups (tenant_id, group_id, session_uuid, session_name, message_id, dispatch_id, trace_id, types, instance_mark, events)
         SELECT uuid_of(of_tenant), group_of(event_ids[e.place]), session_uuid(uuid_of(of_tenant), (e.r).session_id), session_name((e.r).session_id),
@@ -53,26 +49,20 @@ BEGIN
           FROM ended e LEFT JOIN closed d USING (message_id))
     SELECT (c.r).* FROM canceled c ORDER BY c.place;
   PERFORM note_change(of_tenant, given) FROM unnest(of_messages) AS given;
-  PERFORM wake_next_in_order(of_tenant, s.session_id) FROM (SELECT DISTINCT r.session_id FROM running_messages r
-    WHERE r.tenant_id = of_tenant AND r.message_id = ANY (of_messages) AND r.ordered) AS s;
+  PERFORM wake_next_in_order(of_tenant, s.session_id) FROM (SELECT DISTINCT m.session_id FROM messages m
+    JOIN sessions x ON x.tenant_id = m.tenant_id AND x.session_id = m.session_id AND x.ordered
+    WHERE m.tenant_id = of_tenant AND m.message_id = ANY (of_messages)) AS s;
 END $$;
 
 -- Fails a message that no agent's result ends: nobody took it, nobody answered in time, a human rejected it, an operator ended its workflow.
--- `request_state`: what becomes of an open question. `event_id`: of the first event. `wakes`: its workflow does not know yet; the running row
--- stays until it has looked. `decided`: the event of the decision from which it follows, as `event_of` makes it.
+-- `request_state`: what becomes of an open question. `event_id`: of the first event. `decided`: the event of the decision from which it follows, as `event_of` makes it.
 CREATE FUNCTION fail_message(of_tenant text, of_message text, error text, error_text text, request_state text, event_id text,
-  wakes boolean DEFAULT false, decided jsonb DEFAULT NULL) RETURNS void LANGUAGE plpgsql AS $$
+  decided jsonb DEFAULT NULL) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   r running_messages;
   message record;
 BEGIN
-  IF wakes THEN
-    UPDATE running_messages x SET state = 'failed', holds_slot = false, resolution = NULL, held_output = NULL, unrouted_since = NULL, queue = NULL,
-        wake_requested_at = now()
-     WHERE x.tenant_id = of_tenant AND x.message_id = of_message RETURNING * INTO r;
-  ELSE
-    DELETE FROM running_messages x WHERE x.tenant_id = of_tenant AND x.message_id = of_message RETURNING * INTO r;
-  END IF;
+  DELETE FROM running_messages x WHERE x.tenant_id = of_tenant AND x.message_id = of_message RETURNING * INTO r;
   UPDATE messages m SET state = 'failed', unsuccessful_state = 'failed', error_code = error, error_message = error_text, completed_at = now(), updated_at = now()
    WHERE m.tenant_id = of_tenant AND m.message_id = of_message RETURNING m.trace_id INTO message;
   PERFORM note_change(of_tenant, of_message);

@@ -44,10 +44,13 @@ DECLARE
   in_session boolean := c.requested_context <> '';
   want_type text := c.want_agent_type;
   is_bound boolean; -- where it matters
+  tries boolean := c.dispatch_id IS NOT NULL OR coalesce(c.any_mesh, false); -- an agent may be chosen now
+  has_turn boolean := true; -- in an ordered session
   resumes boolean; -- NULL without a session, as `ordered`
   ordered boolean;
   wish routing;
   agent chosen_agent;
+  elsewhere chosen_agent; -- with room, and another node sends to it
   error_code text := c.decision #>> '{error,code}';
   error_text text;
   dispatched boolean;
@@ -82,20 +85,20 @@ BEGIN
     END IF;
     result.user_id := session.user_id;
     ordered := session.ordered;
-    -- Whoever has the session's lock sees all messages before its own. Where another has it, the workflow path decides.
+    -- Whoever has the session's lock sees all messages before its own. Where another has it, its turn is looked for afterwards.
     -- The look is a statement of its own, which sees what was committed before the lock.
-    IF ordered AND c.dispatch_id IS NOT NULL THEN
-      IF NOT lock_session_at_once(c.tenant_id, c.requested_context) THEN
-        c.dispatch_id := NULL;
-      ELSIF next_in_order(c.tenant_id, c.requested_context) IS NOT NULL THEN
-        c.dispatch_id := NULL;
+    IF ordered THEN
+      has_turn := lock_session_at_once(c.tenant_id, c.requested_context);
+      IF has_turn THEN
+        has_turn := next_in_order(c.tenant_id, c.requested_context) IS NULL;
       END IF;
+      tries := tries AND has_turn;
     END IF;
     want_type := coalesce(want_type, session.agent_type);
-    -- A question to a human suspended the session: it claims room again. Where its row cannot be changed now, the workflow path does that.
-    resumes := session.suspended AND c.dispatch_id IS NOT NULL;
-    IF resumes AND NOT lock_session_at_once(c.tenant_id, c.requested_context) THEN
-      c.dispatch_id := NULL;
+    -- A question to a human suspended the session: it claims room again. Where its row cannot be changed now, who takes the message does that.
+    resumes := session.suspended AND tries;
+    IF resumes THEN
+      tries := lock_session_at_once(c.tenant_id, c.requested_context);
     END IF;
   END IF;
   IF coalesce(want_type, c.want_instance_id, c.want_skill_id) IS NULL THEN
@@ -113,19 +116,19 @@ BEGIN
 
   IF in_session THEN
     wish := (c.tenant_id, c.session_id, session.explicit, session.reserves, session.suspended, session.instance_id, session.agent_type,
-      NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, false, c.mesh_id, c.any_mesh, false, unwritten_ids)::routing;
+      NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, c.mesh_id, c.any_mesh, unwritten_ids)::routing;
   ELSE
     wish := (c.tenant_id, NULL, false, false, false, NULL, NULL,
-      NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, false, c.mesh_id, c.any_mesh, false, unwritten_ids)::routing;
+      NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, c.mesh_id, c.any_mesh, unwritten_ids)::routing;
   END IF;
   -- It goes behind those that wait for the same.
-  IF c.dispatch_id IS NOT NULL AND any_queued(c.tenant_id) THEN
+  IF tries AND any_queued(c.tenant_id) THEN
     queue := queue_for(wish);
     has_queue := is_queued(c.tenant_id, queue);
   END IF;
-  IF c.dispatch_id IS NOT NULL AND has_queue IS NOT TRUE THEN
+  IF tries AND has_queue IS NOT TRUE THEN
     IF known.agent_type = want_type AND coalesce(wish.session_id, c.want_instance_id, c.want_skill_id) IS NULL
-        AND fast_path_reaches(wish, known.deployment_mode, known.mesh_id) THEN
+        AND is_reached(wish, known.deployment_mode, known.mesh_id) THEN
       agent := known;
     ELSE
       IF c.idle_ids IS NOT NULL AND wish.session_id IS NULL AND c.want_instance_id IS NULL THEN
@@ -136,8 +139,12 @@ BEGIN
       END IF;
     END IF;
   END IF;
+  IF agent.instance_id IS NOT NULL AND (c.dispatch_id IS NULL OR agent.mesh_id IS DISTINCT FROM c.mesh_id) THEN
+    elsewhere := agent;
+    agent := NULL;
+  END IF;
   dispatched := agent.instance_id IS NOT NULL;
-  IF NOT dispatched AND error_code IS NULL THEN
+  IF NOT dispatched AND elsewhere.instance_id IS NULL AND error_code IS NULL THEN
     -- The session's agent of the type goes before a wanted instance or skill. Messages wait only for what is registered.
     IF in_session THEN
       is_bound := session.agent_type = want_type OR EXISTS (SELECT 1 FROM session_agents j
@@ -156,7 +163,7 @@ BEGIN
       RETURN unwritten(c, not_accepted(c, result, 'agents_saturated'));
     END IF;
   END IF;
-  IF dispatched OR c.dispatch_id IS NULL OR error_code IS NOT NULL THEN
+  IF dispatched OR NOT has_turn OR error_code IS NOT NULL OR coalesce(c.decision ?| '{input_request,undecided}', false) THEN
     queue := NULL;
   ELSE
     queue := coalesce(queue, queue_for(wish));
@@ -183,9 +190,8 @@ BEGIN
 
   RETURN (c, (CASE WHEN c.decision ? 'error' THEN 'denied' WHEN error_code IS NOT NULL THEN 'unavailable' WHEN dispatched THEN 'dispatched'
         WHEN c.decision ? 'input_request' THEN 'asked' WHEN queue IS NOT NULL THEN 'queued' ELSE 'accepted' END, c.message_id, c.session_id, now(),
-      agent.instance_id, agent.agent_type, agent.deployment_mode, agent.connection_epoch,
-      CASE WHEN agent.deployment_mode = 'hosted' THEN coalesce(agent.mesh_id, c.mesh_id) ELSE agent.mesh_id END, agent.public_url, agent.agent_card,
-      agent.dispatch_auth, result.user_id, result.in_flight, result.waiting, NULL::text, CASE WHEN has_queue IS NOT TRUE THEN queue END)::accept_result,
+      coalesce(agent.instance_id, elsewhere.instance_id), agent.agent_type, agent.deployment_mode, agent.connection_epoch,
+      coalesce(agent.mesh_id, elsewhere.mesh_id), agent.public_url, agent.agent_card, agent.dispatch_auth, result.user_id, result.in_flight, result.waiting, NULL::text, CASE WHEN has_queue IS NOT TRUE THEN queue END)::accept_result,
     key, want_type, agent, error_code, coalesce(error_text, c.decision #>> '{error,message}'), coalesce(ordered, false),
     coalesce(resumes AND dispatched, false), coalesce(hops, (c.metadata ->> 'hops')::integer, 0),
     c.decision IS NOT NULL OR is_late(c.message_id), queue)::message_decision;

@@ -37,8 +37,9 @@ BEGIN
     SELECT c.tenant_id, c.message_id, c.session_id, c.credential_id, c.sender_agent_type, c.client_message_id, c.content_hash, c.method, c.parts,
            c.metadata, c.want_instance_id, x.want_type, c.want_skill_id, c.trace_id, c.parent_span_id, c.propagation, c.deadline_ms, c.created_by,
            c.idle_timeout_seconds, c.idempotency_hours, c.dispatch_id, c.event_id, c.token, coalesce(c.decision ? 'undecided', false) AS undecided,
-           session_uuid(uuid_of(c.tenant_id), c.session_id) AS session_uuid, c.requested_context = '' AS opens_session, x.key, first_state(r.verdict) AS state, r.instance_id, r.agent_type, r.deployment_mode,
-           r.connection_epoch, r.mesh_id, r.instance_id IS NOT NULL AS dispatched, x.error_code, x.error_text, x.ordered, x.hops, x.queue
+           session_uuid(uuid_of(c.tenant_id), c.session_id) AS session_uuid, c.requested_context = '' AS opens_session, x.key, first_state(r.verdict) AS state, r.verdict = 'dispatched' AS dispatched,
+           CASE r.verdict WHEN 'dispatched' THEN r.instance_id END AS instance_id, r.agent_type, r.deployment_mode, r.connection_epoch, r.mesh_id,
+           CASE WHEN x.queue IS NOT NULL THEN now() + coalesce((c.metadata ->> 'queue_wait_ms')::integer, c.deadline_ms) * interval '1 ms' END AS wait_ends_at, x.error_code, x.error_text, x.ordered, x.hops, x.queue
       FROM unnest(decided) AS x CROSS JOIN LATERAL (SELECT (x.c).*) AS c CROSS JOIN LATERAL (SELECT (x.result).*) AS r),
   key AS (
     INSERT INTO idempotency_keys (idempotency_key, tenant_id, content_hash, message_id, expires_at)
@@ -52,10 +53,12 @@ BEGIN
              error_code, error_text, CASE WHEN dispatched THEN now() END, CASE WHEN error_code IS NOT NULL THEN now() END FROM given),
   running AS (
     INSERT INTO running_messages (tenant_id, message_id, session_id, state, want_instance_id, want_agent_type, want_skill_id, instance_id,
-        agent_type, attempts, current_dispatch_id, holds_slot, wake_requested_at, undecided, token, ordered, hops, queue, unrouted_since)
+        agent_type, attempts, current_dispatch_id, holds_slot, wake_requested_at, undecided, token, ordered, hops, queue, unrouted_since,
+        wait_ends_at)
       SELECT tenant_id, message_id, session_id, state, want_instance_id, want_type, want_skill_id, instance_id, agent_type,
-             dispatched::integer, CASE WHEN dispatched THEN dispatch_id END, dispatched, now(), undecided, token, ordered, hops,
-             queue, CASE WHEN queue IS NOT NULL THEN now() END
+             dispatched::integer, CASE WHEN dispatched THEN dispatch_id END, dispatched,
+             CASE WHEN state <> 'working' AND queue IS NULL THEN now() END, undecided, token, ordered, hops, queue,
+             CASE WHEN queue IS NOT NULL THEN now() END, wait_ends_at
         FROM given WHERE error_code IS NULL),
   opened AS (
     INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, idle_check_at, instance_id, agent_type)

@@ -31,41 +31,41 @@ BEGIN
   RETURN (SELECT l.load FROM loads(r.tenant_id, of_instance, NULL) l) + unwritten_on(of_instance, r.unwritten_ids);
 END $$;
 
--- Whether an agent with a bound, or that is busy, is worth the lock. A new message on the fast path goes behind those that wait for this agent.
+-- Whether an agent with a bound, or that is busy, is worth the lock. A new message goes behind those that wait for this agent.
 CREATE FUNCTION may_have_room(r routing, of_instance text, of_type text, status text, room integer) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
   IF r.session_id IS NOT NULL AND session_holds_slot(r, of_instance) THEN
     RETURN true;
   END IF;
-  RETURN status <> 'busy' AND load_for(r, of_instance) < room
-    AND (r.only_mesh_id IS NULL OR NOT has_queued(r.tenant_id, of_instance, of_type));
+  RETURN status <> 'busy' AND load_for(r, of_instance) < room AND NOT has_queued(r.tenant_id, of_instance, of_type);
 END $$;
 
 -- The same with the lock of the agent's room, which the transaction then has. Whoever binds a session to the agent holds it, so that two at
--- once cannot pass the bound. NULL on the fast path, which waits for nobody, while another transaction holds the lock.
+-- once cannot pass the bound. It waits for nobody: false while another transaction holds the lock.
 CREATE FUNCTION reserve_room(r routing, of_instance text, room integer) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-  IF room > 0 THEN
-    IF r.only_mesh_id IS NULL THEN
-      PERFORM lock_room(r.tenant_id, of_instance);
-    ELSIF NOT lock_room_at_once(r.tenant_id, of_instance) THEN
-      RETURN NULL;
-    END IF;
-  END IF;
-  IF r.session_id IS NOT NULL AND session_holds_slot(r, of_instance) THEN
-    RETURN true;
-  END IF;
-  RETURN load_for(r, of_instance)
-    + CASE WHEN r.has_decision THEN 0 ELSE waiting_decisions(r.tenant_id, of_instance) END < room;
-END $$;
-
--- Reserves room on an agent until the transaction ends. Gives whether there is room; NULL as reserve_room.
-CREATE FUNCTION claim_room(r routing, of_instance text, of_type text, status text, room integer) RETURNS boolean LANGUAGE plpgsql AS $$
-BEGIN
-  IF room = 0 AND status <> 'busy' THEN
-    RETURN true;
-  ELSIF NOT may_have_room(r, of_instance, of_type, status, room) THEN
+  IF room > 0 AND NOT lock_room_at_once(r.tenant_id, of_instance) THEN
     RETURN false;
   END IF;
-  RETURN reserve_room(r, of_instance, room);
+  RETURN r.session_id IS NOT NULL AND session_holds_slot(r, of_instance) OR load_for(r, of_instance) < room;
+END $$;
+
+-- Reserves room on an agent until the transaction ends. Gives whether there is room.
+CREATE FUNCTION claim_room(r routing, of_instance text, of_type text, status text, room integer) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN room = 0 AND status <> 'busy'
+    OR may_have_room(r, of_instance, of_type, status, room) AND reserve_room(r, of_instance, room);
+END $$;
+
+-- Reserves room for a session, and waits for the lock. That of an agent without room is given up again, so that two callers never wait for each
+-- other.
+CREATE FUNCTION reserve_alone(r routing, of_instance text, room integer) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM lock_room(r.tenant_id, of_instance);
+  IF room > 0 AND load_for(r, of_instance) >= room THEN
+    RAISE EXCEPTION USING ERRCODE = 'FL002';
+  END IF;
+  RETURN true;
+EXCEPTION WHEN SQLSTATE 'FL002' THEN
+  RETURN false;
 END $$;

@@ -57,11 +57,34 @@ BEGIN
   RETURN coalesce((SELECT true FROM running_messages r WHERE r.tenant_id = of_tenant AND r.queue = ANY (served) ORDER BY r.queue LIMIT 1), false);
 END $$;
 
--- Sessions whose decision waits for room on an instance; new work leaves that room to them.
-CREATE FUNCTION waiting_decisions(of_tenant text, of_instance text) RETURNS integer LANGUAGE plpgsql STABLE AS $$
-DECLARE
-  own_queue text := queue_of(of_instance, NULL, NULL); -- within the query it would be no condition of the index, because of its COALESCE
+-- What routing knows of a message on the record.
+CREATE FUNCTION routing_of(r running_messages, s sessions) RETURNS routing LANGUAGE sql IMMUTABLE AS $$
+  SELECT (r.tenant_id, r.session_id, s.explicit, s.reserves, s.suspended, s.instance_id, s.agent_type, r.instance_id, r.agent_type,
+    r.want_instance_id, r.want_agent_type, r.want_skill_id, r.unreachable_ids, NULL, NULL, NULL)::routing
+$$;
+
+-- Until when a message waits for an agent while one of its target is online: a human's answer as long as its request was open at least.
+CREATE FUNCTION wait_end(r running_messages, since timestamptz) RETURNS timestamptz LANGUAGE plpgsql STABLE AS $$
 BEGIN
-  RETURN (SELECT count(DISTINCT waiting.session_id)::integer FROM (SELECT r.session_id FROM running_messages r
-    WHERE r.tenant_id = of_tenant AND r.queue = own_queue AND r.resolution IS NOT NULL ORDER BY r.created_at) AS waiting);
+  RETURN (SELECT least(greatest(since + coalesce((m.metadata ->> 'queue_wait_ms')::integer, m.deadline_ms) * interval '1 ms',
+      since + (SELECT q.expires_at - q.requested_at FROM input_requests q
+        WHERE q.tenant_id = r.tenant_id AND q.request_id = r.resolution ->> 'request_id')), r.repeat_until)
+    FROM messages m WHERE m.tenant_id = r.tenant_id AND m.message_id = r.message_id);
+END $$;
+
+-- Puts a message that is at rest into its queue, or into another one where what it waits for has changed. The caller holds its lock. Gives the queue.
+CREATE FUNCTION queue_message(of_tenant text, of_message text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  r running_messages;
+  s sessions;
+  joins text;
+  since_when timestamptz;
+BEGIN
+  SELECT * INTO r FROM running_messages x WHERE x.tenant_id = of_tenant AND x.message_id = of_message;
+  SELECT * INTO s FROM sessions x WHERE x.tenant_id = of_tenant AND x.session_id = r.session_id;
+  joins := queue_for(routing_of(r, s));
+  since_when := coalesce(r.unrouted_since, now());
+  UPDATE running_messages x SET queue = joins, unrouted_since = since_when, wait_ends_at = wait_end(r, since_when), wake_requested_at = NULL
+   WHERE x.tenant_id = of_tenant AND x.message_id = of_message;
+  RETURN joins;
 END $$;

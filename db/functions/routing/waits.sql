@@ -15,33 +15,52 @@ BEGIN
   RETURN EXISTS (SELECT 1 FROM agents a WHERE a.tenant_id = of_tenant AND a.agent_type = type AND a.has_room IS NOT NULL);
 END $$;
 
--- The wait of a message whose lock the caller holds: since when, for how long so far, and for how long it may still; negative once it is over.
--- `offline_ms`: while no agent of its target is online. A human's answer waits as long as its request was open at least.
-CREATE FUNCTION route_wait(of_tenant text, of_message text, at timestamptz, offline_ms integer,
-  OUT since timestamptz, OUT waited_ms bigint, OUT left_ms bigint) LANGUAGE plpgsql AS $$
+-- Notes whether agents of a queue are online. Gives since when none is; NULL while one is.
+CREATE FUNCTION note_absence(of_tenant text, of_queue text) RETURNS timestamptz LANGUAGE plpgsql AS $$
+DECLARE
+  absent_since timestamptz;
+BEGIN
+  IF is_online(of_tenant, of_queue) THEN
+    DELETE FROM queue_absences a WHERE a.tenant_id = of_tenant AND a.queue = of_queue;
+    RETURN NULL;
+  END IF;
+  INSERT INTO queue_absences (tenant_id, queue, since) VALUES (of_tenant, of_queue, now()) ON CONFLICT DO NOTHING;
+  SELECT a.since INTO absent_since FROM queue_absences a WHERE a.tenant_id = of_tenant AND a.queue = of_queue;
+  RETURN coalesce(absent_since, now());
+END $$;
+
+-- The wait of a queued message whose lock the caller holds: since when, and for how many milliseconds it may go on; negative once it is over.
+-- `offline_ms`: while no agent of its target is online, unless its sender or its human has said how long.
+CREATE FUNCTION route_wait(of_tenant text, of_message text, at timestamptz, offline_ms integer, OUT since timestamptz, OUT left_ms bigint)
+  LANGUAGE plpgsql AS $$
 DECLARE
   r running_messages;
-  s sessions;
-  message record;
-  online boolean;
+  absent_since timestamptz;
   ends timestamptz;
 BEGIN
   SELECT * INTO r FROM running_messages x WHERE x.tenant_id = of_tenant AND x.message_id = of_message;
-  SELECT * INTO s FROM sessions x WHERE x.tenant_id = of_tenant AND x.session_id = r.session_id;
-  SELECT m.deadline_ms, (m.metadata ->> 'queue_wait_ms')::integer AS given INTO message
-    FROM messages m WHERE m.tenant_id = of_tenant AND m.message_id = of_message;
-  online := is_online(of_tenant, queue_for((of_tenant, r.session_id, s.explicit, s.reserves, s.suspended, s.instance_id, s.agent_type, r.instance_id, r.agent_type,
-    r.want_instance_id, r.want_agent_type, r.want_skill_id, r.unreachable_ids, r.resolution IS NOT NULL, NULL, false, false, NULL)::routing));
-  since := coalesce(r.unrouted_since, at);
-  UPDATE running_messages x SET unattended_since = CASE WHEN NOT online THEN at END
-   WHERE x.tenant_id = of_tenant AND x.message_id = of_message AND (x.unattended_since IS NULL) <> online;
-  ends := CASE WHEN message.given IS NOT NULL THEN since + message.given * interval '1 ms'
-    WHEN online THEN since + message.deadline_ms * interval '1 ms'
-    ELSE greatest(since, coalesce(r.unattended_since, at)) + offline_ms * interval '1 ms' END;
-  IF r.resolution IS NOT NULL THEN
-    ends := greatest(ends, since + (SELECT q.expires_at - q.requested_at FROM input_requests q
-      WHERE q.tenant_id = of_tenant AND q.request_id = r.resolution ->> 'request_id'));
+  since := r.unrouted_since;
+  ends := r.wait_ends_at;
+  IF r.resolution IS NULL AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = of_tenant AND m.message_id = of_message AND m.metadata ? 'queue_wait_ms') THEN
+    absent_since := note_absence(of_tenant, r.queue);
+    IF absent_since IS NOT NULL THEN
+      ends := greatest(since, absent_since) + offline_ms * interval '1 ms';
+    END IF;
   END IF;
-  waited_ms := (extract(epoch FROM at - since) * 1000)::bigint;
   left_ms := (extract(epoch FROM ends - at) * 1000)::bigint;
+END $$;
+
+-- Messages of a queue whose wait is over because none of its agents has been online for so long. By route_wait each of them is looked at again.
+CREATE FUNCTION left_alone(of_tenant text, of_queue text, offline_ms integer, at_most integer) RETURNS TABLE (message_id text, session_id text)
+  LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  until timestamptz := now() - offline_ms * interval '1 ms';
+  absent_since timestamptz := note_absence(of_tenant, of_queue);
+BEGIN
+  IF absent_since <= until THEN
+    RETURN QUERY SELECT r.message_id, r.session_id FROM running_messages r
+       WHERE r.tenant_id = of_tenant AND r.queue = of_queue AND r.resolution IS NULL AND r.unrouted_since <= until
+         AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = r.tenant_id AND m.message_id = r.message_id AND m.metadata ? 'queue_wait_ms')
+       ORDER BY r.created_at LIMIT at_most;
+  END IF;
 END $$;

@@ -1,0 +1,106 @@
+import type { Tx } from '../../db/pool.js';
+import { isUndecided } from '../../policy/verdict.js';
+import { newEventId } from '../../runtime/ids.js';
+import type { MessageCore } from '../core.js';
+import { readable } from '../read/readable.js';
+import type { DispatchDetails } from '../read/rows.js';
+import { announceFailed, failedStep } from '../supervise/next-step.js';
+import { type GatedRow, type KnownVerdicts, PolicyGate, VerdictNeeded } from '../supervise/policy-step.js';
+import type { Dispatches, OpenDispatch } from './dispatches.js';
+import { openDispatchFrom } from './open-dispatch.js';
+
+/** For so long what an evaluator said holds, in milliseconds: policies may change, and so may what they look at. */
+const VERDICT_HOLDS_MS = 60_000;
+
+function knownTo({ verdicts }: GatedRow): KnownVerdicts {
+  const fresh = Object.entries(verdicts).filter(([, { at_ms }]) => Date.now() - at_ms < VERDICT_HOLDS_MS);
+  return new Map(fresh.map(([key, { verdict }]) => [key, verdict]));
+}
+
+/** Marks a dispatch as sent. @returns null when the agent has another connection by now */
+async function markSent(tx: Tx, open: OpenDispatch): Promise<OpenDispatch | null> {
+  const { tenant_id, message_id, dispatch_id, mesh_id, epoch } = open;
+  const [row] = await tx.query<DispatchDetails & Record<string, unknown>>(
+    'SELECT * FROM send_dispatch($1, $2, $3, $4, $5, $6)',
+    [tenant_id, message_id, dispatch_id, mesh_id, epoch, newEventId()],
+  );
+  return row ? openDispatchFrom(readable(row)) : null;
+}
+
+const release = (tx: Tx, { tenant_id, message_id, dispatch_id }: OpenDispatch, reason: string) =>
+  tx.query('SELECT release_dispatch($1, $2, $3, $4, false, $5)', [tenant_id, message_id, dispatch_id, reason, newEventId()]);
+
+/** What became of a dispatch: what is to be sent, or the row of a message that has failed, or neither. */
+interface Decided {
+  sent?: OpenDispatch | null;
+  failed?: { row: GatedRow; code: string };
+  asked?: boolean;
+}
+
+async function decide(core: MessageCore, tx: Tx, open: OpenDispatch): Promise<Decided> {
+  const { tenant_id, message_id, session_id, dispatch_id } = open;
+  await tx.query('SELECT 1 FROM sessions WHERE tenant_id = $1 AND session_id = $2 FOR NO KEY UPDATE', [tenant_id, session_id]);
+  const query = 'SELECT * FROM running_messages WHERE tenant_id = $1 AND message_id = $2 AND current_dispatch_id = $3 FOR UPDATE';
+  const [row] = await tx.query<GatedRow & Record<string, unknown>>(query, [tenant_id, message_id, dispatch_id]);
+  if (!row) return {};
+  const gate = new PolicyGate(core, tx, row, knownTo(row));
+  const ruling = await gate.rulingOn(open);
+  if (!ruling) {
+    const sent = await markSent(tx, open);
+    if (!sent) await release(tx, open, 'CONNECTION_REPLACED');
+    return { sent };
+  }
+  await release(tx, open, 'POLICY');
+  const stop = await gate.follow(ruling, open);
+  if (stop.kind === 'asked') return { asked: true };
+  await failedStep(tx, row, stop.error);
+  return { failed: { row, code: stop.error.code } };
+}
+
+/** Has an evaluator decide while the agent's room is free for others; its message then joins its queue again, at its place. */
+async function evaluate(
+  core: MessageCore,
+  dispatches: Pick<Dispatches, 'release'>,
+  open: OpenDispatch,
+  { key, request }: VerdictNeeded,
+): Promise<void> {
+  const { tenant_id, message_id } = open;
+  await dispatches.release(open, 'EVALUATOR');
+  const verdict = await core.policies.decide(tenant_id, request);
+  if (isUndecided(verdict)) return; // its evaluators are busy: a sweeper lets it join its queue again
+  await core.db.tenant(tenant_id, (tx) =>
+    tx.query('UPDATE running_messages SET verdicts = verdicts || $3::jsonb WHERE tenant_id = $1 AND message_id = $2', [
+      tenant_id,
+      message_id,
+      JSON.stringify({ [key]: { verdict, at_ms: Date.now() } }),
+    ]),
+  );
+  core.advance(open);
+}
+
+/**
+ * Has policies decide about a dispatch that an agent has taken and that is on the record as open: it is marked as sent, or its message fails or
+ * waits for a human.
+ * @returns what is to be sent; null for nothing
+ * @throws while the database is away: the dispatch is then open, and nothing of it was sent
+ */
+export async function decideDispatch(
+  core: MessageCore,
+  dispatches: Pick<Dispatches, 'release'>,
+  open: OpenDispatch,
+): Promise<OpenDispatch | null> {
+  const { tenant_id, message_id } = open;
+  try {
+    const { sent = null, failed, asked } = await core.db.tenant(tenant_id, (tx) => decide(core, tx, open));
+    if (sent) core.bus.publish(tenant_id, message_id, { kind: 'changed', under_way: true });
+    if (failed) announceFailed(core, failed.row, failed.code);
+    if (asked) core.bus.publish(tenant_id, message_id, { kind: 'changed' });
+    if (asked) core.workflowStarter.message(open);
+    if (!sent) core.nodes.fill(open, open.mesh_id);
+    return sent;
+  } catch (error) {
+    if (!(error instanceof VerdictNeeded)) throw error;
+    await evaluate(core, dispatches, open, error);
+    return null;
+  }
+}

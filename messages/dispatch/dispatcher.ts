@@ -1,0 +1,168 @@
+import { newId } from '../../runtime/ids.js';
+import { errorMessage } from '../../runtime/errors.js';
+import {
+  type AcceptRow,
+  type CountLimits,
+  type DispatchOffer,
+  type NewMessage,
+  runAcceptTransaction,
+} from '../accept/accept-transaction.js';
+import type { MessageCore, MessageRef } from '../core.js';
+import type { DispatchRunner } from '../runner/runner.js';
+import type { SessionRef } from '../../sessions/session-deps.js';
+import type { DispatchEnd, Dispatches, LiveMessage, OpenDispatch } from './dispatches.js';
+import { IdleAgents } from './idle-agents.js';
+import { dispatchedNow, dispatchedRow } from './open-dispatch.js';
+import { createQueues } from './queues.js';
+import { Taker } from './taker.js';
+import { Watcher } from './watcher.js';
+
+/** Idle agents that are offered for a message: of several messages at once each gets others. */
+const IDLE_OFFERED = 2;
+/** A dispatch whose first byte is not out so long after it was written as sent is released, in milliseconds. */
+const SENT_WITHIN_MS = 5_000;
+
+export interface DispatcherOptions {
+  core: MessageCore;
+  dispatches: Dispatches;
+  /** Null in a process without the mesh role. */
+  runner: DispatchRunner | null;
+  /** Whether other nodes can be told of messages for their agents. */
+  reachesNodes(): boolean;
+  /** Starts the workflow of a message; resolves when Temporal has acknowledged it. */
+  watch(ref: MessageRef & SessionRef): Promise<void>;
+}
+
+/** Measures by the monotonic clock and by the wall clock, because only the wall clock counts the time of a suspended machine. */
+class Stopwatch {
+  readonly #startedAtMs = performance.now();
+  readonly #startedAtWallMs = Date.now();
+
+  elapsedMs(): number {
+    return Math.max(performance.now() - this.#startedAtMs, Date.now() - this.#startedAtWallMs);
+  }
+}
+
+/**
+ * Has agents get messages (docs/internals.md): at once where one that this process sends to has room as the message is accepted, else from its
+ * queue. With the mesh role it sends the dispatches of its agents.
+ */
+export class Dispatcher {
+  readonly #options: DispatcherOptions;
+  readonly #watcher: Watcher;
+  readonly #idle = new IdleAgents();
+  /** Null without the mesh role. */
+  readonly taker: Taker | null;
+
+  constructor(options: DispatcherOptions) {
+    this.#options = options;
+    const { core, dispatches, runner, watch } = options;
+    this.#watcher = new Watcher(watch, core.log);
+    const send = (open: OpenDispatch, isInTime: () => boolean) => void this.#run(open, isInTime);
+    const stopwatch = () => inTime(new Stopwatch());
+    this.taker = runner && new Taker({ core, dispatches, queues: createQueues(core), idle: this.#idle, runner, send, stopwatch });
+  }
+
+  async stop(): Promise<void> {
+    await this.taker?.stop();
+    await this.#watcher.stop();
+  }
+
+  /**
+   * Accepts a message and, where an agent of this process has room, sends it to that one.
+   * @throws as `runAcceptTransaction`
+   */
+  async send(
+    draft: NewMessage,
+    options: { counting: CountLimits; mayDispatch: boolean; unavailableText?: string },
+  ): Promise<{ row: AcceptRow; live: LiveMessage | null }> {
+    const { core, runner } = this.#options;
+    const { idempotencyHours } = core.limits;
+    const { mayDispatch, ...given } = options;
+    const isInTime = inTime(new Stopwatch());
+    const offer = mayDispatch ? this.#offer(draft) : null;
+    const id = offer?.dispatch_id;
+    let isKnown = false;
+    try {
+      const row = await runAcceptTransaction(core.db, draft, { ...given, offer, idempotencyHours });
+      isKnown = true;
+      if (row.verdict === 'queued') this.#queued(draft, row);
+      if (row.verdict !== 'dispatched' || id === undefined) return { row, live: null };
+      return { row, live: await this.#dispatched(draft, row, id, isInTime) };
+    } finally {
+      if (id !== undefined) runner?.releaseReservation(id);
+      if (id !== undefined && !isKnown) runner?.noteNeverSent({ tenant_id: draft.tenant_id, dispatch_id: id });
+    }
+  }
+
+  /** What the accept transaction may open. */
+  #offer({ tenant_id, want_agent_type }: NewMessage): DispatchOffer {
+    const { runner, reachesNodes } = this.#options;
+    const any_mesh = reachesNodes();
+    if (!runner?.hasRoomFor(tenant_id)) return { any_mesh };
+    const dispatch_id = newId('dsp');
+    if (!runner.reserve(dispatch_id)) return { any_mesh };
+    const idle_ids = want_agent_type === null ? [] : this.#idle.some(tenant_id, want_agent_type, IDLE_OFFERED);
+    return { any_mesh, dispatch_id, mesh_id: runner.meshId, ...(idle_ids.length > 0 && { idle_ids }) };
+  }
+
+  /** It waits for an agent. Its node is told where one elsewhere has room; where it is the first in its queue, another look is due. */
+  #queued({ tenant_id }: NewMessage, { instance_id, mesh_id, message_id, session_id, queue }: AcceptRow): void {
+    const { nodes, limits, workflowStarter } = this.#options.core;
+    if (limits.watchAfterMs === 0) workflowStarter.message({ tenant_id, message_id, session_id });
+    if (instance_id !== '') nodes.fill({ tenant_id, instance_id }, mesh_id);
+    else if (queue !== null) nodes.look({ tenant_id, queue });
+  }
+
+  async #dispatched(
+    draft: NewMessage,
+    row: AcceptRow,
+    dispatch_id: string,
+    isInTime: () => boolean,
+  ): Promise<LiveMessage | null> {
+    const ended = this.#send(dispatchedNow(draft, row, dispatch_id), isInTime);
+    if (ended) return { row: dispatchedRow(draft, row), dispatch_id, ended };
+    await this.#release(dispatchedNow(draft, row, dispatch_id));
+    return null;
+  }
+
+  /** Sends what was taken from a queue. Never rejects. */
+  async #run(open: OpenDispatch, isInTime: () => boolean): Promise<void> {
+    if (!this.#send(open, isInTime)) await this.#release(open);
+  }
+
+  /** @returns its end; null when nothing was sent, and nothing will be */
+  #send(open: OpenDispatch, isInTime: () => boolean): Promise<DispatchEnd> | null {
+    const { runner, core } = this.#options;
+    const ended = runner?.send(open, isInTime);
+    if (!ended) return null;
+    this.#idle.remove(open);
+    this.#watcher.add(open, core.limits.watchAfterMs);
+    return ended.then((end) => this.#ended(open, end));
+  }
+
+  #ended(open: OpenDispatch, end: DispatchEnd): DispatchEnd {
+    this.#watcher.remove(open.message_id);
+    this.taker?.ended(open, end);
+    if (end.state === 'not_sent') this.#options.core.advance(open);
+    return end;
+  }
+
+  /** Nothing was sent, because this process has no room for the agent or no connection to it by now: the message goes on. Never rejects. */
+  async #release(open: OpenDispatch): Promise<void> {
+    const { core, dispatches, runner } = this.#options;
+    try {
+      await runner?.saturationKnown(open);
+      await dispatches.release(open, 'NOT_REACHED_HERE', { nothingSent: true });
+      core.advance(open);
+    } catch (error) {
+      const { message_id, dispatch_id } = open;
+      core.log.warn({ err: errorMessage(error), message_id, dispatch_id }, 'dispatch could not be released yet');
+      runner?.noteNeverSent(open);
+    }
+  }
+}
+
+function inTime(stopwatch: Stopwatch): () => boolean {
+  return () => stopwatch.elapsedMs() < SENT_WITHIN_MS;
+}

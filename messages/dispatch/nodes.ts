@@ -1,0 +1,71 @@
+import type { AgentRef } from '../../agents/agent-row.js';
+import { errorMessage } from '../../runtime/errors.js';
+import type { MessageCore, Nodes } from '../core.js';
+import type { DispatchRunner } from '../runner/runner.js';
+import type { DispatchRef } from './dispatches.js';
+import { createQueues } from './queues.js';
+import type { Taker } from './taker.js';
+
+/** A word to another node. */
+export type NodeNotice = { kind: 'fill'; agent: AgentRef } | { kind: 'canceled'; dispatch: DispatchRef };
+
+interface NodesOptions {
+  core: Pick<MessageCore, 'db' | 'bus' | 'log'>;
+  /** This process as a node; null without the mesh role. */
+  own: { runner: Pick<DispatchRunner, 'meshId' | 'cancel'>; taker: Pick<Taker, 'fill' | 'look'> } | null;
+  /** Tells another node; a word may be lost. Null where no other is known. */
+  tell: ((meshId: string, notice: NodeNotice) => void) | null;
+}
+
+/** The node of a connected agent, or any one for a hosted agent, and whether it is hosted. No row for an agent that takes nothing. */
+const NODE_OF = `
+  SELECT coalesce(a.mesh_id, (SELECT n.mesh_id FROM mesh_nodes n WHERE n.renewed_at > now() - interval '5 s' AND NOT n.draining ORDER BY random() LIMIT 1)) AS mesh_id,
+         a.deployment_mode = 'hosted' AS is_hosted
+    FROM agents a WHERE a.tenant_id = $1 AND a.instance_id = $2 AND a.has_room IS NOT NULL`;
+
+/** The mesh nodes as this process reaches them: itself, and others by words over Redis. */
+export function createNodes({ core, own, tell }: NodesOptions): Nodes {
+  const queues = createQueues(core);
+  const inBackground = (work: Promise<void>, about: object): void =>
+    void work.catch((error: unknown) =>
+      core.log.warn({ err: errorMessage(error), ...about }, 'the node of an agent could not be told'),
+    );
+  const fillAt = (agent: AgentRef, meshId: string): void => {
+    if (meshId === own?.runner.meshId) own.taker.fill(agent);
+    else tell?.(meshId, { kind: 'fill', agent: { tenant_id: agent.tenant_id, instance_id: agent.instance_id } });
+  };
+  const fillSomewhere = async (agent: AgentRef): Promise<void> => {
+    const { tenant_id, instance_id } = agent;
+    const [found] = await core.db.tenant(tenant_id, (tx) =>
+      tx.query<{ mesh_id: string | null; is_hosted: boolean }>(NODE_OF, [tenant_id, instance_id]),
+    );
+    if (found?.is_hosted && own) own.taker.fill(agent);
+    else if (found?.mesh_id) fillAt(agent, found.mesh_id);
+  };
+  const lookFrom = async (queue: Parameters<Nodes['look']>[0]): Promise<void> => {
+    for (const { instance_id, mesh_id } of await queues.agentsToFill(queue)) {
+      const agent = { tenant_id: queue.tenant_id, instance_id };
+      if (mesh_id === null) await fillSomewhere(agent);
+      else fillAt(agent, mesh_id);
+    }
+  };
+  return {
+    fill: (agent, meshId) => {
+      if (meshId) fillAt(agent, meshId);
+      else if (own && !tell) own.taker.fill(agent);
+      else inBackground(fillSomewhere(agent), { instance_id: agent.instance_id });
+    },
+    look: (queue) => {
+      if (own) own.taker.look(queue);
+      else if (tell) inBackground(lookFrom(queue), queue);
+    },
+    cancel: ({ mesh_id, tenant_id, message_id, dispatch_id }) => {
+      const dispatch = { tenant_id, message_id, dispatch_id };
+      if (mesh_id === own?.runner.meshId) inBackground(own.runner.cancel(dispatch, 'The message was canceled.'), dispatch);
+      else if (mesh_id !== null) tell?.(mesh_id, { kind: 'canceled', dispatch });
+    },
+  };
+}
+
+/** In a process that is no node and knows none: the nodes look for themselves. */
+export const NO_NODES: Nodes = { fill: () => undefined, look: () => undefined, cancel: () => undefined };

@@ -1,0 +1,80 @@
+import { errorMessage } from '../../runtime/errors.js';
+import { Loop } from '../../runtime/loop.js';
+import type { SessionRef } from '../../sessions/session-deps.js';
+import type { MessageCore, MessageRef } from '../core.js';
+
+const TICK_MS = 100;
+/** Concurrent starts, and those of one tenant: few, so that thousands that are due at once do not take the processors from other tenants. */
+const [STARTS_MAX, STARTS_OF_TENANT_MAX] = [64, 4];
+/** The pause between two attempts while Temporal is away. */
+const RETRY_MS = 2_000;
+
+type Ref = MessageRef & SessionRef;
+
+/** A message that an agent has. */
+interface Watched {
+  ref: Ref;
+  /** When its workflow is to start, on `performance.now()`. */
+  dueMs: number;
+}
+
+/** Starts the workflows of messages that agents have for long, so that operators see them. Nothing depends on it. */
+export class Watcher {
+  readonly #messages = new Map<string, Watched>();
+  readonly #start: (ref: Ref) => Promise<void>;
+  readonly #log: MessageCore['log'];
+  readonly #loop: Loop;
+  #failing = false;
+
+  /** @param start starts the workflow of a message; resolves when Temporal has acknowledged it */
+  constructor(start: (ref: Ref) => Promise<void>, log: MessageCore['log']) {
+    this.#start = start;
+    this.#log = log;
+    this.#loop = new Loop({ name: 'watch', intervalMs: TICK_MS, work: () => this.#turn(), log });
+    this.#loop.start();
+  }
+
+  stop(): Promise<void> {
+    return this.#loop.stop();
+  }
+
+  add({ tenant_id, message_id, session_id }: Ref, afterMs: number): void {
+    const ref = { tenant_id, message_id, session_id };
+    this.#messages.set(message_id, { ref, dueMs: performance.now() + afterMs });
+  }
+
+  /** Its agent has it no more. */
+  remove(messageId: string): void {
+    this.#messages.delete(messageId);
+  }
+
+  #due(): Watched[] {
+    const now = performance.now();
+    const due: Watched[] = [];
+    const dueOf = new Map<string, number>();
+    for (const message of this.#messages.values()) {
+      if (due.length === STARTS_MAX) break;
+      if (message.dueMs > now) continue;
+      const ofTenant = (dueOf.get(message.ref.tenant_id) ?? 0) + 1;
+      dueOf.set(message.ref.tenant_id, ofTenant);
+      if (ofTenant <= STARTS_OF_TENANT_MAX) due.push(message);
+    }
+    return due;
+  }
+
+  /** Starts some that are due. @returns milliseconds until the next turn: none while there may be more */
+  async #turn(): Promise<number> {
+    const due = this.#due();
+    const results = await Promise.allSettled(due.map(({ ref }) => this.#start(ref)));
+    const failure = results.find((result) => result.status === 'rejected');
+    due.forEach((message, index) => {
+      // It may have ended meanwhile. Failed items are requeued last.
+      if (!this.#messages.delete(message.ref.message_id) || results[index]?.status === 'fulfilled') return;
+      this.#messages.set(message.ref.message_id, { ...message, dueMs: performance.now() + RETRY_MS });
+    });
+    if (failure && !this.#failing)
+      this.#log.warn({ err: errorMessage(failure.reason) }, 'messages cannot be watched yet; trying again');
+    this.#failing = failure !== undefined;
+    return due.length === 0 || this.#failing ? TICK_MS : 0;
+  }
+}

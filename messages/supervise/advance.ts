@@ -1,0 +1,62 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { errorMessage, isTenantBusy } from '../../runtime/errors.js';
+import { FairSemaphore } from '../../runtime/fair-semaphore.js';
+import type { SessionRef } from '../../sessions/session-deps.js';
+import type { MessageCore, MessageRef } from '../core.js';
+import { takeStep } from './next-step.js';
+
+/** Messages at once, of these at most so many of one tenant, and those of one tenant that wait; a sweeper takes those beyond. */
+const [AT_ONCE, OF_TENANT_AT_ONCE, WAITING_MAX] = [32, 4, 2_000];
+/** Between two looks at a message whose evaluators are busy, in milliseconds, and how many there are before a sweeper looks. */
+const [EVALUATORS_PAUSE_MS, EVALUATORS_LOOKS] = [500, 20];
+
+type Ref = MessageRef & SessionRef;
+
+/**
+ * Takes a message a step further in this process. Its workflow is started where it waits for a human, whose times it keeps, and told of
+ * what follows.
+ * @throws while the database is away
+ */
+export async function advanceMessage(core: MessageCore, ref: Ref): Promise<void> {
+  for (let looks = 1; ; looks += 1) {
+    const { step, isWatched } = await takeStep(core, ref, 'process');
+    const waitsFor = step?.kind === 'waits' ? step.waits_for : 'end';
+    if (waitsFor === 'person' || (isWatched && waitsFor === 'end')) core.workflowStarter.message(ref);
+    if (waitsFor !== 'evaluator' || looks === EVALUATORS_LOOKS) return;
+    await delay(EVALUATORS_PAUSE_MS);
+  }
+}
+
+/** Takes messages a step further in the background, in turns of the tenants. What fails, or has no turn, a sweeper repeats. */
+export class Advancer {
+  readonly #core: () => MessageCore;
+  readonly #underWay = new Set<Promise<void>>();
+  readonly #turns = new FairSemaphore({
+    limit: AT_ONCE,
+    perKey: OF_TENANT_AT_ONCE,
+    waitingMax: WAITING_MAX,
+    refusal: () => new Error(`the tenant has ${WAITING_MAX} messages that wait for a step`),
+  });
+
+  constructor(core: () => MessageCore) {
+    this.#core = core;
+  }
+
+  advance(ref: Ref): void {
+    const core = this.#core();
+    const { tenant_id, message_id, session_id } = ref;
+    const task = this.#turns
+      .run(tenant_id, () => advanceMessage(core, { tenant_id, message_id, session_id }))
+      .catch((error: unknown) => {
+        const level = isTenantBusy(error) ? 'debug' : 'warn';
+        core.log[level]({ message_id, err: errorMessage(error) }, 'a message could not go on; the sweeper repeats it');
+      })
+      .finally(() => this.#underWay.delete(task));
+    this.#underWay.add(task);
+  }
+
+  /** Resolves when nothing is under way. */
+  async settled(): Promise<void> {
+    while (this.#underWay.size > 0) await Promise.allSettled(this.#underWay);
+  }
+}

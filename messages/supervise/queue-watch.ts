@@ -1,0 +1,81 @@
+import type { Db } from '../../db/pool.js';
+import { Loop } from '../../runtime/loop.js';
+import type { SessionRef } from '../../sessions/session-deps.js';
+import type { MessageCore, MessageRef } from '../core.js';
+import { createQueues, type Queues, type WaitingQueue } from '../dispatch/queues.js';
+
+const EVERY_MS = 1_000;
+/** Queues of a tenant in one round; the next one goes on behind them. */
+const QUEUES_MAX = 100;
+/** Messages of a queue that fail in one round because no agent of it has been online. */
+const FAILED_MAX = 200;
+/** Messages of a tenant that wait and have workflows: those that have waited longest. */
+const WATCHED_MAX = 200;
+/** Workflows that are started of a tenant in one round. */
+const STARTS_MAX = 10;
+
+const LEFT_ALONE = 'SELECT message_id, session_id FROM left_alone($1, $2, $3, $4)';
+const OLDEST = `
+  SELECT message_id, session_id, supervised_at IS NOT NULL AS is_watched FROM running_messages
+   WHERE tenant_id = $1 AND queue = $2 AND unrouted_since < now() - $3 * interval '1 ms'
+   ORDER BY (resolution IS NULL), created_at LIMIT $4`;
+
+type Found = MessageRef & SessionRef & { is_watched: boolean };
+
+/**
+ * Looks once a second at the queues that are not empty: where no agent has been online for too long their messages fail, and those that have
+ * waited longest get workflows, so that operators see them.
+ */
+export class QueueWatch extends Loop {
+  readonly #core: MessageCore;
+  readonly #queues: Queues;
+  /** The last queue that was seen of a tenant with more than one round takes. */
+  readonly #seen = new Map<string, string>();
+
+  constructor(core: MessageCore) {
+    super({ name: 'waits', intervalMs: EVERY_MS, log: core.log, work: () => this.look() });
+    this.#core = core;
+    this.#queues = createQueues(core);
+  }
+
+  /** One round. Rejects while the database is away. */
+  async look(): Promise<void> {
+    const results = await Promise.allSettled((await this.#queues.waitingTenants()).map((id) => this.#lookAt(id)));
+    const failed = results.find((result) => result.status === 'rejected');
+    if (failed) throw failed.reason;
+  }
+
+  async #lookAt(tenantId: string): Promise<void> {
+    const queues = await this.#queues.waitingQueues(tenantId, this.#seen.get(tenantId) ?? '', QUEUES_MAX);
+    const last = queues.length === QUEUES_MAX ? queues.at(-1) : undefined;
+    if (last) this.#seen.set(tenantId, last.queue);
+    else this.#seen.delete(tenantId);
+    let watched = 0;
+    let started = 0;
+    for (const queue of queues) {
+      for (const ref of await this.#leftAlone(queue)) this.#core.advance(ref);
+      for (const { is_watched, ...ref } of watched < WATCHED_MAX ? await this.#oldest(queue, WATCHED_MAX - watched) : []) {
+        watched += 1;
+        if (is_watched || started === STARTS_MAX) continue;
+        started += 1;
+        this.#core.workflowStarter.message(ref);
+      }
+    }
+  }
+
+  async #leftAlone({ tenant_id, queue }: WaitingQueue): Promise<(MessageRef & SessionRef)[]> {
+    const values = [tenant_id, queue, this.#core.limits.queueWaitMs, FAILED_MAX];
+    return read(this.#core.db, tenant_id, LEFT_ALONE, values);
+  }
+
+  async #oldest({ tenant_id, queue }: WaitingQueue, atMost: number): Promise<Found[]> {
+    const values = [tenant_id, queue, this.#core.limits.watchAfterMs, atMost];
+    return read(this.#core.db, tenant_id, OLDEST, values) as Promise<Found[]>;
+  }
+}
+
+async function read(db: Db, tenantId: string, query: string, values: unknown[]): Promise<(MessageRef & SessionRef)[]> {
+  type Row = { message_id: string; session_id: string };
+  const rows = await db.tenant(tenantId, (tx) => tx.query<Row>(query, values));
+  return rows.map((row) => ({ tenant_id: tenantId, ...row }));
+}
