@@ -113,8 +113,8 @@ CREATE FUNCTION agent_of_node(of_tenant text, of_instance text, by_mesh text, by
 DECLARE
   a agents;
 BEGIN
-  SELECT * INTO a FROM agents x WHERE x.tenant_id = of_tenant AND x.instance_id = of_instance AND x.has_room IS NOT NULL
-    AND (x.deployment_mode = 'hosted' OR x.mesh_id = by_mesh AND x.connection_epoch = by_epoch);
+  SELECT * INTO a FROM routable_agent(of_tenant, of_instance) x
+   WHERE x.deployment_mode = 'hosted' OR x.mesh_id = by_mesh AND x.connection_epoch = by_epoch;
   RETURN a;
 END $$;
 
@@ -189,15 +189,15 @@ END $$;
 
 -- Agents with room that a node can send to and for which messages wait in a queue: some of them. What waits for one instance may be of a session that
 -- counts on it already, so that its room does not matter.
-CREATE FUNCTION agents_to_fill(of_tenant text, of_queue text, by_mesh text) RETURNS SETOF text LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION agents_to_fill(of_tenant text, of_queue text, by_mesh text) RETURNS SETOF text LANGUAGE plpgsql STABLE
+  SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   instance text := split_part(of_queue, '/', 1);
   type text := split_part(of_queue, '/', 2);
   skill text := substr(of_queue, length(instance) + length(type) + 3);
 BEGIN
   IF instance <> '' THEN
-    RETURN QUERY SELECT a.instance_id FROM agents a WHERE a.tenant_id = of_tenant AND a.instance_id = instance AND a.has_room IS NOT NULL
-      AND (a.deployment_mode = 'hosted' OR a.mesh_id = by_mesh);
+    RETURN QUERY SELECT a.instance_id FROM routable_agent(of_tenant, instance) a WHERE a.deployment_mode = 'hosted' OR a.mesh_id = by_mesh;
   ELSIF skill <> '' THEN
     RETURN QUERY SELECT a.instance_id FROM (SELECT x.* FROM sampled_with_skill(of_tenant, type, skill, random(), 64) x
         WHERE x.deployment_mode = 'hosted' OR x.mesh_id = by_mesh LIMIT 16) a WHERE coalesce(room_left(a) > 0, true) LIMIT 4;
