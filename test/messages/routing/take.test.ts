@@ -86,6 +86,16 @@ test('without room it takes messages of the sessions that it has', async () => {
   expect(other).toHaveLength(1);
 });
 
+test('further messages of a session with a place on its agent go on, whoever waits for that one', async () => {
+  await fixture.agent('a');
+  const first = await fixture.send(WORKER);
+  await queued({ instance_id: 'a' });
+  const further = await fixture.send({}, { contextId: first.session_id });
+  expect(further).toMatchObject({ verdict: 'dispatched', to: 'a' });
+  await fixture.setAgents("mesh_id = 'mesh_2'");
+  expect((await fixture.send({}, { contextId: first.session_id })).verdict).toBe('queued');
+});
+
 test.each([
   ['of another node', { mesh_id: 'mesh_2', epoch: 1 }],
   ['of an earlier connection', { mesh_id: MESH, epoch: 0 }],
