@@ -14,8 +14,8 @@ CREATE FUNCTION next_in_order(of_tenant text, of_session text) RETURNS jsonb LAN
 $$;
 
 -- Marks the message whose turn it is as one to be woken, in the transaction that ends the one before it, and gives it as next_in_order does.
--- `asked_at`: with now() the process wakes it after the commit, and the sweeper does ten seconds later where the process has died; the default
--- leaves it to the sweeper, at once. Where its own transaction has its row, nothing is marked: it is looking.
+-- `asked_at`: with now() the process wakes it after the commit, and the sweeper does after 15 seconds (`leaseMs`) where the process has died; the
+-- default leaves it to the sweeper, at once. Where its own transaction has its row, nothing is marked: it is looking.
 CREATE FUNCTION wake_next_in_order(of_tenant text, of_session text, asked_at timestamptz DEFAULT now() - interval '1 hour') RETURNS jsonb
   LANGUAGE plpgsql AS $$
 DECLARE
