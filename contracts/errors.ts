@@ -157,9 +157,10 @@ export const FRAME_ERROR_CODES = [
   /** Nobody answered the question in time (24 h). */
   'APPROVAL_EXPIRED',
   /**
-   * The type, skill or instance is not registered (at once), or no registered agent was free within `QUEUE_WAIT_MS` (30 s; after a human's
-   * answer, within the time that the question was open); the text says which and why. The token server of a hosted agent cannot be reached. A
-   * tool call: no agent that lists the tool is available, or its node was lost.
+   * The type, skill or instance is not registered (at once), or no registered agent took the message in time: within its `deadline_ms` while one
+   * was online, within `QUEUE_WAIT_MS` (30 s) while none was, after a human's answer within the time that the question was open; the text says
+   * which and why. The token server of a hosted agent cannot be reached. A tool call: no agent that lists the tool is available, or its node was
+   * lost.
    */
   'TARGET_UNAVAILABLE',
   /** No agent that fits a tool call lists the tool. */

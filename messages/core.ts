@@ -41,7 +41,7 @@ export interface MessageCore {
   policies: PolicyEngine;
   clocks: Pick<Clocks, 'overdueMs' | 'watchMs'>;
   limits: {
-    /** How long a message waits for a free agent. */
+    /** How long a message waits while no agent of its target is online. */
     queueWaitMs: number;
     /** After how long a message gets its workflow. */
     watchAfterMs: number;

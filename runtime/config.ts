@@ -199,7 +199,10 @@ export const Settings = z.object({
   // Waiting, in milliseconds
   /** How long a blocking message/send waits before it answers with the task as it is. */
   SEND_WAIT_MS: milliseconds(60_000),
-  /** How long a message waits for a free agent before it fails. */
+  /**
+   * How long a message waits while no agent of its target is online. While one is, it waits up to its `deadline_ms`; `queue_wait_ms` in its
+   * metadata takes the place of both.
+   */
   QUEUE_WAIT_MS: milliseconds(30_000),
   /** After how long a message that waits for an agent, or is with one, gets its workflow in Temporal. */
   WATCH_AFTER_MS: milliseconds(10_000),

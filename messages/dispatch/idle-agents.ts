@@ -20,8 +20,8 @@ export class IdleAgents {
   add({ tenant_id, agent_type, instance_id }: TypedAgent): void {
     const key = keyOf(tenant_id, agent_type);
     const idle = this.#types.get(key) ?? new Map<string, number>();
-    if (idle.size >= AGENTS_MAX) return;
     idle.delete(instance_id);
+    if (idle.size >= AGENTS_MAX) return;
     idle.set(instance_id, performance.now());
     this.#types.set(key, idle);
   }

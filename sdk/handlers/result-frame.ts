@@ -42,6 +42,11 @@ export function errorFrameOf(error: unknown): ResultFrame {
   return { type: 'error', payload: { code, message: errorText(error), retryable: false } };
 }
 
+/** The frame for a task that ended before its handler: the agent stopped, its deadline passed, or it was canceled. */
+export function abortedFrameOf(code: string): ResultFrame {
+  return { type: 'error', payload: { code, message: code, retryable: false } };
+}
+
 function normalize(result: unknown): Completed | InputRequired | Failed {
   if (result === undefined || result === null || result === '') return { state: 'completed' };
   if (typeof result === 'string') return { state: 'completed', parts: [{ kind: 'text', text: result }] };

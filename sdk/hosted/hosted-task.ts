@@ -3,7 +3,7 @@ import type { ToolDelivery } from '../../contracts/api/tools.js';
 import type { DispatchPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { readToolDelivery } from '../connected/frames.js';
-import { errorFrameOf, type ResultFrame } from '../handlers/result-frame.js';
+import { abortedFrameOf, type ResultFrame } from '../handlers/result-frame.js';
 import { type HandlerRun, type RunDeps, runDispatch } from '../handlers/run-dispatch.js';
 import { TaskDeadline } from '../handlers/task-deadline.js';
 import { type ChunkContent, TaskOutput } from '../handlers/task-output.js';
@@ -52,7 +52,7 @@ export class HostedTask {
     this.#isUncollected = true;
   }
 
-  /** Ends the task; the handler's signal aborts with an error whose message is `code`. */
+  /** Ends the task as failed with `code`; the handler's signal aborts with an error whose message is `code`. */
   abort(code: string): void {
     this.#controller.abort(new Error(code));
   }
@@ -72,8 +72,8 @@ export class HostedTask {
     const run = runDispatch({ dispatch: this.dispatch, output: this.#output, signal, deadline }, { ...deps, runTask });
     try {
       this.#result = await unlessAborted(run, signal); // does not wait for a handler that ignores its signal
-    } catch (error) {
-      this.#result = errorFrameOf(error);
+    } catch {
+      this.#result = abortedFrameOf((signal.reason as Error).message); // `runDispatch` never rejects
     }
     deadline.stop();
     return this.#result;

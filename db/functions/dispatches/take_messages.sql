@@ -14,7 +14,8 @@ BEGIN
   RETURN a.max_concurrent_sessions - (SELECT l.load FROM loads(a.tenant_id, a.instance_id, NULL) l);
 END $$;
 
--- The messages that an agent could take next, the first ones first. Without room those of sessions that count on it already.
+-- The messages that an agent could take next, the first ones first. Without room those of sessions that count on it already. Those to which it had
+-- no connection are left to others, and hide nothing that is behind them.
 CREATE FUNCTION waiting_for(a agents, has_room boolean, at_most integer) RETURNS TABLE (message_id text, session_id text) LANGUAGE plpgsql STABLE
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -24,7 +25,8 @@ BEGIN
   IF has_room THEN
     RETURN QUERY SELECT w.message_id, w.session_id FROM unnest(served) AS one (queue) CROSS JOIN LATERAL (
         SELECT x.message_id, x.session_id, x.resolution IS NULL AS is_new, x.created_at FROM running_messages x
-         WHERE x.tenant_id = a.tenant_id AND x.queue = one.queue ORDER BY (x.resolution IS NULL), x.created_at LIMIT at_most) w
+         WHERE x.tenant_id = a.tenant_id AND x.queue = one.queue
+         ORDER BY (x.resolution IS NULL), x.created_at LIMIT at_most) w
        ORDER BY w.is_new, w.created_at LIMIT at_most;
   ELSE
     RETURN QUERY SELECT x.message_id, x.session_id FROM running_messages x
@@ -41,8 +43,8 @@ BEGIN
     WHERE m.tenant_id = s.tenant_id AND m.instance_id = of_instance AND m.session_id = s.session_id AND m.holds_slot);
 END $$;
 
--- Binds a locked session to the agent that gets a message of it, unless it is bound to it.
-CREATE FUNCTION bind_session(s sessions, a agents) RETURNS void LANGUAGE plpgsql AS $$
+-- Binds a locked session to the agent that gets a message of it, unless it is bound to it. `counted`: it counted on the agent before.
+CREATE FUNCTION bind_session(s sessions, a agents, counted boolean) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   is_own boolean := coalesce(s.agent_type, a.agent_type) = a.agent_type; -- agents of other types only join it
   bound text := CASE WHEN is_own THEN s.instance_id END;
@@ -64,20 +66,28 @@ BEGIN
     END IF;
   ELSIF s.suspended AND s.instance_id = a.instance_id THEN
     UPDATE sessions x SET suspended = false WHERE x.tenant_id = s.tenant_id AND x.session_id = s.session_id;
+    -- note_capacity_change is silent: the message that was taken holds the slot already.
+    IF s.reserves AND NOT counted THEN
+      PERFORM record_capacity(s.tenant_id, a.instance_id);
+    END IF;
   END IF;
 END $$;
 
--- Opens a dispatch of a queued message as sent; with `as_open` as open, for policies to decide about it. Gives what is needed to send it, as dispatch_details does; NULL, and nothing written, when the message
--- is queued no more. The caller holds the session's lock and the agent's room. It waits for the message a tenth of a second at most: a row that is
--- locked first keeps the mark of that, and end_together would take it for locked.
-CREATE FUNCTION send_queued(a agents, s sessions, of_message text, by_mesh text, new_dispatch text, event_id text, as_open boolean) RETURNS jsonb LANGUAGE plpgsql AS $$
+-- Opens a dispatch of a queued message as sent; with `as_open` as open, for policies to decide about it. Gives what is needed to send it, as
+-- dispatch_details does; NULL, and nothing written, when the message is queued no more. The caller holds the session's lock and the agent's room. It waits
+-- for the message where another transaction has it, because a row that is locked first keeps the mark of that, and end_together would take it for
+-- locked. Behind a result it waits for as long as that call may (limit_lock_wait); take_messages has no limit but that of a statement, and Postgres
+-- ends it after a second where both wait for each other.
+CREATE FUNCTION send_queued(a agents, s sessions, of_message text, by_mesh text, new_dispatch text, event_id text, as_open boolean) RETURNS jsonb
+  LANGUAGE plpgsql AS $$
 DECLARE
   r running_messages;
   m messages;
   deadline timestamptz;
+  counted boolean := s.suspended AND counts_on(s, a.instance_id); -- asked before the message holds its slot
 BEGIN
-  UPDATE running_messages x SET state = CASE WHEN as_open THEN x.state ELSE 'working' END, current_dispatch_id = new_dispatch, attempts = x.attempts + 1, instance_id = a.instance_id,
-      agent_type = a.agent_type, holds_slot = true, queue = NULL, wait_ends_at = NULL, wake_requested_at = NULL,
+  UPDATE running_messages x SET state = CASE WHEN as_open THEN x.state ELSE 'working' END, current_dispatch_id = new_dispatch,
+      attempts = x.attempts + 1, instance_id = a.instance_id, agent_type = a.agent_type, holds_slot = true, queue = NULL, wait_ends_at = NULL, wake_requested_at = NULL,
       remote_task_id = CASE WHEN x.instance_id = a.instance_id THEN x.remote_task_id END,
       remote_context_id = CASE WHEN x.instance_id = a.instance_id THEN x.remote_context_id END
    WHERE x.tenant_id = a.tenant_id AND x.message_id = of_message AND x.queue IS NOT NULL AND x.current_dispatch_id IS NULL
@@ -100,7 +110,7 @@ BEGIN
     PERFORM record_event(a.tenant_id, event_id, 'dispatch.sent', 'info', s.session_id, m.trace_id, jsonb_build_object('dispatch_id',
       new_dispatch, 'instance_id', a.instance_id, 'skill_id', r.want_skill_id, 'session_id', s.session_id), of_message);
   END IF;
-  PERFORM bind_session(s, a);
+  PERFORM bind_session(s, a, counted);
   RETURN jsonb_build_object('tenant_id', a.tenant_id, 'message_id', of_message, 'session_id', s.session_id, 'dispatch_id', new_dispatch,
       'instance_id', a.instance_id, 'agent_type', a.agent_type, 'deployment_mode', a.deployment_mode, 'mesh_id', by_mesh, 'epoch', a.connection_epoch,
       'attempt', r.attempts, 'skill_id', r.want_skill_id, 'sent_at', now(), 'deadline_at', deadline, 'read_at', clock_timestamp())
@@ -117,8 +127,8 @@ CREATE FUNCTION agent_of_node(of_tenant text, of_instance text, by_mesh text, by
 DECLARE
   a agents;
 BEGIN
-  SELECT * INTO a FROM agents x WHERE x.tenant_id = of_tenant AND x.instance_id = of_instance AND x.has_room IS NOT NULL
-    AND (x.deployment_mode = 'hosted' OR x.mesh_id = by_mesh AND x.connection_epoch = by_epoch);
+  SELECT * INTO a FROM routable_agent(of_tenant, of_instance) x
+   WHERE x.deployment_mode = 'hosted' OR x.mesh_id = by_mesh AND x.connection_epoch = by_epoch;
   RETURN a;
 END $$;
 
@@ -182,8 +192,9 @@ BEGIN
   RETURN take_for(a, by_mesh, new_dispatches, event_ids, as_open);
 END $$;
 
--- The same in the transaction that has ended a dispatch of the agent, which waits for nobody and is not undone by a failure here. Gives one dispatch, or
--- NULL; `again`: it is to be tried in a transaction of its own.
+-- The same in the transaction that has ended a dispatch of the agent. It does not wait for the room, and a failure here does not undo the result; only
+-- the timeout of the statement does (OTHERS leaves out query_canceled), and the call is then made again. Gives one dispatch, or NULL; `again`: it is to
+-- be tried in a transaction of its own.
 CREATE FUNCTION take_next(of_tenant text, of_instance text, by_mesh text, by_epoch bigint, new_dispatch text, event_id text, OUT taken jsonb, OUT again boolean)
   LANGUAGE plpgsql AS $$
 DECLARE
@@ -214,7 +225,7 @@ DECLARE
   skill text := substr(of_queue, length(instance) + length(type) + 3);
 BEGIN
   IF instance <> '' THEN
-    RETURN QUERY SELECT a.instance_id, a.mesh_id FROM agents a WHERE a.tenant_id = of_tenant AND a.instance_id = instance AND a.has_room IS NOT NULL;
+    RETURN QUERY SELECT a.instance_id, a.mesh_id FROM routable_agent(of_tenant, instance) a;
   ELSIF skill <> '' THEN
     RETURN QUERY SELECT a.instance_id, a.mesh_id FROM sampled_with_skill(of_tenant, type, skill, random(), 16) a
        WHERE coalesce(room_left(a) > 0, true) LIMIT 4;

@@ -28,6 +28,15 @@ CREATE FUNCTION unwritten(c accept_call, result accept_result) RETURNS message_d
   SELECT (c, result, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::message_decision
 $$;
 
+-- Whether the session of a message holds its slot already, on an agent that is reached from here: no message that waits for room can use that slot.
+CREATE FUNCTION holds_slot_here(r routing) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  bound text := session_agent(r, r.want_agent_type);
+BEGIN
+  RETURN bound IS NOT NULL AND session_holds_slot(r, bound)
+    AND EXISTS (SELECT 1 FROM routable_agent(r.tenant_id, bound) a WHERE is_reached(r, a.deployment_mode, a.mesh_id));
+END $$;
+
 -- What becomes of a message. It takes the locks that this needs, and writes nothing of the message. A messageId that is on the record already is
 -- found by its `key`, at any step: the same message must not be among those that are decided and not written.
 -- `may_wait`: it waits for session and key where another transaction holds them. Nobody else's call may then stand behind it, and its
@@ -121,10 +130,13 @@ BEGIN
     wish := (c.tenant_id, NULL, false, false, false, NULL, NULL,
       NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, c.mesh_id, c.any_mesh, unwritten_ids)::routing;
   END IF;
-  -- It goes behind those that wait for the same.
+  -- It goes behind those that wait for the same, unless its session holds its slot.
   IF tries AND any_queued(c.tenant_id) THEN
     queue := queue_for(wish);
     has_queue := is_queued(c.tenant_id, queue);
+    IF has_queue AND in_session THEN
+      has_queue := NOT holds_slot_here(wish);
+    END IF;
   END IF;
   IF tries AND has_queue IS NOT TRUE THEN
     IF known.agent_type = want_type AND coalesce(wish.session_id, c.want_instance_id, c.want_skill_id) IS NULL

@@ -128,14 +128,19 @@ BEGIN
 END $$;
 
 -- The agent of a session that reserves no room: the best that something can be sent to, though it be full. No row for none.
-CREATE FUNCTION choose_routable(of_tenant text, only_instance text, only_type text) RETURNS SETOF agents LANGUAGE plpgsql AS $$
+CREATE FUNCTION choose_routable(of_tenant text, only_instance text, only_type text) RETURNS SETOF agents LANGUAGE plpgsql
+  SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   r routing := jsonb_populate_record(NULL::routing, jsonb_build_object('tenant_id', of_tenant));
 BEGIN
   RETURN QUERY SELECT (c.agent).* FROM compared_agents(r, only_instance, only_type, 8) c LIMIT 1;
-  IF NOT FOUND THEN
-    RETURN QUERY SELECT a.* FROM agents a WHERE a.tenant_id = of_tenant AND a.has_room IS NOT NULL
-      AND a.instance_id = coalesce(only_instance, a.instance_id) AND a.agent_type = coalesce(only_type, a.agent_type) LIMIT 1;
+  IF FOUND THEN
+    RETURN;
+  ELSIF only_instance IS NOT NULL THEN
+    RETURN QUERY SELECT a.* FROM routable_agent(of_tenant, only_instance) a WHERE a.agent_type = coalesce(only_type, a.agent_type);
+  ELSE
+    RETURN QUERY SELECT a.* FROM agents a WHERE a.tenant_id = of_tenant AND a.agent_type = only_type AND a.has_room IS NOT NULL
+      ORDER BY a.has_room, a.shuffle LIMIT 1;
   END IF;
 END $$;
 

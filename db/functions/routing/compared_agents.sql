@@ -46,9 +46,9 @@ DECLARE
   skills_of text := coalesce(only_type, ''); -- within the query it would be no condition of the index: COALESCE may leak rows to errors
 BEGIN
   IF only_instance IS NOT NULL THEN
-    RETURN QUERY SELECT a, s.is_full, s.last_dispatch_at FROM agents a
+    RETURN QUERY SELECT a, s.is_full, s.last_dispatch_at FROM routable_agent(r.tenant_id, only_instance) a
      CROSS JOIN LATERAL standing(a.instance_id, a.max_concurrent_sessions, r, since) s
-     WHERE a.tenant_id = r.tenant_id AND a.instance_id = only_instance AND a.has_room IS NOT NULL AND a.status <> 'busy' AND NOT is_saturated(a)
+     WHERE a.status <> 'busy' AND NOT is_saturated(a)
        AND has_skill(a, r.want_skill_id) AND a.agent_type = coalesce(only_type, a.agent_type);
   ELSIF r.want_skill_id IS NOT NULL THEN
     RETURN QUERY SELECT a, s.is_full, s.last_dispatch_at FROM sampled_with_skill(r.tenant_id, skills_of, r.want_skill_id, place, at_most) a

@@ -7,6 +7,12 @@ CREATE FUNCTION has_skill(agent agents, skill text) RETURNS boolean LANGUAGE sql
     WHERE s.tenant_id = agent.tenant_id AND s.instance_id = agent.instance_id AND s.skill_id = skill AND s.agent_type = '')
 $$;
 
+-- An agent that something can be sent to, room or not; no row for none. It is read by its key alone (OFFSET 0): with has_room beside it a plan that was
+-- made while few were registered takes agents_sampled, and reads all agents of the tenant.
+CREATE FUNCTION routable_agent(of_tenant text, of_instance text) RETURNS SETOF agents LANGUAGE sql STABLE AS $$
+  SELECT * FROM (SELECT * FROM agents a WHERE a.tenant_id = of_tenant AND a.instance_id = of_instance OFFSET 0) a WHERE a.has_room IS NOT NULL
+$$;
+
 -- Whether a registered agent, whatever its status, is what a message asks for.
 CREATE FUNCTION target_registered(of_tenant text, only_instance text, only_type text, only_skill text) RETURNS boolean
   LANGUAGE plpgsql STABLE AS $$
@@ -82,8 +88,7 @@ BEGIN
     wanted := CASE WHEN wanted = bound THEN bound END;
   END IF;
   IF wanted IS NOT NULL THEN
-    RETURN EXISTS (SELECT 1 FROM agents a
-      WHERE a.tenant_id = r.tenant_id AND a.instance_id = wanted AND a.has_room IS NOT NULL AND is_saturated(a));
+    RETURN EXISTS (SELECT 1 FROM routable_agent(r.tenant_id, wanted) a WHERE is_saturated(a));
   END IF;
   -- In this order: nearly always the first agent that is looked at decides.
   RETURN NOT any_routable(r.tenant_id, r.want_agent_type, r.want_skill_id, false)

@@ -86,6 +86,51 @@ test('without room it takes messages of the sessions that it has', async () => {
   expect(other).toHaveLength(1);
 });
 
+test('further messages of a session with a place on its agent go on, whoever waits for that one', async () => {
+  await fixture.agent('a');
+  const first = await fixture.send(WORKER);
+  await queued({ instance_id: 'a' });
+  const further = await fixture.send({}, { contextId: first.session_id });
+  expect(further).toMatchObject({ verdict: 'dispatched', to: 'a' });
+  await fixture.setAgents("mesh_id = 'mesh_2'");
+  expect((await fixture.send({}, { contextId: first.session_id })).verdict).toBe('queued');
+});
+
+test('a reserved place that was given up while the session paused is told anew when a message is taken', async () => {
+  await fixture.agent('a');
+  const contextId = await fixture.open();
+  await fixture.answer(await fixture.send({}, { contextId }), 'input-required');
+  await fixture.send(WORKER);
+  const further = await fixture.send({}, { contextId });
+  await fixture.setAgents('max_concurrent_sessions = 2');
+  const loads = `SELECT (payload ->> 'current_sessions')::integer AS load FROM events
+    WHERE tenant_id = $1 AND event_type = 'agent.capacity_changed' ORDER BY event_id`;
+  expect(await database.column(loads, [fixture.tenantId])).toEqual([1, 0]);
+  expect(await taken('a')).toEqual([further.message_id]);
+  expect(await database.column(loads, [fixture.tenantId])).toEqual([1, 0, 2]);
+});
+
+test('messages to which the agent had no connection hide none behind them', async () => {
+  await fixture.agent('a', { status: 'busy' });
+  const sent = await queued(...Array.from({ length: 11 }, () => WORKER));
+  const unreachable = sent.slice(0, 10).map(({ message_id }) => message_id);
+  await database.query("UPDATE running_messages SET unreachable_ids = '{a}' WHERE message_id = ANY ($1)", [
+    unreachable,
+  ]);
+  await fixture.setAgents("status = 'available'");
+  expect(await taken('a', 1)).toEqual(of(sent, 10));
+});
+
+test('a message that gets an agent is unattended no more', async () => {
+  await fixture.agent('a', { status: 'offline', mesh_id: null });
+  const sent = await queued(WORKER);
+  await database.query('UPDATE running_messages SET unattended_since = now() WHERE message_id = $1', of(sent, 0));
+  await fixture.setAgents(`status = 'available', mesh_id = '${MESH}'`);
+  expect(await taken('a')).toEqual(of(sent, 0));
+  const unattended = 'SELECT unattended_since FROM running_messages WHERE message_id = $1';
+  expect(await database.column(unattended, of(sent, 0))).toEqual([null]);
+});
+
 test.each([
   ['of another node', { mesh_id: 'mesh_2', epoch: 1 }],
   ['of an earlier connection', { mesh_id: MESH, epoch: 0 }],

@@ -197,6 +197,22 @@ test('refuses a body over 1 MiB', async () => {
   expect((await post('x'.repeat(1024 * 1024 + 1))).status).toBe(413);
 });
 
+test('what does not end within the grace of close fails with AGENT_DISCONNECTED, whatever its handler makes of that', async () => {
+  const begun = vi.fn();
+  const { agent, ask } = await serving((each) =>
+    each.onMessage(async (task) => {
+      begun();
+      await aborted(task.signal);
+      throw new Error('stopped in the middle');
+    }),
+  );
+  const answer = ask(send('go'));
+  await vi.waitFor(() => expect(begun).toHaveBeenCalled());
+  await agent.close(0);
+  const error = { code: 'AGENT_DISCONNECTED', message: 'AGENT_DISCONNECTED', retryable: false };
+  expect((await answer).result).toMatchObject(failed('AGENT_DISCONNECTED', { metadata: { error } }));
+});
+
 test('close finishes what runs and then stops listening', async () => {
   const finish = gate();
   const { agent, agentUrl, ask, stateOf } = await serving((each) => each.onMessage(() => finish.promise));
