@@ -4,6 +4,7 @@ import type { FastifyInstance } from 'fastify';
 import { ApiShutdown } from '../api/api-shutdown.js';
 import { buildApi } from '../api/app.js';
 import { connectRateLimits } from '../api/rate-limit.js';
+import { DeadNodes } from '../mesh/nodes/dead-nodes.js';
 import { Dispatcher } from '../messages/dispatch/dispatcher.js';
 import { createNodes } from '../messages/dispatch/nodes.js';
 import type { DispatchRunner } from '../messages/runner/runner.js';
@@ -174,6 +175,12 @@ async function startRoles(
   if (roles.has('knowledge')) {
     const worker = await runKnowledgeWorker(workerDeps, services);
     stops.add(() => worker.stop());
+  }
+  if (roles.has('mesh') || roles.has('worker')) {
+    const { db, dispatches } = services;
+    const deadNodes = new DeadNodes({ db, log, dispatches, clocks: config.FLEET_CLOCKS });
+    deadNodes.start();
+    stops.add(() => deadNodes.stop());
   }
   if (!roles.has('api') && !roles.has('mesh')) return;
   const draining = new AbortController();

@@ -1,0 +1,108 @@
+import type { AgentRow } from '../../agents/agent-row.js';
+import { recordHealth } from '../../agents/agents.js';
+import type { Db, Tx } from '../../db/pool.js';
+import type { Dispatches, DispatchRef } from '../../messages/dispatch/dispatches.js';
+import type { Clocks } from '../../runtime/clocks.js';
+import type { Logger } from '../../runtime/logger.js';
+import { Loop } from '../../runtime/loop.js';
+
+/** Agents that one transaction takes offline, and dispatches that are ended one after the other. */
+const BATCH = 500;
+
+interface DeadNodesOptions {
+  db: Db;
+  log: Logger;
+  dispatches: Pick<Dispatches, 'failAsLost'>;
+  clocks: Pick<Clocks, 'reconcileMs' | 'deadNodeMs'>;
+}
+
+type LostDispatch = DispatchRef & { mesh_id: string } & Record<string, unknown>;
+
+const DEAD = "SELECT mesh_id FROM mesh_nodes WHERE renewed_at < now() - $1 * interval '1 ms'";
+
+/** What these nodes have. Each dispatch is found by its key (LIMIT keeps the planner from a look at all there are). */
+const OF_NODES = `
+  SELECT d.* FROM running_messages r CROSS JOIN LATERAL (
+    SELECT x.tenant_id, x.message_id, x.dispatch_id, x.mesh_id FROM dispatches x
+     WHERE x.tenant_id = r.tenant_id AND x.dispatch_id = r.current_dispatch_id AND x.state IN ('open', 'sent') LIMIT 1) d
+   WHERE d.mesh_id = ANY ($1) LIMIT ${BATCH}`;
+
+/** What stopping nodes offered, and nobody has claimed in time. */
+const UNCLAIMED = `
+  SELECT d.* FROM dispatch_transfers t CROSS JOIN LATERAL (
+    SELECT x.tenant_id, x.message_id, x.dispatch_id, x.mesh_id FROM dispatches x WHERE x.tenant_id = t.tenant_id AND x.dispatch_id = t.dispatch_id
+       AND x.mesh_id = t.mesh_id AND x.epoch = t.epoch AND x.state = 'sent' LIMIT 1) d
+   WHERE t.expires_at < now() LIMIT ${BATCH}`;
+
+/**
+ * Ends what dead nodes have left: their agents are offline, dispatches of which nothing was sent are released, and the others are lost. While the
+ * database is away, or stands still, no node can renew, and afterwards every one looks dead until it has. So nothing is judged until the database
+ * has answered without a gap for as long as a node has to be silent to be dead; a process that has just started knows of no outage before it, and
+ * waits as long. It runs in each process with the role mesh or worker.
+ */
+export class DeadNodes extends Loop {
+  readonly #options: DeadNodesOptions;
+  /** Since when the database has answered without a failure or a gap; infinite while it does not. On `performance.now()`, as the next. */
+  #steadySinceMs = Number.POSITIVE_INFINITY;
+  #answeredAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: DeadNodesOptions) {
+    const { clocks, log } = options;
+    super({ name: 'dead nodes', intervalMs: clocks.reconcileMs, immediate: true, log, work: () => this.look() });
+    this.#options = options;
+  }
+
+  /** One round. Rejects while the database is away. */
+  async look(): Promise<void> {
+    const { db, clocks } = this.#options;
+    const steadySinceMs = this.#steadySinceMs;
+    this.#steadySinceMs = Number.POSITIVE_INFINITY;
+    await db.renewal((tx) => tx.query('SELECT 1'));
+    const nowMs = performance.now();
+    const hasGap = nowMs - this.#answeredAtMs > clocks.deadNodeMs / 2;
+    this.#answeredAtMs = nowMs;
+    this.#steadySinceMs = hasGap ? nowMs : Math.min(steadySinceMs, nowMs);
+    if (nowMs - this.#steadySinceMs >= clocks.deadNodeMs) await sweepDeadNodes(this.#options);
+  }
+}
+
+/** Ends what dead nodes have left, and forgets them. @throws while the database is away; the next time goes on */
+export async function sweepDeadNodes({ db, log, dispatches, clocks }: DeadNodesOptions): Promise<void> {
+  const dead = await db.system((tx) => tx.query<{ mesh_id: string }>(DEAD, [clocks.deadNodeMs]));
+  const deadIds = dead.map(({ mesh_id }) => mesh_id);
+  for (let more = true; more; ) {
+    const unclaimed = await db.system((tx) => tx.query<LostDispatch>(UNCLAIMED));
+    const ofNodes = deadIds.length > 0 ? await db.system((tx) => tx.query<LostDispatch>(OF_NODES, [deadIds])) : [];
+    let ended = 0;
+    for (const { mesh_id, ...ref } of [...unclaimed, ...ofNodes])
+      if (await dispatches.failAsLost(ref, 'AGENT_DISCONNECTED', { owner: mesh_id, unlessOffered: true })) ended += 1;
+    if (ended > 0) log.info({ dispatches: ended }, 'dispatches of dead nodes have ended');
+    more = ended > 0 && (unclaimed.length === BATCH || ofNodes.length === BATCH);
+  }
+  await db.system((tx) => tx.query(FORGET, [deadIds, clocks.deadNodeMs]));
+  for (let more = true; more; ) {
+    const agents = await db.system(takeOffline);
+    if (agents > 0) log.info({ agents }, 'agents of dead nodes are offline');
+    more = agents === BATCH;
+  }
+}
+
+/** One whose dispatches are offered stays until nobody can claim them any more. */
+const FORGET = `
+  DELETE FROM mesh_nodes n WHERE n.mesh_id = ANY ($1) AND n.renewed_at < now() - $2 * interval '1 ms'
+    AND NOT EXISTS (SELECT 1 FROM dispatch_transfers t WHERE t.mesh_id = n.mesh_id AND t.expires_at > now())`;
+
+/** Takes connected agents without a living node offline. @returns how many */
+async function takeOffline(tx: Tx): Promise<number> {
+  const lost = await tx.query<Pick<AgentRow, 'tenant_id' | 'instance_id' | 'agent_type' | 'status'>>(
+    `WITH lost AS (
+       SELECT tenant_id, instance_id, agent_type, status FROM agents a
+        WHERE mesh_id IS NOT NULL AND deployment_mode = 'connected'
+          AND NOT EXISTS (SELECT 1 FROM mesh_nodes n WHERE n.mesh_id = a.mesh_id)
+        LIMIT ${BATCH} FOR UPDATE SKIP LOCKED)
+     UPDATE agents a SET status = 'offline', mesh_id = NULL, connected_at = NULL FROM lost
+      WHERE a.tenant_id = lost.tenant_id AND a.instance_id = lost.instance_id RETURNING lost.*`,
+  );
+  for (const agent of lost) if (agent.status !== 'offline') await recordHealth(tx, agent, 'offline');
+  return lost.length;
+}
