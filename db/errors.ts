@@ -1,16 +1,22 @@
 import pg from 'pg';
 import { errorMessage, PlatformError } from '../runtime/errors.js';
 
-/** SQLSTATE classes and codes for a server that is away. */
-const UNAVAILABLE = /^(08|57P0[1-5]|53300|25P03)/;
+/**
+ * SQLSTATE classes and codes for a server that is away, or takes nothing for now: it starts, stops or has no connection left (57P, 53300), runs into a
+ * limit of its own (53000, 53400), or is no primary any more (25006).
+ */
+const UNAVAILABLE = /^(08|57P0[1-5]|53[034]00|25P03|25006)/;
 const SOCKET_CODES = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
+  'ECONNABORTED',
   'EPIPE',
   'ETIMEDOUT',
   'ENOTFOUND',
   'EAI_AGAIN',
   'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENETDOWN',
 ]);
 
 /** Whether `error` means that the database cannot be reached. */

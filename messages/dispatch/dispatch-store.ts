@@ -84,7 +84,7 @@ class DispatchStore implements Dispatches {
     let row = await this.#details(ref);
     for (let epoch: number | undefined; row && row.epoch !== epoch; row = await this.#details(ref)) {
       if (row.sent_at === null) {
-        await this.release(ref, 'OWNER_LOST');
+        if (await this.release(ref, 'OWNER_LOST')) this.#core.advance(row);
         return null;
       }
       if (code === 'DEADLINE_EXCEEDED' && !hasPassed(await this.deadlineLeft(ref))) return null;
