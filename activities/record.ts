@@ -1,5 +1,6 @@
 import { cancelMessage, sessionDeps } from '../messages/cancel.js';
 import type { MessageCore } from '../messages/core.js';
+import { resolveByOperator } from '../messages/input/by-operator.js';
 import { takeStep } from '../messages/supervise/next-step.js';
 import type { Step } from '../messages/supervise/step.js';
 import { isTenantBusy, PlatformError } from '../runtime/errors.js';
@@ -17,6 +18,7 @@ export function createRecordActivities(core: MessageCore) {
         if (isTenantBusy(error) || !(error instanceof PlatformError && error.statusCode < 500)) throw error;
       });
     },
+    resolveByOperator: (input: MessageInput, sent: unknown) => resolveByOperator(core, input, sent),
     expireIfIdle: (input: SessionInput) => expireIfIdle(sessionDeps(core), input),
   };
 }

@@ -51,6 +51,8 @@ export interface MessageCore {
     tenantMaxInFlight: number;
     /** Messages of a tenant that may wait for input at once; 429 beyond. */
     tenantMaxWaiting: number;
+    /** Operators may decide by a signal to a message's workflow. */
+    decidesBySignal: boolean;
     /** How long a `messageId` identifies the same message. */
     idempotencyHours: number;
   };

@@ -117,6 +117,7 @@ export async function createServices(options: {
     inputExpiryMs: config.INPUT_EXPIRY_MS,
     tenantMaxInFlight: config.TENANT_MAX_IN_FLIGHT,
     tenantMaxWaiting: config.TENANT_MAX_WAITING,
+    decidesBySignal: config.FLEET_TEMPORAL_RESOLVE === 'on',
     idempotencyHours: config.IDEMPOTENCY_TTL_HOURS,
   };
   const tokens = createTokens({ loadKeys: () => loadSigningKeys(db, secrets), issuer: baseUrl, log });

@@ -112,6 +112,11 @@ export const Settings = z.object({
   // Behaviour of the process
   /** off starts no example agents. */
   FLEET_EXAMPLES: onOff('on'),
+  /**
+   * on lets operators decide about a message that waits for a person by the signal `resolve` to its workflow (docs/operations.md). Whoever may write
+   * to the namespace of Temporal can then decide.
+   */
+  FLEET_TEMPORAL_RESOLVE: onOff('off'),
   /** trace, debug, info, warn, error or silent. */
   FLEET_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
   // Traces (docs/traces.md)

@@ -62,6 +62,12 @@ export interface IngestInput {
 /** The signal to the workflows of sessions, messages and plans: the row has changed. */
 export const WAKE_SIGNAL = 'wake';
 
+/** The signal by which an operator cancels a message; its workflow's cancel does the same. */
+export const CANCEL_SIGNAL = 'cancel';
+
+/** The signal by which an operator decides about a message that waits for a human: with `{request_id, resolution}`, if `FLEET_TEMPORAL_RESOLVE` is on. */
+export const RESOLVE_SIGNAL = 'resolve';
+
 /** The id of a message's workflow. */
 export function messageWorkflowId(ref: Omit<MessageInput, 'session_id'>): string {
   return `message:${ref.tenant_id}:${ref.message_id}`;

@@ -3,14 +3,23 @@ import type { DoneStep } from '../messages/supervise/step.js';
 import type { MessageInput } from './definitions.js';
 import { record } from './stubs.js';
 import { show } from './visibility.js';
-import { WakeUps } from './wake-ups.js';
+import { OperatorSignals } from './wake-ups.js';
 
 /** The end of a message: its final state and, if it failed, the error. */
 type End = Pick<DoneStep, 'state' | 'error'>;
 
-async function watch(input: MessageInput, wakeUps: WakeUps): Promise<End> {
+/** Does what operators have asked for since. */
+async function obey(input: MessageInput, signals: OperatorSignals): Promise<void> {
+  for (let next = signals.decisions.shift(); next !== undefined; next = signals.decisions.shift())
+    await record.resolveByOperator(input, next);
+  if (signals.isCanceled) await record.cancelByOperator(input);
+  signals.isCanceled = false;
+}
+
+async function watch(input: MessageInput, signals: OperatorSignals): Promise<End> {
   for (;;) {
-    wakeUps.woken = false;
+    signals.woken = false;
+    await obey(input, signals);
     const step = await record.nextStep(input);
     if (!step) return { state: 'unknown' };
     const { state, agent_type } = step;
@@ -18,11 +27,11 @@ async function watch(input: MessageInput, wakeUps: WakeUps): Promise<End> {
       const { error } = step;
       const why = error ? `: \`${error.code}\`. ${error.message}` : '.';
       show(state, agent_type, `The message is ${state}${why}`, error?.code);
-      if (!wakeUps.woken) return { state, error };
+      if (!signals.woken) return { state, error };
       continue;
     }
     show(state, agent_type, step.details);
-    await condition(() => wakeUps.woken, step.wait_ms);
+    await condition(() => signals.woken, step.wait_ms);
     if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof message>(input);
   }
 }
@@ -30,17 +39,17 @@ async function watch(input: MessageInput, wakeUps: WakeUps): Promise<End> {
 /**
  * Follows a message that waits for a human or lasts, until it ends: it shows operators where it stands, and looks again when it is told and when
  * the time of a reminder or of an expiry has come. It moves nothing by itself and holds no state, so it can be recreated. An operator's cancel
- * in the Temporal UI cancels the message.
+ * in the Temporal UI cancels the message, and so does the signal `cancel`; the signal `resolve` decides about a request, where that is allowed.
  */
 export async function message(input: MessageInput): Promise<End> {
-  const wakeUps = new WakeUps();
+  const signals = new OperatorSignals();
   try {
-    return await watch(input, wakeUps);
+    return await watch(input, signals);
   } catch (error) {
     if (!isCancellation(error)) throw error;
     return CancellationScope.nonCancellable(async () => {
       await record.cancelByOperator(input);
-      return watch(input, wakeUps);
+      return watch(input, signals);
     });
   }
 }

@@ -1,7 +1,9 @@
 import { defineSignal, setHandler } from '@temporalio/workflow';
-import { WAKE_SIGNAL } from './definitions.js';
+import { CANCEL_SIGNAL, RESOLVE_SIGNAL, WAKE_SIGNAL } from './definitions.js';
 
 const wake = defineSignal(WAKE_SIGNAL);
+const cancel = defineSignal(CANCEL_SIGNAL);
+const resolve = defineSignal<[unknown]>(RESOLVE_SIGNAL);
 
 /** Listens to the wake-ups of a workflow. */
 export class WakeUps {
@@ -10,6 +12,25 @@ export class WakeUps {
 
   constructor() {
     setHandler(wake, () => {
+      this.woken = true;
+    });
+  }
+}
+
+/** The same of a message, with what operators want of it. */
+export class OperatorSignals extends WakeUps {
+  isCanceled = false;
+  /** Decisions that are to be made, as they were sent. */
+  readonly decisions: unknown[] = [];
+
+  constructor() {
+    super();
+    setHandler(cancel, () => {
+      this.isCanceled = true;
+      this.woken = true;
+    });
+    setHandler(resolve, (decision) => {
+      this.decisions.push(decision);
       this.woken = true;
     });
   }

@@ -41,7 +41,7 @@ CREATE TABLE input_decisions (
   request_id text NOT NULL, message_id text COLLATE "C", plan_id text COLLATE "C",
   kind text NOT NULL, source text NOT NULL,
   resolution text NOT NULL,
-  principal_type text NOT NULL CHECK (principal_type IN ('credential', 'callback', 'page', 'slack', 'system')), principal_id text NOT NULL,
+  principal_type text NOT NULL CHECK (principal_type IN ('credential', 'callback', 'page', 'slack', 'temporal', 'system')), principal_id text NOT NULL,
   voter text NOT NULL, stands_for text[] NOT NULL DEFAULT '{}',
   digest text NOT NULL, arguments_changed boolean NOT NULL DEFAULT false,
   comment text, ip text,

@@ -4,6 +4,7 @@ import type { Caller } from '../../contracts/api/auth.js';
 import type { Db } from '../../db/pool.js';
 import { createOutbound } from '../../http/outbound.js';
 import type { MessageCore } from '../../messages/core.js';
+import { NO_NODES } from '../../messages/dispatch/nodes.js';
 import { createMemoryBus } from '../../messages/stream/memory-bus.js';
 import { WebhookEvaluators } from '../../policy/evaluators/webhook.js';
 import { createGuardReader } from '../../policy/guards/settings.js';
@@ -34,12 +35,14 @@ export function messageCore(
     inputExpiryMs: 3_600_000,
     tenantMaxInFlight: 1_000,
     tenantMaxWaiting: 1_000,
+    decidesBySignal: false,
     idempotencyHours: 168,
   };
   const workflowStarter = { message: () => undefined, session: () => undefined };
   const policies = changes.policies ?? policyEngine(db);
   const settings = { limits: { ...limits, ...changes.limits }, clocks: { ...DEFAULT_CLOCKS, ...changes.clocks } };
-  return { db, bus, log, workflowStarter, fill: () => undefined, ...changes, policies, ...settings };
+  const advance = () => undefined;
+  return { db, bus, log, workflowStarter, advance, nodes: NO_NODES, ...changes, policies, ...settings };
 }
 
 /** What tests seal with where they start no platform. */

@@ -7,7 +7,7 @@ import { ADMIN, EXTENSION, OWN, post } from '../operation.js';
 
 /** Who decided: `id` is a credential, the rule whose delivery carried the token, a Slack user, or `expiry` of the platform itself. */
 export const ApprovalPrincipal = z.object({
-  type: z.enum(['credential', 'callback', 'page', 'slack', 'system']),
+  type: z.enum(['credential', 'callback', 'page', 'slack', 'temporal', 'system']),
   id: z.string(),
 });
 export type ApprovalPrincipal = z.infer<typeof ApprovalPrincipal>;
