@@ -47,8 +47,10 @@ export interface MessageCore {
     watchAfterMs: number;
     /** How long a human may take to answer. */
     inputExpiryMs: number;
-    /** Messages of a tenant that may be `submitted` or `working` at once; 429 beyond. */
+    /** Messages of a tenant that agents may have at once; further ones wait. */
     tenantMaxInFlight: number;
+    /** Messages of a tenant that may wait for agents at once; 429 beyond. */
+    tenantMaxQueued: number;
     /** Messages of a tenant that may wait for input at once; 429 beyond. */
     tenantMaxWaiting: number;
     /** Operators may decide by a signal to a message's workflow. */

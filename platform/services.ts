@@ -116,6 +116,7 @@ export async function createServices(options: {
     watchAfterMs: config.WATCH_AFTER_MS,
     inputExpiryMs: config.INPUT_EXPIRY_MS,
     tenantMaxInFlight: config.TENANT_MAX_IN_FLIGHT,
+    tenantMaxQueued: config.TENANT_MAX_QUEUED,
     tenantMaxWaiting: config.TENANT_MAX_WAITING,
     decidesBySignal: config.FLEET_TEMPORAL_RESOLVE === 'on',
     idempotencyHours: config.IDEMPOTENCY_TTL_HOURS,

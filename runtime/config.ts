@@ -216,8 +216,10 @@ export const Settings = z.object({
   /** How long a human may take to answer. */
   INPUT_EXPIRY_MS: milliseconds(86_400_000),
   // Bounds
-  /** Messages of one tenant in flight, not counting those that wait for input; 429 beyond. */
+  /** Messages of one tenant that agents have at once; further ones wait for that (`waits_for.kind` is `quota`). */
   TENANT_MAX_IN_FLIGHT: z.coerce.number().int().min(1).max(1_000_000).default(2_000),
+  /** Messages of one tenant that wait for agents; new ones get 429 beyond. */
+  TENANT_MAX_QUEUED: z.coerce.number().int().min(1).max(10_000_000).default(100_000),
   /** Messages of one tenant that wait for input; new messages get 429 beyond. */
   TENANT_MAX_WAITING: z.coerce.number().int().min(1).max(10_000_000).default(100_000),
   /** Hours for which a messageId names the same message. After them it is new. */

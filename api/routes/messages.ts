@@ -34,7 +34,7 @@ export function messageRoutes(
 
   mount(app, OPERATIONS.getMessage).answer(async ({ message_id }, { caller }) => ({
     ok: true,
-    message: await getMessage(core.db, caller, message_id),
+    message: await getMessage(core.db, caller, message_id, core.limits.tenantMaxInFlight),
   }));
 
   mount(app, OPERATIONS.cancelMessage).answer(async ({ message_id, reason }, { caller }) => {

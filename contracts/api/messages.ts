@@ -95,8 +95,8 @@ export type MessageUsage = z.infer<typeof MessageUsage>;
 
 /** What a message at rest waits for. */
 export const WaitsFor = z.object({
-  /** `agent`: none of its target is online. `room`: all that are online are full. `turn`: in an ordered session another comes first. */
-  kind: z.enum(['agent', 'room', 'turn', 'evaluator', 'person']),
+  /** `agent`: none of its target is online. `room`: all that are online are full. `quota`: agents have as many messages of the tenant as they may. `turn`: in an ordered session another comes first. */
+  kind: z.enum(['agent', 'room', 'turn', 'evaluator', 'quota', 'person']),
   target: z.object({ agent_type: z.string(), instance_id: z.string(), skill_id: z.string() }).partial().optional(),
   since: Timestamp,
   /** Messages in the same queue that come first, counted up to 10,000. */

@@ -75,17 +75,27 @@ export interface DispatchOffer {
 
 /** The limits that the accept transaction checks by counting a tenant's messages. */
 export interface CountLimits {
-  /** Of messages in flight; 0: they are not counted. */
+  /** Of messages that agents have, beyond which this one waits; 0: they are not counted. */
   in_flight_limit: number;
+  /** Of messages that wait for agents; 0: they are not counted. */
+  queued_limit: number;
+  /** The second limit is known to be reached: the message is refused. */
+  queued_full: boolean;
   /** Of messages that wait for input; 0: they are not counted. */
   waiting_limit: number;
-  /** The second limit is known to be reached: the message is refused. */
+  /** The third limit is known to be reached: the message is refused. */
   waiting_full: boolean;
   /** The message is refused, unless it is a repeat: a quota is used up, or a policy forbids its session. */
   refused?: boolean;
 }
 
-export const UNCOUNTED: CountLimits = { in_flight_limit: 0, waiting_limit: 0, waiting_full: false };
+export const UNCOUNTED: CountLimits = {
+  in_flight_limit: 0,
+  queued_limit: 0,
+  queued_full: false,
+  waiting_limit: 0,
+  waiting_full: false,
+};
 
 /** An `accept_result` (db/functions/messages/accept_call.sql). */
 export interface AcceptRow {
@@ -99,7 +109,7 @@ export interface AcceptRow {
     | 'repeat'
     | 'mismatch'
     | 'refused'
-    | 'full'
+    | 'queued_full'
     | 'waiting_full'
     | 'too_many_hops'
     | 'no_session'
@@ -123,8 +133,10 @@ export interface AcceptRow {
   agent_card: Record<string, unknown> | null;
   dispatch_auth: Buffer | null;
   user_id: string | null;
-  /** The tenant's messages in flight; null when they were not counted. */
+  /** The tenant's messages that agents have; null when they were not counted. */
   in_flight: number | null;
+  /** The tenant's messages that wait for agents; null when they were not counted. */
+  queued: number | null;
   /** The tenant's messages that wait for input; null when they were not counted. */
   waiting: number | null;
   /** With `later` the lock that the call waits for: it is then repeated, so that no caller sees this verdict. */
@@ -136,7 +148,7 @@ export interface AcceptRow {
 const ACCEPT: Statement<AcceptRow> = {
   name: 'accept_messages',
   text: `SELECT verdict, message_id, session_id, accepted_at, instance_id, agent_type, deployment_mode, connection_epoch, mesh_id,
-      public_url, agent_card, encode(dispatch_auth, 'hex') AS dispatch_auth, user_id, in_flight, waiting, awaits, queue FROM unnest(accept_messages($1, $2))`,
+      public_url, agent_card, encode(dispatch_auth, 'hex') AS dispatch_auth, user_id, in_flight, queued, waiting, awaits, queue FROM unnest(accept_messages($1, $2))`,
   row: ([
     verdict,
     message,
@@ -152,6 +164,7 @@ const ACCEPT: Statement<AcceptRow> = {
     auth,
     user,
     inFlight,
+    queued,
     waiting,
     awaits,
     queue,
@@ -170,6 +183,7 @@ const ACCEPT: Statement<AcceptRow> = {
     dispatch_auth: auth ? Buffer.from(auth, 'hex') : null,
     user_id: user ?? null,
     in_flight: inFlight ? Number(inFlight) : null,
+    queued: queued ? Number(queued) : null,
     waiting: waiting ? Number(waiting) : null,
     awaits: awaits ?? null,
     queue: queue ?? null,

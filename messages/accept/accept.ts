@@ -76,13 +76,13 @@ async function writeMessage(
     return { row: await runAcceptTransaction(db, draft, { ...options, offer: null, idempotencyHours }), live: null };
   };
   const written = await send({ counting, mayDispatch });
-  const { verdict, agent_type, in_flight, waiting } = written.row;
+  const { verdict, agent_type, in_flight, queued, waiting } = written.row;
   if (verdict === 'denied') logFailed(log, draft, written.row, draft.decision?.error?.code);
   if (verdict !== 'target_unknown') return written;
   const unavailableText = await targetUnknownText(db, draft, agent_type || null);
   const { row, live } = await send({ counting: UNCOUNTED, mayDispatch, unavailableText });
   if (row.verdict === 'unavailable') logFailed(log, draft, row, 'TARGET_UNAVAILABLE');
-  return { row: { ...row, in_flight, waiting }, live };
+  return { row: { ...row, in_flight, queued, waiting }, live };
 }
 
 /** Accepts a message into an existing session, or into a new one when it names none, where the tenant's quotas have room. */
@@ -180,7 +180,7 @@ async function requireOwnRepeat(db: Db, sender: Caller, messageId: string): Prom
  * room gets it at once; else it waits in a queue. A repeat of the same messageId from the same credential in the same context gives the same
  * message.
  * @throws PlatformError INVALID_PARAMS, CONTENT_TYPE_NOT_SUPPORTED, IDEMPOTENCY_MISMATCH, SESSION_NOT_FOUND, TARGET_REQUIRED,
- * SESSION_CLOSED; QUOTA_EXCEEDED; SERVICE_UNAVAILABLE while the tenant's policies cannot be read; RATE_LIMITED at the tenant's limit of messages in flight or
+ * SESSION_CLOSED; QUOTA_EXCEEDED; SERVICE_UNAVAILABLE while the tenant's policies cannot be read; RATE_LIMITED at the tenant's limit of messages that are queued or
  * of those that wait for input, and when all agents that may take it have their maximum of dispatches in flight
  */
 export async function acceptMessage(

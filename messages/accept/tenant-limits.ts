@@ -4,97 +4,132 @@ import type { AcceptRow, CountLimits } from './accept-transaction.js';
 
 /** How long a count of messages in flight is valid, from the moment at which it was requested. */
 const IN_FLIGHT_VALID_MS = 1_000;
-/** The same for messages that wait for input: they may be very many, and their number changes slowly. */
-const WAITING_VALID_MS = 5_000;
+/** The same for messages that are queued, and for those that wait for input: they may be very many, and the latter change slowly. */
+const [QUEUED_VALID_MS, WAITING_VALID_MS] = [1_000, 5_000];
 /** The share of the free room that one process uses before it counts again. */
 const SHARE = 1 / 8;
 const TENANTS_MAX = 10_000;
-
-interface TenantCounts {
-  /** When the known count was requested; -Infinity before the first. */
-  inFlightCountedAtMs: number;
-  /** Messages that may still be accepted on that count. */
-  spare: number;
-  /** Messages that are being accepted without a count. */
-  uncounted: number;
-  /** When the newest count was requested; -Infinity before the first and after a failure. */
-  waitingCountedAtMs: number;
-  waitingFull: boolean;
-}
 
 /** The limits for one message that is being accepted. */
 export interface Admission {
   readonly counting: CountLimits;
   /** To be called once, also after a failure. @param counted the counts of the accept transaction; null after a failure */
-  done(counted: Pick<AcceptRow, 'in_flight' | 'waiting'> | null): void;
+  done(counted: Pick<AcceptRow, 'in_flight' | 'queued' | 'waiting'> | null): void;
 }
 
-/**
- * The limits of a tenant's messages in flight and of those that wait for input. A count of thousands of messages costs more than the rest
- * of the accept transaction, so it counts only when this process needs a new count:
- * - In flight: while there is much room, one count is valid for a second and for an eighth of the room. Near the limit every message counts.
- *   Several processes together may exceed the limit by an eighth of the room that each found.
- * - Waiting for input: one message in five seconds counts, also at the limit. Messages in flight at a count may ask later, so the limit may
- *   be exceeded by their number.
- */
-export class TenantLimits {
-  readonly inFlightMax: number;
-  readonly waitingMax: number;
-  /** For callers that were refused: the time until the waiting messages are counted again. */
-  readonly waitingRetrySeconds = WAITING_VALID_MS / 1_000;
-  readonly #tenants = new LRUCache<string, TenantCounts>({ max: TENANTS_MAX });
+/** A bound that is counted once in a while, also while it is reached. What is accepted meanwhile may exceed it. */
+class CountedAtTimes {
+  /** When the newest count was requested; -Infinity before the first and after a failure. On `performance.now()`. */
+  #countedAtMs = Number.NEGATIVE_INFINITY;
+  #isFull = false;
 
-  constructor(limits: Pick<MessageCore['limits'], 'tenantMaxInFlight' | 'tenantMaxWaiting'>) {
-    this.inFlightMax = limits.tenantMaxInFlight;
-    this.waitingMax = limits.tenantMaxWaiting;
+  constructor(
+    private readonly max: number,
+    private readonly validMs: number,
+  ) {}
+
+  /** @returns the limit to count to, 0 for none; whether the bound is known to be reached; and what notes the count, null after a failure */
+  begin(): { limit: number; isFull: boolean; done: (count: number | null) => void } {
+    const nowMs = performance.now();
+    if (nowMs - this.#countedAtMs <= this.validMs) return { limit: 0, isFull: this.#isFull, done: () => undefined };
+    this.#countedAtMs = nowMs; // until it is done, other messages use the count before
+    return { limit: this.max, isFull: false, done: (count) => this.#note(nowMs, count) };
   }
 
-  begin(tenantId: string): Admission {
-    const tenant = this.#countsOf(tenantId);
-    const now = performance.now();
-    const countInFlight = tenant.spare <= 0 || now - tenant.inFlightCountedAtMs > IN_FLIGHT_VALID_MS;
-    const countWaiting = now - tenant.waitingCountedAtMs > WAITING_VALID_MS;
-    if (countWaiting) tenant.waitingCountedAtMs = now; // until it is done, other messages use the count before
-    if (!countInFlight) {
-      tenant.spare -= 1;
-      tenant.uncounted += 1;
-    }
+  #note(requestedAtMs: number, count: number | null): void {
+    if (requestedAtMs !== this.#countedAtMs) return; // a newer count is under way
+    if (count === null) this.#countedAtMs = Number.NEGATIVE_INFINITY;
+    else this.#isFull = count >= this.max;
+  }
+}
+
+/** A bound at which nothing is refused: while there is much room, one count is valid for a second and for an eighth of the room. */
+class CountedByRoom {
+  /** When the known count was requested; -Infinity before the first. On `performance.now()`. */
+  #countedAtMs = Number.NEGATIVE_INFINITY;
+  /** Messages that may still be accepted on that count. */
+  #spare = 0;
+  /** Messages that are being accepted without a count. */
+  #uncounted = 0;
+
+  constructor(private readonly max: number) {}
+
+  /** @returns the limit to count to, 0 for none, and what notes the count, null after a failure */
+  begin(): { limit: number; done: (count: number | null) => void } {
+    const nowMs = performance.now();
+    if (this.#spare <= 0 || nowMs - this.#countedAtMs > IN_FLIGHT_VALID_MS)
+      return { limit: this.max, done: (count) => this.#note(nowMs, count) };
+    this.#spare -= 1;
+    this.#uncounted += 1;
     return {
-      counting: {
-        in_flight_limit: countInFlight ? this.inFlightMax : 0,
-        waiting_limit: countWaiting ? this.waitingMax : 0,
-        waiting_full: !countWaiting && tenant.waitingFull,
-      },
-      done: (counted) => {
-        if (countInFlight) this.#noteInFlight(tenant, now, counted?.in_flight ?? null);
-        else tenant.uncounted -= 1;
-        if (countWaiting) this.#noteWaiting(tenant, now, counted?.waiting ?? null);
+      limit: 0,
+      done: () => {
+        this.#uncounted -= 1;
       },
     };
   }
 
-  #noteInFlight(tenant: TenantCounts, countedAtMs: number, inFlight: number | null): void {
-    if (inFlight === null || countedAtMs < tenant.inFlightCountedAtMs) return;
-    tenant.inFlightCountedAtMs = countedAtMs;
-    tenant.spare = Math.floor((this.inFlightMax - inFlight) * SHARE) - tenant.uncounted;
+  #note(requestedAtMs: number, count: number | null): void {
+    if (count === null || requestedAtMs < this.#countedAtMs) return;
+    this.#countedAtMs = requestedAtMs;
+    this.#spare = Math.floor((this.max - count) * SHARE) - this.#uncounted;
+  }
+}
+
+interface TenantCounts {
+  inFlight: CountedByRoom;
+  queued: CountedAtTimes;
+  waiting: CountedAtTimes;
+}
+
+/**
+ * The limits of a tenant's messages: those that agents have, beyond which further ones queue; those that are queued and those that wait for input,
+ * beyond which new ones are refused. A count of thousands of messages costs more than the rest of the accept transaction, so it counts only when
+ * this process needs a new count. Several processes together may exceed the first by an eighth of the room that each found.
+ */
+export class TenantLimits {
+  readonly queuedMax: number;
+  readonly waitingMax: number;
+  /** For callers that were refused: the time until these messages are counted again. */
+  readonly queuedRetrySeconds = QUEUED_VALID_MS / 1_000;
+  readonly waitingRetrySeconds = WAITING_VALID_MS / 1_000;
+  readonly #inFlightMax: number;
+  readonly #tenants = new LRUCache<string, TenantCounts>({ max: TENANTS_MAX });
+
+  constructor(limits: Pick<MessageCore['limits'], 'tenantMaxInFlight' | 'tenantMaxQueued' | 'tenantMaxWaiting'>) {
+    this.#inFlightMax = limits.tenantMaxInFlight;
+    this.queuedMax = limits.tenantMaxQueued;
+    this.waitingMax = limits.tenantMaxWaiting;
   }
 
-  #noteWaiting(tenant: TenantCounts, countedAtMs: number, waiting: number | null): void {
-    if (countedAtMs !== tenant.waitingCountedAtMs) return; // a newer count is under way
-    if (waiting === null) tenant.waitingCountedAtMs = Number.NEGATIVE_INFINITY;
-    else tenant.waitingFull = waiting >= this.waitingMax;
+  begin(tenantId: string): Admission {
+    const counts = this.#countsOf(tenantId);
+    const inFlight = counts.inFlight.begin();
+    const queued = counts.queued.begin();
+    const waiting = counts.waiting.begin();
+    return {
+      counting: {
+        in_flight_limit: inFlight.limit,
+        queued_limit: queued.limit,
+        queued_full: queued.isFull,
+        waiting_limit: waiting.limit,
+        waiting_full: waiting.isFull,
+      },
+      done: (counted) => {
+        inFlight.done(counted?.in_flight ?? null);
+        queued.done(counted?.queued ?? null);
+        waiting.done(counted?.waiting ?? null);
+      },
+    };
   }
 
   #countsOf(tenantId: string): TenantCounts {
     const known = this.#tenants.get(tenantId);
     if (known) return known;
-    const never = Number.NEGATIVE_INFINITY;
     const counts = {
-      inFlightCountedAtMs: never,
-      spare: 0,
-      uncounted: 0,
-      waitingCountedAtMs: never,
-      waitingFull: false,
+      inFlight: new CountedByRoom(this.#inFlightMax),
+      queued: new CountedAtTimes(this.queuedMax, QUEUED_VALID_MS),
+      waiting: new CountedAtTimes(this.waitingMax, WAITING_VALID_MS),
     };
     this.#tenants.set(tenantId, counts);
     return counts;

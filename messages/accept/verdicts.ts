@@ -13,7 +13,7 @@ export type VerdictCounts = Partial<Record<AcceptRow['verdict'] | 'quota_exceede
 export const quotaReason = ({ code }: PlatformError) =>
   code === 'QUOTA_EXCEEDED' ? 'quota_exceeded' : 'usage_unknown';
 
-type VerdictLimits = Pick<TenantLimits, 'inFlightMax' | 'waitingMax' | 'waitingRetrySeconds'>;
+type VerdictLimits = Pick<TenantLimits, 'queuedMax' | 'queuedRetrySeconds' | 'waitingMax' | 'waitingRetrySeconds'>;
 
 /**
  * Returns for a verdict with which the message is on the record, as `dispatched` is, of which there are most.
@@ -36,11 +36,11 @@ export async function checkVerdict(
       throw new PlatformError('SESSION_CLOSED', 'The session has ended.');
     case 'target_required':
       throw new PlatformError('TARGET_REQUIRED', await targetRequiredText(db, draft.tenant_id));
-    case 'full':
+    case 'queued_full':
       throw new PlatformError(
         'RATE_LIMITED',
-        `The tenant has ${limits.inFlightMax} messages in flight, which is its bound. Try again.`,
-        { headers: { 'Retry-After': '1' } },
+        `The tenant has ${limits.queuedMax} messages that wait for agents, which is its bound. Try again.`,
+        { headers: { 'Retry-After': String(limits.queuedRetrySeconds) } },
       );
     case 'waiting_full':
       throw new PlatformError(

@@ -56,11 +56,13 @@ export function takenDispatch(bus: MessageCore['bus'], row: TakenRow): OpenDispa
 }
 
 /** The queues on the record. */
-export function createQueues({ db, bus }: Pick<MessageCore, 'db' | 'bus'>): Queues {
+export function createQueues({ db, bus, limits }: Pick<MessageCore, 'db' | 'bus' | 'limits'>): Queues {
   return {
     take: async ({ tenant_id, instance_id }, { mesh_id, epoch, as_open }, dispatchIds) => {
-      const values = [tenant_id, instance_id, mesh_id, epoch, dispatchIds, dispatchIds.map(newEventId), as_open];
-      const query = 'SELECT unnest(take_messages($1, $2, $3, $4, $5, $6, $7)) AS taken';
+      const eventIds = dispatchIds.map(newEventId);
+      const { tenantMaxInFlight } = limits;
+      const values = [tenant_id, instance_id, mesh_id, epoch, dispatchIds, eventIds, as_open, tenantMaxInFlight];
+      const query = 'SELECT unnest(take_messages($1, $2, $3, $4, $5, $6, $7, $8)) AS taken';
       const rows = await db.call<{ taken: TakenRow }>(tenant_id, 'take_messages', query, values);
       return rows.map(({ taken }) => (as_open ? openDispatchFrom(readable(detailsOf(taken))) : takenDispatch(bus, taken)));
     },

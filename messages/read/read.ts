@@ -72,13 +72,22 @@ export async function findOwnMessage(db: Db, reader: Reader, messageId: string):
   return found && isOwnMessage(reader, found.row) ? found : null;
 }
 
-/** One message, with what it waits for. @throws PlatformError NOT_FOUND */
-export async function getMessage(db: Db, reader: Reader, messageId: string): Promise<MessageRecord> {
+/**
+ * One message, with what it waits for.
+ * @param inFlightMax messages of the tenant that agents may have at once; null: any number
+ * @throws PlatformError NOT_FOUND
+ */
+export async function getMessage(
+  db: Db,
+  reader: Reader,
+  messageId: string,
+  inFlightMax: number | null = null,
+): Promise<MessageRecord> {
   const found = await findOwnMessage(db, reader, messageId);
   if (!found) throw new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
   const { row, request } = found;
   const record = recordOf(row, request);
   if (request) return { ...record, waits_for: { kind: 'person', since: request.requested_at.toISOString() } };
-  const waits_for = isTerminal(row.state) ? undefined : await db.tenant(row.tenant_id, (tx) => readWait(tx, row));
+  const waits_for = isTerminal(row.state) ? undefined : await db.tenant(row.tenant_id, (tx) => readWait(tx, row, inFlightMax));
   return waits_for ? { ...record, waits_for } : record;
 }

@@ -84,7 +84,7 @@ const REFUSED = [
   'no_session',
   'session_closed',
   'target_required',
-  'full',
+  'queued_full',
   'waiting_full',
   'agents_saturated',
   'too_many_hops',

@@ -1,30 +1,53 @@
 import { expect, test } from 'vitest';
+import { MessageGetByIdResponse } from '../../contracts/api/messages.js';
+import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
+import { stepAndTake } from '../setup/take.js';
+import { until } from '../setup/until.js';
 import { waitingMessages } from '../setup/waiting-messages.js';
-import { ASKS, answerMessage, joinOnRecord } from './moving.js';
+import { ASKS, answerMessage, COMPLETED, joinOnRecord } from './moving.js';
 import { serveApi } from './served-api.js';
 
-const IN_FLIGHT = 4;
-const WAITING = 20;
+const [IN_FLIGHT, QUEUED, WAITING] = [4, 6, 20];
 
-const api = await serveApi({ tenantMaxInFlight: IN_FLIGHT, tenantMaxWaiting: WAITING });
+const api = await serveApi({ tenantMaxInFlight: IN_FLIGHT, tenantMaxQueued: QUEUED, tenantMaxWaiting: WAITING });
 await joinOnRecord(api, 'worker-1');
 
-test('messages that wait for input leave the bound of messages in flight alone', async () => {
-  const asked: string[] = [];
+test('messages that wait for input leave the bounds of the others alone', async () => {
   for (let sent = 0; sent < 2 * IN_FLIGHT; sent += 1) {
     const { id } = await api.client.send('ask', { blocking: false });
     await answerMessage(api, id, ASKS);
-    asked.push(id);
+    expect((await api.client.message(id)).state).toBe('input-required');
   }
-  expect((await api.client.message(asked[0] ?? '')).state).toBe('input-required');
-  for (let sent = 0; sent < IN_FLIGHT; sent += 1) await api.client.send('work', { blocking: false });
-  const refused = await api.client.rpc('one more', { blocking: false });
-  const error = expect.stringContaining(`${IN_FLIGHT} messages in flight`);
-  expect(refused).toMatchObject({ status: 429, body: { code: 'RATE_LIMITED', error } });
+  expect((await api.client.rpc('one more', { blocking: false })).status).toBe(200);
+});
+
+test('beyond what agents may have messages wait, and beyond what may wait new ones are 429', async () => {
+  const tenant_id = await api.otherTenant();
+  await joinOnRecord(api, 'worker-1', tenant_id);
+  const client = await api.clientOf(tenant_id, ['read']);
+  const ids: string[] = [];
+  for (let sent = 0; sent < IN_FLIGHT + 1; sent += 1) ids.push((await client.send('work', { blocking: false })).id);
+  const stepped = [];
+  for (const message_id of ids) stepped.push(await stepAndTake(api.core, { tenant_id, message_id }, { meshId: 'mesh_test' }));
+  expect(stepped.map(({ open }) => open !== null)).toEqual([...Array(IN_FLIGHT).fill(true), false]);
+  const last = ids.at(-1) ?? '';
+  const waits = async () =>
+    (await client.ok('/messages/get_by_id', { message_id: last }, MessageGetByIdResponse)).message.waits_for;
+  expect(await waits()).toMatchObject({ kind: 'quota', ahead: 0, online: true });
+  // An agent that ends one has room for the next.
+  const first = stepped[0]?.open;
+  if (!first) throw new Error('no agent has the first message');
+  await createDispatches(api.core).end(first, COMPLETED, first.epoch);
+  expect((await stepAndTake(api.core, { tenant_id, message_id: last })).open).not.toBeNull();
+  await api.database.query("UPDATE agents SET status = 'busy' WHERE tenant_id = $1", [tenant_id]);
+  for (let sent = 0; sent < QUEUED; sent += 1) await client.send('queue', { blocking: false });
+  const error = expect.stringContaining(`${QUEUED} messages that wait for agents`);
+  const refused = await until(async () => {
+    const answer = await client.rpc('one more', { blocking: false });
+    return answer.status === 429 ? answer : undefined; // they are counted once a second
+  });
+  expect(refused).toMatchObject({ body: { code: 'RATE_LIMITED', error } });
   expect(refused.headers.get('retry-after')).toBe('1');
-  // What waits may still be answered, though it is at work again then.
-  const answer = await api.client.post(`/messages/${asked[0]}/resolve`, { resolution: 'confirmed' });
-  expect(answer.status).toBe(200);
 });
 
 test('at the bound of messages that wait new ones are 429, and what was sent before is found', async () => {

@@ -53,6 +53,7 @@ export interface ServedApiOptions {
   corsOrigins?: string[];
   redis?: Redis;
   tenantMaxInFlight?: number;
+  tenantMaxQueued?: number;
   tenantMaxWaiting?: number;
   /** Of knowledge bases; none when absent. */
   embedder?: Embedder;
@@ -82,10 +83,14 @@ export async function serveApi(options: ServedApiOptions = {}) {
   const clocks = { ...DEFAULT_CLOCKS, ...options.clocks };
   const draining = new AbortController();
   setMaxListeners(0, draining.signal);
-  const { tenantMaxInFlight = 50, tenantMaxWaiting } = options;
+  const { tenantMaxInFlight = 50, tenantMaxQueued, tenantMaxWaiting } = options;
   const core = messageCore(db, {
     clocks,
-    limits: { tenantMaxInFlight, ...(tenantMaxWaiting && { tenantMaxWaiting }) },
+    limits: {
+      tenantMaxInFlight,
+      ...(tenantMaxQueued && { tenantMaxQueued }),
+      ...(tenantMaxWaiting && { tenantMaxWaiting }),
+    },
   });
   const { bus, log } = core;
   const eventFeed = new EventFeed(db, log);
@@ -146,7 +151,7 @@ export async function serveApi(options: ServedApiOptions = {}) {
     eventFeed,
     redis: options.redis ?? null,
     docsFolder: join(import.meta.dirname, '..', '..', 'dist', 'api', 'docs'),
-    agentJoined: async () => undefined,
+    fill: () => undefined,
     agentsDeregistered: () => undefined,
     outbound,
     counts: [],

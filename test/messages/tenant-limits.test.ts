@@ -11,14 +11,14 @@ afterEach(() => {
 });
 
 describe('messages in flight', () => {
-  const limitsOf = (max: number) => new TenantLimits({ tenantMaxInFlight: max, tenantMaxWaiting: 1_000 });
+  const limitsOf = (max: number) => new TenantLimits({ tenantMaxInFlight: max, tenantMaxQueued: 1_000, tenantMaxWaiting: 1_000 });
   const limitOf = ({ counting }: Admission): number => counting.in_flight_limit;
 
   /** Accepts a message as the accept transaction would, with `inFlight` before it. @returns the limit of its count */
   function accept(limits: TenantLimits, inFlight: number): number {
     const admission = limits.begin(TENANT);
     const limit = limitOf(admission);
-    admission.done({ in_flight: limit > 0 ? inFlight : null, waiting: 0 });
+    admission.done({ in_flight: limit > 0 ? inFlight : null, queued: 0, waiting: 0 });
     return limit;
   }
 
@@ -44,7 +44,7 @@ describe('messages in flight', () => {
     expect(first.map(limitOf)).toEqual(first.map(() => 80));
     let uncounted = 0;
     for (const admission of first) {
-      admission.done({ in_flight: 0, waiting: 0 });
+      admission.done({ in_flight: 0, queued: 0, waiting: 0 });
       if (limitOf(limits.begin(TENANT)) === 0) uncounted += 1;
     }
     expect(uncounted).toBe(10);
@@ -55,7 +55,7 @@ describe('messages in flight', () => {
     const slow = limits.begin(TENANT);
     vi.advanceTimersByTime(10);
     expect(accept(limits, 80)).toBe(80);
-    slow.done({ in_flight: 0, waiting: 0 });
+    slow.done({ in_flight: 0, queued: 0, waiting: 0 });
     expect(limitOf(limits.begin(TENANT))).toBe(80);
   });
 
@@ -73,14 +73,14 @@ describe('messages that wait for input', () => {
   const COUNTED = { limit: 100, full: false };
   const UNCOUNTED = { limit: 0, full: false };
   const FULL = { limit: 0, full: true };
-  const limitsOf = () => new TenantLimits({ tenantMaxInFlight: 1_000, tenantMaxWaiting: 100 });
+  const limitsOf = () => new TenantLimits({ tenantMaxInFlight: 1_000, tenantMaxQueued: 1_000, tenantMaxWaiting: 100 });
   const waitingOf = ({ counting }: Admission) => ({ limit: counting.waiting_limit, full: counting.waiting_full });
 
   /** Accepts a message while `waiting` others wait. */
   function accept(limits: TenantLimits, waiting: number): { limit: number; full: boolean } {
     const admission = limits.begin(TENANT);
     const counting = waitingOf(admission);
-    admission.done({ in_flight: 0, waiting: counting.limit > 0 ? waiting : null });
+    admission.done({ in_flight: 0, queued: 0, waiting: counting.limit > 0 ? waiting : null });
     return counting;
   }
 
@@ -99,7 +99,7 @@ describe('messages that wait for input', () => {
     vi.advanceTimersByTime(5_001);
     const counting = limits.begin(TENANT);
     expect(accept(limits, 0)).toEqual(FULL);
-    counting.done({ in_flight: 0, waiting: 3 });
+    counting.done({ in_flight: 0, queued: 0, waiting: 3 });
     expect(accept(limits, 0)).toEqual(UNCOUNTED);
   });
 

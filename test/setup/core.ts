@@ -34,6 +34,7 @@ export function messageCore(
     watchAfterMs: 10_000,
     inputExpiryMs: 3_600_000,
     tenantMaxInFlight: 1_000,
+    tenantMaxQueued: 10_000,
     tenantMaxWaiting: 1_000,
     decidesBySignal: false,
     idempotencyHours: 168,

@@ -170,16 +170,22 @@ BEGIN
   RETURN sent;
 END $$;
 
--- Takes messages for an agent. It waits for the agent's room, if that has a bound.
-CREATE FUNCTION take_messages(of_tenant text, of_instance text, by_mesh text, by_epoch bigint, new_dispatches text[], event_ids text[], as_open boolean)
+-- Takes messages for an agent. It waits for the agent's room, if that has a bound. `at_most`: messages that agents of the tenant may have.
+CREATE FUNCTION take_messages(of_tenant text, of_instance text, by_mesh text, by_epoch bigint, new_dispatches text[], event_ids text[], as_open boolean,
+  at_most integer)
   RETURNS jsonb[]
   LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
   SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   tenant text := act_for_tenant(of_tenant);
   a agents;
+  room integer;
 BEGIN
   IF NOT any_queued(of_tenant) THEN
+    RETURN '{}';
+  END IF;
+  room := at_most - in_flight(of_tenant, at_most);
+  IF room <= 0 THEN
     RETURN '{}';
   END IF;
   PERFORM lock_room(of_tenant, of_instance);
@@ -189,7 +195,7 @@ BEGIN
   END IF;
   PERFORM set_full_at(of_tenant, of_instance, NULL);
   PERFORM recheck_full(of_tenant, 2);
-  RETURN take_for(a, by_mesh, new_dispatches, event_ids, as_open);
+  RETURN take_for(a, by_mesh, new_dispatches[1:room], event_ids, as_open);
 END $$;
 
 -- The same in the transaction that has ended a dispatch of the agent. It does not wait for the room, and a failure here does not undo the result; only

@@ -1,7 +1,7 @@
 -- What the accept transaction (accept_messages.sql) takes and gives, and how a repeated messageId is found.
 
--- `in_flight_limit`, `waiting_limit`: bounds to count to; 0: not to be counted. `waiting_full`: the process knows that the second is
--- reached; `refused`: that the message is refused unless it is a repeat.
+-- `in_flight_limit`, `queued_limit`, `waiting_limit`: bounds to count to; 0: not to be counted. At the first the message waits, at the others it is
+-- refused. `queued_full`, `waiting_full`: the process knows that they are reached; `refused`: that the message is refused unless it is a repeat.
 -- `unavailable_text`: the error of a message whose target is not registered, which is then put on the record as failed; NULL: refused.
 -- `dispatch_id`: of the dispatch that the process may open; NULL: it opens none. `mesh_id`, `any_mesh`: as in `routing`; `idle_ids`: agents that may
 -- have nothing to do. `event_id`: of the first of
@@ -13,17 +13,18 @@ CREATE TYPE accept_call AS (
   tenant_id text, message_id text, session_id text, requested_context text, credential_id text, sender_agent_type text,
   client_message_id text, content_hash uuid, method text, parts jsonb, metadata jsonb, want_instance_id text, want_agent_type text,
   want_skill_id text, trace_id text, parent_span_id text, propagation jsonb, deadline_ms integer, created_by text, idle_timeout_seconds integer,
-  idempotency_hours integer, in_flight_limit integer, waiting_limit integer, waiting_full boolean, unavailable_text text, dispatch_id text,
+  idempotency_hours integer, in_flight_limit integer, queued_limit integer, queued_full boolean, waiting_limit integer,
+  waiting_full boolean, unavailable_text text, dispatch_id text,
   mesh_id text, any_mesh boolean, event_id text, decision jsonb, token jsonb, refused boolean, idle_ids text[]
 );
 
--- `verdict`: dispatched | queued | accepted | asked | denied | unavailable | repeat | mismatch | refused | full | waiting_full | too_many_hops |
+-- `verdict`: dispatched | queued | accepted | asked | denied | unavailable | repeat | mismatch | refused | queued_full | waiting_full | too_many_hops |
 -- no_session | session_closed | target_required | target_unknown | agents_saturated (with both, `agent_type` is the type that was looked for) | later
 -- (`awaits` names the lock). From `instance_id` on for `dispatched`; of a queued message `instance_id` and `mesh_id` are those of an agent with room
 -- that another node sends to, and `queue` its queue where nothing waited there before it. The counts where they were taken.
 CREATE TYPE accept_result AS (
   verdict text, message_id text, session_id text, accepted_at timestamptz, instance_id text, agent_type text, deployment_mode text,
-  connection_epoch bigint, mesh_id text, public_url text, agent_card jsonb, dispatch_auth bytea, user_id text, in_flight integer, waiting integer,
+  connection_epoch bigint, mesh_id text, public_url text, agent_card jsonb, dispatch_auth bytea, user_id text, in_flight integer, queued integer, waiting integer,
   awaits text, queue text
 );
 

@@ -8,18 +8,18 @@ DECLARE
   result accept_result;
 BEGIN
   IF c.in_flight_limit > 0 THEN
-    result.in_flight :=
-      (SELECT count(*) FROM (SELECT 1 FROM running_messages r
-        WHERE r.tenant_id = c.tenant_id AND r.state = 'working' ORDER BY r.session_id LIMIT c.in_flight_limit) AS working)
-      + (SELECT count(*) FROM (SELECT 1 FROM running_messages r
-        WHERE r.tenant_id = c.tenant_id AND r.state = 'submitted' ORDER BY r.session_id LIMIT c.in_flight_limit) AS submitted);
+    result.in_flight := in_flight(c.tenant_id, c.in_flight_limit);
+  END IF;
+  IF c.queued_limit > 0 THEN
+    result.queued := (SELECT count(*) FROM (SELECT 1 FROM running_messages r
+      WHERE r.tenant_id = c.tenant_id AND r.state = 'submitted' ORDER BY r.session_id LIMIT c.queued_limit) AS submitted);
   END IF;
   IF c.waiting_limit > 0 THEN
     result.waiting := (SELECT count(*) FROM (SELECT 1 FROM running_messages r
       WHERE r.tenant_id = c.tenant_id AND r.state = 'input-required' ORDER BY r.session_id LIMIT c.waiting_limit) AS waiting);
   END IF;
-  result.verdict := CASE WHEN c.refused THEN 'refused' WHEN c.waiting_full THEN 'waiting_full'
-    WHEN result.in_flight >= c.in_flight_limit THEN 'full' WHEN result.waiting >= c.waiting_limit THEN 'waiting_full' END;
+  result.verdict := CASE WHEN c.refused THEN 'refused' WHEN c.queued_full THEN 'queued_full'
+    WHEN c.waiting_full THEN 'waiting_full' WHEN result.queued >= c.queued_limit THEN 'queued_full' WHEN result.waiting >= c.waiting_limit THEN 'waiting_full' END;
   RETURN result;
 END $$;
 
@@ -67,11 +67,12 @@ DECLARE
   queue text; -- that it joins
   has_queue boolean; -- others wait in it
 BEGIN
-  IF c.refused OR c.waiting_full OR c.in_flight_limit > 0 OR c.waiting_limit > 0 THEN
+  IF c.refused OR c.queued_full OR c.waiting_full OR c.in_flight_limit > 0 OR c.queued_limit > 0 OR c.waiting_limit > 0 THEN
     result := check_limits(c);
     IF result.verdict IS NOT NULL THEN
       RETURN unwritten(c, not_accepted(c, result, result.verdict));
     END IF;
+    tries := tries AND coalesce(result.in_flight < c.in_flight_limit, true);
   END IF;
   IF c.sender_agent_type IS NOT NULL THEN
     hops := hops_of(c);
@@ -203,7 +204,7 @@ BEGIN
   RETURN (c, (CASE WHEN c.decision ? 'error' THEN 'denied' WHEN error_code IS NOT NULL THEN 'unavailable' WHEN dispatched THEN 'dispatched'
         WHEN c.decision ? 'input_request' THEN 'asked' WHEN queue IS NOT NULL THEN 'queued' ELSE 'accepted' END, c.message_id, c.session_id, now(),
       coalesce(agent.instance_id, elsewhere.instance_id), agent.agent_type, agent.deployment_mode, agent.connection_epoch,
-      coalesce(agent.mesh_id, elsewhere.mesh_id), agent.public_url, agent.agent_card, agent.dispatch_auth, result.user_id, result.in_flight, result.waiting, NULL::text, CASE WHEN has_queue IS NOT TRUE THEN queue END)::accept_result,
+      coalesce(agent.mesh_id, elsewhere.mesh_id), agent.public_url, agent.agent_card, agent.dispatch_auth, result.user_id, result.in_flight, result.queued, result.waiting, NULL::text, CASE WHEN has_queue IS NOT TRUE THEN queue END)::accept_result,
     key, want_type, agent, error_code, coalesce(error_text, c.decision #>> '{error,message}'), coalesce(ordered, false),
     coalesce(resumes AND dispatched, false), coalesce(hops, (c.metadata ->> 'hops')::integer, 0),
     c.decision IS NOT NULL OR is_late(c.message_id), queue)::message_decision;

@@ -28,3 +28,9 @@ BEGIN
   RETURN (SELECT l.load FROM loads(of_tenant, of_instance, NULL) l);
 END $$;
 
+-- How many messages of a tenant agents have, counted to `at_most`, in the order of running_in_flight.
+CREATE FUNCTION in_flight(of_tenant text, at_most integer) RETURNS integer LANGUAGE plpgsql STABLE SET enable_sort = off AS $$
+BEGIN
+  RETURN (SELECT count(*)::integer FROM (SELECT 1 FROM running_messages r
+    WHERE r.tenant_id = of_tenant AND r.state = 'working' ORDER BY r.session_id LIMIT at_most) AS working);
+END $$;
