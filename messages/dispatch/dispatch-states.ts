@@ -19,13 +19,13 @@ export interface DispatchTransition {
 
 /** The transitions of a dispatch, which `npm run docs` writes into docs/durability.md. States without a transition are final. */
 export const DISPATCH_TRANSITIONS: readonly DispatchTransition[] = [
-  /** The fast path accepts a message and opens its dispatch as sent. */
+  /** A message is accepted, and an agent to which this process sends has room. */
   { event: 'accept', from: [], to: 'sent', sql: 'accept_messages' },
-  /** A node takes a queued message for an agent with room; `end_dispatches` does so for the agent whose message it has completed. */
+  /** A node takes a queued message for an agent with room; `end_dispatches` does so right behind the result of the agent's message before. */
   { event: 'take', from: [], to: 'sent', sql: 'take_messages' },
-  /** The workflow path routes the message to an agent. */
+  /** The same, where policies decide about the dispatch first. */
   { event: 'open', from: [], to: 'open', sql: 'open_dispatch' },
-  /** The node that holds the agent's socket marks the dispatch before the first byte goes out. */
+  /** Policies allow the dispatch, and its node marks it before the first byte goes out. */
   { event: 'send', from: ['open'], to: 'sent', sql: 'send_dispatch' },
   /** The agent's result completes the message. */
   { event: 'complete', from: ['sent'], to: 'completed', sql: 'end_dispatches' },
@@ -35,14 +35,14 @@ export const DISPATCH_TRANSITIONS: readonly DispatchTransition[] = [
   { event: 'lose', from: ['sent'], to: 'lost', sql: 'end_dispatches' },
   /**
    * The same, and the message goes on: a tool call of it waits for a human or has not heard of the decision, which the next dispatch
-   * carries; or its skill is [idempotent](#idempotent-skills) and the message is routed again.
+   * carries; or its skill is [idempotent](#idempotent-skills) and the message is queued again.
    */
   { event: 'detach', from: ['sent'], to: 'lost', sql: 'detach_dispatch' },
   /** The agent asks a human, and the answer goes out in a new dispatch. Or a guard asks one about the agent's answer, which is held. */
   { event: 'ask', from: ['sent'], to: 'input_required', sql: 'ask_input' },
   /** A human approves the agent's answer, which completes the message. */
   { event: 'deliver', from: ['input_required'], to: 'completed', sql: 'deliver_held_answer' },
-  /** Its owner says that nothing went out. The message is routed again. */
+  /** Its node says that nothing went out. The message is queued again. */
   { event: 'release', from: ['open', 'sent'], to: 'released', sql: 'release_dispatch' },
   /** A caller, the end of the session or an operator cancels the message. */
   { event: 'cancel', from: ['open', 'sent'], to: 'canceled', sql: 'cancel_messages' },

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { MessagesGetResponse } from '../../contracts/api/messages.js';
 import { GetEventsResponse } from '../../contracts/api/telemetry.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
-import { nextStep } from '../../messages/supervise/next-step.js';
+import { stepAndTake } from '../setup/take.js';
 import { insertAgent } from '../setup/core.js';
 import { rowsRead } from '../setup/rows-read.js';
 import { insertPastMessages } from './lists/past-messages.js';
@@ -29,14 +29,12 @@ async function accept(agent_type: string): Promise<string> {
 /** Sends a message, which its agent completes or fails. */
 async function runStep(agentType: string, error: { code: string; message: string } | null) {
   const message_id = await accept(agentType);
-  const step = await nextStep(api.core, { tenant_id, message_id });
-  if (step?.kind !== 'dispatch') throw new Error(`not dispatched: ${step?.kind}`);
-  const ref = { tenant_id, message_id, dispatch_id: step.dispatch_id };
+  const { step, open } = await stepAndTake(api.core, { tenant_id, message_id });
+  if (!open) throw new Error(`no agent has it: ${JSON.stringify(step)}`);
+  const ref = { tenant_id, message_id, dispatch_id: open.dispatch_id };
   const dispatches = createDispatches(api.core);
-  const sent = await dispatches.markSent(ref, { mesh_id: 'mesh_1', epoch: 0 });
-  if (!sent) throw new Error('not sent');
   const state = error ? 'failed' : 'completed';
-  await dispatches.end(sent, { state, artifacts: [], ...(error && { error }) }, 0);
+  await dispatches.end(open, { state, artifacts: [], ...(error && { error }) }, 0);
   return ref;
 }
 

@@ -1,7 +1,7 @@
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import type { AnswerOrFailure } from '../../messages/dispatch/dispatches.js';
-import { nextStep } from '../../messages/supervise/next-step.js';
 import { insertAgent } from '../setup/core.js';
+import { stepAndTake } from '../setup/take.js';
 import type { ServedApi } from './served-api.js';
 
 const MESH = 'mesh_test';
@@ -22,20 +22,12 @@ export async function setSocket(api: Pick<ServedApi, 'database'>, instanceId: st
   );
 }
 
-/** Brings a message to its agent and the agent's answer back: what a worker and a mesh node do. */
+/** Brings a message to its agent and the agent's answer back: what a mesh node does. */
 export async function answerMessage(api: ServedApi, messageId: string, outcome: AnswerOrFailure): Promise<void> {
   const ref = { tenant_id: api.tenantId, message_id: messageId };
-  await nextStep(api.core, ref);
-  const [dispatch] = await api.database.query<{ dispatch_id: string; epoch: number }>(
-    `SELECT dispatch_id, epoch::int FROM dispatches WHERE message_id = $1 AND state IN ('open', 'sent')`,
-    [messageId],
-  );
-  if (!dispatch) throw new Error(`message ${messageId} has no open dispatch`);
-  const dispatches = createDispatches(api.core);
-  const named = { ...ref, dispatch_id: dispatch.dispatch_id };
-  const sent = await dispatches.markSent(named, { mesh_id: MESH, epoch: dispatch.epoch });
-  if (!sent) throw new Error(`message ${messageId} could not be sent`);
-  await dispatches.end(sent, outcome, dispatch.epoch);
+  const { step, open } = await stepAndTake(api.core, ref, { meshId: MESH });
+  if (!open) throw new Error(`no agent has message ${messageId}: ${JSON.stringify(step)}`);
+  await createDispatches(api.core).end(open, outcome, open.epoch);
 }
 
 export const COMPLETED: AnswerOrFailure = {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { SessionInitResponse } from '../../contracts/api/sessions.js';
-import { nextStep } from '../../messages/supervise/next-step.js';
+import { stepAndTake } from '../setup/take.js';
 import { traceparentOf, uuidOf } from '../../runtime/ids.js';
 import { deliveryWorkflowId } from '../../workflows/definitions.js';
 import { answerMessage, COMPLETED, joinOnRecord } from '../api/moving.js';
@@ -37,7 +37,7 @@ const isThere = async (id: string) =>
   (await api.database.query('SELECT 1 FROM messages WHERE message_id = $1', [id])).length === 1;
 
 /** The workflow of a canceled message does its part. */
-const settle = (id: string) => () => nextStep(api.core, { tenant_id: api.tenantId, message_id: id });
+const settle = (id: string) => () => stepAndTake(api.core, { tenant_id: api.tenantId, message_id: id });
 
 test.each(['messages', 'sessions'] as const)(
   'what agents sent on of a user goes with his %s, at work or over, and what they sent for others stays',

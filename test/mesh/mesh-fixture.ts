@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { onTestFinished } from 'vitest';
 import { WebSocket } from 'ws';
-import { type DispatchReport, reportOf } from '../../activities/node.js';
 import { type Authenticator, createAuthenticator } from '../../auth/authenticator.js';
 import { createCredential, credentialStatus } from '../../auth/credentials.js';
 import { loadSigningKeys } from '../../auth/signing-keys.js';
@@ -19,7 +18,6 @@ import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import type { Dispatches, DispatchRef } from '../../messages/dispatch/dispatches.js';
 import { DispatchRunner } from '../../messages/runner/runner.js';
 import type { BusItem } from '../../messages/stream/bus.js';
-import { nextStep } from '../../messages/supervise/next-step.js';
 import { GuardCatalog } from '../../policy/guards/guard-catalog.js';
 import { createPolicyCatalog } from '../../policy/policy-catalog.js';
 import { type Clocks, DEFAULT_CLOCKS } from '../../runtime/clocks.js';
@@ -33,6 +31,7 @@ import { localCertificate } from '../sdk/certificate.js';
 import { insertAgent, insertTenant, messageCore, textMessage } from '../setup/core.js';
 import type { FreshDatabase } from '../setup/database.js';
 import { createGateway } from '../setup/gateway.js';
+import { type DispatchReport, runDispatch, stepAndTake } from '../setup/take.js';
 import { NO_SPANS, toolCalls } from '../setup/tools.js';
 import { until } from '../setup/until.js';
 import { FixtureAgent, receive } from './fixture-agent.js';
@@ -101,10 +100,12 @@ export class MeshFixture {
     const { policies } = this.core;
     const clocks = { ...DEFAULT_CLOCKS, reconcileMs: 50, ...options.clocks };
     const shared = { dispatches, db, log };
-    const pace = { heartbeatMs: 50, reconcileMs: clocks.reconcileMs };
-    const runner = new DispatchRunner({ ...shared, bus, guards: policies, meshId, inFlightMax, ...pace });
+    const { reconcileMs } = clocks;
+    const released = this.core.advance;
+    const runner = new DispatchRunner({ ...shared, bus, guards: policies, meshId, inFlightMax, reconcileMs, released });
     const server = createMeshServer({
       ...shared,
+      fill: () => undefined,
       config: readConfig({ FLEET_MESH_PORT: '0', RESUME_WINDOW_MS: '60000', ...environment }),
       bus: runner.output,
       changes: bus,
@@ -179,14 +180,15 @@ export class MeshFixture {
     return this.nextDispatch({ tenant_id: this.tenantId, message_id });
   }
 
-  /** Opens the next dispatch of a message, as its workflow would: it comes again where the policies have to be read again first. */
+  /** Has an agent take a message: its evaluators may have to be waited for. */
   async nextDispatch({ tenant_id, message_id }: MessageRef): Promise<DispatchRef> {
-    const step = await until(async () => {
-      const next = await nextStep(this.core, { tenant_id, message_id });
-      return next?.kind === 'wait_policy' ? undefined : { next };
-    }).then(({ next }) => next);
-    if (step?.kind !== 'dispatch') throw new Error(`no dispatch was opened: ${JSON.stringify(step)}`);
-    return { tenant_id, message_id, dispatch_id: step.dispatch_id };
+    const taken = await until(async () => {
+      const { step, open } = await stepAndTake(this.core, { tenant_id, message_id });
+      if (open) return open;
+      if (step?.kind === 'waits' && step.waits_for === 'evaluator') return undefined;
+      throw new Error(`no dispatch was opened: ${JSON.stringify(step)}`);
+    });
+    return { tenant_id, message_id, dispatch_id: taken.dispatch_id };
   }
 
   message(ref: DispatchRef) {
@@ -270,12 +272,9 @@ export class MeshNodeUnderTest {
     return this.join(instanceId, { tools });
   }
 
-  /** Runs a dispatch; ends at the latest with the test. */
-  run(ref: DispatchRef & { instance_id?: string }, signal = untilTestEnds()): Promise<DispatchReport> {
-    const routed = { ...ref, deployment_mode: 'connected' } as const;
-    const end = this.runner.run(routed, { heartbeat: () => undefined, signal }).then(reportOf);
-    end.catch(() => undefined); // a test that does not look at the end aborts it
-    return end;
+  /** Sends a dispatch. */
+  run(ref: DispatchRef): Promise<DispatchReport> {
+    return runDispatch(this.runner, this.fixture.dispatches, ref);
   }
 
   /** Opens a dispatch to this agent, runs it, and waits until the agent has it. */
@@ -284,10 +283,4 @@ export class MeshNodeUnderTest {
     const end = this.run(ref);
     return { ref, end, dispatch: await receive(agent, ref) };
   }
-}
-
-function untilTestEnds(): AbortSignal {
-  const waiting = new AbortController();
-  onTestFinished(() => waiting.abort(new Error('the test has ended')));
-  return waiting.signal;
 }

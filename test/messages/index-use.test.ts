@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { positionEvents } from '../../telemetry/event-sequencer.js';
 import { rollUpUsage } from '../../usage/roll-up.js';
 import { freshDatabase } from '../setup/database.js';
+import { UNCOUNTED } from '../../messages/accept/accept-transaction.js';
 import { RecordFixture } from '../setup/record-fixture.js';
 import { rowsByIndex } from '../setup/rows-read.js';
 import { until } from '../setup/until.js';
@@ -23,7 +24,7 @@ async function scanned(wish: { agent_type?: string }, sender?: string): Promise<
   const read = await rowsByIndex(database, TABLES, async (db) => {
     const own = new RecordFixture(database, { db });
     own.tenantId = TENANT;
-    const counting = { in_flight_limit: 100, waiting_limit: 0, waiting_full: false };
+    const counting = { ...UNCOUNTED, in_flight_limit: 100 };
     for (let sent = 0; sent < MESSAGES; sent += 1) {
       const message = await own.send(wish, { counting, sender });
       expect(message.verdict).toBe('dispatched');

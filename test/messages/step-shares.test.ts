@@ -36,7 +36,7 @@ beforeAll(async () => {
     connection: await NativeConnection.connect({ address }),
     taskQueue,
     workflowBundle: { codePath: BUNDLE },
-    activities: createRecordActivities(core, createDispatches(core)),
+    activities: createRecordActivities(core),
     ...stepSlots(SLOTS),
   });
   running = worker.run();

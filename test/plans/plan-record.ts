@@ -1,7 +1,7 @@
 import { createPlanActivities } from '../../activities/plan.js';
 import type { Plan } from '../../contracts/api/plans.js';
 import type { AnswerOrFailure } from '../../messages/dispatch/dispatches.js';
-import { nextStep } from '../../messages/supervise/next-step.js';
+import { stepAndTake } from '../setup/take.js';
 import { advancePlan } from '../../plans/advance.js';
 import type { PlanInput } from '../../workflows/definitions.js';
 import { answerMessage } from '../api/moving.js';
@@ -71,7 +71,7 @@ export class PlanRecord {
 
   /** One look of a message's workflow, so long after now. */
   look(message_id: string, laterMs: number): Promise<unknown> {
-    return nextStep(this.api.core, { tenant_id: this.api.tenantId, message_id }, () => new Date(Date.now() + laterMs));
+    return stepAndTake(this.api.core, { tenant_id: this.api.tenantId, message_id }, { now: () => new Date(Date.now() + laterMs) });
   }
 
   /** @returns how many messages of the plan were answered */

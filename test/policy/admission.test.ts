@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { SessionInitResponse } from '../../contracts/api/sessions.js';
 import { EventQueue } from '../../messages/stream/event-queue.js';
-import { nextStep } from '../../messages/supervise/next-step.js';
+import { stepAndTake } from '../setup/take.js';
 import { joinOnRecord } from '../api/moving.js';
 import { type ServedApi, serveApi } from '../api/served-api.js';
 import { httpServer } from '../runtime/loopback-server.js';
@@ -64,7 +64,7 @@ describe('messages', () => {
   ])('a type that is denied cannot be reached %s either', async (_how, options) => {
     await denying({ match: { agent_types: ['coder'] } });
     const { id } = await api.client.send('hello', { blocking: false, ...(await options()) });
-    await nextStep(api.core, { tenant_id: api.tenantId, message_id: id });
+    await stepAndTake(api.core, { tenant_id: api.tenantId, message_id: id });
     expect((await api.client.message(id)).error?.code).toBe('POLICY_DENIED');
   });
 

@@ -5,7 +5,7 @@ import { acceptDeps, acceptMessage } from '../../messages/accept/accept.js';
 import type { AcceptContext } from '../../messages/accept/draft.js';
 import { cancelMessage } from '../../messages/cancel.js';
 import type { MessageCore } from '../../messages/core.js';
-import type { FastPath } from '../../messages/dispatch/fast-path.js';
+import type { Dispatcher } from '../../messages/dispatch/dispatcher.js';
 import { resolveMessage } from '../../messages/input/resolve.js';
 import { getMessage } from '../../messages/read/read.js';
 import { type StreamOptions, streamTask } from '../../messages/stream/stream.js';
@@ -13,8 +13,8 @@ import { type StreamOptions, streamTask } from '../../messages/stream/stream.js'
 export type Gateway = ReturnType<typeof createGateway>;
 
 /** What the API calls for messages, bound to a core. */
-export function createGateway(core: MessageCore, fastPath: FastPath | null = null) {
-  const deps = { ...acceptDeps(core), fastPath };
+export function createGateway(core: MessageCore, dispatcher: Dispatcher | null = null) {
+  const deps = { ...acceptDeps(core), dispatcher };
   return {
     accept: (caller: Caller, params: MessageSendParams, context: AcceptContext) =>
       acceptMessage(deps, caller, params, context),

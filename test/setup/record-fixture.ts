@@ -12,13 +12,13 @@ import { sessionDeps } from '../../messages/cancel.js';
 import type { MessageCore, MessageRef } from '../../messages/core.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import type { AnswerOrFailure, DispatchRef, OpenDispatch } from '../../messages/dispatch/dispatches.js';
-import { nextStep } from '../../messages/supervise/next-step.js';
-import type { Step } from '../../messages/supervise/step.js';
+import type { WaitStep } from '../../messages/supervise/step.js';
 import { newId } from '../../runtime/ids.js';
 import { createSessions } from '../../sessions/sessions.js';
 import { callerOf, insertAgent, insertTenant, messageCore, textMessage } from './core.js';
 import type { FreshDatabase } from './database.js';
 import { createGateway } from './gateway.js';
+import { type Stepped, stepAndTake } from './take.js';
 
 /** The node that takes the messages, and that its agents are connected to. */
 export const MESH = 'mesh_1';
@@ -33,7 +33,7 @@ interface Wish {
   queue_wait_ms?: number;
 }
 
-/** A message on the record, with the dispatch that the fast path offered. */
+/** A message on the record, with the dispatch that its node offered. */
 export interface Sent extends DispatchRef, Pick<OpenDispatch, 'session_id' | 'produced'> {
   verdict: AcceptRow['verdict'];
   /** The agent, and the node that sends it. */
@@ -51,7 +51,7 @@ interface SendOptions {
   counting?: CountLimits;
   /** The type of the agent that sends it; a credential where nothing is said. */
   sender?: string;
-  /** False: for the workflow path. */
+  /** False: it joins a queue. */
   offers?: boolean;
   /** Other nodes can be reached. */
   anyMesh?: boolean;
@@ -134,43 +134,36 @@ export class RecordFixture {
     return { ...of, verdict, to, by, newId: draft.message_id };
   }
 
-  /** Accepts a message for the workflow path. */
+  /** Accepts a message that no agent gets at once. */
   queue(wish: Wish = {}, contextId?: string): Promise<Sent> {
     return this.send(wish, { contextId, offers: false });
   }
 
-  /** One look of the message's workflow, after so long. */
-  async look(ref: MessageRef, afterMs = 0): Promise<Step | null> {
-    return nextStep(this.core, ref, () => new Date(Date.now() + afterMs));
+  /** One step of the message, after so long; agents with room then take what waits. */
+  look(ref: MessageRef, afterMs = 0): Promise<Stepped> {
+    return stepAndTake(this.core, ref, { meshId: MESH, now: () => new Date(Date.now() + afterMs) });
   }
 
-  /** What one look of the message's workflow finds. */
-  async kind(ref: MessageRef, afterMs = 0): Promise<Step['kind'] | undefined> {
-    return (await this.look(ref, afterMs))?.kind;
+  /** What the message waits for then; `done` when it is over. */
+  async kind(ref: MessageRef, afterMs = 0): Promise<WaitStep['waits_for'] | 'done' | undefined> {
+    const { step } = await this.look(ref, afterMs);
+    return step?.kind === 'waits' ? step.waits_for : step?.kind;
   }
 
   /** Accepts a message for which nobody has room, up to its wait. */
   async waiting(wish: Wish, contextId?: string): Promise<Sent> {
     const sent = await this.queue(wish, contextId);
-    const step = await this.look(sent);
-    if (step?.kind !== 'wait_agent') throw new Error(`the message does not wait: ${JSON.stringify(step)}`);
+    const { step } = await this.look(sent);
+    if (step?.kind !== 'waits' || step.waits_for === 'result')
+      throw new Error(`the message does not wait: ${JSON.stringify(step)}`);
     return sent;
   }
 
-  /** The message's dispatch at its agent; a workflow and a node bring it there first, where it is not there yet. */
+  /** The message's dispatch at its agent, which takes it first where none has it. */
   async dispatched(ref: MessageRef): Promise<OpenDispatch> {
-    const current = 'SELECT current_dispatch_id FROM running_messages WHERE message_id = $1';
-    let dispatch_id = await this.database.value<string | null>(current, [ref.message_id]);
-    if (!dispatch_id) {
-      const step = await this.look(ref);
-      if (step?.kind !== 'dispatch') throw new Error(`no dispatch: ${JSON.stringify(step)}`);
-      dispatch_id = step.dispatch_id;
-    }
-    const named = { tenant_id: ref.tenant_id, message_id: ref.message_id, dispatch_id };
-    const open = await this.dispatches.find(named);
-    const sent = open?.sent_at ? open : open && (await this.dispatches.markSent(named, { ...open, mesh_id: MESH }));
-    if (!sent) throw new Error('the dispatch is not sent');
-    return sent;
+    const { step, open } = await this.look(ref);
+    if (!open) throw new Error(`no dispatch: ${JSON.stringify(step)}`);
+    return open;
   }
 
   /** The agent answers the message's dispatch. */

@@ -59,6 +59,6 @@ export function toolCalls(deps: ToolCallsDeps): ToolCalls {
     policies,
     usage: new ToolUsage(db, log),
     spans,
-    approvals: new ToolApprovals({ db, log, bus, nodeId, watch, workflowStarter }),
+    approvals: new ToolApprovals({ db, log, bus, nodeId, watch, workflowStarter, fill: (agent) => core.nodes.fill(agent) }),
   });
 }

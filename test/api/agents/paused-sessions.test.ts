@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { MessageGetByIdResponse } from '../../../contracts/api/messages.js';
 import { SessionInitResponse } from '../../../contracts/api/sessions.js';
 import { GetEventsResponse } from '../../../contracts/api/telemetry.js';
-import { nextStep } from '../../../messages/supervise/next-step.js';
+import { stepAndTake } from '../../setup/take.js';
 import { ASKS, answerMessage, COMPLETED, joinOnRecord } from '../moving.js';
 import { serveApi } from '../served-api.js';
 
@@ -36,7 +36,7 @@ test('a session that pauses for a human and goes on changes the capacity of its 
   expect(await loads('pauses-1')).toEqual([1, 0]);
   await answerHuman(id);
   expect(await loads('pauses-1')).toEqual([1, 0]);
-  await nextStep(api.core, { tenant_id: api.tenantId, message_id: id });
+  await stepAndTake(api.core, { tenant_id: api.tenantId, message_id: id });
   expect(await loads('pauses-1')).toEqual([1, 0, 1]);
   await answerMessage(api, id, COMPLETED);
   expect(await loads('pauses-1')).toEqual([1, 0, 1]);
@@ -45,7 +45,7 @@ test('a session that pauses for a human and goes on changes the capacity of its 
 test('a session that pauses while another message of it is at work does not', async () => {
   const session = await sessionOn('pauses-2');
   const [asking, working] = [await send(session), await send(session)];
-  await nextStep(api.core, { tenant_id: api.tenantId, message_id: working });
+  await stepAndTake(api.core, { tenant_id: api.tenantId, message_id: working });
   await answerMessage(api, asking, ASKS);
   expect(await loads('pauses-2')).toEqual([1]);
   await answerMessage(api, working, COMPLETED);

@@ -3,7 +3,7 @@ import { freePort } from '../../../embedded/free-port.js';
 import { freshDatabase } from '../../setup/database.js';
 import { until } from '../../setup/until.js';
 import { hostedAgent, message, type Script, task } from './hosted-agent.js';
-import { CLOSED, hostedSetup, runContext } from './hosted-fixture.js';
+import { CLOSED, hostedSetup } from './hosted-fixture.js';
 import { granted, tokenServer } from './token-server.js';
 
 const { fixtureAt } = hostedSetup(freshDatabase);
@@ -23,7 +23,7 @@ async function wanting(script: Script, auth: typeof API_KEY | ReturnType<typeof 
   const fixture = await fixtureAt(agent.url, {}, auth);
   const ref = await fixture.open();
   const run = async () => {
-    const end = await fixture.runner().run(ref, runContext());
+    const end = await fixture.runner().run(ref);
     return { end, record: await fixture.get(ref.message_id) };
   };
   return { agent, fixture, ref, run };
@@ -56,7 +56,7 @@ describe('an agent that wants an API key', () => {
       API_KEY,
     );
     const runner = fixture.runner();
-    const running = runner.run(ref, runContext());
+    const running = runner.run(ref);
     await until(() => agent.methods().includes('tasks/get'));
     await fixture.gateway.cancel(fixture.caller, ref.message_id, 'enough');
     await runner.cancel(ref, 'enough');
@@ -93,8 +93,8 @@ describe('an agent that wants a token of its own server', () => {
     );
     expect((await run()).record).toMatchObject({ state: 'completed' });
     const runner = fixture.runner();
-    await runner.run(await fixture.open(), runContext());
-    await runner.run(await fixture.open(), runContext());
+    await runner.run(await fixture.open());
+    await runner.run(await fixture.open());
     expect(agent.received.map(({ headers }) => headers.authorization)).toEqual(['Bearer t0', 'Bearer t1', 'Bearer t1']);
   });
 

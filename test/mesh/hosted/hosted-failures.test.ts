@@ -4,7 +4,7 @@ import { freePort } from '../../../embedded/free-port.js';
 import { freshDatabase } from '../../setup/database.js';
 import { until } from '../../setup/until.js';
 import { artifactUpdate, message, type Script, task } from './hosted-agent.js';
-import { CLOSED, hostedSetup, runContext, STREAMING } from './hosted-fixture.js';
+import { CLOSED, hostedSetup, STREAMING } from './hosted-fixture.js';
 
 const { fixture, outcomeOf, fixtureAt } = hostedSetup(freshDatabase);
 
@@ -221,11 +221,11 @@ describe('failures of a hosted agent', () => {
     const runner = made.runner();
     let ref = await made.open();
     const refused = { kind: 'not_sent', reason: 'CONNECT_FAILED' };
-    expect(await runner.run(ref, runContext())).toEqual(refused);
+    expect(await runner.run(ref)).toEqual(refused);
     expect(await made.dispatchState(ref)).toBe('released');
     for (let n = 0; n < 2; n += 1) {
       ref = await made.reopen(ref.message_id);
-      expect(await runner.run(ref, runContext())).toEqual(refused);
+      expect(await runner.run(ref)).toEqual(refused);
     }
     expect(await made.agent()).toEqual({ status: 'unhealthy', consecutive_failures: 3 });
     expect((await made.events('agent.health_changed')).map(({ payload }) => payload.status)).toEqual(['unhealthy']);
@@ -242,19 +242,19 @@ describe('failures of a hosted agent', () => {
     });
     const runner = made.runner();
     const ref = await made.open();
-    expect(await runner.run(ref, runContext())).toEqual({ kind: 'not_sent', reason: AGENT_NOT_READY });
+    expect(await runner.run(ref)).toEqual({ kind: 'not_sent', reason: AGENT_NOT_READY });
     expect(await made.dispatchState(ref)).toBe('released');
     expect(await made.agent()).toMatchObject({ consecutive_failures: 1 });
     expect(await made.unreachableIds(ref.message_id)).toEqual(['hosted-1']);
     isReady = true;
-    expect(await runner.run(await made.reopen(ref.message_id), runContext())).toMatchObject({ final: 'completed' });
+    expect(await runner.run(await made.reopen(ref.message_id))).toMatchObject({ final: 'completed' });
     expect(await made.agent()).toEqual({ status: 'available', consecutive_failures: 0 });
   });
 
   it('an agent whose connections broke is routed to again as soon as one opens', async () => {
     const { fixture: made } = await fixture({ 'message/send': (reply) => reply.break() });
     const runner = made.runner();
-    for (let n = 0; n < 3; n += 1) await runner.run(await made.open(), runContext());
+    for (let n = 0; n < 3; n += 1) await runner.run(await made.open());
     await until(async () => (await made.agent())?.status === 'available');
     const statuses = (await made.events('agent.health_changed')).map(({ payload }) => payload.status);
     expect(statuses).toEqual(['unhealthy', 'available']);
@@ -263,7 +263,7 @@ describe('failures of a hosted agent', () => {
   it('takes the dispatch back when the address is not allowed', async () => {
     const made = await fixtureAt('http://10.1.2.3/');
     const ref = await made.open();
-    expect(await made.runner().run(ref, runContext())).toEqual({ kind: 'not_sent', reason: 'CONNECT_FAILED' });
+    expect(await made.runner().run(ref)).toEqual({ kind: 'not_sent', reason: 'CONNECT_FAILED' });
   });
 
   it('forgets earlier failures at the next answer', async () => {
@@ -276,9 +276,9 @@ describe('failures of a hosted agent', () => {
       },
     });
     const runner = made.runner();
-    await runner.run(await made.open(), runContext());
+    await runner.run(await made.open());
     expect(await made.agent()).toEqual({ status: 'unknown', consecutive_failures: 1 });
-    await runner.run(await made.open(), runContext());
+    await runner.run(await made.open());
     expect(await made.agent()).toEqual({ status: 'available', consecutive_failures: 0 });
   });
 });

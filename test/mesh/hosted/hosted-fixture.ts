@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
-import { type DispatchReport, reportOf } from '../../../activities/node.js';
 import { sealCredential } from '../../../agents/dispatch-auth.js';
 import type { Caller } from '../../../contracts/api/auth.js';
 import type { DispatchAuth } from '../../../contracts/api/dispatch-auth.js';
@@ -10,14 +9,13 @@ import type { MessageCore } from '../../../messages/core.js';
 import { createDispatches } from '../../../messages/dispatch/dispatch-store.js';
 import type { Dispatches, DispatchRef } from '../../../messages/dispatch/dispatches.js';
 import { DispatchRunner } from '../../../messages/runner/runner.js';
-import type { WaitContext } from '../../../messages/runner/wait-for-end.js';
 import type { BusItem } from '../../../messages/stream/bus.js';
-import { nextStep } from '../../../messages/supervise/next-step.js';
 import { newId } from '../../../runtime/ids.js';
 import { createLogger } from '../../../runtime/logger.js';
 import { callerOf, messageCore, TEST_SECRETS } from '../../setup/core.js';
 import type { FreshDatabase } from '../../setup/database.js';
 import { createGateway } from '../../setup/gateway.js';
+import { type DispatchReport, runDispatch, stepAndTake } from '../../setup/take.js';
 import { NO_SPANS } from '../../setup/tools.js';
 import { type HostedAgentServer, hostedAgent, type Script } from './hosted-agent.js';
 
@@ -78,11 +76,11 @@ export class HostedFixture {
     return this.reopen(message_id);
   }
 
-  /** Opens the next dispatch of a message. */
+  /** Has its agent take a message. */
   async reopen(message_id: string): Promise<DispatchRef> {
-    const step = await nextStep(this.core, { tenant_id: this.tenantId, message_id });
-    if (step?.kind !== 'dispatch') throw new Error(`no dispatch was opened: ${JSON.stringify(step)}`);
-    return { tenant_id: this.tenantId, message_id, dispatch_id: step.dispatch_id };
+    const { step, open } = await stepAndTake(this.core, { tenant_id: this.tenantId, message_id }, { meshId: MESH });
+    if (!open) throw new Error(`no dispatch was opened: ${JSON.stringify(step)}`);
+    return { tenant_id: this.tenantId, message_id, dispatch_id: open.dispatch_id };
   }
 
   /** The runner of a node of its own, for hosted agents; closed with the test. */
@@ -95,8 +93,8 @@ export class HostedFixture {
       ...shared,
       guards: this.core.policies,
       meshId: MESH,
-      heartbeatMs: 20,
       reconcileMs: 50,
+      released: this.core.advance,
     });
     const hosted = new HostedTransport({
       ...shared,
@@ -108,6 +106,7 @@ export class HostedFixture {
       credentials: new AgentCredentials({ outbound, secrets: TEST_SECRETS, pausesMs: [1, 1] }),
       closing: runner.closing,
       pace: { firstMs: 10, maxMs: 20 },
+      fill: () => undefined,
       ...others,
     });
     runner.start({ hosted });
@@ -115,7 +114,7 @@ export class HostedFixture {
       await runner.drain(0);
       await outbound.close();
     });
-    return new HostedRunner(runner);
+    return new HostedRunner(runner, dispatches);
   }
 
   /** Everything that watchers of a message are told, from the start. */
@@ -161,16 +160,18 @@ export class HostedFixture {
   }
 }
 
-/** A runner as the activities of a node use it. */
+/** The runner of a node. */
 class HostedRunner {
   readonly #runner: DispatchRunner;
+  readonly #dispatches: Dispatches;
 
-  constructor(runner: DispatchRunner) {
+  constructor(runner: DispatchRunner, dispatches: Dispatches) {
     this.#runner = runner;
+    this.#dispatches = dispatches;
   }
 
-  async run(ref: DispatchRef, context: WaitContext): Promise<DispatchReport> {
-    return reportOf(await this.#runner.run({ ...ref, deployment_mode: 'hosted' }, context));
+  run(ref: DispatchRef): Promise<DispatchReport> {
+    return runDispatch(this.#runner, this.#dispatches, ref);
   }
 
   cancel(ref: DispatchRef, reason: string): Promise<void> {
@@ -180,18 +181,6 @@ class HostedRunner {
   close(graceMs: number): Promise<void> {
     return this.#runner.drain(graceMs);
   }
-}
-
-/** What an activity hands in, with its heartbeats counted. */
-export function runContext(signal: AbortSignal = new AbortController().signal) {
-  const context = {
-    heartbeats: 0,
-    signal,
-    heartbeat: () => {
-      context.heartbeats += 1;
-    },
-  };
-  return context;
 }
 
 /**
@@ -222,7 +211,7 @@ export function hostedSetup(open: () => Promise<FreshDatabase>) {
   const outcomeOf = async (script: Script, card: object = {}, metadata: Record<string, unknown> = {}) => {
     const made = await fixture(script, card);
     const ref = await made.fixture.open('hello', metadata);
-    const end = await made.fixture.runner().run(ref, runContext());
+    const end = await made.fixture.runner().run(ref);
     return { ...made, ref, end, record: await made.fixture.get(ref.message_id) };
   };
   return { fixtureAt, fixture, outcomeOf };

@@ -3,7 +3,7 @@ import { PlatformError } from '../../../runtime/errors.js';
 import { freshDatabase } from '../../setup/database.js';
 import { gate, until } from '../../setup/until.js';
 import { message, statusUpdate, task } from './hosted-agent.js';
-import { CLOSED, hostedSetup, runContext, STREAMING } from './hosted-fixture.js';
+import { CLOSED, hostedSetup, STREAMING } from './hosted-fixture.js';
 
 const { fixture } = hostedSetup(freshDatabase);
 
@@ -36,7 +36,7 @@ describe('owning a hosted dispatch', () => {
     const { fixture: made, agent } = await fixture({ 'message/send': (reply) => reply.result(message('hi')) });
     const ref = await made.open();
     await made.dispatches.markSent(ref, { mesh_id: 'mesh_gone', epoch: 0 });
-    expect(await made.runner().run(ref, runContext())).toMatchObject(CLOSED);
+    expect(await made.runner().run(ref)).toMatchObject(CLOSED);
     expect(await made.get(ref.message_id)).toMatchObject({ state: 'failed', error: { code: 'AGENT_DISCONNECTED' } });
     expect(agent.received).toEqual([]);
   });
@@ -45,7 +45,7 @@ describe('owning a hosted dispatch', () => {
     const { fixture: made, agent } = await fixture({});
     const ref = await made.open();
     await made.gateway.cancel(made.caller, ref.message_id, 'changed my mind');
-    expect(await made.runner().run(ref, runContext())).toMatchObject(CLOSED);
+    expect(await made.runner().run(ref)).toMatchObject(CLOSED);
     expect(agent.received).toEqual([]);
   });
 
@@ -60,7 +60,7 @@ describe('owning a hosted dispatch', () => {
     const runner = made.runner();
     const ref = await made.open();
     const seen = made.watch(ref.message_id);
-    const run = runner.run(ref, runContext());
+    const run = runner.run(ref);
     await until(() => seen.some((event) => event.kind === 'status_text'));
     await made.gateway.cancel(made.caller, ref.message_id, 'enough');
     await runner.cancel(ref, 'enough');
@@ -73,7 +73,7 @@ describe('owning a hosted dispatch', () => {
   it('stops what was canceled in the database only', async () => {
     const { fixture: made, agent } = await fixture({ 'message/send': () => undefined });
     const ref = await made.open();
-    const run = made.runner().run(ref, runContext());
+    const run = made.runner().run(ref);
     await until(() => agent.received.length === 1);
     await made.gateway.cancel(made.caller, ref.message_id, 'enough');
     expect(await run).toMatchObject(CLOSED);
@@ -89,7 +89,7 @@ describe('owning a hosted dispatch', () => {
       return end(...given);
     };
     const ref = await made.open();
-    expect(await made.runner().run(ref, runContext())).toMatchObject(CLOSED);
+    expect(await made.runner().run(ref)).toMatchObject(CLOSED);
     expect(await made.get(ref.message_id)).toMatchObject({ state: 'completed', assistant_output: 'kept' });
     expect(outages).toBeLessThan(0);
   });
@@ -98,7 +98,7 @@ describe('owning a hosted dispatch', () => {
     const { fixture: made, agent } = await fixture({});
     const ref = await made.open();
     const tokens = { issueDispatchToken: () => Promise.reject(new Error('no key')) };
-    await expect(made.runner({ tokens }).run(ref, runContext())).rejects.toThrow('no key');
+    await expect(made.runner({ tokens }).run(ref)).rejects.toThrow('no key');
     expect(agent.received).toEqual([]);
     expect((await made.dispatches.find(ref))?.sent_at).toBeNull();
   });
@@ -113,10 +113,10 @@ describe('owning a hosted dispatch', () => {
     });
     const runner = made.runner();
     const ref = await made.open();
-    const run = runner.run(ref, runContext());
+    const run = runner.run(ref);
     await until(() => agent.received.length === 1);
     const closing = runner.close(60_000);
-    expect(await runner.run(await made.open(), runContext())).toEqual({ kind: 'not_sent', reason: 'CLOSING' });
+    expect(await runner.run(await made.open())).toEqual({ kind: 'not_sent', reason: 'CLOSING' });
     open();
     await closing;
     expect(await run).toMatchObject(CLOSED);
@@ -127,7 +127,7 @@ describe('owning a hosted dispatch', () => {
     const { fixture: made, agent } = await fixture({ 'message/send': () => undefined });
     const runner = made.runner();
     const ref = await made.open();
-    const run = runner.run(ref, runContext());
+    const run = runner.run(ref);
     await until(() => agent.received.length === 1);
     await runner.close(1);
     expect(await run).toMatchObject(CLOSED);

@@ -5,7 +5,7 @@ import { freshDatabase } from '../../setup/database.js';
 import { until } from '../../setup/until.js';
 import { useUpTurns } from '../../setup/used-up-turns.js';
 import { message } from './hosted-agent.js';
-import { hostedSetup, runContext } from './hosted-fixture.js';
+import { hostedSetup } from './hosted-fixture.js';
 
 const { fixture: agentOf } = hostedSetup(freshDatabase);
 const MAX = LIMITS.dispatchesInFlightPerConnection;
@@ -17,7 +17,7 @@ test('an agent that does not answer gets its share of a node, and more are refus
   });
   const runner = fixture.runner();
   const refs = await Promise.all(Array.from({ length: MAX + 1 }, () => fixture.open()));
-  const ends = refs.map((ref) => runner.run(ref, runContext()));
+  const ends = refs.map((ref) => runner.run(ref));
   const isSaturated = async (): Promise<boolean> => {
     const [row] = await fixture.database.query<{ saturated: boolean }>(
       'SELECT is_saturated(a) AS saturated FROM agents a WHERE tenant_id = $1',

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { freshDatabase } from '../../setup/database.js';
 import { gate, until } from '../../setup/until.js';
 import { artifact, artifactUpdate, message, type Script, statusUpdate, task } from './hosted-agent.js';
-import { CLOSED, hostedSetup, runContext, STREAMING } from './hosted-fixture.js';
+import { CLOSED, hostedSetup, STREAMING } from './hosted-fixture.js';
 
 const { fixture, outcomeOf } = hostedSetup(freshDatabase);
 
@@ -68,7 +68,7 @@ describe('answers of a hosted agent', () => {
     );
     const ref = await made.open();
     const seen = made.watch(ref.message_id);
-    const run = made.runner().run(ref, runContext());
+    const run = made.runner().run(ref);
     await until(() => seen.some((event) => event.kind === 'artifact'));
     open();
     expect(await run).toMatchObject(CLOSED);
@@ -94,7 +94,7 @@ describe('answers of a hosted agent', () => {
     );
     const ref = await made.open();
     const seen = made.watch(ref.message_id);
-    expect(await made.runner().run(ref, runContext())).toMatchObject(CLOSED);
+    expect(await made.runner().run(ref)).toMatchObject(CLOSED);
     expect(seen.filter((event) => event.kind === 'status_text')).toEqual([
       { kind: 'status_text', text: `${'x'.repeat(4_095)}\ufffd` },
     ]);
@@ -157,11 +157,11 @@ describe('answers of a hosted agent', () => {
     });
     const runner = made.fixture.runner();
     const first = await made.fixture.open();
-    await runner.run(first, runContext());
+    await runner.run(first);
     const waiting = await made.fixture.get(first.message_id);
     expect(waiting).toMatchObject({ state: 'input-required', input_request: { kind: 'form', prompt: 'Where?' } });
     await made.fixture.gateway.resolve(made.fixture.caller, first.message_id, { resolution: { text: 'Rome' } });
-    await runner.run(await made.fixture.reopen(first.message_id), runContext());
+    await runner.run(await made.fixture.reopen(first.message_id));
     expect(await made.fixture.get(first.message_id)).toMatchObject({
       state: 'completed',
       assistant_output: 'remote-1: Rome',
@@ -188,10 +188,10 @@ describe('answers of a hosted agent', () => {
     );
     const runner = made.fixture.runner();
     const first = await made.fixture.open();
-    await runner.run(first, runContext());
+    await runner.run(first);
     expect(await made.fixture.get(first.message_id)).toMatchObject({ state: 'input-required' });
     await made.fixture.gateway.resolve(made.fixture.caller, first.message_id, { resolution: { text: 'Rome' } });
-    await runner.run(await made.fixture.reopen(first.message_id), runContext());
+    await runner.run(await made.fixture.reopen(first.message_id));
     expect(await made.fixture.get(first.message_id)).toMatchObject({
       state: 'completed',
       assistant_output: 'Rome it is',

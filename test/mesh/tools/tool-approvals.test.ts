@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { resolveMessage } from '../../../messages/input/resolve.js';
-import { nextStep } from '../../../messages/supervise/next-step.js';
+import { stepAndTake } from '../../setup/take.js';
 import { Sweeper } from '../../../messages/supervise/sweeper.js';
 import type { MessageInput } from '../../../workflows/definitions.js';
 import { messageCore } from '../../setup/core.js';
@@ -62,7 +62,7 @@ describe('a tool call that needs approval', () => {
     await sweepLater();
     await sweepLater();
     expect(wakeUps).toBe(2);
-    expect(await nextStep(fixture.core, ref)).toMatchObject({ kind: 'done', state: 'completed' });
+    expect((await stepAndTake(fixture.core, ref)).step).toMatchObject({ kind: 'done', state: 'completed' });
     await sweepLater();
     expect(wakeUps).toBe(2);
   });
@@ -138,7 +138,7 @@ describe('a tool call that needs approval', () => {
   it('fails its message when nobody decides in time', async () => {
     const { ref, id } = await heldCall();
     const later = () => new Date(Date.now() + 86_401_000);
-    expect(await nextStep(fixture.core, ref, later)).toMatchObject({
+    expect((await stepAndTake(fixture.core, ref, { now: later })).step).toMatchObject({
       kind: 'done',
       error: { code: 'APPROVAL_EXPIRED' },
     });

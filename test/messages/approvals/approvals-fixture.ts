@@ -6,7 +6,7 @@ import type { Scope } from '../../../contracts/primitives.js';
 import { askInput, type NewInputRequest } from '../../../messages/input/ask.js';
 import { issueCallbackTokens, type TokenPurpose } from '../../../messages/input/callback-tokens.js';
 import { digestOf } from '../../../messages/input/digest.js';
-import { nextStep } from '../../../messages/supervise/next-step.js';
+import { stepAndTake } from '../../setup/take.js';
 import type { ApprovalTerms } from '../../../policy/policy-request.js';
 import { newId } from '../../../runtime/ids.js';
 import { joinOnRecord } from '../../api/moving.js';
@@ -80,7 +80,7 @@ export function decisions(api: ServedApi) {
 export async function approvalsFixture(api: ServedApi) {
   await joinOnRecord(api, 'worker-1');
   const ref = (message_id: string) => ({ tenant_id: api.tenantId, message_id });
-  const step = (id: string, afterMs = 0) => nextStep(api.core, ref(id), () => new Date(Date.now() + afterMs));
+  const step = (id: string, afterMs = 0) => stepAndTake(api.core, ref(id), () => new Date(Date.now() + afterMs));
 
   /** An agent on the record, the only one of its type and of that name, and a policy that asks a human about every message to it. */
   async function heldType(terms: Partial<ApprovalTerms> = {}): Promise<{ agentType: string }> {

@@ -36,7 +36,7 @@ const sent = async (count: number) => {
 const take = async (instance_id: string) => {
   const ref = { tenant_id: fixture.tenantId, instance_id };
   const ids = Array.from({ length: 4 }, () => newId('dsp'));
-  return (await queues.take(ref, { mesh_id: MESH, epoch: 1 }, ids)).length;
+  return (await queues.take(ref, { mesh_id: MESH, epoch: 1, as_open: false }, ids)).length;
 };
 
 test.each([

@@ -133,8 +133,8 @@ test('a message that gets an agent is unattended no more', async () => {
 
 test.each([
   ['of another node', { mesh_id: 'mesh_2', epoch: 1 }],
-  ['of an earlier connection', { mesh_id: MESH, epoch: 0 }],
-  ['that has no connection here', { mesh_id: MESH, epoch: null }],
+  ['of an earlier connection', { mesh_id: MESH, epoch: 0, as_open: false }],
+  ['that has no connection here', { mesh_id: MESH, epoch: null, as_open: false }],
 ])('a node takes nothing for an agent %s', async (_what, by) => {
   await fixture.agent('a', { status: 'busy' });
   await queued(WORKER);
