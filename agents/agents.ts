@@ -5,21 +5,20 @@ import { queryJson } from '../db/json-rows.js';
 import { type KeyList, type Page, readPage } from '../db/page.js';
 import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
-import { type AgentRow, isUnwanted } from './agent-row.js';
+import { type AgentRow, isUnwanted, shownStatus } from './agent-row.js';
 
 const ROW = `tenant_id, instance_id, agent_type, deployment_mode, status, mesh_id, connection_epoch,
-  max_concurrent_sessions, consecutive_failures, deregistered_at, deregistration_cause`;
+  max_concurrent_sessions, max_concurrent_tasks, drained, consecutive_failures, deregistered_at, deregistration_cause`;
 
 /**
- * Agents as the API shows them: the load is the larger of the counted and the reported number, and an agent at capacity, or without room for
- * further dispatches, shows `busy` (decisions.md, Agents).
+ * Agents as the API shows them: the load is the larger of the counted and the reported number, an agent at capacity, or without room for
+ * further dispatches, shows `busy`, and one that an operator drains `draining` (decisions.md, Agents).
  */
 export const INSTANCES = `
   SELECT a.instance_id, a.agent_type, a.public_url, a.deployment_mode, a.tenant_id, a.mesh_id, l.load AS current_sessions,
-         CASE WHEN a.status IN ('available', 'unknown')
-                AND (a.max_concurrent_sessions > 0 AND l.load >= a.max_concurrent_sessions OR is_saturated(a))
-              THEN 'busy' ELSE a.status END AS status,
-         a.max_concurrent_sessions, a.consecutive_failures, a.last_seen, a.registered_at, a.agent_version,
+         CASE WHEN a.drained AND a.status IN ('available', 'busy', 'unknown') THEN 'draining'
+              WHEN a.status IN ('available', 'unknown') AND (is_full(a, l.load) OR is_saturated(a)) THEN 'busy' ELSE a.status END AS status,
+         a.max_concurrent_sessions, a.max_concurrent_tasks, a.consecutive_failures, a.last_seen, a.registered_at, a.agent_version,
          a.provider_organization, a.provider_url, a.agent_card, a.context
     FROM agents a CROSS JOIN LATERAL (SELECT agent_load(a.tenant_id, a.instance_id) AS load) l`;
 
@@ -95,13 +94,17 @@ export async function recordCapacity(
   await recordEvent(tx, { tenant_id }, 'agent.capacity_changed', payload);
 }
 
-/** Writes `agent.health_changed` for the change from the status in `before` to `status`. */
+/** Writes `agent.health_changed` for the change from `before` to a status, unless the same status shows (`shownStatus`). */
 export async function recordHealth(
   tx: Tx,
-  before: Pick<AgentRow, 'tenant_id' | 'agent_type' | 'instance_id' | 'status'>,
-  status: AgentStatus,
+  before: Pick<AgentRow, 'tenant_id' | 'agent_type' | 'instance_id' | 'status' | 'drained'>,
+  newStatus: AgentStatus,
+  drained = before.drained,
 ): Promise<void> {
-  const { tenant_id, agent_type, instance_id, status: previous_status } = before;
+  const { tenant_id, agent_type, instance_id } = before;
+  const previous_status = shownStatus(before, before.status);
+  const status = shownStatus({ drained }, newStatus);
+  if (status === previous_status) return;
   const severity = status === 'unhealthy' ? 'warning' : 'info';
   const payload = { agent_type, instance_id, status, previous_status };
   await recordEvent(tx, { tenant_id, severity }, 'agent.health_changed', payload);

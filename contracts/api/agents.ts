@@ -46,6 +46,7 @@ export const AgentInstance = z.object({
   status: AgentStatus,
   current_sessions: z.int(),
   max_concurrent_sessions: z.int(),
+  max_concurrent_tasks: z.int(),
   consecutive_failures: z.int(),
   last_seen: Timestamp.nullable(),
   registered_at: Timestamp,
@@ -69,6 +70,8 @@ export const AgentRegisterRequest = z
     skills: Skills.optional(),
     tools: Tools.optional(),
     max_concurrent_sessions: z.int().min(0).max(1_000_000).default(LIMITS.maxConcurrentSessionsDefault),
+    /** Messages at once over all sessions; 0 is unlimited. */
+    max_concurrent_tasks: z.int().min(0).max(1_000_000).default(0),
     agent_version: z.string().max(128).optional(),
     provider_organization: z.string().max(256).optional(),
     provider_url: z.string().max(2048).optional(),
@@ -96,6 +99,7 @@ export const HeartbeatPayload = z.object({
   status: z.enum(['available', 'busy', 'draining', 'unhealthy']).optional(),
   current_sessions: z.int().min(0).max(LIMITS.reportedSessionsMax).optional(),
   max_concurrent_sessions: z.int().min(0).max(1_000_000).optional(),
+  max_concurrent_tasks: z.int().min(0).max(1_000_000).optional(),
   consecutive_failures: z.int().min(0).max(1_000_000).optional(),
 });
 export type HeartbeatPayload = z.infer<typeof HeartbeatPayload>;
@@ -156,6 +160,9 @@ export const DisallowTypeResponse = ok({
   deregistered_count: z.int(),
 });
 
+/** `status`: as `/agents/get_by_id` shows it then. */
+const DrainResponse = ok({ instance_id: z.string(), status: AgentStatus });
+
 export const AGENT_OPERATIONS = {
   registerAgent: post('/agents/register', OWN, 'Register an agent, or register it again', {
     request: AgentRegisterRequest,
@@ -190,6 +197,18 @@ export const AGENT_OPERATIONS = {
     request: z.strictObject({ instance_id: AnyId, reason: Reason }),
     response: ok({ instance_id: z.string() }),
     othersNeed: 'admin',
+  }),
+  drainAgent: post('/agents/drain', OWN, 'Send an agent nothing new until /agents/undrain, whatever it reports', {
+    request: z.strictObject({ instance_id: AnyId }),
+    response: DrainResponse,
+    othersNeed: 'admin',
+    ...EXTENSION,
+  }),
+  undrainAgent: post('/agents/undrain', OWN, 'Let an agent that was drained take messages again', {
+    request: z.strictObject({ instance_id: AnyId }),
+    response: DrainResponse,
+    othersNeed: 'admin',
+    ...EXTENSION,
   }),
   connectAgent: get(
     '/agents/connect',

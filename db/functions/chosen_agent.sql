@@ -14,7 +14,7 @@ CREATE TYPE routing AS (
 -- The agent, its room reserved until the transaction ends. `join_reason`: how the session is bound by it, 'routed' or 'failover'; NULL: it
 -- was bound before. `unreachable`: no connection to it opened for this message, or it was not ready. `awaits`, and no agent: on the fast path the
 -- instance on which another transaction reserves room, on the workflow path the queue that the message waits in (routing/queues.sql).
--- `unbounded`: it has no bound on its sessions; `only_one`: and no other of its type may have room, so every message that names just the type
+-- `unbounded`: it has no bound on its sessions or messages; `only_one`: and no other of its type may have room, so every message that names just the type
 -- goes there.
 CREATE TYPE chosen_agent AS (
   instance_id text, agent_type text, deployment_mode text, mesh_id text, connection_epoch bigint, public_url text, agent_card jsonb,

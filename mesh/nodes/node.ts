@@ -112,9 +112,9 @@ export async function sweepDeadNodes(
 ): Promise<{ agents: number; more: boolean }> {
   const dead = `DELETE FROM mesh_nodes WHERE renewed_at < now() - $1 * interval '1 ms' AND mesh_id <> $2`;
   await tx.query(dead, [deadAfterMs, meshId]);
-  const lost = await tx.query<Pick<AgentRow, 'tenant_id' | 'instance_id' | 'agent_type' | 'status'>>(
+  const lost = await tx.query<Pick<AgentRow, 'tenant_id' | 'instance_id' | 'agent_type' | 'status' | 'drained'>>(
     `WITH lost AS (
-       SELECT tenant_id, instance_id, agent_type, status FROM agents a
+       SELECT tenant_id, instance_id, agent_type, status, drained FROM agents a
         WHERE mesh_id IS NOT NULL AND deployment_mode = 'connected'
           AND NOT EXISTS (SELECT 1 FROM mesh_nodes n WHERE n.mesh_id = a.mesh_id)
         LIMIT ${AGENTS_PER_SWEEP} FOR UPDATE SKIP LOCKED)

@@ -14,6 +14,15 @@ BEGIN
   RETURN a.max_concurrent_sessions - (SELECT l.load FROM loads(a.tenant_id, a.instance_id, NULL) l);
 END $$;
 
+-- How many more messages it may have, whatever their sessions; NULL: as many as there are.
+CREATE FUNCTION tasks_left(a agents) RETURNS integer LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  IF a.max_concurrent_tasks = 0 THEN
+    RETURN NULL;
+  END IF;
+  RETURN a.max_concurrent_tasks - tasks_on(a.tenant_id, a.instance_id, a.max_concurrent_tasks);
+END $$;
+
 -- The messages that an agent could take next, the first ones first. Without room those of sessions that count on it already.
 CREATE FUNCTION waiting_for(a agents, has_room boolean, at_most integer) RETURNS TABLE (message_id text, session_id text) LANGUAGE plpgsql STABLE
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan AS $$
@@ -118,10 +127,11 @@ BEGIN
   RETURN a;
 END $$;
 
--- Takes messages for an agent whose room this transaction holds, as many as there are new ids. Gives what send_queued gives.
+-- Takes messages for an agent whose room this transaction holds, at most as many as there are new ids. Gives what send_queued gives.
 CREATE FUNCTION take_for(a agents, by_mesh text, new_dispatches text[], event_ids text[]) RETURNS jsonb[] LANGUAGE plpgsql AS $$
 DECLARE
   room integer := room_left(a);
+  most integer := least(cardinality(new_dispatches), tasks_left(a)); -- a NULL does not count
   w record;
   s sessions;
   needs_room boolean;
@@ -129,8 +139,8 @@ DECLARE
   sent jsonb[] := '{}';
   next integer := 1;
 BEGIN
-  FOR w IN SELECT * FROM waiting_for(a, coalesce(room > 0, true), cardinality(new_dispatches) + 8) LOOP
-    EXIT WHEN next > cardinality(new_dispatches) OR next > 1 AND fails_beside_others(a.tenant_id, a.instance_id, a.agent_type);
+  FOR w IN SELECT * FROM waiting_for(a, coalesce(room > 0, true), most + 8) LOOP
+    EXIT WHEN next > most OR next > 1 AND fails_beside_others(a.tenant_id, a.instance_id, a.agent_type);
     SELECT * INTO s FROM sessions x WHERE x.tenant_id = a.tenant_id AND x.session_id = w.session_id FOR NO KEY UPDATE SKIP LOCKED;
     CONTINUE WHEN NOT FOUND;
     needs_room := room IS NOT NULL AND NOT counts_on(s, a.instance_id);
@@ -197,13 +207,13 @@ DECLARE
 BEGIN
   IF instance <> '' THEN
     RETURN QUERY SELECT a.instance_id FROM agents a WHERE a.tenant_id = of_tenant AND a.instance_id = instance AND a.has_room IS NOT NULL
-      AND (a.deployment_mode = 'hosted' OR a.mesh_id = by_mesh);
+      AND (a.deployment_mode = 'hosted' OR a.mesh_id = by_mesh) AND coalesce(tasks_left(a) > 0, true);
   ELSIF skill <> '' THEN
     RETURN QUERY SELECT a.instance_id FROM (SELECT x.* FROM sampled_with_skill(of_tenant, type, skill, random(), 64) x
-        WHERE x.deployment_mode = 'hosted' OR x.mesh_id = by_mesh LIMIT 16) a WHERE coalesce(room_left(a) > 0, true) LIMIT 4;
+        WHERE x.deployment_mode = 'hosted' OR x.mesh_id = by_mesh LIMIT 16) a WHERE coalesce(least(room_left(a), tasks_left(a)) > 0, true) LIMIT 4;
   ELSE
     RETURN QUERY SELECT a.instance_id FROM (SELECT x.* FROM sampled_agents(of_tenant, type, random(), 64) x
-        WHERE x.deployment_mode = 'hosted' OR x.mesh_id = by_mesh LIMIT 16) a WHERE coalesce(room_left(a) > 0, true) LIMIT 4;
+        WHERE x.deployment_mode = 'hosted' OR x.mesh_id = by_mesh LIMIT 16) a WHERE coalesce(least(room_left(a), tasks_left(a)) > 0, true) LIMIT 4;
   END IF;
 END $$;
 

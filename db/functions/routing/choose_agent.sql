@@ -32,7 +32,7 @@ BEGIN
   RETURN (agent.instance_id, agent.agent_type, agent.deployment_mode, sending_node(r, agent.mesh_id, agent.saturated_on), agent.connection_epoch,
     agent.public_url,
     CASE WHEN agent.deployment_mode = 'hosted' THEN agent.agent_card END, agent.dispatch_auth, unreachable, join_reason, NULL::text,
-    agent.max_concurrent_sessions = 0, false);
+    agent.max_concurrent_sessions = 0 AND agent.max_concurrent_tasks = 0, false);
 END $$;
 
 -- The first of these agents that has nothing to do, its room reserved; NULL for none.
@@ -44,7 +44,8 @@ BEGIN
       WHERE x.agent_type = r.want_agent_type AND x.has_room AND NOT is_saturated(x) AND has_skill(x, r.want_skill_id) LOOP
     CONTINUE WHEN NOT fast_path_reaches(r, a.deployment_mode, a.mesh_id) OR has_queued(r.tenant_id, a.instance_id, a.agent_type)
       OR fails_beside_others(r.tenant_id, a.instance_id, a.agent_type) OR load_for(r, a.instance_id) > 0;
-    IF a.max_concurrent_sessions = 0 OR lock_room_at_once(r.tenant_id, a.instance_id) AND load_for(r, a.instance_id) = 0 THEN
+    IF a.max_concurrent_sessions = 0 AND a.max_concurrent_tasks = 0
+        OR lock_room_at_once(r.tenant_id, a.instance_id) AND load_for(r, a.instance_id) = 0 THEN
       RETURN chosen(r, a, false, 'routed');
     END IF;
   END LOOP;
@@ -64,11 +65,11 @@ BEGIN
       RETURN NULL;
     ELSIF only_instance IS NULL AND is_held_back(r.tenant_id, agent.instance_id, agent.agent_type) THEN
       CONTINUE; -- those behind it fail too, or are full
-    ELSIF agent.max_concurrent_sessions = 0 THEN
+    ELSIF agent.max_concurrent_sessions = 0 AND agent.max_concurrent_tasks = 0 THEN
       RETURN chosen(r, agent, false, 'routed');
-    ELSIF may_have_room(r, agent.instance_id, agent.agent_type, agent.status, agent.max_concurrent_sessions) THEN
+    ELSIF may_have_room(r, agent.instance_id, agent.agent_type, agent.status, agent.max_concurrent_sessions, agent.max_concurrent_tasks) THEN
       -- One lock only: who waits for a second room while it holds a first could wait for ever.
-      has_room := reserve_room(r, agent.instance_id, agent.max_concurrent_sessions);
+      has_room := reserve_room(r, agent.instance_id, agent.max_concurrent_sessions, agent.max_concurrent_tasks);
       RETURN CASE WHEN has_room THEN chosen(r, agent, false, 'routed') WHEN has_room IS NULL THEN awaited(agent.instance_id) END;
     END IF;
   END LOOP;
@@ -87,16 +88,16 @@ BEGIN
   END IF;
   SELECT few.*, count(*) OVER () AS found INTO a FROM (
     SELECT x.instance_id, x.agent_type, x.deployment_mode, x.mesh_id, x.connection_epoch, x.public_url, x.agent_card, x.dispatch_auth, x.status,
-           x.max_concurrent_sessions, x.saturated_on FROM agents x
+           x.max_concurrent_sessions, x.max_concurrent_tasks, x.saturated_on FROM agents x
      WHERE x.tenant_id = r.tenant_id AND x.agent_type = only_type AND x.has_room AND NOT is_saturated(x) ORDER BY x.shuffle LIMIT 2) AS few;
   IF a.found > 1 THEN
     RETURN choose_sampled(r, only_instance, only_type);
   ELSIF a.found IS NULL OR NOT fast_path_reaches(r, a.deployment_mode, a.mesh_id) OR is_held_back(r.tenant_id, a.instance_id, a.agent_type) THEN
     RETURN NULL;
-  ELSIF a.max_concurrent_sessions > 0 THEN
-    has_room := may_have_room(r, a.instance_id, a.agent_type, a.status, a.max_concurrent_sessions);
+  ELSIF a.max_concurrent_sessions > 0 OR a.max_concurrent_tasks > 0 THEN
+    has_room := may_have_room(r, a.instance_id, a.agent_type, a.status, a.max_concurrent_sessions, a.max_concurrent_tasks);
     IF has_room THEN
-      has_room := reserve_room(r, a.instance_id, a.max_concurrent_sessions);
+      has_room := reserve_room(r, a.instance_id, a.max_concurrent_sessions, a.max_concurrent_tasks);
     END IF;
   END IF;
   IF has_room IS NULL THEN
@@ -105,8 +106,8 @@ BEGIN
     RETURN NULL;
   END IF;
   RETURN (a.instance_id, a.agent_type, a.deployment_mode, sending_node(r, a.mesh_id, a.saturated_on), a.connection_epoch, a.public_url,
-    CASE WHEN a.deployment_mode = 'hosted' THEN a.agent_card END, a.dispatch_auth, false, 'routed'::text, NULL::text, a.max_concurrent_sessions = 0,
-    a.max_concurrent_sessions = 0);
+    CASE WHEN a.deployment_mode = 'hosted' THEN a.agent_card END, a.dispatch_auth, false, 'routed'::text, NULL::text,
+    a.max_concurrent_sessions = 0 AND a.max_concurrent_tasks = 0, a.max_concurrent_sessions = 0 AND a.max_concurrent_tasks = 0);
 END $$;
 
 -- An agent, its room reserved; NULL when it has none. The lock of one without room is given up before another agent is asked, so that two callers
@@ -218,7 +219,7 @@ BEGIN
   IF agent.has_room IS NOT NULL AND agent.agent_type = bound_type AND (is_named OR NOT unreachable)
       AND (r.only_mesh_id IS NULL OR fast_path_reaches(r, agent.deployment_mode, agent.mesh_id)) THEN
     IF NOT is_saturated(agent) THEN
-      has_room := claim_room(r, bound_instance, bound_type, agent.status, agent.max_concurrent_sessions);
+      has_room := claim_room(r, bound_instance, bound_type, agent.status, agent.max_concurrent_sessions, agent.max_concurrent_tasks);
       IF has_room IS NULL THEN
         RETURN awaited(bound_instance);
       ELSIF has_room THEN

@@ -31,41 +31,63 @@ BEGIN
   RETURN (SELECT l.load FROM loads(r.tenant_id, of_instance, NULL) l) + unwritten_on(of_instance, r.unwritten_ids);
 END $$;
 
--- Whether an agent with a bound, or that is busy, is worth the lock. A new message on the fast path goes behind those that wait for this agent.
-CREATE FUNCTION may_have_room(r routing, of_instance text, of_type text, status text, room integer) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+-- Whether an instance with a bound on its messages (`most_tasks` > 0) has as many as that, with those of this transaction. `kept`: places for others.
+CREATE FUNCTION tasks_are_full(r routing, of_instance text, most_tasks integer, kept integer) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
+  RETURN tasks_on(r.tenant_id, of_instance, most_tasks) + unwritten_on(of_instance, r.unwritten_ids) + kept >= most_tasks;
+END $$;
+
+-- The places that new work leaves to decisions which wait for an instance.
+CREATE FUNCTION kept_for_decisions(r routing, of_instance text) RETURNS integer LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN CASE WHEN r.has_decision THEN 0 ELSE waiting_decisions(r.tenant_id, of_instance) END;
+END $$;
+
+-- Whether an agent with a bound, or that is busy, is worth the lock. A new message on the fast path goes behind those that wait for this agent.
+-- `room`, `most_tasks`: the bounds on its sessions and its messages; 0: none. Each message counts, even if its session takes no further room.
+CREATE FUNCTION may_have_room(r routing, of_instance text, of_type text, status text, room integer, most_tasks integer) RETURNS boolean
+  LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  IF most_tasks > 0 AND tasks_are_full(r, of_instance, most_tasks, 0) THEN
+    RETURN false;
+  END IF;
   IF r.session_id IS NOT NULL AND session_holds_slot(r, of_instance) THEN
     RETURN true;
   END IF;
-  RETURN status <> 'busy' AND load_for(r, of_instance) < room
+  RETURN status <> 'busy' AND (room = 0 OR load_for(r, of_instance) < room)
     AND (r.only_mesh_id IS NULL OR NOT has_queued(r.tenant_id, of_instance, of_type));
 END $$;
 
 -- The same with the lock of the agent's room, which the transaction then has. Whoever binds a session to the agent holds it, so that two at
 -- once cannot pass the bound. NULL on the fast path, which waits for nobody, while another transaction holds the lock.
-CREATE FUNCTION reserve_room(r routing, of_instance text, room integer) RETURNS boolean LANGUAGE plpgsql AS $$
+CREATE FUNCTION reserve_room(r routing, of_instance text, room integer, most_tasks integer) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-  IF room > 0 THEN
+  IF room > 0 OR most_tasks > 0 THEN
     IF r.only_mesh_id IS NULL THEN
       PERFORM lock_room(r.tenant_id, of_instance);
     ELSIF NOT lock_room_at_once(r.tenant_id, of_instance) THEN
       RETURN NULL;
     END IF;
   END IF;
-  IF r.session_id IS NOT NULL AND session_holds_slot(r, of_instance) THEN
+  IF most_tasks > 0 AND tasks_are_full(r, of_instance, most_tasks, kept_for_decisions(r, of_instance)) THEN
+    RETURN false;
+  ELSIF r.session_id IS NOT NULL AND session_holds_slot(r, of_instance) THEN
     RETURN true;
   END IF;
-  RETURN load_for(r, of_instance)
-    + CASE WHEN r.has_decision THEN 0 ELSE waiting_decisions(r.tenant_id, of_instance) END < room;
+  RETURN room = 0 OR load_for(r, of_instance) + kept_for_decisions(r, of_instance) < room;
 END $$;
 
--- Reserves room on an agent until the transaction ends. Gives whether there is room; NULL as reserve_room.
-CREATE FUNCTION claim_room(r routing, of_instance text, of_type text, status text, room integer) RETURNS boolean LANGUAGE plpgsql AS $$
+-- Reserves room on an agent until the transaction ends. Gives whether there is room; NULL as reserve_room. `most_tasks` NULL: as its row says.
+CREATE FUNCTION claim_room(r routing, of_instance text, of_type text, status text, room integer, most_tasks integer DEFAULT NULL) RETURNS boolean
+  LANGUAGE plpgsql AS $$
+DECLARE
+  tasks integer := coalesce(most_tasks,
+    (SELECT a.max_concurrent_tasks FROM agents a WHERE a.tenant_id = r.tenant_id AND a.instance_id = of_instance));
 BEGIN
-  IF room = 0 AND status <> 'busy' THEN
+  IF room = 0 AND tasks = 0 AND status <> 'busy' THEN
     RETURN true;
-  ELSIF NOT may_have_room(r, of_instance, of_type, status, room) THEN
+  ELSIF NOT may_have_room(r, of_instance, of_type, status, room, tasks) THEN
     RETURN false;
   END IF;
-  RETURN reserve_room(r, of_instance, room);
+  RETURN reserve_room(r, of_instance, room, tasks);
 END $$;
