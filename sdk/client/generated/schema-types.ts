@@ -230,6 +230,7 @@ export type AgentInstance = {
     status: Open<"available" | "busy" | "draining" | "unhealthy" | "offline" | "unknown">;
     currentSessions: number;
     maxConcurrentSessions: number;
+    maxConcurrentTasks: number;
     consecutiveFailures: number;
     lastSeen: string | null;
     /** Format: date-time */
@@ -1841,6 +1842,8 @@ export type AgentsRegisterRequest = {
     })[];
     /** @default 10 */
     maxConcurrentSessions?: number;
+    /** @default 0 */
+    maxConcurrentTasks?: number;
     agentVersion?: string;
     providerOrganization?: string;
     providerUrl?: string;
@@ -1900,6 +1903,7 @@ export type AgentsHeartbeatRequest = {
     status?: "available" | "busy" | "draining" | "unhealthy";
     currentSessions?: number;
     maxConcurrentSessions?: number;
+    maxConcurrentTasks?: number;
     consecutiveFailures?: number;
 } | {
     /** @constant */
@@ -1913,6 +1917,7 @@ export type AgentsHeartbeatRequest = {
         status?: "available" | "busy" | "draining" | "unhealthy";
         currentSessions?: number;
         maxConcurrentSessions?: number;
+        maxConcurrentTasks?: number;
         consecutiveFailures?: number;
     };
 };
@@ -1965,6 +1970,30 @@ export type AgentsDeregisterResponse = {
     /** @constant */
     ok: true;
     instanceId: string;
+};
+
+export type AgentsDrainRequest = {
+    instanceId: string;
+};
+
+export type AgentsDrainResponse = {
+    /** @constant */
+    ok: true;
+    instanceId: string;
+    /** @enum {string} */
+    status: Open<"available" | "busy" | "draining" | "unhealthy" | "offline" | "unknown">;
+};
+
+export type AgentsUndrainRequest = {
+    instanceId: string;
+};
+
+export type AgentsUndrainResponse = {
+    /** @constant */
+    ok: true;
+    instanceId: string;
+    /** @enum {string} */
+    status: Open<"available" | "busy" | "draining" | "unhealthy" | "offline" | "unknown">;
 };
 
 export type AgentsGetConnectionRequest = {

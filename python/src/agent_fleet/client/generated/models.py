@@ -233,6 +233,7 @@ class AgentInstance(TypedDict):
     status: str
     current_sessions: int
     max_concurrent_sessions: int
+    max_concurrent_tasks: int
     consecutive_failures: int
     last_seen: str | None
     registered_at: str
@@ -1040,6 +1041,7 @@ class AgentsRegisterRequest(TypedDict):
     skills: NotRequired[list[AgentsRegisterRequestSkill]]
     tools: NotRequired[list[str | AgentsRegisterRequestTools]]
     max_concurrent_sessions: NotRequired[int]
+    max_concurrent_tasks: NotRequired[int]
     agent_version: NotRequired[str]
     provider_organization: NotRequired[str]
     provider_url: NotRequired[str]
@@ -1080,6 +1082,7 @@ class AgentsHeartbeatRequestForm1(TypedDict):
     status: NotRequired[Literal['available', 'busy', 'draining', 'unhealthy']]
     current_sessions: NotRequired[int]
     max_concurrent_sessions: NotRequired[int]
+    max_concurrent_tasks: NotRequired[int]
     consecutive_failures: NotRequired[int]
 
 
@@ -1088,6 +1091,7 @@ class AgentsHeartbeatRequestForm2Payload(TypedDict):
     status: NotRequired[Literal['available', 'busy', 'draining', 'unhealthy']]
     current_sessions: NotRequired[int]
     max_concurrent_sessions: NotRequired[int]
+    max_concurrent_tasks: NotRequired[int]
     consecutive_failures: NotRequired[int]
 
 
@@ -1141,6 +1145,26 @@ class AgentsDeregisterRequest(TypedDict):
 class AgentsDeregisterResponse(TypedDict):
     ok: Literal[True]
     instance_id: str
+
+
+class AgentsDrainRequest(TypedDict):
+    instance_id: str
+
+
+class AgentsDrainResponse(TypedDict):
+    ok: Literal[True]
+    instance_id: str
+    status: str
+
+
+class AgentsUndrainRequest(TypedDict):
+    instance_id: str
+
+
+class AgentsUndrainResponse(TypedDict):
+    ok: Literal[True]
+    instance_id: str
+    status: str
 
 
 class AgentsGetConnectionRequest(TypedDict):
