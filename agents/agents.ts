@@ -1,10 +1,11 @@
-import type { AgentInstance, AgentStatus, AgentsGetRequest } from '../contracts/api/agents.js';
+import type { AgentInstance, AgentStatus, AgentsGetRequest, ListedAgent } from '../contracts/api/agents.js';
 import { isOwnType, type Reader } from '../contracts/permissions.js';
 import { recordEvent } from '../db/events.js';
 import { queryJson } from '../db/json-rows.js';
 import { type KeyList, type Page, readPage } from '../db/page.js';
 import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
+import { withActivity } from './agent-activity.js';
 import { type AgentRow, isUnwanted, shownStatus } from './agent-row.js';
 
 const ROW = `tenant_id, instance_id, agent_type, deployment_mode, status, mesh_id, connection_epoch,
@@ -45,7 +46,7 @@ export async function getAgentFor(tx: Tx, reader: Reader, instanceId: string): P
 }
 
 /** Lists a page of a tenant's agents, the newest registration first. @throws PlatformError REQUEST_TIMEOUT as `readPage` */
-export function listAgents(db: Db, tenantId: string, query: AgentsGetRequest): Promise<Page<AgentInstance>> {
+export function listAgents(db: Db, tenantId: string, query: AgentsGetRequest): Promise<Page<ListedAgent>> {
   const list: KeyList = {
     key: 'i.instance_id',
     from: `(${INSTANCES} WHERE a.tenant_id = $1 AND ($2::text IS NULL OR a.agent_type = $2)
@@ -54,7 +55,10 @@ export function listAgents(db: Db, tenantId: string, query: AgentsGetRequest): P
     values: [tenantId, query.agent_type ?? null, query.deployment_mode ?? null, query.status ?? null],
   };
   const select = `SELECT * FROM (${INSTANCES} WHERE a.tenant_id = $1 AND a.instance_id = ANY ($2)) i ORDER BY ${NEWEST_FIRST}`;
-  return readPage(db, list, query, (tx, ids) => queryJson<AgentInstance>(tx, select, [tenantId, ids]));
+  return readPage(db, list, query, async (tx, ids) => {
+    const agents = await queryJson<AgentInstance>(tx, select, [tenantId, ids]);
+    return withActivity(tx, tenantId, agents);
+  });
 }
 
 /** Reads an agent's row and locks it until the transaction ends; undefined when there is none. */

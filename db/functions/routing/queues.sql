@@ -57,6 +57,15 @@ BEGIN
   RETURN coalesce((SELECT true FROM running_messages r WHERE r.tenant_id = of_tenant AND r.queue = ANY (served) ORDER BY r.queue LIMIT 1), false);
 END $$;
 
+-- How many messages wait for an instance alone.
+CREATE FUNCTION queue_length(of_tenant text, of_instance text) RETURNS integer LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  own_queue text := queue_of(of_instance, NULL, NULL); -- as in waiting_decisions
+BEGIN
+  RETURN (SELECT count(*)::integer FROM (SELECT r.queue FROM running_messages r
+    WHERE r.tenant_id = of_tenant AND r.queue = own_queue ORDER BY r.queue) AS waiting);
+END $$;
+
 -- Sessions whose decision waits for room on an instance; new work leaves that room to them.
 CREATE FUNCTION waiting_decisions(of_tenant text, of_instance text) RETURNS integer LANGUAGE plpgsql STABLE AS $$
 DECLARE

@@ -1948,7 +1948,44 @@ export type AgentsGetResponse = {
     page: number;
     pageSize: number;
     totalPages: number;
-    agents: AgentInstance[];
+    agents: {
+        instanceId: string;
+        agentType: string;
+        publicUrl: string | null;
+        /** @enum {string} */
+        deploymentMode: Open<"hosted" | "connected">;
+        tenantId: string;
+        meshId: string | null;
+        /** @enum {string} */
+        status: Open<"available" | "busy" | "draining" | "unhealthy" | "offline" | "unknown">;
+        currentSessions: number;
+        maxConcurrentSessions: number;
+        maxConcurrentTasks: number;
+        consecutiveFailures: number;
+        lastSeen: string | null;
+        /** Format: date-time */
+        registeredAt: string;
+        agentVersion: string | null;
+        providerOrganization: string | null;
+        providerUrl: string | null;
+        agentCard: {
+            [key: string]: unknown;
+        };
+        context: {
+            [key: string]: unknown;
+        };
+        queueLength: number;
+        inFlight: number;
+        sentPerMinute: number;
+        failedLastHour: number;
+        latencyMs: {
+            p50: number | null;
+            p95: number | null;
+        };
+        lastError?: string;
+        /** Format: date-time */
+        failingSince?: string;
+    }[];
 };
 
 export type AgentsGetByIdRequest = {
@@ -2008,6 +2045,7 @@ export type AgentsGetConnectionResponse = {
         transport: Open<"ws" | "callback">;
         /** @enum {string} */
         connectionStatus: Open<"unknown" | "online" | "healthy" | "degraded" | "offline">;
+        degradedReason?: string;
         ownerMeshId: string | null;
         connectedSince: string | null;
         lastDispatchAt: string | null;

@@ -1118,6 +1118,39 @@ class AgentsGetRequest(TypedDict):
     deployment_mode: NotRequired[Literal['hosted', 'connected']]
 
 
+class AgentsGetResponseAgentLatencyMs(TypedDict):
+    p50: float | None
+    p95: float | None
+
+
+class AgentsGetResponseAgent(TypedDict):
+    instance_id: str
+    agent_type: str
+    public_url: str | None
+    deployment_mode: str
+    tenant_id: str
+    mesh_id: str | None
+    status: str
+    current_sessions: int
+    max_concurrent_sessions: int
+    max_concurrent_tasks: int
+    consecutive_failures: int
+    last_seen: str | None
+    registered_at: str
+    agent_version: str | None
+    provider_organization: str | None
+    provider_url: str | None
+    agent_card: dict[str, Any]
+    context: dict[str, Any]
+    queue_length: int
+    in_flight: int
+    sent_per_minute: int
+    failed_last_hour: int
+    latency_ms: AgentsGetResponseAgentLatencyMs
+    last_error: NotRequired[str]
+    failing_since: NotRequired[str]
+
+
 class AgentsGetResponse(TypedDict):
     ok: Literal[True]
     count: int
@@ -1125,7 +1158,7 @@ class AgentsGetResponse(TypedDict):
     page: int
     page_size: int
     total_pages: int
-    agents: list[AgentInstance]
+    agents: list[AgentsGetResponseAgent]
 
 
 class AgentsGetByIdRequest(TypedDict):
@@ -1181,6 +1214,7 @@ class AgentsGetConnectionResponseConnectionLatencyMs(TypedDict):
 class AgentsGetConnectionResponseConnection(TypedDict):
     transport: str
     connection_status: str
+    degraded_reason: NotRequired[str]
     owner_mesh_id: str | None
     connected_since: str | None
     last_dispatch_at: str | None
