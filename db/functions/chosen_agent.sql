@@ -2,6 +2,7 @@
 
 -- What routing knows of a message and its session; `session_id` NULL: the message opens one. `served_*`: the agent that the message was
 -- dispatched to before. `only_mesh_id`: the fast path asks: it wants an agent on that mesh node, and nothing that needs the session's lock.
+-- `has_decision`: it carries a human's answer; NULL: there is no message, a session reserves its place.
 -- `any_mesh`: an agent on another node will do as well. `unsent`: the message opened the session, and no agent has got anything of it.
 -- `unwritten_ids`: the instances that messages of this transaction go to whose rows are not there yet, one for each.
 CREATE TYPE routing AS (

@@ -148,15 +148,16 @@ describe('max_concurrent_tasks', () => {
   test('bounds the messages of an instance, over all its sessions and within each', async () => {
     const first = await fixture.send(Y);
     const second = await fixture.send({}, { contextId: first.session_id });
-    const others = [await fixture.send({}, { contextId: first.session_id }), await fixture.send(Y)];
-    expect([first, second, ...others].map(({ verdict }) => verdict)).toEqual([
+    const third = await fixture.send({}, { contextId: first.session_id });
+    const fourth = await fixture.send(Y);
+    expect([first, second, third, fourth].map(({ verdict }) => verdict)).toEqual([
       ...['dispatched', 'dispatched', 'queued', 'queued'],
     ]);
-    expect(await kinds(...others)).toEqual(['wait_agent', 'wait_agent']);
+    expect(await kinds(third, fourth)).toEqual(['wait_agent', 'wait_agent']);
     await fixture.answer(first);
-    expect(await kinds(...others)).toEqual(['dispatch', 'wait_agent']);
+    expect([await fixture.kind(third), await fixture.kind(fourth)]).toEqual(['dispatch', 'wait_agent']);
     await fixture.answer(second, 'input-required');
-    expect(await kinds(others[1] as Sent)).toEqual(['dispatch']);
+    expect(await fixture.kind(fourth)).toBe('dispatch');
     await fixture.confirm(second);
     expect(await fixture.kind(second)).toBe('wait_agent');
   });
@@ -181,6 +182,14 @@ describe('max_concurrent_tasks', () => {
       Array.from({ length: 20 }, (_, n) => fixture.send(Y, n % 2 ? { contextId: session_id } : {})),
     );
     expect(verdicts.filter(({ verdict }) => verdict === 'dispatched')).toHaveLength(1);
+  });
+
+  test('keeps no session from reserving its place', async () => {
+    await fixture.setAgents('max_concurrent_sessions = 3');
+    const { session_id } = await fixture.send(Y);
+    await fixture.send({}, { contextId: session_id });
+    await fixture.open('y');
+    expect(await fixture.load('y')).toBe(2);
   });
 
   test('and the bound on sessions hold side by side', async () => {

@@ -32,9 +32,10 @@ BEGIN
 END $$;
 
 -- Whether an instance with a bound on its messages (`most_tasks` > 0) has as many as that, with those of this transaction. `kept`: places for others.
+-- A session that only reserves its place brings no message.
 CREATE FUNCTION tasks_are_full(r routing, of_instance text, most_tasks integer, kept integer) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
-  RETURN tasks_on(r.tenant_id, of_instance, most_tasks) + unwritten_on(of_instance, r.unwritten_ids) + kept >= most_tasks;
+  RETURN r.has_decision IS NOT NULL AND tasks_on(r.tenant_id, of_instance, most_tasks) + unwritten_on(of_instance, r.unwritten_ids) + kept >= most_tasks;
 END $$;
 
 -- The places that new work leaves to decisions which wait for an instance.
@@ -81,9 +82,11 @@ END $$;
 CREATE FUNCTION claim_room(r routing, of_instance text, of_type text, status text, room integer, most_tasks integer DEFAULT NULL) RETURNS boolean
   LANGUAGE plpgsql AS $$
 DECLARE
-  tasks integer := coalesce(most_tasks,
-    (SELECT a.max_concurrent_tasks FROM agents a WHERE a.tenant_id = r.tenant_id AND a.instance_id = of_instance));
+  tasks integer := most_tasks;
 BEGIN
+  IF tasks IS NULL THEN
+    SELECT a.max_concurrent_tasks INTO tasks FROM agents a WHERE a.tenant_id = r.tenant_id AND a.instance_id = of_instance;
+  END IF;
   IF room = 0 AND tasks = 0 AND status <> 'busy' THEN
     RETURN true;
   ELSIF NOT may_have_room(r, of_instance, of_type, status, room, tasks) THEN
