@@ -15,26 +15,55 @@ import { getAgentFor, INSTANCES } from './agents.js';
 
 const TRANSPORTS = { connected: 'ws', hosted: 'callback' } as const;
 
+type Health = Pick<AgentInstance, 'deployment_mode' | 'status' | 'consecutive_failures'>;
+
+/** What an agent's handler failed of its last ten messages. */
+interface HandlerFailures extends Record<string, unknown> {
+  failures: number;
+  last_error: string;
+}
+
+/** An agent that fails while others of its type succeed (decisions.md, "Failing instances"). */
+const FAILING = `
+  SELECT bit_count(o.failures::integer::bit(10))::int AS failures, o.last_error
+    FROM agent_outcomes o JOIN agents a USING (tenant_id, instance_id)
+   WHERE a.tenant_id = $1 AND a.instance_id = $2 AND fails_beside_others(a.tenant_id, a.instance_id, a.agent_type)`;
+
+/** Why an agent is degraded; null when it is not. @param failing of an agent that fails beside others */
+function degradedReason({ status, consecutive_failures }: Health, failing?: HandlerFailures): string | null {
+  if (consecutive_failures > 1) return `Its last ${consecutive_failures} dispatches failed.`;
+  if (consecutive_failures === 1) return 'Its last dispatch failed.';
+  if (status === 'unhealthy') return 'It has given no sign of life for 90 s, or reports that it is unhealthy.';
+  if (!failing) return null;
+  const { failures, last_error } = failing;
+  return `${failures} of its last 10 messages failed (${last_error}), while other agents of its type succeed.`;
+}
+
 /**
- * The state of the connection to an agent (decisions.md, Agents). `offline`: no socket, or deregistered. `degraded`: recent failures, or no
+ * The state of the connection to an agent (decisions.md, Agents). `offline`: no socket, or deregistered. `degraded`: it fails, or gives no
  * sign of life. Otherwise a connected agent is `online`, and a hosted one is `unknown` until it was first reached, then `healthy`.
  */
-export function connectionStatus(
-  agent: Pick<AgentInstance, 'deployment_mode' | 'status' | 'consecutive_failures'>,
-): ConnectionStatus {
-  if (agent.status === 'offline') return 'offline';
-  if (agent.status === 'unhealthy' || agent.consecutive_failures > 0) return 'degraded';
-  if (agent.deployment_mode === 'connected') return 'online';
-  return agent.status === 'unknown' ? 'unknown' : 'healthy';
+export function connectionState(
+  agent: Health,
+  failing?: HandlerFailures,
+): { connection_status: ConnectionStatus; degraded_reason?: string } {
+  if (agent.status === 'offline') return { connection_status: 'offline' };
+  const degraded_reason = degradedReason(agent, failing);
+  if (degraded_reason !== null) return { connection_status: 'degraded', degraded_reason };
+  if (agent.deployment_mode === 'connected') return { connection_status: 'online' };
+  return { connection_status: agent.status === 'unknown' ? 'unknown' : 'healthy' };
 }
 
 /** Reads the connection to one agent, the results of its dispatches and how long they took. @throws PlatformError NOT_FOUND */
 export async function getConnection(db: Db, reader: Reader, instanceId: string): Promise<AgentConnection> {
   const { tenant_id } = reader;
-  const agent = await db.tenant(tenant_id, (tx) => getAgentFor(tx, reader, instanceId));
+  const { agent, failing } = await db.tenant(tenant_id, async (tx) => ({
+    agent: await getAgentFor(tx, reader, instanceId),
+    failing: (await tx.query<HandlerFailures>(FAILING, [tenant_id, instanceId]))[0],
+  }));
   return {
     transport: TRANSPORTS[agent.deployment_mode],
-    connection_status: connectionStatus(agent),
+    ...connectionState(agent, failing),
     owner_mesh_id: agent.mesh_id,
     ...(await dispatchTotals(db, tenant_id, instanceId)),
     latency_ms: await db.tenant(tenant_id, (tx) => readLatency(tx, tenant_id, instanceId)),

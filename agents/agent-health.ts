@@ -24,7 +24,7 @@ export async function reportSessions(tx: Tx, agent: AgentRef, sessions: number):
   return row?.change ?? 0;
 }
 
-type Beat = Pick<HeartbeatPayload, 'status' | 'current_sessions' | 'max_concurrent_sessions' | 'consecutive_failures'>;
+type Beat = Omit<HeartbeatPayload, 'instance_id'>;
 
 /**
  * The status after a heartbeat (decisions.md, Agents). A connected agent without a socket stays `offline`. A heartbeat without a status
@@ -51,14 +51,18 @@ function failuresAfter({ consecutive_failures: counted }: Pick<AgentRow, 'consec
 }
 
 /** What decides whether an agent has room for new work, apart from its load. */
-type Capacity = Pick<AgentRow, 'status' | 'max_concurrent_sessions'>;
+type Capacity = Pick<AgentRow, 'status' | 'max_concurrent_sessions' | 'max_concurrent_tasks'>;
 
 /** Whether an agent may have room that it did not have before. @param reportedChange the change of the sessions that it reports */
 function mayHaveMoreRoom(before: Capacity, after: Capacity, reportedChange: number): boolean {
   const takesWork = ({ status }: Capacity): boolean => status === 'available' || status === 'unknown';
-  const limit = ({ max_concurrent_sessions: max }: Capacity): number => (max === 0 ? Number.POSITIVE_INFINITY : max);
+  const raised = (was: number, is: number): boolean => was > 0 && (is === 0 || is > was);
   if (!takesWork(after)) return false;
-  return !takesWork(before) || limit(after) > limit(before) || reportedChange < 0;
+  if (!takesWork(before) || reportedChange < 0) return true;
+  return (
+    raised(before.max_concurrent_sessions, after.max_concurrent_sessions) ||
+    raised(before.max_concurrent_tasks, after.max_concurrent_tasks)
+  );
 }
 
 /**
@@ -75,10 +79,11 @@ export async function heartbeat(
   const before = await lockRegistered(tx, tenantId, instanceId);
   const status = statusAfterHeartbeat(before, beat);
   const max = beat.max_concurrent_sessions ?? before.max_concurrent_sessions;
+  const maxTasks = beat.max_concurrent_tasks ?? before.max_concurrent_tasks;
   await tx.query(
-    `UPDATE agents SET last_seen = now(), status = $3, max_concurrent_sessions = $4, consecutive_failures = $5
+    `UPDATE agents SET last_seen = now(), status = $3, max_concurrent_sessions = $4, max_concurrent_tasks = $5, consecutive_failures = $6
       WHERE tenant_id = $1 AND instance_id = $2`,
-    [tenantId, instanceId, status, max, failuresAfter(before, beat)],
+    [tenantId, instanceId, status, max, maxTasks, failuresAfter(before, beat)],
   );
   const { current_sessions } = beat;
   const reportedChange = current_sessions === undefined ? 0 : await reportSessions(tx, before, current_sessions);
@@ -86,7 +91,8 @@ export async function heartbeat(
   if (max !== before.max_concurrent_sessions || reportedChange !== 0) {
     await recordCapacity(tx, await getAgent(tx, tenantId, instanceId));
   }
-  return mayHaveMoreRoom(before, { status, max_concurrent_sessions: max }, reportedChange) ? before : null;
+  const after = { status, max_concurrent_sessions: max, max_concurrent_tasks: maxTasks };
+  return !before.drained && mayHaveMoreRoom(before, after, reportedChange) ? before : null;
 }
 
 /** An update of a registered agent, under the lock of its row. */
@@ -126,16 +132,18 @@ async function changeHealth(
   values: (number | null)[] = [],
 ) {
   return db.tenant(tenant_id, async (tx) => {
-    const [health] = await tx.query<{ agent_type: string; status: AgentStatus; previous_status: AgentStatus }>(
+    const [health] = await tx.query<
+      Pick<AgentRow, 'agent_type' | 'status' | 'drained'> & { previous_status: AgentStatus }
+    >(
       `WITH before AS (
          SELECT status FROM agents WHERE tenant_id = $1 AND instance_id = $2 AND deregistered_at IS NULL ${where} FOR UPDATE)
        UPDATE agents SET ${set} FROM before WHERE tenant_id = $1 AND instance_id = $2
-       RETURNING agent_type, agents.status, before.status AS previous_status`,
+       RETURNING agent_type, agents.status, drained, before.status AS previous_status`,
       [tenant_id, instance_id, ...values],
     );
     if (!health) return null;
-    const { agent_type, status, previous_status } = health;
-    const before = { tenant_id, instance_id, agent_type, status: previous_status };
+    const { agent_type, status, drained, previous_status } = health;
+    const before = { tenant_id, instance_id, agent_type, status: previous_status, drained };
     if (status !== previous_status) await recordHealth(tx, before, status);
     return health;
   });

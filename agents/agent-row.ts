@@ -20,9 +20,18 @@ export interface AgentRow extends AgentRef {
   /** The epoch of the newest connection. */
   connection_epoch: number;
   max_concurrent_sessions: number;
+  /** Messages at once over all sessions; 0 is unlimited. */
+  max_concurrent_tasks: number;
+  /** An operator drains it: nothing new is sent to it, whatever its status. */
+  drained: boolean;
   consecutive_failures: number;
   deregistered_at: Date | null;
   deregistration_cause: DeregistrationCause | null;
+}
+
+/** The status that the API shows: a drained agent that would take messages shows `draining`. `INSTANCES` does the same in SQL. */
+export function shownStatus({ drained }: Pick<AgentRow, 'drained'>, status: AgentStatus): AgentStatus {
+  return drained && (status === 'available' || status === 'busy' || status === 'unknown') ? 'draining' : status;
 }
 
 /** Whether an agent was deregistered on request and has not registered since. */

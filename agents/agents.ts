@@ -1,25 +1,25 @@
-import type { AgentInstance, AgentStatus, AgentsGetRequest } from '../contracts/api/agents.js';
+import type { AgentInstance, AgentStatus, AgentsGetRequest, ListedAgent } from '../contracts/api/agents.js';
 import { isOwnType, type Reader } from '../contracts/permissions.js';
 import { recordEvent } from '../db/events.js';
 import { queryJson } from '../db/json-rows.js';
 import { type KeyList, type Page, readPage } from '../db/page.js';
 import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
-import { type AgentRow, isUnwanted } from './agent-row.js';
+import { withActivity } from './agent-activity.js';
+import { type AgentRow, isUnwanted, shownStatus } from './agent-row.js';
 
 const ROW = `tenant_id, instance_id, agent_type, deployment_mode, status, mesh_id, connection_epoch,
-  max_concurrent_sessions, consecutive_failures, deregistered_at, deregistration_cause`;
+  max_concurrent_sessions, max_concurrent_tasks, drained, consecutive_failures, deregistered_at, deregistration_cause`;
 
 /**
- * Agents as the API shows them: the load is the larger of the counted and the reported number, and an agent at capacity, or without room for
- * further dispatches, shows `busy` (decisions.md, Agents).
+ * Agents as the API shows them: the load is the larger of the counted and the reported number, an agent at capacity, or without room for
+ * further dispatches, shows `busy`, and one that an operator drains `draining` (decisions.md, Agents).
  */
 export const INSTANCES = `
   SELECT a.instance_id, a.agent_type, a.public_url, a.deployment_mode, a.tenant_id, a.mesh_id, l.load AS current_sessions,
-         CASE WHEN a.status IN ('available', 'unknown')
-                AND (a.max_concurrent_sessions > 0 AND l.load >= a.max_concurrent_sessions OR is_saturated(a))
-              THEN 'busy' ELSE a.status END AS status,
-         a.max_concurrent_sessions, a.consecutive_failures, a.last_seen, a.registered_at, a.agent_version,
+         CASE WHEN a.drained AND a.status IN ('available', 'busy', 'unknown') THEN 'draining'
+              WHEN a.status IN ('available', 'unknown') AND (is_full(a, l.load) OR is_saturated(a)) THEN 'busy' ELSE a.status END AS status,
+         a.max_concurrent_sessions, a.max_concurrent_tasks, a.consecutive_failures, a.last_seen, a.registered_at, a.agent_version,
          a.provider_organization, a.provider_url, a.agent_card, a.context
     FROM agents a CROSS JOIN LATERAL (SELECT agent_load(a.tenant_id, a.instance_id) AS load) l`;
 
@@ -46,7 +46,7 @@ export async function getAgentFor(tx: Tx, reader: Reader, instanceId: string): P
 }
 
 /** Lists a page of a tenant's agents, the newest registration first. @throws PlatformError REQUEST_TIMEOUT as `readPage` */
-export function listAgents(db: Db, tenantId: string, query: AgentsGetRequest): Promise<Page<AgentInstance>> {
+export function listAgents(db: Db, tenantId: string, query: AgentsGetRequest): Promise<Page<ListedAgent>> {
   const list: KeyList = {
     key: 'i.instance_id',
     from: `(${INSTANCES} WHERE a.tenant_id = $1 AND ($2::text IS NULL OR a.agent_type = $2)
@@ -55,7 +55,10 @@ export function listAgents(db: Db, tenantId: string, query: AgentsGetRequest): P
     values: [tenantId, query.agent_type ?? null, query.deployment_mode ?? null, query.status ?? null],
   };
   const select = `SELECT * FROM (${INSTANCES} WHERE a.tenant_id = $1 AND a.instance_id = ANY ($2)) i ORDER BY ${NEWEST_FIRST}`;
-  return readPage(db, list, query, (tx, ids) => queryJson<AgentInstance>(tx, select, [tenantId, ids]));
+  return readPage(db, list, query, async (tx, ids) => {
+    const agents = await queryJson<AgentInstance>(tx, select, [tenantId, ids]);
+    return withActivity(tx, tenantId, agents);
+  });
 }
 
 /** Reads an agent's row and locks it until the transaction ends; undefined when there is none. */
@@ -95,13 +98,17 @@ export async function recordCapacity(
   await recordEvent(tx, { tenant_id }, 'agent.capacity_changed', payload);
 }
 
-/** Writes `agent.health_changed` for the change from the status in `before` to `status`. */
+/** Writes `agent.health_changed` for the change from `before` to a status, unless the same status shows (`shownStatus`). */
 export async function recordHealth(
   tx: Tx,
-  before: Pick<AgentRow, 'tenant_id' | 'agent_type' | 'instance_id' | 'status'>,
-  status: AgentStatus,
+  before: Pick<AgentRow, 'tenant_id' | 'agent_type' | 'instance_id' | 'status' | 'drained'>,
+  newStatus: AgentStatus,
+  drained = before.drained,
 ): Promise<void> {
-  const { tenant_id, agent_type, instance_id, status: previous_status } = before;
+  const { tenant_id, agent_type, instance_id } = before;
+  const previous_status = shownStatus(before, before.status);
+  const status = shownStatus({ drained }, newStatus);
+  if (status === previous_status) return;
   const severity = status === 'unhealthy' ? 'warning' : 'info';
   const payload = { agent_type, instance_id, status, previous_status };
   await recordEvent(tx, { tenant_id, severity }, 'agent.health_changed', payload);

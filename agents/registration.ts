@@ -33,12 +33,12 @@ function registeredStatus(registration: Registration, existing: AgentRow | undef
 }
 
 const UPSERT = `
-  INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, public_url, status, max_concurrent_sessions,
+  INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, public_url, status, max_concurrent_sessions, max_concurrent_tasks,
     agent_version, provider_organization, provider_url, agent_card, skills, tools, context, credential_id,
     dispatch_auth, last_seen)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, offerable_tools($1, $3, $13), $14, $15, $16, now())
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $17, $8, $9, $10, $11, $12, offerable_tools($1, $3, $13), $14, $15, $16, now())
   ON CONFLICT (tenant_id, instance_id) DO UPDATE SET agent_type = $3, public_url = $5, status = $6,
-    max_concurrent_sessions = $7, agent_version = $8, provider_organization = $9, provider_url = $10, agent_card = $11,
+    max_concurrent_sessions = $7, max_concurrent_tasks = $17, agent_version = $8, provider_organization = $9, provider_url = $10, agent_card = $11,
     skills = $12, tools = offerable_tools($1, $3, $13), context = $14, credential_id = $15, dispatch_auth = $16, last_seen = now(),
     consecutive_failures = 0, deregistered_at = NULL, deregistration_cause = NULL,
     registered_at = CASE WHEN agents.deregistered_at IS NULL AND agents.agent_type = $3 THEN agents.registered_at
@@ -69,6 +69,7 @@ async function upsert(tx: Tx, instanceId: string, status: AgentStatus, registrat
     JSON.stringify(body.context ?? {}),
     registration.credential_id,
     await sealCredential(tx, registration.secrets, body.dispatch_auth),
+    body.max_concurrent_tasks,
   ]);
 }
 

@@ -37,6 +37,7 @@ export const HelloPayload = z.object({
   skills: Skills.optional(),
   tools: Tools.optional(),
   max_concurrent_sessions: z.int().min(0).max(1_000_000).optional(),
+  max_concurrent_tasks: z.int().min(0).max(1_000_000).optional(),
   current_sessions: z.int().min(0).optional(),
   resume_token: z.string().max(512).nullish(),
   inflight: z

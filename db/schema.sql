@@ -219,6 +219,8 @@ CREATE TABLE agents (
   connection_epoch bigint NOT NULL DEFAULT 0,
   connected_at timestamp with time zone,
   max_concurrent_sessions integer NOT NULL,
+  max_concurrent_tasks integer NOT NULL DEFAULT 0,
+  drained boolean NOT NULL DEFAULT false,
   saturated_until timestamp with time zone,
   saturated_on jsonb NOT NULL DEFAULT '{}'::jsonb,
   full_at timestamp with time zone,
@@ -238,7 +240,7 @@ CREATE TABLE agents (
   shuffle double precision NOT NULL DEFAULT random(),
   has_room boolean GENERATED ALWAYS AS (
 CASE
-    WHEN ((deregistered_at IS NULL) AND (status = ANY (ARRAY['available'::text, 'unknown'::text, 'busy'::text])) AND ((deployment_mode = 'hosted'::text) OR (mesh_id IS NOT NULL))) THEN ((status <> 'busy'::text) AND (full_at IS NULL))
+    WHEN ((deregistered_at IS NULL) AND (NOT drained) AND (status = ANY (ARRAY['available'::text, 'unknown'::text, 'busy'::text])) AND ((deployment_mode = 'hosted'::text) OR (mesh_id IS NOT NULL))) THEN ((status <> 'busy'::text) AND (full_at IS NULL))
     ELSE NULL::boolean
 END),
   modes_digest text NOT NULL GENERATED ALWAYS AS (md5(((((jsonb_path_query_array(agent_card, '$."defaultInputModes"[*]'::jsonpath))::text || (jsonb_path_query_array(agent_card, '$."skills"[*]."inputModes"[*]'::jsonpath))::text) || (jsonb_path_query_array(agent_card, '$."defaultOutputModes"[*]'::jsonpath))::text) || (jsonb_path_query_array(agent_card, '$."skills"[*]."outputModes"[*]'::jsonpath))::text)))

@@ -36,7 +36,7 @@ const OFFERS = (name: string) =>
 const MAY_OFFER = (name: string) =>
   `NOT EXISTS (SELECT 1 FROM tool_owners o WHERE o.tenant_id = $1 AND o.tool = ${name} AND a.agent_type <> ALL (o.agent_types))`;
 /** Busy agents are included, as the last choice: a tool call does not wait for a free agent. */
-const AVAILABLE = `(a.status IN ('available', 'unknown', 'busy') AND (a.deployment_mode = 'hosted' OR a.mesh_id IS NOT NULL))`;
+const AVAILABLE = `(NOT a.drained AND a.status IN ('available', 'unknown', 'busy') AND (a.deployment_mode = 'hosted' OR a.mesh_id IS NOT NULL))`;
 
 const TARGETS = `
   WITH matching AS MATERIALIZED (

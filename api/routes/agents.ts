@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { checkOutboundUrl, fetchAgentCard } from '../../agents/agent-card.js';
 import { connectionStats, getConnection } from '../../agents/agent-connections.js';
+import { setDrained } from '../../agents/agent-drain.js';
 import { heartbeat } from '../../agents/agent-health.js';
 import type { AgentRow } from '../../agents/agent-row.js';
 import { allowType, disallowType, requireMayJoin } from '../../agents/agent-types.js';
@@ -127,6 +128,22 @@ export function agentRoutes(app: FastifyInstance, deps: Deps): void {
     });
     deps.agentsDeregistered([before]);
     return { ok: true, instance_id };
+  });
+
+  mount(app, OPERATIONS.drainAgent).answer(({ instance_id }, { caller }) =>
+    db.tenant(caller.tenant_id, async (tx) => {
+      await lockForCaller(tx, caller, instance_id, OPERATIONS.drainAgent);
+      return { ok: true, instance_id, status: (await setDrained(tx, caller.tenant_id, instance_id, true)).status };
+    }),
+  );
+
+  mount(app, OPERATIONS.undrainAgent).answer(async ({ instance_id }, { caller }) => {
+    const agent = await db.tenant(caller.tenant_id, async (tx) => {
+      await lockForCaller(tx, caller, instance_id, OPERATIONS.undrainAgent);
+      return setDrained(tx, caller.tenant_id, instance_id, false);
+    });
+    deps.fill({ tenant_id: caller.tenant_id, instance_id: agent.instance_id });
+    return { ok: true, instance_id, status: agent.status };
   });
 
   mount(app, OPERATIONS.getConnection).answer(async ({ instance_id }, { caller }) => ({

@@ -14,8 +14,9 @@ import {
   Timestamp,
   within,
 } from '../primitives.js';
+import { AGENT_TYPE_OPERATIONS } from './agent-types.js';
 import { DispatchAuth, ShownDispatchAuth } from './dispatch-auth.js';
-import { ADMIN, CONFLICT, EXTENSION, get, OWN, post, TENANT } from './operation.js';
+import { CONFLICT, EXTENSION, get, OWN, post, TENANT } from './operation.js';
 
 export const DeploymentMode = z.enum(['hosted', 'connected']);
 export type DeploymentMode = z.infer<typeof DeploymentMode>;
@@ -46,6 +47,7 @@ export const AgentInstance = z.object({
   status: AgentStatus,
   current_sessions: z.int(),
   max_concurrent_sessions: z.int(),
+  max_concurrent_tasks: z.int(),
   consecutive_failures: z.int(),
   last_seen: Timestamp.nullable(),
   registered_at: Timestamp,
@@ -56,6 +58,25 @@ export const AgentInstance = z.object({
   context: JsonObject,
 });
 export type AgentInstance = z.infer<typeof AgentInstance>;
+
+/** An agent in the list, with what it has to do and how it has fared in the last hour. */
+export const ListedAgent = z.object({
+  ...AgentInstance.shape,
+  /** Messages that wait for this instance alone. */
+  queue_length: z.int(),
+  /** Messages that it has. */
+  in_flight: z.int(),
+  sent_per_minute: z.int(),
+  /** Messages of the last hour that it failed. */
+  failed_last_hour: z.int(),
+  /** As in `/agents/get_connection`. */
+  latency_ms: z.object({ p50: z.number().nullable(), p95: z.number().nullable() }),
+  /** The code of the newest failure of the last hour, or of the last ten messages. */
+  last_error: z.string().optional(),
+  /** Since when five or more of its last ten messages have failed. */
+  failing_since: Timestamp.optional(),
+});
+export type ListedAgent = z.infer<typeof ListedAgent>;
 
 const PublicUrl = z.url({ protocol: /^https?$/ }).max(2048);
 export const AgentRegisterRequest = z
@@ -69,6 +90,8 @@ export const AgentRegisterRequest = z
     skills: Skills.optional(),
     tools: Tools.optional(),
     max_concurrent_sessions: z.int().min(0).max(1_000_000).default(LIMITS.maxConcurrentSessionsDefault),
+    /** Messages at once over all sessions; 0 is unlimited. */
+    max_concurrent_tasks: z.int().min(0).max(1_000_000).default(0),
     agent_version: z.string().max(128).optional(),
     provider_organization: z.string().max(256).optional(),
     provider_url: z.string().max(2048).optional(),
@@ -96,6 +119,7 @@ export const HeartbeatPayload = z.object({
   status: z.enum(['available', 'busy', 'draining', 'unhealthy']).optional(),
   current_sessions: z.int().min(0).max(LIMITS.reportedSessionsMax).optional(),
   max_concurrent_sessions: z.int().min(0).max(1_000_000).optional(),
+  max_concurrent_tasks: z.int().min(0).max(1_000_000).optional(),
   consecutive_failures: z.int().min(0).max(1_000_000).optional(),
 });
 export type HeartbeatPayload = z.infer<typeof HeartbeatPayload>;
@@ -110,7 +134,7 @@ const AgentsGetRequest = z.strictObject({
   deployment_mode: DeploymentMode.optional(),
 });
 export type AgentsGetRequest = z.infer<typeof AgentsGetRequest>;
-export const AgentsGetResponse = okPage({ agents: z.array(AgentInstance) });
+export const AgentsGetResponse = okPage({ agents: z.array(ListedAgent) });
 
 const ConnectionStatus = z.enum(['unknown', 'online', 'healthy', 'degraded', 'offline']);
 export type ConnectionStatus = z.infer<typeof ConnectionStatus>;
@@ -119,6 +143,8 @@ export const LATENCY_WINDOW_SECONDS = 3_600;
 const AgentConnection = z.object({
   transport: z.enum(['ws', 'callback']),
   connection_status: ConnectionStatus,
+  /** Why it is `degraded`. */
+  degraded_reason: z.string().optional(),
   /** The node that holds the agent's socket. */
   owner_mesh_id: z.string().nullable(),
   connected_since: Timestamp.nullable(),
@@ -148,13 +174,8 @@ const ConnectionStats = z.object({
 export type ConnectionStats = z.infer<typeof ConnectionStats>;
 export const ConnectionStatsResponse = ok({ stats: ConnectionStats });
 
-export const SetDefaultTypeResponse = ok({ default_agent_type: z.string().nullable() });
-export const AllowTypeResponse = ok({ agent_type: z.string(), was_new: z.boolean() });
-export const DisallowTypeResponse = ok({
-  agent_type: z.string(),
-  removed_from_policy: z.boolean(),
-  deregistered_count: z.int(),
-});
+/** `status`: as `/agents/get_by_id` shows it then. */
+const DrainResponse = ok({ instance_id: z.string(), status: AgentStatus });
 
 export const AGENT_OPERATIONS = {
   registerAgent: post('/agents/register', OWN, 'Register an agent, or register it again', {
@@ -191,6 +212,18 @@ export const AGENT_OPERATIONS = {
     response: ok({ instance_id: z.string() }),
     othersNeed: 'admin',
   }),
+  drainAgent: post('/agents/drain', OWN, 'Send an agent nothing new until /agents/undrain, whatever it reports', {
+    request: z.strictObject({ instance_id: AnyId }),
+    response: DrainResponse,
+    othersNeed: 'admin',
+    ...EXTENSION,
+  }),
+  undrainAgent: post('/agents/undrain', OWN, 'Let an agent that was drained take messages again', {
+    request: z.strictObject({ instance_id: AnyId }),
+    response: DrainResponse,
+    othersNeed: 'admin',
+    ...EXTENSION,
+  }),
   connectAgent: get(
     '/agents/connect',
     { access: 'public', agents: 'own' },
@@ -207,20 +240,5 @@ export const AGENT_OPERATIONS = {
     response: ConnectionStatsResponse,
     ...EXTENSION,
   }),
-  allowType: post(
-    '/agents/allow_type',
-    ADMIN,
-    'Put an agent type on the list of those that may join; without a list every type may',
-    { request: z.strictObject({ agent_type: AgentTypeOfAgents }), response: AllowTypeResponse, ...EXTENSION },
-  ),
-  disallowType: post('/agents/disallow_type', ADMIN, 'Keep an agent type out and deregister its instances', {
-    request: z.strictObject({ agent_type: AgentTypeOfAgents }),
-    response: DisallowTypeResponse,
-    ...EXTENSION,
-  }),
-  setDefaultType: post('/agents/set_default', ADMIN, 'Set the agent type that gets messages which name no target', {
-    request: z.strictObject({ agent_type: AgentTypeOfAgents.nullable() }),
-    response: SetDefaultTypeResponse,
-    ...EXTENSION,
-  }),
+  ...AGENT_TYPE_OPERATIONS,
 };

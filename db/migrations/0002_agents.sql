@@ -35,6 +35,9 @@ CREATE TABLE agents (
   status text NOT NULL CHECK (status IN ('available', 'busy', 'draining', 'unhealthy', 'offline', 'unknown')),
   mesh_id text, connection_epoch bigint NOT NULL DEFAULT 0, connected_at timestamptz,
   max_concurrent_sessions integer NOT NULL,
+  max_concurrent_tasks integer NOT NULL DEFAULT 0, -- messages at once, over all its sessions; 0: as many as there are
+  -- By /agents/drain: nothing new is sent to it until /agents/undrain, whatever its status says.
+  drained boolean NOT NULL DEFAULT false,
   -- Until then routing skips it: its node, or for a hosted agent every living node, has no room for further dispatches to it. The node
   -- renews the time, and clears it when there is room again; a node that dies lets it pass.
   saturated_until timestamptz,
@@ -56,7 +59,7 @@ CREATE TABLE agents (
   -- Its place in an order by chance, from which routing takes samples.
   shuffle double precision NOT NULL DEFAULT random(),
   -- Whether it may have room: false where it is busy or was found full, NULL where nothing can be sent to it.
-  has_room boolean GENERATED ALWAYS AS (CASE WHEN deregistered_at IS NULL AND status IN ('available', 'unknown', 'busy')
+  has_room boolean GENERATED ALWAYS AS (CASE WHEN deregistered_at IS NULL AND NOT drained AND status IN ('available', 'unknown', 'busy')
     AND (deployment_mode = 'hosted' OR mesh_id IS NOT NULL) THEN status <> 'busy' AND full_at IS NULL END) STORED,
   -- Of the media types in its card: agents of the same digest declare the same.
   modes_digest text NOT NULL GENERATED ALWAYS AS (md5(

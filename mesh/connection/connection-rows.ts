@@ -107,6 +107,7 @@ export async function openConnection(
     jsonOrNull(hello.skills),
     jsonOrNull(hello.tools),
     opening.resumes !== null,
+    hello.max_concurrent_tasks ?? null,
   ]);
   if (!after) return 'not_admitted';
   await recordDecision(tx, tenant_id, '', opening.decided);
@@ -125,7 +126,7 @@ export async function openConnection(
 const OPEN_CONNECTION = `
   UPDATE agents SET connection_epoch = connection_epoch + 1, mesh_id = $3, connected_at = now(), last_seen = now(),
     status = 'available', consecutive_failures = 0, saturated_until = CASE WHEN $9 THEN saturated_until END,
-    max_concurrent_sessions = coalesce($4, max_concurrent_sessions), agent_version = coalesce($5, agent_version),
+    max_concurrent_sessions = coalesce($4, max_concurrent_sessions), max_concurrent_tasks = coalesce($10, max_concurrent_tasks), agent_version = coalesce($5, agent_version),
     agent_card = coalesce($6, agent_card), skills = coalesce($7, skills), tools = coalesce(offerable_tools(tenant_id, agent_type, $8), tools)
   WHERE tenant_id = $1 AND instance_id = $2 AND type_may_join(tenant_id, agent_type)
   RETURNING connection_epoch, max_concurrent_sessions`;

@@ -94,9 +94,9 @@ const FORGET = `
 
 /** Takes connected agents without a living node offline. @returns how many */
 async function takeOffline(tx: Tx): Promise<number> {
-  const lost = await tx.query<Pick<AgentRow, 'tenant_id' | 'instance_id' | 'agent_type' | 'status'>>(
+  const lost = await tx.query<Pick<AgentRow, 'tenant_id' | 'instance_id' | 'agent_type' | 'status' | 'drained'>>(
     `WITH lost AS (
-       SELECT tenant_id, instance_id, agent_type, status FROM agents a
+       SELECT tenant_id, instance_id, agent_type, status, drained FROM agents a
         WHERE mesh_id IS NOT NULL AND deployment_mode = 'connected'
           AND NOT EXISTS (SELECT 1 FROM mesh_nodes n WHERE n.mesh_id = a.mesh_id)
         LIMIT ${BATCH} FOR UPDATE SKIP LOCKED)

@@ -77,7 +77,7 @@ export function requiredText(types: Names): string {
 
 /** Why an agent takes no message now, and what an operator can do. `free`: it has room, but was not reached. */
 const REASONS: Record<string, { is: string; remedy: string }> = {
-  full: { is: 'full', remedy: 'Start another one, or raise max_concurrent_sessions.' },
+  full: { is: 'full', remedy: 'Start another one, or raise max_concurrent_sessions or max_concurrent_tasks.' },
   saturated: { is: 'with the most dispatches in flight', remedy: 'Start another one.' },
   busy: { is: 'busy', remedy: 'Start another one.' },
   draining: { is: 'draining', remedy: 'Start another one.' },

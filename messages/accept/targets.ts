@@ -83,10 +83,11 @@ export async function targetWaitedText(
   const target = targetOf(row, session);
   const rows = await tx.query<{ state: string; count: number }>(
     `SELECT state, count(*)::int AS count FROM (
-       SELECT CASE WHEN a.status NOT IN ('available', 'unknown') THEN a.status
+       SELECT CASE WHEN a.drained AND a.status IN ('available', 'busy', 'unknown') THEN 'draining'
+                   WHEN a.status NOT IN ('available', 'unknown') THEN a.status
                    WHEN a.deployment_mode <> 'hosted' AND a.mesh_id IS NULL THEN 'offline'
                    WHEN is_saturated(a) THEN 'saturated'
-                   WHEN a.max_concurrent_sessions > 0 AND agent_load(a.tenant_id, a.instance_id) >= a.max_concurrent_sessions THEN 'full'
+                   WHEN is_full(a, agent_load(a.tenant_id, a.instance_id)) THEN 'full'
                    ELSE 'free' END AS state
          FROM agents a
         WHERE a.tenant_id = $1 AND a.deregistered_at IS NULL AND ($2::text IS NULL OR a.instance_id = $2)

@@ -19,6 +19,8 @@ export interface AgentOptions extends AccessOptions {
   card?: Record<string, unknown>;
   /** How many sessions the agent serves at the same time; 10 by default, 0 is unlimited. */
   maxConcurrentSessions?: number;
+  /** How many messages the agent has at the same time, over all its sessions; 0, the default, is unlimited. */
+  maxConcurrentTasks?: number;
   /** All its handlers may run twice for one message, as `idempotent` of a skill says. */
   idempotent?: boolean;
   /** Free-form metadata about this instance. */

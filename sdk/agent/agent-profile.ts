@@ -28,8 +28,10 @@ export class AgentProfile {
     return this.#options.instanceId;
   }
 
-  get maxConcurrentSessions(): number {
-    return this.#options.maxConcurrentSessions ?? LIMITS.maxConcurrentSessionsDefault;
+  /** How much the agent does at once, as registrations and heartbeats say it. */
+  get capacity(): { max_concurrent_sessions: number; max_concurrent_tasks: number } {
+    const { maxConcurrentSessions = LIMITS.maxConcurrentSessionsDefault, maxConcurrentTasks = 0 } = this.#options;
+    return { max_concurrent_sessions: maxConcurrentSessions, max_concurrent_tasks: maxConcurrentTasks };
   }
 
   /** An A2A 0.3 agent card. @param url address of the agent; absent for a connected agent */
@@ -76,7 +78,7 @@ export class AgentProfile {
       agent_card: this.card(),
       skills: this.#handlers.skills,
       tools: this.#tools.tools,
-      max_concurrent_sessions: this.maxConcurrentSessions,
+      ...this.capacity,
     };
   }
 

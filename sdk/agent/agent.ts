@@ -116,7 +116,7 @@ export class Agent {
       registration: new Registration(api, profile, ca),
       runTask,
       tools: new ConnectedToolCalls(toolHandlers, log),
-      maxConcurrentSessions: profile.maxConcurrentSessions,
+      capacity: profile.capacity,
       handshakeTimeoutMs: this.#options.handshakeTimeoutMs,
       retryPauseMs: this.#options.retryPauseMs,
       log,

@@ -4,6 +4,7 @@ import type { WelcomePayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { AgentError } from '../agent/agent-error.js';
 import type { ConnectionEvents } from '../agent/agent-options.js';
+import type { AgentProfile } from '../agent/agent-profile.js';
 import { describeConnectionEnd, describeError } from '../agent/describe-error.js';
 import type { ErrorReporter } from '../agent/error-reporter.js';
 import { LifecycleLog } from '../agent/lifecycle-log.js';
@@ -21,7 +22,7 @@ import { ReadyConnection } from './ready-connection.js';
 interface ConnectedAgentDeps extends ConnectTargetsOptions {
   runTask: RunTask;
   tools: ConnectedToolCalls;
-  maxConcurrentSessions: number;
+  capacity: AgentProfile['capacity'];
   retryPauseMs: number | undefined;
   errorReporter: ErrorReporter;
   emit<Name extends keyof ConnectionEvents>(name: Name, detail: ConnectionEvents[Name]): void;
@@ -243,7 +244,7 @@ export class ConnectedAgent {
       instance_id: this.instanceId,
       status: this.#status,
       current_sessions: this.#runs.sessionCount,
-      max_concurrent_sessions: this.#deps.maxConcurrentSessions,
+      ...this.#deps.capacity,
     };
   }
 }

@@ -170,7 +170,7 @@ export class HostedAgent {
         heartbeat: () => ({
           status: this.#status,
           current_sessions: this.#tasks.sessionCount,
-          max_concurrent_sessions: this.#deps.profile.maxConcurrentSessions,
+          ...this.#deps.profile.capacity,
         }),
         onRegistered: (platform) => {
           this.#verifier.trust(platform);

@@ -215,6 +215,8 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
   getAgents: closed('read', 'allowed'),
   getAgent: { ...record, body: registered },
   deregisterAgent: { ...record, needs: 'admin', body: registered },
+  drainAgent: { ...record, needs: 'admin', body: registered },
+  undrainAgent: { ...record, needs: 'admin', body: registered },
   getConnection: { ...record, body: registered },
   getConnectionStats: closed('read', 'allowed'),
   allowType: closed('admin', 'allowed', () => ({ agent_type: 'worker' })),

@@ -1,18 +1,26 @@
-import { beforeEach, expect, test } from 'vitest';
+import { randomUUID } from 'node:crypto';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { lockAgent } from '../../agents/agents.js';
 import { deregisterAgents } from '../../agents/registration.js';
 import { sessionDeps } from '../../messages/cancel.js';
 import type { MessageRef } from '../../messages/core.js';
 import { failByOperator } from '../../messages/supervise/next-step.js';
 import { expireIfIdle } from '../../sessions/session-end.js';
+import { holdToolCall } from '../../tools/approvals/tool-grants.js';
 import { freshDatabase } from '../setup/database.js';
-import { RecordFixture, type Sent } from '../setup/record-fixture.js';
+import { MESH, RecordFixture, type Sent } from '../setup/record-fixture.js';
 
 const database = await freshDatabase();
 const fixture = new RecordFixture(database);
 const { core, dispatches, gateway, sessions } = fixture;
 const WORKER = { agent_type: 'worker' };
 const AT_CAPACITY = { code: 'AGENT_AT_CAPACITY' };
+const VERDICT = {
+  decision: 'require_approval' as const,
+  by: { source: 'policy' as const, policy_id: 'pol_1', name: 'careful', reason: 'It costs money.' },
+  audits: [],
+};
+const TERMS = { approvers: [], quorum: 1, timeout_seconds: 86_400, allow_self: true, on_reject: 'fail' as const };
 /** The agent `x` serves one session at a time. */
 beforeEach(async () => {
   await fixture.reset();
@@ -131,6 +139,66 @@ test('a second message of a session needs no second slot', async () => {
   expect(await kinds(first, await fixture.queue({}, first.session_id))).toEqual(['dispatch', 'dispatch']);
   expect(await fixture.load('x')).toBe(1);
   await fixture.waiting({});
+});
+
+describe('max_concurrent_tasks', () => {
+  const Y = { agent_type: 'y' };
+  beforeEach(() => fixture.agent('y', { ...Y, max_concurrent_sessions: 0, max_concurrent_tasks: 2 }));
+
+  test('bounds the messages of an instance, over all its sessions and within each', async () => {
+    const first = await fixture.send(Y);
+    const second = await fixture.send({}, { contextId: first.session_id });
+    const third = await fixture.send({}, { contextId: first.session_id });
+    const fourth = await fixture.send(Y);
+    expect([first, second, third, fourth].map(({ verdict }) => verdict)).toEqual([
+      ...['dispatched', 'dispatched', 'queued', 'queued'],
+    ]);
+    expect(await kinds(third, fourth)).toEqual(['wait_agent', 'wait_agent']);
+    await fixture.answer(first);
+    expect([await fixture.kind(third), await fixture.kind(fourth)]).toEqual(['dispatch', 'wait_agent']);
+    await fixture.answer(second, 'input-required');
+    expect(await fixture.kind(fourth)).toBe('dispatch');
+    await fixture.confirm(second);
+    expect(await fixture.kind(second)).toBe('wait_agent');
+  });
+
+  test('a dispatch whose tool call is held keeps its place', async () => {
+    const held = await fixture.send(Y);
+    await fixture.send(Y);
+    await holdToolCall(core.db, {
+      ...{ dispatch: held, nodeId: MESH, useId: randomUUID(), tool: 'pay', arguments: {}, target: null },
+      ...{
+        executor: { type: 'agent' as const, id: 'bank' },
+        policyRequest: { scope: 'tool', action: 'call', tool: 'pay' },
+      },
+      ...{ verdict: { ...VERDICT, terms: TERMS }, stored: { payload: { tool: 'pay' }, deadline_ms: 1_000 } },
+    });
+    expect((await fixture.send(Y)).verdict).toBe('queued');
+  });
+
+  test('many messages at once take what there is, and no more', async () => {
+    const { session_id } = await fixture.send(Y);
+    const verdicts = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => fixture.send(Y, n % 2 ? { contextId: session_id } : {})),
+    );
+    expect(verdicts.filter(({ verdict }) => verdict === 'dispatched')).toHaveLength(1);
+  });
+
+  test('keeps no session from reserving its place', async () => {
+    await fixture.setAgents('max_concurrent_sessions = 3');
+    const { session_id } = await fixture.send(Y);
+    await fixture.send({}, { contextId: session_id });
+    await fixture.open('y');
+    expect(await fixture.load('y')).toBe(2);
+  });
+
+  test('and the bound on sessions hold side by side', async () => {
+    await fixture.setAgents('max_concurrent_sessions = 1');
+    const { session_id } = await fixture.send(Y);
+    expect((await fixture.send(Y)).verdict).toBe('queued');
+    expect((await fixture.send({}, { contextId: session_id })).verdict).toBe('dispatched');
+    expect((await fixture.send({}, { contextId: session_id })).verdict).toBe('queued');
+  });
 });
 
 test('a session is counted again when its instance comes back after a deregistration', async () => {

@@ -49,7 +49,7 @@ test.each<[Partial<TargetNames>, Record<string, number>, string]>([
   [
     { agent_type: 'x' },
     { offline: 2, full: 1 },
-    'It waited for an agent of the type x: 1 full, 2 offline. Start another one, or raise max_concurrent_sessions.',
+    'It waited for an agent of the type x: 1 full, 2 offline. Start another one, or raise max_concurrent_sessions or max_concurrent_tasks.',
   ],
   [{ instance_id: 'i', agent_type: 'x' }, { offline: 1 }, 'It waited for the agent i: 1 offline. Connect it again.'],
   [{ skill_id: 's' }, { draining: 3 }, 'It waited for an agent with the skill s: 3 draining. Start another one.'],

@@ -282,6 +282,7 @@ export class MeshServer {
         status: 'unknown',
         current_sessions: 0,
         max_concurrent_sessions: 10,
+        max_concurrent_tasks: 0,
         consecutive_failures: 0,
         last_seen: null,
         registered_at: now,

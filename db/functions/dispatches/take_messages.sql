@@ -14,8 +14,16 @@ BEGIN
   RETURN a.max_concurrent_sessions - (SELECT l.load FROM loads(a.tenant_id, a.instance_id, NULL) l);
 END $$;
 
--- The messages that an agent could take next, the first ones first. Without room those of sessions that count on it already. Those to which it had
--- no connection are left to others, and hide nothing that is behind them.
+-- How many more messages it may have, whatever their sessions; NULL: as many as there are.
+CREATE FUNCTION tasks_left(a agents) RETURNS integer LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  IF a.max_concurrent_tasks = 0 THEN
+    RETURN NULL;
+  END IF;
+  RETURN a.max_concurrent_tasks - tasks_on(a.tenant_id, a.instance_id, a.max_concurrent_tasks);
+END $$;
+
+-- The messages that an agent could take next, the first ones first. Without room those of sessions that count on it already.
 CREATE FUNCTION waiting_for(a agents, has_room boolean, at_most integer) RETURNS TABLE (message_id text, session_id text) LANGUAGE plpgsql STABLE
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -144,10 +152,11 @@ BEGIN
   RETURN FOUND;
 END $$;
 
--- Takes messages for an agent whose room this transaction holds, as many as there are new ids. Gives what send_queued gives.
+-- Takes messages for an agent whose room this transaction holds, at most as many as there are new ids. Gives what send_queued gives.
 CREATE FUNCTION take_for(a agents, by_mesh text, new_dispatches text[], event_ids text[], as_open boolean) RETURNS jsonb[] LANGUAGE plpgsql AS $$
 DECLARE
   room integer := room_left(a);
+  most integer := least(cardinality(new_dispatches), tasks_left(a)); -- a NULL does not count
   w record;
   s sessions;
   needs_room boolean;
@@ -155,8 +164,8 @@ DECLARE
   sent jsonb[] := '{}';
   next integer := 1;
 BEGIN
-  FOR w IN SELECT * FROM waiting_for(a, coalesce(room > 0, true), cardinality(new_dispatches) + 8) LOOP
-    EXIT WHEN next > cardinality(new_dispatches) OR next > 1 AND fails_beside_others(a.tenant_id, a.instance_id, a.agent_type);
+  FOR w IN SELECT * FROM waiting_for(a, coalesce(room > 0, true), most + 8) LOOP
+    EXIT WHEN next > most OR next > 1 AND fails_beside_others(a.tenant_id, a.instance_id, a.agent_type);
     SELECT * INTO s FROM sessions x WHERE x.tenant_id = a.tenant_id AND x.session_id = w.session_id FOR NO KEY UPDATE SKIP LOCKED;
     CONTINUE WHEN NOT FOUND OR goes_elsewhere(a, s, w.message_id);
     needs_room := room IS NOT NULL AND NOT counts_on(s, a.instance_id);
@@ -231,12 +240,14 @@ DECLARE
   skill text := substr(of_queue, length(instance) + length(type) + 3);
 BEGIN
   IF instance <> '' THEN
-    RETURN QUERY SELECT a.instance_id, a.mesh_id FROM routable_agent(of_tenant, instance) a;
+    RETURN QUERY SELECT a.instance_id, a.mesh_id FROM routable_agent(of_tenant, instance) a
+       WHERE coalesce(tasks_left(a) > 0, true);
   ELSIF skill <> '' THEN
     RETURN QUERY SELECT a.instance_id, a.mesh_id FROM sampled_with_skill(of_tenant, type, skill, random(), 16) a
-       WHERE coalesce(room_left(a) > 0, true) LIMIT 4;
+       WHERE coalesce(least(room_left(a), tasks_left(a)) > 0, true) LIMIT 4;
   ELSE
-    RETURN QUERY SELECT a.instance_id, a.mesh_id FROM sampled_agents(of_tenant, type, random(), 16) a WHERE coalesce(room_left(a) > 0, true) LIMIT 4;
+    RETURN QUERY SELECT a.instance_id, a.mesh_id FROM sampled_agents(of_tenant, type, random(), 16) a
+       WHERE coalesce(least(room_left(a), tasks_left(a)) > 0, true) LIMIT 4;
   END IF;
 END $$;
 

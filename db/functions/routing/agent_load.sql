@@ -34,3 +34,16 @@ BEGIN
   RETURN (SELECT count(*)::integer FROM (SELECT 1 FROM running_messages r
     WHERE r.tenant_id = of_tenant AND r.state = 'working' ORDER BY r.session_id LIMIT at_most) AS working);
 END $$;
+
+-- The messages that an instance has, each from the opening of its dispatch to its end. `at_most`: where there are more, so many; NULL: all.
+CREATE FUNCTION tasks_on(of_tenant text, of_instance text, at_most integer) RETURNS integer LANGUAGE plpgsql STABLE SET enable_sort = off AS $$
+BEGIN
+  RETURN (SELECT count(*)::integer FROM (SELECT r.session_id FROM running_messages r
+    WHERE r.tenant_id = of_tenant AND r.instance_id = of_instance AND r.holds_slot ORDER BY r.session_id LIMIT at_most) AS held);
+END $$;
+
+-- Whether an agent of this load has as many sessions, or messages, as it may have at once; for reports.
+CREATE FUNCTION is_full(agent agents, load integer) RETURNS boolean LANGUAGE sql STABLE AS $$
+  SELECT agent.max_concurrent_sessions > 0 AND load >= agent.max_concurrent_sessions
+    OR agent.max_concurrent_tasks > 0 AND tasks_on(agent.tenant_id, agent.instance_id, agent.max_concurrent_tasks) >= agent.max_concurrent_tasks
+$$;

@@ -23,7 +23,7 @@ CREATE FUNCTION chosen(r routing, agent agents) RETURNS chosen_agent LANGUAGE pl
 BEGIN
   RETURN (agent.instance_id, agent.agent_type, agent.deployment_mode, sending_node(r, agent.mesh_id, agent.saturated_on), agent.connection_epoch,
     agent.public_url, CASE WHEN agent.deployment_mode = 'hosted' THEN agent.agent_card END, agent.dispatch_auth,
-    agent.max_concurrent_sessions = 0, false);
+    agent.max_concurrent_sessions = 0 AND agent.max_concurrent_tasks = 0, false);
 END $$;
 
 -- The first of these agents that has nothing to do, its room reserved; NULL for none.
@@ -35,7 +35,8 @@ BEGIN
       WHERE x.agent_type = r.want_agent_type AND x.has_room AND NOT is_saturated(x) AND has_skill(x, r.want_skill_id) LOOP
     CONTINUE WHEN NOT is_reached(r, a.deployment_mode, a.mesh_id) OR has_queued(r.tenant_id, a.instance_id, a.agent_type)
       OR fails_beside_others(r.tenant_id, a.instance_id, a.agent_type) OR load_for(r, a.instance_id) > 0;
-    IF a.max_concurrent_sessions = 0 OR lock_room_at_once(r.tenant_id, a.instance_id) AND load_for(r, a.instance_id) = 0 THEN
+    IF a.max_concurrent_sessions = 0 AND a.max_concurrent_tasks = 0
+        OR lock_room_at_once(r.tenant_id, a.instance_id) AND load_for(r, a.instance_id) = 0 THEN
       RETURN chosen(r, a);
     END IF;
   END LOOP;
@@ -54,11 +55,11 @@ BEGIN
       RETURN NULL;
     ELSIF only_instance IS NULL AND is_held_back(r.tenant_id, agent.instance_id, agent.agent_type) THEN
       CONTINUE; -- those behind it fail too, or are full
-    ELSIF agent.max_concurrent_sessions = 0 THEN
+    ELSIF agent.max_concurrent_sessions = 0 AND agent.max_concurrent_tasks = 0 THEN
       RETURN chosen(r, agent);
-    ELSIF may_have_room(r, agent.instance_id, agent.agent_type, agent.status, agent.max_concurrent_sessions) THEN
+    ELSIF may_have_room(r, agent.instance_id, agent.agent_type, agent.status, agent.max_concurrent_sessions, agent.max_concurrent_tasks) THEN
       -- One lock only: who waits for a second room while it holds a first could wait for ever.
-      RETURN CASE WHEN reserve_room(r, agent.instance_id, agent.max_concurrent_sessions) THEN chosen(r, agent) END;
+      RETURN CASE WHEN reserve_room(r, agent.instance_id, agent.max_concurrent_sessions, agent.max_concurrent_tasks) THEN chosen(r, agent) END;
     END IF;
   END LOOP;
   RETURN NULL;
@@ -75,16 +76,17 @@ BEGIN
   END IF;
   SELECT few.*, count(*) OVER () AS found INTO a FROM (
     SELECT x.instance_id, x.agent_type, x.deployment_mode, x.mesh_id, x.connection_epoch, x.public_url, x.agent_card, x.dispatch_auth, x.status,
-           x.max_concurrent_sessions, x.saturated_on FROM agents x
+           x.max_concurrent_sessions, x.max_concurrent_tasks, x.saturated_on FROM agents x
      WHERE x.tenant_id = r.tenant_id AND x.agent_type = only_type AND x.has_room AND NOT is_saturated(x) ORDER BY x.shuffle LIMIT 2) AS few;
   IF a.found > 1 THEN
     RETURN choose_sampled(r, only_instance, only_type);
   ELSIF a.found IS NULL OR NOT is_reached(r, a.deployment_mode, a.mesh_id) OR is_held_back(r.tenant_id, a.instance_id, a.agent_type)
-      OR a.max_concurrent_sessions > 0 AND NOT claim_room(r, a.instance_id, a.agent_type, a.status, a.max_concurrent_sessions) THEN
+      OR NOT claim_room(r, a.instance_id, a.agent_type, a.status, a.max_concurrent_sessions, a.max_concurrent_tasks) THEN
     RETURN NULL;
   END IF;
   RETURN (a.instance_id, a.agent_type, a.deployment_mode, sending_node(r, a.mesh_id, a.saturated_on), a.connection_epoch, a.public_url,
-    CASE WHEN a.deployment_mode = 'hosted' THEN a.agent_card END, a.dispatch_auth, a.max_concurrent_sessions = 0, a.max_concurrent_sessions = 0);
+    CASE WHEN a.deployment_mode = 'hosted' THEN a.agent_card END, a.dispatch_auth,
+    a.max_concurrent_sessions = 0 AND a.max_concurrent_tasks = 0, a.max_concurrent_sessions = 0 AND a.max_concurrent_tasks = 0);
 END $$;
 
 -- The agent that reserves its room for a session, the best of its kind: the room stays locked until the transaction ends. Where a whole sample is full
@@ -172,7 +174,7 @@ BEGIN
   END IF;
   SELECT * INTO a FROM agents x WHERE x.tenant_id = r.tenant_id AND x.instance_id = bound;
   IF a.has_room IS NULL OR a.agent_type <> of_type OR is_saturated(a) OR NOT is_reached(r, a.deployment_mode, a.mesh_id)
-      OR NOT claim_room(r, bound, of_type, a.status, a.max_concurrent_sessions) THEN
+      OR NOT claim_room(r, bound, of_type, a.status, a.max_concurrent_sessions, a.max_concurrent_tasks) THEN
     RETURN NULL;
   END IF;
   RETURN chosen(r, a);

@@ -31,34 +31,45 @@ BEGIN
   RETURN (SELECT l.load FROM loads(r.tenant_id, of_instance, NULL) l) + unwritten_on(of_instance, r.unwritten_ids);
 END $$;
 
--- Whether an agent with a bound, or that is busy, is worth the lock. A new message goes behind those that wait for this agent.
-CREATE FUNCTION may_have_room(r routing, of_instance text, of_type text, status text, room integer) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+-- Whether an instance with a bound on its messages (`most_tasks` > 0) has as many as that, with those of this transaction.
+CREATE FUNCTION tasks_are_full(r routing, of_instance text, most_tasks integer) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
-  IF r.session_id IS NOT NULL AND session_holds_slot(r, of_instance) THEN
+  RETURN tasks_on(r.tenant_id, of_instance, most_tasks) + unwritten_on(of_instance, r.unwritten_ids) >= most_tasks;
+END $$;
+
+-- Whether an agent with a bound, or that is busy, is worth the lock. A new message goes behind those that wait for this agent.
+-- `room`, `most_tasks`: the bounds on its sessions and its messages; 0: none. Each message counts, even if its session takes no further room.
+CREATE FUNCTION may_have_room(r routing, of_instance text, of_type text, status text, room integer, most_tasks integer) RETURNS boolean
+  LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  IF most_tasks > 0 AND (tasks_are_full(r, of_instance, most_tasks) OR has_queued(r.tenant_id, of_instance, of_type)) THEN
+    RETURN false;
+  ELSIF r.session_id IS NOT NULL AND session_holds_slot(r, of_instance) THEN
     RETURN true;
   END IF;
-  RETURN status <> 'busy' AND load_for(r, of_instance) < room AND NOT has_queued(r.tenant_id, of_instance, of_type);
+  RETURN status <> 'busy' AND (room = 0 OR load_for(r, of_instance) < room) AND NOT has_queued(r.tenant_id, of_instance, of_type);
 END $$;
 
 -- The same with the lock of the agent's room, which the transaction then has. Whoever binds a session to the agent holds it, so that two at
 -- once cannot pass the bound. It waits for nobody: false while another transaction holds the lock.
-CREATE FUNCTION reserve_room(r routing, of_instance text, room integer) RETURNS boolean LANGUAGE plpgsql AS $$
+CREATE FUNCTION reserve_room(r routing, of_instance text, room integer, most_tasks integer) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-  IF room > 0 AND NOT lock_room_at_once(r.tenant_id, of_instance) THEN
+  IF room + most_tasks > 0 AND NOT lock_room_at_once(r.tenant_id, of_instance) OR most_tasks > 0 AND tasks_are_full(r, of_instance, most_tasks) THEN
     RETURN false;
   END IF;
-  RETURN r.session_id IS NOT NULL AND session_holds_slot(r, of_instance) OR load_for(r, of_instance) < room;
+  RETURN r.session_id IS NOT NULL AND session_holds_slot(r, of_instance) OR room = 0 OR load_for(r, of_instance) < room;
 END $$;
 
 -- Reserves room on an agent until the transaction ends. Gives whether there is room.
-CREATE FUNCTION claim_room(r routing, of_instance text, of_type text, status text, room integer) RETURNS boolean LANGUAGE plpgsql AS $$
+CREATE FUNCTION claim_room(r routing, of_instance text, of_type text, status text, room integer, most_tasks integer) RETURNS boolean
+  LANGUAGE plpgsql AS $$
 BEGIN
-  RETURN room = 0 AND status <> 'busy'
-    OR may_have_room(r, of_instance, of_type, status, room) AND reserve_room(r, of_instance, room);
+  RETURN room + most_tasks = 0 AND status <> 'busy'
+    OR may_have_room(r, of_instance, of_type, status, room, most_tasks) AND reserve_room(r, of_instance, room, most_tasks);
 END $$;
 
 -- Reserves room for a session, and waits for the lock. That of an agent without room is given up again, so that two callers never wait for each
--- other.
+-- other. It takes no place among messages.
 CREATE FUNCTION reserve_alone(r routing, of_instance text, room integer) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM lock_room(r.tenant_id, of_instance);

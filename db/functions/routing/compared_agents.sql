@@ -25,9 +25,10 @@ $$;
 
 -- What an agent is compared by. Sessions are counted as far as it matters: to its bound, or to a hundred, and once (OFFSET 0). `since`: in older
 -- partitions of dispatches nothing is looked for: who was idle for longer counts as idle.
-CREATE FUNCTION standing(of_instance text, room integer, r routing, since text)
+CREATE FUNCTION standing(of_instance text, room integer, most_tasks integer, r routing, since text)
   RETURNS TABLE (is_full boolean, is_unreachable boolean, load integer, last_dispatch_at timestamptz) LANGUAGE sql STABLE AS $$
-  SELECT room > 0 AND l.load >= room AND (r.session_id IS NULL OR NOT session_holds_slot(r, of_instance)),
+  SELECT room > 0 AND l.load >= room AND (r.session_id IS NULL OR NOT session_holds_slot(r, of_instance))
+           OR most_tasks > 0 AND r.unwritten_ids IS NOT NULL AND tasks_are_full(r, of_instance, most_tasks),
          coalesce(of_instance = ANY (r.unreachable_ids), false), l.load,
          (SELECT d.created_at FROM dispatches d WHERE d.tenant_id = r.tenant_id AND d.instance_id = of_instance AND d.dispatch_id >= since
            ORDER BY d.created_at DESC LIMIT 1)
@@ -47,16 +48,16 @@ DECLARE
 BEGIN
   IF only_instance IS NOT NULL THEN
     RETURN QUERY SELECT a, s.is_full, s.last_dispatch_at FROM routable_agent(r.tenant_id, only_instance) a
-     CROSS JOIN LATERAL standing(a.instance_id, a.max_concurrent_sessions, r, since) s
+     CROSS JOIN LATERAL standing(a.instance_id, a.max_concurrent_sessions, a.max_concurrent_tasks, r, since) s
      WHERE a.status <> 'busy' AND NOT is_saturated(a)
        AND has_skill(a, r.want_skill_id) AND a.agent_type = coalesce(only_type, a.agent_type);
   ELSIF r.want_skill_id IS NOT NULL THEN
     RETURN QUERY SELECT a, s.is_full, s.last_dispatch_at FROM sampled_with_skill(r.tenant_id, skills_of, r.want_skill_id, place, at_most) a
-     CROSS JOIN LATERAL standing(a.instance_id, a.max_concurrent_sessions, r, since) s
+     CROSS JOIN LATERAL standing(a.instance_id, a.max_concurrent_sessions, a.max_concurrent_tasks, r, since) s
      ORDER BY s.is_full, s.is_unreachable, fails_beside_others(a.tenant_id, a.instance_id, a.agent_type), s.load, s.last_dispatch_at NULLS FIRST, a.instance_id;
   ELSE
     RETURN QUERY SELECT a, s.is_full, s.last_dispatch_at FROM sampled_agents(r.tenant_id, only_type, place, at_most) a
-     CROSS JOIN LATERAL standing(a.instance_id, a.max_concurrent_sessions, r, since) s
+     CROSS JOIN LATERAL standing(a.instance_id, a.max_concurrent_sessions, a.max_concurrent_tasks, r, since) s
      ORDER BY s.is_full, s.is_unreachable, fails_beside_others(a.tenant_id, a.instance_id, a.agent_type), s.load, s.last_dispatch_at NULLS FIRST, a.instance_id;
   END IF;
 END $$;

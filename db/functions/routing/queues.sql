@@ -57,6 +57,15 @@ BEGIN
   RETURN coalesce((SELECT true FROM running_messages r WHERE r.tenant_id = of_tenant AND r.queue = ANY (served) ORDER BY r.queue LIMIT 1), false);
 END $$;
 
+-- How many messages wait for an instance alone.
+CREATE FUNCTION queue_length(of_tenant text, of_instance text) RETURNS integer LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  own_queue text := queue_of(of_instance, NULL, NULL); -- within the query it would be no condition of the index, because of its COALESCE
+BEGIN
+  RETURN (SELECT count(*)::integer FROM (SELECT r.queue FROM running_messages r
+    WHERE r.tenant_id = of_tenant AND r.queue = own_queue ORDER BY r.queue) AS waiting);
+END $$;
+
 -- What routing knows of a message on the record.
 CREATE FUNCTION routing_of(r running_messages, s sessions) RETURNS routing LANGUAGE sql IMMUTABLE AS $$
   SELECT (r.tenant_id, r.session_id, s.explicit, s.reserves, s.suspended, s.instance_id, s.agent_type, r.instance_id, r.agent_type,

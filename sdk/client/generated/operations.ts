@@ -204,6 +204,22 @@ export class AgentsOperations extends ApiGroup {
   }
 
   /**
+   * Send an agent nothing new until /agents/undrain, whatever it reports. `POST /agents/drain`. Scope read with a token that stands for the agent's type; any other token needs admin.
+   * An extension of the specification, which may change without notice.
+   */
+  drain(request: types.AgentsDrainRequest, options: CallOptions = {}): Promise<types.AgentsDrainResponse> {
+    return this.invoke({ path: '/agents/drain' }, request, options);
+  }
+
+  /**
+   * Let an agent that was drained take messages again. `POST /agents/undrain`. Scope read with a token that stands for the agent's type; any other token needs admin.
+   * An extension of the specification, which may change without notice.
+   */
+  undrain(request: types.AgentsUndrainRequest, options: CallOptions = {}): Promise<types.AgentsUndrainResponse> {
+    return this.invoke({ path: '/agents/undrain' }, request, options);
+  }
+
+  /**
    * Read how an agent is reached, and how its dispatches fared. `POST /agents/get_connection`. Needs the scope `read`.
    * An extension of the specification, which may change without notice.
    */

@@ -230,6 +230,7 @@ export type AgentInstance = {
     status: Open<"available" | "busy" | "draining" | "unhealthy" | "offline" | "unknown">;
     currentSessions: number;
     maxConcurrentSessions: number;
+    maxConcurrentTasks: number;
     consecutiveFailures: number;
     lastSeen: string | null;
     /** Format: date-time */
@@ -1841,6 +1842,8 @@ export type AgentsRegisterRequest = {
     })[];
     /** @default 10 */
     maxConcurrentSessions?: number;
+    /** @default 0 */
+    maxConcurrentTasks?: number;
     agentVersion?: string;
     providerOrganization?: string;
     providerUrl?: string;
@@ -1900,6 +1903,7 @@ export type AgentsHeartbeatRequest = {
     status?: "available" | "busy" | "draining" | "unhealthy";
     currentSessions?: number;
     maxConcurrentSessions?: number;
+    maxConcurrentTasks?: number;
     consecutiveFailures?: number;
 } | {
     /** @constant */
@@ -1913,6 +1917,7 @@ export type AgentsHeartbeatRequest = {
         status?: "available" | "busy" | "draining" | "unhealthy";
         currentSessions?: number;
         maxConcurrentSessions?: number;
+        maxConcurrentTasks?: number;
         consecutiveFailures?: number;
     };
 };
@@ -1943,7 +1948,44 @@ export type AgentsGetResponse = {
     page: number;
     pageSize: number;
     totalPages: number;
-    agents: AgentInstance[];
+    agents: {
+        instanceId: string;
+        agentType: string;
+        publicUrl: string | null;
+        /** @enum {string} */
+        deploymentMode: Open<"hosted" | "connected">;
+        tenantId: string;
+        meshId: string | null;
+        /** @enum {string} */
+        status: Open<"available" | "busy" | "draining" | "unhealthy" | "offline" | "unknown">;
+        currentSessions: number;
+        maxConcurrentSessions: number;
+        maxConcurrentTasks: number;
+        consecutiveFailures: number;
+        lastSeen: string | null;
+        /** Format: date-time */
+        registeredAt: string;
+        agentVersion: string | null;
+        providerOrganization: string | null;
+        providerUrl: string | null;
+        agentCard: {
+            [key: string]: unknown;
+        };
+        context: {
+            [key: string]: unknown;
+        };
+        queueLength: number;
+        inFlight: number;
+        sentPerMinute: number;
+        failedLastHour: number;
+        latencyMs: {
+            p50: number | null;
+            p95: number | null;
+        };
+        lastError?: string;
+        /** Format: date-time */
+        failingSince?: string;
+    }[];
 };
 
 export type AgentsGetByIdRequest = {
@@ -1967,6 +2009,30 @@ export type AgentsDeregisterResponse = {
     instanceId: string;
 };
 
+export type AgentsDrainRequest = {
+    instanceId: string;
+};
+
+export type AgentsDrainResponse = {
+    /** @constant */
+    ok: true;
+    instanceId: string;
+    /** @enum {string} */
+    status: Open<"available" | "busy" | "draining" | "unhealthy" | "offline" | "unknown">;
+};
+
+export type AgentsUndrainRequest = {
+    instanceId: string;
+};
+
+export type AgentsUndrainResponse = {
+    /** @constant */
+    ok: true;
+    instanceId: string;
+    /** @enum {string} */
+    status: Open<"available" | "busy" | "draining" | "unhealthy" | "offline" | "unknown">;
+};
+
 export type AgentsGetConnectionRequest = {
     instanceId: string;
 };
@@ -1979,6 +2045,7 @@ export type AgentsGetConnectionResponse = {
         transport: Open<"ws" | "callback">;
         /** @enum {string} */
         connectionStatus: Open<"unknown" | "online" | "healthy" | "degraded" | "offline">;
+        degradedReason?: string;
         ownerMeshId: string | null;
         connectedSince: string | null;
         lastDispatchAt: string | null;

@@ -1,9 +1,11 @@
 import { expect, test } from 'vitest';
-import { connectionStatus, dispatchTotals } from '../../../agents/agent-connections.js';
+import { connectionState, dispatchTotals } from '../../../agents/agent-connections.js';
+import { countOutcome } from '../../../agents/agent-health.js';
 import {
   type AgentConnection,
   AgentConnectionResponse,
   AgentRegisterResponse,
+  AgentsGetResponse,
   ConnectionStatsResponse,
 } from '../../../contracts/api/agents.js';
 import { SessionInitResponse } from '../../../contracts/api/sessions.js';
@@ -65,7 +67,10 @@ test.each([
   ['hosted', 'unhealthy', 3, 'degraded'],
   ['hosted', 'offline', 3, 'offline'],
 ] as const)('%s, %s, %i failures in a row: %s', (deployment_mode, status, consecutive_failures, expected) => {
-  expect(connectionStatus({ deployment_mode, status, consecutive_failures })).toBe(expected);
+  const state = connectionState({ deployment_mode, status, consecutive_failures });
+  expect([state.connection_status, typeof state.degraded_reason]).toEqual([
+    ...[expected, expected === 'degraded' ? 'string' : 'undefined'],
+  ]);
 });
 
 test('a connected agent is offline without a socket, then online', async () => {
@@ -146,6 +151,73 @@ test('the latency is that of the last hour, and waits for people are left out', 
   await took(fresh(), 9_000);
   const { latency_ms } = await connection(instance_id);
   expect(latency_ms).toEqual({ p50: 100, p95: 190, count: 20, window_seconds: 3600 });
+});
+
+/** A message that failed on an instance, as it is on the record. */
+async function failed(instance_id: string, code: string, minutesAgo: number): Promise<void> {
+  await api.database.query(
+    `INSERT INTO messages (deadline_ms, tenant_id, message_id, session_id, credential_id, client_message_id, method, parts, state,
+       unsuccessful_state, instance_id, error_code, completed_at)
+     SELECT 1, $1, id_bound('msg', at) || right($2, 23), 'ses_1', 'cred_1', 'c', 'message/send', '[]', 'failed', 'failed', $3, $4, at
+       FROM (SELECT now() - $5 * interval '1 minute' AS at) moment`,
+    [api.tenantId, newId('msg'), instance_id, code, minutesAgo],
+  );
+}
+
+test('an instance that fails while others of its type succeed is degraded', async () => {
+  const agent_type = fresh('type');
+  const [bad, good] = [fresh(), fresh()];
+  for (const instance_id of [bad, good]) {
+    await register({ instance_id, agent_type });
+    await openSocket(instance_id);
+  }
+  for (let failed = 0; failed < 5; failed += 1)
+    await countOutcome(api.db, { tenant_id: api.tenantId, instance_id: bad }, 'HANDLER_ERROR');
+  expect(await connection(bad)).toMatchObject({
+    connection_status: 'degraded',
+    degraded_reason: '5 of its last 10 messages failed (HANDLER_ERROR), while other agents of its type succeed.',
+  });
+  expect((await connection(good)).connection_status).toBe('online');
+  await api.client.post('/agents/deregister', { instance_id: good });
+  expect((await connection(bad)).connection_status).toBe('online');
+  const { agents } = await api.client.ok('/agents/get', { agent_type, status: 'available' }, AgentsGetResponse);
+  expect(agents).toMatchObject([{ last_error: 'HANDLER_ERROR', failing_since: expect.any(String) }]);
+});
+
+test('the list says what each instance has to do, and how it fared in the last hour', async () => {
+  const agent_type = fresh('type');
+  const [idle, busy] = [fresh(), fresh()];
+  for (const instance_id of [busy, idle]) await register({ instance_id, agent_type, ...hosted });
+  for (const past of [
+    { state: 'failed', minutesAgo: 70, tookMs: 90 },
+    { state: 'failed', minutesAgo: 50, tookMs: 30 },
+    { state: 'lost', minutesAgo: 40 },
+    { state: 'completed', minutesAgo: 10, tookMs: 20 },
+    { state: 'completed', minutesAgo: 0, tookMs: 10 },
+    { state: 'sent', minutesAgo: 0 },
+  ])
+    await dispatched(busy, past);
+  for (const [code, minutesAgo] of [
+    ['HANDLER_ERROR', 70],
+    ['HANDLER_ERROR', 50],
+    ['DEADLINE_EXCEEDED', 40],
+    ['GUARD_DENIED', 30],
+  ] as const)
+    await failed(busy, code, minutesAgo);
+  await api.database.query(
+    `INSERT INTO running_messages (tenant_id, message_id, session_id, state, queue) SELECT $1, 'msg_' || n, 'ses_1', 'submitted', $2
+       FROM generate_series(1, 3) AS n`,
+    [api.tenantId, `${busy}//`],
+  );
+  const { agents } = await api.client.ok('/agents/get', { agent_type }, AgentsGetResponse.strict());
+  const nothing = { queue_length: 0, in_flight: 0, sent_per_minute: 0, failed_last_hour: 0 };
+  expect(agents).toEqual([
+    expect.objectContaining({ instance_id: idle, ...nothing, latency_ms: { p50: null, p95: null } }),
+    expect.objectContaining({
+      ...{ instance_id: busy, queue_length: 3, in_flight: 1, sent_per_minute: 2, failed_last_hour: 2 },
+      ...{ latency_ms: { p50: 20, p95: 30 }, last_error: 'DEADLINE_EXCEEDED' },
+    }),
+  ]);
 });
 
 test('more dispatches than one step sums up are counted all the same', async () => {

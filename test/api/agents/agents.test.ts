@@ -64,6 +64,7 @@ describe('connected agents', () => {
         status: 'offline',
         current_sessions: 0,
         max_concurrent_sessions: 10,
+        max_concurrent_tasks: 0,
         consecutive_failures: 0,
         last_seen: expect.any(String),
         registered_at: expect.any(String),
@@ -192,6 +193,34 @@ describe('heartbeats', () => {
       ['agent.health_changed', { ...agent, status: 'available', previous_status: 'draining' }],
     ]);
   });
+});
+
+test('a drain holds whatever the agent reports, until its end', async () => {
+  const instance_id = await connected({ max_concurrent_tasks: 3 });
+  const answer = async (path: string) => (await api.client.post(path, { instance_id })).body;
+  expect(await answer('/agents/drain')).toEqual({ ok: true, instance_id, status: 'draining' });
+  await answer('/agents/drain');
+  await api.client.post('/agents/heartbeat', { instance_id, status: 'busy' });
+  await api.client.post('/agents/heartbeat', { instance_id, status: 'available', max_concurrent_tasks: 4 });
+  expect(await read(instance_id)).toMatchObject({ status: 'draining', max_concurrent_tasks: 4 });
+  await register({ instance_id, agent_type: 'painter' });
+  await openSocket(instance_id);
+  expect(await read(instance_id)).toMatchObject({ status: 'draining', max_concurrent_tasks: 0 });
+  expect(await api.client.failure('/sessions/init', { instance_id })).toBe('503 SERVICE_UNAVAILABLE');
+  expect(await answer('/agents/undrain')).toEqual({ ok: true, instance_id, status: 'available' });
+  const agent = { agent_type: 'painter', instance_id };
+  const changes = (await eventsOf(instance_id)).filter(([type]) => type === 'agent.health_changed');
+  expect(changes).toEqual([
+    ['agent.health_changed', { ...agent, status: 'draining', previous_status: 'available' }],
+    ['agent.health_changed', { ...agent, status: 'available', previous_status: 'draining' }],
+  ]);
+});
+
+test.each(['/agents/drain', '/agents/undrain'])('%s of an instance that is gone: 404', async (path) => {
+  const instance_id = await registered();
+  await api.client.post('/agents/deregister', { instance_id });
+  expect(await api.client.failure(path, { instance_id })).toBe('404 DEREGISTERED');
+  expect(await api.client.failure(path, { instance_id: 'nobody' })).toBe('404 NOT_FOUND');
 });
 
 test('the larger of the reported and the counted sessions shows, and decides whether there is room', async () => {

@@ -23,6 +23,7 @@ describe('hello', () => {
     const node = await fixture.node();
     const { welcome } = await node.join('a', {
       max_concurrent_sessions: 7,
+      max_concurrent_tasks: 9,
       agent_version: '1.2.3',
       agent_card: { name: 'A' },
       skills: [{ id: 's' }],
@@ -47,6 +48,7 @@ describe('hello', () => {
       mesh_id: node.meshId,
       connection_epoch: 1,
       max_concurrent_sessions: 7,
+      max_concurrent_tasks: 9,
       agent_version: '1.2.3',
       agent_card: { name: 'A' },
       skills: [{ id: 's' }],

@@ -33,20 +33,23 @@ const processes = [1, 2, 3].map(() => {
 const [first] = processes as [RecordFixture, ...RecordFixture[]];
 const seen = new Seen();
 
-/** A tenant with a dozen agents of one type with one to three sessions each, on two nodes. */
+/** A tenant with a dozen agents of one type on two nodes. Each may have one to three sessions, or messages: here every message has a session. */
 async function begin(): Promise<void> {
   await first.reset();
   for (const process of processes) process.tenantId = first.tenantId;
   for (let n = 0; n < AGENTS; n += 1) {
     const skills = n < AGENTS / 2 ? ['sums'] : [];
-    await first.agent(`a${n}`, { mesh_id: NODES[n % 2], max_concurrent_sessions: 1 + (n % 3), skills });
+    const room = 1 + (n % 3);
+    const bounds =
+      n % 4 < 2 ? { max_concurrent_sessions: room } : { max_concurrent_sessions: 0, max_concurrent_tasks: room };
+    await first.agent(`a${n}`, { mesh_id: NODES[n % 2], ...bounds, skills });
   }
 }
 
 /** Of each agent its room, the sessions with a dispatch on it by the dispatches themselves, and its load as routing counts it. */
 const agents = () =>
   database.query<{ instance_id: string; room: number; sessions: number; load: number; epoch: number; mesh_id: string }>(
-    `SELECT a.instance_id, a.max_concurrent_sessions AS room, agent_load(a.tenant_id, a.instance_id) AS load, a.mesh_id,
+    `SELECT a.instance_id, greatest(a.max_concurrent_sessions, a.max_concurrent_tasks) AS room, agent_load(a.tenant_id, a.instance_id) AS load, a.mesh_id,
             a.connection_epoch::int AS epoch, (SELECT count(DISTINCT m.session_id)::int FROM dispatches d JOIN messages m USING (tenant_id, message_id)
               WHERE d.tenant_id = a.tenant_id AND d.instance_id = a.instance_id AND d.state IN ('open', 'sent')) AS sessions
        FROM agents a WHERE a.tenant_id = $1 ORDER BY a.instance_id`,

@@ -74,6 +74,12 @@ describe.each([
 
     test.each<[string, number, () => Promise<unknown>]>([
       ['is full', 1, () => give({ instance_id: 'a' })],
+      [
+        'has all its messages',
+        0,
+        () => fixture.setAgents('max_concurrent_tasks = 1').then(() => give({ instance_id: 'a' })),
+      ],
+      ['an operator drains', 0, () => fixture.setAgents('drained = true')],
       ['drains', 0, () => beat('a', { status: 'draining' })],
       ['reports that it is busy', 0, () => beat('a', { status: 'busy' })],
       ['reports all its sessions', 2, () => beat('a', { current_sessions: 2 })],

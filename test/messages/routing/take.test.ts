@@ -39,6 +39,27 @@ test('an agent with room takes the oldest that it can do, as many as it may have
   expect(await fixture.load('a')).toBe(3);
 });
 
+test('an agent takes no more messages than it may have at once', async () => {
+  await fixture.agent('a', { status: 'offline', mesh_id: null, max_concurrent_sessions: 0, max_concurrent_tasks: 2 });
+  const sent = await queued(WORKER, WORKER, WORKER);
+  await fixture.setAgents(`status = 'available', mesh_id = '${MESH}'`);
+  const queue = { tenant_id: fixture.tenantId, queue: '/worker/' };
+  expect(await taken('a')).toEqual(of(sent, 0, 1));
+  expect([await taken('a'), await queues.agentsToFill(queue, MESH)]).toEqual([[], []]);
+  await fixture.setAgents('max_concurrent_tasks = 3');
+  expect(await queues.agentsToFill(queue, MESH)).toHaveLength(1);
+  expect(await taken('a')).toEqual(of(sent, 2));
+});
+
+test('an operator’s drain keeps an agent from taking what waits', async () => {
+  await fixture.agent('a', { status: 'offline', mesh_id: null });
+  const sent = await queued(WORKER);
+  await fixture.setAgents(`status = 'available', mesh_id = '${MESH}', drained = true`);
+  expect(await taken('a')).toEqual([]);
+  await fixture.setAgents('drained = false');
+  expect(await taken('a')).toEqual(of(sent, 0));
+});
+
 test('what is taken is sent by this node, and its session is the agent’s from then on', async () => {
   await fixture.agent('a', { status: 'offline', mesh_id: null });
   const [sent] = (await queued({ ...WORKER })) as [Sent];

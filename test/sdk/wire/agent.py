@@ -23,6 +23,7 @@ def make_agent(url: str, ca: str) -> Agent:
         client_id="cred_1",
         client_secret="secret",
         instance_id="wire-1",
+        max_concurrent_tasks=4,
         drain_on_signals=False,
         log=SILENT_LOG,
     )

@@ -7,6 +7,7 @@ export function wireAgent(url: string, ca: string): Agent {
     ...credential,
     type: 'wire',
     instanceId: 'wire-1',
+    maxConcurrentTasks: 4,
     drainOnSignals: false,
     log: SILENT_LOG,
   });

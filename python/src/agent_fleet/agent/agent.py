@@ -48,6 +48,7 @@ class Agent(CallsTools):
         version: str | None = None,
         card: dict[str, Any] | None = None,
         max_concurrent_sessions: int = MAX_CONCURRENT_SESSIONS_DEFAULT,
+        max_concurrent_tasks: int = 0,
         context: dict[str, Any] | None = None,
         idempotent: bool = False,
         drain_on_signals: bool = True,
@@ -62,6 +63,7 @@ class Agent(CallsTools):
         - `name` is the type by default. `card` has further members of the A2A agent card; with `defaultInputModes` the
           platform sends only files of these media types.
         - `max_concurrent_sessions`: how many sessions the agent serves at the same time; 0 is unlimited.
+        - `max_concurrent_tasks`: how many messages the agent has at the same time, over all its sessions; 0 is unlimited.
         - `context` is free-form metadata about this instance.
         - `idempotent`: every message may be dispatched again after the loss of its agent, with the same `task.idempotency_key`; by
           default it fails with `AGENT_DISCONNECTED`. `skill(…, idempotent=True)` says so of one skill.
@@ -82,6 +84,7 @@ class Agent(CallsTools):
             version=version,
             card=card,
             max_concurrent_sessions=max_concurrent_sessions,
+            max_concurrent_tasks=max_concurrent_tasks,
             context=context,
             idempotent=idempotent,
             drain_on_signals=drain_on_signals,

@@ -25,13 +25,14 @@ def make_connected(
     """An agent that joins at once, and what it asks the platform with, which is closed after it."""
     api = PlatformApi(options.access, options.type, "agent")
     calls = ConnectedToolCalls(tools)
+    profile = AgentProfile(options, handlers, tools)
     agent = ConnectedAgent(
-        Registration(api, AgentProfile(options, handlers, tools)),
+        Registration(api, profile),
         DispatchRuns(RunDeps(handlers, calls, PlatformConversation(api), options.log)),
         calls,
         errors,
         LifecycleLog(f"agent {options.type}", options.log, errors),
-        max_concurrent_sessions=options.max_concurrent_sessions,
+        capacity=profile.capacity,
         handshake_timeout_ms=options.handshake_timeout_ms,
         emit=emit,
     )

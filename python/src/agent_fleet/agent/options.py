@@ -27,6 +27,7 @@ class AgentOptions:
     version: str | None = None
     card: dict[str, Any] | None = None
     max_concurrent_sessions: int = MAX_CONCURRENT_SESSIONS_DEFAULT
+    max_concurrent_tasks: int = 0
     context: dict[str, Any] | None = None
     idempotent: bool = False
     drain_on_signals: bool = True

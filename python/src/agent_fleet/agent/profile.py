@@ -29,8 +29,10 @@ class AgentProfile:
         return self._options.instance_id
 
     @property
-    def max_concurrent_sessions(self) -> int:
-        return self._options.max_concurrent_sessions
+    def capacity(self) -> dict[str, int]:
+        """How much the agent does at once, as registrations and heartbeats say it."""
+        options = self._options
+        return {"max_concurrent_sessions": options.max_concurrent_sessions, "max_concurrent_tasks": options.max_concurrent_tasks}
 
     def hello(self) -> dict[str, Any]:
         """The members of `hello` that describe the agent."""
@@ -49,7 +51,7 @@ class AgentProfile:
             "agent_card": self._card(),
             "skills": self._handlers.skills,
             "tools": self._tools.tools,
-            "max_concurrent_sessions": options.max_concurrent_sessions,
+            **self.capacity,
         }
 
     def _card(self) -> dict[str, Any]:

@@ -36,7 +36,7 @@ class ConnectedAgent:
         errors: ErrorReporter,
         lifecycle: LifecycleLog,
         *,
-        max_concurrent_sessions: int,
+        capacity: dict[str, int],
         handshake_timeout_ms: float,
         emit: Callable[[Connected | Disconnected], None],
     ) -> None:
@@ -45,7 +45,7 @@ class ConnectedAgent:
         self._registration = registration
         self._runs = runs
         self._errors = errors
-        self._max_concurrent_sessions = max_concurrent_sessions
+        self._capacity = capacity
         self._emit = emit
         self._targets = ConnectTargets(registration, handshake_timeout_ms, lifecycle.log)
         self._backoff = Backoff()
@@ -209,7 +209,7 @@ class ConnectedAgent:
             "instance_id": self.instance_id,
             "status": self._status,
             "current_sessions": self._runs.session_count,
-            "max_concurrent_sessions": self._max_concurrent_sessions,
+            **self._capacity,
         }
 
     def is_closing(self) -> bool:

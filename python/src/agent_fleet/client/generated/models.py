@@ -233,6 +233,7 @@ class AgentInstance(TypedDict):
     status: str
     current_sessions: int
     max_concurrent_sessions: int
+    max_concurrent_tasks: int
     consecutive_failures: int
     last_seen: str | None
     registered_at: str
@@ -1040,6 +1041,7 @@ class AgentsRegisterRequest(TypedDict):
     skills: NotRequired[list[AgentsRegisterRequestSkill]]
     tools: NotRequired[list[str | AgentsRegisterRequestTools]]
     max_concurrent_sessions: NotRequired[int]
+    max_concurrent_tasks: NotRequired[int]
     agent_version: NotRequired[str]
     provider_organization: NotRequired[str]
     provider_url: NotRequired[str]
@@ -1080,6 +1082,7 @@ class AgentsHeartbeatRequestForm1(TypedDict):
     status: NotRequired[Literal['available', 'busy', 'draining', 'unhealthy']]
     current_sessions: NotRequired[int]
     max_concurrent_sessions: NotRequired[int]
+    max_concurrent_tasks: NotRequired[int]
     consecutive_failures: NotRequired[int]
 
 
@@ -1088,6 +1091,7 @@ class AgentsHeartbeatRequestForm2Payload(TypedDict):
     status: NotRequired[Literal['available', 'busy', 'draining', 'unhealthy']]
     current_sessions: NotRequired[int]
     max_concurrent_sessions: NotRequired[int]
+    max_concurrent_tasks: NotRequired[int]
     consecutive_failures: NotRequired[int]
 
 
@@ -1114,6 +1118,39 @@ class AgentsGetRequest(TypedDict):
     deployment_mode: NotRequired[Literal['hosted', 'connected']]
 
 
+class AgentsGetResponseAgentLatencyMs(TypedDict):
+    p50: float | None
+    p95: float | None
+
+
+class AgentsGetResponseAgent(TypedDict):
+    instance_id: str
+    agent_type: str
+    public_url: str | None
+    deployment_mode: str
+    tenant_id: str
+    mesh_id: str | None
+    status: str
+    current_sessions: int
+    max_concurrent_sessions: int
+    max_concurrent_tasks: int
+    consecutive_failures: int
+    last_seen: str | None
+    registered_at: str
+    agent_version: str | None
+    provider_organization: str | None
+    provider_url: str | None
+    agent_card: dict[str, Any]
+    context: dict[str, Any]
+    queue_length: int
+    in_flight: int
+    sent_per_minute: int
+    failed_last_hour: int
+    latency_ms: AgentsGetResponseAgentLatencyMs
+    last_error: NotRequired[str]
+    failing_since: NotRequired[str]
+
+
 class AgentsGetResponse(TypedDict):
     ok: Literal[True]
     count: int
@@ -1121,7 +1158,7 @@ class AgentsGetResponse(TypedDict):
     page: int
     page_size: int
     total_pages: int
-    agents: list[AgentInstance]
+    agents: list[AgentsGetResponseAgent]
 
 
 class AgentsGetByIdRequest(TypedDict):
@@ -1143,6 +1180,26 @@ class AgentsDeregisterResponse(TypedDict):
     instance_id: str
 
 
+class AgentsDrainRequest(TypedDict):
+    instance_id: str
+
+
+class AgentsDrainResponse(TypedDict):
+    ok: Literal[True]
+    instance_id: str
+    status: str
+
+
+class AgentsUndrainRequest(TypedDict):
+    instance_id: str
+
+
+class AgentsUndrainResponse(TypedDict):
+    ok: Literal[True]
+    instance_id: str
+    status: str
+
+
 class AgentsGetConnectionRequest(TypedDict):
     instance_id: str
 
@@ -1157,6 +1214,7 @@ class AgentsGetConnectionResponseConnectionLatencyMs(TypedDict):
 class AgentsGetConnectionResponseConnection(TypedDict):
     transport: str
     connection_status: str
+    degraded_reason: NotRequired[str]
     owner_mesh_id: str | None
     connected_since: str | None
     last_dispatch_at: str | None

@@ -14,6 +14,7 @@ from .models import (
     AgentsAllowTypeResponse,
     AgentsDeregisterResponse,
     AgentsDisallowTypeResponse,
+    AgentsDrainResponse,
     AgentsGetByIdResponse,
     AgentsGetConnectionResponse,
     AgentsGetConnectionStatsResponse,
@@ -27,6 +28,7 @@ from .models import (
     AgentsRegisterRequestTools,
     AgentsRegisterResponse,
     AgentsSetDefaultResponse,
+    AgentsUndrainResponse,
     AuthGetTokenResponse,
     AuthJwksResponse,
     CredentialsCreateResponse,
@@ -258,9 +260,9 @@ class AgentsOperations:
     def __init__(self, api: PlatformApi) -> None:
         self._api = api
 
-    async def register(self, agent_type: str, *, instance_id: str | NotGiven = NOT_GIVEN, deployment_mode: Literal['hosted', 'connected'] | NotGiven = NOT_GIVEN, public_url: str | NotGiven = NOT_GIVEN, url: str | NotGiven = NOT_GIVEN, agent_card: dict[str, Any] | NotGiven = NOT_GIVEN, skills: list[AgentsRegisterRequestSkill] | NotGiven = NOT_GIVEN, tools: list[str | AgentsRegisterRequestTools] | NotGiven = NOT_GIVEN, max_concurrent_sessions: int | NotGiven = NOT_GIVEN, agent_version: str | NotGiven = NOT_GIVEN, provider_organization: str | NotGiven = NOT_GIVEN, provider_url: str | NotGiven = NOT_GIVEN, context: dict[str, Any] | NotGiven = NOT_GIVEN, dispatch_auth: AgentsRegisterRequestDispatchAuth | AgentsRegisterRequestDispatchAuth1 | AgentsRegisterRequestDispatchAuth2 | NotGiven = NOT_GIVEN) -> AgentsRegisterResponse:
+    async def register(self, agent_type: str, *, instance_id: str | NotGiven = NOT_GIVEN, deployment_mode: Literal['hosted', 'connected'] | NotGiven = NOT_GIVEN, public_url: str | NotGiven = NOT_GIVEN, url: str | NotGiven = NOT_GIVEN, agent_card: dict[str, Any] | NotGiven = NOT_GIVEN, skills: list[AgentsRegisterRequestSkill] | NotGiven = NOT_GIVEN, tools: list[str | AgentsRegisterRequestTools] | NotGiven = NOT_GIVEN, max_concurrent_sessions: int | NotGiven = NOT_GIVEN, max_concurrent_tasks: int | NotGiven = NOT_GIVEN, agent_version: str | NotGiven = NOT_GIVEN, provider_organization: str | NotGiven = NOT_GIVEN, provider_url: str | NotGiven = NOT_GIVEN, context: dict[str, Any] | NotGiven = NOT_GIVEN, dispatch_auth: AgentsRegisterRequestDispatchAuth | AgentsRegisterRequestDispatchAuth1 | AgentsRegisterRequestDispatchAuth2 | NotGiven = NOT_GIVEN) -> AgentsRegisterResponse:
         """Register an agent, or register it again. `POST /agents/register`. Scope read with a token that stands for the agent's type; any other token needs full."""
-        return cast("AgentsRegisterResponse", await self._api.call("/agents/register", given(agent_type=agent_type, instance_id=instance_id, deployment_mode=deployment_mode, public_url=public_url, url=url, agent_card=agent_card, skills=skills, tools=tools, max_concurrent_sessions=max_concurrent_sessions, agent_version=agent_version, provider_organization=provider_organization, provider_url=provider_url, context=context, dispatch_auth=dispatch_auth)))
+        return cast("AgentsRegisterResponse", await self._api.call("/agents/register", given(agent_type=agent_type, instance_id=instance_id, deployment_mode=deployment_mode, public_url=public_url, url=url, agent_card=agent_card, skills=skills, tools=tools, max_concurrent_sessions=max_concurrent_sessions, max_concurrent_tasks=max_concurrent_tasks, agent_version=agent_version, provider_organization=provider_organization, provider_url=provider_url, context=context, dispatch_auth=dispatch_auth)))
 
     async def heartbeat(self, body: AgentsHeartbeatRequest) -> AgentsHeartbeatResponse:
         """Report that an agent is alive. `POST /agents/heartbeat`. Scope read with a token that stands for the agent's type; any other token needs admin."""
@@ -279,6 +281,18 @@ class AgentsOperations:
     async def deregister(self, instance_id: str, *, reason: str | NotGiven = NOT_GIVEN) -> AgentsDeregisterResponse:
         """Take an agent out: no new work, sessions unbound. `POST /agents/deregister`. Scope read with a token that stands for the agent's type; any other token needs admin."""
         return cast("AgentsDeregisterResponse", await self._api.call("/agents/deregister", given(instance_id=instance_id, reason=reason)))
+
+    async def drain(self, instance_id: str) -> AgentsDrainResponse:
+        """Send an agent nothing new until /agents/undrain, whatever it reports. `POST /agents/drain`. Scope read with a token that stands for the agent's type; any other token needs admin.
+
+        An extension of the specification, which may change without notice."""
+        return cast("AgentsDrainResponse", await self._api.call("/agents/drain", given(instance_id=instance_id)))
+
+    async def undrain(self, instance_id: str) -> AgentsUndrainResponse:
+        """Let an agent that was drained take messages again. `POST /agents/undrain`. Scope read with a token that stands for the agent's type; any other token needs admin.
+
+        An extension of the specification, which may change without notice."""
+        return cast("AgentsUndrainResponse", await self._api.call("/agents/undrain", given(instance_id=instance_id)))
 
     async def get_connection(self, instance_id: str) -> AgentsGetConnectionResponse:
         """Read how an agent is reached, and how its dispatches fared. `POST /agents/get_connection`. Needs the scope `read`.
