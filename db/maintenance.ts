@@ -10,13 +10,6 @@ const DELETE_EXPIRED = `
   DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM idempotency_keys WHERE expires_at < now() ORDER BY expires_at LIMIT ${BATCH})) RETURNING 1`;
 
-/** Canceled messages whose workflows read the row ten minutes ago or earlier: their agents have been notified. */
-const DELETE_CANCELED = `
-  DELETE FROM running_messages WHERE ctid = ANY (ARRAY(
-    SELECT ctid FROM running_messages
-     WHERE state = 'canceled' AND wake_requested_at IS NULL AND supervised_at < now() - interval '10 minutes'
-     LIMIT ${BATCH} FOR UPDATE SKIP LOCKED)) RETURNING 1`;
-
 /** Offers that no node accepted in time. Their workflows have read them by then. */
 const DELETE_OFFERS = `DELETE FROM dispatch_transfers WHERE expires_at < now() - interval '10 minutes'`;
 
@@ -59,13 +52,12 @@ const USAGE: UsageTable[] = [
 const DELETE_SOURCES = `DELETE FROM usage_batches WHERE added_at < now() - interval '7 days'`;
 
 /**
- * Creates the partitions of the coming months, and deletes expired idempotency keys and offers, the running rows of canceled messages, old
+ * Creates the partitions of the coming months, and deletes expired idempotency keys and offers, old
  * batches of the event sequencer, and old usage. Processes may run it concurrently.
  */
 export async function maintainTables(db: Db): Promise<void> {
   const results = await Promise.allSettled([
     db.system((tx) => tx.query('SELECT create_partitions()')),
-    deleteAll(db, DELETE_CANCELED),
     db.system((tx) => tx.query(DELETE_OFFERS)),
     db.system((tx) => tx.query(DELETE_BATCHES)),
     ...USAGE.map((table) => deleteAll(db, deleteUsage(table))),

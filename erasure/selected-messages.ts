@@ -5,8 +5,6 @@ import type { Selection } from './erasures.js';
 
 /** Messages that one transaction erases. */
 export const MESSAGES_AT_ONCE = 100;
-/** How long a canceled message waits for its workflow, which tells the agent. */
-const CANCEL_SECONDS = 30;
 
 /** A message that is selected. */
 export interface SelectedMessage extends Record<string, unknown> {
@@ -18,8 +16,7 @@ export interface SelectedMessage extends Record<string, unknown> {
 
 /** Nothing works on the message any more, and no plan waits for it. */
 export const IS_OVER = `(
-  NOT EXISTS (SELECT 1 FROM running_messages r WHERE r.tenant_id = m.tenant_id AND r.message_id = m.message_id
-    AND NOT (r.state = 'canceled' AND (r.wake_requested_at IS NULL OR m.updated_at < now() - interval '${CANCEL_SECONDS} seconds')))
+  NOT EXISTS (SELECT 1 FROM running_messages r WHERE r.tenant_id = m.tenant_id AND r.message_id = m.message_id)
   AND NOT EXISTS (SELECT 1 FROM plan_messages s JOIN plans p ON p.tenant_id = s.tenant_id AND p.plan_id = s.plan_id
     WHERE s.tenant_id = m.tenant_id AND s.message_id = m.message_id AND p.state IN ('proposed', 'running')))`;
 

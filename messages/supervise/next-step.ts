@@ -97,15 +97,25 @@ async function dispatchStep(tx: Tx, row: RunningRow): Promise<WaitStep | null> {
   return waits(row, 'result', `Agent \`${instance_id}\` (${row.agent_type}) has it${since}${until}, attempt ${attempt}.`);
 }
 
-/** The step of a message whose ordered session has another one at work, or before it; null when it is its turn. The end of that one wakes it. */
+/** Waits for a transaction that is ending the message. No row: it has ended. */
+const STILL_RUNS = 'SELECT 1 FROM running_messages WHERE tenant_id = $1 AND message_id = $2 FOR KEY SHARE';
+
+/**
+ * The step of a message whose ordered session has another one at work, or before it; null when it is its turn. The end of that one wakes it, and
+ * passes over it while it is locked here: so an end that is under way is waited for.
+ */
 async function turnStep(tx: Tx, row: RunningRow): Promise<WaitStep | null> {
-  const [next] = await tx.query<{ message_id: string }>(
-    "SELECT next_in_order($1, $2) #>> '{0,message_id}' AS message_id",
-    [row.tenant_id, row.session_id],
-    'next_in_order',
-  );
-  if (next?.message_id === row.message_id) return null;
-  return waits(row, 'turn', `Waits for its turn in its session since ${row.created_at.toISOString()}.`);
+  for (;;) {
+    const [next] = await tx.query<{ message_id: string }>(
+      "SELECT next_in_order($1, $2) #>> '{0,message_id}' AS message_id",
+      [row.tenant_id, row.session_id],
+      'next_in_order',
+    );
+    if (!next || next.message_id === row.message_id) return null;
+    const running = await tx.query(STILL_RUNS, [row.tenant_id, next.message_id], 'still_runs');
+    if (running.length > 0)
+      return waits(row, 'turn', `Waits for its turn in its session since ${row.created_at.toISOString()}.`);
+  }
 }
 
 /** The step of a message that does not go on in this transaction: it fails, or waits for the human that was asked just now. */
