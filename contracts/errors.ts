@@ -41,7 +41,7 @@ export const HTTP_ERRORS = {
   /** The body has more than 1 MiB. */
   PAYLOAD_TOO_LARGE: 413,
   /**
-   * Too many failed logins, too many calls, too many messages in flight or waiting for input, too much work of the tenant that waits for
+   * Too many failed logins, too many calls, too many messages that wait for agents or for input, too much work of the tenant that waits for
    * the database or for a lock, or every agent that may take the message has its maximum of dispatches in flight (256; start another one);
    * `Retry-After` says when to try again.
    */
