@@ -6,7 +6,7 @@ const VALID = "interval '5 s'";
 
 /**
  * The marks of a hosted agent, which every node sends to, and whether routing skips it: while all living nodes have marked it. A node that has
- * no room passes a message on, by releasing its dispatch. `$3`: this node; its mark is replaced by `own`, a row of no columns or of one.
+ * no room releases the dispatch, and another takes the message. `$3`: this node; its mark is replaced by `own`, a row of no columns or of one.
  */
 const marksWith = (own: string) => `
   (saturated_on, saturated_until) = (

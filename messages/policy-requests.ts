@@ -8,7 +8,7 @@ import type { NewMessage } from './accept/accept-transaction.js';
 import type { NewInputRequest } from './input/ask.js';
 import { digestOf } from './input/digest.js';
 
-/** What policies see of a message, on both paths. */
+/** What policies see of a message. */
 export interface PolicyMessage {
   message_id: string;
   parts: NewMessage['parts'];

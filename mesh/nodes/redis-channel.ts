@@ -96,7 +96,7 @@ export class RedisChannel {
     );
   }
 
-  /** Logs one line each time that Redis becomes unavailable. Tool calls end at their deadlines, messages take the workflow path. */
+  /** Logs one line each time that Redis becomes unavailable. Tool calls end at their deadlines, nodes find queued messages by themselves. */
   #noteAway(error: unknown): void {
     if (this.#away || this.#closed) return;
     this.#away = true;

@@ -30,7 +30,7 @@ async function dispatchDecision(
 
 /**
  * Decides about a message that enters, and about its dispatch as far as that is possible before its agent is chosen. Asks no evaluator
- * outside: what needs one is left to the workflow path.
+ * outside: what needs one is decided later, while nobody waits for the accept transaction.
  * @param opening what policies have to say of the session that it opens
  * @param ask a request that the message waits for in any case; policies decide after its approval what they cannot decide before
  * @returns the draft with what they have to say, and with the token that they see

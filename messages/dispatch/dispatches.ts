@@ -81,7 +81,7 @@ export type AgentResult =
 /** The end of a dispatch on the record. */
 export interface DispatchEnd {
   /**
-   * `not_sent`: nothing went out and nothing will, so the message can be routed again. `closed`: something other than this result ended
+   * `not_sent`: nothing went out and nothing will, so the message is queued again. `closed`: something other than this result ended
    * the dispatch. `unrecorded`: it was sent, and its end could not be written.
    */
   state: 'completed' | 'failed' | 'input_required' | 'lost' | 'not_sent' | 'closed' | 'unrecorded';
@@ -92,7 +92,7 @@ export interface DispatchEnd {
     | null;
   /** Why nothing was sent. */
   reason?: string;
-  /** What its agent gets next, on the record as sent; `again`: that is to be asked for by `take`. */
+  /** What its agent gets next, on the record as sent; `again`: the taker is to try once more. */
   next?: OpenDispatch | 'again';
 }
 
@@ -131,7 +131,7 @@ export interface Dispatches {
     next?: NextDispatch,
   ): Promise<DispatchEnd | null>;
   /**
-   * Releases a dispatch of which nothing was sent, so that its message is routed again.
+   * Releases a dispatch of which nothing was sent, so that its message is queued again.
    * @param options.nothingSent releases it also when it is marked as sent: its owner knows that nothing went out
    * @returns whether it was released
    */
@@ -142,7 +142,6 @@ export interface Dispatches {
    * the code is DEADLINE_EXCEEDED.
    * @param options.owner the node that is gone; changes nothing when another one has the dispatch by now
    * @param options.unlessOffered changes nothing while the agent may still continue it at another node
-   * @param options.unlessOwnerLives the same, and while the node that sent it renews its row, because that node still has it
    * @returns null when it did not fail
    */
   failAsLost(ref: DispatchRef, code: LossCode, options?: LossConditions): Promise<DispatchEnd | null>;

@@ -101,7 +101,7 @@ export interface LoggedEnd {
 /** Logs a failed or canceled message, in one line. To be called after the commit by the code that wrote the end. */
 export function logEnd(log: Pick<Logger, 'info' | 'warn'>, end: LoggedEnd): void {
   const { tenant_id, message_id, session_id, dispatch_id, agent_type, instance_id, state, code } = end;
-  const workflow_id = messageWorkflowId({ tenant_id, message_id }); // there is one if the message took the workflow path
+  const workflow_id = messageWorkflowId({ tenant_id, message_id }); // there is one if the message lasted, or a person was asked
   const ids = { tenant_id, message_id, session_id, dispatch_id, workflow_id, agent_type, instance_id };
   if (state === 'failed') log.warn({ ...ids, code }, 'message failed');
   if (state === 'canceled') log.info(ids, 'message canceled');

@@ -56,7 +56,10 @@ export function createNodes({ core, own, tell }: NodesOptions): Nodes {
       else inBackground(fillSomewhere(agent), { instance_id: agent.instance_id });
     },
     look: (queue) => {
-      if (own) own.taker.look(queue);
+      const [instance_id = ''] = queue.queue.split('/', 1);
+      // What waits for one agent needs no search; without words to other nodes it is this one's, or its node looks by itself.
+      if (own && !tell && instance_id !== '') own.taker.fill({ tenant_id: queue.tenant_id, instance_id });
+      else if (own) own.taker.look(queue);
       else if (tell) inBackground(lookFrom(queue), queue);
     },
     cancel: ({ mesh_id, tenant_id, message_id, dispatch_id }) => {

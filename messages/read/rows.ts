@@ -49,7 +49,7 @@ export interface MessageRow extends MessageRef, SessionRef {
   completed_at: Date | null;
 }
 
-/** A row of `running_messages`: routing, slot and lease of a message that has not ended. */
+/** A row of `running_messages`: where a message stands that has not ended. */
 export interface RunningRow
   extends MessageRef,
     SessionRef,

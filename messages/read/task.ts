@@ -7,7 +7,7 @@ import type { DispatchEnd, LiveMessage } from '../dispatch/dispatches.js';
 import type { AskedRequest, InputRequestRow, MessageRow } from './rows.js';
 
 const PREVIEW_CHARS = 200;
-/** A caller of the fast path waits this long before it subscribes to the bus; most messages have ended by then. */
+/** A caller whose message went out from this process waits this long before it subscribes to the bus; most messages have ended by then. */
 const LIVE_MS = 2_000;
 
 /** The columns of a message that its task needs. */
@@ -157,7 +157,7 @@ export interface TaskWait {
 }
 
 /**
- * The task of a message on the fast path once it has ended; null when its row must be read. Most messages end at once, so the signal and
+ * The task of a message that this process has sent, once it has ended; null when its row must be read. Most messages end at once, so the signal and
  * the subscription of a longer wait (stream/watch.ts) are made after `LIVE_MS` only.
  */
 export async function liveTask(live: LiveMessage, options: TaskWait): Promise<Task | null> {

@@ -83,7 +83,7 @@ export class LostDispatches {
     return ref.mesh_id === this.#options.meshId && !maySent ? this.release(ref, 'NEVER_SENT') : this.#failAsLost(ref);
   }
 
-  /** Releases a dispatch of which nothing went out, so that its message is routed again. */
+  /** Releases a dispatch of which nothing went out, so that its message is queued again. */
   async release(ref: DispatchRef, reason: string): Promise<DispatchEnd> {
     await this.#persist(() => this.#options.dispatches.release(ref, reason, { nothingSent: true }));
     // Also when it was not released: the commit of an earlier attempt may have done that.

@@ -89,7 +89,7 @@ export class DispatchRunner {
 
   /**
    * Resolves when routing knows that this node has no room for the agent, if so, or could not be told in time. To be awaited before a
-   * dispatch that `send` has refused is released, so that its message is routed to another.
+   * dispatch that `send` has refused is released, so that another agent or node takes its message.
    */
   async saturationKnown(agent: AgentRef): Promise<void> {
     await this.#saturation.known(agent);
@@ -161,7 +161,7 @@ export class DispatchRunner {
     await running.transport.cancelSent?.(ref.dispatch_id);
   }
 
-  /** Resolves when no dispatch of the agent is being marked as sent or recorded. Those that wait for the agent are not waited for. */
+  /** Resolves when no dispatch of the agent is about to be sent or being recorded. Those that wait for the agent are not waited for. */
   async writesSettled(agentKey: string): Promise<void> {
     const running = this.#running.ofAgent(agentKey);
     await Promise.all(running.map((dispatch) => dispatch.started()));

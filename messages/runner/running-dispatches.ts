@@ -6,7 +6,7 @@ import type { DispatchStop, StopReason, Transport } from './transport.js';
 
 type Phase = 'starting' | 'sending' | 'recording';
 
-/** A dispatch that runs in this process, from before it is marked as sent until its end is on the record. */
+/** A dispatch that runs in this process, from before its first byte goes out until its end is on the record. */
 export class RunningDispatch implements DispatchStop {
   readonly ref: DispatchRef;
   readonly transport: Transport;
@@ -230,8 +230,8 @@ export class RunningDispatches {
 }
 
 /**
- * Dispatches that the accept transaction is committing here. They are noted before the database has them, so that no request for one is
- * answered as if it had never been sent.
+ * Dispatches that a transaction is committing here, as it accepts or takes messages. They are noted before the database has them, so that a cancel or a new
+ * connection of the agent waits until they run.
  */
 export class Reservations {
   readonly #open = new Map<string, { settled?: Promise<void>; settle?: () => void }>();

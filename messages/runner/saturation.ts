@@ -47,7 +47,7 @@ interface Mark {
 }
 
 /**
- * Tells the routing of all nodes which agents this node has no room for (`agents.saturated_until`), so that messages go to others or are
+ * Tells the routing of all nodes which agents this node has no room for (`agents.saturated_until`), so that messages go to others, queue, or are
  * refused. It has nothing to do with agents that are not full. Where a mark is lost, a refused dispatch or the next renewal repeats it.
  */
 export class Saturation {

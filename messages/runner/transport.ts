@@ -26,7 +26,7 @@ export interface Transport {
   connecting?(agent: Destination): Promise<void>;
   /** The epoch to send under, or why nothing can be sent to the agent now. */
   reach(agent: Destination): { epoch: number } | { refusal: string };
-  /** Signs the token of a dispatch's request, before the dispatch is marked as sent. */
+  /** Signs the token of a dispatch's request, before the first byte goes out. */
   sign?(dispatch: Pick<OpenDispatch, 'tenant_id' | 'instance_id' | 'dispatch_id'>): Promise<string>;
   /**
    * Sends a dispatch and waits for its result; chunks go to the bus meanwhile.

@@ -98,7 +98,7 @@ function* emit(position: StreamPosition, { current, isLast }: Snapshot, events: 
   yield { event: statusUpdate(task, isLast), cursor: position.cursor };
 }
 
-/** Reads the message: from the database, or from this process after a fast path that has ended here. @param live null on other paths */
+/** Reads the message: from the database, or from this process where it has sent the message. @param live null where it has not */
 function createReader(core: WatchCore, ref: MessageRef, live: LiveMessage | null, signal: AbortSignal) {
   let end: DispatchEnd['message'] | undefined;
   void live?.ended.then((ended) => {

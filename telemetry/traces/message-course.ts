@@ -147,7 +147,7 @@ function sentDispatches({ dispatches, events }: CourseFacts): SentDispatch[] {
   return sent.sort((one, other) => one.at.getTime() - other.at.getTime());
 }
 
-/** The accept transaction. On the fast path it writes the first dispatch too, which goes out after it. */
+/** The accept transaction. Where an agent has room it writes the first dispatch too, which goes out after it. */
 function admissionSpan(message: MessageFacts, parent: Span, { events }: CourseFacts, first?: SentDispatch): Span {
   const { message_id, created_at } = message;
   const received = events.find(({ event_type }) => event_type === 'message.received');

@@ -7,7 +7,7 @@ $$;
 
 -- sent → lost, and the message goes on without a dispatch, for either of two reasons:
 -- - A tool call of it waited, or it had not heard of the decision: the message waits, and its next dispatch carries the decision.
--- - Its skill is declared idempotent, and it was lost with its connection: the message is routed anew, while its deadline has not passed, and until it had
+-- - Its skill is declared idempotent, and it was lost with its connection: the message is queued again, while its deadline has not passed, and until it had
 --   ten dispatches.
 -- `by_epoch` NULL: it does not matter. Gives `detached`: false, and nothing written, where there is no such reason, or the agent has heard how its
 -- call ended and gone on, and the skill is not idempotent: the dispatch then ends with its message, as any that may have been carried out.

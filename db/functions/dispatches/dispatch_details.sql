@@ -4,9 +4,8 @@ CREATE FUNCTION answers_of(of_tenant text, of_message text) RETURNS jsonb LANGUA
     FROM input_requests q WHERE q.tenant_id = of_tenant AND q.message_id = of_message AND q.answer IS NOT NULL AND q.stage <> 'output'
 $$;
 
--- A dispatch with its message, its session, its agent and its owner: all that is needed to send it. `owner_alive`: the mesh node that has
--- it renewed itself lately. The other nodes remove the row of a dead one after 15 s and know a pause of the whole machine from a death
--- (mesh/nodes/node.ts); where there is no other node, 60 s count. `read_at`: what is left until `deadline_at` counts from it, whatever clock its reader has.
+-- A dispatch with its message, its session and its agent: all that is needed to send it. `owner_alive`: the mesh node that has it renewed itself
+-- within a minute (the row of a dead one is removed after 15 s: mesh/nodes/dead-nodes.ts). `read_at`: what is left until `deadline_at` counts from it, whatever clock its reader has.
 CREATE VIEW dispatch_details WITH (security_invoker = true) AS
   SELECT d.*, d.state IN ('open', 'sent') AND r.current_dispatch_id = d.dispatch_id AS is_open,
          m.session_id, m.method, m.parts, m.metadata, m.client_message_id, trace_of(m.trace_id, m.message_id) AS trace_id, m.propagation, m.deadline_ms, m.artifacts, m.usage,

@@ -1,4 +1,4 @@
--- open | sent → released: nothing went out, on the word of the dispatch's owner, and the message is routed again. One that is marked as
+-- open | sent → released: nothing went out, on the word of the dispatch's node, and the message is to be queued again. One that is marked as
 -- sent is released only with `nothing_sent`. Gives whether it was released.
 CREATE FUNCTION release_dispatch(of_tenant text, of_message text, of_dispatch text, reason text, nothing_sent boolean, event_id text)
 RETURNS boolean LANGUAGE plpgsql AS $$

@@ -1,4 +1,4 @@
--- The accept transaction (docs/internals.md): puts messages on the record and, on the fast path, opens their dispatches as sent, in one
+-- The accept transaction (docs/internals.md): puts messages on the record and, where an agent has room, opens their dispatches as sent, in one
 -- round trip. Several callers may share it: each message is decided by itself (decide_message.sql), and all are written together
 -- (write_messages.sql). What fails one call undoes all, and the process then makes each call by itself. A call that would wait for a lock of
 -- another transaction is answered 'later' and writes nothing; the others go on (db/connections/batcher.ts).

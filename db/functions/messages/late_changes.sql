@@ -3,7 +3,7 @@ CREATE FUNCTION late_bound(at timestamptz) RETURNS text LANGUAGE sql STABLE AS $
   SELECT overlay('msg_' || lpad(to_hex(floor(extract(epoch FROM at) * 1000)::bigint - 5000), 12, '0') PLACING '-' FROM 13 FOR 0)
 $$;
 
--- Whether a change of a message is late now. The fast path asks before it calls note_change: its messages end before they are late.
+-- Whether a change of a message is late now. Whoever accepts and completes messages asks before it calls note_change: most end before they are late.
 CREATE FUNCTION is_late(of_message text) RETURNS boolean LANGUAGE sql STABLE AS $$ SELECT of_message COLLATE "C" < late_bound(now()) $$;
 
 -- Every function that writes `updated_at` of a message calls this in the same transaction.

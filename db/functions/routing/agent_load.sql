@@ -1,7 +1,7 @@
 -- Sessions that an instance serves for the platform: those that reserve their place on it and are not suspended, and those with a
 -- dispatch on it. They are counted, never stored, so that the number cannot drift. `at_most`: where there are more, at least as many; NULL: all.
 -- In the order of running_slots, and without sorts: while few messages run, the key costs the same, and a plan that takes it reads all messages of
--- the tenant. Routing plans with its own settings (accept_messages, open_dispatch).
+-- the tenant. Routing plans with its own settings (accept_messages, take_messages).
 CREATE FUNCTION served_sessions(of_tenant text, of_instance text, at_most integer) RETURNS SETOF text LANGUAGE sql STABLE AS $$
   (SELECT s.session_id FROM sessions s
     WHERE s.tenant_id = of_tenant AND s.instance_id = of_instance AND s.status = 'active' AND s.reserves AND NOT s.suspended LIMIT at_most)
