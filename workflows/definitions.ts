@@ -48,11 +48,6 @@ export interface PushDeliveryInput extends AnyDeliveryInput {
 /** Input of the `delivery` workflow. */
 export type DeliveryInput = AlertDeliveryInput | PushDeliveryInput;
 
-/** Input of a `delivery` of before (earlier-deliveries.ts): all push notifications of one config of one message. */
-export interface PushConfigInput extends MessageInput {
-  config_id: string;
-}
-
 /** Input of the `ingest` workflow: a job that takes documents into a knowledge base. */
 export interface IngestInput {
   tenant_id: string;

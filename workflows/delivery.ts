@@ -1,7 +1,6 @@
 import { CancellationScope, continueAsNew, isCancellation, sleep, workflowInfo } from '@temporalio/workflow';
 import type { NextAttempt } from '../activities/deliver.js';
-import type { DeliveryInput, PushConfigInput } from './definitions.js';
-import { sendAsBefore } from './earlier-deliveries.js';
+import type { DeliveryInput } from './definitions.js';
 import { deliveryRecord, receiver } from './stubs.js';
 import { show } from './visibility.js';
 
@@ -23,8 +22,7 @@ async function deliver(input: DeliveryInput): Promise<void> {
  * Makes one delivery of an alert rule to one channel, or the push notifications of one config of one message, in order. Deliveries and attempts
  * are in Postgres, so the workflow can be recreated. An operator's cancel in the Temporal UI drops what is not delivered.
  */
-export async function delivery(input: DeliveryInput | PushConfigInput): Promise<void> {
-  if (!('delivery_id' in input)) return sendAsBefore(input);
+export async function delivery(input: DeliveryInput): Promise<void> {
   try {
     await deliver(input);
     show('delivered', null, 'The delivery is over, or waits until its receiver answers again.');

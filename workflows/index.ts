@@ -1,7 +1,6 @@
 import { watch } from './stubs.js';
 
 export { delivery } from './delivery.js';
-export { alertDelivery } from './earlier-deliveries.js';
 export { ingest } from './ingest.js';
 export { message } from './message.js';
 export { plan } from './plan.js';

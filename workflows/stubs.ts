@@ -39,16 +39,14 @@ export const watch = proxyActivities<WatchActivities>({
 export const deliveryRecord = proxyLocalActivities<DeliveryRecordActivities>(TRANSACTION);
 
 /** One delivery attempt, which takes at most 10 s. The activity fails only through errors of the platform, which do not count as attempts. */
-export function receiverOf<Activities extends object>(summary: string) {
-  return proxyActivities<Activities>({
+export function receiver(summary: string) {
+  return proxyActivities<DeliveryActivities>({
     taskQueue: DELIVERY_QUEUE,
     startToCloseTimeout: '20s',
     retry: { initialInterval: '500ms', backoffCoefficient: 2, maximumInterval: '30s' },
     summary,
   });
 }
-
-export const receiver = (summary: string) => receiverOf<DeliveryActivities>(summary);
 
 /** Transactions on jobs of knowledge bases. */
 export const ingestRecord = proxyLocalActivities<IngestRecordActivities>(TRANSACTION);

@@ -4,7 +4,6 @@ import {
   createDeliveryRecordActivities,
   type DeliveryDeps,
 } from '../../activities/deliver.js';
-import { createEarlierDeliveryActivities, createEarlierRecordActivities } from '../../activities/earlier-deliveries.js';
 import { createIngestActivities, createIngestRecordActivities } from '../../activities/ingest.js';
 import { createPlanActivities, type PlanActivityDeps } from '../../activities/plan.js';
 import { createRecordActivities } from '../../activities/record.js';
@@ -68,7 +67,6 @@ export async function runFleetWorker(
     activities: {
       ...createRecordActivities(deps.core),
       ...createDeliveryRecordActivities(deps.delivery),
-      ...createEarlierRecordActivities(deps.delivery),
       ...createPlanActivities(deps.plans),
       ...createWatchActivities(deps.watch),
       ...createIngestRecordActivities(deps.core.db),
@@ -78,7 +76,7 @@ export async function runFleetWorker(
   });
   const deliveries = await keepRunning(workerDeps, {
     taskQueue: DELIVERY_QUEUE,
-    activities: { ...createDeliveryActivities(deps.delivery), ...createEarlierDeliveryActivities(deps.delivery) },
+    activities: createDeliveryActivities(deps.delivery),
     // Every delivery that has a slot makes its attempts at once, also where one process makes them all.
     maxConcurrentActivityTaskExecutions: SLOTS_MAX,
   });

@@ -25,8 +25,6 @@ test('the workflows still go the way that recorded ones went', async () => {
     replayed.push(workflowId);
   }
   expect(replayed.sort()).toEqual([
-    'alert-delivery-retried.json',
-    'delivery-retried.json',
     'ingest-completed.json',
     'message-approval-expired.json',
     'message-canceled.json',
