@@ -10,7 +10,7 @@ const DELETE_EXPIRED = `
   DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM idempotency_keys WHERE expires_at < now() ORDER BY expires_at LIMIT ${BATCH})) RETURNING 1`;
 
-/** Offers that no node accepted in time. Their workflows have read them by then. */
+/** Offers that no node accepted in time. Their dispatches have ended by then. */
 const DELETE_OFFERS = `DELETE FROM dispatch_transfers WHERE expires_at < now() - interval '10 minutes'`;
 
 /** Batches of the event sequencer, which needs the newest only. */

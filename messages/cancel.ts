@@ -3,12 +3,7 @@ import { isOwnMessage, type Reader } from '../contracts/permissions.js';
 import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { newEventId } from '../runtime/ids.js';
-import type {
-  CanceledMessage,
-  CancelOptions,
-  SessionDeps,
-  SessionRef,
-} from '../sessions/session-deps.js';
+import type { CanceledMessage, CancelOptions, SessionDeps, SessionRef } from '../sessions/session-deps.js';
 import type { MessageCore, MessageRef } from './core.js';
 import { logEnd } from './dispatch/message-end.js';
 import { lockRunning, readMessage } from './read/read.js';

@@ -5,7 +5,8 @@ import { settledWithin } from '../runtime/promises/settled-within.js';
 
 const CHECK_MS = 3_000;
 /** A server that only reads, or whose disk is full, is down for who sends messages. One write a second and process shows it, however often it is asked. */
-const WRITE = "INSERT INTO platform_facts (name, value) VALUES ('health', now()) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+const WRITE =
+  "INSERT INTO platform_facts (name, value) VALUES ('health', now()) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
 const WRITE_EVERY_MS = 1_000;
 const LIVE_NODES = `SELECT mesh_id FROM mesh_nodes WHERE renewed_at > now() - $1 * interval '1 ms'`;
 

@@ -30,7 +30,15 @@ export function startTools(services: Services, link: NodeLink, nodeId: string) {
     usage: services.toolUsage,
     spans: services.spans,
     planTool: createPlanTool(services.plans),
-    approvals: new ToolApprovals({ db, log, bus, nodeId, watch, workflowStarter, fill: (agent) => core.nodes.fill(agent) }),
+    approvals: new ToolApprovals({
+      db,
+      log,
+      bus,
+      nodeId,
+      watch,
+      workflowStarter,
+      fill: (agent) => core.nodes.fill(agent),
+    }),
   });
   return {
     calls,

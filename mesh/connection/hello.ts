@@ -1,7 +1,6 @@
 import { CLOSE_CODES } from '../../contracts/errors.js';
 import { connectUrl, type HelloPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { persist } from '../../messages/runner/persist.js';
 import type { DecisionEvent } from '../../policy/verdict.js';
 import { errorMessage, PlatformError } from '../../runtime/errors.js';
 import { uuidOf } from '../../runtime/ids.js';

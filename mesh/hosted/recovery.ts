@@ -1,10 +1,10 @@
-import type { AgentRef } from '../../agents/agent-row.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { noteReached } from '../../agents/agent-health.js';
+import type { AgentRef } from '../../agents/agent-row.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { Db } from '../../db/pool.js';
 import { OutboundError } from '../../http/outbound.js';
-import type { Dispatches, OpenDispatch } from '../../messages/dispatch/dispatches.js';
+import type { OpenDispatch } from '../../messages/dispatch/dispatches.js';
 import { errorMessage } from '../../runtime/errors.js';
 import { agentKeyOf } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';

@@ -1,5 +1,5 @@
-import type { AgentRef } from '../../agents/agent-row.js';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AgentRef } from '../../agents/agent-row.js';
 import type { Authenticator } from '../../auth/authenticator.js';
 import { tooManyCalls } from '../../db/errors.js';
 import type { Db } from '../../db/pool.js';

@@ -6,8 +6,8 @@ import type { Db } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { type MessageQuotas, UNLIMITED } from '../../usage/quotas.js';
 import type { MessageCore } from '../core.js';
-import type { LiveMessage } from '../dispatch/dispatches.js';
 import type { Dispatcher } from '../dispatch/dispatcher.js';
+import type { LiveMessage } from '../dispatch/dispatches.js';
 import { logEnd } from '../dispatch/message-end.js';
 import {
   type AcceptRow,

@@ -28,7 +28,13 @@ async function markSent(tx: Tx, open: OpenDispatch): Promise<OpenDispatch | null
 }
 
 const release = (tx: Tx, { tenant_id, message_id, dispatch_id }: OpenDispatch, reason: string) =>
-  tx.query('SELECT release_dispatch($1, $2, $3, $4, false, $5)', [tenant_id, message_id, dispatch_id, reason, newEventId()]);
+  tx.query('SELECT release_dispatch($1, $2, $3, $4, false, $5)', [
+    tenant_id,
+    message_id,
+    dispatch_id,
+    reason,
+    newEventId(),
+  ]);
 
 /** What became of a dispatch: what is to be sent, or the row of a message that has failed, or neither. */
 interface Decided {
@@ -39,8 +45,12 @@ interface Decided {
 
 async function decide(core: MessageCore, tx: Tx, open: OpenDispatch): Promise<Decided> {
   const { tenant_id, message_id, session_id, dispatch_id } = open;
-  await tx.query('SELECT 1 FROM sessions WHERE tenant_id = $1 AND session_id = $2 FOR NO KEY UPDATE', [tenant_id, session_id]);
-  const query = 'SELECT * FROM running_messages WHERE tenant_id = $1 AND message_id = $2 AND current_dispatch_id = $3 FOR UPDATE';
+  await tx.query('SELECT 1 FROM sessions WHERE tenant_id = $1 AND session_id = $2 FOR NO KEY UPDATE', [
+    tenant_id,
+    session_id,
+  ]);
+  const query =
+    'SELECT * FROM running_messages WHERE tenant_id = $1 AND message_id = $2 AND current_dispatch_id = $3 FOR UPDATE';
   const [row] = await tx.query<GatedRow & Record<string, unknown>>(query, [tenant_id, message_id, dispatch_id]);
   if (!row) return {};
   const gate = new PolicyGate(core, tx, row, knownTo(row));

@@ -1,5 +1,6 @@
-import { newId } from '../../runtime/ids.js';
 import { errorMessage } from '../../runtime/errors.js';
+import { newId } from '../../runtime/ids.js';
+import type { SessionRef } from '../../sessions/session-deps.js';
 import {
   type AcceptRow,
   type CountLimits,
@@ -9,7 +10,6 @@ import {
 } from '../accept/accept-transaction.js';
 import type { MessageCore, MessageRef } from '../core.js';
 import type { DispatchRunner } from '../runner/runner.js';
-import type { SessionRef } from '../../sessions/session-deps.js';
 import type { DispatchEnd, Dispatches, LiveMessage, OpenDispatch } from './dispatches.js';
 import { IdleAgents } from './idle-agents.js';
 import { dispatchedNow, dispatchedRow } from './open-dispatch.js';
@@ -60,7 +60,8 @@ export class Dispatcher {
     this.#watcher = new Watcher(watch, core.log);
     const send = (open: OpenDispatch, isInTime: () => boolean) => void this.#run(open, isInTime);
     const stopwatch = () => inTime(new Stopwatch());
-    this.taker = runner && new Taker({ core, dispatches, queues: createQueues(core), idle: this.#idle, runner, send, stopwatch });
+    this.taker =
+      runner && new Taker({ core, dispatches, queues: createQueues(core), idle: this.#idle, runner, send, stopwatch });
   }
 
   async stop(): Promise<void> {
@@ -121,7 +122,7 @@ export class Dispatcher {
     isInTime: () => boolean,
   ): Promise<LiveMessage | null> {
     const ended = this.#send(dispatchedNow(draft, row, dispatch_id), isInTime);
-    if (ended) return { row: dispatchedRow(draft, row), dispatch_id, ended };
+    if (ended !== null) return { row: dispatchedRow(draft, row), dispatch_id, ended };
     await this.#release(dispatchedNow(draft, row, dispatch_id));
     return null;
   }

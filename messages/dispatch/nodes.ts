@@ -64,7 +64,8 @@ export function createNodes({ core, own, tell }: NodesOptions): Nodes {
     },
     cancel: ({ mesh_id, tenant_id, message_id, dispatch_id }) => {
       const dispatch = { tenant_id, message_id, dispatch_id };
-      if (mesh_id === own?.runner.meshId) inBackground(own.runner.cancel(dispatch, 'The message was canceled.'), dispatch);
+      if (mesh_id === own?.runner.meshId)
+        inBackground(own.runner.cancel(dispatch, 'The message was canceled.'), dispatch);
       else if (mesh_id !== null) tell?.(mesh_id, { kind: 'canceled', dispatch });
     },
   };

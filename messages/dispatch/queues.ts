@@ -20,7 +20,11 @@ export interface Queues {
    * for policies to decide about them
    * @param dispatchIds of the new dispatches, as many as the node takes
    */
-  take(agent: AgentRef, by: { mesh_id: string; epoch: number | null; as_open: boolean }, dispatchIds: string[]): Promise<OpenDispatch[]>;
+  take(
+    agent: AgentRef,
+    by: { mesh_id: string; epoch: number | null; as_open: boolean },
+    dispatchIds: string[],
+  ): Promise<OpenDispatch[]>;
   /** Agents with room for which messages wait in this queue, some of them, and the nodes that they are connected to; null for a hosted one. */
   agentsToFill(queue: WaitingQueue): Promise<{ instance_id: string; mesh_id: string | null }[]>;
   /** Tenants whose messages wait for agents. */
@@ -64,14 +68,16 @@ export function createQueues({ db, bus, limits }: Pick<MessageCore, 'db' | 'bus'
       const values = [tenant_id, instance_id, mesh_id, epoch, dispatchIds, eventIds, as_open, tenantMaxInFlight];
       const query = 'SELECT unnest(take_messages($1, $2, $3, $4, $5, $6, $7, $8)) AS taken';
       const rows = await db.call<{ taken: TakenRow }>(tenant_id, 'take_messages', query, values);
-      return rows.map(({ taken }) => (as_open ? openDispatchFrom(readable(detailsOf(taken))) : takenDispatch(bus, taken)));
+      return rows.map(({ taken }) =>
+        as_open ? openDispatchFrom(readable(detailsOf(taken))) : takenDispatch(bus, taken),
+      );
     },
     agentsToFill: ({ tenant_id, queue }) =>
       db.tenant(tenant_id, (tx) =>
-        tx.query<{ instance_id: string; mesh_id: string | null }>('SELECT instance_id, mesh_id FROM agents_to_fill($1, $2)', [
-          tenant_id,
-          queue,
-        ]),
+        tx.query<{ instance_id: string; mesh_id: string | null }>(
+          'SELECT instance_id, mesh_id FROM agents_to_fill($1, $2)',
+          [tenant_id, queue],
+        ),
       ),
     waitingTenants: async () => {
       const rows = await db.system((tx) =>

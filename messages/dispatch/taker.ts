@@ -35,10 +35,7 @@ interface TakerOptions {
   dispatches: Pick<Dispatches, 'release'>;
   queues: Queues;
   idle: IdleAgents;
-  runner: Pick<
-    DispatchRunner,
-    'meshId' | 'reserve' | 'releaseReservation' | 'roomFor' | 'countOf' | 'noteNeverSent'
-  >;
+  runner: Pick<DispatchRunner, 'meshId' | 'reserve' | 'releaseReservation' | 'roomFor' | 'countOf' | 'noteNeverSent'>;
   /** Sends a dispatch that is on the record as sent by this node, while that is in time. */
   send(open: OpenDispatch, isInTime: () => boolean): void;
   /** Started before a dispatch is written as sent. */
@@ -268,7 +265,10 @@ export class Taker implements Taking {
       if (sent) send(sent, isInTime);
     } catch (error) {
       const { tenant_id, message_id, dispatch_id } = open;
-      core.log.warn({ err: errorMessage(error), message_id, dispatch_id }, 'policies could not decide about a dispatch');
+      core.log.warn(
+        { err: errorMessage(error), message_id, dispatch_id },
+        'policies could not decide about a dispatch',
+      );
       runner.noteNeverSent({ tenant_id, dispatch_id });
     }
   }

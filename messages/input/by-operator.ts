@@ -29,7 +29,8 @@ const OPERATOR: Principal = {
  */
 export async function resolveByOperator(core: MessageCore, ref: MessageRef, sent: unknown): Promise<void> {
   const { tenant_id, message_id } = ref;
-  const refuse = (why: string): void => core.log.warn({ tenant_id, message_id, why }, 'signal `resolve` was not obeyed');
+  const refuse = (why: string): void =>
+    core.log.warn({ tenant_id, message_id, why }, 'signal `resolve` was not obeyed');
   if (!core.limits.decidesBySignal) return refuse('FLEET_TEMPORAL_RESOLVE is off.');
   const decision = OperatorDecision.safeParse(sent);
   if (!decision.success) return refuse(z.prettifyError(decision.error));

@@ -88,6 +88,8 @@ export async function getMessage(
   const { row, request } = found;
   const record = recordOf(row, request);
   if (request) return { ...record, waits_for: { kind: 'person', since: request.requested_at.toISOString() } };
-  const waits_for = isTerminal(row.state) ? undefined : await db.tenant(row.tenant_id, (tx) => readWait(tx, row, inFlightMax));
+  const waits_for = isTerminal(row.state)
+    ? undefined
+    : await db.tenant(row.tenant_id, (tx) => readWait(tx, row, inFlightMax));
   return waits_for ? { ...record, waits_for } : record;
 }

@@ -29,7 +29,6 @@ export class DispatchRunner {
   /** What transports publish goes through it: guards see it before anybody else does. */
   readonly output: DispatchSender['output'];
   readonly counts: DispatchSender['counts'];
-  readonly #options: RunnerOptions;
   readonly #running: RunningDispatches;
   readonly #saturation: Saturation;
   readonly #reservations = new Reservations();
@@ -41,7 +40,6 @@ export class DispatchRunner {
 
   constructor(options: RunnerOptions) {
     const { dispatches, db, log, meshId, reconcileMs = 2_000, inFlightMax } = options;
-    this.#options = options;
     this.meshId = meshId;
     const running = new RunningDispatches({ inFlightMax, onFull: (agent) => void this.#saturation.mark(agent) });
     this.#running = running;
@@ -189,7 +187,8 @@ export class DispatchRunner {
 
   /** The record may or may not name this node as the owner of these dispatches, which do not run here: they are never sent again. */
   noteUncertain(tenantId: string, dispatchIds: readonly string[]): void {
-    for (const dispatch_id of dispatchIds) this.#sender.lost.note({ tenant_id: tenantId, dispatch_id, neverSent: false });
+    for (const dispatch_id of dispatchIds)
+      this.#sender.lost.note({ tenant_id: tenantId, dispatch_id, neverSent: false });
   }
 
   /** The agent is gone: its dispatches fail, or are released when nothing was sent. Resolves when that is on the record. */

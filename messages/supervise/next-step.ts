@@ -84,7 +84,12 @@ function waits(row: RunningRow, waits_for: WaitStep['waits_for'], details: strin
 /** The step of a message that an agent has; null for any other. */
 async function dispatchStep(tx: Tx, row: RunningRow): Promise<WaitStep | null> {
   if (row.current_dispatch_id === null) return null;
-  const [dispatch] = await tx.query<{ instance_id: string; attempt: number; sent_at: Date | null; deadline_at: Date | null }>(
+  const [dispatch] = await tx.query<{
+    instance_id: string;
+    attempt: number;
+    sent_at: Date | null;
+    deadline_at: Date | null;
+  }>(
     `SELECT instance_id, attempt, sent_at, deadline_at FROM dispatches
       WHERE tenant_id = $1 AND dispatch_id = $2 AND state IN ('open', 'sent')`,
     [row.tenant_id, row.current_dispatch_id],
@@ -94,7 +99,11 @@ async function dispatchStep(tx: Tx, row: RunningRow): Promise<WaitStep | null> {
   const { instance_id, attempt, sent_at, deadline_at } = dispatch;
   const since = sent_at ? ` since ${sent_at.toISOString()}` : '';
   const until = deadline_at ? `, until ${deadline_at.toISOString()}` : '';
-  return waits(row, 'result', `Agent \`${instance_id}\` (${row.agent_type}) has it${since}${until}, attempt ${attempt}.`);
+  return waits(
+    row,
+    'result',
+    `Agent \`${instance_id}\` (${row.agent_type}) has it${since}${until}, attempt ${attempt}.`,
+  );
 }
 
 /** Waits for a transaction that is ending the message. No row: it has ended. */
@@ -182,7 +191,10 @@ async function decide(context: Context, queueWaitMs: number): Promise<{ step: St
   if (row.state === 'input-required') {
     const request = (await openRequests(tx, row.tenant_id, [row])).get(row.message_id);
     if (request)
-      return { step: (await inputStep(tx, row, request, now)) ?? (await failedStep(tx, row, EXPIRED, 'expired')), queue: null };
+      return {
+        step: (await inputStep(tx, row, request, now)) ?? (await failedStep(tx, row, EXPIRED, 'expired')),
+        queue: null,
+      };
   }
   const current = await dispatchStep(tx, row);
   if (current) return { step: current, queue: null };
@@ -231,7 +243,8 @@ function stepBy(core: MessageCore, ref: MessageRef, by: Looker, known: KnownVerd
   return core.db.tenant(ref.tenant_id, async (tx) => {
     const session = await lockSession(tx, ref);
     const row = await lockRow(tx, ref, by);
-    if (!session || !row) return { row: null, queue: null, step: await doneStep(tx, ref), hasChanged: false, isWatched: false };
+    if (!session || !row)
+      return { row: null, queue: null, step: await doneStep(tx, ref), hasChanged: false, isWatched: false };
     const gate = new PolicyGate(core, tx, row, known);
     const context = { tx, row, session, gate, now };
     const isWatched = row.supervised_at !== null;
@@ -252,7 +265,13 @@ const EVALUATION_STARTS_MS = 4_000;
 function waitForPolicies(): Looked {
   const details = 'Waits for the evaluators of policies.';
   const step = { kind: 'waits', waits_for: 'evaluator', state: 'submitted', agent_type: null, details } as const;
-  return { row: null, queue: null, step: { ...step, wait_ms: EVALUATORS_BUSY_MS }, hasChanged: false, isWatched: false };
+  return {
+    row: null,
+    queue: null,
+    step: { ...step, wait_ms: EVALUATORS_BUSY_MS },
+    hasChanged: false,
+    isWatched: false,
+  };
 }
 
 /** As `stepBy`, with the policies asked between transactions. */

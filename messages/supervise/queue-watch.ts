@@ -54,7 +54,9 @@ export class QueueWatch extends Loop {
     let started = 0;
     for (const queue of queues) {
       for (const ref of await this.#leftAlone(queue)) this.#core.advance(ref);
-      for (const { is_watched, ...ref } of watched < WATCHED_MAX ? await this.#oldest(queue, WATCHED_MAX - watched) : []) {
+      for (const { is_watched, ...ref } of watched < WATCHED_MAX
+        ? await this.#oldest(queue, WATCHED_MAX - watched)
+        : []) {
         watched += 1;
         if (is_watched || started === STARTS_MAX) continue;
         started += 1;

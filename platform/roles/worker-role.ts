@@ -44,8 +44,7 @@ export async function startWorkerRole(
   baseUrl: () => string,
   stops: StopList,
 ): Promise<{ startAlerts: () => void }> {
-  const { core, db, outbound, secrets, log, temporal, channelClients, deliveryStarter, eventFeed } =
-    services;
+  const { core, db, outbound, secrets, log, temporal, channelClients, deliveryStarter, eventFeed } = services;
   const { planStarter, config, version, spanCounts, catchUpUsage } = services;
   const plans = { accept: services.messages, stepStarted: () => planStarter.expect() };
   const watch = { db, outbound, log };

@@ -1,5 +1,5 @@
-import type { AgentRef } from '../../agents/agent-row.js';
 import { randomUUID } from 'node:crypto';
+import type { AgentRef } from '../../agents/agent-row.js';
 import type { Executor } from '../../contracts/api/messages.js';
 import type { ToolCallPayload } from '../../contracts/api/tools.js';
 import type { Db } from '../../db/pool.js';
@@ -190,7 +190,8 @@ export class ToolApprovals {
 
   async #withdraw(dispatch: WaitingCall['dispatch'], requestId: string): Promise<void> {
     const { db, log } = this.#options;
-    if (await persist(() => withdrawToolCall(db, dispatch, requestId), log)) this.#announce(dispatch, { freed_id: null });
+    if (await persist(() => withdrawToolCall(db, dispatch, requestId), log))
+      this.#announce(dispatch, { freed_id: null });
   }
 
   /** After the commit: streams read the message again, and its workflow looks at it. */
