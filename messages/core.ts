@@ -4,13 +4,18 @@ import type { PolicyEngine } from '../policy/policy-engine.js';
 import type { Clocks } from '../runtime/clocks.js';
 import type { Logger } from '../runtime/logger.js';
 import type { SessionRef } from '../sessions/session-deps.js';
-import type { WaitingQueue } from './dispatch/queues.js';
 import type { ChunkBus } from './stream/bus.js';
 
 /** Identifies a message across tenants. */
 export interface MessageRef {
   tenant_id: string;
   message_id: string;
+}
+
+/** A queue of messages that wait for an agent (db/functions/routing/queues.sql). */
+export interface WaitingQueue {
+  tenant_id: string;
+  queue: string;
 }
 
 /** Starts or wakes workflows in the background. It never throws: what must not be lost is repeated by a sweeper. */

@@ -16,7 +16,7 @@ import { DELIVERY_QUEUE, KNOWLEDGE_QUEUE } from './definitions.js';
  * workflow task, so that an outage of hours does not fill the history. What is refused because its tenant is busy is retried later than the
  * threshold, by a timer, so that its workflow leaves its slot (platform/roles/tenant-shares.ts).
  */
-export const TRANSACTION: LocalActivityOptions = {
+const TRANSACTION: LocalActivityOptions = {
   startToCloseTimeout: '20s',
   retry: { initialInterval: '100ms', backoffCoefficient: 2, maximumInterval: '2s' },
   localRetryThreshold: '2s',

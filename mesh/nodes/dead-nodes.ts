@@ -67,7 +67,7 @@ export class DeadNodes extends Loop {
 }
 
 /** Ends what dead nodes have left, and forgets them. @throws while the database is away; the next time goes on */
-export async function sweepDeadNodes({ db, log, dispatches, clocks }: DeadNodesOptions): Promise<void> {
+async function sweepDeadNodes({ db, log, dispatches, clocks }: DeadNodesOptions): Promise<void> {
   const dead = await db.system((tx) => tx.query<{ mesh_id: string }>(DEAD, [clocks.deadNodeMs]));
   const deadIds = dead.map(({ mesh_id }) => mesh_id);
   for (let more = true; more; ) {

@@ -1,16 +1,10 @@
 import type { AgentRef } from '../../agents/agent-row.js';
 import { newEventId } from '../../runtime/ids.js';
-import type { MessageCore } from '../core.js';
+import type { MessageCore, WaitingQueue } from '../core.js';
 import { readable } from '../read/readable.js';
 import type { DispatchDetails } from '../read/rows.js';
 import type { OpenDispatch } from './dispatches.js';
 import { openDispatchFrom } from './open-dispatch.js';
-
-/** A queue of messages that wait for an agent (db/functions/routing/queues.sql). */
-export interface WaitingQueue {
-  tenant_id: string;
-  queue: string;
-}
 
 /** Messages that wait for agents (db/functions/routing/queues.sql), and how nodes take them. */
 export interface Queues {

@@ -4,13 +4,13 @@ import type { AgentRef } from '../../agents/agent-row.js';
 import { errorMessage } from '../../runtime/errors.js';
 import { agentKeyOf, newId } from '../../runtime/ids.js';
 import { Loop } from '../../runtime/loop.js';
-import type { MessageCore } from '../core.js';
+import type { MessageCore, WaitingQueue } from '../core.js';
 import type { DispatchRunner } from '../runner/runner.js';
 import type { Taking } from '../runner/sender-options.js';
 import { decideDispatch } from './dispatch-policy.js';
 import type { DispatchEnd, Dispatches, NextDispatch, OpenDispatch } from './dispatches.js';
 import type { IdleAgents } from './idle-agents.js';
-import type { Queues, WaitingQueue } from './queues.js';
+import type { Queues } from './queues.js';
 
 /** Dispatches that one transaction opens for an agent. */
 const TAKEN_AT_ONCE = 16;

@@ -1,8 +1,8 @@
 import type { Db } from '../../db/pool.js';
 import { Loop } from '../../runtime/loop.js';
 import type { SessionRef } from '../../sessions/session-deps.js';
-import type { MessageCore, MessageRef } from '../core.js';
-import { createQueues, type Queues, type WaitingQueue } from '../dispatch/queues.js';
+import type { MessageCore, MessageRef, WaitingQueue } from '../core.js';
+import { createQueues, type Queues } from '../dispatch/queues.js';
 
 const EVERY_MS = 1_000;
 /** Queues of a tenant in one round; the next one goes on behind them. */

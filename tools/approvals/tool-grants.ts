@@ -1,7 +1,6 @@
 import type { Executor } from '../../contracts/api/messages.js';
 import type { ToolCallPayload } from '../../contracts/api/tools.js';
 import type { Db } from '../../db/pool.js';
-import type { MessageRef } from '../../messages/core.js';
 import type { DispatchRef } from '../../messages/dispatch/dispatches.js';
 import { inputRequestCall, type NewInputRequest } from '../../messages/input/ask.js';
 import { digestOf } from '../../messages/input/digest.js';
