@@ -17,7 +17,7 @@ const ON_NEWEST_NODE = [
   'test/runtime',
   'test/deliveries',
   'test/sdk/client.test.ts',
-  'test/system/fast-path.test.ts',
+  'test/system/workflows.test.ts',
 ];
 const CLOSING_LINE = /^(\d+) passed, (\d+) failed$/m;
 

@@ -5,7 +5,6 @@ import { messageWorkflowId } from '../../workflows/definitions.js';
 import { type Behaviour, type Dispatched, dispatched, type RawAgent } from '../setup/agent.js';
 import type { ApiClient, SendOptions } from '../setup/platform/api-client.js';
 import { type Home, joinAgent } from '../setup/platform/fleet.js';
-import { FAST_PATH, WORKFLOW_PATH } from '../setup/platform/paths.js';
 import { type Profile, sharedPlatform, type TenantPlatform } from '../setup/platform/shared-platform.js';
 import { until } from '../setup/until.js';
 
@@ -79,7 +78,7 @@ export function looksOf({ database, temporal, platform }: Pick<TenantPlatform, '
 }
 
 /** A new tenant on the shared platform of a profile, with what the tests of a running platform ask it. */
-export async function fleetOn(profile: Profile = 'fast path') {
+export async function fleetOn(profile: Profile = 'usual') {
   const shared = await sharedPlatform(profile);
   const { platform } = shared;
   const { client } = platform;
@@ -90,7 +89,3 @@ export async function fleetOn(profile: Profile = 'fast path') {
     join: (agentType: string, behaviour?: Behaviour, max?: number) => joinType(platform, agentType, behaviour, max),
   };
 }
-
-/** One of each path, for `describe.each`: what callers, agents and humans see is the same on both. */
-export const fleetOnEach = () =>
-  Promise.all([FAST_PATH, WORKFLOW_PATH].map(async ({ way }) => ({ way, ...(await fleetOn(way)) })));

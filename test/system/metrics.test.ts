@@ -3,13 +3,13 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { Task } from '../../contracts/a2a/a2a.js';
+import { MessageCancelResponse } from '../../contracts/api/messages.js';
 import { TenantLimitsResponse } from '../../contracts/api/tenants.js';
 import { CollectedMetrics } from '../../platform/metrics/collected.js';
 import { METRICS } from '../../platform/metrics/metric-table.js';
 import { MetricsServer, type MetricsServerOptions } from '../../platform/metrics/metrics-server.js';
-import { echo } from '../setup/agent.js';
+import { echo, silent } from '../setup/agent.js';
 import { joinAgent, registerAgent } from '../setup/platform/fleet.js';
-import { FAST_PATH } from '../setup/platform/paths.js';
 import { startPlatform } from '../setup/platform/platform.js';
 import { receiver, status } from '../setup/receiver.js';
 import { until } from '../setup/until.js';
@@ -18,7 +18,7 @@ const root = join(import.meta.dirname, '..', '..');
 const read = (path: string): string => readFileSync(join(root, path), 'utf8');
 
 const shared = await startPlatform({
-  ...FAST_PATH.env,
+  WATCH_AFTER_MS: '500',
   FLEET_LOG_LEVEL: 'debug',
   OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1', // nobody is there
 });
@@ -52,17 +52,17 @@ async function growth(series: string[], work: () => Promise<unknown>): Promise<n
 const namesIn = (text: string, pattern: RegExp): string[] =>
   [...new Set([...text.matchAll(pattern)].map(([, name = '']) => name))].sort();
 
-test('messages of the fast path are counted where they pass', async () => {
+test('messages are counted where they pass', async () => {
   const series = [
-    'fleet_messages_accepted_total{path="fast"}',
-    'fleet_dispatches_total{path="fast",end="completed"}',
-    'fleet_dispatch_duration_seconds_count{path="fast"}',
-    'fleet_dispatch_duration_seconds_bucket{path="fast",le="+Inf"}',
+    'fleet_messages_accepted_total{outcome="dispatched"}',
+    'fleet_dispatches_total{end="completed"}',
+    'fleet_dispatch_duration_seconds_count',
+    'fleet_dispatch_duration_seconds_bucket{le="+Inf"}',
     'fleet_http_requests_total{method="POST",route="/send",status="200"}',
     'fleet_http_request_duration_seconds_count{method="POST",route="/send"}',
     'fleet_batch_size_sum{statement="accept_messages"}',
     'fleet_batch_size_sum{statement="end_dispatches"}',
-    'fleet_messages_accepted_total{path="workflow"}',
+    'fleet_messages_accepted_total{outcome="queued"}',
   ];
   const added = await growth(series, () =>
     Promise.all(Array.from({ length: 5 }, (_, index) => client.send(`hello ${index}`, toEcho))),
@@ -75,8 +75,8 @@ test('repeats, refusals and unknown paths are counted apart', async () => {
   const series = [
     'fleet_messages_repeated_total',
     'fleet_messages_refused_total{reason="no_session"}',
-    'fleet_messages_accepted_total{path="none"}',
-    'fleet_messages_accepted_total{path="fast"}',
+    'fleet_messages_accepted_total{outcome="failed"}',
+    'fleet_messages_accepted_total{outcome="dispatched"}',
     'fleet_http_requests_total{method="any",route="unknown",status="404"}',
   ];
   const added = await growth(series, async () => {
@@ -92,8 +92,8 @@ test('repeats, refusals and unknown paths are counted apart', async () => {
 test('a message that waits for its agent shows in the queue, and then as dispatched', async () => {
   await registerAgent(client, { instanceId: 'late-1', agentType: 'late' });
   const series = [
-    'fleet_messages_accepted_total{path="queue"}',
-    'fleet_dispatches_total{path="fast",end="completed"}',
+    'fleet_messages_accepted_total{outcome="queued"}',
+    'fleet_dispatches_total{end="completed"}',
     'fleet_mesh_handshakes_total{result="accepted"}',
     'fleet_mesh_transitions_total{event="welcomed"}',
   ];
@@ -108,6 +108,15 @@ test('a message that waits for its agent shows in the queue, and then as dispatc
   });
   expect(added).toEqual([1, 1, 1, 1]);
   expect(seriesValue(await scrape(), 'fleet_mesh_connections{state="ready"}')).toBe(2);
+});
+
+test('a message that its agent has for long is counted as watched', async () => {
+  await joinAgent(platform, { instanceId: 'slow-1', agentType: 'slow' }, silent);
+  const watched = 'fleet_messages_watched_total';
+  const before = seriesValue(await scrape(), watched);
+  const { id } = await client.send('take your time', { metadata: { agent_type: 'slow' }, blocking: false });
+  await until(async () => seriesValue(await scrape(), watched) === before + 1, { what: 'the watched message' });
+  await client.ok('/messages/cancel', { message_id: id }, MessageCancelResponse);
 });
 
 test('deliveries are counted by channel and what came of them', async () => {

@@ -49,8 +49,8 @@ describe('why a message failed', () => {
 
   test('stands in the Temporal UI: result, current details and the filter FleetError', async () => {
     await join('late');
-    // Longer than the fast path keeps a message to itself.
-    const task = await client.send('hello', to('late', { deadline_ms: 3_000 }));
+    // Longer than a message has no workflow.
+    const task = await client.send('hello', to('late', { deadline_ms: 4_000 }));
     expect(task.status.state).toBe('failed');
     const error = { code: 'DEADLINE_EXCEEDED', message: 'The agent did not answer in time.' };
     expect(await workflowOf(task.id).result()).toEqual({ state: 'failed', error });

@@ -5,10 +5,9 @@ import { MessageCancelResponse, ResolveResponse } from '../../contracts/api/mess
 import { dispatched, echo } from '../setup/agent.js';
 import { type Receiver, receiver, status } from '../setup/receiver.js';
 import { until } from '../setup/until.js';
-import { fleetOnEach, hold, to } from './fixture.js';
+import { fleetOn, hold, to } from './fixture.js';
 
-const fleets = await fleetOnEach();
-const { client, platform, database, tenant_id, join } = fleets[0] as (typeof fleets)[number];
+const { client, platform, database, tenant_id, join } = await fleetOn();
 
 /** A message that is with its agent and goes on when the test says so. */
 async function underWay(agentType: string) {
@@ -67,23 +66,20 @@ test('the end of a task is told as the task, with token and credentials, of whic
   for (const text of [JSON.stringify(log), platform.log()]) expect(text).not.toMatch(/(given-to|seen-by)-nobody/);
 });
 
-test.each(fleets)(
-  'a config that comes with its message is told from the first change on, on the $way',
-  async (fleet) => {
-    const hook = await receiver();
-    await fleet.join('quick', echo);
-    const send = (text: string) =>
-      fleet.client.send(text, { ...to('quick'), pushNotificationConfig: { url: hook.url, token: text } });
-    const ids = [(await send('a')).id, (await send('b')).id];
-    await hook.untilArrived(4);
-    const changes = ids.map((id) =>
-      tasksOf(hook)
-        .filter((task) => task.id === id)
-        .map((task) => task.status.state),
-    );
-    expect(changes).toEqual(ids.map(() => ['working', 'completed']));
-  },
-);
+test('a config that comes with its message is told from the first change on', async () => {
+  const hook = await receiver();
+  await join('quick', echo);
+  const send = (text: string) =>
+    client.send(text, { ...to('quick'), pushNotificationConfig: { url: hook.url, token: text } });
+  const ids = [(await send('a')).id, (await send('b')).id];
+  await hook.untilArrived(4);
+  const changes = ids.map((id) =>
+    tasksOf(hook)
+      .filter((task) => task.id === id)
+      .map((task) => task.status.state),
+  );
+  expect(changes).toEqual(ids.map(() => ['working', 'completed']));
+});
 
 test('1.0 is told stream responses', async () => {
   const hook = await receiver();

@@ -24,7 +24,7 @@ test.each<[string, string, object, () => Promise<unknown>, RegExp]>([
     'full',
     { queue_wait_ms: 1_000 },
     async () => hold(client, await join('full', silent, 1), to('full')),
-    /^Nobody took the message .*: 1 full\. .*max_concurrent_sessions\.$/,
+    /^Nobody took the message .*: 1 full\. .*max_concurrent_sessions or max_concurrent_tasks\.$/,
   ],
 ])(
   'a message %s waits as submitted, then fails and says whom it waited for',
@@ -77,19 +77,20 @@ test('an idle session expires and gives its slot back; one with a message in fli
   expect((await agentRow(client, 'idle-1')).current_sessions).toBe(0);
 });
 
-test('beyond the bound of messages in flight a send is 429, and taken again once one has ended', async () => {
+test('what agents may not have waits; beyond the bound of that a send is 429, and taken again once one has ended', async () => {
   await join('echo', echo);
   await join('sink', silent);
-  const held: string[] = [];
+  const held: Task[] = [];
   const refused = await until(async () => {
-    const answer = await client.rpc('fill', { ...to('sink'), blocking: false });
+    const answer = await client.rpc('fill', { ...to('sink', { queue_wait_ms: 60_000 }), blocking: false });
     if (answer.status === 429) return answer;
-    held.push(Task.parse(answer.result).id);
+    held.push(Task.parse(answer.result));
     return undefined;
   });
   expect(refused.body).toMatchObject({ code: 'RATE_LIMITED' });
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
-  expect(held.length).toBeGreaterThan(1);
-  for (const id of held) await client.ok('/messages/cancel', { message_id: id }, MessageCancelResponse);
+  const states = held.map(({ status }) => status.state);
+  expect([states[0], states.at(-1)]).toEqual(['working', 'submitted']);
+  for (const { id } of held) await client.ok('/messages/cancel', { message_id: id }, MessageCancelResponse);
   expect((await client.send('again', to('echo'))).status.state).toBe('completed');
 });

@@ -6,24 +6,17 @@ import { ToolResult } from '../../contracts/api/tools.js';
 import { dispatchIn, hostedAgent, message } from '../mesh/hosted/hosted-agent.js';
 import { refusedWith } from '../mesh/tools/tool-fixture.js';
 import { gate, until } from '../setup/until.js';
-import { fleetOnEach, to } from './fixture.js';
+import { fleetOn, to } from './fixture.js';
 import { buyer, teller, wantApproval } from './sdk-agents.js';
 
-const [fast, workflow] = (await fleetOnEach()) as [Fleet, Fleet];
-type Fleet = Awaited<ReturnType<typeof fleetOnEach>>[number];
-for (const { platform } of [fast, workflow]) await wantApproval(platform);
+const { client, platform, dispatchStates } = await fleetOn();
+await wantApproval(platform);
 
-const resolve = ({ client }: Fleet, id: string, body: object) =>
-  client.ok(`/messages/${id}/resolve`, body, ResolveResponse);
+const resolve = (id: string, body: object) => client.ok(`/messages/${id}/resolve`, body, ResolveResponse);
 
-test.each([
-  ['connected', 'fast path', fast],
-  ['hosted', 'fast path', fast],
-  ['connected', 'workflow path', workflow],
-] as const)(
-  'a tool call of a %s agent waits for the human, and the agent goes on, on the %s',
-  async (mode, _way, fleet) => {
-    const { client, platform, dispatchStates } = fleet;
+test.each(['connected', 'hosted'] as const)(
+  'a tool call of a %s agent waits for the human, and the agent goes on',
+  async (mode) => {
     const { paid } = await teller(platform);
     const { agent, tasks } = buyer(platform, mode);
     await (mode === 'hosted' ? agent.serve() : agent.connect());
@@ -32,7 +25,7 @@ test.each([
     const { input_request } = await client.message(task.id);
     expect(input_request).toMatchObject({ source: 'policy', tool: 'pay', arguments: { amount: 5 } });
     expect(paid).toEqual([]);
-    await resolve(fleet, task.id, { resolution: 'approved', request_id: input_request?.request_id });
+    await resolve(task.id, { resolution: 'approved', request_id: input_request?.request_id });
     expect((await client.untilState(task.id, 'completed')).assistant_output).toBe('5 paid');
     expect(paid).toEqual([5]);
     expect(tasks).toHaveLength(1);
@@ -41,7 +34,6 @@ test.each([
 );
 
 test('one over HTTP is told to ask again, and passes when a human has approved', async () => {
-  const { client, platform } = fast;
   const { paid } = await teller(platform);
   const working = gate();
   const server = await hostedAgent({
@@ -59,7 +51,7 @@ test('one over HTTP is told to ask again, and passes when a human has approved',
     ToolResult.parse((await client.post('/tools/call', { ...payload, deadline_ms })).body);
   for (let asked = 0; asked < 2; asked += 1) expect(await call(200)).toEqual(refusedWith('APPROVAL_PENDING'));
   const waiting = call(30_000);
-  await resolve(fast, sent.id, { resolution: 'approved' });
+  await resolve(sent.id, { resolution: 'approved' });
   expect(await waiting).toEqual({ ok: true, result: '7 paid' });
   expect(paid).toEqual([7]);
   working.open();

@@ -4,7 +4,6 @@ import { traceFrom } from '../../runtime/ids.js';
 import { callTool, resultOf, take } from '../mesh/tools/tool-fixture.js';
 import { newSession, step, untilPlan } from '../plans/plan-fixture.js';
 import { joinAgent } from '../setup/platform/fleet.js';
-import { FAST_PATH } from '../setup/platform/paths.js';
 import { startPlatform } from '../setup/platform/platform.js';
 import { receiver } from '../setup/receiver.js';
 import { until } from '../setup/until.js';
@@ -12,7 +11,6 @@ import { sendTraced, TestCollector } from './collector.js';
 
 const collector = await TestCollector.start();
 const { platform, database } = await startPlatform({
-  ...FAST_PATH.env,
   OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
   FLEET_TRACE_SAMPLE_RATIO: '0.9',
 });

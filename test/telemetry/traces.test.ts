@@ -18,7 +18,6 @@ import { createPlan, newSession, step, untilPlan } from '../plans/plan-fixture.j
 import { type Behaviour, echo, type RawAgent } from '../setup/agent.js';
 import type { ApiClient } from '../setup/platform/api-client.js';
 import { joinAgent, openSocket, registerAgent } from '../setup/platform/fleet.js';
-import { FAST_PATH } from '../setup/platform/paths.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
 import { withClocks } from '../setup/platform/platform-process.js';
 import { receiver } from '../setup/receiver.js';
@@ -37,7 +36,6 @@ const callersTrace = (digit: string) => digit.repeat(32);
 beforeAll(async () => {
   collector = await TestCollector.start();
   shared = await startPlatform({
-    ...FAST_PATH.env,
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
     OTEL_EXPORTER_OTLP_HEADERS: 'api-key=a%20secret',
     OTEL_SERVICE_NAME: 'fleet-under-test',

@@ -9,7 +9,7 @@ import { until } from '../../setup/until.js';
 let shared: SharedPlatform;
 let client: FleetClient;
 beforeAll(async () => {
-  shared = await startPlatform({ FLEET_FAST_PATH: 'on', FLEET_EXAMPLES: 'off' });
+  shared = await startPlatform({ FLEET_EXAMPLES: 'off' });
   const { base_url: url, client_id: clientId, client_secret: clientSecret } = shared.platform.devJson();
   client = new FleetClient({ url, clientId, clientSecret });
 });

@@ -25,7 +25,7 @@ const LIB = ['es2023', 'esnext.disposable', 'dom'];
 let shared: SharedPlatform;
 
 beforeAll(async () => {
-  shared = await startPlatform({ FLEET_FAST_PATH: 'on' });
+  shared = await startPlatform();
 });
 afterAll(() => shared?.dispose());
 

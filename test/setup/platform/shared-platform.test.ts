@@ -12,7 +12,7 @@ const texts = ({ database }: TenantPlatform) =>
   database.query<{ message_id: string }>('SELECT message_id FROM messages ORDER BY message_id');
 
 test('two tenants share a process and see nothing of each other', async () => {
-  const [one, other] = [await sharedPlatform(), await sharedPlatform('fast path', { defaultAgentType: 'echo' })];
+  const [one, other] = [await sharedPlatform(), await sharedPlatform('usual', { defaultAgentType: 'echo' })];
   expect(one.platform.baseUrl).toBe(other.platform.baseUrl);
   const first = await send(one);
   expect(await texts(other)).toEqual([]);

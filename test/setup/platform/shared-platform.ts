@@ -13,7 +13,6 @@ import { cleanUp } from '../clean-up.js';
 import { createDatabase, type FreshDatabase, queriesOf } from '../database.js';
 import { contradictions } from '../histories/record-checker.js';
 import { ApiClient } from './api-client.js';
-import { FAST_PATH, WORKFLOW_PATH } from './paths.js';
 import { createNamespace } from './platform.js';
 import { type DevJson, TestPlatform, withClocks } from './platform-process.js';
 
@@ -22,10 +21,17 @@ import { type DevJson, TestPlatform, withClocks } from './platform-process.js';
  * with wishes that nobody else has calls `startPlatform`. Every time that something is waited for is long, except in the profile `impatient`.
  */
 const PROFILES = {
-  'fast path': FAST_PATH.env,
-  'workflow path': WORKFLOW_PATH.env,
-  /** Whatever has to run out, runs out soon: waits, and the room of a tenant. */
-  impatient: { QUEUE_WAIT_MS: '1000', INPUT_EXPIRY_MS: '1000', RESUME_WINDOW_MS: '1000', TENANT_MAX_IN_FLIGHT: '12' },
+  /** What lasts has a workflow soon. */
+  usual: { WATCH_AFTER_MS: '2000' },
+  /** Whatever has to run out, runs out soon: waits, and the room of a tenant. What waits has a workflow at once. */
+  impatient: {
+    QUEUE_WAIT_MS: '1000',
+    INPUT_EXPIRY_MS: '1000',
+    RESUME_WINDOW_MS: '1000',
+    WATCH_AFTER_MS: '0',
+    TENANT_MAX_IN_FLIGHT: '12',
+    TENANT_MAX_QUEUED: '6',
+  },
 } satisfies Record<string, Record<string, string>>;
 
 /** What a platform looks for in turns, it looks for often. */
@@ -141,14 +147,11 @@ function tenantPool(url: string, tenantId: string): pg.Pool {
  *
  *     const { platform, database } = await sharedPlatform(); // at the top of a file or in a test
  *     beforeAll(async () => {
- *       shared = await sharedPlatform('workflow path');
+ *       shared = await sharedPlatform('impatient');
  *       return shared.dispose;
  *     });
  */
-export async function sharedPlatform(
-  profile: Profile = 'fast path',
-  options: TenantOptions = {},
-): Promise<TenantPlatform> {
+export async function sharedPlatform(profile: Profile = 'usual', options: TenantOptions = {}): Promise<TenantPlatform> {
   const shared = await runningPlatform(profile);
   const devJson = await newTenant(shared, options);
   const { tenant_id } = devJson;

@@ -12,7 +12,7 @@ const WORK_MS = [0, 0, 0, 20, 150];
 let shared: SharedPlatform;
 
 beforeAll(async () => {
-  shared = await startPlatform({ FLEET_FAST_PATH: 'on' });
+  shared = await startPlatform();
 });
 afterAll(() => shared?.dispose());
 

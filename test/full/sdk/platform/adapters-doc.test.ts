@@ -25,7 +25,7 @@ function programsOf(section: string, document = DOC): string[] {
 }
 
 beforeAll(async () => {
-  shared = await startPlatform({ FLEET_FAST_PATH: 'on' });
+  shared = await startPlatform();
   project = await emptyProjectWithPackage('adapters-doc');
   for (const name of FRAMEWORKS)
     symlinkSync(join(root, 'sdk', 'adapters', 'node_modules', name), join(project, 'node_modules', name));

@@ -35,7 +35,7 @@ test('a message that lasts is a workflow, which says what it waits for and ends 
     const agent = await join(type);
     const { task, dispatch } = await hold(client, agent, to(type));
     const details = await until(() => detailsOf(task.id), { what: `the workflow of the message that is ${type}` });
-    expect(details).toMatch(/^Waits for agent/);
+    expect(details).toMatch(new RegExp(`^Agent \`${type}-1\` \\(${type}\\) has it`));
     return { agent, id: task.id, dispatch };
   };
   const all = [begin('answered'), begin('canceled'), begin('resumed')] as const;
@@ -60,10 +60,11 @@ test('a message that lasts is a workflow, which says what it waits for and ends 
   for (const { id } of [answered, resumed]) expect(await dispatchStates(id)).toEqual(['completed']);
 });
 
-test('a message without an agent is a workflow from the start, which gives it to the one that joins', async () => {
+test('a message that waits long for an agent is a workflow, which says so, and goes to the one that joins', async () => {
   await registerAgent(client, { instanceId: 'latecomer-1', agentType: 'latecomer' });
   const task = await client.send('anyone?', { ...to('latecomer'), blocking: false });
-  await until(() => hasWorkflow(task.id), { what: 'the workflow of the message' });
+  const details = await until(() => detailsOf(task.id), { what: 'the workflow of the message' });
+  expect(details).toMatch(/^Waits for a free agent of type latecomer since/);
   await join('latecomer', echo);
   await client.untilState(task.id, 'completed');
   expect(await dispatchStates(task.id)).toEqual(['completed']);
