@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { resolveMessage } from '../../../messages/input/resolve.js';
-import { stepAndTake } from '../../setup/take.js';
 import { Sweeper } from '../../../messages/supervise/sweeper.js';
 import type { MessageInput } from '../../../workflows/definitions.js';
 import { messageCore } from '../../setup/core.js';
+import { stepAndTake } from '../../setup/take.js';
 import { until } from '../../setup/until.js';
 import { errorOf, type FixtureAgent } from '../fixture-agent.js';
 import { database, fixture } from '../use-mesh.js';
