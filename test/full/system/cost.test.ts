@@ -1,9 +1,8 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { policyFor } from '../../policy/policy-fixture.js';
 import { echo } from '../../setup/agent.js';
 import type { SendOptions } from '../../setup/platform/api-client.js';
 import { CountedPostgres, type Statement } from '../../setup/platform/counted-postgres.js';
-import { PATHS } from '../../setup/platform/paths.js';
 import { startPlatform } from '../../setup/platform/platform.js';
 import { initSession, joinType, looksOf, to } from '../../system/fixture.js';
 
@@ -11,7 +10,7 @@ import { initSession, joinType, looksOf, to } from '../../system/fixture.js';
  * Round trips on tenants' connections to Postgres that one `/send` to a connected agent costs at most, which answers at once, and a stream that
  * is read to its end: a caller looks at the message once more or less often as it moves.
  */
-const MOST = { 'fast path': { send: 2, stream: 2 }, 'workflow path': { send: 18, stream: 20 } };
+const MOST = 2;
 /** So many that one statement in some of them would show. */
 const SENDS = 10;
 
@@ -25,74 +24,63 @@ function tally(statements: Statement[]): string {
   return [...counts].map(([line, count]) => `${count} x ${line}`).join('\n');
 }
 
-describe.each(PATHS)('on the $way one send', async ({ way, env }) => {
-  let postgres = {} as CountedPostgres;
-  const wayTo = async (url: string) => {
-    postgres = await CountedPostgres.to(url);
-    return postgres.url;
-  };
-  const shared = await startPlatform(env, { wayTo });
-  const { client } = shared.platform;
-  const { hasWorkflow, workflowOf } = looksOf(shared);
-  await joinType(shared.platform, 'echo', echo);
-  const contextId = await initSession(client, { instance_id: 'echo-1' });
+let postgres = {} as CountedPostgres;
+const wayTo = async (url: string) => {
+  postgres = await CountedPostgres.to(url);
+  return postgres.url;
+};
+const shared = await startPlatform({}, { wayTo });
+const { client } = shared.platform;
+const { hasWorkflow } = looksOf(shared);
+await joinType(shared.platform, 'echo', echo);
+const contextId = await initSession(client, { instance_id: 'echo-1' });
 
-  /** Sends one after the other; a message's workflow, where it has one, has ended when the next is sent. */
-  const sendAll = async (options: SendOptions): Promise<string[]> => {
-    const ids: string[] = [];
+/** Sends one after the other. */
+const sendAll = async (options: SendOptions): Promise<string[]> => {
+  const ids: string[] = [];
+  for (let sent = 0; sent < SENDS; sent += 1) {
+    const { id } = await client.send(`hello ${sent}`, options);
+    ids.push(id);
+  }
+  return ids;
+};
+/** At most so many for each send; two at least, or they were not seen: it is accepted and completed. */
+const expectRoundTrips = async (most: number, work: () => Promise<unknown>) => {
+  await work(); // the first ones read what the next ones know
+  postgres.take();
+  await work();
+  const statements = postgres.take().filter(({ application }) => application === 'fleet_app');
+  expect(statements.length / SENDS, tally(statements)).toBeLessThanOrEqual(most);
+  expect(statements.length / SENDS, tally(statements)).toBeGreaterThanOrEqual(2);
+};
+
+test.each<[string, SendOptions]>([
+  ['in a session', { contextId }],
+  ['that opens a session', to('echo')],
+  ['that names no target', {}],
+])('one send of a message %s takes its round trips and no workflow', async (_what, options) => {
+  let ids: string[] = [];
+  await expectRoundTrips(MOST, async () => {
+    ids = await sendAll(options);
+  });
+  for (const id of ids) expect(await hasWorkflow(id)).toBe(false);
+});
+
+test('one send of a tenant with a hundred policies takes the same round trips', async () => {
+  for (let n = 0; n < 100; n += 1) {
+    const match = { agent_types: [`type-${n}`], arguments: [{ path: 'metadata.a', op: 'eq' as const, value: n }] };
+    await policyFor(client, { scope: n % 2 === 0 ? 'admission' : 'dispatch', decision: 'deny', match });
+  }
+  await expectRoundTrips(MOST, () => sendAll({ contextId }));
+});
+
+test('one stream takes its round trips, no more', async () => {
+  const streamAll = async () => {
     for (let sent = 0; sent < SENDS; sent += 1) {
-      const { id } = await client.send(`hello ${sent}`, options);
-      if (way === 'workflow path') await workflowOf(id).result();
-      ids.push(id);
+      const events = [];
+      for await (const event of client.stream('hello', { contextId })) events.push(event);
+      expect(events.at(-1)).toMatchObject({ final: true });
     }
-    return ids;
   };
-  /** At most so many for each send; two at least, or they were not seen: it is accepted and completed. */
-  const expectRoundTrips = async (most: number, work: () => Promise<unknown>) => {
-    await work(); // the first ones read what the next ones know
-    postgres.take();
-    await work();
-    const statements = postgres.take().filter(({ application }) => application === 'fleet_app');
-    expect(statements.length / SENDS, tally(statements)).toBeLessThanOrEqual(most);
-    expect(statements.length / SENDS, tally(statements)).toBeGreaterThanOrEqual(2);
-  };
-
-  /** What Temporal does for a message; null without a workflow. */
-  const temporalCost = async (id: string) => {
-    if (!(await hasWorkflow(id))) return null;
-    const { events = [] } = await workflowOf(id).fetchHistory();
-    const activities = events?.filter((event) => event.activityTaskCompletedEventAttributes).length;
-    return { activities, workflowTasks: events?.filter((event) => event.workflowTaskCompletedEventAttributes).length };
-  };
-
-  const kinds: [string, SendOptions][] = [['in a session', { contextId }]];
-  // The workflows of sessions that sends open would come between the counts of the workflow path.
-  if (way === 'fast path') kinds.push(['that opens a session', to('echo')], ['that names no target', {}]);
-  test.each(kinds)('of a message %s takes its round trips and steps of Temporal, no more', async (_what, options) => {
-    let ids: string[] = [];
-    await expectRoundTrips(MOST[way].send, async () => {
-      ids = await sendAll(options);
-    });
-    const each = way === 'fast path' ? null : { activities: 1, workflowTasks: 2 };
-    for (const id of ids) expect(await temporalCost(id)).toEqual(each);
-  });
-
-  test('of a tenant with a hundred policies takes the same round trips', async () => {
-    for (let n = 0; n < 100; n += 1) {
-      const match = { agent_types: [`type-${n}`], arguments: [{ path: 'metadata.a', op: 'eq' as const, value: n }] };
-      await policyFor(client, { scope: n % 2 === 0 ? 'admission' : 'dispatch', decision: 'deny', match });
-    }
-    await expectRoundTrips(MOST[way].send, () => sendAll({ contextId }));
-  });
-
-  test('of a stream takes its round trips, no more', async () => {
-    const streamAll = async () => {
-      for (let sent = 0; sent < SENDS; sent += 1) {
-        const events = [];
-        for await (const event of client.stream('hello', { contextId })) events.push(event);
-        expect(events.at(-1)).toMatchObject({ final: true });
-      }
-    };
-    await expectRoundTrips(MOST[way].stream, streamAll);
-  });
+  await expectRoundTrips(MOST, streamAll);
 });

@@ -1,11 +1,10 @@
 // @module-tag once
 import pg from 'pg';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { FUNCTION_SCHEMA } from '../../../../db/migrate.js';
 import type { Behaviour } from '../../../setup/agent.js';
 import type { RecordReader } from '../../../setup/histories/record-checker.js';
 import { JournalingAgent } from '../../../setup/platform/fleet.js';
-import { PATHS } from '../../../setup/platform/paths.js';
 import { startBarePlatform } from '../../../setup/platform/platform.js';
 import type { TestPlatform } from '../../../setup/platform/platform-process.js';
 import { allEnded, killEach } from '../../../setup/platform/process-tree.js';
@@ -47,57 +46,55 @@ async function healthy(): Promise<void> {
   if (platform.ended) throw new Error(`the platform ended: ${platform.ended}\n${platform.log().slice(-4_000)}`);
 }
 
-describe.each(PATHS)('$way, kill -9', ({ env }) => {
-  beforeAll(async () => {
-    platform = await startBarePlatform({ ...env, QUEUE_WAIT_MS: '60000', RESUME_WINDOW_MS: '5000' });
-    const join = (instanceId: string) =>
-      new JournalingAgent(platform, { instanceId, agentType: 'worker', maxConcurrentSessions: 0 }, slow).start();
-    agents = await Promise.all(['worker-1', 'worker-2', 'worker-3'].map(join));
-    return async () => {
-      await Promise.all(agents.map((agent) => agent.stop()));
-      await platform.stop();
-    };
-  });
-
-  test('of the whole process tree, twice, with 200 messages in flight: each acknowledged one ends once', async () => {
-    const callers = new Callers(platform.client);
-    const rounds = ['first', 'second'].map((round) => idsOf(round, MESSAGES));
-    slowestMs = 12_000;
-    for (const ids of rounds) {
-      const before = callers.acknowledged.size;
-      const enough = () => callers.acknowledged.size - before >= MESSAGES / 2;
-      const sending = callers.send(ids, enough);
-      await until(enough, { timeoutMs: 120_000, what: 'enough acknowledged messages' });
-      expect(await notEnded(reader)).toBeGreaterThan(MESSAGES * 0.25);
-      await platform.kill9();
-      await sending;
-      await platform.start();
-    }
-    await callers.repeat(rounds.flat()); // the acknowledged ones too: they must come back as the same tasks
-    await callers.send(rounds.flat());
-    await expectEndedOnce(reader, callers, agents);
-  }, 400_000);
-
-  test.each([
-    ['Temporal', /temporal.* server start-dev/],
-    ['Postgres', /postgres.* -D /],
-  ])(
-    'of %s alone: callers are told to repeat, it comes back by itself and nothing is lost',
-    async (name, command) => {
-      const callers = new Callers(platform.client);
-      const ids = idsOf(name, 120);
-      const [server] = await platform.children(command);
-      if (!server) throw new Error(`${name} does not run below the platform`);
-      const sending = callers.repeat(ids);
-      await until(() => callers.acknowledged.size >= 15);
-      killEach([server]);
-      await allEnded([server]);
-      await sending;
-      await healthy();
-      expect(platform.ended).toBeUndefined();
-      await callers.send(ids);
-      await expectEndedOnce(reader, callers, agents);
-    },
-    300_000,
-  );
+beforeAll(async () => {
+  platform = await startBarePlatform({ QUEUE_WAIT_MS: '60000', RESUME_WINDOW_MS: '5000' });
+  const join = (instanceId: string) =>
+    new JournalingAgent(platform, { instanceId, agentType: 'worker', maxConcurrentSessions: 0 }, slow).start();
+  agents = await Promise.all(['worker-1', 'worker-2', 'worker-3'].map(join));
+  return async () => {
+    await Promise.all(agents.map((agent) => agent.stop()));
+    await platform.stop();
+  };
 });
+
+test('kill -9 of the whole process tree, twice, with 200 messages in flight: each acknowledged one ends once', async () => {
+  const callers = new Callers(platform.client);
+  const rounds = ['first', 'second'].map((round) => idsOf(round, MESSAGES));
+  slowestMs = 12_000;
+  for (const ids of rounds) {
+    const before = callers.acknowledged.size;
+    const enough = () => callers.acknowledged.size - before >= MESSAGES / 2;
+    const sending = callers.send(ids, enough);
+    await until(enough, { timeoutMs: 120_000, what: 'enough acknowledged messages' });
+    expect(await notEnded(reader)).toBeGreaterThan(MESSAGES * 0.25);
+    await platform.kill9();
+    await sending;
+    await platform.start();
+  }
+  await callers.repeat(rounds.flat()); // the acknowledged ones too: they must come back as the same tasks
+  await callers.send(rounds.flat());
+  await expectEndedOnce(reader, callers, agents);
+}, 400_000);
+
+test.each([
+  ['Temporal', /temporal.* server start-dev/],
+  ['Postgres', /postgres.* -D /],
+])(
+  'kill -9 of %s alone: callers are told to repeat, it comes back by itself and nothing is lost',
+  async (name, command) => {
+    const callers = new Callers(platform.client);
+    const ids = idsOf(name, 120);
+    const [server] = await platform.children(command);
+    if (!server) throw new Error(`${name} does not run below the platform`);
+    const sending = callers.repeat(ids);
+    await until(() => callers.acknowledged.size >= 15);
+    killEach([server]);
+    await allEnded([server]);
+    await sending;
+    await healthy();
+    expect(platform.ended).toBeUndefined();
+    await callers.send(ids);
+    await expectEndedOnce(reader, callers, agents);
+  },
+  300_000,
+);

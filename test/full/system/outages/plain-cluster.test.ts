@@ -5,7 +5,6 @@ import { expect, test } from 'vitest';
 import { AGENT_WATCH, messageWorkflowId } from '../../../../workflows/definitions.js';
 import { echo } from '../../../setup/agent.js';
 import { joinAgent } from '../../../setup/platform/fleet.js';
-import { WORKFLOW_PATH } from '../../../setup/platform/paths.js';
 import { startPlatform } from '../../../setup/platform/platform.js';
 import { until } from '../../../setup/until.js';
 
@@ -16,7 +15,7 @@ const ALL_KEYWORDS = Object.fromEntries(Array.from({ length: 10 }, (_, n) => [`T
 const prepare = async (connection: Connection, namespace: string) => {
   await connection.operatorService.addSearchAttributes({ namespace, searchAttributes: ALL_KEYWORDS });
 };
-const shared = await startPlatform({ ...WORKFLOW_PATH.env, FLEET_LOG_LEVEL: 'info' }, { prepare });
+const shared = await startPlatform({ WATCH_AFTER_MS: '0', FLEET_LOG_LEVEL: 'info' }, { prepare });
 
 test('a cluster that refuses the search attributes is used without them, with one clear line', async () => {
   const { platform, temporal } = shared;

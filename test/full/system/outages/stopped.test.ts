@@ -1,19 +1,17 @@
 // @module-tag once
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { Task } from '../../../../contracts/a2a/a2a.js';
 import { leftovers } from '../../../setup/histories/record-checker.js';
 import { type MessageStep, MessageSteps } from '../../../setup/message-steps.js';
 import { JournalingAgent } from '../../../setup/platform/fleet.js';
-import { PATHS } from '../../../setup/platform/paths.js';
 import { type SharedPlatform, startPlatform } from '../../../setup/platform/platform.js';
 import type { TestPlatform } from '../../../setup/platform/platform-process.js';
 import { until } from '../../../setup/until.js';
-import { looksOf } from '../../../system/fixture.js';
 
 const STEPS: MessageStep[] = ['accepting', 'early', 'late', 'storing', 'unread'];
 const TERMINAL = ['completed', 'failed', 'canceled'];
-/** A little more than the lease of a process on its messages, and less than what a mesh node is taken for dead after. */
-const LEASE_MS = 10_500;
+/** Longer than sockets and statements wait, and less than what a mesh node is taken for dead after. */
+const SHORT_MS = 10_500;
 const SETTLE_MS = 90_000;
 
 let shared: SharedPlatform;
@@ -50,12 +48,6 @@ async function messages(): Promise<Map<string, Recorded>> {
 }
 
 const notEnded = async () => [...(await messages()).values()].filter(({ state }) => !TERMINAL.includes(state));
-
-/** Whether somebody else looks after every message that the record shows as not ended. */
-async function isSupervised(): Promise<boolean> {
-  const { hasWorkflow } = looksOf(shared);
-  return (await Promise.all((await notEnded()).map(({ message_id }) => hasWorkflow(message_id)))).every(Boolean);
-}
 
 /**
  * Whether the second process has removed the node of the first. A result that waited for a lock is on the record by then; an accept that did may
@@ -128,58 +120,56 @@ function expectCompleted(recorded: Map<string, Recorded>, completed: MessageStep
 }
 
 /** Stopped with messages at every step from accepting to storing the result (`STEPS`), then continued. */
-describe.each(PATHS)('$way, a process that stands still', ({ env }) => {
-  beforeAll(async () => {
-    // With so many connections several calls of one tenant may wait for locks at once.
-    shared = await startPlatform({ ...env, QUEUE_WAIT_MS: '120000', DATABASE_POOL_MAX: '40' });
-    first = shared.platform;
-    second = await shared.startPeer();
-    await join(first, 'first-agent');
-    return async () => {
-      await Promise.all(agents.splice(0).map((agent) => agent.stop()));
-      await shared.dispose();
-    };
-  });
-
-  async function prepare(round: string): Promise<void> {
-    steps = new MessageSteps(round, first.client, shared.database);
-    await until(async () => (await nodes()) === 2, { what: 'both nodes' });
-    await steps.prepare('first-agent');
-  }
-
-  test('for the length of its lease, too short to be taken for dead, completes every message', async () => {
-    await prepare('lease');
-    const began = performance.now();
-    await whileStopped(() => untilThen('the lease', () => performance.now() - began > LEASE_MS));
-    expect(await nodes()).toBe(2);
-    steps.answer('late');
-    expectCompleted(await endsOfAll(), STEPS);
-  }, 240_000);
-
-  test('until another has taken its messages over, sends nothing twice, and one result is accepted', async () => {
-    await prepare('takeover');
-    await whileStopped(async () => {
-      await join(second, 'second-agent');
-      await untilThen('the takeover', async () => (await isTakenForDead()) && (await isSupervised()));
-      steps.answer('late');
-    });
-    expectCompleted(await endsOfAll(), ['accepting', 'storing', 'unread'], ['early', 'late']);
-  }, 300_000);
-
-  test('until another has ended its messages, sends nothing of them and changes nothing', async () => {
-    await prepare('ended');
-    let ended = new Map<string, Recorded>();
-    let before: string[] = [];
-    await whileStopped(async () => {
-      const over = async () => (await isTakenForDead()) && (await notEnded()).length === 0;
-      await untilThen('the end of its messages', over);
-      steps.answer('late');
-      ended = await messages();
-      before = given(ended);
-    });
-    const recorded = await endsOfAll();
-    expect(given(ended)).toEqual(before);
-    for (const [text, end] of ended) expect(recorded.get(text)).toEqual(end);
-    expectCompleted(recorded, ['storing', 'unread'], ['accepting', 'early', 'late']);
-  }, 300_000);
+beforeAll(async () => {
+  // With so many connections several calls of one tenant may wait for locks at once.
+  shared = await startPlatform({ QUEUE_WAIT_MS: '120000', DATABASE_POOL_MAX: '40' });
+  first = shared.platform;
+  second = await shared.startPeer();
+  await join(first, 'first-agent');
+  return async () => {
+    await Promise.all(agents.splice(0).map((agent) => agent.stop()));
+    await shared.dispose();
+  };
 });
+
+async function prepare(round: string): Promise<void> {
+  steps = new MessageSteps(round, first.client, shared.database);
+  await until(async () => (await nodes()) === 2, { what: 'both nodes' });
+  await steps.prepare('first-agent');
+}
+
+test('a process that stands still too short to be taken for dead completes every message', async () => {
+  await prepare('short');
+  const began = performance.now();
+  await whileStopped(() => untilThen('the time', () => performance.now() - began > SHORT_MS));
+  expect(await nodes()).toBe(2);
+  steps.answer('late');
+  expectCompleted(await endsOfAll(), STEPS);
+}, 240_000);
+
+test('one that does until its node is taken for dead sends nothing twice, and one result is accepted', async () => {
+  await prepare('takeover');
+  await whileStopped(async () => {
+    await join(second, 'second-agent');
+    await untilThen('the takeover', isTakenForDead);
+    steps.answer('late');
+  });
+  expectCompleted(await endsOfAll(), ['accepting', 'storing', 'unread'], ['early', 'late']);
+}, 300_000);
+
+test('one that does until another has ended its messages sends nothing of them and changes nothing', async () => {
+  await prepare('ended');
+  let ended = new Map<string, Recorded>();
+  let before: string[] = [];
+  await whileStopped(async () => {
+    const over = async () => (await isTakenForDead()) && (await notEnded()).length === 0;
+    await untilThen('the end of its messages', over);
+    steps.answer('late');
+    ended = await messages();
+    before = given(ended);
+  });
+  const recorded = await endsOfAll();
+  expect(given(ended)).toEqual(before);
+  for (const [text, end] of ended) expect(recorded.get(text)).toEqual(end);
+  expectCompleted(recorded, ['storing', 'unread'], ['accepting', 'early', 'late']);
+}, 300_000);
