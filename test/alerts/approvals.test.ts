@@ -8,7 +8,6 @@ import { ErrorBody } from '../../contracts/primitives.js';
 import type { Behaviour } from '../setup/agent.js';
 import type { Answer } from '../setup/platform/api-client.js';
 import { joinAgent } from '../setup/platform/fleet.js';
-import { PATHS } from '../setup/platform/paths.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
 import { type Arrived, type Receiver, receiver } from '../setup/receiver.js';
 import { until } from '../setup/until.js';
@@ -27,10 +26,10 @@ const asks =
     else dispatch.ask({ kind: 'approval', title: 'Pay the invoice?', ...question });
   };
 
-describe.each(PATHS)('approvals by callback token, $way', ({ env }) => {
+describe('approvals by callback token', () => {
   let shared: SharedPlatform;
   beforeAll(async () => {
-    shared = await startPlatform(env);
+    shared = await startPlatform();
     return shared.dispose;
   });
   const client = () => shared.platform.client;

@@ -22,7 +22,6 @@ import {
 import { createPlan, untilStep } from '../../plans/plan-fixture.js';
 import { echo, silent } from '../agent.js';
 import { joinAgent } from '../platform/fleet.js';
-import { WORKFLOW_PATH } from '../platform/paths.js';
 import { TestPlatform } from '../platform/platform-process.js';
 import { until } from '../until.js';
 import { historyToText } from './history-codec.js';
@@ -200,7 +199,7 @@ const COURSES: Record<string, Course> = {
 export async function recordHistories(folder: string, names: readonly string[]): Promise<void> {
   const dataDir = mkdtempSync(joinPath(tmpdir(), 'fleet-record-'));
   chmodSync(dataDir, 0o755);
-  const platform = new TestPlatform({ dataDir, env: WORKFLOW_PATH.env }); // on the fast path, quick messages have no workflow
+  const platform = new TestPlatform({ dataDir, env: { WATCH_AFTER_MS: '0' } }); // else quick messages have no workflow
   try {
     await platform.start();
     const connection = await Connection.connect({ address: platform.devJson().temporal_address });
