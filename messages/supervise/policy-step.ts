@@ -99,7 +99,8 @@ export class PolicyGate {
   }
 
   /** Decides about the dispatch that an agent has taken. Null: it may be sent. @throws VerdictNeeded */
-  async rulingOn(chosen: ChosenAgent): Promise<Ruling | null> {
+  async rulingOn({ instance_id, agent_type }: ChosenAgent): Promise<Ruling | null> {
+    const chosen = { instance_id, agent_type }; // evaluators are told nothing else of it
     const dispatch = await this.#ask('dispatch', { ...this.#wanted(), ...chosen });
     if (dispatch.verdict.decision !== 'allow' && !this.#isApproved(dispatch.verdict, chosen)) return dispatch;
     await this.#record(dispatch.verdict, dispatch.request);
