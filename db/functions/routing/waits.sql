@@ -48,7 +48,7 @@ BEGIN
   IF r.resolution IS NULL AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = of_tenant AND m.message_id = of_message AND m.metadata ? 'queue_wait_ms') THEN
     absent_since := note_absence(of_tenant, r.queue);
     IF absent_since IS NOT NULL THEN
-      ends := greatest(since, absent_since) + offline_ms * interval '1 ms';
+      ends := least(greatest(since, absent_since) + offline_ms * interval '1 ms', r.repeat_until);
     END IF;
   END IF;
   left_ms := (extract(epoch FROM ends - at) * 1000)::bigint;
