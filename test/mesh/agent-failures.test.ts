@@ -30,7 +30,7 @@ describe('failures of a connected agent', () => {
     await deadline(node, agent);
     expect(await health()).toEqual(['unhealthy', 3]);
     expect(await statuses()).toEqual(['available', 'unhealthy']);
-    await expect(fixture.open()).rejects.toThrow('wait_agent');
+    await expect(fixture.open()).rejects.toThrow('"waits_for":"room"');
   });
 
   it('it is routed to again once it calls itself available, or connects anew', async () => {

@@ -16,8 +16,10 @@ import { cancelMessage } from '../../messages/cancel.js';
 import type { MessageCore, MessageRef } from '../../messages/core.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import type { Dispatches, DispatchRef } from '../../messages/dispatch/dispatches.js';
+import { createQueues } from '../../messages/dispatch/queues.js';
 import { DispatchRunner } from '../../messages/runner/runner.js';
 import type { BusItem } from '../../messages/stream/bus.js';
+import { takeStep } from '../../messages/supervise/next-step.js';
 import { GuardCatalog } from '../../policy/guards/guard-catalog.js';
 import { createPolicyCatalog } from '../../policy/policy-catalog.js';
 import { type Clocks, DEFAULT_CLOCKS } from '../../runtime/clocks.js';
@@ -182,13 +184,28 @@ export class MeshFixture {
 
   /** Has an agent take a message: its evaluators may have to be waited for. */
   async nextDispatch({ tenant_id, message_id }: MessageRef): Promise<DispatchRef> {
-    const taken = await until(async () => {
-      const { step, open } = await stepAndTake(this.core, { tenant_id, message_id });
-      if (open) return open;
-      if (step?.kind === 'waits' && step.waits_for === 'evaluator') return undefined;
-      throw new Error(`no dispatch was opened: ${JSON.stringify(step)}`);
+    const { step, open } = await until(async () => {
+      const taken = await stepAndTake(this.core, { tenant_id, message_id });
+      const isAsked = taken.step?.kind === 'waits' && taken.step.waits_for === 'evaluator';
+      return isAsked ? undefined : taken;
     });
-    return { tenant_id, message_id, dispatch_id: taken.dispatch_id };
+    if (!open) throw new Error(`no dispatch was opened: ${JSON.stringify(step)}`);
+    return { tenant_id, message_id, dispatch_id: open.dispatch_id };
+  }
+
+  /** The agent takes a message, and policies do not decide about its dispatch: it stays open. */
+  async undecided(instance_id: string): Promise<DispatchRef> {
+    const { tenant_id, message_id } = await this.gateway.accept(
+      this.caller,
+      { message: textMessage('not sent yet'), metadata: { instance_id } },
+      { method: 'message/send' },
+    );
+    await takeStep(this.core, { tenant_id, message_id }, 'process');
+    const { mesh_id, connection_epoch } = await this.agent(instance_id);
+    const by = { mesh_id: String(mesh_id), epoch: Number(connection_epoch), as_open: true };
+    const dispatch_id = newId('dsp');
+    await createQueues(this.core).take({ tenant_id, instance_id }, by, [dispatch_id]);
+    return { tenant_id, message_id, dispatch_id };
   }
 
   message(ref: DispatchRef) {

@@ -1,7 +1,8 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import type { Db } from '../../db/pool.js';
+import { DeadNodes } from '../../mesh/nodes/dead-nodes.js';
 import { RowLock } from '../setup/row-lock.js';
 import { until } from '../setup/until.js';
-import { receive } from './fixture-agent.js';
 import { atWork, cutOffFixture, database, finishes, fixture, ownWay, useMesh } from './use-mesh.js';
 
 useMesh('a');
@@ -15,6 +16,14 @@ const RENEWED = `SELECT 1 FROM mesh_nodes WHERE mesh_id = $1 AND renewed_at > st
 async function crashedNode(meshId: string): Promise<void> {
   await database.query("INSERT INTO mesh_nodes (mesh_id, renewed_at) VALUES ($1, now() - interval '16 s')", [meshId]);
   await fixture.setAgent('a', "status = 'available', mesh_id = $3, connection_epoch = 1", meshId);
+}
+
+/** Takes nodes for dead after 400 ms, as each process with the role mesh or worker does in its time. */
+function watchNodes(db: Db = fixture.core.db): void {
+  const { core, dispatches } = fixture;
+  const deadNodes = new DeadNodes({ db, dispatches, log: core.log, clocks: { reconcileMs: 20, deadNodeMs: 400 } });
+  deadNodes.start();
+  onTestFinished(() => deadNodes.stop());
 }
 
 describe('a node', () => {
@@ -41,16 +50,21 @@ describe('a node', () => {
     expect(await nodes()).toContain(meshId);
   });
 
-  it('takes the agents of dead nodes off the routes once it has been steady, nobody when it boots, and spares the living', async () => {
+  it('that is dead loses its agents and what they had once the database has been steady, not when a process boots; the living are spared', async () => {
     await crashedNode('mesh_dead');
-    const steady = await fixture.node({ clocks: { reconcileMs: 20, deadNodeMs: 400 } });
-    const other = await fixture.node({ clocks: { reconcileMs: 20 } });
+    const sent = await fixture.open();
+    const undecided = await fixture.undecided('a');
+    const living = await fixture.node({ clocks: { reconcileMs: 20 } });
+    watchNodes();
     // The database may have been away, and the node may be about to renew.
     expect(await fixture.agent('a')).toMatchObject({ status: 'available', mesh_id: 'mesh_dead' });
     await until(async () => (await fixture.agent('a')).status === 'offline');
     expect(await nodes()).not.toContain('mesh_dead');
-    expect(await nodes()).toEqual(expect.arrayContaining([steady.meshId, other.meshId]));
+    expect(await nodes()).toContain(living.meshId);
     expect(await fixture.agent('a')).toMatchObject({ status: 'offline', mesh_id: null });
+    expect((await fixture.message(sent)).error?.code).toBe('AGENT_DISCONNECTED');
+    expect(await fixture.dispatches.find(undecided)).toBeNull();
+    expect((await fixture.message(undecided)).state).toBe('submitted');
     expect(await fixture.events('agent.health_changed')).toEqual([
       { agent_type: 'worker', instance_id: 'a', status: 'offline', previous_status: 'available' },
     ]);
@@ -146,9 +160,10 @@ describe('when the database comes back', () => {
     expect(await fixture.events('agent.health_changed')).toHaveLength(1);
   });
 
-  it('after it stood still, the first node that renews does not take the others for dead', async () => {
+  it('after it stood still, the first process that looks does not take the others for dead', async () => {
     const { path, db } = await ownWay();
-    const node = await fixture.node({ db, clocks: { reconcileMs: 20, deadNodeMs: 400 } });
+    const node = await fixture.node({ db, clocks: { reconcileMs: 20 } });
+    watchNodes(db);
     // Its renewals do not fail, and take longer than half of what another may be silent.
     path.latencyMs = 200;
     await until(async () => (await database.query(RENEWED, [node.meshId, 700])).length > 0);
@@ -163,16 +178,14 @@ describe('when the database comes back', () => {
 describe('while the database is away', () => {
   it('sockets stay, a result is kept, and everything goes on afterwards', async () => {
     const { path, cutOff } = await cutOffFixture();
-    const node = await cutOff.node({ clocks: { deadNodeMs: 200, pingIntervalMs: 50 } });
+    const node = await cutOff.node({ clocks: { pingIntervalMs: 50 } });
     const { agent } = await node.join('a');
     const { ref, end, dispatch } = await node.send(agent);
-    const unsent = await cutOff.open();
     path.shut();
     dispatch.chunk(0, 'hi');
     dispatch.result('');
     agent.send('heartbeat', { max_concurrent_sessions: 5 });
     agent.send('dispatch_result', { result: 'x' }, dispatch.frame.id);
-    const waiting = node.run(unsent);
     const pings = agent.count('ping');
     await until(() => agent.count('ping') > pings + 6);
     expect(agent.isOpen).toBe(true);
@@ -181,8 +194,9 @@ describe('while the database is away', () => {
     path.isShut = false;
     expect(await end).toMatchObject({ kind: 'closed' });
     expect(await cutOff.message(ref)).toMatchObject({ state: 'completed', assistant_output: 'hi' });
-    (await receive(agent, unsent)).result('too');
-    expect(await waiting).toMatchObject({ kind: 'closed' });
+    const later = await node.send(agent);
+    later.dispatch.result('too');
+    expect(await later.end).toMatchObject({ kind: 'closed', final: 'completed' });
     await until(async () => (await cutOff.agent('a')).max_concurrent_sessions === 5);
     expect(await cutOff.agent('a')).toMatchObject({ status: 'available', mesh_id: node.meshId });
     expect(agent.isOpen).toBe(true);

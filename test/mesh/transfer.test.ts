@@ -46,13 +46,6 @@ const rowOf = async (ref: DispatchRef) => {
   const row = 'SELECT state, mesh_id, epoch FROM dispatches WHERE dispatch_id = $1';
   return (await database.query(row, [ref.dispatch_id]))[0];
 };
-/** A dispatch about which policies have not decided yet. */
-async function undecided(): Promise<DispatchRef> {
-  const ref = await fixture.open('not sent yet', { instance_id: 'a' });
-  const open = "UPDATE dispatches SET state = 'open', sent_at = NULL, deadline_at = NULL WHERE dispatch_id = $1";
-  await database.query(open, [ref.dispatch_id]);
-  return ref;
-}
 const answered = async (ref: DispatchRef, text: string) =>
   expect(await until(async () => (await fixture.message(ref)).assistant_output === text, { what: text })).toBe(true);
 
@@ -156,7 +149,7 @@ test('a dispatch whose agent loses its socket before its welcome is offered agai
   const third = await fixture.node();
   await fixture.register('b');
   const { first, ref, dispatch, hello } = await begun(['one ']);
-  const other = await undecided();
+  const other = await fixture.undecided('a');
   await stop(first);
   // The next node has claimed the dispatch and waits until it may release the one that was not sent.
   const lock = await lockOn(other);
@@ -255,7 +248,7 @@ describe('it fails with AGENT_DISCONNECTED, once,', () => {
 
   it('when the other node accepts it and then cannot open the connection', async () => {
     const { first, ref, hello } = await begun();
-    await undecided();
+    await fixture.undecided('a');
     await stop(first);
     await database.query(
       `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'refused'; END $$`,

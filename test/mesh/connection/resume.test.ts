@@ -177,7 +177,7 @@ describe('an agent that lost its socket', () => {
     const [here, there] = [await fixture.node(), await fixture.node()];
     const { agent, welcome } = await here.join('a');
     const { ref, end } = await here.send(agent);
-    const unsent = await fixture.open();
+    const unsent = await fixture.undecided('a');
     const back = await there.join('a', { resume_token: welcome.resume_token });
     expect(back.welcome.resumed).toBe(false);
     expect((await fixture.message(ref)).error?.code).toBe('AGENT_DISCONNECTED');

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { resolveMessage } from '../../../messages/input/resolve.js';
+import { takeStep } from '../../../messages/supervise/next-step.js';
 import { Sweeper } from '../../../messages/supervise/sweeper.js';
 import type { MessageInput } from '../../../workflows/definitions.js';
 import { messageCore } from '../../setup/core.js';
@@ -62,7 +63,7 @@ describe('a tool call that needs approval', () => {
     await sweepLater();
     await sweepLater();
     expect(wakeUps).toBe(2);
-    expect((await stepAndTake(fixture.core, ref)).step).toMatchObject({ kind: 'done', state: 'completed' });
+    expect((await takeStep(fixture.core, ref, 'workflow')).step).toMatchObject({ kind: 'done', state: 'completed' });
     await sweepLater();
     expect(wakeUps).toBe(2);
   });
