@@ -20,14 +20,14 @@ import {
   sessionWorkflowId,
 } from '../../../workflows/definitions.js';
 import { createPlan, untilStep } from '../../plans/plan-fixture.js';
-import { echo, silent } from '../agent.js';
+import { dispatched, echo, silent } from '../agent.js';
 import { joinAgent } from '../platform/fleet.js';
 import { TestPlatform } from '../platform/platform-process.js';
 import { until } from '../until.js';
 import { historyToText } from './history-codec.js';
 
-/** One course that a workflow can take: does it and gives the id of the workflow. */
-type Course = (platform: TestPlatform) => Promise<string>;
+/** One course that a workflow can take: does it and gives the id of the workflow. `begun` resolves when there is a workflow of that id. */
+type Course = (platform: TestPlatform, begun: (workflowId: string) => Promise<unknown>) => Promise<string>;
 
 const join = (platform: TestPlatform, agentType: string, behaviour: typeof echo) =>
   joinAgent(platform, { instanceId: `${agentType}-1`, agentType }, behaviour);
@@ -58,9 +58,12 @@ async function failsOnce(): Promise<string> {
 }
 
 const COURSES: Record<string, Course> = {
-  'message-completed': async (platform) => {
-    await join(platform, 'echo', echo);
-    const task = await platform.client.send('hello', { metadata: { agent_type: 'echo' } });
+  'message-completed': async (platform, begun) => {
+    const agent = await join(platform, 'slow-one', silent);
+    const task = await platform.client.send('hello', { metadata: { agent_type: 'slow-one' }, blocking: false });
+    const frame = await agent.nextOfType('dispatch');
+    await begun(messageId(platform, task.id));
+    dispatched(agent, frame).result('done');
     return messageId(platform, task.id);
   },
   'message-input-resolved': async (platform) => {
@@ -96,10 +99,10 @@ const COURSES: Record<string, Course> = {
     const task = await platform.client.send('hello', { metadata: { agent_type: 'guarded' } });
     return messageId(platform, task.id);
   },
-  'message-canceled': async (platform) => {
+  'message-canceled': async (platform, begun) => {
     const agent = await join(platform, 'silent', silent);
     const task = await platform.client.send('wait', { metadata: { agent_type: 'silent' }, blocking: false });
-    await agent.nextOfType('dispatch');
+    await begun(messageId(platform, task.id));
     await platform.client.ok('/messages/cancel', { message_id: task.id }, MessageCancelResponse);
     await agent.nextOfType('error');
     return messageId(platform, task.id);
@@ -199,14 +202,15 @@ const COURSES: Record<string, Course> = {
 export async function recordHistories(folder: string, names: readonly string[]): Promise<void> {
   const dataDir = mkdtempSync(joinPath(tmpdir(), 'fleet-record-'));
   chmodSync(dataDir, 0o755);
-  const platform = new TestPlatform({ dataDir, env: { WATCH_AFTER_MS: '0' } }); // else quick messages have no workflow
+  const platform = new TestPlatform({ dataDir, env: { WATCH_AFTER_MS: '0' } }); // else what is over soon has no workflow
   try {
     await platform.start();
     const connection = await Connection.connect({ address: platform.devJson().temporal_address });
     const client = new Client({ connection });
+    const begun = (id: string) => until(() => client.workflow.getHandle(id).describe(), { what: `the workflow ${id}` });
     for (const [name, course] of Object.entries(COURSES)) {
       if (names.length > 0 && !names.includes(name)) continue;
-      const handle = client.workflow.getHandle(await course(platform));
+      const handle = client.workflow.getHandle(await course(platform, begun));
       await until(() => handle.result().then(() => true), { what: `the end of ${handle.workflowId}` }); // it may not have started yet
       writeFileSync(joinPath(folder, `${name}.json`), historyToText(await handle.fetchHistory()));
       process.stderr.write(`${name}: recorded\n`);

@@ -3,10 +3,9 @@ import { join } from 'node:path';
 import type { Connection } from '@temporalio/client';
 import { expect, test } from 'vitest';
 import { AGENT_WATCH, messageWorkflowId } from '../../../../workflows/definitions.js';
-import { echo } from '../../../setup/agent.js';
-import { joinAgent } from '../../../setup/platform/fleet.js';
 import { startPlatform } from '../../../setup/platform/platform.js';
 import { until } from '../../../setup/until.js';
+import { hold, joinType, to } from '../../../system/fixture.js';
 
 const KEYWORD = 2;
 /** As many as a namespace on a SQL store may have. */
@@ -19,11 +18,12 @@ const shared = await startPlatform({ WATCH_AFTER_MS: '0', FLEET_LOG_LEVEL: 'info
 
 test('a cluster that refuses the search attributes is used without them, with one clear line', async () => {
   const { platform, temporal } = shared;
-  await joinAgent(platform, { instanceId: 'echo-1', agentType: 'echo' }, echo);
-  const task = await platform.client.send('hello', { metadata: { agent_type: 'echo' } });
-  expect(task.status.state).toBe('completed');
+  const agent = await joinType(platform, 'slow');
+  const { task, dispatch } = await hold(platform.client, agent, to('slow'));
   const { tenant_id } = platform.devJson();
   const workflow = temporal.workflow.getHandle(messageWorkflowId({ tenant_id, message_id: task.id }));
+  await until(() => workflow.describe(), { what: 'the workflow' });
+  dispatch.result('done');
   const description = await until(async () => {
     const found = await workflow.describe();
     return found.status.name === 'COMPLETED' && found;
