@@ -121,7 +121,7 @@ test('nodes whose clocks are 5 s ahead and 5 s behind are as good as any other',
     await other.client.untilState(lasting.id, 'completed');
     expect(await dispatchStates(lasting.id)).toEqual(['completed']);
   }
-  // An answer comes in a dispatch of the workflow path, whose deadline is the database's.
+  // An answer comes in a dispatch that was taken from a queue, whose deadline is the database's.
   for (const { payload } of agents.flatMap(dispatchesTo)) {
     expect(payload.deadline_ms).toBeLessThanOrEqual(LIMITS.deadlineMsDefault);
     expect(payload.deadline_ms).toBeGreaterThan(LIMITS.deadlineMsDefault - 3_000);

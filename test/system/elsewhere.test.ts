@@ -1,5 +1,4 @@
 // @module-tag once
-// @module-tag once
 import { expect, test } from 'vitest';
 import type { Task } from '../../contracts/a2a/a2a.js';
 import { MessageCancelResponse } from '../../contracts/api/messages.js';
