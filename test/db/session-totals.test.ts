@@ -104,7 +104,7 @@ test('totals stay exact when messages that were counted end, and when one comes 
     offer: null,
     idempotencyHours: 1,
   });
-  expect(verdict).toBe('accepted');
+  expect(verdict).toBe('queued');
   expect(await counted('exact')).toBeUndefined();
   expect(await totals('exact')).toEqual({ ...ended, turns: 1_501 });
 });

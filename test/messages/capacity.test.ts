@@ -49,13 +49,13 @@ test('a session whose question is withdrawn does not push its agent over its bou
   await gateway.cancel(fixture.caller, message.message_id, 'test');
   expect(await fixture.load('x')).toBe(1);
   const next = await fixture.queue({}, session);
-  expect(await fixture.kind(next)).toBe('wait_agent');
+  expect(await fixture.kind(next)).toBe('room');
   await sessions.close(fixture.caller, other);
-  expect(await fixture.kind(next)).toBe('dispatch');
+  expect(await fixture.kind(next)).toBe('result');
   expect(await fixture.load('x')).toBe(1);
 });
 
-test('while a question waits, further messages of the session take the fast path, in the room that is free', async () => {
+test('while a question waits, further messages of the session are sent at once, in the room that is free', async () => {
   const session = await fixture.open();
   await asking(session);
   expect((await fixture.send({}, { contextId: session })).verdict).toBe('dispatched');
@@ -72,53 +72,46 @@ test('while a question waits and the room is taken, further messages of the sess
 test('work for another agent does not count a suspended session on its own again', async () => {
   await fixture.agent('y', { agent_type: 'y' });
   const { session, message, other } = await askingWithoutRoom();
-  expect(await fixture.kind(await fixture.queue({ agent_type: 'y' }, session))).toBe('dispatch');
+  expect(await fixture.kind(await fixture.queue({ agent_type: 'y' }, session))).toBe('result');
   expect([await fixture.load('x'), await fixture.load('y')]).toEqual([1, 1]);
   await fixture.confirm(message);
-  expect(await fixture.kind(message)).toBe('wait_agent');
+  expect(await fixture.kind(message)).toBe('room');
   await sessions.close(fixture.caller, other);
-  expect(await fixture.kind(message)).toBe('dispatch');
+  expect(await fixture.kind(message)).toBe('result');
 });
 
 test('a decision waits for its instance ahead of new work, as long as its request was open', async () => {
   const message = await asking(await fixture.open());
   const running = await fixture.queue(WORKER);
-  expect(await fixture.kind(running)).toBe('dispatch');
+  expect(await fixture.kind(running)).toBe('result');
   const earlier = await fixture.waiting(WORKER);
   await fixture.confirm(message);
-  expect(await fixture.kind(message)).toBe('wait_agent');
-  fixture.called = [];
+  expect(await fixture.kind(message)).toBe('room');
   await fixture.answer(running);
-  expect(fixture.called).toEqual([message.message_id]);
-  expect(await kinds(earlier, await fixture.queue())).toEqual(['wait_agent', 'wait_agent']);
   await expect(fixture.open()).rejects.toMatchObject(AT_CAPACITY);
-  expect(await fixture.kind(message)).toBe('dispatch');
+  expect(await fixture.takes('x')).toEqual([message.message_id]);
+  expect(await kinds(earlier, await fixture.queue())).toEqual(['room', 'room']);
 });
 
 test('the decision of a session that lost its slot waits for the lifetime of its request, other messages for less', async () => {
   const { message } = await askingWithoutRoom();
   await fixture.confirm(message);
-  expect(await fixture.kind(message)).toBe('wait_agent');
+  expect(await fixture.kind(message)).toBe('room');
   const other = await fixture.waiting(WORKER);
   const given = { kind: 'done', state: 'failed', error: { code: 'TARGET_UNAVAILABLE' } };
   expect(await fixture.look(other, 601_000)).toMatchObject(given);
-  expect(await fixture.look(message, 3_500_000)).toMatchObject({ kind: 'wait_agent', retry_ms: 60_000 });
+  expect(await fixture.look(message, 3_500_000)).toMatchObject({ kind: 'room', wait_ms: expect.closeTo(100_000, -4) });
   expect(await fixture.look(message, 3_660_000)).toMatchObject({ kind: 'done', state: 'failed' });
 });
 
 test('a decision for another instance is left alone, unless that one is gone', async () => {
   const { message } = await askingWithoutRoom();
   await fixture.confirm(message);
-  expect(await fixture.kind(message)).toBe('wait_agent');
+  expect(await fixture.kind(message)).toBe('room');
   await fixture.agent('b');
-  const joined = () => dispatches.agentJoined(fixture.tenantId, { agent_type: 'worker', instance_id: 'b' });
-  fixture.called = [];
-  await joined();
-  expect(fixture.called).toEqual([]);
+  expect(await fixture.takes('b')).toEqual([]);
   await fixture.setAgents("status = CASE instance_id WHEN 'x' THEN 'unhealthy' ELSE status END");
-  await joined();
-  expect(fixture.called).toEqual([message.message_id]);
-  expect(await fixture.look(message)).toMatchObject({ kind: 'dispatch', instance_id: 'b' });
+  expect(await fixture.takes('b')).toEqual([message.message_id]);
 });
 
 test('conversations that reserve nothing count on their agent only while a message of theirs is with it', async () => {
@@ -136,7 +129,8 @@ test('conversations that reserve nothing count on their agent only while a messa
 
 test('a second message of a session needs no second slot', async () => {
   const first = await fixture.queue();
-  expect(await kinds(first, await fixture.queue({}, first.session_id))).toEqual(['dispatch', 'dispatch']);
+  expect(await fixture.kind(first)).toBe('result');
+  expect(await fixture.kind(await fixture.queue({}, first.session_id))).toBe('result');
   expect(await fixture.load('x')).toBe(1);
   await fixture.waiting({});
 });
@@ -153,13 +147,13 @@ describe('max_concurrent_tasks', () => {
     expect([first, second, third, fourth].map(({ verdict }) => verdict)).toEqual([
       ...['dispatched', 'dispatched', 'queued', 'queued'],
     ]);
-    expect(await kinds(third, fourth)).toEqual(['wait_agent', 'wait_agent']);
+    expect(await kinds(third, fourth)).toEqual(['room', 'room']);
     await fixture.answer(first);
-    expect([await fixture.kind(third), await fixture.kind(fourth)]).toEqual(['dispatch', 'wait_agent']);
+    expect([await fixture.kind(third), await fixture.kind(fourth)]).toEqual(['result', 'room']);
     await fixture.answer(second, 'input-required');
-    expect(await fixture.kind(fourth)).toBe('dispatch');
+    expect(await fixture.kind(fourth)).toBe('result');
     await fixture.confirm(second);
-    expect(await fixture.kind(second)).toBe('wait_agent');
+    expect(await fixture.kind(second)).toBe('room');
   });
 
   test('a dispatch whose tool call is held keeps its place', async () => {
@@ -196,8 +190,9 @@ describe('max_concurrent_tasks', () => {
     await fixture.setAgents('max_concurrent_sessions = 1');
     const { session_id } = await fixture.send(Y);
     expect((await fixture.send(Y)).verdict).toBe('queued');
-    expect((await fixture.send({}, { contextId: session_id })).verdict).toBe('dispatched');
-    expect((await fixture.send({}, { contextId: session_id })).verdict).toBe('queued');
+    const second = await fixture.send({}, { contextId: session_id });
+    await fixture.send({}, { contextId: session_id });
+    expect(await fixture.takes('y', 4)).toEqual([second.message_id]);
   });
 });
 
@@ -221,7 +216,7 @@ test('eighty agents of a type share the messages', async () => {
   );
   await fixture.open('many');
   for (let sent = 0; sent < 60; sent += 1)
-    expect(await fixture.kind(await fixture.queue({ agent_type: 'many' }))).toBe('dispatch');
+    expect((await fixture.send({ agent_type: 'many' })).verdict).toBe('dispatched');
   const loads = await database.column<number>(
     "SELECT agent_load(tenant_id, instance_id) FROM agents WHERE tenant_id = $1 AND agent_type = 'many'",
     [fixture.tenantId],
@@ -230,19 +225,16 @@ test('eighty agents of a type share the messages', async () => {
   expect(loads.filter((load) => load > 0).length).toBeGreaterThan(45);
 });
 
-test('only freed room calls who waits, and only who could use it', async () => {
+test('only freed room is taken, and only by who waits for it', async () => {
   for (const type of ['y', 'z']) await fixture.agent(type, { agent_type: type });
   const running = await fixture.queue(WORKER);
-  const step = await fixture.look(running);
+  await fixture.dispatched(running);
   const waiting = await fixture.waiting(WORKER);
   await fixture.open('z');
   await fixture.waiting({ agent_type: 'z' });
-  fixture.called = [];
-  if (step?.kind !== 'dispatch') throw new Error('nothing to release');
-  await dispatches.release({ ...running, dispatch_id: step.dispatch_id }, 'AGENT_BUSY');
-  expect(fixture.called).toEqual([]);
+  expect([await fixture.takes('x'), await fixture.takes('y'), await fixture.takes('z')]).toEqual([[], [], []]);
   await fixture.answer(running);
-  expect(fixture.called).toEqual([waiting.message_id]);
+  expect(await fixture.takes('x')).toEqual([waiting.message_id]);
 });
 
 test.each([
@@ -256,12 +248,13 @@ test.each([
 ])('the slot that %s frees goes to the decision that waits for it', async (_, end) => {
   const message = await asking();
   const running = await fixture.queue(WORKER);
-  expect(await fixture.kind(running)).toBe('dispatch');
+  expect(await fixture.kind(running)).toBe('result');
   await fixture.confirm(message);
-  expect(await fixture.kind(message)).toBe('wait_agent');
-  fixture.called = [];
+  expect(await fixture.kind(message)).toBe('room');
+  fixture.filled = [];
   await end(running);
-  expect(fixture.called).toContain(message.message_id);
+  expect(fixture.filled).toContain('x');
+  expect(await fixture.takes('x')).toEqual([message.message_id]);
 });
 
 test.each([
@@ -274,9 +267,10 @@ test.each([
     `UPDATE sessions SET created_at = now() - interval '1 hour', idle_timeout_seconds = 60 WHERE session_id = $1`,
     [session],
   );
-  fixture.called = [];
+  fixture.filled = [];
   await end(session);
-  expect(fixture.called).toEqual([waiting.message_id]);
+  expect(fixture.filled).toEqual(['x']);
+  expect(await fixture.takes('x')).toEqual([waiting.message_id]);
 });
 
 test('many sessions at once take what there is, and no more', async () => {

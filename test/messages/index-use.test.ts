@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
+import { UNCOUNTED } from '../../messages/accept/accept-transaction.js';
 import { positionEvents } from '../../telemetry/event-sequencer.js';
 import { rollUpUsage } from '../../usage/roll-up.js';
 import { freshDatabase } from '../setup/database.js';
-import { UNCOUNTED } from '../../messages/accept/accept-transaction.js';
 import { RecordFixture } from '../setup/record-fixture.js';
 import { rowsByIndex } from '../setup/rows-read.js';
 import { until } from '../setup/until.js';

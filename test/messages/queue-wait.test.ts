@@ -17,21 +17,15 @@ beforeEach(async () => {
 const errorOf = async ({ message_id }: Sent) => (await fixture.gateway.get(fixture.caller, message_id)).error?.code;
 const deadlineOf = async (message: Sent) => (await fixture.dispatched(message)).deadline_at?.getTime();
 
-async function opened(message: Sent) {
-  const step = await fixture.look(message);
-  if (step?.kind !== 'dispatch') throw new Error(`no dispatch: ${step?.kind}`);
-  return step;
-}
-
 test.each([
-  ['a node that died', 'OWNER_LOST', 2 * DEADLINE_MS, 'dispatch'],
-  ['an agent that was not reached', 'CONNECT_FAILED', DEADLINE_MS / 2, 'dispatch'],
-  ['an agent that was not reached for too long', 'CONNECT_FAILED', 2 * DEADLINE_MS, 'done'],
+  ['a node that died', 'OWNER_LOST', 2 * DEADLINE_MS, 'result'],
+  ['an agent that was not reached', 'CONNECT_FAILED', DEADLINE_MS / 2, 'result'],
+  ['an agent that was not reached for too long', 'CONNECT_FAILED', 11 * DEADLINE_MS, 'done'],
   ['nodes that die again and again', 'OWNER_LOST', 11 * DEADLINE_MS, 'done'],
 ])('while an agent is free, a message that comes back from %s is routed or given up', async (_, reason, ms, kind) => {
   const message = await fixture.queue();
-  const { dispatch_id } = await opened(message);
-  await dispatches.release({ ...message, dispatch_id }, reason);
+  const { dispatch_id } = await fixture.dispatched(message);
+  await dispatches.release({ ...message, dispatch_id }, reason, { nothingSent: true });
   expect(await fixture.kind(message, ms)).toBe(kind);
 });
 
@@ -39,7 +33,7 @@ test.each([
 async function waits(queue_wait_ms?: number): Promise<Sent> {
   await fixture.send();
   const message = await fixture.queue({ ...(queue_wait_ms !== undefined && { queue_wait_ms }) });
-  expect(await fixture.kind(message)).toBe('wait_agent');
+  expect(await fixture.kind(message)).toBe('room');
   return message;
 }
 
@@ -51,8 +45,8 @@ test.each([
 ])('a message waits for an agent, while %s', async (_, given, status, ms) => {
   const message = await waits(given);
   await fixture.setAgents(`status = '${status}'`);
-  expect(await fixture.kind(message, 10)).toBe('wait_agent');
-  expect(await fixture.kind(message, ms - 100)).toBe('wait_agent');
+  expect(await fixture.kind(message, 10)).toBe('room');
+  expect(await fixture.kind(message, ms - 4_000)).toBe('room');
   expect(await fixture.look(message, ms + 100)).toMatchObject({ kind: 'done', state: 'failed' });
   expect(await errorOf(message)).toBe('TARGET_UNAVAILABLE');
 });
@@ -80,27 +74,15 @@ test('a message says what it waits for, and how many come first', async () => {
 test('the time without an agent counts anew when the last one goes again', async () => {
   const message = await waits();
   await fixture.setAgents("status = 'offline'");
-  await fixture.kind(message, 10);
+  await fixture.kind(message);
+  await database.query("UPDATE queue_absences SET since = now() - interval '20 s'");
+  await database.query("UPDATE running_messages SET unrouted_since = now() - interval '1 min'");
+  expect(await fixture.kind(message)).toBe('room');
   await fixture.setAgents("status = 'available'");
-  await fixture.kind(message, QUEUE_WAIT_MS);
+  expect(await fixture.kind(message, 2 * QUEUE_WAIT_MS)).toBe('room');
   await fixture.setAgents("status = 'offline'");
-  expect(await fixture.kind(message, QUEUE_WAIT_MS + 20)).toBe('wait_agent');
-  expect(await fixture.kind(message, 2 * QUEUE_WAIT_MS)).toBe('wait_agent');
-  expect(await fixture.kind(message, 2 * QUEUE_WAIT_MS + 100)).toBe('done');
-});
-
-test('until it is sent a dispatch has the whole time of its message, afterwards what is left of it', async () => {
-  const message = await fixture.queue();
-  const first = await opened(message);
-  expect(first.deadline_ms).toBe(LIMITS.deadlineMsDefault);
-  expect(await fixture.look(message)).toEqual(first);
-  const { dispatch_id } = await fixture.dispatched(message);
-  await database.query("UPDATE dispatches SET deadline_at = now() + interval '90 s' WHERE dispatch_id = $1", [
-    dispatch_id,
-  ]);
-  const { deadline_ms } = await opened(message);
-  expect(deadline_ms).toBeLessThanOrEqual(90_000);
-  expect(deadline_ms).toBeGreaterThan(60_000);
+  expect(await fixture.kind(message, QUEUE_WAIT_MS - 5_000)).toBe('room');
+  expect(await fixture.kind(message, QUEUE_WAIT_MS + 100)).toBe('done');
 });
 
 const LOST: AnswerOrFailure = { state: 'failed', error: { code: 'AGENT_DISCONNECTED', message: 'gone' } };
@@ -145,12 +127,8 @@ test('what is lost after its deadline is not repeated, and nobody is waited for 
   const waiting = await fixture.queue();
   await fixture.answer(waiting, LOST);
   await fixture.setAgents("status = 'offline'");
-  // By its wait alone it would look again in five seconds.
-  await database.query(
-    "UPDATE running_messages SET unrouted_since = now() - interval '20 s', repeat_until = now() + interval '4 s'",
-  );
-  const step = await fixture.look(waiting);
-  expect(step?.kind === 'wait_agent' && step.retry_ms).toBeLessThanOrEqual(4_000);
+  await database.query("UPDATE running_messages SET repeat_until = now() + interval '4 s'");
+  expect((await fixture.look(waiting))?.wait_ms).toBeLessThanOrEqual(4_000);
   await database.query('UPDATE running_messages SET repeat_until = now()');
   expect(await fixture.look(waiting)).toMatchObject({ kind: 'done', state: 'failed' });
   expect(await errorOf(waiting)).toBe('DEADLINE_EXCEEDED');

@@ -21,7 +21,7 @@ const fixture = new RecordFixture(database);
 const { sessions } = fixture;
 beforeEach(() => fixture.reset());
 
-const depsOn = (on: Db) => sessionDeps(messageCore(on, { workflowStarter: fixture.core.workflowStarter }));
+const depsOn = (on: Db) => sessionDeps(messageCore(on, { nodes: fixture.core.nodes }));
 
 /** A session with messages that its agent works on. @returns its id */
 async function sessionAtWork(explicit: boolean): Promise<string> {
@@ -60,7 +60,7 @@ async function sessionAtWork(explicit: boolean): Promise<string> {
 async function recordOf(sessionId: string) {
   const [record] = await database.query(
     `SELECT (SELECT count(*)::integer FROM messages WHERE session_id = $1 AND state = 'canceled') AS messages,
-            (SELECT count(*)::integer FROM running_messages WHERE session_id = $1 AND state = 'canceled' AND NOT holds_slot) AS running,
+            (SELECT count(*)::integer FROM running_messages WHERE session_id = $1) AS running,
             (SELECT count(*)::integer FROM dispatches d JOIN messages m USING (tenant_id, message_id)
               WHERE m.session_id = $1 AND d.state = 'canceled' AND d.error_code = 'CANCELED') AS dispatches,
             count(DISTINCT e.payload ->> 'message_id') FILTER (WHERE e.event_type = 'message.canceled')::integer AS distinct_events,
@@ -73,7 +73,7 @@ async function recordOf(sessionId: string) {
 }
 const ALL = {
   messages: MANY,
-  running: MANY,
+  running: 0,
   dispatches: MANY,
   distinct_events: MANY,
   canceled_events: MANY,
@@ -98,7 +98,7 @@ async function expectEnded(sessionId: string): Promise<void> {
   cleanUp(() => expiry.stop());
   await until(async () => (await checkAt(sessionId)) === null, { what: 'the end of the session' });
   expect(await recordOf(sessionId)).toEqual(ALL);
-  expect(new Set(fixture.called).size).toBe(MANY);
+  expect(new Set(fixture.stopped).size).toBe(MANY);
 }
 
 /** The database as a process reaches it for so many parts of the end; the first transaction ends the session. */
@@ -120,7 +120,7 @@ test.each([true, false])(
     const sessionId = await sessionAtWork(explicit);
     await sessions.close(fixture.caller, sessionId, 'over');
     expect(await recordOf(sessionId)).toEqual(ALL);
-    expect(new Set(fixture.called).size).toBe(MANY);
+    expect(new Set(fixture.stopped).size).toBe(MANY);
     const transactions = await database.value(
       `SELECT count(DISTINCT transaction_id::text)::int FROM events WHERE session_id = $1 AND event_type = 'message.canceled'`,
       [sessionId],
@@ -165,7 +165,7 @@ test('an interrupt cancels what was accepted before it, and the session goes on'
   const interrupted = sessions.interrupt(fixture.caller, [sessionId]);
   await until(() => lock.waiters(), { what: 'the last part to wait' });
   const { verdict, message_id } = await fixture.queue({}, sessionId);
-  expect(verdict).toBe('accepted');
+  expect(verdict).toBe('queued');
   await lock.release();
   expect(await interrupted).toMatchObject({ interrupted: 1, session_ids: [sessionId] });
   expect(await recordOf(sessionId)).toMatchObject({ messages: MANY, distinct_events: MANY });

@@ -16,13 +16,13 @@ test('the end of a message marks the next of its ordered session, so that it is 
     database.column('SELECT message_id FROM running_messages WHERE wake_requested_at IS NOT NULL ORDER BY message_id');
   const kinds = [];
   for (const message of [first, second, third]) kinds.push(await fixture.kind(message)); // their workflows look, and wait
-  expect(kinds).toEqual(['dispatch', 'wait_agent', 'wait_agent']);
+  expect(kinds).toEqual(['result', 'turn', 'turn']);
   expect(await marked()).toEqual([]);
 
-  fixture.called = [];
+  fixture.advanced = [];
   await fixture.answer(first);
-  expect(fixture.called).toEqual([second.message_id]);
+  expect(fixture.advanced).toEqual([second.message_id]);
   expect(await marked()).toEqual([second.message_id]);
-  expect(await fixture.kind(second)).toBe('dispatch');
+  expect(await fixture.kind(second)).toBe('result');
   expect(await marked()).toEqual([]);
 });

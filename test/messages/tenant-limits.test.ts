@@ -11,7 +11,8 @@ afterEach(() => {
 });
 
 describe('messages in flight', () => {
-  const limitsOf = (max: number) => new TenantLimits({ tenantMaxInFlight: max, tenantMaxQueued: 1_000, tenantMaxWaiting: 1_000 });
+  const limitsOf = (max: number) =>
+    new TenantLimits({ tenantMaxInFlight: max, tenantMaxQueued: 1_000, tenantMaxWaiting: 1_000 });
   const limitOf = ({ counting }: Admission): number => counting.in_flight_limit;
 
   /** Accepts a message as the accept transaction would, with `inFlight` before it. @returns the limit of its count */

@@ -17,7 +17,6 @@ class SlowTemporal {
     this.asked.push(input.tenant_id);
     return new Promise((resolve) => this.#pending.push(resolve));
   };
-  readonly startMessage = this.wakeMessage;
   readonly wakeSession = async (): Promise<void> => undefined;
 
   acknowledge(count: number): void {
@@ -33,7 +32,7 @@ test('the wake-ups of a tenant with thousands leave room for those of others', a
   const starter = createWorkflowStarter(temporal, createLogger({ level: 'silent' }));
   for (let count = 0; count < 2_000; count += 1) starter.message(messageOf(FLOOD));
   expect(temporal.asked).toEqual(Array(4).fill(FLOOD));
-  starter.message(messageOf(OTHER), { fresh: true });
+  starter.message(messageOf(OTHER));
   expect(temporal.asked.at(-1)).toBe(OTHER);
   // Those beyond the bound are left to the sweeper.
   for (let count = 0; count < 2_000; count += 1) {
@@ -53,7 +52,7 @@ test('the sweeper repeats the wake-ups of each tenant in turn, however many one 
     await insertTenant(database, tenantId);
     await database.query(
       `INSERT INTO running_messages (tenant_id, message_id, session_id, state, wake_requested_at)
-       SELECT $1, 'msg_' || n, 'ses_1', 'submitted', now() - $3 * interval '1 s' FROM generate_series(1, $2) AS n`,
+       SELECT $1, 'msg_' || n, 'ses_1', 'input-required', now() - $3 * interval '1 s' FROM generate_series(1, $2) AS n`,
       [tenantId, count, age],
     );
   }

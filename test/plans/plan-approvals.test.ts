@@ -201,7 +201,7 @@ test('a plan and a step that nobody approves in time are refused', async () => {
 });
 
 test('a step for which the platform has no room is tried again after pauses that grow', async () => {
-  const narrow = await serveApi({ tenantMaxInFlight: 1 });
+  const narrow = await serveApi({ tenantMaxQueued: 1 });
   const fleet = new PlanRecord(narrow);
   for (const type of ['echo', 'busy']) await fleet.agent(type);
   const { id } = await narrow.client.send('wait', { metadata: { agent_type: 'busy' }, blocking: false });

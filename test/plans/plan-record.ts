@@ -1,12 +1,12 @@
 import { createPlanActivities } from '../../activities/plan.js';
 import type { Plan } from '../../contracts/api/plans.js';
 import type { AnswerOrFailure } from '../../messages/dispatch/dispatches.js';
-import { stepAndTake } from '../setup/take.js';
 import { advancePlan } from '../../plans/advance.js';
 import type { PlanInput } from '../../workflows/definitions.js';
 import { answerMessage } from '../api/moving.js';
 import type { ServedApi } from '../api/served-api.js';
 import { insertAgent } from '../setup/core.js';
+import { stepAndTake } from '../setup/take.js';
 import { createPlan, readPlan, stepStates } from './plan-fixture.js';
 
 /** What an agent answers; nothing while it works on. */
@@ -71,7 +71,11 @@ export class PlanRecord {
 
   /** One look of a message's workflow, so long after now. */
   look(message_id: string, laterMs: number): Promise<unknown> {
-    return stepAndTake(this.api.core, { tenant_id: this.api.tenantId, message_id }, { now: () => new Date(Date.now() + laterMs) });
+    return stepAndTake(
+      this.api.core,
+      { tenant_id: this.api.tenantId, message_id },
+      { now: () => new Date(Date.now() + laterMs) },
+    );
   }
 
   /** @returns how many messages of the plan were answered */

@@ -12,13 +12,13 @@ import { sessionDeps } from '../../messages/cancel.js';
 import type { MessageCore, MessageRef } from '../../messages/core.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import type { AnswerOrFailure, DispatchRef, OpenDispatch } from '../../messages/dispatch/dispatches.js';
-import type { WaitStep } from '../../messages/supervise/step.js';
+import { createQueues } from '../../messages/dispatch/queues.js';
 import { newId } from '../../runtime/ids.js';
 import { createSessions } from '../../sessions/sessions.js';
 import { callerOf, insertAgent, insertTenant, messageCore, textMessage } from './core.js';
 import type { FreshDatabase } from './database.js';
 import { createGateway } from './gateway.js';
-import { type Stepped, stepAndTake } from './take.js';
+import { type Look, lookAt, stepAndTake } from './take.js';
 
 /** The node that takes the messages, and that its agents are connected to. */
 export const MESH = 'mesh_1';
@@ -70,14 +70,23 @@ export class RecordFixture {
   readonly gateway: ReturnType<typeof createGateway>;
   readonly sessions: ReturnType<typeof createSessions>;
   readonly dispatches: ReturnType<typeof createDispatches>;
-  /** The messages whose workflows were started or woken. */
-  called: string[] = [];
+  /** The messages that were to be taken a step further. */
+  advanced: string[] = [];
+  /** The agents whose nodes were told that they may have room. */
+  filled: string[] = [];
+  /** The canceled messages whose nodes were told. */
+  stopped: string[] = [];
   tenantId = '';
 
   constructor(database: FreshDatabase, { db = database.db(), limits }: FixtureOptions = {}) {
     this.database = database;
     this.core = messageCore(db, {
-      workflowStarter: { message: ({ message_id }) => this.called.push(message_id), session: () => undefined },
+      advance: ({ message_id }) => this.advanced.push(message_id),
+      nodes: {
+        fill: ({ instance_id }) => this.filled.push(instance_id),
+        look: () => undefined,
+        cancel: ({ message_id }) => this.stopped.push(message_id),
+      },
       ...(limits && { limits }),
     });
     this.gateway = createGateway(this.core);
@@ -87,7 +96,7 @@ export class RecordFixture {
 
   /** A new tenant without agents. */
   async reset(): Promise<void> {
-    this.called = [];
+    Object.assign(this, { advanced: [], filled: [], stopped: [] });
     this.tenantId = await insertTenant(this.database);
   }
 
@@ -127,7 +136,7 @@ export class RecordFixture {
     const caller = sender ? { ...this.caller, agent_type: sender } : this.caller;
     const draft = { ...draftOf(caller, params, { method: 'message/send' }), push };
     const dispatch_id = newId('dsp');
-    const offer = offers ? { dispatch_id, mesh_id: MESH, any_mesh } : null;
+    const offer = offers ? { dispatch_id, mesh_id: MESH, any_mesh } : { any_mesh };
     const row = await runAcceptTransaction(this.core.db, draft, { counting, offer, idempotencyHours: 1 });
     const { message_id, session_id, verdict, instance_id: to, mesh_id: by } = row;
     const of = { tenant_id: this.tenantId, message_id, session_id, dispatch_id, produced: NOTHING };
@@ -140,30 +149,36 @@ export class RecordFixture {
   }
 
   /** One step of the message, after so long; agents with room then take what waits. */
-  look(ref: MessageRef, afterMs = 0): Promise<Stepped> {
-    return stepAndTake(this.core, ref, { meshId: MESH, now: () => new Date(Date.now() + afterMs) });
+  look(ref: MessageRef, afterMs = 0): Promise<Look | null> {
+    return lookAt(this.core, ref, { meshId: MESH, now: () => new Date(Date.now() + afterMs) });
   }
 
   /** What the message waits for then; `done` when it is over. */
-  async kind(ref: MessageRef, afterMs = 0): Promise<WaitStep['waits_for'] | 'done' | undefined> {
-    const { step } = await this.look(ref, afterMs);
-    return step?.kind === 'waits' ? step.waits_for : step?.kind;
+  async kind(ref: MessageRef, afterMs = 0): Promise<Look['kind'] | undefined> {
+    return (await this.look(ref, afterMs))?.kind;
   }
 
   /** Accepts a message for which nobody has room, up to its wait. */
   async waiting(wish: Wish, contextId?: string): Promise<Sent> {
     const sent = await this.queue(wish, contextId);
-    const { step } = await this.look(sent);
-    if (step?.kind !== 'waits' || step.waits_for === 'result')
-      throw new Error(`the message does not wait: ${JSON.stringify(step)}`);
+    const kind = await this.kind(sent);
+    if (kind !== 'room' && kind !== 'turn') throw new Error(`the message does not wait: ${kind}`);
     return sent;
   }
 
   /** The message's dispatch at its agent, which takes it first where none has it. */
-  async dispatched(ref: MessageRef): Promise<OpenDispatch> {
-    const { step, open } = await this.look(ref);
+  async dispatched(ref: MessageRef, paused?: string): Promise<OpenDispatch> {
+    const { step, open } = await stepAndTake(this.core, ref, { meshId: MESH, ...(paused !== undefined && { paused }) });
     if (!open) throw new Error(`no dispatch: ${JSON.stringify(step)}`);
     return open;
+  }
+
+  /** What an agent of the node takes that waits. @returns the ids of the messages */
+  async takes(instance_id: string, atMost = 1): Promise<string[]> {
+    const by = { mesh_id: MESH, epoch: 1, as_open: false };
+    const ids = Array.from({ length: atMost }, () => newId('dsp'));
+    const taken = await createQueues(this.core).take({ tenant_id: this.tenantId, instance_id }, by, ids);
+    return taken.map(({ message_id }) => message_id);
   }
 
   /** The agent answers the message's dispatch. */

@@ -1,12 +1,12 @@
 import { isTerminal } from '../../contracts/api/messages.js';
 import type { MessageCore, MessageRef } from '../../messages/core.js';
-import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import { decideDispatch } from '../../messages/dispatch/dispatch-policy.js';
+import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import type { DispatchEnd, Dispatches, DispatchRef, OpenDispatch } from '../../messages/dispatch/dispatches.js';
 import { createQueues } from '../../messages/dispatch/queues.js';
 import type { DispatchRunner } from '../../messages/runner/runner.js';
 import { takeStep } from '../../messages/supervise/next-step.js';
-import { type Step, stepError } from '../../messages/supervise/step.js';
+import { type DoneStep, type Step, stepError, type WaitStep } from '../../messages/supervise/step.js';
 import { newId } from '../../runtime/ids.js';
 
 /** Messages that are taken before one in its queue. */
@@ -22,13 +22,15 @@ interface TakeOptions {
   /** The node of hosted agents. */
   meshId?: string;
   now?: () => Date;
+  /** An agent that takes nothing for a while, because nothing could be sent to it. */
+  paused?: string;
 }
 
 /** Agents with room take what waits in a queue, as their nodes would. @returns what they took */
-export async function takeFrom(
+async function takeFrom(
   core: MessageCore,
   queue: { tenant_id: string; queue: string },
-  meshId = 'mesh_1',
+  { meshId = 'mesh_1', paused }: TakeOptions,
 ): Promise<OpenDispatch[]> {
   const queues = createQueues(core);
   const { tenant_id } = queue;
@@ -36,6 +38,7 @@ export async function takeFrom(
   const as_open = core.policies.concerns(tenant_id, 'dispatch');
   const taken: OpenDispatch[] = [];
   for (const { instance_id, mesh_id } of await queues.agentsToFill(queue)) {
+    if (instance_id === paused) continue;
     const [row] = await core.db.tenant(tenant_id, (tx) =>
       tx.query<{ epoch: number }>(
         'SELECT connection_epoch AS epoch FROM agents WHERE tenant_id = $1 AND instance_id = $2',
@@ -51,27 +54,45 @@ export async function takeFrom(
 }
 
 /** Takes a message a step further, and has agents with room take it and what is before it in its queue. */
-export async function stepAndTake(
-  core: MessageCore,
-  ref: MessageRef,
-  { meshId, now }: TakeOptions = {},
-): Promise<Stepped> {
+export async function stepAndTake(core: MessageCore, ref: MessageRef, options: TakeOptions = {}): Promise<Stepped> {
   const { tenant_id, message_id } = ref;
-  const look = () => takeStep(core, { tenant_id, message_id }, 'process', now);
+  const look = () => takeStep(core, { tenant_id, message_id }, 'process', options.now);
   let standing = await look();
   for (let taken = 0; standing.queue !== null && taken < BEFORE_MAX; taken += 1) {
-    const got = await takeFrom(core, { tenant_id, queue: standing.queue }, meshId);
+    const got = await takeFrom(core, { tenant_id, queue: standing.queue }, options);
     standing = await look();
     if (got.length === 0) break;
   }
   const { step } = standing;
-  return { step, open: step?.kind === 'waits' && step.waits_for === 'result' ? await currentDispatch(core, ref) : null };
+  return {
+    step,
+    open: step?.kind === 'waits' && step.waits_for === 'result' ? await currentDispatch(core, ref) : null,
+  };
+}
+
+/** What a message waits for after a step (`result`: an agent has it), with that step, and its dispatch if there is one; `done` when it is over. */
+export interface Look
+  extends Partial<Omit<WaitStep, 'kind'>>,
+    Partial<Pick<DoneStep, 'error'>>,
+    Partial<Pick<OpenDispatch, 'dispatch_id' | 'instance_id' | 'mesh_id' | 'deadline_at'>> {
+  kind: WaitStep['waits_for'] | 'done';
+}
+
+/** As `stepAndTake`, in one object; null where the tenant has no such message. */
+export async function lookAt(core: MessageCore, ref: MessageRef, options: TakeOptions = {}): Promise<Look | null> {
+  const { step, open } = await stepAndTake(core, ref, options);
+  if (!step) return null;
+  const { dispatch_id, instance_id, mesh_id, deadline_at } = open ?? {};
+  const dispatch = { dispatch_id, instance_id, mesh_id, deadline_at };
+  return { ...step, ...(open && dispatch), kind: step.kind === 'waits' ? step.waits_for : 'done' };
 }
 
 /** The dispatch of a message at its agent; null where none has it. */
-export async function currentDispatch(core: MessageCore, { tenant_id, message_id }: MessageRef): Promise<OpenDispatch | null> {
+async function currentDispatch(core: MessageCore, { tenant_id, message_id }: MessageRef): Promise<OpenDispatch | null> {
   const current = 'SELECT current_dispatch_id AS id FROM running_messages WHERE tenant_id = $1 AND message_id = $2';
-  const [row] = await core.db.tenant(tenant_id, (tx) => tx.query<{ id: string | null }>(current, [tenant_id, message_id]));
+  const [row] = await core.db.tenant(tenant_id, (tx) =>
+    tx.query<{ id: string | null }>(current, [tenant_id, message_id]),
+  );
   return row?.id ? createDispatches(core).find({ tenant_id, message_id, dispatch_id: row.id }) : null;
 }
 
@@ -90,7 +111,7 @@ export function runDispatch(
     const open = await dispatches.find(ref);
     if (!open) return { kind: 'closed' };
     const ended = runner.send(open, () => true);
-    return ended ? reportOf(await ended) : { kind: 'not_sent', reason: 'NOT_REACHED_HERE' };
+    return ended !== null ? reportOf(await ended) : { kind: 'not_sent', reason: 'NOT_REACHED_HERE' };
   };
   const report = run();
   report.catch(() => undefined);

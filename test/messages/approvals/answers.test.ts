@@ -16,9 +16,8 @@ const asks = (title: string): AnswerOrFailure => ({
 
 /** What the agent of a message gets beside the message itself. */
 async function metadataFor(id: string): Promise<Record<string, unknown>> {
-  const next = await step(id);
-  if (next?.kind !== 'dispatch') throw new Error(`no dispatch: ${next?.kind}`);
-  const open = await createDispatches(api.core).find({ ...ref(id), dispatch_id: next.dispatch_id });
+  const { dispatch_id = '' } = (await step(id)) ?? {};
+  const open = await createDispatches(api.core).find({ ...ref(id), dispatch_id });
   return open?.payload.params.metadata ?? {};
 }
 

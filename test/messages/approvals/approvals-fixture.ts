@@ -6,13 +6,13 @@ import type { Scope } from '../../../contracts/primitives.js';
 import { askInput, type NewInputRequest } from '../../../messages/input/ask.js';
 import { issueCallbackTokens, type TokenPurpose } from '../../../messages/input/callback-tokens.js';
 import { digestOf } from '../../../messages/input/digest.js';
-import { stepAndTake } from '../../setup/take.js';
 import type { ApprovalTerms } from '../../../policy/policy-request.js';
 import { newId } from '../../../runtime/ids.js';
 import { joinOnRecord } from '../../api/moving.js';
 import type { ServedApi } from '../../api/served-api.js';
 import { insertAgent } from '../../setup/core.js';
 import { type Answer, ApiClient } from '../../setup/platform/api-client.js';
+import { lookAt } from '../../setup/take.js';
 
 /** Who makes the calls that are asked about. */
 export const EXECUTOR = { type: 'agent', id: 'bank' } as const;
@@ -80,7 +80,7 @@ export function decisions(api: ServedApi) {
 export async function approvalsFixture(api: ServedApi) {
   await joinOnRecord(api, 'worker-1');
   const ref = (message_id: string) => ({ tenant_id: api.tenantId, message_id });
-  const step = (id: string, afterMs = 0) => stepAndTake(api.core, ref(id), () => new Date(Date.now() + afterMs));
+  const step = (id: string, afterMs = 0) => lookAt(api.core, ref(id), { now: () => new Date(Date.now() + afterMs) });
 
   /** An agent on the record, the only one of its type and of that name, and a policy that asks a human about every message to it. */
   async function heldType(terms: Partial<ApprovalTerms> = {}): Promise<{ agentType: string }> {
@@ -115,11 +115,8 @@ export async function approvalsFixture(api: ServedApi) {
   ): Promise<{ id: string; dispatch_id: string; request: NewInputRequest }> {
     const id = await sent('go');
     const next = await step(id);
-    if (next?.kind !== 'dispatch') throw new Error(`no dispatch: ${next?.kind}`);
+    if (!next?.dispatch_id) throw new Error(`no dispatch: ${next?.kind}`);
     const { dispatch_id } = next;
-    await api.database.query("UPDATE dispatches SET state = 'sent', sent_at = now() WHERE dispatch_id = $1", [
-      dispatch_id,
-    ]);
     const about = { tool, arguments: args, executor: EXECUTOR };
     const request: NewInputRequest = {
       ...{ request_id: newId('req'), kind: 'approval', source: 'policy', stage: 'tool', action: 'call' },

@@ -19,7 +19,9 @@ test('an operator decides by a signal where that is allowed, and the audit says 
   const id = await held();
   expect(await signaled(id, { resolution: 'approved' }, api.core)).toBe('input-required');
   expect(await signaled(id, { resolution: 'approved', comment: 'by phone' })).toBe('working');
-  expect(await approvalsOf({ message_id: id })).toMatchObject([{ principal: { type: 'temporal' }, comment: 'by phone' }]);
+  expect(await approvalsOf({ message_id: id })).toMatchObject([
+    { principal: { type: 'temporal' }, comment: 'by phone' },
+  ]);
 });
 
 test('a signal that does not fit changes nothing', async () => {

@@ -20,9 +20,9 @@ test('a message that a policy asks about waits on the record, and goes to its ag
     'message.input_required',
     'policy.approval_required',
   ]);
-  expect((await step(id))?.kind).toBe('wait_input');
+  expect((await step(id))?.kind).toBe('person');
   expect(await outcome(api.client, id, { ...APPROVED, comment: 'fine' })).toBe('200 working');
-  expect((await step(id))?.kind).toBe('dispatch');
+  expect((await step(id))?.kind).toBe('result');
   const [resolved] = await events(id, 'message.resolved');
   expect(resolved?.payload).toMatchObject({ resolution: 'approved', request_id: input_request?.request_id });
 });
@@ -37,7 +37,7 @@ test('a session that counts on its instance does not while a message of it waits
   expect((await api.client.message(id)).state).toBe('input-required');
   expect(await counts()).toBe(0);
   expect(await outcome(api.client, id, APPROVED)).toBe('200 working');
-  expect((await step(id))?.kind).toBe('dispatch');
+  expect((await step(id))?.kind).toBe('result');
   expect(await counts()).toBe(1);
 });
 
@@ -156,9 +156,9 @@ test('of many principals at once a quorum takes as many as it needs', async () =
 
 test('a tool call that waits keeps its dispatch, which goes on with the decision', async () => {
   const { id, dispatch_id } = await calling({ cents: 5 }, { on_reject: 'tell_agent' });
-  expect((await step(id))?.kind).toBe('wait_input');
+  expect((await step(id))?.kind).toBe('person');
   expect(await outcome(api.client, id, REJECTED)).toBe('200 working');
-  expect(await step(id)).toMatchObject({ kind: 'dispatch', dispatch_id });
+  expect(await step(id)).toMatchObject({ kind: 'result', dispatch_id });
   const other = await calling({ cents: 6 });
   expect(await outcome(api.client, other.id, REJECTED)).toBe('200 failed');
   const state = 'SELECT state FROM dispatches WHERE dispatch_id = $1';

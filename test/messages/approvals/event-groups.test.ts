@@ -23,6 +23,7 @@ test('each transaction about a message that asks, or that a human ends, writes i
   expect(await outcome(api.client, id, { resolution: 'rejected' })).toBe('200 failed');
   expect(await groupsOf(id)).toEqual([
     expect.stringContaining('message.received'),
+    'dispatch.sent',
     'message.input_required policy.approval_required',
     'message.resolved dispatch.failed message.error',
   ]);

@@ -10,26 +10,26 @@ const numbers = async (id: string, type: string) => (await events(id, type)).map
 
 test('a request is asked about again by the same events, each time with its number, until it is decided', async () => {
   const id = await held({ timeout_seconds: 86_400, reminder_seconds: 3_600 });
-  expect(await step(id)).toMatchObject({ kind: 'wait_input', wait_ms: expect.closeTo(HOUR_MS, -5) });
+  expect(await step(id)).toMatchObject({ kind: 'person', wait_ms: expect.closeTo(HOUR_MS, -5) });
   expect(await step(id, HOUR_MS / 2)).toMatchObject({ wait_ms: expect.closeTo(HOUR_MS / 2, -5) });
-  expect(await step(id, HOUR_MS + 1)).toMatchObject({ kind: 'wait_input', wait_ms: HOUR_MS });
-  expect(await step(id, HOUR_MS + 1_000)).toMatchObject({ kind: 'wait_input', wait_ms: expect.closeTo(HOUR_MS, -5) });
-  expect(await step(id, 5 * HOUR_MS)).toMatchObject({ kind: 'wait_input' });
+  expect(await step(id, HOUR_MS + 1)).toMatchObject({ kind: 'person', wait_ms: HOUR_MS });
+  expect(await step(id, HOUR_MS + 1_000)).toMatchObject({ kind: 'person', wait_ms: expect.closeTo(HOUR_MS, -5) });
+  expect(await step(id, 5 * HOUR_MS)).toMatchObject({ kind: 'person' });
   expect(await numbers(id, 'message.input_required')).toEqual([undefined, 1, 2]);
   expect(await numbers(id, 'policy.approval_required')).toEqual([undefined, 1, 2]);
   expect(await outcome(api.client, id, { resolution: 'approved' })).toBe('200 working');
-  expect((await step(id, 9 * HOUR_MS))?.kind).toBe('dispatch');
+  expect((await step(id, 9 * HOUR_MS))?.kind).toBe('result');
   expect(await numbers(id, 'message.input_required')).toEqual([undefined, 1, 2]);
 });
 
 test('reminders after the first are a minute apart at least, and at most a thousand', async () => {
   const id = await held({ timeout_seconds: 600, reminder_seconds: 1 });
   await step(id, 1_001);
-  expect(await step(id, 1_002)).toMatchObject({ kind: 'wait_input', wait_ms: expect.closeTo(60_000, -4) });
+  expect(await step(id, 1_002)).toMatchObject({ kind: 'person', wait_ms: expect.closeTo(60_000, -4) });
   expect(await numbers(id, 'message.input_required')).toEqual([undefined, 1]);
   const long = await held({ timeout_seconds: 30 * 86_400, reminder_seconds: 60 });
   await step(long, 60_001);
-  expect(await step(long, 60_002)).toMatchObject({ kind: 'wait_input', wait_ms: expect.closeTo(2_592_000, -5) });
+  expect(await step(long, 60_002)).toMatchObject({ kind: 'person', wait_ms: expect.closeTo(2_592_000, -5) });
 });
 
 test.each([
@@ -72,7 +72,7 @@ test('a request that nobody decides is refused when its time ends, and the trail
 test('an operator reads what is awaited, from whom, since when, until when and how to decide', async () => {
   const id = await held({ quorum: 2, approvers: ['cred_boss'] });
   const waiting = await step(id);
-  if (waiting?.kind !== 'wait_input') throw new Error('it does not wait');
+  if (waiting?.kind !== 'person') throw new Error('it does not wait');
   const { input_request } = await api.client.message(id);
   for (const text of [
     `asked by the policy \`${input_request?.policy_id}\``,
@@ -82,6 +82,6 @@ test('an operator reads what is awaited, from whom, since when, until when and h
     `POST /messages/${id}/resolve`,
     `${input_request?.request_id}`,
   ])
-    expect(waiting.awaited).toContain(text);
-  expect(waiting.awaited).not.toContain('People look at these.');
+    expect(waiting.details).toContain(text);
+  expect(waiting.details).not.toContain('People look at these.');
 });

@@ -31,18 +31,18 @@ test.each<[(keyof typeof AGENTS)[], Record<string, unknown>, string, string]>([
   [['saturated'], {}, 'agents_saturated', 'agents_saturated'],
   [['saturated', 'saturated2', 'hosted'], {}, 'agents_saturated', 'agents_saturated'],
   [['saturated', 'offline'], {}, 'agents_saturated', 'agents_saturated'],
-  [['saturated', 'free'], {}, 'dispatched', 'accepted'],
-  [['recovered'], {}, 'dispatched', 'accepted'],
+  [['saturated', 'free'], {}, 'dispatched', 'queued'],
+  [['recovered'], {}, 'dispatched', 'queued'],
   // These are waited for.
-  [['saturated', 'busy'], {}, 'queued', 'accepted'],
-  [['offline'], {}, 'queued', 'accepted'],
-  [['saturated', 'skilled'], { skill_id: 'sums' }, 'queued', 'accepted'],
-])('agents %j and a message %j: %s, and %s on the workflow path', async (names, wish, fast, queued) => {
+  [['saturated', 'busy'], {}, 'queued', 'queued'],
+  [['offline'], {}, 'queued', 'queued'],
+  [['saturated', 'skilled'], { skill_id: 'sums' }, 'queued', 'queued'],
+])('agents %j and a message %j: %s by their node, and %s by another process', async (names, wish, own, other) => {
   await register(...names);
-  expect((await fixture.send({ agent_type: 'worker', ...wish })).verdict).toBe(fast);
-  expect((await fixture.queue({ agent_type: 'worker', ...wish })).verdict).toBe(queued);
+  expect((await fixture.send({ agent_type: 'worker', ...wish })).verdict).toBe(own);
+  expect((await fixture.queue({ agent_type: 'worker', ...wish })).verdict).toBe(other);
   const written = await database.value('SELECT count(*)::int FROM messages WHERE tenant_id = $1', [fixture.tenantId]);
-  expect(written).toBe([fast, queued].filter((verdict) => verdict !== 'agents_saturated').length);
+  expect(written).toBe([own, other].filter((verdict) => verdict !== 'agents_saturated').length);
 });
 
 test('an agent that is full by its sessions is waited for, beside a saturated one', async () => {

@@ -41,10 +41,21 @@ const counts = async (instance_id: string) => {
   return rows.map(({ sessions }) => sessions);
 };
 
+test('a message goes to the least loaded agent of its type, and of several idle ones to the longest idle', async () => {
+  for (const name of ['a', 'b']) await join(name);
+  const [first, second, third] = [await fixture.send(WORKER), await fixture.send(WORKER), await fixture.send(WORKER)];
+  expect([first, second, third].map(({ to }) => to)).toEqual(['a', 'b', 'a']);
+  for (const sent of [first, third]) await fixture.answer(sent);
+  const fourth = await fixture.send(WORKER);
+  expect(fourth.to).toBe('a');
+  for (const sent of [second, fourth]) await fixture.answer(sent);
+  expect((await fixture.send(WORKER)).to).toBe('b');
+});
+
 describe.each([
-  ['fast path', true],
-  ['workflow path', false],
-])('on the %s', (_way, offers) => {
+  ['as it is accepted', true],
+  ['from its queue', false],
+])('%s', (_when, offers) => {
   /** A message that is with its agent. */
   async function give(wish: object, contextId?: string) {
     const sent = await fixture.send(wish, { contextId, offers });
@@ -61,17 +72,6 @@ describe.each([
     expect([await answerer(wish, contextId), await answerer(wish, contextId)]).toEqual([instanceId, instanceId]);
 
   describe('a message without a session', () => {
-    test('goes to the least loaded agent of its type, and of several idle ones to the longest idle', async () => {
-      for (const name of ['a', 'b']) await join(name);
-      const [first, second, third] = [await give(WORKER), await give(WORKER), await give(WORKER)];
-      expect([first, second, third].map(({ instance_id }) => instance_id)).toEqual(['a', 'b', 'a']);
-      for (const { sent } of [first, third]) await fixture.answer(sent);
-      const fourth = await give(WORKER);
-      expect(fourth.instance_id).toBe('a');
-      for (const { sent } of [second, fourth]) await fixture.answer(sent);
-      expect(await answerer(WORKER)).toBe('b');
-    });
-
     test.each<[string, number, () => Promise<unknown>]>([
       ['is full', 1, () => give({ instance_id: 'a' })],
       [
@@ -99,7 +99,7 @@ describe.each([
         { instance_id: 'a', ...HELPER },
         { ...WORKER, skill_id: 'unheard of' },
       ])
-        expect(await fixture.kind(await fixture.send(wish, { offers }))).not.toBe('dispatch');
+        expect(await fixture.kind(await fixture.send(wish, { offers }))).not.toBe('result');
     });
   });
 
@@ -120,8 +120,9 @@ describe.each([
       const sent = await Promise.all(
         Array.from({ length: 6 }, () => fixture.send(HELPER, { contextId: session, offers })),
       );
-      const dispatches = await Promise.all(sent.map((one) => fixture.dispatched(one)));
-      const [chosen = '', ...others] = new Set(dispatches.map(({ instance_id }) => instance_id));
+      const takers = new Set<string>();
+      for (const one of sent) takers.add((await fixture.dispatched(one)).instance_id);
+      const [chosen = '', ...others] = takers;
       expect(others).toEqual([]);
       for (const one of sent) await fixture.answer(one);
       await expectAnswers(chosen, HELPER, session);
@@ -178,18 +179,18 @@ describe.each([
   describe('a hosted agent that cannot be reached', () => {
     const hosted = { public_url: 'http://192.0.2.1/', mesh_id: null };
     /** Its node finds that nothing goes out. */
-    async function passOver(wish: object, contextId?: string) {
+    async function passOver(wish: object, contextId?: string, paused?: string) {
       const { sent, instance_id } = await give(wish, contextId);
       const open = await fixture.dispatched(sent);
       expect(await fixture.dispatches.release(open, 'CONNECT_FAILED', { nothingSent: true })).toBe(true);
-      return { before: instance_id, after: (await fixture.dispatched(sent)).instance_id, sent };
+      return { before: instance_id, after: (await fixture.dispatched(sent, paused)).instance_id, sent };
     }
 
     test('is passed over, and the session stays with the next', async () => {
       await join('a', hosted);
       const session = await fixture.open();
       await join('b');
-      const { sent, ...chosen } = await passOver({}, session);
+      const { sent, ...chosen } = await passOver({}, session, 'a');
       expect(chosen).toEqual({ before: 'a', after: 'b' });
       await fixture.answer(sent);
       expect(await answerer({}, session)).toBe('b');

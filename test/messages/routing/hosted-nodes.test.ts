@@ -20,43 +20,47 @@ beforeEach(async () => {
   await database.query('INSERT INTO mesh_nodes (mesh_id) SELECT unnest($1::text[])', [NODES]);
 });
 
-/** The node that a message's dispatch on the workflow path is for; null: any. */
-async function byWorkflow(): Promise<string | null | undefined> {
-  const step = await fixture.look(await fixture.queue(WISH));
-  return step?.kind === 'dispatch' ? step.mesh_id : undefined;
+/** Sends a message behind which none waits. @returns the node that is to send it, or is told of it; '' for none */
+async function send(wish: object, options: Parameters<typeof fixture.send>[1] = { anyMesh: true }) {
+  const { by, message_id, session_id } = await fixture.send(wish, options);
+  await fixture.gateway.cancel(fixture.caller, message_id, 'test');
+  return { by, session_id };
 }
 
-test('a node that has room sends by itself, and any node on the workflow path', async () => {
-  expect((await fixture.send(WISH, { anyMesh: true })).by).toBe(MESH);
-  expect(await byWorkflow()).toBe(null);
+/** The node that is told of a message which a process without agents has accepted; '' for none. */
+const told = async () => (await send(WISH, { offers: false, anyMesh: true })).by;
+
+test('a node that has room sends by itself, and a process that is no node tells any', async () => {
+  expect((await send(WISH)).by).toBe(MESH);
+  expect(NODES).toContain(await told());
 });
 
 test.each([[WISH], [{ instance_id: 'hosted' }], [{ skill_id: 'sums' }]])(
   'a node without room has another send a message %j',
   async (wish) => {
     await markSaturated(db, ref(), MESH);
-    expect(OTHERS).toContain((await fixture.send(wish, { anyMesh: true })).by);
+    expect(OTHERS).toContain((await send(wish)).by);
     await markSaturated(db, ref(), 'mesh_2');
-    const { by, session_id } = await fixture.send(wish, { anyMesh: true });
+    const { by, session_id } = await send(wish);
     expect(by).toBe('mesh_3');
-    expect((await fixture.send(wish, { anyMesh: true, contextId: session_id })).by).toBe('mesh_3');
-    // One that cannot reach others finds out by itself, and the workflow path then knows.
-    expect((await fixture.send(wish)).by).toBe(MESH);
-    expect(await byWorkflow()).toBe('mesh_3');
+    expect((await send(wish, { anyMesh: true, contextId: session_id })).by).toBe('mesh_3');
+    // One that cannot reach others finds out by itself.
+    expect((await send(wish, {})).by).toBe(MESH);
+    expect(await told()).toBe('mesh_3');
   },
 );
 
 test('a node that is dead, or stops, is not asked, and marks end', async () => {
   await markSaturated(db, ref(), MESH);
   await database.query("UPDATE mesh_nodes SET renewed_at = now() - interval '6 s' WHERE mesh_id = 'mesh_2'");
-  expect(await byWorkflow()).toBe('mesh_3');
+  expect(await told()).toBe('mesh_3');
   await database.query("UPDATE mesh_nodes SET draining = true WHERE mesh_id = 'mesh_3'");
-  expect(await byWorkflow()).toBe(null);
+  expect(await told()).toBe('');
   await endSaturation(db, ref(), MESH);
-  expect((await fixture.send(WISH, { anyMesh: true })).by).toBe(MESH);
+  expect((await send(WISH)).by).toBe(MESH);
   await database.query('UPDATE agents SET saturated_on = $2 WHERE tenant_id = $1', [
     fixture.tenantId,
     JSON.stringify({ [MESH]: new Date(Date.now() - 1_000) }),
   ]);
-  expect((await fixture.send(WISH, { anyMesh: true })).by).toBe(MESH);
+  expect((await send(WISH)).by).toBe(MESH);
 });

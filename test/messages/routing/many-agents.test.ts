@@ -86,7 +86,7 @@ test.each([[WORKER], [SUMS], [{ ...WORKER, ...SUMS }]])(
     await fill();
     const free1 = await freeOne();
     const first = await fixture.queue(wish);
-    expect(await fixture.look(first)).toMatchObject({ kind: 'dispatch', instance_id: free1 });
+    expect(await fixture.look(first)).toMatchObject({ kind: 'result', instance_id: free1 });
     await fixture.waiting(wish);
   },
 );
@@ -97,7 +97,7 @@ test('whoever ends makes room for the next message at once, wherever samples do 
   for (let sent = 0; sent < AGENTS; sent += 1) {
     const next = await fixture.send(WORKER, { offers: sent % 2 === 0 });
     if (next.verdict === 'dispatched') running.push(next);
-    else expect((await fixture.look(next))?.kind).toBe('dispatch');
+    else expect((await fixture.look(next))?.kind).toBe('result');
   }
   await minuteLater();
   const waiting = await fixture.waiting(WORKER);
@@ -106,11 +106,8 @@ test('whoever ends makes room for the next message at once, wherever samples do 
     [running[0], waiting],
     [running[1], await fixture.waiting(WORKER)],
   ] as [Sent, Sent][]) {
-    fixture.called = [];
-    const { to } = ended;
     await fixture.answer(ended);
-    expect(fixture.called).toEqual([next.message_id]);
-    expect(await fixture.look(next)).toMatchObject({ kind: 'dispatch', instance_id: to });
+    expect(await fixture.takes(ended.to)).toEqual([next.message_id]);
   }
   await fixture.answer(running[2] as Sent);
   expect(await fixture.send(WORKER)).toMatchObject({ verdict: 'dispatched', to: running[2]?.to });
@@ -121,11 +118,11 @@ test('an agent that is noted as full by mistake is found again', async () => {
   await fill();
   const waiting = await fixture.waiting(WORKER);
   const mistaken = await freeOne(); // by no transaction of the platform, so the note stays
-  expect((await fixture.look(waiting))?.kind).toBe('wait_agent');
+  expect((await fixture.look(waiting))?.kind).toBe('room');
   await fixture.setAgents("full_at = full_at - interval '6 s'");
   let step = await fixture.look(waiting);
-  if (step?.kind === 'wait_agent') step = await fixture.look(waiting);
-  expect(step).toMatchObject({ kind: 'dispatch', instance_id: mistaken });
+  if (step?.kind === 'room') step = await fixture.look(waiting);
+  expect(step).toMatchObject({ kind: 'result', instance_id: mistaken });
   expect(await foundFull()).toBe(AGENTS - 1);
 });
 

@@ -42,7 +42,7 @@ test.each([
       await fixture.answer(asking, 'input-required');
       await fixture.send({ instance_id: 'full' });
       await fixture.confirm(asking);
-      expect(await fixture.kind(asking)).toBe('wait_agent');
+      expect(await fixture.kind(asking)).toBe('room');
     },
   ],
 ])('a message that waits for %s holds up no message that others take', async (_what, wait) => {
@@ -64,7 +64,7 @@ test.each([[WORKER], [{ skill_id: 'sums' }], [{ ...WORKER, skill_id: 'sums' }], 
   },
 );
 
-test('room wakes the oldest of those that can use it', async () => {
+test('room is taken by the oldest of those that can use it', async () => {
   await fixture.agent('with', { skills: ['sums'] });
   await fixture.agent('without');
   const [withSkill, withoutSkill] = [
@@ -75,30 +75,22 @@ test('room wakes the oldest of those that can use it', async () => {
   const anySums = await fixture.waiting({ skill_id: 'sums' });
   const any = await fixture.waiting(WORKER);
   const own = await fixture.waiting({ instance_id: 'with' });
-  fixture.called = [];
   await fixture.answer(withoutSkill);
-  expect(fixture.called).toEqual([any.message_id]);
+  expect(await fixture.takes('without')).toEqual([any.message_id]);
   await fixture.answer(withSkill);
-  expect(fixture.called).toEqual([any.message_id, sums.message_id]);
-  expect(await fixture.look(sums)).toMatchObject({ kind: 'dispatch', instance_id: 'with' });
-  expect(await fixture.look(any)).toMatchObject({ kind: 'dispatch', instance_id: 'without' });
-  for (const ref of [anySums, own]) expect(await fixture.kind(ref)).toBe('wait_agent');
+  expect(await fixture.takes('with')).toEqual([sums.message_id]);
+  for (const ref of [anySums, own]) expect(await fixture.kind(ref)).toBe('room');
 });
 
-test('an agent that joins wakes those that wait for a skill of its card, and one that no longer has it does not', async () => {
+test('an agent that joins takes what waits for a skill of its card, and one that no longer has it does not', async () => {
   await fixture.agent('a', { status: 'offline', mesh_id: null, agent_card: '{"skills": [{"id": "sums"}]}' });
   const sums = await fixture.waiting({ skill_id: 'sums' });
   const joined = (columns: string) => fixture.setAgents(`status = 'available', mesh_id = 'mesh_1' ${columns}`);
-  const join = () => fixture.dispatches.agentJoined(fixture.tenantId, { agent_type: 'worker', instance_id: 'a' });
-  fixture.called = [];
   await joined(`, agent_card = '{"skills": [{"id": "other"}, {"id": 7}, "sums"]}'`);
-  await join();
-  expect(fixture.called).toEqual([]);
+  expect(await fixture.takes('a')).toEqual([]);
   expect((await fixture.send(WORKER)).verdict).toBe('dispatched');
   await joined(`, skills = '[{"id": "sums"}]', max_concurrent_sessions = 2`);
-  await join();
-  expect(fixture.called).toEqual([sums.message_id]);
-  expect(await fixture.look(sums)).toMatchObject({ kind: 'dispatch', instance_id: 'a' });
+  expect(await fixture.takes('a')).toEqual([sums.message_id]);
 });
 
 test('who waited for the agent of its session waits for any of the type once that agent is gone', async () => {
@@ -108,12 +100,8 @@ test('who waited for the agent of its session waits for any of the type once tha
   await fixture.send({ instance_id: 'a' });
   const second = await fixture.waiting({ skill_id: 'sums' }, first.session_id);
   await fixture.setAgents("status = 'draining'");
-  fixture.called = [];
   await fixture.agent('other');
-  await fixture.dispatches.agentJoined(fixture.tenantId, { agent_type: 'worker', instance_id: 'other' });
-  expect(fixture.called).toEqual([]);
+  expect(await fixture.takes('other')).toEqual([]);
   await fixture.agent('b', { skills: ['sums'] });
-  await fixture.dispatches.agentJoined(fixture.tenantId, { agent_type: 'worker', instance_id: 'b' });
-  expect(fixture.called).toEqual([second.message_id]);
-  expect(await fixture.look(second)).toMatchObject({ kind: 'dispatch', instance_id: 'b' });
+  expect(await fixture.takes('b')).toEqual([second.message_id]);
 });

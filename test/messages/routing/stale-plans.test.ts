@@ -42,9 +42,9 @@ async function agentsRead(query: string, values: string[]): Promise<number> {
 test.each([
   ["SELECT is_online($1, '/worker/')", 'busy'],
   ["SELECT is_online($1, 'a//')", 'available'],
-  [`SELECT agents_to_fill($1, '/worker/', '${MESH}')`, 'available'],
-  [`SELECT agents_to_fill($1, 'a//', '${MESH}')`, 'available'],
-  [`SELECT take_messages($1, 'a', '${MESH}', 1, '{}', '{}')`, 'busy'],
+  [`SELECT agents_to_fill($1, '/worker/')`, 'available'],
+  [`SELECT agents_to_fill($1, 'a//')`, 'available'],
+  [`SELECT take_messages($1, 'a', '${MESH}', 1, '{}', '{}', false, 1000)`, 'busy'],
   ["SELECT choose_routable($1, NULL, 'worker')", 'busy'],
   ["SELECT choose_routable($1, 'a', NULL)", 'busy'],
   ['SELECT route_wait($1, $2, now(), 1)', 'busy'],

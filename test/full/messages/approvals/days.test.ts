@@ -3,8 +3,7 @@ import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createRecordActivities } from '../../../../activities/record.js';
-import { createDispatches } from '../../../../messages/dispatch/dispatch-store.js';
-import { nextStep } from '../../../../messages/supervise/next-step.js';
+import { takeStep } from '../../../../messages/supervise/next-step.js';
 import { FLEET_QUEUE, type MessageInput, messageWorkflowId, WAKE_SIGNAL } from '../../../../workflows/definitions.js';
 import { serveApi } from '../../../api/served-api.js';
 import { approvalsFixture } from '../../../messages/approvals/approvals-fixture.js';
@@ -32,10 +31,10 @@ beforeAll(async () => {
     taskQueue: FLEET_QUEUE,
     workflowBundle: { codePath: BUNDLE },
     activities: {
-      ...createRecordActivities(api.core, createDispatches(api.core)),
+      ...createRecordActivities(api.core),
       nextStep: async (input: MessageInput) => {
         const now = new Date(began.record + (await environment.currentTimeMs()) - began.server);
-        return nextStep(api.core, input, () => now);
+        return (await takeStep(api.core, input, 'workflow', () => now)).step;
       },
     },
   });
@@ -83,9 +82,9 @@ test('a rejection after hours ends the workflow at once, also when its wake-up i
   await environment.sleep('5 hours');
   await until(async () => (await countOf(id, 'message.input_required')) === 3);
   expect(await outcome(api.client, id, { resolution: 'rejected' })).toBe('200 failed');
-  // The process died before it could tell: what the sweeper finds is the row that waits for the workflow's look.
+  // The process died before it could tell: what the sweeper finds is the decision of which the workflow has not heard.
   const [waiting] = await api.database.query<{ due: boolean }>(
-    'SELECT wake_requested_at IS NOT NULL AS due FROM running_messages WHERE message_id = $1',
+    'SELECT wake_requested_at IS NOT NULL AS due FROM input_requests WHERE message_id = $1',
     [id],
   );
   expect(waiting).toEqual({ due: true });
