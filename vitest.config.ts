@@ -16,7 +16,6 @@ const NEEDS: Record<string, string[]> = {
     'test/erasure/reports.test.ts',
     'test/full/knowledge/roles.test.ts',
     'test/mesh/deregister.test.ts',
-    'test/mesh/dispatch-link.test.ts',
     'test/mesh/tools/tool-nodes.test.ts',
     'test/messages/bus/bus-redis.test.ts',
     'test/full/messages/model/scripts.test.ts',

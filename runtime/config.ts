@@ -210,7 +210,7 @@ export const Settings = z.object({
    */
   QUEUE_WAIT_MS: milliseconds(30_000),
   /** After how long a message that waits for an agent, or is with one, gets its workflow in Temporal. */
-  WATCH_AFTER_MS: milliseconds(10_000),
+  WATCH_AFTER_MS: z.coerce.number().int().min(0).max(86_400_000).default(10_000),
   /** How long a connected agent may be away before its work in flight fails. */
   RESUME_WINDOW_MS: milliseconds(45_000),
   /** How long a human may take to answer. */
