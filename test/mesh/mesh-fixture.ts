@@ -195,7 +195,8 @@ export class MeshFixture {
 
   /** The agent takes a message, and policies do not decide about its dispatch: it stays open. */
   async undecided(instance_id: string): Promise<DispatchRef> {
-    const { tenant_id, message_id } = await this.gateway.accept(
+    const { tenantId: tenant_id } = this;
+    const { message_id } = await this.gateway.accept(
       this.caller,
       { message: textMessage('not sent yet'), metadata: { instance_id } },
       { method: 'message/send' },
