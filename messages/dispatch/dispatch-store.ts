@@ -176,7 +176,7 @@ class DispatchStore implements Dispatches {
     if (error) logEnd(this.#core.log, { ...ids, state: messageState, code: error.code });
     const failed = { error_code: error?.code ?? null, error_message: error?.message ?? null };
     const after = ended.taken
-      ? takenDispatch(this.#core.bus, ended.taken)
+      ? takenDispatch(this.#core, ended.taken)
       : ended.take_again
         ? ('again' as const)
         : undefined;

@@ -10,7 +10,7 @@ import type { Taker } from './taker.js';
 export type NodeNotice = { kind: 'fill'; agent: AgentRef } | { kind: 'canceled'; dispatch: DispatchRef };
 
 interface NodesOptions {
-  core: Pick<MessageCore, 'db' | 'bus' | 'log' | 'limits'>;
+  core: Pick<MessageCore, 'db' | 'bus' | 'log' | 'limits' | 'workflowStarter'>;
   /** This process as a node; null without the mesh role. */
   own: { runner: Pick<DispatchRunner, 'meshId' | 'cancel'>; taker: Pick<Taker, 'fill' | 'look'> } | null;
   /** Tells another node; a word may be lost. Null where no other is known. */

@@ -33,6 +33,8 @@ export type TakenRow = Omit<DispatchDetails, 'sent_at' | 'deadline_at' | 'read_a
   deadline_at: string;
   read_at: string;
   dispatch_auth: string | null;
+  /** Its message has a workflow. */
+  watched: boolean;
 };
 
 /** Its row. */
@@ -46,15 +48,20 @@ function detailsOf(row: TakenRow): DispatchDetails {
   };
 }
 
-/** A dispatch that was taken: its message is under way from now on. */
-export function takenDispatch(bus: MessageCore['bus'], row: TakenRow): OpenDispatch {
+/** A dispatch that was taken: its message is under way from now on, which its workflow shows. */
+export function takenDispatch({ bus, workflowStarter }: Announced, row: TakenRow): OpenDispatch {
   const open = openDispatchFrom(readable(detailsOf(row)));
-  bus.publish(open.tenant_id, open.message_id, { kind: 'changed', under_way: true });
+  const { tenant_id, message_id, session_id } = open;
+  bus.publish(tenant_id, message_id, { kind: 'changed', under_way: true });
+  if (row.watched) workflowStarter.message({ tenant_id, message_id, session_id });
   return open;
 }
 
+type Announced = Pick<MessageCore, 'bus' | 'workflowStarter'>;
+
 /** The queues on the record. */
-export function createQueues({ db, bus, limits }: Pick<MessageCore, 'db' | 'bus' | 'limits'>): Queues {
+export function createQueues(core: Pick<MessageCore, 'db' | 'limits'> & Announced): Queues {
+  const { db, limits } = core;
   return {
     take: async ({ tenant_id, instance_id }, { mesh_id, epoch, as_open }, dispatchIds) => {
       const eventIds = dispatchIds.map(newEventId);
@@ -63,7 +70,7 @@ export function createQueues({ db, bus, limits }: Pick<MessageCore, 'db' | 'bus'
       const query = 'SELECT unnest(take_messages($1, $2, $3, $4, $5, $6, $7, $8)) AS taken';
       const rows = await db.call<{ taken: TakenRow }>(tenant_id, 'take_messages', query, values);
       return rows.map(({ taken }) =>
-        as_open ? openDispatchFrom(readable(detailsOf(taken))) : takenDispatch(bus, taken),
+        as_open ? openDispatchFrom(readable(detailsOf(taken))) : takenDispatch(core, taken),
       );
     },
     agentsToFill: ({ tenant_id, queue }) =>

@@ -66,6 +66,8 @@ export class Taker implements Taking {
   readonly #pauses = new LRUCache<string, Pause>({ max: PAUSED_MAX });
   /** By the id of what it may open, the watch that was started with the end of the dispatch before. */
   readonly #offered = new Map<string, () => boolean>();
+  /** Agents without room at this node until what has ended counts no more. */
+  readonly #crowded = new Set<string>();
   readonly #loop: Loop;
   #isStopping = false;
 
@@ -108,7 +110,8 @@ export class Taker implements Taking {
       if (!end) runner.noteNeverSent({ tenant_id: ended.tenant_id, dispatch_id: offer.dispatch_id });
     }
     // Only what ends a message takes in its own transaction.
-    if (!offer || next === 'again' || end?.state === 'input_required' || end?.state === 'lost') this.fill(ended);
+    if (!offer && runner.roomFor(ended).atMost === 0) this.#crowded.add(agentKeyOf(ended));
+    else if (!offer || next === 'again' || end?.state === 'input_required' || end?.state === 'lost') this.fill(ended);
     else if (end && next === undefined && runner.countOf(agentKeyOf(ended)) <= 1) idle.add(ended);
   }
 
@@ -117,6 +120,7 @@ export class Taker implements Taking {
     const key = agentKeyOf(open);
     if (state !== 'not_sent') {
       this.#pauses.delete(key);
+      if (this.#crowded.delete(key)) this.fill(open);
       return;
     }
     const ms = Math.min(PAUSE_MAX_MS, (this.#pauses.get(key)?.ms ?? PAUSE_MIN_MS / 2) * 2);

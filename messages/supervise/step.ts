@@ -31,5 +31,5 @@ export interface WaitStep {
 /** Where a message stands. It goes into the history of its workflow, so it has only identifiers, states, times and the reason of a failure. */
 export type Step = DoneStep | WaitStep;
 
-/** A workflow looks at its message after so long at the latest, in milliseconds: a lost signal costs no more. */
-export const LOOK_MAX_MS = 60_000;
+/** A workflow looks at a message that agents have, or could have, after so long at the latest, in milliseconds: a lost signal costs no more. */
+export const LOOK_MAX_MS = 600_000;

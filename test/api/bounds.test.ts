@@ -28,7 +28,8 @@ test('beyond what agents may have messages wait, and beyond what may wait new on
   const ids: string[] = [];
   for (let sent = 0; sent < IN_FLIGHT + 1; sent += 1) ids.push((await client.send('work', { blocking: false })).id);
   const stepped = [];
-  for (const message_id of ids) stepped.push(await stepAndTake(api.core, { tenant_id, message_id }, { meshId: 'mesh_test' }));
+  for (const message_id of ids)
+    stepped.push(await stepAndTake(api.core, { tenant_id, message_id }, { meshId: 'mesh_test' }));
   expect(stepped.map(({ open }) => open !== null)).toEqual([...Array(IN_FLIGHT).fill(true), false]);
   const last = ids.at(-1) ?? '';
   const waits = async () =>

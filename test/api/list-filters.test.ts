@@ -2,9 +2,9 @@ import { expect, test } from 'vitest';
 import { MessagesGetResponse } from '../../contracts/api/messages.js';
 import { GetEventsResponse } from '../../contracts/api/telemetry.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
-import { stepAndTake } from '../setup/take.js';
 import { insertAgent } from '../setup/core.js';
 import { rowsRead } from '../setup/rows-read.js';
+import { stepAndTake } from '../setup/take.js';
 import { insertPastMessages } from './lists/past-messages.js';
 import { serveApi } from './served-api.js';
 

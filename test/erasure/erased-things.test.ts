@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import { SessionInitResponse } from '../../contracts/api/sessions.js';
-import { stepAndTake } from '../setup/take.js';
 import { traceparentOf, uuidOf } from '../../runtime/ids.js';
 import { deliveryWorkflowId } from '../../workflows/definitions.js';
 import { answerMessage, COMPLETED, joinOnRecord } from '../api/moving.js';
 import { serveApi } from '../api/served-api.js';
 import { textMessage } from '../setup/core.js';
+import { stepAndTake } from '../setup/take.js';
 import { until } from '../setup/until.js';
 import { erasing } from './eraser-fixture.js';
 

@@ -88,8 +88,8 @@ test('a decision waits for its instance ahead of new work, as long as its reques
   await fixture.confirm(message);
   expect(await fixture.kind(message)).toBe('room');
   await fixture.answer(running);
-  await expect(fixture.open()).rejects.toMatchObject(AT_CAPACITY);
   expect(await fixture.takes('x')).toEqual([message.message_id]);
+  await expect(fixture.open()).rejects.toMatchObject(AT_CAPACITY);
   expect(await kinds(earlier, await fixture.queue())).toEqual(['room', 'room']);
 });
 

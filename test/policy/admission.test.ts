@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { SessionInitResponse } from '../../contracts/api/sessions.js';
 import { EventQueue } from '../../messages/stream/event-queue.js';
-import { stepAndTake } from '../setup/take.js';
 import { joinOnRecord } from '../api/moving.js';
 import { type ServedApi, serveApi } from '../api/served-api.js';
 import { httpServer } from '../runtime/loopback-server.js';
 import { insertAgent } from '../setup/core.js';
 import type { SendOptions } from '../setup/platform/api-client.js';
+import { stepAndTake } from '../setup/take.js';
 import { deletePolicies, type NewPolicy, policyFor } from './policy-fixture.js';
 
 let api: ServedApi;

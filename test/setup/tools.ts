@@ -59,6 +59,14 @@ export function toolCalls(deps: ToolCallsDeps): ToolCalls {
     policies,
     usage: new ToolUsage(db, log),
     spans,
-    approvals: new ToolApprovals({ db, log, bus, nodeId, watch, workflowStarter, fill: (agent) => core.nodes.fill(agent) }),
+    approvals: new ToolApprovals({
+      db,
+      log,
+      bus,
+      nodeId,
+      watch,
+      workflowStarter,
+      fill: (agent) => core.nodes.fill(agent),
+    }),
   });
 }

@@ -121,7 +121,7 @@ BEGIN
   PERFORM bind_session(s, a, counted);
   RETURN jsonb_build_object('tenant_id', a.tenant_id, 'message_id', of_message, 'session_id', s.session_id, 'dispatch_id', new_dispatch,
       'instance_id', a.instance_id, 'agent_type', a.agent_type, 'deployment_mode', a.deployment_mode, 'mesh_id', by_mesh, 'epoch', a.connection_epoch,
-      'attempt', r.attempts, 'skill_id', r.want_skill_id, 'sent_at', now(), 'deadline_at', deadline, 'read_at', clock_timestamp())
+      'attempt', r.attempts, 'skill_id', r.want_skill_id, 'watched', r.supervised_at IS NOT NULL, 'sent_at', now(), 'deadline_at', deadline, 'read_at', clock_timestamp())
     || jsonb_build_object('method', m.method, 'parts', m.parts, 'metadata', m.metadata, 'client_message_id', m.client_message_id,
       'trace_id', trace_of(m.trace_id, of_message), 'propagation', m.propagation, 'deadline_ms', m.deadline_ms, 'artifacts', m.artifacts, 'usage', m.usage,
       'resolution', r.resolution, 'resolutions', CASE WHEN r.resolution IS NOT NULL THEN answers_of(a.tenant_id, of_message) END,

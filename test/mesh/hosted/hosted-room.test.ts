@@ -1,3 +1,4 @@
+import pLimit from 'p-limit';
 import { expect, test } from 'vitest';
 import { endSaturation, markSaturated } from '../../../agents/agent-saturation.js';
 import { LIMITS } from '../../../contracts/limits.js';
@@ -16,7 +17,7 @@ test('an agent that does not answer gets its share of a node, and more are refus
     'message/send': (reply) => void answers.push(() => reply.result(message('done'))),
   });
   const runner = fixture.runner();
-  const refs = await Promise.all(Array.from({ length: MAX + 1 }, () => fixture.open()));
+  const refs = await pLimit(16).map(Array.from({ length: MAX + 1 }), () => fixture.open());
   const ends = refs.map((ref) => runner.run(ref));
   const isSaturated = async (): Promise<boolean> => {
     const [row] = await fixture.database.query<{ saturated: boolean }>(

@@ -7,12 +7,13 @@ import { digestOf } from '../../../messages/input/digest.js';
 import { answerFollowUp } from '../../../messages/input/follow-up.js';
 import { resolveAs } from '../../../messages/input/resolve.js';
 import { lockRunning } from '../../../messages/read/read.js';
-import { failByOperator, nextStep } from '../../../messages/supervise/next-step.js';
+import { failByOperator, takeStep } from '../../../messages/supervise/next-step.js';
 import { newId } from '../../../runtime/ids.js';
 import { expireIfIdle } from '../../../sessions/session-end.js';
 import { type HeldCall, holdToolCall, useToolGrant, withdrawToolCall } from '../../../tools/approvals/tool-grants.js';
 import { textMessage } from '../../setup/core.js';
 import { type Action, numbered } from '../../setup/model.js';
+import { stepAndTake } from '../../setup/take.js';
 import { approver, SENDER, TENANT, wayOf } from './deciders.js';
 import { AGENTS, MESH, type RecordWorld, type StoredDispatch } from './world.js';
 
@@ -75,23 +76,15 @@ export const MESSAGE_ACTIONS = {
     const repeat = await world.accept(message);
     if (repeat.message_id !== message_id || !repeat.duplicate) throw new Error('a repeat made another message');
   }),
-  /** Its workflow looks: after a wake-up, after a restart, or without a reason. */
-  look: onMessage((world, message) => nextStep(world.core, message)),
+  /** It is taken a step further, by its workflow or a process: after a wake-up, after a restart, or without a reason. */
+  look: onMessage((world, message, variant) =>
+    takeStep(world.core, message, variant % 2 === 0 ? 'workflow' : 'process'),
+  ),
   /** Days later: questions have run out, and so has the wait for an agent. */
-  expire: onMessage((world, message) => nextStep(world.core, message, later(48))),
-  /** A dispatch is opened and sent, as a node does it. */
+  expire: onMessage((world, message) => takeStep(world.core, message, 'process', later(48))),
+  /** Agents with room take what waits, as their node does. */
   deliver: onMessage(async (world, message) => {
-    const next = await nextStep(world.core, message);
-    if (next?.kind !== 'dispatch') return;
-    const ref = { ...message, dispatch_id: next.dispatch_id };
-    const open = await world.dispatches.find(ref);
-    const sent = open && (await world.dispatches.markSent(ref, { mesh_id: MESH, epoch: open.epoch }));
-    world.countOnce(`sent ${next.dispatch_id}`, sent);
-  }),
-  markSent: onDispatch(async (world, dispatch, variant) => {
-    const epoch = variant === 0 ? dispatch.epoch + 7 : dispatch.epoch;
-    const sent = await world.dispatches.markSent(dispatch, { mesh_id: MESH, epoch });
-    world.countOnce(`sent ${dispatch.dispatch_id}`, sent);
+    await stepAndTake(world.core, message, { meshId: MESH });
   }),
   complete: answer(() => COMPLETED),
   fail: answer(() => FAILED),
@@ -104,7 +97,10 @@ export const MESSAGE_ACTIONS = {
     world.countOnce(`accepted ${dispatch.dispatch_id}`, end);
   }),
   release: onDispatch(async (world, dispatch) => {
-    world.countOnce(`released ${dispatch.dispatch_id}`, await world.dispatches.release(dispatch, 'ROUTE_LOST'));
+    world.countOnce(
+      `released ${dispatch.dispatch_id}`,
+      await world.dispatches.release(dispatch, 'ROUTE_LOST', { nothingSent: true }),
+    );
   }),
   /** The agent or its node is lost. */
   lose: onDispatch((world, dispatch) => world.dispatches.failAsLost(dispatch, 'AGENT_DISCONNECTED')),
@@ -188,7 +184,7 @@ export const HUMAN_ACTIONS = {
     const message = textMessage(text, { messageId: randomUUID(), taskId: message_id });
     await world.decided(message_id, 'follow-up', (core) => answerFollowUp(core, approver(variant), { message }));
   }),
-  remind: onMessage((world, message, variant) => nextStep(world.core, message, later(variant))),
+  remind: onMessage((world, message, variant) => takeStep(world.core, message, 'workflow', later(variant))),
 } satisfies Record<string, Numbered>;
 
 const VERDICT = {

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { isTerminal } from '../../../contracts/api/messages.js';
-import { nextStep } from '../../../messages/supervise/next-step.js';
 import { contradictions, leftovers } from '../../setup/histories/record-checker.js';
+import { lookAt } from '../../setup/take.js';
 import { TENANT } from './deciders.js';
 import { movedBySweepers } from './moved-by-sweepers.js';
 import type { RecordWorld } from './world.js';
@@ -67,14 +67,14 @@ export async function expectSound(world: RecordWorld): Promise<void> {
   await expectGrantsUsedOnce(world);
 }
 
-/** Asked twice in a row, `nextStep` gives the same step. */
+/** Asked twice in a row, `takeStep` gives the same step. */
 async function expectStepsRepeat(world: RecordWorld): Promise<void> {
   for (const { message_id } of await world.messages()) {
     const ref = { tenant_id: TENANT, message_id };
-    const first = await nextStep(world.whole, ref);
-    const second = await nextStep(world.whole, ref);
+    const first = await lookAt(world.whole, ref);
+    const second = await lookAt(world.whole, ref);
     expect(second?.kind).toBe(first?.kind);
-    if (first?.kind !== 'dispatch') continue;
+    if (first?.kind !== 'result') continue;
     expect(second).toMatchObject({ dispatch_id: first.dispatch_id });
     world.seen.note('repeated dispatch');
   }

@@ -1,10 +1,10 @@
 import type { MessageCore, MessageRef } from '../../../messages/core.js';
-import { nextStep } from '../../../messages/supervise/next-step.js';
+import { takeStep } from '../../../messages/supervise/next-step.js';
 import { Sweeper } from '../../../messages/supervise/sweeper.js';
 import type { FreshDatabase } from '../../setup/database.js';
 
 /**
- * Lets sweepers alone wake the workflows of messages, until they find none to wake.
+ * Lets sweepers alone take messages further, and their workflows hear of decisions, until they find none.
  * @returns the messages that are stuck: they have not ended, and wait neither for a human nor for an agent or a dispatch
  */
 export async function movedBySweepers(database: FreshDatabase, core: MessageCore): Promise<object[]> {
@@ -15,18 +15,20 @@ export async function movedBySweepers(database: FreshDatabase, core: MessageCore
       );
     const due = new Map<string, MessageRef>();
     const wakeMessage = async (ref: MessageRef) => void due.set(ref.message_id, ref);
-    const temporal = { wakeMessage, wakeSession: async () => undefined };
-    const fates = { fateOfMessage: async () => 'running' as const, fateOfSession: async () => 'running' as const };
-    await new Sweeper(core, { ...temporal, ...fates }).sweep();
-    if (due.size === 0) break;
-    for (const ref of due.values()) await nextStep(core, ref);
+    const temporal = { wakeMessage, wakeSession: async () => undefined, fateOfSession: async () => 'running' as const };
+    const workflowStarter = {
+      ...core.workflowStarter,
+      message: (ref: MessageRef) => void due.set(ref.message_id, ref),
+    };
+    await new Sweeper({ ...core, workflowStarter }, temporal).sweep();
+    for (const ref of due.values()) await takeStep(core, ref, 'workflow');
+    const marked = 'SELECT 1 FROM running_messages WHERE wake_requested_at IS NOT NULL';
+    if (due.size === 0 && (await database.query(marked)).length === 0) break;
   }
   return database.query(
     `SELECT r.message_id, r.state FROM running_messages r LEFT JOIN dispatches d ON d.dispatch_id = r.current_dispatch_id
       WHERE CASE r.state WHEN 'input-required'
           THEN NOT EXISTS (SELECT 1 FROM input_requests q WHERE q.message_id = r.message_id AND q.state = 'pending')
-        WHEN 'canceled' THEN r.wake_requested_at IS NOT NULL
-        WHEN 'failed' THEN true
-        ELSE r.unrouted_since IS NULL AND coalesce(d.state, '') NOT IN ('open', 'sent') END`,
+        ELSE r.queue IS NULL AND coalesce(d.state, '') NOT IN ('open', 'sent') END`,
   );
 }
