@@ -177,11 +177,11 @@ describe('nothing is sent', () => {
   it('to an agent that does not read, beyond a bound', async () => {
     const { node, agent } = await joined();
     agent.pause();
-    await until(async () => {
+    const refused = await until(async () => {
       const ref = await fixture.open('x'.repeat(200_000));
       const before = node.runner.size;
       const end = await Promise.race([node.run(ref), until(() => node.runner.size > before)]);
-      return typeof end === 'object' && end.kind === 'not_sent';
+      return typeof end === 'object' && end.kind === 'not_sent' ? ref : undefined;
     });
     agent.resume();
     await until(() => agent.count('dispatch') > 0);
@@ -190,6 +190,7 @@ describe('nothing is sent', () => {
       const end = await Promise.race([node.run(ref), receive(agent, ref)]);
       return !('kind' in end);
     });
+    expect(JSON.stringify(agent.received)).not.toContain(refused.dispatch_id);
   });
 
   it('to an agent that has not read for too long: it is cut off', async () => {
