@@ -24,7 +24,7 @@ export const DISPATCH_TRANSITIONS: readonly DispatchTransition[] = [
   /** A node takes a queued message for an agent with room; `end_dispatches` does so right behind the result of the agent's message before. */
   { event: 'take', from: [], to: 'sent', sql: 'take_messages' },
   /** The same, where policies decide about the dispatch first. */
-  { event: 'open', from: [], to: 'open', sql: 'open_dispatch' },
+  { event: 'open', from: [], to: 'open', sql: 'take_messages' },
   /** Policies allow the dispatch, and its node marks it before the first byte goes out. */
   { event: 'send', from: ['open'], to: 'sent', sql: 'send_dispatch' },
   /** The agent's result completes the message. */

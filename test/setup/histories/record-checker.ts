@@ -67,11 +67,10 @@ const ALWAYS: Rule[] = [
       HAVING count(*) > 1 OR bool_or(d.dispatch_id IS DISTINCT FROM r.current_dispatch_id)`,
   },
   {
-    what: 'a message is running exactly while it is not over, in the same state; one that is canceled or was rejected may be for a while',
+    what: 'a message is running exactly while it is not over, in the same state',
     sql: `SELECT coalesce(m.message_id, r.message_id) AS id FROM messages m FULL JOIN running_messages r USING (tenant_id, message_id)
-      WHERE m.state IS NULL OR r.state IS DISTINCT FROM m.state AND NOT (r.state IS NULL AND m.state IN ${TERMINAL})
-        OR r.state = 'completed' OR r.state = 'failed' AND m.error_code <> 'APPROVAL_REJECTED' OR (r.session_id, r.instance_id, r.agent_type, r.want_agent_type)
-             IS DISTINCT FROM (m.session_id, m.instance_id, m.agent_type, m.want_agent_type) AND r.state IS NOT NULL`,
+      WHERE CASE WHEN m.state IN ${TERMINAL} THEN r.state IS NOT NULL ELSE (r.state, r.session_id, r.instance_id, r.agent_type, r.want_agent_type)
+             IS DISTINCT FROM (m.state, m.session_id, m.instance_id, m.agent_type, m.want_agent_type) END`,
   },
   {
     what: 'a dispatch is reported as ended once at most, and only after it was sent',
@@ -123,9 +122,8 @@ const ALWAYS: Rule[] = [
     what: 'a message that has ended holds nothing',
     sql: `SELECT m.message_id AS id FROM messages m LEFT JOIN dispatches d
         ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id AND d.state IN ('open', 'sent')
-      LEFT JOIN running_messages r ON r.tenant_id = m.tenant_id AND r.message_id = m.message_id
       WHERE m.state IN ${TERMINAL}
-        AND (r.holds_slot OR m.completed_at IS NULL OR d.dispatch_id IS NOT NULL)`,
+        AND (m.completed_at IS NULL OR d.dispatch_id IS NOT NULL)`,
   },
   {
     what: 'a session that has ended has nothing in flight and says when it ended, once',
