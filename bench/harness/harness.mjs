@@ -2,14 +2,10 @@
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
-import { Connection } from '@temporalio/client';
-import { msToTs } from '@temporalio/common/lib/time.js';
 import pg from 'pg';
 import { Child } from './child-process.mjs';
 import { Platform } from './platform.mjs';
 
-const NAMESPACE_WAIT_MS = 20_000;
 
 /** The processes and servers of one benchmark run. */
 export class Harness {
@@ -105,31 +101,6 @@ export async function createDatabase(serverUrl, name) {
   const url = new URL(serverUrl);
   url.pathname = `/${name}`;
   return url.href;
-}
-
-/** Creates a namespace on the Temporal server; the workers of one take no tasks from another. */
-export async function createNamespace(address, namespace) {
-  const connection = await Connection.connect({ address });
-  try {
-    const workflowExecutionRetentionPeriod = msToTs('1 day');
-    await connection.workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod });
-    await waitForNamespace(connection, namespace);
-  } finally {
-    await connection.close();
-  }
-}
-
-async function waitForNamespace(connection, namespace) {
-  const until = performance.now() + NAMESPACE_WAIT_MS;
-  for (;;) {
-    try {
-      await connection.workflowService.listOpenWorkflowExecutions({ namespace });
-      return;
-    } catch (error) {
-      if (performance.now() > until) throw error;
-      await delay(100);
-    }
-  }
 }
 
 /** The process ids of the embedded servers of a platform. */
