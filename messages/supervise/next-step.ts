@@ -224,12 +224,12 @@ async function lockSession(tx: Tx, ref: MessageRef): Promise<SessionBinding | nu
   return session ?? null;
 }
 
-const HEARD = `
+const WORKFLOW_LOOKS = `
   UPDATE input_requests SET wake_requested_at = NULL WHERE tenant_id = $1 AND message_id = $2 AND wake_requested_at IS NOT NULL`;
 
 /** Locks a message; null when it has ended. That it waits for a human only its workflow may know, which then waits for the times of that. */
 async function lockRow(tx: Tx, { tenant_id, message_id }: MessageRef, by: Looker): Promise<GatedRow | null> {
-  if (by === 'workflow') await tx.query(HEARD, [tenant_id, message_id], 'workflow_heard');
+  if (by === 'workflow') await tx.query(WORKFLOW_LOOKS, [tenant_id, message_id], 'workflow_heard');
   const [row] = await tx.query<GatedRow & Record<string, unknown>>(
     `UPDATE running_messages SET supervised_at = CASE WHEN $3 THEN now() ELSE supervised_at END,
             wake_requested_at = CASE WHEN state = 'input-required' AND NOT $3 THEN wake_requested_at END
