@@ -4,6 +4,7 @@ import { GetEventsResponse } from '../../../contracts/api/telemetry.js';
 import { newEventId } from '../../../runtime/ids.js';
 import { rowsRead, vacuumed } from '../../setup/rows-read.js';
 import { ASKS, answerMessage, joinOnRecord } from '../moving.js';
+import { insertAgent } from '../../setup/core.js';
 import { serveApi } from '../served-api.js';
 
 const api = await serveApi({ tenantMaxInFlight: 1_000 });
@@ -105,8 +106,12 @@ describe('a list of messages', () => {
   const ids: string[] = [];
   beforeAll(async () => {
     await joinOnRecord(api, 'worker-1');
-    for (let sent = 0; sent < 7; sent += 1)
-      ids.unshift((await api.client.send(`hello ${sent}`, { blocking: false })).id);
+    const asker = { instance_id: 'asker-1', agent_type: 'asker', mesh_id: 'mesh_test', connection_epoch: 1 };
+    await insertAgent(api.database, { tenant_id: api.tenantId, ...asker });
+    for (let sent = 0; sent < 7; sent += 1) {
+      const metadata = { agent_type: sent < 4 ? 'worker' : 'asker' };
+      ids.unshift((await api.client.send(`hello ${sent}`, { blocking: false, metadata })).id);
+    }
     for (const id of ids.slice(0, 3)) await answerMessage(api, id, ASKS);
     await api.client.post('/messages/cancel', { message_id: ids[6] });
   });
