@@ -772,6 +772,11 @@ CREATE TABLE push_configs (
   protocol_version text NOT NULL,
   created_at timestamp with time zone NOT NULL DEFAULT now()
 );
+CREATE TABLE queue_absences (
+  tenant_id text NOT NULL,
+  queue text NOT NULL,
+  since timestamp with time zone NOT NULL
+);
 CREATE TABLE receiver_breakers (
   tenant_id text NOT NULL,
   receiver text NOT NULL,
@@ -800,17 +805,17 @@ CREATE TABLE running_messages (
   remote_task_id text,
   remote_context_id text,
   unrouted_since timestamp with time zone,
-  unattended_since timestamp with time zone,
   queue text,
+  wait_ends_at timestamp with time zone,
   unreachable_ids text[] NOT NULL DEFAULT '{}'::text[],
   wake_requested_at timestamp with time zone,
   supervised_at timestamp with time zone,
-  lease_epoch integer NOT NULL DEFAULT 0,
   ordered boolean NOT NULL DEFAULT false,
   hops smallint NOT NULL DEFAULT 0,
   repeat_until timestamp with time zone,
   undecided boolean NOT NULL DEFAULT false,
   asked_policies text[] NOT NULL DEFAULT '{}'::text[],
+  verdicts jsonb NOT NULL DEFAULT '{}'::jsonb,
   token jsonb
 );
 CREATE TABLE session_agents (
@@ -1003,7 +1008,7 @@ ALTER TABLE guards ADD CONSTRAINT guards_tenant_id_fkey FOREIGN KEY (tenant_id) 
 ALTER TABLE guards ADD CONSTRAINT guards_pkey PRIMARY KEY (tenant_id, guard);
 ALTER TABLE idempotency_keys ADD CONSTRAINT idempotency_keys_pkey PRIMARY KEY (idempotency_key);
 ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_check CHECK ((num_nonnulls(message_id, plan_id) = 1));
-ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_principal_type_check CHECK ((principal_type = ANY (ARRAY['credential'::text, 'callback'::text, 'page'::text, 'slack'::text, 'system'::text])));
+ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_principal_type_check CHECK ((principal_type = ANY (ARRAY['credential'::text, 'callback'::text, 'page'::text, 'slack'::text, 'temporal'::text, 'system'::text])));
 ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_pkey PRIMARY KEY (tenant_id, approval_id);
 ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_tenant_id_request_id_voter_digest_key UNIQUE (tenant_id, request_id, voter, digest);
 ALTER TABLE input_requests ADD CONSTRAINT input_requests_check CHECK (((num_nonnulls(message_id, plan_id) = 1) AND ((plan_id IS NOT NULL) = (stage = 'proposal'::text))));
@@ -1058,6 +1063,7 @@ ALTER TABLE proven_receivers ADD CONSTRAINT proven_receivers_pkey PRIMARY KEY (t
 ALTER TABLE push_changes ADD CONSTRAINT push_changes_pkey PRIMARY KEY (tenant_id, sequence);
 ALTER TABLE push_configs ADD CONSTRAINT push_configs_protocol_version_check CHECK ((protocol_version = ANY (ARRAY['0.3'::text, '1.0'::text])));
 ALTER TABLE push_configs ADD CONSTRAINT push_configs_pkey PRIMARY KEY (tenant_id, message_id, config_id);
+ALTER TABLE queue_absences ADD CONSTRAINT queue_absences_pkey PRIMARY KEY (tenant_id, queue);
 ALTER TABLE receiver_breakers ADD CONSTRAINT receiver_breakers_pkey PRIMARY KEY (tenant_id, receiver);
 ALTER TABLE running_messages ADD CONSTRAINT running_messages_pkey PRIMARY KEY (tenant_id, message_id);
 ALTER TABLE session_agents ADD CONSTRAINT session_agents_pkey PRIMARY KEY (tenant_id, session_id, instance_id);
@@ -1143,12 +1149,11 @@ CREATE INDEX policy_revisions_by_change ON public.policy_revisions USING btree (
 CREATE INDEX proven_receivers_old ON public.proven_receivers USING btree (answered_at);
 CREATE INDEX receiver_breakers_old ON public.receiver_breakers USING btree (changed_at);
 CREATE INDEX receiver_breakers_open ON public.receiver_breakers USING btree (tenant_id) WHERE (open_until IS NOT NULL);
-CREATE INDEX running_canceled ON public.running_messages USING btree (supervised_at) WHERE (state = 'canceled'::text);
 CREATE INDEX running_in_flight ON public.running_messages USING btree (tenant_id, state, session_id) WHERE (state = ANY (ARRAY['submitted'::text, 'working'::text, 'input-required'::text]));
 CREATE INDEX running_queued ON public.running_messages USING btree (tenant_id, queue, ((resolution IS NULL)), created_at) WHERE (queue IS NOT NULL);
 CREATE INDEX running_slots ON public.running_messages USING btree (tenant_id, instance_id, session_id, message_id) WHERE holds_slot;
-CREATE INDEX running_supervised ON public.running_messages USING btree (supervised_at) WHERE ((supervised_at IS NOT NULL) AND (state = ANY (ARRAY['submitted'::text, 'working'::text])));
 CREATE INDEX running_to_wake ON public.running_messages USING btree (wake_requested_at) WHERE (wake_requested_at IS NOT NULL);
+CREATE INDEX running_waits ON public.running_messages USING btree (wait_ends_at) WHERE (wait_ends_at IS NOT NULL);
 CREATE INDEX sessions_by_user ON public.sessions USING btree (tenant_id, user_id, session_id) WHERE (user_id IS NOT NULL);
 CREATE INDEX sessions_slots ON public.sessions USING btree (tenant_id, instance_id, session_id) WHERE ((status = 'active'::text) AND reserves);
 CREATE INDEX sessions_supervised ON public.sessions USING btree (supervised_at) WHERE ((supervised_at IS NOT NULL) AND (status = 'active'::text));
@@ -1214,6 +1219,7 @@ ALTER TABLE policy_revisions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY
 ALTER TABLE proven_receivers ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE push_changes ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE push_configs ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE queue_absences ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE receiver_breakers ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE running_messages ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE session_agents ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -1315,6 +1321,8 @@ CREATE POLICY one_tenant ON push_changes AS PERMISSIVE FOR ALL TO fleet_app USIN
 CREATE POLICY whole_platform ON push_changes AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON push_configs AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON push_configs AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON queue_absences AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON queue_absences AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON receiver_breakers AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON receiver_breakers AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON running_messages AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -1434,6 +1442,8 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON push_changes TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON push_changes TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON push_configs TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON push_configs TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON queue_absences TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON queue_absences TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON receiver_breakers TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON receiver_breakers TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON running_messages TO fleet_app;
