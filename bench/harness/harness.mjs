@@ -6,7 +6,6 @@ import pg from 'pg';
 import { Child } from './child-process.mjs';
 import { Platform } from './platform.mjs';
 
-
 /** The processes and servers of one benchmark run. */
 export class Harness {
   #stops = [];

@@ -6,8 +6,8 @@ type TypedAgent = Pick<OpenDispatch, 'tenant_id' | 'agent_type' | 'instance_id'>
 /** Types whose idle agents are remembered, and agents of one type. */
 const TYPES_MAX = 10_000;
 const AGENTS_MAX = 1_000;
-/** After so long, in milliseconds, an agent is as likely to be found without having been remembered. */
-const REMEMBERED_MS = 10_000;
+/** An agent that was idle for so long, in milliseconds, is forgotten. */
+const REMEMBERED_MS = 600_000;
 
 /**
  * Agents that had nothing more to do when they answered this process, the longest idle first. A guess that saves the search for the last free

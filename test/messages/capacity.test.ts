@@ -12,7 +12,7 @@ import { MESH, RecordFixture, type Sent } from '../setup/record-fixture.js';
 
 const database = await freshDatabase();
 const fixture = new RecordFixture(database);
-const { core, dispatches, gateway, sessions } = fixture;
+const { core, gateway, sessions } = fixture;
 const WORKER = { agent_type: 'worker' };
 const AT_CAPACITY = { code: 'AGENT_AT_CAPACITY' };
 const VERDICT = {

@@ -4,7 +4,6 @@ import { NativeConnection, Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { createRecordActivities } from '../../activities/record.js';
 import { openDb } from '../../db/pool.js';
-import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import { stepSlots } from '../../platform/roles/workers.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';

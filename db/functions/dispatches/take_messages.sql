@@ -231,24 +231,57 @@ EXCEPTION WHEN OTHERS THEN
 END $$;
 
 -- Agents with room for which messages wait in a queue, some of them, and the nodes that they are connected to; NULL of a hosted one. What waits for one
--- instance may be of a session that counts on it already, so that its room does not matter.
-CREATE FUNCTION agents_to_fill(of_tenant text, of_queue text) RETURNS TABLE (instance_id text, mesh_id text) LANGUAGE plpgsql STABLE
+-- instance may be of a session that counts on it already, so that its room does not matter. Agents that are full and were dispatched to nothing for a
+-- second are noted as full, so that samples are of others: the last free one among hundreds is found, and next time at once.
+CREATE FUNCTION agents_to_fill(of_tenant text, of_queue text) RETURNS TABLE (instance_id text, mesh_id text) LANGUAGE plpgsql
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   instance text := split_part(of_queue, '/', 1);
   type text := split_part(of_queue, '/', 2);
   skill text := substr(of_queue, length(instance) + length(type) + 3);
+  a agents;
+  found integer := 0;
+  noted integer;
 BEGIN
   IF instance <> '' THEN
-    RETURN QUERY SELECT a.instance_id, a.mesh_id FROM routable_agent(of_tenant, instance) a
-       WHERE coalesce(tasks_left(a) > 0, true);
-  ELSIF skill <> '' THEN
-    RETURN QUERY SELECT a.instance_id, a.mesh_id FROM sampled_with_skill(of_tenant, type, skill, random(), 16) a
-       WHERE coalesce(least(room_left(a), tasks_left(a)) > 0, true) LIMIT 4;
-  ELSE
-    RETURN QUERY SELECT a.instance_id, a.mesh_id FROM sampled_agents(of_tenant, type, random(), 16) a
-       WHERE coalesce(least(room_left(a), tasks_left(a)) > 0, true) LIMIT 4;
+    RETURN QUERY SELECT x.instance_id, x.mesh_id FROM routable_agent(of_tenant, instance) x WHERE coalesce(tasks_left(x) > 0, true);
+    RETURN;
   END IF;
+  FOR sample IN 1 .. 32 LOOP
+    noted := 0;
+    FOR a IN SELECT x.* FROM sampled_for(of_tenant, type, skill, random(), 16) x LOOP
+      IF coalesce(least(room_left(a), tasks_left(a)) > 0, true) THEN
+        instance_id := a.instance_id;
+        mesh_id := a.mesh_id;
+        RETURN NEXT;
+        found := found + 1;
+        EXIT WHEN found = 4;
+      ELSIF NOT dispatched_to_since(of_tenant, a.instance_id, now() - interval '1 s') THEN
+        PERFORM set_full_at(of_tenant, a.instance_id, now());
+        noted := noted + 1;
+      END IF;
+    END LOOP;
+    EXIT WHEN found > 0 OR noted < 8;
+  END LOOP;
+END $$;
+
+-- Agents of a type, or with a skill if that is not '', from a place on in their order.
+CREATE FUNCTION sampled_for(of_tenant text, of_type text, skill text, place double precision, at_most integer) RETURNS SETOF agents LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  IF skill <> '' THEN
+    RETURN QUERY SELECT * FROM sampled_with_skill(of_tenant, of_type, skill, place, at_most);
+  ELSE
+    RETURN QUERY SELECT * FROM sampled_agents(of_tenant, of_type, place, at_most);
+  END IF;
+END $$;
+
+-- Whether an agent has got a dispatch since a moment of this month or the one before.
+CREATE FUNCTION dispatched_to_since(of_tenant text, of_instance text, moment timestamptz) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  since text := id_bound('dsp', (date_trunc('month', now() AT TIME ZONE 'UTC') - interval '1 month')::date);
+BEGIN
+  RETURN coalesce((SELECT d.created_at >= moment FROM dispatches d
+    WHERE d.tenant_id = of_tenant AND d.instance_id = of_instance AND d.dispatch_id >= since ORDER BY d.created_at DESC LIMIT 1), false);
 END $$;
 
 -- The tenants whose messages wait for agents: from one to the next by the index, whatever waits for each. It needs a system transaction.

@@ -73,7 +73,7 @@ END $$;
 CREATE FUNCTION reserve_alone(r routing, of_instance text, room integer) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM lock_room(r.tenant_id, of_instance);
-  IF room > 0 AND load_for(r, of_instance) >= room THEN
+  IF room > 0 AND load_for(r, of_instance) + waiting_decisions(r.tenant_id, of_instance) >= room THEN
     RAISE EXCEPTION USING ERRCODE = 'FL002';
   END IF;
   RETURN true;

@@ -66,6 +66,15 @@ BEGIN
     WHERE r.tenant_id = of_tenant AND r.queue = own_queue ORDER BY r.queue) AS waiting);
 END $$;
 
+-- Sessions whose decision waits for room on an instance; those that reserve a place leave that room to them.
+CREATE FUNCTION waiting_decisions(of_tenant text, of_instance text) RETURNS integer LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  own_queue text := queue_of(of_instance, NULL, NULL); -- as in queue_length
+BEGIN
+  RETURN (SELECT count(DISTINCT waiting.session_id)::integer FROM (SELECT r.session_id FROM running_messages r
+    WHERE r.tenant_id = of_tenant AND r.queue = own_queue AND r.resolution IS NOT NULL ORDER BY r.created_at) AS waiting);
+END $$;
+
 -- What routing knows of a message on the record.
 CREATE FUNCTION routing_of(r running_messages, s sessions) RETURNS routing LANGUAGE sql IMMUTABLE AS $$
   SELECT (r.tenant_id, r.session_id, s.explicit, s.reserves, s.suspended, s.instance_id, s.agent_type, r.instance_id, r.agent_type,

@@ -2,9 +2,9 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { MessagesGetResponse, MessagesPendingResponse } from '../../../contracts/api/messages.js';
 import { GetEventsResponse } from '../../../contracts/api/telemetry.js';
 import { newEventId } from '../../../runtime/ids.js';
+import { insertAgent } from '../../setup/core.js';
 import { rowsRead, vacuumed } from '../../setup/rows-read.js';
 import { ASKS, answerMessage, joinOnRecord } from '../moving.js';
-import { insertAgent } from '../../setup/core.js';
 import { serveApi } from '../served-api.js';
 
 const api = await serveApi({ tenantMaxInFlight: 1_000 });
