@@ -32,7 +32,7 @@ async function watch(input: MessageInput, signals: OperatorSignals): Promise<End
     }
     show(state, agent_type, step.details);
     await condition(() => signals.woken, step.wait_ms);
-    if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof message>(input);
+    if (workflowInfo().continueAsNewSuggested && !signals.woken) await continueAsNew<typeof message>(input);
   }
 }
 

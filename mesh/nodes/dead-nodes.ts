@@ -3,11 +3,15 @@ import { recordHealth } from '../../agents/agents.js';
 import type { Db, Tx } from '../../db/pool.js';
 import type { Dispatches, DispatchRef } from '../../messages/dispatch/dispatches.js';
 import type { Clocks } from '../../runtime/clocks.js';
+import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
 import { Loop } from '../../runtime/loop.js';
 
 /** Agents that one transaction takes offline, and dispatches that are ended one after the other. */
 const BATCH = 500;
+/** Batches of one round. */
+const ROUNDS_MAX = 20;
+const LOOKS_AT_ALL_MS = 60_000;
 
 interface DeadNodesOptions {
   db: Db;
@@ -20,16 +24,29 @@ type LostDispatch = DispatchRef & { mesh_id: string } & Record<string, unknown>;
 
 const DEAD = "SELECT mesh_id FROM mesh_nodes WHERE renewed_at < now() - $1 * interval '1 ms'";
 
-/** What these nodes have. Each dispatch is found by its key (LIMIT keeps the planner from a look at all there are). */
+/** What the messages at work have. Each dispatch is found by its key (LIMIT keeps the planner from a look at all there are). */
+const CURRENT = `
+  running_messages r CROSS JOIN LATERAL (
+    SELECT x.tenant_id, x.message_id, x.dispatch_id, x.mesh_id, x.created_at FROM dispatches x
+     WHERE x.tenant_id = r.tenant_id AND x.dispatch_id = r.current_dispatch_id AND x.state IN ('open', 'sent') LIMIT 1) d`;
+const COLUMNS = 'd.tenant_id, d.message_id, d.dispatch_id, d.mesh_id';
+
+/** What these nodes have, and nobody may claim any more. */
 const OF_NODES = `
-  SELECT d.* FROM running_messages r CROSS JOIN LATERAL (
-    SELECT x.tenant_id, x.message_id, x.dispatch_id, x.mesh_id FROM dispatches x
-     WHERE x.tenant_id = r.tenant_id AND x.dispatch_id = r.current_dispatch_id AND x.state IN ('open', 'sent') LIMIT 1) d
-   WHERE d.mesh_id = ANY ($1) LIMIT ${BATCH}`;
+  SELECT ${COLUMNS} FROM ${CURRENT} WHERE d.mesh_id = ANY ($1)
+     AND NOT EXISTS (SELECT 1 FROM dispatch_transfers t WHERE t.tenant_id = d.tenant_id AND t.dispatch_id = d.dispatch_id AND t.expires_at > now())
+   LIMIT ${BATCH}`;
+
+/** What nodes have that are forgotten: one that stopped may have written it after its last look. Looked for once a minute, since it looks at all. */
+const OF_NOBODY = `
+  SELECT ${COLUMNS} FROM ${CURRENT} WHERE d.mesh_id IS NOT NULL AND d.created_at < now() - interval '1 minute'
+     AND NOT EXISTS (SELECT 1 FROM mesh_nodes n WHERE n.mesh_id = d.mesh_id)
+     AND NOT EXISTS (SELECT 1 FROM dispatch_transfers t WHERE t.tenant_id = d.tenant_id AND t.dispatch_id = d.dispatch_id AND t.expires_at > now())
+   LIMIT ${BATCH}`;
 
 /** What stopping nodes offered, and nobody has claimed in time. */
 const UNCLAIMED = `
-  SELECT d.* FROM dispatch_transfers t CROSS JOIN LATERAL (
+  SELECT ${COLUMNS} FROM dispatch_transfers t CROSS JOIN LATERAL (
     SELECT x.tenant_id, x.message_id, x.dispatch_id, x.mesh_id FROM dispatches x WHERE x.tenant_id = t.tenant_id AND x.dispatch_id = t.dispatch_id
        AND x.mesh_id = t.mesh_id AND x.epoch = t.epoch AND x.state = 'sent' LIMIT 1) d
    WHERE t.expires_at < now() LIMIT ${BATCH}`;
@@ -45,6 +62,7 @@ export class DeadNodes extends Loop {
   /** Since when the database has answered without a failure or a gap; infinite while it does not. On `performance.now()`, as the next. */
   #steadySinceMs = Number.POSITIVE_INFINITY;
   #answeredAtMs = Number.NEGATIVE_INFINITY;
+  #lookedAtAllMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: DeadNodesOptions) {
     const { clocks, log } = options;
@@ -62,24 +80,22 @@ export class DeadNodes extends Loop {
     const hasGap = nowMs - this.#answeredAtMs > clocks.deadNodeMs / 2;
     this.#answeredAtMs = nowMs;
     this.#steadySinceMs = hasGap ? nowMs : Math.min(steadySinceMs, nowMs);
-    if (nowMs - this.#steadySinceMs >= clocks.deadNodeMs) await sweepDeadNodes(this.#options);
+    if (nowMs - this.#steadySinceMs < clocks.deadNodeMs) return;
+    const looksAtAll = nowMs - this.#lookedAtAllMs >= LOOKS_AT_ALL_MS;
+    if (looksAtAll) this.#lookedAtAllMs = nowMs;
+    await sweepDeadNodes(this.#options, looksAtAll);
   }
 }
 
 /** Ends what dead nodes have left, and forgets them. @throws while the database is away; the next time goes on */
-async function sweepDeadNodes({ db, log, dispatches, clocks }: DeadNodesOptions): Promise<void> {
+async function sweepDeadNodes(options: DeadNodesOptions, looksAtAll: boolean): Promise<void> {
+  const { db, log, clocks } = options;
   const dead = await db.system((tx) => tx.query<{ mesh_id: string }>(DEAD, [clocks.deadNodeMs]));
   const deadIds = dead.map(({ mesh_id }) => mesh_id);
-  for (let more = true; more; ) {
-    const unclaimed = await db.system((tx) => tx.query<LostDispatch>(UNCLAIMED));
-    const ofNodes = deadIds.length > 0 ? await db.system((tx) => tx.query<LostDispatch>(OF_NODES, [deadIds])) : [];
-    let ended = 0;
-    for (const { mesh_id, ...ref } of [...unclaimed, ...ofNodes])
-      if (await dispatches.failAsLost(ref, 'AGENT_DISCONNECTED', { owner: mesh_id, unlessOffered: true })) ended += 1;
-    if (ended > 0) log.info({ dispatches: ended }, 'dispatches of dead nodes have ended');
-    more = ended > 0 && (unclaimed.length === BATCH || ofNodes.length === BATCH);
-  }
-  await db.system((tx) => tx.query(FORGET, [deadIds, clocks.deadNodeMs]));
+  await endAll(options, () => db.system((tx) => tx.query<LostDispatch>(UNCLAIMED)));
+  if (deadIds.length > 0) await endAll(options, () => db.system((tx) => tx.query<LostDispatch>(OF_NODES, [deadIds])));
+  if (looksAtAll) await endAll(options, () => db.system((tx) => tx.query<LostDispatch>(OF_NOBODY)));
+  if (deadIds.length > 0) await db.system((tx) => tx.query(FORGET, [deadIds, clocks.deadNodeMs]));
   for (let more = true; more; ) {
     const agents = await db.system(takeOffline);
     if (agents > 0) log.info({ agents }, 'agents of dead nodes are offline');
@@ -87,10 +103,25 @@ async function sweepDeadNodes({ db, log, dispatches, clocks }: DeadNodesOptions)
   }
 }
 
-/** One whose dispatches are offered stays until nobody can claim them any more. */
+/** Ends dispatches, batch by batch. One that cannot be ended holds up no other; it is tried again in the next round. */
+async function endAll({ dispatches, log }: DeadNodesOptions, find: () => Promise<LostDispatch[]>): Promise<void> {
+  for (let round = 0; round < ROUNDS_MAX; round += 1) {
+    const found = await find();
+    for (const { mesh_id, ...ref } of found) {
+      const conditions = { owner: mesh_id, unlessOffered: true };
+      await dispatches.failAsLost(ref, 'AGENT_DISCONNECTED', conditions).catch((error: unknown) => {
+        log.warn({ err: errorMessage(error), dispatch_id: ref.dispatch_id }, 'a lost dispatch could not be ended');
+      });
+    }
+    if (found.length > 0) log.info({ dispatches: found.length }, 'dispatches of dead nodes are ended');
+    if (found.length < BATCH) return;
+  }
+}
+
+/** One that still has dispatches stays, so that they are found. */
 const FORGET = `
   DELETE FROM mesh_nodes n WHERE n.mesh_id = ANY ($1) AND n.renewed_at < now() - $2 * interval '1 ms'
-    AND NOT EXISTS (SELECT 1 FROM dispatch_transfers t WHERE t.mesh_id = n.mesh_id AND t.expires_at > now())`;
+    AND NOT EXISTS (SELECT 1 FROM ${CURRENT} WHERE d.mesh_id = n.mesh_id)`;
 
 /** Takes connected agents without a living node offline. @returns how many */
 async function takeOffline(tx: Tx): Promise<number> {

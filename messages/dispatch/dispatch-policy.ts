@@ -41,6 +41,8 @@ interface Decided {
   sent?: OpenDispatch | null;
   failed?: { row: GatedRow; code: string };
   asked?: boolean;
+  /** The agent has another connection by now, and its message is released. */
+  isReplaced?: boolean;
 }
 
 async function decide(core: MessageCore, tx: Tx, open: OpenDispatch): Promise<Decided> {
@@ -58,7 +60,7 @@ async function decide(core: MessageCore, tx: Tx, open: OpenDispatch): Promise<De
   if (!ruling) {
     const sent = await markSent(tx, open);
     if (!sent) await release(tx, open, 'CONNECTION_REPLACED');
-    return { sent };
+    return { sent, isReplaced: !sent };
   }
   await release(tx, open, 'POLICY');
   const stop = await gate.follow(ruling, open);
@@ -101,11 +103,12 @@ export async function decideDispatch(
 ): Promise<OpenDispatch | null> {
   const { tenant_id, message_id } = open;
   try {
-    const { sent = null, failed, asked } = await core.db.tenant(tenant_id, (tx) => decide(core, tx, open));
+    const { sent = null, failed, asked, isReplaced } = await core.db.tenant(tenant_id, (tx) => decide(core, tx, open));
     if (sent) core.bus.publish(tenant_id, message_id, { kind: 'changed', under_way: true });
     if (failed) announceFailed(core, failed.row, failed.code);
     if (asked) core.bus.publish(tenant_id, message_id, { kind: 'changed' });
     if (asked) core.workflowStarter.message(open);
+    if (isReplaced) core.advance(open);
     if (!sent) core.nodes.fill(open, open.mesh_id);
     return sent;
   } catch (error) {

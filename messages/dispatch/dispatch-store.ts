@@ -107,6 +107,17 @@ class DispatchStore implements Dispatches {
     return readDeadlineLeft(this.#core.db, ref);
   }
 
+  async openAmong(ids: { tenant_id: string; dispatch_id: string }[]): Promise<{ dispatch_id: string }[]> {
+    if (ids.length === 0) return [];
+    return this.#core.db.system((tx) =>
+      tx.query<{ dispatch_id: string }>(
+        `SELECT d.dispatch_id FROM unnest($1::text[], $2::text[]) AS ref (tenant_id, dispatch_id)
+           JOIN dispatches d USING (tenant_id, dispatch_id) WHERE d.state IN ('open', 'sent')`,
+        [ids.map(({ tenant_id }) => tenant_id), ids.map(({ dispatch_id }) => dispatch_id)],
+      ),
+    );
+  }
+
   async closedAmong(refs: DispatchRef[]): Promise<{ dispatch_id: string; state: string }[]> {
     if (refs.length === 0) return [];
     return this.#core.db.system((tx) =>

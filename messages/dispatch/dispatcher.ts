@@ -1,4 +1,4 @@
-import { errorMessage } from '../../runtime/errors.js';
+import { errorMessage, isTenantBusy } from '../../runtime/errors.js';
 import { newId } from '../../runtime/ids.js';
 import type { SessionRef } from '../../sessions/session-deps.js';
 import {
@@ -21,6 +21,9 @@ import { Watcher } from './watcher.js';
 const IDLE_OFFERED = 2;
 /** A dispatch whose first byte is not out so long after it was written as sent is released, in milliseconds. */
 const SENT_WITHIN_MS = 5_000;
+
+/** With `WATCH_AFTER_MS` 0 every message that is under way has a workflow from its first moment. */
+const WATCHED_AT_ONCE = { dispatched: true, queued: true, accepted: true };
 
 export interface DispatcherOptions {
   core: MessageCore;
@@ -87,9 +90,13 @@ export class Dispatcher {
     try {
       const row = await runAcceptTransaction(core.db, draft, { ...given, offer, idempotencyHours });
       isKnown = true;
+      if (core.limits.watchAfterMs === 0 && row.verdict in WATCHED_AT_ONCE) this.#watchAtOnce(draft, row);
       if (row.verdict === 'queued') this.#queued(draft, row);
       if (row.verdict !== 'dispatched' || id === undefined) return { row, live: null };
       return { row, live: await this.#dispatched(draft, row, id, isInTime) };
+    } catch (error) {
+      isKnown ||= isTenantBusy(error); // nothing was written
+      throw error;
     } finally {
       if (id !== undefined) runner?.releaseReservation(id);
       if (id !== undefined && !isKnown) runner?.noteNeverSent({ tenant_id: draft.tenant_id, dispatch_id: id });
@@ -107,10 +114,13 @@ export class Dispatcher {
     return { any_mesh, dispatch_id, mesh_id: runner.meshId, ...(idle_ids.length > 0 && { idle_ids }) };
   }
 
+  #watchAtOnce({ tenant_id }: NewMessage, { message_id, session_id }: AcceptRow): void {
+    this.#options.core.workflowStarter.message({ tenant_id, message_id, session_id });
+  }
+
   /** It waits for an agent. Its node is told where one elsewhere has room; where it is the first in its queue, another look is due. */
-  #queued({ tenant_id }: NewMessage, { instance_id, mesh_id, message_id, session_id, queue }: AcceptRow): void {
-    const { nodes, limits, workflowStarter } = this.#options.core;
-    if (limits.watchAfterMs === 0) workflowStarter.message({ tenant_id, message_id, session_id });
+  #queued({ tenant_id }: NewMessage, { instance_id, mesh_id, queue }: AcceptRow): void {
+    const { nodes } = this.#options.core;
     if (instance_id !== '') nodes.fill({ tenant_id, instance_id }, mesh_id);
     else if (queue !== null) nodes.look({ tenant_id, queue });
   }
@@ -138,7 +148,7 @@ export class Dispatcher {
     const ended = runner?.send(open, isInTime);
     if (!ended) return null;
     this.#idle.remove(open);
-    this.#watcher.add(open, core.limits.watchAfterMs);
+    if (core.limits.watchAfterMs > 0) this.#watcher.add(open, core.limits.watchAfterMs);
     return ended.then((end) => this.#ended(open, end));
   }
 

@@ -150,6 +150,8 @@ export interface Dispatches {
    * `stands_still`: a tool call of it waits for a human.
    */
   deadlineLeft(ref: DispatchRef): Promise<number | 'stands_still'>;
+  /** Those of these dispatches that are open or sent. */
+  openAmong(ids: { tenant_id: string; dispatch_id: string }[]): Promise<{ dispatch_id: string }[]>;
   /** Those of these dispatches that have ended. */
   closedAmong(refs: DispatchRef[]): Promise<{ dispatch_id: string; state: string }[]>;
 }

@@ -21,6 +21,8 @@ const IDLE_TRIED = 4;
 /** Queues of a tenant in one look; the next one goes on behind them. */
 const QUEUES_MAX = 100;
 const TENANTS_AT_ONCE = 4;
+/** Passes over a queue in one turn of its tenant. */
+const PASSES_MAX = 16;
 
 /** An agent that is being filled. */
 interface Filling {
@@ -63,6 +65,8 @@ export class Taker implements Taking {
   /** The last queue that was seen of a tenant with more than one look takes. */
   readonly #seen = new Map<string, string>();
   readonly #underWay = new Set<Promise<void>>();
+  readonly #tenantsUnderWay = new Set<string>();
+  readonly #turns = pLimit(TENANTS_AT_ONCE);
   readonly #pauses = new LRUCache<string, Pause>({ max: PAUSED_MAX });
   /** By the id of what it may open, the watch that was started with the end of the dispatch before. */
   readonly #offered = new Map<string, () => boolean>();
@@ -150,13 +154,19 @@ export class Taker implements Taking {
     return task;
   }
 
-  /** Each tenant's queues in turns of its own, so that one with thousands, or one whose queues cannot be read, keeps none of another waiting. */
+  /**
+   * Each tenant's queues in turns of its own, so that one with thousands, or one whose queues cannot be read, keeps none of another waiting: a tenant
+   * whose turn lasts has none in the next round.
+   */
   async #lookAtAll(): Promise<void> {
-    const tenants = await this.#options.queues.waitingTenants();
-    const tenantAtOnce = pLimit(TENANTS_AT_ONCE);
-    await Promise.all(
-      tenants.map((tenant_id) => tenantAtOnce(() => this.#inBackground(this.#lookAtTenant(tenant_id), { tenant_id }))),
-    );
+    for (const tenant_id of await this.#options.queues.waitingTenants()) {
+      if (this.#tenantsUnderWay.has(tenant_id)) continue;
+      this.#tenantsUnderWay.add(tenant_id);
+      const turn = this.#turns(() => this.#lookAtTenant(tenant_id)).finally(() =>
+        this.#tenantsUnderWay.delete(tenant_id),
+      );
+      void this.#inBackground(turn, { tenant_id });
+    }
   }
 
   async #lookAtTenant(tenantId: string): Promise<void> {
@@ -164,7 +174,9 @@ export class Taker implements Taking {
     const last = queues.length === QUEUES_MAX ? queues.at(-1) : undefined;
     if (last) this.#seen.set(tenantId, last.queue);
     else this.#seen.delete(tenantId);
-    for (const queue of queues) await this.#lookAt(queue);
+    for (const queue of queues)
+      for (let pass = 0, taken = 1; taken > 0 && pass < PASSES_MAX && !this.#isStopping; pass += 1)
+        taken = await this.#fillFrom(queue);
   }
 
   /** Fills agents of this node from a queue until it is empty, or none of them takes more. */
@@ -250,7 +262,10 @@ export class Taker implements Taking {
     try {
       const taken = await queues.take(agent, { mesh_id: runner.meshId, epoch, as_open: asOpen }, dispatchIds);
       isKnown = true;
-      if (asOpen) await Promise.all(taken.map((open) => this.#decide(open)));
+      if (asOpen)
+        await Promise.all(
+          taken.map((open) => this.#decide(open).finally(() => runner.releaseReservation(open.dispatch_id))),
+        );
       else for (const open of taken) send(open, isInTime);
       return taken.length;
     } finally {

@@ -28,11 +28,11 @@ interface Uncertain extends UncertainDispatch {
 
 /** So long after a statement whose answer is unknown its effect is on the record, or never will be, in milliseconds. */
 const [LOOK_AFTER_MS, FORGET_AFTER_MS] = [5_000, 60_000];
-/** Those that are looked at in one round. */
-const LOOKS = 50;
+/** Those that are looked at in one round, and that are remembered: the oldest are forgotten first. */
+const [LOOKS, NOTED_MAX] = [1_000, 20_000];
 
 interface LostDispatchesOptions {
-  dispatches: Pick<Dispatches, 'find' | 'release' | 'failAsLost'>;
+  dispatches: Pick<Dispatches, 'find' | 'openAmong' | 'release' | 'failAsLost'>;
   /** This node. */
   meshId: string;
   /** Nothing of a dispatch was sent: its message goes on. */
@@ -55,23 +55,30 @@ export class LostDispatches {
   /** The record is looked at for it later, and it ends. */
   note(dispatch: UncertainDispatch): void {
     this.#uncertain.set(dispatch.dispatch_id, { ...dispatch, sinceMs: performance.now() });
+    const [oldest] = this.#uncertain.size > NOTED_MAX ? this.#uncertain.keys() : [];
+    if (oldest !== undefined) this.#uncertain.delete(oldest);
   }
 
   /** Ends those that turn out to be on the record. Rejects while the database is away; the next time goes on. */
   async mend(): Promise<void> {
     const nowMs = performance.now();
     const due = [...this.#uncertain.values()].filter(({ sinceMs }) => nowMs - sinceMs >= LOOK_AFTER_MS).slice(0, LOOKS);
+    const found = new Set((await this.#options.dispatches.openAmong(due)).map(({ dispatch_id }) => dispatch_id));
     for (const dispatch of due) {
-      const { tenant_id, dispatch_id, neverSent, sinceMs } = dispatch;
-      const open = await this.#options.dispatches.find({ tenant_id, dispatch_id, message_id: '' });
-      if (open?.mesh_id === this.#options.meshId) {
-        await (neverSent ? this.release(open, 'NEVER_SENT') : this.fail(open));
-        if (neverSent) this.#options.released(open);
-      }
-      this.#uncertain.delete(dispatch_id);
-      const mayCome = open === null && neverSent && nowMs - sinceMs < FORGET_AFTER_MS;
-      if (mayCome) this.#uncertain.set(dispatch_id, dispatch); // behind the others
+      const isOurs = found.has(dispatch.dispatch_id) && (await this.#endOurs(dispatch));
+      this.#uncertain.delete(dispatch.dispatch_id);
+      const mayCome = !isOurs && nowMs - dispatch.sinceMs < FORGET_AFTER_MS;
+      if (mayCome) this.#uncertain.set(dispatch.dispatch_id, dispatch); // behind the others
     }
+  }
+
+  /** @returns whether the record names this node as its owner; then it has ended */
+  async #endOurs({ tenant_id, dispatch_id, neverSent }: Uncertain): Promise<boolean> {
+    const open = await this.#options.dispatches.find({ tenant_id, dispatch_id, message_id: '' });
+    if (open?.mesh_id !== this.#options.meshId) return false;
+    await (neverSent ? this.release(open, 'NEVER_SENT') : this.fail(open));
+    if (neverSent) this.#options.released(open);
+    return true;
   }
 
   /**

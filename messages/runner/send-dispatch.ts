@@ -137,7 +137,10 @@ export class DispatchSender {
       return await this.#end(running, open, result);
     } catch (error) {
       this.#logError(open, error, 'end of a dispatch could not be recorded');
-      if (result.state === 'not_sent') return notSent(result.reason);
+      if (result.state === 'not_sent') {
+        this.lost.note({ ...running.ref, neverSent: true });
+        return notSent(result.reason);
+      }
     }
     try {
       const error = { code: 'INTERNAL', message: 'The result could not be stored.' };

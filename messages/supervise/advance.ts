@@ -15,14 +15,15 @@ type Ref = MessageRef & SessionRef;
 /**
  * Takes a message a step further in this process. Its workflow is started where it waits for a human, whose times it keeps, and told of
  * what follows.
+ * @param looksMax how often it looks while the evaluators of policies are busy
  * @throws while the database is away
  */
-export async function advanceMessage(core: MessageCore, ref: Ref): Promise<void> {
+export async function advanceMessage(core: MessageCore, ref: Ref, looksMax = EVALUATORS_LOOKS): Promise<void> {
   for (let looks = 1; ; looks += 1) {
     const { step, isWatched } = await takeStep(core, ref, 'process');
     const waitsFor = step?.kind === 'waits' ? step.waits_for : 'end';
     if (waitsFor === 'person' || (isWatched && waitsFor === 'end')) core.workflowStarter.message(ref);
-    if (waitsFor !== 'evaluator' || looks === EVALUATORS_LOOKS) return;
+    if (waitsFor !== 'evaluator' || looks >= looksMax) return;
     await delay(EVALUATORS_PAUSE_MS);
   }
 }
@@ -31,6 +32,8 @@ export async function advanceMessage(core: MessageCore, ref: Ref): Promise<void>
 export class Advancer {
   readonly #core: () => MessageCore;
   readonly #underWay = new Set<Promise<void>>();
+  /** Messages that wait for their turn. */
+  readonly #waiting = new Set<string>();
   readonly #turns = new FairSemaphore({
     limit: AT_ONCE,
     perKey: OF_TENANT_AT_ONCE,
@@ -45,9 +48,15 @@ export class Advancer {
   advance(ref: Ref): void {
     const core = this.#core();
     const { tenant_id, message_id, session_id } = ref;
+    if (this.#waiting.has(message_id)) return;
+    this.#waiting.add(message_id);
     const task = this.#turns
-      .run(tenant_id, () => advanceMessage(core, { tenant_id, message_id, session_id }))
+      .run(tenant_id, () => {
+        this.#waiting.delete(message_id); // what happens from here on is another step
+        return advanceMessage(core, { tenant_id, message_id, session_id });
+      })
       .catch((error: unknown) => {
+        this.#waiting.delete(message_id); // it had no turn
         const level = isTenantBusy(error) ? 'debug' : 'warn';
         core.log[level]({ message_id, err: errorMessage(error) }, 'a message could not go on; the sweeper repeats it');
       })

@@ -26,6 +26,8 @@ export interface Standing {
 
 /** A message whose wait is over while an agent has room still gets that one, up to this multiple of the wait: the platform itself may have been slow. */
 const LATE_FACTOR = 10;
+/** And for so long beyond it at most, in milliseconds. */
+const LATE_MAX_MS = 600_000;
 /** In milliseconds; so long it is given then. */
 const LATE_MS = 1_000;
 
@@ -106,6 +108,9 @@ async function dispatchStep(tx: Tx, row: RunningRow): Promise<WaitStep | null> {
   );
 }
 
+/** Should nobody tell it that its turn has come, a sweeper looks. */
+const LOOK_LATER = `
+  UPDATE running_messages SET wake_requested_at = now() + interval '1 minute' WHERE tenant_id = $1 AND message_id = $2`;
 /** Waits for a transaction that is ending the message. No row: it has ended. */
 const STILL_RUNS = 'SELECT 1 FROM running_messages WHERE tenant_id = $1 AND message_id = $2 FOR KEY SHARE';
 
@@ -122,8 +127,9 @@ async function turnStep(tx: Tx, row: RunningRow): Promise<WaitStep | null> {
     );
     if (!next || next.message_id === row.message_id) return null;
     const running = await tx.query(STILL_RUNS, [row.tenant_id, next.message_id], 'still_runs');
-    if (running.length > 0)
-      return waits(row, 'turn', `Waits for its turn in its session since ${row.created_at.toISOString()}.`);
+    if (running.length === 0) continue;
+    await tx.query(LOOK_LATER, [row.tenant_id, row.message_id], 'look_later');
+    return waits(row, 'turn', `Waits for its turn in its session since ${row.created_at.toISOString()}.`);
   }
 }
 
@@ -176,7 +182,8 @@ async function queued(
 async function roomStep(context: Context, offlineMs: number): Promise<{ step: Step; queue: string | null }> {
   const { tx, row, session, now } = context;
   const { queue, since, left_ms, waited_ms, may_go } = await queued(tx, row, now, offlineMs);
-  const isLate = left_ms <= 0 && !(may_go && waited_ms < (waited_ms + left_ms) * LATE_FACTOR);
+  const lateMs = Math.min(LATE_MAX_MS, (waited_ms + left_ms) * (LATE_FACTOR - 1));
+  const isLate = left_ms <= 0 && !(may_go && -left_ms < lateMs);
   if (isLate) {
     const message = await targetWaitedText(tx, row, session, waited_ms);
     return { step: await failedStep(tx, row, { code: 'TARGET_UNAVAILABLE', message }), queue: null };

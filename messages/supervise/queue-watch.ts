@@ -1,3 +1,5 @@
+import { LRUCache } from 'lru-cache';
+import pLimit from 'p-limit';
 import type { Db } from '../../db/pool.js';
 import { Loop } from '../../runtime/loop.js';
 import type { SessionRef } from '../../sessions/session-deps.js';
@@ -11,14 +13,15 @@ const QUEUES_MAX = 100;
 const FAILED_MAX = 200;
 /** Messages of a tenant that wait and have workflows: those that have waited longest. */
 const WATCHED_MAX = 200;
+const TENANTS_AT_ONCE = 4;
 /** Workflows that are started of a tenant in one round. */
 const STARTS_MAX = 10;
 
 const LEFT_ALONE = 'SELECT message_id, session_id FROM left_alone($1, $2, $3, $4)';
 const OLDEST = `
-  SELECT message_id, session_id, supervised_at IS NOT NULL AS is_watched FROM running_messages
-   WHERE tenant_id = $1 AND queue = $2 AND unrouted_since < now() - $3 * interval '1 ms'
-   ORDER BY (resolution IS NULL), created_at LIMIT $4`;
+  SELECT message_id, session_id, supervised_at IS NOT NULL AS is_watched FROM (
+    SELECT * FROM running_messages WHERE tenant_id = $1 AND queue = $2 ORDER BY (resolution IS NULL), created_at LIMIT $4) AS oldest
+   WHERE unrouted_since < now() - $3 * interval '1 ms'`;
 
 type Found = MessageRef & SessionRef & { is_watched: boolean };
 
@@ -29,6 +32,8 @@ type Found = MessageRef & SessionRef & { is_watched: boolean };
 export class QueueWatch extends Loop {
   readonly #core: MessageCore;
   readonly #queues: Queues;
+  /** Messages whose workflows were started just now, and have not looked yet. */
+  readonly #started = new LRUCache<string, true>({ max: 10_000, ttl: 60_000 });
   /** The last queue that was seen of a tenant with more than one round takes. */
   readonly #seen = new Map<string, string>();
 
@@ -40,7 +45,9 @@ export class QueueWatch extends Loop {
 
   /** One round. Rejects while the database is away. */
   async look(): Promise<void> {
-    const results = await Promise.allSettled((await this.#queues.waitingTenants()).map((id) => this.#lookAt(id)));
+    const tenantAtOnce = pLimit(TENANTS_AT_ONCE);
+    const tenants = await this.#queues.waitingTenants();
+    const results = await Promise.allSettled(tenants.map((id) => tenantAtOnce(() => this.#lookAt(id))));
     const failed = results.find((result) => result.status === 'rejected');
     if (failed) throw failed.reason;
   }
@@ -58,8 +65,9 @@ export class QueueWatch extends Loop {
         ? await this.#oldest(queue, WATCHED_MAX - watched)
         : []) {
         watched += 1;
-        if (is_watched || started === STARTS_MAX) continue;
+        if (is_watched || started === STARTS_MAX || this.#started.has(ref.message_id)) continue;
         started += 1;
+        this.#started.set(ref.message_id, true);
         this.#core.workflowStarter.message(ref);
       }
     }

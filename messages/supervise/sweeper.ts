@@ -11,6 +11,8 @@ const EVERY_MS = 1_000;
 /** A workflow that has not written its row for this long is looked up. */
 const SUPERVISED_MS = 60_000;
 const BATCH = 200;
+/** After so long, in milliseconds, no further row of a batch is begun. */
+const BATCH_MS = 5_000;
 /** Concurrent calls of Temporal; few, so that the sweeper does not slow down callers. */
 const CALLS_AT_ONCE = 10;
 /** After this many failures the rest of a batch waits until it is due again: each call may take its whole time limit. */
@@ -48,6 +50,9 @@ const KINDS = Object.keys(WATCHED) as Kind[];
 
 /** Due rows among which a batch is chosen, so that a tenant with thousands leaves room for those of others. */
 const CHOICE = 5_000;
+
+/** Whether a call was not begun. */
+const isLeft = (error: unknown): boolean => error instanceof DOMException && error.name === 'AbortError';
 
 /** How old a mark gets before the row is due. */
 type DueAfterMs = Record<WatchedRows['mark'], number>;
@@ -92,8 +97,8 @@ export class Sweeper extends Loop {
   readonly #temporal: Workflows;
   readonly #dueAfterMs: DueAfterMs;
   readonly #repairs: Record<Kind, (row: ClaimedRow) => Promise<void>> = {
-    unmoved_messages: (row) => advanceMessage(this.#core, row),
-    overdue_messages: (row) => advanceMessage(this.#core, row),
+    unmoved_messages: (row) => advanceMessage(this.#core, row, 1),
+    overdue_messages: (row) => advanceMessage(this.#core, row, 1),
     unwatched_messages: (row) => this.#temporal.wakeMessage(row),
     unanswered_decisions: (row) => this.#temporal.wakeMessage(row),
     unanswered_sessions: (row) => this.#temporal.wakeSession(row),
@@ -124,16 +129,19 @@ export class Sweeper extends Loop {
     const query = claim(WATCHED[kind], this.#dueAfterMs);
     const claimed = await this.#core.db.system((tx) => tx.query<ClaimedRow>(query));
     const limit = pLimit({ concurrency: CALLS_AT_ONCE, rejectOnClear: true });
+    // What evaluators hold up, for example, is due again later.
+    const timer = setTimeout(() => limit.clearQueue(), BATCH_MS);
     let failures = 0;
     const calls = claimed.map((row) =>
       limit(this.#repairs[kind], row).catch((error: unknown) => {
-        if (isTenantBusy(error)) return; // the row is due again later
+        if (isTenantBusy(error) || isLeft(error)) return; // the row is due again later
         failures += 1;
         if (failures === FAILURES_MAX) limit.clearQueue();
         throw error;
       }),
     );
     const failed = (await Promise.allSettled(calls)).find((result) => result.status === 'rejected');
+    clearTimeout(timer);
     if (failed) throw failed.reason;
     if (kind === 'unmoved_messages' && claimed.length > 0)
       this.#core.log.info({ messages: claimed.length }, 'messages taken further that were left behind');

@@ -23,7 +23,7 @@ DECLARE
 BEGIN
   UPDATE running_messages r SET wake_requested_at = asked_at
    WHERE r.tenant_id = of_tenant AND r.message_id = (SELECT x.message_id FROM running_messages x
-     WHERE x.tenant_id = of_tenant AND x.message_id = waiting #>> '{0,message_id}' AND x.current_dispatch_id IS NULL AND x.state = 'submitted'
+     WHERE x.tenant_id = of_tenant AND x.message_id = waiting #>> '{0,message_id}' AND x.current_dispatch_id IS NULL AND x.state IN ('submitted', 'working')
        FOR UPDATE SKIP LOCKED);
   RETURN waiting;
 END $$;

@@ -28,11 +28,11 @@ BEGIN
   RETURN (SELECT l.load FROM loads(of_tenant, of_instance, NULL) l);
 END $$;
 
--- How many messages of a tenant agents have, counted to `at_most`, in the order of running_in_flight.
+-- How many messages of a tenant agents have, counted to `at_most`, in the order of running_slots.
 CREATE FUNCTION in_flight(of_tenant text, at_most integer) RETURNS integer LANGUAGE plpgsql STABLE SET enable_sort = off AS $$
 BEGIN
   RETURN (SELECT count(*)::integer FROM (SELECT 1 FROM running_messages r
-    WHERE r.tenant_id = of_tenant AND r.state = 'working' ORDER BY r.session_id LIMIT at_most) AS working);
+    WHERE r.tenant_id = of_tenant AND r.holds_slot ORDER BY r.instance_id, r.session_id LIMIT at_most) AS held);
 END $$;
 
 -- The messages that an instance has, each from the opening of its dispatch to its end. `at_most`: where there are more, so many; NULL: all.

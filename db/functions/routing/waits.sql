@@ -54,17 +54,24 @@ BEGIN
   left_ms := (extract(epoch FROM ends - at) * 1000)::bigint;
 END $$;
 
--- Messages of a queue whose wait is over because none of its agents has been online for so long. By route_wait each of them is looked at again.
+-- Messages of a queue that are to be looked at because none of its agents is online: those whose wait is over by that, and those that wait for the agent
+-- of their session, which others of its type may replace.
 CREATE FUNCTION left_alone(of_tenant text, of_queue text, offline_ms integer, at_most integer) RETURNS TABLE (message_id text, session_id text)
   LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   until timestamptz := now() - offline_ms * interval '1 ms';
   absent_since timestamptz := note_absence(of_tenant, of_queue);
 BEGIN
-  IF absent_since <= until THEN
+  IF absent_since IS NOT NULL AND split_part(of_queue, '/', 1) <> '' THEN
     RETURN QUERY SELECT r.message_id, r.session_id FROM running_messages r
-       WHERE r.tenant_id = of_tenant AND r.queue = of_queue AND r.resolution IS NULL AND r.unrouted_since <= until
-         AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = r.tenant_id AND m.message_id = r.message_id AND m.metadata ? 'queue_wait_ms')
-       ORDER BY r.created_at LIMIT at_most;
+       WHERE r.tenant_id = of_tenant AND r.queue = of_queue AND r.want_instance_id IS DISTINCT FROM split_part(of_queue, '/', 1)
+       ORDER BY (r.resolution IS NULL), r.created_at LIMIT at_most;
+  END IF;
+  IF absent_since <= until THEN
+    RETURN QUERY SELECT o.message_id, o.session_id FROM (SELECT r.* FROM running_messages r
+        WHERE r.tenant_id = of_tenant AND r.queue = of_queue ORDER BY (r.resolution IS NULL), r.created_at LIMIT 10 * at_most) o
+       WHERE o.resolution IS NULL AND o.unrouted_since <= until
+         AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = o.tenant_id AND m.message_id = o.message_id AND m.metadata ? 'queue_wait_ms')
+       LIMIT at_most;
   END IF;
 END $$;
