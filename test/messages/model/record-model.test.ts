@@ -52,6 +52,7 @@ const MIXES: {
       oneByOne(['deliver', 0, 1], ['agentAsks', 0, 2], ['followUp', 0, 0], ['ask', 1, 9], ['approve', 0, 2]),
       oneByOne(['ask', 0, 9], ['approve', 0, 3], ['ask', 1, 9], ['approve', 0, 4], ['ask', 2, 9], ['expire', 0, 0]),
       oneByOne(['ask', 0, 9], ['cancel', 0, 0], ['deliver', 1, 1], ['held', 0, 2]),
+      oneByOne(['ask', 0, 9], ['approve', 0, 2]),
     ],
     seen: [
       ...['resolved', 'expired', 'withdrawn', 'below a quorum', 'killed'],

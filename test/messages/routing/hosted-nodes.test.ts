@@ -20,19 +20,19 @@ beforeEach(async () => {
   await database.query('INSERT INTO mesh_nodes (mesh_id) SELECT unnest($1::text[])', [NODES]);
 });
 
-/** Sends a message behind which none waits. @returns the node that is to send it, or is told of it; '' for none */
+/** Sends a message behind which none waits. @returns the node that is to send it, or that is to hear of it; '' for none */
 async function send(wish: object, options: Parameters<typeof fixture.send>[1] = { anyMesh: true }) {
   const { by, message_id } = await fixture.send(wish, options);
   await fixture.gateway.cancel(fixture.caller, message_id, 'test');
   return by;
 }
 
-/** The node that is told of a message which a process without agents has accepted; '' for none. */
-const told = () => send(WISH, { offers: false, anyMesh: true });
+/** The node that is to hear of a message which a process without agents has accepted; '' for none. */
+const hearing = () => send(WISH, { offers: false, anyMesh: true });
 
 test('a node that has room sends by itself, and a process that is no node tells any', async () => {
   expect(await send(WISH)).toBe(MESH);
-  expect(NODES).toContain(await told());
+  expect(NODES).toContain(await hearing());
 });
 
 test.each([[WISH], [{ instance_id: 'hosted' }], [{ skill_id: 'sums' }]])(
@@ -46,16 +46,16 @@ test.each([[WISH], [{ instance_id: 'hosted' }], [{ skill_id: 'sums' }]])(
     expect(await send(wish, { anyMesh: true, contextId })).toBe('mesh_3');
     // One that cannot reach others finds out by itself.
     expect(await send(wish, {})).toBe(MESH);
-    expect(await told()).toBe('mesh_3');
+    expect(await hearing()).toBe('mesh_3');
   },
 );
 
 test('a node that is dead, or stops, is not asked, and marks end', async () => {
   await markSaturated(db, ref(), MESH);
   await database.query("UPDATE mesh_nodes SET renewed_at = now() - interval '6 s' WHERE mesh_id = 'mesh_2'");
-  expect(await told()).toBe('mesh_3');
+  expect(await hearing()).toBe('mesh_3');
   await database.query("UPDATE mesh_nodes SET draining = true WHERE mesh_id = 'mesh_3'");
-  expect(await told()).toBe('');
+  expect(await hearing()).toBe('');
   await endSaturation(db, ref(), MESH);
   expect(await send(WISH)).toBe(MESH);
   await database.query('UPDATE agents SET saturated_on = $2 WHERE tenant_id = $1', [
