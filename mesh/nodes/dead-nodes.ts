@@ -113,7 +113,7 @@ async function endAll({ dispatches, log }: DeadNodesOptions, find: () => Promise
         log.warn({ err: errorMessage(error), dispatch_id: ref.dispatch_id }, 'a lost dispatch could not be ended');
       });
     }
-    if (found.length > 0) log.info({ dispatches: found.length }, 'dispatches of dead nodes are ended');
+    if (found.length > 0) log.info({ dispatches: found.length }, 'dispatches of dead nodes have ended');
     if (found.length < BATCH) return;
   }
 }

@@ -27,7 +27,7 @@ export interface Standing {
 /** A message whose wait is over while an agent has room still gets that one, up to this multiple of the wait: the platform itself may have been slow. */
 const LATE_FACTOR = 10;
 /** And for so long beyond it at most, in milliseconds. */
-const LATE_MAX_MS = 600_000;
+const LATE_MAX_MS = 1_800_000;
 /** In milliseconds; so long it is given then. */
 const LATE_MS = 1_000;
 

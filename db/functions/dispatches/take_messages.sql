@@ -261,7 +261,7 @@ BEGIN
         noted := noted + 1;
       END IF;
     END LOOP;
-    EXIT WHEN found > 0 OR noted < 8 AND NOT recheck_full(of_tenant, 256); -- whose note is five seconds old
+    EXIT WHEN found > 0 OR sample >= 6 AND noted < 8 AND NOT recheck_full(of_tenant, 256); -- whose note is five seconds old
   END LOOP;
 END $$;
 

@@ -97,7 +97,10 @@ test('whoever ends makes room for the next message at once, wherever samples do 
   for (let sent = 0; sent < AGENTS; sent += 1) {
     const next = await fixture.send(WORKER, { offers: sent % 2 === 0 });
     if (next.verdict === 'dispatched') running.push(next);
-    else expect((await fixture.look(next))?.kind).toBe('result');
+    else {
+      await minuteLater();
+      expect((await fixture.look(next))?.kind).toBe('result');
+    }
   }
   await minuteLater();
   const waiting = await fixture.waiting(WORKER);
