@@ -10,8 +10,6 @@ import { resolveMessage } from '../../messages/input/resolve.js';
 import { getMessage } from '../../messages/read/read.js';
 import { type StreamOptions, streamTask } from '../../messages/stream/stream.js';
 
-export type Gateway = ReturnType<typeof createGateway>;
-
 /** What the API calls for messages, bound to a core. */
 export function createGateway(core: MessageCore, dispatcher: Dispatcher | null = null) {
   const deps = { ...acceptDeps(core), dispatcher };

@@ -64,7 +64,7 @@ export function scriptsOf<World>(actions: Actions<World>, shape: ScriptShape): f
 }
 
 /** Does a step of a script. */
-export function runStep<World>(actions: Actions<World>, world: World, [name, args]: Step): Promise<unknown> {
+function runStep<World>(actions: Actions<World>, world: World, [name, args]: Step): Promise<unknown> {
   const action = actions[name];
   if (!action) throw new Error(`there is no action ${name}`);
   return action.run(world, args);
@@ -97,7 +97,7 @@ export function scriptRunner<World>(
  * Expects a property of real time and real servers to hold for every script. What failed first is what counts: a smaller script may fail for
  * another reason, or not at all. @throws an Error whose first line says why, with the seed and the script after it
  */
-export async function expectScripts(
+async function expectScripts(
   scripts: fc.Arbitrary<Script>,
   property: (script: Script) => Promise<void>,
   { runs, examples = [] }: { runs: number; examples?: Script[] },

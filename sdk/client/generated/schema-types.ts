@@ -108,7 +108,7 @@ export type MessageRecord = {
     inputRequest?: InputRequest;
     waitsFor?: {
         /** @enum {string} */
-        kind: Open<"agent" | "room" | "turn" | "evaluator" | "person">;
+        kind: Open<"agent" | "room" | "turn" | "evaluator" | "quota" | "person">;
         target?: {
             agentType?: string;
             instanceId?: string;
@@ -183,7 +183,7 @@ export type ApprovalRecord = {
     resolution: string;
     principal: {
         /** @enum {string} */
-        type: Open<"credential" | "callback" | "page" | "slack" | "system">;
+        type: Open<"credential" | "callback" | "page" | "slack" | "temporal" | "system">;
         id: string;
     };
     comment?: string;
@@ -204,7 +204,7 @@ export type ExportedApproval = {
     resolution: string;
     principal: {
         /** @enum {string} */
-        type: Open<"credential" | "callback" | "page" | "slack" | "system">;
+        type: Open<"credential" | "callback" | "page" | "slack" | "temporal" | "system">;
         id: string;
     };
     comment?: string;
@@ -294,7 +294,7 @@ export type Plan = {
         resolution: string;
         principal: {
             /** @enum {string} */
-            type: Open<"credential" | "callback" | "page" | "slack" | "system">;
+            type: Open<"credential" | "callback" | "page" | "slack" | "temporal" | "system">;
             id: string;
         };
         comment?: string;
