@@ -1,6 +1,6 @@
 import { cancelMessage, sessionDeps } from '../messages/cancel.js';
 import type { MessageCore } from '../messages/core.js';
-import { resolveByOperator } from '../messages/input/by-operator.js';
+import { resolveByOperator } from '../messages/supervise/by-operator.js';
 import { takeStep } from '../messages/supervise/next-step.js';
 import type { Step } from '../messages/supervise/step.js';
 import { isTenantBusy, PlatformError } from '../runtime/errors.js';

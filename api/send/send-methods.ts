@@ -71,7 +71,7 @@ export function createSendMethods({
       const accepted = await acceptMessage(messages, caller, addressed, { method, ...trace, ...push });
       const { message_id, session_id, duplicate, live } = accepted;
       const ids = { request_id, tenant_id: caller.tenant_id, message_id, session_id };
-      core.log.debug({ ...ids, duplicate, fast_path: live !== null }, 'message accepted');
+      core.log.debug({ ...ids, duplicate, dispatched: live !== null }, 'message accepted');
       return accepted;
     }
     checkAnswers(caller);

@@ -14,9 +14,8 @@ import {
   Timestamp,
   within,
 } from '../primitives.js';
-import { AGENT_TYPE_OPERATIONS } from './agent-types.js';
 import { DispatchAuth, ShownDispatchAuth } from './dispatch-auth.js';
-import { CONFLICT, EXTENSION, get, OWN, post, TENANT } from './operation.js';
+import { ADMIN, CONFLICT, EXTENSION, get, OWN, post, TENANT } from './operation.js';
 
 export const DeploymentMode = z.enum(['hosted', 'connected']);
 export type DeploymentMode = z.infer<typeof DeploymentMode>;
@@ -177,6 +176,14 @@ export const ConnectionStatsResponse = ok({ stats: ConnectionStats });
 /** `status`: as `/agents/get_by_id` shows it then. */
 const DrainResponse = ok({ instance_id: z.string(), status: AgentStatus });
 
+export const SetDefaultTypeResponse = ok({ default_agent_type: z.string().nullable() });
+export const AllowTypeResponse = ok({ agent_type: z.string(), was_new: z.boolean() });
+export const DisallowTypeResponse = ok({
+  agent_type: z.string(),
+  removed_from_policy: z.boolean(),
+  deregistered_count: z.int(),
+});
+
 export const AGENT_OPERATIONS = {
   registerAgent: post('/agents/register', OWN, 'Register an agent, or register it again', {
     request: AgentRegisterRequest,
@@ -240,5 +247,20 @@ export const AGENT_OPERATIONS = {
     response: ConnectionStatsResponse,
     ...EXTENSION,
   }),
-  ...AGENT_TYPE_OPERATIONS,
+  allowType: post(
+    '/agents/allow_type',
+    ADMIN,
+    'Put an agent type on the list of those that may join; without a list every type may',
+    { request: z.strictObject({ agent_type: AgentTypeOfAgents }), response: AllowTypeResponse, ...EXTENSION },
+  ),
+  disallowType: post('/agents/disallow_type', ADMIN, 'Keep an agent type out and deregister its instances', {
+    request: z.strictObject({ agent_type: AgentTypeOfAgents }),
+    response: DisallowTypeResponse,
+    ...EXTENSION,
+  }),
+  setDefaultType: post('/agents/set_default', ADMIN, 'Set the agent type that gets messages which name no target', {
+    request: z.strictObject({ agent_type: AgentTypeOfAgents.nullable() }),
+    response: SetDefaultTypeResponse,
+    ...EXTENSION,
+  }),
 };

@@ -5,7 +5,7 @@
 -- to none. `any_mesh`: it can tell other nodes of a message for their agents. `unwritten_ids`: the instances that messages of this transaction go
 -- to whose rows are not there yet, one for each; NULL: a session reserves its place, and there is no message.
 CREATE TYPE routing AS (
-  tenant_id text, session_id text, session_explicit boolean, session_reserves boolean, session_suspended boolean, session_instance_id text,
+  tenant_id text, session_id text, session_reserves boolean, session_suspended boolean, session_instance_id text,
   session_agent_type text, served_instance_id text, served_agent_type text, want_instance_id text, want_agent_type text,
   want_skill_id text, unreachable_ids text[], mesh_id text, any_mesh boolean, unwritten_ids text[]
 );

@@ -192,10 +192,6 @@ export class ConnectedTransport implements Transport {
     this.#sentDeps = { bus, changes, dispatches, spans, send: (agentKey, frame) => this.#send(agentKey, frame) };
   }
 
-  connecting(agent: Destination): Promise<void> {
-    return this.#deps.registry.helloSettled(agentKeyOf(agent));
-  }
-
   epochSettled(agent: Destination): Promise<void> {
     return this.#deps.registry.epochSettled(agentKeyOf(agent));
   }

@@ -18,7 +18,6 @@ export interface ConnectedTransportDeps<Sent> extends DeadlineDeps {
   registry: {
     get(agentKey: string): Connection | undefined;
     isConnecting(agentKey: string): boolean;
-    helloSettled(agentKey: string): Promise<void>;
     epochSettled(agentKey: string): Promise<void>;
   };
   sent: { add(dispatch: Sent): void };

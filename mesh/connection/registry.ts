@@ -33,11 +33,6 @@ export class Registry {
     return this.#hellos.has(agentKey);
   }
 
-  /** Resolves when no hello of this agent is being answered. */
-  async helloSettled(agentKey: string): Promise<void> {
-    await this.#hellos.get(agentKey);
-  }
-
   /** Resolves when this agent's epoch is not being raised. */
   async epochSettled(agentKey: string): Promise<void> {
     await this.#epochChanges.get(agentKey);

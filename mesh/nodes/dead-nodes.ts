@@ -109,7 +109,7 @@ async function endAll({ dispatches, log }: DeadNodesOptions, find: () => Promise
     const found = await find();
     for (const { mesh_id, ...ref } of found) {
       const conditions = { owner: mesh_id, unlessOffered: true };
-      await dispatches.failAsLost(ref, 'AGENT_DISCONNECTED', conditions).catch((error: unknown) => {
+      await dispatches.failAsLost(ref, conditions).catch((error: unknown) => {
         log.warn({ err: errorMessage(error), dispatch_id: ref.dispatch_id }, 'a lost dispatch could not be ended');
       });
     }

@@ -15,8 +15,3 @@ export async function readDeadlineLeft(
   );
   return row ? (row.left_ms ?? 'stands_still') : 0;
 }
-
-/** Whether a deadline is over. */
-export function hasPassed(left: number | 'stands_still'): boolean {
-  return left !== 'stands_still' && left <= 0;
-}

@@ -5,13 +5,12 @@ import { waitingCall } from '../input/held-output.js';
 import { readable } from '../read/readable.js';
 import type { DispatchDetails } from '../read/rows.js';
 import type { BusEvent } from '../stream/bus.js';
-import { hasPassed, readDeadlineLeft } from './deadline-left.js';
+import { readDeadlineLeft } from './deadline-left.js';
 import type {
   AnswerOrFailure,
   DispatchEnd,
   Dispatches,
   DispatchRef,
-  LossCode,
   LossConditions,
   NextDispatch,
   OpenDispatch,
@@ -28,10 +27,8 @@ type DetailsRow = DispatchDetails & Record<string, unknown>;
 
 /** The error with which `end_dispatches` undoes itself: the dispatch is not sent, or belongs to another epoch. */
 const NOT_SENT = 'FL001';
-const LOSS_TEXT: Record<LossCode, string> = {
-  DEADLINE_EXCEEDED: 'The agent did not answer in time.',
-  AGENT_DISCONNECTED: 'The connection to the agent was lost.',
-};
+/** Why a message fails whose agent is gone: what became of it is unknown. */
+const LOST = { code: 'AGENT_DISCONNECTED', message: 'The connection to the agent was lost.' };
 
 /** How a dispatch ends, and its message with it. */
 interface Completion extends Pick<AnswerOrFailure, 'decisions'> {
@@ -60,8 +57,8 @@ class DispatchStore implements Dispatches {
     epoch: number | null,
     next?: NextDispatch,
   ): Promise<DispatchEnd | null> {
-    const isLoss = result.state === 'failed' && result.error?.code === 'AGENT_DISCONNECTED';
-    const detached = isLoss ? await this.#detach(dispatch, epoch, 'AGENT_DISCONNECTED') : null;
+    const isLoss = result.state === 'failed' && result.error?.code === LOST.code;
+    const detached = isLoss ? await this.#detach(dispatch, epoch) : null;
     if (detached) return detached;
     const usable = result.state === 'input-required' ? withUsableForm(result) : result;
     if (usable.state === 'input-required' || usable.held) return this.#ask(dispatch, usable, epoch);
@@ -80,22 +77,21 @@ class DispatchStore implements Dispatches {
     return row?.released === true;
   }
 
-  async failAsLost(ref: DispatchRef, code: LossCode, conditions: LossConditions = {}): Promise<DispatchEnd | null> {
+  async failAsLost(ref: DispatchRef, conditions: LossConditions = {}): Promise<DispatchEnd | null> {
     let row = await this.#details(ref);
     for (let epoch: number | undefined; row && row.epoch !== epoch; row = await this.#details(ref)) {
       if (row.sent_at === null) {
         if (await this.release(ref, 'OWNER_LOST')) this.#core.advance(row);
         return null;
       }
-      if (code === 'DEADLINE_EXCEEDED' && !hasPassed(await this.deadlineLeft(ref))) return null;
       if (!(await this.#isLost(row, conditions))) return null;
       epoch = row.epoch;
-      const detached = await this.#detach(ref, epoch, code);
+      const detached = await this.#detach(ref, epoch);
       if (detached) return detached;
       // With the epoch: its agent may have continued it elsewhere since then. If it has not, it was a resume at the same node.
       const end = await this.#complete(ref, epoch, {
         state: 'lost',
-        error: { code, message: LOSS_TEXT[code] },
+        error: LOST,
         output: null,
       });
       if (end) return end;
@@ -146,13 +142,13 @@ class DispatchStore implements Dispatches {
   }
 
   /** Ends a dispatch as lost, and its message goes on: a tool call of it waits for a human, or its skill is idempotent; null for any other. */
-  async #detach(ref: DispatchRef, epoch: number | null, code: LossCode): Promise<DispatchEnd | null> {
+  async #detach(ref: DispatchRef, epoch: number | null): Promise<DispatchEnd | null> {
     const { tenant_id, message_id, dispatch_id } = ref;
     const [row] = await this.#core.db.call<{ detached: boolean; session_id: string; instance_id: string }>(
       tenant_id,
       'detach_dispatch',
       'SELECT detached, session_id, instance_id FROM detach_dispatch($1, $2, $3, $4, $5, $6)',
-      [tenant_id, message_id, dispatch_id, epoch, code, newEventId()],
+      [tenant_id, message_id, dispatch_id, epoch, LOST.code, newEventId()],
     );
     if (!row?.detached) return null;
     this.#announce(ref, [{ tenant_id, message_id, session_id: row.session_id }], { kind: 'changed' });

@@ -105,9 +105,6 @@ export interface LiveMessage {
   ended: Promise<DispatchEnd>;
 }
 
-/** Error code when the outcome of a dispatch is unknown. */
-export type LossCode = 'AGENT_DISCONNECTED' | 'DEADLINE_EXCEEDED';
-
 /** When a dispatch counts as lost. */
 export interface LossConditions {
   owner?: string | null;
@@ -137,14 +134,13 @@ export interface Dispatches {
    */
   release(ref: DispatchRef, reason: string, options?: { nothingSent?: boolean }): Promise<boolean>;
   /**
-   * Ends a dispatch whose owner is gone. It fails with the given code if it was sent; else it is released. While a tool call of it waits for
-   * a human its message does not fail with it: the next dispatch carries the decision. Nothing changes while its deadline stands still and
-   * the code is DEADLINE_EXCEEDED.
+   * Ends a dispatch whose owner is gone. It fails with AGENT_DISCONNECTED if it was sent; else it is released. While a tool call of it waits
+   * for a human its message does not fail with it: the next dispatch carries the decision.
    * @param options.owner the node that is gone; changes nothing when another one has the dispatch by now
    * @param options.unlessOffered changes nothing while the agent may still continue it at another node
    * @returns null when it did not fail
    */
-  failAsLost(ref: DispatchRef, code: LossCode, options?: LossConditions): Promise<DispatchEnd | null>;
+  failAsLost(ref: DispatchRef, options?: LossConditions): Promise<DispatchEnd | null>;
   /**
    * Milliseconds until the deadline of a sent dispatch, by the record; 0 or less when it has passed or the dispatch has ended.
    * `stands_still`: a tool call of it waits for a human.

@@ -19,8 +19,7 @@ interface NodesOptions {
 
 /** The node of a connected agent, or any one for a hosted agent, and whether it is hosted. No row for an agent that takes nothing. */
 const NODE_OF = `
-  SELECT coalesce(a.mesh_id, (SELECT n.mesh_id FROM mesh_nodes n WHERE n.renewed_at > now() - interval '5 s' AND NOT n.draining ORDER BY random() LIMIT 1)) AS mesh_id,
-         a.deployment_mode = 'hosted' AS is_hosted
+  SELECT sending_node(NULL, a.mesh_id, a.saturated_on) AS mesh_id, a.deployment_mode = 'hosted' AS is_hosted
     FROM agents a WHERE a.tenant_id = $1 AND a.instance_id = $2 AND a.has_room IS NOT NULL`;
 
 /** The mesh nodes as this process reaches them: itself, and others by words over Redis. */

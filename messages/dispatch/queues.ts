@@ -60,6 +60,28 @@ export function takenDispatch({ bus, workflowStarter }: Announced, row: TakenRow
 type Announced = Pick<MessageCore, 'bus' | 'workflowStarter'>;
 
 /** The queues on the record. */
+/** Queues of a tenant in one round. */
+const ROUND_QUEUES_MAX = 100;
+
+/** Goes through the queues of a tenant in which messages wait, some in each round; the next one goes on behind them. */
+export class QueueRounds {
+  readonly #queues: Pick<Queues, 'waitingQueues'>;
+  /** The last queue that was seen of a tenant with more than one round takes. */
+  readonly #seen = new Map<string, string>();
+
+  constructor(queues: Pick<Queues, 'waitingQueues'>) {
+    this.#queues = queues;
+  }
+
+  async next(tenantId: string): Promise<WaitingQueue[]> {
+    const queues = await this.#queues.waitingQueues(tenantId, this.#seen.get(tenantId) ?? '', ROUND_QUEUES_MAX);
+    const last = queues.length === ROUND_QUEUES_MAX ? queues.at(-1) : undefined;
+    if (last) this.#seen.set(tenantId, last.queue);
+    else this.#seen.delete(tenantId);
+    return queues;
+  }
+}
+
 export function createQueues(core: Pick<MessageCore, 'db' | 'limits'> & Announced): Queues {
   const { db, limits } = core;
   return {

@@ -10,7 +10,7 @@ import type { Taking } from '../runner/sender-options.js';
 import { decideDispatch } from './dispatch-policy.js';
 import type { DispatchEnd, Dispatches, NextDispatch, OpenDispatch } from './dispatches.js';
 import type { IdleAgents } from './idle-agents.js';
-import type { Queues } from './queues.js';
+import { QueueRounds, type Queues } from './queues.js';
 
 /** Dispatches that one transaction opens for an agent. */
 const TAKEN_AT_ONCE = 16;
@@ -18,8 +18,6 @@ const TAKEN_AT_ONCE = 16;
 const EVERY_MS = 1_000;
 /** Agents that are tried because they were idle. */
 const IDLE_TRIED = 4;
-/** Queues of a tenant in one look; the next one goes on behind them. */
-const QUEUES_MAX = 100;
 const TENANTS_AT_ONCE = 4;
 /** Passes over a queue in one turn of its tenant. */
 const PASSES_MAX = 16;
@@ -62,8 +60,7 @@ export class Taker implements Taking {
   readonly #filling = new Map<string, Filling>();
   /** Queues that are being looked at. */
   readonly #looking = new Map<string, { again: boolean }>();
-  /** The last queue that was seen of a tenant with more than one look takes. */
-  readonly #seen = new Map<string, string>();
+  readonly #rounds: QueueRounds;
   readonly #underWay = new Set<Promise<void>>();
   readonly #tenantsUnderWay = new Set<string>();
   readonly #turns = pLimit(TENANTS_AT_ONCE);
@@ -77,6 +74,7 @@ export class Taker implements Taking {
 
   constructor(options: TakerOptions) {
     this.#options = options;
+    this.#rounds = new QueueRounds(options.queues);
     const { log } = options.core;
     this.#loop = new Loop({ name: 'queues', intervalMs: EVERY_MS, work: () => this.#lookAtAll(), log });
   }
@@ -170,11 +168,7 @@ export class Taker implements Taking {
   }
 
   async #lookAtTenant(tenantId: string): Promise<void> {
-    const queues = await this.#options.queues.waitingQueues(tenantId, this.#seen.get(tenantId) ?? '', QUEUES_MAX);
-    const last = queues.length === QUEUES_MAX ? queues.at(-1) : undefined;
-    if (last) this.#seen.set(tenantId, last.queue);
-    else this.#seen.delete(tenantId);
-    for (const queue of queues)
+    for (const queue of await this.#rounds.next(tenantId))
       for (let pass = 0, taken = 1; taken > 0 && pass < PASSES_MAX && !this.#isStopping; pass += 1)
         taken = await this.#fillFrom(queue);
   }

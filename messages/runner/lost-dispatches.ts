@@ -104,8 +104,6 @@ export class LostDispatches {
 
   async #failAsLost(ref: Owned): Promise<DispatchEnd> {
     const options = { owner: ref.mesh_id };
-    return (
-      (await this.#persist(() => this.#options.dispatches.failAsLost(ref, 'AGENT_DISCONNECTED', options))) ?? CLOSED
-    );
+    return (await this.#persist(() => this.#options.dispatches.failAsLost(ref, options))) ?? CLOSED;
   }
 }

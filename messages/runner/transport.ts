@@ -22,8 +22,6 @@ export interface DispatchStop {
 
 /** Carries dispatches to agents and results back. It never writes the state of a message or dispatch. */
 export interface Transport {
-  /** Resolves when no connection of the agent is being opened. */
-  connecting?(agent: Destination): Promise<void>;
   /** The epoch to send under, or why nothing can be sent to the agent now. */
   reach(agent: Destination): { epoch: number } | { refusal: string };
   /** Signs the token of a dispatch's request, before the first byte goes out. */

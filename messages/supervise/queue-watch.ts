@@ -4,11 +4,9 @@ import type { Db } from '../../db/pool.js';
 import { Loop } from '../../runtime/loop.js';
 import type { SessionRef } from '../../sessions/session-deps.js';
 import type { MessageCore, MessageRef, WaitingQueue } from '../core.js';
-import { createQueues, type Queues } from '../dispatch/queues.js';
+import { createQueues, QueueRounds, type Queues } from '../dispatch/queues.js';
 
 const EVERY_MS = 1_000;
-/** Queues of a tenant in one round; the next one goes on behind them. */
-const QUEUES_MAX = 100;
 /** Messages of a queue that fail in one round because no agent of it has been online. */
 const FAILED_MAX = 200;
 /** Messages of a tenant that wait and have workflows: those that have waited longest. */
@@ -17,9 +15,9 @@ const TENANTS_AT_ONCE = 4;
 /** Workflows that are started of a tenant in one round. */
 const STARTS_MAX = 10;
 
-const LEFT_ALONE = 'SELECT message_id, session_id FROM left_alone($1, $2, $3, $4)';
+const LEFT_ALONE = 'SELECT $1 AS tenant_id, message_id, session_id FROM left_alone($1, $2, $3, $4)';
 const OLDEST = `
-  SELECT message_id, session_id, supervised_at IS NOT NULL AS is_watched FROM (
+  SELECT tenant_id, message_id, session_id, supervised_at IS NOT NULL AS is_watched FROM (
     SELECT * FROM running_messages WHERE tenant_id = $1 AND queue = $2 ORDER BY (resolution IS NULL), created_at LIMIT $4) AS oldest
    WHERE unrouted_since < now() - $3 * interval '1 ms'`;
 
@@ -34,13 +32,13 @@ export class QueueWatch extends Loop {
   readonly #queues: Queues;
   /** Messages whose workflows were started just now, and have not looked yet. */
   readonly #started = new LRUCache<string, true>({ max: 10_000, ttl: 60_000 });
-  /** The last queue that was seen of a tenant with more than one round takes. */
-  readonly #seen = new Map<string, string>();
+  readonly #rounds: QueueRounds;
 
   constructor(core: MessageCore) {
     super({ name: 'waits', intervalMs: EVERY_MS, log: core.log, work: () => this.look() });
     this.#core = core;
     this.#queues = createQueues(core);
+    this.#rounds = new QueueRounds(this.#queues);
   }
 
   /** One round. Rejects while the database is away. */
@@ -53,13 +51,9 @@ export class QueueWatch extends Loop {
   }
 
   async #lookAt(tenantId: string): Promise<void> {
-    const queues = await this.#queues.waitingQueues(tenantId, this.#seen.get(tenantId) ?? '', QUEUES_MAX);
-    const last = queues.length === QUEUES_MAX ? queues.at(-1) : undefined;
-    if (last) this.#seen.set(tenantId, last.queue);
-    else this.#seen.delete(tenantId);
     let watched = 0;
     let started = 0;
-    for (const queue of queues) {
+    for (const queue of await this.#rounds.next(tenantId)) {
       for (const ref of await this.#leftAlone(queue)) this.#core.advance(ref);
       for (const { is_watched, ...ref } of watched < WATCHED_MAX
         ? await this.#oldest(queue, WATCHED_MAX - watched)
@@ -75,17 +69,15 @@ export class QueueWatch extends Loop {
 
   async #leftAlone({ tenant_id, queue }: WaitingQueue): Promise<(MessageRef & SessionRef)[]> {
     const values = [tenant_id, queue, this.#core.limits.queueWaitMs, FAILED_MAX];
-    return read(this.#core.db, tenant_id, LEFT_ALONE, values);
+    return read<MessageRef & SessionRef>(this.#core.db, tenant_id, LEFT_ALONE, values);
   }
 
   async #oldest({ tenant_id, queue }: WaitingQueue, atMost: number): Promise<Found[]> {
     const values = [tenant_id, queue, this.#core.limits.watchAfterMs, atMost];
-    return read(this.#core.db, tenant_id, OLDEST, values) as Promise<Found[]>;
+    return read<Found>(this.#core.db, tenant_id, OLDEST, values);
   }
 }
 
-async function read(db: Db, tenantId: string, query: string, values: unknown[]): Promise<(MessageRef & SessionRef)[]> {
-  type Row = { message_id: string; session_id: string };
-  const rows = await db.tenant(tenantId, (tx) => tx.query<Row>(query, values));
-  return rows.map((row) => ({ tenant_id: tenantId, ...row }));
+async function read<R extends MessageRef>(db: Db, tenantId: string, query: string, values: unknown[]): Promise<R[]> {
+  return db.tenant(tenantId, (tx) => tx.query<R & Record<string, unknown>>(query, values));
 }

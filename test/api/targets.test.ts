@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { Task } from '../../contracts/a2a/a2a.js';
-import { SetDefaultTypeResponse } from '../../contracts/api/agent-types.js';
+import { SetDefaultTypeResponse } from '../../contracts/api/agents.js';
 import { SessionInitResponse } from '../../contracts/api/sessions.js';
 import { GetEventsResponse } from '../../contracts/api/telemetry.js';
 import { insertAgent } from '../setup/core.js';

@@ -230,7 +230,7 @@ test('the log leads from a request to its message, and has neither tokens nor wh
   const { tenant_id, client_secret } = platform.devJson();
   expect(JSON.parse(accepted)).toMatchObject({
     ...{ request_id, tenant_id, message_id, session_id },
-    ...{ msg: 'message accepted', duplicate: false, fast_path: true },
+    ...{ msg: 'message accepted', duplicate: false, dispatched: true },
   });
   expect(JSON.parse(answered ?? '')).toMatchObject({ msg: 'answered', route: '/send', status: 200 });
   for (const secret of ['a secret of mine', await client.token(), client_secret])

@@ -4,20 +4,19 @@ CREATE FUNCTION answers_of(of_tenant text, of_message text) RETURNS jsonb LANGUA
     FROM input_requests q WHERE q.tenant_id = of_tenant AND q.message_id = of_message AND q.answer IS NOT NULL AND q.stage <> 'output'
 $$;
 
--- A dispatch with its message, its session and its agent: all that is needed to send it. `owner_alive`: the mesh node that has it renewed itself
--- within a minute (the row of a dead one is removed after 15 s: mesh/nodes/dead-nodes.ts). `read_at`: what is left until `deadline_at` counts from it, whatever clock its reader has.
+-- A dispatch with its message, its session and its agent: all that is needed to send it. `read_at`: what is left
+-- until `deadline_at` counts from it, whatever clock its reader has.
 CREATE VIEW dispatch_details WITH (security_invoker = true) AS
   SELECT d.*, d.state IN ('open', 'sent') AND r.current_dispatch_id = d.dispatch_id AS is_open,
          m.session_id, m.method, m.parts, m.metadata, m.client_message_id, trace_of(m.trace_id, m.message_id) AS trace_id, m.propagation, m.deadline_ms, m.artifacts, m.usage,
          r.resolution, CASE WHEN r.resolution IS NOT NULL THEN answers_of(d.tenant_id, d.message_id) END AS resolutions,
          r.remote_task_id, r.remote_context_id, s.user_id, a.public_url, a.agent_card, a.dispatch_auth, a.connection_epoch,
-         coalesce(n.renewed_at > now() - interval '60 seconds', false) AS owner_alive, clock_timestamp() AS read_at
+         clock_timestamp() AS read_at
     FROM dispatches d
     JOIN messages m ON m.tenant_id = d.tenant_id AND m.message_id = d.message_id
     JOIN sessions s ON s.tenant_id = d.tenant_id AND s.session_id = m.session_id
     LEFT JOIN running_messages r ON r.tenant_id = d.tenant_id AND r.message_id = d.message_id
-    LEFT JOIN agents a ON a.tenant_id = d.tenant_id AND a.instance_id = d.instance_id
-    LEFT JOIN mesh_nodes n ON n.mesh_id = d.mesh_id;
+    LEFT JOIN agents a ON a.tenant_id = d.tenant_id AND a.instance_id = d.instance_id;
 GRANT SELECT ON dispatch_details TO fleet_app, fleet_system;
 
 -- A dispatch while it is open or sent and its message's current one; no row otherwise.

@@ -11,9 +11,9 @@ CREATE TYPE dispatch_end_call AS (
 );
 
 -- `ended_at` NULL: nothing was written. The dispatch was not the message's current one; or, with `awaits`, another transaction holds the lock of
--- that name, and the call is to be made again. `woken`: messages that the process has a look at after the commit; with `watched` its workflow is told
--- of the end. `taken`: the dispatch that was
--- taken, as dispatch_details has it; `take_again`: the agent's next message is to be taken in a transaction of its own.
+-- that name, and the call is to be made again. `woken`: messages that the process has a look at after the commit. `watched`: its workflow is told of
+-- the end. `taken`: the dispatch that was taken, as dispatch_details has it; `take_again`: the agent's next message is to be taken in a transaction of
+-- its own.
 CREATE TYPE dispatch_end_result AS (ended_at timestamptz, session_id text, instance_id text, agent_type text, woken jsonb, awaits text, taken jsonb,
   take_again boolean, watched boolean);
 

@@ -85,7 +85,7 @@ BEGIN
     IF may_wait THEN
       PERFORM 1 FROM sessions s WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context FOR SHARE;
     END IF;
-    SELECT s.status, s.explicit, s.reserves, s.suspended, s.instance_id, s.agent_type, s.user_id, s.ordered INTO session FROM sessions s
+    SELECT s.status, s.reserves, s.suspended, s.instance_id, s.agent_type, s.user_id, s.ordered INTO session FROM sessions s
      WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context FOR SHARE SKIP LOCKED;
     IF NOT FOUND AND EXISTS (SELECT 1 FROM sessions s WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context) THEN
       RETURN unwritten(c, accept_later(result, 'session ' || c.requested_context));
@@ -125,10 +125,10 @@ BEGIN
   END IF;
 
   IF in_session THEN
-    wish := (c.tenant_id, c.session_id, session.explicit, session.reserves, session.suspended, session.instance_id, session.agent_type,
+    wish := (c.tenant_id, c.session_id, session.reserves, session.suspended, session.instance_id, session.agent_type,
       NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, c.mesh_id, c.any_mesh, unwritten_ids)::routing;
   ELSE
-    wish := (c.tenant_id, NULL, false, false, false, NULL, NULL,
+    wish := (c.tenant_id, NULL, false, false, NULL, NULL,
       NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, c.mesh_id, c.any_mesh, unwritten_ids)::routing;
   END IF;
   -- It goes behind those that wait for the same, unless its session holds its slot.

@@ -77,7 +77,7 @@ END $$;
 
 -- What routing knows of a message on the record.
 CREATE FUNCTION routing_of(r running_messages, s sessions) RETURNS routing LANGUAGE sql IMMUTABLE AS $$
-  SELECT (r.tenant_id, r.session_id, s.explicit, s.reserves, s.suspended, s.instance_id, s.agent_type, r.instance_id, r.agent_type,
+  SELECT (r.tenant_id, r.session_id, s.reserves, s.suspended, s.instance_id, s.agent_type, r.instance_id, r.agent_type,
     r.want_instance_id, r.want_agent_type, r.want_skill_id, r.unreachable_ids, NULL, NULL, NULL)::routing
 $$;
 

@@ -1,7 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { AllowTypeResponse, DisallowTypeResponse } from '../../../contracts/api/agent-types.js';
-import { AgentGetByIdResponse, AgentRegisterResponse } from '../../../contracts/api/agents.js';
+import {
+  AgentGetByIdResponse,
+  AgentRegisterResponse,
+  AllowTypeResponse,
+  DisallowTypeResponse,
+} from '../../../contracts/api/agents.js';
 import { SessionGetByIdResponse, SessionInitResponse } from '../../../contracts/api/sessions.js';
 import { GetEventsResponse } from '../../../contracts/api/telemetry.js';
 import type { ApiClient } from '../../setup/platform/api-client.js';

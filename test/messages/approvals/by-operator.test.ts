@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { resolveByOperator } from '../../../messages/input/by-operator.js';
+import { resolveByOperator } from '../../../messages/supervise/by-operator.js';
 import { serveApi } from '../../api/served-api.js';
 import { approvalsFixture } from './approvals-fixture.js';
 

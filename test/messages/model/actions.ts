@@ -103,7 +103,7 @@ export const MESSAGE_ACTIONS = {
     );
   }),
   /** The agent or its node is lost. */
-  lose: onDispatch((world, dispatch) => world.dispatches.failAsLost(dispatch, 'AGENT_DISCONNECTED')),
+  lose: onDispatch((world, dispatch) => world.dispatches.failAsLost(dispatch)),
   /** The agent reconnects without its token. */
   reconnect: numbered<RecordWorld>((world, target) =>
     world.database.query('UPDATE agents SET connection_epoch = connection_epoch + 1 WHERE instance_id = $1', [

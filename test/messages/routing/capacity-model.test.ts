@@ -92,7 +92,7 @@ async function lose(process: RecordFixture, instance_id: string): Promise<void> 
   const connection = { tenant_id: first.tenantId, instance_id, epoch: agent.epoch };
   await process.core.db.tenant(first.tenantId, (tx) => changeConnection(tx, connection, { status: 'offline' }));
   for (const dispatch of (await sent()).filter((one) => one.instance_id === instance_id))
-    seen.note('lost', await process.dispatches.failAsLost(dispatch, 'AGENT_DISCONNECTED'));
+    seen.note('lost', await process.dispatches.failAsLost(dispatch));
 }
 
 /** The agent connects, to another node than before. Without a resume token, what it had fails. */
@@ -103,7 +103,7 @@ async function connect(process: RecordFixture, instance_id: string, node: number
   const opening = { tenant_id, instance_id, mesh_id, hello, decided: [], resumes: null };
   const opened = await process.core.db.tenant(tenant_id, (tx) => openConnection(tx, opening));
   if (typeof opened === 'string') throw new Error(`no connection: ${opened}`);
-  for (const ref of opened.open) await process.dispatches.failAsLost({ ...ref, tenant_id }, 'AGENT_DISCONNECTED');
+  for (const ref of opened.open) await process.dispatches.failAsLost({ ...ref, tenant_id });
   seen.note('returned');
 }
 

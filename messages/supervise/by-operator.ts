@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore, MessageRef } from '../core.js';
-import type { Principal } from './principals.js';
-import { resolveAs } from './resolve.js';
+import type { Principal } from '../input/principals.js';
+import { resolveAs } from '../input/resolve.js';
 
 /** The payload of the signal `resolve`. */
 const OperatorDecision = z.strictObject({
