@@ -85,6 +85,17 @@ export class OutboundExchange {
     clearTimeout(this.#deadline);
   }
 
+  /** The body for a reader that calls `leave()` at its end: to leave a loop over `body` itself makes an error, with its stack. */
+  chunks(): AsyncIterable<Buffer> {
+    return this.body.iterator({ destroyOnReturn: false });
+  }
+
+  /** Ends the reading of `chunks()`. Drops the connection unless the whole response has come. */
+  leave(): void {
+    this.settle();
+    if (!this.#isWhole) this.body.destroy();
+  }
+
   /** Removes the timer and the listener on the caller's signal. */
   settle(): void {
     this.clearDeadline();

@@ -80,7 +80,7 @@ export async function readCapped(
 async function* readStream(exchange: OutboundExchange, maxBytes: number): AsyncGenerator<Buffer> {
   let size = 0;
   try {
-    for await (const chunk of exchange.body) {
+    for await (const chunk of exchange.chunks()) {
       size += chunk.length;
       if (size > maxBytes) throw exchange.error('TOO_LARGE');
       yield chunk;
@@ -88,7 +88,7 @@ async function* readStream(exchange: OutboundExchange, maxBytes: number): AsyncG
   } catch (error) {
     throw exchange.explain(error);
   } finally {
-    exchange.settle();
+    exchange.leave();
   }
 }
 

@@ -5,6 +5,7 @@ import type { Clocks } from '../runtime/clocks.js';
 import type { Logger } from '../runtime/logger.js';
 import type { SessionRef } from '../sessions/session-deps.js';
 import type { ChunkBus } from './stream/bus.js';
+import type { LocalEnds } from './stream/local-ends.js';
 
 /** Identifies a message across tenants. */
 export interface MessageRef {
@@ -38,6 +39,7 @@ export interface Nodes {
 export interface MessageCore {
   db: Db;
   bus: ChunkBus;
+  ends: LocalEnds;
   log: Logger;
   workflowStarter: WorkflowStarter;
   /** Takes a message that rests a step further, in the background and in this process (supervise/advance.ts). Never throws. */

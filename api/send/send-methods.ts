@@ -77,12 +77,17 @@ export function createSendMethods({
     checkAnswers(caller);
     await requireTaskOfType(core.db, taskId, context);
     if (pushConfig) await pushConfigs.set(caller, taskId, pushConfig, version);
-    return { ...(await answerFollowUp(core, caller, params, ip)), duplicate: true, resting: false, live: null };
+    return {
+      ...(await answerFollowUp(core, caller, params, ip)),
+      duplicate: true,
+      live: null,
+      waiting: null,
+    };
   }
 
   return {
     async send(params: MessageSendParams, context: CallContext): Promise<Task> {
-      const { message_id, duplicate, resting, live } = await accept(params, context, 'message/send');
+      const { message_id, live, waiting } = await accept(params, context, 'message/send');
       const { blocking = true, historyLength } = params.configuration ?? {};
       const wait = {
         blocking,
@@ -91,8 +96,8 @@ export function createSendMethods({
         ...(historyLength !== undefined && { historyLength }),
       };
       const task = live && (await liveTask(live, wait));
-      const hasChanged = duplicate || resting || live !== null || !blocking;
-      return task ?? waitForTask(core, { tenant_id: context.caller.tenant_id, message_id }, wait, hasChanged);
+      const written = blocking ? waiting : null;
+      return task ?? waitForTask(core, { tenant_id: context.caller.tenant_id, message_id }, wait, written);
     },
 
     async stream(params: MessageSendParams, context: CallContext): Promise<AsyncIterable<StreamItem>> {

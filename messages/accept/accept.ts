@@ -9,6 +9,8 @@ import type { MessageCore } from '../core.js';
 import type { Dispatcher } from '../dispatch/dispatcher.js';
 import type { LiveMessage } from '../dispatch/dispatches.js';
 import { logEnd } from '../dispatch/message-end.js';
+import { acceptedRow } from '../dispatch/open-dispatch.js';
+import type { MessageRow } from '../read/rows.js';
 import {
   type AcceptRow,
   type CountLimits,
@@ -31,10 +33,10 @@ export interface Accepted {
   session_id: string;
   /** It is a repeat: nothing was written. */
   duplicate: boolean;
-  /** Nothing is under way: it failed, because its target is not registered or a policy or guard denied it, or it waits for a human. */
-  resting: boolean;
   /** Set when this process has sent it to an agent. */
   live: LiveMessage | null;
+  /** The row of one that waits for an agent, as it was written. */
+  waiting: MessageRow | null;
 }
 
 /** What accepting a message takes. */
@@ -131,8 +133,8 @@ async function acceptNow(
     return {
       ...ids,
       duplicate: verdict === 'repeat',
-      resting: verdict === 'unavailable' || verdict === 'denied' || verdict === 'asked',
       live: written.live,
+      waiting: verdict === 'queued' || verdict === 'accepted' ? acceptedRow(draft, row) : null,
     };
   } finally {
     admission.done(row);

@@ -21,7 +21,7 @@ import { openDispatchFrom, outputAfter } from './open-dispatch.js';
 import { takenDispatch } from './queues.js';
 import { isOffered } from './transfers.js';
 
-type StoreCore = Pick<MessageCore, 'db' | 'bus' | 'limits' | 'log' | 'workflowStarter' | 'advance' | 'nodes'>;
+type StoreCore = Pick<MessageCore, 'db' | 'bus' | 'ends' | 'limits' | 'log' | 'workflowStarter' | 'advance' | 'nodes'>;
 type EndingDispatch = Parameters<Dispatches['end']>[0];
 type DetailsRow = DispatchDetails & Record<string, unknown>;
 
@@ -36,6 +36,8 @@ interface Completion extends Pick<AnswerOrFailure, 'decisions'> {
   state: 'completed' | 'failed' | 'lost';
   error: StoredError | null;
   output: ReturnType<typeof outputAfter>;
+  /** Its row has changed only by what this end writes since it was accepted. */
+  isFirst: boolean;
 }
 
 /** The transactions of a dispatch on Postgres, one SQL function each (dispatch-states.ts). */
@@ -64,7 +66,9 @@ class DispatchStore implements Dispatches {
     if (usable.state === 'input-required' || usable.held) return this.#ask(dispatch, usable, epoch);
     const output = outputAfter(dispatch.produced, usable);
     const error = usable.state === 'failed' ? errorOf(usable) : null;
-    return this.#complete(dispatch, epoch, { state: usable.state, error, output, decisions: usable.decisions, next });
+    const { decisions } = usable;
+    const isFirst = dispatch.is_first === true;
+    return this.#complete(dispatch, epoch, { state: usable.state, error, output, decisions, next, isFirst });
   }
 
   async release(ref: DispatchRef, reason: string, options: { nothingSent?: boolean } = {}): Promise<boolean> {
@@ -93,6 +97,7 @@ class DispatchStore implements Dispatches {
         state: 'lost',
         error: LOST,
         output: null,
+        isFirst: false,
       });
       if (end) return end;
     }
@@ -160,7 +165,7 @@ class DispatchStore implements Dispatches {
   async #complete(
     ref: DispatchRef,
     epoch: number | null,
-    { state, error: failure, output, decisions, next }: Completion,
+    { state, error: failure, output, decisions, next, isFirst }: Completion,
   ): Promise<DispatchEnd | null> {
     const error = failure && boundedError(failure);
     const { tenant_id, message_id, dispatch_id } = ref;
@@ -178,16 +183,17 @@ class DispatchStore implements Dispatches {
     const { ended_at: at, woken, session_id, instance_id, agent_type } = ended;
     if (ended.watched) this.#core.workflowStarter.message({ tenant_id, message_id, session_id });
     const messageState = state === 'completed' ? 'completed' : 'failed';
+    const failed = { error_code: error?.code ?? null, error_message: error?.message ?? null };
+    const message = { state: messageState, ...failed, ...output, updated_at: at, completed_at: at } as const;
+    if (isFirst) this.#core.ends.note(message_id, { ...message, instance_id, agent_type });
     this.#announce(ref, woken, { kind: 'changed' });
     const ids = { tenant_id, message_id, dispatch_id, session_id, instance_id, agent_type };
     if (error) logEnd(this.#core.log, { ...ids, state: messageState, code: error.code });
-    const failed = { error_code: error?.code ?? null, error_message: error?.message ?? null };
     const after = ended.taken
       ? takenDispatch(this.#core, ended.taken)
       : ended.take_again
         ? ('again' as const)
         : undefined;
-    const message = { state: messageState, ...failed, ...output, updated_at: at, completed_at: at } as const;
     return { state, message, ...(after && { next: after }) };
   }
 

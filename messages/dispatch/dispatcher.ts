@@ -12,7 +12,7 @@ import type { MessageCore, MessageRef } from '../core.js';
 import type { DispatchRunner } from '../runner/runner.js';
 import type { DispatchEnd, Dispatches, LiveMessage, OpenDispatch } from './dispatches.js';
 import { IdleAgents } from './idle-agents.js';
-import { dispatchedNow, dispatchedRow } from './open-dispatch.js';
+import { acceptedRow, dispatchedNow } from './open-dispatch.js';
 import { createQueues } from './queues.js';
 import { Taker } from './taker.js';
 import { Watcher } from './watcher.js';
@@ -132,7 +132,7 @@ export class Dispatcher {
     isInTime: () => boolean,
   ): Promise<LiveMessage | null> {
     const ended = this.#send(dispatchedNow(draft, row, dispatch_id), isInTime);
-    if (ended !== null) return { row: dispatchedRow(draft, row), dispatch_id, ended };
+    if (ended !== null) return { row: acceptedRow(draft, row), dispatch_id, ended };
     await this.#release(dispatchedNow(draft, row, dispatch_id));
     return null;
   }

@@ -39,6 +39,8 @@ export interface OpenDispatch extends DispatchRef {
   remote_task_id: string | null;
   remote_context_id: string | null;
   produced: Produced;
+  /** No agent has had the message before, and nobody was asked about it. */
+  is_first: boolean;
   payload: DispatchPayload;
 }
 
@@ -122,7 +124,7 @@ export interface Dispatches {
    * @returns null when nothing was written: the dispatch has ended, or belongs to another epoch
    */
   end(
-    dispatch: DispatchRef & Pick<OpenDispatch, 'session_id' | 'produced'>,
+    dispatch: DispatchRef & Pick<OpenDispatch, 'session_id' | 'produced'> & Partial<Pick<OpenDispatch, 'is_first'>>,
     result: AnswerOrFailure,
     epoch: number | null,
     next?: NextDispatch,

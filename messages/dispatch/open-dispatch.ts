@@ -80,16 +80,18 @@ export function openDispatchFrom(details: DispatchDetails): OpenDispatch {
     remote_task_id: details.remote_task_id,
     remote_context_id: details.remote_context_id,
     produced: { artifacts: details.artifacts, usage: details.usage },
+    is_first: details.attempt === 1 && !details.resolutions,
     payload: payloadOf(details),
   };
 }
 
-/** The row of a message that the accept transaction has just dispatched, without a query. */
-export function dispatchedRow(draft: NewMessage, accepted: AcceptRow): MessageRow {
-  const { session_id, instance_id, agent_type, accepted_at: at } = accepted;
+/** The row of a message that the accept transaction has just dispatched or queued, without a query. */
+export function acceptedRow(draft: NewMessage, accepted: AcceptRow): MessageRow {
+  const { session_id, accepted_at: at } = accepted;
+  const isSent = accepted.verdict === 'dispatched';
   // The spread is not the first member: an object that begins with so large a one is slow.
   return {
-    state: 'working',
+    state: isSent ? 'working' : 'submitted',
     turns: [],
     artifacts: [],
     status_message: null,
@@ -98,12 +100,12 @@ export function dispatchedRow(draft: NewMessage, accepted: AcceptRow): MessageRo
     error_message: null,
     created_at: at,
     updated_at: at,
-    started_at: at,
+    started_at: isSent ? at : null,
     completed_at: null,
     ...draft,
     session_id,
-    instance_id,
-    agent_type,
+    instance_id: isSent ? accepted.instance_id : null,
+    agent_type: isSent ? accepted.agent_type : null,
   };
 }
 

@@ -4,6 +4,7 @@ import { isTerminal } from '../../contracts/api/messages.js';
 import { isTransient, PlatformError } from '../../runtime/errors.js';
 import type { MessageCore, MessageRef } from '../core.js';
 import { findMessage, hasMessageChanged, type MessageWithRequest } from '../read/read.js';
+import type { MessageRow } from '../read/rows.js';
 import { type TaskWait, taskOf } from '../read/task.js';
 import { EventQueue } from './event-queue.js';
 
@@ -11,7 +12,7 @@ import { EventQueue } from './event-queue.js';
 const RETRY_FOR_MS = 60_000;
 const RETRY_PAUSE_MS = 500;
 
-export type WatchCore = Pick<MessageCore, 'db' | 'bus' | 'clocks'>;
+export type WatchCore = Pick<MessageCore, 'db' | 'bus' | 'clocks' | 'ends'>;
 
 /** Whether a blocking call returns: the state is terminal, or it is a human's turn. */
 export function isResting(state: string): boolean {
@@ -54,21 +55,23 @@ export async function readWithRetry(
 
 /**
  * The task of a message once it is terminal or waits for a human, or as it is at `until`.
- * @param hasChanged whether its row may have changed since the caller's request wrote it
+ * @param written the row as the caller's request wrote it; null when it may have changed since
  */
 export async function waitForTask(
   core: WatchCore,
   ref: MessageRef,
   options: TaskWait,
-  hasChanged: boolean,
+  written: MessageRow | null,
 ): Promise<Task> {
   const { until } = options;
   const signal = options.signal();
   using queue = new EventQueue(core, ref, null);
   const nextChange = () => queue.take(Math.min(until - Date.now(), core.clocks.watchMs), signal);
-  if (!hasChanged) await nextChange();
+  using end = written && core.ends.follow(ref.message_id);
+  if (written) await nextChange();
   let known: MessageWithRequest | undefined;
   for (;;) {
+    if (written && end?.ended) return taskOf({ ...written, ...end.ended }, null, options);
     const current = await readMessageOf(core, ref, known);
     const { row, request } = current;
     if (isResting(row.state) || Date.now() >= until || signal.aborted) return taskOf(row, request, options);

@@ -5,6 +5,7 @@ import type { Db } from '../../db/pool.js';
 import { createOutbound } from '../../http/outbound.js';
 import type { MessageCore } from '../../messages/core.js';
 import { NO_NODES } from '../../messages/dispatch/nodes.js';
+import { LocalEnds } from '../../messages/stream/local-ends.js';
 import { createMemoryBus } from '../../messages/stream/memory-bus.js';
 import { WebhookEvaluators } from '../../policy/evaluators/webhook.js';
 import { createGuardReader } from '../../policy/guards/settings.js';
@@ -43,7 +44,8 @@ export function messageCore(
   const policies = changes.policies ?? policyEngine(db);
   const settings = { limits: { ...limits, ...changes.limits }, clocks: { ...DEFAULT_CLOCKS, ...changes.clocks } };
   const advance = () => undefined;
-  return { db, bus, log, workflowStarter, advance, nodes: NO_NODES, ...changes, policies, ...settings };
+  const ends = new LocalEnds();
+  return { db, bus, ends, log, workflowStarter, advance, nodes: NO_NODES, ...changes, policies, ...settings };
 }
 
 /** What tests seal with where they start no platform. */

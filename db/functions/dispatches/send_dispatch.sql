@@ -1,3 +1,8 @@
+-- Until when an agent has a message that is sent to it now. `repeat_until` bounds repeats after a loss; NULL: there are none.
+CREATE FUNCTION deadline_from_now(deadline_ms integer, repeat_until timestamptz) RETURNS timestamptz LANGUAGE sql STABLE AS $$
+  SELECT least(now() + deadline_ms * interval '1 ms', repeat_until)
+$$;
+
 -- open → sent, right before the first byte goes out: from here on the agent may have it. Only for the agent's newest connection.
 -- Gives what to send; no row when it is no longer to be sent.
 CREATE FUNCTION send_dispatch(of_tenant text, of_message text, of_dispatch text, by_mesh text, by_epoch bigint, event_id text)
@@ -28,7 +33,7 @@ BEGIN
     UPDATE messages m SET state = 'working', started_at = coalesce(m.started_at, now()), updated_at = now()
      WHERE m.tenant_id = of_tenant AND m.message_id = of_message RETURNING m.trace_id, m.deadline_ms)
   UPDATE dispatches x SET state = 'sent', sent_at = now(), mesh_id = by_mesh, epoch = by_epoch,
-      deadline_at = least(now() + b.deadline_ms * interval '1 ms', running.repeat_until) FROM begun b
+      deadline_at = deadline_from_now(b.deadline_ms, running.repeat_until) FROM begun b
    WHERE x.tenant_id = of_tenant AND x.dispatch_id = of_dispatch RETURNING b.trace_id INTO trace;
   PERFORM note_change(of_tenant, of_message);
   PERFORM record_event(of_tenant, event_id, 'dispatch.sent', 'info', running.session_id, trace, jsonb_build_object('dispatch_id',

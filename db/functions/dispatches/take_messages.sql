@@ -23,9 +23,9 @@ BEGIN
   RETURN a.max_concurrent_tasks - tasks_on(a.tenant_id, a.instance_id, a.max_concurrent_tasks);
 END $$;
 
--- The messages that an agent could take next, the first ones first. Without room those of sessions that count on it already.
-CREATE FUNCTION waiting_for(a agents, has_room boolean, at_most integer) RETURNS TABLE (message_id text, session_id text) LANGUAGE plpgsql STABLE
-  SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET plan_cache_mode = force_generic_plan AS $$
+-- The messages that an agent could take next, the first ones first. Without room those of sessions that count on it already. Its callers have settings
+-- for the plan: those of a function take 50 µs at each call.
+CREATE FUNCTION waiting_for(a agents, has_room boolean, at_most integer) RETURNS TABLE (message_id text, session_id text) LANGUAGE plpgsql STABLE AS $$
 DECLARE
   served text[] := CASE WHEN is_held_back(a.tenant_id, a.instance_id, a.agent_type) THEN ARRAY[queue_of(a.instance_id, NULL, NULL)]
     ELSE queues_of(a.tenant_id, a.instance_id, a.agent_type) END;
@@ -57,7 +57,7 @@ DECLARE
   is_own boolean := coalesce(s.agent_type, a.agent_type) = a.agent_type; -- agents of other types only join it
   bound text := CASE WHEN is_own THEN s.instance_id END;
 BEGIN
-  IF bound IS NULL THEN
+  IF bound IS NULL AND (s.explicit OR s.instance_id IS NOT NULL) THEN -- else only its own instance is on the record
     SELECT j.instance_id INTO bound FROM session_agents j
      WHERE j.tenant_id = s.tenant_id AND j.session_id = s.session_id AND j.agent_type = a.agent_type ORDER BY j.joined_at DESC LIMIT 1;
   END IF;
@@ -91,7 +91,6 @@ CREATE FUNCTION send_queued(a agents, s sessions, of_message text, by_mesh text,
 DECLARE
   r running_messages;
   m messages;
-  deadline timestamptz;
   counted boolean := s.suspended AND counts_on(s, a.instance_id); -- asked before the message holds its slot
 BEGIN
   UPDATE running_messages x SET state = CASE WHEN as_open THEN x.state ELSE 'working' END, current_dispatch_id = new_dispatch,
@@ -103,25 +102,31 @@ BEGIN
   IF NOT FOUND THEN
     RETURN NULL;
   END IF;
-  UPDATE messages x SET state = r.state, started_at = CASE WHEN as_open THEN x.started_at ELSE coalesce(x.started_at, now()) END, updated_at = now(),
-      instance_id = a.instance_id, agent_type = a.agent_type
-   WHERE x.tenant_id = a.tenant_id AND x.message_id = of_message RETURNING * INTO m;
-  IF NOT as_open THEN
+  -- As few statements as can be: to begin one takes longer than to write its row.
+  WITH message AS (
+    UPDATE messages x SET state = r.state, started_at = CASE WHEN as_open THEN x.started_at ELSE coalesce(x.started_at, now()) END, updated_at = now(),
+        instance_id = a.instance_id, agent_type = a.agent_type
+     WHERE x.tenant_id = a.tenant_id AND x.message_id = of_message RETURNING x.*),
+  opened AS (
+    INSERT INTO dispatches (tenant_id, dispatch_id, message_id, instance_id, agent_type, deployment_mode, mesh_id, epoch, attempt, state, skill_id,
+        sent_at, deadline_at)
+      SELECT a.tenant_id, new_dispatch, of_message, a.instance_id, a.agent_type, a.deployment_mode, by_mesh, a.connection_epoch, r.attempts,
+             CASE WHEN as_open THEN 'open' ELSE 'sent' END, r.want_skill_id, CASE WHEN NOT as_open THEN now() END,
+             CASE WHEN NOT as_open THEN deadline_from_now(x.deadline_ms, r.repeat_until) END FROM message x),
+  recorded AS (
+    INSERT INTO event_groups (tenant_id, group_id, session_uuid, session_name, message_id, dispatch_id, trace_id, types, instance_mark, events)
+      SELECT uuid_of(a.tenant_id), group_of(event_id), x.session_uuid, session_name(x.session_id), uuid_of(of_message), uuid_of(new_dispatch), x.trace_id::uuid,
+             event_bit('dispatch.sent'), instance_mark(a.instance_id),
+             json_build_array(json_strip_nulls(json_build_object('instance_id', a.instance_id, 'skill_id', r.want_skill_id))) FROM message x WHERE NOT as_open)
+  SELECT * INTO m FROM message;
+  IF NOT as_open AND is_late(of_message) THEN
     PERFORM note_change(a.tenant_id, of_message);
-  END IF;
-  deadline := least(now() + m.deadline_ms * interval '1 ms', r.repeat_until);
-  INSERT INTO dispatches (tenant_id, dispatch_id, message_id, instance_id, agent_type, deployment_mode, mesh_id, epoch, attempt, state, skill_id,
-      sent_at, deadline_at)
-    VALUES (a.tenant_id, new_dispatch, of_message, a.instance_id, a.agent_type, a.deployment_mode, by_mesh, a.connection_epoch, r.attempts,
-      CASE WHEN as_open THEN 'open' ELSE 'sent' END, r.want_skill_id, CASE WHEN NOT as_open THEN now() END, CASE WHEN NOT as_open THEN deadline END);
-  IF NOT as_open THEN
-    PERFORM record_event(a.tenant_id, event_id, 'dispatch.sent', 'info', s.session_id, m.trace_id, jsonb_build_object('dispatch_id',
-      new_dispatch, 'instance_id', a.instance_id, 'skill_id', r.want_skill_id, 'session_id', s.session_id), of_message);
   END IF;
   PERFORM bind_session(s, a, counted);
   RETURN jsonb_build_object('tenant_id', a.tenant_id, 'message_id', of_message, 'session_id', s.session_id, 'dispatch_id', new_dispatch,
       'instance_id', a.instance_id, 'agent_type', a.agent_type, 'deployment_mode', a.deployment_mode, 'mesh_id', by_mesh, 'epoch', a.connection_epoch,
-      'attempt', r.attempts, 'skill_id', r.want_skill_id, 'watched', r.supervised_at IS NOT NULL, 'sent_at', now(), 'deadline_at', deadline, 'read_at', clock_timestamp())
+      'attempt', r.attempts, 'skill_id', r.want_skill_id, 'watched', r.supervised_at IS NOT NULL, 'sent_at', now(), 'deadline_at', deadline_from_now(m.deadline_ms, r.repeat_until),
+      'read_at', clock_timestamp())
     || jsonb_build_object('method', m.method, 'parts', m.parts, 'metadata', m.metadata, 'client_message_id', m.client_message_id,
       'trace_id', trace_of(m.trace_id, of_message), 'propagation', m.propagation, 'deadline_ms', m.deadline_ms, 'artifacts', m.artifacts, 'usage', m.usage,
       'resolution', r.resolution, 'resolutions', CASE WHEN r.resolution IS NOT NULL THEN answers_of(a.tenant_id, of_message) END,
@@ -202,7 +207,9 @@ BEGIN
   IF a.instance_id IS NULL THEN
     RETURN '{}';
   END IF;
-  PERFORM set_full_at(of_tenant, of_instance, NULL);
+  IF a.full_at IS NOT NULL THEN
+    PERFORM set_full_at(of_tenant, of_instance, NULL);
+  END IF;
   PERFORM recheck_full(of_tenant, 2);
   RETURN take_for(a, by_mesh, new_dispatches[1:room], event_ids, as_open);
 END $$;
@@ -221,7 +228,9 @@ BEGIN
   END IF;
   a := agent_of_node(of_tenant, of_instance, by_mesh, by_epoch);
   IF a.instance_id IS NOT NULL THEN
-    PERFORM set_full_at(of_tenant, of_instance, NULL);
+    IF a.full_at IS NOT NULL THEN
+      PERFORM set_full_at(of_tenant, of_instance, NULL);
+    END IF;
     taken := (take_for(a, by_mesh, ARRAY[new_dispatch], ARRAY[event_id], false))[1];
   END IF;
 EXCEPTION WHEN OTHERS THEN

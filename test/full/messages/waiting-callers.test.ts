@@ -45,7 +45,7 @@ test('callers that wait read the state of a message, and the whole of it only wh
   const signal = new AbortController().signal;
   const options = { blocking: true, until: Date.now() + 60_000, signal: () => signal };
   const clocks = { watchMs: 100 };
-  const task = waitForTask(messageCore(call.db, { clocks }), ref, options, true);
+  const task = waitForTask(messageCore(call.db, { clocks }), ref, options, null);
   const events = (async () => {
     const states: unknown[] = [];
     for await (const { event } of streamTask(messageCore(stream.db, { clocks }), ref, { signal }))

@@ -22,6 +22,7 @@ function openDispatch(changes: Partial<OpenDispatch> = {}): OpenDispatch {
     sent_at: null,
     deadline_at: null,
     produced: { artifacts: [], usage: null },
+    is_first: true,
     remote_task_id: null,
     remote_context_id: null,
     payload: {
