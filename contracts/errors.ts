@@ -41,9 +41,8 @@ export const HTTP_ERRORS = {
   /** The body has more than 1 MiB. */
   PAYLOAD_TOO_LARGE: 413,
   /**
-   * Too many failed logins, too many calls, too many messages that wait for agents or for input, too much work of the tenant that waits for
-   * the database or for a lock, or every agent that may take the message has its maximum of dispatches in flight (256; start another one);
-   * `Retry-After` says when to try again.
+   * Too many failed logins, too many calls, too many messages that wait for agents or for input, or too much work of the tenant that waits
+   * for the database or for a lock; `Retry-After` says when to try again.
    */
   RATE_LIMITED: 429,
   /** The tenant has used up a [quota](usage.md#quotas) of its day or month; `Retry-After` and the text say when it begins anew. */

@@ -116,14 +116,13 @@ export interface AcceptRow {
     | 'session_closed'
     | 'target_required'
     | 'target_unknown'
-    | 'agents_saturated'
     | 'later';
   message_id: string;
   session_id: string;
   accepted_at: Date;
   /** The chosen agent; with `queued` one of another node that has room, '' for none. */
   instance_id: string;
-  /** With `target_unknown` and `agents_saturated` the type that was looked up, '' for none. */
+  /** With `target_unknown` the type that was looked up, '' for none. */
   agent_type: string;
   deployment_mode: 'hosted' | 'connected';
   connection_epoch: number;

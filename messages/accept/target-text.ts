@@ -1,15 +1,9 @@
-import { LIMITS } from '../../contracts/limits.js';
-import type { NewMessage } from './accept-transaction.js';
-
 /** The target of a message; null for a name that it leaves open. */
 export interface TargetNames {
   instance_id: string | null;
   agent_type: string | null;
   skill_id: string | null;
 }
-
-/** What the text about saturated agents says of a message. */
-type SaturatedDraft = Pick<NewMessage, 'want_instance_id' | 'want_skill_id' | 'requested_context'>;
 
 /** A list of names that may have been cut short. */
 export interface Names {
@@ -85,21 +79,6 @@ const REASONS: Record<string, { is: string; remedy: string }> = {
   unhealthy: { is: 'unhealthy', remedy: 'Read /agents/get_connection for its last error.' },
   free: { is: 'not reached', remedy: 'Read /agents/get_connection for its last error.' },
 };
-
-/** The error text for a message whose agents have no room for further dispatches. @param type the type that was looked up; null for any */
-export function saturatedText(
-  { want_instance_id, want_skill_id, requested_context }: SaturatedDraft,
-  type: string | null,
-): string {
-  const isFree = want_instance_id === null && requested_context === '';
-  const another = targetText({ instance_id: null, agent_type: type, skill_id: want_skill_id }).replace(
-    /^an/,
-    'another',
-  );
-  const bound = `${LIMITS.dispatchesInFlightPerConnection}, or its tenant's share of the node`;
-  const remedy = isFree ? `start ${another}` : 'send to another agent in a new context';
-  return `Every agent that may take the message has its maximum of dispatches in flight (${bound}). Try again, or ${remedy}.`;
-}
 
 /** The error text for a message that no agent took in time. @param counts the registered agents that match, by state (see `REASONS`) */
 export function waitedText(target: TargetNames, waitedMs: number, counts: Record<string, number>): string {

@@ -2,7 +2,6 @@ import { TOO_MANY_HOPS } from '../../contracts/a2a/a2a.js';
 import type { Db } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { AcceptRow, NewMessage } from './accept-transaction.js';
-import { saturatedText } from './target-text.js';
 import { targetRequiredText } from './targets.js';
 import type { TenantLimits } from './tenant-limits.js';
 
@@ -25,7 +24,7 @@ export async function checkVerdict(
   db: Db,
   limits: VerdictLimits,
   draft: NewMessage,
-  { verdict, agent_type }: AcceptRow,
+  { verdict }: AcceptRow,
 ): Promise<void> {
   switch (verdict) {
     case 'mismatch':
@@ -50,10 +49,6 @@ export async function checkVerdict(
       );
     case 'too_many_hops':
       throw new PlatformError('INVALID_PARAMS', `metadata.hops: ${TOO_MANY_HOPS}`);
-    case 'agents_saturated':
-      throw new PlatformError('RATE_LIMITED', saturatedText(draft, agent_type || null), {
-        headers: { 'Retry-After': '1' },
-      });
     case 'refused': // does not get here: `acceptNow` has the refusal
     case 'target_unknown': // does not get here: `writeMessage` then writes the message as failed
     case 'later': // does not get here: `runAcceptTransaction` repeats the call

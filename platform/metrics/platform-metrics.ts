@@ -86,7 +86,6 @@ const REFUSED = [
   'target_required',
   'queued_full',
   'waiting_full',
-  'agents_saturated',
   'too_many_hops',
   'quota_exceeded',
   'usage_unknown',

@@ -19,7 +19,7 @@ CREATE TYPE accept_call AS (
 );
 
 -- `verdict`: dispatched | queued | accepted | asked | denied | unavailable | repeat | mismatch | refused | queued_full | waiting_full | too_many_hops |
--- no_session | session_closed | target_required | target_unknown | agents_saturated (with both, `agent_type` is the type that was looked for) | later
+-- no_session | session_closed | target_required | target_unknown (`agent_type` is the type that was looked for) | later
 -- (`awaits` names the lock). From `instance_id` on for `dispatched`; of a queued message `instance_id` and `mesh_id` are those of an agent with room
 -- that another node sends to, and `queue` its queue where nothing waited there before it. The counts where they were taken.
 CREATE TYPE accept_result AS (

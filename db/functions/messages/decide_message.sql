@@ -171,9 +171,6 @@ BEGIN
       END IF;
       error_code := 'TARGET_UNAVAILABLE';
       error_text := c.unavailable_text;
-    ELSIF NOT coalesce(c.decision ? 'input_request', false) AND all_saturated(wish) THEN
-      result.agent_type := want_type;
-      RETURN unwritten(c, not_accepted(c, result, 'agents_saturated'));
     END IF;
   END IF;
   IF dispatched OR NOT has_turn OR error_code IS NOT NULL OR coalesce(c.decision ?| '{input_request,undecided}', false) THEN

@@ -6,7 +6,6 @@ const database = await freshDatabase();
 const fixture = new RecordFixture(database);
 beforeEach(() => fixture.reset());
 
-const SATURATED = { verdict: 'agents_saturated' };
 /** The agents of the tests, by name: columns that differ from a free connected one. */
 const AGENTS = {
   free: {},
@@ -27,22 +26,21 @@ async function register(...names: (keyof typeof AGENTS)[]): Promise<void> {
   }
 }
 
-test.each<[(keyof typeof AGENTS)[], Record<string, unknown>, string, string]>([
-  [['saturated'], {}, 'agents_saturated', 'agents_saturated'],
-  [['saturated', 'saturated2', 'hosted'], {}, 'agents_saturated', 'agents_saturated'],
-  [['saturated', 'offline'], {}, 'agents_saturated', 'agents_saturated'],
-  [['saturated', 'free'], {}, 'dispatched', 'queued'],
-  [['recovered'], {}, 'dispatched', 'queued'],
-  // These are waited for.
-  [['saturated', 'busy'], {}, 'queued', 'queued'],
-  [['offline'], {}, 'queued', 'queued'],
-  [['saturated', 'skilled'], { skill_id: 'sums' }, 'queued', 'queued'],
-])('agents %j and a message %j: %s by their node, and %s by another process', async (names, wish, own, other) => {
+test.each<[(keyof typeof AGENTS)[], Record<string, unknown>, string]>([
+  [['saturated'], {}, 'queued'],
+  [['saturated', 'saturated2', 'hosted'], {}, 'queued'],
+  [['saturated', 'offline'], {}, 'queued'],
+  [['saturated', 'free'], {}, 'dispatched'],
+  [['recovered'], {}, 'dispatched'],
+  [['saturated', 'busy'], {}, 'queued'],
+  [['offline'], {}, 'queued'],
+  [['saturated', 'skilled'], { skill_id: 'sums' }, 'queued'],
+])('agents %j and a message %j: %s by their node, and queued by another process', async (names, wish, own) => {
   await register(...names);
   expect((await fixture.send({ agent_type: 'worker', ...wish })).verdict).toBe(own);
-  expect((await fixture.queue({ agent_type: 'worker', ...wish })).verdict).toBe(other);
+  expect((await fixture.queue({ agent_type: 'worker', ...wish })).verdict).toBe('queued');
   const written = await database.value('SELECT count(*)::int FROM messages WHERE tenant_id = $1', [fixture.tenantId]);
-  expect(written).toBe([own, other].filter((verdict) => verdict !== 'agents_saturated').length);
+  expect(written).toBe(2);
 });
 
 test('an agent that is full by its sessions is waited for, beside a saturated one', async () => {
@@ -51,16 +49,16 @@ test('an agent that is full by its sessions is waited for, beside a saturated on
   expect(await fixture.send()).toMatchObject({ verdict: 'queued' });
 });
 
-test('a message that names a saturated agent, or whose session has it, is refused although another is free', async () => {
+test('a message that names a saturated agent, or whose session has it, waits for it although another is free', async () => {
   await register('free');
   const contextId = await fixture.open();
   await fixture.setAgents("saturated_until = 'tomorrow'");
   await register('busy', 'recovered');
-  for (const offers of [true, false]) {
-    expect(await fixture.send({ instance_id: 'free' }, { offers })).toMatchObject(SATURATED);
-    expect(await fixture.send({}, { offers, contextId })).toMatchObject(SATURATED);
-  }
+  const named = await fixture.send({ instance_id: 'free' });
+  const bound = await fixture.send({}, { contextId });
+  expect([named, bound]).toMatchObject([{ verdict: 'queued' }, { verdict: 'queued' }]);
   expect(await fixture.send()).toMatchObject({ to: 'recovered' });
+  expect(await fixture.takes('free', 3)).toEqual([named.message_id, bound.message_id]);
 });
 
 test('a repeat finds its message while all agents are saturated', async () => {
