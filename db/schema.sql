@@ -799,6 +799,7 @@ CREATE TABLE running_messages (
   agent_type text,
   attempts integer NOT NULL DEFAULT 0,
   current_dispatch_id text,
+  failed_openings smallint NOT NULL DEFAULT 0,
   holds_slot boolean NOT NULL DEFAULT false,
   resolution jsonb,
   held_output json,

@@ -122,6 +122,7 @@ CREATE TABLE running_messages (
   want_instance_id text, want_agent_type text, want_skill_id text,
   instance_id text, agent_type text,
   attempts integer NOT NULL DEFAULT 0, current_dispatch_id text COLLATE "C",
+  failed_openings smallint NOT NULL DEFAULT 0, -- how often the opening of a dispatch raised
   -- The session's slot on the instance, held from the opening of a dispatch to its end.
   holds_slot boolean NOT NULL DEFAULT false,
   -- The human's answer that the next dispatch carries: {request_id, resolution, data?, comment?}.

@@ -1,4 +1,5 @@
 import type { AgentRef } from '../../agents/agent-row.js';
+import { isTransient } from '../../runtime/errors.js';
 import { newEventId } from '../../runtime/ids.js';
 import type { MessageCore, WaitingQueue } from '../core.js';
 import { readable } from '../read/readable.js';
@@ -89,8 +90,13 @@ export function createQueues(core: Pick<MessageCore, 'db' | 'limits'> & Announce
       const eventIds = dispatchIds.map(newEventId);
       const { tenantMaxInFlight } = limits;
       const values = [tenant_id, instance_id, mesh_id, epoch, dispatchIds, eventIds, as_open, tenantMaxInFlight];
-      const query = 'SELECT unnest(take_messages($1, $2, $3, $4, $5, $6, $7, $8)) AS taken';
-      const rows = await db.call<{ taken: TakenRow }>(tenant_id, 'take_messages', query, values);
+      const query = 'SELECT unnest(take_messages($1, $2, $3, $4, $5, $6, $7, $8, $9)) AS taken';
+      const take = (hasRaised: boolean) =>
+        db.call<{ taken: TakenRow }>(tenant_id, 'take_messages', query, [...values, hasRaised]);
+      const rows = await take(false).catch((error: unknown) => {
+        if (isTransient(error)) throw error;
+        return take(true); // without the message that raises
+      });
       return rows.map(({ taken }) =>
         as_open ? openDispatchFrom(readable(detailsOf(taken))) : takenDispatch(core, taken),
       );

@@ -57,6 +57,8 @@ export interface RunningRow
   want_instance_id: string | null;
   want_skill_id: string | null;
   current_dispatch_id: string | null;
+  /** How often the opening of a dispatch raised. */
+  failed_openings: number;
   holds_slot: boolean;
   resolution: Resolution | null;
   /** Null where nothing is held. */

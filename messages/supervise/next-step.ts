@@ -38,6 +38,10 @@ const OUT_OF_TIME = {
 };
 const EXPIRED = { code: 'APPROVAL_EXPIRED', message: 'Nobody answered in time.' };
 
+/** A message whose opening raised so often fails. */
+const FAILED_OPENINGS_MAX = 10;
+const NOT_OPENED = { code: 'INTERNAL', message: 'The platform failed to give the message to an agent.' };
+
 /** Fails a locked message. @param requestState the new state of its open input request */
 export async function failedStep(
   tx: Tx,
@@ -213,6 +217,7 @@ async function decide(context: Context, queueWaitMs: number): Promise<{ step: St
   const current = await dispatchStep(tx, row);
   if (current) return { step: current, queue: null };
   if (row.repeat_until && now >= row.repeat_until) return { step: await failedStep(tx, row, OUT_OF_TIME), queue: null };
+  if (row.failed_openings >= FAILED_OPENINGS_MAX) return { step: await failedStep(tx, row, NOT_OPENED), queue: null };
   const turn = row.ordered ? await turnStep(tx, row) : null;
   if (turn) return { step: turn, queue: null };
   const stop = await gate.admit(session);

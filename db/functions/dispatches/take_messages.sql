@@ -157,8 +157,25 @@ BEGIN
   RETURN FOUND;
 END $$;
 
+-- As send_queued, for a take that has raised before: a message that raises is set aside, and keeps nobody behind it waiting. After five seconds a
+-- sweeper, which looks at marks that are 15 s old, puts it back into its queue; after ten times it fails (messages/supervise/next-step.ts).
+CREATE FUNCTION send_or_set_aside(a agents, s sessions, of_message text, by_mesh text, new_dispatch text, event_id text, as_open boolean) RETURNS jsonb
+  LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN send_queued(a, s, of_message, by_mesh, new_dispatch, event_id, as_open);
+EXCEPTION WHEN OTHERS THEN
+  IF left(SQLSTATE, 2) IN ('08', '25', '40', '53', '55', '57', '58') THEN
+    RAISE; -- the database is in trouble, and not the message
+  END IF;
+  RAISE WARNING 'message % could not be taken and is set aside: %', of_message, SQLERRM;
+  UPDATE running_messages r SET queue = NULL, wait_ends_at = NULL, wake_requested_at = now() - interval '10 s', failed_openings = r.failed_openings + 1
+   WHERE r.tenant_id = a.tenant_id AND r.message_id = of_message;
+  RETURN NULL;
+END $$;
+
 -- Takes messages for an agent whose room this transaction holds, at most as many as there are new ids. Gives what send_queued gives.
-CREATE FUNCTION take_for(a agents, by_mesh text, new_dispatches text[], event_ids text[], as_open boolean) RETURNS jsonb[] LANGUAGE plpgsql AS $$
+CREATE FUNCTION take_for(a agents, by_mesh text, new_dispatches text[], event_ids text[], as_open boolean, has_raised boolean) RETURNS jsonb[]
+  LANGUAGE plpgsql AS $$
 DECLARE
   room integer := room_left(a);
   most integer := least(cardinality(new_dispatches), tasks_left(a)); -- a NULL does not count
@@ -175,7 +192,11 @@ BEGIN
     CONTINUE WHEN NOT FOUND OR goes_elsewhere(a, s, w.message_id);
     needs_room := room IS NOT NULL AND NOT counts_on(s, a.instance_id);
     CONTINUE WHEN needs_room AND room <= 0;
-    taken := send_queued(a, s, w.message_id, by_mesh, new_dispatches[next], event_ids[next], as_open);
+    IF has_raised THEN
+      taken := send_or_set_aside(a, s, w.message_id, by_mesh, new_dispatches[next], event_ids[next], as_open);
+    ELSE
+      taken := send_queued(a, s, w.message_id, by_mesh, new_dispatches[next], event_ids[next], as_open);
+    END IF;
     CONTINUE WHEN taken IS NULL;
     room := room - needs_room::integer;
     sent := sent || taken;
@@ -184,9 +205,10 @@ BEGIN
   RETURN sent;
 END $$;
 
--- Takes messages for an agent. It waits for the agent's room, if that has a bound. `at_most`: messages that agents of the tenant may have.
+-- Takes messages for an agent. It waits for the agent's room, if that has a bound. `at_most`: messages that agents of the tenant may have. `has_raised`: it did
+-- so before, because of one of the messages.
 CREATE FUNCTION take_messages(of_tenant text, of_instance text, by_mesh text, by_epoch bigint, new_dispatches text[], event_ids text[], as_open boolean,
-  at_most integer)
+  at_most integer, has_raised boolean DEFAULT false)
   RETURNS jsonb[]
   LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
   SET plan_cache_mode = force_generic_plan AS $$
@@ -211,7 +233,7 @@ BEGIN
     PERFORM set_full_at(of_tenant, of_instance, NULL);
   END IF;
   PERFORM recheck_full(of_tenant, 2);
-  RETURN take_for(a, by_mesh, new_dispatches[1:room], event_ids, as_open);
+  RETURN take_for(a, by_mesh, new_dispatches[1:room], event_ids, as_open, has_raised);
 END $$;
 
 -- The same in the transaction that has ended a dispatch of the agent. It does not wait for the room, and a failure here does not undo the result; only
@@ -231,7 +253,7 @@ BEGIN
     IF a.full_at IS NOT NULL THEN
       PERFORM set_full_at(of_tenant, of_instance, NULL);
     END IF;
-    taken := (take_for(a, by_mesh, ARRAY[new_dispatch], ARRAY[event_id], false))[1];
+    taken := (take_for(a, by_mesh, ARRAY[new_dispatch], ARRAY[event_id], false, false))[1];
   END IF;
 EXCEPTION WHEN OTHERS THEN
   RAISE WARNING 'a message could not be taken right behind a result: %', SQLERRM;

@@ -1,5 +1,6 @@
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { createQueues } from '../../../messages/dispatch/queues.js';
+import { takeStep } from '../../../messages/supervise/next-step.js';
 import { newId } from '../../../runtime/ids.js';
 import { freshDatabase } from '../../setup/database.js';
 import { MESH, RecordFixture, type Sent } from '../../setup/record-fixture.js';
@@ -198,4 +199,24 @@ test('the queues that are not empty are found, and agents with room for them', a
   await fixture.setAgents("status = 'available'");
   for (const queue of ['//sums', '/worker/', 'a//'])
     expect(await queues.agentsToFill({ tenant_id, queue })).toContainEqual({ instance_id: 'a', mesh_id: MESH });
+});
+
+test('a message whose opening raises is set aside while those behind it are taken, and fails after ten times', async () => {
+  await fixture.agent('a', { max_concurrent_sessions: 0, status: 'busy' });
+  const [broken, other] = (await queued(WORKER, WORKER)) as [Sent, Sent];
+  await database.query(`
+    CREATE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no such dispatch'; END $$;
+    CREATE TRIGGER refuse BEFORE INSERT ON dispatches FOR EACH ROW WHEN (NEW.message_id = '${broken.message_id}') EXECUTE FUNCTION public.refuse()`);
+  onTestFinished(() => database.query('DROP TRIGGER refuse ON dispatches; DROP FUNCTION public.refuse').then(() => {}));
+  await fixture.setAgents("status = 'available'");
+  expect(await taken('a')).toEqual([other.message_id]);
+  const isDue =
+    "SELECT wake_requested_at <= now() - interval '10 s' AND queue IS NULL FROM running_messages WHERE message_id = $1";
+  expect(await database.value(isDue, [broken.message_id])).toBe(true);
+  const step = () => takeStep(fixture.core, broken, 'process'); // as the sweeper does
+  for (let time = 2; time <= 10; time += 1) {
+    expect(await step()).toMatchObject({ queue: '/worker/' });
+    expect(await taken('a')).toEqual([]);
+  }
+  expect((await step()).step).toMatchObject({ kind: 'done', state: 'failed', error: { code: 'INTERNAL' } });
 });
