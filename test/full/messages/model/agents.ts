@@ -3,7 +3,7 @@ import type { Agent, AgentTask, TaskResult } from '../../../../sdk/index.js';
 import { agentWith } from '../../../sdk/agents.js';
 import { type Home, JournalingAgent } from '../../../setup/platform/fleet.js';
 import { gate } from '../../../setup/until.js';
-import { type AgentAnswer, TODAY } from './rules.js';
+import type { AgentAnswer } from './rules.js';
 
 export const TYPES = ['clerk', 'porter'] as const;
 /** Of messages that may be done twice, and of those that may not. */
@@ -109,7 +109,8 @@ export class ConnectedAgent extends FleetAgent {
 
 /** One of the SDK that the platform calls. */
 export class HostedAgent extends FleetAgent {
-  override readonly failsUnfinished = TODAY.stoppedHostedAgentsFail;
+  /** With `HANDLER_ERROR`, also what may be done twice. */
+  override readonly failsUnfinished = true;
   #agent: Agent | undefined;
   #port: number | undefined;
 

@@ -1,9 +1,3 @@
-/** What today's platform does otherwise than architecture.md, "The life of a message: one way", says: each goes with the old engine. */
-export const TODAY = {
-  /** A hosted agent of the SDK that stops answers what it has not finished with `HANDLER_ERROR`, also of an idempotent skill. */
-  stoppedHostedAgentsFail: true,
-};
-
 /** How an agent answers a dispatch. */
 export type AgentAnswer = 'result' | 'failure' | 'question';
 /** How a message may end: its state, of a failed one with its code. */
