@@ -113,7 +113,7 @@ export class Taker implements Taking {
     }
     // Only what ends a message takes in its own transaction.
     if (!offer && runner.roomFor(ended).atMost === 0) this.#crowded.add(agentKeyOf(ended));
-    else if (!offer || next === 'again' || end?.state === 'input_required' || end?.state === 'lost') this.fill(ended);
+    else if (next === 'again' || end?.state === 'input_required' || end?.state === 'lost') this.fill(ended);
     else if (end && next === undefined && runner.countOf(agentKeyOf(ended)) <= 1) idle.add(ended);
   }
 

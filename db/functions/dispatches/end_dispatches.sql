@@ -2,7 +2,8 @@
 -- trip; several callers may share it, as in accept_messages. It also takes the agent's next message.
 
 -- `state` of the dispatch. `epoch` NULL: it does not matter. `artifacts` NULL: the agent brought no output, and what is there stays.
--- `take_dispatch`: the node `take_mesh` sends the agent's next message as that dispatch, with the event `take_event`; NULL: it takes none.
+-- `take_dispatch`: the node `take_mesh` sends the agent's next message as that dispatch, with the event `take_event`; NULL: it takes none, and
+-- is told whether one waits.
 -- `decisions`: events of what guards decided about the output, as record_decision_events takes them; NULL: none. `event_id`: of the
 -- dispatch's event, before the message's.
 CREATE TYPE dispatch_end_call AS (
@@ -41,6 +42,8 @@ BEGIN
     IF c.take_dispatch IS NOT NULL THEN
       SELECT t.taken, t.again INTO taken, take_again
         FROM take_next(c.tenant_id, e.instance_id, c.take_mesh, c.epoch, c.take_dispatch, c.take_event) t;
+    ELSE
+      take_again := has_queued(c.tenant_id, e.instance_id, e.agent_type);
     END IF;
     IF taken IS NULL AND take_again IS NOT TRUE THEN
       PERFORM set_full_at(c.tenant_id, e.instance_id, NULL);

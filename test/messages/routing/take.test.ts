@@ -201,6 +201,17 @@ test('the queues that are not empty are found, and agents with room for them', a
     expect(await queues.agentsToFill({ tenant_id, queue })).toContainEqual({ instance_id: 'a', mesh_id: MESH });
 });
 
+test('an end that takes nothing tells whether something waits for its agent', async () => {
+  await fixture.agent('a');
+  const ended = async (sent: Sent) => {
+    const open = await fixture.dispatched(sent);
+    return fixture.dispatches.end(open, { state: 'completed', artifacts: [] }, open.epoch);
+  };
+  const [first, second] = [await fixture.send(WORKER), await fixture.send(WORKER)];
+  expect(await ended(first)).toMatchObject({ state: 'completed', next: 'again' });
+  expect((await ended(second))?.next).toBeUndefined();
+});
+
 test('a message whose opening raises is set aside while those behind it are taken, and fails after ten times', async () => {
   await fixture.agent('a', { max_concurrent_sessions: 0, status: 'busy' });
   const [broken, other] = (await queued(WORKER, WORKER)) as [Sent, Sent];
