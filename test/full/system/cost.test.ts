@@ -4,6 +4,7 @@ import { echo } from '../../setup/agent.js';
 import type { SendOptions } from '../../setup/platform/api-client.js';
 import { CountedPostgres, type Statement } from '../../setup/platform/counted-postgres.js';
 import { startPlatform } from '../../setup/platform/platform.js';
+import { until } from '../../setup/until.js';
 import { initSession, joinType, looksOf, to } from '../../system/fixture.js';
 
 /**
@@ -34,6 +35,10 @@ const { client } = shared.platform;
 const { hasWorkflow } = looksOf(shared);
 await joinType(shared.platform, 'echo', echo);
 const contextId = await initSession(client, { instance_id: 'echo-1' });
+const watched = 'SELECT 1 FROM sessions WHERE session_id = $1 AND supervised_at IS NOT NULL';
+await until(async () => (await shared.database.query(watched, [contextId])).length > 0, {
+  what: 'the first look of the session’s workflow',
+});
 
 /** Sends one after the other. */
 const sendAll = async (options: SendOptions): Promise<string[]> => {
