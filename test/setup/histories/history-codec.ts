@@ -8,10 +8,11 @@ function anonymous(_key: string, value: unknown): unknown {
   return typeof value === 'string' ? value.replace(/^\d+@[\w.-]+/, 'recorder') : value;
 }
 
-/** A history as text for a file: enumerations by name, bytes in base64. */
+/** A history as text for a file, with a line for each event: enumerations by name, bytes in base64. */
 export function historyToText(history: temporal.api.history.v1.IHistory): string {
   const plain = History.toObject(History.fromObject(history), { longs: String, enums: String, bytes: String });
-  return `${JSON.stringify(plain, anonymous, 1)}\n`;
+  const events = (plain.events as object[]).map((event) => JSON.stringify(event, anonymous));
+  return `{"events":[\n${events.join(',\n')}\n]}\n`;
 }
 
 export function historyFromText(text: string): History {
