@@ -21,6 +21,7 @@ export function agentWith(options: Partial<AgentOptions>) {
     type: 'shop',
     instanceId: 'shop-1',
     drainOnSignals: false,
+    retryPauseMs: 50,
     log: { debug() {}, info() {}, warn: write('warn'), error: write('error') },
     onError: (error) => void errors.push(error),
     ...options,

@@ -76,7 +76,6 @@ test('a mesh whose certificate is not trusted: told once, and not registered ane
 });
 
 const page = () => createServer((_request, response) => response.end('<html>Welcome!</html>'));
-const silent = () => createTcpServer((socket) => void socket.on('error', () => undefined));
 
 test.each<[string, () => Promise<string>, string, RegExp]>([
   [
@@ -93,10 +92,21 @@ test.each<[string, () => Promise<string>, string, RegExp]>([
   ],
   ['a host that does not exist', async () => 'http://fleet.invalid', 'UNKNOWN_HOST', /fleet\.invalid.*FLEET_BASE_URL/],
   ['a web page where the API should be', () => listening(page()), 'NOT_A_PLATFORM', /FLEET_BASE_URL/],
-  ['a platform that does not answer, for which close() does not wait', () => listening(silent()), 'NO_ANSWER', /_URL/],
 ])('%s is named', async (_what, address, code, remedy) => {
   const { lines } = await linesOf({ url: await address() });
   expect(lines[0]).toMatchObject({ code, error: expect.stringMatching(remedy) });
+});
+
+test('a platform that does not answer, for which close() does not wait, is named', async () => {
+  const url = await listening(createTcpServer((socket) => void socket.on('error', () => undefined)));
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { agent, lines } = agentWith({ url });
+  const connecting = agent.connect();
+  await until(() => vi.advanceTimersByTime(1_000) && lines.length > 0, { what: 'a warning' });
+  expect(lines[0]).toMatchObject({ code: 'NO_ANSWER', error: expect.stringMatching(/_URL/) });
+  await agent.close();
+  await connecting;
 });
 
 test('why the mesh refused a frame is told', async () => {

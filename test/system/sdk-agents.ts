@@ -14,7 +14,14 @@ export async function wantApproval({ client }: Home): Promise<void> {
 function agentOf(home: Home, type: string): Agent {
   const { base_url: url, agent_client_id: clientId, agent_client_secret: clientSecret, ca_file } = home.devJson();
   const access = { url, clientId, clientSecret, ca: readFileSync(ca_file, 'utf8') };
-  const agent = new Agent({ ...access, type, instanceId: `${type}-1`, drainOnSignals: false, log: SILENT_LOG });
+  const agent = new Agent({
+    ...access,
+    type,
+    instanceId: `${type}-1`,
+    drainOnSignals: false,
+    retryPauseMs: 50,
+    log: SILENT_LOG,
+  });
   onTestFinished(() => agent.close(0).catch(() => undefined));
   return agent;
 }

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { AGENT_NOT_READY } from '../../../contracts/errors.js';
 import type { MessageHandler } from '../../../sdk/index.js';
 import { gate, until } from '../../setup/until.js';
@@ -125,9 +125,11 @@ test('a platform that takes the registration of a hosted agent and does not answ
   await once(server.listen(0, '127.0.0.1'), 'listening');
   onTestFinished(() => void server.close());
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
   const { agent, lines } = agentWith({ url, token: 'own' });
   const serves = agent.serve();
-  await until(() => lines.length > 0, { what: 'a warning' });
+  await until(() => vi.advanceTimersByTime(1_000) && lines.length > 0, { what: 'a warning' });
   expect(lines).toMatchObject([{ code: 'NO_ANSWER' }]);
   await agent.close(0);
   await serves;

@@ -9,6 +9,7 @@ export function wireAgent(url: string, ca: string): Agent {
     instanceId: 'wire-1',
     maxConcurrentTasks: 4,
     drainOnSignals: false,
+    retryPauseMs: 50,
     log: SILENT_LOG,
   });
   let release: () => void = () => undefined;
