@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { AlertRule } from '../../contracts/api/alerts.js';
 import { ResolveResponse } from '../../contracts/api/messages.js';
 import { GetApprovalsResponse } from '../../contracts/api/policies/approvals.js';
@@ -8,7 +8,7 @@ import { ErrorBody } from '../../contracts/primitives.js';
 import type { Behaviour } from '../setup/agent.js';
 import type { Answer } from '../setup/platform/api-client.js';
 import { joinAgent } from '../setup/platform/fleet.js';
-import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
+import { sharedPlatform } from '../setup/platform/shared-platform.js';
 import { type Arrived, type Receiver, receiver } from '../setup/receiver.js';
 import { until } from '../setup/until.js';
 import { deliveriesOf, untilDelivered, webhook } from './alert-fixture.js';
@@ -26,12 +26,9 @@ const asks =
     else dispatch.ask({ kind: 'approval', title: 'Pay the invoice?', ...question });
   };
 
+const shared = await sharedPlatform();
+
 describe('approvals by callback token', () => {
-  let shared: SharedPlatform;
-  beforeAll(async () => {
-    shared = await startPlatform();
-    return shared.dispose;
-  });
   const client = () => shared.platform.client;
 
   /** A rule that hears every question of the tenant, for one test. */
@@ -114,7 +111,7 @@ describe('approvals by callback token', () => {
   test.each(['callback_tokens', 'input_requests'])('a token whose time ran out, by %s, is 410', async (table) => {
     const listener = await listening();
     const { id, url, token } = await asked(listener);
-    await shared.database.query(`UPDATE ${table} SET expires_at = now() - interval '1 s' WHERE message_id = $1`, [id]);
+    await shared.everyTenant.query(`UPDATE ${table} SET expires_at = now() - interval '1 s' WHERE message_id = $1`, [id]);
     const give = () => answer(url, { callback_token: token, resolution: 'approved' });
     expect(failureOf(await give())).toBe('410 CALLBACK_TOKEN_EXPIRED');
     expect((await client().message(id)).state).toBe('input-required');
@@ -124,7 +121,8 @@ describe('approvals by callback token', () => {
   test('a token of a deleted tenant is 401', async () => {
     const listener = await listening();
     const { url, token } = await asked(listener);
-    const mark = (at: string) => shared.database.query(`UPDATE tenants SET deleted_at = ${at}`, []);
+    const mark = (at: string) =>
+      shared.everyTenant.query(`UPDATE tenants SET deleted_at = ${at} WHERE tenant_id = $1`, [shared.tenant_id]);
     await mark('now()');
     const refused = await answer(url, { callback_token: token, resolution: 'approved' });
     await mark('NULL');

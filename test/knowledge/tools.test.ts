@@ -74,16 +74,18 @@ test('a policy that denies a tool keeps agents from it, and from no other', asyn
   expect(await base.texts('sorrel')).toEqual(['Sorrel of the caller.']); // callers are no agents
 });
 
-test.each<[string, (task: AgentTask) => Promise<unknown>, object]>([
+test.each<[string, (task: AgentTask) => Promise<unknown>, 'rejected' | 'approved', string[]]>([
   [
     'knowledge_base.ingest',
-    (task) => task.callTool('knowledge_base.ingest', ingest('Approved sorrel.')),
-    { status: 'completed', sources: [{ result: 'created' }] },
+    (task) => task.callTool('knowledge_base.ingest', ingest('Sorrel.')),
+    'approved',
+    ['by-agent'],
   ],
-  ['knowledge_base.query', (task) => task.callTool('knowledge_base.query', query()), { ok: true, results: [] }],
-])('a policy that wants approval for %s has a human decide before anything happens', async (tool, call, answer) => {
-  await policy(tool, 'require_approval');
-  for (const resolution of ['rejected', 'approved']) {
+  ['knowledge_base.query', (task) => task.callTool('knowledge_base.query', query()), 'rejected', []],
+])(
+  'a policy that wants approval for %s has a human decide before anything happens',
+  async (tool, call, resolution, taken) => {
+    await policy(tool, 'require_approval');
     work = call;
     const task = await send();
     expect(task.status.state).toBe('input-required');
@@ -92,11 +94,10 @@ test.each<[string, (task: AgentTask) => Promise<unknown>, object]>([
     expect(await sources()).toEqual([]);
     const body = { resolution, request_id: input_request?.request_id };
     await client.ok(`/messages/${task.id}/resolve`, body, ResolveResponse);
-    const state = resolution === 'approved' ? 'completed' : 'failed';
-    const { assistant_output } = await client.untilState(task.id, state);
-    if (state === 'completed') expect(JSON.parse(assistant_output ?? '')).toMatchObject(answer);
-  }
-});
+    await client.untilState(task.id, resolution === 'approved' ? 'completed' : 'failed');
+    expect(await sources()).toEqual(taken);
+  },
+);
 
 test('guards read what agents take in and what they find', async () => {
   await guardSecrets('tool_arguments');

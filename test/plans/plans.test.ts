@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import { PlanResponse } from '../../contracts/api/plans.js';
 import { type Dispatched, echo, silent } from '../setup/agent.js';
 import { joinAgent } from '../setup/platform/fleet.js';
 import { sharedPlatform } from '../setup/platform/shared-platform.js';
@@ -83,7 +82,6 @@ test('the time of a step, and the pause before its next attempt, pass by themsel
 });
 
 test.each([
-  ['a call', async (plan: { plan_id: string }) => client.ok('/plans/cancel', { plan_id: plan.plan_id }, PlanResponse)],
   [
     'an operator in the Temporal UI',
     async (plan: Parameters<typeof workflowOf>[0]) => workflowOf(plan).handle.cancel(),

@@ -16,8 +16,8 @@ import { startPlatform } from '../setup/platform/platform.js';
 import { runsOf, SEED } from '../setup/seed.js';
 import { joinType, to } from './fixture.js';
 
-const BODIES_EACH = runsOf(10, 60);
-const FRAMES_EACH = runsOf(4, 16);
+const BODIES_EACH = runsOf(4, 60);
+const FRAMES_EACH = runsOf(2, 16);
 const SENDERS = 6;
 
 const { platform, database } = await startPlatform({ SEND_WAIT_MS: '300', QUEUE_WAIT_MS: '300' });

@@ -12,7 +12,7 @@ import { Callers, expectEndedOnce, idsOf } from './callers.js';
 const ports = { FLEET_API_PORT: String(await freePort()), FLEET_MESH_PORT: String(await freePort()) };
 const { platform, database } = await startPlatform(ports);
 const { client } = platform;
-const MESSAGES = 60;
+const MESSAGES = 30;
 
 /** What the agent has in hand until it may answer. */
 const held: Dispatched[] = [];

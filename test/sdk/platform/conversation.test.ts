@@ -1,36 +1,16 @@
-import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { textOf } from '../../../contracts/a2a/text.js';
 import { conversationOf } from '../../../sdk/adapters/ai.js';
-import { Agent, type AgentOptions, type AgentTask, FleetClient, type Task } from '../../../sdk/index.js';
-import { type SharedPlatform, startPlatform } from '../../setup/platform/platform.js';
-import { until } from '../../setup/until.js';
+import { type AgentOptions, type AgentTask, FleetClient, type Task } from '../../../sdk/index.js';
+import { sharedPlatform } from '../../setup/platform/shared-platform.js';
+import { gate, until } from '../../setup/until.js';
+import { join, sdkOn } from './fixture.js';
 
-let shared: SharedPlatform;
-let client: FleetClient;
-beforeAll(async () => {
-  shared = await startPlatform({ FLEET_EXAMPLES: 'off' });
-  const { base_url: url, client_id: clientId, client_secret: clientSecret } = shared.platform.devJson();
-  client = new FleetClient({ url, clientId, clientSecret });
-});
-afterAll(async () => {
-  client?.destroy();
-  await shared?.dispose();
-});
-
-/** An agent with the narrow credential for agents. */
-function agentOf(type: string, options: Partial<AgentOptions> = {}): Agent {
-  const { base_url: url, agent_client_id, agent_client_secret, ca_file } = shared.platform.devJson();
-  const access = {
-    url,
-    clientId: agent_client_id,
-    clientSecret: agent_client_secret,
-    ca: readFileSync(ca_file, 'utf8'),
-  };
-  const agent = new Agent({ ...access, type, instanceId: `${type}-1`, drainOnSignals: false, ...options });
-  onTestFinished(() => agent.close(0).catch(() => undefined));
-  return agent;
-}
+const { platform } = await sharedPlatform();
+const { agentOf } = sdkOn(platform.devJson);
+const { base_url: url, client_id: clientId, client_secret: clientSecret } = platform.devJson();
+const client = new FleetClient({ url, clientId, clientSecret });
+afterAll(() => client.destroy());
 
 const answerOf = ({ artifacts = [] }: Task) => artifacts.map(({ parts }) => textOf(parts)).join('');
 const to = (agentType: string, more: object = {}) => ({ agentType, ...more });
@@ -63,7 +43,7 @@ test.each(['connected', 'hosted'])(
         ...turns.map(({ role, text, agentType = '' }) => `${role}${agentType}: ${text}`),
       ]);
     });
-    await (mode === 'hosted' ? agent.serve() : agent.connect());
+    await join(agent, mode);
     const { session_id } = await client.post('/sessions/init', { agent_type: type, user_id: 'ann' });
     const contextId = String(session_id);
     for (const text of ['one', 'two']) await client.send(text, { contextId });
@@ -75,14 +55,11 @@ test.each(['connected', 'hosted'])(
 );
 
 test('messages that came after it hide no earlier ones from a task', async () => {
-  let open: () => void = () => undefined;
-  const opened = new Promise<void>((resolve) => {
-    open = resolve;
-  });
+  const release = gate();
   await agentOf('slow-reader')
     .onMessage(async (task) => {
       if (task.text !== 'read') return task.text;
-      await opened;
+      await release.promise;
       return JSON.stringify((await task.history({ limit: 2 })).map(({ text }) => text));
     })
     .connect();
@@ -91,7 +68,7 @@ test('messages that came after it hide no earlier ones from a task', async () =>
   for (const text of ['zero', 'one', 'two']) await client.send(text, { contextId });
   const { id } = await client.send('read', { contextId, blocking: false });
   for (const text of ['after 1', 'after 2', 'after 3', 'after 4']) await client.send(text, { contextId });
-  open();
+  release.open();
   const { assistantOutput } = await client.messages.waitFor(id);
   expect(JSON.parse(assistantOutput)).toEqual(['one', 'one', 'two', 'two']);
 });
@@ -150,7 +127,7 @@ test.each([
   ['pass on their traceparent, and wait for each other', true, ({ traceparent }: AgentTask) => ({ traceparent })],
   ['say nothing, and do not wait', false, () => ({ blocking: false })],
 ])('so do agents that count nothing: they %s', async (_what, isExact, options) => {
-  const { base_url: url, agent_client_id: clientId, agent_client_secret: clientSecret } = shared.platform.devJson();
+  const { base_url: url, agent_client_id: clientId, agent_client_secret: clientSecret } = platform.devJson();
   const received: string[] = [];
   const refusals: string[] = [];
   for (const [type, other] of [
@@ -175,7 +152,7 @@ test.each([
 });
 
 test('an agent that answers many at once is in no loop, however deep others are', async () => {
-  const { base_url: url, agent_client_id: clientId, agent_client_secret: clientSecret } = shared.platform.devJson();
+  const { base_url: url, agent_client_id: clientId, agent_client_secret: clientSecret } = platform.devJson();
   const own = new FleetClient({ url, clientId, clientSecret, agentType: 'asker' });
   onTestFinished(() => own.destroy());
   await agentOf('asker', { maxConcurrentSessions: 0 })
@@ -260,10 +237,7 @@ describe('an ordered session', () => {
     const seen: string[] = [];
     const overlaps: string[] = [];
     let atWork = 0;
-    let open: () => void = () => undefined;
-    const opened = new Promise<void>((resolve) => {
-      open = resolve;
-    });
+    const release = gate();
     await agentOf('queue')
       .onMessage(async (task) => {
         if (task.text === 'beside') return task.text;
@@ -271,7 +245,7 @@ describe('an ordered session', () => {
         atWork += 1;
         if (atWork > 1) overlaps.push(task.text);
         try {
-          if (task.text === 'first') await opened;
+          if (task.text === 'first') await release.promise;
           if (task.text === 'fails') throw new Error('no luck');
           return task.text;
         } finally {
@@ -289,7 +263,7 @@ describe('an ordered session', () => {
     expect(answerOf(await client.send('beside', to('queue')))).toBe('beside');
     expect(seen).toEqual(['first']);
     await client.post('/messages/cancel', { message_id: ids[1] });
-    open();
+    release.open();
     const ends = await Promise.all(ids.map(endOf));
     expect(ends.map(({ state }) => state)).toEqual(['completed', 'canceled', 'failed', 'completed', 'completed']);
     expect(seen).toEqual(['first', 'fails', 'third', 'fourth']);

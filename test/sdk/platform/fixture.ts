@@ -14,7 +14,14 @@ export function sdkOn(devJson: () => DevJson) {
   const agentOf = (type: string, options: Partial<AgentOptions> = {}): Agent => {
     const { base_url: url, agent_client_id: clientId, agent_client_secret: clientSecret, ca_file } = devJson();
     const access = { url, clientId, clientSecret, ca: readFileSync(ca_file, 'utf8') };
-    const agent = new Agent({ ...access, type, instanceId: `${type}-1`, drainOnSignals: false, ...options });
+    const agent = new Agent({
+      ...access,
+      type,
+      instanceId: `${type}-1`,
+      drainOnSignals: false,
+      retryPauseMs: 50,
+      ...options,
+    });
     onTestFinished(() => agent.close(0).catch(() => undefined));
     return agent;
   };

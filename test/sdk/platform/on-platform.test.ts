@@ -1,52 +1,16 @@
-import { execFile, spawn } from 'node:child_process';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { textOf } from '../../../contracts/a2a/text.js';
-import {
-  Agent,
-  type AgentOptions,
-  FleetClient,
-  type StreamEvent,
-  type Task,
-  type ToolError,
-  z,
-} from '../../../sdk/index.js';
-import { type SharedPlatform, startPlatform } from '../../setup/platform/platform.js';
+import { type StreamEvent, type Task, type ToolError, z } from '../../../sdk/index.js';
+import { sharedPlatform } from '../../setup/platform/shared-platform.js';
 import { TcpProxy } from '../../setup/platform/tcp-proxy.js';
-import { until } from '../../setup/until.js';
-import { emptyProjectWithPackage } from './packed-project.js';
+import { gate, until } from '../../setup/until.js';
+import { join, sdkOn } from './fixture.js';
 
 const run = promisify(execFile);
-const root = join(import.meta.dirname, '..', '..', '..');
-/** No types of Node: a project need not have them. */
-const LIB = ['es2023', 'esnext.disposable', 'dom'];
-let shared: SharedPlatform;
-
-beforeAll(async () => {
-  shared = await startPlatform();
-});
-afterAll(() => shared?.dispose());
-
-function access() {
-  const { base_url: url, client_id: clientId, client_secret: clientSecret, ca_file } = shared.platform.devJson();
-  return { url, clientId, clientSecret, ca: readFileSync(ca_file, 'utf8') };
-}
-
-function caller(url = access().url): FleetClient {
-  const client = new FleetClient({ ...access(), url });
-  onTestFinished(() => client.destroy());
-  return client;
-}
-
-function agentOf(type: string, options: Partial<AgentOptions> = {}): Agent {
-  const { agent_client_id: clientId, agent_client_secret: clientSecret } = shared.platform.devJson();
-  const own = { ...access(), clientId, clientSecret };
-  const agent = new Agent({ ...own, type, instanceId: `${type}-1`, drainOnSignals: false, ...options });
-  onTestFinished(() => agent.close(0).catch(() => undefined));
-  return agent;
-}
+const { platform } = await sharedPlatform();
+const { caller, agentOf } = sdkOn(platform.devJson);
 
 const answerOf = (task: Task) => (task.artifacts ?? []).map((artifact) => textOf(artifact.parts)).join('');
 const to = (
@@ -56,64 +20,6 @@ const to = (
   agentType,
   ...more,
 });
-
-function gate(): { opened: Promise<void>; open: () => void } {
-  let open: () => void = () => undefined;
-  const opened = new Promise<void>((resolve) => {
-    open = resolve;
-  });
-  return { opened, open };
-}
-
-test('packed and installed into an empty project, the first lines of its README are an agent', async () => {
-  const project = await emptyProjectWithPackage('empty-project');
-  const installed = readdirSync(join(project, 'node_modules')).filter((name) => !name.startsWith('.'));
-  expect(installed.sort()).toEqual(['agent-fleet-sdk', 'jose', 'ws', 'zod']);
-  const packageDir = join(project, 'node_modules', 'agent-fleet-sdk');
-  expect(readdirSync(join(packageDir, 'dist')).sort()).toEqual(['browser', 'contracts', 'sdk']);
-  expect(readdirSync(packageDir)).toContain('LICENSE');
-  expect(readdirSync(join(packageDir, 'dist', 'sdk'))).not.toContain('cli');
-
-  const readme = readFileSync(join(packageDir, 'README.md'), 'utf8');
-  const [, lines = ''] = /```js\n([\s\S]*?)```/.exec(readme) ?? [];
-  expect(lines.trim().split('\n').filter(Boolean).length).toBeLessThanOrEqual(5);
-  writeFileSync(join(project, 'agent.js'), lines);
-  const environment = { PATH: process.env.PATH, FLEET_DATA_DIR: shared.platform.dataDir };
-  const child = spawn(process.execPath, ['agent.js'], { cwd: project, env: environment, stdio: ['ignore', 2, 2] });
-  onTestFinished(() => void child.kill('SIGKILL'));
-  const client = caller();
-  const isThere = async () => (await client.post('/agents/get', { agent_type: 'shouter' })).count === 1;
-  await until(isThere, { what: 'the agent' }); // a type that was never registered fails at once
-  expect(answerOf(await client.send('listen', to('shouter')))).toBe('LISTEN');
-
-  const bundle = readFileSync(join(packageDir, 'dist', 'browser', 'index.js'), 'utf8');
-  expect(bundle).not.toMatch(/\bfrom\s*["']|\brequire\(|process\.env/); // needs no other file, and nothing of Node
-  for (const file of ['browser/index.js.map', 'sdk/index.js.map']) {
-    const map = JSON.parse(readFileSync(join(packageDir, 'dist', file), 'utf8')) as { sourcesContent?: string[] };
-    expect(map.sourcesContent?.length).toBeGreaterThan(0);
-  }
-
-  const types = `import { Agent, FleetClient, z, type AgentTask, type Task } from 'agent-fleet-sdk';
-    import { FleetClient as PageClient } from 'agent-fleet-sdk/browser';
-    const agent = new Agent({ type: 't', url: 'http://x', token: async () => 'token' });
-    agent.skill({ id: 'sum', input: z.object({ a: z.number() }) }, (_task, { a }) => String(a.toFixed(1)));
-    agent.onMessage(async function* (task: AgentTask) { yield task.text; });
-    agent.skill('web', () => new ReadableStream<string>());
-    // @ts-expect-error an option of routing in metadata
-    void new FleetClient().send('hi', { metadata: { agentType: 't' } });
-    const page = new PageClient({ url: 'http://x', token: 't' });
-    export const ids: Promise<string[]> = page.sessions.get({ pageSize: 2 }).then(({ sessions }) => sessions.map((s) => s.sessionId));
-    agent.tool('price', z.object({ item: z.string() }), ({ item }) => item.length);
-    // @ts-expect-error a handler's answer is no number
-    agent.skill('wrong', () => 7);
-    export const answer: Promise<Task> = new FleetClient().send('hi', { signal: new AbortController().signal });`;
-  writeFileSync(join(project, 'types.ts'), types);
-  const compilerOptions = { noEmit: true, strict: true, module: 'nodenext', target: 'es2023', lib: LIB, types: [] };
-  writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['types.ts'] }));
-  const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
-  const checked = await run(process.execPath, [compiler], { cwd: project }).catch((error: { stdout: string }) => error);
-  expect(checked.stdout).toBe('');
-}, 240_000);
 
 test('a hosted agent is registered, streams, asks a human and gets the answer, and leaves', async () => {
   const agent = agentOf('clerk').onMessage(async function* (task) {
@@ -145,7 +51,7 @@ test.each(['connected', 'hosted'])(
       { id: 'sum', input },
       (task, { a, b }) => `${a + b} ${JSON.stringify(task.args)}`,
     );
-    await (mode === 'hosted' ? agent.serve() : agent.connect());
+    await join(agent, mode);
     const client = caller();
     const data = [{ kind: 'data' as const, data: { a: 1, b: 1 } }];
     const sum = async (more: object) => answerOf(await client.send(data, to(type, { skillId: 'sum', ...more })));
@@ -158,13 +64,13 @@ test('a stream whose connection is cut goes on where it was, without a gap or a 
   const go = gate();
   const agent = agentOf('counter').onMessage(async function* () {
     for (let number = 0; number < 10; number += 1) {
-      if (number === 5) await go.opened;
+      if (number === 5) await go.promise;
       yield `${number} `;
     }
   });
   await agent.connect();
-  const proxy = await TcpProxy.to(access().url);
-  const client = caller(`http://127.0.0.1:${proxy.port}`);
+  const proxy = await TcpProxy.to(platform.baseUrl);
+  const client = caller({ url: `http://127.0.0.1:${proxy.port}` });
   const events: StreamEvent[] = [];
   let cuts = 0;
   for await (const event of client.stream('count', to('counter'))) {
@@ -213,7 +119,7 @@ test('connected and hosted agents call each other’s tools, and a cancel reache
   const unknown = await client.send('Ann', to('manager', { metadata: { tool: 'sing' } }));
   expect(unknown.status.state).toBe('failed');
   const sent = await client.send('slow', { ...to('manager', { metadata: { tool: 'stock' } }), blocking: false });
-  await reached.opened;
+  await reached.promise;
   await client.messages.cancel({ messageId: sent.id });
   await until(() => reasons.includes('CANCELED'), { what: 'the end of the call' });
 });
@@ -276,7 +182,7 @@ test('curl sends and streams', async () => {
       params: { message, metadata: { agent_type: 'echo' } },
     });
     const headers = ['-H', `Authorization: Bearer ${token}`, '-H', 'Content-Type: application/json'];
-    return (await run('curl', ['-sN', '--fail', `${access().url}/send`, ...headers, '-d', body])).stdout;
+    return (await run('curl', ['-sN', '--fail', `${platform.baseUrl}/send`, ...headers, '-d', body])).stdout;
   };
   expect(JSON.parse(await curl('message/send'))).toMatchObject({
     id: 1,

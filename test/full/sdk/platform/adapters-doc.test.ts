@@ -6,9 +6,9 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { FleetClient } from '../../../../sdk/index.js';
 import { httpServer } from '../../../runtime/loopback-server.js';
 import { answerAsOpenai, SAID } from '../../../sdk/platform/openai-server.js';
-import { emptyProjectWithPackage } from '../../../sdk/platform/packed-project.js';
 import { type SharedPlatform, startPlatform } from '../../../setup/platform/platform.js';
 import { until } from '../../../setup/until.js';
+import { emptyProjectWithPackage } from './packed-project.js';
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, '..', '..', '..', '..');

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { AlertRule } from '../../contracts/api/alerts.js';
-import { mailServer, refusing, textOf } from '../deliveries/mail-server.js';
-import { joinAgent } from '../setup/platform/fleet.js';
-import { startPlatform } from '../setup/platform/platform.js';
-import { untilDelivered } from './alert-fixture.js';
+import { AlertRule } from '../../../contracts/api/alerts.js';
+import { untilDelivered } from '../../alerts/alert-fixture.js';
+import { mailServer, refusing, textOf } from '../../deliveries/mail-server.js';
+import { joinAgent } from '../../setup/platform/fleet.js';
+import { startPlatform } from '../../setup/platform/platform.js';
 
 test('an email of SMTP_URL and SMTP_FROM asks, is tried again, and its token answers', async () => {
   let mailsBegun = 0;

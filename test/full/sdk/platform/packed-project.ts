@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { inject } from 'vitest';
 
 const run = promisify(execFile);
-const root = join(import.meta.dirname, '..', '..', '..');
+const root = join(import.meta.dirname, '..', '..', '..', '..');
 
 /** The package as npm packs it, installed into a project that has nothing else. @returns the project's folder */
 export async function emptyProjectWithPackage(name: string): Promise<string> {
