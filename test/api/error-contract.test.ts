@@ -8,7 +8,9 @@ import type { Answer } from '../setup/platform/api-client.js';
 import { joinOnRecord } from './moving.js';
 import { serveApi } from './served-api.js';
 
-const api = await serveApi({ requestTimeoutMs: 3_000, sendWaitMs: 3_500 });
+const api = await serveApi();
+/** Its limits are waited for. */
+const hasty = await serveApi({ requestTimeoutMs: 500, sendWaitMs: 800 });
 
 const OPERATION_LIST = Object.values<Operation>(OPERATIONS);
 /** JSON-RPC: their errors ride on 200. */
@@ -25,8 +27,8 @@ function expectError(answer: Answer, status: number, code: string): void {
 }
 
 /** What a raw HTTP/1.1 exchange answers. */
-async function exchange(bytes: string | Buffer): Promise<{ status: number; body: unknown }> {
-  const socket = connect(api.port, '127.0.0.1');
+async function exchange(bytes: string | Buffer, { port } = api): Promise<{ status: number; body: unknown }> {
+  const socket = connect(port, '127.0.0.1');
   socket.on('error', () => undefined);
   socket.write(bytes);
   const answer = await text(socket);
@@ -184,7 +186,7 @@ test.each([
   ['a body that never comes', `${POST_HEAD}Content-Length: 40\r\n\r\n{"a`, 408, 'REQUEST_TIMEOUT'],
   ['a head that never ends', 'GET /health HTTP/1.1\r\nHost: x\r\n', 408, 'REQUEST_TIMEOUT'],
 ])('%s on the wire is answered in the one form', async (_what, bytes, status, code) => {
-  const answer = await exchange(bytes);
+  const answer = await exchange(bytes, status === 408 ? hasty : api);
   expect(answer).toEqual({ status, body: expect.objectContaining({ code }) });
   ErrorBody.strict().parse(answer.body);
 });
@@ -209,7 +211,7 @@ test('an unexpected error is 500 without its details', async () => {
 });
 
 test('a caller who waits for an answer is not cut by the time limit for requests', async () => {
-  await joinOnRecord(api, 'worker-1');
-  const task = await api.client.send('hello', { metadata: { agent_type: 'worker' } });
+  await joinOnRecord(hasty, 'worker-1');
+  const task = await hasty.client.send('hello', { metadata: { agent_type: 'worker' } });
   expect(task.status.state).toBe('submitted');
 });

@@ -165,15 +165,6 @@ describe('nothing is sent', () => {
     expect((await fixture.message(ref)).state).toBe('working');
   });
 
-  it('to an agent that has its pending full', async () => {
-    const { node, agent, welcome } = await joined();
-    const refs = await Promise.all(Array.from({ length: welcome.limits.max_inflight + 1 }, () => fixture.open()));
-    const ends = refs.map((ref) => node.run(ref));
-    const refused = await Promise.race(ends);
-    expect(refused).toMatchObject(unsent);
-    await until(() => agent.count('dispatch') === welcome.limits.max_inflight);
-  });
-
   it('to an agent that does not read, beyond a bound', async () => {
     const { node, agent } = await joined();
     agent.pause();
