@@ -203,6 +203,10 @@ test('rotation: both secrets work during the overlap, one without it', async () 
     (await getToken({ client_id: first.client_id, client_secret })).status;
   const second = await rotate(60);
   expect([await statusOf(first.client_secret), await statusOf(second)]).toEqual([200, 200]);
+  await api.database.query('UPDATE credentials SET previous_expires_at = now() WHERE credential_id = $1', [
+    first.client_id,
+  ]);
+  expect([await statusOf(first.client_secret), await statusOf(second)]).toEqual([401, 200]);
   const third = await rotate(0);
   expect([await statusOf(first.client_secret), await statusOf(second), await statusOf(third)]).toEqual([401, 401, 200]);
 });

@@ -51,6 +51,15 @@ describe('CEL', () => {
     expect(decision === 'later' ? decision : decision === 'deny').toBe(applies);
   });
 
+  test('while an earlier policy may allow the agent that is chosen, none behind it refuses', () => {
+    const mayAllow: Given = { ...cel('request.agent.instance_id == "writer-1"'), decision: 'allow' };
+    const decisionOf = (decision: Given['decision'], instance_id?: string) =>
+      decided([mayAllow, { decision, priority: 2 }], { agent: { instance_id } }, instance_id ? [] : ['instance_id'])
+        .decision;
+    expect([decisionOf('deny'), decisionOf('allow')]).toEqual(['later', 'allow']);
+    expect([decisionOf('deny', 'writer-1'), decisionOf('deny', 'writer-2')]).toEqual(['allow', 'deny']);
+  });
+
   test.each([
     ['no expression', 'request.'],
     ['more than 2,048 characters', `request.tool == "${'a'.repeat(2_048)}"`],
