@@ -117,7 +117,7 @@ export default defineConfig({
     setupFiles: ['./test/setup/fast-check.ts'],
     pool: 'forks',
     isolate: false, // loading the sources anew for each file takes as long as a fifth of the tests; none keeps state in a module
-    maxWorkers: 2,
+    maxWorkers: Number(process.env.TEST_WORKERS ?? 2), // the option of the command line does not reach the projects
     testTimeout: 60_000,
     hookTimeout: 120_000,
     teardownTimeout: 60_000,

@@ -6,7 +6,7 @@
  *     npm test -- --save-durations    writes how long each file took into test/durations.json, which orders later runs
  *     npm run test:all                everything: see scripts/test-all.mjs, which passes --all
  *
- * Of a whole run, files that start platforms run one at a time, beside all others: two vitest processes on the same servers.
+ * A whole run is two vitest processes on the same servers: files that start platforms, two at a time, beside all others, three at a time.
  */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -28,8 +28,8 @@ const args = given.filter((argument) => !['--all', '--save-durations'].includes(
 const isGate = !isAll && args.every((argument) => argument.startsWith('-'));
 /** A whole run has two vitest processes at once. Named files run in one, which finds out itself what they are. */
 const LANES = [
-  { projects: ['gate-platform', ...(isAll ? ['full-platform'] : [])], workers: 1 },
-  { projects: ['gate', ...(isAll ? ['full'] : [])], workers: 2 },
+  { projects: ['gate-platform', ...(isAll ? ['full-platform'] : [])], workers: 2 },
+  { projects: ['gate', ...(isAll ? ['full'] : [])], workers: 3 },
 ];
 const folder = mkdtempSync(join(tmpdir(), 'agent-fleet-test-'));
 
@@ -82,8 +82,8 @@ async function runAll(servers) {
 }
 
 async function runLane({ projects, workers }, index, env) {
-  const options = [...projects.map((name) => `--project=${name}`), `--maxWorkers=${workers}`];
-  return runVitest(join(folder, `lane-${index}.jsonl`), [...options, ...args], env);
+  const options = projects.map((name) => `--project=${name}`);
+  return runVitest(join(folder, `lane-${index}.jsonl`), [...options, ...args], workers, env);
 }
 
 /**
@@ -96,20 +96,20 @@ async function runFailedAgain(failures, env) {
   for (const [index, file] of [...files].entries()) {
     if (isStopped) break;
     console.log(`\n${file} failed; running it once more, alone`);
-    const report = await runVitest(join(folder, `again-${index}.jsonl`), ['--maxWorkers=1', file], env);
+    const report = await runVitest(join(folder, `again-${index}.jsonl`), [file], 1, env);
     results.set(file, report.failures.length === 0);
   }
   return results;
 }
 
 /** Resolves with what the run came to. Signals to this process are forwarded; vitest decides when to exit. */
-async function runVitest(reportFile, options, env) {
+async function runVitest(reportFile, options, workers, env) {
   const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
   const reporters = ['--reporter=default', `--reporter=${join(root, 'scripts', 'test', 'report.mjs')}`];
   const child = spawn(process.execPath, [vitest, 'run', ...reporters, ...options], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'pipe'], // two at once: lines, and no live display
-    env: { ...env, TEST_REPORT_FILE: reportFile },
+    env: { ...env, TEST_REPORT_FILE: reportFile, TEST_WORKERS: String(workers) },
   });
   child.stdout.pipe(process.stdout, { end: false });
   child.stderr.pipe(process.stderr, { end: false });
