@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from agent_fleet import TaskFailedError, text_of, text_stream
+from agent_fleet import TaskFailedError, TaskNotEndedError, data_of, text_of, text_stream
 
 DATA = {"kind": "data", "data": {"a": 1}}
 
@@ -46,6 +47,7 @@ def pieces_of(*events: Any) -> list[str]:
     return asyncio.run(read())
 
 
+RESTARTED = {**ended("working", restarted=True), "final": False}
 _GAP = task("working", {"artifactId": "a", "parts": [text("one two")]})
 _TABLE: dict[str, tuple[list[Any], list[str]]] = {
     "pieces that are appended": ([artifact("a", text("one ")), artifact("a", text("two"), append=True)], ["one ", "two"]),
@@ -62,8 +64,20 @@ _TABLE: dict[str, tuple[list[Any], list[str]]] = {
         ["one", "\ntwo"],
     ),
     "the task after a gap": ([artifact("a", text("one")), _GAP], ["one", " two"]),
-    "no text but that of the question": ([task("working"), ended("input-required", "Sure?")], ["Sure?"]),
-    "a question after text": ([artifact("a", text("one")), ended("input-required", "Sure?")], ["one"]),
+    "an answer after a question": (
+        [artifact("a", text("one")), ended("input-required", "Sure?"), artifact("b", text("two")), ended("completed")],
+        ["one", "\ntwo"],
+    ),
+    "the answer of a status": ([task("working"), ended("completed", "done")], ["done"]),
+    "a run that starts anew and says the same": (
+        [artifact("a", text("one ")), RESTARTED, artifact("b", text("one ")), artifact("b", text("two"), append=True)],
+        ["one ", "two"],
+    ),
+    "a run that starts anew in other pieces": ([artifact("a", text("one ")), RESTARTED, artifact("b", text("one two"))], ["one ", "two"]),
+    "a run that starts anew and says something else": (
+        [artifact("a", text("one ")), RESTARTED, artifact("b", text("on ")), artifact("b", text("top"), append=True)],
+        ["one ", "\non ", "top"],
+    ),
     "an event that a newer platform sends": ([{"kind": "weather"}, artifact("a", text("one"))], ["one"]),
 }
 
@@ -89,10 +103,56 @@ def test_text_of_reads_tasks_artifacts_messages_and_parts() -> None:
         {"artifactId": "c", "parts": [text("three")]},
     ]
     assert text_of(task("completed", *artifacts)) == "one\ntwo\nthree"
-    assert text_of(task("input-required", said="Sure?")) == "Sure?"
     assert text_of(artifacts[0]) == "one\ntwo"
     assert text_of([text("one"), text("two")]) == "one\ntwo"
     assert text_of(task("completed")) == ""
+
+
+def test_a_question_is_never_the_answer() -> None:
+    for wait in (lambda: text_of(task("input-required", {"artifactId": "a", "parts": [text("one")]}, said="Sure?")),
+                 lambda: pieces_of(task("working"), ended("input-required", "Sure?"))):
+        with pytest.raises(TaskNotEndedError, match=r"waits for a human: Sure\?") as waiting:
+            wait()
+        assert (waiting.value.state, waiting.value.text, waiting.value.task_id) == ("input-required", "Sure?", "msg_1")
+    with pytest.raises(TaskNotEndedError, match="is working"):
+        text_of(task("working"))
+
+
+def test_an_error_is_never_the_answer() -> None:
+    failed = {**task("failed", said="no luck"), "metadata": {"error": {"code": "AGENT_BUSY"}}}
+    with pytest.raises(TaskFailedError, match="no luck") as error:
+        text_of(failed)
+    assert error.value.code == "AGENT_BUSY"
+    record = {"message_id": "msg_1", "parts": [text("the question")], "assistant_output": ""}
+    with pytest.raises(TaskFailedError, match="no luck"):
+        text_of({**record, "state": "failed", "error": {"code": "AGENT_BUSY", "message": "no luck"}})
+    with pytest.raises(TaskNotEndedError, match="Sure"):
+        text_of({**record, "state": "input-required", "input_request": {"prompt": "Sure?"}})
+    assert text_of({**record, "state": "completed", "assistant_output": "tea"}) == "tea"
+
+
+def test_data_of_is_typed() -> None:
+    @dataclass
+    class Price:
+        cents: int
+
+    answer = task("completed", {"artifactId": "a", "parts": [text("one"), {"kind": "data", "data": {"cents": 5}}]})
+    assert data_of(answer) == {"cents": 5}
+    assert data_of(answer, Price) == Price(5)
+    with pytest.raises(ValueError, match="no data part"):
+        data_of(task("completed"))
+
+
+def test_a_page_is_cleared_when_the_answer_starts_anew() -> None:
+    shown: list[str] = []
+
+    async def read() -> None:
+        events = [artifact("a", text("one ")), RESTARTED, artifact("b", text("one ")), artifact("b", text("two"), append=True)]
+        async for piece in text_stream(_from(events), on_restart=shown.clear):
+            shown.append(piece)
+
+    asyncio.run(read())
+    assert shown == ["one ", "two"]
 
 
 def test_a_stream_is_closed_when_its_task_fails() -> None:

@@ -4,18 +4,19 @@ from .access import TokenProvider
 from .agent.agent import Agent
 from .agent.options import Connected, Disconnected, ReportedStatus
 from .client.fleet_client import FleetClient
-from .client.generated.models import MessageRecord, Task
+from .client.generated.models import MessageRecord
 from .client.not_given import NOT_GIVEN, NotGiven
 from .client.rpc import ArtifactUpdate, StatusUpdate, StreamEvent
-from .client.send_options import MessageOptions, SendOptions
-from .client.text import text_of, text_stream
-from .errors import AgentError, AgentStoppedError, ApiError, TaskFailedError, ToolError, UnreachableError
+from .client.send_options import Content, MessageOptions, SendOptions
+from .client.sent_task import EndedTask, Task, WaitingTask, WorkingTask, has_ended, is_waiting
+from .client.text import data_of, text_of, text_stream
+from .errors import AgentError, AgentStoppedError, ApiError, TaskFailedError, TaskNotEndedError, ToolError, UnreachableError
 from .handlers.agent_task import AgentTask
 from .handlers.output_source import Output, OutputSource
 from .handlers.questions import Ask
 from .handlers.results import Completed, Failed, InputRequired, TaskResolution
 from .log import SILENT_LOG
-from .parts import Artifact, DataPart, FileContent, FilePart, InputField, Part, Question, TextPart, Usage
+from .parts import Artifact, DataPart, FileContent, FilePart, InputField, NewArtifact, Part, Question, TextPart, Usage
 from .tools.tool_caller import Target
 from .tools.tool_handlers import ToolCall
 from .version import __version__
@@ -33,8 +34,10 @@ __all__ = [
     "Ask",
     "Completed",
     "Connected",
+    "Content",
     "DataPart",
     "Disconnected",
+    "EndedTask",
     "Failed",
     "FileContent",
     "FilePart",
@@ -43,6 +46,7 @@ __all__ = [
     "InputRequired",
     "MessageOptions",
     "MessageRecord",
+    "NewArtifact",
     "NotGiven",
     "Output",
     "OutputSource",
@@ -55,6 +59,7 @@ __all__ = [
     "Target",
     "Task",
     "TaskFailedError",
+    "TaskNotEndedError",
     "TaskResolution",
     "TextPart",
     "TokenProvider",
@@ -62,7 +67,12 @@ __all__ = [
     "ToolError",
     "UnreachableError",
     "Usage",
+    "WaitingTask",
+    "WorkingTask",
     "__version__",
+    "data_of",
+    "has_ended",
+    "is_waiting",
     "text_of",
     "text_stream",
 ]

@@ -8,9 +8,13 @@ import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from os import PathLike
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
+
+CertificateAuthority = str | bytes | PathLike[str]
+"""Certificates in PEM, as text or bytes, or the path of a file that holds them."""
 
 TokenProvider = Callable[[], str | Awaitable[str]]
 """Returns a valid access token. Called again when the last token is about to expire, or was refused."""
@@ -36,7 +40,7 @@ class Access:
     client_id: str | None = None
     client_secret: str | None = None
     token: str | TokenProvider | None = None
-    ca: str | None = None
+    ca: CertificateAuthority | None = None
 
     def resolved(self, role: Role = "caller", environment: Mapping[str, str] | None = None) -> ResolvedAccess:
         """Completes missing options from the environment.
@@ -47,12 +51,12 @@ class Access:
         url = self.url or env.get("FLEET_BASE_URL")
         found = self._complete(url, env) if url else self._local(role, env)
         _require_api_url(found.url)
-        if found.ca is not None:
-            _require_certificates(found.ca)
         return found
 
     def _complete(self, url: str, env: Mapping[str, str]) -> ResolvedAccess:
-        ca = self.ca if self.ca is not None else _certificate(env.get("FLEET_CA_FILE"))
+        file = env.get("FLEET_CA_FILE")
+        given, source = (self.ca, "`ca`") if self.ca is not None else (Path(file) if file else None, "FLEET_CA_FILE")
+        ca = None if given is None else _certificates(given, source)
         if self.token is not None:
             return ResolvedAccess(url, None, None, self.token, ca)
         client_id = self.client_id or env.get("FLEET_CLIENT_ID")
@@ -109,28 +113,34 @@ def tls_context(ca: str | None) -> ssl.SSLContext:
     return context
 
 
-def _certificate(file: str | None) -> str | None:
-    if not file:
-        return None
+def _certificates(ca: CertificateAuthority, source: str) -> str:
+    """The certificates in PEM. Raises ValueError that says where they come from: `source`, and text, bytes or which file."""
+    if isinstance(ca, str) and "-----BEGIN" in ca:
+        pem, what = ca, f"the text in {source}"
+    elif isinstance(ca, bytes):
+        pem, what = ca.decode("ascii", "replace"), f"the bytes in {source}"
+    else:
+        file = Path(ca).absolute()
+        what = f"the file {file} ({source})"
+        try:
+            pem = file.read_text("utf-8")
+        except (OSError, ValueError) as cause:
+            hint = "; PEM as text begins with -----BEGIN CERTIFICATE-----" if isinstance(ca, str) else ""
+            raise ValueError(f"The certificate authority cannot be read: {what}: {cause}{hint}.") from cause
     try:
-        return Path(file).read_text("utf-8")
-    except (OSError, ValueError) as cause:
-        raise ValueError(f"The certificate authority {file} (FLEET_CA_FILE) cannot be read.") from cause
+        tls_context(pem)
+    except (ssl.SSLError, ValueError) as cause:
+        raise ValueError(f"The certificate authority is not one or more certificates in PEM: {what}.") from cause
+    return pem
 
 
 def _require_api_url(url: str) -> None:
-    scheme = urlsplit(url).scheme
-    if scheme in ("http", "https") and urlsplit(url).netloc:
+    parts = urlsplit(url)
+    scheme = parts.scheme
+    if scheme in ("http", "https") and parts.netloc:
+        if parts.query or parts.fragment:
+            raise ValueError(f"{url} has parameters. Give the address alone, with its path if it has one (`url` or FLEET_BASE_URL).")
         return
     is_mesh = scheme in ("ws", "wss")
     remedy = "That is the address of a mesh; give the API's" if is_mesh else "Give one with http:// or https://"
     raise ValueError(f"{url} is not the address of an API. {remedy} (`url` or FLEET_BASE_URL), {_EXAMPLE}.")
-
-
-def _require_certificates(pem: str) -> None:
-    try:
-        tls_context(pem)
-    except (ssl.SSLError, ValueError) as cause:
-        raise ValueError(
-            "The certificate authority (`ca` or FLEET_CA_FILE) is not one or more certificates in PEM."
-        ) from cause

@@ -34,7 +34,7 @@ class ApiError(Exception):
         super().__init__(message)
         self.message = message
         self.status = status
-        """HTTP status; 200 for a JSON-RPC error."""
+        """HTTP status; of a JSON-RPC error the one that its meaning has over HTTP, for example 404 for an unknown task."""
         self.code = code
         """Machine-readable code, for example `NOT_FOUND`; of a JSON-RPC error the code in its `data`, or its number as text."""
         self.request_id = request_id
@@ -54,7 +54,7 @@ class UnreachableError(Exception):
 
 
 class TaskFailedError(Exception):
-    """A streamed task has failed, or was canceled or rejected."""
+    """A task has failed, or was canceled or rejected."""
 
     def __init__(self, message: str, *, code: str, task_id: str, state: str) -> None:
         super().__init__(message)
@@ -63,6 +63,18 @@ class TaskFailedError(Exception):
         self.task_id = task_id
         self.state = state
         """`failed`, `canceled` or `rejected`."""
+
+
+class TaskNotEndedError(Exception):
+    """A task has no answer yet: it waits for a human, or still works."""
+
+    def __init__(self, message: str, *, task_id: str, state: str, text: str = "") -> None:
+        super().__init__(message)
+        self.task_id = task_id
+        self.state = state
+        """`input-required`, `auth-required`, `working` or `submitted`."""
+        self.text = text
+        """The question, where it waits for a human."""
 
 
 class ToolError(Exception):

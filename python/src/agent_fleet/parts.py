@@ -5,24 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, with_config
 from typing_extensions import TypedDict
 
 JsonObject = dict[str, Any]
 
+_STRICT = ConfigDict(extra="forbid")
+"""What a handler gives has no members that nobody reads."""
 
+
+@with_config(_STRICT)
 class TextPart(TypedDict):
     kind: Literal["text"]
     text: str
     metadata: NotRequired[JsonObject]
 
 
+@with_config(_STRICT)
 class DataPart(TypedDict):
     kind: Literal["data"]
     data: JsonObject
     metadata: NotRequired[JsonObject]
 
 
+@with_config(_STRICT)
 class FileContent(TypedDict):
     """Exactly one of `bytes` (base64) and `uri`."""
 
@@ -32,6 +38,7 @@ class FileContent(TypedDict):
     mimeType: NotRequired[str]
 
 
+@with_config(_STRICT)
 class FilePart(TypedDict):
     kind: Literal["file"]
     file: FileContent
@@ -41,14 +48,31 @@ class FilePart(TypedDict):
 Part = TextPart | FilePart | DataPart
 
 
+@with_config(_STRICT)
 class Artifact(TypedDict):
+    """A named output. What a handler returns may leave the id out (`NewArtifact`)."""
+
     artifactId: Annotated[str, Field(min_length=1)]
     parts: list[Annotated[Part, Field(discriminator="kind")]]
     name: NotRequired[str]
     description: NotRequired[str]
     metadata: NotRequired[JsonObject]
+    extensions: NotRequired[list[str]]
 
 
+@with_config(_STRICT)
+class NewArtifact(TypedDict):
+    """An artifact as a handler returns it: without an `artifactId` it gets one."""
+
+    artifactId: NotRequired[Annotated[str, Field(min_length=1)]]
+    parts: list[Annotated[Part, Field(discriminator="kind")]]
+    name: NotRequired[str]
+    description: NotRequired[str]
+    metadata: NotRequired[JsonObject]
+    extensions: NotRequired[list[str]]
+
+
+@with_config(_STRICT)
 class Usage(TypedDict):
     """What an answer cost in tokens, and in US dollars."""
 
@@ -58,6 +82,7 @@ class Usage(TypedDict):
     cost_usd: NotRequired[Annotated[float, Field(ge=0)]]
 
 
+@with_config(_STRICT)
 class InputField(TypedDict):
     id: Annotated[str, Field(min_length=1, max_length=128)]
     type: Annotated[str, Field(max_length=64)]
@@ -65,6 +90,7 @@ class InputField(TypedDict):
     options: NotRequired[Annotated[list[Any], Field(max_length=200)]]
 
 
+@with_config(_STRICT)
 class Question(TypedDict):
     """A question to a human. The message waits in `input-required` until it is answered, for 24 hours by default."""
 

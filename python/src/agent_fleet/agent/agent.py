@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
-from ..access import Access, TokenProvider
+from ..access import Access, CertificateAuthority, TokenProvider
 from ..connected.connected_agent import ConnectedAgent
 from ..handlers.handlers import Handlers
 from ..limits import CLOSE_GRACE_SECONDS_DEFAULT, MAX_CONCURRENT_SESSIONS_DEFAULT
@@ -41,7 +41,7 @@ class Agent(CallsTools):
         client_id: str | None = None,
         client_secret: str | None = None,
         token: str | TokenProvider | None = None,
-        ca: str | None = None,
+        ca: CertificateAuthority | None = None,
         instance_id: str | None = None,
         name: str | None = None,
         description: str = "",

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from typing import Any, cast
 
 from typing_extensions import Unpack
 
-from ..client.generated.models import Task
 from ..client.messaging import Messaging
 from ..client.platform_api import PlatformApi
 from ..client.rpc import StreamEvent
-from ..client.send_options import MessageOptions, SendOptions
+from ..client.send_options import Content, MessageOptions, SendOptions
+from ..client.sent_task import Task
 from ..errors import ApiError
 from ..handlers.agent_task import AgentTask
 from ..handlers.conversation import TaskClient, Turn
@@ -62,12 +62,12 @@ class _TaskClient:
         self._task = task
 
     async def send(
-        self, content: str | Sequence[Part], *, blocking: bool | None = None, **options: Unpack[MessageOptions]
+        self, content: Content, *, blocking: bool | None = None, **options: Unpack[MessageOptions]
     ) -> Task:
         return await self._messaging.send(content, blocking, **self._inherited(options))
 
     def stream(
-        self, content: str | Sequence[Part], **options: Unpack[MessageOptions]
+        self, content: Content, **options: Unpack[MessageOptions]
     ) -> AsyncGenerator[StreamEvent, None]:
         return self._messaging.stream(content, **self._inherited(options))
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal, cast, overload
 
 from typing_extensions import Unpack
 
-from ..access import Access, TokenProvider
-from ..parts import JsonObject, Part
-from .generated.models import Task
+from ..access import Access, CertificateAuthority, TokenProvider
+from ..parts import JsonObject
 from .generated.operations import Operations
 from .messaging import Messaging
 from .platform_api import PlatformApi
+from .resumed_stream import StreamPosition
 from .rpc import StreamEvent
-from .send_options import SendOptions
+from .send_options import Content, SendOptions
+from .sent_task import EndedTask, Task, has_ended
 from .tasks import Tasks
 from .waiting import Knowledge, Messages, Plans
 
@@ -41,7 +43,7 @@ class FleetClient(Operations):
         client_id: str | None = None,
         client_secret: str | None = None,
         token: str | TokenProvider | None = None,
-        ca: str | None = None,
+        ca: CertificateAuthority | None = None,
         agent_type: str | None = None,
     ) -> None:
         """Missing options come from the environment, as for `Agent`. `agent_type` is the claim of the token; none by default.
@@ -77,10 +79,36 @@ class FleetClient(Operations):
         """Calls any operation, also one that this version of the package does not know. Repeated only with `retry`."""
         return await self._api.call(path, dict(body or {}), retry=retry)
 
+    @overload
     async def send(
-        self, content: str | Sequence[Part], *, blocking: bool | None = None, **options: Unpack[SendOptions]
+        self,
+        content: Content,
+        *,
+        through_questions: Literal[True],
+        blocking: bool | None = None,
+        **options: Unpack[SendOptions],
+    ) -> EndedTask: ...
+    @overload
+    async def send(
+        self,
+        content: Content,
+        *,
+        through_questions: bool = False,
+        blocking: bool | None = None,
+        **options: Unpack[SendOptions],
+    ) -> Task: ...
+    async def send(
+        self,
+        content: Content,
+        *,
+        through_questions: bool = False,
+        blocking: bool | None = None,
+        **options: Unpack[SendOptions],
     ) -> Task:
         """A2A `message/send`: gives the task when it ends, when it waits for a human, or after the platform's `SEND_WAIT_MS`.
+
+        `has_ended(task)` and `is_waiting(task)` say which. With `through_questions=True` it waits until the task has ended, while humans
+        answer its questions, for days if need be: `asyncio.timeout` bounds that.
 
         - Where it goes: `agent_type`, `instance_id`, `target_agent`, `skill_id` with its `args`; `deadline_ms` bounds the answer.
         - `context_id`: the session; a new one is opened by default. `task_id`: the `input-required` task that this answers.
@@ -88,14 +116,39 @@ class FleetClient(Operations):
         - `message_id`: the same one gives the same task; a random one by default. A retry repeats it, so the message exists once.
         - `blocking=False` gives the task at once, in its current state. `traceparent`: W3C trace context of the caller.
 
-        Raises TypeError for an option in `metadata`, where it would have no effect.
+        Raises TypeError for an unknown option, and for an option in `metadata`, where it would have no effect.
         """
-        return await self._messaging.send(content, blocking, **options)
+        task = await self._messaging.send(content, blocking, **options)
+        if not through_questions or has_ended(task):
+            return task
+        await self.messages.wait_for_end(task["id"])
+        return await self.tasks.get(task["id"])
 
-    def stream(self, content: str | Sequence[Part], **options: Unpack[SendOptions]) -> AsyncGenerator[StreamEvent, None]:
+    def stream(
+        self, content: Content, *, through_questions: bool = False, **options: Unpack[SendOptions]
+    ) -> AsyncGenerator[StreamEvent, None]:
         """A2A `message/stream`: the task, then its updates, to a final state or until the task waits for a human.
+
+        With `through_questions=True` it goes on when a human has answered, and ends with the task.
 
         A broken connection is reopened after the last event, without a gap or a repeat. When the platform no longer retains that
         event, the stream continues with the whole task. The options are those of `send`. `text_stream` gives the text alone.
         """
-        return self._messaging.stream(content, **options)
+        position = StreamPosition()
+        events = self._messaging.stream(content, position, **options)
+        return self._through_questions(events, position) if through_questions else events
+
+    async def _through_questions(
+        self, events: AsyncGenerator[StreamEvent, None], position: StreamPosition
+    ) -> AsyncGenerator[StreamEvent, None]:
+        while True:
+            waits = False
+            async with aclosing(events):
+                async for event in events:
+                    state = cast(Any, event).get("status", {}).get("state")
+                    waits = state in ("input-required", "auth-required") if state else waits
+                    yield event
+            if not waits:
+                return
+            await self.messages.wait_for_answer(position.task_id)
+            events = self._messaging.follow(position, {}, {})

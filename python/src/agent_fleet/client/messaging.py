@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
 from typing_extensions import Unpack
 
 from ..errors import UnreachableError
-from ..parts import JsonObject, Part
-from .generated.models import Task
+from ..parts import JsonObject
 from .platform_api import STREAM_SILENCE_MS, PlatformApi, with_retries
 from .resumed_stream import StreamPosition, resumed_stream
 from .rpc import StreamEvent, rpc_request, rpc_result, stream_events
-from .send_options import SendOptions, message_params
+from .send_options import Content, SendOptions, message_params
+from .sent_task import Task
 
 
 class Messaging:
@@ -24,15 +24,17 @@ class Messaging:
         self._api = api
 
     async def send(
-        self, content: str | Sequence[Part], blocking: bool | None = None, **options: Unpack[SendOptions]
+        self, content: Content, blocking: bool | None = None, **options: Unpack[SendOptions]
     ) -> Task:
         """As `FleetClient.send`."""
         params = message_params(content, options, blocking)
         return await self.task("message/send", params, headers=_headers_of(options), retry=True)
 
-    def stream(self, content: str | Sequence[Part], **options: Unpack[SendOptions]) -> AsyncGenerator[StreamEvent, None]:
-        """As `FleetClient.stream`."""
-        return self.follow(StreamPosition(), message_params(content, options, None), _headers_of(options))
+    def stream(
+        self, content: Content, position: StreamPosition | None = None, **options: Unpack[SendOptions]
+    ) -> AsyncGenerator[StreamEvent, None]:
+        """As `FleetClient.stream`. `position` says where the stream stands."""
+        return self.follow(position or StreamPosition(), message_params(content, options, None), _headers_of(options))
 
     async def call(
         self, method: str, params: JsonObject, *, headers: dict[str, str] | None = None, retry: bool = False
@@ -41,7 +43,7 @@ class Messaging:
 
         async def once() -> Any:
             async with self._api.open("/send", rpc_request(method, params), headers=headers or {}) as answer:
-                return rpc_result(await answer.json())
+                return rpc_result(await answer.json(), answer.request_id)
 
         return await with_retries(once) if retry else await once()
 

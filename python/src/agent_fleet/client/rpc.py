@@ -12,7 +12,8 @@ from typing_extensions import TypedDict
 from ..errors import ApiError, UnreachableError
 from ..parts import Artifact, JsonObject
 from .event_reader import read_events
-from .generated.models import Task, TaskStatus
+from .generated.models import TaskStatus
+from .sent_task import Task
 from .transport import Answer
 
 
@@ -48,14 +49,27 @@ def rpc_request(method: str, params: JsonObject) -> JsonObject:
     return {"jsonrpc": "2.0", "id": str(uuid.uuid4()), "method": method, "params": params}
 
 
-def rpc_result(response: JsonObject) -> Any:
-    """The `result` of a JSON-RPC response. Raises ApiError when the response is an error."""
+_STATUS_OF_CODE = {
+    **dict.fromkeys(("TASK_NOT_FOUND", "SESSION_NOT_FOUND", "PUSH_CONFIG_NOT_FOUND", "NOT_FOUND"), 404),
+    **dict.fromkeys(("SESSION_CLOSED", "ALREADY_TERMINAL", "NOT_AWAITING_INPUT", "IDEMPOTENCY_MISMATCH", "UNSUPPORTED_OPERATION"), 409),
+    **{"forbidden": 403, "unauthorized": 401, "PAYLOAD_TOO_LARGE": 413, "SERVICE_UNAVAILABLE": 503},
+    **dict.fromkeys(("RATE_LIMITED", "QUOTA_EXCEEDED"), 429),
+}
+_STATUS_OF_NUMBER = {-32001: 404, -32002: 409, -32004: 409, -32601: 404, -32603: 500}
+_BAD_REQUEST = 400
+
+
+def rpc_result(response: JsonObject, request_id: str = "") -> Any:
+    """The `result` of a JSON-RPC response. Raises ApiError when the response is an error; `request_id` is that of its HTTP answer."""
     error = response.get("error")
     if not isinstance(error, dict):
         return response.get("result")
     number = error.get("code")
     rpc_code = number if isinstance(number, int) else None
-    raise ApiError(str(error.get("message") or "JSON-RPC error"), status=200, code=_code_of(error), rpc_code=rpc_code)
+    code = _code_of(error)
+    status = _STATUS_OF_CODE.get(code) or _STATUS_OF_NUMBER.get(rpc_code or 0, _BAD_REQUEST)
+    text = str(error.get("message") or "JSON-RPC error")
+    raise ApiError(text, status=status, code=code, rpc_code=rpc_code, request_id=request_id)
 
 
 def _code_of(error: JsonObject) -> str:
@@ -76,11 +90,11 @@ async def stream_events(answer: Answer) -> AsyncIterator[tuple[str, StreamEvent]
     the connection breaks before the stream's end.
     """
     if not answer.headers.get("content-type", "").startswith("text/event-stream"):
-        yield "", cast(StreamEvent, rpc_result(await answer.json()))
+        yield "", cast(StreamEvent, rpc_result(await answer.json(), answer.request_id))
         return
     async for event in read_events(answer.chunks()):
         try:
             response = json.loads(event.data)
         except ValueError as error:
             raise UnreachableError(answer.url, error) from error
-        yield event.id, cast(StreamEvent, rpc_result(response))
+        yield event.id, cast(StreamEvent, rpc_result(response, answer.request_id))

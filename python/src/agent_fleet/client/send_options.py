@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, TypedDict
 
+from ..handlers.json_values import Record, jsonable, parts_of
 from ..parts import JsonObject, Part
+
+Content = str | Part | Record | Sequence[str | Part | Record]
+"""What a message says: text, a part, or data (a dict, a pydantic model, a dataclass), or a list of these."""
 
 
 class RoutingOptions(TypedDict, total=False):
@@ -20,7 +25,7 @@ class RoutingOptions(TypedDict, total=False):
     """An instance; if there is none of that id, an agent type."""
     skill_id: str | None
     """The skill that is asked for."""
-    args: Mapping[str, Any] | None
+    args: Record | None
     """The arguments of the skill."""
     deadline_ms: int | None
     """Time limit for the answer in milliseconds."""
@@ -51,17 +56,25 @@ class SendOptions(MessageOptions, total=False):
 
 
 _ROUTING = (*RoutingOptions.__annotations__, "hops")
+_OPTIONS = SendOptions.__annotations__
 _RESERVED = {*_ROUTING, *SendOptions.__annotations__, "blocking", "accepted_output_modes"}
 
 
-def message_params(content: str | Sequence[Part], options: SendOptions, blocking: bool | None) -> JsonObject:
+def message_params(content: Content, options: SendOptions, blocking: bool | None) -> JsonObject:
     """`params` of `message/send` and `message/stream`.
 
-    Raises TypeError for an option in `metadata`, where it would have no effect.
+    Raises TypeError for an unknown option, and for an option in `metadata`, where it would have no effect.
     """
-    parts = [{"kind": "text", "text": content}] if isinstance(content, str) else list(content)
+    for name in options:
+        if name not in _OPTIONS:
+            near = get_close_matches(name, _OPTIONS, n=1)
+            remedy = f"did you mean {near[0]}?" if near else f"the options are {', '.join(_OPTIONS)}"
+            raise TypeError(f"a message has no option {name!r}: {remedy} Members of your own go into metadata={{…}}.")
+    parts = parts_of(content)
+    if parts is None:
+        raise TypeError(f"a message is text, parts or data (dicts, models, dataclasses), not {content!r:.100}")
     message_id = options.get("message_id") or str(uuid.uuid4())
-    message: JsonObject = {"kind": "message", "messageId": message_id, "role": "user", "parts": parts}
+    message: JsonObject = {"kind": "message", "messageId": message_id, "role": "user", "parts": jsonable(parts)}
     if options.get("context_id"):
         message["contextId"] = options["context_id"]
     if options.get("task_id"):
@@ -80,4 +93,4 @@ def _metadata_of(options: SendOptions) -> JsonObject:
         if name in _RESERVED:
             raise TypeError(f"metadata[{name!r}] is an option of the message: give {name}=… beside metadata")
     given: Mapping[str, Any] = options
-    return {**own, **{name: given[name] for name in _ROUTING if given.get(name) is not None}}
+    return {**own, **{name: jsonable(given[name]) for name in _ROUTING if given.get(name) is not None}}

@@ -6,10 +6,10 @@ from collections.abc import AsyncGenerator
 from typing import Any, cast
 
 from ..parts import JsonObject
-from .generated.models import Task
 from .messaging import Messaging
 from .resumed_stream import StreamPosition
 from .rpc import StreamEvent
+from .sent_task import Task
 
 
 class Tasks:

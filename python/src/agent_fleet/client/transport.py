@@ -18,6 +18,12 @@ _JSON_BYTES_MAX = 32 * 1024 * 1024
 _ERROR_BYTES_MAX = 64 * 1024
 _CONNECT_SECONDS = 60.0
 
+_BODY_BYTES_MAX = 1024 * 1024
+_DOCUMENTS_BYTES_MAX = 32 * 1024 * 1024
+"""Of a request that takes documents."""
+_TOO_LARGE = 413
+_SHORTER = f"A request has at most {_BODY_BYTES_MAX} bytes: send the URI of a file, or put documents into a knowledge base."
+
 JsonObject = dict[str, Any]
 
 
@@ -29,6 +35,7 @@ class Answer:
         self.url = str(response.url)
         self.status = response.status_code
         self.headers = response.headers
+        self.request_id: str = response.headers.get("x-request-id", "")
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The bytes of the body. Raises UnreachableError when the connection breaks."""
@@ -57,10 +64,10 @@ class Answer:
             value = {}  # not JSON, for example a proxy's page: only the status is known
         body = value if isinstance(value, dict) else {}
         return ApiError(
-            _text_or(body.get("error"), f"HTTP {self.status}"),
+            _text_or(body.get("error"), f"HTTP {self.status}") + (f" {_SHORTER}" if self.status == _TOO_LARGE else ""),
             status=self.status,
             code=_text_or(body.get("code"), f"HTTP_{self.status}"),
-            request_id=_text_or(body.get("request_id"), self.headers.get("x-request-id", "")),
+            request_id=_text_or(body.get("request_id"), self.request_id),
             retry_after_ms=retry_after_ms(self.headers),
         )
 
@@ -99,7 +106,8 @@ class Transport:
     ) -> AsyncIterator[Answer]:
         """Sends a request and gives the answer at its headers. `silence_ms` bounds the time without any byte.
 
-        Raises ApiError for a status other than 2xx, UnreachableError without an answer.
+        Raises ApiError for a status other than 2xx, and for a body that the platform would not take (`PAYLOAD_TOO_LARGE`): it closes the
+        connection while such a body is sent. Raises UnreachableError without an answer.
         """
         url = f"{self.base_url}{path}"
         sent = {**(headers or {}), **({"authorization": f"Bearer {bearer}"} if bearer is not None else {})}
@@ -107,6 +115,7 @@ class Transport:
         request = self._http.build_request(
             method, url, json=body, data=form, headers=sent, params=params, timeout=timeout
         )
+        _require_size(request, path)
         try:
             response = await self._http.send(request, stream=True)
         except (httpx.HTTPError, RuntimeError) as error:  # RuntimeError: the client is closed
@@ -122,6 +131,14 @@ class Transport:
     async def close(self) -> None:
         """Closes the connections; in-flight requests fail with `UnreachableError`."""
         await self._http.aclose()
+
+
+def _require_size(request: httpx.Request, path: str) -> None:
+    size = int(request.headers.get("content-length", 0))
+    bytes_max = _DOCUMENTS_BYTES_MAX if path.startswith("/knowledge_base/") else _BODY_BYTES_MAX
+    if size > bytes_max:
+        remedy = _SHORTER if bytes_max == _BODY_BYTES_MAX else f"This request has at most {bytes_max} bytes: ingest documents one by one."
+        raise ApiError(f"The body has {size} bytes. {remedy}", status=_TOO_LARGE, code="PAYLOAD_TOO_LARGE")
 
 
 def retry_after_ms(headers: Mapping[str, str]) -> float | None:

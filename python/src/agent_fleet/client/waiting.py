@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, TypeVar, cast
@@ -33,6 +34,24 @@ class Messages(MessagesOperations):
         Raises ApiError with the code `REQUEST_TIMEOUT` when that has not happened within `timeout_ms`.
         """
 
+        return await self._wait(message_id, until, timeout_ms)
+
+    async def wait_for_end(self, message_id: str, *, timeout_ms: float | None = None) -> MessageRecord:
+        """Polls the message until it has ended, through every question that humans are asked meanwhile, for days if need be.
+
+        Raises ApiError with the code `REQUEST_TIMEOUT` when that has not happened within `timeout_ms`, where it is given.
+        """
+        return await self._wait(message_id, "terminal", math.inf if timeout_ms is None else timeout_ms)
+
+    async def wait_for_answer(self, message_id: str) -> MessageRecord:
+        """Polls the message until it does not wait for a human, for days if need be."""
+
+        async def read() -> MessageRecord:
+            return (await self.get_by_id(message_id))["message"]
+
+        return await _poll(read, lambda message: message["state"] != "input-required", f"message {message_id}", math.inf)
+
+    async def _wait(self, message_id: str, until: Until, timeout_ms: float) -> MessageRecord:
         async def read() -> MessageRecord:
             return (await self.get_by_id(message_id))["message"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast, overload
 
 from ..errors import ToolError
 from ..parts import InputField, JsonObject, Part, Question, text_of_parts
@@ -16,6 +16,9 @@ from .results import TaskResolution
 from .task_deadline import TaskDeadline
 from .task_files import TaskFile, files_of
 from .task_output import TaskOutput
+
+T = TypeVar("T")
+_Kind = Literal["confirmation", "form", "approval"]
 
 
 class AgentTask(CallsTools):
@@ -81,6 +84,10 @@ class AgentTask(CallsTools):
         """The files of the message."""
         return files_of(self.parts)
 
+    @overload
+    def data(self) -> dict[str, Any]: ...
+    @overload
+    def data(self, type: type[T]) -> T: ...
     def data(self, type: Any = dict) -> Any:
         """The input of the message, as pydantic reads it for a type: its `args`, or else its first data part, or else `{}`.
 
@@ -127,9 +134,12 @@ class AgentTask(CallsTools):
             return found
         raise ToolError("knowledge_base.query gave an unexpected result", code="HANDLER_ERROR")
 
+    @overload
+    def ask(self, kind: Literal["form"], *, title: str, prompt: str, schema: type[T]) -> Ask[T | None]: ...
+    @overload
     def ask(
         self,
-        kind: Literal["confirmation", "form", "approval"],
+        kind: _Kind,
         *,
         title: str,
         prompt: str,
@@ -137,22 +147,37 @@ class AgentTask(CallsTools):
         fields: list[InputField] | None = None,
         tool: str | None = None,
         arguments: JsonObject | None = None,
-    ) -> Ask:
+    ) -> Ask: ...
+    def ask(
+        self,
+        kind: _Kind,
+        *,
+        title: str,
+        prompt: str,
+        schema: Any = None,
+        fields: list[InputField] | None = None,
+        tool: str | None = None,
+        arguments: JsonObject | None = None,
+    ) -> Ask[Any]:
         """Asks a human. `await task.ask(…)` gives the answer.
 
         Until there is one, this run of the handler ends here (only `finally` and context managers run), and the handler runs
         again from its beginning, perhaps in another process, when a human has answered. Questions that were answered in
         earlier runs then get their answers at once, in the order in which they were asked, known by kind and title.
 
+        `schema` is a JSON Schema, or a type with flat fields, such as a pydantic model or a dataclass: then `data` of the answer is
+        one, and None where the human declined. Raises ValueError for a schema that is no form.
+
         `return task.ask(…)` asks without waiting: the handler runs again with `task.resolution`.
 
         A question that is neither awaited nor returned fails the task with HANDLER_ERROR, and nobody is asked. Used as a
         condition it raises TypeError.
         """
-        given = {"schema": schema, "fields": fields, "tool": tool, "arguments": arguments}
+        form = schema if schema is not None and not isinstance(schema, dict) else None
+        given = {"schema": None if form else schema, "fields": fields, "tool": tool, "arguments": arguments}
         question = {"kind": kind, "title": title, "prompt": prompt}
         optional = {name: value for name, value in given.items() if value is not None}
-        return self._questions.ask(cast(Question, {**question, **optional}))
+        return self._questions.ask(cast(Question, {**question, **optional}), form)
 
 
 def input_of(task: AgentTask) -> object:

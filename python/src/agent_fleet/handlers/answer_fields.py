@@ -8,7 +8,7 @@ from pydantic import Field as Constraint
 from pydantic import TypeAdapter
 
 from ..limits import TOOL_ARGUMENTS_BYTES, TOOL_RESULT_BYTES
-from ..parts import Artifact, Part, Question, Usage
+from ..parts import NewArtifact, Part, Question, Usage
 from .sendable import Field
 
 PART_FORMS = "a part is {'kind': 'text', 'text'}, {'kind': 'data', 'data': {…}} or {'kind': 'file', 'file': {…}}"
@@ -20,9 +20,9 @@ PARTS = Field(name="parts", schema=TypeAdapter(_Parts), depth=6, remedy=PART_FOR
 
 ARTIFACTS = Field(
     name="artifacts",
-    schema=TypeAdapter(list[Artifact]),
+    schema=TypeAdapter(list[NewArtifact]),
     depth=4,
-    remedy=f"an artifact is {{'artifactId', 'parts'}}, and {PART_FORMS}",
+    remedy=f"an artifact is {{'parts', 'artifactId'?, 'name'?, 'description'?, 'metadata'?, 'extensions'?}}, and {PART_FORMS}",
 )
 
 QUESTION = Field(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from typing_extensions import Unpack
 
-from ..client.generated.models import Task
 from ..client.rpc import StreamEvent
-from ..client.send_options import MessageOptions
+from ..client.send_options import Content, MessageOptions
+from ..client.sent_task import Task
 from ..parts import Part
 
 
@@ -39,12 +39,12 @@ class TaskClient(Protocol):
     """
 
     async def send(
-        self, content: str | Sequence[Part], *, blocking: bool | None = None, **options: Unpack[MessageOptions]
+        self, content: Content, *, blocking: bool | None = None, **options: Unpack[MessageOptions]
     ) -> Task:
         """Waits for the answer, as `FleetClient.send`. Raises ApiError (`INVALID_PARAMS` with `metadata.hops` beyond the bound)."""
 
     def stream(
-        self, content: str | Sequence[Part], **options: Unpack[MessageOptions]
+        self, content: Content, **options: Unpack[MessageOptions]
     ) -> AsyncGenerator[StreamEvent, None]:
         """As `FleetClient.stream`."""
 

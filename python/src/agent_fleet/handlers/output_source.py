@@ -8,9 +8,10 @@ from typing import Any, TypeGuard
 
 from ..parts import Part
 from ..threads import in_thread
+from .json_values import Record
 
-Output = str | Part | list[Part]
-"""One chunk of an answer."""
+Output = str | Part | Record | list[str | Part | Record]
+"""One chunk of an answer: text, a part, or data (a dict, a pydantic model, a dataclass), or a list of these."""
 
 OutputSource = AsyncIterable[Output] | Iterator[Output]
 """The chunks of an answer: an async generator, any other async iterable, a generator or another iterator."""

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from typing import Any, cast
+from dataclasses import replace
+from typing import Any, Generic, cast
 
+from ..errors import UnsendableError
 from ..parts import Question
-from .results import InputRequired, TaskResolution
+from .form_schema import form_problem, schema_of
+from .parameters import InvalidInput, read_as
+from .results import D, InputRequired, TaskResolution
 
 _ACCEPTED = ("approved", "confirmed", "submitted")
 """The resolutions that count as agreement, of the five that the platform sends."""
@@ -22,19 +26,21 @@ class QuestionAsked(BaseException):
     """
 
 
-class Ask:
+class Ask(Generic[D]):
     """What `task.ask` gives: await it for the answer, or return it from the handler to ask without waiting."""
 
-    def __init__(self, questions: Questions, question: Question) -> None:
+    def __init__(self, questions: Questions, question: Question, form: Any = None) -> None:
+        """`form` is the type as which the answer is read; None for a dict of its values."""
         self._questions = questions
+        self._form = form
         self.required = InputRequired(question=question)
 
     def __bool__(self) -> bool:
         raise TypeError(f"{_FORGOTTEN} It is no answer yet.")
 
-    def __await__(self) -> Generator[Any, None, TaskResolution]:
+    def __await__(self) -> Generator[Any, None, TaskResolution[D]]:
         self._questions.heed(self)
-        return self._questions.answer_to(self.required).__await__()
+        return self._questions.answer_to(self.required, self._form).__await__()
 
 
 class Questions:
@@ -48,9 +54,9 @@ class Questions:
         """Every answer that the dispatch carries, the oldest first."""
         self.asked: InputRequired | None = None
         """The question that ends this run."""
-        self._ignored: list[Ask] = []
+        self._ignored: list[Ask[Any]] = []
         self._unused = [each for each in self.resolutions if each.source == "agent"]
-        self._replayed: list[tuple[TaskResolution, InputRequired]] = []
+        self._replayed: list[tuple[TaskResolution[Any], InputRequired]] = []
 
     @property
     def latest(self) -> TaskResolution | None:
@@ -58,12 +64,18 @@ class Questions:
         answers = [each for each in self.resolutions if each.source == "agent"]
         return answers[-1] if answers else None
 
-    def ask(self, question: Question) -> Ask:
-        asked = Ask(self, question)
+    def ask(self, question: Question, form: Any = None) -> Ask[Any]:
+        """`form` is a type whose schema is that of the form. Raises UnsendableError for a schema that is no form."""
+        if form is not None:
+            question = {**question, "schema": schema_of(form)}
+        problem = form_problem(question["schema"]) if isinstance(question.get("schema"), dict) else None
+        if problem:
+            raise UnsendableError(f"the schema of the form “{question.get('title')}” is not valid: {problem}")
+        asked = Ask[Any](self, question, form)
         self._ignored.append(asked)
         return asked
 
-    def heed(self, asked: Ask) -> None:
+    def heed(self, asked: Ask[Any]) -> None:
         """Notes that a question was awaited or returned."""
         self._ignored = [each for each in self._ignored if each is not asked]
 
@@ -83,15 +95,30 @@ class Questions:
             return returned.required
         return next((asked for answer, asked in self._replayed if answer is returned), returned)
 
-    async def answer_to(self, asked: InputRequired) -> TaskResolution:
-        """The next answer to this question. Raises QuestionAsked where there is none."""
-        for resolution in self._unused:
-            if _is_answer_to(resolution, asked.question):
-                self._unused.remove(resolution)
-                self._replayed.append((resolution, asked))
-                return resolution
-        self.asked = self.asked or asked
+    async def answer_to(self, asked: InputRequired, form: Any = None) -> TaskResolution[Any]:
+        """The next answer to this question. Raises QuestionAsked where there is none.
+
+        A form that was filled in with values which do not fit its type is asked again, with what is wrong.
+        """
+        repeated = asked
+        for resolution in [each for each in self._unused if _is_answer_to(each, asked.question)]:
+            self._unused.remove(resolution)
+            try:
+                answer: TaskResolution[Any] = resolution if form is None else _read(resolution, form)
+            except InvalidInput as error:
+                prompt = f"{asked.question['prompt']}\n\nThe values did not fit. {error}"
+                repeated = replace(asked, question={**asked.question, "prompt": prompt})
+                continue
+            self._replayed.append((answer, asked))
+            return answer
+        self.asked = self.asked or repeated
         raise QuestionAsked
+
+
+def _read(resolution: TaskResolution, form: Any) -> TaskResolution[Any]:
+    """The answer with its values as the type of the form; None for a form that was declined. Raises InvalidInput."""
+    data = read_as(form, resolution.data) if resolution.accepted else None
+    return replace(cast(TaskResolution[Any], resolution), data=data)
 
 
 def _is_answer_to(resolution: TaskResolution, question: Question) -> bool:

@@ -11,12 +11,16 @@ from typing import Any, cast
 
 from ..errors import UnsendableError
 from ..parts import Artifact, Usage
-from .answer_fields import ARTIFACTS, PARTS, QUESTION, USAGE
+from .answer_fields import ARTIFACTS, PART_FORMS, PARTS, QUESTION, USAGE
+from .json_values import is_record, parts_of
 from .parameters import InvalidInput
 from .results import Completed, Failed, InputRequired
 from .sendable import ANSWER_BYTES_MAX, error_text, is_error_code, sendable, shown, well_formed
 
-_ANSWER_FORMS = "return text, a part or parts, Completed(…), Failed(…), task.ask(…), None after streaming, or an iterator"
+_ANSWER_FORMS = (
+    "return text, a part, a dict, a pydantic model, a dataclass, or a list of these; Completed(…), Failed(…), task.ask(…), "
+    "None after streaming, or an iterator"
+)
 
 
 @dataclass(frozen=True)
@@ -53,13 +57,13 @@ def _normalize(result: object) -> Completed | InputRequired | Failed:
     if result is None or result == "":
         return Completed()
     if isinstance(result, str):
-        return Completed(parts=[{"kind": "text", "text": result}])
-    if isinstance(result, dict) and "kind" in result:
-        return Completed(parts=[cast(Any, result)])
-    if isinstance(result, (list, tuple)):
-        return Completed(parts=list(result))
+        return Completed(text=result)
     if isinstance(result, (Completed, InputRequired, Failed)):
         return result
+    if isinstance(result, (list, tuple)):
+        return Completed(parts=result)
+    if is_record(result):
+        return Completed(parts=[result])
     raise UnsendableError(f"the answer is {shown(result)}; {_ANSWER_FORMS}")
 
 
@@ -84,10 +88,15 @@ def _build(
 
 def _artifacts_of(result: Completed, streamed: Artifact) -> list[Artifact]:
     """A returned answer replaces the streamed output; without one the streamed output is the answer."""
-    artifacts = sendable(result.artifacts or [], ARTIFACTS)
+    artifacts = sendable(list(result.artifacts or []), ARTIFACTS)
     if artifacts:
-        return cast(list[Artifact], artifacts)
-    parts = sendable(result.parts or [], PARTS)
+        return [cast(Artifact, {"artifactId": f"artifact-{at}", **each}) for at, each in enumerate(artifacts, 1)]
+    parts_given = result.parts if isinstance(result.parts, (list, tuple)) else [] if result.parts is None else [result.parts]
+    given = [*([result.text] if result.text else []), *parts_given]
+    unsent = parts_of(given)
+    if unsent is None:
+        raise UnsendableError(f"parts: {shown(given)}; give text, parts, dicts, models or dataclasses, where {PART_FORMS}")
+    parts = sendable(unsent, PARTS)
     return _non_empty({"artifactId": streamed["artifactId"], "parts": parts} if parts else streamed)
 
 

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic
 
-from ..parts import Artifact, Part, Question, Usage
+from typing_extensions import TypeVar
+
+from ..parts import Artifact, NewArtifact, Part, Question, Usage
+from .json_values import Record
+
+D = TypeVar("D", default=dict[str, Any])
+"""What a form asks for: a dict of its values, or the type whose schema was asked."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Completed:
-    """The whole answer. What was streamed counts where neither `parts` nor `artifacts` are given."""
+    """The whole answer. What was streamed counts where neither `text` nor `parts` nor `artifacts` are given."""
 
-    parts: list[Part] | None = None
-    artifacts: list[Artifact] | None = None
-    """Named outputs, instead of `parts`."""
+    text: str | None = None
+    """The text of the answer; before `parts` where both are given."""
+    parts: Sequence[str | Part | Record] | None = None
+    """Text, parts, and data: dicts, pydantic models and dataclasses."""
+    artifacts: Sequence[Artifact | NewArtifact] | None = None
+    """Named outputs, instead of `text` and `parts`."""
     usage: Usage | None = None
 
 
@@ -36,7 +46,7 @@ class InputRequired:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaskResolution:
+class TaskResolution(Generic[D]):
     """What a human decided about a message: the answer to a question of this agent, or to what a policy, a guard or a plan asked."""
 
     request_id: str
@@ -44,8 +54,8 @@ class TaskResolution:
     """`approved`, `rejected`, `confirmed`, `submitted` or `declined`."""
     accepted: bool
     """Whether the human agreed, or filled in the form."""
-    data: dict[str, Any] = field(default_factory=dict)
-    """The values of the form."""
+    data: D = field(default_factory=dict)  # type: ignore[assignment]
+    """The values of the form. With `schema=Model` a `Model`; None where the human declined."""
     comment: str | None = None
     arguments: dict[str, Any] | None = None
     """Of a tool call: the arguments as the human edited them."""

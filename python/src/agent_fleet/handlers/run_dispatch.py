@@ -7,6 +7,7 @@ import logging
 from dataclasses import dataclass
 from typing import Any
 
+from ..cancelation import is_canceled
 from ..errors import UnsendableError
 from ..tools.tool_caller import ToolCaller
 from .agent_task import AgentTask
@@ -33,9 +34,9 @@ class RunDeps:
 async def run_dispatch(
     dispatch: dict[str, Any], output: TaskOutput, deadline: TaskDeadline, deps: RunDeps
 ) -> ResultFrame:
-    """Runs the handler of a dispatch. Raises nothing but CancelledError.
+    """Runs the handler of a dispatch. Raises nothing but CancelledError, where the run is canceled.
 
-    An error that the handler raises, and an answer that cannot be sent, fail this dispatch only.
+    An error that the handler raises, a CancelledError of its own making too, and an answer that cannot be sent, fail this dispatch only.
     """
     name = ""
 
@@ -58,7 +59,11 @@ async def run_dispatch(
         if output.failure is not None:
             raise output.failure
         return result_frame_of(answer, output.artifact, dispatch, warn_usage)
-    except Exception as error:
+    except (Exception, asyncio.CancelledError) as error:
+        if isinstance(error, asyncio.CancelledError):
+            if is_canceled():
+                raise
+            error = RuntimeError("the handler awaited something that was canceled (CancelledError)")
         deps.log.error("handler failed (handler=%s, dispatch_id=%s)", name, dispatch["dispatch_id"], exc_info=True)
         return error_frame_of(f"{name}: {error}" if isinstance(error, UnsendableError) else error)
 

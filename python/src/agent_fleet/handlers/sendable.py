@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ..errors import UnsendableError
 from ..limits import FRAME_BYTES, JSON_DEPTH
+from .json_values import jsonable
 
 ANSWER_BYTES_MAX = FRAME_BYTES - 1_024
 """The mesh refuses larger frames; the envelope and the ids around an answer need less than 1 KiB."""
@@ -86,7 +87,7 @@ def issues_of(error: ValidationError) -> str:
 
 def _json_of(value: Any, field: Field) -> str:
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=jsonable)
     except (TypeError, ValueError, RecursionError) as error:
         raise UnsendableError(f"{field.name} cannot be written as JSON: {error_text(error)}; {field.remedy}") from None
 

@@ -12,6 +12,7 @@ from ..errors import UnsendableError
 from ..limits import STATUS_TEXT_MAX
 from ..parts import Artifact, Part
 from .answer_fields import PART_FORMS, PARTS, STATUS
+from .json_values import parts_of
 from .output_source import Output, OutputSource, chunks_of, is_source
 from .sendable import ANSWER_BYTES_MAX, sendable, shown, well_formed
 
@@ -77,11 +78,11 @@ def _parts_of(output: object) -> list[Part]:
     # Most chunks are plain text, in which only NUL is invalid: skip the full check.
     if isinstance(output, str) and "\0" not in output:
         return [{"kind": "text", "text": output}]
-    if isinstance(output, str):
-        return cast(list[Part], sendable([{"kind": "text", "text": output}], PARTS))
-    if isinstance(output, (dict, list, tuple)):
-        return cast(list[Part], sendable([output] if isinstance(output, dict) else list(output), PARTS))
-    raise UnsendableError(f"a chunk of the answer is {shown(output)}; send text, a part or parts, where {PART_FORMS}")
+    parts = parts_of(output)
+    if parts is not None:
+        return cast(list[Part], sendable(parts, PARTS))
+    forms = f"send text, a part, a dict, a model or a dataclass, or a list of these, where {PART_FORMS}"
+    raise UnsendableError(f"a chunk of the answer is {shown(output)}; {forms}")
 
 
 def _append_part(parts: list[Part], part: Part) -> None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NotRequired, Protocol, cast
+from typing import Any, NotRequired, Protocol, TypeVar, cast, overload
 
 from typing_extensions import TypedDict
 
 from ..errors import ToolError, UnsendableError
 from ..handlers.answer_fields import ARGUMENTS
+from ..handlers.json_values import Record
+from ..handlers.parameters import InvalidInput, read_as
 from ..handlers.sendable import sendable, shown
 from ..handlers.task_deadline import TaskDeadline
 from ..limits import DEADLINE_MS_MAX
+
+T = TypeVar("T")
 
 
 class Target(TypedDict):
@@ -49,11 +52,33 @@ class CallsTools(ABC):
     def _tool_caller(self) -> tuple[ToolCaller, CallContext | None]:
         """What sends the calls, and the dispatch or tool call that they are part of."""
 
+    @overload
     async def call_tool(
         self,
         tool: str,
-        args: Mapping[str, Any] | None = None,
+        args: Record | None = None,
         *,
+        target: Target | None = None,
+        deadline_ms: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> Any: ...
+    @overload
+    async def call_tool(
+        self,
+        tool: str,
+        args: Record | None = None,
+        *,
+        returns: type[T],
+        target: Target | None = None,
+        deadline_ms: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> T: ...
+    async def call_tool(
+        self,
+        tool: str,
+        args: Record | None = None,
+        *,
+        returns: Any = None,
         target: Target | None = None,
         deadline_ms: int | None = None,
         idempotency_key: str | None = None,
@@ -64,17 +89,20 @@ class CallsTools(ABC):
         meanwhile. If the agent or the platform is lost in between, the task begins anew with the decision in `resolutions`,
         and the same call passes without a further question. `target` names the agent to call; by default it is the only
         available one that lists the tool, or the platform. `deadline_ms` is the time that the task has left by default. A
-        repeat with the same `idempotency_key` gets the same result.
+        repeat with the same `idempotency_key` gets the same result. `args` may be a pydantic model or a dataclass; `returns` is a type
+        as which the result is read.
 
         Raises ToolError when the call fails or is denied, when no agent offers the tool, and when the arguments cannot be
-        sent (`BAD_REQUEST`, `PAYLOAD_TOO_LARGE`).
+        sent (`BAD_REQUEST`, `PAYLOAD_TOO_LARGE`); with `BAD_RESULT` when the result does not fit `returns`.
         """
         caller, context = self._tool_caller()
         payload = _payload_of(tool, args, target, deadline_ms, idempotency_key)
-        if not context:
-            return _unwrapped(await caller.call(payload, ""))
-        payload["dispatch_id"] = context.dispatch_id
-        return _unwrapped(await caller.call(payload, context.traceparent, context.deadline))
+        if context:
+            payload["dispatch_id"] = context.dispatch_id
+            result = _unwrapped(await caller.call(payload, context.traceparent, context.deadline))
+        else:
+            result = _unwrapped(await caller.call(payload, ""))
+        return result if returns is None else _read_result(tool, result, returns)
 
 
 def tool_failure(error: object) -> dict[str, Any]:
@@ -87,7 +115,7 @@ def tool_failure(error: object) -> dict[str, Any]:
 
 def _payload_of(
     tool: str,
-    args: Mapping[str, Any] | None,
+    args: Record | None,
     target: Target | None,
     deadline_ms: int | None,
     idempotency_key: str | None,
@@ -97,7 +125,7 @@ def _payload_of(
         problem = _problem(tool, target, deadline_ms, idempotency_key)
         if problem:
             raise UnsendableError(f"{problem}; see the parameters of call_tool")
-        payload: dict[str, Any] = {"tool": tool, "arguments": sendable(dict(args or {}), ARGUMENTS)}
+        payload: dict[str, Any] = {"tool": tool, "arguments": sendable({} if args is None else args, ARGUMENTS)}
     except UnsendableError as error:
         raise ToolError(f"call_tool({shown(tool)}): {error}", code=error.code) from None
     if target:
@@ -128,6 +156,13 @@ def _problem(tool: object, target: object, deadline_ms: object, idempotency_key:
     if idempotency_key is not None and not is_text(idempotency_key, 200):
         return f"an idempotency_key has 1 to 200 characters, not {shown(idempotency_key)}"
     return None
+
+
+def _read_result(tool: str, result: object, returns: Any) -> Any:
+    try:
+        return read_as(returns, result)
+    except InvalidInput as error:
+        raise ToolError(f"the result of {tool} is not what was expected: {error}", code="BAD_RESULT") from None
 
 
 def _unwrapped(answer: dict[str, Any]) -> Any:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 from collections.abc import Callable
 from typing import Any
 
+from ..cancelation import is_canceled
 from ..errors import ToolError, UnsendableError
 from ..handlers.answer_fields import RESULT
 from ..handlers.parameters import InvalidInput, Parameters, call, parameter_of_type
@@ -63,7 +65,7 @@ class ToolHandlers:
         self._by_name[name] = (function, parameters, call_parameter)
 
     async def run(self, delivery: dict[str, Any], traceparent: str, tools: ToolCaller) -> dict[str, Any]:
-        """Answers one call with the payload of a `tool_result`; raises nothing but CancelledError."""
+        """Answers one call with the payload of a `tool_result`; raises nothing but CancelledError, where it is canceled."""
         name = delivery["tool"]
         if name not in self._by_name:
             return tool_failure(ToolError("this agent has no such tool", code="TOOL_NOT_FOUND"))
@@ -79,6 +81,10 @@ class ToolHandlers:
             if is_error_code(error.code):
                 return tool_failure(error)
             return tool_failure(ValueError(f"tool {name}: the code of a ToolError has 1 to 64 characters: {error}"))
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError):
+                if is_canceled():
+                    raise
+                error = RuntimeError("the tool awaited something that was canceled (CancelledError)")
             self._log.error("handler failed (handler=tool %s, dispatch_id=%s)", name, delivery["dispatch_id"], exc_info=True)
             return tool_failure(f"tool {name}: {error}" if isinstance(error, UnsendableError) else error)

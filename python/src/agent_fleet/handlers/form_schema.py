@@ -1,0 +1,82 @@
+"""The JSON Schema of a form: named values of simple types, which people fill in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import TypeAdapter
+
+_SCALARS = ("string", "number", "integer", "boolean", "null")
+_NESTING = ("$ref", "properties", "patternProperties", "allOf", "not", "if", "dependentSchemas")
+_ALTERNATIVES = ("anyOf", "oneOf")
+_REFERENCES_MAX = 4
+"""Levels of a property at which a reference may stand: the property, an alternative, its items."""
+
+
+def schema_of(type: Any) -> dict[str, Any]:
+    """The JSON Schema of a type, with its definitions in place."""
+    schema = TypeAdapter(type).json_schema()
+    definitions = schema.pop("$defs", {})
+    inlined: dict[str, Any] = _inlined(schema, definitions, _REFERENCES_MAX)
+    return inlined
+
+
+def form_problem(schema: Mapping[str, Any]) -> str | None:
+    """Why a schema is no form; None for one that is. The platform applies the same rules."""
+    if schema.get("type", "object") != "object":
+        return f"type must be 'object', not {schema['type']!r}"
+    if nested := next((keyword for keyword in _NESTING if keyword != "properties" and keyword in schema), None):
+        return f"the form must be flat, without {nested}"
+    properties, required = schema.get("properties"), schema.get("required", [])
+    if not isinstance(properties, Mapping):
+        return "properties must be an object"
+    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+        return "required must be a list of names"
+    problems = (_property_problem(property, f"properties.{name}") for name, property in properties.items())
+    return next((problem for problem in problems if problem), None)
+
+
+def _property_problem(property: object, path: str) -> str | None:
+    problem = _simple_problem(property, path)
+    if problem or not isinstance(property, Mapping):
+        return problem
+    for keyword in _ALTERNATIVES:
+        listed = property.get(keyword)
+        if listed is None:
+            continue
+        if not isinstance(listed, list) or not listed:
+            return f"{path}.{keyword} must be a list"
+        for at, alternative in enumerate(listed):
+            problem = _simple_problem(alternative, f"{path}.{keyword}[{at}]")
+            if problem:
+                return problem
+    return None
+
+
+def _simple_problem(property: object, path: str) -> str | None:
+    if isinstance(property, Mapping) and property.get("type") == "array":
+        return _scalar_problem({**property, "type": "null"}, path) or _scalar_problem(property.get("items"), f"{path}.items")
+    return _scalar_problem(property, path)
+
+
+def _scalar_problem(schema: object, path: str) -> str | None:
+    if not isinstance(schema, Mapping):
+        return f"{path} must be an object"
+    if nested := next((keyword for keyword in _NESTING if keyword in schema), None):
+        return f"{path}: the form must be flat, without {nested}"
+    types = schema.get("type", [])
+    other = next((one for one in (types if isinstance(types, list) else [types]) if one not in _SCALARS), None)
+    return None if other is None else f"{path}.type must not be {other!r}"
+
+
+def _inlined(schema: Any, definitions: Mapping[str, Any], references_left: int) -> Any:
+    if isinstance(schema, list):
+        return [_inlined(item, definitions, references_left) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
+    if name in definitions and references_left > 0:  # a type that holds itself keeps its reference, and is no form
+        rest = {key: value for key, value in schema.items() if key != "$ref"}
+        return _inlined({**definitions[name], **rest}, definitions, references_left - 1)
+    return {key: _inlined(value, definitions, references_left) for key, value in schema.items()}
