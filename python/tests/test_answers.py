@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from agent_fleet import Agent, AgentTask, Completed, Failed, NewArtifact, TaskFailedError, ToolError, text_of
+from agent_fleet import Agent, AgentTask, Artifact, Completed, Failed, NewArtifact, TaskFailedError, ToolError, text_of
 from agent_fleet.testing import Run, run, run_tool
 
 
@@ -23,6 +23,7 @@ class Price:
     cents: int
 
 
+UNKNOWN: Any = {"parts": [], "title": "x"}
 DATA = {"item": "tea", "due": "2026-12-01"}
 
 
@@ -63,14 +64,15 @@ def test_text_and_usage_go_together_and_data_is_typed() -> None:
 
 def test_artifacts_get_an_id() -> None:
     unnamed: NewArtifact = {"parts": [{"kind": "text", "text": "one"}]}
-    found = answer(Completed(artifacts=[unnamed, {"artifactId": "own", "parts": []}]))
+    named: Artifact = {"artifactId": "own", "parts": []}
+    found = answer(Completed(artifacts=[unnamed, named]))
     assert [artifact["artifactId"] for artifact in found.artifacts] == ["artifact-1", "own"]
 
 
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        (Completed(artifacts=[{"parts": [], "title": "x"}]), "artifacts.0.title: Extra inputs are not permitted; an artifact is {'parts'"),
+        (Completed(artifacts=[UNKNOWN]), "artifacts.0.title: Extra inputs are not permitted; an artifact is {'parts'"),
         (Completed(parts=[{"kind": "text", "text": "x", "lang": "de"}]), "parts.0.text.lang: Extra inputs"),
         (5, "the answer is 5; return text, a part, a dict"),
         ([5], "parts: [5]; give text, parts, dicts"),

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_fleet import ApiError, FleetClient, has_ended, text_of, text_stream
+from agent_fleet import ApiError, FleetClient, SyncFleetClient, has_ended, text_of, text_stream
 from agent_fleet.client import waiting
 
 TOKEN = {"token": "t", "expires_in": 3600}
@@ -152,3 +152,20 @@ def test_models_are_sent_as_data(with_client: Any) -> None:
     params = platform.requests[0][1]["params"]
     assert params["message"]["parts"] == [{"kind": "text", "text": "hi"}, {"kind": "data", "data": {"item": "tea"}}]
     assert params["metadata"] == {"args": {"item": "cup"}}
+
+
+def test_a_program_without_an_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    platform = Platform(
+        send={"result": task("completed", "done")},
+        stream=[events(task("submitted"), output("one "), output("two"), update("completed")), events(task("submitted"), output("one "))],
+        get_by_id=[message("working"), message("completed")],
+    )
+    monkeypatch.setattr(httpx, "AsyncClient", partial(_AsyncClient, transport=httpx.MockTransport(platform.handle)))
+    with SyncFleetClient(url="http://platform", client_id="c", client_secret="s") as client:
+        assert text_of(client.send("hi")) == "done"
+        assert list(client.stream_text("hi")) == ["one ", "two"]
+        assert next(iter(client.stream_text("hi"))) == "one "
+        assert client.messages.wait_for_end("msg_1")["state"] == "completed"
+        with pytest.raises(TypeError, match="no option"):
+            client.send("hi", agent="x")  # type: ignore[call-overload]
+    client.close()  # may be closed again

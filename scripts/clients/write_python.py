@@ -90,6 +90,12 @@ from .models import (
 {text}"""
 
 
+def sync_text(operations: str) -> str:
+    """The same operations for programs without an event loop."""
+    text = operations.replace("async def ", "def ").replace("await self._api", "self._api").replace("AsyncIterator", "Iterator")
+    return text.replace("..platform_api", "..sync_api").replace("PlatformApi", "SyncApi")
+
+
 def method_text(method: dict[str, Any], members: dict[str, dict[str, str] | None]) -> str:
     """A method whose parameters are those of the path and the members of the request; a request of several forms is one `body`."""
     request, is_stream = method["request"], method["answers"] != "json"
@@ -135,7 +141,8 @@ def main() -> None:
     everything, schemas = json.loads(description.stdout).values()
     methods = [method for method in everything if method["name"] != "stream_events_by_query"]  # `stream_events`, for browsers
     models = models_text(schemas, {method["request"] for method in methods})
-    for name, text in {"models.py": models, "operations.py": operations_text(methods, models)}.items():
+    operations = operations_text(methods, models)
+    for name, text in {"models.py": models, "operations.py": operations, "sync_operations.py": sync_text(operations)}.items():
         if "--check" not in sys.argv:
             (FOLDER / name).write_text(text)
         elif (FOLDER / name).read_text() != text:

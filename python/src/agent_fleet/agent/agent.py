@@ -11,7 +11,9 @@ from typing import Any, TypeVar, overload
 
 from ..access import Access, CertificateAuthority, TokenProvider
 from ..connected.connected_agent import ConnectedAgent
+from ..errors import AgentStoppedError
 from ..handlers.handlers import Handlers
+from ..interactive import is_interactive
 from ..limits import CLOSE_GRACE_SECONDS_DEFAULT, MAX_CONCURRENT_SESSIONS_DEFAULT
 from ..log import DEFAULT_LOG
 from ..tools.tool_caller import CallsTools, ToolCaller
@@ -23,6 +25,10 @@ from .first_welcome import first_welcome
 from .listeners import EventName, Listener, Listeners
 from .make_connected import make_connected
 from .options import AgentOptions, ReportedStatus
+
+_REPLACED_GRACE_SECONDS = 1.0
+_interactive: dict[str, Agent] = {}
+"""In a notebook: the agent of each type that joined last."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -182,9 +188,13 @@ class Agent(CallsTools):
         A lost connection is reopened after 1, 2, 4, 8, 16, then 30 s (±25 %), and in-flight messages resume. Temporary
         problems (nothing answers, an untrusted certificate) are logged and retried, at most for `timeout_ms` where given.
 
+        In a notebook the cell may run again: the agent, or another one of its type that an earlier run of the cell made, leaves first.
+
         Raises AgentStoppedError when the platform refuses the agent, or `timeout_ms` is over (`CONNECT_TIMEOUT`); ValueError
         when the address or the credential is missing or invalid.
         """
+        if is_interactive():
+            await self._replace_earlier()
         if self._has_joined:
             raise RuntimeError("the agent has joined already")
         self._has_joined = True
@@ -209,6 +219,8 @@ class Agent(CallsTools):
 
     def run(self) -> None:
         """Serves in an event loop of its own: the last line of a program that is nothing but an agent. Returns after Ctrl-C."""
+        if asyncio._get_running_loop():
+            raise RuntimeError("an event loop runs here already, as in a notebook: `await agent.connect()`, later `await agent.close()`")
         with contextlib.suppress(KeyboardInterrupt):  # the agent has drained; a second Ctrl-C ends it at once
             asyncio.run(self.serve())
 
@@ -230,6 +242,13 @@ class Agent(CallsTools):
         """
         if self._running:
             await self._running.close(grace_seconds)
+
+    async def _replace_earlier(self) -> None:
+        earlier, _interactive[self._options.type] = _interactive.get(self._options.type), self
+        if earlier and earlier._running:
+            with contextlib.suppress(AgentStoppedError):
+                await earlier.close(_REPLACED_GRACE_SECONDS)
+            earlier._running, earlier._has_joined = None, False
 
     def _start(self, errors: ErrorReporter) -> ConnectedAgent:
         options = self._options

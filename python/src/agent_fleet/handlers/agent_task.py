@@ -13,6 +13,7 @@ from .output_source import Output, OutputSource
 from .parameters import read_as
 from .questions import Ask, Questions
 from .results import TaskResolution
+from .sync_task import SyncTask
 from .task_deadline import TaskDeadline
 from .task_files import TaskFile, files_of
 from .task_output import TaskOutput
@@ -73,6 +74,8 @@ class AgentTask(CallsTools):
         self._questions = questions
         self._tools = tools
         self._context = CallContext(dispatch_id=self.dispatch_id, traceparent=self.traceparent, deadline=deadline)
+        self.sync = SyncTask(self)
+        """For handlers without `async`: `task.sync.stream("…")`, `task.sync.call_tool(…)`, `task.sync.ask(…)`."""
 
     @property
     def remaining_ms(self) -> float:

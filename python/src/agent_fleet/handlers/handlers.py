@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from ..interactive import is_interactive
 from .agent_task import AgentTask, input_of
 from .output_source import is_source
 from .parameters import Parameters, call, parameter_names
@@ -26,7 +28,7 @@ class Handlers:
         self._on_message: Handler | None = None
 
     def on_message(self, handler: Handler) -> None:
-        if self._on_message:
+        if self._on_message and not is_interactive():
             raise ValueError("on_message is already set")
         self._on_message = handler
 
@@ -34,7 +36,9 @@ class Handlers:
         """`card` has the other members of the skill, as the agent card lists it; None leaves one out. Messages to a skill that is
         `idempotent` may be dispatched again after the loss of their agent."""
         if skill_id in self._by_skill:
-            raise ValueError(f"the skill {skill_id} is already defined")
+            if not is_interactive():
+                raise ValueError(f"the skill {skill_id} is already defined")
+            self._remove(skill_id)
         names = parameter_names(handler)
         if not names:
             raise TypeError(f"skill {skill_id}: the first parameter of a handler is the task")
@@ -44,17 +48,26 @@ class Handlers:
         described = {name: value for name, value in card.items() if value is not None}
         self.skills.append({"id": skill_id, "name": skill_id, "description": "", "tags": [], **described})
 
+    def _remove(self, skill_id: str) -> None:
+        del self._by_skill[skill_id]
+        self.skills[:] = [skill for skill in self.skills if skill["id"] != skill_id]
+        self.idempotent_skills[:] = [each for each in self.idempotent_skills if each != skill_id]
+
     def name_of(self, task: AgentTask) -> str:
         """The handler's name in logs and errors."""
         return f"skill {task.skill_id}" if task.skill_id in self._by_skill else "on_message"
 
     async def run(self, task: AgentTask) -> object:
         """Runs the handler of a task; the chunks of a source are streamed."""
-        answer = await self._answer(task)
-        if not is_source(answer):
-            return answer
-        await task.stream(answer)
-        return None
+        try:
+            answer = await self._answer(task)
+            if not is_source(answer):
+                return answer
+            await task.stream(answer)
+            return None
+        except asyncio.CancelledError:
+            task.sync.cancel()  # a thread is not interrupted
+            raise
 
     async def _answer(self, task: AgentTask) -> object:
         found = self._by_skill.get(task.skill_id) if task.skill_id is not None else None

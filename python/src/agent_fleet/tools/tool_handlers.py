@@ -13,6 +13,8 @@ from ..errors import ToolError, UnsendableError
 from ..handlers.answer_fields import RESULT
 from ..handlers.parameters import InvalidInput, Parameters, call, parameter_of_type
 from ..handlers.sendable import is_error_code, sendable
+from ..handlers.sync_task import SyncToolCalls
+from ..interactive import is_interactive
 from ..log import DEFAULT_LOG
 from .tool_caller import CallContext, CallsTools, ToolCaller, tool_failure
 
@@ -39,6 +41,8 @@ class ToolCall(CallsTools):
         self.traceparent = traceparent
         """W3C trace context; empty when the call had none."""
         self._tools = tools
+        self.sync = SyncToolCalls(self)
+        """For tools without `async`: `call.sync.call_tool(…)`."""
 
     def _tool_caller(self) -> tuple[ToolCaller, CallContext]:
         return self._tools, CallContext(dispatch_id=self.call_id, traceparent=self.traceparent)
@@ -56,7 +60,9 @@ class ToolHandlers:
     def add(self, name: str, description: str | None, function: Callable[..., Any]) -> None:
         """A parameter that is annotated with `ToolCall` gets the call; the others are the arguments."""
         if name in self._by_name:
-            raise ValueError(f"the tool {name} is already defined")
+            if not is_interactive():
+                raise ValueError(f"the tool {name} is already defined")
+            self.tools[:] = [tool for tool in self.tools if tool["name"] != name]
         call_parameter = parameter_of_type(function, f"tool {name}", ToolCall)
         parameters = Parameters(function, f"tool {name}", {call_parameter} if call_parameter else set())
         described = description if description is not None else inspect.getdoc(function)

@@ -1,0 +1,668 @@
+# Generated from contracts/ by `npm run clients`.
+# ruff: noqa
+# mypy: disable-error-code="redundant-cast"
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, cast
+from urllib.parse import quote
+
+from ..not_given import NOT_GIVEN, NotGiven, given
+from ..sync_api import SyncApi
+from .models import (
+    AgentsAllowTypeResponse,
+    AgentsDeregisterResponse,
+    AgentsDisallowTypeResponse,
+    AgentsDrainResponse,
+    AgentsGetByIdResponse,
+    AgentsGetConnectionResponse,
+    AgentsGetConnectionStatsResponse,
+    AgentsGetResponse,
+    AgentsHeartbeatRequest,
+    AgentsHeartbeatResponse,
+    AgentsRegisterRequestDispatchAuth,
+    AgentsRegisterRequestDispatchAuth1,
+    AgentsRegisterRequestDispatchAuth2,
+    AgentsRegisterRequestSkill,
+    AgentsRegisterRequestTools,
+    AgentsRegisterResponse,
+    AgentsSetDefaultResponse,
+    AgentsUndrainResponse,
+    AuthGetTokenResponse,
+    AuthJwksResponse,
+    CredentialsCreateResponse,
+    CredentialsGetResponse,
+    CredentialsRevokeResponse,
+    CredentialsRotateResponse,
+    KnowledgeDeleteResponse,
+    KnowledgeDeleteSourceResponse,
+    KnowledgeGetByIdResponse,
+    KnowledgeGetResponse,
+    KnowledgeGetSourcesResponse,
+    KnowledgeGetStatsResponse,
+    KnowledgeGetStatusResponse,
+    KnowledgeIngestRequestDocument,
+    KnowledgeIngestResponse,
+    KnowledgeNewRequestConfig,
+    KnowledgeNewRequestDocument,
+    KnowledgeNewResponse,
+    KnowledgeQueryRequestFilters,
+    KnowledgeQueryResponse,
+    KnowledgeRefreshResponse,
+    KnowledgeUpdateRequestConfig,
+    KnowledgeUpdateResponse,
+    MessagesCancelResponse,
+    MessagesExportApprovalsItem,
+    MessagesGetApprovalsResponse,
+    MessagesGetByIdResponse,
+    MessagesGetHeldOutputResponse,
+    MessagesGetResponse,
+    MessagesPendingResponse,
+    MessagesResolveResponse,
+    PlansApproveResponse,
+    PlansCancelResponse,
+    PlansCreateRequestStep,
+    PlansCreateResponse,
+    PlansGetByIdResponse,
+    PlansGetResponse,
+    PlansRejectResponse,
+    PlatformAgentCardResponse,
+    PlatformAgentTypeCardResponse,
+    PlatformHealthResponse,
+    PlatformOpenapiResponse,
+    PoliciesCreatePolicyRequestEvaluator,
+    PoliciesCreatePolicyRequestEvaluator1,
+    PoliciesCreatePolicyRequestEvaluator2,
+    PoliciesCreatePolicyRequestMatch,
+    PoliciesCreatePolicyResponse,
+    PoliciesDeleteAlertResponse,
+    PoliciesDeletePolicyResponse,
+    PoliciesGetAlertByIdResponse,
+    PoliciesGetAlertsResponse,
+    PoliciesGetGuardsResponse,
+    PoliciesGetPoliciesResponse,
+    PoliciesGetPolicyByIdResponse,
+    PoliciesNewAlertRequestCondition,
+    PoliciesNewAlertRequestNotifications,
+    PoliciesNewAlertRequestNotifications1,
+    PoliciesNewAlertRequestNotifications2,
+    PoliciesNewAlertResponse,
+    PoliciesTestAlertResponse,
+    PoliciesTestPolicyResponse,
+    PoliciesUpdateAlertRequestCondition,
+    PoliciesUpdateAlertRequestNotifications,
+    PoliciesUpdateAlertRequestNotifications1,
+    PoliciesUpdateAlertRequestNotifications2,
+    PoliciesUpdateAlertResponse,
+    PoliciesUpdateGuardRequest,
+    PoliciesUpdateGuardResponse,
+    PoliciesUpdatePolicyRequestEvaluator,
+    PoliciesUpdatePolicyRequestEvaluator1,
+    PoliciesUpdatePolicyRequestEvaluator2,
+    PoliciesUpdatePolicyRequestMatch,
+    PoliciesUpdatePolicyResponse,
+    SessionsCloseResponse,
+    SessionsGetByIdResponse,
+    SessionsGetResponse,
+    SessionsInitResponse,
+    SessionsInterruptResponse,
+    SessionsInviteResponse,
+    SlackInteractionsResponse,
+    TelemetryGetEventsResponse,
+    TelemetryGetTracesResponse,
+    TelemetryGetUsageResponse,
+    TelemetryStreamEventsItem,
+    TenantsGetLimitsResponse,
+    TenantsGetPricesResponse,
+    TenantsSetLimitsResponse,
+    TenantsSetPricesResponse,
+    ToolsCallRequestTarget,
+    ToolsCallResponse,
+    ToolsGetResponse,
+    ToolsSetOwnerResponse,
+    WebhooksGetDeliveriesResponse,
+    WebhooksRedeliverResponse,
+)
+
+
+class AuthOperations:
+    """The operations of `client.auth`."""
+
+    def __init__(self, api: SyncApi) -> None:
+        self._api = api
+
+    def get_token(self, client_id: str, *, client_secret: str, agent_type: str | NotGiven = NOT_GIVEN, expires_in: int | NotGiven = NOT_GIVEN) -> AuthGetTokenResponse:
+        """Exchange a client id and secret for an access token. `POST /auth/get_token`. Needs no token."""
+        return cast("AuthGetTokenResponse", self._api.call("/auth/get_token", given(client_id=client_id, client_secret=client_secret, agent_type=agent_type, expires_in=expires_in), retry=True))
+
+    def jwks(self) -> AuthJwksResponse:
+        """The public keys that verify tokens of this platform. `GET /.well-known/jwks.json`. Needs no token.
+
+        An extension of the specification, which may change without notice."""
+        return cast("AuthJwksResponse", self._api.call("/.well-known/jwks.json", params=given(), method="GET", retry=True))
+
+
+class CredentialsOperations:
+    """The operations of `client.credentials`."""
+
+    def __init__(self, api: SyncApi) -> None:
+        self._api = api
+
+    def create(self, name: str, *, scopes: list[Literal['read', 'admin', 'full']], agent_types: list[Literal['*'] | str] | NotGiven = NOT_GIVEN, expires_at: str | NotGiven = NOT_GIVEN) -> CredentialsCreateResponse:
+        """Create a credential; its secret is shown once. `POST /credentials/create`. Needs the scope `full`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("CredentialsCreateResponse", self._api.call("/credentials/create", given(name=name, scopes=scopes, agent_types=agent_types, expires_at=expires_at)))
+
+    def get(self, *, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN) -> CredentialsGetResponse:
+        """List the tenant's credentials. `POST /credentials/get`. Needs the scope `full`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("CredentialsGetResponse", self._api.call("/credentials/get", given(page=page, page_size=page_size), retry=True))
+
+    def rotate(self, credential_id: str, *, overlap_seconds: int | NotGiven = NOT_GIVEN) -> CredentialsRotateResponse:
+        """Give a credential a new secret. `POST /credentials/rotate`. Needs the scope `full`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("CredentialsRotateResponse", self._api.call("/credentials/rotate", given(credential_id=credential_id, overlap_seconds=overlap_seconds)))
+
+    def revoke(self, credential_id: str) -> CredentialsRevokeResponse:
+        """Revoke a credential and its tokens. `POST /credentials/revoke`. Needs the scope `full`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("CredentialsRevokeResponse", self._api.call("/credentials/revoke", given(credential_id=credential_id)))
+
+
+class SessionsOperations:
+    """The operations of `client.sessions`."""
+
+    def __init__(self, api: SyncApi) -> None:
+        self._api = api
+
+    def init(self, *, instance_id: str | NotGiven = NOT_GIVEN, agent_type: str | NotGiven = NOT_GIVEN, user_id: str | NotGiven = NOT_GIVEN, metadata: dict[str, Any] | NotGiven = NOT_GIVEN, ordered: bool | NotGiven = NOT_GIVEN, reserve: bool | NotGiven = NOT_GIVEN, idle_timeout_seconds: int | NotGiven = NOT_GIVEN) -> SessionsInitResponse:
+        """Open a session. `POST /sessions/init`. Needs the scope `read`."""
+        return cast("SessionsInitResponse", self._api.call("/sessions/init", given(instance_id=instance_id, agent_type=agent_type, user_id=user_id, metadata=metadata, ordered=ordered, reserve=reserve, idle_timeout_seconds=idle_timeout_seconds)))
+
+    def get(self, *, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN, status: Literal['active', 'paused', 'completed', 'expired'] | NotGiven = NOT_GIVEN) -> SessionsGetResponse:
+        """List sessions. `POST /sessions/get`. Needs the scope `read`."""
+        return cast("SessionsGetResponse", self._api.call("/sessions/get", given(page=page, page_size=page_size, status=status), retry=True))
+
+    def get_by_id(self, session_id: str) -> SessionsGetByIdResponse:
+        """Read a session. `POST /sessions/get_by_id`. Needs the scope `read`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("SessionsGetByIdResponse", self._api.call("/sessions/get_by_id", given(session_id=session_id), retry=True))
+
+    def close(self, session_id: str, *, reason: str | NotGiven = NOT_GIVEN) -> SessionsCloseResponse:
+        """Close a session; work in flight is canceled. `POST /sessions/close`. Needs the scope `read`."""
+        return cast("SessionsCloseResponse", self._api.call("/sessions/close", given(session_id=session_id, reason=reason)))
+
+    def interrupt(self, *, ids: list[str] | NotGiven = NOT_GIVEN, session_id: str | NotGiven = NOT_GIVEN) -> SessionsInterruptResponse:
+        """Cancel what is in flight; the sessions stay usable. `POST /sessions/interrupt`. Needs the scope `read`."""
+        return cast("SessionsInterruptResponse", self._api.call("/sessions/interrupt", given(ids=ids, session_id=session_id)))
+
+    def invite(self, session_id: str, *, agent_type: str, instance_id: str | NotGiven = NOT_GIVEN) -> SessionsInviteResponse:
+        """Add an agent of a type to a session. `POST /sessions/invite`. Needs the scope `read`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("SessionsInviteResponse", self._api.call("/sessions/invite", given(session_id=session_id, agent_type=agent_type, instance_id=instance_id)))
+
+
+class MessagesOperations:
+    """The operations of `client.messages`."""
+
+    def __init__(self, api: SyncApi) -> None:
+        self._api = api
+
+    def get(self, *, session_id: str | NotGiven = NOT_GIVEN, state: Literal['submitted', 'working', 'input-required', 'completed', 'failed', 'canceled'] | NotGiven = NOT_GIVEN, agent_type: str | NotGiven = NOT_GIVEN, instance_id: str | NotGiven = NOT_GIVEN, error_code: str | NotGiven = NOT_GIVEN, since: str | NotGiven = NOT_GIVEN, until: str | NotGiven = NOT_GIVEN, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN) -> MessagesGetResponse:
+        """List messages. `POST /messages/get`. Needs the scope `read`."""
+        return cast("MessagesGetResponse", self._api.call("/messages/get", given(session_id=session_id, state=state, agent_type=agent_type, instance_id=instance_id, error_code=error_code, since=since, until=until, page=page, page_size=page_size), retry=True))
+
+    def get_by_id(self, message_id: str) -> MessagesGetByIdResponse:
+        """Read a message. `POST /messages/get_by_id`. Needs the scope `read`."""
+        return cast("MessagesGetByIdResponse", self._api.call("/messages/get_by_id", given(message_id=message_id), retry=True))
+
+    def cancel(self, message_id: str, *, reason: str | NotGiven = NOT_GIVEN) -> MessagesCancelResponse:
+        """Cancel a message. `POST /messages/cancel`. Needs the scope `read`."""
+        return cast("MessagesCancelResponse", self._api.call("/messages/cancel", given(message_id=message_id, reason=reason)))
+
+    def pending(self, *, session_id: str | NotGiven = NOT_GIVEN, limit: int | NotGiven = NOT_GIVEN, offset: int | NotGiven = NOT_GIVEN) -> MessagesPendingResponse:
+        """Messages that wait for a human. `POST /messages/pending`. Needs the scope `read`."""
+        return cast("MessagesPendingResponse", self._api.call("/messages/pending", given(session_id=session_id, limit=limit, offset=offset), retry=True))
+
+    def resolve(self, id: str, resolution: str | dict[str, Any], *, request_id: str | NotGiven = NOT_GIVEN, callback_token: str | NotGiven = NOT_GIVEN, comment: str | NotGiven = NOT_GIVEN, data: dict[str, Any] | NotGiven = NOT_GIVEN, arguments: dict[str, Any] | NotGiven = NOT_GIVEN, digest: str | NotGiven = NOT_GIVEN) -> MessagesResolveResponse:
+        """Answer what a message waits for. `POST /messages/{id}/resolve`. Needs no token."""
+        return cast("MessagesResolveResponse", self._api.call(f"/messages/{quote(id, safe='')}/resolve", given(resolution=resolution, request_id=request_id, callback_token=callback_token, comment=comment, data=data, arguments=arguments, digest=digest)))
+
+    def get_approvals(self, *, message_id: str | NotGiven = NOT_GIVEN, plan_id: str | NotGiven = NOT_GIVEN) -> MessagesGetApprovalsResponse:
+        """Who decided about a message or a plan, for whom it is or with the scope admin. `POST /messages/get_approvals`. Needs the scope `read`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("MessagesGetApprovalsResponse", self._api.call("/messages/get_approvals", given(message_id=message_id, plan_id=plan_id), retry=True))
+
+    def get_held_output(self, message_id: str) -> MessagesGetHeldOutputResponse:
+        """The output of an agent that a guard holds until somebody approves it. `POST /messages/get_held_output`. Needs the scope `admin`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("MessagesGetHeldOutputResponse", self._api.call("/messages/get_held_output", given(message_id=message_id), retry=True))
+
+    def export_approvals(self, *, since: str | NotGiven = NOT_GIVEN, until: str | NotGiven = NOT_GIVEN) -> Iterator[MessagesExportApprovalsItem]:
+        """All decisions of the tenant as JSON Lines, the oldest first. `POST /messages/export_approvals`. Needs the scope `admin`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("Iterator[MessagesExportApprovalsItem]", self._api.lines("/messages/export_approvals", given(since=since, until=until)))
+
+
+class AgentsOperations:
+    """The operations of `client.agents`."""
+
+    def __init__(self, api: SyncApi) -> None:
+        self._api = api
+
+    def register(self, agent_type: str, *, instance_id: str | NotGiven = NOT_GIVEN, deployment_mode: Literal['hosted', 'connected'] | NotGiven = NOT_GIVEN, public_url: str | NotGiven = NOT_GIVEN, url: str | NotGiven = NOT_GIVEN, agent_card: dict[str, Any] | NotGiven = NOT_GIVEN, skills: list[AgentsRegisterRequestSkill] | NotGiven = NOT_GIVEN, tools: list[str | AgentsRegisterRequestTools] | NotGiven = NOT_GIVEN, max_concurrent_sessions: int | NotGiven = NOT_GIVEN, max_concurrent_tasks: int | NotGiven = NOT_GIVEN, agent_version: str | NotGiven = NOT_GIVEN, provider_organization: str | NotGiven = NOT_GIVEN, provider_url: str | NotGiven = NOT_GIVEN, context: dict[str, Any] | NotGiven = NOT_GIVEN, dispatch_auth: AgentsRegisterRequestDispatchAuth | AgentsRegisterRequestDispatchAuth1 | AgentsRegisterRequestDispatchAuth2 | NotGiven = NOT_GIVEN) -> AgentsRegisterResponse:
+        """Register an agent, or register it again. `POST /agents/register`. Scope read with a token that stands for the agent's type; any other token needs full."""
+        return cast("AgentsRegisterResponse", self._api.call("/agents/register", given(agent_type=agent_type, instance_id=instance_id, deployment_mode=deployment_mode, public_url=public_url, url=url, agent_card=agent_card, skills=skills, tools=tools, max_concurrent_sessions=max_concurrent_sessions, max_concurrent_tasks=max_concurrent_tasks, agent_version=agent_version, provider_organization=provider_organization, provider_url=provider_url, context=context, dispatch_auth=dispatch_auth)))
+
+    def heartbeat(self, body: AgentsHeartbeatRequest) -> AgentsHeartbeatResponse:
+        """Report that an agent is alive. `POST /agents/heartbeat`. Scope read with a token that stands for the agent's type; any other token needs admin."""
+        return cast("AgentsHeartbeatResponse", self._api.call("/agents/heartbeat", dict(body), retry=True))
+
+    def get(self, *, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN, status: Literal['available', 'busy', 'draining', 'unhealthy', 'offline', 'unknown'] | NotGiven = NOT_GIVEN, agent_type: str | NotGiven = NOT_GIVEN, deployment_mode: Literal['hosted', 'connected'] | NotGiven = NOT_GIVEN) -> AgentsGetResponse:
+        """List agents. `POST /agents/get`. Needs the scope `read`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("AgentsGetResponse", self._api.call("/agents/get", given(page=page, page_size=page_size, status=status, agent_type=agent_type, deployment_mode=deployment_mode), retry=True))
+
+    def get_by_id(self, instance_id: str) -> AgentsGetByIdResponse:
+        """Read an agent. `POST /agents/get_by_id`. Needs the scope `read`."""
+        return cast("AgentsGetByIdResponse", self._api.call("/agents/get_by_id", given(instance_id=instance_id), retry=True))
+
+    def deregister(self, instance_id: str, *, reason: str | NotGiven = NOT_GIVEN) -> AgentsDeregisterResponse:
+        """Take an agent out: no new work, sessions unbound. `POST /agents/deregister`. Scope read with a token that stands for the agent's type; any other token needs admin."""
+        return cast("AgentsDeregisterResponse", self._api.call("/agents/deregister", given(instance_id=instance_id, reason=reason)))
+
+    def drain(self, instance_id: str) -> AgentsDrainResponse:
+        """Send an agent nothing new until /agents/undrain, whatever it reports. `POST /agents/drain`. Scope read with a token that stands for the agent's type; any other token needs admin.
+
+        An extension of the specification, which may change without notice."""
+        return cast("AgentsDrainResponse", self._api.call("/agents/drain", given(instance_id=instance_id)))
+
+    def undrain(self, instance_id: str) -> AgentsUndrainResponse:
+        """Let an agent that was drained take messages again. `POST /agents/undrain`. Scope read with a token that stands for the agent's type; any other token needs admin.
+
+        An extension of the specification, which may change without notice."""
+        return cast("AgentsUndrainResponse", self._api.call("/agents/undrain", given(instance_id=instance_id)))
+
+    def get_connection(self, instance_id: str) -> AgentsGetConnectionResponse:
+        """Read how an agent is reached, and how its dispatches fared. `POST /agents/get_connection`. Needs the scope `read`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("AgentsGetConnectionResponse", self._api.call("/agents/get_connection", given(instance_id=instance_id), retry=True))
+
+    def get_connection_stats(self, *, agent_type: str | NotGiven = NOT_GIVEN) -> AgentsGetConnectionStatsResponse:
+        """Count agents by mode, status and transport. `POST /agents/get_connection_stats`. Needs the scope `read`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("AgentsGetConnectionStatsResponse", self._api.call("/agents/get_connection_stats", given(agent_type=agent_type), retry=True))
+
+    def allow_type(self, agent_type: str) -> AgentsAllowTypeResponse:
+        """Put an agent type on the list of those that may join; without a list every type may. `POST /agents/allow_type`. Needs the scope `admin`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("AgentsAllowTypeResponse", self._api.call("/agents/allow_type", given(agent_type=agent_type), retry=True))
+
+    def disallow_type(self, agent_type: str) -> AgentsDisallowTypeResponse:
+        """Keep an agent type out and deregister its instances. `POST /agents/disallow_type`. Needs the scope `admin`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("AgentsDisallowTypeResponse", self._api.call("/agents/disallow_type", given(agent_type=agent_type), retry=True))
+
+    def set_default(self, agent_type: str | None) -> AgentsSetDefaultResponse:
+        """Set the agent type that gets messages which name no target. `POST /agents/set_default`. Needs the scope `admin`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("AgentsSetDefaultResponse", self._api.call("/agents/set_default", given(agent_type=agent_type), retry=True))
+
+
+class ToolsOperations:
+    """The operations of `client.tools`."""
+
+    def __init__(self, api: SyncApi) -> None:
+        self._api = api
+
+    def get(self) -> ToolsGetResponse:
+        """List the tools that registered agents and the platform offer. `POST /tools/get`. Needs the scope `read`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("ToolsGetResponse", self._api.call("/tools/get", given(), retry=True))
+
+    def set_owner(self, tool: str, *, agent_types: list[str] | None) -> ToolsSetOwnerResponse:
+        """Say which agent types may offer a tool. `POST /tools/set_owner`. Needs the scope `admin`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("ToolsSetOwnerResponse", self._api.call("/tools/set_owner", given(tool=tool, agent_types=agent_types), retry=True))
+
+    def call(self, tool: str, *, arguments: dict[str, Any] | NotGiven = NOT_GIVEN, target: ToolsCallRequestTarget | None | NotGiven = NOT_GIVEN, dispatch_id: str | None | NotGiven = NOT_GIVEN, session_id: str | None | NotGiven = NOT_GIVEN, deadline_ms: int | None | NotGiven = NOT_GIVEN, idempotency_key: str | None | NotGiven = NOT_GIVEN, instance_id: str | NotGiven = NOT_GIVEN) -> ToolsCallResponse:
+        """Call a tool of another agent, or of the platform, on behalf of an agent without a socket. `POST /tools/call`. Scope read with a token that stands for the agent's type; any other token needs full.
+
+        An extension of the specification, which may change without notice."""
+        return cast("ToolsCallResponse", self._api.call("/tools/call", given(tool=tool, arguments=arguments, target=target, dispatch_id=dispatch_id, session_id=session_id, deadline_ms=deadline_ms, idempotency_key=idempotency_key, instance_id=instance_id)))
+
+
+class PlansOperations:
+    """The operations of `client.plans`."""
+
+    def __init__(self, api: SyncApi) -> None:
+        self._api = api
+
+    def create(self, session_id: str, *, description: str, steps: list[PlansCreateRequestStep], max_parallel: int | NotGiven = NOT_GIVEN, auto_approve: bool | NotGiven = NOT_GIVEN) -> PlansCreateResponse:
+        """Propose a plan: a graph of steps, each of which is a message to an agent. `POST /plans/create`. Needs the scope `read`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("PlansCreateResponse", self._api.call("/plans/create", given(session_id=session_id, description=description, steps=steps, max_parallel=max_parallel, auto_approve=auto_approve)))
+
+    def get(self, *, session_id: str | NotGiven = NOT_GIVEN, state: Literal['proposed', 'running', 'completed', 'failed', 'canceled', 'rejected'] | NotGiven = NOT_GIVEN, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN) -> PlansGetResponse:
+        """List plans. `POST /plans/get`. Needs the scope `read`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("PlansGetResponse", self._api.call("/plans/get", given(session_id=session_id, state=state, page=page, page_size=page_size), retry=True))
+
+    def get_by_id(self, plan_id: str) -> PlansGetByIdResponse:
+        """Read a plan with its steps. `POST /plans/get_by_id`. Needs the scope `read`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("PlansGetByIdResponse", self._api.call("/plans/get_by_id", given(plan_id=plan_id), retry=True))
+
+    def approve(self, plan_id: str, *, comment: str | NotGiven = NOT_GIVEN) -> PlansApproveResponse:
+        """Approve a proposed plan, which then starts; needs the scope admin, or to be an approver. `POST /plans/approve`. Needs the scope `read`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("PlansApproveResponse", self._api.call("/plans/approve", given(plan_id=plan_id, comment=comment)))
+
+    def reject(self, plan_id: str, *, comment: str | NotGiven = NOT_GIVEN) -> PlansRejectResponse:
+        """Reject a proposed plan; needs the scope admin, or to be an approver. `POST /plans/reject`. Needs the scope `read`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("PlansRejectResponse", self._api.call("/plans/reject", given(plan_id=plan_id, comment=comment)))
+
+    def cancel(self, plan_id: str, *, reason: str | NotGiven = NOT_GIVEN) -> PlansCancelResponse:
+        """Cancel a plan with the messages of its steps. `POST /plans/cancel`. Needs the scope `read`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("PlansCancelResponse", self._api.call("/plans/cancel", given(plan_id=plan_id, reason=reason)))
+
+
+class PoliciesOperations:
+    """The operations of `client.policies`."""
+
+    def __init__(self, api: SyncApi) -> None:
+        self._api = api
+
+    def create_policy(self, name: str, *, decision: Literal['allow', 'deny', 'require_approval', 'audit'], scope: Literal['admission', 'dispatch', 'tool', 'plan', 'session'], description: str | NotGiven = NOT_GIVEN, match: PoliciesCreatePolicyRequestMatch | NotGiven = NOT_GIVEN, reason: str | NotGiven = NOT_GIVEN, approvers: list[str] | NotGiven = NOT_GIVEN, evaluator: PoliciesCreatePolicyRequestEvaluator | PoliciesCreatePolicyRequestEvaluator1 | PoliciesCreatePolicyRequestEvaluator2 | NotGiven = NOT_GIVEN, priority: int | NotGiven = NOT_GIVEN, enabled: bool | NotGiven = NOT_GIVEN, tenant_id: str | NotGiven = NOT_GIVEN) -> PoliciesCreatePolicyResponse:
+        """Create a policy. `POST /policies/create_policy`. Needs the scope `admin`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("PoliciesCreatePolicyResponse", self._api.call("/policies/create_policy", given(name=name, decision=decision, description=description, match=match, reason=reason, approvers=approvers, evaluator=evaluator, priority=priority, enabled=enabled, tenant_id=tenant_id, scope=scope)))
+
+    def get_policies(self, *, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN, tenant_id: str | NotGiven = NOT_GIVEN, scope: Literal['admission', 'dispatch', 'tool', 'plan', 'session'] | NotGiven = NOT_GIVEN, enabled: bool | NotGiven = NOT_GIVEN) -> PoliciesGetPoliciesResponse:
+        """List policies. `POST /policies/get_policies`. Needs the scope `admin`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("PoliciesGetPoliciesResponse", self._api.call("/policies/get_policies", given(page=page, page_size=page_size, tenant_id=tenant_id, scope=scope, enabled=enabled), retry=True))
+
+    def get_policy_by_id(self, policy_id: str, *, tenant_id: str | NotGiven = NOT_GIVEN) -> PoliciesGetPolicyByIdResponse:
+        """Read a policy. `POST /policies/get_policy_by_id`. Needs the scope `admin`."""
+        return cast("PoliciesGetPolicyByIdResponse", self._api.call("/policies/get_policy_by_id", given(tenant_id=tenant_id, policy_id=policy_id), retry=True))
+
+    def update_policy(self, policy_id: str, *, name: str | NotGiven = NOT_GIVEN, decision: Literal['allow', 'deny', 'require_approval', 'audit'] | NotGiven = NOT_GIVEN, description: str | NotGiven = NOT_GIVEN, match: PoliciesUpdatePolicyRequestMatch | NotGiven = NOT_GIVEN, reason: str | NotGiven = NOT_GIVEN, approvers: list[str] | NotGiven = NOT_GIVEN, evaluator: PoliciesUpdatePolicyRequestEvaluator | PoliciesUpdatePolicyRequestEvaluator1 | PoliciesUpdatePolicyRequestEvaluator2 | NotGiven = NOT_GIVEN, priority: int | NotGiven = NOT_GIVEN, enabled: bool | NotGiven = NOT_GIVEN, tenant_id: str | NotGiven = NOT_GIVEN) -> PoliciesUpdatePolicyResponse:
+        """Change a policy; only given fields change. `POST /policies/update_policy`. Needs the scope `admin`."""
+        return cast("PoliciesUpdatePolicyResponse", self._api.call("/policies/update_policy", given(name=name, decision=decision, description=description, match=match, reason=reason, approvers=approvers, evaluator=evaluator, priority=priority, enabled=enabled, tenant_id=tenant_id, policy_id=policy_id), retry=True))
+
+    def delete_policy(self, policy_id: str, *, tenant_id: str | NotGiven = NOT_GIVEN) -> PoliciesDeletePolicyResponse:
+        """Delete a policy. `POST /policies/delete_policy`. Needs the scope `admin`."""
+        return cast("PoliciesDeletePolicyResponse", self._api.call("/policies/delete_policy", given(tenant_id=tenant_id, policy_id=policy_id)))
+
+    def test_policy(self, scope: Literal['admission', 'dispatch', 'tool', 'plan', 'session'], *, action: str, tenant_id: str | NotGiven = NOT_GIVEN, tool: str | NotGiven = NOT_GIVEN, agent_type: str | NotGiven = NOT_GIVEN, instance_id: str | NotGiven = NOT_GIVEN, skill_id: str | NotGiven = NOT_GIVEN, session_id: str | NotGiven = NOT_GIVEN, user_id: str | NotGiven = NOT_GIVEN, arguments: dict[str, Any] | NotGiven = NOT_GIVEN) -> PoliciesTestPolicyResponse:
+        """Decide without consequences, and say why. `POST /policies/test_policy`. Needs the scope `admin`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("PoliciesTestPolicyResponse", self._api.call("/policies/test_policy", given(tenant_id=tenant_id, scope=scope, action=action, tool=tool, agent_type=agent_type, instance_id=instance_id, skill_id=skill_id, session_id=session_id, user_id=user_id, arguments=arguments), retry=True))
+
+    def get_guards(self, *, tenant_id: str | NotGiven = NOT_GIVEN) -> PoliciesGetGuardsResponse:
+        """The guards and their settings. `POST /policies/get_guards`. Needs the scope `admin`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("PoliciesGetGuardsResponse", self._api.call("/policies/get_guards", given(tenant_id=tenant_id), retry=True))
+
+    def update_guard(self, body: PoliciesUpdateGuardRequest) -> PoliciesUpdateGuardResponse:
+        """Change a guard. `POST /policies/update_guard`. Needs the scope `admin`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("PoliciesUpdateGuardResponse", self._api.call("/policies/update_guard", dict(body), retry=True))
+
+    def new_alert(self, name: str, *, condition: PoliciesNewAlertRequestCondition, notifications: list[PoliciesNewAlertRequestNotifications | PoliciesNewAlertRequestNotifications1 | PoliciesNewAlertRequestNotifications2], severity: Literal['info', 'warning', 'critical'] | NotGiven = NOT_GIVEN, threshold: int | NotGiven = NOT_GIVEN, window_seconds: int | NotGiven = NOT_GIVEN, cooldown_seconds: int | NotGiven = NOT_GIVEN, description: str | NotGiven = NOT_GIVEN, enabled: bool | NotGiven = NOT_GIVEN, approvers: list[str] | NotGiven = NOT_GIVEN) -> PoliciesNewAlertResponse:
+        """Create an alert rule. `POST /policies/new_alert`. Needs the scope `admin`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("PoliciesNewAlertResponse", self._api.call("/policies/new_alert", given(name=name, condition=condition, notifications=notifications, severity=severity, threshold=threshold, window_seconds=window_seconds, cooldown_seconds=cooldown_seconds, description=description, enabled=enabled, approvers=approvers)))
+
+    def get_alerts(self, *, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN) -> PoliciesGetAlertsResponse:
+        """List alert rules. `POST /policies/get_alerts`. Needs the scope `admin`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("PoliciesGetAlertsResponse", self._api.call("/policies/get_alerts", given(page=page, page_size=page_size), retry=True))
+
+    def get_alert_by_id(self, rule_id: str) -> PoliciesGetAlertByIdResponse:
+        """Read an alert rule. `POST /policies/get_alert_by_id`. Needs the scope `admin`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("PoliciesGetAlertByIdResponse", self._api.call("/policies/get_alert_by_id", given(rule_id=rule_id), retry=True))
+
+    def update_alert(self, rule_id: str, *, name: str | NotGiven = NOT_GIVEN, condition: PoliciesUpdateAlertRequestCondition | NotGiven = NOT_GIVEN, notifications: list[PoliciesUpdateAlertRequestNotifications | PoliciesUpdateAlertRequestNotifications1 | PoliciesUpdateAlertRequestNotifications2] | NotGiven = NOT_GIVEN, severity: Literal['info', 'warning', 'critical'] | NotGiven = NOT_GIVEN, threshold: int | NotGiven = NOT_GIVEN, window_seconds: int | NotGiven = NOT_GIVEN, cooldown_seconds: int | NotGiven = NOT_GIVEN, description: str | NotGiven = NOT_GIVEN, enabled: bool | NotGiven = NOT_GIVEN, approvers: list[str] | NotGiven = NOT_GIVEN) -> PoliciesUpdateAlertResponse:
+        """Change an alert rule; only given fields change. `POST /policies/update_alert`. Needs the scope `admin`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("PoliciesUpdateAlertResponse", self._api.call("/policies/update_alert", given(rule_id=rule_id, name=name, condition=condition, notifications=notifications, severity=severity, threshold=threshold, window_seconds=window_seconds, cooldown_seconds=cooldown_seconds, description=description, enabled=enabled, approvers=approvers), retry=True))
+
+    def delete_alert(self, rule_id: str) -> PoliciesDeleteAlertResponse:
+        """Delete an alert rule; it sends nothing more. `POST /policies/delete_alert`. Needs the scope `admin`."""
+        return cast("PoliciesDeleteAlertResponse", self._api.call("/policies/delete_alert", given(rule_id=rule_id)))
+
+    def test_alert(self, rule_id: str) -> PoliciesTestAlertResponse:
+        """Send a test notification to every channel of a rule. `POST /policies/test_alert`. Needs the scope `admin`."""
+        return cast("PoliciesTestAlertResponse", self._api.call("/policies/test_alert", given(rule_id=rule_id)))
+
+
+class WebhooksOperations:
+    """The operations of `client.webhooks`."""
+
+    def __init__(self, api: SyncApi) -> None:
+        self._api = api
+
+    def get_deliveries(self, *, rule_id: str | NotGiven = NOT_GIVEN, task_id: str | NotGiven = NOT_GIVEN, event_type: str | NotGiven = NOT_GIVEN, success: bool | NotGiven = NOT_GIVEN, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN) -> WebhooksGetDeliveriesResponse:
+        """List deliveries with their attempts, newest first. `POST /webhooks/get_deliveries`. Needs the scope `admin`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("WebhooksGetDeliveriesResponse", self._api.call("/webhooks/get_deliveries", given(rule_id=rule_id, task_id=task_id, event_type=event_type, success=success, page=page, page_size=page_size), retry=True))
+
+    def redeliver(self, delivery_id: str) -> WebhooksRedeliverResponse:
+        """Send a delivery again under the same delivery_id. `POST /webhooks/redeliver`. Needs the scope `admin`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("WebhooksRedeliverResponse", self._api.call("/webhooks/redeliver", given(delivery_id=delivery_id)))
+
+
+class SlackOperations:
+    """The operations of `client.slack`."""
+
+    def __init__(self, api: SyncApi) -> None:
+        self._api = api
+
+    def interactions(self, payload: str) -> SlackInteractionsResponse:
+        """A button pressed in Slack; verified by Slack's signature. `POST /slack/interactions`. Needs no token.
+
+        An extension of the specification, which may change without notice."""
+        return cast("SlackInteractionsResponse", self._api.call("/slack/interactions", form=given(payload=payload)))
+
+
+class TelemetryOperations:
+    """The operations of `client.telemetry`."""
+
+    def __init__(self, api: SyncApi) -> None:
+        self._api = api
+
+    def get_events(self, *, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN, session_id: str | NotGiven = NOT_GIVEN, message_id: str | NotGiven = NOT_GIVEN, instance_id: str | NotGiven = NOT_GIVEN, category: str | NotGiven = NOT_GIVEN, type: str | NotGiven = NOT_GIVEN, source: str | NotGiven = NOT_GIVEN, from_: str | NotGiven = NOT_GIVEN, to: str | NotGiven = NOT_GIVEN) -> TelemetryGetEventsResponse:
+        """List events. `POST /telemetry/get_events`. Needs the scope `read`."""
+        return cast("TelemetryGetEventsResponse", self._api.call("/telemetry/get_events", given(page=page, page_size=page_size, session_id=session_id, message_id=message_id, instance_id=instance_id, category=category, type=type, source=source, **{"from": from_}, to=to), retry=True))
+
+    def stream_events(self, *, session_id: str | NotGiven = NOT_GIVEN, message_id: str | NotGiven = NOT_GIVEN, instance_id: str | NotGiven = NOT_GIVEN, category: str | NotGiven = NOT_GIVEN, type: str | NotGiven = NOT_GIVEN, source: str | NotGiven = NOT_GIVEN, last_event_id: str | NotGiven = NOT_GIVEN) -> Iterator[TelemetryStreamEventsItem]:
+        """Follow events as they happen (server-sent events). `POST /telemetry/stream_events`. Needs the scope `read`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("Iterator[TelemetryStreamEventsItem]", self._api.events("/telemetry/stream_events", given(session_id=session_id, message_id=message_id, instance_id=instance_id, category=category, type=type, source=source, last_event_id=last_event_id)))
+
+    def get_traces(self, *, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN, trace_id: str | NotGiven = NOT_GIVEN, session_id: str | NotGiven = NOT_GIVEN, status: Literal['running', 'ok', 'error', 'canceled'] | NotGiven = NOT_GIVEN, has_plan: bool | NotGiven = NOT_GIVEN) -> TelemetryGetTracesResponse:
+        """List traces, or read one with its spans. `POST /telemetry/get_traces`. Needs the scope `read`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("TelemetryGetTracesResponse", self._api.call("/telemetry/get_traces", given(page=page, page_size=page_size, trace_id=trace_id, session_id=session_id, status=status, has_plan=has_plan), retry=True))
+
+    def get_usage(self, *, summary: bool | NotGiven = NOT_GIVEN, range: Literal['24h', '7d', '30d'] | NotGiven = NOT_GIVEN, group_by: Literal['agent_type', 'model', 'instance_id', 'day', 'session'] | NotGiven = NOT_GIVEN, sort: Literal['tokens', 'messages', 'dispatches', 'tool_calls', 'input_tokens', 'output_tokens', 'total_tokens', 'duration_ms', 'cost_usd', 'key'] | NotGiven = NOT_GIVEN, order: Literal['asc', 'desc'] | NotGiven = NOT_GIVEN, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN) -> TelemetryGetUsageResponse:
+        """What agents used: messages, tool calls, tokens, time and cost. `POST /telemetry/get_usage`. Needs the scope `read`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("TelemetryGetUsageResponse", self._api.call("/telemetry/get_usage", given(summary=summary, range=range, group_by=group_by, sort=sort, order=order, page=page, page_size=page_size), retry=True))
+
+
+class TenantsOperations:
+    """The operations of `client.tenants`."""
+
+    def __init__(self, api: SyncApi) -> None:
+        self._api = api
+
+    def get_limits(self) -> TenantsGetLimitsResponse:
+        """The quotas of the tenant, and what has been used of them. `POST /tenants/get_limits`. Needs the scope `full`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("TenantsGetLimitsResponse", self._api.call("/tenants/get_limits", given(), retry=True))
+
+    def set_limits(self, *, messages_per_day: int | None | NotGiven = NOT_GIVEN, tokens_per_day: int | None | NotGiven = NOT_GIVEN, cost_usd_per_month: float | None | NotGiven = NOT_GIVEN) -> TenantsSetLimitsResponse:
+        """Set quotas; null removes one. `POST /tenants/set_limits`. Needs the scope `full`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("TenantsSetLimitsResponse", self._api.call("/tenants/set_limits", given(messages_per_day=messages_per_day, tokens_per_day=tokens_per_day, cost_usd_per_month=cost_usd_per_month), retry=True))
+
+    def get_prices(self) -> TenantsGetPricesResponse:
+        """The tenant's prices of models. `POST /tenants/get_prices`. Needs the scope `full`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("TenantsGetPricesResponse", self._api.call("/tenants/get_prices", given(), retry=True))
+
+    def set_prices(self, model: str, *, input_per_million: float | None, output_per_million: float | None) -> TenantsSetPricesResponse:
+        """Set the price of a model, for what is used from then on. `POST /tenants/set_prices`. Needs the scope `full`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("TenantsSetPricesResponse", self._api.call("/tenants/set_prices", given(model=model, input_per_million=input_per_million, output_per_million=output_per_million), retry=True))
+
+
+class KnowledgeOperations:
+    """The operations of `client.knowledge`."""
+
+    def __init__(self, api: SyncApi) -> None:
+        self._api = api
+
+    def new(self, namespace: str, *, display_name: str | NotGiven = NOT_GIVEN, description: str | NotGiven = NOT_GIVEN, visibility: Literal['private', 'tenant'] | NotGiven = NOT_GIVEN, config: KnowledgeNewRequestConfig | NotGiven = NOT_GIVEN, documents: list[KnowledgeNewRequestDocument] | NotGiven = NOT_GIVEN, idempotency_key: str | NotGiven = NOT_GIVEN, wait: bool | NotGiven = NOT_GIVEN) -> KnowledgeNewResponse:
+        """Create a knowledge base, with documents if given. `POST /knowledge_base/new`. Needs the scope `full`."""
+        return cast("KnowledgeNewResponse", self._api.call("/knowledge_base/new", given(namespace=namespace, display_name=display_name, description=description, visibility=visibility, config=config, documents=documents, idempotency_key=idempotency_key, wait=wait)))
+
+    def get(self, *, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN) -> KnowledgeGetResponse:
+        """List knowledge bases. `POST /knowledge_base/get`. Needs the scope `read`."""
+        return cast("KnowledgeGetResponse", self._api.call("/knowledge_base/get", given(page=page, page_size=page_size), retry=True))
+
+    def get_by_id(self, namespace: str) -> KnowledgeGetByIdResponse:
+        """Read a knowledge base. `POST /knowledge_base/get_by_id`. Needs the scope `read`."""
+        return cast("KnowledgeGetByIdResponse", self._api.call("/knowledge_base/get_by_id", given(namespace=namespace), retry=True))
+
+    def update(self, namespace: str, *, display_name: str | NotGiven = NOT_GIVEN, description: str | NotGiven = NOT_GIVEN, visibility: Literal['private', 'tenant'] | NotGiven = NOT_GIVEN, config: KnowledgeUpdateRequestConfig | NotGiven = NOT_GIVEN) -> KnowledgeUpdateResponse:
+        """Change a knowledge base; only given fields change. `POST /knowledge_base/update`. Needs the scope `full`."""
+        return cast("KnowledgeUpdateResponse", self._api.call("/knowledge_base/update", given(namespace=namespace, display_name=display_name, description=description, visibility=visibility, config=config), retry=True))
+
+    def delete(self, namespace: str) -> KnowledgeDeleteResponse:
+        """Delete a knowledge base and all its data. `POST /knowledge_base/delete`. Needs the scope `full`."""
+        return cast("KnowledgeDeleteResponse", self._api.call("/knowledge_base/delete", given(namespace=namespace)))
+
+    def ingest(self, namespace: str, *, source_id: str | NotGiven = NOT_GIVEN, content: str | NotGiven = NOT_GIVEN, content_base64: str | NotGiven = NOT_GIVEN, url: str | NotGiven = NOT_GIVEN, title: str | NotGiven = NOT_GIVEN, filename: str | NotGiven = NOT_GIVEN, content_type: str | NotGiven = NOT_GIVEN, source_type: str | NotGiven = NOT_GIVEN, tags: list[str] | NotGiven = NOT_GIVEN, metadata: dict[str, Any] | NotGiven = NOT_GIVEN, documents: list[KnowledgeIngestRequestDocument] | NotGiven = NOT_GIVEN, idempotency_key: str | NotGiven = NOT_GIVEN, wait: bool | NotGiven = NOT_GIVEN) -> KnowledgeIngestResponse:
+        """Take in documents, as a job where they are large. `POST /knowledge_base/ingest`. Needs the scope `full`."""
+        return cast("KnowledgeIngestResponse", self._api.call("/knowledge_base/ingest", given(namespace=namespace, source_id=source_id, content=content, content_base64=content_base64, url=url, title=title, filename=filename, content_type=content_type, source_type=source_type, tags=tags, metadata=metadata, documents=documents, idempotency_key=idempotency_key, wait=wait), retry=True))
+
+    def query(self, query: str, *, namespace: str | NotGiven = NOT_GIVEN, namespaces: list[str] | NotGiven = NOT_GIVEN, top_k: int | NotGiven = NOT_GIVEN, min_score: float | NotGiven = NOT_GIVEN, mode: Literal['hybrid', 'semantic', 'lexical'] | NotGiven = NOT_GIVEN, filters: KnowledgeQueryRequestFilters | NotGiven = NOT_GIVEN) -> KnowledgeQueryResponse:
+        """Search knowledge bases; results carry citations. `POST /knowledge_base/query`. Needs the scope `read`."""
+        return cast("KnowledgeQueryResponse", self._api.call("/knowledge_base/query", given(namespace=namespace, namespaces=namespaces, query=query, top_k=top_k, min_score=min_score, mode=mode, filters=filters), retry=True))
+
+    def refresh(self, namespace: str, *, source_ids: list[str] | NotGiven = NOT_GIVEN, force: bool | NotGiven = NOT_GIVEN) -> KnowledgeRefreshResponse:
+        """Fetch sources again, and embed stale ones anew. `POST /knowledge_base/refresh`. Needs the scope `full`."""
+        return cast("KnowledgeRefreshResponse", self._api.call("/knowledge_base/refresh", given(namespace=namespace, source_ids=source_ids, force=force), retry=True))
+
+    def get_stats(self, namespace: str) -> KnowledgeGetStatsResponse:
+        """Count what a knowledge base holds. `POST /knowledge_base/get_stats`. Needs the scope `read`."""
+        return cast("KnowledgeGetStatsResponse", self._api.call("/knowledge_base/get_stats", given(namespace=namespace), retry=True))
+
+    def get_sources(self, namespace: str, *, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN) -> KnowledgeGetSourcesResponse:
+        """List the sources of a knowledge base. `POST /knowledge_base/get_sources`. Needs the scope `read`."""
+        return cast("KnowledgeGetSourcesResponse", self._api.call("/knowledge_base/get_sources", given(namespace=namespace, page=page, page_size=page_size), retry=True))
+
+    def delete_source(self, namespace: str, *, source_id: str) -> KnowledgeDeleteSourceResponse:
+        """Delete a source and all its chunks. `POST /knowledge_base/delete_source`. Needs the scope `full`."""
+        return cast("KnowledgeDeleteSourceResponse", self._api.call("/knowledge_base/delete_source", given(namespace=namespace, source_id=source_id)))
+
+    def get_status(self, job_id: str) -> KnowledgeGetStatusResponse:
+        """Read how far a job is. `POST /knowledge_base/get_status`. Needs the scope `read`."""
+        return cast("KnowledgeGetStatusResponse", self._api.call("/knowledge_base/get_status", given(job_id=job_id), retry=True))
+
+
+class PlatformOperations:
+    """The operations of `client.platform`."""
+
+    def __init__(self, api: SyncApi) -> None:
+        self._api = api
+
+    def health(self, *, ready: Literal['full'] | NotGiven = NOT_GIVEN) -> PlatformHealthResponse:
+        """Health of the platform. `GET /health`. Needs no token."""
+        return cast("PlatformHealthResponse", self._api.call("/health", params=given(ready=ready), method="GET", retry=True))
+
+    def agent_card(self) -> PlatformAgentCardResponse:
+        """The A2A agent card: 0.3, or 1.0 by A2A-Version; with a token, the skills of its fleet. `GET /.well-known/agent-card.json`. Needs no token."""
+        return cast("PlatformAgentCardResponse", self._api.call("/.well-known/agent-card.json", params=given(), method="GET", retry=True))
+
+    def agent_type_card(self, agent_type: str) -> PlatformAgentTypeCardResponse:
+        """The A2A agent card of an agent type: 0.3, or 1.0 by A2A-Version; with a token, the skills of its agents. `GET /a2a/{agent_type}/.well-known/agent-card.json`. Needs no token.
+
+        An extension of the specification, which may change without notice."""
+        return cast("PlatformAgentTypeCardResponse", self._api.call(f"/a2a/{quote(agent_type, safe='')}/.well-known/agent-card.json", params=given(), method="GET", retry=True))
+
+    def openapi(self) -> PlatformOpenapiResponse:
+        """This description. `GET /openapi.json`. Needs no token.
+
+        An extension of the specification, which may change without notice."""
+        return cast("PlatformOpenapiResponse", self._api.call("/openapi.json", params=given(), method="GET", retry=True))
+
+
+class Operations:
+    """The operations of the API: `POST /sessions/init` is `sessions.init`."""
+
+    def __init__(self, api: SyncApi) -> None:
+        self.auth = AuthOperations(api)
+        self.credentials = CredentialsOperations(api)
+        self.sessions = SessionsOperations(api)
+        self.messages = MessagesOperations(api)
+        self.agents = AgentsOperations(api)
+        self.tools = ToolsOperations(api)
+        self.plans = PlansOperations(api)
+        self.policies = PoliciesOperations(api)
+        self.webhooks = WebhooksOperations(api)
+        self.slack = SlackOperations(api)
+        self.telemetry = TelemetryOperations(api)
+        self.tenants = TenantsOperations(api)
+        self.knowledge = KnowledgeOperations(api)
+        self.platform = PlatformOperations(api)
