@@ -6,9 +6,13 @@ from typing import Annotated, Any
 
 import pytest
 from fake_task import answered, run_task
-from langchain_core.language_models import GenericFakeChatModel
+from langchain.agents import create_agent
+from langchain.agents.middleware import HumanInTheLoopMiddleware
+from langchain_core.language_models import FakeMessagesListChatModel, GenericFakeChatModel
 from langchain_core.messages import AIMessage
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
 from typing_extensions import TypedDict
@@ -83,7 +87,7 @@ def handler_of(graph: Any) -> Any:
 
 
 def notes(*said: str) -> Completed:
-    return Completed(parts=[{"kind": "data", "data": {"notes": list(said)}}])
+    return Completed(parts=[{"notes": list(said)}])
 
 
 def asked(result: object) -> str:
@@ -170,6 +174,84 @@ def test_the_same_question_of_one_node_gets_its_own_answer_each_time(graph: Any)
         for answers in ([], [], [one], [one]):
             assert asked((await run_task(handler, "o-1", answers=answers))[0]) == "Which?"
         assert (await run_task(handler, "o-1", answers=[one, two]))[0] == notes("coffee", "tea")
+
+    asyncio.run(run())
+
+
+def test_two_interrupts_of_one_node_with_strict_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with LANGGRAPH_STRICT_MSGPACK, which is read when the process starts."""
+    monkeypatch.setattr("langgraph._internal._serde.STRICT_MSGPACK_ENABLED", True)
+    graph = StateGraph(Notes).add_node("ask", asks_twice).add_edge(START, "ask")
+
+    async def run() -> None:
+        saver = InMemorySaver(serde=JsonPlusSerializer(allowed_msgpack_modules=None))
+        one, two = answered("Which?", comment="coffee"), answered("Which?", comment="tea")
+        for answers in ([], [one]):
+            assert asked((await run_task(handler_of(graph.compile(checkpointer=saver)), "o-1", answers=answers))[0]) == "Which?"
+        done, _ = await run_task(handler_of(graph.compile(checkpointer=saver)), "o-1", answers=[one, two])
+        assert done == notes("coffee", "tea")
+
+    asyncio.run(run())
+
+
+class ToolModel(FakeMessagesListChatModel):
+    """A model that may call tools."""
+
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+        return self
+
+
+@pytest.mark.parametrize("mode", ["batched", "per_call"])
+def test_human_in_the_loop_middleware_needs_no_arguments(mode: Any) -> None:
+    ran: list[str] = []
+
+    @tool
+    def refund(order: int) -> str:
+        """Pays an order back"""
+        ran.append(f"refund {order}")
+        return "paid"
+
+    @tool
+    def mail(to: str) -> str:
+        """Sends a letter"""
+        ran.append(f"mail {to}")
+        return "sent"
+
+    calls: Any = [
+        {"name": "refund", "args": {"order": 1}, "id": "c1", "type": "tool_call"},
+        {"name": "mail", "args": {"to": "a"}, "id": "c2", "type": "tool_call"},
+    ]
+
+    async def run() -> None:
+        model = ToolModel(responses=[AIMessage("", tool_calls=calls), AIMessage("All done")])
+        review = HumanInTheLoopMiddleware({"refund": True, "mail": True}, interrupt_mode=mode)
+        graph = create_agent(model, [refund, mail], middleware=[review], checkpointer=InMemorySaver())
+        handler = langgraph_handler(graph)
+        first, _ = await run_task(handler, "Refund it")
+        assert isinstance(first, InputRequired)
+        assert (first.question["tool"], first.question["arguments"]) == ("refund", {"order": 1})
+        one = answered("Call refund?", kind="approval", arguments={"order": 2})
+        for _ in range(2):
+            assert asked((await run_task(handler, "Refund it", answers=[one]))[0]) == "Call mail?"
+        two = answered("Call mail?", kind="approval", resolution="rejected", comment="not now")
+        _, pieces = await run_task(handler, "Refund it", answers=[one, two])
+        assert ("".join(pieces), ran) == ("All done", ["refund 2"])
+
+    asyncio.run(run())
+
+
+def test_a_tool_whose_result_a_human_gives_is_a_form() -> None:
+    asks = {"action_requests": [{"name": "ask", "args": {}}], "review_configs": [{"action_name": "ask", "allowed_decisions": ["respond"]}]}
+
+    def node(state: Notes) -> Notes:
+        return {"notes": [str(interrupt(asks)["decisions"])]}
+
+    async def run() -> None:
+        handler = handler_of(StateGraph(Notes).add_node("ask", node).add_edge(START, "ask").compile(checkpointer=InMemorySaver()))
+        assert asked((await run_task(handler, "o-1"))[0]) == "Answer ask"
+        given = answered("Answer ask", kind="form", resolution="submitted", data={"message": "tea"})
+        done, _ = await run_task(handler, "o-1", answers=[given])
+        assert done == notes(str([{"type": "respond", "message": "tea"}]))
 
     asyncio.run(run())
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import agents
@@ -24,7 +25,7 @@ from openai.types.responses.response_usage import InputTokensDetails, OutputToke
 from pydantic import BaseModel
 
 from agent_fleet import AgentTask, Completed, InputRequired
-from agent_fleet.adapters.openai_agents import openai_agents_handler
+from agent_fleet.adapters.openai_agents import SQLiteRuns, _model_name, openai_agents_handler
 
 agents.set_tracing_disabled(True)
 
@@ -183,6 +184,32 @@ def test_calls_that_need_approval_are_asked_in_turn_and_the_run_goes_on_in_anoth
         assert store.runs == {}
 
     asyncio.run(run())
+
+
+def test_the_store_of_the_package_keeps_a_run_over_a_restart(tmp_path: Path) -> None:
+    async def run() -> None:
+        file, refunded = tmp_path / "runs.db", list[str]()
+        first = openai_agents_handler(shop(ScriptedModel(refund_call("o-1")), refunded), store=SQLiteRuns(file))
+        assert asked((await run_task(first, "Refund"))[0]) == {"order": "o-1"}
+        again = SQLiteRuns(file)
+        await again.save("msg_old", "{}", datetime(2020, 1, 1, tzinfo=UTC))
+        second = openai_agents_handler(shop(ScriptedModel("Done."), refunded), store=again)
+        _, pieces = await run_task(second, "Refund", answers=[answered("Call refund?", kind="approval")])
+        assert ("".join(pieces), refunded) == ("Done.", ["o-1"])
+        assert await again.load("msg_1") is None
+        await again.save("msg_2", "{}", datetime(2999, 1, 1, tzinfo=UTC))
+        assert (await again.load("msg_old"), await again.load("msg_2")) == (None, "{}")
+
+    asyncio.run(run())
+
+
+def test_usage_names_the_model() -> None:
+    named = ScriptedModel("Hello")
+    named.model = "scripted-1"  # type: ignore[attr-defined]
+    result, _ = asyncio.run(run_task(openai_agents_handler(agents.Agent("assistant", model=named)), "Hi"))
+    assert result == Completed(usage={"input_tokens": 3, "output_tokens": 2, "model": "scripted-1"})
+    assert _model_name(None, agents.Agent("assistant")) == agents.models.get_default_model()
+    assert _model_name(agents.RunConfig(model="gpt-x"), agents.Agent("assistant")) == "gpt-x"
 
 
 def test_a_later_approval_is_not_answered_by_an_earlier_one() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage
@@ -11,6 +12,7 @@ from langgraph.types import Command, Interrupt
 from ..handlers.agent_task import AgentTask
 from ..handlers.results import Completed, Failed, InputRequired, TaskResolution
 from ..parts import Question, Usage
+from .langgraph_review import Review, resumed_with, reviews_in
 from .langgraph_thread import GraphThread
 
 _QUESTION_MEMBERS = ("kind", "title", "prompt", "schema", "fields", "tool", "arguments")
@@ -31,8 +33,8 @@ def _answer_of(values: Any) -> Completed:
     """The text of the last message; of a graph without messages all its values."""
     messages = values.get("messages") if isinstance(values, Mapping) else None
     if messages:
-        return Completed(parts=[{"kind": "text", "text": str(messages[-1].text)}])
-    return Completed(parts=[{"kind": "data", "data": dict(values)}])
+        return Completed(text=str(messages[-1].text))
+    return Completed(parts=[values])
 
 
 def langgraph_handler(
@@ -41,8 +43,8 @@ def langgraph_handler(
     make_input: Callable[[AgentTask], Any] = _input_of,
     thread_id: Callable[[AgentTask], str] = lambda task: task.session_id,
     nodes: Collection[str] | None = None,
-    question: Callable[[object], Question] = _question_of,
-    resume: Callable[[TaskResolution], Any] = lambda resolution: resolution,
+    question: Callable[[object], Question] | None = None,
+    resume: Callable[[TaskResolution], Any] | None = None,
     answer: Callable[[Any], Completed] = _answer_of,
     config: Mapping[str, Any] | None = None,
 ) -> Callable[[AgentTask], Awaitable[object]]:
@@ -54,7 +56,8 @@ def langgraph_handler(
     - `make_input`: the graph's input; the text as the message of a user by default. `thread_id`: the session by default.
     - `nodes`: those whose text is the answer; all by default.
     - `question`: what an `interrupt(value)` asks; by default a mapping's members of a question, else a confirmation with the value
-      as its prompt. `resume`: what `interrupt` returns; the `TaskResolution` by default.
+      as its prompt. `resume`: what `interrupt` returns; the `TaskResolution` by default. Without both, LangChain's
+      `HumanInTheLoopMiddleware` asks for an approval of each call of a tool, one after the other, and gets the decisions.
     - `answer`: that of a graph whose models stream no text; by default the text of the last message, or the values as data.
     - `config` is passed to the graph.
     """
@@ -63,11 +66,17 @@ def langgraph_handler(
         answers = [each for each in task.resolutions if each.source == "agent"]
         thread = GraphThread(graph, thread_id(task), config or {})
 
+        def reviews_of(interrupt: Interrupt) -> list[Review]:
+            return reviews_in(interrupt.value) if question is None and resume is None else []
+
         async def ask(interrupt: Interrupt, usage: Usage | None = None) -> InputRequired:
             await thread.note_asked(interrupt, len(answers))
-            return InputRequired(question=question(interrupt.value), usage=usage)
+            reviews = reviews_of(interrupt)
+            asked = reviews[0].question() if reviews else (question or _question_of)(interrupt.value)
+            return InputRequired(question=asked, usage=usage)
 
         before = await thread.state()
+        resumed: Any
         is_own = before.message_id == task.message_id
         given: Any = None  # goes on from the last checkpoint
         if not is_own:
@@ -79,7 +88,15 @@ def langgraph_handler(
             answered = next((each for each in before.waiting if _is_answered(each.answers_before, len(answers))), None)
             if answered is None or answered.answers_before is None:
                 return await ask(before.waiting[0].interrupt)
-            given = Command(resume={answered.interrupt.id: resume(answers[answered.answers_before])})
+            interrupt, decided = answered.interrupt, answers[answered.answers_before :]
+            reviews = reviews_of(interrupt)
+            if len(decided) < len(reviews):
+                return InputRequired(question=reviews[len(decided)].question())
+            if reviews:
+                resumed = resumed_with(interrupt.value, reviews, decided[: len(reviews)])
+            else:
+                resumed = resume(decided[0]) if resume else decided[0]
+            given = Command(resume={interrupt.id: resumed})
 
         usage: Usage = {"input_tokens": 0, "output_tokens": 0}
         has_text = False
@@ -98,7 +115,7 @@ def langgraph_handler(
         if has_text:
             return Completed(usage=counted)
         made = answer(after.values)
-        return Completed(parts=made.parts, artifacts=made.artifacts, usage=made.usage or counted)
+        return replace(made, usage=made.usage or counted)
 
     return handle
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from langgraph.types import Interrupt
 
+from ..handlers.results import TaskResolution
+
 _MESSAGE = "fleet_message_id"
 """The member of a checkpoint's metadata that says whose message it is."""
 _ASKED = "fleet_asked"
@@ -46,7 +48,7 @@ class GraphThread:
         """Raises ValueError for a graph without a checkpointer."""
         if not hasattr(graph.checkpointer, "aput_writes"):
             raise ValueError("langgraph_handler: compile the graph with a checkpointer")
-        self._graph = graph
+        self._graph = _with_resolutions(graph)
         self._config = {**config, "configurable": {**config.get("configurable", {}), "thread_id": thread_id}}
 
     async def state(self) -> ThreadState:
@@ -75,6 +77,13 @@ class GraphThread:
         """Notes in the newest checkpoint that a human is asked. LangGraph ignores a pending write of a task that it does not know."""
         config = copy.copy((await self._graph.aget_state(self._config)).config)
         await self._graph.checkpointer.aput_writes(config, [(_ASKED, answers)], _note_of(interrupt))
+
+
+def _with_resolutions(graph: Any) -> Any:
+    """The graph, whose checkpoints may hold answers of humans, also with LANGGRAPH_STRICT_MSGPACK."""
+    saver = graph.checkpointer
+    allowing = saver.with_allowlist([(TaskResolution.__module__, TaskResolution.__name__)]) if hasattr(saver, "with_allowlist") else saver
+    return graph if allowing is saver else graph.copy({"checkpointer": allowing})
 
 
 def _note_of(interrupt: Interrupt) -> str:

@@ -16,6 +16,9 @@ from agents.memory import Session
 from ..handlers.agent_task import AgentTask
 from ..handlers.results import Completed, InputRequired, TaskResolution
 from ..parts import Part, Question, Usage
+from .sqlite_runs import SQLiteRuns
+
+__all__ = ["RunStore", "SQLiteRuns", "openai_agents_handler"]
 
 _KEPT = timedelta(hours=48)
 """A question waits for a day, and its answer as long for room on the agent."""
@@ -62,7 +65,8 @@ def openai_agents_handler(
 
     - `session` makes the conversation of a session id, for example `lambda id: SQLiteSession(id, "conversations.db")`; without it each
       message stands alone.
-    - `store` keeps the runs that wait for an approval; without one a call that needs it fails the message.
+    - `store` keeps the runs that wait for an approval, for example `SQLiteRuns("runs.db")`; without one a call that needs it fails the
+      message.
     - `make_input`: the run's input; the text of the message by default.
     """
 
@@ -89,8 +93,9 @@ def openai_agents_handler(
         has_text = await _stream(run, task)
         counted = run.context_wrapper.usage
         usage: Usage = {"input_tokens": counted.input_tokens - spent[0], "output_tokens": counted.output_tokens - spent[1]}
-        if isinstance(agent.model, str):
-            usage["model"] = agent.model
+        model = _model_name(run_config, run.current_agent)
+        if model is not None:
+            usage["model"] = model
         if run.interruptions:
             await _save(store, task.message_id, _SavedRun(run.to_state().to_string(), len(answers)))
             return InputRequired(question=_question_about(run.interruptions[0]), usage=usage)
@@ -99,6 +104,13 @@ def openai_agents_handler(
         return Completed(parts=_parts_of(run.final_output, has_text), usage=usage)
 
     return handle
+
+
+def _model_name(config: agents.RunConfig | None, agent: agents.Agent[Any]) -> str | None:
+    """The name of the model that answered; None where a model of the program's own does not tell."""
+    model = (config.model if config else None) or agent.model
+    name = agents.models.get_default_model() if model is None else model if isinstance(model, str) else getattr(model, "model", None)
+    return str(name) if isinstance(name, str) else None
 
 
 async def _stream(run: agents.RunResultStreaming, task: AgentTask) -> bool:
