@@ -56,7 +56,7 @@ class Access:
     def _complete(self, url: str, env: Mapping[str, str]) -> ResolvedAccess:
         file = env.get("FLEET_CA_FILE")
         given, source = (self.ca, "`ca`") if self.ca is not None else (Path(file) if file else None, "FLEET_CA_FILE")
-        ca = None if given is None else _certificates(given, source)
+        ca = None if given is None else certificates(given, source)
         if self.token is not None:
             return ResolvedAccess(url, None, None, self.token, ca)
         client_id = self.client_id or env.get("FLEET_CLIENT_ID")
@@ -113,7 +113,7 @@ def tls_context(ca: str | None) -> ssl.SSLContext:
     return context
 
 
-def _certificates(ca: CertificateAuthority, source: str) -> str:
+def certificates(ca: CertificateAuthority, source: str) -> str:
     """The certificates in PEM. Raises ValueError that says where they come from: `source`, and text, bytes or which file."""
     if isinstance(ca, str) and "-----BEGIN" in ca:
         pem, what = ca, f"the text in {source}"

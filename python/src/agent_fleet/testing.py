@@ -101,6 +101,7 @@ async def run_async(
     session_id: str = "ses_test",
     message_id: str = "msg_test",
     deadline_ms: int = _DEADLINE_MS,
+    traceparent: str = "",
     log: logging.Logger = SILENT_LOG,
 ) -> Run:
     """Gives the agent a message, as the platform would, and runs its handler again for each answer.
@@ -124,7 +125,12 @@ async def run_async(
                 "message": {"kind": "message", "messageId": message_id, "role": "user", "parts": _content(content)},
                 "metadata": {**(metadata or {}), "resolutions": list(resolutions)},
             },
-            "session_context": {"session_id": session_id, "message_id": message_id, "user_id": user_id},
+            "session_context": {
+                "session_id": session_id,
+                "message_id": message_id,
+                "user_id": user_id,
+                "propagation_headers": {"traceparent": traceparent},
+            },
         }
         ended = await record.dispatch(dispatch)
         if ended.state != "input-required" or not left:

@@ -7,7 +7,7 @@ import contextlib
 import inspect
 import logging
 from collections.abc import Callable
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ..access import Access, CertificateAuthority, TokenProvider
 from ..connected.connected_agent import ConnectedAgent
@@ -25,6 +25,9 @@ from .first_welcome import first_welcome
 from .listeners import EventName, Listener, Listeners
 from .make_connected import make_connected
 from .options import AgentOptions, ReportedStatus
+
+if TYPE_CHECKING:
+    from ..hosted.hosted_app import HostedAgentApp
 
 _REPLACED_GRACE_SECONDS = 1.0
 _interactive: dict[str, Agent] = {}
@@ -58,6 +61,7 @@ class Agent(CallsTools):
         context: dict[str, Any] | None = None,
         idempotent: bool = False,
         drain_on_signals: bool = True,
+        drain_grace_seconds: float = CLOSE_GRACE_SECONDS_DEFAULT,
         log: logging.Logger = DEFAULT_LOG,
         on_error: OnError | None = None,
         handshake_timeout_ms: float = 15_000,
@@ -74,6 +78,7 @@ class Agent(CallsTools):
         - `idempotent`: every message may be dispatched again after the loss of its agent, with the same `task.idempotency_key`; by
           default it fails with `AGENT_DISCONNECTED`. `skill(…, idempotent=True)` says so of one skill.
         - `drain_on_signals`: on SIGTERM and SIGINT the agent accepts no new work, finishes running work, and leaves.
+        - `drain_grace_seconds`: how long running work may take then, and at `close()`; the longest that a task of yours takes.
         - `log` gets a line when the agent joins, loses its connection and has it again, and drains, and each warning and
           error. By default it is the logger `agent_fleet`, and while the program has configured no logging, the lines stand on
           standard error. `SILENT_LOG` discards everything.
@@ -94,6 +99,7 @@ class Agent(CallsTools):
             context=context,
             idempotent=idempotent,
             drain_on_signals=drain_on_signals,
+            drain_grace_seconds=drain_grace_seconds,
             log=log,
             on_error=on_error,
             handshake_timeout_ms=handshake_timeout_ms,
@@ -103,12 +109,14 @@ class Agent(CallsTools):
         self._background = Background(f"agent {type}", log)
         self._listeners = Listeners(self._background)
         self._running: ConnectedAgent | None = None
+        self._hosted: HostedAgentApp | None = None
         self._has_joined = False
 
     @property
     def instance_id(self) -> str:
         """The configured id, or the one that the platform chose; empty before the first registration."""
-        return (self._running.instance_id if self._running else "") or self._options.instance_id or ""
+        present = self._running or self._hosted
+        return (present.instance_id if present else "") or self._options.instance_id or ""
 
     def on_message(self, handler: F) -> F:
         """Decorates the handler of messages that no skill handler takes. It gets the `AgentTask`."""
@@ -178,9 +186,11 @@ class Agent(CallsTools):
 
     def _tool_caller(self) -> tuple[ToolCaller, None]:
         """Calls outside any task: within one, use `task.call_tool`."""
-        if not self._running:
-            raise RuntimeError("the agent has not joined yet")
-        return self._running.tools, None
+        if self._running:
+            return self._running.tools, None
+        if self._hosted:
+            return self._hosted.tool_calls, None
+        raise RuntimeError("the agent has not joined yet")
 
     async def connect(self, *, timeout_ms: float | None = None) -> None:
         """Registers the agent and keeps a WebSocket to the mesh open until `close()`. Returns at the first `welcome`.
@@ -217,6 +227,18 @@ class Agent(CallsTools):
             await self.close()
             raise
 
+    def asgi(self, public_url: str) -> HostedAgentApp:
+        """The agent as an ASGI app, for agents that the platform posts to: `app = agent.asgi("https://shop.example.com/")`.
+
+        `public_url` is the address at which the platform reaches the app. It verifies the platform's tokens, registers the agent when the
+        server starts, and drains when it stops. Needs the extra `agent-fleet[hosted]`.
+        """
+        from ..hosted.hosted_app import HostedAgentApp
+
+        app = HostedAgentApp(self._options, self._handlers, self._tools, public_url)
+        self._hosted = app
+        return app
+
     def run(self) -> None:
         """Serves in an event loop of its own: the last line of a program that is nothing but an agent. Returns after Ctrl-C."""
         if asyncio._get_running_loop():
@@ -234,14 +256,14 @@ class Agent(CallsTools):
         if self._running:
             self._running.report_status(status)
 
-    async def close(self, grace_seconds: float = CLOSE_GRACE_SECONDS_DEFAULT) -> None:
+    async def close(self, grace_seconds: float | None = None) -> None:
         """Accepts no new work, finishes running work, and disconnects.
 
-        Work that takes longer than `grace_seconds` fails with `AGENT_DISCONNECTED`. Raises AgentStoppedError when the agent
-        was refused or replaced before.
+        Work that takes longer than `grace_seconds` (by default the agent's `drain_grace_seconds`) fails with `AGENT_DISCONNECTED`.
+        Raises AgentStoppedError when the agent was refused or replaced before.
         """
         if self._running:
-            await self._running.close(grace_seconds)
+            await self._running.close(self._options.drain_grace_seconds if grace_seconds is None else grace_seconds)
 
     async def _replace_earlier(self) -> None:
         earlier, _interactive[self._options.type] = _interactive.get(self._options.type), self

@@ -16,6 +16,7 @@ from ..errors import ApiError
 from ..handlers.agent_task import AgentTask
 from ..handlers.conversation import TaskClient, Turn
 from ..parts import Part
+from ..tracing import current_traceparent
 
 _PAGES_MAX = 20
 """Pages that `history` reads at most: further ones only where messages of the session came after this one, which are listed first."""
@@ -75,7 +76,7 @@ class _TaskClient:
         hops = self._task.metadata.get("hops")
         left_ms = max(1, int(self._task.remaining_ms))
         inherited: SendOptions = {
-            "traceparent": self._task.traceparent,
+            "traceparent": current_traceparent() or self._task.traceparent,
             "deadline_ms": min(options.get("deadline_ms") or left_ms, left_ms),
             "hops": (hops if isinstance(hops, int) else 0) + 1,
         }

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..access import Access
-from ..limits import MAX_CONCURRENT_SESSIONS_DEFAULT
+from ..limits import CLOSE_GRACE_SECONDS_DEFAULT, MAX_CONCURRENT_SESSIONS_DEFAULT
 from ..log import DEFAULT_LOG
 from .error_reporter import OnError
 
@@ -31,6 +31,7 @@ class AgentOptions:
     context: dict[str, Any] | None = None
     idempotent: bool = False
     drain_on_signals: bool = True
+    drain_grace_seconds: float = CLOSE_GRACE_SECONDS_DEFAULT
     log: logging.Logger = DEFAULT_LOG
     on_error: OnError | None = None
     handshake_timeout_ms: float = 15_000

@@ -13,6 +13,7 @@ _INPUT_MODES = ["text/plain", "application/json", "*/*"]
 """The agent accepts any part; the first two entries are for clients that do not understand wildcards."""
 
 _IDEMPOTENT_SKILLS_URI = "urn:agent-fleet:extensions:idempotent-skills"
+_DISPATCH_URI = "urn:agent-fleet:dispatch:1"
 _ANY_SKILL = "*"
 
 
@@ -48,31 +49,32 @@ class AgentProfile:
         return {
             "agent_type": options.type,
             **({"agent_version": options.version} if options.version is not None else {}),
-            "agent_card": self._card(),
+            "agent_card": self.card(),
             "skills": self._handlers.skills,
             "tools": self._tools.tools,
             **self.capacity,
         }
 
-    def _card(self) -> dict[str, Any]:
-        """An A2A 0.3 agent card."""
+    def card(self, url: str | None = None) -> dict[str, Any]:
+        """An A2A 0.3 agent card; `url` is the address of a hosted agent."""
         options = self._options
         return {
             "protocolVersion": "0.3.0",
             "name": options.name or options.type,
             "description": options.description,
             "version": options.version or "0.0.0",
+            **({"url": url, "preferredTransport": "JSONRPC"} if url is not None else {}),
             "defaultInputModes": _INPUT_MODES,
             "defaultOutputModes": ["text/plain", "application/json"],
             "skills": self._handlers.skills,
             **(options.card or {}),
-            "capabilities": self._capabilities((options.card or {}).get("capabilities")),
+            "capabilities": self._capabilities((options.card or {}).get("capabilities"), is_hosted=url is not None),
         }
 
-    def _capabilities(self, given: object) -> dict[str, Any]:
+    def _capabilities(self, given: object, *, is_hosted: bool) -> dict[str, Any]:
         """What the agent's own card says, with the declaration of idempotent skills."""
         own = given if isinstance(given, dict) else {}
-        extensions = [*(own.get("extensions") or []), *self._extensions()]
+        extensions = [*(own.get("extensions") or []), *self._extensions(is_hosted)]
         return {
             "streaming": True,
             "pushNotifications": False,
@@ -80,9 +82,11 @@ class AgentProfile:
             **({"extensions": extensions} if extensions else {}),
         }
 
-    def _extensions(self) -> list[dict[str, Any]]:
+    def _extensions(self, is_hosted: bool) -> list[dict[str, Any]]:
+        described = "Requests may have what the platform says of a dispatch beside `params`."
+        dispatch = [{"uri": _DISPATCH_URI, "description": described, "required": False}] if is_hosted else []
         skills = [*self._handlers.idempotent_skills, *([_ANY_SKILL] if self._options.idempotent else [])]
         if not skills:
-            return []
+            return dispatch
         description = "Messages to these skills may be dispatched again after the agent was lost."
-        return [{"uri": _IDEMPOTENT_SKILLS_URI, "description": description, "required": False, "params": {"skills": skills}}]
+        return [*dispatch, {"uri": _IDEMPOTENT_SKILLS_URI, "description": description, "required": False, "params": {"skills": skills}}]

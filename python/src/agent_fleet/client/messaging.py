@@ -10,6 +10,7 @@ from typing_extensions import Unpack
 
 from ..errors import UnreachableError
 from ..parts import JsonObject
+from ..tracing import current_traceparent
 from .platform_api import STREAM_SILENCE_MS, PlatformApi, with_retries
 from .resumed_stream import StreamPosition, resumed_stream
 from .rpc import StreamEvent, rpc_request, rpc_result, stream_events
@@ -75,5 +76,5 @@ class Messaging:
 
 
 def _headers_of(options: SendOptions) -> dict[str, str]:
-    traceparent = options.get("traceparent")
+    traceparent = options.get("traceparent") or current_traceparent()
     return {"traceparent": traceparent} if traceparent else {}

@@ -52,7 +52,7 @@ class SendOptions(MessageOptions, total=False):
     hops: int | None
     """How many agents it came through: `task.client` counts them."""
     traceparent: str | None
-    """W3C trace context of the caller."""
+    """W3C trace context of the caller; the current span of OpenTelemetry by default, where that is installed."""
 
 
 _ROUTING = (*RoutingOptions.__annotations__, "hops")

@@ -10,6 +10,7 @@ from typing import Any
 from ..cancelation import is_canceled
 from ..errors import UnsendableError
 from ..tools.tool_caller import ToolCaller
+from ..tracing import handler_span
 from .agent_task import AgentTask
 from .conversation import Conversation
 from .handlers import Handlers
@@ -55,9 +56,10 @@ async def run_dispatch(
             conversation=deps.conversation,
         )
         name = deps.handlers.name_of(task)
-        answer = await _answer_of(deps, task, questions)
-        if output.failure is not None:
-            raise output.failure
+        with handler_span(name, task.traceparent, _attributes_of(task)):
+            answer = await _answer_of(deps, task, questions)
+            if output.failure is not None:
+                raise output.failure
         return result_frame_of(answer, output.artifact, dispatch, warn_usage)
     except (Exception, asyncio.CancelledError) as error:
         if isinstance(error, asyncio.CancelledError):
@@ -66,6 +68,11 @@ async def run_dispatch(
             error = RuntimeError("the handler awaited something that was canceled (CancelledError)")
         deps.log.error("handler failed (handler=%s, dispatch_id=%s)", name, dispatch["dispatch_id"], exc_info=True)
         return error_frame_of(f"{name}: {error}" if isinstance(error, UnsendableError) else error)
+
+
+def _attributes_of(task: AgentTask) -> dict[str, str | int | None]:
+    ids = {"fleet.message_id": task.message_id, "fleet.session_id": task.session_id, "fleet.dispatch_id": task.dispatch_id}
+    return {**ids, "fleet.skill_id": task.skill_id, "fleet.attempt": task.attempt}
 
 
 async def _answer_of(deps: RunDeps, task: AgentTask, questions: Questions) -> object:

@@ -15,6 +15,7 @@ from ..handlers.parameters import InvalidInput, read_as
 from ..handlers.sendable import sendable, shown
 from ..handlers.task_deadline import TaskDeadline
 from ..limits import DEADLINE_MS_MAX
+from ..tracing import current_traceparent
 
 T = TypeVar("T")
 
@@ -99,9 +100,9 @@ class CallsTools(ABC):
         payload = _payload_of(tool, args, target, deadline_ms, idempotency_key)
         if context:
             payload["dispatch_id"] = context.dispatch_id
-            result = _unwrapped(await caller.call(payload, context.traceparent, context.deadline))
+            result = _unwrapped(await caller.call(payload, current_traceparent() or context.traceparent, context.deadline))
         else:
-            result = _unwrapped(await caller.call(payload, ""))
+            result = _unwrapped(await caller.call(payload, current_traceparent()))
         return result if returns is None else _read_result(tool, result, returns)
 
 

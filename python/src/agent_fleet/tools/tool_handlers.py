@@ -16,6 +16,7 @@ from ..handlers.sendable import is_error_code, sendable
 from ..handlers.sync_task import SyncToolCalls
 from ..interactive import is_interactive
 from ..log import DEFAULT_LOG
+from ..tracing import handler_span
 from .tool_caller import CallContext, CallsTools, ToolCaller, tool_failure
 
 
@@ -80,7 +81,9 @@ class ToolHandlers:
             given = parameters.read(delivery["arguments"])
             if call_parameter:
                 given[call_parameter] = ToolCall(delivery, traceparent, tools)
-            return {"ok": True, "result": sendable(await call(function, **given), RESULT)}
+            ids = {"fleet.dispatch_id": delivery["dispatch_id"], "fleet.session_id": delivery.get("session_id")}
+            with handler_span(f"tool {name}", traceparent, ids):
+                return {"ok": True, "result": sendable(await call(function, **given), RESULT)}
         except InvalidInput as error:
             return tool_failure(ToolError(str(error), code="BAD_REQUEST"))
         except ToolError as error:
