@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The static checks of the package, and the tests of its adapters and of what `npm test` in the folder above does not reach from the
 # wheel. The environment with the frameworks is made once for each requirements-dev.txt and Python, in the user's cache. With `--write`, it
-# writes the generated part of the client instead.
+# writes the generated part of the client and docs/python.md instead.
 set -euo pipefail
 cd "$(dirname "$0")"
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/agent-fleet
@@ -23,9 +23,11 @@ python() { PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=src MYPYPATH=src "$venv/bin/pyth
 node ../scripts/prepare.mjs # the client is generated from the contracts in dist/
 if [ "${1:-}" = --write ]; then
   python ../scripts/clients/write_python.py
+  python reference.py
   exit
 fi
 python ../scripts/clients/write_python.py --check
+python reference.py --check
 python -m ruff check --no-cache . ../scripts/clients ../test/sdk ../bench/campaign
-python -m mypy --cache-dir "$venv/mypy-cache" src examples tests ../scripts/clients ../test/sdk/wire ../test/sdk/python ../bench/campaign
+python -m mypy --cache-dir "$venv/mypy-cache" src examples tests reference.py ../scripts/clients ../test/sdk/wire ../test/sdk/python ../bench/campaign
 python -m pytest --quiet -p no:cacheprovider tests
