@@ -29,5 +29,8 @@ fi
 python ../scripts/clients/write_python.py --check
 python reference.py --check
 python -m ruff check --no-cache . ../scripts/clients ../test/sdk ../bench/campaign
-python -m mypy --cache-dir "$venv/mypy-cache" src examples tests reference.py ../scripts/clients ../test/sdk/wire ../test/sdk/python ../bench/campaign
+readme=$(mktemp -d)
+trap 'rm -rf "$readme"' EXIT
+python tests/readme_programs.py "$readme"
+python -m mypy --cache-dir "$venv/mypy-cache" "$readme" src examples tests reference.py ../scripts/clients ../test/sdk/wire ../test/sdk/python ../bench/campaign
 python -m pytest --quiet -p no:cacheprovider tests

@@ -14,7 +14,7 @@ from ..connected.connected_agent import ConnectedAgent
 from ..errors import AgentStoppedError
 from ..handlers.handlers import Handlers
 from ..interactive import is_interactive
-from ..limits import CLOSE_GRACE_SECONDS_DEFAULT, MAX_CONCURRENT_SESSIONS_DEFAULT
+from ..limits import CLOSE_GRACE_SECONDS_DEFAULT, CLOSE_GRACE_SECONDS_MAX, MAX_CONCURRENT_SESSIONS_DEFAULT
 from ..log import DEFAULT_LOG
 from ..tools.tool_caller import CallsTools, ToolCaller
 from ..tools.tool_handlers import ToolHandlers
@@ -78,7 +78,7 @@ class Agent(CallsTools):
         - `idempotent`: every message may be dispatched again after the loss of its agent, with the same `task.idempotency_key`; by
           default it fails with `AGENT_DISCONNECTED`. `skill(…, idempotent=True)` says so of one skill.
         - `drain_on_signals`: on SIGTERM and SIGINT the agent accepts no new work, finishes running work, and leaves.
-        - `drain_grace_seconds`: how long running work may take then, and at `close()`; the longest that a task of yours takes.
+        - `drain_grace_seconds`: how long running work may take then, and at `close()`; the longest that a task of yours takes, 3,600 at most.
         - `log` gets a line when the agent joins, loses its connection and has it again, and drains, and each warning and
           error. By default it is the logger `agent_fleet`, and while the program has configured no logging, the lines stand on
           standard error. `SILENT_LOG` discards everything.
@@ -86,6 +86,8 @@ class Agent(CallsTools):
           the agent after it has connected.
         - `handshake_timeout_ms` bounds the handshake, and again the wait for `welcome`; then the agent reconnects.
         """
+        if not 0 <= drain_grace_seconds <= CLOSE_GRACE_SECONDS_MAX:
+            raise ValueError(f"drain_grace_seconds is a number from 0 to {CLOSE_GRACE_SECONDS_MAX}, not {drain_grace_seconds!r}")
         self._options = AgentOptions(
             type=type,
             access=Access(url=url, client_id=client_id, client_secret=client_secret, token=token, ca=ca),

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..limits import CLOSE_GRACE_SECONDS_DEFAULT, CLOSE_NORMAL
+from ..limits import CLOSE_GRACE_SECONDS_DEFAULT, CLOSE_GRACE_SECONDS_MAX, CLOSE_NORMAL
 from .dispatch_runs import DispatchRuns
 from .frames import Frame
 from .mesh_connection import MeshConnection
@@ -60,7 +60,7 @@ class ReadyConnection:
 
     def request_close(self, grace_seconds: float) -> None:
         """Asks for no new work. The mesh closes the socket when nothing is in flight, at the latest after the grace period."""
-        grace = max(0, math.ceil(grace_seconds))
+        grace = min(max(0, math.ceil(grace_seconds)), CLOSE_GRACE_SECONDS_MAX)
         self._connection.send("close_request", {"grace_seconds": grace, "reason": "agent stops"})
 
     def close(self) -> None:
