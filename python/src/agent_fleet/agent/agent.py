@@ -78,7 +78,7 @@ class Agent(CallsTools):
         - `idempotent`: every message may be dispatched again after the loss of its agent, with the same `task.idempotency_key`; by
           default it fails with `AGENT_DISCONNECTED`. `skill(…, idempotent=True)` says so of one skill.
         - `drain_on_signals`: on SIGTERM and SIGINT the agent accepts no new work, finishes running work, and leaves.
-        - `drain_grace_seconds`: how long running work may take then, and at `close()`; the longest that a task of yours takes, 3,600 at most.
+        - `drain_grace_seconds`: how long running work may take then, and at `close()`, up to 3,600: as long as your longest task.
         - `log` gets a line when the agent joins, loses its connection and has it again, and drains, and each warning and
           error. By default it is the logger `agent_fleet`, and while the program has configured no logging, the lines stand on
           standard error. `SILENT_LOG` discards everything.
