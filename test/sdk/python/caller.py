@@ -2,7 +2,22 @@
 
 import asyncio
 
-from agent_fleet import ApiError, FleetClient, text_of
+from agent_fleet import ApiError, FleetClient, SyncFleetClient, text_of, text_stream
+
+
+async def confirm_all(client: FleetClient) -> None:
+    """A human who agrees to everything."""
+    while True:
+        for message in (await client.messages.pending())["messages"]:
+            await client.messages.resolve(message["message_id"], "confirmed")
+        await asyncio.sleep(0.1)
+
+
+def call_without_asyncio() -> None:
+    with SyncFleetClient() as client:
+        assert text_of(client.send("hello", agent_type="python")) == "You said: hello"
+        assert list(client.stream_text("2", agent_type="python", skill_id="count")) == ["1 ", "2 "]
+        assert client.sessions.get(page_size=1)["ok"] is True
 
 
 async def main() -> None:
@@ -31,6 +46,14 @@ async def main() -> None:
         assert decided["approvals"][0]["resolution"] == "declined", decided
         exported = [approval async for approval in client.messages.export_approvals()]
         assert waiting["id"] in [approval["message_id"] for approval in exported], exported
+
+        human = asyncio.create_task(confirm_all(client))
+        answer = await client.send("tea", agent_type="python", skill_id="order", through_questions=True)
+        assert text_of(answer) == "Ordered tea, wrapped.", answer
+        events = client.stream("tea", agent_type="python", skill_id="order", through_questions=True)
+        assert [piece async for piece in text_stream(events)] == ["Ordered tea, wrapped."]
+        human.cancel()
+        await asyncio.to_thread(call_without_asyncio)
 
         plan = await client.plans.create(
             session["session_id"],

@@ -235,8 +235,10 @@ class Agent(CallsTools):
         `public_url` is the address at which the platform reaches the app. It verifies the platform's tokens, registers the agent when the
         server starts, and drains when it stops. Needs the extra `agent-fleet[hosted]`.
         """
-        from ..hosted.hosted_app import HostedAgentApp
-
+        try:
+            from ..hosted.hosted_app import HostedAgentApp
+        except ImportError as error:
+            raise ImportError(f"{error}: install agent-fleet[hosted]") from error
         app = HostedAgentApp(self._options, self._handlers, self._tools, public_url)
         self._hosted = app
         return app

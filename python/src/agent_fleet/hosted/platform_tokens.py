@@ -22,6 +22,10 @@ _COOLDOWN_SECONDS = 1.0
 _KEYS_SECONDS = 10.0
 
 
+class _KeysUnavailable(Exception):
+    """The platform's keys cannot be fetched."""
+
+
 class PlatformTokens:
     """Checks the token that the platform sends with every dispatch: signed by it, for this instance and this tenant.
 
@@ -55,14 +59,14 @@ class PlatformTokens:
             return self._refuse("missing", "a request without a token was refused: callers use the platform's /send")
         try:
             claims = await self._claims_of(token.strip())
-        except httpx.HTTPError as error:
-            self._refuse("keys", f"the platform's keys at {self._jwks_url} cannot be fetched: {error!r}")
+        except _KeysUnavailable as error:
+            self._refuse("keys", f"the platform's keys at {self._jwks_url} cannot be fetched: {error}")
             return "not_ready"
         except jwt.ExpiredSignatureError:
             return self._refuse("expired", "a token was refused as expired: do the clocks of this machine and the platform's agree?")
         except (jwt.InvalidAudienceError, jwt.MissingRequiredClaimError):
             return self._refuse("other_agent", "a token was refused: it is for another instance")
-        except (jwt.InvalidTokenError, KeyError, ValueError) as error:
+        except (jwt.InvalidTokenError, KeyError) as error:
             return self._refuse("invalid", f"a token was refused: none of the keys at {self._jwks_url} signed it ({error})")
         if claims.get("tenant_id") != self._tenant_id:
             return self._refuse("other_agent", "a token was refused: it is for another tenant")
@@ -82,10 +86,14 @@ class PlatformTokens:
         async with self._fetching:
             if key_id in self._keys or time.monotonic() - self._fetched_at < _COOLDOWN_SECONDS:
                 return
-            async with httpx.AsyncClient(verify=self._tls, timeout=_KEYS_SECONDS) as http:
-                answer = (await http.get(self._jwks_url)).raise_for_status()
+            try:
+                async with httpx.AsyncClient(verify=self._tls, timeout=_KEYS_SECONDS) as http:
+                    answer = (await http.get(self._jwks_url)).raise_for_status()
+                keys = jwt.PyJWKSet.from_dict(answer.json()).keys
+            except (httpx.HTTPError, jwt.PyJWTError, ValueError) as error:
+                raise _KeysUnavailable(repr(error)) from error
             self._fetched_at = time.monotonic()
-            self._keys = {key.key_id: key for key in jwt.PyJWKSet.from_dict(answer.json()).keys if key.key_id}
+            self._keys = {key.key_id: key for key in keys if key.key_id}
 
     def _refuse(self, reason: str, text: str) -> Verdict:
         if reason not in self._reported:
