@@ -93,7 +93,7 @@ from .models import (
 def sync_text(operations: str) -> str:
     """The same operations for programs without an event loop."""
     text = operations.replace("async def ", "def ").replace("await self._api", "self._api").replace("AsyncIterator", "Iterator")
-    return text.replace("..platform_api", "..sync_api").replace("PlatformApi", "SyncApi")
+    return text.replace("..platform_api", "..sync.loop_thread").replace("PlatformApi", "SyncApi")
 
 
 def method_text(method: dict[str, Any], members: dict[str, dict[str, str] | None]) -> str:

@@ -9,7 +9,7 @@ from .client.not_given import NOT_GIVEN, NotGiven
 from .client.rpc import ArtifactUpdate, StatusUpdate, StreamEvent
 from .client.send_options import Content, MessageOptions, SendOptions
 from .client.sent_task import EndedTask, Task, WaitingTask, WorkingTask, has_ended, is_waiting
-from .client.sync_client import SyncFleetClient
+from .client.sync.sync_client import SyncFleetClient
 from .client.text import data_of, text_of, text_stream
 from .errors import AgentError, AgentStoppedError, ApiError, TaskFailedError, TaskNotEndedError, ToolError, UnreachableError
 from .handlers.agent_task import AgentTask

@@ -19,7 +19,6 @@ from .client.sent_task import Task
 from .client.text import data_of, text_of
 from .errors import ToolError
 from .handlers.conversation import TaskClient, Turn
-from .handlers.json_values import is_record, jsonable, parts_of
 from .handlers.result_frame import ResultFrame
 from .handlers.run_dispatch import RunDeps, run_dispatch
 from .handlers.task_deadline import TaskDeadline
@@ -27,6 +26,7 @@ from .handlers.task_output import TaskOutput
 from .log import SILENT_LOG
 from .parts import Artifact, Part, Question, Usage
 from .tools.tool_caller import tool_failure
+from .values.json_values import is_record, jsonable, parts_of
 
 T = TypeVar("T")
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, TypedDict
 
-from ..handlers.json_values import Record, jsonable, parts_of
 from ..parts import JsonObject, Part
+from ..values.json_values import Record, jsonable, parts_of
 
 Content = str | Part | Record | Sequence[str | Part | Record]
 """What a message says: text, a part, or data (a dict, a pydantic model, a dataclass), or a list of these."""

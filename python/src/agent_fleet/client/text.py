@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, M
 from typing import Any, TypeVar, overload
 
 from ..errors import TaskFailedError, TaskNotEndedError
-from ..handlers.parameters import read_as
 from ..parts import text_of_parts
+from ..values.parameters import read_as
 from .rpc import StreamEvent
 
 T = TypeVar("T")

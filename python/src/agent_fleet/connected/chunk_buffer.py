@@ -8,8 +8,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ..handlers.sendable import well_formed
 from ..limits import BUFFERED_BYTES_SOFT, CHUNK_BYTES_BUFFERED_PER_DISPATCH, CHUNKS_KEPT_PER_DISPATCH
+from ..values.sendable import well_formed
 
 
 class FrameSink(Protocol):

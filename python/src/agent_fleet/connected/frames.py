@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from ..handlers.sendable import well_formed
+from ..values.sendable import well_formed
 
 SUBPROTOCOL = "service.v1"
 

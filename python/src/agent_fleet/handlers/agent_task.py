@@ -8,9 +8,9 @@ from typing import Any, Literal, TypeVar, cast, overload
 from ..errors import ToolError
 from ..parts import InputField, JsonObject, Part, Question, text_of_parts
 from ..tools.tool_caller import CallContext, CallsTools, ToolCaller
+from ..values.parameters import read_as
 from .conversation import Conversation, TaskClient, Turn
 from .output_source import Output, OutputSource
-from .parameters import read_as
 from .questions import Ask, Questions
 from .results import TaskResolution
 from .sync_task import SyncTask

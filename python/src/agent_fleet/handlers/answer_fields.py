@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from ..limits import TOOL_ARGUMENTS_BYTES, TOOL_RESULT_BYTES
 from ..parts import NewArtifact, Part, Question, Usage
-from .sendable import Field
+from ..values.sendable import Field
 
 PART_FORMS = "a part is {'kind': 'text', 'text'}, {'kind': 'data', 'data': {…}} or {'kind': 'file', 'file': {…}}"
 

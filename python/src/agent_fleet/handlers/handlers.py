@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..interactive import is_interactive
+from ..values.parameters import Parameters, call, parameter_names
 from .agent_task import AgentTask, input_of
 from .output_source import is_source
-from .parameters import Parameters, call, parameter_names
 from .results import Failed
 
 Handler = Callable[..., Any]

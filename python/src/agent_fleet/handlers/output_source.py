@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 
 from ..parts import Part
 from ..threads import in_thread
-from .json_values import Record
+from ..values.json_values import Record
 
 Output = str | Part | Record | list[str | Part | Record]
 """One chunk of an answer: text, a part, or data (a dict, a pydantic model, a dataclass), or a list of these."""

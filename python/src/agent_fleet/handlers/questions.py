@@ -8,8 +8,8 @@ from typing import Any, Generic, cast
 
 from ..errors import UnsendableError
 from ..parts import Question
+from ..values.parameters import InvalidInput, read_as
 from .form_schema import form_problem, schema_of
-from .parameters import InvalidInput, read_as
 from .results import D, InputRequired, TaskResolution
 
 _ACCEPTED = ("approved", "confirmed", "submitted")

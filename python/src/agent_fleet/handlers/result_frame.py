@@ -11,11 +11,11 @@ from typing import Any, cast
 
 from ..errors import UnsendableError
 from ..parts import Artifact, Usage
+from ..values.json_values import is_record, parts_of
+from ..values.parameters import InvalidInput
+from ..values.sendable import ANSWER_BYTES_MAX, error_text, is_error_code, sendable, shown, well_formed
 from .answer_fields import ARTIFACTS, PART_FORMS, PARTS, QUESTION, USAGE
-from .json_values import is_record, parts_of
-from .parameters import InvalidInput
 from .results import Completed, Failed, InputRequired
-from .sendable import ANSWER_BYTES_MAX, error_text, is_error_code, sendable, shown, well_formed
 
 _ANSWER_FORMS = (
     "return text, a part, a dict, a pydantic model, a dataclass, or a list of these; Completed(…), Failed(…), task.ask(…), "

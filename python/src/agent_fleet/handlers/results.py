@@ -9,7 +9,7 @@ from typing import Any, Generic
 from typing_extensions import TypeVar
 
 from ..parts import Artifact, NewArtifact, Part, Question, Usage
-from .json_values import Record
+from ..values.json_values import Record
 
 D = TypeVar("D", default=dict[str, Any])
 """What a form asks for: a dict of its values, or the type whose schema was asked."""

@@ -9,7 +9,7 @@ from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from ..parts import InputField, JsonObject
-from .json_values import Record
+from ..values.json_values import Record
 from .output_source import Output, OutputSource
 from .results import TaskResolution
 

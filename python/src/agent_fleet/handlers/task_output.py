@@ -11,10 +11,10 @@ from typing import Any, cast
 from ..errors import UnsendableError
 from ..limits import STATUS_TEXT_MAX
 from ..parts import Artifact, Part
+from ..values.json_values import parts_of
+from ..values.sendable import ANSWER_BYTES_MAX, sendable, shown, well_formed
 from .answer_fields import PART_FORMS, PARTS, STATUS
-from .json_values import parts_of
 from .output_source import Output, OutputSource, chunks_of, is_source
-from .sendable import ANSWER_BYTES_MAX, sendable, shown, well_formed
 
 ChunkContent = dict[str, Any]
 """A chunk without its sequence number."""

@@ -10,12 +10,12 @@ from typing_extensions import TypedDict
 
 from ..errors import ToolError, UnsendableError
 from ..handlers.answer_fields import ARGUMENTS
-from ..handlers.json_values import Record
-from ..handlers.parameters import InvalidInput, read_as
-from ..handlers.sendable import sendable, shown
 from ..handlers.task_deadline import TaskDeadline
 from ..limits import DEADLINE_MS_MAX
 from ..tracing import current_traceparent
+from ..values.json_values import Record
+from ..values.parameters import InvalidInput, read_as
+from ..values.sendable import sendable, shown
 
 T = TypeVar("T")
 

@@ -11,12 +11,12 @@ from typing import Any
 from ..cancelation import is_canceled
 from ..errors import ToolError, UnsendableError
 from ..handlers.answer_fields import RESULT
-from ..handlers.parameters import InvalidInput, Parameters, call, parameter_of_type
-from ..handlers.sendable import is_error_code, sendable
 from ..handlers.sync_task import SyncToolCalls
 from ..interactive import is_interactive
 from ..log import DEFAULT_LOG
 from ..tracing import handler_span
+from ..values.parameters import InvalidInput, Parameters, call, parameter_of_type
+from ..values.sendable import is_error_code, sendable
 from .tool_caller import CallContext, CallsTools, ToolCaller, tool_failure
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 from urllib.parse import quote
 
 from ..not_given import NOT_GIVEN, NotGiven, given
-from ..sync_api import SyncApi
+from ..sync.loop_thread import SyncApi
 from .models import (
     AgentsAllowTypeResponse,
     AgentsDeregisterResponse,

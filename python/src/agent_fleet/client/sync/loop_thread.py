@@ -7,8 +7,8 @@ import threading
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from typing import Any, TypeVar
 
-from ..parts import JsonObject
-from .platform_api import PlatformApi
+from ...parts import JsonObject
+from ..platform_api import PlatformApi
 
 T = TypeVar("T")
 

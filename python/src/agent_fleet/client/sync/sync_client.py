@@ -8,17 +8,17 @@ from typing import Any, Literal, overload
 
 from typing_extensions import Unpack
 
-from ..access import CertificateAuthority, TokenProvider
-from ..parts import JsonObject
-from .fleet_client import FleetClient
-from .generated import sync_operations as operations
-from .generated.models import KnowledgeGetStatusResponse, MessageRecord, MessagesResolveResponse, Plan
-from .rpc import StreamEvent
-from .send_options import Content, SendOptions
-from .sent_task import EndedTask, Task
-from .sync_api import LoopThread, SyncApi
-from .text import text_stream
-from .waiting import Until
+from ...access import CertificateAuthority, TokenProvider
+from ...parts import JsonObject
+from ..fleet_client import FleetClient
+from ..generated import sync_operations as operations
+from ..generated.models import KnowledgeGetStatusResponse, MessageRecord, MessagesResolveResponse, Plan
+from ..rpc import StreamEvent
+from ..send_options import Content, SendOptions
+from ..sent_task import EndedTask, Task
+from ..text import text_stream
+from ..waiting import Until
+from .loop_thread import LoopThread, SyncApi
 
 
 class SyncFleetClient(operations.Operations):
