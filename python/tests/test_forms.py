@@ -100,3 +100,27 @@ def test_a_bad_schema_fails_with_its_reason(schema: Any, problem: str, caplog: p
 def test_a_schema_may_be_a_list_of_alternatives() -> None:
     schema = {"properties": {"x": {"oneOf": [{"const": 1, "title": "One"}, {"const": 2}]}, "y": {"type": ["string", "null"]}}}
     assert run(shop(schema)).state == "input-required"
+
+
+def form_of(*fields: Any) -> Agent:
+    agent = Agent("shop")
+
+    @agent.on_message
+    async def order(task: AgentTask) -> dict[str, Any]:
+        return (await task.ask("form", title="Order", prompt="Which tea?", fields=list(fields))).data
+
+    return agent
+
+
+def test_the_values_of_fields_are_checked_too() -> None:
+    size = {"id": "size", "type": "choice", "label": "Size", "options": ["s", "l"]}
+    asked = run(form_of(size, {"id": "note", "type": "text"}, {"id": "when", "type": "moon"}), answers=[])
+    [question] = asked.questions
+    assert list(question["schema"]["properties"].items()) == [
+        ("size", {"title": "Size", "enum": ["s", "l"]}),
+        ("note", {"type": "string"}),
+        ("when", {}),
+    ]
+    assert [field["id"] for field in question["fields"]] == ["size", "note", "when"]
+    assert "the field size is a choice without options" in str(run(form_of({"id": "size", "type": "choice"})).error)
+    assert "fields.0.type: Field required; a field is {'id'" in str(run(form_of({"id": "size"})).error)

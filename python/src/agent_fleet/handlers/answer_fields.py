@@ -8,7 +8,7 @@ from pydantic import Field as Constraint
 from pydantic import TypeAdapter
 
 from ..limits import TOOL_ARGUMENTS_BYTES, TOOL_RESULT_BYTES
-from ..parts import NewArtifact, Part, Question, Usage
+from ..parts import InputField, NewArtifact, Part, Question, Usage
 from ..values.sendable import Field
 
 PART_FORMS = "a part is {'kind': 'text', 'text'}, {'kind': 'data', 'data': {…}} or {'kind': 'file', 'file': {…}}"
@@ -30,6 +30,13 @@ QUESTION = Field(
     schema=TypeAdapter(Question),
     depth=4,
     remedy="ask(kind='confirmation' | 'form' | 'approval', title=…, prompt=…, schema?, fields?, tool?, arguments?)",
+)
+
+FIELDS = Field(
+    name="fields",
+    schema=TypeAdapter(list[InputField]),
+    depth=5,
+    remedy="a field is {'id', 'type', 'label'?, 'options'?}",
 )
 
 USAGE = Field(

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import TypeAdapter
 
+from ..errors import UnsendableError
+
 _SCALARS = ("string", "number", "integer", "boolean", "null")
 _NESTING = ("$ref", "properties", "patternProperties", "allOf", "not", "if", "dependentSchemas")
 _ALTERNATIVES = ("anyOf", "oneOf")
+_CHOICES = ("choice", "select")
+_TYPE_OF_FIELD = {
+    **dict.fromkeys(("text", "string", "textarea"), "string"),
+    **dict.fromkeys(("boolean", "checkbox"), "boolean"),
+    **{"number": "number", "integer": "integer"},
+}
 _REFERENCES_MAX = 4
 """Levels of a property at which a reference may stand: the property, an alternative, its items."""
 
@@ -20,6 +28,24 @@ def schema_of(type: Any) -> dict[str, Any]:
     definitions = schema.pop("$defs", {})
     inlined: dict[str, Any] = _inlined(schema, definitions, _REFERENCES_MAX)
     return inlined
+
+
+def schema_of_fields(fields: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The JSON Schema of a form that is given by its fields, by which the platform checks the values: a choice has one of its options.
+
+    Raises UnsendableError for a choice without options.
+    """
+    properties: dict[str, Any] = {}
+    for field in fields:
+        property = {"title": field["label"]} if "label" in field else {}
+        if field.get("options"):
+            property["enum"] = field["options"]
+        elif field["type"] in _CHOICES:
+            raise UnsendableError(f"the field {field['id']} is a {field['type']} without options")
+        elif field["type"] in _TYPE_OF_FIELD:
+            property["type"] = _TYPE_OF_FIELD[field["type"]]
+        properties[field["id"]] = property
+    return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
 def form_problem(schema: Mapping[str, Any]) -> str | None:

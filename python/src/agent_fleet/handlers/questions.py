@@ -9,7 +9,9 @@ from typing import Any, Generic, cast
 from ..errors import UnsendableError
 from ..parts import Question
 from ..values.parameters import InvalidInput, read_as
-from .form_schema import form_problem, schema_of
+from ..values.sendable import sendable
+from .answer_fields import FIELDS
+from .form_schema import form_problem, schema_of, schema_of_fields
 from .results import D, InputRequired, TaskResolution
 
 _ACCEPTED = ("approved", "confirmed", "submitted")
@@ -68,6 +70,9 @@ class Questions:
         """`form` is a type whose schema is that of the form. Raises UnsendableError for a schema that is no form."""
         if form is not None:
             question = {**question, "schema": schema_of(form)}
+        elif question["kind"] == "form" and "schema" not in question and "fields" in question:
+            fields = sendable(question["fields"], FIELDS)
+            question = {**question, "schema": schema_of_fields(fields)}
         problem = form_problem(question["schema"]) if isinstance(question.get("schema"), dict) else None
         if problem:
             raise UnsendableError(f"the schema of the form “{question.get('title')}” is not valid: {problem}")
