@@ -162,6 +162,51 @@ def test_a_hosted_agent_streams_and_answers_tool_calls(platform: Platform) -> No
     asyncio.run(run())
 
 
+def test_the_lifespan_of_the_server_is_that_of_the_agent(platform: Platform) -> None:
+    async def run() -> None:
+        app = make_agent().asgi("http://agent/")
+        received: asyncio.Queue[Any] = asyncio.Queue()
+        sent: list[str] = []
+
+        async def send(message: Any) -> None:
+            sent.append(message["type"])
+
+        serving = asyncio.create_task(app({"type": "lifespan"}, received.get, send))
+        received.put_nowait({"type": "lifespan.startup"})
+        await until(lambda: any(path == "/agents/heartbeat" for path, _ in platform.calls))
+        assert app.instance_id == "shop-1"
+        received.put_nowait({"type": "lifespan.shutdown"})
+        await serving
+        assert sent == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+        assert platform.calls[-1] == ("/agents/heartbeat", {
+            "instance_id": "shop-1",
+            "status": "draining",
+            "current_sessions": 0,
+            "max_concurrent_sessions": 10,
+            "max_concurrent_tasks": 0,
+        })
+
+    asyncio.run(run())
+
+
+def test_work_ends_when_the_grace_is_over(platform: Platform) -> None:
+    async def run() -> None:
+        agent = Agent("slow", url="http://platform", client_id="c", client_secret="s", log=SILENT_LOG, drain_grace_seconds=0)
+
+        @agent.on_message
+        async def forever(task: AgentTask) -> None:
+            await asyncio.Event().wait()
+
+        app = agent.asgi("http://agent/")
+        async with app.running():
+            await until(lambda: app._tokens is not None)
+            post = asyncio.create_task(request_of(app)("POST", "/", json=dispatch("message/send", "x"), headers=bearer()))
+            await until(lambda: len(app._tasks.running) == 1)
+        assert (await post).json()["result"]["metadata"]["error"]["code"] == "AGENT_DISCONNECTED"
+
+    asyncio.run(run())
+
+
 def test_only_the_platforms_requests_pass(platform: Platform) -> None:
     async def inner(scope: Scope, receive: Receive, send: Send) -> None:
         await send_json(send, 200, {"ok": True})

@@ -91,6 +91,7 @@ class HostedAgentApp:
             self._profile,
             self._public_url,
             LifecycleLog(name, options.log, errors),
+            errors,
             heartbeat=self._heartbeat,
             on_registered=self._trust,
         )

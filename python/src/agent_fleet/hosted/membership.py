@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..agent.describe_error import describe_error, is_unknown_agent
+from ..agent.error_reporter import ErrorReporter
 from ..agent.lifecycle_log import LifecycleLog
 from ..agent.profile import AgentProfile
 from ..agent.slow_response import SILENCE_MS
@@ -30,6 +31,7 @@ class Membership:
         profile: AgentProfile,
         public_url: str,
         lifecycle: LifecycleLog,
+        errors: ErrorReporter,
         *,
         heartbeat: Callable[[], dict[str, Any]],
         on_registered: Callable[[dict[str, Any]], None],
@@ -40,6 +42,7 @@ class Membership:
         self._profile = profile
         self._public_url = public_url
         self._lifecycle = lifecycle
+        self._errors = errors
         self._heartbeat_body = heartbeat
         self._on_registered = on_registered
         self._has_joined = False
@@ -52,6 +55,7 @@ class Membership:
             try:
                 await self._ensure_registered()
                 backoff.reset()
+                self._errors.reset()
                 self._lifecycle.connected(self.instance_id, self._api.base_url, False)
             except (ApiError, UnreachableError) as error:
                 url = self._api.base_url
