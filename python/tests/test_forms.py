@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from agent_fleet import Agent, AgentTask, TaskNotEndedError
+from agent_fleet import Agent, AgentTask, InputRequired, TaskNotEndedError
 from agent_fleet.testing import run
 
 
@@ -95,6 +95,16 @@ def test_a_bad_schema_fails_with_its_reason(schema: Any, problem: str, caplog: p
     assert (found.error.code, found.questions) == ("HANDLER_ERROR", [])
     assert f"the schema of the form “Order” is not valid: {problem}" in found.error.message
     assert problem in caplog.text
+
+
+def test_a_bad_schema_of_a_returned_question_fails_too() -> None:
+    agent = Agent("shop")
+
+    @agent.on_message
+    async def order(task: AgentTask) -> InputRequired:
+        return InputRequired(question={"kind": "form", "title": "Order", "prompt": "Which?", "schema": {"type": "array"}})
+
+    assert "the schema of the form “Order” is not valid: type must be 'object'" in str(run(agent).error)
 
 
 def test_a_schema_may_be_a_list_of_alternatives() -> None:

@@ -48,7 +48,14 @@ def schema_of_fields(fields: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
-def form_problem(schema: Mapping[str, Any]) -> str | None:
+def require_form(question: Mapping[str, Any]) -> None:
+    """Raises UnsendableError for a question whose schema nobody can fill in."""
+    problem = _form_problem(question["schema"]) if isinstance(question.get("schema"), Mapping) else None
+    if problem:
+        raise UnsendableError(f"the schema of the form “{question.get('title')}” is not valid: {problem}")
+
+
+def _form_problem(schema: Mapping[str, Any]) -> str | None:
     """Why a schema is no form; None for one that is. The platform applies the same rules."""
     if schema.get("type", "object") != "object":
         return f"type must be 'object', not {schema['type']!r}"

@@ -6,12 +6,11 @@ from collections.abc import Generator, Mapping
 from dataclasses import replace
 from typing import Any, Generic, cast
 
-from ..errors import UnsendableError
 from ..parts import Question
 from ..values.parameters import InvalidInput, read_as
 from ..values.sendable import sendable
 from .answer_fields import FIELDS
-from .form_schema import form_problem, schema_of, schema_of_fields
+from .form_schema import require_form, schema_of, schema_of_fields
 from .results import D, InputRequired, TaskResolution
 
 _ACCEPTED = ("approved", "confirmed", "submitted")
@@ -73,9 +72,7 @@ class Questions:
         elif question["kind"] == "form" and "schema" not in question and "fields" in question:
             fields = sendable(question["fields"], FIELDS)
             question = {**question, "schema": schema_of_fields(fields)}
-        problem = form_problem(question["schema"]) if isinstance(question.get("schema"), dict) else None
-        if problem:
-            raise UnsendableError(f"the schema of the form “{question.get('title')}” is not valid: {problem}")
+        require_form(question)
         asked = Ask[Any](self, question, form)
         self._ignored.append(asked)
         return asked

@@ -15,6 +15,7 @@ from ..values.json_values import is_record, parts_of
 from ..values.parameters import InvalidInput
 from ..values.sendable import ANSWER_BYTES_MAX, error_text, is_error_code, sendable, shown, well_formed
 from .answer_fields import ARTIFACTS, PART_FORMS, PARTS, QUESTION, USAGE
+from .form_schema import require_form
 from .results import Completed, Failed, InputRequired
 
 _ANSWER_FORMS = (
@@ -81,6 +82,7 @@ def _build(
         task = _task(dispatch, "completed", _artifacts_of(result, streamed))
     else:
         question = sendable(result.question, QUESTION)
+        require_form(question)
         status = {"state": "input-required", "input_request": question}
         task = _task(dispatch, "input-required", _non_empty(streamed), question["prompt"])
     return ResultFrame("dispatch_result", {"result": task, "status": status, **({"usage": usage} if usage else {})})
