@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent_fleet import Agent, AgentTask, ToolCall
-from agent_fleet.testing import run
+from agent_fleet.testing import run, run_tool_async
 
 
 def test_a_plain_handler_streams_calls_tools_and_asks() -> None:
@@ -61,6 +61,34 @@ def test_a_canceled_handler_gets_nowhere() -> None:
     assert found.error.code == "DEADLINE_EXCEEDED"
     assert ended.wait(10)
     assert seen == [CancelledError, CancelledError]
+
+
+def test_a_canceled_tool_gets_nowhere() -> None:
+    agent = Agent("a")
+    waiting, ended, seen = threading.Event(), threading.Event(), []
+
+    @agent.tool
+    def relay(call: ToolCall) -> None:
+        try:
+            call.sync.call_tool("slow")
+        except CancelledError as error:
+            seen.append(type(error))
+        ended.set()
+
+    async def slow() -> None:
+        waiting.set()
+        await asyncio.Event().wait()
+
+    async def cancel() -> None:
+        calling = asyncio.create_task(run_tool_async(agent, "relay", tools={"slow": slow}))
+        await asyncio.to_thread(waiting.wait, 10)
+        calling.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await calling
+
+    asyncio.run(cancel())
+    assert ended.wait(10)
+    assert seen == [CancelledError]
 
 
 def test_sync_in_an_async_handler_says_what_to_write() -> None:

@@ -282,7 +282,8 @@ class Agent(CallsTools):
             options, self._handlers, self._tools, errors, lambda event: self._listeners.emit(event, errors)
         )
         self._running = running
-        ignore_signals = drain_on_signals(self.close) if options.drain_on_signals else None
+        # In a notebook an interrupt is for the cell that runs.
+        ignore_signals = drain_on_signals(self.close) if options.drain_on_signals and not is_interactive() else None
 
         def release(_: object) -> None:
             if ignore_signals:

@@ -77,10 +77,11 @@ class ToolHandlers:
         if name not in self._by_name:
             return tool_failure(ToolError("this agent has no such tool", code="TOOL_NOT_FOUND"))
         function, parameters, call_parameter = self._by_name[name]
+        tool_call = ToolCall(delivery, traceparent, tools)
         try:
             given = parameters.read(delivery["arguments"])
             if call_parameter:
-                given[call_parameter] = ToolCall(delivery, traceparent, tools)
+                given[call_parameter] = tool_call
             ids = {"fleet.dispatch_id": delivery["dispatch_id"], "fleet.session_id": delivery.get("session_id")}
             with handler_span(f"tool {name}", traceparent, ids):
                 return {"ok": True, "result": sendable(await call(function, **given), RESULT)}
@@ -93,6 +94,7 @@ class ToolHandlers:
         except (Exception, asyncio.CancelledError) as error:
             if isinstance(error, asyncio.CancelledError):
                 if is_canceled():
+                    tool_call.sync.cancel()  # a thread is not interrupted
                     raise
                 error = RuntimeError("the tool awaited something that was canceled (CancelledError)")
             self._log.error("handler failed (handler=tool %s, dispatch_id=%s)", name, delivery["dispatch_id"], exc_info=True)
