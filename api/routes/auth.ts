@@ -10,11 +10,8 @@ import { OPERATIONS } from '../../contracts/api/operations.js';
 import { tokenRefusal } from '../../contracts/permissions.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
+import { Logins } from '../logins.js';
 import { mount, pageFields } from '../mount.js';
-import { networkOf, RateLimit } from '../rate-limit.js';
-
-/** Failed logins of one address or one client (decisions.md, Conventions). */
-const GUESSES = { limit: 10, windowSeconds: 60 };
 
 /** Whole seconds that a token may live: as requested, but not beyond the end of its credential. */
 function lifetimeSeconds(requestedSeconds: number, expiresAt: string | null): number {
@@ -24,25 +21,12 @@ function lifetimeSeconds(requestedSeconds: number, expiresAt: string | null): nu
 
 /** Tokens, the keys that verify them (specification section 5), and a tenant's own credentials (decisions.md, Auth). */
 export function authRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'db' | 'secrets' | 'tokens' | 'redis'>): void {
-  const byAddress = new RateLimit({ ...GUESSES, name: 'guesses-by-address', redis: deps.redis });
-  const byClient = new RateLimit({ ...GUESSES, name: 'guesses-by-client', redis: deps.redis });
+  const logins = new Logins((client) => verifySecret(deps.db, deps.secrets, client), deps.redis);
 
   mount(app, OPERATIONS.getToken).answer(async (body, { request }) => {
-    const network = networkOf(request.ip);
-    const checkGuesses = () => {
-      byAddress.check(network, 'Too many failed attempts from this address.');
-      byClient.check(body.client_id, 'Too many failed attempts for this client.');
-    };
-    await Promise.all([byAddress.learn(network), byClient.learn(body.client_id)]);
-    checkGuesses();
-    const credential = await verifySecret(deps.db, deps.secrets, body);
-    checkGuesses(); // again: a guess beyond the limit must not learn whether it was right, also when all were made at once
-    const expires_in = lifetimeSeconds(body.expires_in, credential?.expires_at ?? null);
-    if (!credential || expires_in < 1) {
-      byAddress.add(network);
-      byClient.add(body.client_id);
-      throw new PlatformError('unauthorized', 'The client_id or client_secret is wrong, or the credential has ended.');
-    }
+    const credential = await logins.credentialOf(body, request.ip);
+    const expires_in = lifetimeSeconds(body.expires_in, credential.expires_at);
+    if (expires_in < 1) throw new PlatformError('unauthorized', 'The credential has ended.');
     const refusal = tokenRefusal(credential, body.agent_type);
     if (refusal !== null) throw new PlatformError('forbidden', refusal);
     const { tenant_id, scopes, credential_id } = credential;
