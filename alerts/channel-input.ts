@@ -1,5 +1,5 @@
 import type { Notification, NotificationInput } from '../contracts/api/alerts.js';
-import { receiverOf } from '../deliveries/attempts.js';
+import { originOf } from '../deliveries/attempts.js';
 import type { Channel, ChannelConfig, ChannelSecrets } from '../deliveries/channels/channel-store.js';
 import { type Outbound, OutboundError } from '../http/outbound.js';
 import type { SigningSecrets } from '../http/webhook-signatures.js';
@@ -75,7 +75,7 @@ function webhook(
 ): { config: ChannelConfig; secrets: ChannelSecrets } {
   const { url, secret, headers, max_attempts } = config;
   // Secrets stay with their receiver: one that is moved elsewhere gets them only by who knows them.
-  const isSame = stored !== undefined && receiverOf(stored.config.url ?? '') === receiverOf(url);
+  const isSame = stored !== undefined && originOf(stored.config.url ?? '') === originOf(url);
   if (isSame && stored.unreadable) requireSecrets({ secret, headers }, ['secret', 'headers']);
   const old = isSame ? stored.secrets : {};
   const kept = merged(headers, old.headers);

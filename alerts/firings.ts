@@ -1,4 +1,5 @@
 import type { EventRecord } from '../contracts/api/telemetry.js';
+import { asksHuman } from '../contracts/events.js';
 import { recordEvents } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
 import { holdSecretKey } from '../db/secret-key.js';
@@ -10,7 +11,6 @@ import type { AskedRequest as AskedRow } from '../messages/read/rows.js';
 import { inputRequestOf } from '../messages/read/task.js';
 import { groupOf, newId, traceparentOf, uuidOf } from '../runtime/ids.js';
 import type { Secrets } from '../runtime/secrets.js';
-import { asksHuman } from './matching.js';
 import type { CompiledChannel, CompiledRule } from './rule-cache.js';
 
 /** Deliveries that are sealed and written at once. */

@@ -2,19 +2,6 @@ import { type Condition, matchesType } from '../contracts/api/alerts.js';
 import type { EventRecord } from '../contracts/api/telemetry.js';
 import { EVENT_TYPES } from '../contracts/events.js';
 
-/** Events that ask a human. Deliveries of them are approvals. */
-const APPROVAL_EVENTS = new Set([
-  'message.input_required',
-  'policy.approval_required',
-  'guard.approval_required',
-  'plan.approval_required',
-]);
-
-/** Whether an event asks a human. */
-export function asksHuman(eventType: string): boolean {
-  return APPROVAL_EVENTS.has(eventType);
-}
-
 /** Whether a rule may receive callback tokens: its pattern names one type of event. */
 export function mayHaveToken({ event }: Pick<Condition, 'event'>): boolean {
   return !event.includes('*');

@@ -186,3 +186,16 @@ export type EventPayloads = { [Type in EventType]: z.infer<(typeof EVENT_PAYLOAD
 
 /** All types, in the order of the specification. */
 export const EVENT_TYPES = Object.keys(EVENT_PAYLOADS) as EventType[];
+
+/** Events that ask a human. Deliveries of them are approvals. */
+export const APPROVAL_EVENTS: readonly string[] = [
+  'message.input_required',
+  'policy.approval_required',
+  'guard.approval_required',
+  'plan.approval_required',
+] satisfies EventType[];
+
+/** Whether an event asks a human. */
+export function asksHuman(eventType: string): boolean {
+  return APPROVAL_EVENTS.includes(eventType);
+}

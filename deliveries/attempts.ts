@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { ChannelType } from '../contracts/api/alerts.js';
 import { type Outbound, OutboundError } from '../http/outbound.js';
 
@@ -109,7 +110,19 @@ export function waitBefore(attempt: number): number {
   return WAITS_MS[attempt - 2] ?? 0;
 }
 
-/** The receiver of a URL: scheme, host and port. Deliveries to one receiver share slots and a breaker. */
-export function receiverOf(url: string): string {
-  return URL.canParse(url) ? new URL(url).origin : '';
+/** Scheme, host and port of a URL; '' where there are none. */
+export function originOf(url: string): string {
+  if (!URL.canParse(url)) return '';
+  const { protocol, host } = new URL(url);
+  return `${protocol}//${host}`;
+}
+
+/**
+ * The receiver of deliveries: those to one receiver share slots and a breaker. Each channel is one of its own for each address that it has, so
+ * that no failing path of a host holds up another channel. A push notification has no channel: its address without the query is its receiver.
+ */
+export function receiverOf(url: string, channelId?: string): string {
+  const address = channelId === undefined ? url.split('?', 1)[0] : `${channelId} ${url}`;
+  const digest = createHash('sha256').update(`${address}`).digest('hex').slice(0, 16);
+  return `${originOf(url)} ${digest}`;
 }

@@ -65,12 +65,8 @@ export async function readUnavailable(
   return new Map(rows.map(({ receiver, ...shown }) => [receiver, { state: 'unavailable', ...shown }]));
 }
 
-const ANSWERED = `
-  WITH closed AS (DELETE FROM receiver_breakers WHERE tenant_id = $1 AND receiver = $2)
-  INSERT INTO proven_receivers AS p (tenant_id, receiver) VALUES ($1, $2)
-    ON CONFLICT (tenant_id, receiver) DO UPDATE SET answered_at = now() WHERE p.answered_at < now() - interval '10 minutes'`;
+const ANSWERED = 'DELETE FROM receiver_breakers WHERE tenant_id = $1 AND receiver = $2';
 const LOCK_FAILED = `
-  WITH unproven AS (DELETE FROM proven_receivers WHERE tenant_id = $1 AND receiver = $2)
   INSERT INTO receiver_breakers AS b (tenant_id, receiver, failures) VALUES ($1, $2, 0)
     ON CONFLICT (tenant_id, receiver) DO UPDATE SET failures = b.failures RETURNING failures, open_until, probe`;
 const SAVE = `
@@ -86,7 +82,7 @@ export function answered({ status_code }: AttemptResult, outcome: AttemptOutcome
 }
 
 /**
- * Records in the breaker how an attempt went. Any answer of the receiver closes it, and proves that the receiver answers, until it fails.
+ * Records in the breaker how an attempt went. Any answer of the receiver closes it.
  * @param hasAnswered as `answered` says
  * @returns whether the attempt has opened the breaker, or left it open as a failed probe
  */

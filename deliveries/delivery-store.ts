@@ -1,9 +1,10 @@
 import type { DeliveryAttempt } from '../contracts/api/deliveries.js';
+import { APPROVAL_EVENTS, asksHuman } from '../contracts/events.js';
 import type { Tx } from '../db/pool.js';
 import type { AlertDeliveryInput, DeliveryInput, PushDeliveryInput } from '../workflows/definitions.js';
 import { enqueue } from './queue.js';
 
-/** Deliveries of one tenant that may be pending for one receiver. Further ones fail at once, and can be redelivered. */
+/** Deliveries of one tenant that may be pending for one receiver, approvals and others apart. Further ones fail at once, and can be redelivered. */
 const PENDING_MAX = 10_000;
 /** Rows of one INSERT. */
 const INSERT_BATCH = 500;
@@ -42,10 +43,10 @@ export interface NewPushDelivery extends PushDeliveryInput, Sending {
 export type NewDelivery = NewAlertDelivery | NewPushDelivery;
 
 const COUNT_PENDING = `
-  SELECT g.tenant_id, g.receiver, (SELECT count(*) FROM (
+  SELECT g.tenant_id, g.receiver, g.is_approval, (SELECT count(*) FROM (
            SELECT 1 FROM deliveries d WHERE d.tenant_id = g.tenant_id AND d.receiver = g.receiver AND d.status = 'pending'
-            LIMIT ${PENDING_MAX}) q) AS pending
-    FROM jsonb_to_recordset($1) AS g (tenant_id text, receiver text)`;
+              AND (d.event_type = ANY ($2)) = g.is_approval LIMIT ${PENDING_MAX}) q) AS pending
+    FROM jsonb_to_recordset($1) AS g (tenant_id text, receiver text, is_approval boolean)`;
 const INSERT = `
   INSERT INTO deliveries (tenant_id, delivery_id, event_type, session_id, event_id, rule_id, channel_id, mail_to, message_id, config_id, sequence,
       changed_at, url, receiver, body, traceparent, max_attempts, status, attempts, ended_at)
@@ -65,22 +66,32 @@ const REFUSED: Omit<DeliveryAttempt, 'at'> = {
   error: 'QUEUE_FULL',
 };
 
-const receiverKey = ({ tenant_id, receiver }: { tenant_id: string; receiver: string }) => `${tenant_id} ${receiver}`;
+/** Where a delivery waits: for which receiver, in which lane. */
+interface Lane {
+  tenant_id: string;
+  receiver: string;
+  is_approval: boolean;
+}
+
+const laneOf = ({ tenant_id, receiver, event_type }: NewDelivery): Lane => ({
+  ...{ tenant_id, receiver },
+  is_approval: asksHuman(event_type),
+});
+const laneKey = ({ tenant_id, receiver, is_approval }: Lane) => `${tenant_id} ${receiver} ${is_approval}`;
 
 /** Those of the deliveries for which there is no room, because too many are pending for their receivers. */
 async function withoutRoom(tx: Tx, deliveries: NewDelivery[]): Promise<Set<NewDelivery>> {
-  const receivers = new Map(
-    deliveries.map(({ tenant_id, receiver }) => [receiverKey({ tenant_id, receiver }), { tenant_id, receiver }]),
-  );
-  const rows = await tx.query<{ tenant_id: string; receiver: string; pending: number }>(
+  const lanes = new Map(deliveries.map(laneOf).map((lane) => [laneKey(lane), lane]));
+  const rows = await tx.query<Lane & { pending: number } & Record<string, unknown>>(
     COUNT_PENDING,
-    [JSON.stringify([...receivers.values()])],
+    [JSON.stringify([...lanes.values()]), APPROVAL_EVENTS],
     'count_pending_deliveries',
   );
-  const pending = new Map(rows.map((row) => [receiverKey(row), row.pending]));
+  const pending = new Map(rows.map((row) => [laneKey(row), row.pending]));
   const refused = deliveries.filter((delivery) => {
-    const before = pending.get(receiverKey(delivery)) ?? 0;
-    pending.set(receiverKey(delivery), before + 1);
+    const key = laneKey(laneOf(delivery));
+    const before = pending.get(key) ?? 0;
+    pending.set(key, before + 1);
     return before >= PENDING_MAX;
   });
   return new Set(refused);

@@ -1,16 +1,14 @@
+import { asksHuman } from '../contracts/events.js';
 import type { Db, Tx } from '../db/pool.js';
 import type { DeliveryInput } from '../workflows/definitions.js';
 
-/** Deliveries under way at once on all nodes, the pauses between attempts included; twice as many where more than half of them are slow. */
+/** Deliveries of a lane (of approvals, or of everything else) under way at once on all nodes, the pauses between attempts included; twice as many where more than half of them are slow. */
 const SLOTS = 200;
-/** The most that are ever under way: a process can make so many attempts at once. */
-export const SLOTS_MAX = 2 * SLOTS;
-/** Of one tenant, and to one receiver of a tenant. */
+/** The most that are ever under way in both lanes: a process can make so many attempts at once. */
+export const SLOTS_MAX = 2 * 2 * SLOTS;
+/** In a lane, of one tenant, and to one receiver of a tenant. */
 const TENANT_SLOTS = 50;
 const RECEIVER_SLOTS = 8;
-/** To one receiver that has not answered lately, and to all of these of one tenant: each may hang for ten seconds, three times. */
-const UNPROVEN_RECEIVER_SLOTS = 2;
-const TENANT_UNPROVEN_SLOTS = 10;
 /** Receivers of one tenant that one claim looks at: more than a tenant gets slots. */
 const RECEIVERS_LOOKED_AT = 200;
 /** Deliveries that have had their slots for longer count as half of the slots at most: receivers that hang leave the rest to others. */
@@ -40,28 +38,36 @@ export interface NewInQueue {
 }
 
 const ENQUEUE = `
-  INSERT INTO delivery_queue AS q (tenant_id, queue_id, receiver, input, starts)
-    SELECT DISTINCT ON (tenant_id, queue_id) tenant_id, queue_id, receiver, input, coalesce(starts, 0)
-      FROM jsonb_to_recordset($1) AS n (tenant_id text, queue_id text, receiver text, input jsonb, starts integer) ORDER BY 1, 2
+  INSERT INTO delivery_queue AS q (tenant_id, queue_id, is_approval, receiver, input, starts)
+    SELECT DISTINCT ON (tenant_id, queue_id) tenant_id, queue_id, is_approval, receiver, input, coalesce(starts, 0)
+      FROM jsonb_to_recordset($1)
+        AS n (tenant_id text, queue_id text, is_approval boolean, receiver text, input jsonb, starts integer) ORDER BY 1, 2
     ON CONFLICT (tenant_id, queue_id) DO UPDATE SET input = q.input`;
 
 /** Queues deliveries. A place that is taken already is locked until the transaction ends, so that its workflow sees what the transaction wrote. */
 export async function enqueue(tx: Tx, deliveries: NewInQueue[]): Promise<void> {
   if (deliveries.length === 0) return;
   const rows = deliveries.map(({ input, receiver, starts }) => {
-    const { tenant_id } = input;
-    return { tenant_id, queue_id: queueIdOf(input), receiver, input, ...(starts && { starts }) };
+    const { tenant_id, event_type } = input;
+    const place = { tenant_id, queue_id: queueIdOf(input), is_approval: asksHuman(event_type) };
+    return { ...place, receiver, input, ...(starts && { starts }) };
   });
   await tx.query(ENQUEUE, [JSON.stringify(rows)], 'enqueue_deliveries');
 }
 
-const CLAIM = 'SELECT * FROM claim_deliveries($1, $2, $3, $4, $5, $6, $7, $8)';
+const CLAIM = 'SELECT * FROM claim_deliveries($1, $2, $3, $4, $5, $6, $7)';
 
-/** Gives free slots to what waits, fairly by tenant and receiver. @returns the deliveries whose workflows the caller must start */
-export function claimQueued(db: Db): Promise<QueuedDelivery[]> {
-  const ofReceivers = [RECEIVER_SLOTS, UNPROVEN_RECEIVER_SLOTS, TENANT_UNPROVEN_SLOTS, RECEIVERS_LOOKED_AT];
-  const values = [SLOTS, TENANT_SLOTS, ...ofReceivers, SLOW_MS, CHECK_MS];
-  return db.system((tx) => tx.query<QueuedDelivery & Record<string, unknown>>(CLAIM, values, 'claim_deliveries'));
+/**
+ * Gives free slots to what waits, approvals first, fairly by tenant and receiver.
+ * @returns the deliveries whose workflows the caller must start
+ */
+export async function claimQueued(db: Db): Promise<QueuedDelivery[]> {
+  const bounds = [SLOTS, TENANT_SLOTS, RECEIVER_SLOTS, RECEIVERS_LOOKED_AT, SLOW_MS, CHECK_MS];
+  const claim = (ofApprovals: boolean) =>
+    db.system((tx) =>
+      tx.query<QueuedDelivery & Record<string, unknown>>(CLAIM, [ofApprovals, ...bounds], 'claim_deliveries'),
+    );
+  return [...(await claim(true)), ...(await claim(false))];
 }
 
 const CHECK = `

@@ -16,7 +16,6 @@ const olderThan = (table: string, column: string, days: number) => `
 const DELETE_OLD = [
   olderThan('deliveries', 'ended_at', RETENTION_DAYS),
   olderThan('callback_tokens', 'expires_at', TOKEN_RETENTION_DAYS),
-  olderThan('proven_receivers', 'answered_at', RETENTION_DAYS),
   // A receiver that is still probed changes with each probe.
   olderThan('receiver_breakers', 'changed_at', RETENTION_DAYS),
 ];
@@ -39,7 +38,7 @@ const WAITED_TOO_LONG = `
   SELECT 1 FROM late`;
 
 /**
- * Deletes deliveries that ended a week ago, tokens that ran out, proofs and breakers that are as old, and gives up on what has waited for its
+ * Deletes deliveries that ended a week ago, tokens that ran out and breakers that are as old, and gives up on what has waited for its
  * receiver for a day: all of it, in short transactions.
  * @param isStopping asked after each transaction
  */

@@ -1,81 +1,67 @@
--- Gives the slots of deliveries that are free to what waits, fairly: to tenants in turn, those with the fewest slots first. A tenant may take
--- another while it has fewer than are free, so that others still find room, up to `tenant_max`; a receiver has at most `receiver_max`. A receiver
--- that has not answered lately may never answer: it has at most `unproven_max`, those of a tenant `tenant_unproven_max`, and all of them half
--- of the slots. Receivers that answered until now may hang all at once: deliveries that have had their slots for `slow_ms` count as half of the
--- slots at most, while all together are at most twice the slots. A receiver whose breaker is open gets nothing; once it is due, one probe. Of a
--- tenant, `receivers_max` receivers are looked at, and where more wait the next call looks at those after them (delivery_turns): a tenant with
--- many receivers slows only itself. One process claims at a time, so that no slot is given twice. The slot counts as unused after `check_ms` without a workflow.
+-- Gives the slots of a lane (of approvals, or of everything else) that are free to what waits there, fairly: to tenants in turn, those with the
+-- fewest slots first. A tenant may take another while it has fewer than are free, so that others still find room, up to `tenant_max`; a receiver
+-- has at most `receiver_max`. Deliveries that have had their slots for `slow_ms` count as half of the slots at most, while all together are at
+-- most twice the slots: receivers that hang leave slots to others. A receiver whose breaker is open gets nothing; once it is due, one probe in
+-- one lane. Of a tenant, `receivers_max` receivers are looked at, and where more wait the next call looks at those after them (delivery_turns):
+-- a tenant with many receivers slows only itself. One process claims at a time, so that no slot is given twice. The slot counts as unused after
+-- `check_ms` without a workflow.
 CREATE FUNCTION claim_deliveries(
-  slots integer, tenant_max integer, receiver_max integer, unproven_max integer, tenant_unproven_max integer, receivers_max integer,
-  slow_ms bigint, check_ms bigint)
+  of_approvals boolean, slots integer, tenant_max integer, receiver_max integer, receivers_max integer, slow_ms bigint, check_ms bigint)
 RETURNS TABLE (tenant_id text, queue_id text, input jsonb, starts integer) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
   -- What follows is planned at each call, for the queue as it is then: that takes longer than to see that nothing waits.
-  IF NOT EXISTS (SELECT 1 FROM delivery_queue q WHERE q.started_at IS NULL)
+  IF NOT EXISTS (SELECT 1 FROM delivery_queue q WHERE q.started_at IS NULL AND q.is_approval = of_approvals)
       OR NOT pg_try_advisory_xact_lock(hashtextextended('claim_deliveries', 0)) THEN
     RETURN;
   END IF;
   RETURN QUERY
   WITH RECURSIVE running AS MATERIALIZED (
-    SELECT q.tenant_id, q.receiver, count(*)::integer AS slots,
-           count(*) FILTER (WHERE q.started_at < now() - slow_ms * interval '1 ms') AS slow,
-           EXISTS (SELECT 1 FROM proven_receivers p WHERE p.tenant_id = q.tenant_id AND p.receiver = q.receiver) AS is_proven
+    SELECT q.tenant_id, q.receiver, count(*) FILTER (WHERE q.is_approval = of_approvals)::integer AS slots,
+           count(*) FILTER (WHERE q.is_approval = of_approvals AND q.started_at < now() - slow_ms * interval '1 ms') AS slow
       FROM delivery_queue q WHERE q.started_at IS NOT NULL GROUP BY q.tenant_id, q.receiver),
   free AS (
     SELECT least(slots - taken.prompt - least(taken.slow, slots / 2), 2 * slots - taken.prompt - taken.slow) AS slots
       FROM (SELECT coalesce(sum(r.slots - r.slow), 0) AS prompt, coalesce(sum(r.slow), 0) AS slow FROM running r) taken),
+  waiting AS NOT MATERIALIZED (SELECT q.* FROM delivery_queue q WHERE q.started_at IS NULL AND q.is_approval = of_approvals),
   tenants_waiting AS (
-    (SELECT q.tenant_id FROM delivery_queue q WHERE q.started_at IS NULL ORDER BY q.tenant_id LIMIT 1)
+    (SELECT q.tenant_id FROM waiting q ORDER BY q.tenant_id LIMIT 1)
     UNION ALL
-    SELECT (SELECT q.tenant_id FROM delivery_queue q WHERE q.started_at IS NULL AND q.tenant_id > t.tenant_id ORDER BY q.tenant_id LIMIT 1)
+    SELECT (SELECT q.tenant_id FROM waiting q WHERE q.tenant_id > t.tenant_id ORDER BY q.tenant_id LIMIT 1)
       FROM tenants_waiting t WHERE t.tenant_id IS NOT NULL),
   receivers_waiting AS (
     SELECT t.tenant_id, 1 AS nth,
-           (SELECT min(q.receiver) FROM delivery_queue q
-             WHERE q.started_at IS NULL AND q.tenant_id = t.tenant_id AND q.receiver >= coalesce(d.from_receiver, '')) AS receiver
-      FROM tenants_waiting t LEFT JOIN delivery_turns d USING (tenant_id) WHERE t.tenant_id IS NOT NULL
+           (SELECT min(q.receiver) FROM waiting q
+             WHERE q.tenant_id = t.tenant_id AND q.receiver >= coalesce(d.from_receiver, '')) AS receiver
+      FROM tenants_waiting t LEFT JOIN delivery_turns d ON d.tenant_id = t.tenant_id AND d.is_approval = of_approvals
+     WHERE t.tenant_id IS NOT NULL
     UNION ALL
-    SELECT r.tenant_id, r.nth + 1, (SELECT min(q.receiver) FROM delivery_queue q
-        WHERE q.started_at IS NULL AND q.tenant_id = r.tenant_id AND q.receiver > r.receiver)
+    SELECT r.tenant_id, r.nth + 1, (SELECT min(q.receiver) FROM waiting q WHERE q.tenant_id = r.tenant_id AND q.receiver > r.receiver)
       FROM receivers_waiting r WHERE r.receiver IS NOT NULL AND r.nth <= receivers_max),
   turns AS (
-    INSERT INTO delivery_turns AS d (tenant_id, from_receiver)
-      SELECT w.tenant_id, w.receiver FROM receivers_waiting w WHERE w.nth > receivers_max AND w.receiver IS NOT NULL
-      ON CONFLICT (tenant_id) DO UPDATE SET from_receiver = excluded.from_receiver),
+    INSERT INTO delivery_turns AS d (is_approval, tenant_id, from_receiver)
+      SELECT of_approvals, w.tenant_id, w.receiver FROM receivers_waiting w WHERE w.nth > receivers_max AND w.receiver IS NOT NULL
+      ON CONFLICT (tenant_id, is_approval) DO UPDATE SET from_receiver = excluded.from_receiver),
   turns_over AS (
-    DELETE FROM delivery_turns d WHERE NOT EXISTS (SELECT 1 FROM receivers_waiting w
+    DELETE FROM delivery_turns d WHERE d.is_approval = of_approvals AND NOT EXISTS (SELECT 1 FROM receivers_waiting w
        WHERE w.tenant_id = d.tenant_id AND w.nth > receivers_max AND w.receiver IS NOT NULL)),
   room AS (
-    SELECT w.tenant_id, w.receiver, p.receiver IS NOT NULL AS is_proven, b.open_until IS NOT NULL AS is_probe,
-           CASE WHEN b.open_until IS NULL
-                  THEN CASE WHEN p.receiver IS NULL THEN least(unproven_max, receiver_max) ELSE receiver_max END - coalesce(r.slots, 0)
+    SELECT w.tenant_id, w.receiver, b.open_until IS NOT NULL AS is_probe,
+           CASE WHEN b.open_until IS NULL THEN receiver_max - coalesce(r.slots, 0)
                 WHEN b.open_until <= now() AND r.slots IS NULL THEN 1 ELSE 0 END AS free
       FROM receivers_waiting w LEFT JOIN running r USING (tenant_id, receiver) LEFT JOIN receiver_breakers b USING (tenant_id, receiver)
-      LEFT JOIN proven_receivers p USING (tenant_id, receiver)
      WHERE w.receiver IS NOT NULL AND w.nth <= receivers_max),
   candidates AS (
-    SELECT room.tenant_id, room.receiver, room.is_proven, room.is_probe, q.queue_id, q.queued_at, q.nth
+    SELECT room.tenant_id, room.receiver, room.is_probe, q.queue_id, q.queued_at, q.nth
       FROM room CROSS JOIN LATERAL (
         SELECT oldest.*, row_number() OVER (ORDER BY oldest.queued_at, oldest.queue_id) AS nth
-          FROM (SELECT d.queue_id, d.queued_at FROM delivery_queue d
-                 WHERE d.tenant_id = room.tenant_id AND d.receiver = room.receiver AND d.started_at IS NULL
+          FROM (SELECT d.queue_id, d.queued_at FROM waiting d WHERE d.tenant_id = room.tenant_id AND d.receiver = room.receiver
                  ORDER BY d.queued_at, d.queue_id LIMIT greatest(0, room.free)) oldest) q),
-  -- `turn`: how many slots its tenant then has; of the unproven, how many for those.
-  unproven AS (
-    SELECT * FROM (
-      SELECT u.*, row_number() OVER (ORDER BY u.turn, u.queued_at) AS place FROM (
-        SELECT c.tenant_id, c.queue_id, c.queued_at, row_number() OVER (PARTITION BY c.tenant_id ORDER BY c.nth, c.queued_at)
-                 + coalesce((SELECT sum(r.slots) FROM running r WHERE r.tenant_id = c.tenant_id AND NOT r.is_proven), 0) AS turn
-          FROM candidates c WHERE NOT c.is_proven) u
-       WHERE u.turn <= tenant_unproven_max) placed
-     WHERE placed.turn + placed.place - 1 <= slots / 2
-       - (SELECT coalesce(sum(least(r.slots, unproven_max)), 0) FROM running r WHERE NOT r.is_proven)),
+  -- `turn`: how many slots its tenant then has.
   ranked AS (
     SELECT c.*, row_number() OVER (PARTITION BY c.tenant_id ORDER BY c.nth, c.queued_at)
                 + coalesce((SELECT sum(r.slots) FROM running r WHERE r.tenant_id = c.tenant_id), 0) AS turn
-      FROM candidates c
-     WHERE c.is_proven OR EXISTS (SELECT 1 FROM unproven u WHERE u.tenant_id = c.tenant_id AND u.queue_id = c.queue_id)),
+      FROM candidates c),
   chosen AS MATERIALIZED (
     SELECT * FROM (
       SELECT r.*, row_number() OVER (ORDER BY r.turn, r.queued_at) AS place FROM ranked r WHERE r.turn <= tenant_max) placed

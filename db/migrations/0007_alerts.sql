@@ -72,7 +72,8 @@ CREATE INDEX deliveries_ended ON deliveries (ended_at) WHERE ended_at IS NOT NUL
 -- the slots that tenants and receivers share; its workflow deletes it.
 CREATE TABLE delivery_queue (
   tenant_id text NOT NULL, queue_id text NOT NULL,
-  receiver text NOT NULL, -- scheme, host and port
+  is_approval boolean NOT NULL, -- it asks a human: these have slots of their own
+  receiver text NOT NULL, -- of a channel and its address, or of the address of a push notification
   input jsonb NOT NULL, -- of the workflow
   queued_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   starts integer NOT NULL DEFAULT 0,
@@ -80,7 +81,7 @@ CREATE TABLE delivery_queue (
   check_at timestamptz, -- when to look whether the workflow was started at all
   PRIMARY KEY (tenant_id, queue_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
-CREATE INDEX delivery_queue_waiting ON delivery_queue (tenant_id, receiver, queued_at, queue_id) WHERE started_at IS NULL;
+CREATE INDEX delivery_queue_waiting ON delivery_queue (is_approval, tenant_id, receiver, queued_at, queue_id) WHERE started_at IS NULL;
 CREATE INDEX delivery_queue_old ON delivery_queue (queued_at) WHERE started_at IS NULL;
 CREATE INDEX delivery_queue_started ON delivery_queue (check_at) WHERE started_at IS NOT NULL;
 
@@ -100,16 +101,9 @@ CREATE INDEX receiver_breakers_open ON receiver_breakers (tenant_id) WHERE open_
 
 -- Where a claim of slots goes on among the receivers of a tenant for which too many wait to look at all of them at once.
 CREATE TABLE delivery_turns (
-  tenant_id text PRIMARY KEY, from_receiver text NOT NULL
+  is_approval boolean NOT NULL, tenant_id text NOT NULL, from_receiver text NOT NULL,
+  PRIMARY KEY (tenant_id, is_approval)
 );
-
--- Receivers that have answered lately, and not failed since. Others get few slots.
-CREATE TABLE proven_receivers (
-  tenant_id text NOT NULL, receiver text NOT NULL,
-  answered_at timestamptz NOT NULL DEFAULT now(), -- to within ten minutes
-  PRIMARY KEY (tenant_id, receiver)
-);
-CREATE INDEX proven_receivers_old ON proven_receivers (answered_at);
 
 -- Tokens that answer one request once, each for one delivery of a rule. Only the hash is stored.
 CREATE TABLE callback_tokens (
@@ -128,4 +122,4 @@ CREATE INDEX callback_tokens_expiry ON callback_tokens (expires_at);
 INSERT INTO event_cursors (consumer, position) VALUES ('alerts', 0);
 
 SELECT isolate_tenants('{alert_revisions,alert_rules,alert_channels,alert_states,deliveries,delivery_queue,receiver_breakers,
-  delivery_turns,proven_receivers,callback_tokens}');
+  delivery_turns,callback_tokens}');

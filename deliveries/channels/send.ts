@@ -1,22 +1,28 @@
 import { createHash } from 'node:crypto';
 import { signatureHeaders } from '../../http/webhook-signatures.js';
-import { type AttemptOutcome, type AttemptResult, attemptRequest, outcomeOf, receiverOf } from '../attempts.js';
+import {
+  type AttemptOutcome,
+  type AttemptResult,
+  attemptRequest,
+  originOf,
+  outcomeOf,
+  receiverOf,
+} from '../attempts.js';
 import type { Channel } from './channel-store.js';
 import type { ChannelClients } from './clients.js';
 import { attemptEmail, smtpOutcome } from './email.js';
 import { attemptSlack, slackUrl } from './slack.js';
 
-/** The receiver of all emails of a tenant: they share the mail server. */
-const MAIL_SERVER = 'smtp:';
-
 /** Where a channel delivers to: what is shown of it, and its receiver. */
 export function destinationOf(channel: Channel, slackApiUrl: string): { url: string; receiver: string } {
-  if (channel.type === 'email') return { url: `mailto:${channel.config.recipients?.join(',')}`, receiver: MAIL_SERVER };
-  if (channel.type === 'webhook')
-    return { url: channel.config.url ?? '', receiver: receiverOf(channel.config.url ?? '') };
+  const { type, config, channel_id: id } = channel;
+  // All emails of a channel share the mail server.
+  if (type === 'email') return { url: `mailto:${config.recipients?.join(',')}`, receiver: receiverOf('smtp:', id) };
+  if (type === 'webhook') return { url: config.url ?? '', receiver: receiverOf(config.url ?? '', id) };
   // The path of an incoming webhook is a secret.
-  const receiver = receiverOf(slackUrl(channel, slackApiUrl));
-  return { url: channel.config.channel_id ? `${receiver}/${channel.config.channel_id}` : receiver, receiver };
+  const url = slackUrl(channel, slackApiUrl);
+  const origin = originOf(url);
+  return { url: config.channel_id ? `${origin}/${config.channel_id}` : origin, receiver: receiverOf(url, id) };
 }
 
 /** What decides who gets what a channel sends. The signing secret of a webhook does not: whoever has it is sent nothing by it. */

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { AlertRule, GetAlertsResponse, TestAlertResponse } from '../../contracts/api/alerts.js';
 import { ErrorBody } from '../../contracts/primitives.js';
+import { receiverOf } from '../../deliveries/attempts.js';
 import { serveApi } from '../api/served-api.js';
 import { tcpServer } from '../runtime/loopback-server.js';
 import type { Answer } from '../setup/platform/api-client.js';
@@ -78,14 +79,17 @@ test('test_alert sends to every channel and says what came of it; nothing is log
   expect(await deliveriesOf(client, rule_id)).toEqual([]);
 });
 
-test('a channel whose receiver does not answer says since when', async () => {
-  const { rule_id, tenant_id } = await newRule([webhook('https://a.example.com/x'), webhook('https://b.example.com/')]);
+test('a channel whose receiver does not answer says since when, and no other of its host', async () => {
+  const x = 'https://a.example.com/x';
+  const { rule_id, tenant_id } = await newRule([webhook(x), webhook('https://a.example.com/y')]);
+  const get = () => client.ok('/policies/get_alert_by_id', { rule_id }, AlertRule);
+  const [channel] = (await get()).notifications;
   await api.database.query(
     `INSERT INTO receiver_breakers (tenant_id, receiver, failures, open_until, opened_at)
-     VALUES ($1, 'https://a.example.com', 5, now() + interval '1 minute', now())`,
-    [tenant_id],
+     VALUES ($1, $2, 5, now() + interval '1 minute', now())`,
+    [tenant_id, receiverOf(x, channel?.channel_id)],
   );
-  const { notifications } = await client.ok('/policies/get_alert_by_id', { rule_id }, AlertRule);
+  const { notifications } = await get();
   expect(notifications[0]?.receiver).toMatchObject({ state: 'unavailable', since: expect.any(String) });
   expect(notifications[1]).not.toHaveProperty('receiver');
   const { rules } = await client.ok('/policies/get_alerts', {}, GetAlertsResponse);

@@ -105,10 +105,19 @@ test.each([
   ['webhook', { url: 'https://example.com:8443/a?b' }, {}, 'https://example.com:8443/a?b', 'https://example.com:8443'],
   ['slack', {}, { webhook_url: `${SLACK}/services/T/B/secret` }, SLACK, SLACK],
   ['slack', { channel_id: 'C1' }, { bot_token: 'x' }, 'https://slack.com/C1', 'https://slack.com'],
-  ['email', { recipients: ['a@example.com', 'b@example.com'] }, {}, 'mailto:a@example.com,b@example.com', 'smtp:'],
+  ['email', { recipients: ['a@example.com', 'b@example.com'] }, {}, 'mailto:a@example.com,b@example.com', 'smtp://'],
 ] as const)('a %s channel with %j is shown as %s', (type, config, secrets, url, to) => {
   const channel = channelOf(type, config as Channel['config'], secrets);
-  expect(destinationOf(channel, 'https://slack.com/api')).toEqual({ url, receiver: to });
+  const { receiver: name, ...shown } = destinationOf(channel, 'https://slack.com/api');
+  expect(shown).toEqual({ url });
+  expect(name.split(' ')).toEqual([to, expect.stringMatching(/^[0-9a-f]{16}$/)]);
+});
+
+test('each channel is a receiver of its own, and another one when its path changes', () => {
+  const of = (channel_id: string, url: string) =>
+    destinationOf({ ...channelOf('webhook', { url }), channel_id }, '').receiver;
+  expect(of('chn_a', URL_OF)).toBe(of('chn_a', URL_OF));
+  expect(new Set([of('chn_a', URL_OF), of('chn_b', URL_OF), of('chn_a', `${URL_OF}/b`)]).size).toBe(3);
 });
 
 test.each<[same: boolean, what: string, Channel, Channel]>([

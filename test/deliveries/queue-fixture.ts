@@ -4,11 +4,16 @@ import { newId } from '../../runtime/ids.js';
 import type { FreshDatabase } from '../setup/database.js';
 
 /** Queues deliveries of a tenant, one to each of these receivers. */
-export async function queueDeliveries(db: Db, tenant_id: string, receivers: string[]): Promise<void> {
-  const event = { session_id: '', event_id: 'evt_1', event_type: 'agent.registered' };
+export async function queueDeliveries(
+  db: Db,
+  tenant_id: string,
+  receivers: string[],
+  event_type = 'agent.registered',
+): Promise<void> {
+  const event = { session_id: '', event_id: 'evt_1', event_type };
   const deliveries = receivers.map((receiver, nth) => ({
     receiver,
-    input: { tenant_id, delivery_id: `dlv_${nth}`, ...event, rule_id: 'rule_1', channel_id: 'chn_1' },
+    input: { tenant_id, delivery_id: `${event_type}_${nth}`, ...event, rule_id: 'rule_1', channel_id: 'chn_1' },
   }));
   await db.tenant(tenant_id, (tx) => enqueue(tx, deliveries));
 }

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import { noteAnswer } from '../../deliveries/breakers.js';
 import { claimQueued } from '../../deliveries/queue.js';
 import { insertTenant } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
@@ -18,14 +17,6 @@ const queue = (tenantId: string, receivers: number, each: number) =>
     Array.from({ length: receivers * each }, (_, nth) => receiverOf(nth % receivers)),
   );
 
-/** The receivers answer an attempt, or do not. */
-async function attempted(tenant_id: string, receivers: number, hasAnswered: boolean): Promise<void> {
-  await db.tenant(tenant_id, async (tx) => {
-    for (let nth = 0; nth < receivers; nth += 1)
-      await noteAnswer(tx, { tenant_id, queue_id: 'earlier', receiver: receiverOf(nth) }, hasAnswered);
-  });
-}
-
 /** Slots by tenant and by receiver, after all that are free were given. */
 async function slots() {
   while ((await claimQueued(db)).length > 0) {}
@@ -41,18 +32,16 @@ async function slots() {
   };
 }
 
-/** A tenant whose only receiver answers, and has twenty deliveries: so many of them get slots. */
+/** A tenant with one receiver and twenty deliveries: so many of them get slots. */
 async function slotsOfNext(): Promise<number> {
   const [tenantId] = (await tenants(1)) as [string];
-  await attempted(tenantId, 1, true);
   await queue(tenantId, 1, 20);
   return (await slots()).ofTenant(tenantId);
 }
-/** So many tenants with seven receivers each, which have answered until now, and twenty deliveries for each of them. */
-async function answering(count: number): Promise<string[]> {
+/** So many tenants with seven receivers each, and twenty deliveries for each of them. */
+async function busyTenants(count: number): Promise<string[]> {
   const ids = await tenants(count);
   for (const tenantId of ids) {
-    await attempted(tenantId, 7, true);
     await queue(tenantId, 7, 20);
   }
   return ids;
@@ -61,31 +50,12 @@ async function answering(count: number): Promise<string[]> {
 const tenants = (count: number) => Promise.all(Array.from({ length: count }, () => insertTenant(database)));
 const emptyQueue = () => database.query('DELETE FROM delivery_queue');
 
-test('four tenants with seven receivers that hang leave most slots to others', async () => {
-  await emptyQueue();
-  const hanging = await tenants(4);
-  for (const tenantId of hanging) await queue(tenantId, 7, 20);
-  const before = await slots();
-  for (const tenantId of hanging) {
-    expect(before.ofTenant(tenantId)).toBe(10);
-    expect(Math.max(...before.ofReceivers(tenantId))).toBeLessThanOrEqual(2);
-  }
-  expect(await slotsOfNext()).toBe(8);
-});
-
-test('receivers that have not answered never get more than half of the slots', async () => {
-  await emptyQueue();
-  for (const tenantId of await tenants(15)) await queue(tenantId, 7, 20);
-  expect((await slots()).all).toBeLessThanOrEqual(100);
-  expect(await slotsOfNext()).toBe(8);
-});
-
 /** The deliveries under way have had their slots for longer than a receiver that answers lets them wait. */
 const grownSlow = () => database.query("UPDATE delivery_queue SET started_at = started_at - interval '6 seconds'");
 
-test('receivers that answered until now and hang all at once leave half of the slots to others', async () => {
+test('receivers that hang all at once leave half of the slots to others', async () => {
   await emptyQueue();
-  await answering(10);
+  await busyTenants(10);
   expect((await slots()).all).toBeGreaterThan(150);
   await database.query('DELETE FROM delivery_queue WHERE started_at IS NULL');
   await grownSlow();
@@ -94,7 +64,7 @@ test('receivers that answered until now and hang all at once leave half of the s
 
 test('however long they hang, they never get more than twice the slots, and the next tenant finds some', async () => {
   await emptyQueue();
-  await answering(10);
+  await busyTenants(10);
   for (let turn = 0; turn < 8; turn += 1) {
     expect((await slots()).all).toBeLessThanOrEqual(400);
     await grownSlow();
@@ -104,7 +74,7 @@ test('however long they hang, they never get more than twice the slots, and the 
 
 test('however many tenants take what they can, the next one finds a slot', async () => {
   await emptyQueue();
-  const busy = await answering(4);
+  const busy = await busyTenants(4);
   const before = await slots();
   for (const tenantId of busy) expect(before.ofTenant(tenantId)).toBeLessThanOrEqual(50);
   expect(before.all).toBeLessThan(200);
@@ -113,16 +83,26 @@ test('however many tenants take what they can, the next one finds a slot', async
   expect((await slots()).ofTenant(next)).toBe(1);
 });
 
-test('a receiver gets all its slots from its first answer on, until it fails', async () => {
+test('approvals have slots of their own, however many others have theirs', async () => {
+  await emptyQueue();
+  const [tenantId] = await busyTenants(10);
+  await slots();
+  await queueDeliveries(db, tenantId as string, Array(12).fill(receiverOf(0)), 'policy.approval_required');
+  const claimed = await claimQueued(db);
+  expect(claimed.map(({ input }) => input.event_type)).toEqual(Array(8).fill('policy.approval_required'));
+});
+
+test('of a receiver that is due for a probe one delivery goes out, an approval first', async () => {
   await emptyQueue();
   const [tenantId] = (await tenants(1)) as [string];
-  await queue(tenantId, 1, 40);
-  expect((await slots()).ofTenant(tenantId)).toBe(2);
-  await attempted(tenantId, 1, true);
-  expect((await slots()).ofTenant(tenantId)).toBe(8);
-  await attempted(tenantId, 1, false);
-  await database.query('DELETE FROM delivery_queue WHERE started_at IS NOT NULL');
-  expect((await slots()).ofTenant(tenantId)).toBe(2);
+  await database.query(
+    `INSERT INTO receiver_breakers (tenant_id, receiver, failures, open_until) VALUES ($1, $2, 5, now() - interval '1 s')`,
+    [tenantId, receiverOf(0)],
+  );
+  await queue(tenantId, 1, 3);
+  await queueDeliveries(db, tenantId, Array(3).fill(receiverOf(0)), 'plan.approval_required');
+  expect((await claimQueued(db)).map(({ input }) => input.event_type)).toEqual(['plan.approval_required']);
+  expect(await claimQueued(db)).toEqual([]);
 });
 
 test('of a tenant with many receivers each claim looks at some, and the next one at those after them', async () => {

@@ -47,7 +47,8 @@ test('of more than 10,000 deliveries that are pending for one receiver the other
      SELECT $1, 'dlv_waiting_' || n, 'task.working', '', 'msg_' || n, 'c', '', $2, 'pending', 3 FROM generate_series(1, 9999) n`,
     [tenant_id, RECEIVER],
   );
-  const given = [delivery(), delivery(), delivery('https://another.example'), delivery()];
+  const ordinary = [delivery(), delivery(), delivery('https://another.example'), delivery()];
+  const given = [...ordinary, { ...delivery(), event_type: 'message.input_required' }];
   await write(given);
   await other.write([other.delivery()]);
   const written = () => list({ rule_id });
@@ -56,6 +57,7 @@ test('of more than 10,000 deliveries that are pending for one receiver the other
     ['failed', 'QUEUE_FULL'],
     ['pending'],
     ['failed', 'QUEUE_FULL'],
+    ['pending'],
   ]);
   expect(errorsOf(await other.list())).toEqual([['pending']]);
   const [refused] = (await written()).filter(({ status }) => status === 'failed');

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { Task } from '../../contracts/a2a/a2a.js';
 import { type Delivery, GetDeliveriesResponse, RedeliverResponse } from '../../contracts/api/deliveries.js';
 import { MessageCancelResponse, ResolveResponse } from '../../contracts/api/messages.js';
+import { receiverOf } from '../../deliveries/attempts.js';
 import { dispatched, echo } from '../setup/agent.js';
 import { type Receiver, receiver, status } from '../setup/receiver.js';
 import { until } from '../setup/until.js';
@@ -157,7 +158,7 @@ test('what waits for a receiver that does not answer goes to the new address of 
   const open = `INSERT INTO receiver_breakers (tenant_id, receiver, failures, open_until, opened_at)
     VALUES ($1, $2, 5, now() + interval '1 hour', now()) ON CONFLICT (tenant_id, receiver)
     DO UPDATE SET failures = excluded.failures, open_until = excluded.open_until, opened_at = excluded.opened_at`;
-  await database.query(open, [tenant_id, new URL(dead.url).origin]);
+  await database.query(open, [tenant_id, receiverOf(dead.url)]);
   dispatch.result('done');
   const waiting = await until(async () => (await logOf(id))[0], { what: 'the notification that waits' });
   expect(waiting).toMatchObject({ status: 'pending', attempts: [], receiver: { state: 'unavailable' } });
