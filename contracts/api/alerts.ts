@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { EVENT_TYPES } from '../events.js';
+import { EVENT_PAYLOADS, EVENT_TYPES, type EventType } from '../events.js';
 import { LIMITS } from '../limits.js';
 import { AnyId, ok, pageFields, Timestamp } from '../primitives.js';
 import { ADMIN, CONFLICT, EXTENSION, post } from './operation.js';
@@ -109,20 +109,39 @@ const EventPattern = z
   .string()
   .max(128)
   .refine((pattern) => EVENT_TYPES.some((type) => matchesType(pattern, type)), {
-    message: 'must match at least one event type',
+    message: `must match at least one event type: ${EVENT_TYPES.join(', ')}`,
   });
 const scalar = z.union([z.string().max(512), z.number(), z.boolean(), z.null()]);
 
+const Filter = z.union([scalar, z.array(scalar).min(1).max(100)]);
+type Filter = z.infer<typeof Filter>;
+
+/** Whether an event of a type can have the values that the filters name. Every event may belong to a session. */
+function canPass(type: EventType, filters: Record<string, Filter>): boolean {
+  const fields: Record<string, z.ZodType> = { session_id: z.string(), ...EVENT_PAYLOADS[type].shape };
+  return Object.entries(filters).every(([field, wanted]) =>
+    [wanted].flat().some((value) => fields[field]?.safeParse(value).success),
+  );
+}
+
 /** When a rule matches. `filters`: fields of the event, or `session_id`, each with a value or a list of values of which one must be equal. */
-const Condition = z.strictObject({
-  event: EventPattern,
-  filters: z
-    .record(z.string().max(64), z.union([scalar, z.array(scalar).min(1).max(100)]))
-    .refine((filters) => Object.keys(filters).length <= LIMITS.ruleFilters, {
-      message: `must be at most ${LIMITS.ruleFilters} fields`,
-    })
-    .optional(),
-});
+const Condition = z
+  .strictObject({
+    event: EventPattern,
+    filters: z
+      .record(z.string().max(64), Filter)
+      .refine((filters) => Object.keys(filters).length <= LIMITS.ruleFilters, {
+        message: `must be at most ${LIMITS.ruleFilters} fields`,
+      })
+      .optional(),
+  })
+  .superRefine(({ event, filters = {} }, context) => {
+    const types = EVENT_TYPES.filter((type) => matchesType(event, type));
+    if (types.length === 0 || types.some((type) => canPass(type, filters))) return;
+    const fields = [...new Set(types.flatMap((type) => Object.keys(EVENT_PAYLOADS[type].shape)))];
+    const message = `no event of ${event} can match: its fields are session_id, ${fields.join(', ')}`;
+    context.addIssue({ code: 'custom', path: ['filters'], message });
+  });
 export type Condition = z.infer<typeof Condition>;
 
 /** Whether a glob of event types, in which `*` stands for any characters, matches a type. */

@@ -80,7 +80,7 @@ export async function pendingMessages(
 ): Promise<{ total: number; messages: MessageRecord[] }> {
   const pending: KeyList = {
     key: 'r.message_id', // a message has one open request at most
-    from: `input_requests r WHERE r.tenant_id = $1 AND r.state = 'pending' AND ($2::text IS NULL OR r.session_id = $2)`,
+    from: `input_requests r WHERE r.tenant_id = $1 AND r.state = 'pending' AND r.message_id IS NOT NULL AND ($2::text IS NULL OR r.session_id = $2)`,
     orderBy: 'r.requested_at, r.request_id',
     values: [tenantId, query.session_id ?? null],
     bounded: true, // by TENANT_MAX_WAITING

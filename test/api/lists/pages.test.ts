@@ -132,7 +132,12 @@ describe('a list of messages', () => {
     expect((await other.ok('/messages/get', { state: 'submitted' }, MessagesGetResponse)).count).toBe(0);
   });
 
-  test('of those that wait begins with the oldest question', async () => {
+  test('of those that wait begins with the oldest question, and leaves proposed plans out', async () => {
+    await api.database.query(
+      `INSERT INTO input_requests (tenant_id, request_id, plan_id, session_id, kind, source, stage, title, prompt, digest, state, expires_at)
+       VALUES ($1, 'req_plan', 'plan_1', 'ses_1', 'approval', 'plan', 'proposal', '', '', '', 'pending', now() + interval '1 day')`,
+      [api.tenantId],
+    );
     const pending = async (body: object) => {
       const { messages, total } = await api.client.ok('/messages/pending', body, MessagesPendingResponse.strict());
       return { ids: messages.map(({ message_id }) => message_id), total };
