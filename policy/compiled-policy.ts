@@ -29,6 +29,8 @@ export interface CompiledPolicy {
   scope: PolicyScope;
   decision: PolicyDecision;
   priority: number;
+  /** In milliseconds since 1970; infinity for one without an end. */
+  endAtMs: number;
   conditions: readonly Condition[];
   /** Null: it applies where it matches. */
   evaluate: Evaluate | null;
@@ -36,6 +38,11 @@ export interface CompiledPolicy {
   onError: 'deny' | 'require_approval';
   applied: AppliedPolicy;
   terms: ApprovalTerms;
+}
+
+/** Whether a policy may decide at this time: it has not ended. */
+export function isInForce({ endAtMs }: Pick<CompiledPolicy, 'endAtMs'>): boolean {
+  return Date.now() < endAtMs;
 }
 
 /** What compiling a policy takes. */
@@ -122,6 +129,7 @@ export function compilePolicy(row: PolicyRow, deps: CompileDeps): CompiledPolicy
   const looksAtInstances = perInstance || Boolean(match.instance_ids ?? match.not?.instance_ids);
   return {
     ...{ policy_id, name, scope, decision, priority },
+    endAtMs: row.end_at?.getTime() ?? Number.POSITIVE_INFINITY,
     conditions: compileMatch(match, decision),
     evaluate,
     isWebhook: 'type' in evaluator && evaluator.type === 'webhook',

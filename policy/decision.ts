@@ -1,5 +1,5 @@
 import type { PolicyTrace } from '../contracts/api/policies/policies.js';
-import { type Application, application, type CompiledPolicy } from './compiled-policy.js';
+import { type Application, application, type CompiledPolicy, isInForce } from './compiled-policy.js';
 import type { Candidates } from './indexing/candidates.js';
 import { allHold, firstUnmet } from './matching/conditions.js';
 import { Facts } from './matching/facts.js';
@@ -45,6 +45,10 @@ class Decision {
     const { policies } = this.#set;
     for (let at = this.#next(start); at < policies.length; at = this.#next(at + 1)) {
       const policy = policies[at] as CompiledPolicy;
+      if (!isInForce(policy)) {
+        this.#note(policy, 'not_matched', `It ended at ${new Date(policy.endAtMs).toISOString()}.`);
+        continue;
+      }
       const matches = this.#candidates.has(at) && allHold(policy.conditions, this.facts);
       if (matches === false) {
         if (this.options.trace) this.#note(policy, 'not_matched', this.#whyUnmet(policy));

@@ -48,11 +48,14 @@ function noPolicy(): PlatformError {
   return new PlatformError('NOT_FOUND', 'There is no policy of that policy_id.');
 }
 
-function shownPolicy({ evaluator_secret, created_at, updated_at, ...row }: PolicyRow): Policy {
+const timeOf = (at: string | null): Date | null => (at === null ? null : new Date(at));
+
+function shownPolicy({ evaluator_secret, end_at, created_at, updated_at, ...row }: PolicyRow): Policy {
   const isWebhook = 'type' in row.evaluator && row.evaluator.type === 'webhook';
   return {
     ...row,
     evaluator: { ...row.evaluator, ...(isWebhook && { secret_set: evaluator_secret !== null }) },
+    ...(end_at && { end_at: end_at.toISOString() }),
     created_at: created_at.toISOString(),
     updated_at: updated_at.toISOString(),
   };
@@ -105,13 +108,15 @@ export function createPolicyCatalog({ db, secrets, outbound, engine }: PolicyCat
      * Creates a policy. It decides from now on.
      * @throws PlatformError BAD_REQUEST for an expression or an address that cannot be used, CONFLICT beyond 2,000 policies
      */
-    create: (tenantId: string, { tenant_id: _, ...request }: CreatePolicyRequest): Promise<Policy> => {
+    create: (tenantId: string, { tenant_id: _, end_at, ...request }: CreatePolicyRequest): Promise<Policy> => {
       check(request);
+      if (end_at !== null && Date.parse(end_at) <= Date.now())
+        throw new PlatformError('BAD_REQUEST', 'end_at: must be in the future.');
       return change(tenantId, async (tx) => {
         if ((await countPolicies(tx, tenantId)) >= LIMITS.policiesPerTenant)
           throw new PlatformError('CONFLICT', `A tenant has at most ${LIMITS.policiesPerTenant} policies.`);
         const stored = await storedEvaluator(tx, request.evaluator, null, secrets);
-        const row = { ...request, ...stored, tenant_id: tenantId, policy_id: newId('pol') };
+        const row = { ...request, ...stored, end_at: timeOf(end_at), tenant_id: tenantId, policy_id: newId('pol') };
         return shownPolicy(await savePolicy(tx, row));
       });
     },
@@ -123,11 +128,11 @@ export function createPolicyCatalog({ db, secrets, outbound, engine }: PolicyCat
     get: async (tenantId: string, policyId: string): Promise<Policy> =>
       shownPolicy(await db.tenant(tenantId, (tx) => read(tx, tenantId, policyId))),
     /** Changes the given fields. A webhook's secret stays where none is given. @throws PlatformError as `create` */
-    update: (tenantId: string, { tenant_id: _, policy_id, ...given }: UpdatePolicyRequest): Promise<Policy> =>
+    update: (tenantId: string, { tenant_id: _, policy_id, end_at, ...given }: UpdatePolicyRequest): Promise<Policy> =>
       change(tenantId, async (tx) => {
         const before = await read(tx, tenantId, policy_id, true);
         const fields = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
-        const row: PolicyRow = { ...before, ...fields };
+        const row: PolicyRow = { ...before, ...fields, ...(end_at !== undefined && { end_at: timeOf(end_at) }) };
         check(row);
         const stored =
           given.evaluator && (await storedEvaluator(tx, given.evaluator, before.evaluator_secret, secrets));

@@ -22,6 +22,7 @@ export interface PolicyRow
   evaluator_secret: Buffer | null;
   priority: number;
   enabled: boolean;
+  end_at: Date | null;
   created_at: Date;
   updated_at: Date;
 }
@@ -89,17 +90,18 @@ export async function readPolicy(tx: Tx, tenantId: string, policyId: string, loc
 
 const SAVE = `
   INSERT INTO policies (tenant_id, policy_id, scope, name, decision, description, match, reason, approvers, evaluator, evaluator_secret,
-      priority, enabled) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+      priority, enabled, end_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
     ON CONFLICT (tenant_id, policy_id) DO UPDATE SET name = excluded.name, decision = excluded.decision, description = excluded.description,
       match = excluded.match, reason = excluded.reason, approvers = excluded.approvers, evaluator = excluded.evaluator,
-      evaluator_secret = excluded.evaluator_secret, priority = excluded.priority, enabled = excluded.enabled, updated_at = now()
+      evaluator_secret = excluded.evaluator_secret, priority = excluded.priority, enabled = excluded.enabled,
+      end_at = excluded.end_at, updated_at = now()
     RETURNING *`;
 
 /** Stores a policy; its scope stays. @returns the row as it is stored */
 export async function savePolicy(tx: Tx, policy: Omit<PolicyRow, 'created_at' | 'updated_at'>): Promise<PolicyRow> {
   const { tenant_id, policy_id, scope, name, decision, description, match, reason, approvers, evaluator } = policy;
   const values = [tenant_id, policy_id, scope, name, decision, description, JSON.stringify(match), reason, approvers];
-  const rest = [JSON.stringify(evaluator), policy.evaluator_secret, policy.priority, policy.enabled];
+  const rest = [JSON.stringify(evaluator), policy.evaluator_secret, policy.priority, policy.enabled, policy.end_at];
   const [saved] = await tx.query<PolicyRow & Record<string, unknown>>(SAVE, [...values, ...rest]);
   return saved as PolicyRow;
 }

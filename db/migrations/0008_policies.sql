@@ -22,6 +22,7 @@ CREATE TABLE policies (
   evaluator_secret bytea, -- of a webhook, encrypted; NULL where there is none
   priority integer NOT NULL,
   enabled boolean NOT NULL,
+  end_at timestamptz, -- not in force from then on; NULL: without an end
   created_at timestamptz NOT NULL DEFAULT now(), updated_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (tenant_id, policy_id)
 );

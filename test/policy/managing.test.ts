@@ -28,6 +28,19 @@ test('a policy is read as it was written, without its secret', async () => {
   expect(read.policy).toEqual(made);
 });
 
+test('the end of a policy must be ahead when it is created, and null removes it', async () => {
+  const end_at = '2999-01-01T00:00:00.000Z';
+  const past = { ...simple, name: 'past', end_at: '2000-01-01T00:00:00Z' };
+  expect(await api.client.failure('/policies/create_policy', past)).toBe('400 BAD_REQUEST');
+  const made = await policyFor(api.client, { ...simple, end_at });
+  expect(made.end_at).toBe(end_at);
+  const { policy_id } = made;
+  const update = async (change: object) =>
+    (await api.client.ok('/policies/update_policy', { policy_id, ...change }, PolicyResponse)).policy;
+  expect(await update({ priority: 7 })).toMatchObject({ end_at, priority: 7 });
+  expect(await update({ end_at: null })).not.toHaveProperty('end_at');
+});
+
 test('only what is given changes, and the secret stays', async () => {
   const { policy_id, ...made } = await policyFor(api.client, { ...simple, evaluator: webhook });
   const changed = { policy_id, priority: 7, evaluator: { ...made.evaluator, timeout_ms: 500 } };

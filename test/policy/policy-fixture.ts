@@ -40,7 +40,10 @@ export function tested(client: ApiClient, request: object = {}): Promise<TestPol
 }
 
 /** A policy of scope `tool` that no database holds; its name tells its place. */
-export type Given = Pick<NewPolicy, 'decision'> & Partial<Pick<NewPolicy, 'priority' | 'match' | 'evaluator'>>;
+export type Given = Pick<NewPolicy, 'decision'> &
+  Partial<Pick<NewPolicy, 'priority' | 'match' | 'evaluator'>> & {
+    end_at?: Date;
+  };
 
 const DEPS = {
   secrets: { decrypt: (sealed: Buffer) => sealed },
@@ -52,7 +55,7 @@ export function compiled(policies: readonly Given[]): CompiledPolicy[] {
   const rows = policies.map((policy, n) => ({
     ...{ tenant_id: 'ten_1', policy_id: `pol_${String(n).padStart(4, '0')}`, scope: 'tool', name: `policy ${n}` },
     ...{ description: '', reason: '', approvers: [], evaluator_secret: null, enabled: true, priority: 1, match: {} },
-    ...{ created_at: new Date(0), updated_at: new Date(0), evaluator: {}, ...policy },
+    ...{ created_at: new Date(0), updated_at: new Date(0), evaluator: {}, ...policy, end_at: policy.end_at ?? null },
   }));
   return rows.map((row) => compilePolicy(row as PolicyRow, DEPS)).sort(policyOrder);
 }

@@ -227,3 +227,13 @@ describe('how many policies are looked at', () => {
     expect(set.policies.filter((_policy, place) => candidates.has(place))).toHaveLength(looked);
   });
 });
+
+test('a policy that has ended decides nothing, and says since when', () => {
+  const given = (end_at: Date): Given => ({ decision: 'deny', end_at });
+  const request: PolicyRequest = { scope: 'tool', action: 'call', tool: 'files.read' };
+  const [ended, trace] = decision(new PolicySet(compiled([given(new Date(0))])), request, []);
+  expect(ended).toMatchObject({ decision: 'allow' });
+  expect(trace).toMatchObject([{ outcome: 'not_matched', explanation: 'It ended at 1970-01-01T00:00:00.000Z.' }]);
+  const [running] = decision(new PolicySet(compiled([given(new Date(Date.now() + 60_000))])), request, []);
+  expect(running).toMatchObject({ decision: 'deny' });
+});

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { AgentType, AnyId, InstanceId, JsonObject, ok, pageFields, Timestamp } from '../../primitives.js';
+import { AgentType, AnyId, InstanceId, Instant, JsonObject, ok, pageFields, Timestamp } from '../../primitives.js';
 import { ADMIN, CONFLICT, EXTENSION, post } from '../operation.js';
 import { Match } from './policy-match.js';
 
@@ -65,6 +65,8 @@ const fields = {
   /** The lowest number is looked at first. */
   priority: z.int().min(-1_000_000).max(1_000_000),
   enabled: z.boolean(),
+  /** The policy is not in force from this time on. Null: without an end. */
+  end_at: Instant.nullable(),
 };
 /** Must be the caller's. */
 const tenant_id = AnyId.optional();
@@ -80,6 +82,7 @@ const CreatePolicyRequest = z.strictObject({
   evaluator: fields.evaluator.default({}),
   priority: fields.priority.default(100),
   enabled: fields.enabled.default(true),
+  end_at: fields.end_at.default(null),
 });
 export type CreatePolicyRequest = z.infer<typeof CreatePolicyRequest>;
 
@@ -108,6 +111,8 @@ export const Policy = z.object({
   evaluator: Evaluator,
   priority: z.int(),
   enabled: z.boolean(),
+  /** Absent: without an end. */
+  end_at: Timestamp.optional(),
   created_at: Timestamp,
   updated_at: Timestamp,
 });
