@@ -80,8 +80,8 @@ export interface OpenQuestion {
   registered_with: string | null;
   /** Scopes, `sub`s and credentials of the policy; Slack users among them concern Slack only. */
   approvers: readonly string[];
-  /** The credential that sent the message or created the plan, and whether it may answer. */
-  sent_with: string;
+  /** The credentials that sent the message or created the plan, and whether they may answer. */
+  sent_with: readonly string[];
   allow_self: boolean;
 }
 
@@ -101,7 +101,7 @@ export function answerRefusal(caller: Caller, question: OpenQuestion): string | 
   const needed = source === 'agent' ? 'read' : 'admin';
   if (!scopeIncludes(caller.scopes, needed) && !isNamed(caller, approvers))
     return `Answering this request needs the scope ${needed}, or to be one of its approvers.`;
-  if (!allow_self && caller.credential_id === sent_with)
+  if (!allow_self && sent_with.includes(caller.credential_id))
     return 'The credential that sent the message or created the plan may not answer this request.';
   const isOwnAgent = by_agent && registered_with === caller.credential_id;
   if (!isOwnAgent || scopeIncludes(caller.scopes, 'full')) return null;
@@ -120,7 +120,7 @@ export function ruleAnswerRefusal(
   { by_agent, registered_with, sent_with, allow_self }: OpenQuestion,
 ): string | null {
   const wrote = (credential: string | null) => writers.find(({ credential_id }) => credential_id === credential);
-  if (!allow_self && wrote(sent_with))
+  if (!allow_self && sent_with.some(wrote))
     return 'The credential that sent the message or created the plan wrote the alert rule, and it may not answer this request.';
   const registrant = by_agent ? wrote(registered_with) : undefined;
   if (registrant === undefined || registrant.is_full) return null;

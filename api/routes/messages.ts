@@ -2,8 +2,10 @@ import type { FastifyInstance } from 'fastify';
 import { ResolveRequest } from '../../contracts/api/messages.js';
 import { OPERATIONS } from '../../contracts/api/operations.js';
 import { cancelMessage } from '../../messages/cancel.js';
+import { groupMessages } from '../../messages/read/message-groups.js';
 import { listMessages, pendingMessages } from '../../messages/read/message-list.js';
 import { getMessage } from '../../messages/read/read.js';
+import { retryMessage } from '../../messages/retry.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { createDecisions } from '../decisions.js';
 import type { ApiDeps } from '../deps.js';
@@ -43,9 +45,19 @@ export function messageRoutes(
     return { ok: true, message_id };
   });
 
+  mount(app, OPERATIONS.retryMessage).answer(async (body, { caller }) => ({
+    ok: true,
+    ...(await retryMessage(deps.messages, caller, body)),
+  }));
+
   mount(app, OPERATIONS.pendingMessages).answer(async (body, { caller }) => {
     const { messages, total } = await pendingMessages(core.db, caller.tenant_id, body);
     return { ok: true, messages, total };
+  });
+
+  mount(app, OPERATIONS.getMessageGroups).answer(async (body, { caller }) => {
+    const groups = await groupMessages(core.db, caller.tenant_id, body, core.limits.tenantMaxInFlight);
+    return { ok: true, groups };
   });
 
   app.register((scope, _options, done) => {

@@ -128,6 +128,8 @@ export const MessageRecord = z.object({
   agent_type: z.string().nullable(),
   root_agent: z.string().nullable(),
   trace_id: z.string(),
+  /** The message that this one repeats (`/messages/retry`). */
+  retry_of: z.string().optional(),
   usage: MessageUsage.optional(),
   error: z.object({ code: z.string(), message: z.string() }).optional(),
   error_message: z.string().optional(),
@@ -157,12 +159,40 @@ export type MessagesGetRequest = z.infer<typeof MessagesGetRequest>;
 export const MessagesGetResponse = okPage({ messages: z.array(MessageRecord) });
 export const MessageGetByIdResponse = ok({ message: MessageRecord });
 export const MessageCancelResponse = ok({ message_id: z.string() });
+const MessageRetryRequest = z.strictObject({
+  message_id: AnyId,
+  /** Repeats with the same key give the same message. */
+  idempotency_key: z.string().min(1).max(128).optional(),
+  /** An agent may have acted on the message, and it is sent again all the same. */
+  confirm: z.boolean().optional(),
+});
+const MessageRetryResponse = ok({ message_id: z.string(), session_id: z.string(), retry_of: z.string() });
 const MessagesPendingRequest = z.strictObject({
   session_id: AnyId.optional(),
   limit: z.int().min(1).max(100).default(50),
   offset: z.int().min(0).max(1_000_000).default(0),
 });
 export const MessagesPendingResponse = ok({ messages: z.array(MessageRecord), total: z.int() });
+
+const MessageGroupsRequest = z.strictObject({
+  by: z.enum(['error_code', 'waits_for', 'agent_type']),
+  /** By default messages that failed (`error_code`), or that are not over (`waits_for`, `agent_type`). */
+  state: MessageState.optional(),
+  /** Accepted at or after this time. */
+  since: Instant.optional(),
+});
+export type MessageGroupsRequest = z.infer<typeof MessageGroupsRequest>;
+const MessageGroup = z.object({
+  /** An error code; a `waits_for.kind`; a type, or '' for messages that name none. */
+  key: z.string(),
+  count: z.int(),
+  oldest_at: Timestamp,
+  newest_at: Timestamp,
+  /** The newest of them. */
+  sample_message_id: z.string(),
+});
+export type MessageGroup = z.infer<typeof MessageGroup>;
+const MessageGroupsResponse = ok({ groups: z.array(MessageGroup) });
 
 /** Body of `/messages/{id}/resolve`. `resolution` is a word or an object of field values. */
 export const ResolveRequest = z.strictObject({
@@ -216,10 +246,26 @@ export const MESSAGE_OPERATIONS = {
     response: MessageCancelResponse,
     ...CONFLICT,
   }),
+  retryMessage: post('/messages/retry', OWN, 'Send a message that failed or was canceled again', {
+    request: MessageRetryRequest,
+    response: MessageRetryResponse,
+    ...CONFLICT,
+    ...EXTENSION,
+  }),
   pendingMessages: post('/messages/pending', TENANT, 'Messages that wait for a human', {
     request: MessagesPendingRequest,
     response: MessagesPendingResponse,
   }),
+  getMessageGroups: post(
+    '/messages/get_groups',
+    TENANT,
+    'Count messages that are stuck or failed, by what they have in common',
+    {
+      request: MessageGroupsRequest,
+      response: MessageGroupsResponse,
+      ...EXTENSION,
+    },
+  ),
   resolveMessage: post(
     '/messages/:id/resolve',
     { access: 'optional', agents: 'forbidden' },

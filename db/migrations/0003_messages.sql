@@ -100,6 +100,8 @@ CREATE TABLE messages (
   turns jsonb NOT NULL DEFAULT '[]', -- after the first: questions and answers, as A2A messages
   artifacts jsonb NOT NULL DEFAULT '[]', status_message jsonb, usage jsonb,
   error_code text, error_message text,
+  -- The message that this one repeats, and the credential that sent it first; of that message, the newest that repeats it (messages/retry.ts).
+  retry_of text COLLATE "C", first_credential_id text, retried_as text COLLATE "C",
   PRIMARY KEY (tenant_id, message_id)
 ) PARTITION BY RANGE (message_id);
 -- The session first: with the tenant first a plan that was made while the month is new looks for a message's key in this index too, and reads

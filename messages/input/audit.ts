@@ -58,27 +58,27 @@ function exportedOf(row: DecisionRow): ExportedApproval {
   return { ...recordOf(row), tenant_id, ...about };
 }
 
-/** Whose message or plan it is: the credential, and the type of an agent. */
+/** Whose message or plan it is: the credentials, and the type of an agent. */
 interface Owner extends Record<string, unknown> {
-  credential_id: string;
+  senders: string[];
   sender_agent_type: string | null;
 }
 
 /** How the decisions about a message or a plan are found, and whose it is. */
 const ABOUT = {
   message: {
-    owner: 'SELECT credential_id, sender_agent_type FROM messages WHERE tenant_id = $1 AND message_id = $2',
+    owner: `SELECT ARRAY[credential_id, first_credential_id] AS senders, sender_agent_type FROM messages WHERE tenant_id = $1 AND message_id = $2`,
     decisions: OF_MESSAGE,
   },
   plan: {
-    owner: `SELECT credential_id, nullif(agent_type, '${NO_AGENT}') AS sender_agent_type FROM plans WHERE tenant_id = $1 AND plan_id = $2`,
+    owner: `SELECT ARRAY[credential_id] AS senders, nullif(agent_type, '${NO_AGENT}') AS sender_agent_type FROM plans WHERE tenant_id = $1 AND plan_id = $2`,
     decisions: OF_PLAN,
   },
 };
 
 /** Whether it is a caller's: by this credential, or by an agent of this type. */
 function isOwner(caller: Caller, owner: Owner): boolean {
-  return actsAs(caller) === null ? caller.credential_id === owner.credential_id : isSentBy(caller, owner);
+  return actsAs(caller) === null ? owner.senders.includes(caller.credential_id) : isSentBy(caller, owner);
 }
 
 /**

@@ -16,15 +16,21 @@ import type { AskedRequest, MessageRow } from '../read/rows.js';
 /** Whose message or plan a request is about. */
 export interface Asker {
   tenant_id: string;
-  /** The credential that sent the message, or created the plan. */
-  credential_id: string;
+  /** The credentials that sent the message, or created the plan. */
+  senders: readonly string[];
   /** The agent that has the message, or the credential of the agent that proposed the plan; null where there is none. */
   agent: { instance_id: string } | { credential_id: string } | null;
 }
 
-export const askerOfMessage = ({ tenant_id, credential_id, instance_id }: MessageRow): Asker => ({
-  ...{ tenant_id, credential_id },
-  agent: instance_id === null ? null : { instance_id },
+/** The credentials that count as the sender of a message, the first one first: a repeat is also of who sent the message first. */
+export function sendersOf(row: Pick<MessageRow, 'credential_id' | 'first_credential_id'>): string[] {
+  const { credential_id, first_credential_id } = row;
+  return first_credential_id === null ? [credential_id] : [first_credential_id, credential_id];
+}
+
+export const askerOfMessage = (row: MessageRow): Asker => ({
+  ...{ tenant_id: row.tenant_id, senders: sendersOf(row) },
+  agent: row.instance_id === null ? null : { instance_id: row.instance_id },
 });
 
 /** Who decides about a request. */
@@ -67,7 +73,7 @@ async function questionOf(tx: Tx, asker: Asker, request: AskedRequest): Promise<
   const { source, stage, approvers, allow_self } = request;
   const by_agent = OF_AGENTS.includes(stage);
   const registered_with = by_agent ? await registeredWith(tx, asker) : null;
-  return { source, by_agent, registered_with, approvers, allow_self, sent_with: asker.credential_id };
+  return { source, by_agent, registered_with, approvers, allow_self, sent_with: asker.senders };
 }
 
 const FULL = `SELECT credential_id FROM credentials WHERE tenant_id = $1 AND credential_id = ANY ($2) AND 'full' = ANY (scopes)`;

@@ -47,6 +47,12 @@ export interface MessageRow extends MessageRef, SessionRef {
   updated_at: Date;
   started_at: Date | null;
   completed_at: Date | null;
+  /** The message that this one repeats. */
+  retry_of: string | null;
+  /** Of a repeat: the credential that sent the message first. */
+  first_credential_id: string | null;
+  /** The newest message that repeats this one. */
+  retried_as: string | null;
 }
 
 /** A row of `running_messages`: where a message stands that has not ended. */

@@ -33,7 +33,7 @@ export type TaskRow = Pick<
 
 /** The columns of a message that its record needs. */
 export type RecordRow = TaskRow &
-  Pick<MessageRow, 'tenant_id' | 'sender_agent_type' | 'created_at' | 'started_at' | 'completed_at'>;
+  Pick<MessageRow, 'tenant_id' | 'sender_agent_type' | 'created_at' | 'started_at' | 'completed_at' | 'retry_of'>;
 
 /** The type of the agent that a message was dispatched to; before that, the type that it asks for. */
 function agentTypeOf(row: Pick<MessageRow, 'agent_type' | 'want_agent_type'>): string | null {
@@ -210,6 +210,7 @@ export function recordOf(row: RecordRow, request: InputRequestRow | null): Messa
     agent_type: agentTypeOf(row),
     root_agent: row.agent_type,
     trace_id: traceIdOf(row),
+    ...(row.retry_of !== null && { retry_of: row.retry_of }),
     ...(row.usage && { usage: row.usage }),
     ...failure,
     ...(request && row.state === 'input-required' && { input_request: inputRequestOf(request) }),

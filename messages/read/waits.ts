@@ -5,19 +5,26 @@ import type { MessageRow } from './rows.js';
 /** Messages that are counted before one in its queue. */
 const AHEAD_MAX = 10_000;
 
-interface WaitRow extends Record<string, unknown> {
+/** What tells why a message is at rest. */
+export interface Rest {
   queue: string | null;
-  since: Date;
   undecided: boolean;
   has_turn: boolean;
+  /** Of the queue. */
   online: boolean | null;
-  ahead: number | null;
   quota_reached: boolean;
 }
 
+interface WaitRow extends Rest, Record<string, unknown> {
+  since: Date;
+  ahead: number | null;
+}
+
+/** Whether it is the turn of a message of `running_messages r` in its session. */
+export const HAS_TURN = `NOT r.ordered OR next_in_order(r.tenant_id, r.session_id) #>> '{0,message_id}' = r.message_id`;
+
 const WAIT = `
-  SELECT r.queue, coalesce(r.unrouted_since, r.created_at) AS since, r.undecided,
-         NOT r.ordered OR next_in_order(r.tenant_id, r.session_id) #>> '{0,message_id}' = r.message_id AS has_turn,
+  SELECT r.queue, coalesce(r.unrouted_since, r.created_at) AS since, r.undecided, ${HAS_TURN} AS has_turn,
          CASE WHEN r.queue IS NOT NULL THEN is_online(r.tenant_id, r.queue) END AS online,
          CASE WHEN r.queue IS NOT NULL THEN (SELECT count(*)::integer FROM (SELECT 1 FROM running_messages b WHERE b.tenant_id = r.tenant_id
            AND b.queue = r.queue AND (b.resolution IS NULL, b.created_at) < (r.resolution IS NULL, r.created_at) LIMIT ${AHEAD_MAX}) AS before) END AS ahead,
@@ -32,17 +39,22 @@ function targetOf(queue: string): WaitsFor['target'] {
   return { ...(instance_id && { instance_id }), ...(agent_type && { agent_type }), ...(skill_id && { skill_id }) };
 }
 
-function kindOf(online: boolean, quotaReached: boolean): WaitsFor['kind'] {
-  if (!online) return 'agent';
-  return quotaReached ? 'quota' : 'room';
+/** What a message waits for that is not over, with no agent, and asks nobody; undefined for one on its way. */
+export function kindOf({ queue, undecided, has_turn, online, quota_reached }: Rest): WaitsFor['kind'] | undefined {
+  if (queue !== null) {
+    if (!online) return 'agent';
+    return quota_reached ? 'quota' : 'room';
+  }
+  if (!has_turn) return 'turn';
+  return undecided ? 'evaluator' : undefined;
 }
 
-function waitOf({ queue, since, undecided, has_turn, online, ahead, quota_reached }: WaitRow): WaitsFor | undefined {
-  const at = { since: since.toISOString() };
-  if (queue !== null && online !== null && ahead !== null)
-    return { kind: kindOf(online, quota_reached), target: targetOf(queue), ...at, ahead, online };
-  if (!has_turn) return { kind: 'turn', ...at };
-  return undecided ? { kind: 'evaluator', ...at } : undefined;
+function waitOf(row: WaitRow): WaitsFor | undefined {
+  const kind = kindOf(row);
+  if (kind === undefined) return undefined;
+  const { queue, since, online, ahead } = row;
+  const ofQueue = queue !== null && online !== null && ahead !== null && { target: targetOf(queue), ahead, online };
+  return { kind, since: since.toISOString(), ...ofQueue };
 }
 
 /**

@@ -40,7 +40,7 @@ function requireProposed({ state }: PlanRow, { expires_at }: PlanRequest): void 
 
 /** Whose plan a request is about. */
 export function askerOfPlan({ tenant_id, credential_id, agent_type }: PlanRow): Asker {
-  return { tenant_id, credential_id, agent: agent_type === NO_AGENT ? null : { credential_id } };
+  return { tenant_id, senders: [credential_id], agent: agent_type === NO_AGENT ? null : { credential_id } };
 }
 
 /**

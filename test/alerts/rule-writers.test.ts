@@ -33,7 +33,7 @@ const QUESTION: OpenQuestion = {
   by_agent: false,
   registered_with: 'cred_agent',
   approvers: [],
-  sent_with: 'cred_sender',
+  sent_with: ['cred_sender'],
   allow_self: true,
 };
 const [SENDER, AGENT, FULL] = [

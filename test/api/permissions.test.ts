@@ -153,6 +153,11 @@ const a2a = (rule: Omit<Case, 'body'>, method: string, given: Body, version?: st
 const taskId = async () => ({ id: (await asked()).id });
 const sessionId = async () => ({ session_id: (await asked()).session_id });
 const messageId = async () => ({ message_id: (await asked()).id });
+const canceled = async () => {
+  const given = await messageId();
+  expect((await api.client.post('/messages/cancel', given)).status).toBe(200);
+  return { ...given, confirm: true };
+};
 const PUSH = 'tasks/pushNotificationConfig';
 const pushConfig = { url: 'https://example.com/hook' };
 const newPush = async () => ({ taskId: (await asked()).id, pushNotificationConfig: pushConfig });
@@ -201,6 +206,9 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
   getMessage: { ...record, body: messageId },
   cancelMessage: { ...record, body: messageId },
   pendingMessages: closed('read', 'empty'),
+  // Those who serve a message have not sent it.
+  retryMessage: { needs: 'admin', own: 'forbidden', foreign: 'missing', tenant: 'missing', body: canceled },
+  getMessageGroups: closed('read', 'allowed', () => ({ by: 'agent_type' })),
   resolveMessage: closed('read', 'missing', () => ({ resolution: 'confirmed' })),
   // Those who serve a message have not sent it.
   getApprovals: { own: 'missing', foreign: 'missing', needs: 'admin', tenant: 'missing', body: messageId },

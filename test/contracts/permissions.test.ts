@@ -114,7 +114,7 @@ test.each([
 ] as const)(
   '%s with %s answers what %s asks, by an agent: %s, registered with %s: %s',
   (type, scope, source, by_agent, registered_with, may) => {
-    const question = { source, by_agent, registered_with, approvers: [], sent_with: 'cred_1', allow_self: true };
+    const question = { source, by_agent, registered_with, approvers: [], sent_with: ['cred_1'], allow_self: true };
     expect(answerRefusal(caller(type, scope), question) === null).toBe(may);
   },
 );
@@ -134,7 +134,14 @@ test.each([
 ] as const)(
   '%s with %s decides what %s asks of %j, sent by %s, allow_self %s: %s',
   (type, scope, source, approvers, sent_with, allow_self, may) => {
-    const question = { source, by_agent: false, registered_with: null, approvers, sent_with, allow_self };
+    const question = {
+      source,
+      by_agent: false,
+      registered_with: null,
+      approvers,
+      sent_with: ['cred_first', sent_with],
+      allow_self,
+    };
     expect(answerRefusal(caller(type, scope), question) === null).toBe(may);
   },
 );

@@ -127,10 +127,26 @@ export class MessagesOperations extends ApiGroup {
   }
 
   /**
+   * Send a message that failed or was canceled again. `POST /messages/retry`. Needs the scope `read`.
+   * An extension of the specification, which may change without notice.
+   */
+  retry(request: types.MessagesRetryRequest, options: CallOptions = {}): Promise<types.MessagesRetryResponse> {
+    return this.invoke({ path: '/messages/retry' }, request, options);
+  }
+
+  /**
    * Messages that wait for a human. `POST /messages/pending`. Needs the scope `read`.
    */
   pending(request: types.MessagesPendingRequest = {}, options: CallOptions = {}): Promise<types.MessagesPendingResponse> {
     return this.invoke({ path: '/messages/pending', retry: true, responseAsIs: {"messages":{"parts":true,"artifacts":true,"attachments":true,"inputRequest":{"schema":true,"fields":{"options":true},"arguments":true},"taskData":true}} }, request, options);
+  }
+
+  /**
+   * Count messages that are stuck or failed, by what they have in common. `POST /messages/get_groups`. Needs the scope `read`.
+   * An extension of the specification, which may change without notice.
+   */
+  getGroups(request: types.MessagesGetGroupsRequest, options: CallOptions = {}): Promise<types.MessagesGetGroupsResponse> {
+    return this.invoke({ path: '/messages/get_groups', retry: true }, request, options);
   }
 
   /**

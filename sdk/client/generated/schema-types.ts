@@ -88,6 +88,7 @@ export type MessageRecord = {
     agentType: string | null;
     rootAgent: string | null;
     traceId: string;
+    retryOf?: string;
     usage?: {
         inputTokens: number;
         outputTokens: number;
@@ -479,6 +480,8 @@ export type Policy = {
     };
     priority: number;
     enabled: boolean;
+    /** Format: date-time */
+    endAt?: string;
     /** Format: date-time */
     createdAt: string;
     /** Format: date-time */
@@ -1702,6 +1705,20 @@ export type MessagesCancelResponse = {
     messageId: string;
 };
 
+export type MessagesRetryRequest = {
+    messageId: string;
+    idempotencyKey?: string;
+    confirm?: boolean;
+};
+
+export type MessagesRetryResponse = {
+    /** @constant */
+    ok: true;
+    messageId: string;
+    sessionId: string;
+    retryOf: string;
+};
+
 export type MessagesPendingRequest = {
     sessionId?: string;
     /** @default 50 */
@@ -1715,6 +1732,29 @@ export type MessagesPendingResponse = {
     ok: true;
     messages: MessageRecord[];
     total: number;
+};
+
+export type MessagesGetGroupsRequest = {
+    /** @enum {string} */
+    by: "error_code" | "waits_for" | "agent_type";
+    /** @enum {string} */
+    state?: "submitted" | "working" | "input-required" | "completed" | "failed" | "canceled";
+    /** Format: date-time */
+    since?: string;
+};
+
+export type MessagesGetGroupsResponse = {
+    /** @constant */
+    ok: true;
+    groups: {
+        key: string;
+        count: number;
+        /** Format: date-time */
+        oldestAt: string;
+        /** Format: date-time */
+        newestAt: string;
+        sampleMessageId: string;
+    }[];
 };
 
 export type MessagesResolveRequest = {
@@ -2462,6 +2502,7 @@ export type PoliciesCreatePolicyRequest = {
     priority?: number;
     /** @default true */
     enabled?: boolean;
+    endAt?: string | null;
     tenantId?: string;
     /** @enum {string} */
     scope: "admission" | "dispatch" | "tool" | "plan" | "session";
@@ -2637,6 +2678,7 @@ export type PoliciesUpdatePolicyRequest = {
     };
     priority?: number;
     enabled?: boolean;
+    endAt?: string | null;
     tenantId?: string;
     policyId: string;
 };

@@ -476,6 +476,7 @@ class Policy(TypedDict):
     evaluator: PolicyEvaluator | PolicyEvaluator1 | PolicyEvaluator2
     priority: int
     enabled: bool
+    end_at: NotRequired[str]
     created_at: str
     updated_at: str
 
@@ -913,10 +914,42 @@ class MessagesCancelResponse(TypedDict):
     message_id: str
 
 
+class MessagesRetryRequest(TypedDict):
+    message_id: str
+    idempotency_key: NotRequired[str]
+    confirm: NotRequired[bool]
+
+
+class MessagesRetryResponse(TypedDict):
+    ok: Literal[True]
+    message_id: str
+    session_id: str
+    retry_of: str
+
+
 class MessagesPendingRequest(TypedDict):
     session_id: NotRequired[str]
     limit: NotRequired[int]
     offset: NotRequired[int]
+
+
+class MessagesGetGroupsRequest(TypedDict):
+    by: Literal['error_code', 'waits_for', 'agent_type']
+    state: NotRequired[Literal['submitted', 'working', 'input-required', 'completed', 'failed', 'canceled']]
+    since: NotRequired[str]
+
+
+class MessagesGetGroupsResponseGroup(TypedDict):
+    key: str
+    count: int
+    oldest_at: str
+    newest_at: str
+    sample_message_id: str
+
+
+class MessagesGetGroupsResponse(TypedDict):
+    ok: Literal[True]
+    groups: list[MessagesGetGroupsResponseGroup]
 
 
 class MessagesResolveRequest(TypedDict):
@@ -1605,6 +1638,7 @@ class PoliciesCreatePolicyRequest(TypedDict):
     evaluator: NotRequired[PoliciesCreatePolicyRequestEvaluator | PoliciesCreatePolicyRequestEvaluator1 | PoliciesCreatePolicyRequestEvaluator2]
     priority: NotRequired[int]
     enabled: NotRequired[bool]
+    end_at: NotRequired[str | None]
     tenant_id: NotRequired[str]
     scope: Literal['admission', 'dispatch', 'tool', 'plan', 'session']
 
@@ -1771,6 +1805,7 @@ class PoliciesUpdatePolicyRequest(TypedDict):
     evaluator: NotRequired[PoliciesUpdatePolicyRequestEvaluator | PoliciesUpdatePolicyRequestEvaluator1 | PoliciesUpdatePolicyRequestEvaluator2]
     priority: NotRequired[int]
     enabled: NotRequired[bool]
+    end_at: NotRequired[str | None]
     tenant_id: NotRequired[str]
     policy_id: str
 
@@ -2920,6 +2955,7 @@ class MessageRecord(TypedDict):
     agent_type: str | None
     root_agent: str | None
     trace_id: str
+    retry_of: NotRequired[str]
     usage: NotRequired[MessageRecordUsage]
     error: NotRequired[MessageRecordError]
     error_message: NotRequired[str]

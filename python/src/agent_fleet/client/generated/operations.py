@@ -56,10 +56,12 @@ from .models import (
     MessagesExportApprovalsItem,
     MessagesGetApprovalsResponse,
     MessagesGetByIdResponse,
+    MessagesGetGroupsResponse,
     MessagesGetHeldOutputResponse,
     MessagesGetResponse,
     MessagesPendingResponse,
     MessagesResolveResponse,
+    MessagesRetryResponse,
     PlansApproveResponse,
     PlansCancelResponse,
     PlansCreateRequestStep,
@@ -227,9 +229,21 @@ class MessagesOperations:
         """Cancel a message. `POST /messages/cancel`. Needs the scope `read`."""
         return cast("MessagesCancelResponse", await self._api.call("/messages/cancel", given(message_id=message_id, reason=reason)))
 
+    async def retry(self, message_id: str, *, idempotency_key: str | NotGiven = NOT_GIVEN, confirm: bool | NotGiven = NOT_GIVEN) -> MessagesRetryResponse:
+        """Send a message that failed or was canceled again. `POST /messages/retry`. Needs the scope `read`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("MessagesRetryResponse", await self._api.call("/messages/retry", given(message_id=message_id, idempotency_key=idempotency_key, confirm=confirm)))
+
     async def pending(self, *, session_id: str | NotGiven = NOT_GIVEN, limit: int | NotGiven = NOT_GIVEN, offset: int | NotGiven = NOT_GIVEN) -> MessagesPendingResponse:
         """Messages that wait for a human. `POST /messages/pending`. Needs the scope `read`."""
         return cast("MessagesPendingResponse", await self._api.call("/messages/pending", given(session_id=session_id, limit=limit, offset=offset), retry=True))
+
+    async def get_groups(self, by: Literal['error_code', 'waits_for', 'agent_type'], *, state: Literal['submitted', 'working', 'input-required', 'completed', 'failed', 'canceled'] | NotGiven = NOT_GIVEN, since: str | NotGiven = NOT_GIVEN) -> MessagesGetGroupsResponse:
+        """Count messages that are stuck or failed, by what they have in common. `POST /messages/get_groups`. Needs the scope `read`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("MessagesGetGroupsResponse", await self._api.call("/messages/get_groups", given(by=by, state=state, since=since), retry=True))
 
     async def resolve(self, id: str, resolution: str | dict[str, Any], *, request_id: str | NotGiven = NOT_GIVEN, callback_token: str | NotGiven = NOT_GIVEN, comment: str | NotGiven = NOT_GIVEN, data: dict[str, Any] | NotGiven = NOT_GIVEN, arguments: dict[str, Any] | NotGiven = NOT_GIVEN, digest: str | NotGiven = NOT_GIVEN) -> MessagesResolveResponse:
         """Answer what a message waits for. `POST /messages/{id}/resolve`. Needs no token."""
@@ -399,11 +413,11 @@ class PoliciesOperations:
     def __init__(self, api: PlatformApi) -> None:
         self._api = api
 
-    async def create_policy(self, name: str, *, decision: Literal['allow', 'deny', 'require_approval', 'audit'], scope: Literal['admission', 'dispatch', 'tool', 'plan', 'session'], description: str | NotGiven = NOT_GIVEN, match: PoliciesCreatePolicyRequestMatch | NotGiven = NOT_GIVEN, reason: str | NotGiven = NOT_GIVEN, approvers: list[str] | NotGiven = NOT_GIVEN, evaluator: PoliciesCreatePolicyRequestEvaluator | PoliciesCreatePolicyRequestEvaluator1 | PoliciesCreatePolicyRequestEvaluator2 | NotGiven = NOT_GIVEN, priority: int | NotGiven = NOT_GIVEN, enabled: bool | NotGiven = NOT_GIVEN, tenant_id: str | NotGiven = NOT_GIVEN) -> PoliciesCreatePolicyResponse:
+    async def create_policy(self, name: str, *, decision: Literal['allow', 'deny', 'require_approval', 'audit'], scope: Literal['admission', 'dispatch', 'tool', 'plan', 'session'], description: str | NotGiven = NOT_GIVEN, match: PoliciesCreatePolicyRequestMatch | NotGiven = NOT_GIVEN, reason: str | NotGiven = NOT_GIVEN, approvers: list[str] | NotGiven = NOT_GIVEN, evaluator: PoliciesCreatePolicyRequestEvaluator | PoliciesCreatePolicyRequestEvaluator1 | PoliciesCreatePolicyRequestEvaluator2 | NotGiven = NOT_GIVEN, priority: int | NotGiven = NOT_GIVEN, enabled: bool | NotGiven = NOT_GIVEN, end_at: str | None | NotGiven = NOT_GIVEN, tenant_id: str | NotGiven = NOT_GIVEN) -> PoliciesCreatePolicyResponse:
         """Create a policy. `POST /policies/create_policy`. Needs the scope `admin`.
 
         An extension of the specification, which may change without notice."""
-        return cast("PoliciesCreatePolicyResponse", await self._api.call("/policies/create_policy", given(name=name, decision=decision, description=description, match=match, reason=reason, approvers=approvers, evaluator=evaluator, priority=priority, enabled=enabled, tenant_id=tenant_id, scope=scope)))
+        return cast("PoliciesCreatePolicyResponse", await self._api.call("/policies/create_policy", given(name=name, decision=decision, description=description, match=match, reason=reason, approvers=approvers, evaluator=evaluator, priority=priority, enabled=enabled, end_at=end_at, tenant_id=tenant_id, scope=scope)))
 
     async def get_policies(self, *, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN, tenant_id: str | NotGiven = NOT_GIVEN, scope: Literal['admission', 'dispatch', 'tool', 'plan', 'session'] | NotGiven = NOT_GIVEN, enabled: bool | NotGiven = NOT_GIVEN) -> PoliciesGetPoliciesResponse:
         """List policies. `POST /policies/get_policies`. Needs the scope `admin`.
@@ -415,9 +429,9 @@ class PoliciesOperations:
         """Read a policy. `POST /policies/get_policy_by_id`. Needs the scope `admin`."""
         return cast("PoliciesGetPolicyByIdResponse", await self._api.call("/policies/get_policy_by_id", given(tenant_id=tenant_id, policy_id=policy_id), retry=True))
 
-    async def update_policy(self, policy_id: str, *, name: str | NotGiven = NOT_GIVEN, decision: Literal['allow', 'deny', 'require_approval', 'audit'] | NotGiven = NOT_GIVEN, description: str | NotGiven = NOT_GIVEN, match: PoliciesUpdatePolicyRequestMatch | NotGiven = NOT_GIVEN, reason: str | NotGiven = NOT_GIVEN, approvers: list[str] | NotGiven = NOT_GIVEN, evaluator: PoliciesUpdatePolicyRequestEvaluator | PoliciesUpdatePolicyRequestEvaluator1 | PoliciesUpdatePolicyRequestEvaluator2 | NotGiven = NOT_GIVEN, priority: int | NotGiven = NOT_GIVEN, enabled: bool | NotGiven = NOT_GIVEN, tenant_id: str | NotGiven = NOT_GIVEN) -> PoliciesUpdatePolicyResponse:
+    async def update_policy(self, policy_id: str, *, name: str | NotGiven = NOT_GIVEN, decision: Literal['allow', 'deny', 'require_approval', 'audit'] | NotGiven = NOT_GIVEN, description: str | NotGiven = NOT_GIVEN, match: PoliciesUpdatePolicyRequestMatch | NotGiven = NOT_GIVEN, reason: str | NotGiven = NOT_GIVEN, approvers: list[str] | NotGiven = NOT_GIVEN, evaluator: PoliciesUpdatePolicyRequestEvaluator | PoliciesUpdatePolicyRequestEvaluator1 | PoliciesUpdatePolicyRequestEvaluator2 | NotGiven = NOT_GIVEN, priority: int | NotGiven = NOT_GIVEN, enabled: bool | NotGiven = NOT_GIVEN, end_at: str | None | NotGiven = NOT_GIVEN, tenant_id: str | NotGiven = NOT_GIVEN) -> PoliciesUpdatePolicyResponse:
         """Change a policy; only given fields change. `POST /policies/update_policy`. Needs the scope `admin`."""
-        return cast("PoliciesUpdatePolicyResponse", await self._api.call("/policies/update_policy", given(name=name, decision=decision, description=description, match=match, reason=reason, approvers=approvers, evaluator=evaluator, priority=priority, enabled=enabled, tenant_id=tenant_id, policy_id=policy_id), retry=True))
+        return cast("PoliciesUpdatePolicyResponse", await self._api.call("/policies/update_policy", given(name=name, decision=decision, description=description, match=match, reason=reason, approvers=approvers, evaluator=evaluator, priority=priority, enabled=enabled, end_at=end_at, tenant_id=tenant_id, policy_id=policy_id), retry=True))
 
     async def delete_policy(self, policy_id: str, *, tenant_id: str | NotGiven = NOT_GIVEN) -> PoliciesDeletePolicyResponse:
         """Delete a policy. `POST /policies/delete_policy`. Needs the scope `admin`."""

@@ -1,0 +1,118 @@
+import type { Caller } from '../contracts/api/auth.js';
+import { isTerminal } from '../contracts/api/messages.js';
+import { actsAs, isSentBy } from '../contracts/permissions.js';
+import { scopeIncludes } from '../contracts/primitives.js';
+import type { Tx } from '../db/pool.js';
+import { PlatformError } from '../runtime/errors.js';
+import { type AcceptDeps, acceptMessage } from './accept/accept.js';
+import type { AcceptHook } from './accept/accept-transaction.js';
+import type { MessageRef } from './core.js';
+import { sendersOf } from './input/principals.js';
+import { findOwnMessage } from './read/read.js';
+import type { MessageRow } from './read/rows.js';
+
+/** What a retry is asked with. */
+export interface RetryRequest {
+  message_id: string;
+  /** Repeats with the same key give the same message. */
+  idempotency_key?: string | undefined;
+  /** The message is sent again although an agent may have acted on it. */
+  confirm?: boolean | undefined;
+}
+
+const NEWEST = 'SELECT message_id, session_id, state FROM messages WHERE tenant_id = $1 AND message_id = $2';
+const SESSION = 'SELECT status, user_id FROM sessions WHERE tenant_id = $1 AND session_id = $2';
+/** One retry at a time: of two that read the same `retried_as` only one sets it. */
+const NOTE = `
+  UPDATE messages SET retried_as = $3 WHERE tenant_id = $1 AND message_id = $2 AND retried_as IS NOT DISTINCT FROM $4 RETURNING 1`;
+const MARK = 'UPDATE messages SET retry_of = $3, first_credential_id = $4 WHERE tenant_id = $1 AND message_id = $2';
+
+/** @throws PlatformError NOT_FOUND; forbidden for whoever neither sent it nor has the scope `admin`; CONFLICT while it may still succeed */
+function checkRetry(caller: Caller, row: MessageRow, confirm: boolean): void {
+  const isSender = sendersOf(row).includes(caller.credential_id) && isSentBy(caller, row);
+  if (!isSender && (actsAs(caller) !== null || !scopeIncludes(caller.scopes, 'admin')))
+    throw new PlatformError('forbidden', 'Sending it again needs the scope admin, or to be its sender.');
+  if (row.state !== 'failed' && row.state !== 'canceled')
+    throw new PlatformError(
+      'CONFLICT',
+      `Only what has failed or was canceled is sent again; the message is ${row.state}.`,
+    );
+  if (row.started_at !== null && !confirm)
+    throw new PlatformError(
+      'CONFLICT',
+      'An agent may have acted on the message: confirm: true sends it again all the same.',
+    );
+}
+
+/** The retry of a message that is under way; null where none is. */
+async function runningRetry(tx: Tx, { tenant_id }: MessageRef, retriedAs: string | null) {
+  if (retriedAs === null) return null;
+  const [newest] = await tx.query<Pick<MessageRow, 'message_id' | 'session_id' | 'state'> & Record<string, unknown>>(
+    NEWEST,
+    [tenant_id, retriedAs],
+  );
+  return newest && !isTerminal(newest.state) ? newest : null;
+}
+
+/**
+ * The context of the retry: the session of the message, or none, which opens one, where that has ended.
+ * @throws PlatformError SESSION_CLOSED where it belonged to a user, whom a new one would not have
+ */
+async function contextOf(tx: Tx, { tenant_id, session_id }: MessageRow): Promise<string | undefined> {
+  const [session] = await tx.query<{ status: string; user_id: string | null }>(SESSION, [tenant_id, session_id]);
+  if (session?.status === 'active') return session_id;
+  if (!session?.user_id) return undefined;
+  throw new PlatformError(
+    'SESSION_CLOSED',
+    "The session of the message has ended: send it anew in one of the session's user.",
+  );
+}
+
+/**
+ * Sends a message that has failed or was canceled again: a new message with the same content, metadata and target, which policies and quotas decide
+ * about anew. While an earlier retry of it is under way, that one is given.
+ * @throws PlatformError as `checkRetry` and `acceptMessage`, SESSION_CLOSED
+ */
+export async function retryMessage(
+  deps: AcceptDeps,
+  caller: Caller,
+  { message_id, idempotency_key, confirm = false }: RetryRequest,
+): Promise<Pick<MessageRow, 'message_id' | 'session_id'> & { retry_of: string }> {
+  const { db } = deps.core;
+  const found = await findOwnMessage(db, caller, message_id);
+  if (!found) throw new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
+  const { row } = found;
+  checkRetry(caller, row, confirm);
+  const { tenant_id, retried_as, want_agent_type, metadata, parts } = row;
+  const { running, contextId } = await db.tenant(tenant_id, async (tx) => {
+    const running = await runningRetry(tx, row, retried_as);
+    return running ? { running } : { contextId: await contextOf(tx, row) };
+  });
+  if (running) return { message_id: running.message_id, session_id: running.session_id, retry_of: message_id };
+  const note: AcceptHook = async (tx, made) => {
+    const [first] = sendersOf(row);
+    const noted = await tx.query(NOTE, [tenant_id, message_id, made.message_id, retried_as]);
+    if (noted.length === 0) throw new PlatformError('CONFLICT', 'Somebody else has just sent the message again.');
+    await tx.query(MARK, [tenant_id, made.message_id, message_id, first]);
+  };
+  // Without a key each retry has the number of the one before it: two at once make one message.
+  const messageId = `retry ${message_id} ${idempotency_key ?? `after ${retried_as ?? 'none'}`}`;
+  const message = {
+    kind: 'message' as const,
+    role: 'user' as const,
+    messageId,
+    parts,
+    ...(contextId && { contextId }),
+  };
+  const accepted = await acceptMessage(
+    deps,
+    caller,
+    { message, metadata },
+    {
+      method: 'message/send',
+      push: note,
+      ...(want_agent_type !== null && { target: { agent_type: want_agent_type } }),
+    },
+  );
+  return { message_id: accepted.message_id, session_id: accepted.session_id, retry_of: message_id };
+}
