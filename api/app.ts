@@ -68,7 +68,7 @@ export function buildApi(deps: ApiDeps): FastifyInstance {
   useHttpCounts(app, deps.counts);
   useCors(app, deps.config.CORS_ORIGINS); // before what refuses, so that pages can read why
   useApiVersions(app);
-  useRequestHead(app, deps.draining);
+  useRequestHead(app, deps);
   useJsonBodies(app);
   const limit = deps.config.RATE_LIMIT_PER_MINUTE;
   const calls = limit > 0 ? new RateLimit({ name: 'calls', limit, windowSeconds: 60, redis: deps.redis }) : null;

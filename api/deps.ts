@@ -65,6 +65,8 @@ export interface ApiDeps {
   meshUrl: () => string;
   /** Aborts when the process begins to stop: streams end, and blocking sends answer with the task as it is. */
   draining: AbortSignal;
+  /** Aborted before that, when the process gets its signal: everything is still answered, and connections are not kept. */
+  stopping: AbortSignal;
   clocks: Pick<Clocks, 'credentialCheckMs'>;
   /** Folder of the files of `/docs`; `docs/` beside this file by default. */
   docsFolder?: string;

@@ -15,7 +15,7 @@ async function check(work: Promise<boolean>): Promise<'ok' | 'down'> {
   return (await settledWithin(answered, CHECK_MS)) ? 'ok' : 'down';
 }
 
-/** The checks of `GET /health`: `degraded` when any is down. The route decides which of them answer 503. */
+/** The checks of `GET /health`: `degraded` when any is down, `stopping` once the process stops. */
 export function createHealth(options: {
   db: Db;
   /** Whether Temporal answers, and this process has done what needs it at the start. */
@@ -23,8 +23,9 @@ export function createHealth(options: {
   version: string;
   redis: (() => Promise<boolean>) | null;
   clocks: Pick<Clocks, 'deadNodeMs'>;
+  stopping: AbortSignal;
 }): () => Promise<HealthResponse> {
-  const { db, temporal, version, redis, clocks } = options;
+  const { db, temporal, version, redis, clocks, stopping } = options;
   let written: Promise<unknown> = Promise.resolve();
   let writtenAtMs = Number.NEGATIVE_INFINITY;
   const write = (): Promise<unknown> => {
@@ -42,6 +43,7 @@ export function createHealth(options: {
       redis && check(redis()),
     ]);
     const checks = { database, temporal: cluster, mesh, ...(cache && { redis: cache }) };
-    return { status: Object.values(checks).includes('down') ? 'degraded' : 'ok', version, checks };
+    const status = Object.values(checks).includes('down') ? 'degraded' : 'ok';
+    return { status: stopping.aborted ? 'stopping' : status, version, checks };
   };
 }

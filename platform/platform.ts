@@ -1,8 +1,10 @@
 import { setMaxListeners } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { ApiShutdown } from '../api/api-shutdown.js';
 import { buildApi } from '../api/app.js';
+import type { ApiDeps } from '../api/deps.js';
 import { connectRateLimits } from '../api/rate-limit.js';
 import { DeadNodes } from '../mesh/nodes/dead-nodes.js';
 import { Dispatcher } from '../messages/dispatch/dispatcher.js';
@@ -13,7 +15,7 @@ import { newId } from '../runtime/ids.js';
 import type { Logger } from '../runtime/logger.js';
 import type { Infrastructure } from './infrastructure.js';
 import type { MetricSources } from './metrics/platform-metrics.js';
-import { type ProcessCounts, startMetrics } from './metrics/start-metrics.js';
+import { type ProcessFacts, startMetrics } from './metrics/start-metrics.js';
 import { linkNodes, type NodeLinks } from './node-links.js';
 import { startMesh } from './roles/mesh-role.js';
 import type { RunOptions } from './roles/roles.js';
@@ -24,6 +26,9 @@ import { createServices, type Services } from './services.js';
 import { StopList } from './stop-list.js';
 import { type RunningTools, startTools } from './tools.js';
 
+/** With `--roles`: balancers that ask every second or two have noticed by then. */
+const STOP_DELAY_MS = 5_000;
+
 /** The running platform. */
 export interface Platform {
   services: Services;
@@ -31,7 +36,7 @@ export interface Platform {
   meshUrl: string | null;
   /** Null when its port is taken. */
   metricsUrl: string | null;
-  /** Drains for up to `graceMs`, then stops every component. */
+  /** Says for `FLEET_STOP_DELAY_MS` that it is not ready, drains for up to `graceMs`, then stops every component. */
   stop(graceMs: number): Promise<void>;
 }
 
@@ -61,7 +66,7 @@ function ownMeshUrl({ FLEET_NODE_URL, FLEET_MESH_URL, FLEET_HOST }: Config, port
 function buildHttp(
   services: Services,
   started: Started,
-  draining: AbortSignal,
+  ends: Pick<ApiDeps, 'stopping' | 'draining'>,
   tools: RunningTools,
   stops: StopList,
   { health, http: counts }: MetricSources,
@@ -101,7 +106,7 @@ function buildHttp(
     version,
     baseUrl: () => started.baseUrl,
     meshUrl: () => started.meshUrl,
-    draining,
+    ...ends,
   });
 }
 
@@ -155,6 +160,7 @@ async function startRoles(
   started: Started,
   stops: StopList,
   counts: MetricSources,
+  stopping: AbortSignal,
 ): Promise<void> {
   const { config, log, quotas, toolUsage, spans } = services;
   await quotas.start();
@@ -190,7 +196,7 @@ async function startRoles(
   stops.add(() => links.stop());
   const tools = startTools(services, links.tools, meshId);
   stops.add(() => tools.stop());
-  const http = buildHttp(services, started, draining.signal, tools, stops, counts);
+  const http = buildHttp(services, started, { stopping, draining: draining.signal }, tools, stops, counts);
   let mesh: Awaited<ReturnType<typeof startMesh>> | null = null;
   if (roles.has('mesh')) {
     await http.ready();
@@ -201,14 +207,13 @@ async function startRoles(
     started.meshUrl ||= ownMeshUrl(config, mesh.port) ?? '';
   }
   startDispatcher(services, mesh?.runner ?? null, links, stops, counts);
-  stops.add(async (graceMs) => mesh?.stop(graceMs));
   const shutdown = new ApiShutdown(http, draining);
+  stops.add(async (graceMs) => void (await Promise.all([shutdown.close(graceMs), mesh?.stop(graceMs)])));
   if (roles.has('api')) {
     await listenForApi(http, config, started);
     await noteBaseUrl(services.db, started.baseUrl);
     worker?.startAlerts();
   }
-  stops.add((graceMs) => shutdown.close(graceMs));
 }
 
 /** Starts the given roles on the infrastructure. When a component fails to start, everything started before is stopped. */
@@ -218,7 +223,7 @@ export async function startPlatform(
     run: RunOptions;
     infrastructure: Infrastructure;
     log: Logger;
-  } & ProcessCounts,
+  } & Omit<ProcessFacts, 'stopping'>,
 ): Promise<Platform> {
   const { config, run, infrastructure, log } = options;
   if (run.roles.has('api') && !run.roles.has('mesh') && !config.FLEET_MESH_URL) {
@@ -231,10 +236,11 @@ export async function startPlatform(
   const stops = new StopList();
   const services = await createServices({ ...options, baseUrl: () => started.baseUrl });
   stops.add(() => services.close());
-  const metrics = await startMetrics(services, run, options);
+  const stopping = new AbortController();
+  const metrics = await startMetrics(services, run, { ...options, stopping: stopping.signal });
   stops.add(() => metrics.stop());
   try {
-    await startRoles(services, infrastructure, run, started, stops, metrics.sources);
+    await startRoles(services, infrastructure, run, started, stops, metrics.sources, stopping.signal);
   } catch (error) {
     await stops.stop(0, log);
     throw error;
@@ -244,6 +250,10 @@ export async function startPlatform(
     baseUrl: started.baseUrl || null,
     meshUrl: started.meshUrl || null,
     metricsUrl: metrics.url,
-    stop: (graceMs) => stops.stop(graceMs, log),
+    stop: async (graceMs) => {
+      stopping.abort();
+      await delay(config.FLEET_STOP_DELAY_MS ?? (run.development ? 0 : STOP_DELAY_MS));
+      await stops.stop(graceMs, log);
+    },
   };
 }

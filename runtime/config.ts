@@ -117,6 +117,12 @@ export const Settings = z.object({
    * to the namespace of Temporal can then decide.
    */
   FLEET_TEMPORAL_RESOLVE: onOff('off'),
+  /**
+   * For how long a process that stops goes on as before while `/health` says 503, in milliseconds, so that load balancers send elsewhere
+   * before its ports close. Not set: 5000 with `--roles`, else 0.
+   * @example 15000
+   */
+  FLEET_STOP_DELAY_MS: z.coerce.number().int().min(0).max(600_000).optional(),
   /** trace, debug, info, warn, error or silent. */
   FLEET_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
   // Traces (docs/traces.md)

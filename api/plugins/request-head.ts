@@ -13,9 +13,14 @@ export function requestIdOf(request: IncomingMessage): string {
 }
 
 /** Returns request ids, logs answers at level `debug`, and refuses calls while the process stops. Callbacks, because promises cost more. */
-export function useRequestHead(app: FastifyInstance, draining: AbortSignal): void {
+export function useRequestHead(
+  app: FastifyInstance,
+  { stopping, draining }: Record<'stopping' | 'draining', AbortSignal>,
+): void {
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
+    // Kept connections pass by balancers: their clients open the next one elsewhere.
+    if (stopping.aborted) reply.header('connection', 'close');
     if (!draining.aborted || request.routeOptions.url === OPERATIONS.health.path) return done();
     const headers = { Connection: 'close' };
     done(new PlatformError('SERVICE_UNAVAILABLE', 'The platform is stopping. Try again.', { headers }));

@@ -5,8 +5,18 @@ export const HealthQuery = z.object({ ready: z.literal('full').optional().catch(
 
 const Check = z.enum(['ok', 'down']);
 export const HealthResponse = z.object({
-  status: z.enum(['ok', 'degraded']),
+  /** `stopping`: the process got its signal, and balancers are to send nothing more to it. */
+  status: z.enum(['ok', 'degraded', 'stopping']),
   version: z.string(),
   checks: z.object({ database: Check, temporal: Check, mesh: Check, redis: Check.optional() }),
 });
 export type HealthResponse = z.infer<typeof HealthResponse>;
+
+/**
+ * The HTTP status of the answer. 200 without Temporal or Redis: the nodes still answer short messages and accept the others, so they stay in
+ * the load balancer.
+ */
+export function healthStatus({ status, checks }: HealthResponse, { ready }: z.infer<typeof HealthQuery>): 200 | 503 {
+  if (status === 'stopping' || checks.database === 'down') return 503;
+  return ready === 'full' && status !== 'ok' ? 503 : 200;
+}

@@ -42,6 +42,7 @@ export interface ConnectionDeps {
   statuses: Pick<StatusWriter, 'write'>;
   registry: { get(agentKey: string): Connection | undefined; remove(connection: Connection): void };
   transitions: TransitionCounts;
+  suspended(connection: Connection): void;
   runner: {
     countOf(agentKey: string): number;
     whenAgentIdle(agentKey: string, listener: () => void): void;
@@ -205,6 +206,7 @@ export class Connection implements ConnectionRef {
       // Routing skips it at once. Its dispatches wait for the resume window.
       void statuses.write(this, { status: 'offline' });
       this.#stateTimer = setTimeout(() => this.transition('window_over'), resumeWindowMs);
+      this.#deps.suspended(this);
     }
     if (step.state === 'CLOSED') this.#onClosed(step);
   }

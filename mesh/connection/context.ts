@@ -6,7 +6,7 @@ import type { PolicyEngine } from '../../policy/policy-engine.js';
 import type { Clocks } from '../../runtime/clocks.js';
 import type { Logger } from '../../runtime/logger.js';
 import type { AgentTools } from '../frames/tool-frames.js';
-import type { TransitionCounts } from './connection.js';
+import type { Connection, TransitionCounts } from './connection.js';
 import type { AuthenticatedAgent } from './connection-rows.js';
 import type { Registry, SentDispatches } from './registry.js';
 import type { StatusWriter } from './status-writer.js';
@@ -37,4 +37,6 @@ export interface MeshContext {
   authorize(token: string, instanceId: string): Promise<AuthenticatedAgent>;
   /** Milliseconds that agents have left while the node shuts down and only takes agents that resume; null before. */
   drainLeftMs(): number | null;
+  /** Called when an agent has lost its socket. */
+  suspended(connection: Connection): void;
 }

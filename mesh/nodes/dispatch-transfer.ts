@@ -33,13 +33,15 @@ export class DispatchTransfer {
 
   /** Never rejects. A second call waits for the first. */
   run(): Promise<void> {
-    this.#running ??= settledWithin(this.#run(), this.#context.clocks.transferMs).then(() => undefined);
+    const { registry, clocks } = this.#context;
+    this.#running ??= settledWithin(this.offerNow(registry.all()), clocks.transferMs).then(() => undefined);
     return this.#running;
   }
 
-  async #run(): Promise<void> {
-    const { registry, sent, log } = this.#context;
-    const busy = registry.all().filter(({ agentKey }) => sent.openOf(agentKey).length > 0);
+  /** The same for agents that lost their sockets during the grace: they cannot come back to a port that is closed. Never rejects. */
+  async offerNow(connections: readonly Connection[]): Promise<void> {
+    const { sent, log } = this.#context;
+    const busy = connections.filter(({ agentKey }) => sent.openOf(agentKey).length > 0);
     try {
       if (busy.length === 0 || !(await this.#otherNodeLives())) return;
     } catch (error) {

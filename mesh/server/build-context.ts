@@ -14,6 +14,7 @@ import type { Logger } from '../../runtime/logger.js';
 import type { SpanRecorder } from '../../telemetry/traces/span-recorder.js';
 import type { ToolCalls } from '../../tools/tool-calls.js';
 import { authorizeAgent } from '../connection/authorize.js';
+import type { Connection } from '../connection/connection.js';
 import type { MeshContext } from '../connection/context.js';
 import { Registry, SentDispatches } from '../connection/registry.js';
 import { StatusWriter } from '../connection/status-writer.js';
@@ -63,6 +64,8 @@ export interface Shutdown {
   drainLeftMs(): number | null;
   /** Called when no tool call of an agent runs here any more. */
   onIdle(): void;
+  /** Called when an agent has lost its socket. */
+  suspended(connection: Connection): void;
 }
 
 /** Creates the parts of a mesh node. */
@@ -100,5 +103,6 @@ export function buildContext(options: MeshServerOptions, shutdown: Shutdown): Me
     register: (tenantId, work) => registrations.run(tenantId, work),
     authorize: (token, instanceId) => authorizeAgent(token, instanceId, deps),
     drainLeftMs: shutdown.drainLeftMs,
+    suspended: shutdown.suspended,
   };
 }

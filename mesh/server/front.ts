@@ -7,6 +7,8 @@ import type { Certificate } from './certificate-reload.js';
 import { needsUpgrade } from './handshake.js';
 import { refuseUpgrade, respondWithError } from './http-answer.js';
 
+/** Balancers ask whether the process is ready, over TLS or not. */
+export const HEALTH_PATH = '/health';
 /** First byte of a TLS connection: a handshake record. */
 const TLS_HANDSHAKE = 0x16;
 /** A client that sends nothing for this long is disconnected. */
@@ -36,7 +38,7 @@ export interface FrontOptions {
 
 /**
  * One port for TLS and plain HTTP, which the first byte distinguishes. Plain HTTP is answered with 426, unless a trusted proxy says that it
- * came over TLS.
+ * came over TLS, or it asks about health.
  */
 export class Front {
   readonly #tcp: net.Server;
@@ -52,7 +54,7 @@ export class Front {
     const onClientError = (error: Error, socket: Duplex) => answerClientError(error, socket as Socket, origins);
     const limits = { headersTimeout: HEADERS_MS, requestTimeout: REQUEST_MS };
     this.#plain = http.createServer(limits, (request, response) => {
-      if (cameOverTls(request, trusted)) options.onRequest(request, response);
+      if (cameOverTls(request, trusted) || asksForHealth(request)) options.onRequest(request, response);
       else respondWithError(request, response, { error: needsUpgrade(), origins });
     });
     this.#plain.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
@@ -87,6 +89,11 @@ export class Front {
       this.#tcp.listen({ port, host, backlog: BACKLOG }, resolve);
     });
     return (this.#tcp.address() as AddressInfo).port;
+  }
+
+  /** New connections are refused from here on; those that exist stay. */
+  stopListening(): void {
+    this.#tcp.close();
   }
 
   /** Stops listening and destroys every connection. */
@@ -138,6 +145,10 @@ function parseCidrs(cidrs: readonly string[]): BlockList {
     list.addSubnet(address, bits === undefined ? (family === 'ipv6' ? 128 : 32) : Number(bits), family);
   }
   return list;
+}
+
+function asksForHealth({ method, url }: IncomingMessage): boolean {
+  return method === 'GET' && url?.split('?', 1)[0] === HEALTH_PATH;
 }
 
 function cameOverTls(request: IncomingMessage, trusted: BlockList): boolean {

@@ -21,12 +21,12 @@ import { MeshNode } from '../nodes/node.js';
 import { Reconciler } from '../nodes/reconciler.js';
 import { buildContext, type MeshServerOptions } from './build-context.js';
 import { type Certificate, certificateEndsAtMs, createCertificateReload } from './certificate-reload.js';
-import { Front } from './front.js';
+import { Front, HEALTH_PATH } from './front.js';
 import { checkHandshake, needsUpgrade } from './handshake.js';
 import { refuseUpgrade, respondWithError } from './http-answer.js';
 
 /** Paths of the HTTP API that the mesh address serves too (decisions.md, Running it). */
-const SHARED_PATHS = new Set(['/send', '/sessions/interrupt', '/.well-known/agent-card.json']);
+const SHARED_PATHS = new Set([HEALTH_PATH, '/send', '/sessions/interrupt', '/.well-known/agent-card.json']);
 
 export interface MeshStats {
   ready: number;
@@ -44,7 +44,7 @@ export interface MeshServer {
   /** Registers the node and listens. */
   listen(): Promise<{ port: number }>;
   /**
-   * Takes no new agents and sends `close_request` to all. Dispatches that are in flight after `graceMs` are offered to another node; without
+   * Closes the port, takes no new agents and sends `close_request` to all. What agents without a socket have is offered to another node. Dispatches that are in flight after `graceMs` are offered to another node; without
    * one they fail with AGENT_DISCONNECTED.
    * Resolves when nothing is in flight.
    */
@@ -88,6 +88,7 @@ class Mesh implements MeshServer {
     const context = buildContext(options, {
       drainLeftMs: () => this.#drainLeftMs,
       onIdle: () => this.#idle(),
+      suspended: (connection) => this.#isDraining && void this.#transfer.offerNow([connection]),
     });
     const { clocks, registry } = context;
     this.#context = context;
@@ -125,6 +126,10 @@ class Mesh implements MeshServer {
     this.#certificateReload = tls?.read ? createCertificateReload({ current: tls, read: tls.read, ...reload }) : null;
   }
 
+  get #isDraining(): boolean {
+    return this.#drainEndsAtMs !== null;
+  }
+
   get #drainLeftMs(): number | null {
     return this.#drainEndsAtMs === null ? null : Math.max(0, this.#drainEndsAtMs - performance.now());
   }
@@ -141,17 +146,19 @@ class Mesh implements MeshServer {
 
   async drain(graceMs: number): Promise<void> {
     this.#drainEndsAtMs = performance.now() + graceMs;
+    this.#front.stopListening();
     const { registry, runner, statuses, db, log, clocks } = this.#context;
     const endsInMs = graceMs + stopMarginMs(clocks);
     const marked = markDraining(db, runner.meshId).catch((error: unknown) =>
       log.warn({ err: errorMessage(error) }, 'the stop could not be noted'),
     );
+    const suspended = registry.all().filter(({ state }) => state === 'SUSPENDED');
     for (const connection of registry.all()) {
-      // An agent whose socket broke may resume within the grace.
-      const mayResume = graceMs > 0 && runner.countOf(connection.agentKey) > 0;
+      const mayGoOn = graceMs > 0 && runner.countOf(connection.agentKey) > 0;
       if (connection.state !== 'SUSPENDED') connection.requestClose(graceMs, SHUTTING_DOWN, endsInMs);
-      else if (!mayResume) connection.transition('window_over');
+      else if (!mayGoOn) connection.transition('window_over');
     }
+    void this.#transfer.offerNow(suspended);
     const idle = new Promise<void>((resolve) => {
       this.#idle = () => runner.size + this.#options.tools.pending.size === 0 && resolve();
       runner.whenIdle(() => this.#idle());
@@ -209,8 +216,7 @@ class Mesh implements MeshServer {
     try {
       const agent = await checkHandshake(request, {
         authorize: this.#context.authorize,
-        isClosedTo: (instance) =>
-          this.#drainEndsAtMs !== null && this.#context.runner.countOf(agentKeyOf(instance)) === 0,
+        isClosedTo: (instance) => this.#isDraining && this.#context.runner.countOf(agentKeyOf(instance)) === 0,
       });
       if (socket.destroyed) return;
       this.#sockets.handleUpgrade(request, socket, head, (ws: WebSocket) => {

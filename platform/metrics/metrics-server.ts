@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { HealthQuery, healthStatus } from '../../contracts/api/health.js';
 import type { Config } from '../../runtime/config.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
@@ -13,6 +14,7 @@ import { readTemporalMetrics } from './temporal-metrics.js';
 /** Prometheus waits ten seconds by default. */
 const COLLECT_MS = 8_000;
 const PATH = '/metrics';
+const HEALTH_PATH = '/health';
 /** Nobody needs more, and the port takes no token. */
 const CONNECTIONS_MAX = 64;
 
@@ -24,7 +26,10 @@ export interface MetricsServerOptions {
   temporalAddress: string;
 }
 
-/** `GET /metrics` for Prometheus, on a port of its own: without a token, and with nothing that belongs to a tenant. */
+/**
+ * `GET /metrics` for Prometheus, and `GET /health` of processes that have no other port. A port of its own: without a token, and with nothing
+ * that belongs to a tenant.
+ */
 export class MetricsServer {
   readonly #options: MetricsServerOptions;
   readonly #server = createServer((request, response) => void this.#answer(request, response));
@@ -64,11 +69,13 @@ export class MetricsServer {
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const path = request.url?.split('?', 1)[0];
-    if (path !== PATH || request.method !== 'GET') {
-      response.writeHead(path === PATH ? 405 : 404, { 'content-length': 0 }).end();
+    const [path, query] = (request.url ?? '').split('?', 2);
+    const isKnown = path === PATH || path === HEALTH_PATH;
+    if (!isKnown || request.method !== 'GET') {
+      response.writeHead(isKnown ? 405 : 404, { 'content-length': 0 }).end();
       return;
     }
+    if (path === HEALTH_PATH) return this.#answerHealth(response, query);
     // However many ask at once, the values are read once for them all.
     this.#scrape ??= this.#read().finally(() => {
       this.#scrape = null;
@@ -76,6 +83,12 @@ export class MetricsServer {
     const text = await settledWithin(this.#scrape, COLLECT_MS);
     if (text === null) response.writeHead(503, { 'content-length': 0 }).end();
     else response.writeHead(200, { 'content-type': this.#metrics.registry.contentType }).end(text);
+  }
+
+  async #answerHealth(response: ServerResponse, query: string | undefined): Promise<void> {
+    const health = await this.#options.sources.health();
+    const status = healthStatus(health, HealthQuery.parse(Object.fromEntries(new URLSearchParams(query))));
+    response.writeHead(status, { 'content-type': 'application/json; charset=utf-8' }).end(JSON.stringify(health));
   }
 
   /** Never rejects; null when nothing can be read. */

@@ -6,11 +6,13 @@ import { MetricsServer } from './metrics-server.js';
 import type { MetricSources } from './platform-metrics.js';
 import { createQueueDepths } from './queue-depths.js';
 
-/** What the process counts from its first moment. */
-export interface ProcessCounts {
+/** What is known of the process from its first moment. */
+export interface ProcessFacts {
   logCounts: LogCounts;
   /** Where the Temporal SDK serves its metrics. */
   temporalAddress: string;
+  /** Aborted when the process stops. */
+  stopping: AbortSignal;
 }
 
 /** The metrics while they are served. */
@@ -26,7 +28,7 @@ export interface RunningMetrics {
 export async function startMetrics(
   services: Services,
   { roles }: Pick<RunOptions, 'roles'>,
-  { logCounts, temporalAddress }: ProcessCounts,
+  { logCounts, temporalAddress, stopping }: ProcessFacts,
 ): Promise<RunningMetrics> {
   const {
     config,
@@ -45,7 +47,7 @@ export async function startMetrics(
   const sources: MetricSources = {
     version,
     logCounts,
-    health: createHealth({ db, temporal, version, redis, clocks: config.FLEET_CLOCKS }),
+    health: createHealth({ db, temporal, version, redis, clocks: config.FLEET_CLOCKS, stopping }),
     database: () => db.counts(),
     verdicts: messages.verdicts,
     watched: 0,

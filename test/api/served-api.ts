@@ -163,6 +163,7 @@ export async function serveApi(options: ServedApiOptions = {}) {
     baseUrl: () => baseUrl,
     meshUrl: () => 'https://mesh.example:8443',
     draining: draining.signal,
+    stopping: draining.signal,
     ...(options.requestTimeoutMs !== undefined && { requestTimeoutMs: options.requestTimeoutMs }),
   });
   const shutdown = new ApiShutdown(app, draining);

@@ -17,7 +17,14 @@ test('a server that only reads, as a primary that was demoted, is an absent one:
     return db;
   };
   const health = (db: ReturnType<typeof openAnew>) =>
-    createHealth({ db, temporal: async () => true, version: '', redis: null, clocks: DEFAULT_CLOCKS })();
+    createHealth({
+      db,
+      temporal: async () => true,
+      version: '',
+      redis: null,
+      clocks: DEFAULT_CLOCKS,
+      stopping: new AbortController().signal,
+    })();
   expect((await health(openAnew())).checks.database).toBe('ok');
   await database.query(`ALTER DATABASE "${name}" SET default_transaction_read_only = on`);
   const db = openAnew();

@@ -107,23 +107,28 @@ describe('a node that shuts down', () => {
       expect(await fixture.agent(instance)).toMatchObject({ status: 'offline', mesh_id: null });
   });
 
-  it('takes back an agent whose socket broke, and nobody else', async () => {
-    const { node, agent, welcome, ref, end, dispatch } = await atWork();
-    await fixture.register('new');
-    agent.kill();
-    await until(() => node.server.stats().suspended === 1);
-    const drained = node.server.drain(30_000);
-    await expect(node.join('new')).rejects.toThrow('503');
-    const inflight = [{ dispatch_id: ref.dispatch_id, last_seq: -1 }];
-    const back = await node.join('a', { resume_token: welcome.resume_token, inflight });
-    expect(back.welcome).toMatchObject({ resumed: true, replayed_dispatches: [] });
-    expect((await back.agent.nextOfType('close_request')).payload.grace_seconds).toBeLessThanOrEqual(30);
-    back.agent.send('dispatch_result', { result: 'last words' }, dispatch.frame.id);
-    await drained;
-    expect(await end).toMatchObject({ kind: 'closed' });
-    expect((await back.agent.closed).code).toBe(1000);
-    expect((await fixture.message(ref)).assistant_output).toBe('last words');
-  });
+  it.each(['before the stop', 'during its grace'])(
+    'closes its port; an agent whose socket broke %s goes on at another node at once',
+    async (when) => {
+      const { node, agent, welcome, ref, dispatch } = await atWork();
+      const other = await fixture.node();
+      const lose = async () => {
+        agent.kill();
+        await until(() => node.server.stats().suspended === 1);
+      };
+      if (when === 'before the stop') await lose();
+      const drained = node.server.drain(30_000);
+      if (when === 'during its grace') agent.kill();
+      await expect(node.socket('a')).rejects.toThrow('ECONNREFUSED');
+      await until(() => node.server.stats().suspended === 0 && node.runner.size === 0, { what: 'the offer' });
+      const inflight = [{ dispatch_id: ref.dispatch_id, last_seq: -1 }];
+      const back = await other.join('a', { resume_token: welcome.resume_token, inflight });
+      expect(back.welcome).toMatchObject({ resumed: true, replayed_dispatches: [] });
+      back.agent.send('dispatch_result', { result: 'last words' }, dispatch.frame.id);
+      await drained;
+      await until(async () => (await fixture.message(ref)).assistant_output === 'last words', { what: 'the result' });
+    },
+  );
 
   it('fails what has not finished within the grace, the work of lost agents too', async () => {
     const { node, ref } = await atWork();

@@ -10,7 +10,7 @@ import { Callers, expectEndedOnce, idsOf } from './callers.js';
 
 /** Fixed, so that the agent finds the platform after a restart. */
 const ports = { FLEET_API_PORT: String(await freePort()), FLEET_MESH_PORT: String(await freePort()) };
-const { platform, database } = await startPlatform(ports);
+const { platform, database, startPeer } = await startPlatform(ports);
 const { client } = platform;
 const MESSAGES = 30;
 
@@ -43,6 +43,25 @@ test('kill -9 with messages in flight: each acknowledged one is on the record, e
   await callers.repeat(ids);
   await callers.send(ids);
   await expectEndedOnce(database, callers, [agent]);
+}, 180_000);
+
+test('SIGTERM: first /health of every port says 503, while calls are answered as ever and keep no connection', async () => {
+  const peer = await startPeer({ env: { FLEET_API_PORT: '0', FLEET_MESH_PORT: '0', FLEET_STOP_DELAY_MS: '600000' } });
+  const [, metricsUrl = ''] = /"metrics_url":"([^"]+)"/.exec(peer.log()) ?? [];
+  const { base_url, mesh_url } = peer.devJson();
+  const urls = [base_url, mesh_url.replace('https', 'http'), metricsUrl].map((url) => new URL('/health', url));
+  const statuses = () => Promise.all(urls.map(async (url) => (await fetch(url)).status));
+  expect(await statuses()).toEqual([200, 200, 200]);
+  process.kill(peer.pid, 'SIGTERM');
+  await until(async () => (await statuses()).every((status) => status === 503), { what: '503 on every port' });
+  const listed = await fetch(`${base_url}/agents/get`, {
+    method: 'POST',
+    headers: { ...(await peer.client.headers()), 'content-type': 'application/json' },
+    body: '{}',
+  });
+  expect([listed.status, listed.headers.get('connection')]).toEqual([200, 'close']);
+  expect(await (await fetch(`${base_url}/health`)).json()).toMatchObject({ status: 'stopping' });
+  await peer.kill9();
 }, 180_000);
 
 test('SIGTERM under load: agents finish what they have, no new one comes, and nothing is lost', async () => {

@@ -3593,7 +3593,7 @@ export type PlatformHealthRequest = {
 
 export type PlatformHealthResponse = {
     /** @enum {string} */
-    status: Open<"ok" | "degraded">;
+    status: Open<"ok" | "degraded" | "stopping">;
     version: string;
     checks: {
         /** @enum {string} */

@@ -1,4 +1,5 @@
 import { createHmac, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest, type RequestOptions } from 'node:https';
 import { connect } from 'node:net';
@@ -159,10 +160,24 @@ describe('the handshake', () => {
     }
   });
 
-  it('answers 503 while the node drains', async () => {
+  it('answers 503 to a connection of before the stop, and accepts no other', async () => {
     const node = await fixture.node();
+    const early = connectTls({ host: '127.0.0.1', port: node.port, rejectUnauthorized: false });
+    await once(early, 'secureConnect');
     await node.server.drain(0);
-    expect(await refusalOf(node, await fixture.token())).toEqual([503, 'SERVICE_UNAVAILABLE']);
+    const lines = [
+      'GET /agents/connect?instance_id=mine HTTP/1.1',
+      'Host: x',
+      'Connection: Upgrade',
+      'Upgrade: websocket',
+      'Sec-WebSocket-Version: 13',
+      `Sec-WebSocket-Key: ${Buffer.alloc(16).toString('base64')}`,
+      'Sec-WebSocket-Protocol: service.v1',
+      `Authorization: Bearer ${await fixture.token()}`,
+    ];
+    early.write(`${lines.join('\r\n')}\r\n\r\n`);
+    expect(await text(early)).toMatch(/^HTTP\/1\.1 503 /);
+    await expect(node.socket('mine')).rejects.toThrow('ECONNREFUSED');
   });
 
   it('echoes the subprotocol among several offered', async () => {
@@ -217,9 +232,13 @@ describe('the port of the mesh', () => {
     expect(await ask('/send?x=1')).toBe(200);
     expect(await ask('/sessions/interrupt')).toBe(200);
     expect(await ask('/.well-known/agent-card.json')).toBe(200);
+    expect(await ask('/health')).toBe(200);
+    // Balancers that end TLS ask without it, and name no protocol.
+    expect((await fetch(`http://127.0.0.1:${node.port}/health?ready=full`)).status).toBe(200);
     expect(await ask('/agents/get')).toBe(404);
     expect(await ask('/agents/connect')).toBe(426);
-    expect(seen).toEqual(['/send?x=1', '/sessions/interrupt', '/.well-known/agent-card.json']);
+    const known = ['/send?x=1', '/sessions/interrupt', '/.well-known/agent-card.json'];
+    expect(seen).toEqual([...known, '/health', '/health?ready=full']);
   });
 
   it('tells a page of a named origin why, and no other', async () => {
