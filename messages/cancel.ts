@@ -15,7 +15,7 @@ const CHUNK = 200;
 async function cancelLocked(tx: Tx, tenantId: string, ids: string[], reason: string): Promise<CanceledMessage[]> {
   const eventIds = ids.map(newEventId);
   return tx.query<CanceledMessage>(
-    `SELECT r.tenant_id, r.message_id, r.session_id, r.agent_type, r.instance_id, r.current_dispatch_id, r.holds_slot,
+    `SELECT r.tenant_id, r.message_id, r.session_id, r.agent_type, r.want_agent_type, r.instance_id, r.current_dispatch_id, r.holds_slot,
             r.supervised_at IS NOT NULL OR r.state = 'input-required' AS is_watched, d.mesh_id
        FROM cancel_messages($1, $2, $3, $4) r
        LEFT JOIN dispatches d ON d.tenant_id = r.tenant_id AND d.dispatch_id = r.current_dispatch_id AND d.state = 'canceled'`,

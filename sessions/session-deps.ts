@@ -13,6 +13,7 @@ export interface SessionRef {
 export interface CanceledMessage extends SessionRef {
   message_id: string;
   agent_type: string | null;
+  want_agent_type: string | null;
   instance_id: string | null;
   current_dispatch_id: string | null;
   holds_slot: boolean;

@@ -57,9 +57,9 @@ export function acceptDeps(core: MessageCore, quotas = UNLIMITED): AcceptDeps {
 
 /** Logs a message that failed as it was accepted. */
 function logFailed(log: MessageCore['log'], draft: NewMessage, row: AcceptRow, code: string | undefined): void {
-  const { tenant_id, want_agent_type: agent_type, want_instance_id: instance_id } = draft;
+  const { tenant_id, want_agent_type, want_instance_id: instance_id } = draft;
   const { message_id, session_id } = row;
-  const ids = { tenant_id, message_id, session_id, dispatch_id: null, agent_type, instance_id };
+  const ids = { tenant_id, message_id, session_id, dispatch_id: null, agent_type: null, want_agent_type, instance_id };
   logEnd(log, { ...ids, state: 'failed', code });
 }
 

@@ -187,7 +187,7 @@ class DispatchStore implements Dispatches {
     const message = { state: messageState, ...failed, ...output, updated_at: at, completed_at: at } as const;
     if (isFirst) this.#core.ends.note(message_id, { ...message, instance_id, agent_type });
     this.#announce(ref, woken, { kind: 'changed' });
-    const ids = { tenant_id, message_id, dispatch_id, session_id, instance_id, agent_type };
+    const ids = { tenant_id, message_id, dispatch_id, session_id, instance_id, agent_type, want_agent_type: null };
     if (error) logEnd(this.#core.log, { ...ids, state: messageState, code: error.code });
     const after = ended.taken
       ? takenDispatch(this.#core, ended.taken)

@@ -92,6 +92,8 @@ export interface LoggedEnd {
   /** Its last dispatch; null if it had none. */
   dispatch_id: string | null;
   agent_type: string | null;
+  /** The requested type, for a message that no agent had. */
+  want_agent_type: string | null;
   instance_id: string | null;
   state: string;
   /** `error.code` of a failed message. */
@@ -100,7 +102,8 @@ export interface LoggedEnd {
 
 /** Logs a failed or canceled message, in one line. To be called after the commit by the code that wrote the end. */
 export function logEnd(log: Pick<Logger, 'info' | 'warn'>, end: LoggedEnd): void {
-  const { tenant_id, message_id, session_id, dispatch_id, agent_type, instance_id, state, code } = end;
+  const { tenant_id, message_id, session_id, dispatch_id, instance_id, state, code } = end;
+  const agent_type = end.agent_type ?? end.want_agent_type;
   const workflow_id = messageWorkflowId({ tenant_id, message_id }); // there is one if the message lasted, or a person was asked
   const ids = { tenant_id, message_id, session_id, dispatch_id, workflow_id, agent_type, instance_id };
   if (state === 'failed') log.warn({ ...ids, code }, 'message failed');

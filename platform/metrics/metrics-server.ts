@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { HealthQuery, healthStatus } from '../../contracts/api/health.js';
+import type { DbCounts } from '../../db/pool.js';
 import type { Config } from '../../runtime/config.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
@@ -35,12 +36,15 @@ export class MetricsServer {
   readonly #server = createServer((request, response) => void this.#answer(request, response));
   readonly #metrics: CollectedMetrics<keyof typeof METRICS>;
   #scrape: Promise<string | null> | null = null;
+  /** As they were before the scrape, which asks the database itself. */
+  #database: DbCounts;
 
   constructor(options: MetricsServerOptions) {
     this.#options = options;
+    this.#database = options.sources.database();
     this.#server.maxConnections = CONNECTIONS_MAX;
     this.#metrics = new CollectedMetrics(options.log, METRICS);
-    definePlatformMetrics(this.#metrics, options.sources);
+    definePlatformMetrics(this.#metrics, options.sources, () => this.#database);
   }
 
   /**
@@ -93,6 +97,7 @@ export class MetricsServer {
 
   /** Never rejects; null when nothing can be read. */
   async #read(): Promise<string | null> {
+    this.#database = this.#options.sources.database();
     const [own, temporal] = await Promise.all([
       this.#metrics.read('all', () => this.#metrics.registry.metrics(), null),
       this.#metrics.read('temporal', () => readTemporalMetrics(this.#options.temporalAddress), ''),

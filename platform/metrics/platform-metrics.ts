@@ -37,14 +37,21 @@ export interface MetricSources {
 
 type PlatformMetrics = CollectedMetrics<keyof typeof METRICS>;
 
-/** Says where each metric of the table is read. Labels have few values: none names a tenant, session, agent or message. */
-export function definePlatformMetrics(metrics: PlatformMetrics, sources: MetricSources): void {
+/**
+ * Says where each metric of the table is read. Labels have few values: none names a tenant, session, agent or message.
+ * @param database its counts before the scrape
+ */
+export function definePlatformMetrics(
+  metrics: PlatformMetrics,
+  sources: MetricSources,
+  database: () => DbCounts,
+): void {
   collectDefaultMetrics({ register: metrics.registry });
   defineProcess(metrics, sources);
   defineHttp(metrics, sources);
   defineMessages(metrics, sources);
   defineMesh(metrics, sources);
-  defineDatabase(metrics, sources);
+  defineDatabase(metrics, database);
   defineDeliveries(metrics, sources);
   defineQueues(metrics, sources);
 }
@@ -139,7 +146,7 @@ function batchSizes(statement: string, bySize: readonly number[]): Distribution 
   };
 }
 
-function defineDatabase(metrics: PlatformMetrics, { database }: MetricSources): void {
+function defineDatabase(metrics: PlatformMetrics, database: () => DbCounts): void {
   const pools = (count: (pool: DbCounts['pools']['fleet_app']) => number) => () =>
     Object.entries(database().pools).map(([role, pool]): Sample => [{ role }, count(pool)]);
   metrics.values(

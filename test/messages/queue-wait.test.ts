@@ -1,4 +1,4 @@
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { LIMITS } from '../../contracts/limits.js';
 import type { AnswerOrFailure } from '../../messages/dispatch/dispatches.js';
 import { freshDatabase } from '../setup/database.js';
@@ -49,6 +49,17 @@ test.each([
   expect(await fixture.kind(message, ms - 4_000)).toBe('room');
   expect(await fixture.look(message, ms + 100)).toMatchObject({ kind: 'done', state: 'failed' });
   expect(await errorOf(message)).toBe('TARGET_UNAVAILABLE');
+});
+
+test('the log names the requested type of a message that nobody took', async () => {
+  const warn = vi.spyOn(fixture.core.log, 'warn');
+  onTestFinished(() => warn.mockRestore());
+  const message = await waits();
+  await fixture.setAgents("status = 'offline'");
+  await fixture.kind(message, 10);
+  expect(await fixture.kind(message, QUEUE_WAIT_MS + 100)).toBe('done');
+  const fields = expect.objectContaining({ code: 'TARGET_UNAVAILABLE', agent_type: 'worker', instance_id: null });
+  expect(warn.mock.calls).toEqual([[fields, 'message failed']]);
 });
 
 test('a message says what it waits for, and how many come first', async () => {
