@@ -1,4 +1,5 @@
 import { RedisChannel } from '../mesh/nodes/redis-channel.js';
+import type { DroppedMessage } from '../mesh/nodes/signed-message.js';
 import { createRedisLink } from '../mesh/nodes/tool-link-redis.js';
 import type { NodeNotice } from '../messages/dispatch/nodes.js';
 import { createLocalLink, type NodeLink } from '../tools/tool-link.js';
@@ -20,13 +21,21 @@ export interface NodeNotices {
   listen(hear: (notice: NodeNotice) => void): void;
 }
 
-/** Links this process to the others, over Redis where it is configured. @param nodeId the mesh id of this process, or any unique id */
-export function linkNodes({ config, log }: Services, nodeId: string): NodeLinks {
+/**
+ * Links this process to the others, over Redis where it is configured.
+ * @param nodeId the mesh id of this process, or any unique id
+ * @param dropped counts messages that no other node has signed
+ */
+export function linkNodes(
+  { config, log, secrets }: Services,
+  nodeId: string,
+  dropped: Record<DroppedMessage, number>,
+): NodeLinks {
   if (!config.REDIS_URL) {
     const tools = createLocalLink(nodeId);
     return { tools, notices: null, stop: () => tools.close() };
   }
-  const channel = new RedisChannel({ url: config.REDIS_URL, nodeId, log });
+  const channel = new RedisChannel({ url: config.REDIS_URL, nodeId, log, secrets, dropped });
   const tools = createRedisLink({ channel, nodeId, log });
   const notices: NodeNotices = {
     isReady: () => channel.isReady,

@@ -192,7 +192,7 @@ async function startRoles(
   const draining = new AbortController();
   setMaxListeners(0, draining.signal); // every stream and every waiting send adds a listener
   const meshId = newId('mesh');
-  const links = linkNodes(services, meshId);
+  const links = linkNodes(services, meshId, counts.droppedNodeMessages);
   stops.add(() => links.stop());
   const tools = startTools(services, links.tools, meshId);
   stops.add(() => tools.stop());

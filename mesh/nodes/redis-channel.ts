@@ -1,32 +1,44 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
+import type { Secrets } from '../../runtime/secrets.js';
 import { type NodeMessage, parseNodeMessage } from './node-message.js';
+import { type DroppedMessage, openMessage, signMessage } from './signed-message.js';
 
 const RETRY_MS_MAX = 1_000;
 /** Bytes published and not yet confirmed by Redis; beyond, the channel is not ready. */
 const UNCONFIRMED_BYTES_MAX = 16 * 1024 * 1024;
+/** Whoever can write to Redis cannot fill the log. */
+const LOGGED_EVERY_MS = 60_000;
 
 export interface RedisChannelOptions {
   url: string;
   nodeId: string;
   log: Pick<Logger, 'info' | 'warn' | 'error'>;
+  secrets: Pick<Secrets, 'mac' | 'macs'>;
+  /** Counts the messages that were not taken. */
+  dropped: Record<DroppedMessage, number>;
 }
 
-/** Messages between nodes: listens on the node's own Redis channel, and publishes to those of other nodes. */
+/** Signed messages between nodes: listens on the node's own Redis channel, and publishes to those of other nodes. */
 export class RedisChannel {
   readonly #listeners: ((message: NodeMessage) => void)[] = [];
   readonly #name: string;
   readonly #log: RedisChannelOptions['log'];
+  readonly #secrets: RedisChannelOptions['secrets'];
+  readonly #dropped: RedisChannelOptions['dropped'];
   readonly #commands: Redis;
   readonly #listener: Redis;
   #unconfirmedBytes = 0;
+  #dropLoggedAtMs = Number.NEGATIVE_INFINITY;
   #away = false;
   #closed = false;
 
-  constructor({ url, nodeId, log }: RedisChannelOptions) {
+  constructor({ url, nodeId, log, secrets, dropped }: RedisChannelOptions) {
     this.#name = nameOf(nodeId);
     this.#log = log;
+    this.#secrets = secrets;
+    this.#dropped = dropped;
     const common: RedisOptions = {
       maxRetriesPerRequest: 0,
       enableOfflineQueue: false,
@@ -53,9 +65,10 @@ export class RedisChannel {
 
   /** Never rejects. @returns how many listeners got it (0 or 1); undefined when that is unknown */
   async publish(nodeId: string, message: NodeMessage): Promise<number | undefined> {
-    const text = JSON.stringify(message);
+    const channel = nameOf(nodeId);
+    const text = signMessage(this.#secrets, channel, JSON.stringify(message));
     this.#unconfirmedBytes += text.length;
-    const reached = await this.#replyTo(this.#commands.publish(nameOf(nodeId), text));
+    const reached = await this.#replyTo(this.#commands.publish(channel, text));
     this.#unconfirmedBytes -= text.length;
     return reached;
   }
@@ -80,10 +93,22 @@ export class RedisChannel {
     return command.catch((error) => void this.#noteAway(error));
   }
 
-  #receive(text: string): void {
-    const message = parseNodeMessage(text);
+  #receive(signed: string): void {
+    const opened = openMessage(this.#secrets, this.#name, signed);
+    if ('dropped' in opened) {
+      this.#drop(opened.dropped);
+      return;
+    }
+    const message = parseNodeMessage(opened.text);
     if (!message) this.#log.error({}, 'message of another node is not valid');
     else for (const listener of this.#listeners) listener(message);
+  }
+
+  #drop(reason: DroppedMessage): void {
+    this.#dropped[reason] += 1;
+    if (performance.now() - this.#dropLoggedAtMs < LOGGED_EVERY_MS) return;
+    this.#dropLoggedAtMs = performance.now();
+    this.#log.error({ reason, ...this.#dropped }, 'a message that no other node signed for this one is dropped');
   }
 
   #subscribe(): void {

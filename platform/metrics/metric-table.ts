@@ -68,6 +68,10 @@ export const METRICS = {
     'changes of state, by the events of connections: `welcomed`, `resumed`, `socket_lost`, `pings_missed`, …',
     'event',
   ),
+  fleet_node_messages_dropped_total: counter(
+    'messages over Redis that were not taken: `forged` (not signed with the secret key for this node), `late` (over a minute old, or from a clock that is as far off)',
+    'reason',
+  ),
   // database
   fleet_database_connections: gauge(
     "open connections: `fleet_app` for the work of tenants, `fleet_system` for the platform's own",

@@ -3,6 +3,7 @@ import type { HttpCounts } from '../../api/plugins/http-counts.js';
 import type { HealthResponse } from '../../contracts/api/health.js';
 import type { DbCounts } from '../../db/pool.js';
 import type { DeliveryCounts } from '../../deliveries/attempts.js';
+import type { DroppedMessage } from '../../mesh/nodes/signed-message.js';
 import type { MeshStats } from '../../mesh/server/server.js';
 import type { VerdictCounts } from '../../messages/accept/verdicts.js';
 import type { DispatchRunner } from '../../messages/runner/runner.js';
@@ -20,6 +21,7 @@ export interface MetricSources {
   health(): Promise<HealthResponse>;
   database(): DbCounts;
   verdicts: VerdictCounts;
+  droppedNodeMessages: Record<DroppedMessage, number>;
   /** Messages that agents had for so long that they got workflows. */
   watched: number;
   deliveries: DeliveryCounts;
@@ -119,6 +121,7 @@ function defineMessages(metrics: PlatformMetrics, sources: MetricSources): void 
 }
 
 function defineMesh(metrics: PlatformMetrics, sources: MetricSources): void {
+  metrics.values('fleet_node_messages_dropped_total', () => labelled('reason', sources.droppedNodeMessages));
   const stats = () => sources.mesh?.stats();
   metrics.values('fleet_mesh_connections', () => {
     const now = stats();

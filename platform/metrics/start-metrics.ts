@@ -51,6 +51,7 @@ export async function startMetrics(
     database: () => db.counts(),
     verdicts: messages.verdicts,
     watched: 0,
+    droppedNodeMessages: { forged: 0, late: 0 },
     deliveries: deliveryCounts,
     spans: spanCounts,
     http: [],

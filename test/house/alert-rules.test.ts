@@ -47,6 +47,7 @@ const HEALTHY: Parameters<typeof seriesOf>[0] = {
   [api('fleet_mesh_transitions_total', 'event="socket_lost"')]: perSecond(0.01),
   'fleet_mesh_certificate_end_seconds{instance="api-1"}': 30 * 24 * HOUR,
   [api('fleet_mesh_handshakes_total', 'result="refused"')]: perSecond(0.01),
+  [api('fleet_node_messages_dropped_total', 'reason="forged"')]: 0,
   [api('fleet_database_waiting', 'role="fleet_app"')]: (seconds) => (seconds % 120 === 0 ? 4 : 0),
   [api('fleet_database_waiting', 'role="fleet_system"')]: 0,
   'fleet_database_turns_refused_total{instance="api-1"}': 0,
@@ -96,6 +97,7 @@ const CASES: Record<string, [loud: Parameters<typeof seriesOf>[0], quiet?: Param
   FleetAgentsDisconnect: [{ [api('fleet_mesh_transitions_total', 'event="socket_lost"')]: perSecond(2) }],
   FleetCertificateEnds: [{ 'fleet_mesh_certificate_end_seconds{instance="api-1"}': 5 * 24 * HOUR }],
   FleetHandshakesRefused: [{ [api('fleet_mesh_handshakes_total', 'result="refused"')]: perSecond(2) }],
+  FleetNodeMessagesDropped: [{ [api('fleet_node_messages_dropped_total', 'reason="forged"')]: until(60, 0, 1) }],
   FleetDatabasePoolExhausted: [
     { [api('fleet_database_waiting', 'role="fleet_app"')]: 5 },
     { [api('fleet_database_waiting', 'role="fleet_app"')]: until(4, 5, 0) },
@@ -157,7 +159,7 @@ test('a scrape does not count its own work as waiting for a connection', async (
     verdicts: {},
     ...{
       watched: 0,
-     
+      droppedNodeMessages: {},
       http: [],
       deliveries: { attempts: {}, ended: {} },
       spans: {},

@@ -5,6 +5,7 @@ import { createRedisLink } from '../../../mesh/nodes/tool-link-redis.js';
 import { uuidv7 } from '../../../runtime/ids.js';
 import { createLogger } from '../../../runtime/logger.js';
 import type { Frame, RawAgent } from '../../setup/agent.js';
+import { TEST_SECRETS } from '../../setup/core.js';
 
 /** Sends a call; gives its frame's id. */
 export function callTool(agent: RawAgent, payload: object, envelope: object = {}): string {
@@ -70,14 +71,15 @@ export function refusedWith(code: string): object {
 /** The node's end of the way over Redis that calls take from node to node; closed with the test. */
 export function redisLink(url: string, nodeId: string) {
   const log = createLogger({ level: 'silent' });
-  const channel = new RedisChannel({ url, nodeId, log });
+  const dropped = { forged: 0, late: 0 };
+  const channel = new RedisChannel({ url, nodeId, log, secrets: TEST_SECRETS, dropped });
   const link = createRedisLink({ channel, nodeId, log });
   const close = async () => {
     await link.close();
     await channel.close();
   };
   onTestFinished(close);
-  return { link, close };
+  return { link, close, dropped };
 }
 
 export const ok = (result: unknown) => ({ ok: true as const, result });

@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { newId } from '../../../runtime/ids.js';
+import type { RoutedCall } from '../../../tools/tool-link.js';
 import { redisServer } from '../../messages/bus/redis-server.js';
 import { TcpProxy } from '../../setup/platform/tcp-proxy.js';
 import { until } from '../../setup/until.js';
@@ -9,6 +10,21 @@ import { fixture, useMesh } from '../use-mesh.js';
 import { ask, callTool, ok, redisLink, refusedWith, resultOf, take } from './tool-fixture.js';
 
 useMesh();
+
+const CALL: RoutedCall = {
+  ...{
+    call_id: '',
+    tenant_id: 'ten_1',
+    tool: 't',
+    arguments: {},
+    deadline_ms: 20_000,
+    idempotency_key: 'once',
+    chain: [],
+  },
+  target: { instance_id: 'b', agent_type: 'worker', deployment_mode: 'connected' },
+  caller: { agent_type: 'worker' },
+  traceparent: '',
+};
 
 interface LinkedNode {
   node: MeshNodeUnderTest;
@@ -47,6 +63,31 @@ async function twoNodes() {
   await take(b, 't');
   return { redis, here, there, a, b };
 }
+
+it('takes no message that was not signed for it: no call is made, and both are counted', async () => {
+  const redis = await redisServer();
+  const [caller, callee, forger] = [newId('mesh'), newId('mesh'), new Redis(redis.url)];
+  onTestFinished(() => forger.disconnect());
+  const here = redisLink(redis.url, callee);
+  const made: string[] = [];
+  here.link.serve({
+    call: async ({ call_id }) => {
+      made.push(call_id);
+      return { sent: true, result: ok('done') };
+    },
+  });
+  const there = redisLink(redis.url, caller);
+  const call = (call_id: string) => ({ ...CALL, call_id });
+  const asked = (id: string) => there.link.call(callee, call(id), AbortSignal.timeout(20_000));
+  await until(async () => (await asked(newId('call'))).result.ok, { what: 'a signed call' });
+  const before = made.length;
+  const unsigned = JSON.stringify({ kind: 'call', from: caller, call_id: 'call_forged', call: call('call_forged') });
+  for (const text of [unsigned, `${'A'.repeat(43)} ${Date.now()} ${unsigned}`])
+    expect(await forger.publish(`fleet:nodes:${callee}`, text)).toBe(1);
+  await until(() => here.dropped.forged === 2, { what: 'both dropped' });
+  expect((await asked('call_signed')).result).toEqual(ok('done'));
+  expect(made.slice(before)).toEqual(['call_signed']);
+});
 
 describe('a call from one node to another', () => {
   it('carries its chain, so that loops are seen, and is canceled with what was called on its behalf', async () => {
