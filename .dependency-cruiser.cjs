@@ -11,19 +11,21 @@ const LAYERS = {
   db: ['contracts', 'runtime'],
   /** the one guarded HTTP client, the reader of server-sent events; CORS and the answer to what is not HTTP, for API and mesh */
   http: ['contracts', 'runtime'],
+  /** who administered what: each change writes an entry in its transaction */
+  audit: ['contracts', 'runtime', 'db'],
   /** tenants, credentials, signing keys, tokens */
-  auth: ['contracts', 'runtime', 'db'],
+  auth: ['contracts', 'runtime', 'db', 'audit'],
   /** events: their positions, readers, streams and lists; `traces/`: spans derived from the record, and their export */
   telemetry: ['contracts', 'runtime', 'db'],
   /** usage reports, quotas, prices: what follows from events, and the counts of tool calls */
-  usage: ['contracts', 'runtime', 'db', 'telemetry'],
+  usage: ['contracts', 'runtime', 'db', 'audit', 'telemetry'],
   /**
    * policies: `places/` (paths and hosts that arguments name), `matching/`, `indexing/`, `evaluators/` (CEL, webhooks), the decision, the
    * cache of compiled policies; `guards/`
    */
-  policy: ['contracts', 'runtime', 'db', 'http'],
+  policy: ['contracts', 'runtime', 'db', 'http', 'audit'],
   /** registration, health, load */
-  agents: ['contracts', 'runtime', 'db', 'http', 'policy'],
+  agents: ['contracts', 'runtime', 'db', 'http', 'audit', 'policy'],
   /** sessions and the agents in them */
   sessions: ['contracts', 'runtime', 'db', 'policy', 'agents'],
   /**
@@ -34,7 +36,7 @@ const LAYERS = {
   /** the queue of deliveries, their attempts and log: `channels/` (webhook, Slack, email), push notifications */
   deliveries: ['contracts', 'runtime', 'db', 'http', 'messages'],
   /** alert rules, the relay that matches events with them, Slack's buttons */
-  alerts: ['contracts', 'runtime', 'db', 'http', 'telemetry', 'messages', 'deliveries'],
+  alerts: ['contracts', 'runtime', 'db', 'http', 'audit', 'telemetry', 'messages', 'deliveries'],
   /**
    * knowledge bases: `parse/` and `chunk/` (documents into chunks), `threads/` (where they are read), `ingest/` (jobs, sources),
    * `embedding/`, `search/`
@@ -45,7 +47,19 @@ const LAYERS = {
   /** erases messages, sessions and tenants, in portions */
   erasure: ['contracts', 'runtime', 'db', 'agents', 'sessions', 'messages'],
   /** calls of agents' tools and of the platform's */
-  tools: ['contracts', 'runtime', 'db', 'telemetry', 'usage', 'policy', 'agents', 'messages', 'plans', 'knowledge'],
+  tools: [
+    'contracts',
+    'runtime',
+    'db',
+    'audit',
+    'telemetry',
+    'usage',
+    'policy',
+    'agents',
+    'messages',
+    'plans',
+    'knowledge',
+  ],
   /**
    * transport to agents: `server/` (port, handshake), `connection/` (states, resume), `frames/`, `connected/`, `hosted/` (A2A over HTTP),
    * `nodes/`
@@ -72,6 +86,7 @@ const LAYERS = {
     'runtime',
     'db',
     'http',
+    'audit',
     'auth',
     'telemetry',
     'usage',
@@ -88,7 +103,7 @@ const LAYERS = {
   /** Postgres, Temporal and the certificate for `npm start` */
   embedded: ['contracts', 'runtime'],
   /** the `fleet` command */
-  cli: ['contracts', 'runtime', 'db', 'auth', 'erasure'],
+  cli: ['contracts', 'runtime', 'db', 'audit', 'auth', 'erasure'],
   /**
    * TypeScript SDK: `agent/` (the `Agent` class), `handlers/` and `tools/` (what handlers receive and return), `schema/` (Standard Schema),
    * `connected/` and `hosted/` (the two transports), `client/` and `browser/`, `wire/` (names of members), `adapters/` (frameworks,
@@ -103,6 +118,7 @@ const LAYERS = {
     'runtime',
     'db',
     'http',
+    'audit',
     'auth',
     'telemetry',
     'usage',

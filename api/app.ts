@@ -15,6 +15,7 @@ import { RateLimit } from './rate-limit.js';
 import { agentRoutes } from './routes/agents.js';
 import { alertRoutes } from './routes/alerts.js';
 import { approvalRoutes } from './routes/approvals.js';
+import { auditRoutes } from './routes/audit.js';
 import { authRoutes } from './routes/auth.js';
 import { cardOf, cardRoutes } from './routes/card.js';
 import { knowledgeRoutes } from './routes/knowledge.js';
@@ -90,6 +91,7 @@ export function buildApi(deps: ApiDeps): FastifyInstance {
   alertRoutes(app, { ...deps, wrongTokens });
   telemetryRoutes(app, deps);
   tenantRoutes(app, deps);
+  auditRoutes(app, deps);
   knowledgeRoutes(app, deps);
   cardRoutes(app, deps);
   platformRoutes(app, deps);

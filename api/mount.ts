@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteShorthandOptions } from 'fastify';
 import type { z } from 'zod';
+import { type Author, authorOf } from '../audit/record-audit.js';
 import type { Caller } from '../contracts/api/auth.js';
 import type { Operation } from '../contracts/api/operation.js';
 import type { Counted, PageRequest } from '../db/page.js';
@@ -11,6 +12,8 @@ interface HandlerContext {
   request: FastifyRequest;
   reply: FastifyReply;
   readonly caller: Caller;
+  /** The caller as the author of a change. */
+  readonly author: Author;
 }
 
 /** The first problem of a body, with the field: `page_size: Too big…`. */
@@ -61,6 +64,9 @@ export function mount<Body, Answer>(
           reply,
           get caller() {
             return callerOf(request);
+          },
+          get author() {
+            return authorOf(callerOf(request), request.ip);
           },
         };
         const answered = response.parse(await handler(body, context));

@@ -1,6 +1,26 @@
 -- What the migrations make, read back from the catalog. Written by `npm run db:dump`; a test compares it.
 
 -- Functions
+CREATE OR REPLACE FUNCTION public.audit_decision()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  INSERT INTO audit_entries (tenant_id, audit_id, principal_type, principal_id, action, target_type, target_id, target_name, ip, message_id,
+      plan_id, after)
+    SELECT NEW.tenant_id, 'aud_' || substr(NEW.approval_id, strpos(NEW.approval_id, '_') + 1), NEW.principal_type, NEW.principal_id,
+           'request.decide', 'request', NEW.request_id, q.title, NEW.ip, NEW.message_id, NEW.plan_id,
+           (SELECT json_object_agg(m.name, m.value) FROM (VALUES
+               ('resolution', to_json(NEW.resolution)), ('kind', to_json(NEW.kind)), ('source', to_json(NEW.source)),
+               ('tool', to_json(q.tool)), ('arguments', q.arguments), ('executor', to_json(q.executor)),
+               ('message_id', to_json(NEW.message_id)), ('plan_id', to_json(NEW.plan_id)), ('approval_id', to_json(NEW.approval_id)),
+               ('digest', to_json(NEW.digest)), ('arguments_changed', to_json(NEW.arguments_changed)), ('comment', to_json(NEW.comment))
+             ) AS m (name, value) WHERE m.value IS NOT NULL)
+      FROM (SELECT 1) AS one
+      LEFT JOIN input_requests q ON q.tenant_id = NEW.tenant_id AND q.request_id = NEW.request_id;
+  RETURN NULL;
+END $function$
+;
 CREATE OR REPLACE FUNCTION public.current_tenant()
  RETURNS text
  LANGUAGE sql
@@ -120,6 +140,20 @@ BEGIN
   UPDATE tool_grants g SET decided_at = now() WHERE g.tenant_id = NEW.tenant_id AND g.request_id = NEW.request_id RETURNING * INTO decided;
   UPDATE dispatches d SET deadline_at = now() + decided.deadline_left_ms * interval '1 ms'
    WHERE d.tenant_id = decided.tenant_id AND d.dispatch_id = decided.dispatch_id AND d.state = 'sent' AND d.deadline_at IS NULL;
+  RETURN NULL;
+END $function$
+;
+CREATE OR REPLACE FUNCTION public.place_audit_entry()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+DECLARE
+  next_position bigint;
+BEGIN
+  INSERT INTO audit_heads AS h (tenant_id, last_position) VALUES (NEW.tenant_id, 1)
+    ON CONFLICT (tenant_id) DO UPDATE SET last_position = h.last_position + 1
+    RETURNING h.last_position INTO next_position;
+  UPDATE audit_entries e SET position = next_position WHERE e.tenant_id = NEW.tenant_id AND e.audit_id = NEW.audit_id;
   RETURN NULL;
 END $function$
 ;
@@ -281,6 +315,27 @@ CREATE TABLE alert_states (
   rule_id text NOT NULL,
   counted_ms jsonb NOT NULL DEFAULT '[]'::jsonb,
   fired_ms bigint
+);
+CREATE TABLE audit_entries (
+  tenant_id text NOT NULL,
+  audit_id text NOT NULL,
+  "position" bigint,
+  at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  principal_type text NOT NULL,
+  principal_id text NOT NULL,
+  action text NOT NULL,
+  target_type text NOT NULL,
+  target_id text NOT NULL,
+  target_name text,
+  ip text,
+  before json,
+  after json,
+  message_id text,
+  plan_id text
+);
+CREATE TABLE audit_heads (
+  tenant_id text NOT NULL,
+  last_position bigint NOT NULL
 );
 CREATE TABLE callback_tokens (
   token_hash bytea NOT NULL,
@@ -983,6 +1038,10 @@ ALTER TABLE alert_rules ADD CONSTRAINT alert_rules_severity_check CHECK ((severi
 ALTER TABLE alert_rules ADD CONSTRAINT alert_rules_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
 ALTER TABLE alert_rules ADD CONSTRAINT alert_rules_pkey PRIMARY KEY (tenant_id, rule_id);
 ALTER TABLE alert_states ADD CONSTRAINT alert_states_pkey PRIMARY KEY (tenant_id, rule_id);
+ALTER TABLE audit_entries ADD CONSTRAINT audit_entries_principal_type_check CHECK ((principal_type = ANY (ARRAY['credential'::text, 'agent'::text, 'person'::text, 'callback'::text, 'page'::text, 'slack'::text, 'system'::text, 'schedule'::text, 'operator'::text, 'temporal'::text])));
+ALTER TABLE audit_entries ADD CONSTRAINT audit_entries_pkey PRIMARY KEY (tenant_id, audit_id);
+ALTER TABLE audit_entries ADD CONSTRAINT position_of_audit_entry TRIGGER DEFERRABLE INITIALLY DEFERRED;
+ALTER TABLE audit_heads ADD CONSTRAINT audit_heads_pkey PRIMARY KEY (tenant_id);
 ALTER TABLE callback_tokens ADD CONSTRAINT callback_tokens_check CHECK ((num_nonnulls(message_id, plan_id) = 1));
 ALTER TABLE callback_tokens ADD CONSTRAINT callback_tokens_tenant_id_plan_id_fkey FOREIGN KEY (tenant_id, plan_id) REFERENCES plans(tenant_id, plan_id) ON DELETE CASCADE;
 ALTER TABLE callback_tokens ADD CONSTRAINT callback_tokens_pkey PRIMARY KEY (token_hash);
@@ -1094,6 +1153,12 @@ CREATE INDEX agents_registered ON public.agents USING btree (tenant_id, agent_ty
 CREATE INDEX agents_sampled ON public.agents USING btree (tenant_id, agent_type, has_room, shuffle) WHERE (has_room IS NOT NULL);
 CREATE INDEX agents_saturated ON public.agents USING btree (tenant_id) WHERE (saturated_until IS NOT NULL);
 CREATE INDEX alert_channels_by_rule ON public.alert_channels USING btree (tenant_id, rule_id, place);
+CREATE INDEX audit_entries_by_message ON public.audit_entries USING btree (tenant_id, message_id) WHERE (message_id IS NOT NULL);
+CREATE INDEX audit_entries_by_plan ON public.audit_entries USING btree (tenant_id, plan_id) WHERE (plan_id IS NOT NULL);
+CREATE INDEX audit_entries_by_principal ON public.audit_entries USING btree (tenant_id, principal_id, "position");
+CREATE INDEX audit_entries_by_target ON public.audit_entries USING btree (tenant_id, target_id, "position");
+CREATE UNIQUE INDEX audit_entries_in_order ON public.audit_entries USING btree (tenant_id, "position");
+CREATE INDEX audit_entries_old ON public.audit_entries USING btree (at);
 CREATE INDEX callback_tokens_by_message ON public.callback_tokens USING btree (tenant_id, message_id);
 CREATE INDEX callback_tokens_expiry ON public.callback_tokens USING btree (expires_at);
 CREATE INDEX callback_tokens_of_plan ON public.callback_tokens USING btree (tenant_id, plan_id) WHERE (plan_id IS NOT NULL);
@@ -1169,6 +1234,8 @@ CREATE TRIGGER queue_of_agent AFTER UPDATE ON public.agents FOR EACH ROW WHEN ((
 CREATE TRIGGER room_of_agent AFTER UPDATE ON public.agents FOR EACH ROW WHEN ((old.has_room IS DISTINCT FROM new.has_room)) EXECUTE FUNCTION note_room();
 CREATE TRIGGER skills_of_agent AFTER UPDATE OF skills, agent_card, agent_type, deregistered_at ON public.agents FOR EACH ROW WHEN (((old.skills <> new.skills) OR (old.agent_card <> new.agent_card) OR (old.agent_type <> new.agent_type) OR ((old.deregistered_at IS NULL) <> (new.deregistered_at IS NULL)))) EXECUTE FUNCTION note_skills();
 CREATE TRIGGER skills_of_new_agent AFTER INSERT ON public.agents FOR EACH ROW EXECUTE FUNCTION note_skills();
+CREATE CONSTRAINT TRIGGER position_of_audit_entry AFTER INSERT ON public.audit_entries DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION place_audit_entry();
+CREATE TRIGGER audit_of_decision AFTER INSERT ON public.input_decisions FOR EACH ROW EXECUTE FUNCTION audit_decision();
 CREATE TRIGGER tool_decisions AFTER UPDATE OF state ON public.input_requests FOR EACH ROW WHEN (((old.state = 'pending'::text) AND (new.state <> 'pending'::text) AND (new.stage = 'tool'::text))) EXECUTE FUNCTION note_tool_decision();
 CREATE TRIGGER state_change_of_message AFTER UPDATE OF state ON public.messages FOR EACH ROW WHEN (new.notifies) EXECUTE FUNCTION note_state_change();
 CREATE TRIGGER capacity_of_session AFTER UPDATE OF suspended ON public.sessions FOR EACH ROW WHEN (((new.suspended <> old.suspended) AND new.reserves AND (new.instance_id = old.instance_id) AND (new.status = 'active'::text))) EXECUTE FUNCTION note_capacity_change();
@@ -1183,6 +1250,8 @@ ALTER TABLE alert_channels ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE alert_revisions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE alert_rules ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE alert_states ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE audit_entries ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE audit_heads ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE callback_tokens ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE counted_usage ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE credentials ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -1257,6 +1326,10 @@ CREATE POLICY one_tenant ON alert_rules AS PERMISSIVE FOR ALL TO fleet_app USING
 CREATE POLICY whole_platform ON alert_rules AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON alert_states AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON alert_states AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON audit_entries AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON audit_entries AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON audit_heads AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON audit_heads AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON callback_tokens AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON callback_tokens AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON counted_usage AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -1370,6 +1443,10 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON alert_rules TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON alert_rules TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON alert_states TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON alert_states TO fleet_system;
+GRANT INSERT, SELECT ON audit_entries TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON audit_entries TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON audit_heads TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON audit_heads TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON callback_tokens TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON callback_tokens TO fleet_system;
 GRANT SELECT ON counted_usage TO fleet_app;

@@ -22,6 +22,10 @@ export const FORGET_TOTALS = `
   DELETE FROM session_totals t WHERE t.tenant_id = $1
     AND t.session_id = ANY (ARRAY(SELECT m.session_id FROM messages m WHERE m.tenant_id = $1 AND m.message_id = ANY ($2)))`;
 
+/** An entry of the audit about a decision keeps who, when, the tool and the digest. */
+const FORGET_DECISION = `target_name = NULL, ip = NULL, after = (after::jsonb - '{arguments,comment}'::text[])::json`;
+const HOLDS_CONTENT = `(target_name IS NOT NULL OR ip IS NOT NULL OR after::jsonb ?| '{arguments,comment}')`;
+
 /**
  * What belongs to messages, in the order in which it is removed: for each table a statement with the parameters $1 tenant, $2 messages,
  * $3 their dispatches, $4 their events. Every table with a `message_id` or `dispatch_id` is here (a test reads the catalogue). Decisions about
@@ -38,6 +42,8 @@ export const MESSAGE_TABLES: Readonly<Record<string, string>> = {
   tool_grants: 'DELETE FROM tool_grants WHERE tenant_id = $1 AND message_id = ANY ($2)',
   input_decisions: `UPDATE input_decisions SET comment = NULL, ip = NULL
     WHERE tenant_id = $1 AND message_id = ANY ($2) AND (comment IS NOT NULL OR ip IS NOT NULL)`,
+  audit_entries: `UPDATE audit_entries SET ${FORGET_DECISION}
+    WHERE tenant_id = $1 AND message_id = ANY ($2) AND ${HOLDS_CONTENT}`,
   input_requests: 'DELETE FROM input_requests WHERE tenant_id = $1 AND message_id = ANY ($2)',
   dispatch_transfers: 'DELETE FROM dispatch_transfers WHERE tenant_id = $1 AND dispatch_id = ANY ($3)',
   dispatches: 'DELETE FROM dispatches WHERE tenant_id = $1 AND dispatch_id = ANY ($3)',
@@ -57,10 +63,14 @@ export const MESSAGE_TABLES: Readonly<Record<string, string>> = {
   trace_spans: 'DELETE FROM trace_spans WHERE tenant_id = $1 AND message_id = ANY ($2)',
 };
 
+const OF_SESSION = 'plan_id IN (SELECT p.plan_id FROM plans p WHERE p.tenant_id = $1 AND p.session_id = $2)';
+
 /** Decisions about the plans of a session keep who, when and the digest, as those about messages do: $1 tenant, $2 session. */
-export const FORGET_PLAN_DECISIONS = `UPDATE input_decisions SET comment = NULL, ip = NULL
-    WHERE tenant_id = $1 AND (comment IS NOT NULL OR ip IS NOT NULL)
-      AND plan_id IN (SELECT p.plan_id FROM plans p WHERE p.tenant_id = $1 AND p.session_id = $2)`;
+export const FORGET_PLAN_DECISIONS: Readonly<Record<string, string>> = {
+  input_decisions: `UPDATE input_decisions SET comment = NULL, ip = NULL
+    WHERE tenant_id = $1 AND (comment IS NOT NULL OR ip IS NOT NULL) AND ${OF_SESSION}`,
+  audit_entries: `UPDATE audit_entries SET ${FORGET_DECISION} WHERE tenant_id = $1 AND ${OF_SESSION} AND ${HOLDS_CONTENT}`,
+};
 
 /** What belongs to sessions beside their messages and events: $1 tenant, $2 session. Parts of plans go with them. */
 export const SESSION_TABLES: Readonly<Record<string, string>> = {

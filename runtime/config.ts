@@ -237,6 +237,8 @@ export const Settings = z.object({
   MESSAGE_RETENTION_DAYS: days,
   /** The same for events. @example 90 */
   EVENT_RETENTION_DAYS: days,
+  /** Days after which entries of the audit are deleted; not set: they are kept for ever. @example 3650 */
+  AUDIT_RETENTION_DAYS: days,
   /** Days for which a job of a knowledge base can be read after its end, and its idempotency_key names it. */
   KNOWLEDGE_JOB_RETENTION_DAYS: z.coerce.number().int().min(1).max(36_500).default(7),
   /** Calls of one tenant in a minute, on all nodes together with REDIS_URL; 0 means no limit. */

@@ -1,4 +1,4 @@
-import type { ModelPrice, SetPricesRequest } from '../contracts/api/tenants.js';
+import type { ModelPrice, SetPricesRequest } from '../contracts/api/tenants/tenants.js';
 import { LIMITS } from '../contracts/limits.js';
 import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';

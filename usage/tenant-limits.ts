@@ -1,4 +1,4 @@
-import type { SetLimitsRequest, TenantLimits, TenantLimitsResponse } from '../contracts/api/tenants.js';
+import type { SetLimitsRequest, TenantLimits, TenantLimitsResponse } from '../contracts/api/tenants/tenants.js';
 import type { Db, Tx } from '../db/pool.js';
 import type { UsageDeps } from './usage-report.js';
 

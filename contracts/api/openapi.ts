@@ -17,7 +17,7 @@ import { Guard } from './policies/guards.js';
 import { Policy } from './policies/policies.js';
 import { SessionDetails, SessionSummary } from './sessions.js';
 import { EventRecord, PlatformEvent } from './telemetry.js';
-import { ModelPrice } from './tenants.js';
+import { ModelPrice } from './tenants/tenants.js';
 import { UsageRow } from './usage.js';
 
 type Json = Record<string, unknown>;
@@ -120,7 +120,7 @@ function describe(operation: Operation, writer: SchemaWriter): Json {
   const json = (schema: z.ZodType, io: 'input' | 'output') => ({
     'application/json': { schema: writer.write(schema, io) },
   });
-  const { summary, access, othersNeed, request, response, experimental, statuses, sunset } = operation;
+  const { summary, access, othersNeed, request, response, lines, experimental, statuses, sunset } = operation;
   const error = { content: json(ErrorBody, 'output') };
   const errors = statuses.map((status) => [
     status,
@@ -128,8 +128,8 @@ function describe(operation: Operation, writer: SchemaWriter): Json {
   ]);
   const parameters = parametersOf(operation, writer);
   const content = {
-    ...(operation.stream !== true && !operation.lines && json(response, 'output')),
-    ...(operation.lines && { 'application/jsonl': { schema: writer.write(response, 'output') } }),
+    ...(operation.stream !== true && lines !== true && json(response, 'output')),
+    ...(lines && { 'application/jsonl': { schema: writer.write(lines === true ? response : lines, 'output') } }),
     ...(operation.stream && {
       'text/event-stream': {
         schema: operation.stream === 'both' ? { type: 'string' } : writer.write(response, 'output'),

@@ -28,8 +28,8 @@ export interface Operation<Request extends z.ZodType = z.ZodType, Response exten
   bodyBytes?: number;
   /** Answers with server-sent events, each of which carries a `response`. `both`: where the caller asks for that. */
   stream?: true | 'both';
-  /** Answers with JSON Lines, each of which is a `response`. */
-  lines?: true;
+  /** Answers with JSON Lines: `true`, each is a `response`; a schema, where the caller asks for that, each is one of these. */
+  lines?: true | z.ZodType;
   /**
    * The operation is deprecated and works until then (specification section 9): ISO 8601 UTC, 30 days ahead at least when it is set. Its
    * answers carry `Deprecation` and `Sunset`; afterwards it answers 410 `ENDPOINT_SUNSET`.

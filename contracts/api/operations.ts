@@ -14,7 +14,8 @@ import { GUARD_OPERATIONS } from './policies/guards.js';
 import { POLICY_OPERATIONS } from './policies/policies.js';
 import { SESSION_OPERATIONS } from './sessions.js';
 import { TELEMETRY_OPERATIONS } from './telemetry.js';
-import { TENANT_OPERATIONS } from './tenants.js';
+import { AUDIT_OPERATIONS } from './tenants/audit.js';
+import { TENANT_OPERATIONS } from './tenants/tenants.js';
 import { TOOL_OPERATIONS } from './tools.js';
 import { USAGE_OPERATIONS } from './usage.js';
 
@@ -52,6 +53,7 @@ export const OPERATIONS = {
   ...TELEMETRY_OPERATIONS,
   ...USAGE_OPERATIONS,
   ...TENANT_OPERATIONS,
+  ...AUDIT_OPERATIONS,
   ...KNOWLEDGE_OPERATIONS,
   ...PLATFORM_OPERATIONS,
 };
@@ -72,6 +74,7 @@ export const TAGS = {
   Webhooks: DELIVERY_OPERATIONS,
   Telemetry: { ...TELEMETRY_OPERATIONS, ...USAGE_OPERATIONS },
   Tenants: TENANT_OPERATIONS,
+  Audit: AUDIT_OPERATIONS,
   'Knowledge base': KNOWLEDGE_OPERATIONS,
   Platform: PLATFORM_OPERATIONS,
 };

@@ -71,9 +71,8 @@ export async function eraseSessions(deps: EraserDeps, erasure: Erasure, selectio
   const workflows = await deps.workflows.find(sessionWorkflows(ref, plans));
   await removeExternal(deps, erasure, { workflows, keys: [] });
   await deps.db.system(async (tx) => {
-    const input_decisions = await countRows(tx, FORGET_PLAN_DECISIONS, [tenant_id, session_id]);
-    const removed: Record<string, number> = { input_decisions };
-    for (const [table, statement] of Object.entries(SESSION_TABLES))
+    const removed: Record<string, number> = {};
+    for (const [table, statement] of Object.entries({ ...FORGET_PLAN_DECISIONS, ...SESSION_TABLES }))
       removed[table] = await countRows(tx, statement, [tenant_id, session_id]);
     await addRemoved(tx, erasure_id, removed);
     await countExternal(tx, erasure_id);

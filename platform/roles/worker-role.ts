@@ -1,5 +1,6 @@
 import { settleTotals } from '../../agents/agent-connections.js';
 import { createAlertRelay } from '../../alerts/alert-relay.js';
+import { createAuditRetention } from '../../audit/audit-retention.js';
 import { createMaintenance } from '../../db/maintenance.js';
 import { Retention } from '../../db/retention.js';
 import { endsOfWork } from '../../erasure/end-work.js';
@@ -72,6 +73,7 @@ export async function startWorkerRole(
     createRetention(services, infrastructure),
     createJobStarter(db, temporal, log),
     createKnowledgePurge(db, config.KNOWLEDGE_JOB_RETENTION_DAYS, log),
+    createAuditRetention(db, config.AUDIT_RETENTION_DAYS, log),
     createTraceExport({ config, db, log, version, counts: spanCounts }),
     createEraser({
       db,

@@ -272,6 +272,8 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
   getPrices: closed('full', 'allowed'),
   setPrices: closed('full', 'allowed', () => ({ model: 'm', input_per_million: 1, output_per_million: 2 })),
 
+  getAudit: closed('admin', 'allowed'),
+
   newKnowledgeBase: closed('full', 'allowed', () => ({ namespace: `made-${++names}` })),
   getKnowledgeBases: closed('read', 'allowed'),
   getKnowledgeBase: closed('read', 'missing', knowledgeBase),

@@ -167,8 +167,8 @@ test('processes that die after every few transactions erase a tenant: each row i
   }
   const report = await findErasure(db, erased);
   const once = Object.fromEntries([...tables, 'tenants', 'input_decisions'].map((table) => [table, 1]));
-  // Deleting the tenant has written an event.
-  expect(report?.removed).toEqual({ ...once, event_groups: 2, workflows: 1, event_cursors: 1 });
+  // Deleting the tenant has written an event, and the decision an entry of the audit.
+  expect(report?.removed).toEqual({ ...once, event_groups: 2, audit_entries: 2, workflows: 1, event_cursors: 1 });
   expect(new Set(forgotten)).toEqual(new Set([erased]));
   expect(await database.query('SELECT consumer FROM event_cursors ORDER BY 1')).not.toContainEqual({
     consumer: `alerts/${erased}`,

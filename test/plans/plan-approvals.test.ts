@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Task } from '../../contracts/a2a/a2a.js';
 import { PlanResponse } from '../../contracts/api/plans.js';
-import { TenantLimitsResponse } from '../../contracts/api/tenants.js';
+import { TenantLimitsResponse } from '../../contracts/api/tenants/tenants.js';
 import { serveApi } from '../api/served-api.js';
 import { decisions } from '../messages/approvals/approvals-fixture.js';
 import type { ApiClient } from '../setup/platform/api-client.js';

@@ -4,7 +4,7 @@ import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { Task } from '../../contracts/a2a/a2a.js';
 import { MessageCancelResponse } from '../../contracts/api/messages.js';
-import { TenantLimitsResponse } from '../../contracts/api/tenants.js';
+import { TenantLimitsResponse } from '../../contracts/api/tenants/tenants.js';
 import { CollectedMetrics } from '../../platform/metrics/collected.js';
 import { METRICS } from '../../platform/metrics/metric-table.js';
 import { MetricsServer, type MetricsServerOptions } from '../../platform/metrics/metrics-server.js';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
-import { TenantLimitsResponse } from '../../contracts/api/tenants.js';
+import { TenantLimitsResponse } from '../../contracts/api/tenants/tenants.js';
 import { ErrorBody, type Scope } from '../../contracts/primitives.js';
 import { FleetClient } from '../../sdk/index.js';
 import { usedUp } from '../../usage/quota-meter.js';

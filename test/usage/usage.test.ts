@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { MessageGetByIdResponse } from '../../contracts/api/messages.js';
 import { SessionGetByIdResponse } from '../../contracts/api/sessions.js';
-import { PricesResponse } from '../../contracts/api/tenants.js';
+import { PricesResponse } from '../../contracts/api/tenants/tenants.js';
 import { GetUsageResponse, type UsageSums } from '../../contracts/api/usage.js';
 import { openDb } from '../../db/pool.js';
 import { createLogger } from '../../runtime/logger.js';

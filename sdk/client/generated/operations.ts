@@ -571,6 +571,17 @@ export class TenantsOperations extends ApiGroup {
   }
 }
 
+/** `/audit`: a method for each operation. */
+export class AuditOperations extends ApiGroup {
+  /**
+   * Who administered what, and who decided what; as JSON Lines too. `POST /audit/get`. Needs the scope `admin`.
+   * An extension of the specification, which may change without notice.
+   */
+  get(request: types.AuditGetRequest = {}, options: CallOptions = {}): Promise<types.AuditGetResponse> {
+    return this.invoke({ path: '/audit/get', retry: true, responseAsIs: {"entries":{"before":true,"after":true}} }, request, options);
+  }
+}
+
 /** `/knowledge_base`: a method for each operation. */
 export class KnowledgeOperations extends ApiGroup {
   /**
@@ -705,6 +716,7 @@ export class Operations {
   readonly slack: SlackOperations;
   readonly telemetry: TelemetryOperations;
   readonly tenants: TenantsOperations;
+  readonly audit: AuditOperations;
   readonly knowledge: KnowledgeOperations;
   readonly platform: PlatformOperations;
 
@@ -721,6 +733,7 @@ export class Operations {
     this.slack = new SlackOperations(api);
     this.telemetry = new TelemetryOperations(api);
     this.tenants = new TenantsOperations(api);
+    this.audit = new AuditOperations(api);
     this.knowledge = new KnowledgeOperations(api);
     this.platform = new PlatformOperations(api);
   }

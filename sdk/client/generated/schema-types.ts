@@ -3285,6 +3285,60 @@ export type TenantsSetPricesResponse = {
     prices: ModelPrice[];
 };
 
+export type AuditGetRequest = {
+    principal?: string;
+    action?: string;
+    target?: string;
+    /** Format: date-time */
+    from?: string;
+    /** Format: date-time */
+    to?: string;
+    /**
+     * @default newest
+     * @enum {string}
+     */
+    sort?: "newest" | "oldest";
+    /** @default 25 */
+    pageSize?: number;
+    cursor?: string;
+    /**
+     * @default json
+     * @enum {string}
+     */
+    format?: "json" | "jsonl";
+};
+
+export type AuditGetResponse = {
+    /** @constant */
+    ok: true;
+    entries: {
+        auditId: string;
+        /** Format: date-time */
+        at: string;
+        principal: {
+            /** @enum {string} */
+            type: Open<"credential" | "agent" | "person" | "callback" | "page" | "slack" | "system" | "schedule" | "operator" | "temporal">;
+            id: string;
+            name?: string;
+        };
+        action: string;
+        target: {
+            type: string;
+            id: string;
+            name?: string;
+        };
+        ip?: string;
+        before?: {
+            [key: string]: unknown;
+        } | null;
+        after?: {
+            [key: string]: unknown;
+        } | null;
+        cursor?: string;
+    }[];
+    nextCursor?: string;
+};
+
 export type KnowledgeNewRequest = {
     namespace: string;
     displayName?: string;

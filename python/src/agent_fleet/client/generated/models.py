@@ -2381,6 +2381,52 @@ class TenantsSetPricesResponse(TypedDict):
     prices: list[ModelPrice]
 
 
+AuditGetRequest = TypedDict(
+    'AuditGetRequest',
+    {
+        'principal': NotRequired[str],
+        'action': NotRequired[str],
+        'target': NotRequired[str],
+        'from': NotRequired[str],
+        'to': NotRequired[str],
+        'sort': NotRequired[Literal['newest', 'oldest']],
+        'page_size': NotRequired[int],
+        'cursor': NotRequired[str],
+        'format': NotRequired[Literal['json', 'jsonl']],
+    },
+)
+
+
+class AuditGetResponseEntryPrincipal(TypedDict):
+    type: str
+    id: str
+    name: NotRequired[str]
+
+
+class AuditGetResponseEntryTarget(TypedDict):
+    type: str
+    id: str
+    name: NotRequired[str]
+
+
+class AuditGetResponseEntry(TypedDict):
+    audit_id: str
+    at: str
+    principal: AuditGetResponseEntryPrincipal
+    action: str
+    target: AuditGetResponseEntryTarget
+    ip: NotRequired[str]
+    before: NotRequired[dict[str, Any] | None]
+    after: NotRequired[dict[str, Any] | None]
+    cursor: NotRequired[str]
+
+
+class AuditGetResponse(TypedDict):
+    ok: Literal[True]
+    entries: list[AuditGetResponseEntry]
+    next_cursor: NotRequired[str]
+
+
 class KnowledgeNewRequestConfig(TypedDict):
     top_k: NotRequired[int]
     min_score: NotRequired[float]

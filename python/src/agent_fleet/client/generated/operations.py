@@ -29,6 +29,7 @@ from .models import (
     AgentsRegisterResponse,
     AgentsSetDefaultResponse,
     AgentsUndrainResponse,
+    AuditGetResponse,
     AuthGetTokenResponse,
     AuthJwksResponse,
     CredentialsCreateResponse,
@@ -580,6 +581,19 @@ class TenantsOperations:
         return cast("TenantsSetPricesResponse", await self._api.call("/tenants/set_prices", given(model=model, input_per_million=input_per_million, output_per_million=output_per_million), retry=True))
 
 
+class AuditOperations:
+    """The operations of `client.audit`."""
+
+    def __init__(self, api: PlatformApi) -> None:
+        self._api = api
+
+    async def get(self, *, principal: str | NotGiven = NOT_GIVEN, action: str | NotGiven = NOT_GIVEN, target: str | NotGiven = NOT_GIVEN, from_: str | NotGiven = NOT_GIVEN, to: str | NotGiven = NOT_GIVEN, sort: Literal['newest', 'oldest'] | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN, cursor: str | NotGiven = NOT_GIVEN, format: Literal['json', 'jsonl'] | NotGiven = NOT_GIVEN) -> AuditGetResponse:
+        """Who administered what, and who decided what; as JSON Lines too. `POST /audit/get`. Needs the scope `admin`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("AuditGetResponse", await self._api.call("/audit/get", given(principal=principal, action=action, target=target, **{"from": from_}, to=to, sort=sort, page_size=page_size, cursor=cursor, format=format), retry=True))
+
+
 class KnowledgeOperations:
     """The operations of `client.knowledge`."""
 
@@ -678,5 +692,6 @@ class Operations:
         self.slack = SlackOperations(api)
         self.telemetry = TelemetryOperations(api)
         self.tenants = TenantsOperations(api)
+        self.audit = AuditOperations(api)
         self.knowledge = KnowledgeOperations(api)
         self.platform = PlatformOperations(api)

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { LIMITS } from '../limits.js';
-import { ok, Timestamp } from '../primitives.js';
-import { EXTENSION, FULL, post } from './operation.js';
+import { LIMITS } from '../../limits.js';
+import { ok, Timestamp } from '../../primitives.js';
+import { EXTENSION, FULL, post } from '../operation.js';
 
 const amount = z.int().min(0).max(Number.MAX_SAFE_INTEGER);
 const usd = z.number().min(0).max(LIMITS.costUsdMax);

@@ -1,0 +1,104 @@
+import type { Caller } from '../contracts/api/auth.js';
+import type { AuditEntry, GetAuditRequest, Principal } from '../contracts/api/tenants/audit.js';
+import { cursorAt, positionOf } from '../db/cursor.js';
+import { BY_INDEX } from '../db/page.js';
+import type { Db } from '../db/pool.js';
+
+interface AuditRow extends Record<string, unknown> {
+  audit_id: string;
+  position: number;
+  at: Date;
+  principal_type: Principal['type'];
+  principal_id: string;
+  principal_name: string | null;
+  action: string;
+  target_type: string;
+  target_id: string;
+  target_name: string | null;
+  ip: string | null;
+  before: Record<string, unknown> | null;
+  after: Record<string, unknown> | null;
+}
+
+/** Entries that one transaction of a stream reads. */
+const PART = 500;
+
+const select = (order: 'ASC' | 'DESC') => `
+  SELECT e.*, (SELECT c.name FROM credentials c WHERE c.credential_id = e.principal_id) AS principal_name
+    FROM audit_entries e
+   WHERE e.tenant_id = $1 AND ($2::bigint IS NULL OR e.position ${order === 'ASC' ? '>' : '<'} $2)
+     AND ($3::text IS NULL OR e.principal_id = $3) AND ($4::text IS NULL OR e.action LIKE $4) AND ($5::text IS NULL OR e.target_id = $5)
+     AND e.at >= coalesce($6::timestamptz, '-infinity') AND e.at < coalesce($7::timestamptz, 'infinity')
+   ORDER BY e.position ${order} LIMIT $8`;
+const SELECT = { oldest: select('ASC'), newest: select('DESC') };
+
+/** An action as a pattern of LIKE. */
+function patternOf(action: string | undefined): string | null {
+  return action?.replaceAll('_', '\\_').replace(/\*$/, '%') ?? null;
+}
+
+function entryOf(row: AuditRow): AuditEntry {
+  const { audit_id, at, action, principal_name, target_name, ip, before, after } = row;
+  return {
+    ...{ audit_id, at: at.toISOString() },
+    principal: {
+      type: row.principal_type,
+      id: row.principal_id,
+      ...(principal_name !== null && { name: principal_name }),
+    },
+    action,
+    target: { type: row.target_type, id: row.target_id, ...(target_name !== null && { name: target_name }) },
+    ...(ip !== null && { ip }),
+    before,
+    after,
+  };
+}
+
+/** What a cursor is bound to. */
+function listOf(caller: Caller, { principal, action, target, from, to, sort }: GetAuditRequest): unknown[] {
+  return [caller.tenant_id, caller.sub, principal, action, target, from, to, sort];
+}
+
+async function readRows(db: Db, tenantId: string, request: GetAuditRequest, after: number | null, limit: number) {
+  const { principal = null, target = null, from = null, to = null } = request;
+  const values = [tenantId, after, principal, patternOf(request.action), target, from, to, limit];
+  return db.tenant(tenantId, async (tx) => {
+    await tx.query(BY_INDEX);
+    return tx.query<AuditRow>(SELECT[request.sort], values);
+  });
+}
+
+function startOf(caller: Caller, request: GetAuditRequest): number | null {
+  return request.cursor === undefined ? null : positionOf(request.cursor, listOf(caller, request));
+}
+
+/**
+ * A page of the audit. Entries have their positions in the order of their commits, so a cursor skips none that commits late.
+ * @throws PlatformError BAD_REQUEST for a cursor of another list
+ */
+export async function listAudit(
+  db: Db,
+  caller: Caller,
+  request: GetAuditRequest,
+): Promise<{ entries: AuditEntry[]; next_cursor?: string }> {
+  const after = startOf(caller, request);
+  const rows = await readRows(db, caller.tenant_id, request, after, request.page_size + 1);
+  const page = rows.slice(0, request.page_size);
+  const entries = page.map(entryOf);
+  if (rows.length === page.length && request.sort === 'newest') return { entries };
+  return { entries, next_cursor: cursorAt(page.at(-1)?.position ?? after ?? 0, listOf(caller, request)) };
+}
+
+/** All entries from a cursor on, each with its own, read in parts while the consumer takes them. @throws PlatformError as `listAudit` */
+export function streamAudit(db: Db, caller: Caller, request: GetAuditRequest): AsyncGenerator<AuditEntry> {
+  const list = listOf(caller, request);
+  let after = startOf(caller, request);
+  return (async function* () {
+    for (;;) {
+      const rows = await readRows(db, caller.tenant_id, request, after, PART);
+      for (const row of rows) yield { ...entryOf(row), cursor: cursorAt(row.position, list) };
+      if (rows.length < PART) return;
+      after = rows.at(-1)?.position ?? after;
+    }
+  })();
+}
