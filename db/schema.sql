@@ -401,6 +401,7 @@ CREATE TABLE deliveries (
 CREATE TABLE delivery_queue (
   tenant_id text NOT NULL,
   queue_id text NOT NULL,
+  is_approval boolean NOT NULL,
   receiver text NOT NULL,
   input jsonb NOT NULL,
   queued_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
@@ -409,6 +410,7 @@ CREATE TABLE delivery_queue (
   check_at timestamp with time zone
 );
 CREATE TABLE delivery_turns (
+  is_approval boolean NOT NULL,
   tenant_id text NOT NULL,
   from_receiver text NOT NULL
 );
@@ -706,7 +708,10 @@ CREATE TABLE messages (
   status_message jsonb,
   usage jsonb,
   error_code text,
-  error_message text
+  error_message text,
+  retry_of text,
+  first_credential_id text,
+  retried_as text
 ) PARTITION BY RANGE (message_id);
 CREATE TABLE model_prices (
   tenant_id text NOT NULL,
@@ -796,6 +801,7 @@ CREATE TABLE policies (
   evaluator_secret bytea,
   priority integer NOT NULL,
   enabled boolean NOT NULL,
+  end_at timestamp with time zone,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   updated_at timestamp with time zone NOT NULL DEFAULT now()
 );
@@ -803,11 +809,6 @@ CREATE TABLE policy_revisions (
   tenant_id text NOT NULL,
   revision bigint NOT NULL,
   changed_by xid8 NOT NULL DEFAULT pg_current_xact_id()
-);
-CREATE TABLE proven_receivers (
-  tenant_id text NOT NULL,
-  receiver text NOT NULL,
-  answered_at timestamp with time zone NOT NULL DEFAULT now()
 );
 CREATE TABLE push_changes (
   tenant_id text NOT NULL,
@@ -1053,7 +1054,7 @@ ALTER TABLE deliveries ADD CONSTRAINT deliveries_status_check CHECK ((status = A
 ALTER TABLE deliveries ADD CONSTRAINT deliveries_pkey PRIMARY KEY (tenant_id, delivery_id);
 ALTER TABLE deliveries ADD CONSTRAINT deliveries_tenant_id_event_id_rule_id_channel_id_mail_to_key UNIQUE (tenant_id, event_id, rule_id, channel_id, mail_to);
 ALTER TABLE delivery_queue ADD CONSTRAINT delivery_queue_pkey PRIMARY KEY (tenant_id, queue_id);
-ALTER TABLE delivery_turns ADD CONSTRAINT delivery_turns_pkey PRIMARY KEY (tenant_id);
+ALTER TABLE delivery_turns ADD CONSTRAINT delivery_turns_pkey PRIMARY KEY (tenant_id, is_approval);
 ALTER TABLE dispatch_totals ADD CONSTRAINT dispatch_totals_pkey PRIMARY KEY (tenant_id, instance_id);
 ALTER TABLE dispatch_transfers ADD CONSTRAINT dispatch_transfers_pkey PRIMARY KEY (tenant_id, instance_id, dispatch_id);
 ALTER TABLE dispatches ADD CONSTRAINT dispatches_pkey PRIMARY KEY (tenant_id, dispatch_id);
@@ -1119,7 +1120,6 @@ ALTER TABLE policies ADD CONSTRAINT policies_tenant_id_fkey FOREIGN KEY (tenant_
 ALTER TABLE policies ADD CONSTRAINT policies_pkey PRIMARY KEY (tenant_id, policy_id);
 ALTER TABLE policy_revisions ADD CONSTRAINT policy_revisions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
 ALTER TABLE policy_revisions ADD CONSTRAINT policy_revisions_pkey PRIMARY KEY (tenant_id);
-ALTER TABLE proven_receivers ADD CONSTRAINT proven_receivers_pkey PRIMARY KEY (tenant_id, receiver);
 ALTER TABLE push_changes ADD CONSTRAINT push_changes_pkey PRIMARY KEY (tenant_id, sequence);
 ALTER TABLE push_configs ADD CONSTRAINT push_configs_protocol_version_check CHECK ((protocol_version = ANY (ARRAY['0.3'::text, '1.0'::text])));
 ALTER TABLE push_configs ADD CONSTRAINT push_configs_pkey PRIMARY KEY (tenant_id, message_id, config_id);
@@ -1169,7 +1169,7 @@ CREATE INDEX deliveries_ended ON public.deliveries USING btree (ended_at) WHERE 
 CREATE INDEX deliveries_pending ON public.deliveries USING btree (tenant_id, receiver) WHERE (status = 'pending'::text);
 CREATE INDEX delivery_queue_old ON public.delivery_queue USING btree (queued_at) WHERE (started_at IS NULL);
 CREATE INDEX delivery_queue_started ON public.delivery_queue USING btree (check_at) WHERE (started_at IS NOT NULL);
-CREATE INDEX delivery_queue_waiting ON public.delivery_queue USING btree (tenant_id, receiver, queued_at, queue_id) WHERE (started_at IS NULL);
+CREATE INDEX delivery_queue_waiting ON public.delivery_queue USING btree (is_approval, tenant_id, receiver, queued_at, queue_id) WHERE (started_at IS NULL);
 CREATE INDEX dispatches_newest ON ONLY public.dispatches USING btree (instance_id, tenant_id, created_at) WHERE (instance_id IS NOT NULL);
 CREATE INDEX erasures_due ON public.erasures USING btree (next_at) WHERE (finished_at IS NULL);
 CREATE UNIQUE INDEX erasures_of_tenant ON public.erasures USING btree (tenant_id) WHERE (kind = 'tenant'::text);
@@ -1212,7 +1212,6 @@ CREATE INDEX plans_open ON public.plans USING btree (tenant_id, session_id) WHER
 CREATE UNIQUE INDEX plans_proposed ON public.plans USING btree (tenant_id, proposal_key) WHERE (proposal_key IS NOT NULL);
 CREATE INDEX plans_to_check ON public.plans USING btree (check_at) WHERE (check_at IS NOT NULL);
 CREATE INDEX policy_revisions_by_change ON public.policy_revisions USING btree (changed_by);
-CREATE INDEX proven_receivers_old ON public.proven_receivers USING btree (answered_at);
 CREATE INDEX receiver_breakers_old ON public.receiver_breakers USING btree (changed_at);
 CREATE INDEX receiver_breakers_open ON public.receiver_breakers USING btree (tenant_id) WHERE (open_until IS NOT NULL);
 CREATE INDEX running_in_flight ON public.running_messages USING btree (tenant_id, state, session_id) WHERE (state = ANY (ARRAY['submitted'::text, 'working'::text, 'input-required'::text]));
@@ -1286,7 +1285,6 @@ ALTER TABLE plans ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE platform_facts DISABLE ROW LEVEL SECURITY;
 ALTER TABLE policies ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE policy_revisions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-ALTER TABLE proven_receivers ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE push_changes ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE push_configs ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE queue_absences ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -1389,8 +1387,6 @@ CREATE POLICY one_tenant ON policies AS PERMISSIVE FOR ALL TO fleet_app USING ((
 CREATE POLICY whole_platform ON policies AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON policy_revisions AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON policy_revisions AS PERMISSIVE FOR ALL TO fleet_system USING (true);
-CREATE POLICY one_tenant ON proven_receivers AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
-CREATE POLICY whole_platform ON proven_receivers AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON push_changes AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON push_changes AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON push_configs AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -1514,8 +1510,6 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON policies TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON policies TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON policy_revisions TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON policy_revisions TO fleet_system;
-GRANT DELETE, INSERT, SELECT, UPDATE ON proven_receivers TO fleet_app;
-GRANT DELETE, INSERT, SELECT, UPDATE ON proven_receivers TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON push_changes TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON push_changes TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON push_configs TO fleet_app;

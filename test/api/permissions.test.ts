@@ -205,9 +205,9 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
   getMessages: { ...list, body: () => ({ state: 'input-required' }) },
   getMessage: { ...record, body: messageId },
   cancelMessage: { ...record, body: messageId },
-  pendingMessages: closed('read', 'empty'),
   // Those who serve a message have not sent it.
   retryMessage: { needs: 'admin', own: 'forbidden', foreign: 'missing', tenant: 'missing', body: canceled },
+  pendingMessages: closed('read', 'empty'),
   getMessageGroups: closed('read', 'allowed', () => ({ by: 'agent_type' })),
   resolveMessage: closed('read', 'missing', () => ({ resolution: 'confirmed' })),
   // Those who serve a message have not sent it.

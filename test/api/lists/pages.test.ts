@@ -133,11 +133,13 @@ describe('a list of messages', () => {
   });
 
   test('of those that wait begins with the oldest question, and leaves proposed plans out', async () => {
-    await api.database.query(
-      `INSERT INTO input_requests (tenant_id, request_id, plan_id, session_id, kind, source, stage, title, prompt, digest, state, expires_at)
-       VALUES ($1, 'req_plan', 'plan_1', 'ses_1', 'approval', 'plan', 'proposal', '', '', '', 'pending', now() + interval '1 day')`,
-      [api.tenantId],
+    const steps = [{ description: 'look', message: 'look', agent_type: 'worker' }];
+    const { session_id } = await api.client.message(ids[2] ?? '');
+    expect((await api.client.post('/plans/create', { session_id, description: 'a plan', steps })).status).toBe(200);
+    const ofPlans = await api.database.query(
+      "SELECT 1 FROM input_requests WHERE plan_id IS NOT NULL AND state = 'pending'",
     );
+    expect(ofPlans).toHaveLength(1);
     const pending = async (body: object) => {
       const { messages, total } = await api.client.ok('/messages/pending', body, MessagesPendingResponse.strict());
       return { ids: messages.map(({ message_id }) => message_id), total };
@@ -145,7 +147,6 @@ describe('a list of messages', () => {
     expect(await pending({})).toEqual({ ids: ids.slice(0, 3), total: 3 });
     expect(await pending({ limit: 1, offset: 1 })).toEqual({ ids: ids.slice(1, 2), total: 3 });
     expect(await pending({ offset: 3 })).toEqual({ ids: [], total: 3 });
-    const { session_id } = await api.client.message(ids[2] ?? '');
     expect(await pending({ session_id })).toEqual({ ids: ids.slice(2, 3), total: 1 });
   });
 });
