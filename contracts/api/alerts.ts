@@ -139,7 +139,7 @@ const Condition = z
     const types = EVENT_TYPES.filter((type) => matchesType(event, type));
     if (types.length === 0 || types.some((type) => canPass(type, filters))) return;
     const fields = [...new Set(types.flatMap((type) => Object.keys(EVENT_PAYLOADS[type].shape)))];
-    const message = `no event of ${event} can match: its fields are session_id, ${fields.join(', ')}`;
+    const message = `no event of ${event} can match: there are the fields session_id, ${fields.join(', ')}`;
     context.addIssue({ code: 'custom', path: ['filters'], message });
   });
 export type Condition = z.infer<typeof Condition>;

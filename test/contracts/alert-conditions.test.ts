@@ -23,7 +23,7 @@ test.each([
   ['a value of another type', 'system.alert_triggered', { count: '5' }],
   ['a value that the field never has', 'message.completed', { role: ['user'] }],
 ])('%s is refused, and the fields are named', (_what, event, filters) => {
-  expect(refusal(event, filters)).toMatch(/no event of .* can match: its fields are session_id, /);
+  expect(refusal(event, filters)).toMatch(/no event of .* can match: there are the fields session_id, /);
 });
 
 test('an unknown event is refused, and all are named', () => {
