@@ -4,6 +4,7 @@ import { answerClientError } from '../http/client-error.js';
 import { approveRoutes } from './approve/approve-routes.js';
 import type { ApiDeps } from './deps.js';
 import { docsRoutes } from './docs/docs-routes.js';
+import { OpenCalls } from './open-calls.js';
 import { useApiVersions } from './plugins/api-versions.js';
 import { useAuthentication } from './plugins/authentication.js';
 import { answerCors, useCors } from './plugins/cors.js';
@@ -74,10 +75,12 @@ export function buildApi(deps: ApiDeps): FastifyInstance {
   const limit = deps.config.RATE_LIMIT_PER_MINUTE;
   const calls = limit > 0 ? new RateLimit({ name: 'calls', limit, windowSeconds: 60, redis: deps.redis }) : null;
   useAuthentication(app, deps.authenticator, calls);
+  const { OPEN_CALLS_PER_TOKEN: perToken, OPEN_CALLS_PER_TENANT: perTenant, OPEN_CALLS_MAX: inAll } = deps.config;
+  const openCalls = new OpenCalls({ perToken, perTenant, inAll });
   authRoutes(app, deps);
   sessionRoutes(app, deps);
   sendRoutes(app, {
-    ...deps,
+    ...{ ...deps, openCalls },
     extendedCard: async (caller, version, agentType) => (await cardOf(deps, version, caller, agentType)).card,
   });
   const wrongTokens = new WrongTokens(deps.redis);
@@ -89,7 +92,7 @@ export function buildApi(deps: ApiDeps): FastifyInstance {
   planRoutes(app, deps);
   policyRoutes(app, deps);
   alertRoutes(app, { ...deps, wrongTokens });
-  telemetryRoutes(app, deps);
+  telemetryRoutes(app, { ...deps, openCalls });
   tenantRoutes(app, deps);
   auditRoutes(app, deps);
   knowledgeRoutes(app, deps);

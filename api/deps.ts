@@ -27,7 +27,16 @@ import type { HttpCounts } from './plugins/http-counts.js';
 
 /** What the HTTP API needs from the platform. */
 export interface ApiDeps {
-  config: Pick<Config, 'SEND_WAIT_MS' | 'RATE_LIMIT_PER_MINUTE' | 'TRUST_PROXY_CIDRS' | 'CORS_ORIGINS'>;
+  config: Pick<
+    Config,
+    | 'SEND_WAIT_MS'
+    | 'RATE_LIMIT_PER_MINUTE'
+    | 'TRUST_PROXY_CIDRS'
+    | 'CORS_ORIGINS'
+    | 'OPEN_CALLS_PER_TOKEN'
+    | 'OPEN_CALLS_PER_TENANT'
+    | 'OPEN_CALLS_MAX'
+  >;
   db: Db;
   log: Logger;
   authenticator: Authenticator;

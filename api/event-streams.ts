@@ -1,16 +1,15 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { StreamClosed, StreamEventsRequest } from '../contracts/api/telemetry.js';
 import { LIMITS } from '../contracts/limits.js';
-import { PlatformError } from '../runtime/errors.js';
 import { cursorAfter, newestCursor } from '../telemetry/event-cursor.js';
 import { passes } from '../telemetry/event-filter.js';
 import type { ApiDeps } from './deps.js';
+import { OpenCalls } from './open-calls.js';
 import { bearerToken, callerOf } from './plugins/authentication.js';
 import { logFailure, toPlatformError } from './plugins/error-contract.js';
 import { EventStream, responseSignal } from './send/event-stream.js';
 import { TokenWatch } from './send/token-watch.js';
 
-const RETRY_AFTER_SECONDS = 5;
 /** Reasons for which the platform ends a stream. */
 const REASONS: Record<StreamClosed['code'], string> = {
   BACKPRESSURE: 'The reader is too slow. Continue with last_event_id.',
@@ -18,15 +17,18 @@ const REASONS: Record<StreamClosed['code'], string> = {
   SERVICE_UNAVAILABLE: 'The stream broke. Continue with last_event_id.',
 };
 
-type Deps = Pick<ApiDeps, 'db' | 'eventFeed' | 'authenticator' | 'draining' | 'clocks'>;
+type Deps = Pick<ApiDeps, 'db' | 'eventFeed' | 'authenticator' | 'draining' | 'clocks'> & { openCalls: OpenCalls };
 
 /** `/telemetry/stream_events`: the events of the caller's tenant as server-sent events, from now on or after an event that the reader names. */
 export class EventStreams {
   readonly #deps: Deps;
   readonly #tokens: TokenWatch;
-  /** Open streams by tenant. */
-  readonly #open = new Map<string, number>();
-  #total = 0;
+  /** Each event stream may hold a megabyte of what its reader has not taken yet. */
+  readonly #open = new OpenCalls({
+    perToken: LIMITS.eventStreamsPerTenant,
+    perTenant: LIMITS.eventStreamsPerTenant,
+    inAll: LIMITS.eventStreamsPerNode,
+  });
 
   constructor(deps: Deps) {
     this.#deps = deps;
@@ -35,12 +37,11 @@ export class EventStreams {
 
   /**
    * Answers with a stream; resolves to the reply when it has ended.
-   * @throws PlatformError RATE_LIMITED at the tenant's limit of streams, SERVICE_UNAVAILABLE at the node's; NOT_FOUND for an unknown
-   * `last_event_id`
+   * @throws PlatformError RATE_LIMITED at a limit of streams; NOT_FOUND for an unknown `last_event_id`
    */
   async answer(request: FastifyRequest, reply: FastifyReply, asked: StreamEventsRequest): Promise<FastifyReply> {
     const { tenant_id } = callerOf(request);
-    const leave = this.#enter(tenant_id);
+    const leave = this.#enter(bearerToken(request) ?? '', tenant_id);
     try {
       const { last_event_id: named, ...filters } = asked;
       const header = request.headers['last-event-id'];
@@ -101,21 +102,18 @@ export class EventStreams {
   }
 
   /** Counts a stream. @returns no longer counts it */
-  #enter(tenantId: string): () => void {
-    const open = this.#open.get(tenantId) ?? 0;
-    const headers = { 'Retry-After': String(RETRY_AFTER_SECONDS) };
-    if (open >= LIMITS.eventStreamsPerTenant)
-      throw new PlatformError('RATE_LIMITED', 'The tenant has too many open event streams.', { headers });
-    if (this.#total >= LIMITS.eventStreamsPerNode)
-      throw new PlatformError('SERVICE_UNAVAILABLE', 'This node has too many open event streams.', { headers });
-    this.#open.set(tenantId, open + 1);
-    this.#total += 1;
-    return () => {
-      this.#total -= 1;
-      const rest = (this.#open.get(tenantId) ?? 0) - 1;
-      if (rest > 0) this.#open.set(tenantId, rest);
-      else this.#open.delete(tenantId);
-    };
+  #enter(token: string, tenantId: string): () => void {
+    const leaveAll = this.#deps.openCalls.enter(token, tenantId);
+    try {
+      const leave = this.#open.enter(token, tenantId);
+      return () => {
+        leave();
+        leaveAll();
+      };
+    } catch (error) {
+      leaveAll();
+      throw error;
+    }
   }
 }
 

@@ -41,8 +41,8 @@ export const HTTP_ERRORS = {
   /** The body has more than 1 MiB. */
   PAYLOAD_TOO_LARGE: 413,
   /**
-   * Too many failed logins, too many calls, too many messages that wait for agents or for input, or too much work of the tenant that waits
-   * for the database or for a lock; `Retry-After` says when to try again.
+   * Too many failed logins, too many calls, too many streams and waiting calls that are open, too many messages that wait for agents or for input,
+   * or too much work of the tenant that waits for the database or for a lock; `Retry-After` says when to try again.
    */
   RATE_LIMITED: 429,
   /** The tenant has used up a [quota](usage.md#quotas) of its day or month; `Retry-After` and the text say when it begins anew. */

@@ -1,4 +1,5 @@
 import type { AgentRef } from '../agents/agent-row.js';
+import type { MessageState } from '../contracts/api/messages.js';
 import type { Db } from '../db/pool.js';
 import type { PolicyEngine } from '../policy/policy-engine.js';
 import type { Clocks } from '../runtime/clocks.js';
@@ -11,6 +12,12 @@ import type { LocalEnds } from './stream/local-ends.js';
 export interface MessageRef {
   tenant_id: string;
   message_id: string;
+}
+
+/** A message as somebody who waits for it has read it. */
+export interface KnownMessage extends MessageRef {
+  state: MessageState;
+  updated_at: Date;
 }
 
 /** A queue of messages that wait for an agent (db/functions/routing/queues.sql). */
@@ -40,6 +47,8 @@ export interface MessageCore {
   db: Db;
   bus: ChunkBus;
   ends: LocalEnds;
+  /** Tells streams and waiting calls whether their messages have changed without a notice. */
+  changes: { hasChanged(known: KnownMessage): Promise<boolean> };
   log: Logger;
   workflowStarter: WorkflowStarter;
   /** Takes a message that rests a step further, in the background and in this process (supervise/advance.ts). Never throws. */

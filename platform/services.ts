@@ -20,6 +20,7 @@ import type { MessageCore, MessageRef } from '../messages/core.js';
 import { createDispatches } from '../messages/dispatch/dispatch-store.js';
 import { NO_NODES } from '../messages/dispatch/nodes.js';
 import type { ChunkBus } from '../messages/stream/bus.js';
+import { ChangeReader } from '../messages/stream/change-reader.js';
 import { LocalEnds } from '../messages/stream/local-ends.js';
 import { createMemoryBus } from '../messages/stream/memory-bus.js';
 import { createRedisBus } from '../messages/stream/redis-bus.js';
@@ -135,7 +136,20 @@ export async function createServices(options: {
   const advancer = new Advancer(() => core);
   const advance = (ref: MessageRef & SessionRef) => advancer.advance(ref);
   const ends = new LocalEnds();
-  const core: MessageCore = { db, bus, ends, log, workflowStarter, advance, nodes: NO_NODES, policies, clocks, limits };
+  const changes = new ChangeReader(db, clocks);
+  const core: MessageCore = {
+    db,
+    bus,
+    ends,
+    changes,
+    log,
+    workflowStarter,
+    advance,
+    nodes: NO_NODES,
+    policies,
+    clocks,
+    limits,
+  };
   const channelClients: ChannelClients = {
     outbound,
     slackApiUrl: config.SLACK_API_URL.replace(/\/+$/, ''),

@@ -243,6 +243,12 @@ export const Settings = z.object({
   KNOWLEDGE_JOB_RETENTION_DAYS: z.coerce.number().int().min(1).max(36_500).default(7),
   /** Calls of one tenant in a minute, on all nodes together with REDIS_URL; 0 means no limit. */
   RATE_LIMIT_PER_MINUTE: z.coerce.number().int().min(0).default(0),
+  /** Streams and calls of /send that are open at once with one token, in one process; 429 beyond. */
+  OPEN_CALLS_PER_TOKEN: z.coerce.number().int().min(1).max(1_000_000).default(1_000),
+  /** The same of one tenant. */
+  OPEN_CALLS_PER_TENANT: z.coerce.number().int().min(1).max(1_000_000).default(5_000),
+  /** The same of all tenants together. */
+  OPEN_CALLS_MAX: z.coerce.number().int().min(1).max(1_000_000).default(20_000),
   // For the platform's own tests
   /** Not for operators: shorter waits, by the names of runtime/clocks.ts, as JSON. They may change with every release. @example {"watchMs":50} */
   FLEET_CLOCKS: clocks,

@@ -6,6 +6,7 @@ import type { AcceptContext } from '../../messages/accept/draft.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
 import { routeConfig } from '../mount.js';
+import type { OpenCalls } from '../open-calls.js';
 import { bearerToken, callerOf } from '../plugins/authentication.js';
 import { logFailure, toPlatformError } from '../plugins/error-contract.js';
 import { EventStream, responseSignal } from '../send/event-stream.js';
@@ -24,7 +25,7 @@ import {
 import { RpcError, rpcErrorOf } from '../send/rpc-error.js';
 import { TokenWatch } from '../send/token-watch.js';
 
-type Deps = MethodDeps & Pick<ApiDeps, 'db' | 'draining' | 'authenticator' | 'clocks'>;
+type Deps = MethodDeps & Pick<ApiDeps, 'db' | 'draining' | 'authenticator' | 'clocks'> & { openCalls: OpenCalls };
 
 const BAGGAGE_MAX = 8_192;
 /** W3C Trace Context asks for this much at least. */
@@ -150,7 +151,8 @@ export function sendRoutes(app: FastifyInstance, deps: Deps): void {
     reply.header('cache-control', 'no-store');
     try {
       if (version === null) throw new RpcError('VERSION_NOT_SUPPORTED', 'This platform speaks A2A 0.3 and 1.0.');
-      return await answer(request, reply, version, agentType);
+      const leave = deps.openCalls.enter(bearerToken(request) ?? '', callerOf(request).tenant_id);
+      return await answer(request, reply, version, agentType).finally(leave);
     } catch (error) {
       return rpcFailure(rpcIdOf(request.body), asRpcError(request, error), version ?? '1.0');
     }

@@ -8,11 +8,14 @@ import { readUsage } from '../../usage/usage-report.js';
 import type { ApiDeps } from '../deps.js';
 import { EventStreams } from '../event-streams.js';
 import { mount, pageFields, parseBody, routeConfig } from '../mount.js';
+import type { OpenCalls } from '../open-calls.js';
 
 /** Telemetry, scope `read` (decisions.md, Telemetry). */
 export function telemetryRoutes(
   app: FastifyInstance,
-  deps: Pick<ApiDeps, 'db' | 'catchUpUsage' | 'eventFeed' | 'authenticator' | 'clocks' | 'draining'>,
+  deps: Pick<ApiDeps, 'db' | 'catchUpUsage' | 'eventFeed' | 'authenticator' | 'clocks' | 'draining'> & {
+    openCalls: OpenCalls;
+  },
 ): void {
   mount(app, OPERATIONS.getEvents).answer(async (body, { caller: { tenant_id } }) => {
     const { rows: events, ...counted } = await listEvents(deps.db, tenant_id, body);

@@ -55,17 +55,6 @@ export async function findMessage(db: Db, tenantId: string, messageId: string): 
   return row ? { row: readable(row), request: null } : null;
 }
 
-/** Whether a message has changed since it was read, by a read of its state alone. */
-export async function hasMessageChanged(db: Db, { row }: Pick<MessageWithRequest, 'row'>): Promise<boolean> {
-  const [now] = await db.call<Pick<MessageRow, 'state' | 'updated_at'>>(
-    row.tenant_id,
-    'find_message_state',
-    'SELECT state, updated_at FROM find_message_state($1, $2)',
-    [row.tenant_id, row.message_id],
-  );
-  return now?.state !== row.state || now.updated_at.getTime() !== row.updated_at.getTime();
-}
-
 /** As `findMessage`; null also for a message that the reader may not see. */
 export async function findOwnMessage(db: Db, reader: Reader, messageId: string): Promise<MessageWithRequest | null> {
   const found = await findMessage(db, reader.tenant_id, messageId);

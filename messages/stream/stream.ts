@@ -158,7 +158,8 @@ export async function* streamTask(
   while (!snapshot.isLast && !signal.aborted) {
     const batch = await queue.take(core.clocks.watchMs, signal);
     if (batch.changed) snapshot = await readSnapshot(batch.events);
-    else if (batch.events.length === 0) snapshot = await readSnapshot(batch.events, snapshot.current);
+    else if (batch.events.length === 0 && !signal.aborted)
+      snapshot = await readSnapshot(batch.events, snapshot.current);
     yield* emit(position, snapshot, batch.events);
   }
 }

@@ -3,7 +3,7 @@ import type { Task } from '../../contracts/a2a/a2a.js';
 import { isTerminal } from '../../contracts/api/messages.js';
 import { isTransient, PlatformError } from '../../runtime/errors.js';
 import type { MessageCore, MessageRef } from '../core.js';
-import { findMessage, hasMessageChanged, type MessageWithRequest } from '../read/read.js';
+import { findMessage, type MessageWithRequest } from '../read/read.js';
 import type { MessageRow } from '../read/rows.js';
 import { type TaskWait, taskOf } from '../read/task.js';
 import { EventQueue } from './event-queue.js';
@@ -12,7 +12,7 @@ import { EventQueue } from './event-queue.js';
 const RETRY_FOR_MS = 60_000;
 const RETRY_PAUSE_MS = 500;
 
-export type WatchCore = Pick<MessageCore, 'db' | 'bus' | 'clocks' | 'ends'>;
+export type WatchCore = Pick<MessageCore, 'db' | 'bus' | 'clocks' | 'ends' | 'changes'>;
 
 /** Whether a blocking call returns: the state is terminal, or it is a human's turn. */
 export function isResting(state: string): boolean {
@@ -25,7 +25,7 @@ async function readMessageOf(
   ref: MessageRef,
   known?: MessageWithRequest,
 ): Promise<MessageWithRequest> {
-  if (known && !(await hasMessageChanged(core.db, known))) return known;
+  if (known && !(await core.changes.hasChanged(known.row))) return known;
   const found = await findMessage(core.db, ref.tenant_id, ref.message_id);
   if (!found) throw new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
   return found;
@@ -76,6 +76,7 @@ export async function waitForTask(
     const { row, request } = current;
     if (isResting(row.state) || Date.now() >= until || signal.aborted) return taskOf(row, request, options);
     const { changed } = await nextChange();
-    known = changed ? undefined : current;
+    // At its end a call does not wait for others that look, too.
+    known = changed || Date.now() >= until || signal.aborted ? undefined : current;
   }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { MessageGetByIdResponse } from '../../contracts/api/messages.js';
+import { MessageGetByIdResponse, MessagesGetResponse } from '../../contracts/api/messages.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import { stepAndTake } from '../setup/take.js';
 import { until } from '../setup/until.js';
@@ -69,4 +69,22 @@ test('at the bound of messages that wait new ones are 429, and what was sent bef
   );
   const again = await client.rpc('other content', { messageId: 'waiting-1', blocking: false });
   expect(again.error?.data).toEqual({ code: 'IDEMPOTENCY_MISMATCH' });
+});
+
+test('a token with as many open calls as it may have gets 429, and room again when one ends', async () => {
+  const bounded = await serveApi({ openCallsPerToken: 1 });
+  await joinOnRecord(bounded, 'worker-1');
+  const { client } = bounded;
+  await client.token(); // the calls below share it
+  const first = client.rpc('wait', { blocking: true });
+  const refused = await until(async () => {
+    const answer = await client.rpc('another', { blocking: false });
+    return answer.status === 429 ? answer : undefined;
+  });
+  expect(refused).toMatchObject({ body: { code: 'RATE_LIMITED', error: expect.stringContaining('This token') } });
+  expect(refused.headers.get('retry-after')).toBe('5');
+  const { messages } = await client.ok('/messages/get', {}, MessagesGetResponse);
+  for (const { message_id } of messages) await client.post('/messages/cancel', { message_id });
+  await first;
+  await until(async () => (await client.rpc('another', { blocking: false })).status === 200, { what: 'room' });
 });

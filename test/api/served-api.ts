@@ -48,6 +48,7 @@ const KEY = Buffer.alloc(32, 7).toString('base64');
 export interface ServedApiOptions {
   requestTimeoutMs?: number;
   sendWaitMs?: number;
+  openCallsPerToken?: number;
   ratePerMinute?: number;
   trustProxyCidrs?: string[];
   corsOrigins?: string[];
@@ -115,6 +116,9 @@ export async function serveApi(options: ServedApiOptions = {}) {
       RATE_LIMIT_PER_MINUTE: options.ratePerMinute ?? 0,
       TRUST_PROXY_CIDRS: options.trustProxyCidrs ?? [],
       CORS_ORIGINS: options.corsOrigins ?? [],
+      OPEN_CALLS_PER_TOKEN: options.openCallsPerToken ?? 1_000,
+      OPEN_CALLS_PER_TENANT: 5_000,
+      OPEN_CALLS_MAX: 20_000,
     },
     db,
     log,

@@ -5,6 +5,7 @@ import type { Db } from '../../db/pool.js';
 import { createOutbound } from '../../http/outbound.js';
 import type { MessageCore } from '../../messages/core.js';
 import { NO_NODES } from '../../messages/dispatch/nodes.js';
+import { ChangeReader } from '../../messages/stream/change-reader.js';
 import { LocalEnds } from '../../messages/stream/local-ends.js';
 import { createMemoryBus } from '../../messages/stream/memory-bus.js';
 import { WebhookEvaluators } from '../../policy/evaluators/webhook.js';
@@ -44,8 +45,9 @@ export function messageCore(
   const policies = changes.policies ?? policyEngine(db);
   const settings = { limits: { ...limits, ...changes.limits }, clocks: { ...DEFAULT_CLOCKS, ...changes.clocks } };
   const advance = () => undefined;
+  const looks = new ChangeReader(db, settings.clocks);
   const ends = new LocalEnds();
-  return { db, bus, ends, log, workflowStarter, advance, nodes: NO_NODES, ...changes, policies, ...settings };
+  return { db, bus, ends, changes: looks, log, workflowStarter, advance, nodes: NO_NODES, ...changes, policies, ...settings };
 }
 
 /** What tests seal with where they start no platform. */

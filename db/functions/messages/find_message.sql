@@ -1,16 +1,8 @@
--- One message, or its state alone, in one round trip. Planned once: the partition that an id names is found when the plan runs.
+-- One message in one round trip. Planned once: the partition that an id names is found when the plan runs.
 CREATE FUNCTION find_message(of_tenant text, of_message text) RETURNS SETOF messages LANGUAGE plpgsql
   SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   tenant text := act_for_tenant(of_tenant);
 BEGIN
   RETURN QUERY SELECT m.* FROM messages m WHERE m.tenant_id = of_tenant AND m.message_id = of_message;
-END $$;
-
-CREATE FUNCTION find_message_state(of_tenant text, of_message text) RETURNS TABLE (state text, updated_at timestamptz) LANGUAGE plpgsql
-  SET plan_cache_mode = force_generic_plan AS $$
-DECLARE
-  tenant text := act_for_tenant(of_tenant);
-BEGIN
-  RETURN QUERY SELECT m.state, m.updated_at FROM messages m WHERE m.tenant_id = of_tenant AND m.message_id = of_message;
 END $$;

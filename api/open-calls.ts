@@ -1,0 +1,47 @@
+import { PlatformError } from '../runtime/errors.js';
+
+/** How many calls may be under way at once in this process, with one token, of one tenant, and in all. */
+export interface OpenCallLimits {
+  perToken: number;
+  perTenant: number;
+  inAll: number;
+}
+
+const RETRY_AFTER_SECONDS = 5;
+
+/** Bounds the calls that stay open: streams, and sends that wait for an agent. Each holds a socket and memory for as long as it likes. */
+export class OpenCalls {
+  /** By token and by tenant, whose ids never look alike. */
+  readonly #open = new Map<string, number>();
+  #all = 0;
+
+  constructor(private readonly limits: OpenCallLimits) {}
+
+  /** Counts a call. @returns no longer counts it @throws PlatformError RATE_LIMITED with Retry-After at a limit */
+  enter(token: string, tenantId: string): () => void {
+    const { perToken, perTenant, inAll } = this.limits;
+    this.#check(this.#open.get(token) ?? 0, perToken, 'This token has');
+    this.#check(this.#open.get(tenantId) ?? 0, perTenant, 'The tenant has');
+    this.#check(this.#all, inAll, 'This process has');
+    this.#add(token, 1);
+    this.#add(tenantId, 1);
+    this.#all += 1;
+    return () => {
+      this.#add(token, -1);
+      this.#add(tenantId, -1);
+      this.#all -= 1;
+    };
+  }
+
+  #check(open: number, limit: number, who: string): void {
+    if (open < limit) return;
+    const headers = { 'Retry-After': String(RETRY_AFTER_SECONDS) };
+    throw new PlatformError('RATE_LIMITED', `${who} too many streams and waiting calls open.`, { headers });
+  }
+
+  #add(key: string, change: number): void {
+    const open = (this.#open.get(key) ?? 0) + change;
+    if (open > 0) this.#open.set(key, open);
+    else this.#open.delete(key);
+  }
+}
