@@ -7,6 +7,8 @@ import type { Logger } from '../runtime/logger.js';
 
 const MIGRATIONS = new URL('./migrations/', import.meta.url);
 const FUNCTIONS = new URL('./functions/', import.meta.url);
+/** README.md says so too. */
+const POSTGRES_MIN = 16;
 /** The key of the advisory lock of all processes that migrate. */
 const LOCK = 7_301_846_225;
 /** For how long a change waits for the lock of a table, and requests behind it; then they have their turn for the pause. */
@@ -110,6 +112,16 @@ async function inTransaction(
   }
 }
 
+/** Refuses a server that is too old for the migrations, before any of them: 15 has not all privileges of roles that they ask for. */
+export async function refuseOldServer(client: Pick<pg.Client, 'query'>): Promise<void> {
+  const { rows } = await client.query('SHOW server_version_num');
+  const major = Math.floor(Number(rows[0].server_version_num) / 10_000);
+  if (major >= POSTGRES_MIN) return;
+  throw new Error(
+    `The server of DATABASE_URL is Postgres ${major}, and the platform needs ${POSTGRES_MIN} or newer: upgrade it (pg_upgrade), or set DATABASE_URL to another one.`,
+  );
+}
+
 /** Refuses the database of a development version, without a change to it. */
 async function refuseOld(client: pg.Client): Promise<void> {
   const { rows } = await client.query("SELECT to_regclass('schema_migrations') IS NOT NULL AS is_there");
@@ -198,6 +210,7 @@ export async function migrate(url: string, log: Pick<Logger, 'info' | 'warn'>): 
   client.on('error', (error) => log.warn({ err: error.message }, 'connection lost while migrating'));
   await client.connect();
   try {
+    await refuseOldServer(client);
     await takeTurn(client);
     await refuseOld(client);
     await client.query(CREATE_TABLES);

@@ -2,7 +2,7 @@ import pg from 'pg';
 import { expect, test } from 'vitest';
 import { checkSecretKey, SecretKeyMismatch } from '../../auth/secret-check.js';
 import { maintainTables } from '../../db/maintenance.js';
-import { FUNCTION_SCHEMA, migrate } from '../../db/migrate.js';
+import { FUNCTION_SCHEMA, migrate, refuseOldServer } from '../../db/migrate.js';
 import { openDb } from '../../db/pool.js';
 import { createLogger } from '../../runtime/logger.js';
 import { createSecrets } from '../../runtime/secrets.js';
@@ -22,6 +22,18 @@ async function emptied(): Promise<void> {
 
 test('a migrated database is left as it is', async () => {
   expect(await migrate(database.url, log)).toEqual({ applied: [] });
+});
+
+test.each([
+  ['150018', 'The server of DATABASE_URL is Postgres 15, and the platform needs 16 or newer'],
+  ['90624', 'Postgres 9, and'],
+  ['160000', null],
+  ['190001', null],
+])('a server that is too old is refused before the first migration: %s', async (version, refusal) => {
+  const query = async () => ({ rows: [{ server_version_num: version }] });
+  const checked = refuseOldServer({ query } as unknown as Parameters<typeof refuseOldServer>[0]);
+  if (refusal === null) await checked;
+  else await expect(checked).rejects.toThrow(refusal);
 });
 
 test('of several processes that migrate at once one does it', async () => {
