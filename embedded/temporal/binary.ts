@@ -7,9 +7,13 @@ import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
 import { waitForLock } from '../lock-file.js';
 import { CLI_VERSION, downloadTemporal, goInstallTemporal, removeTemporary } from './install.js';
+import { versionProblem } from './version.js';
 
 const run = promisify(execFile);
 const VERSION_MS = 30_000;
+const UPGRADE =
+  'Upgrade it (https://docs.temporal.io/cli), name another one in TEMPORAL_CLI_PATH, take it off PATH so that the platform installs its own, ' +
+  'or set TEMPORAL_ADDRESS to a running cluster.';
 
 export interface TemporalLookup {
   /** The user's cache folder, which is searched and installed into. */
@@ -31,14 +35,16 @@ async function findInstalled(lookup: TemporalLookup): Promise<string | undefined
   const configured = process.env.TEMPORAL_CLI_PATH;
   if (configured && !(await isExecutable(configured)))
     lookup.onLine(`TEMPORAL_CLI_PATH ${configured} is not a program; searching elsewhere`);
-  const folders = [
-    ...(process.env.PATH ?? '').split(delimiter).filter((folder) => folder !== ''),
-    lookup.cacheDir,
-    join(homedir(), 'go', 'bin'),
-  ];
-  const candidates = [...(configured ? [configured] : []), ...folders.map((folder) => join(folder, 'temporal'))];
-  for (const candidate of new Set(candidates)) {
-    if ((await isExecutable(candidate)) && (await runs(candidate, lookup))) return candidate;
+  const onPath = (process.env.PATH ?? '').split(delimiter).filter((folder) => folder !== '');
+  const chosen = [...(configured ? [configured] : []), ...onPath.map((folder) => join(folder, 'temporal'))];
+  const others = [lookup.cacheDir, join(homedir(), 'go', 'bin')].map((folder) => join(folder, 'temporal'));
+  for (const candidate of new Set([...chosen, ...others])) {
+    if (!(await isExecutable(candidate))) continue;
+    const problem = await problemOf(candidate);
+    if (problem === null) return candidate;
+    // The person who chose it is to know; what was installed here is installed anew.
+    if (!problem.foreign && chosen.includes(candidate)) throw new Error(`${candidate} ${problem.text}. ${UPGRADE}`);
+    lookup.onLine(`${candidate} ${problem.text}; skipping it`);
   }
   return undefined;
 }
@@ -52,13 +58,14 @@ async function install(lookup: TemporalLookup): Promise<string> {
   try {
     const target = join(cacheDir, 'temporal');
     // The previous holder of the lock may have installed it.
-    if ((await isExecutable(target)) && (await runs(target, lookup))) return target;
+    if ((await isExecutable(target)) && (await problemOf(target)) === null) return target;
     await removeTemporary(target);
     for (const installWith of [downloadTemporal, goInstallTemporal]) {
       try {
         await installWith(target, onLine);
-        if (await runs(target, lookup)) return target;
-        failures.push(`${installWith.name}: the installed program does not run`);
+        const problem = await problemOf(target);
+        if (problem === null) return target;
+        failures.push(`${installWith.name}: the installed program ${problem.text}`);
       } catch (error) {
         log.info({ err: error }, 'an attempt to install Temporal failed');
         failures.push(errorMessage(error));
@@ -74,15 +81,14 @@ async function install(lookup: TemporalLookup): Promise<string> {
   );
 }
 
-async function runs(candidate: string, { onLine }: TemporalLookup): Promise<boolean> {
+/** Why a program cannot be used; null: it can. */
+async function problemOf(candidate: string): Promise<ReturnType<typeof versionProblem>> {
   try {
     const { stdout } = await run(candidate, ['--version'], { timeout: VERSION_MS });
-    if (stdout.startsWith('temporal version')) return true;
-    onLine(`${candidate} is not the Temporal CLI; skipping it`);
+    return versionProblem(stdout);
   } catch (error) {
-    onLine(`${candidate} does not run; skipping it: ${errorMessage(error).split('\n')[0]}`);
+    return { foreign: true, text: `does not run: ${errorMessage(error).split('\n')[0]}` };
   }
-  return false;
 }
 
 async function isExecutable(path: string): Promise<boolean> {

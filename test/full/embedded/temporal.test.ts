@@ -141,6 +141,6 @@ describe('embedded Temporal', () => {
     } finally {
       delete process.env.TEMPORAL_CLI_PATH;
     }
-    expect(lines[0]).toContain(`${broken} does not run; skipping it`);
+    expect(lines[0]).toContain(`${broken} does not run: `);
   });
 });
