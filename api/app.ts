@@ -27,6 +27,7 @@ import { policyRoutes } from './routes/policies.js';
 import { sendRoutes } from './routes/send.js';
 import { sessionRoutes } from './routes/sessions.js';
 import { telemetryRoutes } from './routes/telemetry.js';
+import { temporalCodecRoutes } from './routes/temporal-codec.js';
 import { tenantRoutes } from './routes/tenants.js';
 import { toolRoutes } from './routes/tools.js';
 import { WrongTokens } from './wrong-tokens.js';
@@ -92,6 +93,7 @@ export function buildApi(deps: ApiDeps): FastifyInstance {
   planRoutes(app, deps);
   policyRoutes(app, deps);
   alertRoutes(app, { ...deps, wrongTokens });
+  temporalCodecRoutes(app, deps);
   telemetryRoutes(app, { ...deps, openCalls });
   tenantRoutes(app, deps);
   auditRoutes(app, deps);

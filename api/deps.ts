@@ -36,6 +36,7 @@ export interface ApiDeps {
     | 'OPEN_CALLS_PER_TOKEN'
     | 'OPEN_CALLS_PER_TENANT'
     | 'OPEN_CALLS_MAX'
+    | 'FLEET_TEMPORAL_CODEC_KEY'
   >;
   db: Db;
   log: Logger;

@@ -3,7 +3,8 @@ import type { IncomingMessage } from 'node:http';
 /** How long a browser may keep the answer to a preflight. */
 const MAX_AGE_SECONDS = 600;
 /** What pages may send, and what they may read of an answer beside its body. */
-const REQUEST_HEADERS = 'Authorization, Content-Type, Last-Event-ID, Traceparent, A2A-Version, X-Request-Id';
+const REQUEST_HEADERS =
+  'Authorization, Content-Type, Last-Event-ID, Traceparent, A2A-Version, X-Request-Id, X-Namespace';
 const ANSWER_HEADERS = 'X-Request-Id, Retry-After, Deprecation, Sunset, Allow';
 
 /**

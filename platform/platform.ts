@@ -162,7 +162,7 @@ async function startRoles(
   counts: MetricSources,
   stopping: AbortSignal,
 ): Promise<void> {
-  const { config, log, quotas, toolUsage, spans } = services;
+  const { config, log, quotas, toolUsage, spans, dataConverter } = services;
   await quotas.start();
   stops.add(() => quotas.stop());
   toolUsage.start();
@@ -172,7 +172,8 @@ async function startRoles(
   const { temporalStart: start } = services;
   stops.add(() => start.close());
   await start.connect();
-  const workerDeps: WorkerDeps = { start, namespace: config.TEMPORAL_NAMESPACE, log };
+  const { TEMPORAL_NAMESPACE: namespace, FLEET_TEMPORAL_ENCRYPTION: encryption } = config;
+  const workerDeps: WorkerDeps = { start, namespace, dataConverter, hidesFailures: encryption === 'on', log };
   const worker = roles.has('worker')
     ? await startWorkerRole(services, infrastructure, workerDeps, () => started.baseUrl, stops)
     : null;

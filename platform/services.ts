@@ -36,6 +36,7 @@ import { createPolicyCatalog } from '../policy/policy-catalog.js';
 import { PolicyEngine } from '../policy/policy-engine.js';
 import type { Config } from '../runtime/config.js';
 import type { Logger } from '../runtime/logger.js';
+import { createDataConverter } from '../runtime/payload-codec.js';
 import { readSecretKeys } from '../runtime/secret-key.js';
 import { createSecrets } from '../runtime/secrets.js';
 import type { SessionRef } from '../sessions/session-deps.js';
@@ -109,7 +110,8 @@ export async function createServices(options: {
     log,
     readKeys: async () => (config.FLEET_SECRET_KEY ? [] : readSecretKeys(config.FLEET_DATA_DIR)),
   });
-  const target = { options: infrastructure.temporal, namespace: config.TEMPORAL_NAMESPACE };
+  const dataConverter = createDataConverter(secrets, config);
+  const target = { options: infrastructure.temporal, namespace: config.TEMPORAL_NAMESPACE, dataConverter };
   const temporal = new TemporalLink(target, log);
   const temporalStart = new TemporalStart(temporal, target, log);
   const workflowStarter = createWorkflowStarter(temporal, log);
@@ -183,6 +185,7 @@ export async function createServices(options: {
     bus,
     temporal,
     temporalStart,
+    dataConverter,
     core,
     messages: acceptDeps(core, quotas),
     quotas,

@@ -123,6 +123,19 @@ export const Settings = z.object({
    * @example 15000
    */
   FLEET_STOP_DELAY_MS: z.coerce.number().int().min(0).max(600_000).optional(),
+  /**
+   * on encrypts what workflows, activities and signals carry in Temporal, with a key derived from the secret key (docs/operations.md). It can be
+   * turned on and off at any time; every process reads both.
+   */
+  FLEET_TEMPORAL_ENCRYPTION: onOff('off'),
+  /**
+   * The key that POST /temporal/codec/decode takes, at which operators decrypt what the Temporal UI and command line show, of all tenants
+   * (`openssl rand -hex 32`). Not set: there is no such endpoint.
+   */
+  FLEET_TEMPORAL_CODEC_KEY: z
+    .string()
+    .regex(/^[\w.~+/=-]{32,256}$/, 'must be 32 to 256 characters of a bearer token')
+    .optional(),
   /** trace, debug, info, warn, error or silent. */
   FLEET_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
   // Traces (docs/traces.md)

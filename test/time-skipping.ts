@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { access, chmod, constants, mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import type { DataConverter } from '@temporalio/common';
 import { TestWorkflowEnvironment } from '@temporalio/testing';
 import { waitForLock } from '../embedded/lock-file.js';
 import { userCacheDir } from '../runtime/cache-dir.js';
@@ -32,10 +33,13 @@ export async function ensureTimeSkippingServer(): Promise<string> {
 }
 
 /** Starts it, on a busy machine at the second or third try: each has only the five seconds that Temporal's library gives it. */
-export async function startTimeSkipping(): Promise<TestWorkflowEnvironment> {
+export async function startTimeSkipping(dataConverter: DataConverter = {}): Promise<TestWorkflowEnvironment> {
   const path = await ensureTimeSkippingServer();
   const start = () =>
-    TestWorkflowEnvironment.createTimeSkipping({ server: { executable: { type: 'existing-path', path } } });
+    TestWorkflowEnvironment.createTimeSkipping({
+      server: { executable: { type: 'existing-path', path } },
+      client: { dataConverter },
+    });
   return start().catch(start).catch(start);
 }
 

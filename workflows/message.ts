@@ -25,7 +25,7 @@ async function watch(input: MessageInput, signals: OperatorSignals): Promise<End
     const { state, agent_type } = step;
     if (step.kind === 'done') {
       const { error } = step;
-      const why = error ? `: \`${error.code}\`. ${error.message}` : '.';
+      const why = error ? `: \`${error.code}\`.` : '.';
       show(state, agent_type, `The message is ${state}${why}`, error?.code);
       if (!signals.woken) return { state, error };
       continue;

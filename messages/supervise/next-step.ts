@@ -52,18 +52,18 @@ export async function failedStep(
   const { code, message } = boundedError(error);
   const values = [row.tenant_id, row.message_id, code, message, requestState, newEventId()];
   await tx.query('SELECT fail_message($1, $2, $3, $4, $5, $6)', values);
-  return { kind: 'done', state: 'failed', agent_type: row.agent_type, ...stepError(code, message) };
+  return { kind: 'done', state: 'failed', agent_type: row.agent_type, ...stepError(code) };
 }
 
 /** The step of a message that has ended; null when the tenant has no such message. */
 async function doneStep(tx: Tx, ref: MessageRef): Promise<Step | null> {
-  const [row] = await tx.query<Pick<MessageRow, 'state' | 'agent_type' | 'error_code' | 'error_message'>>(
-    'SELECT state, agent_type, error_code, error_message FROM messages WHERE tenant_id = $1 AND message_id = $2',
+  const [row] = await tx.query<Pick<MessageRow, 'state' | 'agent_type' | 'error_code'>>(
+    'SELECT state, agent_type, error_code FROM messages WHERE tenant_id = $1 AND message_id = $2',
     [ref.tenant_id, ref.message_id],
   );
   if (!row) return null;
-  const { state, agent_type, error_code, error_message } = row;
-  return { kind: 'done', state, agent_type, ...stepError(error_code, error_message) };
+  const { state, agent_type, error_code } = row;
+  return { kind: 'done', state, agent_type, ...stepError(error_code) };
 }
 
 /** What a step is decided with. */

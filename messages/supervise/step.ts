@@ -1,10 +1,6 @@
-import type { StoredError } from '../dispatch/message-end.js';
-
-const REASON_CHARS_MAX = 512;
-
-/** The reason of a failed message, bounded for a workflow history. */
-export function stepError(code: string | null, message: string | null): { error?: StoredError } {
-  return code === null ? {} : { error: { code, message: (message ?? '').slice(0, REASON_CHARS_MAX).toWellFormed() } };
+/** The reason of a failed message, for a workflow history: only its code, because agents write its text. */
+export function stepError(code: string | null): { error?: { code: string } } {
+  return code === null ? {} : { error: { code } };
 }
 
 /** A message that is over. */
@@ -12,7 +8,7 @@ export interface DoneStep {
   kind: 'done';
   state: string;
   agent_type: string | null;
-  error?: StoredError;
+  error?: { code: string };
 }
 
 /** A message that waits. */
@@ -28,7 +24,7 @@ export interface WaitStep {
   wait_ms: number;
 }
 
-/** Where a message stands. It goes into the history of its workflow, so it has only identifiers, states, times and the reason of a failure. */
+/** Where a message stands. It goes into the history of its workflow, so it has only identifiers, states, times and the code of a failure. */
 export type Step = DoneStep | WaitStep;
 
 /** A workflow looks at a message that agents have, or could have, after so long at the latest, in milliseconds: a lost signal costs no more. */

@@ -1,4 +1,5 @@
 import { Connection, type ConnectionOptions, isGrpcServiceError } from '@temporalio/client';
+import type { DataConverter } from '@temporalio/common';
 import { AsyncContext } from '../../runtime/async-context.js';
 import { errorMessage } from '../../runtime/errors.js';
 
@@ -24,6 +25,8 @@ export class TemporalUnavailable extends Error {
 export interface TemporalTarget {
   options: ConnectionOptions & { address: string };
   namespace: string;
+  /** Of every client and worker. */
+  dataConverter: DataConverter;
 }
 
 function statusOf(error: unknown): number | undefined {

@@ -41,8 +41,11 @@ const ENDED_PAGE = 500;
 /** The client's or the worker's kind of connection. */
 type SharedConnection = ConnectionLike & Pick<Connection, 'callContextStorage'>;
 
-function clientOver(connection: SharedConnection, namespace: string) {
-  return { client: new Client({ connection, namespace }), context: AsyncContext.of(connection.callContextStorage) };
+function clientOver(connection: SharedConnection, { namespace, dataConverter }: TemporalTarget) {
+  return {
+    client: new Client({ connection, namespace, dataConverter }),
+    context: AsyncContext.of(connection.callContextStorage),
+  };
 }
 
 type ConnectedClient = ReturnType<typeof clientOver>;
@@ -63,7 +66,7 @@ export class TemporalLink {
   ) {
     checkAddress(target.options.address);
     this.#connection = Connection.lazy(target.options);
-    this.#own = clientOver(this.#connection, this.target.namespace);
+    this.#own = clientOver(this.#connection, this.target);
   }
 
   /** Asks for the namespace and registers the search attributes, if the cluster permits it. @throws as `checkNamespace` */
@@ -76,7 +79,7 @@ export class TemporalLink {
 
   /** Later calls use the connection of this process's worker; null: the link's own connection. */
   shareConnection(ofWorker: SharedConnection | null): void {
-    this.#shared = ofWorker && clientOver(ofWorker, this.target.namespace);
+    this.#shared = ofWorker && clientOver(ofWorker, this.target);
   }
 
   /** Starts the message's workflow, or wakes it if it runs. Like all calls it resolves when the cluster has acknowledged. */

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { asyncLocalStorage } from '@temporalio/activity';
+import type { DataConverter } from '@temporalio/common';
 import {
   type ActivityInterceptorsFactory,
   type NativeConnection,
@@ -10,6 +11,7 @@ import { AsyncContext } from '../../runtime/async-context.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
 import type { TemporalStart } from '../temporal-start.js';
+import { hiddenFailures } from './hidden-failures.js';
 
 const RESTART_MS = 1_000;
 /** Other activities take milliseconds, except push notifications and the agent watch, which any worker can restart. */
@@ -39,6 +41,9 @@ const releaseContextEarly =
 export interface WorkerDeps {
   start: TemporalStart;
   namespace: string;
+  dataConverter: DataConverter;
+  /** Failures reach Temporal without their texts. */
+  hidesFailures: boolean;
   log: Logger;
 }
 
@@ -47,14 +52,21 @@ export interface WorkerDeps {
  * on is recreated here.
  */
 export async function keepRunning(workerDeps: WorkerDeps, options: Omit<WorkerOptions, 'connection' | 'namespace'>) {
-  const { start, namespace, log } = workerDeps;
+  const { start, namespace, dataConverter, hidesFailures, log } = workerDeps;
   const fields = { task_queue: options.taskQueue };
   let stopped = false;
   const create = (connection: NativeConnection) =>
     Worker.create({
       shutdownGraceTime: GRACE,
       ...options,
-      interceptors: { activity: [releaseContextEarly(connection), ...(options.interceptors?.activity ?? [])] },
+      dataConverter,
+      interceptors: {
+        activity: [
+          ...(hidesFailures ? [hiddenFailures] : []),
+          releaseContextEarly(connection),
+          ...(options.interceptors?.activity ?? []),
+        ],
+      },
       shutdownForceTime: SHUTDOWN_FORCE,
       connection,
       namespace,

@@ -70,7 +70,7 @@ export function operatorWith(settings: Record<string, string>) {
 /** The run's Temporal server: what the platform asks it, and a client of the test's own. */
 export async function connectTemporal(log: Logger): Promise<{ temporal: TemporalLink; client: Client }> {
   const address = inject('temporalAddress');
-  const temporal = new TemporalLink({ options: { address }, namespace: 'default' }, log);
+  const temporal = new TemporalLink({ options: { address }, namespace: 'default', dataConverter: {} }, log);
   await temporal.prepare();
   cleanUp(() => temporal.close());
   const connection = await Connection.connect({ address, connectTimeout: '60s' });

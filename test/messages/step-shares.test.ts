@@ -7,8 +7,9 @@ import { openDb } from '../../db/pool.js';
 import { stepSlots } from '../../platform/roles/workers.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
+import { createDataConverter } from '../../runtime/payload-codec.js';
 import { type MessageInput, messageWorkflowId } from '../../workflows/definitions.js';
-import { messageCore } from '../setup/core.js';
+import { messageCore, TEST_SECRETS } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
 import { quietRuntime } from '../setup/quiet-runtime.js';
 import { useUpTurns } from '../setup/used-up-turns.js';
@@ -23,6 +24,7 @@ const database = await freshDatabase();
 const db = openDb({ url: database.url, turnWaitMs: 600_000, log: createLogger({ level: 'silent' }) });
 const core = messageCore(db);
 const taskQueue = `steps-${newId('msg')}`;
+const dataConverter = createDataConverter(TEST_SECRETS, { FLEET_TEMPORAL_ENCRYPTION: 'on' });
 let client: Client;
 let worker: Worker;
 let running: Promise<void>;
@@ -30,10 +32,11 @@ let running: Promise<void>;
 beforeAll(async () => {
   quietRuntime();
   const address = inject('temporalAddress');
-  client = new Client({ connection: await Connection.connect({ address }) });
+  client = new Client({ connection: await Connection.connect({ address }), dataConverter });
   worker = await Worker.create({
     connection: await NativeConnection.connect({ address }),
     taskQueue,
+    dataConverter,
     workflowBundle: { codePath: BUNDLE },
     activities: createRecordActivities(core),
     ...stepSlots(SLOTS),
@@ -63,4 +66,23 @@ test('steps of a tenant whose turns at the database are used up hold up no other
   expect(db.counts().turns.waiting).toBeGreaterThan(0);
   await used.release();
   for (const workflow of waiting) expect(await workflow.result()).toEqual({ state: 'unknown' });
+});
+
+test('with encryption, the history of a workflow holds no input and no result that Temporal could read', async () => {
+  const workflow = await start(newId('ten'));
+  expect(await workflow.result()).toEqual({ state: 'unknown' });
+  const { events } = await workflow.fetchHistory();
+  const encodings = new Set<string>();
+  const collect = (value: unknown): void => {
+    if (typeof value !== 'object' || value === null) return;
+    const { metadata } = value as { metadata?: { encoding?: Uint8Array } };
+    if (metadata?.encoding) encodings.add(Buffer.from(metadata.encoding).toString());
+    else for (const member of Object.values(value)) collect(member);
+  };
+  for (const {
+    workflowExecutionStartedEventAttributes: started,
+    workflowExecutionCompletedEventAttributes: ended,
+  } of events ?? [])
+    for (const payloads of [started?.input, ended?.result]) collect(payloads);
+  expect([...encodings]).toEqual(['binary/encrypted']);
 });

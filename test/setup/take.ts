@@ -6,7 +6,7 @@ import type { DispatchEnd, Dispatches, DispatchRef, OpenDispatch } from '../../m
 import { createQueues } from '../../messages/dispatch/queues.js';
 import type { DispatchRunner } from '../../messages/runner/runner.js';
 import { takeStep } from '../../messages/supervise/next-step.js';
-import { type DoneStep, type Step, stepError, type WaitStep } from '../../messages/supervise/step.js';
+import { type DoneStep, type Step, type WaitStep } from '../../messages/supervise/step.js';
 import { newId } from '../../runtime/ids.js';
 
 /** Messages that are taken before one in its queue. */
@@ -121,5 +121,6 @@ export function runDispatch(
 function reportOf({ state, message, reason = '' }: DispatchEnd): DispatchReport {
   if (state === 'not_sent') return { kind: 'not_sent', reason };
   if (!message || !isTerminal(message.state)) return { kind: 'closed' };
-  return { kind: 'closed', final: message.state, ...stepError(message.error_code, message.error_message) };
+  const { state: final, error_code: code, error_message } = message;
+  return { kind: 'closed', final, ...(code !== null && { error: { code, message: error_message ?? '' } }) };
 }

@@ -15,7 +15,10 @@ import { approvalsFixture } from './approvals-fixture.js';
 const api = await serveApi();
 const { held, ref, step } = await approvalsFixture(api);
 const address = inject('temporalAddress');
-const temporal = new TemporalLink({ options: { address }, namespace: 'default' }, createLogger({ level: 'silent' }));
+const temporal = new TemporalLink(
+  { options: { address }, namespace: 'default', dataConverter: {} },
+  createLogger({ level: 'silent' }),
+);
 await temporal.prepare();
 cleanUp(() => temporal.close());
 const connection = await Connection.connect({ address });

@@ -4,9 +4,11 @@ import { Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createRecordActivities } from '../../../../activities/record.js';
 import { takeStep } from '../../../../messages/supervise/next-step.js';
+import { createDataConverter } from '../../../../runtime/payload-codec.js';
 import { FLEET_QUEUE, type MessageInput, messageWorkflowId, WAKE_SIGNAL } from '../../../../workflows/definitions.js';
 import { serveApi } from '../../../api/served-api.js';
 import { approvalsFixture } from '../../../messages/approvals/approvals-fixture.js';
+import { TEST_SECRETS } from '../../../setup/core.js';
 import { quietRuntime } from '../../../setup/quiet-runtime.js';
 import { until } from '../../../setup/until.js';
 import { startTimeSkipping } from '../../../time-skipping.js';
@@ -16,6 +18,7 @@ const BUNDLE = fileURLToPath(new URL('../../../../dist/workflows.bundle.js', imp
 
 const api = await serveApi();
 const { held, outcome, events, ref } = await approvalsFixture(api);
+const dataConverter = createDataConverter(TEST_SECRETS, { FLEET_TEMPORAL_ENCRYPTION: 'on' });
 let environment: TestWorkflowEnvironment;
 let worker: Worker;
 let running: Promise<void>;
@@ -25,10 +28,11 @@ let began = { server: 0, record: 0 };
 /** The workflow's own record of messages, by the clock of a server on which a day passes in no time. */
 beforeAll(async () => {
   quietRuntime();
-  environment = await startTimeSkipping();
+  environment = await startTimeSkipping(dataConverter);
   worker = await Worker.create({
     connection: environment.nativeConnection,
     taskQueue: FLEET_QUEUE,
+    dataConverter,
     workflowBundle: { codePath: BUNDLE },
     activities: {
       ...createRecordActivities(api.core),
