@@ -1,3 +1,6 @@
+import { hash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import { type Author, type Change, recordAudit } from '../audit/record-audit.js';
 import { isObject } from '../contracts/a2a/proto-json.js';
 import type { AgentInstance, AgentRegisterRequest, AgentStatus, DeploymentMode } from '../contracts/api/agents.js';
 import { recordEvent, recordEvents } from '../db/events.js';
@@ -12,9 +15,8 @@ import { sealCredential } from './dispatch-auth.js';
 
 /** A registration request with its card fetched and its deployment mode decided. */
 export interface Registration {
-  tenant_id: string;
-  /** The credential of the caller's token. */
-  credential_id: string;
+  /** The credential of the caller's token, in its tenant. */
+  author: Author;
   body: AgentRegisterRequest;
   deployment_mode: DeploymentMode;
   agent_card: Record<string, unknown>;
@@ -35,11 +37,11 @@ function registeredStatus(registration: Registration, existing: AgentRow | undef
 const UPSERT = `
   INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, public_url, status, max_concurrent_sessions, max_concurrent_tasks,
     agent_version, provider_organization, provider_url, agent_card, skills, tools, context, credential_id,
-    dispatch_auth, last_seen)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $17, $8, $9, $10, $11, $12, offerable_tools($1, $3, $13), $14, $15, $16, now())
+    updated_by, dispatch_auth, last_seen)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $17, $8, $9, $10, $11, $12, offerable_tools($1, $3, $13), $14, $15, $15, $16, now())
   ON CONFLICT (tenant_id, instance_id) DO UPDATE SET agent_type = $3, public_url = $5, status = $6,
     max_concurrent_sessions = $7, max_concurrent_tasks = $17, agent_version = $8, provider_organization = $9, provider_url = $10, agent_card = $11,
-    skills = $12, tools = offerable_tools($1, $3, $13), context = $14, credential_id = $15, dispatch_auth = $16, last_seen = now(),
+    skills = $12, tools = offerable_tools($1, $3, $13), context = $14, credential_id = $15, dispatch_auth = $16, updated_by = $15, last_seen = now(),
     consecutive_failures = 0, deregistered_at = NULL, deregistration_cause = NULL,
     registered_at = CASE WHEN agents.deregistered_at IS NULL AND agents.agent_type = $3 THEN agents.registered_at
       ELSE now() END`;
@@ -53,7 +55,7 @@ async function upsert(tx: Tx, instanceId: string, status: AgentStatus, registrat
   const { body, agent_card: card } = registration;
   const provider = isObject(card.provider) ? card.provider : {};
   await tx.query(UPSERT, [
-    registration.tenant_id,
+    registration.author.tenant_id,
     instanceId,
     body.agent_type,
     registration.deployment_mode,
@@ -67,7 +69,7 @@ async function upsert(tx: Tx, instanceId: string, status: AgentStatus, registrat
     JSON.stringify(body.skills ?? []),
     JSON.stringify(body.tools ?? []),
     JSON.stringify(body.context ?? {}),
-    registration.credential_id,
+    registration.author.principal.id,
     await sealCredential(tx, registration.secrets, body.dispatch_auth),
     body.max_concurrent_tasks,
   ]);
@@ -86,6 +88,18 @@ async function recordRegistration(
   if (existing.status !== status) await recordHealth(tx, { ...existing, agent_type }, status);
 }
 
+const AUDITED = `
+  SELECT agent_type, deployment_mode, public_url, max_concurrent_sessions, max_concurrent_tasks, agent_version, provider_organization,
+         provider_url, skills, tools, context, agent_card, dispatch_auth IS NOT NULL AS has_dispatch_auth
+    FROM agents WHERE tenant_id = $1 AND instance_id = $2`;
+
+/** What a registration sets of an agent. The card can be large, so its digest stands for it. */
+async function auditedAgent(tx: Tx, tenantId: string, instanceId: string): Promise<object> {
+  const [row = {}] = await tx.query(AUDITED, [tenantId, instanceId]);
+  const { agent_card, ...shown } = row;
+  return { ...shown, agent_card_sha256: hash('sha256', JSON.stringify(agent_card)) };
+}
+
 /**
  * Registers an agent, or registers it again: writes the row, `agent.registered` and the events of what changed. Instance ids are unique
  * per tenant; a deregistered instance becomes registered again. An instance that changes its type is first deregistered as its old type,
@@ -97,7 +111,8 @@ export async function registerAgent(
   tx: Tx,
   registration: Registration,
 ): Promise<{ agent: AgentInstance; warnings: string[] }> {
-  const { tenant_id, body } = registration;
+  const { author, body } = registration;
+  const { tenant_id } = author;
   const instanceId = body.instance_id ?? `inst_${uuidv7()}`;
   // Two first registrations of one instance id have no row to lock yet.
   await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`register:${tenant_id}:${instanceId}`]);
@@ -111,11 +126,18 @@ export async function registerAgent(
   }
   const sameType = existing?.agent_type === body.agent_type ? existing : undefined;
   if (existing && !sameType) await leaveType(tx, tenant_id, [existing], 'registered as another type');
+  const before = existing && !existing.deregistered_at ? await auditedAgent(tx, tenant_id, instanceId) : null;
   const status = registeredStatus(registration, existing);
   if (registration.deployment_mode === 'hosted') await reportSessions(tx, { tenant_id, instance_id: instanceId }, 0);
   await upsert(tx, instanceId, status, registration);
   const agent = await getAgent(tx, tenant_id, instanceId);
   await recordRegistration(tx, agent, sameType, status);
+  const after = await auditedAgent(tx, tenant_id, instanceId);
+  // Agents register at each start: one that comes back as it was is no change.
+  if (!isDeepStrictEqual(before, after)) {
+    const target = { type: 'agent', id: instanceId, name: body.agent_type };
+    await recordAudit(tx, author, { action: 'agent.register', target, before, after });
+  }
   return { agent, warnings: await toolWarnings(tx, registration) };
 }
 
@@ -124,7 +146,7 @@ const OF_OTHERS = `
    WHERE o.tenant_id = $1 AND o.tool = ANY ($2) AND $3 <> ALL (o.agent_types) ORDER BY o.tool`;
 
 /** A sentence for each tool that was left out because other types own it. */
-async function toolWarnings(tx: Tx, { tenant_id, body }: Registration): Promise<string[]> {
+async function toolWarnings(tx: Tx, { author: { tenant_id }, body }: Registration): Promise<string[]> {
   const names = (body.tools ?? []).map((tool) => (typeof tool === 'string' ? tool : tool.name));
   if (names.length === 0) return [];
   const values = [tenant_id, names, body.agent_type];
@@ -135,33 +157,33 @@ async function toolWarnings(tx: Tx, { tenant_id, body }: Registration): Promise<
   });
 }
 
-/** Why an agent is deregistered. */
-export interface Deregistration {
-  cause: DeregistrationCause;
-  /** The `reason` of the event `agent.deregistered`. */
-  reason: string;
-}
+/** Why an agent is deregistered, and by whom. `reason`: of the event `agent.deregistered`. */
+export type Deregistration =
+  | { cause: Extract<DeregistrationCause, 'explicit'>; reason: string; author: Author }
+  | { cause: Extract<DeregistrationCause, 'inactivity'>; reason: string };
 
 /**
  * Deregisters agents of a tenant, in three statements however many they are: they get no new work, their sessions are unbound, their sockets
  * are no longer used, and `agent.deregistered` is written for each. Repeating it changes nothing, except that an explicit deregistration
  * overrides an earlier one for inactivity. The caller has locked the rows.
  */
-export async function deregisterAgents(
-  tx: Tx,
-  tenantId: string,
-  rows: AgentRow[],
-  { cause, reason }: Deregistration,
-): Promise<void> {
+export async function deregisterAgents(tx: Tx, tenantId: string, rows: AgentRow[], why: Deregistration): Promise<void> {
+  const { cause, reason } = why;
   const changed = rows.filter((row) => !row.deregistered_at || cause === 'explicit');
   if (changed.length === 0) return;
   await tx.query(
     `UPDATE agents SET status = 'offline', mesh_id = NULL, connected_at = NULL, deregistration_cause = $3, dispatch_auth = NULL,
-       deregistered_at = coalesce(deregistered_at, now())
+       deregistered_at = coalesce(deregistered_at, now()), updated_by = $4
       WHERE tenant_id = $1 AND instance_id = ANY ($2)`,
-    [tenantId, changed.map(({ instance_id }) => instance_id), cause],
+    [tenantId, changed.map(({ instance_id }) => instance_id), cause, 'author' in why ? why.author.principal.id : null],
   );
+  if ('author' in why) await recordAudit(tx, why.author, ...changed.map((row) => deregistrationOf(row, reason)));
   await leaveType(tx, tenantId, changed, reason);
+}
+
+function deregistrationOf({ instance_id: id, agent_type: name, deployment_mode }: AgentRow, reason: string): Change {
+  const before = { agent_type: name, deployment_mode };
+  return { action: 'agent.deregister', target: { type: 'agent', id, name }, before, after: { reason } };
 }
 
 /**

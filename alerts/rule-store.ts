@@ -1,3 +1,4 @@
+import type { Author } from '../audit/record-audit.js';
 import type { AlertRule, Condition } from '../contracts/api/alerts.js';
 import type { KeyList } from '../db/page.js';
 import type { Tx } from '../db/pool.js';
@@ -22,6 +23,7 @@ export interface RuleRow
   filters: NonNullable<Condition['filters']>;
   created_at: Date;
   updated_at: Date;
+  updated_by: string | null;
 }
 
 const RAISE = `
@@ -93,24 +95,29 @@ export async function readRule(tx: Tx, tenantId: string, ruleId: string): Promis
 
 const SAVE = `
   INSERT INTO alert_rules (tenant_id, rule_id, name, description, event, filters, severity, threshold, window_seconds, cooldown_seconds,
-      approvers, writers, enabled) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+      approvers, writers, enabled, updated_by) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
     ON CONFLICT (tenant_id, rule_id) DO UPDATE SET name = excluded.name, description = excluded.description, event = excluded.event,
       filters = excluded.filters, severity = excluded.severity, threshold = excluded.threshold, window_seconds = excluded.window_seconds,
-      cooldown_seconds = excluded.cooldown_seconds, approvers = excluded.approvers, writers = excluded.writers, enabled = excluded.enabled, updated_at = now()
+      cooldown_seconds = excluded.cooldown_seconds, approvers = excluded.approvers, writers = excluded.writers, enabled = excluded.enabled,
+      updated_at = now(), updated_by = excluded.updated_by
     RETURNING *`;
 
 /** Stores a rule. @returns the row as it is stored */
-export async function saveRule(tx: Tx, rule: Omit<RuleRow, 'created_at' | 'updated_at'>): Promise<RuleRow> {
+export async function saveRule(
+  tx: Tx,
+  rule: Omit<RuleRow, 'created_at' | 'updated_at' | 'updated_by'>,
+  { principal }: Author,
+): Promise<RuleRow> {
   const { tenant_id, rule_id, name, description, event, filters, severity, approvers, writers, enabled } = rule;
   const limits = [rule.threshold, rule.window_seconds, rule.cooldown_seconds];
   const values = [tenant_id, rule_id, name, description, event, JSON.stringify(filters), severity, ...limits];
-  const [saved] = await tx.query<RuleRow & Record<string, unknown>>(SAVE, [...values, approvers, writers, enabled]);
+  const rest = [approvers, writers, enabled, principal.id];
+  const [saved] = await tx.query<RuleRow & Record<string, unknown>>(SAVE, [...values, ...rest]);
   return saved as RuleRow;
 }
 
-/** Deletes a rule with its channels and its counts. @returns whether there was one */
-export async function deleteRule(tx: Tx, tenantId: string, ruleId: string): Promise<boolean> {
+/** Deletes a rule with its channels and its counts. */
+export async function deleteRule(tx: Tx, tenantId: string, ruleId: string): Promise<void> {
   await tx.query('DELETE FROM alert_states WHERE tenant_id = $1 AND rule_id = $2', [tenantId, ruleId]);
-  const remove = 'DELETE FROM alert_rules WHERE tenant_id = $1 AND rule_id = $2 RETURNING 1';
-  return (await tx.query(remove, [tenantId, ruleId])).length > 0;
+  await tx.query('DELETE FROM alert_rules WHERE tenant_id = $1 AND rule_id = $2', [tenantId, ruleId]);
 }

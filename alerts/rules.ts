@@ -1,5 +1,5 @@
+import { type Author, recordAudit } from '../audit/record-audit.js';
 import type { AlertRule, NewAlertRequest, NotificationInput, UpdateAlertRequest } from '../contracts/api/alerts.js';
-import type { Caller } from '../contracts/api/auth.js';
 import { LIMITS } from '../contracts/limits.js';
 import { type Page, type PageRequest, readPage } from '../db/page.js';
 import type { Db, Tx } from '../db/pool.js';
@@ -29,9 +29,6 @@ export interface StoredRule {
   channels: Channel[];
 }
 
-/** Who creates or changes a rule. */
-type Writer = Pick<Caller, 'tenant_id' | 'credential_id'>;
-
 /** The dependencies of the alert rules. */
 export interface AlertRuleDeps {
   db: Db;
@@ -44,6 +41,10 @@ export type AlertRules = ReturnType<typeof createAlertRules>;
 
 function noRule(): PlatformError {
   return new PlatformError('NOT_FOUND', 'There is no alert rule of that rule_id.');
+}
+
+function targetOf({ rule_id: id, name }: AlertRule) {
+  return { type: 'alert_rule', id, name };
 }
 
 function shownRule({ row, channels }: StoredRule): AlertRule {
@@ -106,8 +107,14 @@ export function createAlertRules({ db, secrets, outbound, slackApiUrl }: AlertRu
       return { ...shownRule(rule), notifications };
     });
   };
-  const save = async (tx: Tx, row: RuleRow, inputs: NotificationInput[] | undefined, stored: Channel[]) => {
-    const saved = await saveRule(tx, row);
+  const save = async (
+    tx: Tx,
+    author: Author,
+    row: Omit<RuleRow, 'created_at' | 'updated_at' | 'updated_by'>,
+    inputs: NotificationInput[] | undefined,
+    stored: Channel[],
+  ) => {
+    const saved = await saveRule(tx, row, author);
     if (inputs === undefined) return shownRule({ row: saved, channels: stored });
     const channels = channelsFrom(outbound, inputs, stored, Date.now());
     await writeChannels(tx, secrets, saved, channels);
@@ -119,18 +126,21 @@ export function createAlertRules({ db, secrets, outbound, slackApiUrl }: AlertRu
      * Creates a rule. It sees the events that follow.
      * @throws PlatformError BAD_REQUEST for a channel that cannot be used, CONFLICT beyond 500 rules
      */
-    create: ({ tenant_id: tenantId, credential_id }: Writer, request: NewAlertRequest): Promise<AlertRule> =>
-      db.tenant(tenantId, async (tx) => {
+    create: (author: Author, request: NewAlertRequest): Promise<AlertRule> => {
+      const { tenant_id: tenantId, principal } = author;
+      return db.tenant(tenantId, async (tx) => {
         await beginRuleChange(tx, tenantId);
         if ((await countRules(tx, tenantId)) >= LIMITS.alertRulesPerTenant)
           throw new PlatformError('CONFLICT', `A tenant has at most ${LIMITS.alertRulesPerTenant} alert rules.`);
         const { condition, notifications, ...fields } = request;
         const { event, filters = {} } = condition;
-        const made = { created_at: new Date(), updated_at: new Date() }; // the row has the database's
         const ids = { tenant_id: tenantId, rule_id: newId('rule') };
-        const row = { ...ids, ...fields, event, filters, writers: [credential_id], ...made };
-        return save(tx, row, notifications, []);
-      }),
+        const row = { ...ids, ...fields, event, filters, writers: [principal.id] };
+        const after = await save(tx, author, row, notifications, []);
+        await recordAudit(tx, author, { action: 'alert_rule.create', target: targetOf(after), after });
+        return after;
+      });
+    },
     /** A page of rules, newest first. */
     list: (tenantId: string, page: PageRequest): Promise<Page<AlertRule>> =>
       readPage(db, ruleList(tenantId), page, async (tx, ruleIds) => {
@@ -152,18 +162,27 @@ export function createAlertRules({ db, secrets, outbound, slackApiUrl }: AlertRu
     getStored: (tenantId: string, ruleId: string): Promise<StoredRule> =>
       db.tenant(tenantId, (tx) => read(tx, tenantId, ruleId)),
     /** Changes a rule. `notifications` replaces all channels (channel-input.ts says which secrets stay). @throws PlatformError as `create` */
-    update: ({ tenant_id: tenantId, credential_id }: Writer, request: UpdateAlertRequest): Promise<AlertRule> =>
-      db.tenant(tenantId, async (tx) => {
+    update: (author: Author, request: UpdateAlertRequest): Promise<AlertRule> => {
+      const { tenant_id: tenantId, principal } = author;
+      return db.tenant(tenantId, async (tx) => {
         await beginRuleChange(tx, tenantId);
-        const { row, channels } = await read(tx, tenantId, request.rule_id);
-        return save(tx, changedRow(row, credential_id, request), request.notifications, channels);
-      }),
+        const stored = await read(tx, tenantId, request.rule_id);
+        const before = shownRule(stored);
+        const row = changedRow(stored.row, principal.id, request);
+        const after = await save(tx, author, row, request.notifications, stored.channels);
+        await recordAudit(tx, author, { action: 'alert_rule.update', target: targetOf(after), before, after });
+        return after;
+      });
+    },
     /** Deletes a rule, and drops its deliveries that are not over. */
-    delete: (tenantId: string, ruleId: string): Promise<void> =>
-      db.tenant(tenantId, async (tx) => {
+    delete: (author: Author, ruleId: string): Promise<void> =>
+      db.tenant(author.tenant_id, async (tx) => {
+        const { tenant_id: tenantId } = author;
         await beginRuleChange(tx, tenantId);
-        if (!(await deleteRule(tx, tenantId, ruleId))) throw noRule();
+        const before = shownRule(await read(tx, tenantId, ruleId));
+        await deleteRule(tx, tenantId, ruleId);
         await dropPending(tx, tenantId, { rule_id: ruleId });
+        await recordAudit(tx, author, { action: 'alert_rule.delete', target: targetOf(before), before });
       }),
   };
 }

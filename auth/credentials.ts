@@ -1,5 +1,6 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import type { z } from 'zod';
+import { type Author, recordAudit } from '../audit/record-audit.js';
 import type { Credential, CredentialCreateRequest } from '../contracts/api/auth.js';
 import { queryJson } from '../db/json-rows.js';
 import { type KeyList, type Page, type PageRequest, readPage } from '../db/page.js';
@@ -38,21 +39,26 @@ async function change(tx: Tx, statement: string, values: unknown[]): Promise<Cre
   return credential;
 }
 
+function targetOf({ credential_id: id, name }: Credential) {
+  return { type: 'credential', id, name };
+}
+
 /** Creates a credential. Its id is the client id. */
 export async function createCredential(
   tx: Tx,
   secrets: Secrets,
-  tenantId: string,
+  author: Author,
   { name, scopes, agent_types, expires_at }: NewCredential,
 ): Promise<IssuedCredential> {
   const { clientSecret, hash, keyId } = await newSecret(tx, secrets);
   const lists = [[...new Set(scopes)], [...new Set(agent_types ?? [])]];
   const credential = await change(
     tx,
-    `INSERT INTO credentials (tenant_id, credential_id, name, scopes, agent_types, secret_hash, secret_key_id, expires_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
-    [tenantId, newId('cred'), name, ...lists, hash, keyId, expires_at ?? null],
+    `INSERT INTO credentials (tenant_id, credential_id, name, scopes, agent_types, secret_hash, secret_key_id, expires_at, updated_by)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+    [author.tenant_id, newId('cred'), name, ...lists, hash, keyId, expires_at ?? null, author.principal.id],
   );
+  await recordAudit(tx, author, { action: 'credential.create', target: targetOf(credential), after: credential });
   return { credential, client_secret: clientSecret };
 }
 
@@ -67,14 +73,14 @@ export function listCredentials(db: Db, tenantId: string, page: PageRequest): Pr
 }
 
 /**
- * Gives a credential a new secret.
+ * Gives a credential of the author's tenant a new secret.
  * @param overlapSeconds how long the old secret still works, up to 30 days; 0 ends it now
  * @throws PlatformError `NOT_FOUND`; `CONFLICT` when it was revoked
  */
 export async function rotateCredential(
   tx: Tx,
   secrets: Secrets,
-  tenantId: string,
+  author: Author,
   credentialId: string,
   overlapSeconds: number,
 ): Promise<IssuedCredential> {
@@ -84,18 +90,37 @@ export async function rotateCredential(
     `UPDATE credentials
         SET secret_hash = $3, secret_key_id = $5, previous_secret_key_id = secret_key_id,
             previous_secret_hash = CASE WHEN $4::int > 0 THEN secret_hash END,
-            previous_expires_at = now() + make_interval(secs => $4::int)
+            previous_expires_at = now() + make_interval(secs => $4::int), updated_by = $6
       WHERE tenant_id = $1 AND credential_id = $2`,
-    [tenantId, credentialId, hash, overlapSeconds, keyId],
+    [author.tenant_id, credentialId, hash, overlapSeconds, keyId, author.principal.id],
   );
   if (credential.revoked_at) throw new PlatformError('CONFLICT', 'The credential was revoked.');
+  const after = { ...credential, overlap_seconds: overlapSeconds };
+  await recordAudit(tx, author, {
+    action: 'credential.rotate',
+    target: targetOf(credential),
+    before: credential,
+    after,
+  });
   return { credential, client_secret: clientSecret };
 }
 
-/** Revokes a credential and, within 5 s, its tokens. Idempotent. */
-export function revokeCredential(tx: Tx, tenantId: string, credentialId: string): Promise<Credential> {
-  const revoke = 'UPDATE credentials SET revoked_at = coalesce(revoked_at, now())';
-  return change(tx, `${revoke} WHERE tenant_id = $1 AND credential_id = $2`, [tenantId, credentialId]);
+/** Revokes a credential of the author's tenant and, within 5 s, its tokens. Idempotent. */
+export async function revokeCredential(tx: Tx, author: Author, credentialId: string): Promise<Credential> {
+  const ids = [author.tenant_id, credentialId];
+  const find = `SELECT ${COLUMNS} FROM credentials WHERE tenant_id = $1 AND credential_id = $2 FOR UPDATE`;
+  const [before] = await queryJson<Credential>(tx, find, ids);
+  if (before?.revoked_at) return before;
+  const revoke =
+    'UPDATE credentials SET revoked_at = now(), updated_by = $3 WHERE tenant_id = $1 AND credential_id = $2';
+  const after = await change(tx, revoke, [...ids, author.principal.id]);
+  await recordAudit(tx, author, {
+    action: 'credential.revoke',
+    target: targetOf(after),
+    before: before ?? null,
+    after,
+  });
+  return after;
 }
 
 interface StoredCredential extends Credential {

@@ -1,6 +1,7 @@
 import { userInfo } from 'node:os';
 import type { z } from 'zod';
-import { requireTenant } from '../auth/tenants.js';
+import type { Author } from '../audit/record-audit.js';
+import { type Actor, requireTenant } from '../auth/tenants.js';
 import type { Tx } from '../db/pool.js';
 import { CliError, type Store } from './fleet-store.js';
 
@@ -38,19 +39,27 @@ export function parse<Schema extends z.ZodType>(schema: Schema, value: unknown):
   throw new CliError(`${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'is invalid'}`.replace(/^: /, ''));
 }
 
-/** Who runs the command, for reports: a container may run it as a user that has no name. */
-export function operator(): string {
+function login(): string {
   try {
     return userInfo().username;
   } catch {
-    return `user ${process.getuid?.() ?? 'unknown'}`;
+    return `user ${process.getuid?.() ?? 'unknown'}`; // a container may run it as a user that has no name
   }
 }
 
+/** Who runs the command, for the audit and for reports. */
+export function operator(): Actor {
+  return { principal: { type: 'operator', id: `cli:${login()}` } };
+}
+
 /** A transaction about a tenant. @throws PlatformError `NOT_FOUND` for an unknown or deleted tenant */
-export function ofTenant<T>({ db }: Store, tenantId: string, work: (tx: Tx) => Promise<T>): Promise<T> {
+export function ofTenant<T>(
+  { db }: Store,
+  tenant_id: string,
+  work: (tx: Tx, author: Author) => Promise<T>,
+): Promise<T> {
   return db.system(async (tx) => {
-    await requireTenant(tx, tenantId);
-    return work(tx);
+    await requireTenant(tx, tenant_id);
+    return work(tx, { ...operator(), tenant_id });
   });
 }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { type ErasureReport, findErasure, listErasures, requestErasure, type Selection } from '../erasure/erasures.js';
-import { type Command, type CommandInput, ofTenant, operator, parse, requiredOption } from './command.js';
+import { type Command, type CommandInput, ofTenant, parse, requiredOption } from './command.js';
 import { CliError, type Store } from './fleet-store.js';
 
 const POLL_MS = 200;
@@ -46,7 +46,9 @@ function eraseCommand(kind: 'messages' | 'sessions', selectors: readonly (typeof
   return async (store: Store, input: CommandInput) => {
     const tenant_id = requiredOption(input, 'tenant');
     const selection = selectionOf(input, selectors);
-    const id = await ofTenant(store, tenant_id, (tx) => requestErasure(tx, { tenant_id, kind, selection }, operator()));
+    const id = await ofTenant(store, tenant_id, (tx, { principal }) =>
+      requestErasure(tx, { tenant_id, kind, selection }, principal.id),
+    );
     return { ...(await reportAfter(store, id, input, WAIT_SECONDS)) };
   };
 }

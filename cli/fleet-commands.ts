@@ -44,7 +44,9 @@ async function create(store: Store, input: CommandInput) {
     agent_types: commaSeparated(input.options['agent-types'] ?? ''),
     expires_at: input.options['expires-at'],
   });
-  return printable(await ofTenant(store, tenantId, (tx) => createCredential(tx, store.secrets, tenantId, fields)));
+  return printable(
+    await ofTenant(store, tenantId, (tx, author) => createCredential(tx, store.secrets, author, fields)),
+  );
 }
 
 async function list(store: Store, input: CommandInput) {
@@ -60,13 +62,13 @@ async function rotate({ db, secrets }: Store, { argument, options }: CommandInpu
     credential_id: argument,
     overlap_seconds: seconds === undefined ? undefined : Number(seconds),
   });
-  const tenantId = await tenantOf(db, credential_id);
-  return printable(await db.system((tx) => rotateCredential(tx, secrets, tenantId, credential_id, overlap_seconds)));
+  const author = { ...operator(), tenant_id: await tenantOf(db, credential_id) };
+  return printable(await db.system((tx) => rotateCredential(tx, secrets, author, credential_id, overlap_seconds)));
 }
 
 async function revoke({ db }: Store, { argument }: CommandInput) {
-  const tenantId = await tenantOf(db, argument);
-  const { credential_id, revoked_at } = await db.system((tx) => revokeCredential(tx, tenantId, argument));
+  const author = { ...operator(), tenant_id: await tenantOf(db, argument) };
+  const { credential_id, revoked_at } = await db.system((tx) => revokeCredential(tx, author, argument));
   return { credential_id, revoked_at };
 }
 
@@ -74,7 +76,7 @@ async function updateTenant(store: Store, input: CommandInput) {
   const tenant_id = input.argument;
   const given = requiredOption(input, 'default-agent-type');
   const default_agent_type = given === 'none' ? null : parse(AgentTypeOfAgents, given);
-  await ofTenant(store, tenant_id, (tx) => setDefaultType(tx, tenant_id, default_agent_type));
+  await ofTenant(store, tenant_id, (tx, author) => setDefaultType(tx, author, default_agent_type));
   return { tenant_id, default_agent_type };
 }
 
@@ -84,7 +86,7 @@ export const COMMANDS: Record<string, Command> = {
     usage: 'NAME',
     summary: 'create a tenant',
     argument: true,
-    run: ({ db }, { argument }) => createTenant(db, parse(TenantName, argument)),
+    run: ({ db }, { argument }) => createTenant(db, operator(), parse(TenantName, argument)),
   },
   'tenants list': {
     summary: 'list the tenants',
@@ -103,7 +105,7 @@ export const COMMANDS: Record<string, Command> = {
     argument: true,
     options: ['wait-seconds'],
     run: async (store, input) => {
-      const tenant = await deleteTenant(store.db, input.argument, operator());
+      const tenant = await deleteTenant(store.db, { ...operator(), tenant_id: input.argument });
       return { ...tenant, ...(await erasureOfTenant(store, tenant.tenant_id, input)) };
     },
   },

@@ -271,6 +271,7 @@ CREATE TABLE agents (
   tools jsonb NOT NULL DEFAULT '[]'::jsonb,
   context jsonb NOT NULL DEFAULT '{}'::jsonb,
   credential_id text,
+  updated_by text,
   shuffle double precision NOT NULL DEFAULT random(),
   has_room boolean GENERATED ALWAYS AS (
 CASE
@@ -308,7 +309,8 @@ CREATE TABLE alert_rules (
   writers text[] NOT NULL DEFAULT '{}'::text[],
   enabled boolean NOT NULL,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
-  updated_at timestamp with time zone NOT NULL DEFAULT now()
+  updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  updated_by text
 );
 CREATE TABLE alert_states (
   tenant_id text NOT NULL,
@@ -372,7 +374,8 @@ CREATE TABLE credentials (
   previous_secret_key_id text,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   expires_at timestamp with time zone,
-  revoked_at timestamp with time zone
+  revoked_at timestamp with time zone,
+  updated_by text
 );
 CREATE TABLE deliveries (
   tenant_id text NOT NULL,
@@ -504,7 +507,8 @@ CREATE TABLE guards (
   enabled boolean NOT NULL,
   decision text NOT NULL,
   config jsonb NOT NULL,
-  updated_at timestamp with time zone NOT NULL DEFAULT now()
+  updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  updated_by text
 );
 CREATE TABLE idempotency_keys (
   idempotency_key uuid NOT NULL,
@@ -718,7 +722,8 @@ CREATE TABLE model_prices (
   model text NOT NULL,
   input_per_million numeric NOT NULL,
   output_per_million numeric NOT NULL,
-  updated_at timestamp with time zone NOT NULL DEFAULT now()
+  updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  updated_by text
 );
 CREATE TABLE plan_messages (
   tenant_id text NOT NULL,
@@ -803,7 +808,8 @@ CREATE TABLE policies (
   enabled boolean NOT NULL,
   end_at timestamp with time zone,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
-  updated_at timestamp with time zone NOT NULL DEFAULT now()
+  updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  updated_by text
 );
 CREATE TABLE policy_revisions (
   tenant_id text NOT NULL,
@@ -924,13 +930,15 @@ CREATE TABLE tenant_limits (
   messages_per_day bigint,
   tokens_per_day bigint,
   cost_usd_per_month numeric,
-  updated_at timestamp with time zone NOT NULL DEFAULT now()
+  updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  updated_by text
 );
 CREATE TABLE tenants (
   tenant_id text NOT NULL,
   name text NOT NULL,
   default_agent_type text,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
+  updated_by text,
   deleted_at timestamp with time zone,
   deleted_by text
 );

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { platformAuthor } from '../audit/record-audit.js';
 import { ensureDefaultType } from '../auth/tenants.js';
 import { rotateLog } from '../embedded/log-file.js';
 import { describeEmbedder } from '../knowledge/embedding/choose.js';
@@ -105,7 +106,7 @@ class PlatformProcess {
     const { db } = platform.services;
     const dataDir = this.config.FLEET_DATA_DIR;
     const credential = await ensureCredential(platform.services, dataDir, 'examples', tenantId);
-    await db.tenant(tenantId, (tx) => ensureDefaultType(tx, tenantId, DEFAULT_EXAMPLE));
+    await db.tenant(tenantId, (tx) => ensureDefaultType(tx, platformAuthor(tenantId, 'start'), DEFAULT_EXAMPLE));
     const environment = {
       FLEET_BASE_URL: platform.baseUrl ?? '',
       FLEET_CLIENT_ID: credential.client_id,

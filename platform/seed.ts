@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { platformAuthor } from '../audit/record-audit.js';
 import { createCredential, type NewCredential, verifySecret } from '../auth/credentials.js';
 import { createTenant } from '../auth/tenants.js';
 import { ANY_AGENT_TYPE } from '../contracts/primitives.js';
@@ -45,8 +46,9 @@ export async function ensureCredential(
   const stored = await readStored(file);
   const usable = stored && (tenantId ?? stored.tenant_id) === stored.tenant_id;
   if (usable && (await verifySecret(db, secrets, stored))) return stored;
-  const tenant_id = tenantId ?? (await createTenant(db, 'default')).tenant_id;
-  const created = await db.tenant(tenant_id, (tx) => createCredential(tx, secrets, tenant_id, CREDENTIALS[which]));
+  const tenant_id = tenantId ?? (await createTenant(db, platformAuthor('', 'start'), 'default')).tenant_id;
+  const author = platformAuthor(tenant_id, 'start');
+  const created = await db.tenant(tenant_id, (tx) => createCredential(tx, secrets, author, CREDENTIALS[which]));
   const issued = { tenant_id, client_id: created.credential.client_id, client_secret: created.client_secret };
   await writeAtomic(file, `${JSON.stringify(issued, null, 2)}\n`, 0o600);
   return issued;

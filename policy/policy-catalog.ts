@@ -1,3 +1,4 @@
+import { type Author, recordAudit } from '../audit/record-audit.js';
 import type { Caller } from '../contracts/api/auth.js';
 import type {
   CreatePolicyRequest,
@@ -61,6 +62,10 @@ function shownPolicy({ evaluator_secret, end_at, created_at, updated_at, ...row 
   };
 }
 
+function targetOf({ policy_id: id, name }: Policy) {
+  return { type: 'policy', id, name };
+}
+
 /** The evaluator as it is stored, and its secret: a given one, else that which was stored for a webhook. */
 async function storedEvaluator(
   tx: Tx,
@@ -90,7 +95,7 @@ export function createPolicyCatalog({ db, secrets, outbound, engine }: PolicyCat
       }
     }
   };
-  const change = async <T>(tenantId: string, work: (tx: Tx) => Promise<T>): Promise<T> => {
+  const change = async <T>({ tenant_id: tenantId }: Author, work: (tx: Tx) => Promise<T>): Promise<T> => {
     const changed = await db.tenant(tenantId, async (tx) => {
       await beginPolicyChange(tx, tenantId);
       return work(tx);
@@ -108,16 +113,19 @@ export function createPolicyCatalog({ db, secrets, outbound, engine }: PolicyCat
      * Creates a policy. It decides from now on.
      * @throws PlatformError BAD_REQUEST for an expression or an address that cannot be used, CONFLICT beyond 2,000 policies
      */
-    create: (tenantId: string, { tenant_id: _, end_at, ...request }: CreatePolicyRequest): Promise<Policy> => {
+    create: (author: Author, { tenant_id: _, end_at, ...request }: CreatePolicyRequest): Promise<Policy> => {
       check(request);
       if (end_at !== null && Date.parse(end_at) <= Date.now())
         throw new PlatformError('BAD_REQUEST', 'end_at: must be in the future.');
-      return change(tenantId, async (tx) => {
+      const { tenant_id: tenantId } = author;
+      return change(author, async (tx) => {
         if ((await countPolicies(tx, tenantId)) >= LIMITS.policiesPerTenant)
           throw new PlatformError('CONFLICT', `A tenant has at most ${LIMITS.policiesPerTenant} policies.`);
         const stored = await storedEvaluator(tx, request.evaluator, null, secrets);
         const row = { ...request, ...stored, end_at: timeOf(end_at), tenant_id: tenantId, policy_id: newId('pol') };
-        return shownPolicy(await savePolicy(tx, row));
+        const after = shownPolicy(await savePolicy(tx, row, author));
+        await recordAudit(tx, author, { action: 'policy.create', target: targetOf(after), after });
+        return after;
       });
     },
     /** A page of policies, newest first. */
@@ -128,19 +136,24 @@ export function createPolicyCatalog({ db, secrets, outbound, engine }: PolicyCat
     get: async (tenantId: string, policyId: string): Promise<Policy> =>
       shownPolicy(await db.tenant(tenantId, (tx) => read(tx, tenantId, policyId))),
     /** Changes the given fields. A webhook's secret stays where none is given. @throws PlatformError as `create` */
-    update: (tenantId: string, { tenant_id: _, policy_id, end_at, ...given }: UpdatePolicyRequest): Promise<Policy> =>
-      change(tenantId, async (tx) => {
-        const before = await read(tx, tenantId, policy_id, true);
+    update: (author: Author, { tenant_id: _, policy_id, end_at, ...given }: UpdatePolicyRequest): Promise<Policy> =>
+      change(author, async (tx) => {
+        const before = await read(tx, author.tenant_id, policy_id, true);
         const fields = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
         const row: PolicyRow = { ...before, ...fields, ...(end_at !== undefined && { end_at: timeOf(end_at) }) };
         check(row);
         const stored =
           given.evaluator && (await storedEvaluator(tx, given.evaluator, before.evaluator_secret, secrets));
-        return shownPolicy(await savePolicy(tx, { ...row, ...stored }));
+        const after = shownPolicy(await savePolicy(tx, { ...row, ...stored }, author));
+        const target = targetOf(after);
+        await recordAudit(tx, author, { action: 'policy.update', target, before: shownPolicy(before), after });
+        return after;
       }),
-    delete: (tenantId: string, policyId: string): Promise<void> =>
-      change(tenantId, async (tx) => {
-        if (!(await deletePolicy(tx, tenantId, policyId))) throw noPolicy();
+    delete: (author: Author, policyId: string): Promise<void> =>
+      change(author, async (tx) => {
+        const before = shownPolicy(await read(tx, author.tenant_id, policyId, true));
+        await deletePolicy(tx, author.tenant_id, policyId);
+        await recordAudit(tx, author, { action: 'policy.delete', target: targetOf(before), before });
       }),
     /** What would be decided, and why. Nothing follows from it. @throws PlatformError SERVICE_UNAVAILABLE */
     test: async (caller: Caller, request: TestPolicyRequest): Promise<TestPolicyResponse> => {

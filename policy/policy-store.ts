@@ -1,3 +1,4 @@
+import type { Author } from '../audit/record-audit.js';
 import type {
   CreatePolicyRequest,
   Evaluator,
@@ -25,6 +26,8 @@ export interface PolicyRow
   end_at: Date | null;
   created_at: Date;
   updated_at: Date;
+  /** Null where it was written before anybody was noted. */
+  updated_by: string | null;
 }
 
 const RAISE = `
@@ -90,24 +93,29 @@ export async function readPolicy(tx: Tx, tenantId: string, policyId: string, loc
 
 const SAVE = `
   INSERT INTO policies (tenant_id, policy_id, scope, name, decision, description, match, reason, approvers, evaluator, evaluator_secret,
-      priority, enabled, end_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+      priority, enabled, end_at, updated_by)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
     ON CONFLICT (tenant_id, policy_id) DO UPDATE SET name = excluded.name, decision = excluded.decision, description = excluded.description,
       match = excluded.match, reason = excluded.reason, approvers = excluded.approvers, evaluator = excluded.evaluator,
       evaluator_secret = excluded.evaluator_secret, priority = excluded.priority, enabled = excluded.enabled,
-      end_at = excluded.end_at, updated_at = now()
+      end_at = excluded.end_at, updated_at = now(), updated_by = excluded.updated_by
     RETURNING *`;
 
 /** Stores a policy; its scope stays. @returns the row as it is stored */
-export async function savePolicy(tx: Tx, policy: Omit<PolicyRow, 'created_at' | 'updated_at'>): Promise<PolicyRow> {
+export async function savePolicy(
+  tx: Tx,
+  policy: Omit<PolicyRow, 'created_at' | 'updated_at' | 'updated_by'>,
+  { principal }: Author,
+): Promise<PolicyRow> {
   const { tenant_id, policy_id, scope, name, decision, description, match, reason, approvers, evaluator } = policy;
   const values = [tenant_id, policy_id, scope, name, decision, description, JSON.stringify(match), reason, approvers];
-  const rest = [JSON.stringify(evaluator), policy.evaluator_secret, policy.priority, policy.enabled, policy.end_at];
+  const { evaluator_secret, priority, enabled, end_at } = policy;
+  const rest = [JSON.stringify(evaluator), evaluator_secret, priority, enabled, end_at, principal.id];
   const [saved] = await tx.query<PolicyRow & Record<string, unknown>>(SAVE, [...values, ...rest]);
   return saved as PolicyRow;
 }
 
-/** @returns whether there was one */
-export async function deletePolicy(tx: Tx, tenantId: string, policyId: string): Promise<boolean> {
-  const remove = 'DELETE FROM policies WHERE tenant_id = $1 AND policy_id = $2 RETURNING 1';
-  return (await tx.query(remove, [tenantId, policyId])).length > 0;
+/** Deletes a policy. */
+export async function deletePolicy(tx: Tx, tenantId: string, policyId: string): Promise<void> {
+  await tx.query('DELETE FROM policies WHERE tenant_id = $1 AND policy_id = $2', [tenantId, policyId]);
 }

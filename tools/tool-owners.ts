@@ -1,3 +1,4 @@
+import { type Author, recordAudit } from '../audit/record-audit.js';
 import { type OfferedTool, PLATFORM_TOOLS } from '../contracts/api/tools.js';
 import type { Tx } from '../db/pool.js';
 import { digestOf } from '../messages/input/digest.js';
@@ -48,23 +49,20 @@ function offeredTool(name: string, offers: Offer[], owners: string[] | undefined
   };
 }
 
-/** The decision of `decided_by` about who may offer a tool; null: every type may. */
-interface ToolOwnership {
-  tenant_id: string;
-  tool: string;
-  agent_types: string[] | null;
-  decided_by: string;
-}
+const SET = `
+  INSERT INTO tool_owners (tenant_id, tool, agent_types, decided_by) VALUES ($1, $2, $3, $4)
+    ON CONFLICT (tenant_id, tool) DO UPDATE SET agent_types = $3, decided_by = $4, decided_at = now()`;
 
-/** Says which agent types may offer a tool. Agents of other types go on without it: no call of it reaches them any more. */
-export async function setToolOwner(tx: Tx, { tenant_id, tool, agent_types, decided_by }: ToolOwnership): Promise<void> {
-  if (agent_types === null) {
-    await tx.query('DELETE FROM tool_owners WHERE tenant_id = $1 AND tool = $2', [tenant_id, tool]);
-    return;
-  }
-  await tx.query(
-    `INSERT INTO tool_owners (tenant_id, tool, agent_types, decided_by) VALUES ($1, $2, $3, $4)
-       ON CONFLICT (tenant_id, tool) DO UPDATE SET agent_types = $3, decided_by = $4, decided_at = now()`,
-    [tenant_id, tool, agent_types, decided_by],
-  );
+/** Says which agent types may offer a tool; null: every type. Agents of other types go on without it: no call of it reaches them any more. */
+export async function setToolOwner(
+  tx: Tx,
+  author: Author,
+  { tool, agent_types }: { tool: string; agent_types: string[] | null },
+): Promise<void> {
+  const { tenant_id, principal } = author;
+  const [before = null] = await tx.query(`${OWNERS} AND tool = $2 FOR UPDATE`, [tenant_id, tool]);
+  if (agent_types) await tx.query(SET, [tenant_id, tool, agent_types, principal.id]);
+  else await tx.query('DELETE FROM tool_owners WHERE tenant_id = $1 AND tool = $2', [tenant_id, tool]);
+  const after = agent_types && { tool, agent_types };
+  await recordAudit(tx, author, { action: 'tool_owner.set', target: { type: 'tool', id: tool }, before, after });
 }

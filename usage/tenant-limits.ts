@@ -1,3 +1,4 @@
+import { type Author, recordAudit } from '../audit/record-audit.js';
 import type { SetLimitsRequest, TenantLimits, TenantLimitsResponse } from '../contracts/api/tenants/tenants.js';
 import type { Db, Tx } from '../db/pool.js';
 import type { UsageDeps } from './usage-report.js';
@@ -38,14 +39,27 @@ export async function getLimits(
 
 /** The members of `$2` replace the stored limits; those that it leaves out stay. */
 const SET = `
-  INSERT INTO tenant_limits AS l (tenant_id, messages_per_day, tokens_per_day, cost_usd_per_month)
-    SELECT $1, g.* FROM jsonb_to_record($2) AS g (messages_per_day bigint, tokens_per_day bigint, cost_usd_per_month numeric)
-  ON CONFLICT (tenant_id) DO UPDATE SET updated_at = now(),
+  INSERT INTO tenant_limits AS l (tenant_id, updated_by, messages_per_day, tokens_per_day, cost_usd_per_month)
+    SELECT $1, $3, g.* FROM jsonb_to_record($2) AS g (messages_per_day bigint, tokens_per_day bigint, cost_usd_per_month numeric)
+  ON CONFLICT (tenant_id) DO UPDATE SET updated_at = now(), updated_by = $3,
     messages_per_day = CASE WHEN $2::jsonb ? 'messages_per_day' THEN excluded.messages_per_day ELSE l.messages_per_day END,
     tokens_per_day = CASE WHEN $2::jsonb ? 'tokens_per_day' THEN excluded.tokens_per_day ELSE l.tokens_per_day END,
     cost_usd_per_month = CASE WHEN $2::jsonb ? 'cost_usd_per_month' THEN excluded.cost_usd_per_month ELSE l.cost_usd_per_month END`;
 
+const READ = `
+  SELECT messages_per_day, tokens_per_day, cost_usd_per_month::double precision AS cost_usd_per_month FROM tenant_limits WHERE tenant_id = $1 FOR UPDATE`;
+
+async function readLimits(tx: Tx, tenantId: string): Promise<TenantLimits | null> {
+  return (await tx.query<TenantLimits & Record<string, unknown>>(READ, [tenantId]))[0] ?? null;
+}
+
 /** Sets limits of a tenant. */
-export async function setLimits(db: Db, tenantId: string, limits: SetLimitsRequest): Promise<void> {
-  await db.tenant(tenantId, (tx) => tx.query(SET, [tenantId, JSON.stringify(limits)]));
+export async function setLimits(db: Db, author: Author, limits: SetLimitsRequest): Promise<void> {
+  const { tenant_id, principal } = author;
+  await db.tenant(tenant_id, async (tx) => {
+    const before = await readLimits(tx, tenant_id);
+    await tx.query(SET, [tenant_id, JSON.stringify(limits), principal.id]);
+    const after = await readLimits(tx, tenant_id);
+    await recordAudit(tx, author, { action: 'limits.set', target: { type: 'tenant', id: tenant_id }, before, after });
+  });
 }

@@ -9,6 +9,7 @@ import { getAgentFor, listAgents, lockAgent, unknownInstance } from '../../agent
 import { shownAuth } from '../../agents/dispatch-auth.js';
 import { type Deregistration, deregisterAgents, registerAgent } from '../../agents/registration.js';
 import { registrationRequest } from '../../agents/registration-policy.js';
+import type { Author } from '../../audit/record-audit.js';
 import { setDefaultType } from '../../auth/tenants.js';
 import type { AgentRegisterRequest } from '../../contracts/api/agents.js';
 import type { Caller } from '../../contracts/api/auth.js';
@@ -43,9 +44,9 @@ async function lockForCaller(tx: Tx, caller: Caller, instanceId: string, operati
   return row;
 }
 
-async function register(deps: Deps, caller: Caller, body: AgentRegisterRequest) {
+async function register(deps: Deps, caller: Caller, author: Author, body: AgentRegisterRequest) {
   checkActsFor(caller, body.agent_type, OPERATIONS.registerAgent);
-  const { tenant_id, credential_id } = caller;
+  const { tenant_id } = caller;
   const url = body.public_url ?? body.url;
   const deployment_mode = body.deployment_mode ?? (url === undefined ? 'connected' : 'hosted');
   const isHosted = deployment_mode === 'hosted';
@@ -68,8 +69,7 @@ async function register(deps: Deps, caller: Caller, body: AgentRegisterRequest) 
     await requireMayJoin(tx, tenant_id, body.agent_type);
     await recordDecision(tx, tenant_id, '', decided);
     const registration = {
-      tenant_id,
-      credential_id,
+      author,
       body,
       deployment_mode,
       ...card,
@@ -97,7 +97,7 @@ async function register(deps: Deps, caller: Caller, body: AgentRegisterRequest) 
 export function agentRoutes(app: FastifyInstance, deps: Deps): void {
   const { db } = deps;
 
-  mount(app, OPERATIONS.registerAgent).answer((body, { caller }) => register(deps, caller, body));
+  mount(app, OPERATIONS.registerAgent).answer((body, { caller, author }) => register(deps, caller, author, body));
 
   mount(app, OPERATIONS.heartbeat).answer(async (body, { caller }) => {
     const beat = 'payload' in body ? body.payload : body;
@@ -119,10 +119,10 @@ export function agentRoutes(app: FastifyInstance, deps: Deps): void {
     agent: await db.tenant(caller.tenant_id, (tx) => getAgentFor(tx, caller, instance_id)),
   }));
 
-  mount(app, OPERATIONS.deregisterAgent).answer(async ({ instance_id, reason }, { caller }) => {
+  mount(app, OPERATIONS.deregisterAgent).answer(async ({ instance_id, reason }, { caller, author }) => {
     const before = await db.tenant(caller.tenant_id, async (tx) => {
       const row = await lockForCaller(tx, caller, instance_id, OPERATIONS.deregisterAgent);
-      const why: Deregistration = { cause: 'explicit', reason: reason ?? 'deregistered by the caller' };
+      const why: Deregistration = { cause: 'explicit', reason: reason ?? 'deregistered by the caller', author };
       await deregisterAgents(tx, caller.tenant_id, [row], why);
       return row;
     });
@@ -130,17 +130,17 @@ export function agentRoutes(app: FastifyInstance, deps: Deps): void {
     return { ok: true, instance_id };
   });
 
-  mount(app, OPERATIONS.drainAgent).answer(({ instance_id }, { caller }) =>
+  mount(app, OPERATIONS.drainAgent).answer(({ instance_id }, { caller, author }) =>
     db.tenant(caller.tenant_id, async (tx) => {
       await lockForCaller(tx, caller, instance_id, OPERATIONS.drainAgent);
-      return { ok: true, instance_id, status: (await setDrained(tx, caller.tenant_id, instance_id, true)).status };
+      return { ok: true, instance_id, status: (await setDrained(tx, author, instance_id, true)).status };
     }),
   );
 
-  mount(app, OPERATIONS.undrainAgent).answer(async ({ instance_id }, { caller }) => {
+  mount(app, OPERATIONS.undrainAgent).answer(async ({ instance_id }, { caller, author }) => {
     const agent = await db.tenant(caller.tenant_id, async (tx) => {
       await lockForCaller(tx, caller, instance_id, OPERATIONS.undrainAgent);
-      return setDrained(tx, caller.tenant_id, instance_id, false);
+      return setDrained(tx, author, instance_id, false);
     });
     deps.fill({ tenant_id: caller.tenant_id, instance_id: agent.instance_id });
     return { ok: true, instance_id, status: agent.status };
@@ -155,21 +155,21 @@ export function agentRoutes(app: FastifyInstance, deps: Deps): void {
     return { ok: true, stats: await db.tenant(tenant_id, (tx) => connectionStats(tx, tenant_id, agent_type)) };
   });
 
-  mount(app, OPERATIONS.allowType).answer(async ({ agent_type }, { caller: { tenant_id, sub: decided_by } }) => {
-    const done = await db.tenant(tenant_id, (tx) => allowType(tx, { tenant_id, agent_type, decided_by }));
+  mount(app, OPERATIONS.allowType).answer(async ({ agent_type }, { author }) => {
+    const done = await db.tenant(author.tenant_id, (tx) => allowType(tx, author, agent_type));
     return { ok: true, agent_type, ...done };
   });
 
-  mount(app, OPERATIONS.disallowType).answer(async ({ agent_type }, { caller: { tenant_id, sub: decided_by } }) => {
-    const { removed_from_policy, deregistered } = await db.tenant(tenant_id, (tx) =>
-      disallowType(tx, { tenant_id, agent_type, decided_by }),
+  mount(app, OPERATIONS.disallowType).answer(async ({ agent_type }, { author }) => {
+    const { removed_from_policy, deregistered } = await db.tenant(author.tenant_id, (tx) =>
+      disallowType(tx, author, agent_type),
     );
     deps.agentsDeregistered(deregistered);
     return { ok: true, agent_type, removed_from_policy, deregistered_count: deregistered.length };
   });
 
-  mount(app, OPERATIONS.setDefaultType).answer(async ({ agent_type }, { caller: { tenant_id } }) => {
-    await db.tenant(tenant_id, (tx) => setDefaultType(tx, tenant_id, agent_type));
+  mount(app, OPERATIONS.setDefaultType).answer(async ({ agent_type }, { author }) => {
+    await db.tenant(author.tenant_id, (tx) => setDefaultType(tx, author, agent_type));
     return { ok: true, default_agent_type: agent_type };
   });
 

@@ -68,7 +68,7 @@ export function alertRoutes(app: FastifyInstance, deps: AlertRouteDeps): void {
   const testAlerts = new TestAlerts(deps.channelClients);
   const testCalls = new RateLimit({ ...TEST_CALLS, name: 'test-alerts', redis: deps.redis });
 
-  mount(app, OPERATIONS.newAlert).answer((body, { caller }) => rules.create(caller, body));
+  mount(app, OPERATIONS.newAlert).answer((body, { author }) => rules.create(author, body));
 
   mount(app, OPERATIONS.getAlerts).answer(async (body, { caller }) => {
     const found = await rules.list(caller.tenant_id, body);
@@ -77,10 +77,10 @@ export function alertRoutes(app: FastifyInstance, deps: AlertRouteDeps): void {
 
   mount(app, OPERATIONS.getAlert).answer(({ rule_id }, { caller }) => rules.get(caller.tenant_id, rule_id));
 
-  mount(app, OPERATIONS.updateAlert).answer((body, { caller }) => rules.update(caller, body));
+  mount(app, OPERATIONS.updateAlert).answer((body, { author }) => rules.update(author, body));
 
-  mount(app, OPERATIONS.deleteAlert).answer(async ({ rule_id }, { caller }) => {
-    await rules.delete(caller.tenant_id, rule_id);
+  mount(app, OPERATIONS.deleteAlert).answer(async ({ rule_id }, { author }) => {
+    await rules.delete(author, rule_id);
     return { ok: true };
   });
 

@@ -41,11 +41,11 @@ export function authRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'db' | 'sec
     return { keys: keys.map((key) => ({ ...key })) };
   });
 
-  mount(app, OPERATIONS.createCredential).answer(async (body, { caller: { tenant_id } }) => {
+  mount(app, OPERATIONS.createCredential).answer(async (body, { author }) => {
     if (body.expires_at !== undefined && Date.parse(body.expires_at) <= Date.now()) {
       throw new PlatformError('BAD_REQUEST', 'expires_at: must be in the future.');
     }
-    const issued = await deps.db.tenant(tenant_id, (tx) => createCredential(tx, deps.secrets, tenant_id, body));
+    const issued = await deps.db.tenant(author.tenant_id, (tx) => createCredential(tx, deps.secrets, author, body));
     return { ok: true, ...issued };
   });
 
@@ -54,16 +54,16 @@ export function authRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'db' | 'sec
     return { ...pageFields(body, counted), credentials };
   });
 
-  mount(app, OPERATIONS.rotateCredential).answer(async (body, { caller: { tenant_id } }) => {
+  mount(app, OPERATIONS.rotateCredential).answer(async (body, { author }) => {
     const { credential_id, overlap_seconds } = body;
-    const issued = await deps.db.tenant(tenant_id, (tx) =>
-      rotateCredential(tx, deps.secrets, tenant_id, credential_id, overlap_seconds),
+    const issued = await deps.db.tenant(author.tenant_id, (tx) =>
+      rotateCredential(tx, deps.secrets, author, credential_id, overlap_seconds),
     );
     return { ok: true, ...issued };
   });
 
-  mount(app, OPERATIONS.revokeCredential).answer(async ({ credential_id }, { caller: { tenant_id } }) => {
-    await deps.db.tenant(tenant_id, (tx) => revokeCredential(tx, tenant_id, credential_id));
+  mount(app, OPERATIONS.revokeCredential).answer(async ({ credential_id }, { author }) => {
+    await deps.db.tenant(author.tenant_id, (tx) => revokeCredential(tx, author, credential_id));
     return { ok: true, credential_id };
   });
 }

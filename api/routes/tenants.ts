@@ -13,8 +13,9 @@ export function tenantRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'db' | 'c
     ...(await getLimits(deps, tenant_id)),
   }));
 
-  mount(app, OPERATIONS.setLimits).answer(async (body, { caller: { tenant_id } }) => {
-    await setLimits(db, tenant_id, body);
+  mount(app, OPERATIONS.setLimits).answer(async (body, { author }) => {
+    const { tenant_id } = author;
+    await setLimits(db, author, body);
     quotas.changed(tenant_id);
     return { ok: true, ...(await getLimits(deps, tenant_id)) };
   });
@@ -24,8 +25,8 @@ export function tenantRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'db' | 'c
     prices: await getPrices(db, tenant_id),
   }));
 
-  mount(app, OPERATIONS.setPrices).answer(async (body, { caller: { tenant_id } }) => ({
+  mount(app, OPERATIONS.setPrices).answer(async (body, { author }) => ({
     ok: true,
-    prices: await setPrice(db, tenant_id, body),
+    prices: await setPrice(db, author, body),
   }));
 }

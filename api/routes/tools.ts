@@ -16,9 +16,8 @@ export function toolRoutes(app: FastifyInstance, deps: Deps): void {
     tools: await db.tenant(tenant_id, (tx) => listTools(tx, tenant_id)),
   }));
 
-  mount(app, OPERATIONS.setToolOwner).answer(async ({ tool, agent_types }, { caller }) => {
-    const { tenant_id, sub: decided_by } = caller;
-    await db.tenant(tenant_id, (tx) => setToolOwner(tx, { tenant_id, tool, agent_types, decided_by }));
+  mount(app, OPERATIONS.setToolOwner).answer(async ({ tool, agent_types }, { author }) => {
+    await db.tenant(author.tenant_id, (tx) => setToolOwner(tx, author, { tool, agent_types }));
     return { ok: true, tool, agent_types };
   });
 

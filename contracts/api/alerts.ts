@@ -217,6 +217,8 @@ export const AlertRule = z.object({
   enabled: z.boolean(),
   created_at: Timestamp,
   updated_at: Timestamp,
+  /** The principal of the last change, as in the audit. */
+  updated_by: z.string().nullable(),
 });
 export type AlertRule = z.infer<typeof AlertRule>;
 

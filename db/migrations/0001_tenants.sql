@@ -44,7 +44,7 @@ CREATE TABLE platform_facts (name text PRIMARY KEY, value text NOT NULL);
 CREATE TABLE tenants (
   tenant_id text PRIMARY KEY, name text NOT NULL,
   default_agent_type text, -- of messages that name no target
-  created_at timestamptz NOT NULL DEFAULT now(), deleted_at timestamptz, deleted_by text
+  created_at timestamptz NOT NULL DEFAULT now(), updated_by text, deleted_at timestamptz, deleted_by text
 );
 
 CREATE TABLE signing_keys (
@@ -60,13 +60,14 @@ CREATE TABLE credentials (
   secret_hash bytea NOT NULL,
   previous_secret_hash bytea, previous_expires_at timestamptz,
   secret_key_id text, previous_secret_key_id text, -- which secret key hashed it; NULL: that of before the first rotation
-  created_at timestamptz NOT NULL DEFAULT now(), expires_at timestamptz, revoked_at timestamptz
+  created_at timestamptz NOT NULL DEFAULT now(), expires_at timestamptz, revoked_at timestamptz,
+  updated_by text -- the principal of the last change, here and in other tables: its id in audit_entries
 );
 CREATE INDEX credentials_by_tenant ON credentials (tenant_id, created_at DESC);
 
 SELECT isolate_tenants('{tenants}', 'SELECT');
 SELECT isolate_tenants('{credentials}');
-GRANT UPDATE (default_agent_type) ON tenants TO fleet_app;
+GRANT UPDATE (default_agent_type, updated_by) ON tenants TO fleet_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON platform_facts, signing_keys TO fleet_system;
 -- Transactions of tenants look which secret key is in use before they seal a value (hold_secret_key). The facts tell its check value, never
 -- the key.

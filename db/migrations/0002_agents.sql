@@ -56,6 +56,7 @@ CREATE TABLE agents (
   context jsonb NOT NULL DEFAULT '{}',
   -- The credential that registered it may not answer its questions.
   credential_id text,
+  updated_by text,
   -- Its place in an order by chance, from which routing takes samples.
   shuffle double precision NOT NULL DEFAULT random(),
   -- Whether it may have room: false where it is busy or was found full, NULL where nothing can be sent to it.

@@ -15,7 +15,7 @@ CREATE TABLE alert_rules (
   approvers text[] NOT NULL DEFAULT '{}',
   writers text[] NOT NULL DEFAULT '{}', -- the credentials that made the rule or changed what it sends to whom
   enabled boolean NOT NULL,
-  created_at timestamptz NOT NULL DEFAULT now(), updated_at timestamptz NOT NULL DEFAULT now(),
+  created_at timestamptz NOT NULL DEFAULT now(), updated_at timestamptz NOT NULL DEFAULT now(), updated_by text,
   PRIMARY KEY (tenant_id, rule_id)
 );
 

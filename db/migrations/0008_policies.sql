@@ -23,7 +23,7 @@ CREATE TABLE policies (
   priority integer NOT NULL,
   enabled boolean NOT NULL,
   end_at timestamptz, -- not in force from then on; NULL: without an end
-  created_at timestamptz NOT NULL DEFAULT now(), updated_at timestamptz NOT NULL DEFAULT now(),
+  created_at timestamptz NOT NULL DEFAULT now(), updated_at timestamptz NOT NULL DEFAULT now(), updated_by text,
   PRIMARY KEY (tenant_id, policy_id)
 );
 
@@ -35,7 +35,7 @@ CREATE TABLE guards (
   enabled boolean NOT NULL,
   decision text NOT NULL CHECK (decision IN ('allow', 'require_approval', 'deny')),
   config jsonb NOT NULL, -- the members that differ from the defaults of today or before
-  updated_at timestamptz NOT NULL DEFAULT now(),
+  updated_at timestamptz NOT NULL DEFAULT now(), updated_by text,
   PRIMARY KEY (tenant_id, guard)
 );
 

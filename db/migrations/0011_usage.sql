@@ -46,14 +46,14 @@ CREATE TABLE usage_batches (
 CREATE TABLE tenant_limits (
   tenant_id text PRIMARY KEY REFERENCES tenants,
   messages_per_day bigint, tokens_per_day bigint, cost_usd_per_month numeric,
-  updated_at timestamptz NOT NULL DEFAULT now()
+  updated_at timestamptz NOT NULL DEFAULT now(), updated_by text
 );
 
 -- US dollars for a million tokens of a model, in force for what is added up from then on.
 CREATE TABLE model_prices (
   tenant_id text NOT NULL REFERENCES tenants, model text NOT NULL,
   input_per_million numeric NOT NULL, output_per_million numeric NOT NULL,
-  updated_at timestamptz NOT NULL DEFAULT now(),
+  updated_at timestamptz NOT NULL DEFAULT now(), updated_by text,
   PRIMARY KEY (tenant_id, model)
 );
 

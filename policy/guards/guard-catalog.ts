@@ -1,3 +1,4 @@
+import { type Author, recordAudit } from '../../audit/record-audit.js';
 import {
   GUARD_CONFIGS,
   GUARD_DEFAULTS,
@@ -13,7 +14,9 @@ import { type GuardRow, readGuards, saveGuard } from './guard-store.js';
 function shownGuard(name: GuardName, row: GuardRow | undefined): Guard {
   const { enabled, decision } = row ?? GUARD_DEFAULTS[name];
   const config = GUARD_CONFIGS[name].parse(row?.config ?? {});
-  return Guard.parse({ guard: name, enabled, decision, config, updated_at: row?.updated_at.toISOString() ?? null });
+  const { updated_by = null } = row ?? {};
+  const updated_at = row?.updated_at.toISOString() ?? null;
+  return Guard.parse({ guard: name, enabled, decision, config, updated_at, updated_by });
 }
 
 /** The guards of tenants as they are configured, on Postgres. */
@@ -39,20 +42,25 @@ export class GuardCatalog {
   }
 
   /** Changes what is given of a guard; members of `config` one by one. */
-  async update(tenantId: string, change: UpdateGuardRequest): Promise<Guard> {
+  async update(author: Author, change: UpdateGuardRequest): Promise<Guard> {
     const { guard } = change;
-    const saved = await this.#db.tenant(tenantId, async (tx) => {
+    const { tenant_id: tenantId } = author;
+    const after = await this.#db.tenant(tenantId, async (tx) => {
       await beginPolicyChange(tx, tenantId);
       const before = (await readGuards(tx, tenantId)).find((row) => row.guard === guard);
       const { enabled, decision } = { ...GUARD_DEFAULTS[guard], ...before };
-      return saveGuard(tx, tenantId, {
+      const row = {
         guard,
         enabled: change.enabled ?? enabled,
         decision: change.decision ?? decision,
         config: { ...before?.config, ...change.config },
-      });
+      };
+      const saved = shownGuard(guard, await saveGuard(tx, row, author));
+      const states = { before: shownGuard(guard, before), after: saved };
+      await recordAudit(tx, author, { action: 'guard.update', target: { type: 'guard', id: guard }, ...states });
+      return saved;
     });
     this.#changed(tenantId);
-    return shownGuard(guard, saved);
+    return after;
   }
 }

@@ -48,7 +48,7 @@ const FINDINGS_MAX = 16;
  * @throws z.ZodError for a config that does not fit: then nothing may be allowed
  */
 export function compileGuards(
-  rows: readonly Omit<GuardRow, 'updated_at'>[],
+  rows: readonly Omit<GuardRow, 'updated_at' | 'updated_by'>[],
   allowsAddress: EgressRules['allowsAddress'],
 ): GuardSettings {
   const guards = GuardName.options.flatMap((name) => {

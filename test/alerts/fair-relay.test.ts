@@ -11,6 +11,7 @@ import { createOutbound } from '../../http/outbound.js';
 import { createLogger } from '../../runtime/logger.js';
 import { createSecrets } from '../../runtime/secrets.js';
 import { positionEvents } from '../../telemetry/event-sequencer.js';
+import { testAuthor } from '../setup/author.js';
 import { cleanUp } from '../setup/clean-up.js';
 import { insertTenant } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
@@ -29,7 +30,7 @@ const rules = createAlertRules({ db, secrets, outbound, slackApiUrl: 'http://127
 async function ruleOf(tenantId: string, fields: object = {}): Promise<string> {
   const notifications = [webhook('https://a.example/')];
   const body = { name: 'rule', condition: { event: 'agent.registered' }, notifications, ...fields };
-  const by = { tenant_id: tenantId, credential_id: 'cred_test' };
+  const by = testAuthor(tenantId);
   return (await rules.create(by, NewAlertRequest.parse(body))).rule_id;
 }
 

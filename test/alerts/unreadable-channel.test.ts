@@ -22,7 +22,10 @@ test('a channel that cannot be decrypted gets nothing, and all others go on', as
   for (const tenant of [damaged, whole]) {
     const condition = { event: 'message.completed' };
     const request = { name: 'done', condition, notifications: [webhook('first'), webhook('second')] };
-    await rules.create({ tenant_id: tenant, credential_id: 'cred_test' }, NewAlertRequest.parse(request));
+    await rules.create(
+      { tenant_id: tenant, principal: { type: 'credential', id: 'cred_test' } },
+      NewAlertRequest.parse(request),
+    );
   }
   await database.query("UPDATE alert_channels SET secrets = '\\x00' WHERE tenant_id = $1 AND place = 0", [damaged]);
   const cache = new RuleCache(secrets, '', createLogger({ level: 'silent' }));

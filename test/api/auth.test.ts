@@ -13,6 +13,7 @@ import { loadSigningKeys, rotateSigningKeys } from '../../auth/signing-keys.js';
 import { deleteTenant } from '../../auth/tenants.js';
 import { CredentialSecretResponse, CredentialsGetResponse, GetTokenResponse } from '../../contracts/api/auth.js';
 import { ErrorBody } from '../../contracts/primitives.js';
+import { testAuthor } from '../setup/author.js';
 import { until } from '../setup/until.js';
 import { serveApi } from './served-api.js';
 
@@ -188,7 +189,7 @@ test('a deleted tenant stops within 5 s', async () => {
   const tenantId = await api.otherTenant();
   const client = await api.clientOf(tenantId, ['full']);
   const token = await client.token();
-  await deleteTenant(api.db, tenantId, 'test');
+  await deleteTenant(api.db, testAuthor(tenantId));
   const refused = async () => (await statusWith(token)) === 401;
   expect(await until(refused, { timeoutMs: 5_000, what: 'the tenant is refused' })).toBe(true);
 });

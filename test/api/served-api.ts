@@ -33,6 +33,7 @@ import { ToolCallService } from '../../tools/tool-call-service.js';
 import { createLocalLink } from '../../tools/tool-link.js';
 import { Quotas } from '../../usage/quotas.js';
 import { createCatchUp } from '../../usage/roll-up.js';
+import { testAuthor } from '../setup/author.js';
 import { cleanUp } from '../setup/clean-up.js';
 import { messageCore } from '../setup/core.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
@@ -178,7 +179,7 @@ export async function serveApi(options: ServedApiOptions = {}) {
 
   const credentialOf = async (tenantId: string, scopes: Scope[], agent_types: string[] = []) => {
     const fields = { name: 'test', scopes, agent_types };
-    const issued = await db.tenant(tenantId, (tx) => createCredential(tx, secrets, tenantId, fields));
+    const issued = await db.tenant(tenantId, (tx) => createCredential(tx, secrets, testAuthor(tenantId), fields));
     return { client_id: issued.credential.client_id, client_secret: issued.client_secret };
   };
   const clientOf = async (tenantId: string, scopes: Scope[], agentTypes: string[] = []) => {
@@ -202,7 +203,7 @@ export async function serveApi(options: ServedApiOptions = {}) {
     );
     return row?.message_id ?? '';
   };
-  const tenant = await createTenant(db, 'one');
+  const tenant = await createTenant(db, testAuthor(''), 'one');
   const client = await clientOf(tenant.tenant_id, ['full']);
   return {
     app,
@@ -233,6 +234,6 @@ export async function serveApi(options: ServedApiOptions = {}) {
       const before = await newestMessage();
       return () => until(async () => (await newestMessage()) !== before && newestMessage());
     },
-    otherTenant: async () => (await createTenant(db, 'two')).tenant_id,
+    otherTenant: async () => (await createTenant(db, testAuthor(''), 'two')).tenant_id,
   };
 }

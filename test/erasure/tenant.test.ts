@@ -9,6 +9,7 @@ import { childrenFirst, FOUND_BY_MESSAGE, KEPT_TABLES, tenantTables } from '../.
 import { createWorkflowErasure } from '../../messages/supervise/workflow-erasure.js';
 import { uuidOf } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
+import { testAuthor } from '../setup/author.js';
 import { cleanUp } from '../setup/clean-up.js';
 import { insertTenant } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
@@ -133,7 +134,7 @@ test('processes that die after every few transactions erase a tenant: each row i
   });
   await until(async () => (await client.workflow.count(`WorkflowId = "${gone}"`)).count === 1, { what: 'listing' });
 
-  await deleteTenant(db, erased, 'test');
+  await deleteTenant(db, testAuthor(erased));
   const forgotten: string[] = [];
   const deps: EraserDeps = {
     db,
@@ -167,8 +168,8 @@ test('processes that die after every few transactions erase a tenant: each row i
   }
   const report = await findErasure(db, erased);
   const once = Object.fromEntries([...tables, 'tenants', 'input_decisions'].map((table) => [table, 1]));
-  // Deleting the tenant has written an event, and the decision an entry of the audit.
-  expect(report?.removed).toEqual({ ...once, event_groups: 2, audit_entries: 2, workflows: 1, event_cursors: 1 });
+  // Deleting the tenant has written an event and an entry of the audit, and so has the decision.
+  expect(report?.removed).toEqual({ ...once, event_groups: 2, audit_entries: 3, workflows: 1, event_cursors: 1 });
   expect(new Set(forgotten)).toEqual(new Set([erased]));
   expect(await database.query('SELECT consumer FROM event_cursors ORDER BY 1')).not.toContainEqual({
     consumer: `alerts/${erased}`,

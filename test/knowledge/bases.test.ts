@@ -6,6 +6,7 @@ import { purgeDeletedBases } from '../../knowledge/base-deletion.js';
 import { createKnowledgePurge, deleteOldJobs } from '../../knowledge/ingest/job-starter.js';
 import { createLogger } from '../../runtime/logger.js';
 import { serveApi } from '../api/served-api.js';
+import { testAuthor } from '../setup/author.js';
 import type { ApiClient } from '../setup/platform/api-client.js';
 import { RowLock } from '../setup/row-lock.js';
 import { until } from '../setup/until.js';
@@ -112,7 +113,7 @@ test('a tenant that is deleted leaves no knowledge behind', async () => {
   const base = await TestBase.create(client);
   await base.ingest({ content: 'Forgotten words.' });
   const kept = await TestBase.create(api.client, { documents: [{ content: 'Kept words.' }] });
-  await deleteTenant(api.database.db(), tenantId, 'test');
+  await deleteTenant(api.database.db(), testAuthor(tenantId));
   await purgeDeletedBases(api.database.db());
   for (const table of ['bases', 'sources', 'chunks', 'jobs', 'documents']) {
     const rows = await api.database.query(`SELECT 1 FROM knowledge_${table} WHERE tenant_id = $1`, [tenantId]);

@@ -4,6 +4,7 @@ import { lockAgent } from '../../agents/agents.js';
 import { deregisterAgents } from '../../agents/registration.js';
 import { newId } from '../../runtime/ids.js';
 import { redisServer } from '../messages/bus/redis-server.js';
+import { testAuthor } from '../setup/author.js';
 import { until } from '../setup/until.js';
 import { errorOf } from './fixture-agent.js';
 import { redisLink } from './tools/tool-fixture.js';
@@ -20,7 +21,7 @@ async function deregister(cause: DeregistrationCause = 'explicit') {
   const before = await fixture.core.db.tenant(tenantId, async (tx) => {
     const row = await lockAgent(tx, tenantId, 'a');
     if (!row) throw new Error('there is no such agent');
-    await deregisterAgents(tx, row.tenant_id, [row], { cause, reason: 'test' });
+    await deregisterAgents(tx, row.tenant_id, [row], { cause, reason: 'test', author: testAuthor(row.tenant_id) });
     return row;
   });
   const notice = { tenant_id: tenantId, instance_id: 'a', epoch: before.connection_epoch };

@@ -30,6 +30,7 @@ import { createSecrets } from '../../runtime/secrets.js';
 import type { ToolCalls } from '../../tools/tool-calls.js';
 import { createLocalLink, type NodeLink } from '../../tools/tool-link.js';
 import { localCertificate } from '../sdk/certificate.js';
+import { testAuthor } from '../setup/author.js';
 import { insertAgent, insertTenant, messageCore, textMessage } from '../setup/core.js';
 import type { FreshDatabase } from '../setup/database.js';
 import { createGateway } from '../setup/gateway.js';
@@ -74,7 +75,9 @@ export class MeshFixture {
   async newTenant(): Promise<{ tenantId: string; credentialId: string }> {
     const tenantId = await insertTenant(this.database);
     const fields = { name: 'test', scopes: ['full' as const] };
-    const issued = await this.core.db.tenant(tenantId, (tx) => createCredential(tx, secrets, tenantId, fields));
+    const issued = await this.core.db.tenant(tenantId, (tx) =>
+      createCredential(tx, secrets, testAuthor(tenantId), fields),
+    );
     return { tenantId, credentialId: issued.credential.credential_id };
   }
 
@@ -157,14 +160,14 @@ export class MeshFixture {
   async policy(request: object): Promise<string> {
     const { db, policies: engine } = this.core;
     const catalog = createPolicyCatalog({ db, secrets, outbound: { checkUrl: () => undefined }, engine });
-    const { policy_id } = await catalog.create(this.tenantId, CreatePolicy.parse(request));
+    const { policy_id } = await catalog.create(testAuthor(this.tenantId), CreatePolicy.parse(request));
     return policy_id;
   }
 
   /** Changes the settings of a guard, in force at once. */
   guard(change: UpdateGuardRequest): Promise<unknown> {
     const { db, policies } = this.core;
-    return new GuardCatalog(db, (tenantId) => policies.changed(tenantId)).update(this.tenantId, change);
+    return new GuardCatalog(db, (tenantId) => policies.changed(tenantId)).update(testAuthor(this.tenantId), change);
   }
 
   async agent(instanceId: string): Promise<Record<string, unknown>> {

@@ -7,6 +7,7 @@ import type { MessageRef } from '../../messages/core.js';
 import { failByOperator } from '../../messages/supervise/next-step.js';
 import { expireIfIdle } from '../../sessions/session-end.js';
 import { holdToolCall } from '../../tools/approvals/tool-grants.js';
+import { testAuthor } from '../setup/author.js';
 import { freshDatabase } from '../setup/database.js';
 import { MESH, RecordFixture, type Sent } from '../setup/record-fixture.js';
 
@@ -200,7 +201,12 @@ test('a session is counted again when its instance comes back after a deregistra
   const session = await fixture.open();
   await core.db.tenant(fixture.tenantId, async (tx) => {
     const row = await lockAgent(tx, fixture.tenantId, 'x');
-    if (row) await deregisterAgents(tx, row.tenant_id, [row], { cause: 'explicit', reason: 'test' });
+    if (row)
+      await deregisterAgents(tx, row.tenant_id, [row], {
+        cause: 'explicit',
+        reason: 'test',
+        author: testAuthor(row.tenant_id),
+      });
   });
   expect(await fixture.load('x')).toBe(0);
   await fixture.setAgents("status = 'available', deregistered_at = NULL, mesh_id = 'mesh_1'");

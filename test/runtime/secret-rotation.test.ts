@@ -13,6 +13,7 @@ import { createPolicyCatalog } from '../../policy/policy-catalog.js';
 import { SEALED } from '../../runtime/sealed-columns.js';
 import { loadOrCreateSecretKey, readSecretKeys, renewSecretKey } from '../../runtime/secret-key.js';
 import { createSecrets } from '../../runtime/secrets.js';
+import { testAuthor } from '../setup/author.js';
 import { insertTenant } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
 import { gate, until } from '../setup/until.js';
@@ -173,7 +174,7 @@ test('a process with the old key alone stores nothing that it sealed or hashed; 
   const [old, next] = [newKey(), newKey()];
   const { db, database, secrets, tenant } = await fixture(old);
   const create = (with_: typeof secrets) =>
-    db.tenant(tenant, (tx) => createCredential(tx, with_, tenant, { name: 'n', scopes: ['read'] }));
+    db.tenant(tenant, (tx) => createCredential(tx, with_, testAuthor(tenant), { name: 'n', scopes: ['read'] }));
   await create(secrets);
   // A transaction that seals something as the rotation begins.
   const [held, released] = [gate(), gate()];
@@ -214,7 +215,7 @@ test('a change of a policy does not write back what it read before the rotation 
   });
   const [outbound, engine] = [{ checkUrl: () => undefined } as never, { changed: () => undefined } as never];
   const catalog = createPolicyCatalog({ db: raced, secrets, outbound, engine });
-  await catalog.update(tenant, { policy_id: 'p', name: 'renamed' });
+  await catalog.update(testAuthor(tenant), { policy_id: 'p', name: 'renamed' });
   await rotation;
   expect((await readAll(db, next)).evaluatorSecrets).toEqual(['text of evaluatorSecrets']);
 });
@@ -223,7 +224,9 @@ test('a second rotation is refused, and keeps the previous key, while client sec
   const dataDir = mkdtempSync(join(inject('runDir'), 'secret-key-'));
   const first = await loadOrCreateSecretKey(dataDir);
   const { db, database, secrets, tenant } = await fixture(first);
-  const made = await db.system((tx) => createCredential(tx, secrets, tenant, { name: 'n', scopes: ['read'] }));
+  const made = await db.system((tx) =>
+    createCredential(tx, secrets, testAuthor(tenant), { name: 'n', scopes: ['read'] }),
+  );
   // Of a release that did not note the key.
   await database.query('UPDATE credentials SET secret_key_id = NULL');
   const [second = '', ...before] = await renewSecretKey(dataDir);
@@ -293,10 +296,11 @@ test('a run that ends late does not take the place of the rotation after it', as
 test('a client secret is valid before, during and after a rotation, and is hashed anew at its next use', async () => {
   const [old, next] = [newKey(), newKey()];
   const { db, secrets, tenant } = await fixture(old);
-  const made = () => db.system((tx) => createCredential(tx, secrets, tenant, { name: 'n', scopes: ['read'] }));
+  const made = () =>
+    db.system((tx) => createCredential(tx, secrets, testAuthor(tenant), { name: 'n', scopes: ['read'] }));
   const [used, unused, overlapping] = [await made(), await made(), await made()];
   const newer = await db.system((tx) =>
-    rotateCredential(tx, secrets, tenant, overlapping.credential.credential_id, 3_600),
+    rotateCredential(tx, secrets, testAuthor(tenant), overlapping.credential.credential_id, 3_600),
   );
   const login = (keys: string[], { credential, client_secret }: typeof used) => {
     const [key = '', ...others] = keys;
@@ -350,7 +354,7 @@ test('without the lost key a platform starts as the documentation says, and keep
   await database.query(steps);
   await checkSecretKey(db, next);
   expect(await loadSigningKeys(db, next)).toHaveLength(1);
-  const made = await db.system((tx) => createCredential(tx, next, tenant, { name: 'n', scopes: ['read'] }));
+  const made = await db.system((tx) => createCredential(tx, next, testAuthor(tenant), { name: 'n', scopes: ['read'] }));
   expect(
     await verifySecret(db, next, { client_id: made.credential.client_id, client_secret: made.client_secret }),
   ).not.toBeNull();

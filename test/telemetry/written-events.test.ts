@@ -18,6 +18,7 @@ import { serveApi } from '../api/served-api.js';
 import { createPlan, readPlan, step } from '../plans/plan-fixture.js';
 import { policyFor } from '../policy/policy-fixture.js';
 import { httpServer } from '../runtime/loopback-server.js';
+import { testAuthor } from '../setup/author.js';
 import { watchRound } from '../setup/core.js';
 import { unfitEvents } from '../setup/events.js';
 import { positionAll } from './event-writer.js';
@@ -137,7 +138,7 @@ test('every event that the platform writes has exactly the form of its type, and
   await decide();
   await movePlans();
   await triggerAlert();
-  await deleteTenant(api.db, await api.otherTenant(), 'test');
+  await deleteTenant(api.db, testAuthor(await api.otherTenant()));
   expect(await unfitEvents(database)).toEqual([]);
   const written = await database.query<{ event_type: string }>('SELECT DISTINCT event_type FROM events');
   expect(written.map(({ event_type }) => event_type).sort()).toEqual([...EVENT_TYPES].sort());

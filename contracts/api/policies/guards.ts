@@ -103,6 +103,8 @@ const guardOf = <Name extends GuardName>(name: Name) =>
     config: GUARD_CONFIGS[name],
     /** Null: as the platform has it. */
     updated_at: Timestamp.nullable(),
+    /** The principal of the last change, as in the audit. */
+    updated_by: z.string().nullable(),
   });
 export const Guard = z.discriminatedUnion('guard', [
   guardOf('path'),

@@ -115,6 +115,8 @@ export const Policy = z.object({
   end_at: Timestamp.optional(),
   created_at: Timestamp,
   updated_at: Timestamp,
+  /** The principal of the last change, as in the audit. */
+  updated_by: z.string().nullable(),
 });
 export type Policy = z.infer<typeof Policy>;
 

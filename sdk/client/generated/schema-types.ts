@@ -486,6 +486,7 @@ export type Policy = {
     createdAt: string;
     /** Format: date-time */
     updatedAt: string;
+    updatedBy: string | null;
 };
 
 export type Guard = {
@@ -499,6 +500,7 @@ export type Guard = {
         allowedRoots: string[];
     };
     updatedAt: string | null;
+    updatedBy: string | null;
 } | {
     /** @constant */
     guard: "egress";
@@ -518,6 +520,7 @@ export type Guard = {
         stages: Open<"message" | "output" | "tool_arguments" | "tool_result">[];
     };
     updatedAt: string | null;
+    updatedBy: string | null;
 } | {
     /** @constant */
     guard: "secrets";
@@ -545,6 +548,7 @@ export type Guard = {
         stages: Open<"message" | "output" | "tool_arguments" | "tool_result">[];
     };
     updatedAt: string | null;
+    updatedBy: string | null;
 } | {
     /** @constant */
     guard: "prompt_injection";
@@ -561,6 +565,7 @@ export type Guard = {
         stages: Open<"message" | "output" | "tool_arguments" | "tool_result">[];
     };
     updatedAt: string | null;
+    updatedBy: string | null;
 } | {
     /** @constant */
     guard: "limits";
@@ -584,6 +589,7 @@ export type Guard = {
         maxRepeatedCalls: number | null;
     };
     updatedAt: string | null;
+    updatedBy: string | null;
 };
 
 export type AlertRule = {
@@ -632,6 +638,7 @@ export type AlertRule = {
     createdAt: string;
     /** Format: date-time */
     updatedAt: string;
+    updatedBy: string | null;
 };
 
 export type Delivery = {

@@ -7,6 +7,7 @@ import { type DeliveryIds, inputOf } from '../../../deliveries/delivery-store.js
 import { createSecrets } from '../../../runtime/secrets.js';
 import { deliveryWorkflowId } from '../../../workflows/definitions.js';
 import { deliveriesOf, ruleFor, untilDelivered, webhook } from '../../alerts/alert-fixture.js';
+import { testAuthor } from '../../setup/author.js';
 import { ApiClient } from '../../setup/platform/api-client.js';
 import { type SharedPlatform, startPlatform } from '../../setup/platform/platform.js';
 import { type Receiver, receiver, status } from '../../setup/receiver.js';
@@ -20,10 +21,10 @@ const isAt = (url: string) => (name: string) => name.startsWith(`${new URL(url).
 /** A tenant of its own on a running platform. */
 async function anotherTenant({ platform, database }: SharedPlatform): Promise<ApiClient> {
   const db = database.db();
-  const { tenant_id } = await createTenant(db, 'another');
+  const { tenant_id } = await createTenant(db, testAuthor(''), 'another');
   const fields = { name: 'test', scopes: ['full' as const], agent_types: [] };
   const { credential, client_secret } = await db.tenant(tenant_id, (tx) =>
-    createCredential(tx, createSecrets(KEY), tenant_id, fields),
+    createCredential(tx, createSecrets(KEY), testAuthor(tenant_id), fields),
   );
   return new ApiClient(platform, { client_id: credential.client_id, client_secret });
 }

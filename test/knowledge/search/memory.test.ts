@@ -1,6 +1,7 @@
 import { beforeEach, expect, test } from 'vitest';
 import { deleteTenant } from '../../../auth/tenants.js';
 import { createOutbound } from '../../../http/outbound.js';
+import { testAuthor } from '../../setup/author.js';
 import { cleanUp } from '../../setup/clean-up.js';
 import { insertTenant } from '../../setup/core.js';
 import { freshDatabase } from '../../setup/database.js';
@@ -49,6 +50,6 @@ test('nor, a little later, in that of another process; what was not deleted stay
     NAMESPACE,
   ]);
   await until(async () => (await bases()) === 1, { what: 'the drop of the deleted base' });
-  await deleteTenant(database.db(), tenantId, 'test');
+  await deleteTenant(database.db(), testAuthor(tenantId));
   await until(async () => (await bases()) === 0, { what: 'the drop of what the deleted tenant had' });
 });

@@ -34,6 +34,7 @@ function policy(priority: number, decision: PolicyDecision, match: Match = {}) {
         end_at: null,
         created_at: at,
         updated_at: at,
+        updated_by: null,
       },
       ...{ priority, decision, match },
     },

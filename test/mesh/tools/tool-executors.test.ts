@@ -1,6 +1,7 @@
 import { beforeEach, expect, it } from 'vitest';
 import { digestOf } from '../../../messages/input/digest.js';
 import { listTools, setToolOwner } from '../../../tools/tool-owners.js';
+import { testAuthor } from '../../setup/author.js';
 import type { FixtureAgent } from '../fixture-agent.js';
 import type { MeshNodeUnderTest } from '../mesh-fixture.js';
 import { fixture, useMesh } from '../use-mesh.js';
@@ -22,7 +23,7 @@ async function offering(instanceId: string, agentType: string): Promise<FixtureA
 
 const setOwner = (agent_types: string[] | null) =>
   fixture.core.db.tenant(fixture.tenantId, (tx) =>
-    setToolOwner(tx, { tenant_id: fixture.tenantId, tool: 'pay', agent_types, decided_by: 'cred_1' }),
+    setToolOwner(tx, testAuthor(fixture.tenantId), { tool: 'pay', agent_types }),
   );
 const pays = async () => {
   const tools = await fixture.core.db.tenant(fixture.tenantId, (tx) => listTools(tx, fixture.tenantId));

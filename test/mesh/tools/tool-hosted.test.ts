@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { freePort } from '../../../embedded/free-port.js';
 import { GuardCatalog } from '../../../policy/guards/guard-catalog.js';
+import { testAuthor } from '../../setup/author.js';
 import { until } from '../../setup/until.js';
 import type { FixtureAgent } from '../fixture-agent.js';
 import { artifact, type HostedAgentServer, hostedAgent, message, type Script, task } from '../hosted/hosted-agent.js';
@@ -95,7 +96,11 @@ describe('a hosted agent', () => {
     const key = `AKI${'AZ7Q3M5N1P9R2T4V6'}`;
     const { db, policies } = fixture.core;
     const guards = new GuardCatalog(db, (tenantId) => policies.changed(tenantId));
-    await guards.update(fixture.tenantId, { guard: 'secrets', enabled: true, config: { stages: ['tool_result'] } });
+    await guards.update(testAuthor(fixture.tenantId), {
+      guard: 'secrets',
+      enabled: true,
+      config: { stages: ['tool_result'] },
+    });
     await hosted({ 'message/send': (reply) => reply.result(data({ content: `the key is ${key}` })) });
     const result = await ask(a, { tool: 't' });
     expect(result).toEqual(refusedWith('GUARD_DENIED'));

@@ -5,7 +5,7 @@ import type { GuardRow } from '../../../policy/guards/guard-store.js';
 import type { GuardFinding, GuardSettings } from '../../../policy/guards/guarded-content.js';
 import { compileGuards } from '../../../policy/guards/settings.js';
 
-type Settings = Omit<GuardRow, 'updated_at'>;
+type Settings = Omit<GuardRow, 'updated_at' | 'updated_by'>;
 const OFF: Settings[] = GuardName.options.map((guard) => ({ guard, enabled: false, decision: 'deny', config: {} }));
 
 /** Settings in which only these guards are on. */

@@ -9,6 +9,7 @@ import { createTenant, setDefaultType } from '../../../auth/tenants.js';
 import { ANY_AGENT_TYPE } from '../../../contracts/primitives.js';
 import { FUNCTION_SCHEMA } from '../../../db/migrate.js';
 import { createSecrets } from '../../../runtime/secrets.js';
+import { testAuthor } from '../author.js';
 import { cleanUp } from '../clean-up.js';
 import { createDatabase, type FreshDatabase, queriesOf } from '../database.js';
 import { contradictions } from '../histories/record-checker.js';
@@ -116,11 +117,11 @@ async function newTenant(
 ): Promise<DevJson> {
   const db = database.db();
   const secrets = createSecrets(secretKey);
-  const { tenant_id } = await createTenant(db, 'test');
+  const { tenant_id } = await createTenant(db, testAuthor(''), 'test');
   const issue = (fields: NewCredential) =>
-    db.tenant(tenant_id, (tx) => createCredential(tx, secrets, tenant_id, fields));
+    db.tenant(tenant_id, (tx) => createCredential(tx, secrets, testAuthor(tenant_id), fields));
   const [full, agents] = [await issue(FULL), await issue(AGENTS)];
-  if (defaultAgentType) await db.tenant(tenant_id, (tx) => setDefaultType(tx, tenant_id, defaultAgentType));
+  if (defaultAgentType) await db.tenant(tenant_id, (tx) => setDefaultType(tx, testAuthor(tenant_id), defaultAgentType));
   return {
     ...process.devJson(),
     tenant_id,

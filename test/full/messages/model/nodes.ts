@@ -5,6 +5,7 @@ import { createTenant } from '../../../../auth/tenants.js';
 import { freePort } from '../../../../embedded/free-port.js';
 import { createSecrets } from '../../../../runtime/secrets.js';
 import { redisServer } from '../../../messages/bus/redis-server.js';
+import { testAuthor } from '../../../setup/author.js';
 import { ApiClient } from '../../../setup/platform/api-client.js';
 import type { Home } from '../../../setup/platform/fleet.js';
 import { type SharedPlatform, startPlatform } from '../../../setup/platform/platform.js';
@@ -74,10 +75,10 @@ export class Nodes {
   /** A new tenant, which comes in by this node, or by the other one while it is down. */
   async newTenant(): Promise<Home[]> {
     const db = this.#shared.database.db();
-    const { tenant_id } = await createTenant(db, 'model');
+    const { tenant_id } = await createTenant(db, testAuthor(''), 'model');
     const secrets = createSecrets(this.#secretKey);
     const { credential, client_secret } = await db.tenant(tenant_id, (tx) =>
-      createCredential(tx, secrets, tenant_id, { name: 'test', scopes: ['full'] }),
+      createCredential(tx, secrets, testAuthor(tenant_id), { name: 'test', scopes: ['full'] }),
     );
     return this.#nodes.map((preferred) => {
       const node = () => [preferred, ...this.#nodes].find(({ isUp }) => isUp) ?? preferred;

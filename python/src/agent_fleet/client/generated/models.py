@@ -479,6 +479,7 @@ class Policy(TypedDict):
     end_at: NotRequired[str]
     created_at: str
     updated_at: str
+    updated_by: str | None
 
 
 class GuardPathConfig(TypedDict):
@@ -491,6 +492,7 @@ class GuardPath(TypedDict):
     decision: str
     config: GuardPathConfig
     updated_at: str | None
+    updated_by: str | None
 
 
 class GuardEgressConfig(TypedDict):
@@ -505,6 +507,7 @@ class GuardEgress(TypedDict):
     decision: str
     config: GuardEgressConfig
     updated_at: str | None
+    updated_by: str | None
 
 
 class GuardSecretsConfig(TypedDict):
@@ -518,6 +521,7 @@ class GuardSecrets(TypedDict):
     decision: str
     config: GuardSecretsConfig
     updated_at: str | None
+    updated_by: str | None
 
 
 class GuardPromptInjectionConfig(TypedDict):
@@ -530,6 +534,7 @@ class GuardPromptInjection(TypedDict):
     decision: str
     config: GuardPromptInjectionConfig
     updated_at: str | None
+    updated_by: str | None
 
 
 class GuardLimitsConfig(TypedDict):
@@ -548,6 +553,7 @@ class GuardLimits(TypedDict):
     decision: str
     config: GuardLimitsConfig
     updated_at: str | None
+    updated_by: str | None
 
 
 Guard: TypeAlias = GuardPath | GuardEgress | GuardSecrets | GuardPromptInjection | GuardLimits
@@ -597,6 +603,7 @@ class AlertRule(TypedDict):
     enabled: bool
     created_at: str
     updated_at: str
+    updated_by: str | None
 
 
 class DeliveryAttempt(TypedDict):
