@@ -20,8 +20,9 @@ export interface Change {
 }
 
 /** The author of what a caller does. */
-export function authorOf({ tenant_id, credential_id }: Caller, ip: string): Author {
-  return { tenant_id, principal: { type: 'credential', id: credential_id }, ip };
+export function authorOf({ tenant_id, credential_id, operator }: Caller, ip: string): Author {
+  const type = operator === undefined ? 'credential' : 'operator';
+  return { tenant_id, principal: { type, id: credential_id }, ip };
 }
 
 /** The author of what the platform does by itself. @param part of it, as `seed` */

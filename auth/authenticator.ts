@@ -6,8 +6,9 @@ import type { Tokens } from './tokens.js';
 
 /** The state of a credential. */
 export interface CredentialStatus {
-  tenant_id: string;
-  /** False when it was revoked or its tenant deleted. */
+  /** Null of an operator of the platform. */
+  tenant_id: string | null;
+  /** False when it was revoked or its tenant, or that of an operator's token, deleted. */
   usable: boolean;
   expires_at: Date | null;
 }
@@ -25,31 +26,33 @@ interface Entry {
 const isYounger = (entry: Entry | undefined, ms: number): entry is Entry =>
   entry !== undefined && performance.now() - entry.readAtMs < ms;
 
-/** @param options.lookup the status of a credential; null when there is none */
+/** @param options.lookup the status of a credential, for a token of this tenant; null when there is none */
 export function createAuthenticator(options: {
   tokens: Pick<Tokens, 'verifyAccessToken'>;
-  lookup: (credentialId: string) => Promise<CredentialStatus | null>;
+  lookup: (credentialId: string, tenantId: string) => Promise<CredentialStatus | null>;
   clocks: Pick<Clocks, 'credentialCheckMs'>;
 }) {
   /** Concurrent calls for one credential share a read. */
   const statuses = new LRUCache<string, Entry>({
     max: STATUSES_MAX,
     ignoreFetchAbort: true, // a read goes on when its entry is evicted
-    fetchMethod: async (credentialId, known) => {
+    fetchMethod: async (key, known) => {
+      const [credentialId = '', tenantId = ''] = key.split('\n');
       const readAtMs = performance.now();
       try {
-        return { readAtMs, status: await options.lookup(credentialId) };
+        return { readAtMs, status: await options.lookup(credentialId, tenantId) };
       } catch (error) {
         if (isYounger(known, MAX_AGE_MS)) return known; // keeps the time of its read
         throw error;
       }
     },
   });
-  const statusOf = async (credentialId: string): Promise<CredentialStatus | null> => {
-    const known = statuses.get(credentialId);
+  const statusOf = async ({ credential_id, tenant_id }: Caller): Promise<CredentialStatus | null> => {
+    const key = `${credential_id}\n${tenant_id}`;
+    const known = statuses.get(key);
     if (isYounger(known, options.clocks.credentialCheckMs)) return known.status;
     // Joins a read that is under way.
-    return (await statuses.forceFetch(credentialId, { forceRefresh: true })).status;
+    return (await statuses.forceFetch(key, { forceRefresh: true })).status;
   };
   return {
     /**
@@ -59,9 +62,9 @@ export function createAuthenticator(options: {
      */
     authenticate: async (bearerToken: string): Promise<Caller> => {
       const claims = await options.tokens.verifyAccessToken(bearerToken);
-      const status = await statusOf(claims.credential_id);
+      const status = await statusOf(claims);
       const expired = status?.expires_at ? status.expires_at.getTime() <= Date.now() : false;
-      if (!status?.usable || expired || status.tenant_id !== claims.tenant_id) {
+      if (!status?.usable || expired || (status.tenant_id ?? claims.tenant_id) !== claims.tenant_id) {
         throw new PlatformError('unauthorized', 'The credential of this access token is no longer valid.');
       }
       return claims;

@@ -26,7 +26,11 @@ export interface IssuedCredential {
   client_secret: string;
 }
 
-async function newSecret(tx: Tx, secrets: Secrets): Promise<{ clientSecret: string; hash: Buffer; keyId: string }> {
+/** A new secret with its hash. */
+export async function newSecret(
+  tx: Tx,
+  secrets: Secrets,
+): Promise<{ clientSecret: string; hash: Buffer; keyId: string }> {
   await holdSecretKey(tx, secrets);
   const clientSecret = randomBytes(32).toString('base64url');
   return { clientSecret, hash: secrets.mac(clientSecret, PURPOSE), keyId: secrets.check() };
@@ -133,7 +137,7 @@ interface StoredCredential extends Credential {
 const FIND_BY_CLIENT = `
   SELECT ${COLUMNS}, secret_hash, CASE WHEN previous_expires_at > now() THEN previous_secret_hash END AS previous_hash,
          revoked_at IS NULL AND coalesce(expires_at > now(), true)
-           AND EXISTS (SELECT 1 FROM tenants t WHERE t.tenant_id = c.tenant_id AND t.deleted_at IS NULL) AS usable
+           AND (c.tenant_id IS NULL OR EXISTS (SELECT 1 FROM tenants t WHERE t.tenant_id = c.tenant_id AND t.deleted_at IS NULL)) AS usable
     FROM credentials c WHERE credential_id = $1`;
 
 /**
@@ -181,7 +185,7 @@ export async function noteHashingKey(tx: Tx, keyId: string): Promise<void> {
 }
 
 const UNHASHED = `
-  SELECT c.credential_id FROM credentials c JOIN tenants t USING (tenant_id)
+  SELECT c.credential_id FROM credentials c LEFT JOIN tenants t USING (tenant_id)
    WHERE t.deleted_at IS NULL AND c.revoked_at IS NULL AND coalesce(c.expires_at > now(), true)
      AND (c.secret_key_id <> $1
           OR c.previous_expires_at > now() AND c.previous_secret_hash IS NOT NULL AND c.previous_secret_key_id <> $1)`;
@@ -196,13 +200,17 @@ export async function readUnhashed(tx: Tx, keyId: string): Promise<{ count: numb
   return row ?? { count: 0, ids: [] };
 }
 
-/** The state of a credential, for the authenticator. */
-export async function credentialStatus(db: Db, credentialId: string): Promise<CredentialStatus | null> {
+/** The state of a credential, for the authenticator. @param tenantId of its token, where it is an operator's; '' for its own */
+export async function credentialStatus(
+  db: Db,
+  credentialId: string,
+  tenantId: string,
+): Promise<CredentialStatus | null> {
   const [row] = await db.system((tx) =>
     tx.query<CredentialStatus & { [column: string]: unknown }>(
-      `SELECT c.tenant_id, c.revoked_at IS NULL AND t.deleted_at IS NULL AS usable, c.expires_at
-         FROM credentials c JOIN tenants t USING (tenant_id) WHERE c.credential_id = $1`,
-      [credentialId],
+      `SELECT c.tenant_id, c.revoked_at IS NULL AND t.deleted_at IS NULL AND (t.tenant_id IS NOT NULL OR $2 = '') AS usable, c.expires_at
+         FROM credentials c LEFT JOIN tenants t ON t.tenant_id = coalesce(c.tenant_id, $2) WHERE c.credential_id = $1`,
+      [credentialId, tenantId],
     ),
   );
   return row ?? null;

@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import {
   createCredential,
   credentialStatus,
@@ -7,9 +6,11 @@ import {
   revokeCredential,
   rotateCredential,
 } from '../auth/credentials.js';
+import { createOperator, listOperators, revokeOperator } from '../auth/operators.js';
 import { listSigningKeys, rotateSigningKeys } from '../auth/signing-keys.js';
 import { createTenant, deleteTenant, listTenants, requireTenant, setDefaultType } from '../auth/tenants.js';
 import { CredentialCreateRequest, CredentialRotateRequest } from '../contracts/api/auth.js';
+import { TenantName } from '../contracts/api/tenants/tenants.js';
 import { AgentTypeOfAgents } from '../contracts/primitives.js';
 import type { Db } from '../db/pool.js';
 import { type Command, type CommandInput, ofTenant, operator, parse, requiredOption } from './command.js';
@@ -18,7 +19,6 @@ import { CliError, type Store } from './fleet-store.js';
 import { rotateSecret, secretKeyStatus } from './rotate-secret.js';
 
 const LIST_MAX = 1_000;
-const TenantName = z.string().trim().min(1).max(256);
 
 function commaSeparated(text: string): string[] {
   const words = text.split(',').map((word) => word.trim());
@@ -31,8 +31,8 @@ function printable({ credential, client_secret }: IssuedCredential) {
 }
 
 async function tenantOf(db: Db, credentialId: string): Promise<string> {
-  const status = await credentialStatus(db, credentialId);
-  if (!status) throw new CliError(`There is no credential ${credentialId}.`);
+  const status = await credentialStatus(db, credentialId, '');
+  if (!status?.tenant_id) throw new CliError(`There is no credential ${credentialId}.`);
   return status.tenant_id;
 }
 
@@ -90,7 +90,7 @@ export const COMMANDS: Record<string, Command> = {
   },
   'tenants list': {
     summary: 'list the tenants',
-    run: async ({ db }) => ({ tenants: await listTenants(db) }),
+    run: async ({ db }) => ({ tenants: (await listTenants(db, { page: 1, page_size: LIST_MAX })).tenants }),
   },
   'tenants update': {
     usage: 'TENANT_ID --default-agent-type TYPE|none',
@@ -133,6 +133,23 @@ export const COMMANDS: Record<string, Command> = {
     summary: 'revoke a credential and its tokens',
     argument: true,
     run: revoke,
+  },
+  'operators create': {
+    usage: 'NAME',
+    summary: 'create an operator of the platform, who manages tenants over the API; its secret is shown once',
+    argument: true,
+    run: ({ db, secrets }, { argument }) =>
+      db.system((tx) => createOperator(tx, secrets, operator(), parse(TenantName, argument))),
+  },
+  'operators list': {
+    summary: 'list the operators of the platform',
+    run: async ({ db }) => ({ operators: await listOperators(db) }),
+  },
+  'operators revoke': {
+    usage: 'OPERATOR_ID',
+    summary: 'revoke an operator of the platform and its tokens',
+    argument: true,
+    run: async ({ db }, { argument }) => ({ ...(await db.system((tx) => revokeOperator(tx, operator(), argument))) }),
   },
   ...ERASE_COMMANDS,
   'keys rotate-secret': {

@@ -58,7 +58,7 @@ function fieldsText(item: object, equals: string, separator: string): string {
 
 /** Plain text: one line for each entry of a list, or for each field of anything else. */
 function plain(result: Record<string, unknown>): string {
-  const list = result.tenants ?? result.credentials ?? result.keys ?? result.erasures;
+  const list = result.tenants ?? result.credentials ?? result.operators ?? result.keys ?? result.erasures;
   if (!Array.isArray(list)) return fieldsText(result, ': ', '\n');
   return list.map((item: object) => fieldsText(item, '=', '  ')).join('\n') || 'none';
 }

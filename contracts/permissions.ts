@@ -29,10 +29,31 @@ export function tokenRefusal(credential: Pick<Credential, 'scopes' | 'agent_type
   return `agent_type: the credential may not ask for this agent type. It may ask for: ${named}.`;
 }
 
+/** Why a credential gets no token for this tenant or with these scopes: a token is never more than its credential. Null if it gets one. */
+export function narrowingRefusal(
+  credential: Pick<Credential, 'tenant_id' | 'scopes' | 'credential_id'>,
+  { tenant_id, scopes = [] }: { tenant_id?: string | undefined; scopes?: Scope[] | undefined },
+): string | null {
+  if (isOperatorId(credential.credential_id)) return null;
+  if (tenant_id !== undefined && tenant_id !== credential.tenant_id)
+    return 'tenant_id: must be the tenant of the credential.';
+  const missing = scopes.find((scope) => !scopeIncludes(credential.scopes, scope));
+  return missing === undefined ? null : `scopes: the credential does not have ${missing}.`;
+}
+
+/** Whether it is an operator's own token, which is for no tenant. */
+function isOwnToken({ operator, tenant_id }: Pick<Caller, 'operator' | 'tenant_id'>): boolean {
+  return operator !== undefined && tenant_id === '';
+}
+
 /** Why a token may not call an operation at all; null if it may. */
 export function callRefusal(operation: Pick<Operation, 'access' | 'agents'>, caller: Caller): string | null {
   const { access, agents } = operation;
   if (access === 'public') return null;
+  const isOperator = isOwnToken(caller);
+  if (access === 'operator') return isOperator ? null : 'This needs the own token of an operator of the platform.';
+  if (isOperator)
+    return 'The own token of an operator reaches no tenant: /auth/get_token {tenant_id} gives one that does.';
   const scope = access === 'optional' ? 'read' : access;
   if (!scopeIncludes(caller.scopes, scope)) return `This needs the scope ${scope}.`;
   return agents === 'forbidden' && actsAs(caller) !== null ? 'A token that acts as an agent may not do this.' : null;
@@ -67,7 +88,8 @@ export function isOwnMessage(reader: Pick<Reader, 'agent_type'>, message: Messag
 }
 
 /** Why a caller may not answer any input request; null if that depends on the request. */
-export function anyAnswerRefusal(caller: Pick<Caller, 'agent_type'>): string | null {
+export function anyAnswerRefusal(caller: Pick<Caller, 'agent_type' | 'operator'>): string | null {
+  if (caller.operator !== undefined) return 'An operator of the platform may not answer input requests.';
   return actsAs(caller) === null ? null : 'A token that acts as an agent may not answer input requests.';
 }
 
@@ -108,6 +130,11 @@ export function answerRefusal(caller: Caller, question: OpenQuestion): string | 
   return 'The credential that registered the agent may not answer requests of the agent or about what it does.';
 }
 
+/** Whether it is the id of an operator of the platform, not of a credential of a tenant. */
+export function isOperatorId(credentialId: string): boolean {
+  return credentialId.startsWith('op_');
+}
+
 /** A credential that wrote an alert rule: it may have read the rule's tokens, and knows the secret with which its Slack users are proved. */
 export interface RuleWriter {
   credential_id: string;
@@ -119,6 +146,8 @@ export function ruleAnswerRefusal(
   writers: readonly RuleWriter[],
   { by_agent, registered_with, sent_with, allow_self }: OpenQuestion,
 ): string | null {
+  if (writers.some(({ credential_id }) => isOperatorId(credential_id)))
+    return 'An operator of the platform wrote the alert rule, and may not answer requests.';
   const wrote = (credential: string | null) => writers.find(({ credential_id }) => credential_id === credential);
   if (!allow_self && sent_with.some(wrote))
     return 'The credential that sent the message or created the plan wrote the alert rule, and it may not answer this request.';

@@ -362,7 +362,7 @@ CREATE TABLE counted_usage (
   reported_cost_usd numeric NOT NULL
 );
 CREATE TABLE credentials (
-  tenant_id text NOT NULL,
+  tenant_id text,
   credential_id text NOT NULL,
   name text NOT NULL,
   scopes text[] NOT NULL,
@@ -925,6 +925,14 @@ CREATE TABLE signing_keys (
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   retired_at timestamp with time zone
 );
+CREATE TABLE tenant_ceilings (
+  tenant_id text NOT NULL,
+  messages_per_day bigint,
+  tokens_per_day bigint,
+  cost_usd_per_month numeric,
+  updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  updated_by text
+);
 CREATE TABLE tenant_limits (
   tenant_id text NOT NULL,
   messages_per_day bigint,
@@ -1055,6 +1063,7 @@ ALTER TABLE callback_tokens ADD CONSTRAINT callback_tokens_check CHECK ((num_non
 ALTER TABLE callback_tokens ADD CONSTRAINT callback_tokens_tenant_id_plan_id_fkey FOREIGN KEY (tenant_id, plan_id) REFERENCES plans(tenant_id, plan_id) ON DELETE CASCADE;
 ALTER TABLE callback_tokens ADD CONSTRAINT callback_tokens_pkey PRIMARY KEY (token_hash);
 ALTER TABLE counted_usage ADD CONSTRAINT counted_usage_pkey PRIMARY KEY (tenant_id, message_id, model);
+ALTER TABLE credentials ADD CONSTRAINT credentials_of_operators CHECK (((tenant_id IS NULL) = (credential_id ~~ 'op\_%'::text)));
 ALTER TABLE credentials ADD CONSTRAINT credentials_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
 ALTER TABLE credentials ADD CONSTRAINT credentials_pkey PRIMARY KEY (credential_id);
 ALTER TABLE deliveries ADD CONSTRAINT deliveries_check CHECK (((rule_id IS NULL) <> (config_id IS NULL)));
@@ -1138,6 +1147,8 @@ ALTER TABLE session_agents ADD CONSTRAINT session_agents_pkey PRIMARY KEY (tenan
 ALTER TABLE session_totals ADD CONSTRAINT session_totals_pkey PRIMARY KEY (tenant_id, session_id);
 ALTER TABLE sessions ADD CONSTRAINT sessions_pkey PRIMARY KEY (tenant_id, session_id);
 ALTER TABLE signing_keys ADD CONSTRAINT signing_keys_pkey PRIMARY KEY (kid);
+ALTER TABLE tenant_ceilings ADD CONSTRAINT tenant_ceilings_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
+ALTER TABLE tenant_ceilings ADD CONSTRAINT tenant_ceilings_pkey PRIMARY KEY (tenant_id);
 ALTER TABLE tenant_limits ADD CONSTRAINT tenant_limits_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
 ALTER TABLE tenant_limits ADD CONSTRAINT tenant_limits_pkey PRIMARY KEY (tenant_id);
 ALTER TABLE tenants ADD CONSTRAINT tenants_pkey PRIMARY KEY (tenant_id);
@@ -1302,6 +1313,7 @@ ALTER TABLE session_agents ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE session_totals ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE sessions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE signing_keys DISABLE ROW LEVEL SECURITY;
+ALTER TABLE tenant_ceilings ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE tenant_limits ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE tenants ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE tool_grants ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -1411,6 +1423,8 @@ CREATE POLICY one_tenant ON session_totals AS PERMISSIVE FOR ALL TO fleet_app US
 CREATE POLICY whole_platform ON session_totals AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON sessions AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON sessions AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON tenant_ceilings AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON tenant_ceilings AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON tenant_limits AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON tenant_limits AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON tenants AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -1535,6 +1549,8 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON session_totals TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON sessions TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON sessions TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON signing_keys TO fleet_system;
+GRANT SELECT ON tenant_ceilings TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON tenant_ceilings TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON tenant_limits TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON tenant_limits TO fleet_system;
 GRANT SELECT ON tenants TO fleet_app;

@@ -22,7 +22,8 @@ export type IdPrefix =
   | 'chk'
   | 'plan'
   | 'ers'
-  | 'aud';
+  | 'aud'
+  | 'op';
 
 /** Random bytes fetched in one call: 16 bytes from the pool cost 0.1 µs, a call for 16 bytes 5 µs. */
 const POOL_BYTES = 4_096;

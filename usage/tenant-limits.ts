@@ -1,6 +1,7 @@
 import { type Author, recordAudit } from '../audit/record-audit.js';
 import type { SetLimitsRequest, TenantLimits, TenantLimitsResponse } from '../contracts/api/tenants/tenants.js';
 import type { Db, Tx } from '../db/pool.js';
+import { PlatformError } from '../runtime/errors.js';
 import type { UsageDeps } from './usage-report.js';
 
 /** What a tenant's quotas are decided by (`quotas_of` in db/functions/events/usage.sql). */
@@ -53,10 +54,23 @@ async function readLimits(tx: Tx, tenantId: string): Promise<TenantLimits | null
   return (await tx.query<TenantLimits & Record<string, unknown>>(READ, [tenantId]))[0] ?? null;
 }
 
-/** Sets limits of a tenant. */
+const CEILINGS = `
+  SELECT messages_per_day, tokens_per_day, cost_usd_per_month::double precision AS cost_usd_per_month FROM tenant_ceilings WHERE tenant_id = $1`;
+
+/** @throws PlatformError forbidden for a limit above its ceiling */
+async function checkCeilings(tx: Tx, tenantId: string, limits: SetLimitsRequest): Promise<void> {
+  const [ceilings] = await tx.query<TenantLimits & Record<string, unknown>>(CEILINGS, [tenantId]);
+  for (const [name, ceiling] of Object.entries(ceilings ?? {}) as [keyof TenantLimits, number | null][]) {
+    if (ceiling !== null && (limits[name] ?? 0) > ceiling)
+      throw new PlatformError('forbidden', `${name}: at most ${ceiling}, which the operator of the platform has set.`);
+  }
+}
+
+/** Sets limits of a tenant. @throws PlatformError forbidden for one above the ceiling that an operator of the platform has set */
 export async function setLimits(db: Db, author: Author, limits: SetLimitsRequest): Promise<void> {
   const { tenant_id, principal } = author;
   await db.tenant(tenant_id, async (tx) => {
+    await checkCeilings(tx, tenant_id, limits);
     const before = await readLimits(tx, tenant_id);
     await tx.query(SET, [tenant_id, JSON.stringify(limits), principal.id]);
     const after = await readLimits(tx, tenant_id);

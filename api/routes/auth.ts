@@ -6,8 +6,10 @@ import {
   rotateCredential,
   verifySecret,
 } from '../../auth/credentials.js';
+import { isOperator, issueOperatorToken } from '../../auth/operators.js';
+import type { Caller } from '../../contracts/api/auth.js';
 import { OPERATIONS } from '../../contracts/api/operations.js';
-import { tokenRefusal } from '../../contracts/permissions.js';
+import { narrowingRefusal, tokenRefusal } from '../../contracts/permissions.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
 import { Logins } from '../logins.js';
@@ -19,6 +21,12 @@ function lifetimeSeconds(requestedSeconds: number, expiresAt: string | null): nu
   return Math.min(requestedSeconds, Math.floor((Date.parse(expiresAt) - Date.now()) / 1_000));
 }
 
+/** @throws PlatformError forbidden: an operator of the platform would outlast its token by a credential of the tenant */
+function refuseOperators({ operator }: Caller): void {
+  if (operator === undefined) return;
+  throw new PlatformError('forbidden', 'An operator of the platform may not create or rotate credentials of a tenant.');
+}
+
 /** Tokens, the keys that verify them (specification section 5), and a tenant's own credentials (decisions.md, Auth). */
 export function authRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'db' | 'secrets' | 'tokens' | 'redis'>): void {
   const logins = new Logins((client) => verifySecret(deps.db, deps.secrets, client), deps.redis);
@@ -27,9 +35,11 @@ export function authRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'db' | 'sec
     const credential = await logins.credentialOf(body, request.ip);
     const expires_in = lifetimeSeconds(body.expires_in, credential.expires_at);
     if (expires_in < 1) throw new PlatformError('unauthorized', 'The credential has ended.');
-    const refusal = tokenRefusal(credential, body.agent_type);
+    const refusal = tokenRefusal(credential, body.agent_type) ?? narrowingRefusal(credential, body);
     if (refusal !== null) throw new PlatformError('forbidden', refusal);
-    const { tenant_id, scopes, credential_id } = credential;
+    if (isOperator(credential)) return issueOperatorToken(deps, credential, { ...body, expires_in }, request.ip);
+    const { tenant_id, credential_id } = credential;
+    const { scopes = credential.scopes } = body;
     const claims = { tenant_id, agent_type: body.agent_type, scopes, sub: credential_id, credential_id };
     const token = await deps.tokens.issueAccessToken(claims, expires_in);
     return { token, token_type: 'Bearer', expires_in, scopes };
@@ -41,7 +51,8 @@ export function authRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'db' | 'sec
     return { keys: keys.map((key) => ({ ...key })) };
   });
 
-  mount(app, OPERATIONS.createCredential).answer(async (body, { author }) => {
+  mount(app, OPERATIONS.createCredential).answer(async (body, { author, caller }) => {
+    refuseOperators(caller);
     if (body.expires_at !== undefined && Date.parse(body.expires_at) <= Date.now()) {
       throw new PlatformError('BAD_REQUEST', 'expires_at: must be in the future.');
     }
@@ -54,7 +65,8 @@ export function authRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'db' | 'sec
     return { ...pageFields(body, counted), credentials };
   });
 
-  mount(app, OPERATIONS.rotateCredential).answer(async (body, { author }) => {
+  mount(app, OPERATIONS.rotateCredential).answer(async (body, { author, caller }) => {
+    refuseOperators(caller);
     const { credential_id, overlap_seconds } = body;
     const issued = await deps.db.tenant(author.tenant_id, (tx) =>
       rotateCredential(tx, deps.secrets, author, credential_id, overlap_seconds),

@@ -29,6 +29,10 @@ export const AUTH_OPERATIONS = {
       client_id: z.string().min(1).max(200),
       client_secret: z.string().min(1).max(512),
       agent_type: AgentType.default(NO_AGENT),
+      /** For an operator of the platform: a token for this tenant, instead of the operator's own. */
+      tenant_id: AnyId.optional(),
+      /** Fewer than the credential has; for an operator `["read"]` by default. */
+      scopes: z.array(Scope).min(1).optional(),
       expires_in: z
         .int()
         .min(LIMITS.tokenLifetimeSecondsMin)
@@ -52,6 +56,8 @@ export const TokenClaims = z.object({
   iat: z.number(),
   exp: z.number(),
   credential_id: z.string(),
+  /** The operator of the platform whose token it is: its own, with '' as `tenant_id`, or one for a tenant. */
+  operator: z.string().optional(),
 });
 export type TokenClaims = z.infer<typeof TokenClaims>;
 /** The caller of a request: the claims of its verified access token. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { ok, Timestamp } from '../primitives.js';
 
 /** `ready=full`: the platform is ready only if every check is ok, Temporal and Redis included. */
 export const HealthQuery = z.object({ ready: z.literal('full').optional().catch(undefined) });
@@ -9,6 +10,20 @@ export const HealthResponse = z.object({
   status: z.enum(['ok', 'degraded', 'stopping']),
   version: z.string(),
   checks: z.object({ database: Check, temporal: Check, mesh: Check, redis: Check.optional() }),
+});
+/** The health of the platform for its operators. */
+export const PlatformHealth = ok({
+  ...HealthResponse.shape,
+  /** The processes with the mesh role that are on the record. */
+  nodes: z.array(
+    z.object({
+      mesh_id: z.string(),
+      started_at: Timestamp,
+      renewed_at: Timestamp,
+      draining: z.boolean(),
+      agents: z.int(),
+    }),
+  ),
 });
 export type HealthResponse = z.infer<typeof HealthResponse>;
 

@@ -7,8 +7,8 @@ export interface Operation<Request extends z.ZodType = z.ZodType, Response exten
   /** In Fastify's syntax: `:id` is a parameter. */
   path: string;
   summary: string;
-  /** The lowest scope that may call it. `public`: tokens are not checked; `optional`: without a token, the operation decides. */
-  access: Scope | 'public' | 'optional';
+  /** The lowest scope that may call it. `public`: tokens are not checked; `optional`: without a token, the operation decides. `operator`: only the own token of an operator of the platform. */
+  access: Scope | 'public' | 'optional' | 'operator';
   /** What a token that acts as an agent reaches. `open`: the same as others; `own`: what belongs to its agent type; `forbidden`: nothing. */
   agents: 'open' | 'own' | 'forbidden';
   /** The scope that a token needs unless it acts as the agent's own type, for which `access` is enough. */
@@ -50,6 +50,8 @@ export const PUBLIC: Access = { access: 'public', agents: 'open' };
 export const FULL: Access = { access: 'full', agents: 'forbidden' };
 export const ADMIN: Access = { access: 'admin', agents: 'forbidden' };
 export const TENANT: Access = { access: 'read', agents: 'forbidden' };
+/** For operators of the platform, by their own token. */
+export const OPERATOR: Access = { access: 'operator', agents: 'forbidden' };
 /** For all tokens; one that acts as an agent reaches only what belongs to its type. */
 export const OWN: Access = { access: 'read', agents: 'own' };
 

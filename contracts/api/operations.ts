@@ -1,13 +1,14 @@
+import { z } from 'zod';
 import { AgentCardResponse } from '../a2a/agent-card.js';
 import { JsonObject } from '../primitives.js';
 import { AGENT_OPERATIONS } from './agents.js';
 import { ALERT_OPERATIONS } from './alerts.js';
 import { AUTH_OPERATIONS, CREDENTIAL_OPERATIONS } from './auth.js';
 import { DELIVERY_OPERATIONS } from './deliveries.js';
-import { HealthQuery, HealthResponse } from './health.js';
+import { HealthQuery, HealthResponse, PlatformHealth } from './health.js';
 import { KNOWLEDGE_OPERATIONS } from './knowledge/knowledge-operations.js';
 import { MESSAGE_OPERATIONS } from './messages.js';
-import { EXTENSION, get, PUBLIC } from './operation.js';
+import { EXTENSION, get, OPERATOR, PUBLIC, post } from './operation.js';
 import { PLAN_OPERATIONS } from './plans.js';
 import { APPROVAL_OPERATIONS } from './policies/approvals.js';
 import { GUARD_OPERATIONS } from './policies/guards.js';
@@ -15,7 +16,7 @@ import { POLICY_OPERATIONS } from './policies/policies.js';
 import { SESSION_OPERATIONS } from './sessions.js';
 import { TELEMETRY_OPERATIONS } from './telemetry.js';
 import { AUDIT_OPERATIONS } from './tenants/audit.js';
-import { TENANT_OPERATIONS } from './tenants/tenants.js';
+import { ALL_TENANTS_OPERATIONS, TENANT_OPERATIONS } from './tenants/tenants.js';
 import { TOOL_OPERATIONS } from './tools.js';
 import { USAGE_OPERATIONS } from './usage.js';
 
@@ -33,6 +34,11 @@ const PLATFORM_OPERATIONS = {
     'The A2A agent card of an agent type: 0.3, or 1.0 by A2A-Version; with a token, the skills of its agents',
     { response: AgentCardResponse, statuses: [304, 401, 404, 500, 503], a2aVersions: true, ...EXTENSION },
   ),
+  platformHealth: post('/platform/get_health', OPERATOR, 'The health of the platform with its nodes', {
+    request: z.strictObject({}),
+    response: PlatformHealth,
+    ...EXTENSION,
+  }),
   openapi: get('/openapi.json', PUBLIC, 'This description', { response: JsonObject, ...EXTENSION }),
 };
 
@@ -52,6 +58,7 @@ export const OPERATIONS = {
   ...DELIVERY_OPERATIONS,
   ...TELEMETRY_OPERATIONS,
   ...USAGE_OPERATIONS,
+  ...ALL_TENANTS_OPERATIONS,
   ...TENANT_OPERATIONS,
   ...AUDIT_OPERATIONS,
   ...KNOWLEDGE_OPERATIONS,
@@ -73,7 +80,7 @@ export const TAGS = {
   Alerts: ALERT_OPERATIONS,
   Webhooks: DELIVERY_OPERATIONS,
   Telemetry: { ...TELEMETRY_OPERATIONS, ...USAGE_OPERATIONS },
-  Tenants: TENANT_OPERATIONS,
+  Tenants: { ...ALL_TENANTS_OPERATIONS, ...TENANT_OPERATIONS },
   Audit: AUDIT_OPERATIONS,
   'Knowledge base': KNOWLEDGE_OPERATIONS,
   Platform: PLATFORM_OPERATIONS,

@@ -124,7 +124,7 @@ interface Case {
   what?: string;
   version?: string;
   /** The lowest scope of a token that acts for the tenant; null where no token is looked at. */
-  needs: Scope | null;
+  needs: Scope | 'operator' | null;
   /** Of an agent of the type that serves; of an agent of another type; of another tenant, with scope `full`. */
   own: Outcome;
   foreign: Outcome;
@@ -135,6 +135,14 @@ interface Case {
 type Body = () => object | Promise<object>;
 
 const nothing = () => ({});
+/** Not for any token of a tenant; test/audit/operators.test.ts has those of operators. */
+const operators: Case = {
+  needs: 'operator',
+  own: 'forbidden',
+  foreign: 'forbidden',
+  tenant: 'forbidden',
+  body: () => ({}),
+};
 const open = { needs: null, own: 'allowed', foreign: 'allowed', tenant: 'allowed' } as const;
 const record = { needs: 'read', own: 'allowed', foreign: 'missing', tenant: 'missing' } as const;
 const list = { needs: 'read', own: 'allowed', foreign: 'empty', tenant: 'empty' } as const;
@@ -267,6 +275,11 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
   getTraces: closed('read', 'allowed'),
   getUsage: closed('read', 'allowed'),
 
+  createTenant: operators,
+  getTenants: operators,
+  getTenant: operators,
+  updateTenant: operators,
+  deleteTenant: operators,
   getLimits: closed('full', 'allowed'),
   setLimits: closed('full', 'allowed'),
   getPrices: closed('full', 'allowed'),
@@ -291,6 +304,7 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
   agentCard: { ...open, needs: 'read', none: 'allowed' },
   // The other tenant has a worker too by now.
   agentTypeCard: { ...open, needs: 'read', none: 'allowed' },
+  platformHealth: operators,
   openapi: open,
 };
 
@@ -300,6 +314,7 @@ const RANK: Scope[] = ['read', 'admin', 'full'];
  * include each other, and that none lets an agent do more, is a table of test/contracts/permissions.test.ts.
  */
 function expectedOf({ needs, own, foreign, tenant, none }: Case): Record<string, Outcome> {
+  if (needs === 'operator') return { none: 'unauthorized', full: 'forbidden', 'own full': 'forbidden' };
   if (needs === null) return { none: own, 'foreign read': own };
   const below = RANK[RANK.indexOf(needs) - 1];
   const scopes = { [needs]: 'allowed' as const, ...(below && { [below]: 'forbidden' as const }) };

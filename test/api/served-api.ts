@@ -123,7 +123,7 @@ export async function serveApi(options: ServedApiOptions = {}) {
     },
     db,
     log,
-    authenticator: createAuthenticator({ tokens, lookup: (id) => credentialStatus(db, id), clocks }),
+    authenticator: createAuthenticator({ tokens, lookup: (...of) => credentialStatus(db, ...of), clocks }),
     clocks,
     tokens,
     secrets,

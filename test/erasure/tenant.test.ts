@@ -42,7 +42,7 @@ interface Column {
 function columnsOf(table: string): Promise<Column[]> {
   return database.query<Column & Record<string, unknown>>(
     `SELECT attname AS name, format_type(atttypid, NULL) AS type FROM pg_attribute
-      WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped AND attnotnull AND NOT atthasdef AND attidentity = ''`,
+      WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped AND (attnotnull OR attname = 'tenant_id') AND NOT atthasdef AND attidentity = ''`,
     [table],
   );
 }

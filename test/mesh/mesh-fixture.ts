@@ -66,7 +66,7 @@ export class MeshFixture {
     this.tokens = tokens;
     this.authenticator = createAuthenticator({
       tokens,
-      lookup: (id) => credentialStatus(db, id),
+      lookup: (...of) => credentialStatus(db, ...of),
       clocks: { credentialCheckMs: 100 },
     });
   }

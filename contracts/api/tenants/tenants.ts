@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { LIMITS } from '../../limits.js';
-import { ok, Timestamp } from '../../primitives.js';
-import { EXTENSION, FULL, post } from '../operation.js';
+import { AgentTypeOfAgents, AnyId, ok, okPage, pageFields, Timestamp } from '../../primitives.js';
+import { Credential, CredentialCreateRequest } from '../auth.js';
+import { EXTENSION, FULL, OPERATOR, post } from '../operation.js';
 
 const amount = z.int().min(0).max(Number.MAX_SAFE_INTEGER);
 const usd = z.number().min(0).max(LIMITS.costUsdMax);
@@ -48,6 +49,58 @@ export const SetPricesRequest = z
   });
 export type SetPricesRequest = z.infer<typeof SetPricesRequest>;
 export const PricesResponse = ok({ prices: z.array(ModelPrice) });
+
+export const TenantName = z.string().trim().min(1).max(256);
+export const Tenant = z.object({
+  tenant_id: z.string(),
+  name: z.string(),
+  default_agent_type: z.string().nullable(),
+  /** What the tenant may set as its limits at most. */
+  limits: TenantLimits,
+  created_at: Timestamp,
+  /** Its tokens have ended, and what it has is being erased. */
+  deleted_at: Timestamp.nullable(),
+});
+export type Tenant = z.infer<typeof Tenant>;
+
+const tenantFields = {
+  name: TenantName,
+  default_agent_type: AgentTypeOfAgents.nullable().optional(),
+  /** Ceilings of the tenant's own limits; null: none. */
+  limits: SetLimitsRequest.optional(),
+};
+const UpdateTenantRequest = z.strictObject({ ...tenantFields, tenant_id: AnyId, name: TenantName.optional() });
+export type UpdateTenantRequest = z.infer<typeof UpdateTenantRequest>;
+const TenantResponse = ok({ tenant: Tenant });
+
+/** For operators of the platform. */
+export const ALL_TENANTS_OPERATIONS = {
+  createTenant: post('/tenants/create', OPERATOR, 'Create a tenant, with its first credential if asked', {
+    request: z.strictObject({ ...tenantFields, credential: CredentialCreateRequest.optional() }),
+    response: TenantResponse.extend({ credential: Credential.optional(), client_secret: z.string().optional() }),
+    ...EXTENSION,
+  }),
+  getTenants: post('/tenants/get', OPERATOR, 'List the tenants, newest first', {
+    request: z.strictObject(pageFields),
+    response: okPage({ tenants: z.array(Tenant) }),
+    ...EXTENSION,
+  }),
+  getTenant: post('/tenants/get_by_id', OPERATOR, 'Read a tenant', {
+    request: z.strictObject({ tenant_id: AnyId }),
+    response: TenantResponse,
+    ...EXTENSION,
+  }),
+  updateTenant: post('/tenants/update', OPERATOR, 'Change a tenant; only given fields change', {
+    request: UpdateTenantRequest,
+    response: TenantResponse,
+    ...EXTENSION,
+  }),
+  deleteTenant: post('/tenants/delete', OPERATOR, 'Delete a tenant: its tokens end, and all that it has is erased', {
+    request: z.strictObject({ tenant_id: AnyId }),
+    response: ok({ tenant_id: z.string() }),
+    ...EXTENSION,
+  }),
+};
 
 export const TENANT_OPERATIONS = {
   getLimits: post('/tenants/get_limits', FULL, 'The quotas of the tenant, and what has been used of them', {

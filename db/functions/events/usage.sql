@@ -183,13 +183,14 @@ BEGIN
   RETURN true;
 END $$;
 
--- The limits of these tenants with what has been used of them, and when a new day and month begin (UTC).
+-- The limits of these tenants, none above its ceiling, with what has been used of them, and when a new day and month begin (UTC).
 CREATE FUNCTION quotas_of(of_tenants text[]) RETURNS TABLE (
   tenant_id text, messages_per_day bigint, tokens_per_day bigint, cost_usd_per_month double precision,
   messages bigint, tokens bigint, cost_usd double precision, day_ends_at timestamptz, month_ends_at timestamptz,
   day_left_ms double precision, month_left_ms double precision
 ) LANGUAGE sql STABLE AS $$
-  SELECT g.tenant_id, l.messages_per_day, l.tokens_per_day, l.cost_usd_per_month::double precision, coalesce(d.messages, 0),
+  SELECT g.tenant_id, least(l.messages_per_day, m.messages_per_day), least(l.tokens_per_day, m.tokens_per_day),
+         least(l.cost_usd_per_month, m.cost_usd_per_month)::double precision, coalesce(d.messages, 0),
          shown_tokens(coalesce(d.tokens, 0)), shown_cost(coalesce(c.cost_usd, 0)), t.day_ends_at, t.month_ends_at,
          1000 * extract(epoch FROM t.day_ends_at - now())::double precision, 1000 * extract(epoch FROM t.month_ends_at - now())::double precision
     FROM unnest(of_tenants) AS g (tenant_id)
@@ -197,6 +198,7 @@ CREATE FUNCTION quotas_of(of_tenants text[]) RETURNS TABLE (
       date_trunc('day', now(), 'UTC') + interval '24 hours' AS day_ends_at,
       (date_trunc('month', now() AT TIME ZONE 'UTC') + interval '1 month') AT TIME ZONE 'UTC' AS month_ends_at) t
     LEFT JOIN tenant_limits l ON l.tenant_id = g.tenant_id
+    LEFT JOIN tenant_ceilings m ON m.tenant_id = g.tenant_id
     LEFT JOIN usage_days d ON d.tenant_id = g.tenant_id AND d.day = t.today
     CROSS JOIN LATERAL (SELECT sum(u.cost_usd) AS cost_usd FROM usage_days u
       WHERE u.tenant_id = g.tenant_id AND u.day >= t.month_begins AND u.day <= t.today) c

@@ -539,6 +539,46 @@ export class TelemetryOperations extends ApiGroup {
 /** `/tenants`: a method for each operation. */
 export class TenantsOperations extends ApiGroup {
   /**
+   * Create a tenant, with its first credential if asked. `POST /tenants/create`. Needs the scope `operator`.
+   * An extension of the specification, which may change without notice.
+   */
+  create(request: types.TenantsCreateRequest, options: CallOptions = {}): Promise<types.TenantsCreateResponse> {
+    return this.invoke({ path: '/tenants/create' }, request, options);
+  }
+
+  /**
+   * List the tenants, newest first. `POST /tenants/get`. Needs the scope `operator`.
+   * An extension of the specification, which may change without notice.
+   */
+  get(request: types.TenantsGetRequest = {}, options: CallOptions = {}): Promise<types.TenantsGetResponse> {
+    return this.invoke({ path: '/tenants/get', retry: true }, request, options);
+  }
+
+  /**
+   * Read a tenant. `POST /tenants/get_by_id`. Needs the scope `operator`.
+   * An extension of the specification, which may change without notice.
+   */
+  getById(request: types.TenantsGetByIdRequest, options: CallOptions = {}): Promise<types.TenantsGetByIdResponse> {
+    return this.invoke({ path: '/tenants/get_by_id', retry: true }, request, options);
+  }
+
+  /**
+   * Change a tenant; only given fields change. `POST /tenants/update`. Needs the scope `operator`.
+   * An extension of the specification, which may change without notice.
+   */
+  update(request: types.TenantsUpdateRequest, options: CallOptions = {}): Promise<types.TenantsUpdateResponse> {
+    return this.invoke({ path: '/tenants/update', retry: true }, request, options);
+  }
+
+  /**
+   * Delete a tenant: its tokens end, and all that it has is erased. `POST /tenants/delete`. Needs the scope `operator`.
+   * An extension of the specification, which may change without notice.
+   */
+  delete(request: types.TenantsDeleteRequest, options: CallOptions = {}): Promise<types.TenantsDeleteResponse> {
+    return this.invoke({ path: '/tenants/delete' }, request, options);
+  }
+
+  /**
    * The quotas of the tenant, and what has been used of them. `POST /tenants/get_limits`. Needs the scope `full`.
    * An extension of the specification, which may change without notice.
    */
@@ -669,7 +709,7 @@ export class KnowledgeOperations extends ApiGroup {
   }
 }
 
-/** `/health`, `/.well-known`, `/a2a`, `/openapi.json`: a method for each operation. */
+/** `/health`, `/.well-known`, `/a2a`, `/platform`, `/openapi.json`: a method for each operation. */
 export class PlatformOperations extends ApiGroup {
   /**
    * Health of the platform. `GET /health`. Needs no token.
@@ -691,6 +731,14 @@ export class PlatformOperations extends ApiGroup {
    */
   agentTypeCard(agentType: string, options: CallOptions = {}): Promise<types.PlatformAgentTypeCardResponse> {
     return this.invoke({ verb: 'GET', path: `/a2a/${encodeURIComponent(agentType)}/.well-known/agent-card.json`, retry: true, responseAsIs: {"securitySchemes":{"*":{}},"security":{"*":{}},"securityRequirements":{"schemes":{"*":{}}}} }, {}, options);
+  }
+
+  /**
+   * The health of the platform with its nodes. `POST /platform/get_health`. Needs the scope `operator`.
+   * An extension of the specification, which may change without notice.
+   */
+  getHealth(options: CallOptions = {}): Promise<types.PlatformGetHealthResponse> {
+    return this.invoke({ path: '/platform/get_health', retry: true }, {}, options);
   }
 
   /**

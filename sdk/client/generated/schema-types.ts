@@ -1489,6 +1489,8 @@ export type AuthGetTokenRequest = {
     clientSecret: string;
     /** @default credential */
     agentType?: string;
+    tenantId?: string;
+    scopes?: ("read" | "admin" | "full")[];
     /** @default 86400 */
     expiresIn?: number;
 };
@@ -3226,6 +3228,135 @@ export type TelemetryGetUsageResponse = {
     totalPages: number;
 };
 
+export type TenantsCreateRequest = {
+    name: string;
+    defaultAgentType?: string | null;
+    limits?: {
+        messagesPerDay?: number | null;
+        tokensPerDay?: number | null;
+        costUsdPerMonth?: number | null;
+    };
+    credential?: {
+        name: string;
+        scopes: ("read" | "admin" | "full")[];
+        agentTypes?: ("*" | string)[];
+        /** Format: date-time */
+        expiresAt?: string;
+    };
+};
+
+export type TenantsCreateResponse = {
+    /** @constant */
+    ok: true;
+    tenant: {
+        tenantId: string;
+        name: string;
+        defaultAgentType: string | null;
+        limits: {
+            messagesPerDay: number | null;
+            tokensPerDay: number | null;
+            costUsdPerMonth: number | null;
+        };
+        /** Format: date-time */
+        createdAt: string;
+        deletedAt: string | null;
+    };
+    credential?: Credential;
+    clientSecret?: string;
+};
+
+export type TenantsGetRequest = {
+    /** @default 1 */
+    page?: number;
+    /** @default 25 */
+    pageSize?: number;
+};
+
+export type TenantsGetResponse = {
+    /** @constant */
+    ok: true;
+    count: number;
+    /** @constant */
+    countEstimated?: true;
+    page: number;
+    pageSize: number;
+    totalPages: number;
+    tenants: {
+        tenantId: string;
+        name: string;
+        defaultAgentType: string | null;
+        limits: {
+            messagesPerDay: number | null;
+            tokensPerDay: number | null;
+            costUsdPerMonth: number | null;
+        };
+        /** Format: date-time */
+        createdAt: string;
+        deletedAt: string | null;
+    }[];
+};
+
+export type TenantsGetByIdRequest = {
+    tenantId: string;
+};
+
+export type TenantsGetByIdResponse = {
+    /** @constant */
+    ok: true;
+    tenant: {
+        tenantId: string;
+        name: string;
+        defaultAgentType: string | null;
+        limits: {
+            messagesPerDay: number | null;
+            tokensPerDay: number | null;
+            costUsdPerMonth: number | null;
+        };
+        /** Format: date-time */
+        createdAt: string;
+        deletedAt: string | null;
+    };
+};
+
+export type TenantsUpdateRequest = {
+    name?: string;
+    defaultAgentType?: string | null;
+    limits?: {
+        messagesPerDay?: number | null;
+        tokensPerDay?: number | null;
+        costUsdPerMonth?: number | null;
+    };
+    tenantId: string;
+};
+
+export type TenantsUpdateResponse = {
+    /** @constant */
+    ok: true;
+    tenant: {
+        tenantId: string;
+        name: string;
+        defaultAgentType: string | null;
+        limits: {
+            messagesPerDay: number | null;
+            tokensPerDay: number | null;
+            costUsdPerMonth: number | null;
+        };
+        /** Format: date-time */
+        createdAt: string;
+        deletedAt: string | null;
+    };
+};
+
+export type TenantsDeleteRequest = {
+    tenantId: string;
+};
+
+export type TenantsDeleteResponse = {
+    /** @constant */
+    ok: true;
+    tenantId: string;
+};
+
 export type TenantsGetLimitsRequest = Record<string, never>;
 
 export type TenantsGetLimitsResponse = {
@@ -3875,6 +4006,35 @@ export type PlatformAgentTypeCardResponse = {
                 list: string[];
             };
         };
+    }[];
+};
+
+export type PlatformGetHealthRequest = Record<string, never>;
+
+export type PlatformGetHealthResponse = {
+    /** @constant */
+    ok: true;
+    /** @enum {string} */
+    status: Open<"ok" | "degraded">;
+    version: string;
+    checks: {
+        /** @enum {string} */
+        database: Open<"ok" | "down">;
+        /** @enum {string} */
+        temporal: Open<"ok" | "down">;
+        /** @enum {string} */
+        mesh: Open<"ok" | "down">;
+        /** @enum {string} */
+        redis?: Open<"ok" | "down">;
+    };
+    nodes: {
+        meshId: string;
+        /** Format: date-time */
+        startedAt: string;
+        /** Format: date-time */
+        renewedAt: string;
+        draining: boolean;
+        agents: number;
     }[];
 };
 

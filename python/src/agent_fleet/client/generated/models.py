@@ -748,6 +748,8 @@ class AuthGetTokenRequest(TypedDict):
     client_id: str
     client_secret: str
     agent_type: NotRequired[str]
+    tenant_id: NotRequired[str]
+    scopes: NotRequired[list[Literal['read', 'admin', 'full']]]
     expires_in: NotRequired[int]
 
 
@@ -2318,6 +2320,144 @@ class TelemetryGetUsageResponse(TypedDict):
     total_pages: int
 
 
+class TenantsCreateRequestLimits(TypedDict):
+    messages_per_day: NotRequired[int | None]
+    tokens_per_day: NotRequired[int | None]
+    cost_usd_per_month: NotRequired[float | None]
+
+
+class TenantsCreateRequestCredential(TypedDict):
+    name: str
+    scopes: list[Literal['read', 'admin', 'full']]
+    agent_types: NotRequired[list[Literal['*'] | str]]
+    expires_at: NotRequired[str]
+
+
+class TenantsCreateRequest(TypedDict):
+    name: str
+    default_agent_type: NotRequired[str | None]
+    limits: NotRequired[TenantsCreateRequestLimits]
+    credential: NotRequired[TenantsCreateRequestCredential]
+
+
+class TenantsCreateResponseTenantLimits(TypedDict):
+    messages_per_day: int | None
+    tokens_per_day: int | None
+    cost_usd_per_month: float | None
+
+
+class TenantsCreateResponseTenant(TypedDict):
+    tenant_id: str
+    name: str
+    default_agent_type: str | None
+    limits: TenantsCreateResponseTenantLimits
+    created_at: str
+    deleted_at: str | None
+
+
+class TenantsCreateResponse(TypedDict):
+    ok: Literal[True]
+    tenant: TenantsCreateResponseTenant
+    credential: NotRequired[Credential]
+    client_secret: NotRequired[str]
+
+
+class TenantsGetRequest(TypedDict):
+    page: NotRequired[int]
+    page_size: NotRequired[int]
+
+
+class TenantsGetResponseTenantLimits(TypedDict):
+    messages_per_day: int | None
+    tokens_per_day: int | None
+    cost_usd_per_month: float | None
+
+
+class TenantsGetResponseTenant(TypedDict):
+    tenant_id: str
+    name: str
+    default_agent_type: str | None
+    limits: TenantsGetResponseTenantLimits
+    created_at: str
+    deleted_at: str | None
+
+
+class TenantsGetResponse(TypedDict):
+    ok: Literal[True]
+    count: int
+    count_estimated: NotRequired[Literal[True]]
+    page: int
+    page_size: int
+    total_pages: int
+    tenants: list[TenantsGetResponseTenant]
+
+
+class TenantsGetByIdRequest(TypedDict):
+    tenant_id: str
+
+
+class TenantsGetByIdResponseTenantLimits(TypedDict):
+    messages_per_day: int | None
+    tokens_per_day: int | None
+    cost_usd_per_month: float | None
+
+
+class TenantsGetByIdResponseTenant(TypedDict):
+    tenant_id: str
+    name: str
+    default_agent_type: str | None
+    limits: TenantsGetByIdResponseTenantLimits
+    created_at: str
+    deleted_at: str | None
+
+
+class TenantsGetByIdResponse(TypedDict):
+    ok: Literal[True]
+    tenant: TenantsGetByIdResponseTenant
+
+
+class TenantsUpdateRequestLimits(TypedDict):
+    messages_per_day: NotRequired[int | None]
+    tokens_per_day: NotRequired[int | None]
+    cost_usd_per_month: NotRequired[float | None]
+
+
+class TenantsUpdateRequest(TypedDict):
+    name: NotRequired[str]
+    default_agent_type: NotRequired[str | None]
+    limits: NotRequired[TenantsUpdateRequestLimits]
+    tenant_id: str
+
+
+class TenantsUpdateResponseTenantLimits(TypedDict):
+    messages_per_day: int | None
+    tokens_per_day: int | None
+    cost_usd_per_month: float | None
+
+
+class TenantsUpdateResponseTenant(TypedDict):
+    tenant_id: str
+    name: str
+    default_agent_type: str | None
+    limits: TenantsUpdateResponseTenantLimits
+    created_at: str
+    deleted_at: str | None
+
+
+class TenantsUpdateResponse(TypedDict):
+    ok: Literal[True]
+    tenant: TenantsUpdateResponseTenant
+
+
+class TenantsDeleteRequest(TypedDict):
+    tenant_id: str
+
+
+class TenantsDeleteResponse(TypedDict):
+    ok: Literal[True]
+    tenant_id: str
+
+
 class TenantsGetLimitsRequest(TypedDict):
     pass
 
@@ -2982,6 +3122,33 @@ class PlatformAgentTypeCardResponseForm2(TypedDict):
 
 
 PlatformAgentTypeCardResponse: TypeAlias = PlatformAgentTypeCardResponse030 | PlatformAgentTypeCardResponseForm2
+
+
+class PlatformGetHealthRequest(TypedDict):
+    pass
+
+
+class PlatformGetHealthResponseChecks(TypedDict):
+    database: str
+    temporal: str
+    mesh: str
+    redis: NotRequired[str]
+
+
+class PlatformGetHealthResponseNode(TypedDict):
+    mesh_id: str
+    started_at: str
+    renewed_at: str
+    draining: bool
+    agents: int
+
+
+class PlatformGetHealthResponse(TypedDict):
+    ok: Literal[True]
+    status: str
+    version: str
+    checks: PlatformGetHealthResponseChecks
+    nodes: list[PlatformGetHealthResponseNode]
 
 
 PlatformOpenapiResponse: TypeAlias = dict[str, Any]

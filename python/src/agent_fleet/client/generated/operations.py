@@ -72,6 +72,7 @@ from .models import (
     PlansRejectResponse,
     PlatformAgentCardResponse,
     PlatformAgentTypeCardResponse,
+    PlatformGetHealthResponse,
     PlatformHealthResponse,
     PlatformOpenapiResponse,
     PoliciesCreatePolicyRequestEvaluator,
@@ -116,10 +117,18 @@ from .models import (
     TelemetryGetTracesResponse,
     TelemetryGetUsageResponse,
     TelemetryStreamEventsItem,
+    TenantsCreateRequestCredential,
+    TenantsCreateRequestLimits,
+    TenantsCreateResponse,
+    TenantsDeleteResponse,
+    TenantsGetByIdResponse,
     TenantsGetLimitsResponse,
     TenantsGetPricesResponse,
+    TenantsGetResponse,
     TenantsSetLimitsResponse,
     TenantsSetPricesResponse,
+    TenantsUpdateRequestLimits,
+    TenantsUpdateResponse,
     ToolsCallRequestTarget,
     ToolsCallResponse,
     ToolsGetResponse,
@@ -135,9 +144,9 @@ class AuthOperations:
     def __init__(self, api: PlatformApi) -> None:
         self._api = api
 
-    async def get_token(self, client_id: str, *, client_secret: str, agent_type: str | NotGiven = NOT_GIVEN, expires_in: int | NotGiven = NOT_GIVEN) -> AuthGetTokenResponse:
+    async def get_token(self, client_id: str, *, client_secret: str, agent_type: str | NotGiven = NOT_GIVEN, tenant_id: str | NotGiven = NOT_GIVEN, scopes: list[Literal['read', 'admin', 'full']] | NotGiven = NOT_GIVEN, expires_in: int | NotGiven = NOT_GIVEN) -> AuthGetTokenResponse:
         """Exchange a client id and secret for an access token. `POST /auth/get_token`. Needs no token."""
-        return cast("AuthGetTokenResponse", await self._api.call("/auth/get_token", given(client_id=client_id, client_secret=client_secret, agent_type=agent_type, expires_in=expires_in), retry=True))
+        return cast("AuthGetTokenResponse", await self._api.call("/auth/get_token", given(client_id=client_id, client_secret=client_secret, agent_type=agent_type, tenant_id=tenant_id, scopes=scopes, expires_in=expires_in), retry=True))
 
     async def jwks(self) -> AuthJwksResponse:
         """The public keys that verify tokens of this platform. `GET /.well-known/jwks.json`. Needs no token.
@@ -556,6 +565,36 @@ class TenantsOperations:
     def __init__(self, api: PlatformApi) -> None:
         self._api = api
 
+    async def create(self, name: str, *, default_agent_type: str | None | NotGiven = NOT_GIVEN, limits: TenantsCreateRequestLimits | NotGiven = NOT_GIVEN, credential: TenantsCreateRequestCredential | NotGiven = NOT_GIVEN) -> TenantsCreateResponse:
+        """Create a tenant, with its first credential if asked. `POST /tenants/create`. Needs the scope `operator`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("TenantsCreateResponse", await self._api.call("/tenants/create", given(name=name, default_agent_type=default_agent_type, limits=limits, credential=credential)))
+
+    async def get(self, *, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN) -> TenantsGetResponse:
+        """List the tenants, newest first. `POST /tenants/get`. Needs the scope `operator`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("TenantsGetResponse", await self._api.call("/tenants/get", given(page=page, page_size=page_size), retry=True))
+
+    async def get_by_id(self, tenant_id: str) -> TenantsGetByIdResponse:
+        """Read a tenant. `POST /tenants/get_by_id`. Needs the scope `operator`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("TenantsGetByIdResponse", await self._api.call("/tenants/get_by_id", given(tenant_id=tenant_id), retry=True))
+
+    async def update(self, tenant_id: str, *, name: str | NotGiven = NOT_GIVEN, default_agent_type: str | None | NotGiven = NOT_GIVEN, limits: TenantsUpdateRequestLimits | NotGiven = NOT_GIVEN) -> TenantsUpdateResponse:
+        """Change a tenant; only given fields change. `POST /tenants/update`. Needs the scope `operator`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("TenantsUpdateResponse", await self._api.call("/tenants/update", given(name=name, default_agent_type=default_agent_type, limits=limits, tenant_id=tenant_id), retry=True))
+
+    async def delete(self, tenant_id: str) -> TenantsDeleteResponse:
+        """Delete a tenant: its tokens end, and all that it has is erased. `POST /tenants/delete`. Needs the scope `operator`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("TenantsDeleteResponse", await self._api.call("/tenants/delete", given(tenant_id=tenant_id)))
+
     async def get_limits(self) -> TenantsGetLimitsResponse:
         """The quotas of the tenant, and what has been used of them. `POST /tenants/get_limits`. Needs the scope `full`.
 
@@ -668,6 +707,12 @@ class PlatformOperations:
 
         An extension of the specification, which may change without notice."""
         return cast("PlatformAgentTypeCardResponse", await self._api.call(f"/a2a/{quote(agent_type, safe='')}/.well-known/agent-card.json", params=given(), method="GET", retry=True))
+
+    async def get_health(self) -> PlatformGetHealthResponse:
+        """The health of the platform with its nodes. `POST /platform/get_health`. Needs the scope `operator`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("PlatformGetHealthResponse", await self._api.call("/platform/get_health", given(), retry=True))
 
     async def openapi(self) -> PlatformOpenapiResponse:
         """This description. `GET /openapi.json`. Needs no token.
