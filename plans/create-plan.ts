@@ -9,7 +9,7 @@ import { recordDecision } from '../policy/enforce.js';
 import type { AskingVerdict, DecisionEvent } from '../policy/verdict.js';
 import { PlatformError } from '../runtime/errors.js';
 import { newId, traceFrom, uuidOf } from '../runtime/ids.js';
-import { decideLocked } from './approvals/decide-plan.js';
+import { askerOfPlan, decideLocked } from './approvals/decide-plan.js';
 import { openPlanRequest, planRequest, readPlanRequest } from './approvals/plan-request.js';
 import type { GraphStep, NewPlan } from './plan-graph.js';
 import { type PlanRef, type PlanRow, requestWake } from './plan-rows.js';
@@ -100,17 +100,18 @@ async function requireProposed(tx: Tx, tenantId: string, key: string | undefined
   return found;
 }
 
-/** Its creator approves a plan as it is written, by the way of everybody else. */
+/** Its creator approves a plan as it is written, by the way of everybody else. @throws PlatformError forbidden for one who may not */
 async function approveAtOnce(tx: Tx, caller: Caller, row: PlanRow, ip: string | undefined): Promise<void> {
-  const voter = { principal: callerPrincipal(caller, ip), standsFor: [caller.credential_id] };
-  await decideLocked(tx, row, await readPlanRequest(tx, row), voter, {
-    decision: readResolution('approval', 'approved'),
-  });
+  const principal = callerPrincipal(caller, ip);
+  const request = await readPlanRequest(tx, row);
+  const standsFor = await principal.mayAnswer(tx, askerOfPlan(row), request);
+  const decision = readResolution('approval', 'approved');
+  await decideLocked(tx, row, request, { principal, standsFor }, { decision });
 }
 
 /**
  * Writes a new plan with its request and events: proposed, or running where it is approved at once.
- * @throws PlatformError NOT_FOUND, SESSION_CLOSED, RATE_LIMITED
+ * @throws PlatformError NOT_FOUND, SESSION_CLOSED, RATE_LIMITED, forbidden where the creator may not approve it at once
  */
 export async function createPlan(
   tx: Tx,

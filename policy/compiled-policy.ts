@@ -134,7 +134,10 @@ export function compilePolicy(row: PolicyRow, deps: CompileDeps): CompiledPolicy
     evaluate,
     isWebhook: 'type' in evaluator && evaluator.type === 'webhook',
     onError: 'type' in evaluator ? evaluator.on_error : 'deny',
-    applied: { policy_id, name, reason, ...(looksAtInstances && { per_instance: true as const }) },
+    applied: {
+      ...{ policy_id, name, reason, changed_at_ms: row.updated_at.getTime() },
+      ...(looksAtInstances && { per_instance: true as const }),
+    },
     terms: termsOf(row.approvers, evaluator),
   };
 }

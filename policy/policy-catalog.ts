@@ -66,16 +66,28 @@ function targetOf({ policy_id: id, name }: Policy) {
   return { type: 'policy', id, name };
 }
 
-/** The evaluator as it is stored, and its secret: a given one, else that which was stored for a webhook. */
+/** The secret of the stored webhook, if the URL is the same: another receiver must not get what the first one trusts. @throws PlatformError BAD_REQUEST */
+function keptSecret(url: string, before: Pick<PolicyRow, 'evaluator' | 'evaluator_secret'> | null): Buffer | null {
+  if (!before?.evaluator_secret) return null;
+  const { evaluator } = before;
+  if ('type' in evaluator && evaluator.type === 'webhook' && evaluator.url === url) return before.evaluator_secret;
+  throw new PlatformError(
+    'BAD_REQUEST',
+    'evaluator.secret: the URL has changed, and the stored secret is that of the one before. Give the secret of the new one, or null for none.',
+  );
+}
+
+/** The evaluator as it is stored, and its secret: a given one, else that which was stored for the same URL. */
 async function storedEvaluator(
   tx: Tx,
   evaluator: Evaluator,
-  before: Buffer | null,
+  before: Pick<PolicyRow, 'evaluator' | 'evaluator_secret'> | null,
   secrets: PolicyCatalogDeps['secrets'],
 ) {
   if (!('type' in evaluator) || evaluator.type !== 'webhook') return { evaluator, evaluator_secret: null };
   const { secret, secret_set: _, ...shown } = evaluator;
-  if (!secret) return { evaluator: shown, evaluator_secret: secret === undefined ? before : null };
+  if (!secret)
+    return { evaluator: shown, evaluator_secret: secret === undefined ? keptSecret(shown.url, before) : null };
   await holdSecretKey(tx, secrets);
   return { evaluator: shown, evaluator_secret: secrets.encrypt(secret, EVALUATOR_SECRET) };
 }
@@ -135,15 +147,14 @@ export function createPolicyCatalog({ db, secrets, outbound, engine }: PolicyCat
       ),
     get: async (tenantId: string, policyId: string): Promise<Policy> =>
       shownPolicy(await db.tenant(tenantId, (tx) => read(tx, tenantId, policyId))),
-    /** Changes the given fields. A webhook's secret stays where none is given. @throws PlatformError as `create` */
+    /** Changes the given fields. A webhook's secret stays where none is given and the URL is the same. @throws PlatformError as `create` */
     update: (author: Author, { tenant_id: _, policy_id, end_at, ...given }: UpdatePolicyRequest): Promise<Policy> =>
       change(author, async (tx) => {
         const before = await read(tx, author.tenant_id, policy_id, true);
         const fields = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
         const row: PolicyRow = { ...before, ...fields, ...(end_at !== undefined && { end_at: timeOf(end_at) }) };
         check(row);
-        const stored =
-          given.evaluator && (await storedEvaluator(tx, given.evaluator, before.evaluator_secret, secrets));
+        const stored = given.evaluator && (await storedEvaluator(tx, given.evaluator, before, secrets));
         const after = shownPolicy(await savePolicy(tx, { ...row, ...stored }, author));
         const target = targetOf(after);
         await recordAudit(tx, author, { action: 'policy.update', target, before: shownPolicy(before), after });

@@ -42,6 +42,8 @@ export interface AppliedPolicy {
   policy_id: string;
   name: string;
   reason: string;
+  /** Which version of it: when it was last changed, in milliseconds since 1970. Absent where the policies cannot be read. */
+  changed_at_ms?: number;
   /** It looks at single instances: what is decided about one does not hold for another. */
   per_instance?: true;
 }

@@ -27,16 +27,18 @@ export class IdempotencyCache {
 
   /**
    * Runs a call unless one of the same key runs or has run; a repeat waits for that one's result.
+   * @param boundKey `boundKeyOf` the call
    * @param cancellation cancels this call; for a repeat, only the waiting
    */
   async once(
     callerKey: string,
+    boundKey: string | undefined,
     payload: ToolCallPayload,
     cancellation: CallCancellation,
     run: () => Promise<Outcome>,
   ): Promise<ToolResult> {
-    if (!payload.idempotency_key) return (await run()).result;
-    const name = JSON.stringify([callerKey, payload.idempotency_key]);
+    if (boundKey === undefined) return (await run()).result;
+    const name = JSON.stringify([callerKey, boundKey]);
     const digest = digestOf(payload);
     const known = this.#running.get(name) ?? this.#ended.peek(name);
     if (known && known.digest !== digest) {

@@ -2,6 +2,7 @@ import type { Caller } from '../contracts/api/auth.js';
 import { PlanProposal } from '../contracts/api/plans.js';
 import type { Plans } from '../plans/plans.js';
 import { PlatformError } from '../runtime/errors.js';
+import { boundKeyOf } from './bound-key.js';
 import type { ToolCaller } from './call-context.js';
 import type { TracedRequest } from './call-span.js';
 
@@ -29,7 +30,7 @@ export function createPlanTool(plans: Pick<Plans, 'propose'>): PlanTool {
     if (!session_id)
       throw new PlatformError('BAD_REQUEST', 'A plan belongs to a session: name a dispatch of yours, or a session_id.');
     // A repeat of the call, after a crash for example, gives the same plan.
-    const { idempotency_key } = payload;
+    const proposal_key = boundKeyOf({ caller, payload, parent });
     const {
       steps: _steps,
       decisions: _decisions,
@@ -37,7 +38,7 @@ export function createPlanTool(plans: Pick<Plans, 'propose'>): PlanTool {
     } = await plans.propose(creatorOf(caller), {
       ...proposal,
       session_id,
-      ...(idempotency_key && { proposal_key: `${caller.key}\n${idempotency_key}` }),
+      ...(proposal_key && { proposal_key }),
       traceparent,
     });
     return plan;

@@ -7,6 +7,7 @@ import type { Db } from '../db/pool.js';
 import { readerOfAgent } from '../knowledge/base-access.js';
 import type { Knowledge } from '../knowledge/knowledge.js';
 import { PlatformError } from '../runtime/errors.js';
+import { boundKeyOf } from './bound-key.js';
 import type { TracedRequest } from './call-span.js';
 import type { PlanTool } from './plan-tool.js';
 import { listToolAgents } from './tool-targets.js';
@@ -33,8 +34,9 @@ function parsed<Arguments>(schema: z.ZodType<Arguments>, given: object): Argumen
 }
 
 /** A repeat of the call, at another process for example, finds the job of the first one. */
-function keyOfJob({ caller, payload: { idempotency_key } }: TracedRequest): { idempotency_key?: string } {
-  return idempotency_key === undefined ? {} : { idempotency_key: `${caller.key}\n${idempotency_key}` };
+function keyOfJob(request: TracedRequest): { idempotency_key?: string } {
+  const idempotency_key = boundKeyOf(request);
+  return idempotency_key === undefined ? {} : { idempotency_key };
 }
 
 /** Of a tool's result, for what stands around an answer. */

@@ -7,6 +7,7 @@ import type { SpanRecorder } from '../telemetry/traces/span-recorder.js';
 import type { ToolUsage } from '../usage/tool-usage.js';
 import type { Approval, ToolApprovals } from './approvals/tool-approvals.js';
 import type { TakenOverCall } from './approvals/tool-grants.js';
+import { boundKeyOf } from './bound-key.js';
 import { CallCancellation, type ToolRequest } from './call-context.js';
 import { beginSpan, endSpan, type TracedRequest } from './call-span.js';
 import { IdempotencyCache } from './idempotency-cache.js';
@@ -65,7 +66,7 @@ export class ToolCalls {
     using cancellation = new CallCancellation(deadlineOf(request), request.signal, request.parent);
     try {
       const { caller, payload } = request;
-      return await this.#idempotency.once(caller.key, payload, cancellation, () =>
+      return await this.#idempotency.once(caller.key, boundKeyOf(request), payload, cancellation, () =>
         this.#traced(request, (traced) => this.#run(traced, cancellation, leave)),
       );
     } catch (error) {

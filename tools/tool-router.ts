@@ -4,6 +4,7 @@ import { LIMITS } from '../contracts/limits.js';
 import { tooManyCalls } from '../db/errors.js';
 import { FairSemaphore } from '../runtime/fair-semaphore.js';
 import { agentKeyOf, newId } from '../runtime/ids.js';
+import { boundKeyOf } from './bound-key.js';
 import type { CallCancellation, Chain, ToolRequest } from './call-context.js';
 import type { TracedRequest } from './call-span.js';
 import { PendingCalls } from './pending-calls.js';
@@ -164,7 +165,7 @@ function routeTo(candidate: ToolCandidate, request: TracedRequest, chain: Chain,
     caller: { agent_type: caller.agent_type, instance_id: caller.instance_id },
     session_id: parent?.session_id ?? payload.session_id ?? undefined,
     deadline_ms: Math.max(1, Math.round(endsAtMs - performance.now())),
-    idempotency_key: payload.idempotency_key ?? call_id,
+    idempotency_key: boundKeyOf(request) ?? call_id,
     chain: [...chain, { instance_id, tool }],
     traceparent: request.span.traceparent,
     ...(request.span.message_id !== undefined && { message_id: request.span.message_id }),

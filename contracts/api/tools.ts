@@ -21,7 +21,7 @@ export const ToolCallPayload = z.object({
   session_id: AnyId.nullish(),
   /** Milliseconds; by default the time left in the dispatch or call that it is part of, else one minute. */
   deadline_ms: z.int().min(1).max(LIMITS.deadlineMsMax).nullish(),
-  /** A repeat with the same key before the deadline gets the same result. */
+  /** A repeat with the same key in the same session, before the deadline, gets the same result. */
   idempotency_key: AnyId.nullish(),
 });
 export type ToolCallPayload = z.infer<typeof ToolCallPayload>;
@@ -38,7 +38,7 @@ export interface ToolDelivery {
   session_id?: string;
   /** Milliseconds left at the time of sending. */
   deadline_ms: number;
-  /** The caller's key, else the id of the call. */
+  /** Made from the caller's key and its session: a repeat of the same call has the same. Without a key the id of the call. */
   idempotency_key: string;
   /** The caller as the platform authenticated it. `instance_id` is absent if the token stands for a type only. */
   caller: { agent_type: string; instance_id?: string };

@@ -160,7 +160,7 @@ export class PolicyGate {
     return verdict;
   }
 
-  /** A human was asked by the same policy about the same kind of agent. Had it been rejected, the message had failed. */
+  /** A human was asked by the same policy, as it is now, about the same kind of agent. Had it been rejected, the message had failed. */
   #isApproved(verdict: Verdict, chosen: ChosenAgent): boolean {
     return (
       verdict.decision === 'require_approval' && this.#row.asked_policies.includes(this.#approvalKey(verdict, chosen))
@@ -170,7 +170,7 @@ export class PolicyGate {
   /** An approval holds for every instance of the type, unless the policy looks at instances. */
   #approvalKey({ by }: Extract<Verdict, { decision: 'require_approval' }>, chosen: ChosenAgent): string {
     if (by.source === 'guard') return `guard ${by.guard} ${chosen.agent_type}`;
-    return `policy ${by.policy_id} ${chosen.agent_type}${by.per_instance ? ` ${chosen.instance_id}` : ''}`;
+    return `policy ${by.policy_id} ${by.changed_at_ms} ${chosen.agent_type}${by.per_instance ? ` ${chosen.instance_id}` : ''}`;
   }
 
   async #record(verdict: Verdict, request: PolicyRequest): Promise<void> {

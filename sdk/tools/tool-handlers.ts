@@ -17,7 +17,7 @@ export interface ToolCall {
   readonly sessionId: string | undefined;
   /** The caller, as authenticated by the platform. */
   readonly caller: { agentType: string; instanceId: string | undefined };
-  /** A repeat of the same call has the same key. */
+  /** A repeat of the same call in the same session has the same key. It is made by the platform, not the caller's own. */
   readonly idempotencyKey: string;
   /** Milliseconds that were left for the answer when the call arrived. */
   readonly deadlineMs: number;

@@ -48,6 +48,21 @@ test('only what is given changes, and the secret stays', async () => {
   expect(policy).toMatchObject({ priority: 7, decision: 'deny', evaluator: { timeout_ms: 500, secret_set: true } });
 });
 
+test('a secret does not go to another URL: it is given anew, or none is', async () => {
+  const { policy_id, evaluator } = await policyFor(api.client, { ...simple, evaluator: webhook });
+  const url = 'https://example.com/another';
+  const change = (secret?: string | null) => ({
+    policy_id,
+    evaluator: { ...evaluator, url, ...(secret !== undefined && { secret }) },
+  });
+  expect(await api.client.failure('/policies/update_policy', change())).toBe('400 BAD_REQUEST');
+  const { policy } = await api.client.ok('/policies/update_policy', change('new'), PolicyResponse);
+  expect(policy.evaluator).toMatchObject({ url, secret_set: true });
+  await api.client.ok('/policies/update_policy', { policy_id, evaluator: webhook }, PolicyResponse);
+  const bare = await api.client.ok('/policies/update_policy', change(null), PolicyResponse);
+  expect(bare.policy.evaluator).toMatchObject({ url, secret_set: false });
+});
+
 test.each<[string, object]>([
   ['the scope of a policy', { scope: 'plan' }],
   ['an unknown member of match', { match: { tool: ['a'] } }],

@@ -85,6 +85,23 @@ describe('policies about messages', () => {
     expect(reached).toEqual([]);
   });
 
+  test('an approval of the dispatch does not hold for a policy that was changed since: it asks again', async () => {
+    const match = { agent_types: ['writer'] };
+    const { policy_id } = await policyFor(client, { scope: 'dispatch', decision: 'require_approval', match });
+    const { id } = await client.send('please', { metadata: to('writer'), blocking: false });
+    const asked = await client.untilState(id, 'input-required');
+    await client.post('/policies/update_policy', { policy_id, reason: 'Only on Mondays.' });
+    await client.post(`/messages/${id}/resolve`, { resolution: 'approved' });
+    const again = await until(async () => {
+      const { input_request } = await client.message(id);
+      return input_request && input_request.request_id !== asked.input_request?.request_id ? input_request : undefined;
+    });
+    expect(again.prompt).toBe('Only on Mondays.');
+    expect(reached).toEqual([]);
+    await client.post(`/messages/${id}/resolve`, { resolution: 'approved' });
+    await client.untilState(id, 'completed');
+  });
+
   test('an audit is recorded once, and the message goes on', async () => {
     await policyFor(client, { scope: 'admission', decision: 'audit', name: 'entered' });
     await policyFor(client, { scope: 'dispatch', decision: 'audit', name: 'sent' });

@@ -30,7 +30,7 @@ describe('a tool call', () => {
       arguments: { x: 1 },
       dispatch_id: `call_${call.frame.id}`,
       deadline_ms: expect.any(Number),
-      idempotency_key: 'k',
+      idempotency_key: expect.stringMatching(/^[0-9a-f]{64}$/),
       caller: { agent_type: 'worker', instance_id: 'a' },
     });
     expect(call.payload.deadline_ms).toBeLessThanOrEqual(5_000);
@@ -159,6 +159,19 @@ describe('an idempotency key', () => {
     const payload = { tool: 'u', idempotency_key: 'k' };
     expect(await ask(a, payload)).toEqual(refusedWith('TOOL_NOT_FOUND'));
     expect(await answeredCall(a, payload, await join('c', ['u']), ok(1))).toEqual(ok(1));
+  });
+
+  it('is one of its session: used in another, it makes another call', async () => {
+    const keys: string[] = [];
+    for (const text of ['one', 'two']) {
+      const { ref } = await node.send(a, text);
+      const id = callTool(a, { tool: 't', dispatch_id: ref.dispatch_id, idempotency_key: 'k' });
+      const call = await take(b, 't');
+      keys.push(call.payload.idempotency_key);
+      call.result(ok(text));
+      expect(await resultOf(a, id)).toEqual(ok(text));
+    }
+    expect(keys[0]).not.toBe(keys[1]);
   });
 
   it('is its caller’s own', async () => {

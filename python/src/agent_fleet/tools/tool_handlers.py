@@ -36,7 +36,7 @@ class ToolCall(CallsTools):
         """The caller, as authenticated by the platform."""
         self.caller_instance_id: str | None = caller.get("instance_id")
         self.idempotency_key: str = delivery.get("idempotency_key", self.call_id)
-        """A repeat of the same call has the same key."""
+        """A repeat of the same call in the same session has the same key. It is made by the platform, not the caller's own."""
         self.deadline_ms: int = delivery["deadline_ms"]
         """Milliseconds that were left for the answer when the call arrived."""
         self.traceparent = traceparent
