@@ -44,6 +44,8 @@ const LAYERS = {
   knowledge: ['contracts', 'runtime', 'db', 'http'],
   /** graphs of steps: what comes next, the messages of steps, approvals */
   plans: ['contracts', 'runtime', 'db', 'policy', 'sessions', 'messages'],
+  /** requests to people as lists and records, many decisions at once, receipts; the request itself is of `messages/input/` */
+  requests: ['contracts', 'runtime', 'db', 'auth', 'messages'],
   /** erases messages, sessions and tenants, in portions */
   erasure: ['contracts', 'runtime', 'db', 'agents', 'sessions', 'messages'],
   /** calls of agents' tools and of the platform's */
@@ -95,6 +97,7 @@ const LAYERS = {
     'sessions',
     'messages',
     'plans',
+    'requests',
     'deliveries',
     'alerts',
     'knowledge',

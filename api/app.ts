@@ -24,6 +24,7 @@ import { messageRoutes } from './routes/messages.js';
 import { planRoutes } from './routes/plans.js';
 import { platformRoutes } from './routes/platform.js';
 import { policyRoutes } from './routes/policies.js';
+import { requestRoutes } from './routes/requests.js';
 import { sendRoutes } from './routes/send.js';
 import { sessionRoutes } from './routes/sessions.js';
 import { telemetryRoutes } from './routes/telemetry.js';
@@ -87,6 +88,7 @@ export function buildApi(deps: ApiDeps): FastifyInstance {
   const wrongTokens = new WrongTokens(deps.redis);
   messageRoutes(app, { ...deps, wrongTokens });
   approvalRoutes(app, deps);
+  requestRoutes(app, deps);
   approveRoutes(app, { ...deps, wrongTokens });
   agentRoutes(app, deps);
   toolRoutes(app, deps);

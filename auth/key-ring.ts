@@ -4,9 +4,13 @@ import { importJWK, type JWK } from 'jose';
 import { errorMessage, PlatformError } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 
+/** What a key signs: access and dispatch tokens, or receipts of decisions, which no key of the other kind does. */
+export type KeyKind = 'token' | 'receipt';
+
 /** A signing key. A `retired` one still verifies. */
 export interface StoredKey {
   kid: string;
+  kind: KeyKind;
   public_jwk: JWK;
   retired: boolean;
   /** Decrypts the private half, which only the active key needs. @throws where this process does not have the key that sealed it */
@@ -22,6 +26,7 @@ interface SigningKey {
 interface Loaded {
   atMs: number;
   keys: StoredKey[];
+  /** Keys of tokens. */
   verifying: Map<string, VerifyingKey>;
 }
 
@@ -40,8 +45,8 @@ export class KeyRing {
   #loaded: Loaded | undefined;
   #loading: Promise<Loaded> | undefined;
   #failedAtMs = Number.NEGATIVE_INFINITY;
-  /** The key to sign with. It stays in use while its row is the active one. */
-  #signing: SigningKey | undefined;
+  /** The keys to sign with. Each stays in use while its row is the active one. */
+  readonly #signing: Partial<Record<KeyKind, SigningKey>> = {};
 
   /** @param load every key that still verifies, the active one among them */
   constructor(load: () => Promise<StoredKey[]>, log: Pick<Logger, 'warn'>) {
@@ -50,15 +55,18 @@ export class KeyRing {
   }
 
   /** The key to sign with. @throws PlatformError SERVICE_UNAVAILABLE where its private half cannot be decrypted */
-  async active(): Promise<SigningKey> {
+  async active(kind: KeyKind): Promise<SigningKey> {
     const { keys } = await this.#current(MAX_AGE_MS);
-    const active = keys.find((key) => !key.retired);
+    const active = keys.find((key) => key.kind === kind && !key.retired);
     if (!active) throw new Error('there is no active signing key');
-    if (this.#signing?.kid !== active.kid) this.#signing = { kid: active.kid, privateKey: privateKeyOf(active) };
-    return this.#signing;
+    const known = this.#signing[kind];
+    if (known?.kid === active.kid) return known;
+    const signing = { kid: active.kid, privateKey: privateKeyOf(active) };
+    this.#signing[kind] = signing;
+    return signing;
   }
 
-  /** The key that verifies the signatures of `kid`; undefined where there is none. */
+  /** The key that verifies the tokens of `kid`; undefined where there is none. */
   async verifying(kid: string): Promise<VerifyingKey | undefined> {
     const known = (await this.#current(MAX_AGE_MS)).verifying.get(kid);
     return known ?? (await this.#current(RELOAD_PAUSE_MS)).verifying.get(kid);
@@ -67,7 +75,7 @@ export class KeyRing {
   /** The public keys for `/.well-known/jwks.json`. */
   async jwks(): Promise<{ keys: JWK[] }> {
     const { keys } = await this.#current(MAX_AGE_MS);
-    return { keys: keys.map(({ kid, public_jwk }) => ({ ...public_jwk, kid, use: 'sig', alg: 'EdDSA' })) };
+    return { keys: keys.map(({ kid, kind, public_jwk }) => ({ ...public_jwk, kid, use: 'sig', alg: 'EdDSA', kind })) };
   }
 
   async #current(maxAgeMs: number): Promise<Loaded> {
@@ -92,11 +100,12 @@ export class KeyRing {
     const atMs = performance.now();
     const stored = await this.#load();
     const verifying = new Map<string, VerifyingKey>();
-    for (const key of stored) {
+    for (const key of stored.filter(({ kind }) => kind === 'token')) {
       const imported = await this.#verifyingKey(key);
       if (imported) verifying.set(key.kid, imported);
     }
-    this.#loaded = { atMs, keys: stored.filter(({ kid }) => verifying.has(kid)), verifying };
+    const keys = stored.filter(({ kid, kind }) => kind === 'receipt' || verifying.has(kid));
+    this.#loaded = { atMs, keys, verifying };
     return this.#loaded;
   }
 

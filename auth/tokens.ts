@@ -2,10 +2,12 @@ import { hash, type KeyObject, randomUUID, sign as signBytes } from 'node:crypto
 import { errors, type JWTHeaderParameters, jwtVerify } from 'jose';
 import { LRUCache } from 'lru-cache';
 import { TokenClaims } from '../contracts/api/auth.js';
+import type { Receipt } from '../contracts/api/requests.js';
 import { LIMITS } from '../contracts/limits.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 import { KeyRing, type StoredKey, type VerifyingKey } from './key-ring.js';
+import { RECEIPT_TYPE } from './receipts.js';
 
 /** Tells access tokens from other tokens that the same keys sign (RFC 9068). */
 const ACCESS_TOKEN_TYPE = 'at+jwt';
@@ -46,7 +48,7 @@ export function createTokens(options: {
   const verified = new LRUCache<string, Verified>({ max: VERIFIED_MAX });
 
   const sign = async (payload: object, typ: string, lifetimeSeconds: number): Promise<string> => {
-    const { kid, privateKey } = await ring.active();
+    const { kid, privateKey } = await ring.active('token');
     const now = Math.floor(Date.now() / 1000);
     const issuer = options.issuer ? { iss: options.issuer() } : {};
     return signJwt({ kid, typ }, { ...issuer, ...payload, iat: now, exp: now + lifetimeSeconds }, privateKey);
@@ -93,7 +95,12 @@ export function createTokens(options: {
       const claims = { aud: instance_id, sub: dispatch_id, tenant_id, dispatch_id };
       return sign(claims, 'JWT', LIMITS.hostedTokenSeconds);
     },
-    /** The public keys that verify both. */
+    /** A receipt of a decision: a JWS that holds for ever, by a key that signs nothing else. */
+    issueReceipt: async (receipt: Receipt): Promise<string> => {
+      const { kid, privateKey } = await ring.active('receipt');
+      return signJwt({ kid, typ: RECEIPT_TYPE }, receipt, privateKey);
+    },
+    /** The public keys that verify all of these. */
     jwks: () => ring.jwks(),
     /**
      * The claims of a valid access token.

@@ -12,8 +12,8 @@ export interface CommandInput {
   options: Record<string, string | undefined>;
 }
 
-/** A command of `fleet`. */
-export interface Command {
+/** What all commands of `fleet` have. */
+interface CommandForm {
   /** Shown in the help after the name. */
   usage?: string;
   summary: string;
@@ -21,8 +21,14 @@ export interface Command {
   argument?: true;
   /** Names of its options, all of which take a value. */
   options?: readonly string[];
-  run: (store: Store, input: CommandInput) => Promise<Record<string, unknown>>;
 }
+
+/** A command of `fleet`: with the platform's database, or without anything but its input. */
+export type Command = CommandForm &
+  (
+    | { run: (store: Store, input: CommandInput) => Promise<Record<string, unknown>> }
+    | { runAlone: (input: CommandInput) => Promise<Record<string, unknown>> }
+  );
 
 /** @throws CliError where the option is missing */
 export function requiredOption(input: CommandInput, option: string): string {

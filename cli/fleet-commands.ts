@@ -16,6 +16,7 @@ import type { Db } from '../db/pool.js';
 import { type Command, type CommandInput, ofTenant, operator, parse, requiredOption } from './command.js';
 import { ERASE_COMMANDS, erasureOfTenant } from './erase-commands.js';
 import { CliError, type Store } from './fleet-store.js';
+import { RECEIPT_COMMANDS } from './receipt-commands.js';
 import { rotateSecret, secretKeyStatus } from './rotate-secret.js';
 
 const LIST_MAX = 1_000;
@@ -152,6 +153,7 @@ export const COMMANDS: Record<string, Command> = {
     run: async ({ db }, { argument }) => ({ ...(await db.system((tx) => revokeOperator(tx, operator(), argument))) }),
   },
   ...ERASE_COMMANDS,
+  ...RECEIPT_COMMANDS,
   'keys rotate-secret': {
     summary:
       'rotate the secret key while the platform runs, and seal everything anew; run again, it finishes what was begun',
@@ -162,7 +164,7 @@ export const COMMANDS: Record<string, Command> = {
     run: secretKeyStatus,
   },
   'keys rotate': {
-    summary: 'sign new tokens with a new key; existing tokens stay valid',
+    summary: 'sign new tokens and receipts with new keys; existing tokens and receipts stay valid',
     run: ({ db, secrets }) => rotateSigningKeys(db, secrets),
   },
   'keys list': {

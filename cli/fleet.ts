@@ -25,7 +25,7 @@ ${lines.join('\n')}
   --json   print one JSON object and nothing else
   --help   print this
 
-The database is DATABASE_URL, or that of the platform that runs with FLEET_DATA_DIR (.fleet). The secret key is
+The database (of all but receipts verify) is DATABASE_URL, or that of the platform that runs with FLEET_DATA_DIR (.fleet). The secret key is
 FLEET_SECRET_KEY, or secret.key in that directory.
 `;
 }
@@ -74,7 +74,9 @@ async function main(args: string[]): Promise<number> {
   }
   try {
     const { command, input, json } = parseCommand(args);
-    const result = await withStore(process.env, (store) => command.run(store, input));
+    const result = await ('runAlone' in command
+      ? command.runAlone(input)
+      : withStore(process.env, (store) => command.run(store, input)));
     process.stdout.write(`${json ? JSON.stringify(result) : plain(result)}\n`);
     return OK;
   } catch (error) {

@@ -109,6 +109,10 @@ export const EVENT_PAYLOADS = {
     resolution: text,
     resolved_by: text,
   }),
+  'message.decision_effect': payload(
+    'What came of what a human approved: the tool call, or the message that went on. `expired`: nothing has used the approval.',
+    { message_id: text, request_id: text, outcome: z.enum(['succeeded', 'failed', 'expired']) },
+  ),
   'policy.denied': payload('A policy denied an action.', { ...policy, reason: text }),
   'policy.audited': payload('A policy of decision `audit` applied to an action, which went on.', {
     ...policy,

@@ -19,6 +19,9 @@ export const LIMITS = {
   modelPricesPerTenant: 1_000,
   /** Models of which the usage of one message tells apart what they used. */
   messageModelsMax: 16,
+  /** Requests that one call of /requests/resolve_many decides, and for how long it does. */
+  resolvedTogetherMax: 200,
+  resolveManyMs: 20_000,
   pageSizeDefault: 25,
   pageSizeMax: 100,
   taskPageSizeDefault: 50,

@@ -68,6 +68,31 @@ export function okPage<Shape extends z.ZodRawShape>(items: Shape) {
   return ok({ ...counted, page: z.int(), page_size: z.int(), total_pages: z.int(), ...items });
 }
 
+/** The body of a list that is read by cursor. `next_cursor`: there is more; it is good for the same filters and the same caller. */
+export function okList<Shape extends z.ZodRawShape>(items: Shape) {
+  const { count, count_estimated } = counted;
+  return ok({ ...items, next_cursor: z.string().optional(), count: count.optional(), count_estimated });
+}
+
+/** Who did something. `id`: of a credential, an agent type, the rule whose delivery carried a token, a Slack user, … */
+export const Principal = z.object({
+  type: z.enum([
+    'credential',
+    'agent',
+    'person',
+    'callback',
+    'page',
+    'slack',
+    'system',
+    'schedule',
+    'operator',
+    'temporal',
+  ]),
+  id: z.string(),
+  name: z.string().optional(),
+});
+export type Principal = z.infer<typeof Principal>;
+
 export const ErrorBody = z.object({
   error: z.string(),
   code: z.string(),

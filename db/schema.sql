@@ -48,7 +48,8 @@ AS $function$ SELECT ARRAY[
   'dispatch.failed', 'message.input_required', 'policy.approval_required', 'guard.approval_required', 'message.completed',
   'message.canceled', 'message.error', 'session.closed', 'policy.audited', 'guard.allowed', 'agent.registered', 'agent.deregistered',
   'agent.health_changed', 'agent.capacity_changed', 'plan.created', 'plan.approval_required', 'plan.approved', 'plan.completed',
-  'plan.failed', 'plan.canceled', 'plan.rejected', 'system.alert_triggered', 'tenant.created', 'tenant.deleted'] $function$
+  'plan.failed', 'plan.canceled', 'plan.rejected', 'system.alert_triggered', 'tenant.created', 'tenant.deleted',
+  'message.decision_effect'] $function$
 ;
 CREATE OR REPLACE FUNCTION public.group_minute(group_id uuid)
  RETURNS integer
@@ -161,12 +162,8 @@ CREATE OR REPLACE FUNCTION public.record_capacity(of_tenant text, of_instance te
  RETURNS void
  LANGUAGE plpgsql
 AS $function$
-DECLARE
-  at text := lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0');
-  chance text := replace(gen_random_uuid()::text, '-', '');
 BEGIN
-  PERFORM record_event(a.tenant_id, format('evt_%s-%s-7%s-8%s-%s00', left(at, 8), right(at, 4), left(chance, 3), substr(chance, 4, 3), right(chance, 10)),
-      'agent.capacity_changed', 'info', '', NULL, jsonb_build_object('agent_type', a.agent_type, 'instance_id', a.instance_id,
+  PERFORM record_event(a.tenant_id, new_event_id(), 'agent.capacity_changed', 'info', '', NULL, jsonb_build_object('agent_type', a.agent_type, 'instance_id', a.instance_id,
         'current_sessions', agent_load(a.tenant_id, a.instance_id), 'max_concurrent_sessions', a.max_concurrent_sessions))
     FROM agents a WHERE a.tenant_id = of_tenant AND a.instance_id = of_instance;
 END $function$
@@ -377,6 +374,13 @@ CREATE TABLE credentials (
   revoked_at timestamp with time zone,
   updated_by text
 );
+CREATE TABLE decision_outcomes (
+  tenant_id text NOT NULL,
+  request_id text NOT NULL,
+  outcome text NOT NULL,
+  error_code text,
+  settled_at timestamp with time zone NOT NULL DEFAULT now()
+);
 CREATE TABLE deliveries (
   tenant_id text NOT NULL,
   delivery_id text NOT NULL,
@@ -525,6 +529,10 @@ CREATE TABLE input_decisions (
   plan_id text,
   kind text NOT NULL,
   source text NOT NULL,
+  title text,
+  tool text,
+  arguments json,
+  executor jsonb,
   resolution text NOT NULL,
   principal_type text NOT NULL,
   principal_id text NOT NULL,
@@ -559,6 +567,7 @@ CREATE TABLE input_requests (
   guard text,
   policy_request jsonb,
   digest text NOT NULL,
+  salt bytea NOT NULL DEFAULT (uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())),
   approvers text[] NOT NULL DEFAULT '{}'::text[],
   quorum integer NOT NULL DEFAULT 1,
   allow_self boolean NOT NULL DEFAULT true,
@@ -876,6 +885,7 @@ CREATE TABLE running_messages (
   ordered boolean NOT NULL DEFAULT false,
   hops smallint NOT NULL DEFAULT 0,
   repeat_until timestamp with time zone,
+  approved boolean NOT NULL DEFAULT false,
   undecided boolean NOT NULL DEFAULT false,
   asked_policies text[] NOT NULL DEFAULT '{}'::text[],
   verdicts jsonb NOT NULL DEFAULT '{}'::jsonb,
@@ -920,8 +930,9 @@ CREATE TABLE sessions (
 );
 CREATE TABLE signing_keys (
   kid text NOT NULL,
+  kind text NOT NULL DEFAULT 'token'::text,
   public_jwk jsonb NOT NULL,
-  private_jwk_encrypted bytea NOT NULL,
+  private_jwk_encrypted bytea,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   retired_at timestamp with time zone
 );
@@ -1066,6 +1077,8 @@ ALTER TABLE counted_usage ADD CONSTRAINT counted_usage_pkey PRIMARY KEY (tenant_
 ALTER TABLE credentials ADD CONSTRAINT credentials_of_operators CHECK (((tenant_id IS NULL) = (credential_id ~~ 'op\_%'::text)));
 ALTER TABLE credentials ADD CONSTRAINT credentials_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
 ALTER TABLE credentials ADD CONSTRAINT credentials_pkey PRIMARY KEY (credential_id);
+ALTER TABLE decision_outcomes ADD CONSTRAINT decision_outcomes_outcome_check CHECK ((outcome = ANY (ARRAY['succeeded'::text, 'failed'::text, 'expired'::text])));
+ALTER TABLE decision_outcomes ADD CONSTRAINT decision_outcomes_pkey PRIMARY KEY (tenant_id, request_id);
 ALTER TABLE deliveries ADD CONSTRAINT deliveries_check CHECK (((rule_id IS NULL) <> (config_id IS NULL)));
 ALTER TABLE deliveries ADD CONSTRAINT deliveries_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'delivered'::text, 'failed'::text, 'dropped'::text])));
 ALTER TABLE deliveries ADD CONSTRAINT deliveries_pkey PRIMARY KEY (tenant_id, delivery_id);
@@ -1146,6 +1159,7 @@ ALTER TABLE running_messages ADD CONSTRAINT running_messages_pkey PRIMARY KEY (t
 ALTER TABLE session_agents ADD CONSTRAINT session_agents_pkey PRIMARY KEY (tenant_id, session_id, instance_id);
 ALTER TABLE session_totals ADD CONSTRAINT session_totals_pkey PRIMARY KEY (tenant_id, session_id);
 ALTER TABLE sessions ADD CONSTRAINT sessions_pkey PRIMARY KEY (tenant_id, session_id);
+ALTER TABLE signing_keys ADD CONSTRAINT signing_keys_kind_check CHECK ((kind = ANY (ARRAY['token'::text, 'receipt'::text])));
 ALTER TABLE signing_keys ADD CONSTRAINT signing_keys_pkey PRIMARY KEY (kid);
 ALTER TABLE tenant_ceilings ADD CONSTRAINT tenant_ceilings_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
 ALTER TABLE tenant_ceilings ADD CONSTRAINT tenant_ceilings_pkey PRIMARY KEY (tenant_id);
@@ -1200,10 +1214,15 @@ CREATE INDEX event_positions_of_tenant ON ONLY public.event_positions USING btre
 CREATE INDEX idempotency_keys_expiry ON public.idempotency_keys USING btree (expires_at);
 CREATE INDEX input_decisions_by_message ON public.input_decisions USING btree (tenant_id, message_id, approval_id) WHERE (message_id IS NOT NULL);
 CREATE INDEX input_decisions_by_plan ON public.input_decisions USING btree (tenant_id, plan_id, approval_id) WHERE (plan_id IS NOT NULL);
-CREATE INDEX input_decisions_to_empty ON public.input_decisions USING btree (tenant_id, approval_id) WHERE ((comment IS NOT NULL) OR (ip IS NOT NULL));
+CREATE INDEX input_decisions_to_empty ON public.input_decisions USING btree (tenant_id, approval_id) WHERE (num_nonnulls(comment, ip, title, arguments) > 0);
+CREATE INDEX input_requests_by_digest ON public.input_requests USING btree (tenant_id, digest, requested_at);
+CREATE INDEX input_requests_by_expiry ON public.input_requests USING btree (tenant_id, expires_at, request_id);
 CREATE INDEX input_requests_by_message ON public.input_requests USING btree (tenant_id, message_id, requested_at DESC);
 CREATE INDEX input_requests_due ON public.input_requests USING btree (LEAST(expires_at, remind_at)) WHERE (state = 'pending'::text);
+CREATE INDEX input_requests_in_order ON public.input_requests USING btree (tenant_id, requested_at, request_id);
 CREATE UNIQUE INDEX input_requests_of_plan ON public.input_requests USING btree (tenant_id, plan_id) WHERE (plan_id IS NOT NULL);
+CREATE INDEX input_requests_of_state ON public.input_requests USING btree (tenant_id, state, requested_at, request_id);
+CREATE INDEX input_requests_of_state_by_expiry ON public.input_requests USING btree (tenant_id, state, expires_at, request_id);
 CREATE UNIQUE INDEX input_requests_one_open ON public.input_requests USING btree (tenant_id, message_id) WHERE (state = 'pending'::text);
 CREATE INDEX input_requests_pending ON public.input_requests USING btree (tenant_id, requested_at) WHERE (state = 'pending'::text);
 CREATE INDEX input_requests_to_wake ON public.input_requests USING btree (wake_requested_at) WHERE (wake_requested_at IS NOT NULL);
@@ -1273,6 +1292,7 @@ ALTER TABLE audit_heads ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE callback_tokens ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE counted_usage ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE credentials ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE decision_outcomes ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE deliveries ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE delivery_queue ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE delivery_turns ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -1354,6 +1374,8 @@ CREATE POLICY one_tenant ON counted_usage AS PERMISSIVE FOR ALL TO fleet_app USI
 CREATE POLICY whole_platform ON counted_usage AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON credentials AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON credentials AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON decision_outcomes AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON decision_outcomes AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON deliveries AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON deliveries AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON delivery_queue AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -1471,6 +1493,8 @@ GRANT SELECT ON counted_usage TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON counted_usage TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON credentials TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON credentials TO fleet_system;
+GRANT INSERT, SELECT ON decision_outcomes TO fleet_app;
+GRANT INSERT, SELECT ON decision_outcomes TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON deliveries TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON deliveries TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON delivery_queue TO fleet_app;

@@ -40,8 +40,8 @@ export const MESSAGE_TABLES: Readonly<Record<string, string>> = {
   push_configs: 'DELETE FROM push_configs WHERE tenant_id = $1 AND message_id = ANY ($2)',
   callback_tokens: 'DELETE FROM callback_tokens WHERE tenant_id = $1 AND message_id = ANY ($2)',
   tool_grants: 'DELETE FROM tool_grants WHERE tenant_id = $1 AND message_id = ANY ($2)',
-  input_decisions: `UPDATE input_decisions SET comment = NULL, ip = NULL
-    WHERE tenant_id = $1 AND message_id = ANY ($2) AND (comment IS NOT NULL OR ip IS NOT NULL)`,
+  input_decisions: `UPDATE input_decisions SET comment = NULL, ip = NULL, title = NULL, arguments = NULL
+    WHERE tenant_id = $1 AND message_id = ANY ($2) AND num_nonnulls(comment, ip, title, arguments) > 0`,
   audit_entries: `UPDATE audit_entries SET ${FORGET_DECISION}
     WHERE tenant_id = $1 AND message_id = ANY ($2) AND ${HOLDS_CONTENT}`,
   input_requests: 'DELETE FROM input_requests WHERE tenant_id = $1 AND message_id = ANY ($2)',
@@ -67,8 +67,8 @@ const OF_SESSION = 'plan_id IN (SELECT p.plan_id FROM plans p WHERE p.tenant_id 
 
 /** Decisions about the plans of a session keep who, when and the digest, as those about messages do: $1 tenant, $2 session. */
 export const FORGET_PLAN_DECISIONS: Readonly<Record<string, string>> = {
-  input_decisions: `UPDATE input_decisions SET comment = NULL, ip = NULL
-    WHERE tenant_id = $1 AND (comment IS NOT NULL OR ip IS NOT NULL) AND ${OF_SESSION}`,
+  input_decisions: `UPDATE input_decisions SET comment = NULL, ip = NULL, title = NULL, arguments = NULL
+    WHERE tenant_id = $1 AND num_nonnulls(comment, ip, title, arguments) > 0 AND ${OF_SESSION}`,
   audit_entries: `UPDATE audit_entries SET ${FORGET_DECISION} WHERE tenant_id = $1 AND ${OF_SESSION} AND ${HOLDS_CONTENT}`,
 };
 

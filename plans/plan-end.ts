@@ -16,6 +16,7 @@ async function writeEnd(
       WHERE tenant_id = $1 AND plan_id = $2 RETURNING milliseconds_between(coalesce(started_at, created_at), now()) AS duration_ms`,
     [plan.tenant_id, plan.plan_id, state, error?.code ?? null, error?.message ?? null, failedStep ?? null],
   );
+  await tx.query('SELECT record_plan_outcome($1, $2, $3)', [plan.tenant_id, plan.plan_id, error?.code ?? null]);
   return row?.duration_ms ?? 0;
 }
 

@@ -165,13 +165,17 @@ export class ToolCalls {
       const verdict = await this.#policy.decideAgain(approved, this.#router.chainOf(approved));
       if (verdict.decision === 'deny') {
         await this.#policy.record(approved, verdict);
+        const result = denialOf(verdict.by, verdict.by.reason, verdict.retryable);
         isSpent = !verdict.retryable;
-        return { sent: false, result: denialOf(verdict.by, verdict.by.reason, verdict.retryable) };
+        if (isSpent) await this.#options.approvals.settle(tenant_id, approval, result);
+        return { sent: false, result };
       }
       const outcome = await this.#make(approved, cancellation, () => {
         isSpent = true;
       });
       isSpent = outcome.sent;
+      // Before the agent hears of it: the message does not end without its outcome.
+      if (isSpent) await this.#options.approvals.settle(tenant_id, approval, outcome.result);
       return outcome;
     } finally {
       if (!isSpent) await this.#options.approvals.returnGrant(tenant_id, approval);

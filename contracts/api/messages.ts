@@ -46,7 +46,7 @@ export const AgentInputRequest = z.object({
 export type AgentInputRequest = z.infer<typeof AgentInputRequest>;
 
 /** Who makes a tool call: the agents of a type, or the platform. */
-const Executor = z.object({ type: z.enum(['agent', 'platform']), id: z.string() });
+export const Executor = z.object({ type: z.enum(['agent', 'platform']), id: z.string() });
 export type Executor = z.infer<typeof Executor>;
 
 export const InputRequest = z.object({
@@ -76,6 +76,14 @@ export const InputRequest = z.object({
   expires_at: Timestamp,
 });
 export type InputRequest = z.infer<typeof InputRequest>;
+
+/** What came of an approved request. `expired`: nothing has used the approval. */
+export const RequestOutcome = z.object({
+  state: z.enum(['pending', 'succeeded', 'failed', 'expired']),
+  error_code: z.string().optional(),
+  at: Timestamp.optional(),
+});
+export type RequestOutcome = z.infer<typeof RequestOutcome>;
 
 /** What an agent reports of one turn. */
 export const Usage = z.object({

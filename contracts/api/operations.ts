@@ -13,6 +13,7 @@ import { PLAN_OPERATIONS } from './plans.js';
 import { APPROVAL_OPERATIONS } from './policies/approvals.js';
 import { GUARD_OPERATIONS } from './policies/guards.js';
 import { POLICY_OPERATIONS } from './policies/policies.js';
+import { REQUEST_OPERATIONS } from './requests.js';
 import { SESSION_OPERATIONS } from './sessions.js';
 import { TELEMETRY_OPERATIONS } from './telemetry.js';
 import { AUDIT_OPERATIONS } from './tenants/audit.js';
@@ -49,6 +50,7 @@ export const OPERATIONS = {
   ...SESSION_OPERATIONS,
   ...MESSAGE_OPERATIONS,
   ...APPROVAL_OPERATIONS,
+  ...REQUEST_OPERATIONS,
   ...AGENT_OPERATIONS,
   ...TOOL_OPERATIONS,
   ...PLAN_OPERATIONS,
@@ -72,6 +74,7 @@ export const TAGS = {
   Sessions: SESSION_OPERATIONS,
   Messages: MESSAGE_OPERATIONS,
   Approvals: APPROVAL_OPERATIONS,
+  Requests: REQUEST_OPERATIONS,
   Agents: AGENT_OPERATIONS,
   Tools: TOOL_OPERATIONS,
   Plans: PLAN_OPERATIONS,

@@ -24,7 +24,7 @@ RETURNS TABLE (last_tenant text, last_plan text) LANGUAGE sql AS $$
     DELETE FROM plans p USING looked_at l WHERE p.tenant_id = l.tenant_id AND p.plan_id = l.plan_id AND l.ended_at < ended_before
     RETURNING p.tenant_id, p.plan_id),
   erased AS (
-    UPDATE input_decisions i SET comment = NULL, ip = NULL FROM deleted d
-     WHERE i.tenant_id = d.tenant_id AND i.plan_id = d.plan_id AND (i.comment IS NOT NULL OR i.ip IS NOT NULL))
+    UPDATE input_decisions i SET comment = NULL, ip = NULL, title = NULL, arguments = NULL FROM deleted d
+     WHERE i.tenant_id = d.tenant_id AND i.plan_id = d.plan_id AND num_nonnulls(i.comment, i.ip, i.title, i.arguments) > 0)
   SELECT tenant_id, plan_id FROM looked_at ORDER BY tenant_id DESC, plan_id DESC LIMIT 1
 $$;

@@ -49,7 +49,10 @@ CREATE TABLE tenants (
 
 CREATE TABLE signing_keys (
   kid text PRIMARY KEY,
-  public_jwk jsonb NOT NULL, private_jwk_encrypted bytea NOT NULL,
+  -- Keys of receipts verify for ever: they sign no token, and no rotation deletes them.
+  kind text NOT NULL DEFAULT 'token' CHECK (kind IN ('token', 'receipt')),
+  public_jwk jsonb NOT NULL,
+  private_jwk_encrypted bytea, -- NULL: the key that sealed it was lost, and this one only verifies
   created_at timestamptz NOT NULL DEFAULT now(), retired_at timestamptz
 );
 

@@ -152,6 +152,8 @@ CREATE TABLE running_messages (
   -- Set with the loss of an agent whose skill is idempotent, to the deadline of the lost dispatch, so that all repeats together have the time of
   -- one; a human's answer begins a new one.
   repeat_until timestamptz,
+  -- A human has approved something of it: its end says what came of that (settle_approvals).
+  approved boolean NOT NULL DEFAULT false,
   PRIMARY KEY (tenant_id, message_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 -- By state, so that messages at work are counted without a look at those that wait for input, and the reverse. Partial, so that no plan
@@ -187,12 +189,8 @@ CREATE INDEX dispatches_newest ON dispatches (instance_id, tenant_id, created_at
 
 -- Writes agent.capacity_changed with the load of an instance (agent_load), after a session that counts by itself came to it or left it.
 CREATE FUNCTION record_capacity(of_tenant text, of_instance text) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-  at text := lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0');
-  chance text := replace(gen_random_uuid()::text, '-', '');
 BEGIN
-  PERFORM record_event(a.tenant_id, format('evt_%s-%s-7%s-8%s-%s00', left(at, 8), right(at, 4), left(chance, 3), substr(chance, 4, 3), right(chance, 10)),
-      'agent.capacity_changed', 'info', '', NULL, jsonb_build_object('agent_type', a.agent_type, 'instance_id', a.instance_id,
+  PERFORM record_event(a.tenant_id, new_event_id(), 'agent.capacity_changed', 'info', '', NULL, jsonb_build_object('agent_type', a.agent_type, 'instance_id', a.instance_id,
         'current_sessions', agent_load(a.tenant_id, a.instance_id), 'max_concurrent_sessions', a.max_concurrent_sessions))
     FROM agents a WHERE a.tenant_id = of_tenant AND a.instance_id = of_instance;
 END $$;

@@ -14,6 +14,8 @@ CREATE TABLE input_requests (
   action text, tool text, arguments json, executor jsonb, path text,
   policy_id text, policy_name text, guard text, policy_request jsonb,
   digest text NOT NULL, -- of what is asked about (messages/input/digest.ts)
+  -- The key of the digests in its receipt (requests/receipts.ts). It goes with the request: then nobody can guess at what was decided.
+  salt bytea NOT NULL DEFAULT uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()),
   approvers text[] NOT NULL DEFAULT '{}', quorum integer NOT NULL DEFAULT 1, allow_self boolean NOT NULL DEFAULT true,
   on_reject text NOT NULL DEFAULT 'fail' CHECK (on_reject IN ('fail', 'tell_agent')),
   escalate_to text[] NOT NULL DEFAULT '{}', -- become approvers with the first reminder
@@ -30,16 +32,24 @@ CREATE TABLE input_requests (
 CREATE UNIQUE INDEX input_requests_one_open ON input_requests (tenant_id, message_id) WHERE state = 'pending';
 CREATE INDEX input_requests_by_message ON input_requests (tenant_id, message_id, requested_at DESC);
 CREATE INDEX input_requests_pending ON input_requests (tenant_id, requested_at) WHERE state = 'pending';
+-- The lists of requests (requests/request-list.ts): each order, of all requests and of those in a state.
+CREATE INDEX input_requests_in_order ON input_requests (tenant_id, requested_at, request_id);
+CREATE INDEX input_requests_of_state ON input_requests (tenant_id, state, requested_at, request_id);
+CREATE INDEX input_requests_by_expiry ON input_requests (tenant_id, expires_at, request_id);
+CREATE INDEX input_requests_of_state_by_expiry ON input_requests (tenant_id, state, expires_at, request_id);
+-- Earlier decisions about the same.
+CREATE INDEX input_requests_by_digest ON input_requests (tenant_id, digest, requested_at);
 CREATE INDEX input_requests_to_wake ON input_requests (wake_requested_at) WHERE wake_requested_at IS NOT NULL;
 CREATE INDEX input_requests_due ON input_requests (least(expires_at, remind_at)) WHERE state = 'pending';
 
--- The audit of who decided what. Rows are only added: no role may change or delete them. The erasure of a message or plan empties `comment` and
--- `ip`. No foreign keys, because they outlive their messages and plans. `voter`: who counts once towards a quorum; `stands_for`: the credentials whose vote
+-- The audit of who decided what. Rows are only added: no role may change or delete them. The erasure of a message or plan empties what people and
+-- agents wrote, and `ip`. No foreign keys, because they outlive their messages and plans. `voter`: who counts once towards a quorum; `stands_for`: the credentials whose vote
 -- it may be, of which none counts a second time.
 CREATE TABLE input_decisions (
   tenant_id text NOT NULL, approval_id text COLLATE "C" NOT NULL,
   request_id text NOT NULL, message_id text COLLATE "C", plan_id text COLLATE "C",
   kind text NOT NULL, source text NOT NULL,
+  title text, tool text, arguments json, executor jsonb, -- of what was decided about: the arguments as this decision had them
   resolution text NOT NULL,
   principal_type text NOT NULL CHECK (principal_type IN ('credential', 'callback', 'page', 'slack', 'temporal', 'system')), principal_id text NOT NULL,
   voter text NOT NULL, stands_for text[] NOT NULL DEFAULT '{}',
@@ -51,14 +61,24 @@ CREATE TABLE input_decisions (
   CHECK (num_nonnulls(message_id, plan_id) = 1)
 );
 -- What erasure has not emptied.
-CREATE INDEX input_decisions_to_empty ON input_decisions (tenant_id, approval_id) WHERE comment IS NOT NULL OR ip IS NOT NULL;
+CREATE INDEX input_decisions_to_empty ON input_decisions (tenant_id, approval_id) WHERE num_nonnulls(comment, ip, title, arguments) > 0;
 CREATE INDEX input_decisions_by_message ON input_decisions (tenant_id, message_id, approval_id) WHERE message_id IS NOT NULL;
 CREATE INDEX input_decisions_by_plan ON input_decisions (tenant_id, plan_id, approval_id) WHERE plan_id IS NOT NULL;
 
+-- What came of a request that was approved, once that is known: `expired` where nothing has used the approval. Part of the audit: rows are only
+-- added and outlive their messages.
+CREATE TABLE decision_outcomes (
+  tenant_id text NOT NULL, request_id text NOT NULL,
+  outcome text NOT NULL CHECK (outcome IN ('succeeded', 'failed', 'expired')),
+  error_code text,
+  settled_at timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (tenant_id, request_id)
+);
+
 SELECT isolate_tenants('{input_requests}');
-SELECT isolate_tenants('{input_decisions}', 'SELECT, INSERT');
-REVOKE UPDATE, DELETE ON input_decisions FROM fleet_system;
-GRANT UPDATE (comment, ip) ON input_decisions TO fleet_system;
+SELECT isolate_tenants('{input_decisions,decision_outcomes}', 'SELECT, INSERT');
+REVOKE UPDATE, DELETE ON input_decisions, decision_outcomes FROM fleet_system;
+GRANT UPDATE (comment, ip, title, arguments) ON input_decisions TO fleet_system;
 
 -- Tool calls that wait, or have waited, for a human: one row for each input request of stage `tool`. Once the request is approved the row is a
 -- grant, which lets one call pass: the platform's own while the dispatch that made the call lives, else the repeated call of the message's

@@ -12,7 +12,8 @@ CREATE FUNCTION event_types() RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAF
   'dispatch.failed', 'message.input_required', 'policy.approval_required', 'guard.approval_required', 'message.completed',
   'message.canceled', 'message.error', 'session.closed', 'policy.audited', 'guard.allowed', 'agent.registered', 'agent.deregistered',
   'agent.health_changed', 'agent.capacity_changed', 'plan.created', 'plan.approval_required', 'plan.approved', 'plan.completed',
-  'plan.failed', 'plan.canceled', 'plan.rejected', 'system.alert_triggered', 'tenant.created', 'tenant.deleted'] $$;
+  'plan.failed', 'plan.canceled', 'plan.rejected', 'system.alert_triggered', 'tenant.created', 'tenant.deleted',
+  'message.decision_effect'] $$;
 CREATE FUNCTION event_bit(event_type text) RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE
   AS $$ SELECT 1 << (array_position(event_types(), event_type) - 1) $$;
 

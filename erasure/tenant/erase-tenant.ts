@@ -41,16 +41,17 @@ async function deleteNext(tx: Tx, { name, tenant }: TenantTable, tenantId: strin
 }
 
 const FORGET_COMMENTS = `
-  UPDATE input_decisions SET comment = NULL, ip = NULL
-   WHERE tenant_id = $1 AND (comment IS NOT NULL OR ip IS NOT NULL) AND approval_id IN (
-     SELECT approval_id FROM input_decisions WHERE tenant_id = $1 AND (comment IS NOT NULL OR ip IS NOT NULL) LIMIT ${ROWS_AT_ONCE})`;
+  UPDATE input_decisions SET comment = NULL, ip = NULL, title = NULL, arguments = NULL
+   WHERE tenant_id = $1 AND num_nonnulls(comment, ip, title, arguments) > 0 AND approval_id IN (
+     SELECT approval_id FROM input_decisions WHERE tenant_id = $1 AND num_nonnulls(comment, ip, title, arguments) > 0 LIMIT ${ROWS_AT_ONCE})`;
 
 /** What of a tenant is left. */
 async function isLeft(tx: Tx, tenantId: string, tables: readonly TenantTable[]): Promise<boolean> {
   const all = tables
     .map(({ name, tenant }) => `EXISTS (SELECT 1 FROM ${name} WHERE tenant_id = ${tenant})`)
     .join(' OR ');
-  const comments = 'SELECT 1 FROM input_decisions WHERE tenant_id = $1 AND (comment IS NOT NULL OR ip IS NOT NULL)';
+  const comments =
+    'SELECT 1 FROM input_decisions WHERE tenant_id = $1 AND num_nonnulls(comment, ip, title, arguments) > 0';
   const [row] = await tx.query<{ left: boolean }>(`SELECT ${all} OR EXISTS (${comments}) AS left`, [tenantId]);
   return row?.left === true;
 }

@@ -1,10 +1,10 @@
 import type { Tx } from '../../db/pool.js';
 
 /**
- * Tables that keep rows of a tenant that is erased: the audit trail, which keeps who, when and the digest, and the reports of erasures. The
- * tenant's own row goes last.
+ * Tables that keep rows of a tenant that is erased: the audit trail, which keeps who, when, the digest and what came of it, and the reports of
+ * erasures. The tenant's own row goes last.
  */
-export const KEPT_TABLES: readonly string[] = ['input_decisions', 'erasures', 'tenants'];
+export const KEPT_TABLES: readonly string[] = ['input_decisions', 'decision_outcomes', 'erasures', 'tenants'];
 
 /** A table without an index by tenant, which every message would pay for: its rows are found by the tenant's messages and go with them. */
 export const FOUND_BY_MESSAGE = 'idempotency_keys';

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { Caller } from '../../contracts/api/auth.js';
+import type { Executor } from '../../contracts/api/messages.js';
 import type {
   ApprovalRecord,
   ExportApprovalsRequest,
@@ -7,10 +8,11 @@ import type {
 } from '../../contracts/api/policies/approvals.js';
 import { actsAs, isSentBy } from '../../contracts/permissions.js';
 import { NO_AGENT, scopeIncludes } from '../../contracts/primitives.js';
+import { readContent } from '../../db/page-content.js';
 import type { Db, Tx } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
 
-/** A row of `input_decisions`. */
+/** A row of the view `decision_details`. */
 interface DecisionRow extends Record<string, unknown> {
   tenant_id: string;
   message_id: string | null;
@@ -19,6 +21,15 @@ interface DecisionRow extends Record<string, unknown> {
   request_id: string;
   kind: ApprovalRecord['kind'];
   source: ApprovalRecord['source'];
+  title: string | null;
+  tool: string | null;
+  /** Null, and not whole, where the answer has no room for them. */
+  arguments: Record<string, unknown> | null;
+  whole?: boolean;
+  executor: Executor | null;
+  outcome: 'succeeded' | 'failed' | 'expired' | null;
+  error_code: string | null;
+  settled_at: Date | null;
   resolution: string;
   principal_type: ApprovalRecord['principal']['type'];
   principal_id: string;
@@ -29,21 +40,45 @@ interface DecisionRow extends Record<string, unknown> {
   decided_at: Date;
 }
 
-const COLUMNS = `tenant_id, message_id, plan_id, approval_id, request_id, kind, source, resolution, principal_type, principal_id, digest,
-  arguments_changed, comment, ip, decided_at`;
-const OF_MESSAGE = `SELECT ${COLUMNS} FROM input_decisions WHERE tenant_id = $1 AND message_id = $2 ORDER BY approval_id`;
-const OF_PLAN = `SELECT ${COLUMNS} FROM input_decisions WHERE tenant_id = $1 AND plan_id = $2 ORDER BY approval_id`;
-/** Decisions that one transaction of an export reads. */
-const PART = 1_000;
+const COLUMNS = `tenant_id, message_id, plan_id, approval_id, request_id, kind, source, title, tool, executor, outcome, error_code, settled_at,
+  resolution, principal_type, principal_id, digest, arguments_changed, comment, ip, decided_at`;
+const DECISIONS = readContent({
+  name: 'decision_details',
+  key: 'approval_id',
+  columns: COLUMNS,
+  content: { arguments: 'NULL' },
+});
+const OF_MESSAGE =
+  'SELECT approval_id FROM input_decisions WHERE tenant_id = $1 AND message_id = $2 ORDER BY approval_id';
+const OF_PLAN = 'SELECT approval_id FROM input_decisions WHERE tenant_id = $1 AND plan_id = $2 ORDER BY approval_id';
+/** Decisions that one transaction of an export reads, with the arguments of each. */
+const PART = 100;
 const NEXT_PART = `
-  SELECT ${COLUMNS} FROM input_decisions
+  SELECT ${COLUMNS}, arguments FROM decision_details
    WHERE tenant_id = $1 AND approval_id > $2 AND decided_at >= coalesce($3::timestamptz, '-infinity') AND decided_at < coalesce($4::timestamptz, 'infinity')
    ORDER BY approval_id LIMIT ${PART}`;
+
+async function decisionsOf(tx: Tx, tenantId: string, keys: string, id: string): Promise<DecisionRow[]> {
+  const found = await tx.query<{ approval_id: string }>(keys, [tenantId, id]);
+  if (found.length === 0) return [];
+  return tx.query<DecisionRow>(DECISIONS, [tenantId, found.map(({ approval_id }) => approval_id)]);
+}
+
+function outcomeOf({ outcome, error_code, settled_at }: DecisionRow): Pick<ApprovalRecord, 'outcome'> {
+  if (outcome === null || settled_at === null) return {};
+  return { outcome: { state: outcome, ...(error_code !== null && { error_code }), at: settled_at.toISOString() } };
+}
 
 function recordOf(row: DecisionRow): ApprovalRecord {
   const { approval_id, request_id, kind, source, resolution, digest, arguments_changed } = row;
   return {
     ...{ approval_id, request_id, kind, source, resolution },
+    ...(row.title !== null && { title: row.title }),
+    ...(row.tool !== null && { tool: row.tool }),
+    ...(row.arguments !== null && { arguments: row.arguments }),
+    ...(row.whole === false && { truncated: true as const }),
+    ...(row.executor !== null && { executor: row.executor }),
+    ...outcomeOf(row),
     principal: { type: row.principal_type, id: row.principal_id },
     ...(row.comment !== null && { comment: row.comment }),
     ...{ digest, arguments_changed },
@@ -96,7 +131,7 @@ export async function getApprovals(
   const mayReadAll = !acts && scopeIncludes(caller.scopes, 'admin');
   const { owner, rows } = await db.tenant(tenant_id, async (tx) => {
     const [owner] = await tx.query<Owner>(ABOUT[what].owner, [tenant_id, id]);
-    return { owner, rows: await tx.query<DecisionRow>(ABOUT[what].decisions, [tenant_id, id]) };
+    return { owner, rows: await decisionsOf(tx, tenant_id, ABOUT[what].decisions, id) };
   });
   const notFound = new PlatformError('NOT_FOUND', `There is no ${what} of that ${what}_id.`);
   if (!owner && rows.length === 0) throw notFound;
@@ -110,7 +145,7 @@ export async function planDecisions(
   tx: Tx,
   { tenant_id, plan_id }: { tenant_id: string; plan_id: string },
 ): Promise<Omit<ApprovalRecord, 'ip'>[]> {
-  const rows = await tx.query<DecisionRow>(OF_PLAN, [tenant_id, plan_id]);
+  const rows = await decisionsOf(tx, tenant_id, OF_PLAN, plan_id);
   return rows.map((row) => recordOf({ ...row, ip: null }));
 }
 

@@ -66,12 +66,17 @@ async function registeredWith(tx: Tx, { tenant_id, agent }: Asker): Promise<stri
   return row?.credential_id ?? null;
 }
 
-/** Stages at which the agent itself asks, or wants to do what is asked about. */
 const OF_AGENTS: readonly AskedRequest['stage'][] = ['agent', 'tool', 'output', 'proposal'];
+
+/** Whether the agent itself asks at this stage, or wants to do what is asked about. */
+export const isOfAgent = (stage: AskedRequest['stage']): boolean => OF_AGENTS.includes(stage);
+
+/** How a credential counts towards a quorum. */
+export const voterOf = (credentialId: string): string => `credential:${credentialId}`;
 
 async function questionOf(tx: Tx, asker: Asker, request: AskedRequest): Promise<OpenQuestion> {
   const { source, stage, approvers, allow_self } = request;
-  const by_agent = OF_AGENTS.includes(stage);
+  const by_agent = isOfAgent(stage);
   const registered_with = by_agent ? await registeredWith(tx, asker) : null;
   return { source, by_agent, registered_with, approvers, allow_self, sent_with: asker.senders };
 }
@@ -99,7 +104,7 @@ export function callerPrincipal(caller: Caller, ip?: string): Principal {
   return {
     type: 'credential',
     id: caller.credential_id,
-    voter: `credential:${caller.credential_id}`,
+    voter: voterOf(caller.credential_id),
     ip,
     token: tokenFacts(caller),
     mayAnswer: async (tx, asker, request) => {

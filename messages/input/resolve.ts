@@ -2,6 +2,7 @@ import { slotOf } from '../../agents/agent-row.js';
 import type { Caller } from '../../contracts/api/auth.js';
 import { isTerminal, type MessageState, type ResolveRequest } from '../../contracts/api/messages.js';
 import type { Tx } from '../../db/pool.js';
+import { rehearse } from '../../db/rehearsal.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore, MessageRef } from '../core.js';
 import { logEnd } from '../dispatch/message-end.js';
@@ -49,11 +50,11 @@ export function announceAnswer(core: MessageCore, row: MessageRow, state: Messag
   if (state === 'failed') logEnd(core.log, { ...row, state, dispatch_id: null, code: 'APPROVAL_REJECTED' });
 }
 
-/** A decision as it comes in. */
+/** A decision as it comes in. `dry_run`: nothing is written, and neither guards nor policies look at it. */
 export type Resolution = Pick<
   ResolveRequest,
   'resolution' | 'request_id' | 'comment' | 'data' | 'arguments' | 'digest'
->;
+> & { dry_run?: boolean };
 
 /** The open request of a message. @throws PlatformError NOT_FOUND, ALREADY_RESOLVED, NOT_AWAITING_INPUT, CALLBACK_TOKEN_EXPIRED */
 async function openRequest(tx: Tx, ref: MessageRef, named: (string | undefined)[]): Promise<Waiting> {
@@ -91,9 +92,10 @@ export async function resolveAs(
     if (seen && seen.digest !== waiting.request.digest) throw new PlatformError('CONFLICT', seen.changed);
     return { ...waiting, principal, standsFor };
   };
+  const resolved = (new_state: MessageState) => ({ message_id: ref.message_id, new_state, resolution });
   const check = () => core.db.tenant(ref.tenant_id, (tx) => answerable(tx, checkCallbackToken));
-  await inspectAnswer(core, ref, { comment, data, resolution }, () => check().then(() => true));
-  if (edited) reviewedId = (await check()).request.request_id;
+  if (!body.dry_run) await inspectAnswer(core, ref, { comment, data, resolution }, () => check().then(() => true));
+  if (edited && !body.dry_run) reviewedId = (await check()).request.request_id;
   const denied = edited && reviewedId ? await reviewArguments(core, ref, reviewedId, edited) : null;
   const decide = async (tx: Tx) => {
     const running = await lockRunning(tx, ref);
@@ -107,13 +109,14 @@ export async function resolveAs(
     });
     return { row, state, freed: state === 'failed' && running ? slotOf(running) : [] };
   };
+  if (body.dry_run) return resolved((await rehearse(core.db, ref.tenant_id, decide)).state);
   const { row, state, freed } = await core.db.tenant(ref.tenant_id, decide).catch(async (error: unknown) => {
     if (denied && error === denied.error) await denied.record();
     throw error;
   });
   announceAnswer(core, row, state);
   for (const { instance_id } of freed) core.nodes.fill({ tenant_id: ref.tenant_id, instance_id });
-  return { message_id: ref.message_id, new_state: state, resolution: body.resolution };
+  return resolved(state);
 }
 
 /**

@@ -1,7 +1,7 @@
 import { readContent } from '../../db/page-content.js';
 import type { Tx } from '../../db/pool.js';
 import { readable, readableRequest } from './readable.js';
-import type { InputRequestRow } from './rows.js';
+import type { AskedRequest, InputRequestRow } from './rows.js';
 import type { RecordRow } from './task.js';
 
 /** A message of a page, and its open input request. Not whole: the page has no room for the content of either. */
@@ -30,7 +30,7 @@ const REQUESTS = readContent({
   name: 'request_details',
   key: 'request_id',
   columns: `tenant_id, request_id, message_id, session_id, kind, source, stage, title, prompt, tool, policy_id, guard, digest, approvers, quorum,
-    allow_self, approvals, requested_at, expires_at, remind_at, target`,
+    allow_self, approvals, requested_at, expires_at, remind_at, target, executor`,
   content: { schema: 'NULL', fields: 'NULL', arguments: 'NULL' },
 });
 const OPEN_REQUESTS = `
@@ -39,14 +39,26 @@ const OPEN_REQUESTS = `
 
 type Whole<Row> = Row & { whole: boolean };
 
+/** Reads the requests of a page, in the order of their ids, with as much of their content as a page may hold. */
+export async function readPageRequests<Row extends AskedRequest = AskedRequest>(
+  tx: Tx,
+  tenantId: string,
+  requestIds: string[],
+): Promise<Whole<Row>[]> {
+  if (requestIds.length === 0) return [];
+  const rows = await tx.query<Whole<Row> & Record<string, unknown>>(REQUESTS, [tenantId, requestIds]);
+  return rows.map(readableRequest);
+}
+
 async function openRequests(tx: Tx, tenantId: string, rows: RecordRow[]): Promise<Map<string, Whole<InputRequestRow>>> {
   const waiting = rows.filter(({ state }) => state === 'input-required').map(({ message_id }) => message_id);
   if (waiting.length === 0) return new Map();
   const ids = await tx.query<{ request_id: string }>(OPEN_REQUESTS, [tenantId, waiting]);
-  const requests = await tx.query<Whole<InputRequestRow>>(REQUESTS, [
+  const requests = await readPageRequests<InputRequestRow>(
+    tx,
     tenantId,
     ids.map(({ request_id }) => request_id),
-  ]);
+  );
   return new Map(requests.map((request) => [request.message_id, request]));
 }
 
@@ -68,7 +80,7 @@ export async function readPageMessages(
     const request = requests.get(row.message_id);
     return {
       row: readable(row as RecordRow),
-      request: request ? readableRequest(request) : null,
+      request: request ?? null,
       whole: whole && request?.whole !== false,
     };
   });

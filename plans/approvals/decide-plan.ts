@@ -3,6 +3,7 @@ import type { MessageState, ResolveRequest } from '../../contracts/api/messages.
 import { NO_AGENT } from '../../contracts/primitives.js';
 import { recordEvent } from '../../db/events.js';
 import type { Tx } from '../../db/pool.js';
+import { rehearse } from '../../db/rehearsal.js';
 import {
   checkCallbackToken,
   spendCallbackToken,
@@ -101,21 +102,26 @@ export async function decidePlanAs(
     return { principal, standsFor, plan, request };
   };
   let events: DecisionEvent[] = [];
-  if (decision?.positive) {
+  if (decision?.positive && !body.dry_run) {
     const { principal, plan } = await db.tenant(ref.tenant_id, (tx) => deciding(tx, checkCallbackToken));
     events = await decideApprove(deps, principal.token, plan);
   }
-  const state = await db.tenant(ref.tenant_id, async (tx) => {
+  const { plan_id } = ref;
+  const resolved = (state: Decided) => {
+    return { message_id: plan_id, plan_id, new_state: NEW_STATES[state], resolution: body.resolution };
+  };
+  const decide = async (tx: Tx) => {
     const { plan, request, ...voter } = await deciding(tx, spendCallbackToken);
     const { comment, arguments: edited } = body;
     const decided = await decideLocked(tx, plan, request, voter, { decision, comment, arguments: edited });
     await recordDecision(tx, plan.tenant_id, plan.session_id, events);
     await requestWake(tx, plan);
     return decided;
-  });
+  };
+  if (body.dry_run) return resolved(await rehearse(db, ref.tenant_id, decide));
+  const state = await db.tenant(ref.tenant_id, decide);
   wakesExpected();
-  const { plan_id } = ref;
-  return { message_id: plan_id, plan_id, new_state: NEW_STATES[state], resolution: body.resolution };
+  return resolved(state);
 }
 
 /** As `resolveMessage`, for the id of a plan. @throws PlatformError unauthorized, and as `decidePlanAs` */

@@ -175,6 +175,22 @@ const setPush = async () => {
   return { id: given.taskId, pushNotificationConfigId: given.taskId };
 };
 
+/** The request of a message that waits. */
+async function requestId(): Promise<{ request_id: string }> {
+  const [row] = await api.database.query<{ request_id: string }>(
+    "SELECT request_id FROM input_requests WHERE message_id = $1 AND state = 'pending'",
+    [(await asked()).id],
+  );
+  return { request_id: row?.request_id ?? '' };
+}
+
+/** The same, decided. */
+async function decidedId(): Promise<{ request_id: string }> {
+  const { request_id } = await requestId();
+  await api.client.post('/requests/resolve_many', { request_ids: [request_id], resolution: 'confirmed' });
+  return { request_id };
+}
+
 const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
   getToken: { ...open, body: () => api.credentialOf(api.tenantId, ['read']) },
   jwks: open,
@@ -222,6 +238,15 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
   getApprovals: { own: 'missing', foreign: 'missing', needs: 'admin', tenant: 'missing', body: messageId },
   getHeldOutput: closed('admin', 'missing', heldOutput),
   exportApprovals: closed('admin', 'allowed'),
+
+  getRequests: { ...list, body: nothing },
+  getRequest: { ...record, body: requestId },
+  getSimilarRequests: { ...record, body: requestId },
+  resolveRequests: closed('read', 'allowed', async () => ({
+    request_ids: [(await requestId()).request_id],
+    resolution: 'confirmed',
+  })),
+  getReceipt: { ...record, body: decidedId },
 
   registerAgent: {
     ...{ needs: 'full', own: 'allowed', foreign: 'forbidden', tenant: 'allowed' },

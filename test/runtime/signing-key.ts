@@ -5,5 +5,5 @@ import type { StoredKey } from '../../auth/key-ring.js';
 export async function newKey(kid: string): Promise<StoredKey> {
   const { publicKey, privateKey } = await generateKeyPair('EdDSA', { extractable: true });
   const privateJwk = await exportJWK(privateKey);
-  return { kid, public_jwk: await exportJWK(publicKey), privateJwk: () => privateJwk, retired: false };
+  return { kid, kind: 'token', public_jwk: await exportJWK(publicKey), privateJwk: () => privateJwk, retired: false };
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { AgentRef } from '../../agents/agent-row.js';
 import type { Executor } from '../../contracts/api/messages.js';
-import type { ToolCallPayload } from '../../contracts/api/tools.js';
+import type { ToolCallPayload, ToolResult } from '../../contracts/api/tools.js';
 import type { Db } from '../../db/pool.js';
 import type { MessageCore } from '../../messages/core.js';
 import type { DispatchRef } from '../../messages/dispatch/dispatches.js';
@@ -17,6 +17,7 @@ import {
   type HeldCall,
   holdToolCall,
   noteToolAnswer,
+  recordCallOutcome,
   returnToolGrant,
   type StoredCall,
   type TakenOverCall,
@@ -147,6 +148,20 @@ export class ToolApprovals {
       log.error(
         { err: errorMessage(error), input_request_id: requestId },
         'the grant of a tool call could not be returned',
+      );
+    }
+  }
+
+  /** Notes what came of the call that a grant let pass. Never rejects: the end of the message then says that nobody knows. */
+  async settle(tenantId: string, { requestId }: GrantUse, result: ToolResult): Promise<void> {
+    const { db, log } = this.#options;
+    try {
+      const errorCode = result.ok ? null : result.error.code;
+      await persist(() => recordCallOutcome(db, tenantId, requestId, errorCode), log);
+    } catch (error) {
+      log.warn(
+        { err: errorMessage(error), input_request_id: requestId },
+        'the outcome of a tool call could not be noted',
       );
     }
   }

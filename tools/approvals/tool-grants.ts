@@ -132,6 +132,12 @@ export async function returnToolGrant(db: Db, tenantId: string, requestId: strin
   await db.call(tenantId, 'return_tool_grant', 'SELECT return_tool_grant($1, $2, $3)', values);
 }
 
+/** What came of the call that a grant let pass. @param errorCode null where it succeeded */
+export async function recordCallOutcome(db: Db, tenantId: string, requestId: string, errorCode: string | null) {
+  const values = [tenantId, requestId, errorCode, newEventId()];
+  await db.call(tenantId, 'record_call_outcome', 'SELECT record_call_outcome($1, $2, $3, $4)', values);
+}
+
 /** The agent has withdrawn a call that waits. @returns whether nobody had decided before */
 export async function withdrawToolCall(db: Db, dispatch: DispatchRef, requestId: string): Promise<boolean> {
   const { tenant_id, message_id, dispatch_id } = dispatch;

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { A2aMessage } from '../../a2a/a2a.js';
 import { Artifact } from '../../a2a/parts.js';
-import { AnyId, Instant, ok, Timestamp } from '../../primitives.js';
-import { AgentInputRequest, InputRequest } from '../messages.js';
+import { AnyId, Instant, JsonObject, ok, Timestamp } from '../../primitives.js';
+import { AgentInputRequest, Executor, InputRequest, RequestOutcome } from '../messages.js';
 import { ADMIN, EXTENSION, OWN, post } from '../operation.js';
 
 /** Who decided: `id` is a credential, the rule whose delivery carried the token, a Slack user, or `expiry` of the platform itself. */
@@ -18,6 +18,16 @@ export const ApprovalRecord = z.object({
   request_id: z.string(),
   kind: InputRequest.shape.kind,
   source: InputRequest.shape.source,
+  /** What was decided about. Erased with the message or plan, as `arguments` are. */
+  title: z.string().optional(),
+  /** Of a tool call, as are `arguments` (those that this decision was about) and `executor`. */
+  tool: z.string().optional(),
+  arguments: JsonObject.optional(),
+  executor: Executor.optional(),
+  /** In `/messages/get_approvals`: the answer has no room for the arguments. */
+  truncated: z.literal(true).optional(),
+  /** What came of the request; absent for a rejection, and while nobody knows. */
+  outcome: RequestOutcome.optional(),
   /** The word of the decision; `expired` where nobody decided in time. */
   resolution: z.string(),
   principal: ApprovalPrincipal,

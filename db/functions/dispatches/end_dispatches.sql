@@ -18,9 +18,9 @@ CREATE TYPE dispatch_end_call AS (
 CREATE TYPE dispatch_end_result AS (ended_at timestamptz, session_id text, instance_id text, agent_type text, woken jsonb, awaits text, taken jsonb,
   take_again boolean, watched boolean);
 
--- What was written of a call, `place` among its calls. `state`, `ordered` and `watched` (it has a workflow) of the running row before.
+-- What was written of a call, `place` among its calls. `state`, `ordered`, `watched` (it has a workflow) and `approved` of the running row before.
 CREATE TYPE dispatch_ended AS (
-  place integer, state text, ordered boolean, watched boolean, session_id text, instance_id text, agent_type text
+  place integer, state text, ordered boolean, watched boolean, approved boolean, session_id text, instance_id text, agent_type text
 );
 
 -- What follows from the end of a dispatch, beyond what every end writes. `room_matters`: messages of the tenant wait for an agent, or agents of it were
@@ -49,6 +49,9 @@ BEGIN
       PERFORM set_full_at(c.tenant_id, e.instance_id, NULL);
       PERFORM recheck_full(c.tenant_id, 2);
     END IF;
+  END IF;
+  IF e.approved THEN
+    PERFORM settle_approvals(c.tenant_id, c.message_id);
   END IF;
   IF e.ordered THEN
     woken := wake_next_in_order(c.tenant_id, e.session_id, now());
@@ -93,7 +96,7 @@ BEGIN
      WHERE r.tenant_id = of_tenant AND r.message_id = ANY (messages)
        AND coalesce(r.current_dispatch_id, '') = dispatches[array_position(messages, r.message_id)]
        AND coalesce(r.state, '') IN ('submitted', 'working', 'input-required') AND (r.xmax = 0 OR locked)
-    RETURNING r.message_id, r.current_dispatch_id AS dispatch_id, r.state, r.ordered, r.supervised_at IS NOT NULL AS watched, r.session_id, r.instance_id, r.agent_type),
+    RETURNING r.message_id, r.current_dispatch_id AS dispatch_id, r.state, r.ordered, r.supervised_at IS NOT NULL AS watched, r.approved, r.session_id, r.instance_id, r.agent_type),
   ended AS (
     UPDATE dispatches d SET state = c.state, error_code = c.error_code, ended_at = now(), deadline_at = NULL,
         mesh_id = CASE WHEN c.state <> 'completed' THEN d.mesh_id END FROM call c
@@ -125,7 +128,7 @@ BEGIN
                  event_body(jsonb_build_object('error', m.error_code), 'warning')) END
         FROM ended d JOIN over m USING (message_id)
       RETURNING 1)
-  SELECT (SELECT count(*) FROM recorded) AS recorded, array_agg((array_position(messages, g.message_id), g.state, g.ordered, g.watched, g.session_id,
+  SELECT (SELECT count(*) FROM recorded) AS recorded, array_agg((array_position(messages, g.message_id), g.state, g.ordered, g.watched, g.approved, g.session_id,
       g.instance_id, g.agent_type)::dispatch_ended) AS ends INTO written FROM gone g;
   IF written.recorded < cardinality(written.ends) THEN
     RAISE EXCEPTION 'a dispatch is not sent, or of another epoch' USING ERRCODE = 'FL001';
@@ -133,7 +136,7 @@ BEGIN
   IF written.recorded > 0 THEN
     room_matters := any_queued(of_tenant) OR EXISTS (SELECT 1 FROM agents a WHERE a.tenant_id = of_tenant AND a.full_at IS NOT NULL);
     FOREACH e IN ARRAY written.ends LOOP
-      IF room_matters OR e.ordered OR e.watched OR e.state = 'input-required' OR calls[e.place].decisions IS NOT NULL OR is_late(messages[e.place]) THEN
+      IF room_matters OR e.ordered OR e.watched OR e.approved OR e.state = 'input-required' OR calls[e.place].decisions IS NOT NULL OR is_late(messages[e.place]) THEN
         results[e.place] := follow_end(calls[e.place], e, room_matters);
       ELSE
         results[e.place] := (now(), e.session_id, e.instance_id, e.agent_type, NULL::jsonb, NULL::text, NULL::jsonb, NULL::boolean, false)::dispatch_end_result;

@@ -70,6 +70,13 @@ CREATE FUNCTION event_of(event_type text, payload jsonb, severity text DEFAULT '
   SELECT jsonb_build_array(event_type, event_body(payload, severity))
 $$;
 
+-- The id of a new event that no process has given one: a UUID of version 7 whose last byte is the place in its group.
+CREATE FUNCTION new_event_id() RETURNS text LANGUAGE sql VOLATILE AS $$
+  SELECT format('evt_%s-%s-7%s-8%s-%s00', left(n.at, 8), right(n.at, 4), left(n.chance, 3), substr(n.chance, 4, 3), right(n.chance, 10))
+    FROM (SELECT lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0') AS at,
+                 replace(gen_random_uuid()::text, '-', '') AS chance) AS n
+$$;
+
 -- Writes an event of the platform. `of_message`: where the payload does not name it.
 CREATE FUNCTION record_event(of_tenant text, event_id text, event_type text, severity text, session_id text, trace_id text, payload jsonb,
   of_message text DEFAULT NULL) RETURNS void LANGUAGE plpgsql AS $$

@@ -71,6 +71,7 @@ BEGIN
   PERFORM note_change(of_tenant, of_message);
   PERFORM record_group(of_tenant, event_id, r.session_id, of_message, NULL, message.trace_id, ARRAY[
     event_of('message.completed', jsonb_build_object('duration_ms', milliseconds_between(message.created_at, now())))]);
+  PERFORM settle_approvals(of_tenant, of_message);
   IF r.ordered THEN
     PERFORM wake_next_in_order(of_tenant, r.session_id);
   END IF;

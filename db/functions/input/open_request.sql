@@ -134,8 +134,9 @@ END $$;
 
 -- Nobody decided in time, which refuses: the audit row of the platform. The caller fails the message, or rejects the plan.
 CREATE FUNCTION record_expiry(of_tenant text, of_request text, approval_id text) RETURNS void LANGUAGE sql AS $$
-  INSERT INTO input_decisions (tenant_id, approval_id, request_id, message_id, plan_id, kind, source, resolution, principal_type, principal_id,
-      voter, digest)
-    SELECT q.tenant_id, record_expiry.approval_id, q.request_id, q.message_id, q.plan_id, q.kind, q.source, 'expired', 'system', 'expiry', 'system', q.digest
+  INSERT INTO input_decisions (tenant_id, approval_id, request_id, message_id, plan_id, kind, source, title, tool, arguments,
+      executor, resolution, principal_type, principal_id, voter, digest)
+    SELECT q.tenant_id, record_expiry.approval_id, q.request_id, q.message_id, q.plan_id, q.kind, q.source, q.title, q.tool, q.arguments,
+           q.executor, 'expired', 'system', 'expiry', 'system', q.digest
       FROM input_requests q WHERE q.tenant_id = of_tenant AND q.request_id = of_request
 $$;

@@ -10,3 +10,10 @@ CREATE VIEW request_details WITH (security_invoker = true) AS
       (SELECT g.target FROM tool_grants g WHERE g.tenant_id = q.tenant_id AND g.request_id = q.request_id) AS target
     FROM input_requests q;
 GRANT SELECT ON request_details TO fleet_app, fleet_system;
+
+-- A decision of the audit, with what came of the request where it was approved.
+CREATE VIEW decision_details WITH (security_invoker = true) AS
+  SELECT d.*, o.outcome, o.error_code, o.settled_at
+    FROM input_decisions d
+    LEFT JOIN decision_outcomes o ON o.tenant_id = d.tenant_id AND o.request_id = d.request_id AND d.resolution IN ('approved', 'confirmed', 'submitted');
+GRANT SELECT ON decision_details TO fleet_app, fleet_system;

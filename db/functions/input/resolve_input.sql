@@ -22,9 +22,9 @@ BEGIN
   IF c.positive AND is_second_approval(q, c.digest, c.stands_for) THEN
     RETURN false;
   END IF;
-  INSERT INTO input_decisions (tenant_id, approval_id, request_id, message_id, plan_id, kind, source, resolution, principal_type, principal_id,
-      voter, stands_for, digest, arguments_changed, comment, ip)
-    VALUES (q.tenant_id, c.approval_id, q.request_id, q.message_id, q.plan_id, q.kind, q.source, c.resolution, c.principal_type, c.principal_id, c.voter,
+  INSERT INTO input_decisions (tenant_id, approval_id, request_id, message_id, plan_id, kind, source, title, tool, arguments,
+      executor, resolution, principal_type, principal_id, voter, stands_for, digest, arguments_changed, comment, ip)
+    VALUES (q.tenant_id, c.approval_id, q.request_id, q.message_id, q.plan_id, q.kind, q.source, q.title, q.tool, q.arguments, q.executor, c.resolution, c.principal_type, c.principal_id, c.voter,
       c.stands_for, c.digest, c.arguments IS NOT NULL, c.comment, c.ip)
     ON CONFLICT (tenant_id, request_id, voter, digest) DO NOTHING;
   RETURN FOUND;
@@ -65,7 +65,7 @@ BEGIN
   SELECT q.stage = 'tool' AND EXISTS (SELECT 1 FROM dispatches d
       WHERE d.tenant_id = q.tenant_id AND d.dispatch_id = r.current_dispatch_id AND d.state IN ('open', 'sent')) INTO dispatch_lives
     FROM running_messages r WHERE r.tenant_id = q.tenant_id AND r.message_id = q.message_id;
-  UPDATE running_messages r SET state = 'working', unrouted_since = NULL, wake_requested_at = CASE WHEN NOT dispatch_lives THEN now() END,
+  UPDATE running_messages r SET state = 'working', approved = r.approved OR c.positive, unrouted_since = NULL, wake_requested_at = CASE WHEN NOT dispatch_lives THEN now() END,
       resolution = CASE WHEN dispatch_lives OR q.stage = 'output' THEN r.resolution ELSE c.answer END,
       current_dispatch_id = CASE WHEN dispatch_lives OR q.stage = 'output' THEN r.current_dispatch_id END
    WHERE r.tenant_id = q.tenant_id AND r.message_id = q.message_id;

@@ -49,6 +49,7 @@ BEGIN
           FROM ended e LEFT JOIN closed d USING (message_id))
     SELECT (c.r).* FROM canceled c ORDER BY c.place;
   PERFORM note_change(of_tenant, given) FROM unnest(of_messages) AS given;
+  PERFORM settle_approvals(of_tenant, given) FROM unnest(of_messages) AS given;
   PERFORM wake_next_in_order(of_tenant, s.session_id) FROM (SELECT DISTINCT m.session_id FROM messages m
     JOIN sessions x ON x.tenant_id = m.tenant_id AND x.session_id = m.session_id AND x.ordered
     WHERE m.tenant_id = of_tenant AND m.message_id = ANY (of_messages)) AS s;
@@ -69,6 +70,9 @@ BEGIN
   PERFORM record_group(of_tenant, event_id, r.session_id, of_message, r.current_dispatch_id, message.trace_id, ARRAY[decided,
     close_dispatch(r, 'failed', error), event_of('message.error', jsonb_build_object('error', error), 'warning')]);
   PERFORM close_request(of_tenant, of_message, request_state);
+  IF r.approved THEN
+    PERFORM settle_approvals(of_tenant, of_message);
+  END IF;
   IF r.ordered THEN
     PERFORM wake_next_in_order(of_tenant, r.session_id);
   END IF;

@@ -51,8 +51,8 @@ BEGIN
     totals AS (DELETE FROM session_totals t USING (SELECT DISTINCT tenant_id, session_id FROM gone) g
                 WHERE t.tenant_id = g.tenant_id AND t.session_id = g.session_id),
     erased AS (
-      UPDATE input_decisions d SET comment = NULL, ip = NULL FROM gone g
-       WHERE d.tenant_id = g.tenant_id AND d.message_id = g.message_id AND (d.comment IS NOT NULL OR d.ip IS NOT NULL)),
+      UPDATE input_decisions d SET comment = NULL, ip = NULL, title = NULL, arguments = NULL FROM gone g
+       WHERE d.tenant_id = g.tenant_id AND d.message_id = g.message_id AND num_nonnulls(d.comment, d.ip, d.title, d.arguments) > 0),
     spans AS (DELETE FROM trace_spans s USING gone g WHERE s.tenant_id = g.tenant_id AND s.message_id = g.message_id),
     grants AS (DELETE FROM tool_grants t USING gone g WHERE t.tenant_id = g.tenant_id AND t.message_id = g.message_id),
     requests AS (DELETE FROM input_requests r USING gone g WHERE r.tenant_id = g.tenant_id AND r.message_id = g.message_id),

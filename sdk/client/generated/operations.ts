@@ -161,7 +161,7 @@ export class MessagesOperations extends ApiGroup {
    * An extension of the specification, which may change without notice.
    */
   getApprovals(request: types.MessagesGetApprovalsRequest = {}, options: CallOptions = {}): Promise<types.MessagesGetApprovalsResponse> {
-    return this.invoke({ path: '/messages/get_approvals', retry: true }, request, options);
+    return this.invoke({ path: '/messages/get_approvals', retry: true, responseAsIs: {"approvals":{"arguments":true}} }, request, options);
   }
 
   /**
@@ -177,7 +177,50 @@ export class MessagesOperations extends ApiGroup {
    * An extension of the specification, which may change without notice.
    */
   exportApprovals(request: types.MessagesExportApprovalsRequest = {}, options: CallOptions = {}): AsyncGenerator<types.MessagesExportApprovalsItem> {
-    return this.invokeLines({ path: '/messages/export_approvals' }, request, options);
+    return this.invokeLines({ path: '/messages/export_approvals', responseAsIs: {"arguments":true} }, request, options);
+  }
+}
+
+/** `/requests`: a method for each operation. */
+export class RequestsOperations extends ApiGroup {
+  /**
+   * List requests to people, about messages and plans. `POST /requests/get`. Needs the scope `read`.
+   * An extension of the specification, which may change without notice.
+   */
+  get(request: types.RequestsGetRequest = {}, options: CallOptions = {}): Promise<types.RequestsGetResponse> {
+    return this.invoke({ path: '/requests/get', retry: true, responseAsIs: {"requests":{"inputRequest":{"schema":true,"fields":{"options":true},"arguments":true}}} }, request, options);
+  }
+
+  /**
+   * Read a request to people. `POST /requests/get_by_id`. Needs the scope `read`.
+   * An extension of the specification, which may change without notice.
+   */
+  getById(request: types.RequestsGetByIdRequest, options: CallOptions = {}): Promise<types.RequestsGetByIdResponse> {
+    return this.invoke({ path: '/requests/get_by_id', retry: true, responseAsIs: {"request":{"inputRequest":{"schema":true,"fields":{"options":true},"arguments":true}}} }, request, options);
+  }
+
+  /**
+   * Earlier decisions about the same, the newest first. `POST /requests/get_similar`. Needs the scope `read`.
+   * An extension of the specification, which may change without notice.
+   */
+  getSimilar(request: types.RequestsGetSimilarRequest, options: CallOptions = {}): Promise<types.RequestsGetSimilarResponse> {
+    return this.invoke({ path: '/requests/get_similar', retry: true, responseAsIs: {"requests":{"inputRequest":{"schema":true,"fields":{"options":true},"arguments":true}}} }, request, options);
+  }
+
+  /**
+   * Answer many requests, each as by /messages/{id}/resolve. `POST /requests/resolve_many`. Needs the scope `read`.
+   * An extension of the specification, which may change without notice.
+   */
+  resolveMany(request: types.RequestsResolveManyRequest, options: CallOptions = {}): Promise<types.RequestsResolveManyResponse> {
+    return this.invoke({ path: '/requests/resolve_many' }, request, options);
+  }
+
+  /**
+   * A signed receipt of a decision. `POST /requests/get_receipt`. Needs the scope `read`.
+   * An extension of the specification, which may change without notice.
+   */
+  getReceipt(request: types.RequestsGetReceiptRequest, options: CallOptions = {}): Promise<types.RequestsGetReceiptResponse> {
+    return this.invoke({ path: '/requests/get_receipt', retry: true }, request, options);
   }
 }
 
@@ -310,7 +353,7 @@ export class PlansOperations extends ApiGroup {
    * An extension of the specification, which may change without notice.
    */
   create(request: types.PlansCreateRequest, options: CallOptions = {}): Promise<types.PlansCreateResponse> {
-    return this.invoke({ path: '/plans/create', requestAsIs: {"steps":{"message":true}}, responseAsIs: {"plan":{"inputRequest":{"schema":true,"fields":{"options":true},"arguments":true},"steps":{"message":true}}} }, request, options);
+    return this.invoke({ path: '/plans/create', requestAsIs: {"steps":{"message":true}}, responseAsIs: {"plan":{"inputRequest":{"schema":true,"fields":{"options":true},"arguments":true},"decisions":{"arguments":true},"steps":{"message":true}}} }, request, options);
   }
 
   /**
@@ -326,7 +369,7 @@ export class PlansOperations extends ApiGroup {
    * An extension of the specification, which may change without notice.
    */
   getById(request: types.PlansGetByIdRequest, options: CallOptions = {}): Promise<types.PlansGetByIdResponse> {
-    return this.invoke({ path: '/plans/get_by_id', retry: true, responseAsIs: {"plan":{"inputRequest":{"schema":true,"fields":{"options":true},"arguments":true},"steps":{"message":true}}} }, request, options);
+    return this.invoke({ path: '/plans/get_by_id', retry: true, responseAsIs: {"plan":{"inputRequest":{"schema":true,"fields":{"options":true},"arguments":true},"decisions":{"arguments":true},"steps":{"message":true}}} }, request, options);
   }
 
   /**
@@ -334,7 +377,7 @@ export class PlansOperations extends ApiGroup {
    * An extension of the specification, which may change without notice.
    */
   approve(request: types.PlansApproveRequest, options: CallOptions = {}): Promise<types.PlansApproveResponse> {
-    return this.invoke({ path: '/plans/approve', responseAsIs: {"plan":{"inputRequest":{"schema":true,"fields":{"options":true},"arguments":true},"steps":{"message":true}}} }, request, options);
+    return this.invoke({ path: '/plans/approve', responseAsIs: {"plan":{"inputRequest":{"schema":true,"fields":{"options":true},"arguments":true},"decisions":{"arguments":true},"steps":{"message":true}}} }, request, options);
   }
 
   /**
@@ -342,7 +385,7 @@ export class PlansOperations extends ApiGroup {
    * An extension of the specification, which may change without notice.
    */
   reject(request: types.PlansRejectRequest, options: CallOptions = {}): Promise<types.PlansRejectResponse> {
-    return this.invoke({ path: '/plans/reject', responseAsIs: {"plan":{"inputRequest":{"schema":true,"fields":{"options":true},"arguments":true},"steps":{"message":true}}} }, request, options);
+    return this.invoke({ path: '/plans/reject', responseAsIs: {"plan":{"inputRequest":{"schema":true,"fields":{"options":true},"arguments":true},"decisions":{"arguments":true},"steps":{"message":true}}} }, request, options);
   }
 
   /**
@@ -350,7 +393,7 @@ export class PlansOperations extends ApiGroup {
    * An extension of the specification, which may change without notice.
    */
   cancel(request: types.PlansCancelRequest, options: CallOptions = {}): Promise<types.PlansCancelResponse> {
-    return this.invoke({ path: '/plans/cancel', responseAsIs: {"plan":{"inputRequest":{"schema":true,"fields":{"options":true},"arguments":true},"steps":{"message":true}}} }, request, options);
+    return this.invoke({ path: '/plans/cancel', responseAsIs: {"plan":{"inputRequest":{"schema":true,"fields":{"options":true},"arguments":true},"decisions":{"arguments":true},"steps":{"message":true}}} }, request, options);
   }
 }
 
@@ -756,6 +799,7 @@ export class Operations {
   readonly credentials: CredentialsOperations;
   readonly sessions: SessionsOperations;
   readonly messages: MessagesOperations;
+  readonly requests: RequestsOperations;
   readonly agents: AgentsOperations;
   readonly tools: ToolsOperations;
   readonly plans: PlansOperations;
@@ -773,6 +817,7 @@ export class Operations {
     this.credentials = new CredentialsOperations(api);
     this.sessions = new SessionsOperations(api);
     this.messages = new MessagesOperations(api);
+    this.requests = new RequestsOperations(api);
     this.agents = new AgentsOperations(api);
     this.tools = new ToolsOperations(api);
     this.plans = new PlansOperations(api);

@@ -181,6 +181,25 @@ export type ApprovalRecord = {
     kind: Open<"approval" | "form" | "confirmation">;
     /** @enum {string} */
     source: Open<"policy" | "guard" | "agent" | "plan">;
+    title?: string;
+    tool?: string;
+    arguments?: {
+        [key: string]: unknown;
+    };
+    executor?: {
+        /** @enum {string} */
+        type: Open<"agent" | "platform">;
+        id: string;
+    };
+    /** @constant */
+    truncated?: true;
+    outcome?: {
+        /** @enum {string} */
+        state: Open<"pending" | "succeeded" | "failed" | "expired">;
+        errorCode?: string;
+        /** Format: date-time */
+        at?: string;
+    };
     resolution: string;
     principal: {
         /** @enum {string} */
@@ -202,6 +221,25 @@ export type ExportedApproval = {
     kind: Open<"approval" | "form" | "confirmation">;
     /** @enum {string} */
     source: Open<"policy" | "guard" | "agent" | "plan">;
+    title?: string;
+    tool?: string;
+    arguments?: {
+        [key: string]: unknown;
+    };
+    executor?: {
+        /** @enum {string} */
+        type: Open<"agent" | "platform">;
+        id: string;
+    };
+    /** @constant */
+    truncated?: true;
+    outcome?: {
+        /** @enum {string} */
+        state: Open<"pending" | "succeeded" | "failed" | "expired">;
+        errorCode?: string;
+        /** Format: date-time */
+        at?: string;
+    };
     resolution: string;
     principal: {
         /** @enum {string} */
@@ -292,6 +330,25 @@ export type Plan = {
         kind: Open<"approval" | "form" | "confirmation">;
         /** @enum {string} */
         source: Open<"policy" | "guard" | "agent" | "plan">;
+        title?: string;
+        tool?: string;
+        arguments?: {
+            [key: string]: unknown;
+        };
+        executor?: {
+            /** @enum {string} */
+            type: Open<"agent" | "platform">;
+            id: string;
+        };
+        /** @constant */
+        truncated?: true;
+        outcome?: {
+            /** @enum {string} */
+            state: Open<"pending" | "succeeded" | "failed" | "expired">;
+            errorCode?: string;
+            /** Format: date-time */
+            at?: string;
+        };
         resolution: string;
         principal: {
             /** @enum {string} */
@@ -1017,6 +1074,28 @@ export type PlatformEvent = {
         requestId: string;
         resolution: string;
         resolvedBy: string;
+    };
+} | {
+    eventId: string;
+    source: string;
+    /** @enum {string} */
+    severity: Open<"info" | "warning" | "critical">;
+    tenantId: string;
+    sessionId: string;
+    /** Format: date-time */
+    timestamp: string;
+    traceId?: string;
+    /** @constant */
+    eventType: "message.decision_effect";
+    /** @constant */
+    type: "message.decision_effect";
+    /** @constant */
+    category: "message";
+    event: {
+        messageId: string;
+        requestId: string;
+        /** @enum {string} */
+        outcome: Open<"succeeded" | "failed" | "expired">;
     };
 } | {
     eventId: string;
@@ -1863,6 +1942,206 @@ export type MessagesExportApprovalsRequest = {
 };
 
 export type MessagesExportApprovalsItem = ExportedApproval;
+
+export type RequestsGetRequest = {
+    /**
+     * @default open
+     * @enum {string}
+     */
+    state?: "open" | "decided" | "expired" | "withdrawn" | "all";
+    mine?: boolean;
+    approver?: string;
+    tool?: string;
+    agentType?: string;
+    userId?: string;
+    sessionId?: string;
+    /** @enum {string} */
+    kind?: "approval" | "form" | "confirmation";
+    /** @enum {string} */
+    source?: "policy" | "guard" | "agent" | "plan";
+    /** Format: date-time */
+    before?: string;
+    /** Format: date-time */
+    after?: string;
+    /**
+     * @default oldest
+     * @enum {string}
+     */
+    sort?: "oldest" | "newest" | "expires";
+    /** @default 25 */
+    pageSize?: number;
+    cursor?: string;
+};
+
+export type RequestsGetResponse = {
+    /** @constant */
+    ok: true;
+    requests: {
+        requestId: string;
+        messageId?: string;
+        planId?: string;
+        sessionId: string;
+        agentType?: string;
+        userId?: string;
+        sentBy: {
+            /** @enum {string} */
+            type: Open<"credential" | "agent" | "person" | "callback" | "page" | "slack" | "system" | "schedule" | "operator" | "temporal">;
+            id: string;
+            name?: string;
+        };
+        /** @enum {string} */
+        state: Open<"open" | "decided" | "expired" | "withdrawn">;
+        inputRequest: InputRequest;
+        mayAnswer: boolean;
+        decided?: {
+            resolution: string;
+            principals: {
+                /** @enum {string} */
+                type: Open<"credential" | "callback" | "page" | "slack" | "temporal" | "system">;
+                id: string;
+            }[];
+            /** Format: date-time */
+            at: string;
+            comment?: string;
+        };
+        outcome?: {
+            /** @enum {string} */
+            state: Open<"pending" | "succeeded" | "failed" | "expired">;
+            errorCode?: string;
+            /** Format: date-time */
+            at?: string;
+        };
+        /** @constant */
+        truncated?: true;
+    }[];
+    nextCursor?: string;
+    count?: number;
+    /** @constant */
+    countEstimated?: true;
+};
+
+export type RequestsGetByIdRequest = {
+    requestId: string;
+};
+
+export type RequestsGetByIdResponse = {
+    /** @constant */
+    ok: true;
+    request: {
+        requestId: string;
+        messageId?: string;
+        planId?: string;
+        sessionId: string;
+        agentType?: string;
+        userId?: string;
+        sentBy: {
+            /** @enum {string} */
+            type: Open<"credential" | "agent" | "person" | "callback" | "page" | "slack" | "system" | "schedule" | "operator" | "temporal">;
+            id: string;
+            name?: string;
+        };
+        /** @enum {string} */
+        state: Open<"open" | "decided" | "expired" | "withdrawn">;
+        inputRequest: InputRequest;
+        mayAnswer: boolean;
+        decided?: {
+            resolution: string;
+            principals: {
+                /** @enum {string} */
+                type: Open<"credential" | "callback" | "page" | "slack" | "temporal" | "system">;
+                id: string;
+            }[];
+            /** Format: date-time */
+            at: string;
+            comment?: string;
+        };
+        outcome?: {
+            /** @enum {string} */
+            state: Open<"pending" | "succeeded" | "failed" | "expired">;
+            errorCode?: string;
+            /** Format: date-time */
+            at?: string;
+        };
+        /** @constant */
+        truncated?: true;
+    };
+};
+
+export type RequestsGetSimilarRequest = {
+    requestId: string;
+};
+
+export type RequestsGetSimilarResponse = {
+    /** @constant */
+    ok: true;
+    requests: {
+        requestId: string;
+        messageId?: string;
+        planId?: string;
+        sessionId: string;
+        agentType?: string;
+        userId?: string;
+        sentBy: {
+            /** @enum {string} */
+            type: Open<"credential" | "agent" | "person" | "callback" | "page" | "slack" | "system" | "schedule" | "operator" | "temporal">;
+            id: string;
+            name?: string;
+        };
+        /** @enum {string} */
+        state: Open<"open" | "decided" | "expired" | "withdrawn">;
+        inputRequest: InputRequest;
+        mayAnswer: boolean;
+        decided?: {
+            resolution: string;
+            principals: {
+                /** @enum {string} */
+                type: Open<"credential" | "callback" | "page" | "slack" | "temporal" | "system">;
+                id: string;
+            }[];
+            /** Format: date-time */
+            at: string;
+            comment?: string;
+        };
+        outcome?: {
+            /** @enum {string} */
+            state: Open<"pending" | "succeeded" | "failed" | "expired">;
+            errorCode?: string;
+            /** Format: date-time */
+            at?: string;
+        };
+        /** @constant */
+        truncated?: true;
+    }[];
+};
+
+export type RequestsResolveManyRequest = {
+    requestIds: string[];
+    resolution: string;
+    comment?: string;
+    /** @default false */
+    dryRun?: boolean;
+};
+
+export type RequestsResolveManyResponse = {
+    /** @constant */
+    ok: true;
+    results: {
+        requestId: string;
+        ok: boolean;
+        code?: string;
+    }[];
+};
+
+export type RequestsGetReceiptRequest = {
+    requestId: string;
+};
+
+export type RequestsGetReceiptResponse = {
+    /** @constant */
+    ok: true;
+    receipt: string;
+    salt: string;
+};
 
 export type AgentsRegisterRequest = {
     agentType: string;

@@ -14,9 +14,8 @@ test('the trail says who, when, what, from where, and about exactly what', async
   const callback_token = await tokenFor(id, 'rule_7');
   expect(await byToken(id, { resolution: 'approved', callback_token, comment: 'fine' })).toBe('200 working');
   const approvals = await approvalsOf({ message_id: id });
-  const [request] = await api.database.query('SELECT request_id, digest FROM input_requests WHERE message_id = $1', [
-    id,
-  ]);
+  const about = 'SELECT request_id, digest, title FROM input_requests WHERE message_id = $1';
+  const [request] = await api.database.query(about, [id]);
   expect(approvals).toEqual([
     {
       ...{ approval_id: expect.stringMatching(/^apv_/), ...request, decided_at: expect.any(String) },
@@ -75,13 +74,17 @@ test('no role of the platform changes or deletes a decision', async () => {
     "UPDATE input_decisions SET resolution = 'rejected'",
     "UPDATE input_decisions SET principal_id = 'somebody', decided_at = now()",
     "UPDATE input_decisions SET digest = ''",
+    "UPDATE input_decisions SET tool = 'another'",
+    'DELETE FROM decision_outcomes',
+    "UPDATE decision_outcomes SET outcome = 'failed'",
   ];
   const denied = { code: '42501' };
   for (const sql of attempts) {
     await expect(api.db.tenant(api.tenantId, (tx) => tx.query(sql))).rejects.toMatchObject(denied);
     await expect(api.db.system((tx) => tx.query(sql))).rejects.toMatchObject(denied);
   }
-  const erase = "UPDATE input_decisions SET comment = NULL, ip = NULL WHERE message_id = 'msg_x'";
+  const erase =
+    "UPDATE input_decisions SET comment = NULL, ip = NULL, title = NULL, arguments = NULL WHERE message_id = 'msg_x'";
   await expect(api.db.tenant(api.tenantId, (tx) => tx.query(erase))).rejects.toMatchObject(denied);
   await expect(api.db.system((tx) => tx.query(erase))).resolves.toBeDefined();
 });

@@ -182,6 +182,17 @@ class InputRequest(TypedDict):
     expires_at: str
 
 
+class ApprovalRecordExecutor(TypedDict):
+    type: str
+    id: str
+
+
+class ApprovalRecordOutcome(TypedDict):
+    state: str
+    error_code: NotRequired[str]
+    at: NotRequired[str]
+
+
 class ApprovalRecordPrincipal(TypedDict):
     type: str
     id: str
@@ -192,6 +203,12 @@ class ApprovalRecord(TypedDict):
     request_id: str
     kind: str
     source: str
+    title: NotRequired[str]
+    tool: NotRequired[str]
+    arguments: NotRequired[dict[str, Any]]
+    executor: NotRequired[ApprovalRecordExecutor]
+    truncated: NotRequired[Literal[True]]
+    outcome: NotRequired[ApprovalRecordOutcome]
     resolution: str
     principal: ApprovalRecordPrincipal
     comment: NotRequired[str]
@@ -199,6 +216,17 @@ class ApprovalRecord(TypedDict):
     arguments_changed: bool
     ip: NotRequired[str]
     decided_at: str
+
+
+class ExportedApprovalExecutor(TypedDict):
+    type: str
+    id: str
+
+
+class ExportedApprovalOutcome(TypedDict):
+    state: str
+    error_code: NotRequired[str]
+    at: NotRequired[str]
 
 
 class ExportedApprovalPrincipal(TypedDict):
@@ -211,6 +239,12 @@ class ExportedApproval(TypedDict):
     request_id: str
     kind: str
     source: str
+    title: NotRequired[str]
+    tool: NotRequired[str]
+    arguments: NotRequired[dict[str, Any]]
+    executor: NotRequired[ExportedApprovalExecutor]
+    truncated: NotRequired[Literal[True]]
+    outcome: NotRequired[ExportedApprovalOutcome]
     resolution: str
     principal: ExportedApprovalPrincipal
     comment: NotRequired[str]
@@ -263,6 +297,17 @@ PlanProgress = TypedDict(
 )
 
 
+class PlanDecisionExecutor(TypedDict):
+    type: str
+    id: str
+
+
+class PlanDecisionOutcome(TypedDict):
+    state: str
+    error_code: NotRequired[str]
+    at: NotRequired[str]
+
+
 class PlanDecisionPrincipal(TypedDict):
     type: str
     id: str
@@ -273,6 +318,12 @@ class PlanDecision(TypedDict):
     request_id: str
     kind: str
     source: str
+    title: NotRequired[str]
+    tool: NotRequired[str]
+    arguments: NotRequired[dict[str, Any]]
+    executor: NotRequired[PlanDecisionExecutor]
+    truncated: NotRequired[Literal[True]]
+    outcome: NotRequired[PlanDecisionOutcome]
     resolution: str
     principal: PlanDecisionPrincipal
     comment: NotRequired[str]
@@ -1042,6 +1093,197 @@ class MessagesExportApprovalsRequest(TypedDict):
 
 
 MessagesExportApprovalsItem: TypeAlias = ExportedApproval
+
+
+class RequestsGetRequest(TypedDict):
+    state: NotRequired[Literal['open', 'decided', 'expired', 'withdrawn', 'all']]
+    mine: NotRequired[bool]
+    approver: NotRequired[str]
+    tool: NotRequired[str]
+    agent_type: NotRequired[str]
+    user_id: NotRequired[str]
+    session_id: NotRequired[str]
+    kind: NotRequired[Literal['approval', 'form', 'confirmation']]
+    source: NotRequired[Literal['policy', 'guard', 'agent', 'plan']]
+    before: NotRequired[str]
+    after: NotRequired[str]
+    sort: NotRequired[Literal['oldest', 'newest', 'expires']]
+    page_size: NotRequired[int]
+    cursor: NotRequired[str]
+
+
+class RequestsGetResponseRequestSentBy(TypedDict):
+    type: str
+    id: str
+    name: NotRequired[str]
+
+
+class RequestsGetResponseRequestDecidedPrincipal(TypedDict):
+    type: str
+    id: str
+
+
+class RequestsGetResponseRequestDecided(TypedDict):
+    resolution: str
+    principals: list[RequestsGetResponseRequestDecidedPrincipal]
+    at: str
+    comment: NotRequired[str]
+
+
+class RequestsGetResponseRequestOutcome(TypedDict):
+    state: str
+    error_code: NotRequired[str]
+    at: NotRequired[str]
+
+
+class RequestsGetResponseRequest(TypedDict):
+    request_id: str
+    message_id: NotRequired[str]
+    plan_id: NotRequired[str]
+    session_id: str
+    agent_type: NotRequired[str]
+    user_id: NotRequired[str]
+    sent_by: RequestsGetResponseRequestSentBy
+    state: str
+    input_request: InputRequest
+    may_answer: bool
+    decided: NotRequired[RequestsGetResponseRequestDecided]
+    outcome: NotRequired[RequestsGetResponseRequestOutcome]
+    truncated: NotRequired[Literal[True]]
+
+
+class RequestsGetResponse(TypedDict):
+    ok: Literal[True]
+    requests: list[RequestsGetResponseRequest]
+    next_cursor: NotRequired[str]
+    count: NotRequired[int]
+    count_estimated: NotRequired[Literal[True]]
+
+
+class RequestsGetByIdRequest(TypedDict):
+    request_id: str
+
+
+class RequestsGetByIdResponseRequestSentBy(TypedDict):
+    type: str
+    id: str
+    name: NotRequired[str]
+
+
+class RequestsGetByIdResponseRequestDecidedPrincipal(TypedDict):
+    type: str
+    id: str
+
+
+class RequestsGetByIdResponseRequestDecided(TypedDict):
+    resolution: str
+    principals: list[RequestsGetByIdResponseRequestDecidedPrincipal]
+    at: str
+    comment: NotRequired[str]
+
+
+class RequestsGetByIdResponseRequestOutcome(TypedDict):
+    state: str
+    error_code: NotRequired[str]
+    at: NotRequired[str]
+
+
+class RequestsGetByIdResponseRequest(TypedDict):
+    request_id: str
+    message_id: NotRequired[str]
+    plan_id: NotRequired[str]
+    session_id: str
+    agent_type: NotRequired[str]
+    user_id: NotRequired[str]
+    sent_by: RequestsGetByIdResponseRequestSentBy
+    state: str
+    input_request: InputRequest
+    may_answer: bool
+    decided: NotRequired[RequestsGetByIdResponseRequestDecided]
+    outcome: NotRequired[RequestsGetByIdResponseRequestOutcome]
+    truncated: NotRequired[Literal[True]]
+
+
+class RequestsGetByIdResponse(TypedDict):
+    ok: Literal[True]
+    request: RequestsGetByIdResponseRequest
+
+
+class RequestsGetSimilarRequest(TypedDict):
+    request_id: str
+
+
+class RequestsGetSimilarResponseRequestSentBy(TypedDict):
+    type: str
+    id: str
+    name: NotRequired[str]
+
+
+class RequestsGetSimilarResponseRequestDecidedPrincipal(TypedDict):
+    type: str
+    id: str
+
+
+class RequestsGetSimilarResponseRequestDecided(TypedDict):
+    resolution: str
+    principals: list[RequestsGetSimilarResponseRequestDecidedPrincipal]
+    at: str
+    comment: NotRequired[str]
+
+
+class RequestsGetSimilarResponseRequestOutcome(TypedDict):
+    state: str
+    error_code: NotRequired[str]
+    at: NotRequired[str]
+
+
+class RequestsGetSimilarResponseRequest(TypedDict):
+    request_id: str
+    message_id: NotRequired[str]
+    plan_id: NotRequired[str]
+    session_id: str
+    agent_type: NotRequired[str]
+    user_id: NotRequired[str]
+    sent_by: RequestsGetSimilarResponseRequestSentBy
+    state: str
+    input_request: InputRequest
+    may_answer: bool
+    decided: NotRequired[RequestsGetSimilarResponseRequestDecided]
+    outcome: NotRequired[RequestsGetSimilarResponseRequestOutcome]
+    truncated: NotRequired[Literal[True]]
+
+
+class RequestsGetSimilarResponse(TypedDict):
+    ok: Literal[True]
+    requests: list[RequestsGetSimilarResponseRequest]
+
+
+class RequestsResolveManyRequest(TypedDict):
+    request_ids: list[str]
+    resolution: str
+    comment: NotRequired[str]
+    dry_run: NotRequired[bool]
+
+
+class RequestsResolveManyResponseResult(TypedDict):
+    request_id: str
+    ok: bool
+    code: NotRequired[str]
+
+
+class RequestsResolveManyResponse(TypedDict):
+    ok: Literal[True]
+    results: list[RequestsResolveManyResponseResult]
+
+
+class RequestsGetReceiptRequest(TypedDict):
+    request_id: str
+
+
+class RequestsGetReceiptResponse(TypedDict):
+    ok: Literal[True]
+    receipt: str
+    salt: str
 
 
 class AgentsRegisterRequestSkill(TypedDict):

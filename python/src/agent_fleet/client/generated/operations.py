@@ -106,6 +106,11 @@ from .models import (
     PoliciesUpdatePolicyRequestEvaluator2,
     PoliciesUpdatePolicyRequestMatch,
     PoliciesUpdatePolicyResponse,
+    RequestsGetByIdResponse,
+    RequestsGetReceiptResponse,
+    RequestsGetResponse,
+    RequestsGetSimilarResponse,
+    RequestsResolveManyResponse,
     SessionsCloseResponse,
     SessionsGetByIdResponse,
     SessionsGetResponse,
@@ -276,6 +281,43 @@ class MessagesOperations:
 
         An extension of the specification, which may change without notice."""
         return cast("AsyncIterator[MessagesExportApprovalsItem]", self._api.lines("/messages/export_approvals", given(since=since, until=until)))
+
+
+class RequestsOperations:
+    """The operations of `client.requests`."""
+
+    def __init__(self, api: PlatformApi) -> None:
+        self._api = api
+
+    async def get(self, *, state: Literal['open', 'decided', 'expired', 'withdrawn', 'all'] | NotGiven = NOT_GIVEN, mine: bool | NotGiven = NOT_GIVEN, approver: str | NotGiven = NOT_GIVEN, tool: str | NotGiven = NOT_GIVEN, agent_type: str | NotGiven = NOT_GIVEN, user_id: str | NotGiven = NOT_GIVEN, session_id: str | NotGiven = NOT_GIVEN, kind: Literal['approval', 'form', 'confirmation'] | NotGiven = NOT_GIVEN, source: Literal['policy', 'guard', 'agent', 'plan'] | NotGiven = NOT_GIVEN, before: str | NotGiven = NOT_GIVEN, after: str | NotGiven = NOT_GIVEN, sort: Literal['oldest', 'newest', 'expires'] | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN, cursor: str | NotGiven = NOT_GIVEN) -> RequestsGetResponse:
+        """List requests to people, about messages and plans. `POST /requests/get`. Needs the scope `read`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("RequestsGetResponse", await self._api.call("/requests/get", given(state=state, mine=mine, approver=approver, tool=tool, agent_type=agent_type, user_id=user_id, session_id=session_id, kind=kind, source=source, before=before, after=after, sort=sort, page_size=page_size, cursor=cursor), retry=True))
+
+    async def get_by_id(self, request_id: str) -> RequestsGetByIdResponse:
+        """Read a request to people. `POST /requests/get_by_id`. Needs the scope `read`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("RequestsGetByIdResponse", await self._api.call("/requests/get_by_id", given(request_id=request_id), retry=True))
+
+    async def get_similar(self, request_id: str) -> RequestsGetSimilarResponse:
+        """Earlier decisions about the same, the newest first. `POST /requests/get_similar`. Needs the scope `read`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("RequestsGetSimilarResponse", await self._api.call("/requests/get_similar", given(request_id=request_id), retry=True))
+
+    async def resolve_many(self, request_ids: list[str], *, resolution: str, comment: str | NotGiven = NOT_GIVEN, dry_run: bool | NotGiven = NOT_GIVEN) -> RequestsResolveManyResponse:
+        """Answer many requests, each as by /messages/{id}/resolve. `POST /requests/resolve_many`. Needs the scope `read`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("RequestsResolveManyResponse", await self._api.call("/requests/resolve_many", given(request_ids=request_ids, resolution=resolution, comment=comment, dry_run=dry_run)))
+
+    async def get_receipt(self, request_id: str) -> RequestsGetReceiptResponse:
+        """A signed receipt of a decision. `POST /requests/get_receipt`. Needs the scope `read`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("RequestsGetReceiptResponse", await self._api.call("/requests/get_receipt", given(request_id=request_id), retry=True))
 
 
 class AgentsOperations:
@@ -729,6 +771,7 @@ class Operations:
         self.credentials = CredentialsOperations(api)
         self.sessions = SessionsOperations(api)
         self.messages = MessagesOperations(api)
+        self.requests = RequestsOperations(api)
         self.agents = AgentsOperations(api)
         self.tools = ToolsOperations(api)
         self.plans = PlansOperations(api)
