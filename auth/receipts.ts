@@ -1,6 +1,6 @@
 import { compactVerify, createLocalJWKSet, errors } from 'jose';
 import { z } from 'zod';
-import { Receipt } from '../contracts/api/requests.js';
+import { Receipt } from '../contracts/api/policies/requests.js';
 import type { KeyKind } from './key-ring.js';
 
 /** Tells receipts from tokens: no token has this type, and no receipt another. */

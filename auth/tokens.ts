@@ -2,7 +2,7 @@ import { hash, type KeyObject, randomUUID, sign as signBytes } from 'node:crypto
 import { errors, type JWTHeaderParameters, jwtVerify } from 'jose';
 import { LRUCache } from 'lru-cache';
 import { TokenClaims } from '../contracts/api/auth.js';
-import type { Receipt } from '../contracts/api/requests.js';
+import type { Receipt } from '../contracts/api/policies/requests.js';
 import { LIMITS } from '../contracts/limits.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';

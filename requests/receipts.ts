@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import type { TokenIssuer } from '../auth/tokens.js';
 import type { Caller } from '../contracts/api/auth.js';
-import type { Receipt } from '../contracts/api/requests.js';
+import type { Receipt } from '../contracts/api/policies/requests.js';
 import type { Db, Tx } from '../db/pool.js';
 import { digestOf } from '../messages/input/digest.js';
 import { PlatformError } from '../runtime/errors.js';

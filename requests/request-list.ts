@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Caller } from '../contracts/api/auth.js';
-import type { RequestRecord, RequestsGetRequest } from '../contracts/api/requests.js';
+import type { RequestRecord, RequestsGetRequest } from '../contracts/api/policies/requests.js';
 import { actsAs } from '../contracts/permissions.js';
 import { ownMessages } from '../db/ownership.js';
 import { type Counted, countRows, inKeyOrder, type KeyList } from '../db/page.js';

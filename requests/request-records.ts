@@ -1,7 +1,7 @@
 import type { Caller } from '../contracts/api/auth.js';
 import type { RequestOutcome } from '../contracts/api/messages.js';
 import type { ApprovalPrincipal } from '../contracts/api/policies/approvals.js';
-import type { RequestRecord, RequestState } from '../contracts/api/requests.js';
+import type { RequestRecord, RequestState } from '../contracts/api/policies/requests.js';
 import { answerRefusal } from '../contracts/permissions.js';
 import { NO_AGENT, type Principal } from '../contracts/primitives.js';
 import type { Tx } from '../db/pool.js';

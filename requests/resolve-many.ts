@@ -1,5 +1,5 @@
 import type { Caller } from '../contracts/api/auth.js';
-import type { ResolveManyRequest, ResolveManyResponse } from '../contracts/api/requests.js';
+import type { ResolveManyRequest, ResolveManyResponse } from '../contracts/api/policies/requests.js';
 import { LIMITS } from '../contracts/limits.js';
 import type { Db } from '../db/pool.js';
 import type { RequestSubject } from '../messages/input/callback-tokens.js';

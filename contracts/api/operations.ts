@@ -13,7 +13,7 @@ import { PLAN_OPERATIONS } from './plans.js';
 import { APPROVAL_OPERATIONS } from './policies/approvals.js';
 import { GUARD_OPERATIONS } from './policies/guards.js';
 import { POLICY_OPERATIONS } from './policies/policies.js';
-import { REQUEST_OPERATIONS } from './requests.js';
+import { REQUEST_OPERATIONS } from './policies/requests.js';
 import { SESSION_OPERATIONS } from './sessions.js';
 import { TELEMETRY_OPERATIONS } from './telemetry.js';
 import { AUDIT_OPERATIONS } from './tenants/audit.js';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { RequestGetByIdResponse } from '../../contracts/api/requests.js';
+import { RequestGetByIdResponse } from '../../contracts/api/policies/requests.js';
 import { ASKS, answerMessage, COMPLETED } from '../api/moving.js';
 import { serveApi } from '../api/served-api.js';
 import { approvalsFixture } from '../messages/approvals/approvals-fixture.js';

@@ -5,7 +5,7 @@ import {
   RequestGetSimilarResponse,
   type RequestRecord,
   RequestsGetResponse,
-} from '../../contracts/api/requests.js';
+} from '../../contracts/api/policies/requests.js';
 import { joinOnRecord } from '../api/moving.js';
 import { serveApi } from '../api/served-api.js';
 import { approvalsFixture, EXECUTOR } from '../messages/approvals/approvals-fixture.js';

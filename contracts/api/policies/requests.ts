@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { LIMITS } from '../limits.js';
-import { AgentType, AnyId, Instant, ok, okList, Principal, Timestamp } from '../primitives.js';
-import { InputRequest, RequestOutcome, ResolveRequest } from './messages.js';
-import { CONFLICT, EXTENSION, OWN, post, TENANT } from './operation.js';
-import { ApprovalPrincipal } from './policies/approvals.js';
+import { LIMITS } from '../../limits.js';
+import { AgentType, AnyId, Instant, ok, okList, Principal, Timestamp } from '../../primitives.js';
+import { InputRequest, RequestOutcome, ResolveRequest } from '../messages.js';
+import { CONFLICT, EXTENSION, OWN, post, TENANT } from '../operation.js';
+import { ApprovalPrincipal } from './approvals.js';
 
 /** States of a request. `withdrawn`: nobody needs to answer any more, because its message or plan has ended or gone on. */
 const RequestState = z.enum(['open', 'decided', 'expired', 'withdrawn']);
