@@ -111,7 +111,9 @@ describe('approvals by callback token', () => {
   test.each(['callback_tokens', 'input_requests'])('a token whose time ran out, by %s, is 410', async (table) => {
     const listener = await listening();
     const { id, url, token } = await asked(listener);
-    await shared.everyTenant.query(`UPDATE ${table} SET expires_at = now() - interval '1 s' WHERE message_id = $1`, [id]);
+    await shared.everyTenant.query(`UPDATE ${table} SET expires_at = now() - interval '1 s' WHERE message_id = $1`, [
+      id,
+    ]);
     const give = () => answer(url, { callback_token: token, resolution: 'approved' });
     expect(failureOf(await give())).toBe('410 CALLBACK_TOKEN_EXPIRED');
     expect((await client().message(id)).state).toBe('input-required');
