@@ -5,7 +5,7 @@ import type { RequestRecord, RequestState } from '../contracts/api/policies/requ
 import { answerRefusal } from '../contracts/permissions.js';
 import { NO_AGENT, type Principal } from '../contracts/primitives.js';
 import type { Tx } from '../db/pool.js';
-import { isOfAgent, voterOf } from '../messages/input/principals.js';
+import { isOfAgent, sendersOf, voterOf } from '../messages/input/principals.js';
 import { readPageRequests } from '../messages/read/page-rows.js';
 import type { AskedRequest } from '../messages/read/rows.js';
 import { inputRequestOf } from '../messages/read/task.js';
@@ -34,6 +34,8 @@ export interface RequestSummary
   /** The credential that sent the message or created the plan, and its name. */
   credential_id: string;
   credential_name: string | null;
+  /** Of a repeat, the credential that sent the message first. */
+  first_credential_id: string | null;
   /** The type of an agent that did. */
   sender_agent_type: string | null;
   /** The credential that registered the agent that asks. */
@@ -49,7 +51,7 @@ export interface RequestSummary
 const SUMMARIES = `
   SELECT q.request_id, q.message_id, q.plan_id, q.session_id, q.stage, q.source, q.approvers, q.allow_self, q.digest, q.state, q.expires_at, q.ended_at,
          coalesce(m.agent_type, m.want_agent_type) AS agent_type, s.user_id,
-         coalesce(m.credential_id, p.credential_id) AS credential_id, c.name AS credential_name,
+         coalesce(m.credential_id, p.credential_id) AS credential_id, c.name AS credential_name, m.first_credential_id,
          coalesce(m.sender_agent_type, nullif(p.agent_type, '${NO_AGENT}')) AS sender_agent_type,
          CASE WHEN p.agent_type <> '${NO_AGENT}' THEN p.credential_id ELSE a.credential_id END AS registered_with,
          EXISTS (SELECT 1 FROM input_decisions d WHERE d.tenant_id = $1 AND d.request_id = q.request_id AND d.voter = $3 AND d.digest = q.digest) AS has_voted,
@@ -75,7 +77,7 @@ export function mayAnswer(caller: Caller, request: RequestSummary): boolean {
   const { state, expires_at, has_voted, source, stage, approvers, allow_self, registered_with } = request;
   if (state !== 'pending' || has_voted || expires_at.getTime() <= Date.now()) return false;
   const by_agent = isOfAgent(stage);
-  const question = { source, by_agent, registered_with, approvers, allow_self, sent_with: request.credential_id };
+  const question = { source, by_agent, registered_with, approvers, allow_self, sent_with: sendersOf(request) };
   return answerRefusal(caller, question) === null;
 }
 

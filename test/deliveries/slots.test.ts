@@ -83,6 +83,12 @@ test('however many tenants take what they can, the next one finds a slot', async
   expect((await slots()).ofTenant(next)).toBe(1);
 });
 
+test('a tenant alone gets no more slots than a tenant may have', async () => {
+  await emptyQueue();
+  const [alone] = (await busyTenants(1)) as [string];
+  expect((await slots()).ofTenant(alone)).toBe(50);
+});
+
 test('approvals have slots of their own, however many others have theirs', async () => {
   await emptyQueue();
   const [tenantId] = await busyTenants(10);

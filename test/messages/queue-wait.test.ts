@@ -96,6 +96,16 @@ test('the time without an agent counts anew when the last one goes again', async
   expect(await fixture.kind(message, QUEUE_WAIT_MS + 100)).toBe('done');
 });
 
+test('a message that comes long after the last agent went waits as long as any', async () => {
+  const earlier = await waits();
+  await fixture.setAgents("status = 'offline'");
+  await fixture.kind(earlier);
+  await database.query("UPDATE queue_absences SET since = now() - interval '1 h'");
+  const message = await fixture.queue();
+  expect(await fixture.kind(message, QUEUE_WAIT_MS - 5_000)).toBe('room');
+  expect(await fixture.kind(message, QUEUE_WAIT_MS + 100)).toBe('done');
+});
+
 const LOST: AnswerOrFailure = { state: 'failed', error: { code: 'AGENT_DISCONNECTED', message: 'gone' } };
 /** All messages of the agent are declared as idempotent. */
 const declareIdempotent = () => {

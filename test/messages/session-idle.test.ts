@@ -81,6 +81,18 @@ test('a message or a plan that is not over keeps it for a whole timeout more', a
   const running = `INSERT INTO running_messages (tenant_id, message_id, session_id, state) VALUES ($1, 'msg_1', 'ses_kept-1', 'input-required')`;
   await database.query(running, [tenantId]);
   expect(await idlesIn()).toBe(731);
+  await database.query('DELETE FROM running_messages');
+  expect(await idlesIn()).toBeLessThan(0);
+  await database.query(
+    `INSERT INTO plans (tenant_id, plan_id, session_id, description, state, max_parallel, auto_approve, credential_id, created_by, agent_type, scopes, trace_id)
+     VALUES ($1, 'plan_1', 'ses_kept-1', '', 'proposed', 1, false, 'c', '', '', '{}', '')`,
+    [tenantId],
+  );
+  expect(await idlesIn()).toBe(731);
+  await database.query("UPDATE plans SET state = 'running'");
+  expect(await idlesIn()).toBe(731);
+  await database.query("UPDATE plans SET state = 'completed', ended_at = now()");
+  expect(await idlesIn()).toBeLessThan(0);
 });
 
 test('the check reads no more of a session with thousands of messages', async () => {

@@ -26,3 +26,14 @@ test('the end of a message marks the next of its ordered session, so that it is 
   expect(await fixture.kind(second)).toBe('result');
   expect(await marked()).toEqual([]);
 });
+
+test('a message that was dispatched keeps its turn, also beside one that was accepted at an earlier time', async () => {
+  await fixture.reset();
+  await database.query(
+    `INSERT INTO running_messages (tenant_id, message_id, session_id, state, attempts, created_at)
+     VALUES ($1, 'msg_1', 'ses_1', 'submitted', 0, now() - interval '1 min'), ($1, 'msg_2', 'ses_1', 'working', 1, now())`,
+    [fixture.tenantId],
+  );
+  const turn = "SELECT next_in_order($1, 'ses_1') #>> '{0,message_id}'";
+  expect(await database.value(turn, [fixture.tenantId])).toBe('msg_2');
+});

@@ -145,6 +145,22 @@ test('tokens and cost refuse as soon as they are added up, and only the tenant t
   expect(ErrorBody.parse(refused.body).error).toContain('its budget of 0.5 US dollars for this month');
 });
 
+test('the budget of a month counts all its days, and none before', async () => {
+  const tenantId = await api.otherTenant();
+  const { database } = api;
+  await database.query(
+    `INSERT INTO usage_days (tenant_id, day, messages, tokens, cost_usd)
+     SELECT DISTINCT $1, day, 1, 1, 2 FROM (SELECT (now() AT TIME ZONE 'UTC')::date AS today) t,
+       LATERAL (VALUES (today), (date_trunc('month', today)::date), (date_trunc('month', today)::date - 1)) AS d (day)`,
+    [tenantId],
+  );
+  const used = 'SELECT cost_usd FROM quotas_of(ARRAY[$1])';
+  const days = `SELECT 2 * (count(*) - 1)::float8 FROM usage_days WHERE tenant_id = $1`;
+  const counted = await database.value(used, [tenantId]);
+  expect(counted).toBeGreaterThan(0);
+  expect(counted).toBe(await database.value(days, [tenantId]));
+});
+
 test('the client of the SDK sets quotas and prices, and does not send again what a quota refused', async () => {
   const credential = await api.credentialOf(await api.otherTenant(), FULL);
   const { client_id: clientId, client_secret: clientSecret } = credential;
