@@ -1,11 +1,20 @@
-import type { MessageRow } from '../read/rows.js';
+import type { A2aMessage } from '../../contracts/a2a/a2a.js';
+import type { Artifact } from '../../contracts/a2a/parts.js';
+import type { MessageState, MessageUsage } from '../../contracts/api/messages.js';
 
 /** What the end of a message has changed in its row. */
-export type EndedRow = Pick<
-  MessageRow,
-  'state' | 'instance_id' | 'agent_type' | 'error_code' | 'error_message' | 'updated_at' | 'completed_at'
-> &
-  Partial<Pick<MessageRow, 'artifacts' | 'usage' | 'status_message'>>;
+export interface EndedRow {
+  state: MessageState;
+  instance_id: string | null;
+  agent_type: string | null;
+  error_code: string | null;
+  error_message: string | null;
+  updated_at: Date;
+  completed_at: Date | null;
+  artifacts?: Artifact[];
+  usage?: MessageUsage | null;
+  status_message?: A2aMessage | null;
+}
 
 /** The end of one message, once this process has written it. */
 export interface LocalEnd extends Disposable {

@@ -47,7 +47,19 @@ export function messageCore(
   const advance = () => undefined;
   const looks = new ChangeReader(db, settings.clocks);
   const ends = new LocalEnds();
-  return { db, bus, ends, changes: looks, log, workflowStarter, advance, nodes: NO_NODES, ...changes, policies, ...settings };
+  return {
+    db,
+    bus,
+    ends,
+    changes: looks,
+    log,
+    workflowStarter,
+    advance,
+    nodes: NO_NODES,
+    ...changes,
+    policies,
+    ...settings,
+  };
 }
 
 /** What tests seal with where they start no platform. */

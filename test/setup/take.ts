@@ -6,7 +6,7 @@ import type { DispatchEnd, Dispatches, DispatchRef, OpenDispatch } from '../../m
 import { createQueues } from '../../messages/dispatch/queues.js';
 import type { DispatchRunner } from '../../messages/runner/runner.js';
 import { takeStep } from '../../messages/supervise/next-step.js';
-import { type DoneStep, type Step, type WaitStep } from '../../messages/supervise/step.js';
+import type { DoneStep, Step, WaitStep } from '../../messages/supervise/step.js';
 import { newId } from '../../runtime/ids.js';
 
 /** Messages that are taken before one in its queue. */

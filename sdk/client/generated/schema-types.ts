@@ -4294,7 +4294,7 @@ export type PlatformGetHealthResponse = {
     /** @constant */
     ok: true;
     /** @enum {string} */
-    status: Open<"ok" | "degraded">;
+    status: Open<"ok" | "degraded" | "stopping">;
     version: string;
     checks: {
         /** @enum {string} */

@@ -29,6 +29,7 @@ from .models import (
     AgentsRegisterResponse,
     AgentsSetDefaultResponse,
     AgentsUndrainResponse,
+    AuditGetResponse,
     AuthGetTokenResponse,
     AuthJwksResponse,
     CredentialsCreateResponse,
@@ -56,10 +57,12 @@ from .models import (
     MessagesExportApprovalsItem,
     MessagesGetApprovalsResponse,
     MessagesGetByIdResponse,
+    MessagesGetGroupsResponse,
     MessagesGetHeldOutputResponse,
     MessagesGetResponse,
     MessagesPendingResponse,
     MessagesResolveResponse,
+    MessagesRetryResponse,
     PlansApproveResponse,
     PlansCancelResponse,
     PlansCreateRequestStep,
@@ -69,6 +72,7 @@ from .models import (
     PlansRejectResponse,
     PlatformAgentCardResponse,
     PlatformAgentTypeCardResponse,
+    PlatformGetHealthResponse,
     PlatformHealthResponse,
     PlatformOpenapiResponse,
     PoliciesCreatePolicyRequestEvaluator,
@@ -102,6 +106,11 @@ from .models import (
     PoliciesUpdatePolicyRequestEvaluator2,
     PoliciesUpdatePolicyRequestMatch,
     PoliciesUpdatePolicyResponse,
+    RequestsGetByIdResponse,
+    RequestsGetReceiptResponse,
+    RequestsGetResponse,
+    RequestsGetSimilarResponse,
+    RequestsResolveManyResponse,
     SessionsCloseResponse,
     SessionsGetByIdResponse,
     SessionsGetResponse,
@@ -113,10 +122,18 @@ from .models import (
     TelemetryGetTracesResponse,
     TelemetryGetUsageResponse,
     TelemetryStreamEventsItem,
+    TenantsCreateRequestCredential,
+    TenantsCreateRequestLimits,
+    TenantsCreateResponse,
+    TenantsDeleteResponse,
+    TenantsGetByIdResponse,
     TenantsGetLimitsResponse,
     TenantsGetPricesResponse,
+    TenantsGetResponse,
     TenantsSetLimitsResponse,
     TenantsSetPricesResponse,
+    TenantsUpdateRequestLimits,
+    TenantsUpdateResponse,
     ToolsCallRequestTarget,
     ToolsCallResponse,
     ToolsGetResponse,
@@ -132,9 +149,9 @@ class AuthOperations:
     def __init__(self, api: SyncApi) -> None:
         self._api = api
 
-    def get_token(self, client_id: str, *, client_secret: str, agent_type: str | NotGiven = NOT_GIVEN, expires_in: int | NotGiven = NOT_GIVEN) -> AuthGetTokenResponse:
+    def get_token(self, client_id: str, *, client_secret: str, agent_type: str | NotGiven = NOT_GIVEN, tenant_id: str | NotGiven = NOT_GIVEN, scopes: list[Literal['read', 'admin', 'full']] | NotGiven = NOT_GIVEN, expires_in: int | NotGiven = NOT_GIVEN) -> AuthGetTokenResponse:
         """Exchange a client id and secret for an access token. `POST /auth/get_token`. Needs no token."""
-        return cast("AuthGetTokenResponse", self._api.call("/auth/get_token", given(client_id=client_id, client_secret=client_secret, agent_type=agent_type, expires_in=expires_in), retry=True))
+        return cast("AuthGetTokenResponse", self._api.call("/auth/get_token", given(client_id=client_id, client_secret=client_secret, agent_type=agent_type, tenant_id=tenant_id, scopes=scopes, expires_in=expires_in), retry=True))
 
     def jwks(self) -> AuthJwksResponse:
         """The public keys that verify tokens of this platform. `GET /.well-known/jwks.json`. Needs no token.
@@ -227,9 +244,21 @@ class MessagesOperations:
         """Cancel a message. `POST /messages/cancel`. Needs the scope `read`."""
         return cast("MessagesCancelResponse", self._api.call("/messages/cancel", given(message_id=message_id, reason=reason)))
 
+    def retry(self, message_id: str, *, idempotency_key: str | NotGiven = NOT_GIVEN, confirm: bool | NotGiven = NOT_GIVEN) -> MessagesRetryResponse:
+        """Send a message that failed or was canceled again. `POST /messages/retry`. Needs the scope `read`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("MessagesRetryResponse", self._api.call("/messages/retry", given(message_id=message_id, idempotency_key=idempotency_key, confirm=confirm)))
+
     def pending(self, *, session_id: str | NotGiven = NOT_GIVEN, limit: int | NotGiven = NOT_GIVEN, offset: int | NotGiven = NOT_GIVEN) -> MessagesPendingResponse:
         """Messages that wait for a human. `POST /messages/pending`. Needs the scope `read`."""
         return cast("MessagesPendingResponse", self._api.call("/messages/pending", given(session_id=session_id, limit=limit, offset=offset), retry=True))
+
+    def get_groups(self, by: Literal['error_code', 'waits_for', 'agent_type'], *, state: Literal['submitted', 'working', 'input-required', 'completed', 'failed', 'canceled'] | NotGiven = NOT_GIVEN, since: str | NotGiven = NOT_GIVEN) -> MessagesGetGroupsResponse:
+        """Count messages that are stuck or failed, by what they have in common. `POST /messages/get_groups`. Needs the scope `read`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("MessagesGetGroupsResponse", self._api.call("/messages/get_groups", given(by=by, state=state, since=since), retry=True))
 
     def resolve(self, id: str, resolution: str | dict[str, Any], *, request_id: str | NotGiven = NOT_GIVEN, callback_token: str | NotGiven = NOT_GIVEN, comment: str | NotGiven = NOT_GIVEN, data: dict[str, Any] | NotGiven = NOT_GIVEN, arguments: dict[str, Any] | NotGiven = NOT_GIVEN, digest: str | NotGiven = NOT_GIVEN) -> MessagesResolveResponse:
         """Answer what a message waits for. `POST /messages/{id}/resolve`. Needs no token."""
@@ -252,6 +281,43 @@ class MessagesOperations:
 
         An extension of the specification, which may change without notice."""
         return cast("Iterator[MessagesExportApprovalsItem]", self._api.lines("/messages/export_approvals", given(since=since, until=until)))
+
+
+class RequestsOperations:
+    """The operations of `client.requests`."""
+
+    def __init__(self, api: SyncApi) -> None:
+        self._api = api
+
+    def get(self, *, state: Literal['open', 'decided', 'expired', 'withdrawn', 'all'] | NotGiven = NOT_GIVEN, mine: bool | NotGiven = NOT_GIVEN, approver: str | NotGiven = NOT_GIVEN, tool: str | NotGiven = NOT_GIVEN, agent_type: str | NotGiven = NOT_GIVEN, user_id: str | NotGiven = NOT_GIVEN, session_id: str | NotGiven = NOT_GIVEN, kind: Literal['approval', 'form', 'confirmation'] | NotGiven = NOT_GIVEN, source: Literal['policy', 'guard', 'agent', 'plan'] | NotGiven = NOT_GIVEN, before: str | NotGiven = NOT_GIVEN, after: str | NotGiven = NOT_GIVEN, sort: Literal['oldest', 'newest', 'expires'] | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN, cursor: str | NotGiven = NOT_GIVEN) -> RequestsGetResponse:
+        """List requests to people, about messages and plans. `POST /requests/get`. Needs the scope `read`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("RequestsGetResponse", self._api.call("/requests/get", given(state=state, mine=mine, approver=approver, tool=tool, agent_type=agent_type, user_id=user_id, session_id=session_id, kind=kind, source=source, before=before, after=after, sort=sort, page_size=page_size, cursor=cursor), retry=True))
+
+    def get_by_id(self, request_id: str) -> RequestsGetByIdResponse:
+        """Read a request to people. `POST /requests/get_by_id`. Needs the scope `read`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("RequestsGetByIdResponse", self._api.call("/requests/get_by_id", given(request_id=request_id), retry=True))
+
+    def get_similar(self, request_id: str) -> RequestsGetSimilarResponse:
+        """Earlier decisions about the same, the newest first. `POST /requests/get_similar`. Needs the scope `read`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("RequestsGetSimilarResponse", self._api.call("/requests/get_similar", given(request_id=request_id), retry=True))
+
+    def resolve_many(self, request_ids: list[str], *, resolution: str, comment: str | NotGiven = NOT_GIVEN, dry_run: bool | NotGiven = NOT_GIVEN) -> RequestsResolveManyResponse:
+        """Answer many requests, each as by /messages/{id}/resolve. `POST /requests/resolve_many`. Needs the scope `read`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("RequestsResolveManyResponse", self._api.call("/requests/resolve_many", given(request_ids=request_ids, resolution=resolution, comment=comment, dry_run=dry_run)))
+
+    def get_receipt(self, request_id: str) -> RequestsGetReceiptResponse:
+        """A signed receipt of a decision. `POST /requests/get_receipt`. Needs the scope `read`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("RequestsGetReceiptResponse", self._api.call("/requests/get_receipt", given(request_id=request_id), retry=True))
 
 
 class AgentsOperations:
@@ -399,11 +465,11 @@ class PoliciesOperations:
     def __init__(self, api: SyncApi) -> None:
         self._api = api
 
-    def create_policy(self, name: str, *, decision: Literal['allow', 'deny', 'require_approval', 'audit'], scope: Literal['admission', 'dispatch', 'tool', 'plan', 'session'], description: str | NotGiven = NOT_GIVEN, match: PoliciesCreatePolicyRequestMatch | NotGiven = NOT_GIVEN, reason: str | NotGiven = NOT_GIVEN, approvers: list[str] | NotGiven = NOT_GIVEN, evaluator: PoliciesCreatePolicyRequestEvaluator | PoliciesCreatePolicyRequestEvaluator1 | PoliciesCreatePolicyRequestEvaluator2 | NotGiven = NOT_GIVEN, priority: int | NotGiven = NOT_GIVEN, enabled: bool | NotGiven = NOT_GIVEN, tenant_id: str | NotGiven = NOT_GIVEN) -> PoliciesCreatePolicyResponse:
+    def create_policy(self, name: str, *, decision: Literal['allow', 'deny', 'require_approval', 'audit'], scope: Literal['admission', 'dispatch', 'tool', 'plan', 'session'], description: str | NotGiven = NOT_GIVEN, match: PoliciesCreatePolicyRequestMatch | NotGiven = NOT_GIVEN, reason: str | NotGiven = NOT_GIVEN, approvers: list[str] | NotGiven = NOT_GIVEN, evaluator: PoliciesCreatePolicyRequestEvaluator | PoliciesCreatePolicyRequestEvaluator1 | PoliciesCreatePolicyRequestEvaluator2 | NotGiven = NOT_GIVEN, priority: int | NotGiven = NOT_GIVEN, enabled: bool | NotGiven = NOT_GIVEN, end_at: str | None | NotGiven = NOT_GIVEN, tenant_id: str | NotGiven = NOT_GIVEN) -> PoliciesCreatePolicyResponse:
         """Create a policy. `POST /policies/create_policy`. Needs the scope `admin`.
 
         An extension of the specification, which may change without notice."""
-        return cast("PoliciesCreatePolicyResponse", self._api.call("/policies/create_policy", given(name=name, decision=decision, description=description, match=match, reason=reason, approvers=approvers, evaluator=evaluator, priority=priority, enabled=enabled, tenant_id=tenant_id, scope=scope)))
+        return cast("PoliciesCreatePolicyResponse", self._api.call("/policies/create_policy", given(name=name, decision=decision, description=description, match=match, reason=reason, approvers=approvers, evaluator=evaluator, priority=priority, enabled=enabled, end_at=end_at, tenant_id=tenant_id, scope=scope)))
 
     def get_policies(self, *, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN, tenant_id: str | NotGiven = NOT_GIVEN, scope: Literal['admission', 'dispatch', 'tool', 'plan', 'session'] | NotGiven = NOT_GIVEN, enabled: bool | NotGiven = NOT_GIVEN) -> PoliciesGetPoliciesResponse:
         """List policies. `POST /policies/get_policies`. Needs the scope `admin`.
@@ -415,9 +481,9 @@ class PoliciesOperations:
         """Read a policy. `POST /policies/get_policy_by_id`. Needs the scope `admin`."""
         return cast("PoliciesGetPolicyByIdResponse", self._api.call("/policies/get_policy_by_id", given(tenant_id=tenant_id, policy_id=policy_id), retry=True))
 
-    def update_policy(self, policy_id: str, *, name: str | NotGiven = NOT_GIVEN, decision: Literal['allow', 'deny', 'require_approval', 'audit'] | NotGiven = NOT_GIVEN, description: str | NotGiven = NOT_GIVEN, match: PoliciesUpdatePolicyRequestMatch | NotGiven = NOT_GIVEN, reason: str | NotGiven = NOT_GIVEN, approvers: list[str] | NotGiven = NOT_GIVEN, evaluator: PoliciesUpdatePolicyRequestEvaluator | PoliciesUpdatePolicyRequestEvaluator1 | PoliciesUpdatePolicyRequestEvaluator2 | NotGiven = NOT_GIVEN, priority: int | NotGiven = NOT_GIVEN, enabled: bool | NotGiven = NOT_GIVEN, tenant_id: str | NotGiven = NOT_GIVEN) -> PoliciesUpdatePolicyResponse:
+    def update_policy(self, policy_id: str, *, name: str | NotGiven = NOT_GIVEN, decision: Literal['allow', 'deny', 'require_approval', 'audit'] | NotGiven = NOT_GIVEN, description: str | NotGiven = NOT_GIVEN, match: PoliciesUpdatePolicyRequestMatch | NotGiven = NOT_GIVEN, reason: str | NotGiven = NOT_GIVEN, approvers: list[str] | NotGiven = NOT_GIVEN, evaluator: PoliciesUpdatePolicyRequestEvaluator | PoliciesUpdatePolicyRequestEvaluator1 | PoliciesUpdatePolicyRequestEvaluator2 | NotGiven = NOT_GIVEN, priority: int | NotGiven = NOT_GIVEN, enabled: bool | NotGiven = NOT_GIVEN, end_at: str | None | NotGiven = NOT_GIVEN, tenant_id: str | NotGiven = NOT_GIVEN) -> PoliciesUpdatePolicyResponse:
         """Change a policy; only given fields change. `POST /policies/update_policy`. Needs the scope `admin`."""
-        return cast("PoliciesUpdatePolicyResponse", self._api.call("/policies/update_policy", given(name=name, decision=decision, description=description, match=match, reason=reason, approvers=approvers, evaluator=evaluator, priority=priority, enabled=enabled, tenant_id=tenant_id, policy_id=policy_id), retry=True))
+        return cast("PoliciesUpdatePolicyResponse", self._api.call("/policies/update_policy", given(name=name, decision=decision, description=description, match=match, reason=reason, approvers=approvers, evaluator=evaluator, priority=priority, enabled=enabled, end_at=end_at, tenant_id=tenant_id, policy_id=policy_id), retry=True))
 
     def delete_policy(self, policy_id: str, *, tenant_id: str | NotGiven = NOT_GIVEN) -> PoliciesDeletePolicyResponse:
         """Delete a policy. `POST /policies/delete_policy`. Needs the scope `admin`."""
@@ -541,6 +607,36 @@ class TenantsOperations:
     def __init__(self, api: SyncApi) -> None:
         self._api = api
 
+    def create(self, name: str, *, default_agent_type: str | None | NotGiven = NOT_GIVEN, limits: TenantsCreateRequestLimits | NotGiven = NOT_GIVEN, credential: TenantsCreateRequestCredential | NotGiven = NOT_GIVEN) -> TenantsCreateResponse:
+        """Create a tenant, with its first credential if asked. `POST /tenants/create`. Needs the scope `operator`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("TenantsCreateResponse", self._api.call("/tenants/create", given(name=name, default_agent_type=default_agent_type, limits=limits, credential=credential)))
+
+    def get(self, *, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN) -> TenantsGetResponse:
+        """List the tenants, newest first. `POST /tenants/get`. Needs the scope `operator`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("TenantsGetResponse", self._api.call("/tenants/get", given(page=page, page_size=page_size), retry=True))
+
+    def get_by_id(self, tenant_id: str) -> TenantsGetByIdResponse:
+        """Read a tenant. `POST /tenants/get_by_id`. Needs the scope `operator`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("TenantsGetByIdResponse", self._api.call("/tenants/get_by_id", given(tenant_id=tenant_id), retry=True))
+
+    def update(self, tenant_id: str, *, name: str | NotGiven = NOT_GIVEN, default_agent_type: str | None | NotGiven = NOT_GIVEN, limits: TenantsUpdateRequestLimits | NotGiven = NOT_GIVEN) -> TenantsUpdateResponse:
+        """Change a tenant; only given fields change. `POST /tenants/update`. Needs the scope `operator`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("TenantsUpdateResponse", self._api.call("/tenants/update", given(name=name, default_agent_type=default_agent_type, limits=limits, tenant_id=tenant_id), retry=True))
+
+    def delete(self, tenant_id: str) -> TenantsDeleteResponse:
+        """Delete a tenant: its tokens end, and all that it has is erased. `POST /tenants/delete`. Needs the scope `operator`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("TenantsDeleteResponse", self._api.call("/tenants/delete", given(tenant_id=tenant_id)))
+
     def get_limits(self) -> TenantsGetLimitsResponse:
         """The quotas of the tenant, and what has been used of them. `POST /tenants/get_limits`. Needs the scope `full`.
 
@@ -564,6 +660,19 @@ class TenantsOperations:
 
         An extension of the specification, which may change without notice."""
         return cast("TenantsSetPricesResponse", self._api.call("/tenants/set_prices", given(model=model, input_per_million=input_per_million, output_per_million=output_per_million), retry=True))
+
+
+class AuditOperations:
+    """The operations of `client.audit`."""
+
+    def __init__(self, api: SyncApi) -> None:
+        self._api = api
+
+    def get(self, *, principal: str | NotGiven = NOT_GIVEN, action: str | NotGiven = NOT_GIVEN, target: str | NotGiven = NOT_GIVEN, from_: str | NotGiven = NOT_GIVEN, to: str | NotGiven = NOT_GIVEN, sort: Literal['newest', 'oldest'] | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN, cursor: str | NotGiven = NOT_GIVEN, format: Literal['json', 'jsonl'] | NotGiven = NOT_GIVEN) -> AuditGetResponse:
+        """Who administered what, and who decided what; as JSON Lines too. `POST /audit/get`. Needs the scope `admin`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("AuditGetResponse", self._api.call("/audit/get", given(principal=principal, action=action, target=target, **{"from": from_}, to=to, sort=sort, page_size=page_size, cursor=cursor, format=format), retry=True))
 
 
 class KnowledgeOperations:
@@ -641,6 +750,12 @@ class PlatformOperations:
         An extension of the specification, which may change without notice."""
         return cast("PlatformAgentTypeCardResponse", self._api.call(f"/a2a/{quote(agent_type, safe='')}/.well-known/agent-card.json", params=given(), method="GET", retry=True))
 
+    def get_health(self) -> PlatformGetHealthResponse:
+        """The health of the platform with its nodes. `POST /platform/get_health`. Needs the scope `operator`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("PlatformGetHealthResponse", self._api.call("/platform/get_health", given(), retry=True))
+
     def openapi(self) -> PlatformOpenapiResponse:
         """This description. `GET /openapi.json`. Needs no token.
 
@@ -656,6 +771,7 @@ class Operations:
         self.credentials = CredentialsOperations(api)
         self.sessions = SessionsOperations(api)
         self.messages = MessagesOperations(api)
+        self.requests = RequestsOperations(api)
         self.agents = AgentsOperations(api)
         self.tools = ToolsOperations(api)
         self.plans = PlansOperations(api)
@@ -664,5 +780,6 @@ class Operations:
         self.slack = SlackOperations(api)
         self.telemetry = TelemetryOperations(api)
         self.tenants = TenantsOperations(api)
+        self.audit = AuditOperations(api)
         self.knowledge = KnowledgeOperations(api)
         self.platform = PlatformOperations(api)
