@@ -31,6 +31,7 @@ test('a rule has the defaults that are documented, and no wrapper', async () => 
     enabled: true,
     created_at: expect.any(String),
     updated_at: expect.any(String),
+    updated_by: expect.stringMatching(/^cred_/),
   });
   const { rule_id } = body as AlertRule;
   expect((await client.post('/policies/get_alert_by_id', { rule_id })).body).toEqual(body);

@@ -77,6 +77,8 @@ test('a token with as many open calls as it may have gets 429, and room again wh
   const { client } = bounded;
   await client.token(); // the calls below share it
   const first = client.rpc('wait', { blocking: true });
+  const sent = async () => (await client.ok('/messages/get', {}, MessagesGetResponse)).messages.length > 0;
+  await until(sent, { what: 'the call that waits' });
   const refused = await until(async () => {
     const answer = await client.rpc('another', { blocking: false });
     return answer.status === 429 ? answer : undefined;

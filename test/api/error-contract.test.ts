@@ -15,7 +15,10 @@ const hasty = await serveApi({ requestTimeoutMs: 500, sendWaitMs: 800 });
 const OPERATION_LIST = Object.values<Operation>(OPERATIONS);
 /** JSON-RPC: their errors ride on 200. */
 const RPC_PATHS = [OPERATIONS.send.path, OPERATIONS.sendToType.path];
-const JSON_POSTS = OPERATION_LIST.filter(({ method, path }) => method === 'POST' && !RPC_PATHS.includes(path));
+/** Those of operators of the platform take no token of a tenant. */
+const JSON_POSTS = OPERATION_LIST.filter(
+  ({ access, method, path }) => method === 'POST' && access !== 'operator' && !RPC_PATHS.includes(path),
+);
 const WITH_TOKEN = OPERATION_LIST.filter(({ access }) => access !== 'public' && access !== 'optional');
 const JSON_TYPE = { 'content-type': 'application/json' };
 

@@ -127,11 +127,16 @@ test('a repeated query reads again: what was deleted meanwhile does not answer',
 test('a repeated call takes documents in once', async () => {
   const call = (content: string) => (task: AgentTask) =>
     task.callTool('knowledge_base.ingest', { namespace: base.namespace, content }, { idempotencyKey: base.namespace });
-  const twice = async (task: AgentTask) => [await call('Once sorrel.')(task), await call('Once sorrel.')(task)];
-  const [first, second] = (await asAgent(twice)) as IngestResponse[];
+  const refused = (task: AgentTask) => call('Other sorrel.')(task).catch((error: { code: string }) => error.code);
+  const calls = async (task: AgentTask) => [
+    await call('Once sorrel.')(task),
+    await call('Once sorrel.')(task),
+    await refused(task),
+  ];
+  const [first, second, other] = (await asAgent(calls)) as [IngestResponse, IngestResponse, string];
   expect(first).toMatchObject({ status: 'completed', sources: [{ result: 'created' }] });
   expect(second).toEqual(first);
-  expect(await asAgent(call('Other sorrel.'))).toBe('IDEMPOTENCY_MISMATCH');
+  expect(other).toBe('IDEMPOTENCY_MISMATCH');
   expect(await base.texts('sorrel')).toEqual(['Once sorrel.']);
 });
 

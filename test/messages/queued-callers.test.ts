@@ -56,11 +56,11 @@ test.each([
   async (state, result) => {
     const { open, task } = await taken();
     await fixture.dispatches.end(open, result, 1);
-    const told = await task;
+    const shown = await task;
     expect(reads).toEqual([]);
-    expect(told.status.state).toBe(state);
+    expect(shown.status.state).toBe(state);
     const found = await findMessage(fixture.core.db, fixture.tenantId, open.message_id);
-    expect(found && taskOf(found.row, found.request)).toEqual(told);
+    expect(found && taskOf(found.row, found.request)).toEqual(shown);
   },
 );
 

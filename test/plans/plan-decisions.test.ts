@@ -49,6 +49,7 @@ test('every decision is in the audit trail: who, when, from where, about which d
     ...{ approval_id: expect.stringMatching(/^apv_/), request_id: input_request?.request_id },
     ...{ kind: 'approval', source: 'plan', resolution: 'approved', comment: 'go', arguments_changed: false },
     ...{ principal: { type: 'credential', id: expect.stringMatching(/^cred_/) }, digest: input_request?.digest },
+    title: 'Start a plan: a plan',
     decided_at: expect.any(String),
   };
   expect(approved.decisions).toEqual([expected]);

@@ -57,6 +57,7 @@ test('is held and shown to nobody, and is delivered once it is approved', async 
     'guard.approval_required',
     'message.resolved',
     'message.completed',
+    'message.decision_effect',
   ]);
   expect(dispatchesTo(agent)).toHaveLength(1);
 });

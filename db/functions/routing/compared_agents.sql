@@ -12,13 +12,13 @@ CREATE FUNCTION sampled_agents(of_tenant text, only_type text, place double prec
    LIMIT at_most
 $$;
 
--- The same of agents that have a skill; `of_type` '': of any type.
+-- The same of agents that have a skill; `of_type` '': of any type. Each agent is looked up by its key: of a join the planner may read all agents first.
 CREATE FUNCTION sampled_with_skill(of_tenant text, of_type text, skill text, place double precision, at_most integer) RETURNS SETOF agents
   LANGUAGE sql STABLE AS $$
-  (SELECT a.* FROM agent_skills s JOIN agents a USING (tenant_id, instance_id) WHERE s.tenant_id = of_tenant AND s.skill_id = skill
+  (SELECT a.* FROM agent_skills s CROSS JOIN LATERAL routable_agent(s.tenant_id, s.instance_id) a WHERE s.tenant_id = of_tenant AND s.skill_id = skill
       AND s.agent_type = of_type AND s.has_room AND s.shuffle >= place AND NOT is_saturated(a) ORDER BY s.shuffle LIMIT at_most)
    UNION ALL
-  (SELECT a.* FROM agent_skills s JOIN agents a USING (tenant_id, instance_id) WHERE s.tenant_id = of_tenant AND s.skill_id = skill
+  (SELECT a.* FROM agent_skills s CROSS JOIN LATERAL routable_agent(s.tenant_id, s.instance_id) a WHERE s.tenant_id = of_tenant AND s.skill_id = skill
       AND s.agent_type = of_type AND s.has_room AND s.shuffle < place AND NOT is_saturated(a) ORDER BY s.shuffle LIMIT at_most)
    LIMIT at_most
 $$;

@@ -4,7 +4,7 @@ import { freshDatabase } from '../../setup/database.js';
 import { RecordFixture, type Sent } from '../../setup/record-fixture.js';
 import { rowsByIndex } from '../../setup/rows-read.js';
 
-const AGENTS = 200;
+const AGENTS = 300;
 const CALLS = 30;
 /** Rows that one message may read by one index, dead ones left out; with a look at each agent it would read hundreds. */
 const ROWS_MOST = 40;
@@ -38,7 +38,7 @@ async function fill(): Promise<void> {
 async function freeOne(): Promise<string | undefined> {
   return database.value(
     `DELETE FROM running_messages WHERE message_id = (SELECT message_id FROM running_messages
-        WHERE tenant_id = $1 AND holds_slot ORDER BY instance_id OFFSET 110 LIMIT 1) RETURNING instance_id`,
+        WHERE tenant_id = $1 AND holds_slot ORDER BY instance_id OFFSET 170 LIMIT 1) RETURNING instance_id`,
     [fixture.tenantId],
   );
 }

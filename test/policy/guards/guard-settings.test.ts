@@ -15,13 +15,21 @@ const newTenant = async () => api.clientOf(await api.otherTenant(), ['admin']);
 
 test('the guards have the defaults that are documented', async () => {
   expect(await guards(await newTenant())).toEqual([
-    { guard: 'path', enabled: true, decision: 'deny', config: { allowed_roots: [] }, updated_at: null },
+    {
+      guard: 'path',
+      enabled: true,
+      decision: 'deny',
+      config: { allowed_roots: [] },
+      updated_at: null,
+      updated_by: null,
+    },
     {
       guard: 'egress',
       enabled: true,
       decision: 'deny',
       config: { allowed_hosts: [], denied_hosts: [], stages: ['tool_arguments'] },
       updated_at: null,
+      updated_by: null,
     },
     {
       guard: 'secrets',
@@ -32,6 +40,7 @@ test('the guards have the defaults that are documented', async () => {
         stages: ['message', 'output', 'tool_arguments', 'tool_result'],
       },
       updated_at: null,
+      updated_by: null,
     },
     {
       guard: 'prompt_injection',
@@ -39,6 +48,7 @@ test('the guards have the defaults that are documented', async () => {
       decision: 'require_approval',
       config: { stages: ['message', 'tool_result'] },
       updated_at: null,
+      updated_by: null,
     },
     {
       guard: 'limits',
@@ -54,6 +64,7 @@ test('the guards have the defaults that are documented', async () => {
         max_repeated_calls: null,
       },
       updated_at: null,
+      updated_by: null,
     },
   ]);
 });
@@ -72,6 +83,7 @@ test('an update changes what it names, member by member, and for this tenant onl
     decision: 'require_approval',
     config: { allowed_hosts: ['api.example.com'], denied_hosts: ['*.x.example'], stages: ['tool_arguments'] },
     updated_at: expect.any(String),
+    updated_by: expect.stringMatching(/^cred_/),
   });
   expect((await update({ guard: 'egress', enabled: false }, own)).guard).toMatchObject({
     ...guard,
@@ -85,6 +97,7 @@ test('an update changes what it names, member by member, and for this tenant onl
   expect((await guards(other)).find((one) => one.guard === 'egress')).toMatchObject({
     enabled: true,
     updated_at: null,
+    updated_by: null,
   });
 });
 
