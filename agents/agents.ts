@@ -2,7 +2,7 @@ import type { AgentInstance, AgentStatus, AgentsGetRequest, ListedAgent } from '
 import { isOwnType, type Reader } from '../contracts/permissions.js';
 import { recordEvent } from '../db/events.js';
 import { queryJson } from '../db/json-rows.js';
-import { type KeyList, type Page, readPage } from '../db/page.js';
+import { type KeyList, type Page, readPage } from '../db/pages/page.js';
 import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { withActivity } from './agent-activity.js';

@@ -1,6 +1,6 @@
 import type { Author } from '../audit/record-audit.js';
 import type { AlertRule, Condition } from '../contracts/api/alerts.js';
-import type { KeyList } from '../db/page.js';
+import type { KeyList } from '../db/pages/page.js';
 import type { Tx } from '../db/pool.js';
 
 /** A row of `alert_rules`. */

@@ -1,7 +1,7 @@
 import { type Author, recordAudit } from '../audit/record-audit.js';
 import type { AlertRule, NewAlertRequest, NotificationInput, UpdateAlertRequest } from '../contracts/api/alerts.js';
 import { LIMITS } from '../contracts/limits.js';
-import { type Page, type PageRequest, readPage } from '../db/page.js';
+import { type Page, type PageRequest, readPage } from '../db/pages/page.js';
 import type { Db, Tx } from '../db/pool.js';
 import { readUnavailable } from '../deliveries/breakers.js';
 import { type Channel, readableChannel, readChannels, writeChannels } from '../deliveries/channels/channel-store.js';

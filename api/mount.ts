@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { type Author, authorOf } from '../audit/record-audit.js';
 import type { Caller } from '../contracts/api/auth.js';
 import type { Operation } from '../contracts/api/operation.js';
-import type { Counted, PageRequest } from '../db/page.js';
+import type { Counted, PageRequest } from '../db/pages/page.js';
 import { PlatformError } from '../runtime/errors.js';
 import { callerOf } from './plugins/authentication.js';
 

@@ -1,8 +1,11 @@
+import { z } from 'zod';
 import type { Caller } from '../contracts/api/auth.js';
-import type { AuditEntry, GetAuditRequest, Principal } from '../contracts/api/tenants/audit.js';
-import { cursorAt, positionOf } from '../db/cursor.js';
-import { BY_INDEX } from '../db/page.js';
+import type { AuditEntry, GetAuditRequest } from '../contracts/api/tenants/audit.js';
+import type { Principal } from '../contracts/primitives.js';
+import { createCursors } from '../db/pages/cursors.js';
+import { BY_INDEX } from '../db/pages/page.js';
 import type { Db } from '../db/pool.js';
+import type { Secrets } from '../runtime/secrets.js';
 
 interface AuditRow extends Record<string, unknown> {
   audit_id: string;
@@ -54,9 +57,16 @@ function entryOf(row: AuditRow): AuditEntry {
   };
 }
 
-/** What a cursor is bound to. */
-function listOf(caller: Caller, { principal, action, target, from, to, sort }: GetAuditRequest): unknown[] {
-  return [caller.tenant_id, caller.sub, principal, action, target, from, to, sort];
+/** What reading the audit takes. */
+export interface AuditDeps {
+  db: Db;
+  secrets: Pick<Secrets, 'macs'>;
+}
+
+function cursorsOf({ secrets }: AuditDeps, caller: Caller, request: GetAuditRequest) {
+  const { principal, action, target, from, to, sort } = request;
+  const list = [caller.tenant_id, caller.sub, principal, action, target, from, to, sort];
+  return createCursors(secrets, { purpose: 'audit-cursor', list, schema: z.int() });
 }
 
 async function readRows(db: Db, tenantId: string, request: GetAuditRequest, after: number | null, limit: number) {
@@ -68,35 +78,32 @@ async function readRows(db: Db, tenantId: string, request: GetAuditRequest, afte
   });
 }
 
-function startOf(caller: Caller, request: GetAuditRequest): number | null {
-  return request.cursor === undefined ? null : positionOf(request.cursor, listOf(caller, request));
-}
-
 /**
  * A page of the audit. Entries have their positions in the order of their commits, so a cursor skips none that commits late.
  * @throws PlatformError BAD_REQUEST for a cursor of another list
  */
 export async function listAudit(
-  db: Db,
+  deps: AuditDeps,
   caller: Caller,
   request: GetAuditRequest,
 ): Promise<{ entries: AuditEntry[]; next_cursor?: string }> {
-  const after = startOf(caller, request);
-  const rows = await readRows(db, caller.tenant_id, request, after, request.page_size + 1);
+  const cursors = cursorsOf(deps, caller, request);
+  const after = cursors.read(request.cursor);
+  const rows = await readRows(deps.db, caller.tenant_id, request, after, request.page_size + 1);
   const page = rows.slice(0, request.page_size);
   const entries = page.map(entryOf);
   if (rows.length === page.length && request.sort === 'newest') return { entries };
-  return { entries, next_cursor: cursorAt(page.at(-1)?.position ?? after ?? 0, listOf(caller, request)) };
+  return { entries, next_cursor: cursors.make(page.at(-1)?.position ?? after ?? 0) };
 }
 
 /** All entries from a cursor on, each with its own, read in parts while the consumer takes them. @throws PlatformError as `listAudit` */
-export function streamAudit(db: Db, caller: Caller, request: GetAuditRequest): AsyncGenerator<AuditEntry> {
-  const list = listOf(caller, request);
-  let after = startOf(caller, request);
+export function streamAudit(deps: AuditDeps, caller: Caller, request: GetAuditRequest): AsyncGenerator<AuditEntry> {
+  const cursors = cursorsOf(deps, caller, request);
+  let after = cursors.read(request.cursor);
   return (async function* () {
     for (;;) {
-      const rows = await readRows(db, caller.tenant_id, request, after, PART);
-      for (const row of rows) yield { ...entryOf(row), cursor: cursorAt(row.position, list) };
+      const rows = await readRows(deps.db, caller.tenant_id, request, after, PART);
+      for (const row of rows) yield { ...entryOf(row), cursor: cursors.make(row.position) };
       if (rows.length < PART) return;
       after = rows.at(-1)?.position ?? after;
     }

@@ -1,5 +1,6 @@
 import type { Caller } from '../contracts/api/auth.js';
-import type { AuditAction, Principal } from '../contracts/api/tenants/audit.js';
+import type { AuditAction } from '../contracts/api/tenants/audit.js';
+import type { Principal } from '../contracts/primitives.js';
 import type { Tx } from '../db/pool.js';
 import { newId } from '../runtime/ids.js';
 

@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { type Author, recordAudit } from '../audit/record-audit.js';
 import type { Credential, CredentialCreateRequest } from '../contracts/api/auth.js';
 import { queryJson } from '../db/json-rows.js';
-import { type KeyList, type Page, type PageRequest, readPage } from '../db/page.js';
+import { type KeyList, type Page, type PageRequest, readPage } from '../db/pages/page.js';
 import type { Db, Tx } from '../db/pool.js';
 import { holdSecretKey } from '../db/secret-key.js';
 import { PlatformError } from '../runtime/errors.js';

@@ -2,7 +2,7 @@ import { type Author, recordAudit } from '../audit/record-audit.js';
 import type { SetLimitsRequest, Tenant, UpdateTenantRequest } from '../contracts/api/tenants/tenants.js';
 import { recordEvent } from '../db/events.js';
 import { queryJson } from '../db/json-rows.js';
-import type { PageRequest } from '../db/page.js';
+import type { PageRequest } from '../db/pages/page.js';
 import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';

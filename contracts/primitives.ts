@@ -74,7 +74,8 @@ export function okList<Shape extends z.ZodRawShape>(items: Shape) {
   return ok({ ...items, next_cursor: z.string().optional(), count: count.optional(), count_estimated });
 }
 
-/** Who did something. `id`: of a credential, an agent type, the rule whose delivery carried a token, a Slack user, … */
+/** Who did something. `id`: of a credential, an agent type, the rule whose delivery carried a token, a Slack user, an operator (`cli:` and the login
+ * for the command line), a part of the platform, … */
 export const Principal = z.object({
   type: z.enum([
     'credential',

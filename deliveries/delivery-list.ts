@@ -1,6 +1,6 @@
 import type { Delivery, GetDeliveriesRequest } from '../contracts/api/deliveries.js';
 import { queryJson } from '../db/json-rows.js';
-import { type KeyList, type Page, readPage } from '../db/page.js';
+import { type KeyList, type Page, readPage } from '../db/pages/page.js';
 import type { Db } from '../db/pool.js';
 
 const LISTED = `deliveries WHERE tenant_id = $1 AND ($2::text IS NULL OR rule_id = $2) AND ($3::text IS NULL OR event_type = $3)

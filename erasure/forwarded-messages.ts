@@ -1,4 +1,4 @@
-import { BY_INDEX } from '../db/page.js';
+import { BY_INDEX } from '../db/pages/page.js';
 import type { Db } from '../db/pool.js';
 import { IS_OVER, MESSAGES_AT_ONCE, SELECTED_COLUMNS, type SelectedMessage } from './selected-messages.js';
 

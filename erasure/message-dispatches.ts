@@ -1,4 +1,4 @@
-import { BY_INDEX } from '../db/page.js';
+import { BY_INDEX } from '../db/pages/page.js';
 import type { Db } from '../db/pool.js';
 import { idBound } from '../runtime/ids.js';
 import { type Lifetime, partsAtWork, type TimeWindow, type Wait, windowsOf } from './time-windows.js';

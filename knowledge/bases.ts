@@ -6,7 +6,7 @@ import {
 } from '../contracts/api/knowledge/knowledge.js';
 import { LIMITS } from '../contracts/limits.js';
 import { queryJson } from '../db/json-rows.js';
-import { type Page, type PageRequest, readPage } from '../db/page.js';
+import { type Page, type PageRequest, readPage } from '../db/pages/page.js';
 import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { BASE_COLUMNS, type BaseRow, type KnowledgeReader, requireBase, VISIBLE, visibleTo } from './base-access.js';

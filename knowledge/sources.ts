@@ -1,6 +1,6 @@
 import type { KnowledgeSource, KnowledgeStats } from '../contracts/api/knowledge/knowledge.js';
 import { queryJson } from '../db/json-rows.js';
-import { type Page, type PageRequest, readPage } from '../db/page.js';
+import { type Page, type PageRequest, readPage } from '../db/pages/page.js';
 import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { type KnowledgeReader, requireBase } from './base-access.js';

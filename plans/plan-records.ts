@@ -1,7 +1,7 @@
 import type { Plan, PlanStep, PlanSummary, PlansGetRequest, StepState } from '../contracts/api/plans.js';
 import { actsAs, type Reader } from '../contracts/permissions.js';
 import { NO_AGENT } from '../contracts/primitives.js';
-import { type KeyList, type Page, readPage } from '../db/page.js';
+import { type KeyList, type Page, readPage } from '../db/pages/page.js';
 import type { Db, Tx } from '../db/pool.js';
 import { planDecisions } from '../messages/input/audit.js';
 import { inputRequestOf } from '../messages/read/task.js';

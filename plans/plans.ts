@@ -2,7 +2,7 @@ import type { Caller } from '../contracts/api/auth.js';
 import type { ResolveRequest } from '../contracts/api/messages.js';
 import type { Plan, PlanCreateRequest, PlanSummary, PlansGetRequest } from '../contracts/api/plans.js';
 import { actsAs, type Reader } from '../contracts/permissions.js';
-import type { Page } from '../db/page.js';
+import type { Page } from '../db/pages/page.js';
 import type { Db, Tx } from '../db/pool.js';
 import type { LinkedRequest } from '../messages/input/by-link.js';
 import type { FoundToken } from '../messages/input/callback-tokens.js';

@@ -11,7 +11,7 @@ import type {
   UpdatePolicyRequest,
 } from '../contracts/api/policies/policies.js';
 import { LIMITS } from '../contracts/limits.js';
-import { type Page, readPage } from '../db/page.js';
+import { type Page, readPage } from '../db/pages/page.js';
 import type { Db, Tx } from '../db/pool.js';
 import { holdSecretKey } from '../db/secret-key.js';
 import type { Outbound } from '../http/outbound.js';

@@ -6,7 +6,7 @@ import type {
   PolicyScope,
 } from '../contracts/api/policies/policies.js';
 import type { Match } from '../contracts/api/policies/policy-match.js';
-import type { KeyList } from '../db/page.js';
+import type { KeyList } from '../db/pages/page.js';
 import type { Tx } from '../db/pool.js';
 
 /** A row of `policies`. */

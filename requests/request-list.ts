@@ -3,9 +3,9 @@ import type { Caller } from '../contracts/api/auth.js';
 import type { RequestRecord, RequestsGetRequest } from '../contracts/api/policies/requests.js';
 import { actsAs } from '../contracts/permissions.js';
 import { ownMessages } from '../db/ownership.js';
-import { type Counted, countRows, inKeyOrder, type KeyList } from '../db/page.js';
+import { createCursors } from '../db/pages/cursors.js';
+import { type Counted, countRows, inKeyOrder, type KeyList } from '../db/pages/page.js';
 import type { Db, Tx } from '../db/pool.js';
-import { createCursors } from '../runtime/cursors.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { Secrets } from '../runtime/secrets.js';
 import {
@@ -136,9 +136,7 @@ export async function listRequests(
   const { tenant_id, credential_id, scopes } = caller;
   const list = [tenant_id, credential_id, actsAs(caller), scopes, filters];
   const cursors = createCursors(secrets, { purpose: 'request-cursor', list, schema: Position });
-  const start = cursor === undefined ? null : cursors.read(cursor);
-  if (cursor !== undefined && !start)
-    throw new PlatformError('BAD_REQUEST', 'cursor: is not that of a page of this list, with these filters.');
+  const start = cursors.read(cursor);
   const { requests, next } = await inKeyOrder(db, tenant_id, async (tx) => {
     const walked = await walk(tx, caller, query, start);
     return { requests: await recordsOf(tx, caller, walked.summaries), next: walked.next };

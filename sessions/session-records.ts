@@ -2,7 +2,7 @@ import type { SessionDetails, SessionSummary, SessionsGetRequest } from '../cont
 import { actsAs, type Reader } from '../contracts/permissions.js';
 import { queryJson } from '../db/json-rows.js';
 import { ownSessions } from '../db/ownership.js';
-import { type KeyList, type Page, readPage } from '../db/page.js';
+import { type KeyList, type Page, readPage } from '../db/pages/page.js';
 import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { agentsOf } from './session-agents.js';

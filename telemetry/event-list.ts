@@ -3,7 +3,7 @@ import type { EventRecord, TELEMETRY_OPERATIONS } from '../contracts/api/telemet
 import { EVENT_PAYLOADS, EVENT_TYPES, type EventType } from '../contracts/events.js';
 import { groupsOfSession } from '../db/events.js';
 import { queryJson } from '../db/json-rows.js';
-import { type KeyList, type Page, readPage } from '../db/page.js';
+import { type KeyList, type Page, readPage } from '../db/pages/page.js';
 import type { Db, Tx } from '../db/pool.js';
 import { groupIdsOf } from '../db/session-ids.js';
 import { groupOf, type IdRange, idRange, inBoth, newestMonths, uuidBound, uuidOf } from '../runtime/ids.js';

@@ -1,6 +1,6 @@
 import type { GetUsageRequest, UsageGroup, UsageRange, UsageRow, UsageSums } from '../contracts/api/usage.js';
 import { isTimedOut } from '../db/errors.js';
-import { limitMs } from '../db/page.js';
+import { limitMs } from '../db/pages/page.js';
 import type { Db } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { CatchUp } from './roll-up.js';

@@ -7,7 +7,7 @@ import { createDecisions } from '../decisions.js';
 import type { ApiDeps } from '../deps.js';
 import { mount } from '../mount.js';
 
-/** Requests to people (decisions.md, Shapes added later). */
+/** Requests to people: lists, records, many decisions at once, receipts. */
 export function requestRoutes(
   app: FastifyInstance,
   deps: Pick<ApiDeps, 'db' | 'log' | 'secrets' | 'tokens' | 'messages' | 'plans'>,

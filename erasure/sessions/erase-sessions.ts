@@ -1,4 +1,4 @@
-import { BY_INDEX } from '../../db/page.js';
+import { BY_INDEX } from '../../db/pages/page.js';
 import { sessionWorkflows } from '../../messages/supervise/workflow-erasure.js';
 import { countRows } from '../count-rows.js';
 import { eraseMessages } from '../erase-messages.js';

@@ -1,4 +1,4 @@
-import { BY_INDEX } from '../../db/page.js';
+import { BY_INDEX } from '../../db/pages/page.js';
 import type { Tx } from '../../db/pool.js';
 import { countRows } from '../count-rows.js';
 import type { EraserDeps, Portion } from '../eraser-deps.js';

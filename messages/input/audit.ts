@@ -8,7 +8,7 @@ import type {
 } from '../../contracts/api/policies/approvals.js';
 import { actsAs, isSentBy } from '../../contracts/permissions.js';
 import { NO_AGENT, scopeIncludes } from '../../contracts/primitives.js';
-import { readContent } from '../../db/page-content.js';
+import { readContent } from '../../db/pages/page-content.js';
 import type { Db, Tx } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
 

@@ -1,6 +1,6 @@
 import type { MessageGroup, MessageGroupsRequest } from '../../contracts/api/messages.js';
 import { messagesInState } from '../../db/message-filters.js';
-import { inKeyOrder } from '../../db/page.js';
+import { inKeyOrder } from '../../db/pages/page.js';
 import type { Db, Tx } from '../../db/pool.js';
 import { idBound } from '../../runtime/ids.js';
 import { HAS_TURN, kindOf, type Rest } from './waits.js';

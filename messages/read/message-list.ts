@@ -2,7 +2,7 @@ import { isTerminal, type MessageRecord, type MessagesGetRequest } from '../../c
 import { actsAs, type Reader } from '../../contracts/permissions.js';
 import { messagesInState, messagesOfSession } from '../../db/message-filters.js';
 import { ownMessages } from '../../db/ownership.js';
-import { type KeyList, type Page, readPage, readSlice } from '../../db/page.js';
+import { type KeyList, type Page, readPage, readSlice } from '../../db/pages/page.js';
 import type { Db } from '../../db/pool.js';
 import { messageIdsOf } from '../../db/session-ids.js';
 import { type IdRange, idBound, idRange, inBoth, newestMonths } from '../../runtime/ids.js';

@@ -1,4 +1,4 @@
-import { readContent } from '../../db/page-content.js';
+import { readContent } from '../../db/pages/page-content.js';
 import type { Tx } from '../../db/pool.js';
 import { readable, readableRequest } from './readable.js';
 import type { AskedRequest, InputRequestRow } from './rows.js';

@@ -2,7 +2,7 @@ import type { Task } from '../../contracts/a2a/a2a.js';
 import type { ListTasksRequest } from '../../contracts/a2a/a2a-1-requests.js';
 import { isTerminal } from '../../contracts/api/messages.js';
 import type { Reader } from '../../contracts/permissions.js';
-import { countRows, inKeyOrder, type KeyList } from '../../db/page.js';
+import { countRows, inKeyOrder, type KeyList } from '../../db/pages/page.js';
 import type { Db, Tx } from '../../db/pool.js';
 import { messageIdsOf } from '../../db/session-ids.js';
 import { PlatformError } from '../../runtime/errors.js';
@@ -122,7 +122,7 @@ export async function listTasks(
   } = query;
   const wanted = { reader, contextId, status, changedSince: statusTimestampAfter, agentType };
   const tokens = createPageTokens(secrets, listValues(wanted));
-  const position = query.pageToken === undefined ? { after: null, fromId: null } : tokens.read(query.pageToken);
+  const position = tokens.read(query.pageToken) ?? { after: null, fromId: null };
   const filter: TaskFilter = { ...wanted, ids: await idsOf(db, wanted) };
   const few = fewOf(filter);
   const page = await inKeyOrder(db, reader.tenant_id, async (tx) => {

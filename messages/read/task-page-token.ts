@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { createCursors } from '../../runtime/cursors.js';
+import { createCursors } from '../../db/pages/cursors.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { Secrets } from '../../runtime/secrets.js';
 import type { TaskPosition } from './task-walk.js';
@@ -13,15 +13,16 @@ const Position = z.tuple([z.int().min(0).nullable(), Id, Id.nullable()]);
  * @param list what makes the list another one: the tenant, the reader's type and the filters
  */
 export function createPageTokens(secrets: Pick<Secrets, 'macs'>, list: unknown[]) {
-  const cursors = createCursors(secrets, { purpose: 'task-page-token', list, schema: Position });
+  const refusal = () =>
+    new PlatformError('INVALID_PARAMS', 'params.pageToken: is not the token of a page of this list');
+  const cursors = createCursors(secrets, { purpose: 'task-page-token', list, schema: Position, refusal });
   return {
     make: ({ after, fromId }: TaskPosition): string =>
       cursors.make([after?.changedUs ?? null, after?.id ?? '', fromId]),
-    /** @throws PlatformError INVALID_PARAMS for a token that was not made for this list */
-    read: (token: string): TaskPosition => {
+    /** @returns null without a token. @throws PlatformError INVALID_PARAMS for a token that was not made for this list */
+    read: (token: string | undefined): TaskPosition | null => {
       const position = cursors.read(token);
-      if (!position)
-        throw new PlatformError('INVALID_PARAMS', 'params.pageToken: is not the token of a page of this list');
+      if (!position) return null;
       const [changedUs, id, fromId] = position;
       return { after: changedUs === null ? null : { changedUs, id }, fromId };
     },

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from agent_fleet import Agent, AgentStoppedError, ApiError, FleetClient, UnreachableError
-from agent_fleet.client.reconnection import Reconnection
+from agent_fleet.client.streams.reconnection import Reconnection
 from agent_fleet.threads import in_thread
 
 
@@ -68,7 +68,7 @@ def test_a_stream_is_opened_again_after_the_wait_that_the_platform_asks_for(
     async def sleep(seconds: float) -> None:
         waited.append(seconds)
 
-    monkeypatch.setattr("agent_fleet.client.reconnection.asyncio.sleep", sleep)
+    monkeypatch.setattr("agent_fleet.client.streams.reconnection.asyncio.sleep", sleep)
     asyncio.run(Reconnection().wait(failure))
     assert least_seconds <= waited[0] <= least_seconds * 1.25 / 0.75
 

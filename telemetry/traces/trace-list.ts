@@ -1,5 +1,5 @@
 import type { GetTracesRequest, TraceSummary } from '../../contracts/api/telemetry.js';
-import { type KeyList, type Page, readPage } from '../../db/page.js';
+import { type KeyList, type Page, readPage } from '../../db/pages/page.js';
 import type { Db, Tx } from '../../db/pool.js';
 import { countsOfMessages } from './derive.js';
 import type { MessageFacts } from './facts.js';

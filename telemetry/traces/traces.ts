@@ -1,6 +1,6 @@
 import type { Trace, TraceStatus, TraceSummary } from '../../contracts/api/telemetry.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { inKeyOrder } from '../../db/page.js';
+import { inKeyOrder } from '../../db/pages/page.js';
 import type { Db, Tx } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { uuidOf } from '../../runtime/ids.js';

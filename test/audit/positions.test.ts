@@ -5,7 +5,7 @@ import { platformAuthor, recordAudit } from '../../audit/record-audit.js';
 import type { Caller } from '../../contracts/api/auth.js';
 import { AUDIT_OPERATIONS } from '../../contracts/api/tenants/audit.js';
 import type { Tx } from '../../db/pool.js';
-import { insertTenant } from '../setup/core.js';
+import { insertTenant, TEST_SECRETS } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
 
 const database = await freshDatabase();
@@ -15,7 +15,7 @@ const callerOf = (tenant_id: string): Caller => ({
   ...{ tenant_id, agent_type: 'credential', scopes: ['admin'], sub: 'cred_1', credential_id: 'cred_1', iat: 0, exp: 0 },
 });
 const list = (tenant_id: string, request: object) =>
-  listAudit(db, callerOf(tenant_id), AUDIT_OPERATIONS.getAudit.request.parse(request));
+  listAudit({ db, secrets: TEST_SECRETS }, callerOf(tenant_id), AUDIT_OPERATIONS.getAudit.request.parse(request));
 const record = (tx: Tx, tenant_id: string, id: string) =>
   recordAudit(tx, platformAuthor(tenant_id, 'test'), { action: 'policy.delete', target: { type: 'policy', id } });
 const targets = ({ entries }: Awaited<ReturnType<typeof list>>) => entries.map(({ target }) => target.id);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Statement } from '../../db/connections/statement.js';
-import { inKeyOrder } from '../../db/page.js';
+import { inKeyOrder } from '../../db/pages/page.js';
 import { openDb } from '../../db/pool.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';

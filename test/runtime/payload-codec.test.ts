@@ -3,7 +3,7 @@ import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { fastify } from 'fastify';
 import { expect, test } from 'vitest';
 import { useErrorContract } from '../../api/plugins/error-contract.js';
-import { temporalCodecRoutes } from '../../api/routes/temporal-codec.js';
+import { temporalCodecRoutes } from '../../api/routes/operations/temporal-codec.js';
 import { hiddenFailures } from '../../platform/roles/hidden-failures.js';
 import { readConfig } from '../../runtime/config.js';
 import { createDataConverter } from '../../runtime/payload-codec.js';

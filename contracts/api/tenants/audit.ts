@@ -1,26 +1,7 @@
 import { z } from 'zod';
 import { LIMITS } from '../../limits.js';
-import { AnyId, Instant, JsonObject, ok, Timestamp } from '../../primitives.js';
+import { AnyId, Instant, JsonObject, ok, Principal, Timestamp } from '../../primitives.js';
 import { ADMIN, EXTENSION, post } from '../operation.js';
-
-/** Who did something. `id`: of a credential, of an operator (`cli:` and the login for the command line), of the part of the platform. */
-export const Principal = z.object({
-  type: z.enum([
-    'credential',
-    'agent',
-    'person',
-    'callback',
-    'page',
-    'slack',
-    'system',
-    'schedule',
-    'operator',
-    'temporal',
-  ]),
-  id: z.string(),
-  name: z.string().optional(),
-});
-export type Principal = z.infer<typeof Principal>;
 
 /** Everything that administers a tenant, and `request.decide`: a decision about a request. */
 export const AUDIT_ACTIONS = [

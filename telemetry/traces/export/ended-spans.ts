@@ -1,4 +1,4 @@
-import { BY_INDEX, limitMs } from '../../../db/page.js';
+import { BY_INDEX, limitMs } from '../../../db/pages/page.js';
 import type { Db } from '../../../db/pool.js';
 import type { PositionedEvent } from '../../event-reader.js';
 import { spansOfMessages } from '../derive.js';

@@ -14,10 +14,10 @@ from ..parts import JsonObject
 from .generated.operations import Operations
 from .messaging import Messaging
 from .platform_api import PlatformApi
-from .resumed_stream import StreamPosition
 from .rpc import StreamEvent
 from .send_options import Content, SendOptions
 from .sent_task import EndedTask, Task, has_ended
+from .streams.resumed_stream import StreamPosition
 from .tasks import Tasks
 from .waiting import Knowledge, Messages, Plans
 

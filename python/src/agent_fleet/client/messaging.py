@@ -12,10 +12,10 @@ from ..errors import UnreachableError
 from ..parts import JsonObject
 from ..tracing import current_traceparent
 from .platform_api import STREAM_SILENCE_MS, PlatformApi, with_retries
-from .resumed_stream import StreamPosition, resumed_stream
 from .rpc import StreamEvent, rpc_request, rpc_result, stream_events
 from .send_options import Content, SendOptions, message_params
 from .sent_task import Task
+from .streams.resumed_stream import StreamPosition, resumed_stream
 
 
 class Messaging:

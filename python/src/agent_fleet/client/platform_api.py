@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from ..access import Access, Role
 from ..errors import ApiError, is_transient
-from .event_reader import read_lines
-from .followed_events import followed_events
+from .streams.event_reader import read_lines
+from .streams.followed_events import followed_events
 from .token_source import TokenSource
 from .transport import SILENCE_MS, Answer, JsonObject, Transport
 

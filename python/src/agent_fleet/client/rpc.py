@@ -11,9 +11,9 @@ from typing_extensions import TypedDict
 
 from ..errors import ApiError, UnreachableError
 from ..parts import Artifact, JsonObject
-from .event_reader import read_events
 from .generated.models import TaskStatus
 from .sent_task import Task
+from .streams.event_reader import read_events
 from .transport import Answer
 
 

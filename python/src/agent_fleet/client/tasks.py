@@ -7,9 +7,9 @@ from typing import Any, cast
 
 from ..parts import JsonObject
 from .messaging import Messaging
-from .resumed_stream import StreamPosition
 from .rpc import StreamEvent
 from .sent_task import Task
+from .streams.resumed_stream import StreamPosition
 
 
 class Tasks:

@@ -15,7 +15,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from agent_fleet.handlers.conversation import Turn
 from agent_fleet.testing import run, run_async
 
-sys.path.append(str(Path(__file__).parents[1] / "examples"))
+sys.path.append(str(Path(__file__).parents[2] / "examples"))
 import google_adk_agent
 import pydantic_ai_agent
 

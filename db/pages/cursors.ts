@@ -1,6 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { z } from 'zod';
-import type { Secrets } from './secrets.js';
+import { PlatformError } from '../../runtime/errors.js';
+import type { Secrets } from '../../runtime/secrets.js';
 
 const MAC_BYTES = 16;
 
@@ -11,13 +12,21 @@ export interface CursorOf<Position> {
   /** What makes the list another one: the tenant, the caller and the filters. */
   list: unknown[];
   schema: z.ZodType<Position>;
+  /** The error for a cursor that was not made for this list; BAD_REQUEST by default. */
+  refusal?: () => PlatformError;
 }
+
+const notOfList = () =>
+  new PlatformError('BAD_REQUEST', 'cursor: is not one of this list. Give the same filters, as the same caller.');
 
 /**
  * The cursors of one list. A cursor names a position and carries a MAC over it and the list, so that it is good for the caller and the filters
  * that it was made for only, on every node.
  */
-export function createCursors<Position>(secrets: Pick<Secrets, 'macs'>, { purpose, list, schema }: CursorOf<Position>) {
+export function createCursors<Position>(
+  secrets: Pick<Secrets, 'macs'>,
+  { purpose, list, schema, refusal = notOfList }: CursorOf<Position>,
+) {
   // The first is of the key in use; a cursor may be of before a rotation of the secret key.
   const macsOf = (position: string) =>
     secrets.macs(JSON.stringify([list, position]), purpose).map((mac) => mac.subarray(0, MAC_BYTES));
@@ -26,12 +35,13 @@ export function createCursors<Position>(secrets: Pick<Secrets, 'macs'>, { purpos
       const text = JSON.stringify(position);
       return Buffer.concat([...macsOf(text).slice(0, 1), Buffer.from(text)]).toString('base64url');
     },
-    /** @returns null for what was not made for this list */
-    read: (cursor: string): Position | null => {
+    /** @returns null without a cursor. @throws the refusal of one that was not made for this list */
+    read: (cursor: string | undefined): Position | null => {
+      if (cursor === undefined) return null;
       const bytes = Buffer.from(cursor, 'base64url');
       const text = bytes.subarray(MAC_BYTES).toString();
       const given = bytes.subarray(0, MAC_BYTES);
-      if (bytes.length <= MAC_BYTES || !macsOf(text).some((mac) => timingSafeEqual(given, mac))) return null;
+      if (bytes.length <= MAC_BYTES || !macsOf(text).some((mac) => timingSafeEqual(given, mac))) throw refusal();
       return schema.parse(JSON.parse(text));
     },
   };

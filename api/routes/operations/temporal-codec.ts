@@ -1,12 +1,12 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import type { Config } from '../../runtime/config.js';
-import { PlatformError } from '../../runtime/errors.js';
-import { decodePayloads } from '../../runtime/payload-codec.js';
-import { UnreadableValue } from '../../runtime/secrets.js';
-import type { ApiDeps } from '../deps.js';
-import { bearerToken } from '../plugins/authentication.js';
+import type { Config } from '../../../runtime/config.js';
+import { PlatformError } from '../../../runtime/errors.js';
+import { decodePayloads } from '../../../runtime/payload-codec.js';
+import { UnreadableValue } from '../../../runtime/secrets.js';
+import type { ApiDeps } from '../../deps.js';
+import { bearerToken } from '../../plugins/authentication.js';
 
 /** What a page of the Temporal UI asks at once, with room to spare. */
 const PAYLOADS_MAX = 1_000;

@@ -6,10 +6,10 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 
-from ..errors import ApiError, UnreachableError, is_transient
+from ...errors import ApiError, UnreachableError, is_transient
+from ..transport import Answer, JsonObject
 from .event_reader import read_events
 from .reconnection import Reconnection
-from .transport import Answer, JsonObject
 
 _CLOSED = "stream.closed"
 """The event with which the platform ends a stream that can be continued."""

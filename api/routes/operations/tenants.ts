@@ -1,11 +1,11 @@
 import type { FastifyInstance } from 'fastify';
-import { createCredential } from '../../auth/credentials.js';
-import { deleteTenant, insertTenant, listTenants, readTenant, updateTenant } from '../../auth/tenants.js';
-import { OPERATIONS } from '../../contracts/api/operations.js';
-import { getPrices, setPrice } from '../../usage/model-prices.js';
-import { getLimits, setLimits } from '../../usage/tenant-limits.js';
-import type { ApiDeps } from '../deps.js';
-import { mount, pageFields } from '../mount.js';
+import { createCredential } from '../../../auth/credentials.js';
+import { deleteTenant, insertTenant, listTenants, readTenant, updateTenant } from '../../../auth/tenants.js';
+import { OPERATIONS } from '../../../contracts/api/operations.js';
+import { getPrices, setPrice } from '../../../usage/model-prices.js';
+import { getLimits, setLimits } from '../../../usage/tenant-limits.js';
+import type { ApiDeps } from '../../deps.js';
+import { mount, pageFields } from '../../mount.js';
 
 /** Tenants, for operators of the platform; quotas and prices of a tenant, scope `full`. */
 export function tenantRoutes(

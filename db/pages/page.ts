@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache';
-import { LIMITS } from '../contracts/limits.js';
-import { PlatformError } from '../runtime/errors.js';
-import { isTimedOut } from './errors.js';
-import type { Db, Tx } from './pool.js';
+import { LIMITS } from '../../contracts/limits.js';
+import { PlatformError } from '../../runtime/errors.js';
+import { isTimedOut } from '../errors.js';
+import type { Db, Tx } from '../pool.js';
 
 /** Which page of a list: `page` from 1 on, `page_size` items each. */
 export interface PageRequest {

@@ -6,8 +6,8 @@ import asyncio
 import math
 import time
 
-from ..backoff import Backoff
-from ..errors import ApiError
+from ...backoff import Backoff
+from ...errors import ApiError
 
 _GIVE_UP_SECONDS = 120.0
 """Time without an event or a stable connection after which a stream fails."""

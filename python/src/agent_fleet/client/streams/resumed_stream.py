@@ -7,9 +7,9 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, cast
 
-from ..errors import ApiError, UnreachableError, is_transient
+from ...errors import ApiError, UnreachableError, is_transient
+from ..rpc import StreamEvent
 from .reconnection import Reconnection
-from .rpc import StreamEvent
 
 _RPC_INTERNAL = -32603
 _WORKING = ("submitted", "working", "unknown")

@@ -1,14 +1,14 @@
 import type { FastifyInstance } from 'fastify';
-import { OPERATIONS } from '../../contracts/api/operations.js';
-import { ResumeQuery, StreamEventsRequest } from '../../contracts/api/telemetry.js';
-import { listEvents } from '../../telemetry/event-list.js';
-import { listTraces } from '../../telemetry/traces/trace-list.js';
-import { readTrace } from '../../telemetry/traces/traces.js';
-import { readUsage } from '../../usage/usage-report.js';
-import type { ApiDeps } from '../deps.js';
-import { EventStreams } from '../event-streams.js';
-import { mount, pageFields, parseBody, routeConfig } from '../mount.js';
-import type { OpenCalls } from '../open-calls.js';
+import { OPERATIONS } from '../../../contracts/api/operations.js';
+import { ResumeQuery, StreamEventsRequest } from '../../../contracts/api/telemetry.js';
+import { listEvents } from '../../../telemetry/event-list.js';
+import { listTraces } from '../../../telemetry/traces/trace-list.js';
+import { readTrace } from '../../../telemetry/traces/traces.js';
+import { readUsage } from '../../../usage/usage-report.js';
+import type { ApiDeps } from '../../deps.js';
+import { EventStreams } from '../../event-streams.js';
+import { mount, pageFields, parseBody, routeConfig } from '../../mount.js';
+import type { OpenCalls } from '../../open-calls.js';
 
 /** Telemetry, scope `read` (decisions.md, Telemetry). */
 export function telemetryRoutes(

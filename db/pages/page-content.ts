@@ -1,4 +1,4 @@
-import { LIMITS } from '../contracts/limits.js';
+import { LIMITS } from '../../contracts/limits.js';
 
 /** Content of which Postgres knows the stored size without reading it, at most: more than fits beside the other columns of a row. */
 const MEASURED_BYTES = 8_192;

@@ -1,11 +1,11 @@
 import type { FastifyInstance } from 'fastify';
 import type { z } from 'zod';
-import { healthStatus, type PlatformHealth } from '../../contracts/api/health.js';
-import { openApiDocument } from '../../contracts/api/openapi.js';
-import { OPERATIONS } from '../../contracts/api/operations.js';
-import { queryJson } from '../../db/json-rows.js';
-import type { ApiDeps } from '../deps.js';
-import { mount } from '../mount.js';
+import { healthStatus, type PlatformHealth } from '../../../contracts/api/health.js';
+import { openApiDocument } from '../../../contracts/api/openapi.js';
+import { OPERATIONS } from '../../../contracts/api/operations.js';
+import { queryJson } from '../../../db/json-rows.js';
+import type { ApiDeps } from '../../deps.js';
+import { mount } from '../../mount.js';
 
 type Node = z.infer<typeof PlatformHealth>['nodes'][number];
 const NODES = `

@@ -1,0 +1,1 @@
+"""Streams of the platform: how they are read, followed and resumed."""
