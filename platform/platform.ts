@@ -209,7 +209,11 @@ async function startRoles(
   }
   startDispatcher(services, mesh?.runner ?? null, links, stops, counts);
   const shutdown = new ApiShutdown(http, draining);
-  stops.add(async (graceMs) => void (await Promise.all([shutdown.close(graceMs), mesh?.stop(graceMs)])));
+  stops.add(async (graceMs) => {
+    // Both end before what they use is stopped, also where one fails.
+    const ends = await Promise.allSettled([shutdown.close(graceMs), mesh?.stop(graceMs)]);
+    for (const end of ends) if (end.status === 'rejected') throw end.reason;
+  });
   if (roles.has('api')) {
     await listenForApi(http, config, started);
     await noteBaseUrl(services.db, started.baseUrl);

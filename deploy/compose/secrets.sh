@@ -6,10 +6,13 @@ set -eu
 file=${1:-$(dirname "$0")/../../.env}
 umask 077
 touch "$file"
+chmod 600 "$file"
+# A last line without its end would take in what is added.
+[ -z "$(tail -c 1 "$file")" ] || echo >>"$file"
 
 # add NAME VALUE
 add() {
-  if grep -q "^$1=" "$file"; then return; fi
+  if grep -q "^$1=." "$file"; then return; fi
   printf '%s=%s\n' "$1" "$2" >>"$file"
   echo "made $1 in $file"
 }

@@ -55,10 +55,17 @@ export async function downloadTemporal(target: string, onLine: (line: string) =>
 }
 
 /**
- * Go's own names for: every module is checked against the public checksum database, whatever this user has set for modules of others.
- * Of the download above only TLS says that it is Temporal's.
+ * Every module is checked against the public checksum database, whatever this user has set for other modules by `go env -w`: an empty variable would
+ * leave that as it is, so patterns that fit nothing take its place. Of the download above only TLS says that it is Temporal's.
  */
-const CHECKED = { GOFLAGS: '', GOSUMDB: 'sum.golang.org', GONOSUMDB: '', GOPRIVATE: '', GOINSECURE: '' };
+const NO_MODULE = 'none.invalid';
+const CHECKED = {
+  GOFLAGS: '',
+  GOSUMDB: 'sum.golang.org',
+  GONOSUMDB: NO_MODULE,
+  GOPRIVATE: NO_MODULE,
+  GOINSECURE: NO_MODULE,
+};
 
 /** Builds the CLI with `go install`. @throws Error when Go is missing or fails */
 export async function goInstallTemporal(target: string, onLine: (line: string) => void): Promise<void> {

@@ -38,16 +38,11 @@ export class DispatchTransfer {
     return this.#running;
   }
 
-  /** The same for agents that lost their sockets during the grace: they cannot come back to a port that is closed. Never rejects. */
+  /** The same for agents that lost their sockets during the grace: where another node lives, they cannot come back to this one. Never rejects. */
   async offerNow(connections: readonly Connection[]): Promise<void> {
-    const { sent, log } = this.#context;
+    const { sent } = this.#context;
     const busy = connections.filter(({ agentKey }) => sent.openOf(agentKey).length > 0);
-    try {
-      if (busy.length === 0 || !(await this.#otherNodeLives())) return;
-    } catch (error) {
-      log.warn({ err: errorMessage(error) }, 'other nodes could not be looked up');
-      return;
-    }
+    if (busy.length === 0 || !(await this.hasOtherNode())) return;
     await pLimit(AT_ONCE).map(busy, (connection) => this.#transferAgent(connection));
   }
 
@@ -90,15 +85,21 @@ export class DispatchTransfer {
     return this.#context.db.tenant(tenant_id, (tx) => offerDispatches(tx, transfer));
   }
 
-  async #otherNodeLives(): Promise<boolean> {
-    const { db, meshId, clocks } = this.#context;
-    const others = await db.system((tx) =>
-      tx.query(
-        `SELECT 1 FROM mesh_nodes
-          WHERE mesh_id <> $1 AND NOT draining AND renewed_at > now() - $2 * interval '1 ms' LIMIT 1`,
-        [meshId, clocks.deadNodeMs],
-      ),
-    );
-    return others.length > 0;
+  /** Whether another node lives that is not stopping; false while that cannot be looked up. Never rejects. */
+  async hasOtherNode(): Promise<boolean> {
+    const { db, meshId, clocks, log } = this.#context;
+    try {
+      const others = await db.system((tx) =>
+        tx.query(
+          `SELECT 1 FROM mesh_nodes
+            WHERE mesh_id <> $1 AND NOT draining AND renewed_at > now() - $2 * interval '1 ms' LIMIT 1`,
+          [meshId, clocks.deadNodeMs],
+        ),
+      );
+      return others.length > 0;
+    } catch (error) {
+      log.warn({ err: errorMessage(error) }, 'other nodes could not be looked up');
+      return false;
+    }
   }
 }

@@ -2,13 +2,12 @@ import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import https from 'node:https';
 import net, { type AddressInfo, BlockList, isIPv6, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { OPERATIONS } from '../../contracts/api/operations.js';
 import { answerClientError } from '../../http/client-error.js';
 import type { Certificate } from './certificate-reload.js';
 import { needsUpgrade } from './handshake.js';
 import { refuseUpgrade, respondWithError } from './http-answer.js';
 
-/** Balancers ask whether the process is ready, over TLS or not. */
-export const HEALTH_PATH = '/health';
 /** First byte of a TLS connection: a handshake record. */
 const TLS_HANDSHAKE = 0x16;
 /** A client that sends nothing for this long is disconnected. */
@@ -147,8 +146,9 @@ function parseCidrs(cidrs: readonly string[]): BlockList {
   return list;
 }
 
+/** Balancers ask whether the process is ready, over TLS or not. */
 function asksForHealth({ method, url }: IncomingMessage): boolean {
-  return method === 'GET' && url?.split('?', 1)[0] === HEALTH_PATH;
+  return method === 'GET' && url?.split('?', 1)[0] === OPERATIONS.health.path;
 }
 
 function cameOverTls(request: IncomingMessage, trusted: BlockList): boolean {

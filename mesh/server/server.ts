@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
+import { OPERATIONS } from '../../contracts/api/operations.js';
 import { CONNECT_PATH, SUBPROTOCOL } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { Transport } from '../../messages/runner/transport.js';
@@ -21,12 +22,12 @@ import { MeshNode } from '../nodes/node.js';
 import { Reconciler } from '../nodes/reconciler.js';
 import { buildContext, type MeshServerOptions } from './build-context.js';
 import { type Certificate, certificateEndsAtMs, createCertificateReload } from './certificate-reload.js';
-import { Front, HEALTH_PATH } from './front.js';
+import { Front } from './front.js';
 import { checkHandshake, needsUpgrade } from './handshake.js';
 import { refuseUpgrade, respondWithError } from './http-answer.js';
 
 /** Paths of the HTTP API that the mesh address serves too (decisions.md, Running it). */
-const SHARED_PATHS = new Set([HEALTH_PATH, '/send', '/sessions/interrupt', '/.well-known/agent-card.json']);
+const SHARED_PATHS = new Set([OPERATIONS.health.path, '/send', '/sessions/interrupt', '/.well-known/agent-card.json']);
 
 export interface MeshStats {
   ready: number;
@@ -44,9 +45,9 @@ export interface MeshServer {
   /** Registers the node and listens. */
   listen(): Promise<{ port: number }>;
   /**
-   * Closes the port, takes no new agents and sends `close_request` to all. What agents without a socket have is offered to another node. Dispatches that are in flight after `graceMs` are offered to another node; without
-   * one they fail with AGENT_DISCONNECTED.
-   * Resolves when nothing is in flight.
+   * Takes no new agents and sends `close_request` to all. Where another node lives, the port closes, and dispatches of agents without a socket are
+   * offered to it at once; alone, the port stays open to agents that come back to their work. Dispatches that are in flight after `graceMs` are
+   * offered to another node; without one they fail with AGENT_DISCONNECTED. Resolves when nothing is in flight, with the port closed.
    */
   drain(graceMs: number): Promise<void>;
   /** Drains without grace, closes the port and removes the node. */
@@ -146,7 +147,6 @@ class Mesh implements MeshServer {
 
   async drain(graceMs: number): Promise<void> {
     this.#drainEndsAtMs = performance.now() + graceMs;
-    this.#front.stopListening();
     const { registry, runner, statuses, db, log, clocks } = this.#context;
     const endsInMs = graceMs + stopMarginMs(clocks);
     const marked = markDraining(db, runner.meshId).catch((error: unknown) =>
@@ -158,7 +158,8 @@ class Mesh implements MeshServer {
       if (connection.state !== 'SUSPENDED') connection.requestClose(graceMs, SHUTTING_DOWN, endsInMs);
       else if (!mayGoOn) connection.transition('window_over');
     }
-    void this.#transfer.offerNow(suspended);
+    // Nodes that stop together offer nothing to each other once both have noted it.
+    void marked.then(() => this.#leaveToOthers(suspended));
     const idle = new Promise<void>((resolve) => {
       this.#idle = () => runner.size + this.#options.tools.pending.size === 0 && resolve();
       runner.whenIdle(() => this.#idle());
@@ -167,7 +168,15 @@ class Mesh implements MeshServer {
     const graceOver = setTimeout(() => void this.#endGrace(), graceMs);
     await settledWithin(Promise.all([idle, marked]), endsInMs);
     clearTimeout(graceOver);
+    this.#front.stopListening();
     await settledWithin(statuses.retry(), LAST_WRITES_MS);
+  }
+
+  /** Never rejects. */
+  async #leaveToOthers(suspended: readonly Connection[]): Promise<void> {
+    if (!(await this.#transfer.hasOtherNode())) return;
+    this.#front.stopListening();
+    await this.#transfer.offerNow(suspended);
   }
 
   /** Offers what is still in flight to other nodes, and ends the rest. */

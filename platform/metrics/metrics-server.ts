@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { HealthQuery, healthStatus } from '../../contracts/api/health.js';
+import { OPERATIONS } from '../../contracts/api/operations.js';
 import type { DbCounts } from '../../db/pool.js';
 import type { Config } from '../../runtime/config.js';
 import { errorMessage } from '../../runtime/errors.js';
@@ -15,7 +16,6 @@ import { readTemporalMetrics } from './temporal-metrics.js';
 /** Prometheus waits ten seconds by default. */
 const COLLECT_MS = 8_000;
 const PATH = '/metrics';
-const HEALTH_PATH = '/health';
 /** Nobody needs more, and the port takes no token. */
 const CONNECTIONS_MAX = 64;
 
@@ -74,12 +74,12 @@ export class MetricsServer {
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const [path, query] = (request.url ?? '').split('?', 2);
-    const isKnown = path === PATH || path === HEALTH_PATH;
+    const isKnown = path === PATH || path === OPERATIONS.health.path;
     if (!isKnown || request.method !== 'GET') {
       response.writeHead(isKnown ? 405 : 404, { 'content-length': 0 }).end();
       return;
     }
-    if (path === HEALTH_PATH) return this.#answerHealth(response, query);
+    if (path === OPERATIONS.health.path) return this.#answerHealth(response, query);
     // However many ask at once, the values are read once for them all.
     this.#scrape ??= this.#read().finally(() => {
       this.#scrape = null;

@@ -11,7 +11,7 @@ import { AsyncContext } from '../../runtime/async-context.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
 import type { TemporalStart } from '../temporal-start.js';
-import { hiddenFailures } from './hidden-failures.js';
+import { hideFailures } from './hidden-failures.js';
 
 const RESTART_MS = 1_000;
 /** Other activities take milliseconds, except push notifications and the agent watch, which any worker can restart. */
@@ -62,7 +62,7 @@ export async function keepRunning(workerDeps: WorkerDeps, options: Omit<WorkerOp
       dataConverter,
       interceptors: {
         activity: [
-          ...(hidesFailures ? [hiddenFailures] : []),
+          ...(hidesFailures ? [hideFailures(log)] : []),
           releaseContextEarly(connection),
           ...(options.interceptors?.activity ?? []),
         ],

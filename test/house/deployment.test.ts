@@ -35,7 +35,7 @@ test('compose has no password of its own: they are made once, at the first start
   const folder = mkdtempSync(join(tmpdir(), 'compose-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const file = join(folder, '.env');
-  writeFileSync(file, 'SMTP_URL=smtp://mail.example.com\n');
+  writeFileSync(file, 'SMTP_URL=smtp://mail.example.com'); // without the end of its line
   const make = () => {
     execFileSync(SECRETS, [file]);
     return readFileSync(file, 'utf8');
@@ -47,6 +47,7 @@ test('compose has no password of its own: they are made once, at the first start
   expect(readConfig({ FLEET_SECRET_KEY: key }).FLEET_SECRET_KEY).toBe(key);
   expect(postgres).not.toBe(valkey);
   expect(make()).toBe(first);
+  expect(statSync(file).mode & 0o777).toBe(0o600);
   const alone = join(folder, 'alone');
   execFileSync(SECRETS, [alone]);
   expect(statSync(alone).mode & 0o777).toBe(0o600);

@@ -107,6 +107,24 @@ describe('a node that shuts down', () => {
       expect(await fixture.agent(instance)).toMatchObject({ status: 'offline', mesh_id: null });
   });
 
+  it('alone takes back an agent whose socket broke, and nobody else', async () => {
+    const { node, agent, welcome, ref, end, dispatch } = await atWork();
+    await fixture.register('new');
+    agent.kill();
+    await until(() => node.server.stats().suspended === 1);
+    const drained = node.server.drain(30_000);
+    await expect(node.join('new')).rejects.toThrow('503');
+    const inflight = [{ dispatch_id: ref.dispatch_id, last_seq: -1 }];
+    const back = await node.join('a', { resume_token: welcome.resume_token, inflight });
+    expect(back.welcome).toMatchObject({ resumed: true, replayed_dispatches: [] });
+    expect((await back.agent.nextOfType('close_request')).payload.grace_seconds).toBeLessThanOrEqual(30);
+    back.agent.send('dispatch_result', { result: 'last words' }, dispatch.frame.id);
+    await drained;
+    expect(await end).toMatchObject({ kind: 'closed' });
+    expect((await back.agent.closed).code).toBe(1000);
+    expect((await fixture.message(ref)).assistant_output).toBe('last words');
+  });
+
   it.each(['before the stop', 'during its grace'])(
     'closes its port; an agent whose socket broke %s goes on at another node at once',
     async (when) => {
@@ -119,7 +137,8 @@ describe('a node that shuts down', () => {
       if (when === 'before the stop') await lose();
       const drained = node.server.drain(30_000);
       if (when === 'during its grace') agent.kill();
-      await expect(node.socket('a')).rejects.toThrow('ECONNREFUSED');
+      const refusal = () => node.socket('nobody').then(String, ({ message }: Error) => message);
+      await until(async () => (await refusal()).includes('ECONNREFUSED'), { what: 'the port to close' });
       await until(() => node.server.stats().suspended === 0 && node.runner.size === 0, { what: 'the offer' });
       const inflight = [{ dispatch_id: ref.dispatch_id, last_seq: -1 }];
       const back = await other.join('a', { resume_token: welcome.resume_token, inflight });

@@ -4,7 +4,7 @@ import { fastify } from 'fastify';
 import { expect, test } from 'vitest';
 import { useErrorContract } from '../../api/plugins/error-contract.js';
 import { temporalCodecRoutes } from '../../api/routes/operations/temporal-codec.js';
-import { hiddenFailures } from '../../platform/roles/hidden-failures.js';
+import { hideFailures } from '../../platform/roles/hidden-failures.js';
 import { readConfig } from '../../runtime/config.js';
 import { createDataConverter } from '../../runtime/payload-codec.js';
 import { createSecrets } from '../../runtime/secrets.js';
@@ -78,9 +78,12 @@ test.each<[what: string, error: Error, expected: object]>([
     { type: 'RATE_LIMITED', message: 'RATE_LIMITED', nextRetryDelay: 2_500 },
   ],
   ['a cancel', new CancelledFailure('CANCELLED'), { message: 'CANCELLED' }],
-])('of %s Temporal gets no text', async (_what, error, expected) => {
-  const execute = hiddenFailures({} as never).inbound?.execute;
+])('of %s Temporal gets no text, and the log has it', async (_what, error, expected) => {
+  const logged: string[] = [];
+  const log = { warn: (fields: unknown) => logged.push(JSON.stringify(fields)) } as never;
+  const execute = hideFailures(log)({ info: {} } as never).inbound?.execute;
   const failed = execute?.({} as never, () => Promise.reject(error));
   await expect(failed).rejects.toMatchObject(expected);
   await expect(failed).rejects.not.toMatchObject({ cause: expect.anything() });
+  expect(logged).toEqual(error instanceof CancelledFailure ? [] : [expect.stringContaining(error.message)]);
 });
