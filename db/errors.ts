@@ -67,6 +67,14 @@ export function isRetryable(error: unknown): boolean {
   return /^(40P01|40001|0A000)$/.test((error as { code?: string }).code ?? '');
 }
 
+/** Classes of errors for a database in trouble: connections, transaction states, conflicts, room, locks, shutdown and timeout, system. */
+const IN_TROUBLE = /^(08|25|40|53|55|57|58)/;
+
+/** Whether what a statement was about is why the server undid it, and not the state of the database: made again alike it fails again. */
+export function isOwnFault(error: unknown): boolean {
+  return isUndone(error) && !IN_TROUBLE.test((error as { code?: string }).code ?? '');
+}
+
 /** Whether a statement took longer than its transaction allows. */
 export function isTimedOut(error: unknown): boolean {
   return (error as { code?: string }).code === '57014';

@@ -55,19 +55,18 @@ export async function enqueue(tx: Tx, deliveries: NewInQueue[]): Promise<void> {
   await tx.query(ENQUEUE, [JSON.stringify(rows)], 'enqueue_deliveries');
 }
 
-const CLAIM = 'SELECT * FROM claim_deliveries($1, $2, $3, $4, $5, $6, $7)';
+/** Both lanes in one transaction: what one has claimed is never left without its workflow because the other fails. */
+const CLAIM = `
+  SELECT c.* FROM unnest('{true,false}'::boolean[]) WITH ORDINALITY AS lane (of_approvals, nth)
+   CROSS JOIN LATERAL claim_deliveries(lane.of_approvals, $1, $2, $3, $4, $5, $6) c ORDER BY lane.nth`;
 
 /**
  * Gives free slots to what waits, approvals first, fairly by tenant and receiver.
  * @returns the deliveries whose workflows the caller must start
  */
-export async function claimQueued(db: Db): Promise<QueuedDelivery[]> {
+export function claimQueued(db: Db): Promise<QueuedDelivery[]> {
   const bounds = [SLOTS, TENANT_SLOTS, RECEIVER_SLOTS, RECEIVERS_LOOKED_AT, SLOW_MS, CHECK_MS];
-  const claim = (ofApprovals: boolean) =>
-    db.system((tx) =>
-      tx.query<QueuedDelivery & Record<string, unknown>>(CLAIM, [ofApprovals, ...bounds], 'claim_deliveries'),
-    );
-  return [...(await claim(true)), ...(await claim(false))];
+  return db.system((tx) => tx.query<QueuedDelivery & Record<string, unknown>>(CLAIM, bounds, 'claim_deliveries'));
 }
 
 const CHECK = `

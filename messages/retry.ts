@@ -6,7 +6,6 @@ import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { type AcceptDeps, acceptMessage } from './accept/accept.js';
 import type { AcceptHook } from './accept/accept-transaction.js';
-import type { MessageRef } from './core.js';
 import { sendersOf } from './input/principals.js';
 import { findOwnMessage } from './read/read.js';
 import type { MessageRow } from './read/rows.js';
@@ -20,7 +19,8 @@ export interface RetryRequest {
   confirm?: boolean | undefined;
 }
 
-const NEWEST = 'SELECT message_id, session_id, state FROM messages WHERE tenant_id = $1 AND message_id = $2';
+const NEWEST = `
+  SELECT message_id, session_id, state, client_message_id, credential_id FROM messages WHERE tenant_id = $1 AND message_id = $2`;
 const SESSION = 'SELECT status, user_id FROM sessions WHERE tenant_id = $1 AND session_id = $2';
 /** One retry at a time: of two that read the same `retried_as` only one sets it. */
 const NOTE = `
@@ -44,14 +44,18 @@ function checkRetry(caller: Caller, row: MessageRow, confirm: boolean): void {
     );
 }
 
-/** The retry of a message that is under way; null where none is. */
-async function runningRetry(tx: Tx, { tenant_id }: MessageRef, retriedAs: string | null) {
+type Newest = Pick<MessageRow, 'message_id' | 'session_id' | 'state' | 'client_message_id' | 'credential_id'>;
+
+/**
+ * The newest retry of a message where another would be too many: it is under way, or this very call has made it, which may have ended since; then
+ * its session may have ended too, and the repeat would have another context.
+ * @param messageId of what this call makes
+ */
+async function earlierRetry(tx: Tx, caller: Caller, retriedAs: string | null, messageId: string) {
   if (retriedAs === null) return null;
-  const [newest] = await tx.query<Pick<MessageRow, 'message_id' | 'session_id' | 'state'> & Record<string, unknown>>(
-    NEWEST,
-    [tenant_id, retriedAs],
-  );
-  return newest && !isTerminal(newest.state) ? newest : null;
+  const [newest] = await tx.query<Newest & Record<string, unknown>>(NEWEST, [caller.tenant_id, retriedAs]);
+  const isOwn = newest?.client_message_id === messageId && newest.credential_id === caller.credential_id;
+  return newest && (isOwn || !isTerminal(newest.state)) ? newest : null;
 }
 
 /**
@@ -84,19 +88,19 @@ export async function retryMessage(
   const { row } = found;
   checkRetry(caller, row, confirm);
   const { tenant_id, retried_as, want_agent_type, metadata, parts } = row;
-  const { running, contextId } = await db.tenant(tenant_id, async (tx) => {
-    const running = await runningRetry(tx, row, retried_as);
-    return running ? { running } : { contextId: await contextOf(tx, row) };
+  // Without a key each retry has the number of the one before it: two at once make one message.
+  const messageId = `retry ${message_id} ${idempotency_key ?? `after ${retried_as ?? 'none'}`}`;
+  const { earlier, contextId } = await db.tenant(tenant_id, async (tx) => {
+    const earlier = await earlierRetry(tx, caller, retried_as, messageId);
+    return earlier ? { earlier } : { contextId: await contextOf(tx, row) };
   });
-  if (running) return { message_id: running.message_id, session_id: running.session_id, retry_of: message_id };
+  if (earlier) return { message_id: earlier.message_id, session_id: earlier.session_id, retry_of: message_id };
   const note: AcceptHook = async (tx, made) => {
     const [first] = sendersOf(row);
     const noted = await tx.query(NOTE, [tenant_id, message_id, made.message_id, retried_as]);
     if (noted.length === 0) throw new PlatformError('CONFLICT', 'Somebody else has just sent the message again.');
     await tx.query(MARK, [tenant_id, made.message_id, message_id, first]);
   };
-  // Without a key each retry has the number of the one before it: two at once make one message.
-  const messageId = `retry ${message_id} ${idempotency_key ?? `after ${retried_as ?? 'none'}`}`;
   const message = {
     kind: 'message' as const,
     role: 'user' as const,
@@ -110,7 +114,7 @@ export async function retryMessage(
     { message, metadata },
     {
       method: 'message/send',
-      push: note,
+      hook: note,
       ...(want_agent_type !== null && { target: { agent_type: want_agent_type } }),
     },
   );

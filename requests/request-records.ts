@@ -126,6 +126,7 @@ export async function decisionsOf(
   summaries: readonly RequestSummary[],
 ): Promise<Map<string, NonNullable<RequestRecord['decided']>>> {
   const over = summaries.filter(({ state }) => state === 'resolved' || state === 'expired');
+  if (over.length === 0) return new Map();
   const rows = await tx.query<DecisionRow>(DECISIONS, [tenantId, over.map(({ request_id }) => request_id)]);
   const decided = over.flatMap((summary) => {
     const { request_id } = summary;

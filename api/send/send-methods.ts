@@ -67,8 +67,8 @@ export function createSendMethods({
     const pushConfig = params.configuration?.pushNotificationConfig;
     if (taskId === undefined) {
       const addressed = agentType === null ? params : toType(params, agentType);
-      const push = pushConfig && { push: pushConfigs.prepare(pushConfig, version) };
-      const accepted = await acceptMessage(messages, caller, addressed, { method, ...trace, ...push });
+      const hook = pushConfig && { hook: pushConfigs.prepare(pushConfig, version) };
+      const accepted = await acceptMessage(messages, caller, addressed, { method, ...trace, ...hook });
       const { message_id, session_id, duplicate, live } = accepted;
       const ids = { request_id, tenant_id: caller.tenant_id, message_id, session_id };
       core.log.debug({ ...ids, duplicate, dispatched: live !== null }, 'message accepted');

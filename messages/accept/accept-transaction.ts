@@ -54,8 +54,8 @@ export type NewMessage = Pick<
     /** For the session that the message opens when it names none. */
     created_by: string;
     idle_timeout_seconds: number;
-    /** Writes the push-notification config that came with the message. */
-    push?: AcceptHook;
+    /** Writes rows that belong to the message: its push-notification config, or whose step or retry it is. */
+    hook?: AcceptHook;
     /** What policies and guards have to say; absent for most. */
     decision?: AcceptDecision;
     /** What policies see of the sender's token, for what is decided later; absent where the tenant has none that look at messages. */
@@ -200,24 +200,24 @@ const FIRST_STATES: Partial<Record<AcceptRow['verdict'], MessageState>> = {
   denied: 'failed',
 };
 
-/** The accept transaction of a message that brings a push-notification config: several round trips, not batched. */
-async function acceptWithPush(db: Db, message: NewMessage, push: AcceptHook, call: TenantCall): Promise<AcceptRow> {
+/** The accept transaction of a message with a hook: several round trips, not batched. */
+async function acceptWithHook(db: Db, message: NewMessage, hook: AcceptHook, call: TenantCall): Promise<AcceptRow> {
   return db.tenant(message.tenant_id, async (tx) => {
     const values = [JSON.stringify([call]), true];
     const [row] = await tx.query<AcceptRow & Record<string, unknown>>(ACCEPT.text, values, ACCEPT.name);
     if (!row) throw new Error('accept_messages gave no row');
     const state = FIRST_STATES[row.verdict];
-    if (state) await push(tx, { tenant_id: message.tenant_id, message_id: row.message_id }, state);
+    if (state) await hook(tx, { tenant_id: message.tenant_id, message_id: row.message_id }, state);
     return row;
   });
 }
 
-/** As `acceptWithPush`, for as long as batched calls wait for locks, in transactions of two seconds: others have their turns in between. */
-async function acceptRepeatedly(db: Db, message: NewMessage, push: AcceptHook, call: TenantCall): Promise<AcceptRow> {
+/** As `acceptWithHook`, for as long as batched calls wait for locks, in transactions of two seconds: others have their turns in between. */
+async function acceptRepeatedly(db: Db, message: NewMessage, hook: AcceptHook, call: TenantCall): Promise<AcceptRow> {
   const untilMs = performance.now() + WAIT_MAX_MS;
   for (;;) {
     try {
-      const row = await acceptWithPush(db, message, push, call);
+      const row = await acceptWithHook(db, message, hook, call);
       if (row.verdict !== 'later') return row;
       throw lockHeld();
     } catch (error) {
@@ -253,5 +253,5 @@ function acceptCall(message: NewMessage, { counting, offer, ...options }: Accept
 /** The accept transaction: writes a message and, with an offer, opens its dispatch as sent. One round trip, shared with other messages. */
 export async function runAcceptTransaction(db: Db, message: NewMessage, options: AcceptOptions): Promise<AcceptRow> {
   const call = acceptCall(message, options);
-  return message.push ? acceptRepeatedly(db, message, message.push, call) : db.batch(ACCEPT, call);
+  return message.hook ? acceptRepeatedly(db, message, message.hook, call) : db.batch(ACCEPT, call);
 }

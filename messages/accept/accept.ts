@@ -183,7 +183,7 @@ async function requireOwnRepeat(db: Db, sender: Caller, messageId: string): Prom
  * message.
  * @throws PlatformError INVALID_PARAMS, CONTENT_TYPE_NOT_SUPPORTED, IDEMPOTENCY_MISMATCH, SESSION_NOT_FOUND, TARGET_REQUIRED,
  * SESSION_CLOSED; QUOTA_EXCEEDED; SERVICE_UNAVAILABLE while the tenant's policies cannot be read; RATE_LIMITED at the tenant's limit of messages that are queued or
- * of those that wait for input, and when all agents that may take it have their maximum of dispatches in flight
+ * of those that wait for input
  */
 export async function acceptMessage(
   deps: AcceptDeps,

@@ -19,8 +19,8 @@ export interface AcceptContext {
   traceparent?: string;
   tracestate?: string;
   baggage?: string;
-  /** Stores the push-notification config that came with the message. Not called for a repeat. */
-  push?: AcceptHook;
+  /** Writes rows that belong to the message. Not called for a repeat. */
+  hook?: AcceptHook;
   /** A request to a human that the message waits for before anything is sent. */
   ask?: NewInputRequest;
   /** The message's own `instance_id` and `agent_type` have precedence. */
@@ -117,6 +117,6 @@ export function draftOf(caller: Caller, params: MessageSendParams, context: Acce
     deadline_ms: deadline_ms ?? LIMITS.deadlineMsDefault,
     created_by: caller.sub,
     idle_timeout_seconds: LIMITS.idleTimeoutSecondsDefault,
-    ...(context.push && { push: context.push }),
+    ...(context.hook && { hook: context.hook }),
   };
 }

@@ -1,5 +1,5 @@
 import type { AgentRef } from '../../agents/agent-row.js';
-import { isTransient } from '../../runtime/errors.js';
+import { isOwnFault } from '../../db/errors.js';
 import { newEventId } from '../../runtime/ids.js';
 import type { MessageCore, WaitingQueue } from '../core.js';
 import { readable } from '../read/readable.js';
@@ -60,7 +60,6 @@ export function takenDispatch({ bus, workflowStarter }: Announced, row: TakenRow
 
 type Announced = Pick<MessageCore, 'bus' | 'workflowStarter'>;
 
-/** The queues on the record. */
 /** Queues of a tenant in one round. */
 const ROUND_QUEUES_MAX = 100;
 
@@ -83,6 +82,7 @@ export class QueueRounds {
   }
 }
 
+/** The queues on the record. */
 export function createQueues(core: Pick<MessageCore, 'db' | 'limits'> & Announced): Queues {
   const { db, limits } = core;
   return {
@@ -94,7 +94,7 @@ export function createQueues(core: Pick<MessageCore, 'db' | 'limits'> & Announce
       const take = (hasRaised: boolean) =>
         db.call<{ taken: TakenRow }>(tenant_id, 'take_messages', query, [...values, hasRaised]);
       const rows = await take(false).catch((error: unknown) => {
-        if (isTransient(error)) throw error;
+        if (!isOwnFault(error)) throw error;
         return take(true); // without the message that raises
       });
       return rows.map(({ taken }) =>

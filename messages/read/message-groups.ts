@@ -30,7 +30,7 @@ const BY_WAIT = `
   queues AS MATERIALIZED (
     SELECT q.queue, is_online($1, q.queue) AS online FROM (SELECT DISTINCT queue FROM resting WHERE queue IS NOT NULL) q)
   SELECT m.state = 'input-required' AS asks, m.queue, m.undecided, m.has_turn, q.online,
-         in_flight($1, $4) >= $4 AS quota_reached, ${COUNTED}
+         (SELECT in_flight($1, $4) >= $4) AS quota_reached, ${COUNTED}
     FROM resting m LEFT JOIN queues q USING (queue) WHERE ${OF_TENANT} GROUP BY 1, 2, 3, 4, 5`;
 
 interface Counted extends Record<string, unknown> {

@@ -47,8 +47,8 @@ interface Mark {
 }
 
 /**
- * Tells the routing of all nodes which agents this node has no room for (`agents.saturated_until`), so that messages go to others, queue, or are
- * refused. It has nothing to do with agents that are not full. Where a mark is lost, a refused dispatch or the next renewal repeats it.
+ * Tells the routing of all nodes which agents this node has no room for (`agents.saturated_until`), so that messages go to others, or
+ * queue. It has nothing to do with agents that are not full. Where a mark is lost, a refused dispatch or the next renewal repeats it.
  */
 export class Saturation {
   readonly #options: SaturationOptions;

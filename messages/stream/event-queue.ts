@@ -12,6 +12,9 @@ export interface EventBatch {
   changed: boolean;
 }
 
+/** The longest time of a timer: whoever waits for work waits for its end. */
+const SILENCE_MS_MAX = 2 ** 31 - 1;
+
 /** The bus events of a message in a bounded queue. A gap takes the place of events that did not fit. */
 export class EventQueue implements Disposable {
   #queue: BusItem[] = [];
@@ -38,6 +41,17 @@ export class EventQueue implements Disposable {
   async take(waitMs: number, signal: AbortSignal): Promise<EventBatch> {
     if (this.#queue.length === 0) await this.#wait(waitMs, signal, () => this.#queue.length > 0);
     return this.drain();
+  }
+
+  /** The outcome of `work`; undefined as soon as there are events, or the signal aborts. @throws what `work` rejects with before that */
+  async unlessEvents<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+    const over = new AbortController();
+    const events = this.#wait(SILENCE_MS_MAX, AbortSignal.any([signal, over.signal]), () => this.#queue.length > 0);
+    try {
+      return await Promise.race([work, events.then(() => undefined)]);
+    } finally {
+      over.abort(null);
+    }
   }
 
   /** All events since the last call. */

@@ -9,7 +9,7 @@ import { agentMessage, taskOf } from '../read/task.js';
 import type { BusEvent, BusItem } from './bus.js';
 import { EventQueue } from './event-queue.js';
 import { StreamPosition } from './stream-position.js';
-import { isResting, readWithRetry, type WatchCore } from './watch.js';
+import { isResting, type Known, readWithRetry, type WatchCore } from './watch.js';
 
 /** A stream that continues waits this long for the retained events of the bus; after that it begins with the task. */
 const CATCH_UP_MS = 2_000;
@@ -104,7 +104,7 @@ function createReader(core: WatchCore, ref: MessageRef, live: LiveMessage | null
   void live?.ended.then((ended) => {
     end = ended.message;
   });
-  return async (known?: MessageWithRequest): Promise<MessageWithRequest> => {
+  return async (known?: Known): Promise<MessageWithRequest> => {
     if (live && end === undefined) await Promise.race([live.ended, nextTurn()]); // the bus reports the end before `ended` settles
     if (live && end && isTerminal(end.state)) return { row: { ...live.row, ...end }, request: null };
     return readWithRetry(core, ref, signal, known);
@@ -142,7 +142,7 @@ export async function* streamTask(
   using queue = new EventQueue(core, ref, position?.busCursor ?? 0);
   const read = createReader(core, ref, live, signal);
   /** Events that came before the row was read go before its resting state. */
-  const readSnapshot = async (events: BusItem[], known?: MessageWithRequest): Promise<Snapshot> => {
+  const readSnapshot = async (events: BusItem[], known?: Known): Promise<Snapshot> => {
     const current = await read(known);
     if (isResting(current.row.state)) events.push(...queue.drain().events);
     return snapshotOf(current);
@@ -159,7 +159,7 @@ export async function* streamTask(
     const batch = await queue.take(core.clocks.watchMs, signal);
     if (batch.changed) snapshot = await readSnapshot(batch.events);
     else if (batch.events.length === 0 && !signal.aborted)
-      snapshot = await readSnapshot(batch.events, snapshot.current);
+      snapshot = await readSnapshot(batch.events, { message: snapshot.current, queue, signal });
     yield* emit(position, snapshot, batch.events);
   }
 }

@@ -19,13 +19,19 @@ export function isResting(state: string): boolean {
   return isTerminal(state) || state === 'input-required';
 }
 
-/** @param known what was read before: read again only if it has changed since. @throws PlatformError NOT_FOUND */
-async function readMessageOf(
-  core: WatchCore,
-  ref: MessageRef,
-  known?: MessageWithRequest,
-): Promise<MessageWithRequest> {
-  if (known && !(await core.changes.hasChanged(known.row))) return known;
+/** What was read before, in a silence of the bus: it is read again only if it has changed since. Events that come meanwhile go first. */
+export interface Known {
+  message: MessageWithRequest;
+  queue: EventQueue;
+  signal: AbortSignal;
+}
+
+/** @throws PlatformError NOT_FOUND */
+async function readMessageOf(core: WatchCore, ref: MessageRef, known?: Known): Promise<MessageWithRequest> {
+  if (known) {
+    const { message, queue, signal } = known;
+    if ((await queue.unlessEvents(core.changes.hasChanged(message.row), signal)) !== true) return message;
+  }
   const found = await findMessage(core.db, ref.tenant_id, ref.message_id);
   if (!found) throw new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
   return found;
@@ -33,14 +39,13 @@ async function readMessageOf(
 
 /**
  * Reads a message for an open stream. While the database is away, or has no free connection, it retries for a minute.
- * @param known what was read before: the whole row is read again only if it has changed since
  * @throws PlatformError NOT_FOUND; SERVICE_UNAVAILABLE after that minute, or when the signal aborts meanwhile
  */
 export async function readWithRetry(
   core: WatchCore,
   ref: MessageRef,
   signal: AbortSignal,
-  known?: MessageWithRequest,
+  known?: Known,
 ): Promise<MessageWithRequest> {
   const until = performance.now() + RETRY_FOR_MS;
   for (;;) {
@@ -69,7 +74,7 @@ export async function waitForTask(
   const nextChange = () => queue.take(Math.min(until - Date.now(), core.clocks.watchMs), signal);
   using end = written && core.ends.follow(ref.message_id);
   if (written) await nextChange();
-  let known: MessageWithRequest | undefined;
+  let known: Known | undefined;
   for (;;) {
     if (written && end?.ended) return taskOf({ ...written, ...end.ended }, null, options);
     const current = await readMessageOf(core, ref, known);
@@ -77,6 +82,6 @@ export async function waitForTask(
     if (isResting(row.state) || Date.now() >= until || signal.aborted) return taskOf(row, request, options);
     const { changed } = await nextChange();
     // At its end a call does not wait for others that look, too.
-    known = changed || Date.now() >= until || signal.aborted ? undefined : current;
+    known = changed || Date.now() >= until || signal.aborted ? undefined : { message: current, queue, signal };
   }
 }

@@ -194,7 +194,7 @@ async function send(deps: AcceptDeps, due: DueStep, attempt: number): Promise<Un
   const context: AcceptContext = {
     method: 'message/send',
     traceparent: `00-${plan.trace_id}-${planStepSpanId(plan.plan_id, step.place)}-${plan.sampled ? '01' : '00'}`,
-    push: stepStarter(due, attempt, decided.events),
+    hook: stepStarter(due, attempt, decided.events),
     ...(decided.ask && { ask: decided.ask }),
   };
   try {

@@ -40,8 +40,8 @@ const HELD: {
     others: two,
     hold: async () => {
       let end: (() => void) | undefined;
-      const push = () => new Promise<void>((resolve) => (end = resolve));
-      const first = accept(`${agent.instance}-same`, { push });
+      const hook = () => new Promise<void>((resolve) => (end = resolve));
+      const first = accept(`${agent.instance}-same`, { hook });
       await until(() => end, { what: 'the first to be written' });
       const release = async () => {
         end?.();
@@ -82,7 +82,7 @@ test.each([[undefined], [async () => undefined]])(
     const name = `${agent.instance}-held`;
     await insert(name, { agent_type: `${name}-type`, max_concurrent_sessions: 10 });
     const lock = await lockRoom(name);
-    const { verdict } = await accept(newId('msg'), { agentType: `${name}-type`, push });
+    const { verdict } = await accept(newId('msg'), { agentType: `${name}-type`, hook: push });
     expect(verdict).toBe('queued');
     await lock.release();
   },

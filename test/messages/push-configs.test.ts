@@ -27,7 +27,7 @@ const caller = callerOf(await insertTenant(database));
 await insertAgent(database, { tenant_id: caller.tenant_id, instance_id: 'worker-1', status: 'offline' });
 
 async function task(push?: AcceptHook, fields: Parameters<typeof textMessage>[1] = {}): Promise<string> {
-  const context = { method: 'message/send' as const, ...(push && { push }) };
+  const context = { method: 'message/send' as const, ...(push && { hook: push }) };
   return (await gateway.accept(caller, { message: textMessage('hello', fields) }, context)).message_id;
 }
 

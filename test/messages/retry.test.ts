@@ -73,6 +73,16 @@ test('nothing else is sent again, and by nobody else', async () => {
   expect(await refused({ message_id: running.message_id, confirm: true })).toBe('CONFLICT');
 });
 
+test('a repeat with its key gives the same message, also once that and its session have ended', async () => {
+  const { message_id, session_id } = await canceled();
+  const request = { message_id, idempotency_key: 'once' };
+  const made = await retry(request);
+  await fixture.gateway.cancel(fixture.caller, made.message_id, 'test');
+  await database.query("UPDATE sessions SET status = 'expired' WHERE session_id = $1", [session_id]);
+  expect(await retry(request)).toEqual(made);
+  expect((await retry({ message_id, idempotency_key: 'another' })).message_id).not.toBe(made.message_id);
+});
+
 test('of an ended session another one is opened, unless it was of a user', async () => {
   const { message_id, session_id } = await canceled();
   await database.query("UPDATE sessions SET status = 'expired' WHERE session_id = $1", [session_id]);

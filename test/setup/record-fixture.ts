@@ -47,7 +47,7 @@ interface SendOptions {
   contextId?: string;
   messageId?: string;
   text?: string;
-  push?: AcceptHook;
+  hook?: AcceptHook;
   counting?: CountLimits;
   /** The type of the agent that sends it; a credential where nothing is said. */
   sender?: string;
@@ -130,11 +130,11 @@ export class RecordFixture {
 
   /** Accepts a message as the node of the agents. */
   async send(wish: Wish = {}, options: SendOptions = {}): Promise<Sent> {
-    const { contextId, messageId = newId('req'), text, push, counting = UNCOUNTED } = options;
+    const { contextId, messageId = newId('req'), text, hook, counting = UNCOUNTED } = options;
     const { offers = true, anyMesh: any_mesh = false, sender } = options;
     const params = { message: textMessage(text, { contextId, messageId }), metadata: { ...wish } };
     const caller = sender ? { ...this.caller, agent_type: sender } : this.caller;
-    const draft = { ...draftOf(caller, params, { method: 'message/send' }), push };
+    const draft = { ...draftOf(caller, params, { method: 'message/send' }), hook };
     const dispatch_id = newId('dsp');
     const offer = offers ? { dispatch_id, mesh_id: MESH, any_mesh } : { any_mesh };
     const row = await runAcceptTransaction(this.core.db, draft, { counting, offer, idempotencyHours: 1 });

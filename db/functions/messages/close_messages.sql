@@ -49,7 +49,8 @@ BEGIN
           FROM ended e LEFT JOIN closed d USING (message_id))
     SELECT (c.r).* FROM canceled c ORDER BY c.place;
   PERFORM note_change(of_tenant, given) FROM unnest(of_messages) AS given;
-  PERFORM settle_approvals(of_tenant, given) FROM unnest(of_messages) AS given;
+  PERFORM settle_approvals(of_tenant, approved.message_id) FROM (SELECT DISTINCT q.message_id FROM input_requests q
+    WHERE q.tenant_id = of_tenant AND q.message_id = ANY (of_messages) AND is_affirmative(q)) AS approved;
   PERFORM wake_next_in_order(of_tenant, s.session_id) FROM (SELECT DISTINCT m.session_id FROM messages m
     JOIN sessions x ON x.tenant_id = m.tenant_id AND x.session_id = m.session_id AND x.ordered
     WHERE m.tenant_id = of_tenant AND m.message_id = ANY (of_messages)) AS s;

@@ -1,6 +1,10 @@
 import { expect, test } from 'vitest';
 import type { Db, Tx } from '../../../db/pool.js';
 import { ChangeReader } from '../../../messages/stream/change-reader.js';
+import { EventQueue } from '../../../messages/stream/event-queue.js';
+import { createMemoryBus } from '../../../messages/stream/memory-bus.js';
+import { createLogger } from '../../../runtime/logger.js';
+import { cleanUp } from '../../setup/clean-up.js';
 
 const AT = new Date(0);
 const known = (n: number) => ({
@@ -42,4 +46,19 @@ test('a look that fails is told to those who shared it, and the next one works',
   await expect(Promise.all([reader.hasChanged(known(1)), reader.hasChanged(known(2))])).rejects.toThrow('away');
   isAway = false;
   expect(await reader.hasChanged(known(1))).toBe(false);
+});
+
+test('what comes while a look lasts is not held up by it', async () => {
+  const bus = createMemoryBus({ log: createLogger({ level: 'silent' }) });
+  cleanUp(() => bus.close());
+  const ref = { tenant_id: 'ten_1', message_id: 'msg_1' };
+  using queue = new EventQueue({ bus }, ref, 0);
+  const { signal } = new AbortController();
+  expect(await queue.unlessEvents(Promise.resolve(true), signal)).toBe(true);
+  const never = new Promise<boolean>(() => undefined);
+  const held = queue.unlessEvents(never, signal);
+  bus.publish(ref.tenant_id, ref.message_id, { kind: 'status_text', text: 'on it' });
+  expect(await held).toBeUndefined();
+  expect(queue.drain().events).toHaveLength(1);
+  expect(await queue.unlessEvents(never, AbortSignal.abort())).toBeUndefined();
 });
