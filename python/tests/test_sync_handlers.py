@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agent_fleet import Agent, AgentTask, ToolCall
+from agent_fleet.handlers.sync_task import LoopCalls
 from agent_fleet.testing import run, run_tool_async
 
 
@@ -89,6 +90,22 @@ def test_a_canceled_tool_gets_nowhere() -> None:
     asyncio.run(cancel())
     assert ended.wait(10)
     assert seen == [CancelledError]
+
+
+def test_a_call_that_begins_during_the_cancelation_ends() -> None:
+    async def cancel() -> None:
+        calls = LoopCalls()
+
+        class CanceledWhileAdding(set[Any]):
+            def add(self, call: Any) -> None:
+                calls.cancel()
+                super().add(call)
+
+        calls._running = CanceledWhileAdding()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(asyncio.to_thread(calls.wait, asyncio.Event().wait()), 10)
+
+    asyncio.run(cancel())
 
 
 def test_sync_in_an_async_handler_says_what_to_write() -> None:

@@ -169,3 +169,20 @@ def test_a_program_without_an_event_loop(monkeypatch: pytest.MonkeyPatch) -> Non
         with pytest.raises(TypeError, match="no option"):
             client.send("hi", agent="x")  # type: ignore[call-overload]
     client.close()  # may be closed again
+
+
+def test_a_restart_is_told_in_the_thread_that_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    restarted = {**update("working"), "final": False, "metadata": {"restarted": True}}
+    stream = events(task("submitted"), output("one "), restarted, output("1 "), output("2"), update("completed"))
+    platform = Platform(stream=stream, get_by_id=message("completed"))
+    monkeypatch.setattr(httpx, "AsyncClient", partial(_AsyncClient, transport=httpx.MockTransport(platform.handle)))
+    with SyncFleetClient(url="http://platform", client_id="c", client_secret="s") as client:
+        shown: list[str] = []
+
+        def restart() -> None:
+            client.messages.wait_for_end("msg_1")  # the client may be used there
+            shown.clear()
+
+        for piece in client.stream_text("hi", on_restart=restart):
+            shown.append(piece)
+    assert shown == ["1 ", "2"]

@@ -41,6 +41,8 @@ class LoopCalls:
             raise concurrent.futures.CancelledError
         call = asyncio.run_coroutine_threadsafe(made, self._loop)
         self._running.add(call)
+        if self._is_canceled:  # meanwhile
+            call.cancel()
         try:
             return call.result()
         finally:

@@ -51,7 +51,6 @@ class SyncFleetClient(operations.Operations):
         self.plans = SyncPlans(api, self._client, self._thread)
         self.knowledge = SyncKnowledge(api, self._client, self._thread)
         self.tasks = SyncTasks(self._client, self._thread)
-        self._is_closed = False
 
     def __enter__(self) -> SyncFleetClient:
         return self
@@ -60,11 +59,8 @@ class SyncFleetClient(operations.Operations):
         self.close()
 
     def close(self) -> None:
-        """Closes the connections, and ends the thread."""
-        if not self._is_closed:
-            self._is_closed = True
-            self._thread.wait(self._client.close())
-            self._thread.stop()
+        """Closes the connections, and ends the thread. Calls of other threads that wait raise RuntimeError, and so does every later one."""
+        self._thread.stop(self._client.close)
 
     def token(self) -> str:
         """A valid access token."""
@@ -100,9 +96,25 @@ class SyncFleetClient(operations.Operations):
         on_restart: Callable[[], object] | None = None,
         **options: Unpack[SendOptions],
     ) -> Iterator[str]:
-        """The text of a streamed answer as it arrives: `text_stream` of `stream`."""
+        """The text of a streamed answer as it arrives: `text_stream` of `stream`. `on_restart` is called in the thread that reads."""
         events = self._client.stream(content, through_questions=through_questions, **options)
-        return self._thread.each(text_stream(events, on_restart=on_restart))
+        if not on_restart:
+            return self._thread.each(text_stream(events))
+        restarts: list[None] = []
+        pieces = self._thread.each(text_stream(events, on_restart=lambda: restarts.append(None)))
+        return _calling(on_restart, restarts, pieces)
+
+
+def _calling(on_restart: Callable[[], object], restarts: list[None], pieces: Iterator[str]) -> Iterator[str]:
+    """The pieces of a text. Its restarts were noted in the client's thread, where a callback could not use the client."""
+    while True:
+        piece = next(pieces, None)
+        while restarts:
+            restarts.pop()
+            on_restart()
+        if piece is None:
+            return
+        yield piece
 
 
 class SyncMessages(operations.MessagesOperations):
