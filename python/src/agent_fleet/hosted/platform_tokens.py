@@ -18,8 +18,12 @@ Verdict = Literal["trusted", "refused", "not_ready"]
 
 _LEEWAY_SECONDS = 5
 _COOLDOWN_SECONDS = 1.0
-"""Minimum interval between two fetches for unknown keys: keys are rotated, but strangers must not cause requests at will."""
+"""Minimum interval between two fetches, failed ones too: keys are rotated, but strangers must not cause requests at will."""
 _KEYS_SECONDS = 10.0
+_FRESH_SECONDS = 600.0
+"""Keys that are older are fetched again: one that the platform has withdrawn is trusted no longer."""
+_STALE_SECONDS = 3_600.0
+"""How old keys may be while they cannot be fetched again."""
 
 
 class _KeysUnavailable(Exception):
@@ -49,6 +53,9 @@ class PlatformTokens:
         self._log = log
         self._keys: dict[str, jwt.PyJWK] = {}
         self._fetched_at = float("-inf")
+        self._tried_at = float("-inf")
+        self._failure: Exception | None = None
+        """Of the last fetch; None where it succeeded."""
         self._fetching = asyncio.Lock()
         self._reported: set[str] = set()
 
@@ -66,7 +73,7 @@ class PlatformTokens:
             return self._refuse("expired", "a token was refused as expired: do the clocks of this machine and the platform's agree?")
         except (jwt.InvalidAudienceError, jwt.MissingRequiredClaimError):
             return self._refuse("other_agent", "a token was refused: it is for another instance")
-        except (jwt.InvalidTokenError, KeyError) as error:
+        except (jwt.PyJWTError, KeyError) as error:
             return self._refuse("invalid", f"a token was refused: none of the keys at {self._jwks_url} signed it ({error})")
         if claims.get("tenant_id") != self._tenant_id:
             return self._refuse("other_agent", "a token was refused: it is for another tenant")
@@ -74,26 +81,37 @@ class PlatformTokens:
 
     async def _claims_of(self, token: str) -> dict[str, Any]:
         key_id = str(jwt.get_unverified_header(token).get("kid"))
-        if key_id not in self._keys:
-            await self._fetch(key_id)
+        if self._needs_fetch(key_id):
+            async with self._fetching:
+                if self._needs_fetch(key_id) and time.monotonic() - self._tried_at >= _COOLDOWN_SECONDS:
+                    await self._fetch()
+        if self._failure and (key_id not in self._keys or self._age > _STALE_SECONDS):
+            raise _KeysUnavailable(repr(self._failure)) from self._failure
         key = self._keys[key_id]
         required = ["exp", "aud", "tenant_id"]
         return jwt.decode(
             token, key, algorithms=["EdDSA"], audience=self._instance_id, leeway=_LEEWAY_SECONDS, options={"require": required}
         )
 
-    async def _fetch(self, key_id: str) -> None:
-        async with self._fetching:
-            if key_id in self._keys or time.monotonic() - self._fetched_at < _COOLDOWN_SECONDS:
-                return
-            try:
-                async with httpx.AsyncClient(verify=self._tls, timeout=_KEYS_SECONDS) as http:
-                    answer = (await http.get(self._jwks_url)).raise_for_status()
-                keys = jwt.PyJWKSet.from_dict(answer.json()).keys
-            except (httpx.HTTPError, jwt.PyJWTError, ValueError) as error:
-                raise _KeysUnavailable(repr(error)) from error
+    @property
+    def _age(self) -> float:
+        return time.monotonic() - self._fetched_at
+
+    def _needs_fetch(self, key_id: str) -> bool:
+        return key_id not in self._keys or self._age > _FRESH_SECONDS
+
+    async def _fetch(self) -> None:
+        try:
+            async with httpx.AsyncClient(verify=self._tls, timeout=_KEYS_SECONDS) as http:
+                answer = (await http.get(self._jwks_url)).raise_for_status()
+            keys = jwt.PyJWKSet.from_dict(answer.json()).keys
+        except (httpx.HTTPError, jwt.PyJWTError, ValueError, AttributeError, TypeError) as error:
+            self._failure = error  # AttributeError and TypeError: JSON that is no set of keys
+        else:
+            self._failure = None
             self._fetched_at = time.monotonic()
             self._keys = {key.key_id: key for key in keys if key.key_id}
+        self._tried_at = time.monotonic()
 
     def _refuse(self, reason: str, text: str) -> Verdict:
         if reason not in self._reported:
