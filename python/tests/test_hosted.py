@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -158,6 +159,88 @@ def test_a_hosted_agent_streams_and_answers_tool_calls(platform: Platform) -> No
             body["params"]["message"]["parts"] = [{"kind": "data", "data": {"arguments": {"x": 1}}}]
             answered = (await send("POST", "/", json=body, headers=bearer())).json()
             assert answered["result"]["artifacts"][0]["parts"] == [{"kind": "data", "data": {"ok": True, "result": 2}}]
+
+    asyncio.run(run())
+
+
+def pieces_of(stream: str) -> list[str]:
+    events = [json.loads(line[6:])["result"] for line in stream.splitlines() if line.startswith("data: ")]
+    return [event["artifact"]["parts"][0]["text"] for event in events if event["kind"] == "artifact-update"]
+
+
+def test_no_chunk_is_lost_on_a_slow_connection(platform: Platform) -> None:
+    async def run() -> None:
+        app = make_agent().asgi("http://agent/")
+
+        async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+            async def later(message: Any) -> None:
+                for _ in range(20):
+                    await asyncio.sleep(0)
+                await send(message)
+
+            await app(scope, receive, later)
+
+        async with app.running():
+            await until(lambda: app._tokens is not None)
+            stream = await request_of(slow)("POST", "/", json=dispatch("message/stream", "x"), headers=bearer())
+            assert pieces_of(stream.text) == ["one ", "two"]
+
+    asyncio.run(run())
+
+
+def test_a_stream_that_ends_takes_the_chunks_of_no_other(platform: Platform) -> None:
+    async def run() -> None:
+        agent = Agent("shop", url="http://platform", client_id="c", client_secret="s", log=SILENT_LOG)
+        go = asyncio.Event()
+
+        @agent.on_message
+        async def answer(task: AgentTask) -> AsyncIterator[str]:
+            await go.wait()
+            yield "one"
+
+        app = agent.asgi("http://agent/")
+
+        def listener() -> Any:
+            return next((task.listener for task in app._tasks.running), None)
+
+        async with app.running():
+            await until(lambda: app._tokens is not None)
+            post = partial(request_of(app), "POST", "/", json=dispatch("message/stream", "x"), headers=bearer())
+            broken = asyncio.create_task(post())
+            await until(lambda: listener() is not None)
+            first = listener()
+            again = asyncio.create_task(post())
+            await until(lambda: listener() is not first)
+            broken.cancel()
+            await asyncio.wait({broken})
+            go.set()
+            assert pieces_of((await again).text) == ["one"]
+
+    asyncio.run(run())
+
+
+def test_a_handler_that_ignores_its_cancelation_holds_nobody(platform: Platform) -> None:
+    async def run() -> None:
+        agent = Agent("stubborn", url="http://platform", client_id="c", client_secret="s", log=SILENT_LOG, drain_grace_seconds=0)
+        release = asyncio.Event()
+
+        @agent.on_message
+        async def stay(task: AgentTask) -> None:
+            while not release.is_set():
+                with suppress(asyncio.CancelledError):
+                    await release.wait()
+
+        app = agent.asgi("http://agent/")
+        async with asyncio.timeout(10):
+            async with app.running():
+                await until(lambda: app._tokens is not None)
+                post = partial(request_of(app), "POST", "/", headers=bearer())
+                first, second = (asyncio.create_task(post(json=dispatch("message/send", name))) for name in ("1", "2"))
+                await until(lambda: len(app._tasks.running) == 2)
+                await post(json={"jsonrpc": "2.0", "id": 1, "method": "tasks/cancel", "params": {"id": "dsp_1"}})
+                assert (await first).json()["result"]["metadata"]["error"]["code"] == "CANCELED"
+            assert (await second).json()["result"]["metadata"]["error"]["code"] == "AGENT_DISCONNECTED"
+        release.set()
 
     asyncio.run(run())
 

@@ -25,7 +25,7 @@ from ..handlers.task_output import ChunkContent
 from ..limits import FRAME_BYTES
 from ..tools.tool_handlers import ToolHandlers
 from .asgi import Receive, Scope, Send, header, is_card_request, read_body, send_json, send_refusal
-from .hosted_tasks import HostedTask, HostedTasks, task_in, task_of
+from .hosted_tasks import HostedTasks, task_in, task_of
 from .membership import Membership
 from .platform_tokens import PlatformTokens
 from .posted_tool_calls import PostedToolCalls
@@ -145,18 +145,54 @@ class HostedAgentApp:
         elif method == "message/send":
             await self._send_once(request, receive, send)
         else:
-            await _stream(self._tasks.start(request), request, receive, send)
+            await self._send_streamed(request, receive, send)
 
     async def _send_once(self, dispatch: JsonObject, receive: Receive, send: Send) -> None:
         """Answers with one body. A caller that disconnects does not know the task, so it is canceled."""
         task = self._tasks.start(dispatch)
-        gone = asyncio.ensure_future(receive())
+        gone: asyncio.Future[Any] = asyncio.ensure_future(receive())
         try:
             await asyncio.wait({task.done, gone}, return_when=asyncio.FIRST_COMPLETED)
             if not task.done.done():
                 task.abort("CANCELED")
-            await send_json(send, 200, _final_answer(await task.done, dispatch))
+            await send_json(send, 200, _final_answer(task.done.result(), dispatch))
         finally:
+            gone.cancel()
+
+    async def _send_streamed(self, dispatch: JsonObject, receive: Receive, send: Send) -> None:
+        """Streams the task, its chunks and its end. After a disconnect the task goes on, and the platform may ask for it."""
+        id, writing = dispatch["id"], asyncio.Lock()
+
+        async def write(data: JsonObject | None) -> None:
+            text = ": keep-alive\n\n" if data is None else f"data: {json.dumps(data, ensure_ascii=False)}\n\n"
+            async with writing:
+                await send({"type": "http.response.body", "body": text.encode("utf-8", "replace"), "more_body": True})
+
+        async def chunk(content: ChunkContent) -> None:
+            await write(_result(id, _update_of(content, dispatch)))
+
+        head = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
+        await send({"type": "http.response.start", "status": 200, "headers": head})
+        await write(_result(id, task_in("working", dispatch)))
+        task = self._tasks.start(dispatch, chunk)
+        gone: asyncio.Future[Any] = asyncio.ensure_future(receive())
+        try:
+            while not task.done.done() and not gone.done():
+                await asyncio.wait({task.done, gone}, timeout=_KEEP_ALIVE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                if not task.done.done() and not gone.done():
+                    await write(None)
+            if not task.done.done():
+                return
+            frame = task.done.result()
+            await write(_final_answer(frame, dispatch))
+            if not _is_question(frame):
+                ended = task_of(frame, dispatch)
+                update = {"kind": "status-update", "taskId": ended["id"], "contextId": ended["contextId"], "status": ended["status"]}
+                await write(_result(id, {**update, "final": True}))
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            if task.listener is chunk:  # another request may stream the same task
+                task.listener = None
             gone.cancel()
 
     def _answer_about(self, method: str, id: Any, params: Any) -> JsonObject:
@@ -172,42 +208,6 @@ class HostedAgentApp:
             return _failure(id, _NOT_CANCELABLE, "the task has ended")
         task.abort("CANCELED")
         return _result(id, task_in("canceled", task.dispatch))
-
-
-async def _stream(task: HostedTask, dispatch: JsonObject, receive: Receive, send: Send) -> None:
-    """Streams the task, its chunks and its end. After a disconnect the task goes on, and the platform may ask for it."""
-    id, writing = dispatch["id"], asyncio.Lock()
-
-    async def write(data: JsonObject | None) -> None:
-        text = ": keep-alive\n\n" if data is None else f"data: {json.dumps(data, ensure_ascii=False)}\n\n"
-        async with writing:
-            await send({"type": "http.response.body", "body": text.encode("utf-8", "replace"), "more_body": True})
-
-    async def chunk(content: ChunkContent) -> None:
-        await write(_result(id, _update_of(content, dispatch)))
-
-    head = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
-    await send({"type": "http.response.start", "status": 200, "headers": head})
-    await write(_result(id, task_in("working", dispatch)))
-    task.listener = chunk
-    gone = asyncio.ensure_future(receive())
-    try:
-        while not task.done.done() and not gone.done():
-            await asyncio.wait({task.done, gone}, timeout=_KEEP_ALIVE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-            if not task.done.done() and not gone.done():
-                await write(None)
-        if not task.done.done():
-            return
-        frame = task.done.result()
-        await write(_final_answer(frame, dispatch))
-        if not _is_question(frame):
-            ended = task_of(frame, dispatch)
-            update = {"kind": "status-update", "taskId": ended["id"], "contextId": ended["contextId"], "status": ended["status"]}
-            await write(_result(id, {**update, "final": True}))
-        await send({"type": "http.response.body", "body": b""})
-    finally:
-        task.listener = None
-        gone.cancel()
 
 
 def _final_answer(frame: ResultFrame, dispatch: JsonObject) -> JsonObject:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ..connected.frames import is_tool_delivery
-from ..handlers.result_frame import ResultFrame
+from ..handlers.result_frame import ResultFrame, error_frame_of
 from ..handlers.run_dispatch import RunDeps, run_dispatch
 from ..handlers.task_deadline import TaskDeadline
 from ..handlers.task_output import ChunkContent, TaskOutput
@@ -22,42 +22,46 @@ ChunkListener = Callable[[ChunkContent], Awaitable[None]]
 class HostedTask:
     """One dispatch. It continues when the connection of its request breaks."""
 
-    def __init__(self, dispatch: JsonObject, deps: RunDeps, tools: ToolHandlers) -> None:
+    def __init__(self, dispatch: JsonObject, deps: RunDeps, tools: ToolHandlers, listener: ChunkListener | None) -> None:
         self.dispatch = dispatch
-        self.listener: ChunkListener | None = None
+        self.listener = listener
         """Gets each chunk; None while nobody listens."""
-        self._ended_with: ResultFrame | None = None
-        self._code = "CANCELED"
+        self.done: asyncio.Future[ResultFrame] = asyncio.get_running_loop().create_future()
+        """Ends with the result; never raises."""
         output = TaskOutput(str(dispatch["id"]), self._emit)
         self._deadline = TaskDeadline(min(dispatch["deadline_ms"], DEADLINE_MS_MAX), lambda: self.abort("DEADLINE_EXCEEDED"))
         call = _tool_call_in(dispatch)
         work = _answer_call(call, dispatch, deps, tools) if call else run_dispatch(dispatch, output, self._deadline, deps)
         self._run = asyncio.create_task(work)
-        self.done = asyncio.create_task(self._settle())
-        """Ends with the result; never raises."""
+        self._run.add_done_callback(self._ended)
 
     @property
     def is_over(self) -> bool:
-        return self._ended_with is not None
+        return self.done.done()
 
     def abort(self, code: str) -> None:
-        """Cancels the handler, and fails the task with this code."""
-        self._code = code
+        """Fails the task with this code at once, and cancels its handler, which may take its time."""
+        self._settle(ResultFrame("error", {"code": code, "message": f"the task was ended ({code})", "retryable": False}))
         self._run.cancel()
 
     def snapshot(self) -> JsonObject:
         """The A2A task in its present state."""
-        return task_of(self._ended_with, self.dispatch) if self._ended_with else task_in("working", self.dispatch)
+        return task_of(self.done.result(), self.dispatch) if self.is_over else task_in("working", self.dispatch)
 
-    async def _settle(self) -> ResultFrame:
-        await asyncio.wait({self._run})
-        self._deadline.stop()
-        canceled = {"code": self._code, "message": f"the task was ended ({self._code})", "retryable": False}
-        self._ended_with = ResultFrame("error", canceled) if self._run.cancelled() else self._run.result()
-        return self._ended_with
+    def _ended(self, run: asyncio.Task[ResultFrame]) -> None:
+        if run.cancelled():
+            self.abort("CANCELED")
+        else:
+            error = run.exception()
+            self._settle(error_frame_of(error) if error else run.result())
+
+    def _settle(self, frame: ResultFrame) -> None:
+        if not self.is_over:
+            self._deadline.stop()
+            self.done.set_result(frame)
 
     async def _emit(self, content: ChunkContent) -> None:
-        if self.listener:
+        if self.listener and not self.is_over:
             await self.listener(content)
 
 
@@ -85,15 +89,16 @@ class HostedTasks:
     def get(self, task_id: object) -> HostedTask | None:
         return self._tasks.get(task_id) if isinstance(task_id, str) else None
 
-    def start(self, dispatch: JsonObject) -> HostedTask:
-        """The task of a dispatch; one that is known is not run again."""
+    def start(self, dispatch: JsonObject, listener: ChunkListener | None = None) -> HostedTask:
+        """The task of a dispatch; one that is known is not run again. Its chunks go to the last listener."""
         known = self._tasks.get(dispatch["dispatch_id"])
         if known:
+            known.listener = listener or known.listener
             return known
         over = [id for id, task in self._tasks.items() if task.is_over]
         for id in over[: max(0, len(over) - DISPATCHES_IN_FLIGHT)]:
             del self._tasks[id]
-        task = self._tasks[dispatch["dispatch_id"]] = HostedTask(dispatch, self._deps, self._tools)
+        task = self._tasks[dispatch["dispatch_id"]] = HostedTask(dispatch, self._deps, self._tools, listener)
         return task
 
     async def drain(self, grace_seconds: float) -> None:
@@ -103,7 +108,6 @@ class HostedTasks:
             await asyncio.wait(running, timeout=grace_seconds)
         for task in self.running:
             task.abort("AGENT_DISCONNECTED")
-        await asyncio.gather(*running)
 
 
 def task_of(frame: ResultFrame, dispatch: JsonObject) -> JsonObject:
