@@ -272,6 +272,28 @@ def test_the_lifespan_of_the_server_is_that_of_the_agent(platform: Platform) -> 
     asyncio.run(run())
 
 
+def test_a_hosted_agent_reports_its_status_and_drains_by_hand(platform: Platform) -> None:
+    async def run() -> None:
+        agent = make_agent()
+        app = agent.asgi("http://agent/")
+
+        def statuses() -> list[str]:
+            return [body["status"] for path, body in platform.calls if path == "/agents/heartbeat"]
+
+        async with app.running():
+            await until(lambda: statuses() == ["available"])
+            agent.report_status("busy")
+            async with asyncio.timeout(10):
+                await until(lambda: statuses() == ["available", "busy"])
+            await app.drain()
+            agent.report_status("available")
+            await until(lambda: len(statuses()) == 4)
+            assert (await request_of(app)("POST", "/", json=dispatch("message/send", "x"), headers=bearer())).json()["result"]
+        assert statuses() == ["available", "busy", "draining", "draining", "draining"]
+
+    asyncio.run(run())
+
+
 def test_work_ends_when_the_grace_is_over(platform: Platform) -> None:
     async def run() -> None:
         agent = Agent("slow", url="http://platform", client_id="c", client_secret="s", log=SILENT_LOG, drain_grace_seconds=0)

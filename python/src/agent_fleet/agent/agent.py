@@ -183,7 +183,10 @@ class Agent(CallsTools):
         return add(name) if callable(name) else add
 
     def on(self, event: EventName, listener: Listener) -> None:
-        """Adds a listener, which gets a `Connected` or `Disconnected`. What it raises is logged and passed to `on_error`."""
+        """Adds a listener, which gets a `Connected` or `Disconnected`. What it raises is logged and passed to `on_error`.
+
+        A hosted agent has no connection, and no such events.
+        """
         self._listeners.add(event, listener)
 
     def _tool_caller(self) -> tuple[ToolCaller, None]:
@@ -257,8 +260,8 @@ class Agent(CallsTools):
 
     def report_status(self, status: ReportedStatus) -> None:
         """Reports a status to the platform, at once and with every heartbeat."""
-        if self._running:
-            self._running.report_status(status)
+        if present := self._running or self._hosted:
+            present.report_status(status)
 
     async def close(self, grace_seconds: float | None = None) -> None:
         """Accepts no new work, finishes running work, and disconnects.

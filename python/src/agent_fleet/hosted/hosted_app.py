@@ -13,7 +13,7 @@ from ..agent.background import Background
 from ..agent.conversation import PlatformConversation
 from ..agent.error_reporter import ErrorReporter
 from ..agent.lifecycle_log import LifecycleLog
-from ..agent.options import AgentOptions
+from ..agent.options import AgentOptions, ReportedStatus
 from ..agent.profile import AgentProfile
 from ..client.platform_api import PlatformApi
 from ..connected.frames import is_dispatch
@@ -53,6 +53,8 @@ class HostedAgentApp:
         self.tool_calls = PostedToolCalls(self._api, lambda: self.instance_id)
         self._tasks = HostedTasks(RunDeps(handlers, self.tool_calls, PlatformConversation(self._api), options.log), tools)
         self._tokens: PlatformTokens | None = None
+        self._background = Background(f"agent {options.type}", options.log)
+        self._status: ReportedStatus = "available"
         self._is_draining = False
 
     @property
@@ -85,7 +87,7 @@ class HostedAgentApp:
         """Keeps the agent registered meanwhile, and finishes what runs at the end."""
         options = self._options
         name = f"agent {options.type}"
-        errors = ErrorReporter(name, options.on_error, Background(name, options.log).spawn, options.log)
+        errors = ErrorReporter(name, options.on_error, self._background.spawn, options.log)
         membership = self._membership = Membership(
             self._api,
             self._profile,
@@ -100,17 +102,33 @@ class HostedAgentApp:
         try:
             yield self
         finally:
-            self._is_draining = True
             joined.cancel()
             await asyncio.wait({joined})
-            if membership.instance_id:
-                with suppress(ApiError, UnreachableError):  # the platform notices the end by missed heartbeats
-                    await membership.heartbeat()
+            await self.drain()
             await self._tasks.drain(options.drain_grace_seconds)
             await self._api.close()
 
+    def report_status(self, status: ReportedStatus) -> None:
+        """Reports a status to the platform, at once and with every heartbeat. A draining agent stays `draining`."""
+        self._status = status
+        if self._membership:
+            self._background.spawn(self._report())
+
+    async def drain(self) -> None:
+        """Asks for no new work, for good: call it before the server is told to stop, so that no request meets closing connections.
+
+        Requests that arrive all the same are answered.
+        """
+        self._is_draining = True
+        await self._report()
+
+    async def _report(self) -> None:
+        if self._membership and self._membership.instance_id:
+            with suppress(ApiError, UnreachableError):  # the next heartbeat says it; the platform notices an end by missed ones
+                await self._membership.heartbeat()
+
     def _heartbeat(self) -> JsonObject:
-        status = "draining" if self._is_draining else "available"
+        status = "draining" if self._is_draining else self._status
         return {"status": status, "current_sessions": self._tasks.session_count, **self._profile.capacity}
 
     def _trust(self, registered: JsonObject) -> None:
