@@ -60,6 +60,9 @@ def test_a_canceled_handler_gets_nowhere() -> None:
     found = run(agent, tools={"slow": forever}, deadline_ms=50)
     assert found.error is not None
     assert found.error.code == "DEADLINE_EXCEEDED"
+    status = found.task["status"]
+    assert status["message"]["taskId"] == found.task["id"]
+    assert status["timestamp"].endswith("Z")  # as from the platform
     assert ended.wait(10)
     assert seen == [CancelledError, CancelledError]
 

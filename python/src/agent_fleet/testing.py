@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
@@ -19,7 +18,7 @@ from .client.sent_task import Task
 from .client.text import data_of, text_of
 from .errors import ToolError
 from .handlers.conversation import TaskClient, Turn
-from .handlers.result_frame import ResultFrame
+from .handlers.result_frame import ResultFrame, aborted_frame, message_ids, task_in
 from .handlers.run_dispatch import RunDeps, run_dispatch
 from .handlers.task_deadline import TaskDeadline
 from .handlers.task_output import TaskOutput
@@ -193,8 +192,7 @@ class _Run:
         except asyncio.CancelledError:
             if deadline.left_ms > 0:
                 raise
-            problem = {"code": "DEADLINE_EXCEEDED", "message": "the handler took too long", "retryable": False}
-            frame = ResultFrame("error", problem)
+            frame = aborted_frame("DEADLINE_EXCEEDED")
         finally:
             deadline.stop()
         payload = frame.payload
@@ -297,8 +295,5 @@ def _tool_error(error: Mapping[str, Any]) -> ToolError:
     return ToolError(error["message"], code=error["code"], retryable=error["retryable"])
 
 
-def _failed(dispatch: Mapping[str, Any], error: Mapping[str, Any]) -> Task:
-    context = dispatch["session_context"]
-    said = {"kind": "message", "messageId": str(uuid.uuid4()), "role": "agent", "parts": [{"kind": "text", "text": error["message"]}]}
-    task = {"kind": "task", "id": context["message_id"], "contextId": context["session_id"]}
-    return cast(Task, {**task, "status": {"state": "failed", "message": said}, "metadata": {"error": dict(error)}})
+def _failed(dispatch: dict[str, Any], error: Mapping[str, Any]) -> Task:
+    return cast(Task, {**task_in("failed", message_ids(dispatch), error["message"]), "metadata": {"error": dict(error)}})

@@ -2,8 +2,9 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -282,3 +283,22 @@ def test_a_canceled_task_cancels_the_model() -> None:
             await canceled.wait()
 
     asyncio.run(run())
+
+
+def test_a_store_works_in_the_threads_of_handlers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs, names = SQLiteRuns(tmp_path / "runs.db"), []
+    execute = runs._execute
+
+    def noted(*statement: str) -> Any:
+        names.append(threading.current_thread().name)
+        return execute(*statement)
+
+    monkeypatch.setattr(runs, "_execute", noted)
+
+    async def use() -> None:
+        await runs.save("msg_1", "run", datetime.now(UTC) + timedelta(hours=1))
+        assert await runs.load("msg_1") == "run"
+        await runs.delete("msg_1")
+
+    asyncio.run(use())
+    assert all(name.startswith("agent-fleet-handler") for name in names)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
 
-T = TypeVar("T")
+from ..threads import in_thread
 
 
 class SQLiteRuns:
@@ -25,7 +22,7 @@ class SQLiteRuns:
         self._execute("CREATE TABLE IF NOT EXISTS runs (message_id TEXT PRIMARY KEY, run TEXT NOT NULL, keep_until TEXT NOT NULL)")
 
     async def load(self, message_id: str) -> str | None:
-        found = await self._in_thread(lambda: self._execute("SELECT run FROM runs WHERE message_id = ?", message_id))
+        found = await in_thread(self._execute, "SELECT run FROM runs WHERE message_id = ?", message_id)
         return found[0][0] if found else None
 
     async def save(self, message_id: str, run: str, keep_until: datetime) -> None:
@@ -33,13 +30,10 @@ class SQLiteRuns:
             self._execute("DELETE FROM runs WHERE keep_until < ?", datetime.now(UTC).isoformat())
             self._execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?)", message_id, run, keep_until.astimezone(UTC).isoformat())
 
-        await self._in_thread(write)
+        await in_thread(write)
 
     async def delete(self, message_id: str) -> None:
-        await self._in_thread(lambda: self._execute("DELETE FROM runs WHERE message_id = ?", message_id))
-
-    async def _in_thread(self, work: Callable[[], T]) -> T:
-        return await asyncio.to_thread(work)
+        await in_thread(self._execute, "DELETE FROM runs WHERE message_id = ?", message_id)
 
     def _execute(self, statement: str, *values: str) -> list[tuple[str, ...]]:
         with closing(sqlite3.connect(self._path, timeout=10)) as database, database:

@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ..handlers.result_frame import now
 from ..handlers.run_dispatch import RunDeps
 from ..limits import DISPATCHES_IN_FLIGHT
 from .dispatch_run import DispatchRun
-from .frames import Frame, is_dispatch, now
+from .frames import Frame, is_dispatch
 from .mesh_connection import MeshConnection
 
 

@@ -7,9 +7,10 @@ import secrets
 import time
 import uuid
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
+from ..handlers.result_frame import now
 from ..values.sendable import well_formed
 
 SUBPROTOCOL = "service.v1"
@@ -31,11 +32,6 @@ def frame_id() -> str:
     """A new frame id: RFC 9562 version 7, 48 bits of milliseconds, then random bits."""
     millis = time.time_ns() // 1_000_000
     return str(uuid.UUID(int=millis << 80 | 0x7 << 76 | secrets.randbits(12) << 64 | 0b10 << 62 | secrets.randbits(62)))
-
-
-def now() -> str:
-    """ISO 8601 UTC with milliseconds."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def encode_frame(

@@ -54,6 +54,32 @@ def error_frame_of(error: object) -> ResultFrame:
     return ResultFrame("error", {"code": code, "message": error_text(error), "retryable": False})
 
 
+def aborted_frame(code: str) -> ResultFrame:
+    """The frame of a dispatch whose handler was ended from outside."""
+    return ResultFrame("error", {"code": code, "message": f"the task was ended ({code})", "retryable": False})
+
+
+def task_in(state: str, ids: tuple[str, str], text: str | None = None) -> dict[str, Any]:
+    """An A2A task in a state, with an optional text of its status. `ids` are those of the task and of its context."""
+    id, context_id = ids
+    status: dict[str, Any] = {"state": state, "timestamp": now()}
+    if text is not None:
+        said = {"kind": "message", "messageId": str(uuid.uuid4()), "role": "agent", "parts": [{"kind": "text", "text": text}]}
+        status["message"] = {**said, "taskId": id, "contextId": context_id}
+    return {"kind": "task", "id": id, "contextId": context_id, "status": status}
+
+
+def message_ids(dispatch: dict[str, Any]) -> tuple[str, str]:
+    """The ids of a message's task for its callers."""
+    context = dispatch["session_context"]
+    return context["message_id"], context["session_id"]
+
+
+def now() -> str:
+    """ISO 8601 UTC with milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def _normalize(result: object) -> Completed | InputRequired | Failed:
     if result is None or result == "":
         return Completed()
@@ -79,12 +105,14 @@ def _build(
     usage = _usage_of(result.usage, on_invalid_usage)
     if isinstance(result, Completed):
         status: dict[str, Any] = {"state": "completed"}
-        task = _task(dispatch, "completed", _artifacts_of(result, streamed))
+        artifacts, task = _artifacts_of(result, streamed), task_in("completed", message_ids(dispatch))
     else:
         question = sendable(result.question, QUESTION)
         require_form(question)
         status = {"state": "input-required", "input_request": question}
-        task = _task(dispatch, "input-required", _non_empty(streamed), question["prompt"])
+        artifacts, task = _non_empty(streamed), task_in("input-required", message_ids(dispatch), question["prompt"])
+    if artifacts:
+        task["artifacts"] = artifacts
     return ResultFrame("dispatch_result", {"result": task, "status": status, **({"usage": usage} if usage else {})})
 
 
@@ -122,19 +150,3 @@ def _failed(failed: Failed) -> ResultFrame:
 
 def _non_empty(artifact: Artifact) -> list[Artifact]:
     return [artifact] if artifact["parts"] else []
-
-
-def _task(dispatch: dict[str, Any], state: str, artifacts: list[Artifact], text: str | None = None) -> dict[str, Any]:
-    context = dispatch["session_context"]
-    task_id, context_id = context["message_id"], context["session_id"]
-    status: dict[str, Any] = {"state": state, "timestamp": _now()}
-    if text is not None:
-        parts = [{"kind": "text", "text": text}]
-        message = {"kind": "message", "messageId": str(uuid.uuid4()), "role": "agent", "parts": parts}
-        status["message"] = {**message, "taskId": task_id, "contextId": context_id}
-    task = {"kind": "task", "id": task_id, "contextId": context_id, "status": status}
-    return {**task, "artifacts": artifacts} if artifacts else task
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -19,13 +19,13 @@ from ..client.platform_api import PlatformApi
 from ..connected.frames import is_dispatch
 from ..errors import ApiError, UnreachableError
 from ..handlers.handlers import Handlers
-from ..handlers.result_frame import ResultFrame
+from ..handlers.result_frame import ResultFrame, task_in
 from ..handlers.run_dispatch import RunDeps
 from ..handlers.task_output import ChunkContent
 from ..limits import FRAME_BYTES
 from ..tools.tool_handlers import ToolHandlers
 from .asgi import Receive, Scope, Send, header, is_card_request, read_body, send_json, send_refusal
-from .hosted_tasks import HostedTasks, task_in, task_of
+from .hosted_tasks import HostedTasks, ids_of, task_of
 from .membership import Membership
 from .platform_tokens import PlatformTokens
 from .posted_tool_calls import PostedToolCalls
@@ -191,7 +191,7 @@ class HostedAgentApp:
 
         head = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
         await send({"type": "http.response.start", "status": 200, "headers": head})
-        await write(_result(id, task_in("working", dispatch)))
+        await write(_result(id, task_in("working", ids_of(dispatch))))
         task = self._tasks.start(dispatch, chunk)
         gone: asyncio.Future[Any] = asyncio.ensure_future(receive())
         try:
@@ -225,7 +225,7 @@ class HostedAgentApp:
         if task.is_over:
             return _failure(id, _NOT_CANCELABLE, "the task has ended")
         task.abort("CANCELED")
-        return _result(id, task_in("canceled", task.dispatch))
+        return _result(id, task_in("canceled", ids_of(task.dispatch)))
 
 
 def _final_answer(frame: ResultFrame, dispatch: JsonObject) -> JsonObject:
@@ -241,10 +241,11 @@ def _is_question(frame: ResultFrame) -> bool:
 
 
 def _update_of(content: ChunkContent, dispatch: JsonObject) -> JsonObject:
-    ids = {"taskId": dispatch["dispatch_id"], "contextId": dispatch["session_context"]["session_id"]}
+    ids = dict(zip(("taskId", "contextId"), ids_of(dispatch), strict=True))
     if "artifact" in content:
         return {"kind": "artifact-update", **ids, "artifact": content["artifact"], "append": content["append"]}
-    return {"kind": "status-update", **ids, "status": task_in("working", dispatch, content["status_text"])["status"], "final": False}
+    status = task_in("working", ids_of(dispatch), content["status_text"])["status"]
+    return {"kind": "status-update", **ids, "status": status, "final": False}
 
 
 def _result(id: Any, result: object) -> JsonObject:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from typing import Any
 
 from ..connected.frames import is_tool_delivery
-from ..handlers.result_frame import ResultFrame, error_frame_of
+from ..handlers.result_frame import ResultFrame, aborted_frame, error_frame_of, task_in
 from ..handlers.run_dispatch import RunDeps, run_dispatch
 from ..handlers.task_deadline import TaskDeadline
 from ..handlers.task_output import ChunkContent, TaskOutput
@@ -41,12 +40,12 @@ class HostedTask:
 
     def abort(self, code: str) -> None:
         """Fails the task with this code at once, and cancels its handler, which may take its time."""
-        self._settle(ResultFrame("error", {"code": code, "message": f"the task was ended ({code})", "retryable": False}))
+        self._settle(aborted_frame(code))
         self._run.cancel()
 
     def snapshot(self) -> JsonObject:
         """The A2A task in its present state."""
-        return task_of(self.done.result(), self.dispatch) if self.is_over else task_in("working", self.dispatch)
+        return task_of(self.done.result(), self.dispatch) if self.is_over else task_in("working", ids_of(self.dispatch))
 
     def _ended(self, run: asyncio.Task[ResultFrame]) -> None:
         if run.cancelled():
@@ -113,19 +112,14 @@ class HostedTasks:
 def task_of(frame: ResultFrame, dispatch: JsonObject) -> JsonObject:
     """The A2A task of a result; `usage`, and the `error` of a failure, are in its metadata."""
     if frame.type == "error":
-        return {**task_in("failed", dispatch, frame.payload["message"]), "metadata": {"error": frame.payload}}
+        return {**task_in("failed", ids_of(dispatch), frame.payload["message"]), "metadata": {"error": frame.payload}}
     usage = frame.payload.get("usage")
     return {**frame.payload["result"], "id": dispatch["dispatch_id"], **({"metadata": {"usage": usage}} if usage else {})}
 
 
-def task_in(state: str, dispatch: JsonObject, text: str | None = None) -> JsonObject:
-    """The A2A task of a dispatch in a state, with an optional text of its status."""
-    id, context_id = dispatch["dispatch_id"], dispatch["session_context"]["session_id"]
-    status: JsonObject = {"state": state, "timestamp": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")}
-    if text is not None:
-        said = {"kind": "message", "messageId": f"{id}:status", "role": "agent", "parts": [{"kind": "text", "text": text}]}
-        status["message"] = {**said, "taskId": id, "contextId": context_id}
-    return {"kind": "task", "id": id, "contextId": context_id, "status": status}
+def ids_of(dispatch: JsonObject) -> tuple[str, str]:
+    """The ids of a dispatch's task for the platform, which asks for it by that of the dispatch."""
+    return dispatch["dispatch_id"], dispatch["session_context"]["session_id"]
 
 
 def _tool_call_in(dispatch: JsonObject) -> JsonObject | None:
@@ -143,4 +137,4 @@ async def _answer_call(call: JsonObject, dispatch: JsonObject, deps: RunDeps, to
     traceparent = (dispatch["session_context"].get("propagation_headers") or {}).get("traceparent") or ""
     answer = await tools.run(call, traceparent, deps.tools)
     artifact = {"artifactId": str(dispatch["id"]), "parts": [{"kind": "data", "data": answer}]}
-    return ResultFrame("dispatch_result", {"result": {**task_in("completed", dispatch), "artifacts": [artifact]}})
+    return ResultFrame("dispatch_result", {"result": {**task_in("completed", ids_of(dispatch)), "artifacts": [artifact]}})
