@@ -90,8 +90,8 @@ class LoopThread:
         with self._starting:
             if self._is_stopped:
                 return
-            ending = self._begin(end())
-            self._is_stopped = True
+            self._is_stopped = True  # before `end` runs: whom it cancels asks
+            ending = asyncio.run_coroutine_threadsafe(end(), self.loop)
         ending.result()
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
