@@ -5,9 +5,9 @@ import { Work } from './work.mjs';
 
 /**
  * `count` instances of a type, of which the first `broken` always throw. Ready when all have joined.
- * @param {{ access: object, type: string, count: number, broken?: number, workMs: number, maxConcurrentSessions?: number, hosted: boolean }} options
+ * @param {{ access: object, type: string, count: number, broken?: number, workMs: number, maxConcurrentSessions?: number, skills?: number, hosted: boolean }} options
  */
-serve(async ({ access, type, count, broken = 0, workMs, maxConcurrentSessions, hosted }) => {
+serve(async ({ access, type, count, broken = 0, workMs, maxConcurrentSessions, skills = 0, hosted }) => {
   const work = new Work(workMs);
   const answer = async (task) => {
     await work.handle();
@@ -20,6 +20,7 @@ serve(async ({ access, type, count, broken = 0, workMs, maxConcurrentSessions, h
     const instanceId = `${type}-${index}`;
     const agent = new Agent({ ...access, type, instanceId, maxConcurrentSessions, log: SILENT_LOG });
     agent.onMessage(index < broken ? fail : answer);
+    for (let skill = 0; skill < skills; skill += 1) agent.skill(`skill-${skill}`, answer);
     return hosted ? agent.serve() : agent.connect();
   };
   await Promise.all(Array.from({ length: count }, (_, index) => join(index)));

@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { CpuMeter } from '../harness/cpu.mjs';
 import { createDatabase, serverPids } from '../harness/harness.mjs';
 import { quantile } from '../harness/measure.mjs';
+import { queued, queues, tenant, transaction } from './beside.mjs';
 
 const IDLE_MS = 2_000;
 /** Before the counted time, beside two rounds of the agents' work. */
@@ -10,14 +11,19 @@ const RAMP_MS = 1_000;
 /** Connections of callers that do not wait for each other; more are never in use at once. */
 const STEADY_CONNECTIONS = 4_096;
 
-/** By name: `count` agents, or room for as many jobs, whose messages take `workMs`. */
+const BUSY = { count: 8, workMs: 50, callers: 64, start: startFleet };
+/** By name: `count` agents, or room for as many jobs, whose messages take `workMs`. What `beside` makes stays for the rows after it. */
 export const BUSY_ROWS = {
-  '8-callers': { count: 8, workMs: 50, callers: 8, start: startFleet },
-  '64-callers': { count: 8, workMs: 50, callers: 64, start: startFleet },
-  '256-callers': { count: 8, workMs: 50, callers: 256, start: startFleet },
-  'graphile-worker': { count: 8, workMs: 50, callers: 64, start: startJobs },
+  '8-callers': { ...BUSY, callers: 8 },
+  '64-callers': BUSY,
+  '256-callers': { ...BUSY, callers: 256 },
+  'graphile-worker': { ...BUSY, start: startJobs },
   '50-agents': { count: 50, workMs: 500, callers: 200, start: startFleet },
   '300-agents': { count: 300, workMs: 3_000, callers: 300, start: startFleet },
+  'beside-transaction': { ...BUSY, beside: transaction },
+  'beside-queued': { ...BUSY, beside: queued },
+  'beside-tenant': { ...BUSY, beside: tenant },
+  'beside-queues': { ...BUSY, skills: 100, beside: queues },
 };
 
 /** Starts agents of the type `type`, as `agents.mjs` takes them. @returns their process */
@@ -32,10 +38,10 @@ export function startCallers({ harness, platform }, agentType, connections = STE
   return harness.child('fleet/callers.mjs', { platform: { url: dev.base_url, token, agentType }, connections });
 }
 
-async function startFleet(context, name, { count, workMs, callers }) {
+async function startFleet(context, name, { count, workMs, callers, skills }) {
   const type = `busy-${name}`;
   return {
-    agents: await startAgents(context, { type, count, workMs, maxConcurrentSessions: 1 }),
+    agents: await startAgents(context, { type, count, workMs, maxConcurrentSessions: 1, skills }),
     callers: await startCallers(context, type, callers),
     meter: context.meter,
   };
@@ -94,12 +100,14 @@ async function cpuOf(meter, work) {
  */
 export async function measureBusy(context, name) {
   const row = BUSY_ROWS[name];
+  const end = await row.beside?.(context);
   const { agents, callers, meter } = await row.start(context, name, row);
   const load = { width: row.callers, spreadMs: row.workMs, rampMs: RAMP_MS + 2 * row.workMs, ms: context.ms };
   const { result, cpu } = await cpuOf(meter, () => callers.ask('closedLoop', load));
   const possible = (row.count * 1_000) / (await agents.ask('handlingMs'));
   await callers.stop();
   await agents.stop();
+  await end?.();
   const perMessage = cpu.map(([process, used]) => [process, used / result.calls.length]);
   return { possible, cpu: perMessage, ...figuresOf(result, context.ms) };
 }
