@@ -22,7 +22,10 @@ interface DeadNodesOptions {
 
 type LostDispatch = DispatchRef & { mesh_id: string } & Record<string, unknown>;
 
-const DEAD = "SELECT mesh_id FROM mesh_nodes WHERE renewed_at < now() - $1 * interval '1 ms'";
+/** Where no node lives that could do its work, one is waited for four times as long. */
+const DEAD = `
+  SELECT mesh_id FROM mesh_nodes WHERE renewed_at < now() - $1 * interval '1 ms'
+     * CASE WHEN EXISTS (SELECT 1 FROM mesh_nodes WHERE renewed_at >= now() - $1 * interval '1 ms') THEN 1 ELSE 4 END`;
 
 /** What the messages at work have. Each dispatch is found by its key (LIMIT keeps the planner from a look at all there are). */
 const CURRENT = `

@@ -70,6 +70,16 @@ describe('a node', () => {
     ]);
   });
 
+  it('alone is waited for four times as long: nobody else could do its work', async () => {
+    watchNodes();
+    const [renewed] = await database.query<{ at: Date }>(
+      "INSERT INTO mesh_nodes (mesh_id) VALUES ('mesh_lone') RETURNING renewed_at AS at",
+    );
+    await until(async () => !(await nodes()).includes('mesh_lone'));
+    const [row] = await database.query("SELECT 1 WHERE now() >= $1::timestamptz + interval '1.6 s'", [renewed?.at]);
+    expect(row).toBeDefined();
+  });
+
   it('that was taken for dead comes back, and its agents resume with their work', async () => {
     const { node, agent, welcome, ref, end } = await atWork();
     await database.query('DELETE FROM mesh_nodes WHERE mesh_id = $1', [node.meshId]);
