@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import type { JobResponse } from '../../contracts/api/knowledge/knowledge.js';
-import type { Outbound } from '../../http/outbound.js';
-import { OutboundError } from '../../http/outbound-error.js';
-import { fetchUrl } from '../../knowledge/ingest/fetch-url.js';
-import { httpServer } from '../runtime/loopback-server.js';
-import { gate } from '../setup/until.js';
-import { apiWithProvider, makeStale, TestBase } from './fixture.js';
+import type { JobResponse } from '../../../contracts/api/knowledge/knowledge.js';
+import type { Outbound } from '../../../http/outbound.js';
+import { OutboundError } from '../../../http/outbound-error.js';
+import { fetchUrl } from '../../../knowledge/ingest/fetch-url.js';
+import { apiWithProvider, makeStale, TestBase } from '../../knowledge/fixture.js';
+import { httpServer } from '../../runtime/loopback-server.js';
+import { gate } from '../../setup/until.js';
 
 type Answer = (response: ServerResponse, request: IncomingMessage) => void;
 

@@ -2,16 +2,16 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { expect, inject, test } from 'vitest';
-import { migrate } from '../../db/migrate.js';
-import { openDb } from '../../db/pool.js';
-import { startPostgres } from '../../embedded/postgres.js';
-import { createLogger } from '../../runtime/logger.js';
-import { consumeEvents } from '../../telemetry/event-reader.js';
-import { positionEvents } from '../../telemetry/event-sequencer.js';
-import { cleanUp } from '../setup/clean-up.js';
-import { insertTenant } from '../setup/core.js';
-import { type FreshDatabase, freshDatabase } from '../setup/database.js';
-import { connect, idsAfter, positionAll, writeEvent } from './event-writer.js';
+import { migrate } from '../../../db/migrate.js';
+import { openDb } from '../../../db/pool.js';
+import { startPostgres } from '../../../embedded/postgres.js';
+import { createLogger } from '../../../runtime/logger.js';
+import { consumeEvents } from '../../../telemetry/event-reader.js';
+import { positionEvents } from '../../../telemetry/event-sequencer.js';
+import { cleanUp } from '../../setup/clean-up.js';
+import { insertTenant } from '../../setup/core.js';
+import { type FreshDatabase, freshDatabase } from '../../setup/database.js';
+import { connect, idsAfter, positionAll, writeEvent } from '../../telemetry/event-writer.js';
 
 const log = createLogger({ level: 'error' });
 

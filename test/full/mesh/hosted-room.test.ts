@@ -2,11 +2,11 @@ import pLimit from 'p-limit';
 import { expect, test } from 'vitest';
 import { endSaturation, markSaturated } from '../../../agents/agent-saturation.js';
 import { LIMITS } from '../../../contracts/limits.js';
+import { message } from '../../mesh/hosted/hosted-agent.js';
+import { hostedSetup } from '../../mesh/hosted/hosted-fixture.js';
 import { freshDatabase } from '../../setup/database.js';
 import { until } from '../../setup/until.js';
 import { useUpTurns } from '../../setup/used-up-turns.js';
-import { message } from './hosted-agent.js';
-import { hostedSetup } from './hosted-fixture.js';
 
 const { fixture: agentOf } = hostedSetup(freshDatabase);
 const MAX = LIMITS.dispatchesInFlightPerConnection;

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { CLOSE_CODES } from '../../contracts/errors.js';
-import { LIMITS } from '../../contracts/limits.js';
-import { errorOf } from './fixture-agent.js';
-import { callTool, refusedWith, resultOf, take } from './tools/tool-fixture.js';
-import { fixture, joined, useMesh } from './use-mesh.js';
+import { CLOSE_CODES } from '../../../contracts/errors.js';
+import { LIMITS } from '../../../contracts/limits.js';
+import { errorOf } from '../../mesh/fixture-agent.js';
+import { callTool, refusedWith, resultOf, take } from '../../mesh/tools/tool-fixture.js';
+import { fixture, joined, useMesh } from '../../mesh/use-mesh.js';
 
 useMesh('a', 'b');
 

@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
-import { serveApi } from '../api/served-api.js';
-import { cleanUp } from '../setup/clean-up.js';
-import { EventFollower } from './event-follower.js';
-import { positionAll, writeEvent } from './event-writer.js';
+import { serveApi } from '../../api/served-api.js';
+import { cleanUp } from '../../setup/clean-up.js';
+import { EventFollower } from '../../telemetry/event-follower.js';
+import { positionAll, writeEvent } from '../../telemetry/event-writer.js';
 
 const api = await serveApi({ sequencer: true });
 const token = await api.tokenOf(['read']);

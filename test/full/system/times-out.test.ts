@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { Task } from '../../contracts/a2a/a2a.js';
-import { MessageCancelResponse } from '../../contracts/api/messages.js';
-import { SessionGetByIdResponse } from '../../contracts/api/sessions.js';
-import { echo, silent } from '../setup/agent.js';
-import { registerAgent } from '../setup/platform/fleet.js';
-import { until } from '../setup/until.js';
-import { agentRow, fleetOn, hold, initSession, to } from './fixture.js';
+import { Task } from '../../../contracts/a2a/a2a.js';
+import { MessageCancelResponse } from '../../../contracts/api/messages.js';
+import { SessionGetByIdResponse } from '../../../contracts/api/sessions.js';
+import { echo, silent } from '../../setup/agent.js';
+import { registerAgent } from '../../setup/platform/fleet.js';
+import { until } from '../../setup/until.js';
+import { agentRow, fleetOn, hold, initSession, to } from '../../system/fixture.js';
 
 const { client, join, workflowOf, dispatchStates } = await fleetOn('impatient');
 

@@ -1,29 +1,29 @@
 import { beforeAll, expect, test } from 'vitest';
-import { AlertRule } from '../../contracts/api/alerts.js';
-import { MessageGetByIdResponse, ResolveResponse } from '../../contracts/api/messages.js';
-import { PlanResponse } from '../../contracts/api/plans.js';
-import { PolicyResponse } from '../../contracts/api/policies/policies.js';
+import { AlertRule } from '../../../contracts/api/alerts.js';
+import { MessageGetByIdResponse, ResolveResponse } from '../../../contracts/api/messages.js';
+import { PlanResponse } from '../../../contracts/api/plans.js';
+import { PolicyResponse } from '../../../contracts/api/policies/policies.js';
 import {
   GetEventsResponse,
   type Trace,
   TraceResponse,
   type TraceSpan,
   TracesResponse,
-} from '../../contracts/api/telemetry.js';
-import { LIMITS } from '../../contracts/limits.js';
-import { spanIdOf, uuidOf } from '../../runtime/ids.js';
-import { FleetClient } from '../../sdk/index.js';
-import { callTool, resultOf, take } from '../mesh/tools/tool-fixture.js';
-import { createPlan, newSession, step, untilPlan } from '../plans/plan-fixture.js';
-import { type Behaviour, echo, type RawAgent } from '../setup/agent.js';
-import type { ApiClient } from '../setup/platform/api-client.js';
-import { joinAgent, openSocket, registerAgent } from '../setup/platform/fleet.js';
-import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
-import { withClocks } from '../setup/platform/platform-process.js';
-import { receiver } from '../setup/receiver.js';
-import { until } from '../setup/until.js';
-import { type CollectedSpan, sendTraced, TestCollector } from './collector.js';
-import { connect } from './event-writer.js';
+} from '../../../contracts/api/telemetry.js';
+import { LIMITS } from '../../../contracts/limits.js';
+import { spanIdOf, uuidOf } from '../../../runtime/ids.js';
+import { FleetClient } from '../../../sdk/index.js';
+import { callTool, resultOf, take } from '../../mesh/tools/tool-fixture.js';
+import { createPlan, newSession, step, untilPlan } from '../../plans/plan-fixture.js';
+import { type Behaviour, echo, type RawAgent } from '../../setup/agent.js';
+import type { ApiClient } from '../../setup/platform/api-client.js';
+import { joinAgent, openSocket, registerAgent } from '../../setup/platform/fleet.js';
+import { type SharedPlatform, startPlatform } from '../../setup/platform/platform.js';
+import { withClocks } from '../../setup/platform/platform-process.js';
+import { receiver } from '../../setup/receiver.js';
+import { until } from '../../setup/until.js';
+import { type CollectedSpan, sendTraced, TestCollector } from '../../telemetry/collector.js';
+import { connect } from '../../telemetry/event-writer.js';
 
 let shared: SharedPlatform;
 let client: ApiClient;

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { LIMITS } from '../../contracts/limits.js';
-import { uuidv7 } from '../../runtime/ids.js';
-import { RowLock } from '../setup/row-lock.js';
-import { until } from '../setup/until.js';
-import { errorOf, type FixtureAgent } from './fixture-agent.js';
-import { atWork, cutOffFixture, database, fixture, joined, useMesh } from './use-mesh.js';
+import { LIMITS } from '../../../contracts/limits.js';
+import { uuidv7 } from '../../../runtime/ids.js';
+import { errorOf, type FixtureAgent } from '../../mesh/fixture-agent.js';
+import { atWork, cutOffFixture, database, fixture, joined, useMesh } from '../../mesh/use-mesh.js';
+import { RowLock } from '../../setup/row-lock.js';
+import { until } from '../../setup/until.js';
 
 useMesh('a', 'b');
 
