@@ -109,11 +109,13 @@ test('a tenant and a credential are made, used and ended', async () => {
 test('keys rotate', async () => {
   const first = await json('keys', 'rotate');
   const second = await json('keys', 'rotate');
-  expect(second.retired).toEqual([first.kid]);
-  const { keys } = (await json('keys', 'list')) as { keys: { kid: string; retired_at: string | null }[] };
-  expect(keys.map(({ kid, retired_at }) => [kid, retired_at === null])).toEqual([
-    [second.kid, true],
-    [first.kid, false],
+  expect(new Set(second.retired as string[])).toEqual(new Set([first.kid, first.receipt_kid]));
+  const { keys } = (await json('keys', 'list')) as { keys: { kid: string; kind: string; retired_at: string | null }[] };
+  expect(keys.map(({ kid, kind, retired_at }) => [kid, kind, retired_at === null])).toEqual([
+    [second.kid, 'token', true],
+    [first.kid, 'token', false],
+    [second.receipt_kid, 'receipt', true],
+    [first.receipt_kid, 'receipt', false],
   ]);
 });
 
