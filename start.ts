@@ -1,4 +1,4 @@
-// The whole platform in one process, or the roles named by `--roles api,mesh,worker` (decisions.md, Running it).
+// The whole platform in one process, or the roles named by `--roles api,mesh,worker`.
 import { main } from './platform/main.js';
 
 main(process.argv.slice(2));

@@ -23,7 +23,7 @@ interface HandlerFailures extends Record<string, unknown> {
   last_error: string;
 }
 
-/** An agent that fails while others of its type succeed (decisions.md, "Failing instances"). */
+/** An agent that fails while others of its type succeed. */
 const FAILING = `
   SELECT bit_count(o.failures::integer::bit(10))::int AS failures, o.last_error
     FROM agent_outcomes o JOIN agents a USING (tenant_id, instance_id)
@@ -40,7 +40,7 @@ function degradedReason({ status, consecutive_failures }: Health, failing?: Hand
 }
 
 /**
- * The state of the connection to an agent (decisions.md, Agents). `offline`: no socket, or deregistered. `degraded`: it fails, or gives no
+ * The state of the connection to an agent. `offline`: no socket, or deregistered. `degraded`: it fails, or gives no
  * sign of life. Otherwise a connected agent is `online`, and a hosted one is `unknown` until it was first reached, then `healthy`.
  */
 export function connectionState(

@@ -27,7 +27,7 @@ export async function reportSessions(tx: Tx, agent: AgentRef, sessions: number):
 type Beat = Omit<HeartbeatPayload, 'instance_id'>;
 
 /**
- * The status after a heartbeat (decisions.md, Agents). A connected agent without a socket stays `offline`. A heartbeat without a status
+ * The status after a heartbeat. A connected agent without a socket stays `offline`. A heartbeat without a status
  * ends `unhealthy` unless too many consecutive failures caused it, and leaves `busy` and `draining`, which hold until the next report.
  */
 export function statusAfterHeartbeat(
@@ -151,7 +151,7 @@ async function changeHealth(
 
 /**
  * Counts a failure of an agent: a missed deadline, a lost connection, a refused connection, a 5xx. The third consecutive failure makes a
- * routable agent `unhealthy` (decisions.md, Agents).
+ * routable agent `unhealthy`.
  * @param epoch the epoch of the connection that failed; null when the failure belongs to no connection
  * @returns whether this failure made the agent `unhealthy`
  */
@@ -166,7 +166,7 @@ export async function countSuccess(db: Db, agent: AgentRef): Promise<void> {
 }
 
 /**
- * Counts how a message ended on an agent, for routing: what its handler fails does not concern its health (decisions.md, "Failing instances").
+ * Counts how a message ended on an agent, for routing: what its handler fails does not concern its health.
  * @param error the code of a failure of its handler; null where it did what it got
  * @returns whether failures are remembered of it, so that its successes have to be counted too
  */

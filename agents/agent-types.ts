@@ -11,8 +11,8 @@ function lockName(tenantId: string): string {
 }
 
 /**
- * Checks that agents of a type may join the tenant, and blocks a change of that decision until the transaction ends (decisions.md,
- * Agents). A tenant without a list admits every type.
+ * Checks that agents of a type may join the tenant, and blocks a change of that decision until the transaction ends.
+ * A tenant without a list admits every type.
  * @throws PlatformError `forbidden`
  */
 export async function requireMayJoin(tx: Tx, tenantId: string, agentType: string): Promise<void> {

@@ -13,7 +13,7 @@ const ROW = `tenant_id, instance_id, agent_type, deployment_mode, status, mesh_i
 
 /**
  * Agents as the API shows them: the load is the larger of the counted and the reported number, an agent at capacity, or without room for
- * further dispatches, shows `busy`, and one that an operator drains `draining` (decisions.md, Agents).
+ * further dispatches, shows `busy`, and one that an operator drains `draining`.
  */
 export const INSTANCES = `
   SELECT a.instance_id, a.agent_type, a.public_url, a.deployment_mode, a.tenant_id, a.mesh_id, l.load AS current_sessions,

@@ -136,7 +136,7 @@ function askedIn(request: AskedRequest): Pick<Envelope, 'prompt' | 'expires_at' 
   return { prompt: input_request.prompt, expires_at: input_request.expires_at, input_request };
 }
 
-/** The body of a delivery (specification section 6). */
+/** The body of a delivery. */
 export function envelopeOf(
   { rule, subject }: { rule: Pick<CompiledRule, 'name' | 'severity'>; subject: Subject },
   deliveryId: string,

@@ -19,7 +19,7 @@ export function createDecisions({
   return {
     decideAs,
     /**
-     * `/messages/{id}/resolve`. It is the one path with an id (specification section 1), and that of every `resolve_url`: so it takes the id of a
+     * `/messages/{id}/resolve`. It is the one path with an id, and that of every `resolve_url`: so it takes the id of a
      * plan too.
      * @throws PlatformError as `resolveMessage`
      */

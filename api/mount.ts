@@ -78,7 +78,7 @@ export function mount<Body, Answer>(
   return { answer };
 }
 
-/** The members that all lists share (decisions.md, Conventions). */
+/** The members that all lists share. */
 export function pageFields({ page, page_size }: PageRequest, { count, count_estimated }: Counted) {
   const total_pages = Math.ceil(count / page_size);
   return { ok: true as const, count, ...(count_estimated && { count_estimated }), page, page_size, total_pages };

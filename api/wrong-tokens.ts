@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import { PlatformError } from '../runtime/errors.js';
 import { networkOf, RateLimit } from './rate-limit.js';
 
-/** Wrong tokens of one address (decisions.md, Shapes added), and of one that many senders share for each of those whom they name. */
+/** Wrong tokens of one address, and of one that many senders share for each of those whom they name. */
 const GUESSES = { limit: 10, windowSeconds: 60 };
 /** Of a shared address all together: nobody who names others must be able to shut it out. */
 const SHARED_GUESSES = { limit: 100, windowSeconds: 60 };

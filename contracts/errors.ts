@@ -1,4 +1,4 @@
-/** The error codes of the HTTP API with their statuses (specification section 7). `UNAUTHORIZED` is of the handshake, `unauthorized` of all else. */
+/** The error codes of the HTTP API with their statuses. `UNAUTHORIZED` is of the handshake, `unauthorized` of all else. */
 export const HTTP_ERRORS = {
   /** The body is no JSON; a field is missing, unknown or does not fit; the content type is wrong; an address may not be called. */
   BAD_REQUEST: 400,
@@ -87,7 +87,7 @@ export const SEND_ERRORS = {
 /** The machine-readable code of a `PlatformError`. */
 export type ErrorCode = keyof typeof HTTP_ERRORS | keyof typeof SEND_ERRORS;
 
-/** Codes that end a message or travel in `error` frames (decisions.md, WebSocket). Existing codes never change meaning. */
+/** Codes that end a message or travel in `error` frames. Existing codes never change meaning. */
 export const FRAME_ERROR_CODES = [
   /**
    * The frame breaks the schema, or the first frame is not `hello`; what the frame answers fails with `HANDLER_ERROR` first. The socket
@@ -176,7 +176,7 @@ export const FRAME_ERROR_CODES = [
 /** A code in an `error` frame, or the reason why a message failed. */
 export type FrameErrorCode = (typeof FRAME_ERROR_CODES)[number];
 
-/** WebSocket close codes (decisions.md, WebSocket; mesh.md). One with the name of a frame error closes the socket after that frame. */
+/** WebSocket close codes. One with the name of a frame error closes the socket after that frame. */
 export const CLOSE_CODES = {
   /** The end after a `close_request`. */
   NORMAL: 1000,
@@ -205,7 +205,7 @@ export const CLOSE_CODES = {
  */
 export const AGENT_NOT_READY = 'AGENT_NOT_READY';
 
-/** JSON-RPC and A2A error numbers (a2a.md) by the names that A2A 1.0 gives them; all have the HTTP status 200. */
+/** JSON-RPC and A2A error numbers by the names that A2A 1.0 gives them; all have the HTTP status 200. */
 export const RPC_ERRORS = {
   /** The body is no JSON. */
   PARSE_ERROR: -32700,

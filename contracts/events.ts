@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** The categories of events (specification section 6): the part of a type before the dot. */
+/** The categories of events: the part of a type before the dot. */
 export const EVENT_CATEGORIES = [
   'agent',
   'session',
@@ -32,7 +32,7 @@ const policy = { policy_id: text, policy_name: text, ...action };
 const payload = <Fields extends z.ZodRawShape>(when: string, fields: Fields) => z.strictObject(fields).describe(when);
 
 /**
- * The payload of each event type (specification section 6, decisions.md): the only definition. Types, `/openapi.json`, docs/events.md and the
+ * The payload of each event type: the only definition. Types, `/openapi.json`, docs/events.md and the
  * tests of what is written derive from it.
  */
 export const EVENT_PAYLOADS = {
@@ -188,7 +188,7 @@ export type EventType = keyof typeof EVENT_PAYLOADS;
 export type EventSeverity = (typeof EVENT_SEVERITIES)[number];
 export type EventPayloads = { [Type in EventType]: z.infer<(typeof EVENT_PAYLOADS)[Type]> };
 
-/** All types, in the order of the specification. */
+/** All types, in the order of the documentation. */
 export const EVENT_TYPES = Object.keys(EVENT_PAYLOADS) as EventType[];
 
 /** Events that ask a human. Deliveries of them are approvals. */

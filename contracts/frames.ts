@@ -15,7 +15,7 @@ export function connectUrl(meshUrl: string, instanceId: string): string {
   return `${meshUrl.replace(/^http/, 'ws')}${CONNECT_PATH}?instance_id=${encodeURIComponent(instanceId)}`;
 }
 
-/** The envelope of all frames (specification section 6). An unknown `type` gets the error `BAD_FRAME`; the socket stays open. */
+/** The envelope of all frames. An unknown `type` gets the error `BAD_FRAME`; the socket stays open. */
 export const FrameEnvelope = z.object({
   v: z.literal(1),
   type: z.string().min(1).max(64),
@@ -162,7 +162,7 @@ export type PlatformFrameType = (typeof PLATFORM_FRAMES)[number];
 export type FrameType = keyof typeof AGENT_FRAME_PAYLOADS | PlatformFrameType;
 export const FRAME_TYPES: readonly string[] = [...Object.keys(AGENT_FRAME_PAYLOADS), ...PLATFORM_FRAMES];
 
-/** The JSON types of agent content (decisions.md, Dispatch bodies). A frame that fits only these fails its dispatch or call, not the socket. */
+/** The JSON types of agent content. A frame that fits only these fails its dispatch or call, not the socket. */
 export const CONTENT_FRAME_SHAPES = {
   dispatch_chunk: DispatchChunkPayload.extend({
     parts: z.array(z.unknown()).optional(),

@@ -1,4 +1,4 @@
-/** Limits and defaults of the platform (specification section 8, decisions.md Conventions). */
+/** Limits and defaults of the platform. */
 export const LIMITS = {
   bodyBytes: 1024 * 1024,
   jsonDepth: 32,

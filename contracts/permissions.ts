@@ -4,7 +4,7 @@ import type { Operation } from './api/operation.js';
 import { ANY_AGENT_TYPE, NO_AGENT, Scope, scopeIncludes } from './primitives.js';
 
 /**
- * The permission checks of the platform (decisions.md, Auth). A token whose `agent_type` is not `credential` acts as an agent, whatever its
+ * The permission checks of the platform. A token whose `agent_type` is not `credential` acts as an agent, whatever its
  * scopes: it may act for its own type only, on the sessions and messages that its type serves or has sent.
  */
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { LIMITS } from './limits.js';
 
-/** The scopes, the lowest first; a higher one includes the lower ones (specification section 5). */
+/** The scopes, the lowest first; a higher one includes the lower ones. */
 const SCOPES = ['read', 'admin', 'full'] as const;
 export const Scope = z.enum(SCOPES);
 export type Scope = z.infer<typeof Scope>;
@@ -16,7 +16,7 @@ const NAME = '[A-Za-z0-9][A-Za-z0-9._:-]{0,127}';
 const name = () => z.string().regex(new RegExp(`^${NAME}$`), `must match ${NAME}`);
 export const InstanceId = name();
 export const AgentType = name();
-/** The `agent_type` of a token that does not act as an agent (specification section 4). */
+/** The `agent_type` of a token that does not act as an agent. */
 export const NO_AGENT = 'credential';
 /** An agent type that agents can have; an agent of type `credential` would own every token that does not act as an agent. */
 export const AgentTypeOfAgents = AgentType.refine((type) => type !== NO_AGENT, { message: `must not be ${NO_AGENT}` });

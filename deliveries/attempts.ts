@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto';
 import type { ChannelType } from '../contracts/api/alerts.js';
 import { type Outbound, OutboundError } from '../http/outbound.js';
 
-/** The timeout of one attempt (specification section 6, Outbound webhooks). */
+/** The timeout of one attempt. */
 export const ATTEMPT_TIMEOUT_MS = 10_000;
 /** Of the response only the status counts, and for Slack's API the begin of its JSON. */
 const RESPONSE_BYTES = 4_096;
-/** The waits between attempts (specification section 6); the last one is for receivers with a fourth attempt. */
+/** The waits between attempts; the last one is for receivers with a fourth attempt. */
 const WAITS_MS = [1_000, 5_000, 30_000] as const;
 /** Attempts where nothing else is configured. */
 export const DEFAULT_ATTEMPTS = 3;
@@ -85,7 +85,7 @@ export async function attemptRequest(
 /** Errors that a retry cannot fix. */
 const FINAL_ERRORS = new Set(['BAD_URL', 'FORBIDDEN_ADDRESS', 'REDIRECT']);
 
-/** What the result of an attempt over HTTP means (specification section 6): 2xx is success, 4xx and a redirect are final, anything else may pass. */
+/** What the result of an attempt over HTTP means: 2xx is success, 4xx and a redirect are final, anything else may pass. */
 export function outcomeOf({ status_code: status, error }: AttemptResult): AttemptOutcome {
   if (status !== null && status >= 200 && status < 300) return 'accepted';
   if (status !== null && status >= 400 && status < 500) return 'refused';

@@ -2,7 +2,7 @@ import type { InputRequest } from '../contracts/api/messages.js';
 import { SEALED } from '../runtime/sealed-columns.js';
 import type { Secrets } from '../runtime/secrets.js';
 
-/** The body of an alert rule's delivery (specification section 6, Outbound webhooks). */
+/** The body of an alert rule's delivery. */
 export interface Envelope {
   delivery_id: string;
   event_type: string;

@@ -1,5 +1,5 @@
 /**
- * `npm run demo`: the specification's typical flow, step by step. Uses the running platform, or starts one and stops it at the end. The demo
+ * `npm run demo`: the typical flow, step by step. Uses the running platform, or starts one and stops it at the end. The demo
  * never stops a platform that it did not start: it shows the restart on a second one.
  */
 import { mkdtemp, rm } from 'node:fs/promises';

@@ -11,7 +11,7 @@ export interface PlatformAccess {
   ca?: string;
 }
 
-/** `dev.json`, which a running platform writes into its data directory (decisions.md, Running it). */
+/** `dev.json`, which a running platform writes into its data directory. */
 export interface DevFile {
   base_url: string;
   mesh_url: string;

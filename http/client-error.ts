@@ -17,7 +17,7 @@ const NOT_HTTP: Refusal = [400, 'BAD_REQUEST', 'The request is not valid HTTP.']
 /** An error of Node's HTTP parser, with the bytes that it was reading. */
 type ClientError = Error & { code?: string; rawPacket?: unknown };
 
-/** The body of every error (specification section 7). */
+/** The body of every error. */
 export function errorBody(code: ErrorCode, message: string, requestId: string) {
   return { error: message, code, request_id: requestId, timestamp: new Date().toISOString() };
 }

@@ -29,7 +29,7 @@ function standardSignature(secret: string, content: string, body: Buffer): strin
 
 /**
  * The headers by which a receiver recognizes a delivery: those of Standard Webhooks, and with a secret `X-Service-Signature`, the hexadecimal
- * HMAC-SHA256 of the body (specification section 5). After a rotation `webhook-signature` has one more signature for each previous secret.
+ * HMAC-SHA256 of the body. After a rotation `webhook-signature` has one more signature for each previous secret.
  * @param nowMs the time of the attempt, in milliseconds since 1970
  */
 export function signatureHeaders(

@@ -36,7 +36,7 @@ function announceCanceled(core: MessageCore, canceled: CanceledMessage[]): void 
 }
 
 /**
- * Cancels a message (specification section 3). One transaction ends it; its node then sends CANCELED to the agent.
+ * Cancels a message. One transaction ends it; its node then sends CANCELED to the agent.
  * @param reader must see the message; null for the platform itself
  * @throws PlatformError NOT_FOUND, ALREADY_TERMINAL
  */

@@ -12,7 +12,7 @@ export async function removeDevFile(dataDir: string): Promise<void> {
   await rm(devFilePath(dataDir), { force: true });
 }
 
-/** Writes `dev.json` (mode 0600), which tells other programs that the platform is ready (decisions.md, Running it). @returns its path */
+/** Writes `dev.json` (mode 0600), which tells other programs that the platform is ready. @returns its path */
 export async function writeDevFile(
   dataDir: string,
   platform: Platform,

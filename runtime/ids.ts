@@ -1,6 +1,6 @@
 import { createHash, randomFillSync } from 'node:crypto';
 
-/** Prefixes of the platform's identifiers (decisions.md, Conventions). */
+/** Prefixes of the platform's identifiers. */
 export type IdPrefix =
   | 'ses'
   | 'msg'

@@ -5,7 +5,7 @@ const JITTER = 0.25;
 /** Upper limit for the wait that the platform asks for. */
 const RETRY_AFTER_MS_MAX = 300_000;
 
-/** Waits between reconnect attempts: 1, 2, 4, 8, 16, then 30 s, each ±25 % (specification section 6). */
+/** Waits between reconnect attempts: 1, 2, 4, 8, 16, then 30 s, each ±25 %. */
 export class Backoff {
   readonly #firstMs: number;
   readonly #random: () => number;

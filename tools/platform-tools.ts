@@ -53,7 +53,7 @@ function fitting(answer: QueryResponse): QueryResponse {
 }
 
 /**
- * Runs a tool that the platform itself provides (decisions.md, WebSocket). `fleet.get_agents` lists the tenant's available agents with
+ * Runs a tool that the platform itself provides. `fleet.get_agents` lists the tenant's available agents with
  * their skills and tools; `knowledge_base.query` and `.ingest` reach the tenant's knowledge bases that are not private; `plan.create`
  * proposes a plan.
  * @throws PlatformError BAD_REQUEST for its arguments, and what the operation of the same name throws

@@ -16,7 +16,7 @@ import { type CallingDispatch, findCallingDispatch, typeOfAgent } from './tool-t
 
 type CallContext = Pick<ToolRequest, 'traceparent' | 'signal'>;
 
-/** How long a request waits for a human; then its agent asks again with the same `idempotency_key` (decisions.md, WebSocket). */
+/** How long a request waits for a human; then its agent asks again with the same `idempotency_key`. */
 const WAITS_FOR_HUMAN_MS = 60_000;
 
 interface ToolCallServiceOptions extends Pick<ToolCallsOptions, 'db' | 'log' | 'link'> {

@@ -114,7 +114,7 @@ export const AGENT_WATCH = { scheduleId: 'fleet-agent-watch', everySeconds: 30 }
 
 const keyword = (name: string) => defineSearchAttributeKey(name, SearchAttributeType.KEYWORD);
 
-/** The search attributes of the workflows (architecture.md, decision 10). */
+/** The search attributes of the workflows. */
 export const SEARCH_ATTRIBUTES = {
   tenant: keyword('FleetTenant'),
   session: keyword('FleetSession'),

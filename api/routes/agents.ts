@@ -93,7 +93,7 @@ async function register(deps: Deps, caller: Caller, author: Author, body: AgentR
   };
 }
 
-/** Agents (decisions.md, Agents). */
+/** Registration of agents, their heartbeats, and what is known of them. */
 export function agentRoutes(app: FastifyInstance, deps: Deps): void {
   const { db } = deps;
 

@@ -62,7 +62,7 @@ function slackRoutes(app: FastifyInstance, deps: AlertRouteDeps): void {
   });
 }
 
-/** Alert rules and their deliveries, scope `admin` (decisions.md, Policies, guards, alerts). */
+/** Alert rules and their deliveries, scope `admin`. */
 export function alertRoutes(app: FastifyInstance, deps: AlertRouteDeps): void {
   const { alertRules: rules } = deps;
   const testAlerts = new TestAlerts(deps.channelClients);

@@ -8,7 +8,7 @@ import type { ApiDeps } from '../deps.js';
 import { mount, parseBody, routeConfig } from '../mount.js';
 import { callerOf } from '../plugins/authentication.js';
 
-/** The audit trail of decisions (decisions.md, Shapes added), and output that waits for one. */
+/** The audit trail of decisions, and output that waits for one. */
 export function approvalRoutes(app: FastifyInstance, { db }: Pick<ApiDeps, 'db'>): void {
   mount(app, OPERATIONS.getApprovals).answer(async ({ message_id, plan_id = '' }, { caller }) => {
     const approvals =

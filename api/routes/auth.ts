@@ -27,7 +27,7 @@ function refuseOperators({ operator }: Caller): void {
   throw new PlatformError('forbidden', 'An operator of the platform may not create or rotate credentials of a tenant.');
 }
 
-/** Tokens, the keys that verify them (specification section 5), and a tenant's own credentials (decisions.md, Auth). */
+/** Tokens, the keys that verify them, and a tenant's own credentials. */
 export function authRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'db' | 'secrets' | 'tokens' | 'redis'>): void {
   const logins = new Logins((client) => verifySecret(deps.db, deps.secrets, client), deps.redis);
 

@@ -115,7 +115,7 @@ function given<Member>(name: string, value: Member | null): Record<string, Membe
 }
 
 /**
- * The agent card (a2a.md) of the caller's fleet, or of its agents of a type. A caller without a token (null) gets a card that shows nothing of any tenant.
+ * The agent card of the caller's fleet, or of its agents of a type. A caller without a token (null) gets a card that shows nothing of any tenant.
  * @throws PlatformError NOT_FOUND when no agent of the type is registered
  */
 export async function cardOf(
@@ -169,7 +169,7 @@ function matchesEtag(ifNoneMatch: string | undefined, etag: string): boolean {
   return tags.includes(etag) || tags.includes('*');
 }
 
-/** The agent cards of the platform and of each agent type (a2a.md). With a token they list the skills of the caller's agents. */
+/** The agent cards of the platform and of each agent type. With a token they list the skills of the caller's agents. */
 export function cardRoutes(app: FastifyInstance, deps: CardDeps): void {
   const startedMs = Date.now();
 

@@ -11,7 +11,7 @@ function writerOf(caller: Caller): KnowledgeWriter {
   return { ...readerOf(caller), name: caller.credential_id };
 }
 
-/** Knowledge bases: reading needs the scope `read`, changing `full` (specification section 4). */
+/** Knowledge bases: reading needs the scope `read`, changing `full`. */
 export function knowledgeRoutes(app: FastifyInstance, { knowledge }: Pick<ApiDeps, 'knowledge'>): void {
   const large = { onRequest: largeBodySlots() };
 

@@ -21,7 +21,7 @@ function hasCallbackToken(body: unknown): boolean {
   return ResolveRequest.shape.callback_token.unwrap().safeParse(token).success;
 }
 
-/** Messages, scope `read`; a resolution may come with a callback token instead (decisions.md, Messages). */
+/** Messages, scope `read`; a resolution may come with a callback token instead. */
 export function messageRoutes(
   app: FastifyInstance,
   { wrongTokens, ...deps }: Pick<ApiDeps, 'messages' | 'plans'> & { wrongTokens: WrongTokens },

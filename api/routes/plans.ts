@@ -3,7 +3,7 @@ import { OPERATIONS } from '../../contracts/api/operations.js';
 import type { ApiDeps } from '../deps.js';
 import { mount, pageFields } from '../mount.js';
 
-/** Plans, scope `read`; `admin` to approve and reject them (decisions.md, Plans). */
+/** Plans, scope `read`; `admin` to approve and reject them. */
 export function planRoutes(app: FastifyInstance, { plans }: Pick<ApiDeps, 'plans'>): void {
   mount(app, OPERATIONS.createPlan).answer(async (body, { caller, request }) => {
     const { traceparent } = request.headers;

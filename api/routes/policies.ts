@@ -11,7 +11,7 @@ function ofOwn<By extends Pick<Author, 'tenant_id'>>(by: By, body: { tenant_id?:
   throw new PlatformError('forbidden', 'tenant_id: must be the tenant of the token.');
 }
 
-/** Policies, scope `admin` (specification section 4; decisions.md, Policies). */
+/** Policies, scope `admin`. */
 export function policyRoutes(
   app: FastifyInstance,
   { policyCatalog: catalog, guardCatalog }: Pick<ApiDeps, 'policyCatalog' | 'guardCatalog'>,

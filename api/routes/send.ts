@@ -94,7 +94,7 @@ function failedStream(error: RpcError): AsyncIterable<never> {
 }
 
 /**
- * `/send`, and the address of each agent type, `/a2a/{agent_type}`: A2A 0.3 and 1.0 over JSON-RPC, by `A2A-Version` (a2a.md). JSON-RPC errors
+ * `/send`, and the address of each agent type, `/a2a/{agent_type}`: A2A 0.3 and 1.0 over JSON-RPC, by `A2A-Version`. JSON-RPC errors
  * have HTTP status 200; an unknown type is 404 `NOT_FOUND`.
  */
 export function sendRoutes(app: FastifyInstance, deps: Deps): void {

@@ -3,7 +3,7 @@ import { OPERATIONS } from '../../contracts/api/operations.js';
 import type { ApiDeps } from '../deps.js';
 import { mount, pageFields } from '../mount.js';
 
-/** Sessions, scope `read` (decisions.md, Sessions). */
+/** Sessions, scope `read`. */
 export function sessionRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'sessions'>): void {
   const { sessions } = deps;
 

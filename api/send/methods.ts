@@ -32,7 +32,7 @@ export interface MethodDeps extends Pick<ApiDeps, 'messages' | 'config' | 'pushC
   extendedCard: (caller: Caller, version: A2aVersion, agentType: string | null) => Promise<unknown>;
 }
 
-/** Every method of `/send`, with its name and form in each version of A2A (a2a.md). */
+/** Every method of `/send`, with its name and form in each version of A2A. */
 export function methodsOf(deps: MethodDeps): NamedMethod[] {
   const { db } = deps.messages.core;
   const { send, stream } = createSendMethods(deps);

@@ -1,7 +1,7 @@
 import { type ErrorCode, RPC_ERRORS, type RpcErrorName } from '../../contracts/errors.js';
 import { PlatformError } from '../../runtime/errors.js';
 
-/** A JSON-RPC error of `/send`, which has HTTP status 200 (a2a.md). `code` goes into `error.data`. */
+/** A JSON-RPC error of `/send`, which has HTTP status 200. `code` goes into `error.data`. */
 export class RpcError extends Error {
   /** A2A's name of the error: the `reason` of an ErrorInfo in 1.0. */
   readonly reason: RpcErrorName;

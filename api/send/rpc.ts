@@ -46,7 +46,7 @@ export function supportedVersion(named: string): A2aVersion | null {
 /**
  * Reads the envelope of a request.
  * @throws RpcError `PARSE_ERROR`, `INVALID_REQUEST` (batches too). Another content type is RpcError `CONTENT_TYPE_NOT_SUPPORTED` in 1.0 and
- * PlatformError `BAD_REQUEST` in 0.3 (decisions.md, Conventions)
+ * PlatformError `BAD_REQUEST` in 0.3
  */
 export function readCall(body: unknown, version: A2aVersion): RpcCall {
   if (body === OTHER_TYPE) {

@@ -8,7 +8,7 @@ import { echoOf, frame } from '../harness/frames.mjs';
 /** Sockets that `join` opens concurrently. */
 const CONCURRENT_JOINS = 32;
 
-/** The reconnect delays of the specification (section 6), each ±25 %. */
+/** The reconnect delays of agents, each ±25 %. */
 const BACKOFF_SECONDS = [1, 2, 4, 8, 16, 30];
 const backoffMs = (attempt) => (BACKOFF_SECONDS[attempt] ?? 30) * 1_000 * (0.75 + Math.random() / 2);
 

@@ -13,7 +13,7 @@ import { stateTo1, WRAPPED_VALUE } from './a2a-1-results.js';
 import type { Part } from './parts.js';
 import { camelNames, defined, isObject, OptionalText, proto } from './proto-json.js';
 
-/** Parses requests of A2A 1.0 in ProtoJSON into their 0.3 forms, which the platform stores (a2a.md). `tenant` is ignored; the token determines it. */
+/** Parses requests of A2A 1.0 in ProtoJSON into their 0.3 forms, which the platform stores. `tenant` is ignored; the token determines it. */
 
 const CONTENTS = ['text', 'raw', 'url', 'data'] as const;
 const BASE64 = /^[A-Za-z0-9+/_-]*={0,2}$/;

@@ -2,7 +2,7 @@ import type { A2aMessage, StreamEvent, Task, TaskPushNotificationConfig, TaskSta
 import type { Artifact, Part } from './parts.js';
 import { camelCase, defined } from './proto-json.js';
 
-/** Converts the 0.3 forms that the platform stores into A2A 1.0 in ProtoJSON (a2a.md). `a2a-1-requests.ts` converts the other way. */
+/** Converts the 0.3 forms that the platform stores into A2A 1.0 in ProtoJSON. `a2a-1-requests.ts` converts the other way. */
 
 type Json = Record<string, unknown>;
 

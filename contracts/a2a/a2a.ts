@@ -7,7 +7,7 @@ import { Artifact, Part } from './parts.js';
 export const A2A_VERSIONS = ['0.3', '1.0'] as const;
 export type A2aVersion = (typeof A2A_VERSIONS)[number];
 
-/** States of a task on the wire (A2A 0.3). The platform's own record uses the first six (specification section 3). */
+/** States of a task on the wire (A2A 0.3). The platform's own record uses the first six. */
 export const TaskState = z.enum([
   'submitted',
   'working',
@@ -98,7 +98,7 @@ export const AcceptedOutputModes = z.array(z.string().max(128)).max(64);
 /** Why a message is refused that came through too many agents. */
 export const TOO_MANY_HOPS = `the message came through ${LIMITS.messageHopsMax} agents: do they send to each other in a loop?`;
 
-/** The members of `params.metadata` that the platform uses (decisions.md, Messages; a2a.md). Other members pass through. */
+/** The members of `params.metadata` that the platform uses. Other members pass through. */
 export const SendMetadata = z.looseObject({
   instance_id: z.string().min(1).max(128).optional(),
   agent_type: z.string().min(1).max(128).optional(),

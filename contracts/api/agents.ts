@@ -19,7 +19,7 @@ import { ADMIN, CONFLICT, EXTENSION, get, OWN, post, TENANT } from './operation.
 
 export const DeploymentMode = z.enum(['hosted', 'connected']);
 export type DeploymentMode = z.infer<typeof DeploymentMode>;
-/** An agent at capacity shows `busy`. `available` and `unknown` agents are routable (decisions.md, Agents). */
+/** An agent at capacity shows `busy`. `available` and `unknown` agents are routable. */
 export const AGENT_STATUSES = ['available', 'busy', 'draining', 'unhealthy', 'offline', 'unknown'] as const;
 export const AgentStatus = z.enum(AGENT_STATUSES);
 export type AgentStatus = z.infer<typeof AgentStatus>;

@@ -4,7 +4,7 @@ import { LIMITS } from '../limits.js';
 import { AnyId, ok, pageFields, Timestamp } from '../primitives.js';
 import { ADMIN, CONFLICT, EXTENSION, post } from './operation.js';
 
-/** How serious an alert is (specification section 6). */
+/** How serious an alert is. */
 const Severity = z.enum(['info', 'warning', 'critical']);
 
 const maxAttempts = z.literal([3, 4]).optional();
@@ -222,7 +222,7 @@ export const AlertRule = z.object({
 });
 export type AlertRule = z.infer<typeof AlertRule>;
 
-/** The answers of alert operations have no `ok` (specification section 1). */
+/** The answers of alert operations have no `ok`. */
 export const GetAlertsResponse = z.object({
   count: z.int(),
   page: z.int(),

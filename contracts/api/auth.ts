@@ -47,7 +47,7 @@ export const AUTH_OPERATIONS = {
   }),
 };
 
-/** Claims of an access token (specification section 5). `iat` and `exp` in seconds. */
+/** Claims of an access token. `iat` and `exp` in seconds. */
 export const TokenClaims = z.object({
   tenant_id: z.string(),
   agent_type: z.string(),

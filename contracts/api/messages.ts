@@ -16,7 +16,7 @@ import {
 } from '../primitives.js';
 import { CONFLICT, EXTENSION, OWN, post, TENANT } from './operation.js';
 
-/** Lifecycle states of a message (specification section 3). */
+/** Lifecycle states of a message. */
 export const MESSAGE_STATES = ['submitted', 'working', 'input-required', 'completed', 'failed', 'canceled'] as const;
 const MessageState = z.enum(MESSAGE_STATES);
 export type MessageState = z.infer<typeof MessageState>;
@@ -33,7 +33,7 @@ const InputField = z.object({
   options: z.array(z.unknown()).max(200).optional(),
 });
 
-/** The input request of an agent (decisions.md, InputRequest). */
+/** The input request of an agent. */
 export const AgentInputRequest = z.object({
   kind: z.enum(['approval', 'form', 'confirmation']).optional(),
   title: z.string().max(512).optional(),

@@ -22,7 +22,7 @@ import { UsageRow } from './usage.js';
 
 type Json = Record<string, unknown>;
 
-/** The version of the machine-readable description (specification section 9). */
+/** The version of the machine-readable description. */
 const INFO_VERSION = '1.0.0';
 const NAMED = {
   AgentInstance,

@@ -20,7 +20,7 @@ export interface Operation<Request extends z.ZodType = z.ZodType, Response exten
   response: Response;
   /** The statuses beside 200. */
   statuses: readonly number[];
-  /** An extension of the specification, which may change without notice (specification section 9). */
+  /** An extension of the specification, which may change without notice. */
   experimental?: boolean;
   /** The body is a form (`application/x-www-form-urlencoded`) instead of JSON; its route parses it. */
   form?: boolean;
@@ -31,7 +31,7 @@ export interface Operation<Request extends z.ZodType = z.ZodType, Response exten
   /** Answers with JSON Lines: `true`, each is a `response`; a schema, where the caller asks for that, each is one of these. */
   lines?: true | z.ZodType;
   /**
-   * The operation is deprecated and works until then (specification section 9): ISO 8601 UTC, 30 days ahead at least when it is set. Its
+   * The operation is deprecated and works until then: ISO 8601 UTC, 30 days ahead at least when it is set. Its
    * answers carry `Deprecation` and `Sunset`; afterwards it answers 410 `ENDPOINT_SUNSET`.
    */
   sunset?: string;

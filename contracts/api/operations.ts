@@ -43,7 +43,7 @@ const PLATFORM_OPERATIONS = {
   openapi: get('/openapi.json', PUBLIC, 'This description', { response: JsonObject, ...EXTENSION }),
 };
 
-/** All operations, in the order of the specification. */
+/** All operations, in the order of the documentation. */
 export const OPERATIONS = {
   ...AUTH_OPERATIONS,
   ...CREDENTIAL_OPERATIONS,

@@ -6,7 +6,7 @@ import { InputRequest } from './messages.js';
 import { CONFLICT, EXTENSION, OWN, post, TENANT } from './operation.js';
 import { ApprovalRecord } from './policies/approvals.js';
 
-/** `proposed`: it waits for its approval (decisions.md, Plans). */
+/** `proposed`: it waits for its approval. */
 const PlanState = z.enum(['proposed', 'running', 'completed', 'failed', 'canceled', 'rejected']);
 export type PlanState = z.infer<typeof PlanState>;
 

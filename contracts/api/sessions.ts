@@ -14,7 +14,7 @@ import {
 } from '../primitives.js';
 import { CONFLICT, EXTENSION, OWN, post, TENANT } from './operation.js';
 
-/** `paused`: a message waits for human input; `completed`: closed; `expired`: idle for too long (decisions.md, Sessions). */
+/** `paused`: a message waits for human input; `completed`: closed; `expired`: idle for too long. */
 const SessionStatus = z.enum(['active', 'paused', 'completed', 'expired']);
 
 export const SessionSummary = z.object({

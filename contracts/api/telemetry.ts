@@ -3,7 +3,7 @@ import { EVENT_PAYLOADS, EVENT_SEVERITIES, EVENT_TYPES, type EventPayloads, type
 import { AnyId, Instant, JsonObject, ok, okPage, pageFields, Timestamp } from '../primitives.js';
 import { EXTENSION, get, post, TENANT } from './operation.js';
 
-/** The members of an event record beside its type and payload (decisions.md, Telemetry). */
+/** The members of an event record beside its type and payload. */
 const envelope = {
   event_id: z.string(),
   source: z.string(),

@@ -11,7 +11,7 @@ const ToolTarget = z.object({
   skill_id: z.string().min(1).max(256).optional(),
 });
 
-/** Payload of a `tool_call` frame from an agent (decisions.md, WebSocket: ToolCall). */
+/** Payload of a `tool_call` frame from an agent. */
 export const ToolCallPayload = z.object({
   tool: ToolName,
   arguments: JsonObject.default({}),
@@ -51,14 +51,14 @@ const ToolError = z.object({
   /** Whether the same call may succeed later. */
   retryable: z.boolean().default(false),
 });
-/** Payload of a `tool_result` frame, and the response of `POST /tools/call` (decisions.md, WebSocket: ToolResult). */
+/** Payload of a `tool_result` frame, and the response of `POST /tools/call`. */
 export const ToolResult = z.discriminatedUnion('ok', [
   ok({ result: z.unknown() }),
   z.object({ ok: z.literal(false), error: ToolError }),
 ]);
 export type ToolResult = z.infer<typeof ToolResult>;
 
-/** Body of `POST /tools/call`, for agents without a socket (decisions.md, WebSocket: Extension for hosted agents). */
+/** Body of `POST /tools/call`, for agents without a socket. */
 export const ToolCallRequest = z.strictObject({
   ...ToolCallPayload.shape,
   target: z.strictObject(ToolTarget.shape).nullish(),

@@ -13,7 +13,7 @@ export interface AuthorizeDeps {
 }
 
 /**
- * Checks that a token may hold the socket of an instance (decisions.md, WebSocket): at the handshake, and for a `reauth` frame.
+ * Checks that a token may hold the socket of an instance: at the handshake, and for a `reauth` frame.
  * @throws PlatformError `UNAUTHORIZED`, `TENANT_MISMATCH`, `INSTANCE_NOT_FOUND`, `DEREGISTERED`, `DEPLOYMENT_MODE_MISMATCH`, `forbidden`;
  * `SERVICE_UNAVAILABLE` while the database is away
  */
@@ -24,7 +24,7 @@ export async function authorizeAgent(
 ): Promise<AuthenticatedAgent> {
   const caller = await authenticate(token, deps.authenticator);
   const agentType = await requireInstance(deps, caller, instanceId);
-  // A token that may register the instance may also connect as it (specification section 4).
+  // A token that may register the instance may also connect as it.
   if (!mayActFor(caller, agentType, 'full'))
     throw new PlatformError('forbidden', `Connecting needs the scope full, or a token of the agent type ${agentType}.`);
   return {

@@ -9,7 +9,7 @@ import { recordDecision } from '../../policy/enforce.js';
 import type { tokenFacts } from '../../policy/token-facts.js';
 import type { DecisionEvent } from '../../policy/verdict.js';
 
-/** One connection of an agent; a newer one has a higher epoch (architecture.md, decision 4). */
+/** One connection of an agent; a newer one has a higher epoch. */
 export interface ConnectionRef {
   tenant_id: string;
   instance_id: string;

@@ -19,7 +19,7 @@ const NOT_REGISTERED = 'The instance is not registered any more. Register it bef
 
 /**
  * Answers `hello`. The newest socket wins: before its `welcome`, its epoch is in the database, and the dispatches of the connection before
- * it either continue (with its resume token, on this node or after another has stopped) or have failed (specification section 6).
+ * it either continue (with its resume token, on this node or after another has stopped) or have failed.
  */
 export async function answerHello(context: MeshContext, connection: Connection, hello: HelloPayload): Promise<void> {
   if (hello.instance_id !== connection.instance_id) {

@@ -1,7 +1,7 @@
 import { CLOSE_CODES, type FrameErrorCode } from '../../contracts/errors.js';
 import { LIMITS } from '../../contracts/limits.js';
 
-/** States of an agent's connection (specification section 3). SUSPENDED: the socket is gone, its dispatches wait for a resume. */
+/** States of an agent's connection. SUSPENDED: the socket is gone, its dispatches wait for a resume. */
 export const CONNECTION_STATES = ['UPGRADED', 'AWAIT_WELCOME', 'READY', 'DRAINING', 'SUSPENDED', 'CLOSED'] as const;
 export type ConnectionState = (typeof CONNECTION_STATES)[number];
 
@@ -98,7 +98,7 @@ export const CLOSE_REASONS: Record<number, [FrameErrorCode, string]> = {
 const PING_WAITS = [1, 1, 2 / 3, 1 / 3];
 
 /**
- * What follows when so many pings in a row have no answer (specification section 6: three missed pings, about 90 s).
+ * What follows when so many pings in a row have no answer (three missed pings, about 90 s).
  * @returns `ping`: another ping is due in `inMs` milliseconds; `dead`: the agent then counts as gone
  */
 export function afterPings(unanswered: number, pingIntervalMs: number): { inMs: number; then: 'ping' | 'dead' } {

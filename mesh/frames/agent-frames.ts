@@ -26,7 +26,7 @@ type DispatchFrame = Extract<AgentFrame, { type: 'dispatch_ack' | 'dispatch_chun
 type UnfitAnswer = UnfitFrame<'dispatch_chunk' | 'dispatch_result'>;
 
 /**
- * Handles one text message of an agent (specification section 6).
+ * Handles one text message of an agent.
  * @returns what the next message has to wait for; usually nothing
  */
 function handleText(context: MeshContext, connection: Connection, text: string): Promise<void> | undefined {
@@ -81,7 +81,7 @@ function handleUnfit(context: MeshContext, connection: Connection, frame: UnfitF
   }
 }
 
-/** Fails the dispatch or call that a bad frame names before its socket closes, so that a resume does not repeat it (decisions.md, Dispatch bodies). */
+/** Fails the dispatch or call that a bad frame names before its socket closes, so that a resume does not repeat it. */
 function refuse(context: MeshContext, connection: Connection, { id, reply_to, problem }: BadFrame): void {
   if (connection.isLive && reply_to !== '') failNamed(context, connection, reply_to, problem);
   connection.socket.fail('BAD_FRAME', problem, CLOSE_CODES.BAD_FRAME, id);

@@ -35,7 +35,7 @@ export type AgentFrame = {
   [Type in keyof Payloads]: FrameHead & { type: Type; payload: Payloads[Type] };
 }[keyof Payloads];
 
-/** A frame whose envelope fits its schema, but not its content: `problem` names the member (decisions.md, Dispatch bodies). */
+/** A frame whose envelope fits its schema, but not its content: `problem` names the member. */
 export type UnfitFrame<Type extends ContentFrameType = ContentFrameType> = {
   [Each in Type]: FrameHead & { type: Each; problem: string };
 }[Type];
@@ -47,7 +47,7 @@ export interface BadFrame {
   problem: string;
 }
 
-/** A parsed text message. `bad` closes the socket, `unfit` and `unknown` do not (specification section 6). */
+/** A parsed text message. `bad` closes the socket, `unfit` and `unknown` do not. */
 export type ParsedFrame =
   | { kind: 'frame'; frame: AgentFrame }
   | { kind: 'unfit'; frame: UnfitFrame }

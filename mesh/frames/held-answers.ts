@@ -1,6 +1,6 @@
 import { refusal } from '../../tools/tool-result.js';
 
-/** The first answer to a call that waits for a human; its result follows when there is a decision (decisions.md, WebSocket). */
+/** The first answer to a call that waits for a human; its result follows when there is a decision. */
 export const PENDING = refusal('APPROVAL_PENDING', 'A human is asked. The result follows.', true);
 
 /** Of an approved call that the node before has made, and whose outcome went with it. It is not made again: the tool may have run. */

@@ -25,7 +25,7 @@ function isNotReady(result: AgentResult): boolean {
   return result.state === 'not_sent' && result.reason === AGENT_NOT_READY;
 }
 
-/** Carries dispatches to hosted agents over HTTP (decisions.md, Agents: Hosted dispatch). */
+/** Carries dispatches to hosted agents over HTTP. */
 export class HostedTransport implements Transport {
   readonly #options: HostedTransportOptions;
   readonly #recovery: HostedRecovery;

@@ -84,7 +84,7 @@ const METHODS = {
 
 /**
  * The body of the dispatch's POST. What the platform adds to A2A stands beside `params` for agents that take it there, and in the metadata for
- * all others (decisions.md, Dispatch bodies).
+ * all others.
  */
 export function dispatchBody(open: HostedRequest): Record<string, unknown> {
   const { jsonrpc, id, method: _asked, params: given, ...dispatch } = open.payload;

@@ -1,6 +1,6 @@
 import { isObject } from '../../contracts/a2a/proto-json.js';
 
-/** From the wire forms of A2A 1.0 to the 0.3 forms that the platform keeps (a2a.md). */
+/** From the wire forms of A2A 1.0 to the 0.3 forms that the platform keeps. */
 
 type Json = Record<string, unknown>;
 

@@ -15,7 +15,7 @@ export interface HandshakeDeps {
 const WEBSOCKET_KEY = /^[A-Za-z0-9+/]{22}==$/;
 
 /**
- * Checks an upgrade request in the order of decisions.md (WebSocket). The caller has checked that it came over TLS.
+ * Checks an upgrade request in the order in which its errors are documented. The caller has checked that it came over TLS.
  * @throws PlatformError with the status and code of the refusal
  */
 export async function checkHandshake(request: IncomingMessage, deps: HandshakeDeps): Promise<AuthenticatedAgent> {

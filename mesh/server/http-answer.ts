@@ -7,7 +7,7 @@ import { uuidv7 } from '../../runtime/ids.js';
 
 const REQUEST_ID = /^[A-Za-z0-9._:-]{1,128}$/;
 
-/** The error body of the HTTP API (decisions.md, Conventions). Any other error than a PlatformError is an INTERNAL_ERROR without details. */
+/** The error body of the HTTP API. Any other error than a PlatformError is an INTERNAL_ERROR without details. */
 function answerFor(request: Pick<IncomingMessage, 'headers'>, error: unknown) {
   const known =
     error instanceof PlatformError ? error : new PlatformError('INTERNAL_ERROR', 'An unexpected error occurred.');

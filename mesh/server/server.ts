@@ -26,7 +26,7 @@ import { Front } from './front.js';
 import { checkHandshake, needsUpgrade } from './handshake.js';
 import { refuseUpgrade, respondWithError } from './http-answer.js';
 
-/** Paths of the HTTP API that the mesh address serves too (decisions.md, Running it). */
+/** Paths of the HTTP API that the mesh address serves too. */
 const SHARED_PATHS = new Set([OPERATIONS.health.path, '/send', '/sessions/interrupt', '/.well-known/agent-card.json']);
 
 export interface MeshStats {

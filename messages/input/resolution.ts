@@ -23,7 +23,7 @@ function byWord(kind: Kind, word: unknown): Decision | null {
 }
 
 /**
- * Reads the `resolution` and `data` of `/messages/{id}/resolve` (decisions.md, Messages).
+ * Reads the `resolution` and `data` of `/messages/{id}/resolve`.
  * @returns null when it does not answer a request of this kind
  */
 export function readResolution(

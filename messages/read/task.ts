@@ -116,7 +116,7 @@ export function newest(history: A2aMessage[], length: number): A2aMessage[] {
 }
 
 /**
- * The A2A 0.3 task of a message: `id` is the message_id, `contextId` the session_id (a2a.md).
+ * The A2A 0.3 task of a message: `id` is the message_id, `contextId` the session_id.
  * @param options.historyLength at most this many messages of `history`, newest kept; all when absent
  */
 export function taskOf(
@@ -176,7 +176,7 @@ export function outputText({ artifacts, status_message }: Pick<MessageRow, 'arti
   return texts.join('\n') || textOf(status_message?.parts ?? []);
 }
 
-/** The message record of `/messages/*` (decisions.md, Messages). */
+/** The message record of `/messages/*`. */
 export function recordOf(row: RecordRow, request: InputRequestRow | null): MessageRecord {
   const times = {
     ...(row.started_at && { started_at: row.started_at.toISOString() }),

@@ -1,4 +1,4 @@
-/** The roles that one process may run (decisions.md, Running it). */
+/** The roles that one process may run. */
 export const ROLES = ['api', 'mesh', 'worker', 'knowledge'] as const;
 export type Role = (typeof ROLES)[number];
 

@@ -19,7 +19,7 @@ export interface CelExpression {
   readsInstance: boolean;
 }
 
-/** What expressions see (decisions.md). What a request does not have is an empty text or object, so that reading it is no error. */
+/** What expressions see. What a request does not have is an empty text or object, so that reading it is no error. */
 export function celRequest({ tenantId, request }: Facts) {
   const { agent = {}, session = {}, token } = request;
   const agentFacts = { agent_type: '', instance_id: '', skill_id: '', ...agent };

@@ -12,7 +12,7 @@ export interface FrameFields {
   traceparent?: string;
 }
 
-/** A frame of `service.v1` as text (specification section 6). */
+/** A frame of `service.v1` as text. */
 export function encodeFrame(type: string, payload: object, fields: FrameFields = {}): string {
   const { id = frameId(), inReplyTo, traceparent = '' } = fields;
   const [, trace_id, parent_span_id] = traceparent.split('-');

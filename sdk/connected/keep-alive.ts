@@ -1,6 +1,6 @@
 import { LIMITS } from '../../contracts/limits.js';
 
-/** Sends `ping` frames. Calls `dead` when three in a row are unanswered, after about 90 s (specification section 6). */
+/** Sends `ping` frames. Calls `dead` when three in a row are unanswered, after about 90 s. */
 export class KeepAlive {
   readonly #intervalMs: number;
   readonly #on: { ping(): void; dead(): void };

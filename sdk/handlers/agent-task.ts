@@ -81,7 +81,7 @@ export type Ask<Resolution> = InputRequired & PromiseLike<Resolution>;
 
 export interface Failed {
   state: 'failed';
-  /** `HANDLER_ERROR` by default (decisions.md, WebSocket). */
+  /** `HANDLER_ERROR` by default. */
   code?: string;
   message: string;
   retryable?: boolean;

@@ -12,7 +12,7 @@ import { failureOf, ToolError } from '../tools/tool-error.js';
 /** Added to a call's deadline, for its answer to arrive. */
 const ANSWER_MARGIN_MS = 10_000;
 
-/** Tool calls of a hosted agent, by `POST /tools/call` (decisions.md, WebSocket). */
+/** Tool calls of a hosted agent, by `POST /tools/call`. */
 export class PostedToolCalls implements ToolCaller {
   readonly #api: PlatformApi;
   readonly #instanceId: () => string;

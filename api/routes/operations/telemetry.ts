@@ -10,7 +10,7 @@ import { EventStreams } from '../../event-streams.js';
 import { mount, pageFields, parseBody, routeConfig } from '../../mount.js';
 import type { OpenCalls } from '../../open-calls.js';
 
-/** Telemetry, scope `read` (decisions.md, Telemetry). */
+/** Telemetry, scope `read`. */
 export function telemetryRoutes(
   app: FastifyInstance,
   deps: Pick<ApiDeps, 'db' | 'catchUpUsage' | 'eventFeed' | 'authenticator' | 'clocks' | 'draining'> & {

@@ -51,7 +51,7 @@ const ingested = { request: IngestRequest, response: IngestResponse, ...WITH_DOC
 const updated = { request: UpdateKnowledgeBaseRequest, response: UpdateKnowledgeBaseResponse };
 const deleted = ok({});
 
-/** Knowledge bases (specification section 4): reading needs `read`, changing `full`. Agents use the tools `knowledge_base.query` and `.ingest`. */
+/** Knowledge bases: reading needs `read`, changing `full`. Agents use the tools `knowledge_base.query` and `.ingest`. */
 export const KNOWLEDGE_OPERATIONS = {
   newKnowledgeBase: change('new', 'Create a knowledge base, with documents if given', created),
   getKnowledgeBases: read('get', 'List knowledge bases', { request: pages, response: Bases }),

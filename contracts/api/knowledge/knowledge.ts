@@ -144,7 +144,7 @@ export const IngestResponse = ok({
 });
 export type IngestResponse = z.infer<typeof IngestResponse>;
 
-/** A source as lists show it (specification section 2). */
+/** A source as lists show it. */
 export const KnowledgeSource = z.object({
   source_id: z.string(),
   status: z.literal('completed'),

@@ -76,7 +76,7 @@ export const HeldOutputResponse = ok({
   }),
 });
 
-/** Approvals beside `/messages/{id}/resolve`: the audit trail of what humans decided (decisions.md, Shapes added), and held output. */
+/** Approvals beside `/messages/{id}/resolve`: the audit trail of what humans decided, and held output. */
 export const APPROVAL_OPERATIONS = {
   getApprovals: post(
     '/messages/get_approvals',

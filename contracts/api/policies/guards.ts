@@ -3,7 +3,7 @@ import { LIMITS } from '../../limits.js';
 import { AnyId, ok, Timestamp } from '../../primitives.js';
 import { ADMIN, EXTENSION, post } from '../operation.js';
 
-/** The guards of the platform (decisions.md, Guards). */
+/** The guards of the platform. */
 export const GuardName = z.enum(['path', 'egress', 'secrets', 'prompt_injection', 'limits']);
 export type GuardName = z.infer<typeof GuardName>;
 

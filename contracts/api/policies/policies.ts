@@ -3,7 +3,7 @@ import { AgentType, AnyId, InstanceId, Instant, JsonObject, ok, pageFields, Time
 import { ADMIN, CONFLICT, EXTENSION, post } from '../operation.js';
 import { Match } from './policy-match.js';
 
-/** What a policy is about (decisions.md, Policies). */
+/** What a policy is about. */
 export const PolicyScope = z.enum(['admission', 'dispatch', 'tool', 'plan', 'session']);
 export type PolicyScope = z.infer<typeof PolicyScope>;
 
@@ -120,7 +120,7 @@ export const Policy = z.object({
 });
 export type Policy = z.infer<typeof Policy>;
 
-/** The answers of policy operations have no `ok`, except that of a deletion (specification section 4). */
+/** The answers of policy operations have no `ok`, except that of a deletion. */
 export const PolicyResponse = z.object({ policy: Policy });
 export const GetPoliciesResponse = z.object({
   count: z.int(),

@@ -15,7 +15,7 @@ BEGIN
   RETURN (SELECT count(*)::integer FROM served_sessions(of_tenant, of_instance, NULL));
 END $$;
 
--- The larger of the reported and the counted number of sessions (decisions.md, Agents), for queries over agents: planned with them. `at_most` as
+-- The larger of the reported and the counted number of sessions, for queries over agents: planned with them. `at_most` as
 -- in served_sessions.
 CREATE FUNCTION loads(of_tenant text, of_instance text, at_most integer) RETURNS TABLE (load integer) LANGUAGE sql STABLE AS $$
   SELECT greatest((SELECT count(*)::integer FROM served_sessions(of_tenant, of_instance, at_most)),

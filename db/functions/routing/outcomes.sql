@@ -1,4 +1,4 @@
--- Instances that fail what they get (decisions.md, "Failing instances"): while others of their type succeed they get less of what those could do. What
+-- Instances that fail what they get: while others of their type succeed they get less of what those could do. What
 -- only they can do, because it names them or their sessions, is not held back.
 
 -- Counts how a message ended on an agent. An agent that fails pauses for a quarter of a second, then for twice as long each time, up to ten seconds.

@@ -1,4 +1,4 @@
--- How long a message waits for an agent (decisions.md, "Waiting").
+-- How long a message waits for an agent.
 
 -- Whether an agent that serves a queue is online: something can be sent to it, or could if it were not full. In the order of the index of samples and
 -- without sorts, as is_queued: no other index fits.

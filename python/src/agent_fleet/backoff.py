@@ -12,7 +12,7 @@ _RETRY_AFTER_MS_MAX = 300_000
 
 
 class Backoff:
-    """Waits between reconnect attempts: 1, 2, 4, 8, 16, then 30 s, each ±25 % (specification section 6)."""
+    """Waits between reconnect attempts: 1, 2, 4, 8, 16, then 30 s, each ±25 %."""
 
     def __init__(self, random_number: Callable[[], float] = random.random) -> None:
         self._random = random_number

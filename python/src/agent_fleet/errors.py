@@ -19,7 +19,7 @@ class AgentStoppedError(AgentError):
 
 
 class ApiError(Exception):
-    """An error answer of the platform: an HTTP error (specification section 7) or a JSON-RPC error."""
+    """An error answer of the platform: an HTTP error or a JSON-RPC error."""
 
     def __init__(
         self,

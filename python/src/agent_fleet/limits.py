@@ -1,4 +1,4 @@
-"""Limits and defaults of the platform that the SDK observes (specification sections 6 and 8)."""
+"""Limits and defaults of the platform that the SDK observes."""
 
 FRAME_BYTES = 1024 * 1024
 JSON_DEPTH = 32

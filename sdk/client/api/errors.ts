@@ -1,4 +1,4 @@
-/** An error answer of the platform: an HTTP error (specification section 7) or a JSON-RPC error. */
+/** An error answer of the platform: an HTTP error or a JSON-RPC error. */
 export class ApiError extends Error {
   /** HTTP status; 200 for a JSON-RPC error. */
   readonly status: number;

@@ -12,7 +12,7 @@ const START = fileURLToPath(new URL('../../../dist/start.js', import.meta.url));
 const READY_TIMEOUT_MS = 90_000;
 const STOP_TIMEOUT_MS = 45_000;
 
-/** `dev.json` (decisions.md, Running it). */
+/** `dev.json`. */
 export interface DevJson {
   base_url: string;
   mesh_url: string;

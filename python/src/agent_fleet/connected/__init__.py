@@ -1,1 +1,1 @@
-"""The connection of an agent to the mesh (specification section 6)."""
+"""The connection of an agent to the mesh."""

@@ -1,4 +1,4 @@
-"""Frames of `service.v1` (specification section 6)."""
+"""Frames of `service.v1`."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from ..limits import MISSED_PINGS_MAX
 
 
 class KeepAlive:
-    """Sends `ping` frames. Calls `dead` when three in a row are unanswered, after about 90 s (specification section 6)."""
+    """Sends `ping` frames. Calls `dead` when three in a row are unanswered, after about 90 s."""
 
     def __init__(self, interval_ms: float, *, ping: Callable[[], None], dead: Callable[[], None]) -> None:
         self._interval = interval_ms / 1000
