@@ -34,10 +34,10 @@ CREATE OR REPLACE FUNCTION public.current_tenant_uuid()
 AS $function$ SELECT right(nullif(current_setting('app.tenant_id', true), ''), 36)::uuid $function$
 ;
 CREATE OR REPLACE FUNCTION public.event_bit(event_type text)
- RETURNS integer
+ RETURNS bigint
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-AS $function$ SELECT 1 << (array_position(event_types(), event_type) - 1) $function$
+AS $function$ SELECT 1::bigint << (array_position(event_types(), event_type) - 1) $function$
 ;
 CREATE OR REPLACE FUNCTION public.event_types()
  RETURNS text[]
@@ -487,7 +487,7 @@ CREATE TABLE event_cursors (
 CREATE TABLE event_groups (
   occurred_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
   transaction_id xid8 NOT NULL DEFAULT pg_current_xact_id(),
-  types integer NOT NULL,
+  types bigint NOT NULL,
   instance_mark smallint NOT NULL DEFAULT 0,
   group_id uuid NOT NULL,
   tenant_id uuid NOT NULL,

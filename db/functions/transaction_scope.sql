@@ -34,7 +34,7 @@ BEGIN
     INSERT INTO event_groups (tenant_id, group_id, session_uuid, session_name, message_id, dispatch_id, trace_id, types, instance_mark, events)
       SELECT uuid_of(of_tenant), group_of(event_id), session_uuid(uuid_of(of_tenant), of_session), session_name(of_session), uuid_of(of_message), uuid_of(of_dispatch), trace_id::uuid,
              bit_or(event_bit(e.event ->> 0)), instance_mark(max(coalesce(e.event #>> '{1,instance_id}', e.event #>> '{1,0,instance_id}'))),
-             jsonb_agg(e.event -> 1 ORDER BY event_bit(e.event ->> 0)::bit(32))
+             jsonb_agg(e.event -> 1 ORDER BY event_bit(e.event ->> 0))
         FROM unnest(said) AS e (event);
   END IF;
 END $$;

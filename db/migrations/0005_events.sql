@@ -6,7 +6,7 @@ CREATE FUNCTION group_minute(group_id uuid) RETURNS integer LANGUAGE sql IMMUTAB
   AS $$ SELECT ('x' || left(group_id::text, 8))::bit(32)::integer $$;
 
 -- Every type of event, in the order in which a group has them: contracts/events.ts. `types` of a group has a bit for each, the first one the
--- lowest, so new types go to the end. A 33rd one needs a second column beside `types`.
+-- lowest, so new types go to the end. There is room for 64.
 CREATE FUNCTION event_types() RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT ARRAY[
   'session.created', 'message.received', 'policy.denied', 'guard.denied', 'message.resolved', 'dispatch.sent', 'dispatch.success',
   'dispatch.failed', 'message.input_required', 'policy.approval_required', 'guard.approval_required', 'message.completed',
@@ -14,8 +14,8 @@ CREATE FUNCTION event_types() RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAF
   'agent.health_changed', 'agent.capacity_changed', 'plan.created', 'plan.approval_required', 'plan.approved', 'plan.completed',
   'plan.failed', 'plan.canceled', 'plan.rejected', 'system.alert_triggered', 'tenant.created', 'tenant.deleted',
   'message.decision_effect'] $$;
-CREATE FUNCTION event_bit(event_type text) RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  AS $$ SELECT 1 << (array_position(event_types(), event_type) - 1) $$;
+CREATE FUNCTION event_bit(event_type text) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  AS $$ SELECT 1::bigint << (array_position(event_types(), event_type) - 1) $$;
 
 -- Half a hash of an instance's id: almost all groups of events about other instances are passed over by the key alone.
 CREATE FUNCTION instance_mark(instance_id text) RETURNS smallint LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -28,7 +28,7 @@ CREATE TABLE event_groups (
   -- The transaction that wrote it: tells the sequencer which groups have been committed since it looked.
   transaction_id xid8 NOT NULL DEFAULT pg_current_xact_id(),
   -- The types of its events, a bit for each (event_types below); no type is there twice.
-  types integer NOT NULL,
+  types bigint NOT NULL,
   -- instance_mark of the instance that its events name; 0 for none.
   instance_mark smallint NOT NULL DEFAULT 0,
   -- A UUID of version 7 that ends with 00; the id of each event has its place instead. Ids rise with time within a process, so the key gives a

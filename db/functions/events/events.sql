@@ -31,15 +31,15 @@ CREATE FUNCTION payload_of(g event_groups, event_type text, payload jsonb) RETUR
 $$;
 
 -- The types of a group's events, in their order.
-CREATE FUNCTION types_of(types integer) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  AS $$ SELECT ARRAY(SELECT t.name FROM unnest(event_types()) WITH ORDINALITY AS t (name, place) WHERE types & (1 << t.place::integer - 1) <> 0) $$;
+CREATE FUNCTION types_of(types bigint) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  AS $$ SELECT ARRAY(SELECT t.name FROM unnest(event_types()) WITH ORDINALITY AS t (name, place) WHERE types & (1::bigint << t.place::integer - 1) <> 0) $$;
 
 -- How many events a group has of these types; of all by default.
-CREATE FUNCTION count_of(types integer, wanted integer DEFAULT -1) RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  AS $$ SELECT bit_count((types & wanted)::bit(32))::integer $$;
+CREATE FUNCTION count_of(types bigint, wanted bigint DEFAULT -1) RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  AS $$ SELECT bit_count((types & wanted)::bit(64))::integer $$;
 
 -- The bits of these types; all for NULL.
-CREATE FUNCTION event_bits(of_types text[]) RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE
+CREATE FUNCTION event_bits(of_types text[]) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
   AS $$ SELECT CASE WHEN of_types IS NULL THEN -1 ELSE coalesce((SELECT bit_or(event_bit(t)) FROM unnest(of_types) t), 0) END $$;
 
 -- Whether an event of a group names an instance.

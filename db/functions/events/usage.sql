@@ -83,10 +83,10 @@ DECLARE
   since bigint;
   found event_positions[];
   facts usage_fact[];
-  received_bit CONSTANT integer := event_bit('message.received');
-  asked_bit CONSTANT integer := event_bit('message.input_required');
-  end_bits CONSTANT integer := event_bit('message.completed') | event_bit('message.error') | event_bit('message.canceled');
-  dispatch_end_bits CONSTANT integer := event_bit('dispatch.success') | event_bit('dispatch.failed');
+  received_bit CONSTANT bigint := event_bit('message.received');
+  asked_bit CONSTANT bigint := event_bit('message.input_required');
+  end_bits CONSTANT bigint := event_bit('message.completed') | event_bit('message.error') | event_bit('message.canceled');
+  dispatch_end_bits CONSTANT bigint := event_bit('dispatch.success') | event_bit('dispatch.failed');
 BEGIN
   IF waits THEN
     PERFORM limit_lock_wait(true);
