@@ -80,8 +80,8 @@ const LAYERS = {
     'deliveries',
     'knowledge',
   ],
-  /** durable workflows, thin over what `messages/` decides; import only Temporal */
-  workflows: [],
+  /** durable workflows, thin over what `messages/` decides; import only Temporal and `contracts/` */
+  workflows: ['contracts'],
   /** Fastify: plugins, one route file for each section, A2A JSON-RPC in `send/` */
   api: [
     'contracts',
@@ -143,11 +143,7 @@ const LAYERS = {
 };
 /** Single files and kinds of imports beyond the table. `types`: only `import type`. */
 const ALSO = {
-  messages: { files: ['^workflows/definitions\\.ts$'], types: ['workflows'] },
-  deliveries: { types: ['workflows'] },
-  activities: { types: ['workflows'] },
   workflows: { types: ['activities', 'messages', 'plans'] },
-  platform: { files: ['^workflows/definitions\\.ts$'] },
 };
 /** Root files that put the parts together: they import anything, nothing imports them. */
 const ENTRIES = '^(start|worker)\\.ts$';

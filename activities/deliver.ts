@@ -1,6 +1,6 @@
 import { Context } from '@temporalio/activity';
+import type { DeliveryInput } from '../contracts/workflows.js';
 import { attemptDelivery, dropDelivery, type NextAttempt, type RunDeliveryDeps } from '../deliveries/run-delivery.js';
-import type { DeliveryInput } from '../workflows/definitions.js';
 
 export type { NextAttempt };
 

@@ -1,9 +1,9 @@
 import { Context } from '@temporalio/activity';
+import type { IngestInput } from '../contracts/workflows.js';
 import type { Db } from '../db/pool.js';
 import { stopJob } from '../knowledge/ingest/documents.js';
 import type { IngestProgress } from '../knowledge/ingest/ingest-job.js';
 import type { JobRunner } from '../knowledge/ingest/job-runner.js';
-import type { IngestInput } from '../workflows/definitions.js';
 
 export type { IngestProgress };
 

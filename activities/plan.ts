@@ -1,10 +1,10 @@
+import type { PlanInput } from '../contracts/workflows.js';
 import type { AcceptDeps } from '../messages/accept/accept.js';
 import { cancelMessage } from '../messages/cancel.js';
 import { type Advance, advancePlan } from '../plans/advance.js';
 import { cancelPlanByOperator } from '../plans/plans.js';
 import { type StepAttempt, startStep } from '../plans/steps/start-step.js';
 import { isTenantBusy, PlatformError } from '../runtime/errors.js';
-import type { PlanInput } from '../workflows/definitions.js';
 
 /** The dependencies of the plan activities. */
 export interface PlanActivityDeps {

@@ -1,3 +1,4 @@
+import type { MessageInput, SessionInput } from '../contracts/workflows.js';
 import { cancelMessage, sessionDeps } from '../messages/cancel.js';
 import type { MessageCore } from '../messages/core.js';
 import { resolveByOperator } from '../messages/supervise/by-operator.js';
@@ -5,7 +6,6 @@ import { takeStep } from '../messages/supervise/next-step.js';
 import type { Step } from '../messages/supervise/step.js';
 import { isTenantBusy, PlatformError } from '../runtime/errors.js';
 import { expireIfIdle } from '../sessions/session-end.js';
-import type { MessageInput, SessionInput } from '../workflows/definitions.js';
 
 export type RecordActivities = ReturnType<typeof createRecordActivities>;
 

@@ -1,7 +1,7 @@
 import type { DeliveryAttempt } from '../contracts/api/deliveries.js';
 import { APPROVAL_EVENTS, asksHuman } from '../contracts/events.js';
+import type { AlertDeliveryInput, DeliveryInput, PushDeliveryInput } from '../contracts/workflows.js';
 import type { Tx } from '../db/pool.js';
-import type { AlertDeliveryInput, DeliveryInput, PushDeliveryInput } from '../workflows/definitions.js';
 import { enqueue } from './queue.js';
 
 /** Deliveries of one tenant that may be pending for one receiver, approvals and others apart. Further ones fail at once, and can be redelivered. */

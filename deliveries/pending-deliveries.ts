@@ -1,5 +1,5 @@
+import type { DeliveryInput, PushDeliveryInput } from '../contracts/workflows.js';
 import type { Tx } from '../db/pool.js';
-import type { DeliveryInput, PushDeliveryInput } from '../workflows/definitions.js';
 import type { AttemptResult } from './attempts.js';
 import type { ChannelRow } from './channels/channel-store.js';
 import type { NewDelivery, OfDelivery } from './delivery-store.js';

@@ -1,6 +1,6 @@
 import { asksHuman } from '../contracts/events.js';
+import type { DeliveryInput } from '../contracts/workflows.js';
 import type { Db, Tx } from '../db/pool.js';
-import type { DeliveryInput } from '../workflows/definitions.js';
 
 /** Deliveries of a lane (of approvals, or of everything else) under way at once on all nodes, the pauses between attempts included; twice as many where more than half of them are slow. */
 const SLOTS = 200;

@@ -1,9 +1,9 @@
+import type { DeliveryInput } from '../contracts/workflows.js';
 import type { Db, Tx } from '../db/pool.js';
 import { holdSecretKey } from '../db/secret-key.js';
 import { replaceMisdirected } from '../messages/input/callback-tokens.js';
 import type { Logger } from '../runtime/logger.js';
 import { type Secrets, UnreadableValue } from '../runtime/secrets.js';
-import type { DeliveryInput } from '../workflows/definitions.js';
 import { type AttemptOutcome, type AttemptResult, type DeliveryCounts, verdictOf, waitBefore } from './attempts.js';
 import { answered, mayAttempt, noteAnswer, readBreaker } from './breakers.js';
 import type { ChannelClients } from './channels/clients.js';

@@ -1,6 +1,6 @@
 import { CancellationScope, continueAsNew, isCancellation, sleep, workflowInfo } from '@temporalio/workflow';
 import type { NextAttempt } from '../activities/deliver.js';
-import type { DeliveryInput } from './definitions.js';
+import type { DeliveryInput } from '../contracts/workflows.js';
 import { deliveryRecord, receiver } from './stubs.js';
 import { show } from './visibility.js';
 

@@ -1,6 +1,6 @@
 import { CancellationScope, continueAsNew, isCancellation, workflowInfo } from '@temporalio/workflow';
 import type { IngestProgress } from '../activities/ingest.js';
-import type { IngestInput } from './definitions.js';
+import type { IngestInput } from '../contracts/workflows.js';
 import { documents, ingestRecord } from './stubs.js';
 import { show } from './visibility.js';
 

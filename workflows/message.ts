@@ -1,6 +1,6 @@
 import { CancellationScope, condition, continueAsNew, isCancellation, workflowInfo } from '@temporalio/workflow';
+import type { MessageInput } from '../contracts/workflows.js';
 import type { DoneStep } from '../messages/supervise/step.js';
-import type { MessageInput } from './definitions.js';
 import { record } from './stubs.js';
 import { show } from './visibility.js';
 import { OperatorSignals } from './wake-ups.js';

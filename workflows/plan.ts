@@ -1,6 +1,6 @@
 import { CancellationScope, condition, continueAsNew, isCancellation, workflowInfo } from '@temporalio/workflow';
+import type { PlanInput } from '../contracts/workflows.js';
 import type { Advance, ShownStep } from '../plans/advance.js';
-import type { PlanInput } from './definitions.js';
 import { planRecord } from './stubs.js';
 import { show } from './visibility.js';
 import { WakeUps } from './wake-ups.js';

@@ -1,5 +1,5 @@
 import { condition, continueAsNew, workflowInfo } from '@temporalio/workflow';
-import type { SessionInput } from './definitions.js';
+import type { SessionInput } from '../contracts/workflows.js';
 import { record } from './stubs.js';
 import { show } from './visibility.js';
 import { WakeUps } from './wake-ups.js';

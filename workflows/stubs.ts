@@ -9,7 +9,7 @@ import type { IngestActivities, IngestRecordActivities } from '../activities/ing
 import type { PlanActivities } from '../activities/plan.js';
 import type { RecordActivities } from '../activities/record.js';
 import type { WatchActivities } from '../activities/watch.js';
-import { DELIVERY_QUEUE, KNOWLEDGE_QUEUE } from './definitions.js';
+import { DELIVERY_QUEUE, KNOWLEDGE_QUEUE } from '../contracts/workflows.js';
 
 /**
  * Transactions in Postgres. Each is idempotent and takes milliseconds; while the database is unavailable they are retried without limit, within the

@@ -1,5 +1,5 @@
 import { setCurrentDetails, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
-import { SEARCH_ATTRIBUTES } from './definitions.js';
+import { SEARCH_ATTRIBUTES } from '../contracts/workflows.js';
 
 /**
  * Shows the state, the agent type, what the workflow waits for and the code of a failure in the Temporal UI. Search attributes are written

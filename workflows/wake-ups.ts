@@ -1,5 +1,5 @@
 import { defineSignal, setHandler } from '@temporalio/workflow';
-import { CANCEL_SIGNAL, RESOLVE_SIGNAL, WAKE_SIGNAL } from './definitions.js';
+import { CANCEL_SIGNAL, RESOLVE_SIGNAL, WAKE_SIGNAL } from '../contracts/workflows.js';
 
 const wake = defineSignal(WAKE_SIGNAL);
 const cancel = defineSignal(CANCEL_SIGNAL);

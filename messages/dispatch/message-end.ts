@@ -1,8 +1,8 @@
 import type { Part } from '../../contracts/a2a/parts.js';
 import { textOf } from '../../contracts/a2a/text.js';
+import { messageWorkflowId } from '../../contracts/workflows.js';
 import { newId } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
-import { messageWorkflowId } from '../../workflows/definitions.js';
 import { inputRequestCall, type NewInputRequest } from '../input/ask.js';
 import { digestOf } from '../input/digest.js';
 import { schemaProblem } from '../input/form.js';

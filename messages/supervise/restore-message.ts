@@ -1,5 +1,5 @@
+import { messageWorkflowId } from '../../contracts/workflows.js';
 import type { SessionRef } from '../../sessions/session-deps.js';
-import { messageWorkflowId } from '../../workflows/definitions.js';
 import type { MessageCore, MessageRef } from '../core.js';
 import { failByOperator } from './next-step.js';
 import type { TemporalLink } from './temporal-link.js';

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Connection } from '@temporalio/client';
+import { SEARCH_ATTRIBUTES } from '../../contracts/workflows.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
-import { SEARCH_ATTRIBUTES } from '../../workflows/definitions.js';
 import { isUnavailable } from './temporal-availability.js';
 
 const NAMES = Object.values(SEARCH_ATTRIBUTES).map(({ name }) => name);

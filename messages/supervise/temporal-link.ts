@@ -7,8 +7,6 @@ import {
   WorkflowNotFoundError,
   type WorkflowStartOptions,
 } from '@temporalio/client';
-import { AsyncContext } from '../../runtime/async-context.js';
-import type { Logger } from '../../runtime/logger.js';
 import {
   AGENT_WATCH,
   type DeliveryInput,
@@ -25,7 +23,9 @@ import {
   type SessionInput,
   sessionWorkflowId,
   WAKE_SIGNAL,
-} from '../../workflows/definitions.js';
+} from '../../contracts/workflows.js';
+import { AsyncContext } from '../../runtime/async-context.js';
+import type { Logger } from '../../runtime/logger.js';
 import type { MessageRef } from '../core.js';
 import { ensureSearchAttributes } from './search-attributes.js';
 import { checkAddress, checkNamespace, type TemporalTarget } from './temporal-availability.js';

@@ -8,7 +8,7 @@ import {
   pushWorkflowPrefix,
   type SessionInput,
   sessionWorkflowId,
-} from '../../workflows/definitions.js';
+} from '../../contracts/workflows.js';
 import type { TemporalLink } from './temporal-link.js';
 
 /** Workflows that are asked for, or deleted, at a time. */

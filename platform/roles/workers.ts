@@ -8,8 +8,8 @@ import { createIngestActivities, createIngestRecordActivities } from '../../acti
 import { createPlanActivities, type PlanActivityDeps } from '../../activities/plan.js';
 import { createRecordActivities } from '../../activities/record.js';
 import { createWatchActivities, type WatchDeps } from '../../activities/watch.js';
+import { DELIVERY_QUEUE, FLEET_QUEUE, KNOWLEDGE_QUEUE } from '../../contracts/workflows.js';
 import { SLOTS_MAX } from '../../deliveries/queue.js';
-import { DELIVERY_QUEUE, FLEET_QUEUE, KNOWLEDGE_QUEUE } from '../../workflows/definitions.js';
 import type { Services } from '../services.js';
 import { keepRunning, type WorkerDeps } from './running-worker.js';
 import { tenantShares } from './tenant-shares.js';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { SessionInitResponse } from '../../contracts/api/sessions.js';
+import { deliveryWorkflowId } from '../../contracts/workflows.js';
 import { traceparentOf, uuidOf } from '../../runtime/ids.js';
-import { deliveryWorkflowId } from '../../workflows/definitions.js';
 import { answerMessage, COMPLETED, joinOnRecord } from '../api/moving.js';
 import { serveApi } from '../api/served-api.js';
 import { textMessage } from '../setup/core.js';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { SessionInitResponse } from '../../contracts/api/sessions.js';
+import { messageWorkflowId } from '../../contracts/workflows.js';
 import { createRedisBus } from '../../messages/stream/redis-bus.js';
-import { messageWorkflowId } from '../../workflows/definitions.js';
 import { answerMessage, COMPLETED, joinOnRecord } from '../api/moving.js';
 import { serveApi } from '../api/served-api.js';
 import { redisServer } from '../messages/bus/redis-server.js';

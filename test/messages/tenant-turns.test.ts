@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
+import type { MessageInput } from '../../contracts/workflows.js';
 import { Sweeper } from '../../messages/supervise/sweeper.js';
 import { createWorkflowStarter } from '../../messages/supervise/workflow-starter.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
-import type { MessageInput } from '../../workflows/definitions.js';
 import { insertTenant, messageCore } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';

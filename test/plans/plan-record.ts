@@ -1,8 +1,8 @@
 import { createPlanActivities } from '../../activities/plan.js';
 import type { Plan } from '../../contracts/api/plans.js';
+import type { PlanInput } from '../../contracts/workflows.js';
 import type { AnswerOrFailure } from '../../messages/dispatch/dispatches.js';
 import { advancePlan } from '../../plans/advance.js';
-import type { PlanInput } from '../../workflows/definitions.js';
 import { answerMessage } from '../api/moving.js';
 import type { ServedApi } from '../api/served-api.js';
 import { insertAgent } from '../setup/core.js';

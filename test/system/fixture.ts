@@ -1,7 +1,7 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { AgentGetByIdResponse } from '../../contracts/api/agents.js';
 import { SessionInitResponse } from '../../contracts/api/sessions.js';
-import { messageWorkflowId } from '../../workflows/definitions.js';
+import { messageWorkflowId } from '../../contracts/workflows.js';
 import { type Behaviour, type Dispatched, dispatched, type RawAgent } from '../setup/agent.js';
 import type { ApiClient, SendOptions } from '../setup/platform/api-client.js';
 import { type Home, joinAgent } from '../setup/platform/fleet.js';

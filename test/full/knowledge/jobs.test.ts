@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ingestWorkflowId } from '../../../workflows/definitions.js';
+import { ingestWorkflowId } from '../../../contracts/workflows.js';
 import { TestBase } from '../../knowledge/fixture.js';
 import { testProvider } from '../../setup/embeddings.js';
 import { startPlatform } from '../../setup/platform/platform.js';

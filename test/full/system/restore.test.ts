@@ -2,7 +2,7 @@ import { Client, type Connection } from '@temporalio/client';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { ResolveResponse } from '../../../contracts/api/messages.js';
 import { SessionGetByIdResponse } from '../../../contracts/api/sessions.js';
-import { sessionWorkflowId } from '../../../workflows/definitions.js';
+import { sessionWorkflowId } from '../../../contracts/workflows.js';
 import { ruleFor, webhook } from '../../alerts/alert-fixture.js';
 import { createPlan, newSession, step, untilPlan, untilStep } from '../../plans/plan-fixture.js';
 import type { RawAgent } from '../../setup/agent.js';

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { beforeEach, describe, expect, it } from 'vitest';
+import type { MessageInput } from '../../../contracts/workflows.js';
 import { resolveMessage } from '../../../messages/input/resolve.js';
 import { takeStep } from '../../../messages/supervise/next-step.js';
 import { Sweeper } from '../../../messages/supervise/sweeper.js';
-import type { MessageInput } from '../../../workflows/definitions.js';
 import { messageCore } from '../../setup/core.js';
 import { stepAndTake } from '../../setup/take.js';
 import { until } from '../../setup/until.js';

@@ -1,12 +1,12 @@
 import { Client, Connection } from '@temporalio/client';
 import { expect, inject, test } from 'vitest';
+import { messageWorkflowId } from '../../../contracts/workflows.js';
 import type { MessageRef } from '../../../messages/core.js';
 import { takeStep } from '../../../messages/supervise/next-step.js';
 import { TemporalLink } from '../../../messages/supervise/temporal-link.js';
 import { WaitingWatch } from '../../../messages/supervise/waiting-watch.js';
 import { newId } from '../../../runtime/ids.js';
 import { createLogger } from '../../../runtime/logger.js';
-import { messageWorkflowId } from '../../../workflows/definitions.js';
 import { serveApi } from '../../api/served-api.js';
 import { cleanUp } from '../../setup/clean-up.js';
 import { until } from '../../setup/until.js';

@@ -18,7 +18,7 @@ import {
   messageWorkflowId,
   planWorkflowId,
   sessionWorkflowId,
-} from '../../../workflows/definitions.js';
+} from '../../../contracts/workflows.js';
 import { createPlan, untilStep } from '../../plans/plan-fixture.js';
 import { dispatched, echo, silent } from '../agent.js';
 import { joinAgent } from '../platform/fleet.js';

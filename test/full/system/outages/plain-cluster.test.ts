@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Connection } from '@temporalio/client';
 import { expect, test } from 'vitest';
-import { AGENT_WATCH, messageWorkflowId } from '../../../../workflows/definitions.js';
+import { AGENT_WATCH, messageWorkflowId } from '../../../../contracts/workflows.js';
 import { startPlatform } from '../../../setup/platform/platform.js';
 import { until } from '../../../setup/until.js';
 import { hold, joinType, to } from '../../../system/fixture.js';

@@ -1,8 +1,4 @@
-/**
- * Names, inputs and task queues of the workflows. Both the workflow sandbox and the processes that start workflows import this file, so it
- * uses no Node.js API.
- */
-import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
+/** Names, inputs and task queues of the workflows, for them and for those who start them. */
 
 /** The task queue of all workflows and of the activities that any worker may run. */
 export const FLEET_QUEUE = 'fleet';
@@ -112,7 +108,8 @@ export function planWorkflowId(ref: Omit<PlanInput, 'session_id'>): string {
 /** The Temporal Schedule of the agent watch. */
 export const AGENT_WATCH = { scheduleId: 'fleet-agent-watch', everySeconds: 30 } as const;
 
-const keyword = (name: string) => defineSearchAttributeKey(name, SearchAttributeType.KEYWORD);
+/** A key as Temporal's `defineSearchAttributeKey` makes it. */
+const keyword = (name: string) => ({ name, type: 'KEYWORD' }) as const;
 
 /** The search attributes of the workflows. */
 export const SEARCH_ATTRIBUTES = {
