@@ -29,7 +29,7 @@ test('the example librarian answers from the documentation, with citations', asy
 test('an agent’s call that is repeated after a restart of the platform takes documents in once', async () => {
   const base = await TestBase.create(client);
   /** What the agent's call gives, from an agent that is connected for it alone: addresses change with a restart. */
-  async function taken(content: string): Promise<IngestResponse> {
+  async function taken(content: string, contextId?: string): Promise<IngestResponse & { contextId: string }> {
     const { base_url: url, agent_client_id: clientId, agent_client_secret: clientSecret, ca_file } = platform.devJson();
     const named = { type: 'reader', instanceId: 'reader-1', drainOnSignals: false, log: SILENT_LOG };
     const agent = new Agent({ url, clientId, clientSecret, ca: readFileSync(ca_file, 'utf8'), ...named });
@@ -38,14 +38,16 @@ test('an agent’s call that is repeated after a restart of the platform takes d
       JSON.stringify(await task.callTool('knowledge_base.ingest', body, { idempotencyKey: 'once' })),
     );
     await agent.connect();
-    const [part] = (await client.send('work', { metadata: { agent_type: 'reader' } })).artifacts?.[0]?.parts ?? [];
+    const task = await client.send('work', { contextId, metadata: { agent_type: 'reader' } });
+    const [part] = task.artifacts?.[0]?.parts ?? [];
     await agent.close(0);
-    return JSON.parse(part?.kind === 'text' ? part.text : 'null') as IngestResponse;
+    const answer = JSON.parse(part?.kind === 'text' ? part.text : 'null') as IngestResponse;
+    return { ...answer, contextId: task.contextId };
   }
-  const { job_id, source_id = '' } = await taken('Once sorrel.');
+  const { job_id, source_id = '', contextId } = await taken('Once sorrel.');
   await base.ingest({ source_id, content: 'Sorrel of a later call.' });
   await platform.restart();
-  expect(await taken('Once sorrel.')).toMatchObject({ job_id, source_id, status: 'completed' });
+  expect(await taken('Once sorrel.', contextId)).toMatchObject({ job_id, source_id, status: 'completed' });
   expect((await base.sources()).map((source) => source.source_id)).toEqual([source_id]);
   expect(await base.texts('sorrel')).toEqual(['Sorrel of a later call.']);
 }, 120_000);

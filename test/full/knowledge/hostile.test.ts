@@ -141,4 +141,4 @@ test('a document that needs more memory than a thread has is stopped, and is nam
   const many = `[${'{},'.repeat(3_400_000)}{}]`;
   await expect(read(many, { filename: 'a.json' })).rejects.toMatchObject({ code: 'TOO_COMPLEX' });
   expect(await outcome('Some words.')).toBe('chunks');
-}, 60_000);
+}, 180_000);
