@@ -131,7 +131,7 @@ export const FRAME_ERROR_CODES = [
   'INVALID_DISPATCH',
   /**
    * The agent failed: it threw, answered HTTP 4xx or 5xx, its answer is no A2A answer (the text names the member), or it asked with a form
-   * that is not flat; also any code of an agent that is not in this table. The token server of a hosted agent refuses the platform's client.
+   * that is not flat; also where the code that an agent gives is no word of at most 64 letters, digits and `_`. The token server of a hosted agent refuses the platform's client.
    */
   'HANDLER_ERROR',
   /** The agent takes no more; or it answers 64 tool calls already, or does not read its socket. */

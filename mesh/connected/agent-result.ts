@@ -2,7 +2,6 @@ import type { A2aMessage, Task } from '../../contracts/a2a/a2a.js';
 import type { Artifact, Part } from '../../contracts/a2a/parts.js';
 import { textOf } from '../../contracts/a2a/text.js';
 import { AgentInputRequest } from '../../contracts/api/messages.js';
-import { FRAME_ERROR_CODES } from '../../contracts/errors.js';
 import { type DispatchResultPayload, ErrorPayload } from '../../contracts/frames.js';
 import type { AnswerOrFailure } from '../../messages/dispatch/dispatches.js';
 import { uuidOf } from '../../runtime/ids.js';
@@ -137,9 +136,12 @@ function ownFailure(task: Task | undefined): AnswerOrFailure['error'] {
   return data && reportedFailure({ ...data, retryable: false }).error;
 }
 
-/** The result of a dispatch whose agent reports that it failed. A code that is not one of the platform's reads HANDLER_ERROR. */
+/** What an agent may name a failure of its own. It goes into events, groups and the Temporal UI, so it is a word. */
+const OWN_CODE = /^[A-Za-z][A-Za-z0-9_]{0,63}$/;
+
+/** The result of a dispatch whose agent reports that it failed, under the agent's code. One that is no word reads HANDLER_ERROR. */
 export function reportedFailure(payload: ErrorPayload): AnswerOrFailure {
-  const code = (FRAME_ERROR_CODES as readonly string[]).includes(payload.code) ? payload.code : 'HANDLER_ERROR';
+  const code = OWN_CODE.test(payload.code) ? payload.code : 'HANDLER_ERROR';
   const text = code === payload.code ? payload.message : [payload.code, payload.message].filter(Boolean).join(': ');
   return { state: 'failed', error: { code, message: text || code }, health: 'well' };
 }

@@ -142,7 +142,7 @@ export class SentDispatch {
     this.#end({ ...result, health: 'well' });
   }
 
-  /** The agent reports that it failed. A code that is not one of the platform's reads HANDLER_ERROR. */
+  /** The agent reports that it failed. */
   agentFailed(payload: ErrorPayload): void {
     this.#end(reportedFailure(payload));
   }

@@ -156,6 +156,7 @@ class DispatchStore implements Dispatches {
       [tenant_id, message_id, dispatch_id, epoch, LOST.code, newEventId()],
     );
     if (!row?.detached) return null;
+    this.#core.bus.publish(tenant_id, message_id, { kind: 'restarted' });
     this.#announce(ref, [{ tenant_id, message_id, session_id: row.session_id }], { kind: 'changed' });
     this.#core.nodes.fill({ tenant_id, instance_id: row.instance_id });
     return { state: 'lost', message: null };

@@ -11,10 +11,11 @@ export const RETENTION_MS = 600_000;
 
 /**
  * An event of a message. `changed`: its row has changed; with `under_way` only because an agent has it; with `recorded` the row contains
- * all output so far, so that new subscribers begin here.
+ * all output so far, so that new subscribers begin here. `restarted`: the agent is lost, and the next one begins the answer anew.
  */
 export type BusEvent =
   | { kind: 'changed'; under_way?: true; recorded?: true }
+  | { kind: 'restarted' }
   | { kind: 'artifact'; artifact: Artifact; append: boolean; last_chunk: boolean }
   | { kind: 'status_text'; text: string };
 

@@ -62,6 +62,8 @@ function streamEventOf(
       const message = agentMessage(current.row, `status-${cursor}`, [{ kind: 'text', text: event.text }]);
       return { ...statusUpdate(taskOf(current.row, current.request), false), status: { state: 'working', message } };
     }
+    case 'restarted':
+      return { ...statusUpdate(taskOf(current.row, current.request), false), metadata: { restarted: true } };
     case 'gap':
       position.shown.close();
       return null;

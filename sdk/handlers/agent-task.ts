@@ -81,7 +81,7 @@ export type Ask<Resolution> = InputRequired & PromiseLike<Resolution>;
 
 export interface Failed {
   state: 'failed';
-  /** `HANDLER_ERROR` by default. */
+  /** A letter, then at most 63 letters, digits and `_`; callers get it as it is. `HANDLER_ERROR` by default. */
   code?: string;
   message: string;
   retryable?: boolean;

@@ -90,11 +90,12 @@ describe('a dispatch', () => {
     expect((await fixture.message(second.ref)).error?.code).toBe('CHUNK_SEQ_GAP');
   });
 
-  it('fails with the code of the agent, or HANDLER_ERROR for one that nobody knows', async () => {
+  it('fails with the code of the agent, or HANDLER_ERROR for one that is no word', async () => {
     const { node, agent } = await joined();
     for (const [said, stored, message] of [
       ['AGENT_BUSY', 'AGENT_BUSY', 'because'],
-      ['ECONNREFUSED', 'HANDLER_ERROR', 'ECONNREFUSED: because'],
+      ['out_of_stock', 'out_of_stock', 'because'],
+      ['because: x', 'HANDLER_ERROR', 'because: x: because'],
     ] as const) {
       const { ref, end, dispatch } = await node.send(agent);
       dispatch.error(said, 'because');

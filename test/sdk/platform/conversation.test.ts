@@ -206,6 +206,30 @@ describe('a message whose agent is lost', () => {
     expect(events.events).toEqual([]);
   });
 
+  test('begins its stream anew, and says so', async () => {
+    let attempts = 0;
+    for (const n of ['1', '2']) {
+      const agent = agentOf('reciter', { instanceId: `reciter-${n}`, idempotent: true });
+      agent.onMessage(async function* () {
+        attempts += 1;
+        yield `attempt ${attempts}`;
+        if (attempts > 1) return;
+        await heard.promise;
+        void agent.close(0).catch(() => undefined);
+        await new Promise<never>(() => undefined);
+      });
+      await agent.connect();
+    }
+    const heard = gate();
+    const told: string[] = [];
+    for await (const event of client.stream('go', to('reciter'))) {
+      if (event.kind === 'artifact-update') told.push(textOf(event.artifact.parts));
+      if (event.kind === 'status-update' && event.metadata?.restarted === true) told.push('anew');
+      if (told.length > 0) heard.open();
+    }
+    expect(told).toEqual(['attempt 1', 'anew', 'attempt 2']);
+  });
+
   test('fails when its deadline is over, though nobody was there to do it again', async () => {
     const agent = agentOf('lonely', { idempotent: true }).onMessage(() => {
       void agent.close(0).catch(() => undefined);
