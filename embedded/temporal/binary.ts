@@ -68,6 +68,7 @@ async function install(lookup: TemporalLookup): Promise<string> {
         failures.push(`${installWith.name}: the installed program ${problem.text}`);
       } catch (error) {
         log.info({ err: error }, 'an attempt to install Temporal failed');
+        onLine(errorMessage(error));
         failures.push(errorMessage(error));
       }
     }
