@@ -6,6 +6,7 @@ import { localModelFolder } from './knowledge/embedding/local-model.js';
 import { userCacheDir } from './runtime/cache-dir.js';
 import { A2A_VERSIONS, environmentOf } from './scripts/test/a2a-servers.mjs';
 import { PGVECTOR_FOLDER, PGVECTOR_PROGRAM } from './scripts/test/pgvector.mjs';
+import { postgresVersionsFolder } from './scripts/test/postgres-versions.mjs';
 import { HeaviestFirst } from './test/setup/heaviest-first.js';
 import { type Level, testLevels } from './test/setup/levels.js';
 
@@ -52,6 +53,10 @@ const NEEDS_INSTALLED: Record<string, { file: string; tests: string[] }> = {
   'npm run test:pgvector': {
     file: join(userCacheDir(), PGVECTOR_FOLDER, PGVECTOR_PROGRAM),
     tests: ['test/full/knowledge/search/pgvector.test.ts', 'test/full/system/restore.test.ts'],
+  },
+  'npm run test:postgres': {
+    file: postgresVersionsFolder(userCacheDir()),
+    tests: ['test/full/db/postgres-versions.test.ts'],
   },
   'npm run frameworks': {
     file: 'sdk/adapters/node_modules/.package-lock.json',

@@ -8,7 +8,7 @@ import type { Logger } from '../runtime/logger.js';
 const MIGRATIONS = new URL('./migrations/', import.meta.url);
 const FUNCTIONS = new URL('./functions/', import.meta.url);
 /** README.md says so too. */
-const POSTGRES_MIN = 16;
+const POSTGRES_MIN = 15;
 /** The key of the advisory lock of all processes that migrate. */
 const LOCK = 7_301_846_225;
 /** For how long a change waits for the lock of a table, and requests behind it; then they have their turn for the pause. */
@@ -112,7 +112,7 @@ async function inTransaction(
   }
 }
 
-/** Refuses a server that is too old for the migrations, before any of them: 15 has not all privileges of roles that they ask for. */
+/** Refuses a server that is too old for the migrations, before any of them. */
 export async function refuseOldServer(client: Pick<pg.Client, 'query'>): Promise<void> {
   const { rows } = await client.query('SHOW server_version_num');
   const major = Math.floor(Number(rows[0].server_version_num) / 10_000);

@@ -29,6 +29,8 @@ export interface PostgresOptions {
   onLine(line: string): void;
   /** Password of the superuser when the cluster is created; random by default. Later starts use the stored one. */
   superuserPassword?: string;
+  /** The folder of the package that has the programs; by default the one that is installed for this machine. */
+  packageFolder?: string;
 }
 
 /** A running Postgres, which is restarted when it dies. */
@@ -49,9 +51,10 @@ export async function startPostgres({
   log,
   onLine,
   superuserPassword,
+  packageFolder,
 }: PostgresOptions): Promise<EmbeddedPostgres> {
   const home = await postgresHome(dataDir, onLine);
-  const binaries = await postgresBinaries(home.identity, onLine);
+  const binaries = await postgresBinaries(home.identity, onLine, packageFolder);
   const { directory, state } = await ensureCluster(dataDir, home, binaries, superuserPassword, onLine);
   const logFile = join(dataDir, 'logs', 'postgres.log');
   const options: PostmasterOptions = {

@@ -13,8 +13,12 @@ const OS = ['android', 'darwin', 'freebsd', 'linux', 'openharmony', 'win32'];
 const CPU = ['arm64', 'arm', 'ia32', 'ppc64', 'riscv64', 's390x', 'x64'];
 const LIBC = { gnu: 'glibc', gnueabihf: 'glibc', musl: 'musl', musleabihf: 'musl' };
 
-/** Of the platform, and of the frameworks that the adapters of the SDK are tested with. */
-const LOCK_FILES = ['package-lock.json', 'sdk/adapters/package-lock.json'];
+/** Of the platform, of the frameworks that the adapters of the SDK are tested with, and of the versions of Postgres that it is tested on. */
+const LOCK_FILES = [
+  'package-lock.json',
+  'sdk/adapters/package-lock.json',
+  'scripts/test/postgres-versions/package-lock.json',
+];
 
 const root = join(import.meta.dirname, '..');
 for (const file of LOCK_FILES) {

@@ -29,6 +29,7 @@ console.log(`All tests and checks, with random seeds: about an hour on two cores
 failed.push(...quarantineProblems(root));
 await step('the local embedding model', 'npm', ['run', 'models']);
 await step('a Postgres with pgvector', 'npm', ['run', 'test:pgvector']);
+await step('the supported versions of Postgres', 'npm', ['run', 'test:postgres']);
 await step('the official A2A servers', 'npm', ['run', 'test:a2a-servers']);
 await step('the frameworks of the adapters', 'npm', ['run', 'frameworks']);
 await step('all tests', process.execPath, ['scripts/test.mjs', '--all', ...process.argv.slice(2)]);

@@ -6,13 +6,15 @@
 DO $$
 DECLARE
   name text;
+  -- Up to Postgres 15 every member of a role may take it.
+  set_role CONSTANT text := CASE WHEN current_setting('server_version_num')::int < 160000 THEN 'MEMBER' ELSE 'SET' END;
 BEGIN
   FOREACH name IN ARRAY ARRAY['fleet_app', 'fleet_system'] LOOP
     BEGIN
       EXECUTE format('CREATE ROLE %I NOLOGIN NOINHERIT', name);
     EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
     END;
-    IF NOT pg_has_role(current_user, name, 'SET') THEN EXECUTE format('GRANT %I TO %I', name, current_user); END IF;
+    IF NOT pg_has_role(current_user, name, set_role) THEN EXECUTE format('GRANT %I TO %I', name, current_user); END IF;
   END LOOP;
 END $$;
 

@@ -29,8 +29,8 @@ export interface PostgresBinaries {
 export async function postgresBinaries(
   identity: Identity | undefined,
   onLine: (line: string) => void,
+  root = packageRoot(),
 ): Promise<PostgresBinaries> {
-  const root = packageRoot();
   const version = (JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string }).version;
   const majorVersion = Number.parseInt(version, 10);
   try {

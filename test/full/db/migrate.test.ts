@@ -23,9 +23,9 @@ test('a migrated database is left as it is', async () => {
 });
 
 test.each([
-  ['150018', 'The server of DATABASE_URL is Postgres 15, and the platform needs 16 or newer'],
+  ['140022', 'The server of DATABASE_URL is Postgres 14, and the platform needs 15 or newer'],
   ['90624', 'Postgres 9, and'],
-  ['160000', null],
+  ['150000', null],
   ['190001', null],
 ])('a server that is too old is refused before the first migration: %s', async (version, refusal) => {
   const query = async () => ({ rows: [{ server_version_num: version }] });

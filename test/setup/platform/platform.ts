@@ -53,6 +53,8 @@ export interface PlatformDeps {
   prepare?: (connection: Connection, namespace: string) => Promise<void>;
   /** The way by which the platform reaches its database. */
   wayTo?: (databaseUrl: string) => Promise<string>;
+  /** Its database; by default a fresh one on the run's Postgres. */
+  database?: FreshDatabase;
   /** The `start.js` of another build, which the first process runs. */
   start?: string;
   /** The data directory of the first process. */
@@ -65,9 +67,9 @@ export interface PlatformDeps {
  */
 export async function startPlatform(
   env: Record<string, string> = {},
-  { prepare, wayTo, start, dataDir: firstDataDir }: PlatformDeps = {},
+  { prepare, wayTo, database: given, start, dataDir: firstDataDir }: PlatformDeps = {},
 ): Promise<SharedPlatform> {
-  const database = await freshDatabase();
+  const database = given ?? (await freshDatabase());
   const connection = await Connection.connect({ address: inject('temporalAddress'), connectTimeout: '60s' });
   const namespace = `test-${randomBytes(6).toString('hex')}`;
   await createNamespace(connection, namespace);
