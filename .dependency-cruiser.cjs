@@ -46,6 +46,8 @@ const LAYERS = {
   plans: ['contracts', 'runtime', 'db', 'policy', 'sessions', 'messages'],
   /** requests to people as lists and records, many decisions at once, receipts; the request itself is of `messages/input/` */
   requests: ['contracts', 'runtime', 'db', 'auth', 'messages'],
+  /** what a policy that is not stored would have decided about what is on the record */
+  backtest: ['contracts', 'runtime', 'db', 'policy', 'messages', 'plans'],
   /** erases messages, sessions and tenants, in portions */
   erasure: ['contracts', 'runtime', 'db', 'agents', 'sessions', 'messages'],
   /** calls of agents' tools and of the platform's */
@@ -98,6 +100,7 @@ const LAYERS = {
     'messages',
     'plans',
     'requests',
+    'backtest',
     'deliveries',
     'alerts',
     'knowledge',

@@ -1,4 +1,5 @@
 import type { Caller } from '../contracts/api/auth.js';
+import { NO_AGENT } from '../contracts/primitives.js';
 import type { LaterFact } from '../policy/matching/facts.js';
 import type { PolicyRequest } from '../policy/policy-request.js';
 import { tokenFacts } from '../policy/token-facts.js';
@@ -17,6 +18,16 @@ export interface PolicyMessage {
   agent: NonNullable<PolicyRequest['agent']>;
   session: NonNullable<PolicyRequest['session']>;
   token: NonNullable<PolicyRequest['token']>;
+}
+
+/** What policies see of a message's sender where its token is not kept: the credential. */
+export function senderFacts(message: {
+  credential_id: string;
+  sender_agent_type: string | null;
+  scopes: string[];
+}): PolicyMessage['token'] {
+  const { credential_id, sender_agent_type, scopes } = message;
+  return { sub: credential_id, credential_id, scopes, agent_type: sender_agent_type ?? NO_AGENT };
 }
 
 /** The message enters (scope `admission`), or goes to an agent (scope `dispatch`). */

@@ -142,6 +142,14 @@ export function compilePolicy(row: PolicyRow, deps: CompileDeps): CompiledPolicy
   };
 }
 
+/** What a policy that applies decides. One that only records does so also where its evaluator failed. */
+export function decisionOf(
+  { decision, onError }: Pick<CompiledPolicy, 'decision' | 'onError'>,
+  { failed }: Pick<Application, 'failed'>,
+): PolicyDecision {
+  return failed === undefined || decision === 'audit' ? decision : onError;
+}
+
 /** Whether a policy that matches applies. Never throws: an evaluator that fails says so. */
 export function application(
   { evaluate }: CompiledPolicy,

@@ -1,5 +1,5 @@
 import type { PolicyTrace } from '../contracts/api/policies/policies.js';
-import { type Application, application, type CompiledPolicy, isInForce } from './compiled-policy.js';
+import { type Application, application, type CompiledPolicy, decisionOf, isInForce } from './compiled-policy.js';
 import type { Candidates } from './indexing/candidates.js';
 import { allHold, firstUnmet } from './matching/conditions.js';
 import { Facts } from './matching/facts.js';
@@ -95,12 +95,12 @@ class Decision {
     const why =
       failed === undefined ? (reason ?? policy.applied.reason) : `The evaluator of ${policy.name} failed: ${failed}.`;
     const applied = { ...policy.applied, reason: why };
-    if (policy.decision === 'audit') {
+    const decision = decisionOf(policy, { failed });
+    if (decision === 'audit') {
       this.#audits.push(applied);
       this.#note(policy, 'audited', why);
       return undefined;
     }
-    const decision = failed === undefined ? policy.decision : policy.onError;
     // What comes after a policy that may allow is not decided yet.
     if (this.#mayBeAllowed && decision !== 'allow') return 'later';
     this.#note(policy, 'decided', why);

@@ -1,6 +1,6 @@
 import type { PolicyTrace, TestPolicyResponse } from '../contracts/api/policies/policies.js';
 import { PlatformError } from '../runtime/errors.js';
-import { isInForce } from './compiled-policy.js';
+import { type CompiledPolicy, compilePolicy, isInForce } from './compiled-policy.js';
 import { decideBy, type EarlyVerdict } from './decision.js';
 import { contentOf } from './guards/content.js';
 import type { GuardedContent, GuardSettings, TenantGuards } from './guards/guarded-content.js';
@@ -8,6 +8,7 @@ import { allHold } from './matching/conditions.js';
 import { Facts, type LaterFact } from './matching/facts.js';
 import type { Policies, PolicyRequest, Verdict } from './policy-request.js';
 import { PolicySet } from './policy-set.js';
+import type { PolicyRow } from './policy-store.js';
 import {
   type TenantPolicies,
   TenantPoliciesCache,
@@ -38,10 +39,10 @@ export class PolicyEngine implements Policies, TenantGuards {
   /** Tenants about whose messages nothing is to be decided. */
   readonly unconcerned: Unconcerned;
   readonly #cache: TenantPoliciesCache;
-  readonly #webhooks: TenantPoliciesDeps['webhooks'];
+  readonly #deps: TenantPoliciesDeps;
 
   constructor(deps: TenantPoliciesDeps) {
-    this.#webhooks = deps.webhooks;
+    this.#deps = deps;
     this.#cache = new TenantPoliciesCache(deps);
     this.unconcerned = this.#cache.unconcerned;
   }
@@ -94,7 +95,7 @@ export class PolicyEngine implements Policies, TenantGuards {
 
   /** Whether the tenant has as many requests to its evaluators under way as it may: a decision that needs one would wait. */
   isBusy(tenantId: string): boolean {
-    return this.#webhooks.isBusy(tenantId);
+    return this.#deps.webhooks.isBusy(tenantId);
   }
 
   /** Whether the tenant may have policies of one of the scopes, or guards of messages. That it has none costs next to nothing to find out. */
@@ -111,6 +112,11 @@ export class PolicyEngine implements Policies, TenantGuards {
       if (policies) return policies.guards;
       throw new PlatformError('SERVICE_UNAVAILABLE', 'The guards of the tenant cannot be read at this moment.');
     });
+  }
+
+  /** A policy that is not stored, ready to decide. @throws PlatformError BAD_REQUEST for an expression that is not valid */
+  compile(row: PolicyRow): CompiledPolicy {
+    return compilePolicy(row, this.#deps);
   }
 
   /** Decides without consequences, by what is in force in this process. @returns null where the policies cannot be read */

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { Author } from '../../audit/record-audit.js';
+import { createBacktests } from '../../backtest/backtest.js';
 import { OPERATIONS } from '../../contracts/api/operations.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
@@ -14,8 +15,11 @@ function ofOwn<By extends Pick<Author, 'tenant_id'>>(by: By, body: { tenant_id?:
 /** Policies, scope `admin`. */
 export function policyRoutes(
   app: FastifyInstance,
-  { policyCatalog: catalog, guardCatalog }: Pick<ApiDeps, 'policyCatalog' | 'guardCatalog'>,
+  deps: Pick<ApiDeps, 'db' | 'policies' | 'policyCatalog' | 'guardCatalog'>,
 ): void {
+  const { policyCatalog: catalog, guardCatalog } = deps;
+  const backtest = createBacktests(deps);
+
   mount(app, OPERATIONS.createPolicy).answer(async (body, { author }) => ({
     policy: await catalog.create(ofOwn(author, body), body),
   }));
@@ -40,6 +44,10 @@ export function policyRoutes(
 
   mount(app, OPERATIONS.testPolicy).answer((body, { caller }) => {
     return catalog.test(ofOwn(caller, body), body);
+  });
+
+  mount(app, OPERATIONS.backtestPolicy).answer((body, { caller }) => {
+    return backtest(ofOwn(caller, body).tenant_id, body);
   });
 
   mount(app, OPERATIONS.getGuards).answer(async (body, { caller }) => ({

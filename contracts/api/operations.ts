@@ -11,6 +11,7 @@ import { MESSAGE_OPERATIONS } from './messages.js';
 import { EXTENSION, get, OPERATOR, PUBLIC, post } from './operation.js';
 import { PLAN_OPERATIONS } from './plans.js';
 import { APPROVAL_OPERATIONS } from './policies/approvals.js';
+import { BACKTEST_OPERATIONS } from './policies/backtest.js';
 import { GUARD_OPERATIONS } from './policies/guards.js';
 import { POLICY_OPERATIONS } from './policies/policies.js';
 import { REQUEST_OPERATIONS } from './policies/requests.js';
@@ -55,6 +56,7 @@ export const OPERATIONS = {
   ...TOOL_OPERATIONS,
   ...PLAN_OPERATIONS,
   ...POLICY_OPERATIONS,
+  ...BACKTEST_OPERATIONS,
   ...GUARD_OPERATIONS,
   ...ALERT_OPERATIONS,
   ...DELIVERY_OPERATIONS,
@@ -78,7 +80,7 @@ export const TAGS = {
   Agents: AGENT_OPERATIONS,
   Tools: TOOL_OPERATIONS,
   Plans: PLAN_OPERATIONS,
-  Policies: POLICY_OPERATIONS,
+  Policies: { ...POLICY_OPERATIONS, ...BACKTEST_OPERATIONS },
   Guards: GUARD_OPERATIONS,
   Alerts: ALERT_OPERATIONS,
   Webhooks: DELIVERY_OPERATIONS,

@@ -1,11 +1,10 @@
-import { NO_AGENT } from '../../contracts/primitives.js';
 import type { Tx } from '../../db/pool.js';
 import type { PolicyRequest, Verdict } from '../../policy/policy-request.js';
 import { errorOfDenial, eventsOf, isUndecided, undecidedError } from '../../policy/verdict.js';
 import type { MessageCore } from '../core.js';
 import type { StoredError } from '../dispatch/message-end.js';
 import { askInput } from '../input/ask.js';
-import { approvalRequest, type PolicyMessage, policyRequest } from '../policy-requests.js';
+import { approvalRequest, type PolicyMessage, policyRequest, senderFacts } from '../policy-requests.js';
 import type { MessageRow, RunningRow, SessionBinding } from '../read/rows.js';
 
 type Scope = 'admission' | 'dispatch';
@@ -140,10 +139,9 @@ export class PolicyGate {
   async #ask(scope: Scope, agent: PolicyMessage['agent']): Promise<Ruling> {
     const { tenant_id, message_id, session_id } = this.#row;
     const details = await this.#read();
-    const { parts, metadata, credential_id, sender_agent_type, scopes, user_id } = details;
+    const { parts, metadata, user_id } = details;
     const session = { session_id, ...(user_id !== null && { user_id }) };
-    const credential = { sub: credential_id, credential_id, scopes, agent_type: sender_agent_type ?? NO_AGENT };
-    const token = this.#row.token ?? credential;
+    const token = this.#row.token ?? senderFacts(details);
     const request = policyRequest(scope, { message_id, parts, metadata, agent, session, token });
     const key = [scope, agent.agent_type, agent.instance_id, agent.skill_id].join('\n');
     const given = this.#known.get(key);

@@ -31,7 +31,12 @@ export function agentOf(step: Pick<StepRow, 'agent_type' | 'instance_id' | 'skil
   };
 }
 
-function createRequest(caller: Caller, plan: NewPlan, steps: readonly GraphStep[]): PolicyRequest {
+/** What policies are asked about a new plan. */
+export function createRequest(
+  caller: Caller,
+  plan: Pick<NewPlan | PlanRow, 'description' | 'max_parallel' | 'auto_approve' | 'session_id'>,
+  steps: readonly (GraphStep | StepRow)[],
+): PolicyRequest {
   const { description, max_parallel, auto_approve, session_id } = plan;
   const shown = steps.map((step) => ({
     ...{ step_id: step.step_id, description: step.description, parts: step.parts, ...agentOf(step) },

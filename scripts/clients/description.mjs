@@ -8,7 +8,8 @@ import { openApiDocument } from '../../dist/contracts/api/openapi.js';
 /** `/send` is `client.send`, `client.stream` and `client.tasks`; the WebSocket of agents is `Agent`. A test holds that there are no others. */
 const NOT_GENERATED = ['send', 'sendToType', 'connectAgent'];
 /** The last words of paths that may be called again after a lost answer: they only read, or a repeat changes nothing more. */
-const REPEATABLE = /^(get|pending|query|test_policy|update|set|allow_type|disallow_type|heartbeat|ingest|refresh)(_|$)/;
+const REPEATABLE =
+  /^(get|pending|query|test_policy|backtest|update|set|allow_type|disallow_type|heartbeat|ingest|refresh)(_|$)/;
 /** Groups that are not called as the first word of their paths. */
 const GROUPS = { knowledge_base: 'knowledge' };
 

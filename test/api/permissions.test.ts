@@ -279,6 +279,7 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
   updatePolicy: closed('admin', 'missing', policy),
   deletePolicy: closed('admin', 'missing', policy),
   testPolicy: closed('admin', 'allowed', () => ({ scope: 'plan', action: 'create' })),
+  backtestPolicy: closed('admin', 'allowed', () => ({ policy: { scope: 'plan', decision: 'deny' } })),
   getGuards: closed('admin', 'allowed'),
   updateGuard: closed('admin', 'allowed', () => ({ guard: 'path' })),
   newAlert: closed('admin', 'allowed', () => alert),

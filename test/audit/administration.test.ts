@@ -90,7 +90,16 @@ const CHANGE_NOTHING: Name[] = [
     'getPolicies',
     'getPolicy',
   ] as const),
-  ...(['testPolicy', 'getGuards', 'getAlerts', 'getAlert', 'testAlert', 'getDeliveries', 'redeliver'] as const),
+  ...([
+    'testPolicy',
+    'backtestPolicy',
+    'getGuards',
+    'getAlerts',
+    'getAlert',
+    'testAlert',
+    'getDeliveries',
+    'redeliver',
+  ] as const),
   ...([
     'getLimits',
     'getPrices',

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { ResolveResponse } from '../../contracts/api/messages.js';
 import { GetApprovalsResponse } from '../../contracts/api/policies/approvals.js';
+import { BacktestResponse } from '../../contracts/api/policies/backtest.js';
 import { ToolResult } from '../../contracts/api/tools.js';
 import { dispatchIn, hostedAgent, message } from '../mesh/hosted/hosted-agent.js';
 import { refusedWith } from '../mesh/tools/tool-fixture.js';
@@ -58,4 +59,18 @@ test('one over HTTP is told to ask again, and passes when a human has approved',
   await client.untilState(sent.id, 'completed');
   const { approvals } = await client.ok('/messages/get_approvals', { message_id: sent.id }, GetApprovalsResponse);
   expect(approvals).toHaveLength(1);
+});
+
+test('a backtest counts the calls that people were asked about, with what they were about', async () => {
+  await teller(platform);
+  const { agent } = buyer(platform, 'backtested');
+  await agent.connect();
+  const { id } = await client.send('buy', to('backtested'));
+  await resolve(id, { resolution: 'approved' });
+  await client.untilState(id, 'completed');
+  const match = { tools: ['pay'], agent_types: ['backtested'], arguments: [{ path: 'amount', op: 'gte', value: 5 }] };
+  const policy = { scope: 'tool', decision: 'deny', match };
+  const found = await client.ok('/policies/backtest', { policy }, BacktestResponse);
+  expect(found).toMatchObject({ matched: 1, unknown: 0, by_decision: { deny: 1 }, sampled: false });
+  expect(found.samples).toMatchObject([{ message_id: id, tool: 'pay', arguments: { amount: 5 } }]);
 });

@@ -71,7 +71,7 @@ const fields = {
 /** Must be the caller's. */
 const tenant_id = AnyId.optional();
 
-const CreatePolicyRequest = z.strictObject({
+export const CreatePolicyRequest = z.strictObject({
   ...fields,
   tenant_id,
   scope: PolicyScope,

@@ -445,6 +445,14 @@ export class PoliciesOperations extends ApiGroup {
   }
 
   /**
+   * What a policy would have decided about the past. `POST /policies/backtest`. Needs the scope `admin`.
+   * An extension of the specification, which may change without notice.
+   */
+  backtest(request: types.PoliciesBacktestRequest, options: CallOptions = {}): Promise<types.PoliciesBacktestResponse> {
+    return this.invoke({ path: '/policies/backtest', retry: true, responseAsIs: {"samples":{"arguments":true}} }, request, options);
+  }
+
+  /**
    * The guards and their settings. `POST /policies/get_guards`. Needs the scope `admin`.
    * An extension of the specification, which may change without notice.
    */

@@ -3019,6 +3019,198 @@ export type PoliciesTestPolicyResponse = {
     }[];
 };
 
+export type PoliciesBacktestRequest = {
+    tenantId?: string;
+    policy: {
+        /** @default backtest */
+        name?: string;
+        /** @enum {string} */
+        decision: "allow" | "deny" | "require_approval" | "audit";
+        /** @default  */
+        description?: string;
+        /** @default {} */
+        match?: {
+            tools?: string[];
+            agentTypes?: string[];
+            instanceIds?: string[];
+            skills?: string[];
+            actions?: string[];
+            paths?: string[];
+            hosts?: string[];
+            arguments?: ({
+                path: string;
+                /** @enum {string} */
+                op: "eq" | "ne" | "contains";
+                value: string | number | boolean | null;
+            } | {
+                path: string;
+                /** @enum {string} */
+                op: "in";
+                value: (string | number | boolean | null)[];
+            } | {
+                path: string;
+                /** @enum {string} */
+                op: "gt" | "gte" | "lt" | "lte";
+                value: number | string;
+            } | {
+                path: string;
+                /** @enum {string} */
+                op: "matches";
+                value: string;
+            })[];
+            not?: {
+                tools?: string[];
+                agentTypes?: string[];
+                instanceIds?: string[];
+                skills?: string[];
+                actions?: string[];
+                paths?: string[];
+                hosts?: string[];
+                arguments?: ({
+                    path: string;
+                    /** @enum {string} */
+                    op: "eq" | "ne" | "contains";
+                    value: string | number | boolean | null;
+                } | {
+                    path: string;
+                    /** @enum {string} */
+                    op: "in";
+                    value: (string | number | boolean | null)[];
+                } | {
+                    path: string;
+                    /** @enum {string} */
+                    op: "gt" | "gte" | "lt" | "lte";
+                    value: number | string;
+                } | {
+                    path: string;
+                    /** @enum {string} */
+                    op: "matches";
+                    value: string;
+                })[];
+            };
+        };
+        /** @default  */
+        reason?: string;
+        /** @default [] */
+        approvers?: string[];
+        /** @default {} */
+        evaluator?: {
+            approval?: {
+                /** @default 1 */
+                quorum?: number;
+                /** @default 86400 */
+                timeoutSeconds?: number;
+                reminderSeconds?: number;
+                escalateTo?: string[];
+                /** @default true */
+                allowSelf?: boolean;
+                /**
+                 * @default fail
+                 * @enum {string}
+                 */
+                onReject?: "fail" | "tell_agent";
+            };
+            /** @constant */
+            type: "cel";
+            expression: string;
+            /**
+             * @default deny
+             * @enum {string}
+             */
+            onError?: "deny" | "require_approval";
+        } | {
+            approval?: {
+                /** @default 1 */
+                quorum?: number;
+                /** @default 86400 */
+                timeoutSeconds?: number;
+                reminderSeconds?: number;
+                escalateTo?: string[];
+                /** @default true */
+                allowSelf?: boolean;
+                /**
+                 * @default fail
+                 * @enum {string}
+                 */
+                onReject?: "fail" | "tell_agent";
+            };
+            /** @constant */
+            type: "webhook";
+            url: string;
+            secret?: string | null;
+            /** @default 2000 */
+            timeoutMs?: number;
+            /**
+             * @default deny
+             * @enum {string}
+             */
+            onError?: "deny" | "require_approval";
+            secretSet?: boolean;
+        } | {
+            approval?: {
+                /** @default 1 */
+                quorum?: number;
+                /** @default 86400 */
+                timeoutSeconds?: number;
+                reminderSeconds?: number;
+                escalateTo?: string[];
+                /** @default true */
+                allowSelf?: boolean;
+                /**
+                 * @default fail
+                 * @enum {string}
+                 */
+                onReject?: "fail" | "tell_agent";
+            };
+        };
+        /** @default 100 */
+        priority?: number;
+        /** @default true */
+        enabled?: boolean;
+        endAt?: string | null;
+        /** @enum {string} */
+        scope: "admission" | "dispatch" | "tool" | "plan" | "session";
+    };
+    /** Format: date-time */
+    from?: string;
+    /** Format: date-time */
+    to?: string;
+    /** @default 10000 */
+    limit?: number;
+};
+
+export type PoliciesBacktestResponse = {
+    /** @constant */
+    ok: true;
+    examined: number;
+    matched: number;
+    unknown: number;
+    byDecision: {
+        allow: number;
+        deny: number;
+        requireApproval: number;
+        audit: number;
+    };
+    samples: {
+        /** Format: date-time */
+        at: string;
+        action: string;
+        /** @enum {string} */
+        decision: Open<"allow" | "deny" | "require_approval" | "audit">;
+        messageId?: string;
+        requestId?: string;
+        planId?: string;
+        sessionId?: string;
+        tool?: string;
+        agentType?: string;
+        instanceId?: string;
+        arguments?: {
+            [key: string]: unknown;
+        };
+    }[];
+    sampled: boolean;
+};
+
 export type PoliciesGetGuardsRequest = {
     tenantId?: string;
 };

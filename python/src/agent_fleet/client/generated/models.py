@@ -2104,6 +2104,186 @@ class PoliciesTestPolicyResponse(TypedDict):
     trace: list[PoliciesTestPolicyResponseTraceItem]
 
 
+class PoliciesBacktestRequestPolicyMatchArguments(TypedDict):
+    path: str
+    op: Literal['eq', 'ne', 'contains']
+    value: str | float | bool | None
+
+
+class PoliciesBacktestRequestPolicyMatchArguments1(TypedDict):
+    path: str
+    op: Literal['in']
+    value: list[str | float | bool | None]
+
+
+class PoliciesBacktestRequestPolicyMatchArguments2(TypedDict):
+    path: str
+    op: Literal['gt', 'gte', 'lt', 'lte']
+    value: float | str
+
+
+class PoliciesBacktestRequestPolicyMatchArguments3(TypedDict):
+    path: str
+    op: Literal['matches']
+    value: str
+
+
+class PoliciesBacktestRequestPolicyMatchNotArguments(TypedDict):
+    path: str
+    op: Literal['eq', 'ne', 'contains']
+    value: str | float | bool | None
+
+
+class PoliciesBacktestRequestPolicyMatchNotArguments1(TypedDict):
+    path: str
+    op: Literal['in']
+    value: list[str | float | bool | None]
+
+
+class PoliciesBacktestRequestPolicyMatchNotArguments2(TypedDict):
+    path: str
+    op: Literal['gt', 'gte', 'lt', 'lte']
+    value: float | str
+
+
+class PoliciesBacktestRequestPolicyMatchNotArguments3(TypedDict):
+    path: str
+    op: Literal['matches']
+    value: str
+
+
+class PoliciesBacktestRequestPolicyMatchNot(TypedDict):
+    tools: NotRequired[list[str]]
+    agent_types: NotRequired[list[str]]
+    instance_ids: NotRequired[list[str]]
+    skills: NotRequired[list[str]]
+    actions: NotRequired[list[str]]
+    paths: NotRequired[list[str]]
+    hosts: NotRequired[list[str]]
+    arguments: NotRequired[list[PoliciesBacktestRequestPolicyMatchNotArguments | PoliciesBacktestRequestPolicyMatchNotArguments1 | PoliciesBacktestRequestPolicyMatchNotArguments2 | PoliciesBacktestRequestPolicyMatchNotArguments3]]
+
+
+PoliciesBacktestRequestPolicyMatch = TypedDict(
+    'PoliciesBacktestRequestPolicyMatch',
+    {
+        'tools': NotRequired[list[str]],
+        'agent_types': NotRequired[list[str]],
+        'instance_ids': NotRequired[list[str]],
+        'skills': NotRequired[list[str]],
+        'actions': NotRequired[list[str]],
+        'paths': NotRequired[list[str]],
+        'hosts': NotRequired[list[str]],
+        'arguments': NotRequired[list[PoliciesBacktestRequestPolicyMatchArguments | PoliciesBacktestRequestPolicyMatchArguments1 | PoliciesBacktestRequestPolicyMatchArguments2 | PoliciesBacktestRequestPolicyMatchArguments3]],
+        'not': NotRequired[PoliciesBacktestRequestPolicyMatchNot],
+    },
+)
+
+
+class PoliciesBacktestRequestPolicyEvaluatorApproval(TypedDict):
+    quorum: NotRequired[int]
+    timeout_seconds: NotRequired[int]
+    reminder_seconds: NotRequired[int]
+    escalate_to: NotRequired[list[str]]
+    allow_self: NotRequired[bool]
+    on_reject: NotRequired[Literal['fail', 'tell_agent']]
+
+
+class PoliciesBacktestRequestPolicyEvaluator(TypedDict):
+    approval: NotRequired[PoliciesBacktestRequestPolicyEvaluatorApproval]
+    type: Literal['cel']
+    expression: str
+    on_error: NotRequired[Literal['deny', 'require_approval']]
+
+
+class PoliciesBacktestRequestPolicyEvaluator1Approval(TypedDict):
+    quorum: NotRequired[int]
+    timeout_seconds: NotRequired[int]
+    reminder_seconds: NotRequired[int]
+    escalate_to: NotRequired[list[str]]
+    allow_self: NotRequired[bool]
+    on_reject: NotRequired[Literal['fail', 'tell_agent']]
+
+
+class PoliciesBacktestRequestPolicyEvaluator1(TypedDict):
+    approval: NotRequired[PoliciesBacktestRequestPolicyEvaluator1Approval]
+    type: Literal['webhook']
+    url: str
+    secret: NotRequired[str | None]
+    timeout_ms: NotRequired[int]
+    on_error: NotRequired[Literal['deny', 'require_approval']]
+    secret_set: NotRequired[bool]
+
+
+class PoliciesBacktestRequestPolicyEvaluator2Approval(TypedDict):
+    quorum: NotRequired[int]
+    timeout_seconds: NotRequired[int]
+    reminder_seconds: NotRequired[int]
+    escalate_to: NotRequired[list[str]]
+    allow_self: NotRequired[bool]
+    on_reject: NotRequired[Literal['fail', 'tell_agent']]
+
+
+class PoliciesBacktestRequestPolicyEvaluator2(TypedDict):
+    approval: NotRequired[PoliciesBacktestRequestPolicyEvaluator2Approval]
+
+
+class PoliciesBacktestRequestPolicy(TypedDict):
+    name: NotRequired[str]
+    decision: Literal['allow', 'deny', 'require_approval', 'audit']
+    description: NotRequired[str]
+    match: NotRequired[PoliciesBacktestRequestPolicyMatch]
+    reason: NotRequired[str]
+    approvers: NotRequired[list[str]]
+    evaluator: NotRequired[PoliciesBacktestRequestPolicyEvaluator | PoliciesBacktestRequestPolicyEvaluator1 | PoliciesBacktestRequestPolicyEvaluator2]
+    priority: NotRequired[int]
+    enabled: NotRequired[bool]
+    end_at: NotRequired[str | None]
+    scope: Literal['admission', 'dispatch', 'tool', 'plan', 'session']
+
+
+PoliciesBacktestRequest = TypedDict(
+    'PoliciesBacktestRequest',
+    {
+        'tenant_id': NotRequired[str],
+        'policy': PoliciesBacktestRequestPolicy,
+        'from': NotRequired[str],
+        'to': NotRequired[str],
+        'limit': NotRequired[int],
+    },
+)
+
+
+class PoliciesBacktestResponseByDecision(TypedDict):
+    allow: int
+    deny: int
+    require_approval: int
+    audit: int
+
+
+class PoliciesBacktestResponseSample(TypedDict):
+    at: str
+    action: str
+    decision: str
+    message_id: NotRequired[str]
+    request_id: NotRequired[str]
+    plan_id: NotRequired[str]
+    session_id: NotRequired[str]
+    tool: NotRequired[str]
+    agent_type: NotRequired[str]
+    instance_id: NotRequired[str]
+    arguments: NotRequired[dict[str, Any]]
+
+
+class PoliciesBacktestResponse(TypedDict):
+    ok: Literal[True]
+    examined: int
+    matched: int
+    unknown: int
+    by_decision: PoliciesBacktestResponseByDecision
+    samples: list[PoliciesBacktestResponseSample]
+    sampled: bool
+
+
 class PoliciesGetGuardsRequest(TypedDict):
     tenant_id: NotRequired[str]
 

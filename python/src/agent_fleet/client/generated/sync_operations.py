@@ -75,6 +75,8 @@ from .models import (
     PlatformGetHealthResponse,
     PlatformHealthResponse,
     PlatformOpenapiResponse,
+    PoliciesBacktestRequestPolicy,
+    PoliciesBacktestResponse,
     PoliciesCreatePolicyRequestEvaluator,
     PoliciesCreatePolicyRequestEvaluator1,
     PoliciesCreatePolicyRequestEvaluator2,
@@ -494,6 +496,12 @@ class PoliciesOperations:
 
         An extension of the specification, which may change without notice."""
         return cast("PoliciesTestPolicyResponse", self._api.call("/policies/test_policy", given(tenant_id=tenant_id, scope=scope, action=action, tool=tool, agent_type=agent_type, instance_id=instance_id, skill_id=skill_id, session_id=session_id, user_id=user_id, arguments=arguments), retry=True))
+
+    def backtest(self, policy: PoliciesBacktestRequestPolicy, *, tenant_id: str | NotGiven = NOT_GIVEN, from_: str | NotGiven = NOT_GIVEN, to: str | NotGiven = NOT_GIVEN, limit: int | NotGiven = NOT_GIVEN) -> PoliciesBacktestResponse:
+        """What a policy would have decided about the past. `POST /policies/backtest`. Needs the scope `admin`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("PoliciesBacktestResponse", self._api.call("/policies/backtest", given(tenant_id=tenant_id, policy=policy, **{"from": from_}, to=to, limit=limit), retry=True))
 
     def get_guards(self, *, tenant_id: str | NotGiven = NOT_GIVEN) -> PoliciesGetGuardsResponse:
         """The guards and their settings. `POST /policies/get_guards`. Needs the scope `admin`.
