@@ -1,7 +1,7 @@
 import type { Caller, Credential } from './api/auth.js';
 import type { InputRequest } from './api/messages.js';
 import type { Operation } from './api/operation.js';
-import { ANY_AGENT_TYPE, NO_AGENT, Scope, scopeIncludes } from './primitives.js';
+import { ANY_AGENT_TYPE, NO_AGENT, type Principal, Scope, scopeIncludes } from './primitives.js';
 
 /**
  * The permission checks of the platform. A token whose `agent_type` is not `credential` acts as an agent, whatever its
@@ -75,6 +75,17 @@ export function isOwnType(reader: Pick<Reader, 'agent_type'>, agentType: string 
 export interface MessageOwners {
   agent_type: string | null;
   sender_agent_type: string | null;
+}
+
+/** Who sent a message, or opened a session. */
+export function senderOf(row: {
+  credential_id: string;
+  credential_name?: string | null;
+  sender_agent_type: string | null;
+}): Principal {
+  const { credential_id: id, credential_name: name, sender_agent_type } = row;
+  if (sender_agent_type !== null) return { type: 'agent', id: sender_agent_type };
+  return { type: isOperatorId(id) ? 'operator' : 'credential', id, ...(name && { name }) };
 }
 
 /** Whether the reader's agent type sent a message; always true for a reader that acts for the tenant. */

@@ -22,6 +22,8 @@ export const NO_AGENT = 'credential';
 export const AgentTypeOfAgents = AgentType.refine((type) => type !== NO_AGENT, { message: `must not be ${NO_AGENT}` });
 /** An identifier in a request: any short string, since an unknown id gets 404 and not 400. */
 export const AnyId = z.string().min(1).max(200);
+/** An end user of the tenant's product, as the tenant names it. */
+export const UserId = z.string().min(1).max(256);
 /** ISO 8601 UTC with milliseconds. */
 export const Timestamp = z.iso.datetime();
 /** A time in a request: ISO 8601 with any offset, in the years 1 to 9999. Parsed to UTC with milliseconds. */
@@ -55,6 +57,9 @@ export const pageFields = {
   page: z.int().min(1).max(1_000_000).default(1),
   page_size: z.int().min(1).max(LIMITS.pageSizeMax).default(LIMITS.pageSizeDefault),
 };
+
+/** Filters by the end user that something is for, and by the credential that sent it. */
+export const ofSender = { user_id: UserId.optional(), credential_id: AnyId.optional() };
 
 const counted = {
   /** The number of all items. */

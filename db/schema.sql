@@ -703,6 +703,7 @@ CREATE TABLE messages (
   session_id text NOT NULL,
   session_uuid uuid,
   credential_id text NOT NULL,
+  user_id text,
   sender_agent_type text,
   client_message_id text NOT NULL,
   method text NOT NULL,
@@ -921,6 +922,7 @@ CREATE TABLE sessions (
   tenant_id text NOT NULL,
   session_id text NOT NULL,
   user_id text,
+  credential_id text NOT NULL DEFAULT ''::text,
   agent_type text,
   instance_id text,
   status text NOT NULL,
@@ -1240,6 +1242,7 @@ CREATE INDEX late_changes_of_session ON public.late_changes USING btree (tenant_
 CREATE INDEX messages_by_error ON ONLY public.messages USING btree (tenant_id, error_code, message_id) WHERE (error_code IS NOT NULL);
 CREATE INDEX messages_by_session ON ONLY public.messages USING btree (session_uuid, message_id) WHERE (session_uuid IS NOT NULL);
 CREATE INDEX messages_by_trace ON ONLY public.messages USING btree (trace_id, tenant_id, message_id) WHERE (parent_span_id IS NOT NULL);
+CREATE INDEX messages_by_user ON ONLY public.messages USING btree (tenant_id, user_id, message_id) WHERE (user_id IS NOT NULL);
 CREATE INDEX messages_unsuccessful ON ONLY public.messages USING btree (tenant_id, unsuccessful_state, message_id) WHERE (unsuccessful_state IS NOT NULL);
 CREATE INDEX plan_messages_of_plan ON public.plan_messages USING btree (tenant_id, plan_id);
 CREATE INDEX plan_wakes_due ON public.plan_wakes USING btree (due_at);

@@ -7,13 +7,11 @@ export interface ForwardedMessage extends SelectedMessage {
   is_over: boolean;
 }
 
-const userOf = (message: string) =>
-  `(SELECT s.user_id FROM sessions s WHERE s.tenant_id = ${message}.tenant_id AND s.session_id = ${message}.session_id)`;
 const noOther = (found: string) =>
-  `NOT EXISTS (SELECT 1 FROM messages o WHERE o.tenant_id = $1 AND ${found} AND o.sender_agent_type IS NULL AND ${userOf('o')} IS DISTINCT FROM $3)`;
+  `NOT EXISTS (SELECT 1 FROM messages o WHERE o.tenant_id = $1 AND ${found} AND o.sender_agent_type IS NULL AND o.user_id IS DISTINCT FROM $3)`;
 
 /**
- * Of traces in which all that no agent sent is the user's: what agents sent there, unless its session is another user's. A caller may have
+ * Of traces in which all that no agent sent is the user's: what agents sent there, unless it is another user's. A caller may have
  * several users in one trace, and then nobody can tell whose the rest is. The message that began a trace has its UUID, and is not in the index
  * by trace.
  */
@@ -25,7 +23,7 @@ const FORWARDED = `
   SELECT ${SELECTED_COLUMNS}, ${IS_OVER} AS is_over
     FROM own t
     JOIN messages m ON m.tenant_id = $1 AND m.trace_id = t.trace_id AND m.parent_span_id IS NOT NULL AND m.sender_agent_type IS NOT NULL
-   WHERE m.message_id <> ALL ($2) AND coalesce(${userOf('m')}, $3) = $3 ORDER BY m.message_id LIMIT ${MESSAGES_AT_ONCE}`;
+   WHERE m.message_id <> ALL ($2) AND coalesce(m.user_id, $3) = $3 ORDER BY m.message_id LIMIT ${MESSAGES_AT_ONCE}`;
 
 /**
  * The next messages that agents sent on behalf of a user, in contexts of their own: they continue the traces of the user's messages. To be

@@ -52,8 +52,10 @@ export const MESSAGE_TABLES: Readonly<Record<string, string>> = {
   plan_messages: 'DELETE FROM plan_messages WHERE tenant_id = $1 AND message_id = ANY ($2)',
   idempotency_keys: `DELETE FROM idempotency_keys k USING messages m
     WHERE m.tenant_id = $1 AND m.message_id = ANY ($2) AND k.message_id = uuid_of(m.message_id) AND k.idempotency_key = ANY (ARRAY[
-      idempotency_key(m.tenant_id, m.credential_id, '', m.client_message_id),
-      idempotency_key(m.tenant_id, m.credential_id, m.session_id, m.client_message_id)])`,
+      idempotency_key(m.tenant_id, m.credential_id, NULL, '', m.client_message_id),
+      idempotency_key(m.tenant_id, m.credential_id, m.user_id, '', m.client_message_id),
+      idempotency_key(m.tenant_id, m.credential_id, NULL, m.session_id, m.client_message_id),
+      idempotency_key(m.tenant_id, m.credential_id, m.user_id, m.session_id, m.client_message_id)])`,
   counted_usage: 'DELETE FROM counted_usage WHERE tenant_id = $1 AND message_id = ANY ($2)',
   late_changes: 'DELETE FROM late_changes WHERE tenant_id = $1 AND message_id = ANY ($2)',
   running_messages: 'DELETE FROM running_messages WHERE tenant_id = $1 AND message_id = ANY ($2)',

@@ -30,13 +30,7 @@ function selectMessages(selection: Selection, over: boolean): [from: string, val
   if ('message_id' in selection) return [select('m.message_id = $2'), selection.message_id];
   if ('session_id' in selection) return [select(messagesOfSession('m', '$1', '$2')), selection.session_id];
   if ('before' in selection) return [select('m.message_id < $2'), idBound('msg', Date.parse(selection.before))];
-  const ofSession = messagesOfSession('m', 's.tenant_id', 's.session_id');
-  return [
-    `SELECT m.* FROM sessions s CROSS JOIN LATERAL (
-       SELECT ${SELECTED_COLUMNS} FROM messages m WHERE ${ofSession} AND ${condition} LIMIT ${MESSAGES_AT_ONCE}) m
-      WHERE s.tenant_id = $1 AND s.user_id = $2 LIMIT ${MESSAGES_AT_ONCE}`,
-    selection.user_id,
-  ];
+  return [select('m.user_id = $2'), selection.user_id];
 }
 
 /** The next messages of a selection. @param over those that are over, or those that are not */

@@ -39,7 +39,7 @@ export function policyRequest(scope: 'admission' | 'dispatch', message: PolicyMe
 
 /** A message that is being accepted, with what policies cannot know of it yet. */
 export function draftMessage(draft: NewMessage, caller: Caller): { message: PolicyMessage; later: LaterFact[] } {
-  const { want_agent_type, want_instance_id, want_skill_id, requested_context } = draft;
+  const { want_agent_type, want_instance_id, want_skill_id, requested_context, user_id } = draft;
   const agent = {
     ...(want_agent_type !== null && { agent_type: want_agent_type }),
     ...(want_instance_id !== null && { instance_id: want_instance_id }),
@@ -47,13 +47,15 @@ export function draftMessage(draft: NewMessage, caller: Caller): { message: Poli
   };
   const message = {
     ...{ message_id: draft.message_id, parts: draft.parts, metadata: draft.metadata, agent },
-    session: { session_id: draft.session_id },
+    session: { session_id: draft.session_id, ...(user_id !== null && { user_id }) },
     token: tokenFacts(caller),
   };
   const later: LaterFact[] = ['webhook'];
   // The session's or the tenant's default, which the accept transaction finds.
   if (want_agent_type === null) later.push('agent_type');
-  if (requested_context !== '') later.push('user_id');
+  // The session's, or that of the message on which the agent works that sends this one.
+  const mayBeOfUser = requested_context !== '' || (draft.sender_agent_type !== null && draft.parent_span_id !== null);
+  if (user_id === null && mayBeOfUser) later.push('user_id');
   return { message, later };
 }
 

@@ -21,7 +21,7 @@ export interface RetryRequest {
 
 const NEWEST = `
   SELECT message_id, session_id, state, client_message_id, credential_id FROM messages WHERE tenant_id = $1 AND message_id = $2`;
-const SESSION = 'SELECT status, user_id FROM sessions WHERE tenant_id = $1 AND session_id = $2';
+const SESSION = 'SELECT status FROM sessions WHERE tenant_id = $1 AND session_id = $2';
 /** One retry at a time: of two that read the same `retried_as` only one sets it. */
 const NOTE = `
   UPDATE messages SET retried_as = $3 WHERE tenant_id = $1 AND message_id = $2 AND retried_as IS NOT DISTINCT FROM $4 RETURNING 1`;
@@ -58,24 +58,16 @@ async function earlierRetry(tx: Tx, caller: Caller, retriedAs: string | null, me
   return newest && (isOwn || !isTerminal(newest.state)) ? newest : null;
 }
 
-/**
- * The context of the retry: the session of the message, or none, which opens one, where that has ended.
- * @throws PlatformError SESSION_CLOSED where it belonged to a user, whom a new one would not have
- */
+/** The context of the retry: the session of the message, or none, which opens one of the same user, where that has ended. */
 async function contextOf(tx: Tx, { tenant_id, session_id }: MessageRow): Promise<string | undefined> {
-  const [session] = await tx.query<{ status: string; user_id: string | null }>(SESSION, [tenant_id, session_id]);
-  if (session?.status === 'active') return session_id;
-  if (!session?.user_id) return undefined;
-  throw new PlatformError(
-    'SESSION_CLOSED',
-    "The session of the message has ended: send it anew in one of the session's user.",
-  );
+  const [session] = await tx.query<{ status: string }>(SESSION, [tenant_id, session_id]);
+  return session?.status === 'active' ? session_id : undefined;
 }
 
 /**
  * Sends a message that has failed or was canceled again: a new message with the same content, metadata and target, which policies and quotas decide
  * about anew. While an earlier retry of it is under way, that one is given.
- * @throws PlatformError as `checkRetry` and `acceptMessage`, SESSION_CLOSED
+ * @throws PlatformError as `checkRetry` and `acceptMessage`
  */
 export async function retryMessage(
   deps: AcceptDeps,
@@ -115,6 +107,7 @@ export async function retryMessage(
     {
       method: 'message/send',
       hook: note,
+      ...(row.user_id !== null && { userId: row.user_id }),
       ...(want_agent_type !== null && { target: { agent_type: want_agent_type } }),
     },
   );

@@ -35,7 +35,8 @@ const MATCHING = `input_requests q WHERE q.tenant_id = $1 AND ${OWN_REQUEST}
   AND ($11::text IS NULL OR EXISTS (
     SELECT 1 FROM messages m WHERE m.tenant_id = q.tenant_id AND m.message_id = q.message_id AND coalesce(m.agent_type, m.want_agent_type) = $11))
   AND ($12::text IS NULL OR EXISTS (
-    SELECT 1 FROM sessions s WHERE s.tenant_id = q.tenant_id AND s.session_id = q.session_id AND s.user_id = $12))`;
+      SELECT 1 FROM messages m WHERE m.tenant_id = q.tenant_id AND m.message_id = q.message_id AND m.user_id = $12)
+    OR q.plan_id IS NOT NULL AND EXISTS (SELECT 1 FROM sessions s WHERE s.tenant_id = q.tenant_id AND s.session_id = q.session_id AND s.user_id = $12))`;
 
 /** The orders, each by an index: of all requests, and of those in one state. */
 const ORDERS: Record<RequestsGetRequest['sort'], { column: string; direction: 'ASC' | 'DESC' }> = {

@@ -2,8 +2,8 @@ import type { Caller } from '../contracts/api/auth.js';
 import type { RequestOutcome } from '../contracts/api/messages.js';
 import type { ApprovalPrincipal } from '../contracts/api/policies/approvals.js';
 import type { RequestRecord, RequestState } from '../contracts/api/policies/requests.js';
-import { answerRefusal } from '../contracts/permissions.js';
-import { NO_AGENT, type Principal } from '../contracts/primitives.js';
+import { answerRefusal, senderOf } from '../contracts/permissions.js';
+import { NO_AGENT } from '../contracts/primitives.js';
 import type { Tx } from '../db/pool.js';
 import { isOfAgent, sendersOf, voterOf } from '../messages/input/principals.js';
 import { readPageRequests } from '../messages/read/page-rows.js';
@@ -50,7 +50,7 @@ export interface RequestSummary
 /** Those of the requests $2 whose message or plan is there, in their order. `$3`: how the caller counts towards a quorum. */
 const SUMMARIES = `
   SELECT q.request_id, q.message_id, q.plan_id, q.session_id, q.stage, q.source, q.approvers, q.allow_self, q.digest, q.state, q.expires_at, q.ended_at,
-         coalesce(m.agent_type, m.want_agent_type) AS agent_type, s.user_id,
+         coalesce(m.agent_type, m.want_agent_type) AS agent_type, coalesce(m.user_id, s.user_id) AS user_id,
          coalesce(m.credential_id, p.credential_id) AS credential_id, c.name AS credential_name, m.first_credential_id,
          coalesce(m.sender_agent_type, nullif(p.agent_type, '${NO_AGENT}')) AS sender_agent_type,
          CASE WHEN p.agent_type <> '${NO_AGENT}' THEN p.credential_id ELSE a.credential_id END AS registered_with,
@@ -112,11 +112,6 @@ function outcomeOf({ is_affirmative, outcome, error_code, settled_at }: RequestS
   if (!is_affirmative) return undefined;
   if (outcome === null || settled_at === null) return { state: 'pending' };
   return { state: outcome, ...(error_code !== null && { error_code }), at: settled_at.toISOString() };
-}
-
-function senderOf({ credential_id, credential_name, sender_agent_type }: RequestSummary): Principal {
-  if (sender_agent_type !== null) return { type: 'agent', id: sender_agent_type };
-  return { type: 'credential', id: credential_id, ...(credential_name !== null && { name: credential_name }) };
 }
 
 /** Who decided about those of these requests that were decided, by request. */

@@ -1,5 +1,5 @@
 import type { SessionDetails, SessionSummary, SessionsGetRequest } from '../contracts/api/sessions.js';
-import { actsAs, type Reader } from '../contracts/permissions.js';
+import { actsAs, type Reader, senderOf } from '../contracts/permissions.js';
 import { queryJson } from '../db/json-rows.js';
 import { ownSessions } from '../db/ownership.js';
 import { type KeyList, type Page, readPage } from '../db/pages/page.js';
@@ -9,27 +9,28 @@ import { agentsOf } from './session-agents.js';
 
 /** A session as `sessions/get` shows it, and its metadata. */
 type SessionRow = Omit<SessionDetails, 'agents'>;
+type StoredRow = Omit<SessionRow, 'sent_by'> & Parameters<typeof senderOf>[0];
 
 /** `paused` is derived: a message of the session waits for human input. */
 const STATUS = `CASE WHEN s.status = 'active' AND EXISTS (
     SELECT 1 FROM running_messages w WHERE w.tenant_id = s.tenant_id AND w.session_id = s.session_id AND w.state = 'input-required')
   THEN 'paused' ELSE s.status END`;
 
-const COLUMNS = `s.session_id, s.tenant_id, s.user_id, s.created_at, s.ended_at, s.metadata, s.ordered, ${STATUS} AS status,
+const COLUMNS = `s.session_id, s.tenant_id, s.user_id, s.credential_id, s.sender_agent_type, s.created_at, s.ended_at, s.metadata, s.ordered, ${STATUS} AS status,
   t.total_turns, t.total_tokens, t.uncounted`;
 
 const TOTALS = 'CROSS JOIN LATERAL totals_of(s) t';
 
 /** `uncounted`: messages that were counted one by one for the totals. */
-type CountedRow = SessionRow & { uncounted: number };
+type CountedRow = StoredRow & { uncounted: number };
 
 /** Beyond so many, whoever has read a session brings its totals forward: the usage roll-up has not, as after an erasure. */
 const UNCOUNTED_MOST = 1_000;
 
 /** Leaves what a session is shown with. @param behind gets the sessions whose totals are to be brought forward */
-function shown({ uncounted, ...row }: CountedRow, behind: string[]): SessionRow {
+function shown({ uncounted, credential_id, sender_agent_type, ...row }: CountedRow, behind: string[]): SessionRow {
   if (uncounted > UNCOUNTED_MOST) behind.push(row.session_id);
-  return row;
+  return { ...row, sent_by: senderOf({ credential_id, sender_agent_type }) };
 }
 
 /** Brings the totals of sessions forward, ten thousand messages in a transaction. */
@@ -83,9 +84,10 @@ export async function listSessions(db: Db, reader: Reader, query: SessionsGetReq
   const { tenant_id } = reader;
   const list: KeyList = {
     key: 's.session_id',
-    from: `sessions s WHERE s.tenant_id = $1 AND ${OF_STATUS} AND ${ownSessions('s', '$3')}`,
+    from: `sessions s WHERE s.tenant_id = $1 AND ${OF_STATUS} AND ${ownSessions('s', '$3')}
+      AND ($4::text IS NULL OR s.user_id = $4) AND ($5::text IS NULL OR s.credential_id = $5)`,
     orderBy: 's.session_id DESC',
-    values: [tenant_id, query.status ?? null, actsAs(reader)],
+    values: [tenant_id, query.status ?? null, actsAs(reader), query.user_id ?? null, query.credential_id ?? null],
     appendOnly: query.status !== 'active' && query.status !== 'paused',
   };
   const select = `SELECT ${COLUMNS} FROM sessions s ${TOTALS} WHERE s.tenant_id = $1 AND s.session_id = ANY ($2) ORDER BY s.session_id DESC`;

@@ -16,18 +16,18 @@ import { listSessions, readDetails, readSession } from './session-records.js';
 
 async function insertSession(
   tx: Tx,
-  { tenant_id, sub: created_by }: Caller,
+  { tenant_id, credential_id, sub: created_by }: Caller,
   { user_id, metadata = {}, ordered = false, reserve = false, idle_timeout_seconds }: SessionInitRequest,
   agent: AgentWithRoom | null,
 ): Promise<string> {
   const session_id = newId('ses');
   const { agent_type, instance_id } = agent ?? { agent_type: null, instance_id: null };
   await tx.query(
-    `INSERT INTO sessions (tenant_id, session_id, user_id, explicit, agent_type, instance_id, status, metadata,
+    `INSERT INTO sessions (tenant_id, session_id, user_id, credential_id, explicit, agent_type, instance_id, status, metadata,
        idle_timeout_seconds, ordered, reserves, wake_requested_at)
-     VALUES ($1, $2, $3, true, $4, $5, 'active', $6, $7, $8, $9, now())`,
+     VALUES ($1, $2, $3, $4, true, $5, $6, 'active', $7, $8, $9, $10, now())`,
     [
-      ...[tenant_id, session_id, user_id, agent_type, instance_id, JSON.stringify(metadata)],
+      ...[tenant_id, session_id, user_id, credential_id, agent_type, instance_id, JSON.stringify(metadata)],
       ...[idle_timeout_seconds, ordered, reserve],
     ],
   );

@@ -4,6 +4,7 @@ import { Instant, JsonObject } from '../primitives.js';
 import {
   A2aMessage,
   AcceptedOutputModes,
+  MessageMetadata,
   MessageSendParams,
   PushNotificationConfig,
   type TaskPushNotificationConfig,
@@ -71,7 +72,7 @@ const Message1 = proto({
   taskId: OptionalText,
   referenceTaskIds: A2aMessage.shape.referenceTaskIds,
   extensions: A2aMessage.shape.extensions,
-  metadata: JsonObject.optional(),
+  metadata: MessageMetadata.optional(),
 }).transform((message): A2aMessage => defined({ kind: 'message' as const, ...message }));
 
 const HistoryLength = z.int().min(0).optional();

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { LIMITS } from '../limits.js';
-import { JsonObject } from '../primitives.js';
+import { JsonObject, UserId } from '../primitives.js';
 import { Artifact, Part } from './parts.js';
+import { isObject } from './proto-json.js';
 
 /** The versions of A2A that `/send` speaks, by major and minor. */
 export const A2A_VERSIONS = ['0.3', '1.0'] as const;
@@ -105,6 +106,8 @@ export const SendMetadata = z.looseObject({
   skill_id: z.string().min(1).max(256).optional(),
   /** An instance; if there is none of that id, an agent type. */
   target_agent: z.string().min(1).max(128).optional(),
+  /** The end user that the message is sent for; that of its session, where that has one. */
+  user_id: UserId.optional(),
   deadline_ms: z.int().min(1).max(LIMITS.deadlineMsMax).optional(),
   /** How long the message waits for an agent, in milliseconds; without it as long as `deadline_ms` while one is online, else `QUEUE_WAIT_MS`. */
   queue_wait_ms: z.int().min(1).max(LIMITS.deadlineMsMax).optional(),
@@ -117,6 +120,46 @@ export const SendMetadata = z.looseObject({
 });
 
 export type SendMetadata = z.infer<typeof SendMetadata>;
+
+/** How A2A 1.0 would write members that name an agent or a user; both spellings count. */
+const SPELLINGS: Readonly<Record<string, string>> = {
+  agentType: 'agent_type',
+  instanceId: 'instance_id',
+  skillId: 'skill_id',
+  targetAgent: 'target_agent',
+  userId: 'user_id',
+};
+/** Members by which callers of other platforms name an agent. Ignored, they would let the default agent answer. */
+const NOT_MEMBERS = ['agent', 'target', 'type'];
+
+/** Metadata with the platform's spelling of its members. Both spellings of a member have to say the same. */
+function snakeNames(value: unknown, context: z.RefinementCtx): unknown {
+  if (!isObject(value)) return value;
+  const found = Object.keys(SPELLINGS).filter((spelling) => spelling in value);
+  if (found.length === 0) return value;
+  const { ...named } = value;
+  for (const spelling of found) {
+    const name = SPELLINGS[spelling] ?? spelling;
+    if (name in named && named[name] !== named[spelling])
+      context.addIssue({ code: 'custom', path: [spelling], message: `is another than ${name}; give one of them` });
+    named[name] = named[spelling];
+    delete named[spelling];
+  }
+  return named;
+}
+
+/** The same, for metadata of a call, which may not name its agent by other members. */
+function routingNames(value: unknown, context: z.RefinementCtx): unknown {
+  const wrong = isObject(value) ? NOT_MEMBERS.find((name) => name in value) : undefined;
+  if (wrong !== undefined) {
+    const message = 'names no agent: use agent_type, instance_id, skill_id or target_agent';
+    context.addIssue({ code: 'custom', path: [wrong], message });
+  }
+  return snakeNames(value, context);
+}
+
+/** `metadata` of a message that is sent, which may name its agent too. */
+export const MessageMetadata = z.preprocess(snakeNames, JsonObject);
 
 /** Limits of push-notification configs. */
 export const PUSH_LIMITS = { configsPerTask: 16, urlChars: 2_048, idChars: 128, secretChars: 4_096, schemes: 8 };
@@ -150,7 +193,7 @@ export type PushNotificationConfig = z.infer<typeof PushNotificationConfig>;
 
 /** `params` of `message/send` and `message/stream` in A2A 0.3. */
 export const MessageSendParams = z.object({
-  message: A2aMessage,
+  message: A2aMessage.extend({ metadata: MessageMetadata.optional() }),
   configuration: z
     .object({
       blocking: z.boolean().optional(),
@@ -159,7 +202,7 @@ export const MessageSendParams = z.object({
       pushNotificationConfig: PushNotificationConfig.optional(),
     })
     .optional(),
-  metadata: SendMetadata.optional(),
+  metadata: z.preprocess(routingNames, SendMetadata).optional(),
 });
 export type MessageSendParams = z.infer<typeof MessageSendParams>;
 

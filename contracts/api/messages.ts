@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { RpcRequest, RpcResponse, Task } from '../a2a/a2a.js';
+import { A2aMessage, RpcRequest, RpcResponse, Task } from '../a2a/a2a.js';
 import { Artifact, Part } from '../a2a/parts.js';
 import { LIMITS } from '../limits.js';
 import {
@@ -7,8 +7,10 @@ import {
   AnyId,
   Instant,
   JsonObject,
+  ofSender,
   ok,
   okPage,
+  Principal,
   pageFields,
   Reason,
   Timestamp,
@@ -135,6 +137,10 @@ export const MessageRecord = z.object({
   instance_id: z.string().nullable(),
   agent_type: z.string().nullable(),
   root_agent: z.string().nullable(),
+  user_id: z.string().optional(),
+  sent_by: Principal,
+  /** The `messageId` that it was sent with. */
+  client_message_id: z.string(),
   trace_id: z.string(),
   /** The message that this one repeats (`/messages/retry`). */
   retry_of: z.string().optional(),
@@ -161,6 +167,8 @@ export const MessagesGetRequest = z.strictObject({
   since: Instant.optional(),
   /** Accepted before this time. */
   until: Instant.optional(),
+  ...ofSender,
+  client_message_id: A2aMessage.shape.messageId.optional(),
   ...pageFields,
 });
 export type MessagesGetRequest = z.infer<typeof MessagesGetRequest>;
@@ -177,6 +185,7 @@ const MessageRetryRequest = z.strictObject({
 const MessageRetryResponse = ok({ message_id: z.string(), session_id: z.string(), retry_of: z.string() });
 const MessagesPendingRequest = z.strictObject({
   session_id: AnyId.optional(),
+  ...ofSender,
   limit: z.int().min(1).max(100).default(50),
   offset: z.int().min(0).max(1_000_000).default(0),
 });

@@ -6,11 +6,14 @@ import {
   InstanceId,
   JsonObject,
   Metadata,
+  ofSender,
   ok,
   okPage,
+  Principal,
   pageFields,
   Reason,
   Timestamp,
+  UserId,
 } from '../primitives.js';
 import { CONFLICT, EXTENSION, OWN, post, TENANT } from './operation.js';
 
@@ -21,6 +24,7 @@ export const SessionSummary = z.object({
   session_id: z.string(),
   tenant_id: z.string(),
   user_id: z.string().nullable(),
+  sent_by: Principal,
   status: SessionStatus,
   total_turns: z.int(),
   total_tokens: z.int(),
@@ -46,7 +50,7 @@ export type SessionDetails = z.infer<typeof SessionDetails>;
 const SessionInitRequest = z.strictObject({
   instance_id: InstanceId.optional(),
   agent_type: AgentType.optional(),
-  user_id: z.string().min(1).max(256).optional(),
+  user_id: UserId.optional(),
   metadata: Metadata.optional(),
   /** Its messages reach their agent one after the other, in the order of their acceptance. */
   ordered: z.boolean().optional(),
@@ -62,7 +66,7 @@ export const SessionInitResponse = ok({
   session: SessionSummary,
 });
 
-export const SessionsGetRequest = z.strictObject({ ...pageFields, status: SessionStatus.optional() });
+export const SessionsGetRequest = z.strictObject({ ...pageFields, status: SessionStatus.optional(), ...ofSender });
 export type SessionsGetRequest = z.infer<typeof SessionsGetRequest>;
 export const SessionsGetResponse = okPage({ sessions: z.array(SessionSummary) });
 export const SessionGetByIdResponse = ok({ session: SessionDetails });

@@ -33,11 +33,12 @@ CREATE TABLE sessions (
   ordered boolean NOT NULL DEFAULT false,
   tenant_id text NOT NULL, session_id text NOT NULL,
   user_id text,
+  credential_id text NOT NULL DEFAULT '', -- that opened it
   agent_type text, instance_id text,
   -- 'active', 'completed' or 'expired'. 'paused' is derived from messages that wait for a human and never stored.
   status text NOT NULL,
   metadata jsonb NOT NULL DEFAULT '{}',
-  -- The agent type that named this context; it sees the session from then on.
+  -- The type of the agent that opened it; it sees the session from then on.
   sender_agent_type text,
   ended_reason text,
   PRIMARY KEY (tenant_id, session_id)
@@ -45,7 +46,7 @@ CREATE TABLE sessions (
 CREATE INDEX sessions_slots ON sessions (tenant_id, instance_id, session_id) WHERE status = 'active' AND reserves;
 CREATE INDEX sessions_to_wake ON sessions (wake_requested_at) WHERE wake_requested_at IS NOT NULL;
 CREATE INDEX sessions_to_check ON sessions (idle_check_at) WHERE idle_check_at IS NOT NULL;
--- For the erasure of what a user has left.
+-- What a user has, also for erasure.
 CREATE INDEX sessions_by_user ON sessions (tenant_id, user_id, session_id) WHERE user_id IS NOT NULL;
 CREATE INDEX sessions_supervised ON sessions (supervised_at) WHERE supervised_at IS NOT NULL AND status = 'active';
 
@@ -67,8 +68,8 @@ CREATE TABLE session_agents (
   PRIMARY KEY (tenant_id, session_id, instance_id)
 );
 
--- One row per messageId that a credential has sent in a context, until it expires: then the messageId is new. `idempotency_key` is a hash of
--- these three and the tenant, by the function of that name.
+-- One row per messageId that a credential has sent in a context for a user, until it expires: then the messageId is new. `idempotency_key` is a
+-- hash of these four and the tenant, by the function of that name.
 CREATE TABLE idempotency_keys (
   idempotency_key uuid PRIMARY KEY, expires_at timestamptz NOT NULL,
   tenant_id uuid NOT NULL, message_id uuid NOT NULL, -- without their prefixes
@@ -85,6 +86,7 @@ CREATE TABLE messages (
   tenant_id text NOT NULL, message_id text COLLATE "C" NOT NULL, session_id text NOT NULL,
   session_uuid uuid, -- as the function of that name makes it: for the index, half as long as text
   credential_id text NOT NULL,
+  user_id text, -- the end user that it is sent for: that of its session, if that has one
   sender_agent_type text, -- of the agent that sent it; NULL for a credential that stands for no agent
   client_message_id text NOT NULL, method text NOT NULL,
   parts jsonb NOT NULL, metadata jsonb NOT NULL DEFAULT '{}',
@@ -115,6 +117,7 @@ CREATE INDEX messages_by_trace ON messages (trace_id, tenant_id, message_id) WHE
 -- Few among many that completed.
 CREATE INDEX messages_unsuccessful ON messages (tenant_id, unsuccessful_state, message_id) WHERE unsuccessful_state IS NOT NULL;
 CREATE INDEX messages_by_error ON messages (tenant_id, error_code, message_id) WHERE error_code IS NOT NULL;
+CREATE INDEX messages_by_user ON messages (tenant_id, user_id, message_id) WHERE user_id IS NOT NULL;
 
 -- A message that is not over: what finds and routes messages. The row is the message's lock, and is deleted with the message's end, so no search
 -- for messages at work reads the past. `state`, `instance_id` and `agent_type` are those of `messages`.

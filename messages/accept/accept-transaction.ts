@@ -35,6 +35,7 @@ export type NewMessage = Pick<
   | 'message_id'
   | 'session_id'
   | 'credential_id'
+  | 'user_id'
   | 'sender_agent_type'
   | 'client_message_id'
   | 'method'
@@ -112,6 +113,7 @@ export interface AcceptRow {
     | 'queued_full'
     | 'waiting_full'
     | 'too_many_hops'
+    | 'other_user'
     | 'no_session'
     | 'session_closed'
     | 'target_required'
@@ -131,6 +133,7 @@ export interface AcceptRow {
   public_url: string | null;
   agent_card: Record<string, unknown> | null;
   dispatch_auth: Buffer | null;
+  /** The one that the message is for. */
   user_id: string | null;
   /** The tenant's messages that agents have; null when they were not counted. */
   in_flight: number | null;

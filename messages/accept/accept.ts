@@ -157,7 +157,7 @@ async function acceptInContext(
     const draft = draftOf(caller, params, context);
     const opening = await decideOpening(deps.core, caller, draft);
     if (opening.refusal) await refuseOpening(deps.core, draft, opening);
-    await openNamedSession(deps.core.db, caller, contextId, opening.events);
+    await openNamedSession(deps.core.db, caller, draft, opening.events);
     return acceptInSession(deps, caller, draft, context.ask);
   }
 }

@@ -25,6 +25,8 @@ export interface AcceptContext {
   ask?: NewInputRequest;
   /** The message's own `instance_id` and `agent_type` have precedence. */
   target?: Target;
+  /** The user of a message that is sent again. */
+  userId?: string;
 }
 
 /** Whether the destination takes a query (destination.ts): the message names a `target_agent`, or media types. */
@@ -101,6 +103,7 @@ export function draftOf(caller: Caller, params: MessageSendParams, context: Acce
     message_id,
     session_id: requested || newId('ses'),
     credential_id: caller.credential_id,
+    user_id: metadata.user_id ?? context.userId ?? null,
     sender_agent_type: actsAs(caller),
     requested_context: requested,
     client_message_id: message.messageId,

@@ -45,7 +45,7 @@ export async function decideOpening(
   caller: Caller,
   draft: NewMessage,
 ): Promise<Outcome> {
-  const { tenant_id, want_agent_type, want_instance_id, want_skill_id, requested_context } = draft;
+  const { tenant_id, want_agent_type, want_instance_id, want_skill_id, requested_context, user_id } = draft;
   if (!policies.concerns(tenant_id, 'session')) return NOTHING_SAID;
   const agent = {
     ...(want_agent_type !== null && { agent_type: want_agent_type }),
@@ -54,7 +54,10 @@ export async function decideOpening(
   };
   const request: PolicyRequest = {
     ...{ scope: 'session', action: 'init', arguments: {}, agent, token: tokenFacts(caller) },
-    session: requested_context === '' ? {} : { session_id: requested_context },
+    session: {
+      ...(requested_context !== '' && { session_id: requested_context }),
+      ...(user_id !== null && { user_id }),
+    },
   };
   const early = await policies.decideEarly(tenant_id, request, want_agent_type === null ? ['agent_type'] : []);
   if (early !== 'later') return outcomeOf(early, request);

@@ -47,6 +47,11 @@ export async function checkVerdict(
         `The tenant has ${limits.waitingMax} messages that wait for input, which is its bound. Answer or cancel some (/messages/pending).`,
         { headers: { 'Retry-After': String(limits.waitingRetrySeconds) } },
       );
+    case 'other_user':
+      throw new PlatformError(
+        'INVALID_PARAMS',
+        'metadata.user_id: the session, or the work of the agent, is of another user.',
+      );
     case 'too_many_hops':
       throw new PlatformError('INVALID_PARAMS', `metadata.hops: ${TOO_MANY_HOPS}`);
     case 'refused': // does not get here: `acceptNow` has the refusal

@@ -107,6 +107,7 @@ export function acceptedRow(draft: NewMessage, accepted: AcceptRow): MessageRow 
     retried_as: null,
     ...draft,
     session_id,
+    user_id: accepted.user_id,
     instance_id: isSent ? accepted.instance_id : null,
     agent_type: isSent ? accepted.agent_type : null,
   };

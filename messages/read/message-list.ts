@@ -16,16 +16,23 @@ const MATCHING = `m.tenant_id = $1
   AND ($7::timestamptz IS NULL OR m.created_at >= $7) AND ($8::timestamptz IS NULL OR m.created_at < $8)
   AND ($10::text IS NULL OR m.message_id >= $10) AND ($11::text IS NULL OR m.message_id < $11)`;
 
+/** For whom, by whom and as what they were sent. */
+const sentAs = (
+  alias: string,
+) => `($12::text IS NULL OR ${alias}.user_id = $12) AND ($13::text IS NULL OR ${alias}.credential_id = $13)
+  AND ($14::text IS NULL OR ${alias}.client_message_id = $14)`;
+
 const OF_ALL = `${MATCHING} AND ($3::text IS NULL OR ${messagesInState('m', '$3')}) AND ($2::text IS NULL OR ${messagesOfSession('m', '$1', '$2')})
-  AND ($6::text IS NULL OR m.error_code = $6) AND ${ownMessages('m', '$9')}`;
+  AND ($6::text IS NULL OR m.error_code = $6) AND ${sentAs('m')} AND ${ownMessages('m', '$9')}`;
 
 /** A message that was only assigned to the instance, and never dispatched to it, is not listed. */
 const ALL = `messages m WHERE ${OF_ALL} AND ($5::text IS NULL OR EXISTS (
   SELECT 1 FROM dispatches d WHERE d.tenant_id = $1 AND d.instance_id = $5 AND d.message_id = m.message_id))`;
 
 /** Messages that are not over, and so have no error: few, however many there ever were. */
-const RUNNING = `running_messages m WHERE ${MATCHING} AND m.state = $3 AND ($2::text IS NULL OR m.session_id = $2) AND $6::text IS NULL AND ($9::text IS NULL OR m.agent_type = $9
-  OR (SELECT s.sender_agent_type FROM messages s WHERE s.tenant_id = m.tenant_id AND s.message_id = m.message_id) = $9)`;
+const RUNNING = `running_messages m WHERE ${MATCHING} AND m.state = $3 AND ($2::text IS NULL OR m.session_id = $2) AND $6::text IS NULL
+  AND (num_nonnulls($9::text, $12::text, $13::text, $14::text) = 0 OR EXISTS (
+    SELECT 1 FROM messages o WHERE o.tenant_id = m.tenant_id AND o.message_id = m.message_id AND ${sentAs('o')} AND ${ownMessages('o', '$9')}))`;
 
 /** The messages that a reader may see and that match, the newest first. */
 async function matching(db: Db, reader: Reader, query: MessagesGetRequest): Promise<KeyList> {
@@ -40,6 +47,9 @@ async function matching(db: Db, reader: Reader, query: MessagesGetRequest): Prom
     ...filters.map((value) => value ?? null),
     least,
     bound,
+    query.user_id ?? null,
+    query.credential_id ?? null,
+    query.client_message_id ?? null,
   ];
   const upToNow = { ...range, bound: range.bound ?? idBound('msg', Date.now()) };
   const newest = isRunning || instance_id !== undefined ? null : newestMonths(upToNow, 'msg');
@@ -76,13 +86,15 @@ export async function listMessages(db: Db, reader: Reader, query: MessagesGetReq
 export async function pendingMessages(
   db: Db,
   tenantId: string,
-  query: { session_id?: string; limit: number; offset: number },
+  query: { session_id?: string; user_id?: string; credential_id?: string; limit: number; offset: number },
 ): Promise<{ total: number; messages: MessageRecord[] }> {
   const pending: KeyList = {
     key: 'r.message_id', // a message has one open request at most
-    from: `input_requests r WHERE r.tenant_id = $1 AND r.state = 'pending' AND r.message_id IS NOT NULL AND ($2::text IS NULL OR r.session_id = $2)`,
+    from: `input_requests r WHERE r.tenant_id = $1 AND r.state = 'pending' AND r.message_id IS NOT NULL AND ($2::text IS NULL OR r.session_id = $2)
+      AND (num_nonnulls($3::text, $4::text) = 0 OR EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = $1 AND m.message_id = r.message_id
+        AND ($3::text IS NULL OR m.user_id = $3) AND ($4::text IS NULL OR m.credential_id = $4)))`,
     orderBy: 'r.requested_at, r.request_id',
-    values: [tenantId, query.session_id ?? null],
+    values: [tenantId, query.session_id ?? null, query.user_id ?? null, query.credential_id ?? null],
     bounded: true, // by TENANT_MAX_WAITING
   };
   const { count, rows } = await readSlice(db, pending, query, async (tx, messageIds) =>

@@ -11,7 +11,7 @@ export interface PageMessage {
   whole: boolean;
 }
 
-const COLUMNS = `tenant_id, message_id, session_id, sender_agent_type, client_message_id, want_agent_type, trace_id, created_at, state,
+const COLUMNS = `tenant_id, message_id, session_id, credential_id, user_id, sender_agent_type, client_message_id, want_agent_type, trace_id, created_at, state,
   instance_id, agent_type, usage, error_code, error_message, updated_at, started_at, completed_at, retry_of`;
 const MESSAGES = {
   name: 'messages',

@@ -22,6 +22,7 @@ export interface Propagation {
 /** A row of `messages`. */
 export interface MessageRow extends MessageRef, SessionRef {
   credential_id: string;
+  user_id: string | null;
   /** The type of the agent that sent it; null for a sender that is not an agent. */
   sender_agent_type: string | null;
   client_message_id: string;
@@ -136,7 +137,15 @@ export interface DispatchDetails
     SessionRef,
     Pick<
       MessageRow,
-      'method' | 'parts' | 'metadata' | 'client_message_id' | 'propagation' | 'deadline_ms' | 'artifacts' | 'usage'
+      | 'method'
+      | 'parts'
+      | 'metadata'
+      | 'client_message_id'
+      | 'user_id'
+      | 'propagation'
+      | 'deadline_ms'
+      | 'artifacts'
+      | 'usage'
     >,
     Pick<RunningRow, 'resolution'> {
   trace_id: string;
@@ -157,7 +166,6 @@ export interface DispatchDetails
   /** The agent's own ids if it is an A2A server that asked a question before. */
   remote_task_id: string | null;
   remote_context_id: string | null;
-  user_id: string | null;
   public_url: string | null;
   agent_card: Record<string, unknown> | null;
   /** Sealed. */

@@ -2,6 +2,7 @@ import type { A2aMessage, Task } from '../../contracts/a2a/a2a.js';
 import type { Part } from '../../contracts/a2a/parts.js';
 import { textOf } from '../../contracts/a2a/text.js';
 import { type InputRequest, isTerminal, type MessageRecord } from '../../contracts/api/messages.js';
+import { senderOf } from '../../contracts/permissions.js';
 import { traceIdOf, uuidOf } from '../../runtime/ids.js';
 import type { DispatchEnd, LiveMessage } from '../dispatch/dispatches.js';
 import type { AskedRequest, InputRequestRow, MessageRow } from './rows.js';
@@ -33,7 +34,17 @@ export type TaskRow = Pick<
 
 /** The columns of a message that its record needs. */
 export type RecordRow = TaskRow &
-  Pick<MessageRow, 'tenant_id' | 'sender_agent_type' | 'created_at' | 'started_at' | 'completed_at' | 'retry_of'>;
+  Pick<
+    MessageRow,
+    | 'tenant_id'
+    | 'credential_id'
+    | 'user_id'
+    | 'sender_agent_type'
+    | 'created_at'
+    | 'started_at'
+    | 'completed_at'
+    | 'retry_of'
+  >;
 
 /** The type of the agent that a message was dispatched to; before that, the type that it asks for. */
 function agentTypeOf(row: Pick<MessageRow, 'agent_type' | 'want_agent_type'>): string | null {
@@ -209,6 +220,9 @@ export function recordOf(row: RecordRow, request: InputRequestRow | null): Messa
     instance_id: row.instance_id,
     agent_type: agentTypeOf(row),
     root_agent: row.agent_type,
+    ...(row.user_id !== null && { user_id: row.user_id }),
+    sent_by: senderOf(row),
+    client_message_id: row.client_message_id,
     trace_id: traceIdOf(row),
     ...(row.retry_of !== null && { retry_of: row.retry_of }),
     ...(row.usage && { usage: row.usage }),

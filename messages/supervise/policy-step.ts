@@ -49,9 +49,8 @@ export class VerdictNeeded extends Error {
 }
 
 const MESSAGE = `
-  SELECT m.parts, m.metadata, m.credential_id, m.sender_agent_type, coalesce(c.scopes, '{}') AS scopes, s.user_id
+  SELECT m.parts, m.metadata, m.credential_id, m.sender_agent_type, coalesce(c.scopes, '{}') AS scopes, m.user_id
     FROM messages m
-    JOIN sessions s ON s.tenant_id = m.tenant_id AND s.session_id = m.session_id
     LEFT JOIN credentials c ON c.tenant_id = m.tenant_id AND c.credential_id = m.credential_id
    WHERE m.tenant_id = $1 AND m.message_id = $2`;
 
@@ -61,9 +60,8 @@ const WITH_SKILL = `
    WHERE s.tenant_id = $1 AND s.skill_id = $2 AND s.agent_type = '' ORDER BY s.has_room IS NULL, s.shuffle LIMIT 1`;
 const NOBODY = { code: 'TARGET_UNAVAILABLE', message: 'No agent that the message is for is registered any more.' };
 
-type Details = Pick<MessageRow, 'parts' | 'metadata' | 'credential_id' | 'sender_agent_type'> & {
+type Details = Pick<MessageRow, 'parts' | 'metadata' | 'credential_id' | 'user_id' | 'sender_agent_type'> & {
   scopes: string[];
-  user_id: string | null;
 };
 
 /**

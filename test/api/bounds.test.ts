@@ -63,7 +63,7 @@ test('at the bound of messages that wait new ones are 429, and what was sent bef
     expect(refused.headers.get('retry-after')).toBe('5');
   }
   await api.database.query(
-    `UPDATE idempotency_keys k SET idempotency_key = idempotency_key($1, c.credential_id, '', m.client_message_id)
+    `UPDATE idempotency_keys k SET idempotency_key = idempotency_key($1, c.credential_id, NULL, '', m.client_message_id)
        FROM credentials c, messages m WHERE k.tenant_id = uuid_of($1) AND c.tenant_id = $1 AND m.tenant_id = $1 AND m.message_id = 'msg_' || k.message_id`,
     [tenantId],
   );

@@ -121,7 +121,7 @@ test('processes that die after every few transactions erase a tenant: each row i
   }
   // As accept_messages makes it of what every text column holds here.
   await database.query(
-    "UPDATE idempotency_keys SET idempotency_key = idempotency_key('ten_' || tenant_id, 'ten_' || tenant_id, '', 'ten_' || tenant_id)",
+    "UPDATE idempotency_keys SET idempotency_key = idempotency_key('ten_' || tenant_id, 'ten_' || tenant_id, NULL, '', 'ten_' || tenant_id)",
   );
   await database.query("INSERT INTO event_cursors (consumer, position) VALUES ('alerts/' || $1, 1)", [erased]);
   await database.query("UPDATE input_decisions SET comment = 'private', ip = '10.0.0.1'");

@@ -31,6 +31,7 @@ interface Wish {
   instance_id?: string;
   skill_id?: string;
   queue_wait_ms?: number;
+  user_id?: string;
 }
 
 /** A message on the record, with the dispatch that its node offered. */
@@ -51,6 +52,7 @@ interface SendOptions {
   counting?: CountLimits;
   /** The type of the agent that sends it; a credential where nothing is said. */
   sender?: string;
+  traceparent?: string;
   /** False: it joins a queue. */
   offers?: boolean;
   /** Other nodes can be reached. */
@@ -131,10 +133,10 @@ export class RecordFixture {
   /** Accepts a message as the node of the agents. */
   async send(wish: Wish = {}, options: SendOptions = {}): Promise<Sent> {
     const { contextId, messageId = newId('req'), text, hook, counting = UNCOUNTED } = options;
-    const { offers = true, anyMesh: any_mesh = false, sender } = options;
+    const { offers = true, anyMesh: any_mesh = false, sender, traceparent } = options;
     const params = { message: textMessage(text, { contextId, messageId }), metadata: { ...wish } };
     const caller = sender ? { ...this.caller, agent_type: sender } : this.caller;
-    const draft = { ...draftOf(caller, params, { method: 'message/send' }), hook };
+    const draft = { ...draftOf(caller, params, { method: 'message/send', ...(traceparent && { traceparent }) }), hook };
     const dispatch_id = newId('dsp');
     const offer = offers ? { dispatch_id, mesh_id: MESH, any_mesh } : { any_mesh };
     const row = await runAcceptTransaction(this.core.db, draft, { counting, offer, idempotencyHours: 1 });

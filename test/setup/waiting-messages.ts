@@ -9,7 +9,7 @@ export async function waitingMessages(database: FreshDatabase, tenantId: string,
               1000 FROM generate_series(1, $2::int) AS n RETURNING *),
      keys AS (
        INSERT INTO idempotency_keys (idempotency_key, tenant_id, content_hash, message_id, expires_at)
-       SELECT idempotency_key(tenant_id, credential_id, '', client_message_id), uuid_of(tenant_id), gen_random_uuid(), uuid_of(message_id), now() + interval '1 h' FROM waiting)
+       SELECT idempotency_key(tenant_id, credential_id, NULL, '', client_message_id), uuid_of(tenant_id), gen_random_uuid(), uuid_of(message_id), now() + interval '1 h' FROM waiting)
      INSERT INTO running_messages (tenant_id, message_id, session_id, state)
      SELECT tenant_id, message_id, session_id, state FROM waiting`,
     [tenantId, count],

@@ -1,5 +1,15 @@
 import { z } from 'zod';
-import { AgentType, AnyId, InstanceId, Instant, JsonObject, ok, pageFields, Timestamp } from '../../primitives.js';
+import {
+  AgentType,
+  AnyId,
+  InstanceId,
+  Instant,
+  JsonObject,
+  ok,
+  pageFields,
+  Timestamp,
+  UserId,
+} from '../../primitives.js';
 import { ADMIN, CONFLICT, EXTENSION, post } from '../operation.js';
 import { Match } from './policy-match.js';
 
@@ -139,7 +149,7 @@ const TestPolicyRequest = z.strictObject({
   instance_id: InstanceId.optional(),
   skill_id: z.string().min(1).max(256).optional(),
   session_id: AnyId.optional(),
-  user_id: z.string().min(1).max(256).optional(),
+  user_id: UserId.optional(),
   arguments: JsonObject.optional(),
 });
 export type TestPolicyRequest = z.infer<typeof TestPolicyRequest>;

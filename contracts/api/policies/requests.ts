@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { LIMITS } from '../../limits.js';
-import { AgentType, AnyId, Instant, ok, okList, Principal, Timestamp } from '../../primitives.js';
+import { AgentType, AnyId, Instant, ok, okList, Principal, Timestamp, UserId } from '../../primitives.js';
 import { InputRequest, RequestOutcome, ResolveRequest } from '../messages.js';
 import { CONFLICT, EXTENSION, OWN, post, TENANT } from '../operation.js';
 import { ApprovalPrincipal } from './approvals.js';
@@ -46,7 +46,7 @@ export const RequestsGetRequest = z.strictObject({
   approver: z.string().min(1).max(256).optional(),
   tool: z.string().min(1).max(256).optional(),
   agent_type: AgentType.optional(),
-  user_id: z.string().min(1).max(256).optional(),
+  user_id: UserId.optional(),
   session_id: AnyId.optional(),
   kind: InputRequest.shape.kind.optional(),
   source: InputRequest.shape.source.optional(),

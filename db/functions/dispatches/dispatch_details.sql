@@ -10,11 +10,10 @@ CREATE VIEW dispatch_details WITH (security_invoker = true) AS
   SELECT d.*, d.state IN ('open', 'sent') AND r.current_dispatch_id = d.dispatch_id AS is_open,
          m.session_id, m.method, m.parts, m.metadata, m.client_message_id, trace_of(m.trace_id, m.message_id) AS trace_id, m.propagation, m.deadline_ms, m.artifacts, m.usage,
          r.resolution, CASE WHEN r.resolution IS NOT NULL THEN answers_of(d.tenant_id, d.message_id) END AS resolutions,
-         r.remote_task_id, r.remote_context_id, s.user_id, a.public_url, a.agent_card, a.dispatch_auth, a.connection_epoch,
+         r.remote_task_id, r.remote_context_id, m.user_id, a.public_url, a.agent_card, a.dispatch_auth, a.connection_epoch,
          clock_timestamp() AS read_at
     FROM dispatches d
     JOIN messages m ON m.tenant_id = d.tenant_id AND m.message_id = d.message_id
-    JOIN sessions s ON s.tenant_id = d.tenant_id AND s.session_id = m.session_id
     LEFT JOIN running_messages r ON r.tenant_id = d.tenant_id AND r.message_id = d.message_id
     LEFT JOIN agents a ON a.tenant_id = d.tenant_id AND a.instance_id = d.instance_id;
 GRANT SELECT ON dispatch_details TO fleet_app, fleet_system;

@@ -130,7 +130,7 @@ BEGIN
     || jsonb_build_object('method', m.method, 'parts', m.parts, 'metadata', m.metadata, 'client_message_id', m.client_message_id,
       'trace_id', trace_of(m.trace_id, of_message), 'propagation', m.propagation, 'deadline_ms', m.deadline_ms, 'artifacts', m.artifacts, 'usage', m.usage,
       'resolution', r.resolution, 'resolutions', CASE WHEN r.resolution IS NOT NULL THEN answers_of(a.tenant_id, of_message) END,
-      'remote_task_id', r.remote_task_id, 'remote_context_id', r.remote_context_id, 'user_id', s.user_id, 'public_url', a.public_url,
+      'remote_task_id', r.remote_task_id, 'remote_context_id', r.remote_context_id, 'user_id', m.user_id, 'public_url', a.public_url,
       'agent_card', CASE WHEN a.deployment_mode = 'hosted' THEN a.agent_card END, 'dispatch_auth', encode(a.dispatch_auth, 'hex'));
 END $$;
 

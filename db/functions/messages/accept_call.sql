@@ -8,18 +8,19 @@
 -- session.created, message.received, dispatch.sent and message.error. `decision`: what policies and guards have to say of the message; NULL for
 -- most. Its members: `error` {code, message}, with which the message fails; `input_request`, a new_input_request that it waits for; `undecided`,
 -- true: it is decided before the message joins a queue; `events` [{event_id, event_type, severity, payload}]. None of the first three has a
--- dispatch. `token`: what policies see of the sender's token; NULL where the tenant had none that could look at it.
+-- dispatch. `token`: what policies see of the sender's token; NULL where the tenant had none that could look at it. `user_id`: the user that the
+-- message is said to be for; NULL: that of its session, or of what its agent works on.
 CREATE TYPE accept_call AS (
   tenant_id text, message_id text, session_id text, requested_context text, credential_id text, sender_agent_type text,
   client_message_id text, content_hash uuid, method text, parts jsonb, metadata jsonb, want_instance_id text, want_agent_type text,
   want_skill_id text, trace_id text, parent_span_id text, propagation jsonb, deadline_ms integer, created_by text, idle_timeout_seconds integer,
   idempotency_hours integer, in_flight_limit integer, queued_limit integer, queued_full boolean, waiting_limit integer,
   waiting_full boolean, unavailable_text text, dispatch_id text,
-  mesh_id text, any_mesh boolean, event_id text, decision jsonb, token jsonb, refused boolean, idle_ids text[]
+  mesh_id text, any_mesh boolean, event_id text, decision jsonb, token jsonb, refused boolean, idle_ids text[], user_id text
 );
 
 -- `verdict`: dispatched | queued | accepted | asked | denied | unavailable | repeat | mismatch | refused | queued_full | waiting_full | too_many_hops |
--- no_session | session_closed | target_required | target_unknown (`agent_type` is the type that was looked for) | later
+-- other_user | no_session | session_closed | target_required | target_unknown (`agent_type` is the type that was looked for) | later
 -- (`awaits` names the lock). From `instance_id` on for `dispatched`; of a queued message `instance_id` and `mesh_id` are those of an agent with room
 -- that another node sends to, and `queue` its queue where nothing waited there before it. The counts where they were taken.
 CREATE TYPE accept_result AS (
@@ -35,13 +36,13 @@ CREATE TYPE message_decision AS (
   resumes boolean, hops integer, follows boolean, queue text
 );
 
--- What makes a messageId one: the same from the same credential in the same context ('' for none) is a repeat. Half of a SHA-256, and no
--- part can pass for another.
-CREATE FUNCTION idempotency_key(of_tenant text, credential_id text, requested_context text, client_message_id text) RETURNS uuid
+-- What makes a messageId one: the same from the same credential for the same user (NULL for none) in the same context ('' for none) is a repeat.
+-- Half of a SHA-256, and no part can pass for another.
+CREATE FUNCTION idempotency_key(of_tenant text, credential_id text, of_user text, requested_context text, client_message_id text) RETURNS uuid
   LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
-  RETURN left(encode(sha256(convert_to(concat_ws('/', of_tenant, credential_id, length(requested_context), requested_context
-    || client_message_id), 'UTF8')), 'hex'), 32)::uuid;
+  RETURN left(encode(sha256(convert_to(concat_ws('/', of_tenant, credential_id, length(requested_context), coalesce(length(of_user)::text, ''),
+    requested_context || coalesce(of_user, '') || client_message_id), 'UTF8')), 'hex'), 32)::uuid;
 END $$;
 
 -- The result of a call that writes nothing: 'repeat' or 'mismatch' when the messageId is on the record, else `otherwise`.
@@ -50,7 +51,7 @@ BEGIN
   SELECT m.message_id, m.session_id, CASE WHEN k.content_hash = c.content_hash THEN 'repeat' ELSE 'mismatch' END
     INTO result.message_id, result.session_id, result.verdict
     FROM idempotency_keys k JOIN messages m ON m.tenant_id = c.tenant_id AND m.message_id = 'msg_' || k.message_id
-   WHERE k.idempotency_key = idempotency_key(c.tenant_id, c.credential_id, c.requested_context, c.client_message_id)
+   WHERE k.idempotency_key = idempotency_key(c.tenant_id, c.credential_id, c.user_id, c.requested_context, c.client_message_id)
      AND k.expires_at > now();
   result.verdict := coalesce(result.verdict, otherwise);
   RETURN result;

@@ -27,7 +27,7 @@ DECLARE
 BEGIN
   FOR place IN 0 .. jsonb_array_length(calls) - 1 LOOP
     c := jsonb_populate_record(NULL::accept_call, calls -> place);
-    key := idempotency_key(c.tenant_id, c.credential_id, c.requested_context, c.client_message_id);
+    key := idempotency_key(c.tenant_id, c.credential_id, c.user_id, c.requested_context, c.client_message_id);
     IF place > 0 AND (c.tenant_id <> tenant OR c.in_flight_limit > 0 OR c.queued_limit > 0 OR c.waiting_limit > 0 OR key = ANY (keys)) THEN
       decided := write_messages(decided);
       unwritten_ids := '{}';

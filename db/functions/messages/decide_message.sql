@@ -28,6 +28,17 @@ CREATE FUNCTION unwritten(c accept_call, result accept_result) RETURNS message_d
   SELECT (c, result, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::message_decision
 $$;
 
+-- The user for whom an agent sends a message while it works on another: that of the message with the agent's type that the trace leads through, first
+-- of the one whose dispatch it names as its parent. The message that began the trace has its UUID, and is not in the index by trace.
+CREATE FUNCTION user_of_work(c accept_call) RETURNS text LANGUAGE sql STABLE AS $$
+  SELECT m.user_id FROM (
+      SELECT w.message_id, w.user_id FROM messages w WHERE w.tenant_id = c.tenant_id AND w.message_id = 'msg_' || c.trace_id::uuid
+      UNION ALL
+      SELECT w.message_id, w.user_id FROM messages w WHERE w.trace_id = c.trace_id AND w.tenant_id = c.tenant_id AND w.parent_span_id IS NOT NULL) m
+    JOIN running_messages r ON r.tenant_id = c.tenant_id AND r.message_id = m.message_id AND r.agent_type = c.sender_agent_type
+   ORDER BY right(replace(r.current_dispatch_id, '-', ''), 16) IS NOT DISTINCT FROM c.parent_span_id DESC, m.user_id LIMIT 1
+$$;
+
 -- Whether the session of a message holds its slot already, on an agent that is reached from here: no message that waits for room can use that slot.
 CREATE FUNCTION holds_slot_here(r routing) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -79,6 +90,12 @@ BEGIN
     IF hops > 16 THEN -- LIMITS.messageHopsMax
       RETURN unwritten(c, not_accepted(c, result, 'too_many_hops'));
     END IF;
+    IF c.trace_id IS NOT NULL THEN
+      result.user_id := user_of_work(c);
+      IF result.user_id <> c.user_id THEN
+        RETURN unwritten(c, not_accepted(c, result, 'other_user'));
+      END IF;
+    END IF;
   END IF;
 
   IF in_session THEN
@@ -93,7 +110,10 @@ BEGIN
     IF session.status IS DISTINCT FROM 'active' THEN
       RETURN unwritten(c, not_accepted(c, result, CASE WHEN session.status IS NULL THEN 'no_session' ELSE 'session_closed' END));
     END IF;
-    result.user_id := session.user_id;
+    IF session.user_id <> coalesce(c.user_id, result.user_id) THEN
+      RETURN unwritten(c, not_accepted(c, result, 'other_user'));
+    END IF;
+    result.user_id := coalesce(session.user_id, result.user_id);
     ordered := session.ordered;
     -- Whoever has the session's lock sees all messages before its own. Where another has it, its turn is looked for afterwards.
     -- The look is a statement of its own, which sees what was committed before the lock.
@@ -201,7 +221,7 @@ BEGIN
   RETURN (c, (CASE WHEN c.decision ? 'error' THEN 'denied' WHEN error_code IS NOT NULL THEN 'unavailable' WHEN dispatched THEN 'dispatched'
         WHEN c.decision ? 'input_request' THEN 'asked' WHEN queue IS NOT NULL THEN 'queued' ELSE 'accepted' END, c.message_id, c.session_id, now(),
       coalesce(agent.instance_id, elsewhere.instance_id), agent.agent_type, agent.deployment_mode, agent.connection_epoch,
-      coalesce(agent.mesh_id, elsewhere.mesh_id), agent.public_url, agent.agent_card, agent.dispatch_auth, result.user_id, result.in_flight, result.queued, result.waiting, NULL::text, CASE WHEN has_queue IS NOT TRUE THEN queue END)::accept_result,
+      coalesce(agent.mesh_id, elsewhere.mesh_id), agent.public_url, agent.agent_card, agent.dispatch_auth, coalesce(result.user_id, c.user_id), result.in_flight, result.queued, result.waiting, NULL::text, CASE WHEN has_queue IS NOT TRUE THEN queue END)::accept_result,
     key, want_type, agent, error_code, coalesce(error_text, c.decision #>> '{error,message}'), coalesce(ordered, false),
     coalesce(resumes AND dispatched, false), coalesce(hops, (c.metadata ->> 'hops')::integer, 0),
     c.decision IS NOT NULL OR is_late(c.message_id), queue)::message_decision;

@@ -38,17 +38,17 @@ BEGIN
            c.metadata, c.want_instance_id, x.want_type, c.want_skill_id, c.trace_id, c.parent_span_id, c.propagation, c.deadline_ms, c.created_by,
            c.idle_timeout_seconds, c.idempotency_hours, c.dispatch_id, c.event_id, c.token, coalesce(c.decision ? 'undecided', false) AS undecided,
            session_uuid(uuid_of(c.tenant_id), c.session_id) AS session_uuid, c.requested_context = '' AS opens_session, x.key, first_state(r.verdict) AS state, r.verdict = 'dispatched' AS dispatched,
-           CASE r.verdict WHEN 'dispatched' THEN r.instance_id END AS instance_id, r.agent_type, r.deployment_mode, r.connection_epoch, r.mesh_id,
+           CASE r.verdict WHEN 'dispatched' THEN r.instance_id END AS instance_id, r.agent_type, r.user_id, r.deployment_mode, r.connection_epoch, r.mesh_id,
            CASE WHEN x.queue IS NOT NULL THEN now() + coalesce((c.metadata ->> 'queue_wait_ms')::integer, c.deadline_ms) * interval '1 ms' END AS wait_ends_at, x.error_code, x.error_text, x.ordered, x.hops, x.queue
       FROM unnest(decided) AS x CROSS JOIN LATERAL (SELECT (x.c).*) AS c CROSS JOIN LATERAL (SELECT (x.result).*) AS r),
   key AS (
     INSERT INTO idempotency_keys (idempotency_key, tenant_id, content_hash, message_id, expires_at)
       SELECT key, uuid_of(tenant_id), content_hash, uuid_of(message_id), now() + idempotency_hours * interval '1 hour' FROM given),
   accepted AS (
-    INSERT INTO messages (tenant_id, message_id, session_id, session_uuid, credential_id, sender_agent_type, client_message_id, method, parts, metadata,
-        want_agent_type, trace_id, parent_span_id, propagation, deadline_ms, state, unsuccessful_state, instance_id, agent_type, error_code,
+    INSERT INTO messages (tenant_id, message_id, session_id, session_uuid, credential_id, user_id, sender_agent_type, client_message_id, method, parts,
+        metadata, want_agent_type, trace_id, parent_span_id, propagation, deadline_ms, state, unsuccessful_state, instance_id, agent_type, error_code,
         error_message, started_at, completed_at)
-      SELECT tenant_id, message_id, session_id, session_uuid, credential_id, sender_agent_type, client_message_id, method, parts, metadata,
+      SELECT tenant_id, message_id, session_id, session_uuid, credential_id, user_id, sender_agent_type, client_message_id, method, parts, metadata,
              want_type, trace_id, parent_span_id, propagation, deadline_ms, state, CASE WHEN state = 'failed' THEN state END, instance_id, agent_type,
              error_code, error_text, CASE WHEN dispatched THEN now() END, CASE WHEN error_code IS NOT NULL THEN now() END FROM given),
   running AS (
@@ -61,9 +61,10 @@ BEGIN
              CASE WHEN queue IS NOT NULL THEN now() END, wait_ends_at
         FROM given WHERE error_code IS NULL),
   opened AS (
-    INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, idle_check_at, instance_id, agent_type)
-      SELECT tenant_id, session_id, false, 'active', idle_timeout_seconds, now() + idle_timeout_seconds * interval '1 s',
-             instance_id, agent_type FROM given WHERE opens_session),
+    INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, idle_check_at, user_id, credential_id, sender_agent_type,
+        instance_id, agent_type)
+      SELECT tenant_id, session_id, false, 'active', idle_timeout_seconds, now() + idle_timeout_seconds * interval '1 s', user_id, credential_id,
+             sender_agent_type, instance_id, agent_type FROM given WHERE opens_session),
   sent AS (
     INSERT INTO dispatches (tenant_id, dispatch_id, message_id, instance_id, agent_type, deployment_mode, mesh_id, epoch, attempt, state,
         skill_id, sent_at, deadline_at)
