@@ -28,6 +28,12 @@ export type SessionSummary = {
     sessionId: string;
     tenantId: string;
     userId: string | null;
+    sentBy: {
+        /** @enum {string} */
+        type: Open<"credential" | "agent" | "person" | "callback" | "page" | "slack" | "system" | "schedule" | "operator" | "temporal">;
+        id: string;
+        name?: string;
+    };
     /** @enum {string} */
     status: Open<"active" | "paused" | "completed" | "expired">;
     totalTurns: number;
@@ -41,6 +47,12 @@ export type SessionDetails = {
     sessionId: string;
     tenantId: string;
     userId: string | null;
+    sentBy: {
+        /** @enum {string} */
+        type: Open<"credential" | "agent" | "person" | "callback" | "page" | "slack" | "system" | "schedule" | "operator" | "temporal">;
+        id: string;
+        name?: string;
+    };
     /** @enum {string} */
     status: Open<"active" | "paused" | "completed" | "expired">;
     totalTurns: number;
@@ -87,6 +99,14 @@ export type MessageRecord = {
     instanceId: string | null;
     agentType: string | null;
     rootAgent: string | null;
+    userId?: string;
+    sentBy: {
+        /** @enum {string} */
+        type: Open<"credential" | "agent" | "person" | "callback" | "page" | "slack" | "system" | "schedule" | "operator" | "temporal">;
+        id: string;
+        name?: string;
+    };
+    clientMessageId: string;
     traceId: string;
     retryOf?: string;
     usage?: {
@@ -1674,6 +1694,8 @@ export type SessionsGetRequest = {
     pageSize?: number;
     /** @enum {string} */
     status?: "active" | "paused" | "completed" | "expired";
+    userId?: string;
+    credentialId?: string;
 };
 
 export type SessionsGetResponse = {
@@ -1754,6 +1776,9 @@ export type MessagesGetRequest = {
     since?: string;
     /** Format: date-time */
     until?: string;
+    userId?: string;
+    credentialId?: string;
+    clientMessageId?: string;
     /** @default 1 */
     page?: number;
     /** @default 25 */
@@ -1809,6 +1834,8 @@ export type MessagesRetryResponse = {
 
 export type MessagesPendingRequest = {
     sessionId?: string;
+    userId?: string;
+    credentialId?: string;
     /** @default 50 */
     limit?: number;
     /** @default 0 */

@@ -29,15 +29,28 @@ class Credential(TypedDict):
     revoked_at: str | None
 
 
+class SessionSummarySentBy(TypedDict):
+    type: str
+    id: str
+    name: NotRequired[str]
+
+
 class SessionSummary(TypedDict):
     session_id: str
     tenant_id: str
     user_id: str | None
+    sent_by: SessionSummarySentBy
     status: str
     total_turns: int
     total_tokens: int
     created_at: str
     ended_at: str | None
+
+
+class SessionDetailsSentBy(TypedDict):
+    type: str
+    id: str
+    name: NotRequired[str]
 
 
 class SessionDetailsAgent(TypedDict):
@@ -51,6 +64,7 @@ class SessionDetails(TypedDict):
     session_id: str
     tenant_id: str
     user_id: str | None
+    sent_by: SessionDetailsSentBy
     status: str
     total_turns: int
     total_tokens: int
@@ -99,6 +113,12 @@ class Task(TypedDict):
     artifacts: NotRequired[list[Artifact]]
     history: NotRequired[list[TaskHistoryItem]]
     metadata: NotRequired[dict[str, Any]]
+
+
+class MessageRecordSentBy(TypedDict):
+    type: str
+    id: str
+    name: NotRequired[str]
 
 
 class MessageRecordUsageByModelItem(TypedDict):
@@ -885,6 +905,8 @@ class SessionsGetRequest(TypedDict):
     page: NotRequired[int]
     page_size: NotRequired[int]
     status: NotRequired[Literal['active', 'paused', 'completed', 'expired']]
+    user_id: NotRequired[str]
+    credential_id: NotRequired[str]
 
 
 class SessionsGetResponse(TypedDict):
@@ -956,6 +978,9 @@ class MessagesGetRequest(TypedDict):
     error_code: NotRequired[str]
     since: NotRequired[str]
     until: NotRequired[str]
+    user_id: NotRequired[str]
+    credential_id: NotRequired[str]
+    client_message_id: NotRequired[str]
     page: NotRequired[int]
     page_size: NotRequired[int]
 
@@ -989,6 +1014,8 @@ class MessagesRetryResponse(TypedDict):
 
 class MessagesPendingRequest(TypedDict):
     session_id: NotRequired[str]
+    user_id: NotRequired[str]
+    credential_id: NotRequired[str]
     limit: NotRequired[int]
     offset: NotRequired[int]
 
@@ -3596,6 +3623,9 @@ class MessageRecord(TypedDict):
     instance_id: str | None
     agent_type: str | None
     root_agent: str | None
+    user_id: NotRequired[str]
+    sent_by: MessageRecordSentBy
+    client_message_id: str
     trace_id: str
     retry_of: NotRequired[str]
     usage: NotRequired[MessageRecordUsage]

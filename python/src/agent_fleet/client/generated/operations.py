@@ -203,9 +203,9 @@ class SessionsOperations:
         """Open a session. `POST /sessions/init`. Needs the scope `read`."""
         return cast("SessionsInitResponse", await self._api.call("/sessions/init", given(instance_id=instance_id, agent_type=agent_type, user_id=user_id, metadata=metadata, ordered=ordered, reserve=reserve, idle_timeout_seconds=idle_timeout_seconds)))
 
-    async def get(self, *, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN, status: Literal['active', 'paused', 'completed', 'expired'] | NotGiven = NOT_GIVEN) -> SessionsGetResponse:
+    async def get(self, *, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN, status: Literal['active', 'paused', 'completed', 'expired'] | NotGiven = NOT_GIVEN, user_id: str | NotGiven = NOT_GIVEN, credential_id: str | NotGiven = NOT_GIVEN) -> SessionsGetResponse:
         """List sessions. `POST /sessions/get`. Needs the scope `read`."""
-        return cast("SessionsGetResponse", await self._api.call("/sessions/get", given(page=page, page_size=page_size, status=status), retry=True))
+        return cast("SessionsGetResponse", await self._api.call("/sessions/get", given(page=page, page_size=page_size, status=status, user_id=user_id, credential_id=credential_id), retry=True))
 
     async def get_by_id(self, session_id: str) -> SessionsGetByIdResponse:
         """Read a session. `POST /sessions/get_by_id`. Needs the scope `read`.
@@ -234,9 +234,9 @@ class MessagesOperations:
     def __init__(self, api: PlatformApi) -> None:
         self._api = api
 
-    async def get(self, *, session_id: str | NotGiven = NOT_GIVEN, state: Literal['submitted', 'working', 'input-required', 'completed', 'failed', 'canceled'] | NotGiven = NOT_GIVEN, agent_type: str | NotGiven = NOT_GIVEN, instance_id: str | NotGiven = NOT_GIVEN, error_code: str | NotGiven = NOT_GIVEN, since: str | NotGiven = NOT_GIVEN, until: str | NotGiven = NOT_GIVEN, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN) -> MessagesGetResponse:
+    async def get(self, *, session_id: str | NotGiven = NOT_GIVEN, state: Literal['submitted', 'working', 'input-required', 'completed', 'failed', 'canceled'] | NotGiven = NOT_GIVEN, agent_type: str | NotGiven = NOT_GIVEN, instance_id: str | NotGiven = NOT_GIVEN, error_code: str | NotGiven = NOT_GIVEN, since: str | NotGiven = NOT_GIVEN, until: str | NotGiven = NOT_GIVEN, user_id: str | NotGiven = NOT_GIVEN, credential_id: str | NotGiven = NOT_GIVEN, client_message_id: str | NotGiven = NOT_GIVEN, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN) -> MessagesGetResponse:
         """List messages. `POST /messages/get`. Needs the scope `read`."""
-        return cast("MessagesGetResponse", await self._api.call("/messages/get", given(session_id=session_id, state=state, agent_type=agent_type, instance_id=instance_id, error_code=error_code, since=since, until=until, page=page, page_size=page_size), retry=True))
+        return cast("MessagesGetResponse", await self._api.call("/messages/get", given(session_id=session_id, state=state, agent_type=agent_type, instance_id=instance_id, error_code=error_code, since=since, until=until, user_id=user_id, credential_id=credential_id, client_message_id=client_message_id, page=page, page_size=page_size), retry=True))
 
     async def get_by_id(self, message_id: str) -> MessagesGetByIdResponse:
         """Read a message. `POST /messages/get_by_id`. Needs the scope `read`."""
@@ -252,9 +252,9 @@ class MessagesOperations:
         An extension of the specification, which may change without notice."""
         return cast("MessagesRetryResponse", await self._api.call("/messages/retry", given(message_id=message_id, idempotency_key=idempotency_key, confirm=confirm)))
 
-    async def pending(self, *, session_id: str | NotGiven = NOT_GIVEN, limit: int | NotGiven = NOT_GIVEN, offset: int | NotGiven = NOT_GIVEN) -> MessagesPendingResponse:
+    async def pending(self, *, session_id: str | NotGiven = NOT_GIVEN, user_id: str | NotGiven = NOT_GIVEN, credential_id: str | NotGiven = NOT_GIVEN, limit: int | NotGiven = NOT_GIVEN, offset: int | NotGiven = NOT_GIVEN) -> MessagesPendingResponse:
         """Messages that wait for a human. `POST /messages/pending`. Needs the scope `read`."""
-        return cast("MessagesPendingResponse", await self._api.call("/messages/pending", given(session_id=session_id, limit=limit, offset=offset), retry=True))
+        return cast("MessagesPendingResponse", await self._api.call("/messages/pending", given(session_id=session_id, user_id=user_id, credential_id=credential_id, limit=limit, offset=offset), retry=True))
 
     async def get_groups(self, by: Literal['error_code', 'waits_for', 'agent_type'], *, state: Literal['submitted', 'working', 'input-required', 'completed', 'failed', 'canceled'] | NotGiven = NOT_GIVEN, since: str | NotGiven = NOT_GIVEN) -> MessagesGetGroupsResponse:
         """Count messages that are stuck or failed, by what they have in common. `POST /messages/get_groups`. Needs the scope `read`.
