@@ -110,7 +110,7 @@ test(
       removed: { tenants: 1, sessions: expect.any(Number) },
     });
     expect(erasure.removed.workflows).toBeGreaterThan(0);
-    expect(await tablesWith(database, uuid)).toEqual(['erasures', 'input_decisions']); // the report, and who decided when
+    expect(await tablesWith(database, uuid)).toEqual(['decision_outcomes', 'erasures', 'input_decisions']); // the report, and who decided when
     for (const text of ['confidential', 'example.org', webhook.url])
       expect(await tablesWith(database, text)).toEqual([]);
     expect(await keys()).toEqual([]);
