@@ -1,9 +1,11 @@
 import type { Caller } from '../contracts/api/auth.js';
 import type { ResolveRequest } from '../contracts/api/messages.js';
+import { isLimited } from '../contracts/limited-tokens.js';
 import { describeRequest, type LinkedRequest } from '../messages/input/by-link.js';
 import { findCallbackToken, type RequestSubject } from '../messages/input/callback-tokens.js';
 import { byLink, type Identify, type SeenPage } from '../messages/input/identify.js';
 import { type Resolution, type Resolved, resolveAs, resolveMessage } from '../messages/input/resolve.js';
+import { PlatformError } from '../runtime/errors.js';
 import type { ApiDeps } from './deps.js';
 
 const PLAN_ID = /^plan_/;
@@ -23,8 +25,12 @@ export function createDecisions({
      * plan too.
      * @throws PlatformError as `resolveMessage`
      */
-    resolve: (caller: Caller | null, id: string, body: ResolveRequest, ip?: string): Promise<Resolved> =>
-      PLAN_ID.test(id) ? plans.resolve(caller, id, body, ip) : resolveMessage(core, caller, id, body, ip),
+    resolve: async (caller: Caller | null, id: string, body: ResolveRequest, ip?: string): Promise<Resolved> => {
+      if (!PLAN_ID.test(id)) return resolveMessage(core, caller, id, body, ip);
+      // Plans are not within the limits of any token.
+      if (caller && isLimited(caller)) throw new PlatformError('NOT_FOUND', 'There is no plan of that plan_id.');
+      return plans.resolve(caller, id, body, ip);
+    },
     /**
      * What a callback token asks. Changes nothing: whoever opens a link has decided nothing.
      * @throws PlatformError unauthorized for a token that nobody issued, or whose message or plan is gone

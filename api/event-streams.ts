@@ -1,8 +1,10 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Caller } from '../contracts/api/auth.js';
 import type { StreamClosed, StreamEventsRequest } from '../contracts/api/telemetry.js';
 import { LIMITS } from '../contracts/limits.js';
 import { cursorAfter, newestCursor } from '../telemetry/event-cursor.js';
 import { passes } from '../telemetry/event-filter.js';
+import { EventOwners } from '../telemetry/event-owners.js';
 import type { ApiDeps } from './deps.js';
 import { OpenCalls } from './open-calls.js';
 import { bearerToken, callerOf } from './plugins/authentication.js';
@@ -23,6 +25,7 @@ type Deps = Pick<ApiDeps, 'db' | 'eventFeed' | 'authenticator' | 'draining' | 'c
 export class EventStreams {
   readonly #deps: Deps;
   readonly #tokens: TokenWatch;
+  readonly #owners: EventOwners;
   /** Each event stream may hold a megabyte of what its reader has not taken yet. */
   readonly #open = new OpenCalls({
     perToken: LIMITS.eventStreamsPerTenant,
@@ -32,6 +35,7 @@ export class EventStreams {
 
   constructor(deps: Deps) {
     this.#deps = deps;
+    this.#owners = new EventOwners(deps.db);
     this.#tokens = new TokenWatch(deps.authenticator, deps.clocks);
   }
 
@@ -40,7 +44,8 @@ export class EventStreams {
    * @throws PlatformError RATE_LIMITED at a limit of streams; NOT_FOUND for an unknown `last_event_id`
    */
   async answer(request: FastifyRequest, reply: FastifyReply, asked: StreamEventsRequest): Promise<FastifyReply> {
-    const { tenant_id } = callerOf(request);
+    const caller = callerOf(request);
+    const { tenant_id } = caller;
     const leave = this.#enter(bearerToken(request) ?? '', tenant_id);
     try {
       const { last_event_id: named, ...filters } = asked;
@@ -49,7 +54,7 @@ export class EventStreams {
       const { db } = this.#deps;
       const after = await (lastEventId === undefined ? newestCursor(db) : cursorAfter(db, tenant_id, lastEventId));
       reply.hijack();
-      await this.#send(request, reply, { tenantId: tenant_id, after, lastEventId, filters });
+      await this.#send(request, reply, { caller, after, lastEventId, filters });
       return reply;
     } finally {
       leave();
@@ -60,13 +65,13 @@ export class EventStreams {
     request: FastifyRequest,
     reply: FastifyReply,
     wanted: {
-      tenantId: string;
+      caller: Caller;
       after: number;
       lastEventId: string | undefined;
       filters: Omit<StreamEventsRequest, 'last_event_id'>;
     },
   ): Promise<void> {
-    const { tenantId, after, filters } = wanted;
+    const { caller, after, filters } = wanted;
     let lastEventId = wanted.lastEventId;
     let code: StreamClosed['code'] | undefined;
     const ending = new AbortController();
@@ -81,7 +86,8 @@ export class EventStreams {
       const accepts = passes.bind(null, filters);
       const onTooSlow = () => endWith('BACKPRESSURE');
       for await (const { event, frame } of this.#deps.eventFeed.follow({
-        tenantId,
+        tenantId: caller.tenant_id,
+        visible: (events) => this.#owners.visible(caller, events),
         after,
         accepts,
         onTooSlow,

@@ -38,8 +38,13 @@ export function parseBody<Body>(schema: z.ZodType<Body>, body: unknown): Body {
 }
 
 /** What the plugins must know of an operation's route. */
-export function routeConfig({ access, agents, sunset }: Pick<Operation, 'access' | 'agents' | 'sunset'>) {
-  return { access, agents, ...(sunset !== undefined && { sunset }) };
+export function routeConfig({
+  access,
+  agents,
+  path,
+  sunset,
+}: Pick<Operation, 'access' | 'agents' | 'path' | 'sunset'>) {
+  return { access, agents, path, ...(sunset !== undefined && { sunset }) };
 }
 
 /** Mounts an operation: `mount(app, OPERATIONS.x).answer(handler)`. `hooks` run after those of all routes. Only the members that the response schema names leave the platform. */

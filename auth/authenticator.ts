@@ -11,6 +11,8 @@ export interface CredentialStatus {
   /** False when it was revoked or its tenant, or that of an operator's token, deleted. */
   usable: boolean;
   expires_at: Date | null;
+  /** Of a token that is limited to a user: those of earlier epochs were revoked. */
+  user_epoch?: number | null;
 }
 
 /** A status that cannot be read again is used up to this age. Ages count from the start of the read. */
@@ -26,10 +28,10 @@ interface Entry {
 const isYounger = (entry: Entry | undefined, ms: number): entry is Entry =>
   entry !== undefined && performance.now() - entry.readAtMs < ms;
 
-/** @param options.lookup the status of a credential, for a token of this tenant; null when there is none */
+/** @param options.lookup the status of a credential, for a token of this tenant that may be limited to a user; null when there is none */
 export function createAuthenticator(options: {
   tokens: Pick<Tokens, 'verifyAccessToken'>;
-  lookup: (credentialId: string, tenantId: string) => Promise<CredentialStatus | null>;
+  lookup: (credentialId: string, tenantId: string, userId?: string) => Promise<CredentialStatus | null>;
   clocks: Pick<Clocks, 'credentialCheckMs'>;
 }) {
   /** Concurrent calls for one credential share a read. */
@@ -37,18 +39,21 @@ export function createAuthenticator(options: {
     max: STATUSES_MAX,
     ignoreFetchAbort: true, // a read goes on when its entry is evicted
     fetchMethod: async (key, known) => {
-      const [credentialId = '', tenantId = ''] = key.split('\n');
+      const [credentialId = '', tenantId = '', ...user] = key.split('\n');
       const readAtMs = performance.now();
       try {
-        return { readAtMs, status: await options.lookup(credentialId, tenantId) };
+        return {
+          readAtMs,
+          status: await options.lookup(credentialId, tenantId, user.length > 0 ? user.join('\n') : undefined),
+        };
       } catch (error) {
         if (isYounger(known, MAX_AGE_MS)) return known; // keeps the time of its read
         throw error;
       }
     },
   });
-  const statusOf = async ({ credential_id, tenant_id }: Caller): Promise<CredentialStatus | null> => {
-    const key = `${credential_id}\n${tenant_id}`;
+  const statusOf = async ({ credential_id, tenant_id, user_id }: Caller): Promise<CredentialStatus | null> => {
+    const key = [credential_id, tenant_id, user_id].filter((part) => part !== undefined).join('\n');
     const known = statuses.get(key);
     if (isYounger(known, options.clocks.credentialCheckMs)) return known.status;
     // Joins a read that is under way.
@@ -57,8 +62,8 @@ export function createAuthenticator(options: {
   return {
     /**
      * Turns a bearer token into the caller it stands for.
-     * @throws PlatformError `unauthorized` for a token that is malformed or expired, or whose credential is revoked or expired or belongs to a
-     * deleted tenant (noticed within 5 s); `SERVICE_UNAVAILABLE` while the database is away
+     * @throws PlatformError `unauthorized` for a token that is malformed or expired, or whose credential or user is revoked, or credential expired, or of
+     * a deleted tenant (noticed within 5 s); `SERVICE_UNAVAILABLE` while the database is away
      */
     authenticate: async (bearerToken: string): Promise<Caller> => {
       const claims = await options.tokens.verifyAccessToken(bearerToken);
@@ -67,6 +72,8 @@ export function createAuthenticator(options: {
       if (!status?.usable || expired || (status.tenant_id ?? claims.tenant_id) !== claims.tenant_id) {
         throw new PlatformError('unauthorized', 'The credential of this access token is no longer valid.');
       }
+      if ((claims.user_epoch ?? 0) < (status.user_epoch ?? 0))
+        throw new PlatformError('unauthorized', 'The tokens of this user were revoked.');
       return claims;
     },
   };

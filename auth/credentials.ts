@@ -200,17 +200,19 @@ export async function readUnhashed(tx: Tx, keyId: string): Promise<{ count: numb
   return row ?? { count: 0, ids: [] };
 }
 
-/** The state of a credential, for the authenticator. @param tenantId of its token, where it is an operator's; '' for its own */
+/** The state of a credential, for the authenticator. @param tenantId of its token, where it is an operator's; '' for its own @param userId that the token is limited to */
 export async function credentialStatus(
   db: Db,
   credentialId: string,
   tenantId: string,
+  userId?: string,
 ): Promise<CredentialStatus | null> {
   const [row] = await db.system((tx) =>
     tx.query<CredentialStatus & { [column: string]: unknown }>(
-      `SELECT c.tenant_id, c.revoked_at IS NULL AND t.deleted_at IS NULL AND (t.tenant_id IS NOT NULL OR $2 = '') AS usable, c.expires_at
+      `SELECT c.tenant_id, c.revoked_at IS NULL AND t.deleted_at IS NULL AND (t.tenant_id IS NOT NULL OR $2 = '') AS usable, c.expires_at,
+              (SELECT u.token_epoch FROM user_token_epochs u WHERE u.tenant_id = $2 AND u.user_id = $3) AS user_epoch
          FROM credentials c LEFT JOIN tenants t ON t.tenant_id = coalesce(c.tenant_id, $2) WHERE c.credential_id = $1`,
-      [credentialId, tenantId],
+      [credentialId, tenantId, userId ?? null],
     ),
   );
   return row ?? null;

@@ -36,6 +36,9 @@ export const LIMITS = {
   tokenLifetimeSecondsDefault: 86_400,
   tokenLifetimeSecondsMin: 60,
   tokenLifetimeSecondsMax: 604_800,
+  /** Of a token that is limited to a user, a session or agent types. */
+  limitedTokenSecondsDefault: 3_600,
+  limitedTokenSecondsMax: 86_400,
   maxConcurrentSessionsDefault: 10,
   idleTimeoutSecondsDefault: 1_800,
   idleTimeoutSecondsMax: 30 * 86_400,

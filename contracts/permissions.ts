@@ -1,6 +1,7 @@
 import type { Caller, Credential } from './api/auth.js';
 import type { InputRequest } from './api/messages.js';
 import type { Operation } from './api/operation.js';
+import { isLimited, isWithin, type Limitable, limitedCallRefusal, type TokenLimits } from './limited-tokens.js';
 import { ANY_AGENT_TYPE, NO_AGENT, type Principal, Scope, scopeIncludes } from './primitives.js';
 
 /**
@@ -8,8 +9,8 @@ import { ANY_AGENT_TYPE, NO_AGENT, type Principal, Scope, scopeIncludes } from '
  * scopes: it may act for its own type only, on the sessions and messages that its type serves or has sent.
  */
 
-/** Who reads: the whole tenant, or one agent type of it. */
-export type Reader = Pick<Caller, 'tenant_id' | 'agent_type'>;
+/** Who reads: the whole tenant, one agent type of it, or what a token is limited to. */
+export type Reader = Pick<Caller, 'tenant_id' | 'agent_type'> & TokenLimits;
 
 /** The agent type that a token acts as; null for a token that acts for the tenant. */
 export function actsAs({ agent_type }: Pick<Caller, 'agent_type'>): string | null {
@@ -47,8 +48,8 @@ function isOwnToken({ operator, tenant_id }: Pick<Caller, 'operator' | 'tenant_i
 }
 
 /** Why a token may not call an operation at all; null if it may. */
-export function callRefusal(operation: Pick<Operation, 'access' | 'agents'>, caller: Caller): string | null {
-  const { access, agents } = operation;
+export function callRefusal(operation: Pick<Operation, 'access' | 'agents' | 'path'>, caller: Caller): string | null {
+  const { access, agents, path } = operation;
   if (access === 'public') return null;
   const isOperator = isOwnToken(caller);
   if (access === 'operator') return isOperator ? null : 'This needs the own token of an operator of the platform.';
@@ -56,7 +57,8 @@ export function callRefusal(operation: Pick<Operation, 'access' | 'agents'>, cal
     return 'The own token of an operator reaches no tenant: /auth/get_token {tenant_id} gives one that does.';
   const scope = access === 'optional' ? 'read' : access;
   if (!scopeIncludes(caller.scopes, scope)) return `This needs the scope ${scope}.`;
-  return agents === 'forbidden' && actsAs(caller) !== null ? 'A token that acts as an agent may not do this.' : null;
+  if (agents === 'forbidden' && actsAs(caller) !== null) return 'A token that acts as an agent may not do this.';
+  return limitedCallRefusal(path, caller);
 }
 
 /** Whether a token may act for agents of a type: one that acts as an agent for its own type only, any other with the scope. */
@@ -71,10 +73,10 @@ export function isOwnType(reader: Pick<Reader, 'agent_type'>, agentType: string 
   return own === null || own === agentType;
 }
 
-/** The owners of a message: the type that serves it, and the type of the agent that sent it. */
-export interface MessageOwners {
-  agent_type: string | null;
+/** The owners of a message: the type that serves it, the type of the agent that sent it, and what limits of tokens look at. */
+export interface MessageOwners extends Limitable {
   sender_agent_type: string | null;
+  want_agent_type: string | null;
 }
 
 /** Who sent a message, or opened a session. */
@@ -89,13 +91,17 @@ export function senderOf(row: {
 }
 
 /** Whether the reader's agent type sent a message; always true for a reader that acts for the tenant. */
-export function isSentBy(reader: Pick<Reader, 'agent_type'>, message: Omit<MessageOwners, 'agent_type'>): boolean {
+export function isSentBy(
+  reader: Pick<Reader, 'agent_type'>,
+  message: Pick<MessageOwners, 'sender_agent_type'>,
+): boolean {
   return isOwnType(reader, message.sender_agent_type);
 }
 
-/** Whether a reader may see a message: one that acts as an agent sees what its type serves or has sent. */
-export function isOwnMessage(reader: Pick<Reader, 'agent_type'>, message: MessageOwners): boolean {
-  return isOwnType(reader, message.agent_type) || isSentBy(reader, message);
+/** Whether a reader may see a message: one that acts as an agent sees what its type serves or has sent, a limited token what is within its limits. */
+export function isOwnMessage(reader: Omit<Reader, 'tenant_id'>, message: MessageOwners): boolean {
+  const isOwn = isOwnType(reader, message.agent_type) || isSentBy(reader, message);
+  return isOwn && isWithin(reader, { ...message, agent_type: message.agent_type ?? message.want_agent_type });
 }
 
 /** Why a caller may not answer any input request; null if that depends on the request. */
@@ -131,6 +137,8 @@ export function answerRefusal(caller: Caller, question: OpenQuestion): string | 
   const { source, by_agent, registered_with, approvers, sent_with, allow_self } = question;
   const refusal = anyAnswerRefusal(caller);
   if (refusal !== null) return refusal;
+  if (isLimited(caller) && (source !== 'agent' || approvers.length > 0))
+    return 'A token with limits answers only what an agent asks, and only where no approvers are named.';
   const needed = source === 'agent' ? 'read' : 'admin';
   if (!scopeIncludes(caller.scopes, needed) && !isNamed(caller, approvers))
     return `Answering this request needs the scope ${needed}, or to be one of its approvers.`;

@@ -2,30 +2,55 @@ import { actsAs, type MessageOwners, type Reader } from '../contracts/permission
 import { messagesOfSession } from './message-filters.js';
 import type { Tx } from './pool.js';
 
-/** `isOwnMessage` (contracts/permissions.ts) as SQL. The parameter is the result of `actsAs`: null for the whole tenant. */
-export function ownMessages(alias: string, parameter: string): string {
-  return `(${parameter}::text IS NULL OR ${alias}.agent_type = ${parameter} OR ${alias}.sender_agent_type = ${parameter})`;
+/** What a reader may see, as the parameter of the conditions below: null for the whole tenant. */
+export function viewOf(reader: Reader): string | null {
+  const agent_type = actsAs(reader) ?? undefined;
+  const { user_id, session_id, agent_types_allowed: agent_types } = reader;
+  const view = JSON.stringify({ agent_type, user_id, session_id, agent_types });
+  return view === '{}' ? null : view;
 }
 
-/** The same for sessions: the type is one of the session's agents, opened it, or sent or serves a message of it. */
+/** The conditions of a `viewOf` on a record. @param own of an agent's type, @param type the record's: both SQL */
+function inView(alias: string, parameter: string, own: (agentType: string) => string, type: string): string {
+  const view = `${parameter}::jsonb`;
+  const equals = (member: string) =>
+    `(${view} ->> '${member}' IS NULL OR ${alias}.${member} = ${view} ->> '${member}')`;
+  return `(${view} IS NULL OR (${view} ->> 'agent_type' IS NULL OR ${own(`(${view} ->> 'agent_type')`)})
+    AND ${equals('user_id')} AND ${equals('session_id')} AND (${view} -> 'agent_types' IS NULL OR ${view} -> 'agent_types' ? ${type}))`;
+}
+
+/** `isOwnMessage` (contracts/permissions.ts) as SQL. @param parameter the result of `viewOf` */
+export function ownMessages(alias: string, parameter: string): string {
+  const own = (agentType: string) => `${alias}.agent_type = ${agentType} OR ${alias}.sender_agent_type = ${agentType}`;
+  return inView(alias, parameter, own, `coalesce(${alias}.agent_type, ${alias}.want_agent_type)`);
+}
+
+/**
+ * The same for sessions: an agent's type is one of the session's agents, opened it, or sent or serves a message of it; and a session without an
+ * agent is of the type that its first message asks for.
+ */
 export function ownSessions(alias: string, parameter: string): string {
-  return `(${parameter}::text IS NULL OR ${alias}.agent_type = ${parameter} OR ${alias}.sender_agent_type = ${parameter}
-    OR EXISTS (SELECT 1 FROM session_agents j WHERE j.tenant_id = ${alias}.tenant_id AND j.session_id = ${alias}.session_id AND j.agent_type = ${parameter})
-    OR EXISTS (SELECT 1 FROM messages o WHERE ${messagesOfSession('o', `${alias}.tenant_id`, `${alias}.session_id`)} AND ${parameter} IN (o.agent_type, o.sender_agent_type)))`;
+  const messages = messagesOfSession('o', `${alias}.tenant_id`, `${alias}.session_id`);
+  const own = (agentType: string) => `${alias}.agent_type = ${agentType} OR ${alias}.sender_agent_type = ${agentType}
+    OR EXISTS (SELECT 1 FROM session_agents j WHERE j.tenant_id = ${alias}.tenant_id AND j.session_id = ${alias}.session_id AND j.agent_type = ${agentType})
+    OR EXISTS (SELECT 1 FROM messages o WHERE ${messages} AND ${agentType} IN (o.agent_type, o.sender_agent_type))`;
+  const first = `(SELECT coalesce(o.agent_type, o.want_agent_type) FROM messages o WHERE ${messages} ORDER BY o.message_id LIMIT 1)`;
+  return inView(alias, parameter, own, `coalesce(${alias}.agent_type, ${first})`);
 }
 
 const FOREIGN = `SELECT 1 FROM sessions s WHERE s.tenant_id = $1 AND s.session_id = $2 AND ${ownSessions('s', '$3')} IS NOT TRUE`;
 
 /** Whether a session of this id exists that the reader may not see. */
 export async function isForeignSession(tx: Tx, reader: Reader, sessionId: string): Promise<boolean> {
-  const own = actsAs(reader);
-  return own !== null && (await tx.query(FOREIGN, [reader.tenant_id, sessionId, own])).length > 0;
+  const view = viewOf(reader);
+  return view !== null && (await tx.query(FOREIGN, [reader.tenant_id, sessionId, view])).length > 0;
 }
 
 /** The owners of a message; null when the tenant has no message of that id. */
 export async function ownersOf(tx: Tx, tenantId: string, messageId: string): Promise<MessageOwners | null> {
   const [row] = await tx.query<MessageOwners & Record<string, unknown>>(
-    'SELECT agent_type, sender_agent_type FROM messages WHERE tenant_id = $1 AND message_id = $2',
+    `SELECT agent_type, sender_agent_type, want_agent_type, user_id, session_id FROM messages
+      WHERE tenant_id = $1 AND message_id = $2`,
     [tenantId, messageId],
   );
   return row ?? null;

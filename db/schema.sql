@@ -1044,6 +1044,11 @@ CREATE TABLE usage_sessions (
   output_tokens numeric NOT NULL,
   cost_usd numeric NOT NULL
 );
+CREATE TABLE user_token_epochs (
+  tenant_id text NOT NULL,
+  user_id text NOT NULL,
+  token_epoch integer NOT NULL
+);
 
 -- Constraints
 ALTER TABLE agent_outcomes ADD CONSTRAINT agent_outcomes_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
@@ -1177,6 +1182,8 @@ ALTER TABLE usage_batches ADD CONSTRAINT usage_batches_pkey PRIMARY KEY (source)
 ALTER TABLE usage_days ADD CONSTRAINT usage_days_pkey PRIMARY KEY (tenant_id, day);
 ALTER TABLE usage_hours ADD CONSTRAINT usage_hours_pkey PRIMARY KEY (tenant_id, hour, agent_type, instance_id, model);
 ALTER TABLE usage_sessions ADD CONSTRAINT usage_sessions_pkey PRIMARY KEY (tenant_id, hour, session_uuid);
+ALTER TABLE user_token_epochs ADD CONSTRAINT user_token_epochs_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
+ALTER TABLE user_token_epochs ADD CONSTRAINT user_token_epochs_pkey PRIMARY KEY (tenant_id, user_id);
 
 -- Indexes
 CREATE INDEX agent_skills_sampled ON public.agent_skills USING btree (skill_id, tenant_id, agent_type, has_room, shuffle) WHERE (skill_id IS NOT NULL);
@@ -1347,6 +1354,7 @@ ALTER TABLE usage_batches DISABLE ROW LEVEL SECURITY;
 ALTER TABLE usage_days ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE usage_hours ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE usage_sessions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE user_token_epochs ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 
 -- Policies
 CREATE POLICY one_tenant ON agent_outcomes AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -1466,6 +1474,8 @@ CREATE POLICY one_tenant ON usage_hours AS PERMISSIVE FOR ALL TO fleet_app USING
 CREATE POLICY whole_platform ON usage_hours AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON usage_sessions AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant_uuid()));
 CREATE POLICY whole_platform ON usage_sessions AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON user_token_epochs AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON user_token_epochs AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 
 -- Grants
 GRANT DELETE, INSERT, SELECT, UPDATE ON agent_outcomes TO fleet_app;
@@ -1596,3 +1606,5 @@ GRANT SELECT ON usage_hours TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON usage_hours TO fleet_system;
 GRANT SELECT ON usage_sessions TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON usage_sessions TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON user_token_epochs TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON user_token_epochs TO fleet_system;

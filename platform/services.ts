@@ -126,7 +126,7 @@ export async function createServices(options: {
     idempotencyHours: config.IDEMPOTENCY_TTL_HOURS,
   };
   const tokens = createTokens({ loadKeys: () => loadSigningKeys(db, secrets), issuer: baseUrl, log });
-  const lookup = (credentialId: string, tenantId: string) => credentialStatus(db, credentialId, tenantId);
+  const lookup = (...of: [credentialId: string, tenantId: string, userId?: string]) => credentialStatus(db, ...of);
   const authenticator = createAuthenticator({ tokens, lookup, clocks });
   const loopback = run.development && isLoopback(config.FLEET_HOST) ? LOOPBACK : [];
   const allowCidrs = [...config.OUTBOUND_ALLOW_CIDRS, ...loopback];

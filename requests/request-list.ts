@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import type { Caller } from '../contracts/api/auth.js';
 import type { RequestRecord, RequestsGetRequest } from '../contracts/api/policies/requests.js';
-import { actsAs } from '../contracts/permissions.js';
-import { ownMessages } from '../db/ownership.js';
+import { ownMessages, viewOf } from '../db/ownership.js';
 import { createCursors } from '../db/pages/cursors.js';
 import { type Counted, countRows, inKeyOrder, type KeyList } from '../db/pages/page.js';
 import type { Db, Tx } from '../db/pool.js';
@@ -22,10 +21,10 @@ const LOOKED_THROUGH_MAX = 1_000;
 /** In one step, whatever the size of the page. */
 const LOOKED_AT_ONCE = 200;
 
-/** Whether the reader's agent type `$2` may see a request: it follows the rights on the message, or on the plan. */
-const OWN_REQUEST = `($2::text IS NULL
+/** Whether the reader, by its `viewOf` $2, may see a request: it follows the rights on the message, or on the plan. */
+const OWN_REQUEST = `($2::jsonb IS NULL
   OR EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = q.tenant_id AND m.message_id = q.message_id AND ${ownMessages('m', '$2')})
-  OR EXISTS (SELECT 1 FROM plans p WHERE p.tenant_id = q.tenant_id AND p.plan_id = q.plan_id AND p.agent_type = $2))`;
+  OR EXISTS (SELECT 1 FROM plans p WHERE p.tenant_id = q.tenant_id AND p.plan_id = q.plan_id AND p.agent_type = $2::jsonb ->> 'agent_type'))`;
 
 /** Planned with the values, so that the plan has no trace of absent filters. */
 const MATCHING = `input_requests q WHERE q.tenant_id = $1 AND ${OWN_REQUEST}
@@ -60,7 +59,7 @@ function listOf(caller: Caller, query: RequestsGetRequest): KeyList {
     key: 'q.request_id',
     from: MATCHING,
     orderBy: `q.${column} ${direction}, q.request_id ${direction}`,
-    values: [caller.tenant_id, actsAs(caller), storedState(query.state), ...filters.map((value) => value ?? null)],
+    values: [caller.tenant_id, viewOf(caller), storedState(query.state), ...filters.map((value) => value ?? null)],
   };
 }
 
@@ -138,7 +137,7 @@ export async function listRequests(
 ): Promise<RequestPage> {
   const { cursor, page_size: _size, ...filters } = query;
   const { tenant_id, credential_id, scopes } = caller;
-  const list = [tenant_id, credential_id, actsAs(caller), scopes, filters];
+  const list = [tenant_id, credential_id, viewOf(caller), scopes, filters];
   const cursors = createCursors(secrets, { purpose: 'request-cursor', list, schema: Position });
   const start = cursors.read(cursor);
   const { requests, next } = await inKeyOrder(db, tenant_id, async (tx) => {
@@ -153,7 +152,7 @@ const ONE = `SELECT q.request_id FROM input_requests q WHERE q.tenant_id = $1 AN
 
 /** The summary of a request. @throws PlatformError NOT_FOUND, also for one that the caller may not see */
 export async function readSummary(tx: Tx, caller: Caller, requestId: string): Promise<RequestSummary> {
-  const [seen] = await tx.query(ONE, [caller.tenant_id, actsAs(caller), requestId]);
+  const [seen] = await tx.query(ONE, [caller.tenant_id, viewOf(caller), requestId]);
   const [summary] = seen ? await readSummaries(tx, caller, [requestId]) : [];
   if (!summary) throw new PlatformError('NOT_FOUND', 'There is no request of that request_id.');
   return summary;
@@ -171,7 +170,7 @@ const SIMILAR = `
 export function similarRequests(db: Db, caller: Caller, requestId: string): Promise<RequestRecord[]> {
   return inKeyOrder(db, caller.tenant_id, async (tx) => {
     const { digest } = await readSummary(tx, caller, requestId);
-    const values = [caller.tenant_id, actsAs(caller), digest, requestId];
+    const values = [caller.tenant_id, viewOf(caller), digest, requestId];
     const found = await tx.query<{ request_id: string }>(SIMILAR, values);
     const ids = found.map(({ request_id }) => request_id);
     return recordsOf(tx, caller, await readSummaries(tx, caller, ids));

@@ -5,7 +5,7 @@ export { AgentError, AgentStoppedError } from './agent/agent-error.js';
 export type { AgentOptions, ConnectionEvents, ConnectOptions } from './agent/agent-options.js';
 export { ApiError, isTransient, UnreachableError } from './client/api/errors.js';
 export type * from './client/exported-types.js';
-export { FleetClient, type FleetClientOptions } from './client/fleet-client.js';
+export { FleetClient, type FleetClientOptions, type UserTokenOptions } from './client/fleet-client.js';
 export { TaskFailedError, textOf, textStream } from './client/send/text.js';
 export type {
   AgentTask,

@@ -1,7 +1,7 @@
 import type { SessionDetails, SessionSummary, SessionsGetRequest } from '../contracts/api/sessions.js';
-import { actsAs, type Reader, senderOf } from '../contracts/permissions.js';
+import { type Reader, senderOf } from '../contracts/permissions.js';
 import { queryJson } from '../db/json-rows.js';
-import { ownSessions } from '../db/ownership.js';
+import { ownSessions, viewOf } from '../db/ownership.js';
 import { type KeyList, type Page, readPage } from '../db/pages/page.js';
 import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
@@ -44,18 +44,18 @@ async function advanceTotals(db: Db, tenantId: string, sessionIds: readonly stri
   }
 }
 
-/** Reads one session. @param own the agent type whose sessions may be read; null for all of the tenant. @throws PlatformError NOT_FOUND */
+/** Reads one session. @param view what may be read (`viewOf`); null for all of the tenant. @throws PlatformError NOT_FOUND */
 export async function readSession(
   tx: Tx,
   tenantId: string,
   sessionId: string,
-  own: string | null = null,
+  view: string | null = null,
   behind: string[] = [],
 ): Promise<SessionRow> {
   const [row] = await queryJson<CountedRow>(
     tx,
     `SELECT ${COLUMNS} FROM sessions s ${TOTALS} WHERE s.tenant_id = $1 AND s.session_id = $2 AND ${ownSessions('s', '$3')}`,
-    [tenantId, sessionId, own],
+    [tenantId, sessionId, view],
   );
   if (!row) throw new PlatformError('NOT_FOUND', 'There is no session of that session_id.');
   return shown(row, behind);
@@ -66,7 +66,7 @@ export async function readDetails(db: Db, reader: Reader, sessionId: string): Pr
   const { tenant_id } = reader;
   const behind: string[] = [];
   const details = await db.tenant(tenant_id, async (tx) => {
-    const row = await readSession(tx, tenant_id, sessionId, actsAs(reader), behind);
+    const row = await readSession(tx, tenant_id, sessionId, viewOf(reader), behind);
     return { ...row, agents: await agentsOf(tx, row) };
   });
   await advanceTotals(db, tenant_id, behind);
@@ -87,7 +87,7 @@ export async function listSessions(db: Db, reader: Reader, query: SessionsGetReq
     from: `sessions s WHERE s.tenant_id = $1 AND ${OF_STATUS} AND ${ownSessions('s', '$3')}
       AND ($4::text IS NULL OR s.user_id = $4) AND ($5::text IS NULL OR s.credential_id = $5)`,
     orderBy: 's.session_id DESC',
-    values: [tenant_id, query.status ?? null, actsAs(reader), query.user_id ?? null, query.credential_id ?? null],
+    values: [tenant_id, query.status ?? null, viewOf(reader), query.user_id ?? null, query.credential_id ?? null],
     appendOnly: query.status !== 'active' && query.status !== 'paused',
   };
   const select = `SELECT ${COLUMNS} FROM sessions s ${TOTALS} WHERE s.tenant_id = $1 AND s.session_id = ANY ($2) ORDER BY s.session_id DESC`;

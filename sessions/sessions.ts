@@ -1,6 +1,7 @@
 import type { AgentWithRoom } from '../agents/agent-row.js';
 import type { Caller } from '../contracts/api/auth.js';
 import type { SessionInitRequest, SessionInviteRequest, SessionsGetRequest } from '../contracts/api/sessions.js';
+import { isLimited } from '../contracts/limited-tokens.js';
 import type { Reader } from '../contracts/permissions.js';
 import { recordEvent } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
@@ -13,6 +14,20 @@ import type { SessionDeps } from './session-deps.js';
 import { cancelLeft, endSession, lockOwnSession, recordLoad, requireActive } from './session-end.js';
 import { decideSession } from './session-policy.js';
 import { listSessions, readDetails, readSession } from './session-records.js';
+
+/** A session within the limits of a token: for its user, of a type that is allowed. @throws PlatformError forbidden for any other */
+function withinLimits(caller: Caller, body: SessionInitRequest): SessionInitRequest {
+  const { user_id, session_id, agent_types_allowed: types } = caller;
+  if (!isLimited(caller)) return body;
+  const refuse = (text: string) => new PlatformError('forbidden', text);
+  if (session_id !== undefined) throw refuse('The token is limited to a session.');
+  if (user_id !== undefined && body.user_id !== undefined && body.user_id !== user_id)
+    throw refuse('user_id: the token is limited to another user.');
+  const agent_type = body.agent_type ?? (types?.length === 1 ? types[0] : undefined);
+  if (types && (agent_type === undefined || !types.includes(agent_type)))
+    throw refuse(`agent_type: must be one of ${types.join(', ')}, to which the token is limited.`);
+  return { ...body, ...(agent_type !== undefined && { agent_type }), ...(user_id !== undefined && { user_id }) };
+}
 
 async function insertSession(
   tx: Tx,
@@ -83,7 +98,7 @@ function leftBehind(log: SessionDeps['log'], session_id: string): (error: unknow
 /** Creates the operations of the API on sessions. */
 export function createSessions(deps: SessionDeps) {
   return {
-    init: (caller: Caller, body: SessionInitRequest) => initSession(deps, caller, body),
+    init: async (caller: Caller, body: SessionInitRequest) => initSession(deps, caller, withinLimits(caller, body)),
     invite: (caller: Caller, body: SessionInviteRequest) => inviteAgent(deps, caller, body),
     /** @throws PlatformError NOT_FOUND, SESSION_CLOSED */
     close: async (reader: Reader, session_id: string, reason = 'closed by the caller'): Promise<void> => {

@@ -16,6 +16,8 @@ export interface Follower extends FeedReaderOptions {
   /** A cursor: the events after it are given. */
   after: number;
   signal: AbortSignal;
+  /** Those that the reader may see. */
+  visible?: (events: FeedEvent[]) => Promise<FeedEvent[]>;
 }
 
 /**
@@ -51,7 +53,12 @@ export class EventFeed {
   }
 
   /** The events after a cursor, and then those that follow. Ends when `signal` aborts, by an AbortError. */
-  async *follow({ after, signal, ...options }: Follower): AsyncGenerator<FeedEvent, never> {
+  async *follow({
+    after,
+    signal,
+    visible = async (events) => events,
+    ...options
+  }: Follower): AsyncGenerator<FeedEvent, never> {
     const { tenantId, accepts } = options;
     let cursor = after;
     const read = async (): Promise<{ events: FeedEvent[]; isWhole: boolean }> => {
@@ -59,7 +66,7 @@ export class EventFeed {
       const page = await this.#read(cursor, [tenantId]);
       cursor = page.cursor;
       const events = page.events.filter(accepts).map((event) => new FeedEvent(event));
-      return { events, isWhole: page.events.length < PAGE };
+      return { events: await visible(events), isWhole: page.events.length < PAGE };
     };
     for (let isWhole = false; !isWhole; ) {
       const page = await read();
@@ -73,7 +80,7 @@ export class EventFeed {
       const from = await reader.begun(signal);
       while (cursor < from) yield* (await read()).events;
       while (true) {
-        for (const event of await reader.next(signal)) if (event.position > cursor) yield event;
+        for (const event of await visible(await reader.next(signal))) if (event.position > cursor) yield event;
       }
     } finally {
       this.#joining.delete(reader);

@@ -1,7 +1,7 @@
 import type { AgentRow } from '../agents/agent-row.js';
 import type { FleetGetAgentsArguments, ToolCallPayload } from '../contracts/api/tools.js';
-import { actsAs, type Reader } from '../contracts/permissions.js';
-import { ownSessions } from '../db/ownership.js';
+import type { Reader } from '../contracts/permissions.js';
+import { ownSessions, viewOf } from '../db/ownership.js';
 import type { Tx } from '../db/pool.js';
 import type { OpenDispatch } from '../messages/dispatch/dispatches.js';
 
@@ -69,7 +69,7 @@ export async function findToolTargets(
   { tool, target, session_id }: Pick<ToolCallPayload, 'tool' | 'target' | 'session_id'>,
 ): Promise<ToolTargets> {
   const { instance_id = null, agent_type = null, skill_id = null } = target ?? {};
-  const values = [caller.tenant_id, tool, instance_id, agent_type, skill_id, session_id ?? null, actsAs(caller)];
+  const values = [caller.tenant_id, tool, instance_id, agent_type, skill_id, session_id ?? null, viewOf(caller)];
   const [found] = await tx.query<ToolTargets & Record<string, unknown>>(TARGETS, values, 'tool_targets');
   return found ?? { matching: 0, offered_by: [], session_known: true, candidates: [] };
 }

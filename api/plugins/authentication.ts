@@ -15,6 +15,8 @@ declare module 'fastify' {
     access?: Operation['access'];
     /** What agents may do there; nothing by default. */
     agents?: Operation['agents'];
+    /** The operation's, by which the limits of a token say whether it may be called. */
+    path?: Operation['path'];
     /** The body is JSON-RPC: the route answers bodies that are not JSON. */
     rpc?: boolean;
   }
@@ -33,7 +35,7 @@ export function bearerToken(request: FastifyRequest): string | undefined {
 export function useAuthentication(app: FastifyInstance, authenticator: Authenticator, calls: RateLimit | null): void {
   app.decorateRequest('caller', null);
   app.addHook('onRequest', async (request) => {
-    const { access = 'public', agents = 'forbidden' } = request.routeOptions.config;
+    const { access = 'public', agents = 'forbidden', path = '' } = request.routeOptions.config;
     if (access === 'public') return;
     const token = bearerToken(request);
     if (token === undefined) {
@@ -41,7 +43,7 @@ export function useAuthentication(app: FastifyInstance, authenticator: Authentic
       throw new PlatformError('unauthorized', 'An access token is needed.');
     }
     const caller = await authenticator.authenticate(token);
-    const refusal = callRefusal({ access, agents }, caller);
+    const refusal = callRefusal({ access, agents, path }, caller);
     if (refusal !== null) throw new PlatformError('forbidden', refusal);
     calls?.check(caller.tenant_id, 'The tenant has used up its calls of this minute.');
     calls?.add(caller.tenant_id);

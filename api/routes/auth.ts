@@ -7,9 +7,13 @@ import {
   verifySecret,
 } from '../../auth/credentials.js';
 import { isOperator, issueOperatorToken } from '../../auth/operators.js';
+import { revokeUser, tokenEpoch } from '../../auth/user-tokens.js';
 import type { Caller } from '../../contracts/api/auth.js';
 import { OPERATIONS } from '../../contracts/api/operations.js';
+import { isLimited, limitsProblem } from '../../contracts/limited-tokens.js';
+import { LIMITS } from '../../contracts/limits.js';
 import { narrowingRefusal, tokenRefusal } from '../../contracts/permissions.js';
+import type { Scope } from '../../contracts/primitives.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
 import { Logins } from '../logins.js';
@@ -33,16 +37,31 @@ export function authRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'db' | 'sec
 
   mount(app, OPERATIONS.getToken).answer(async (body, { request }) => {
     const credential = await logins.credentialOf(body, request.ip);
-    const expires_in = lifetimeSeconds(body.expires_in, credential.expires_at);
+    const { user_id, session_id, agent_types: agent_types_allowed } = body;
+    const limits = { user_id, session_id, agent_types_allowed };
+    const hasLimits = isLimited(limits);
+    const usual = hasLimits ? LIMITS.limitedTokenSecondsDefault : LIMITS.tokenLifetimeSecondsDefault;
+    const expires_in = lifetimeSeconds(body.expires_in ?? usual, credential.expires_at);
+    const problem = limitsProblem(body);
+    if (problem !== null) throw new PlatformError('BAD_REQUEST', problem);
     if (expires_in < 1) throw new PlatformError('unauthorized', 'The credential has ended.');
     const refusal = tokenRefusal(credential, body.agent_type) ?? narrowingRefusal(credential, body);
     if (refusal !== null) throw new PlatformError('forbidden', refusal);
+    if (isOperator(credential) && hasLimits)
+      throw new PlatformError('forbidden', 'An operator of the platform gets no token with limits.');
     if (isOperator(credential)) return issueOperatorToken(deps, credential, { ...body, expires_in }, request.ip);
     const { tenant_id, credential_id } = credential;
-    const { scopes = credential.scopes } = body;
-    const claims = { tenant_id, agent_type: body.agent_type, scopes, sub: credential_id, credential_id };
+    const { scopes = hasLimits ? (['read'] as Scope[]) : credential.scopes } = body;
+    const user_epoch = user_id === undefined ? 0 : await tokenEpoch(deps.db, tenant_id, user_id);
+    const limited = { ...limits, ...(user_epoch > 0 && { user_epoch }) };
+    const claims = { tenant_id, agent_type: body.agent_type, scopes, sub: credential_id, credential_id, ...limited };
     const token = await deps.tokens.issueAccessToken(claims, expires_in);
     return { token, token_type: 'Bearer', expires_in, scopes };
+  });
+
+  mount(app, OPERATIONS.revokeUser).answer(async ({ user_id }, { author }) => {
+    await revokeUser(deps.db, author, user_id);
+    return { ok: true, user_id };
   });
 
   mount(app, OPERATIONS.jwks).answer(async (_body, { reply }) => {

@@ -180,6 +180,9 @@ export function cardRoutes(app: FastifyInstance, deps: CardDeps): void {
   ): Promise<FastifyReply> => {
     if (agentType !== null && !AgentType.safeParse(agentType).success)
       throw new PlatformError('NOT_FOUND', 'No agent type has such a name.');
+    const types = request.caller?.agent_types_allowed;
+    if (agentType !== null && types && !types.includes(agentType))
+      throw new PlatformError('NOT_FOUND', 'No agent of this type is registered.');
     const { card, changedAt } = await cardOf(deps, cardVersion(namedVersion(request)), request.caller, agentType);
     const body = JSON.stringify(card);
     const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 27)}"`;

@@ -51,7 +51,7 @@ export function messageRoutes(
   }));
 
   mount(app, OPERATIONS.pendingMessages).answer(async (body, { caller }) => {
-    const { messages, total } = await pendingMessages(core.db, caller.tenant_id, body);
+    const { messages, total } = await pendingMessages(core.db, caller, body);
     return { ok: true, messages, total };
   });
 

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { createAgentTypes } from '../../agents/agent-type-card.js';
 import type { A2aVersion, RpcId } from '../../contracts/a2a/a2a.js';
 import { OPERATIONS } from '../../contracts/api/operations.js';
+import { limitedMethodRefusal } from '../../contracts/limited-tokens.js';
 import type { AcceptContext } from '../../messages/accept/draft.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
@@ -132,6 +133,8 @@ export function sendRoutes(app: FastifyInstance, deps: Deps): void {
   ): Promise<unknown> => {
     const { id, method: name, params } = readCall(request.body, version);
     const method = methodOf(version, name);
+    const refusal = limitedMethodRefusal(name, callerOf(request));
+    if (refusal !== null) throw new PlatformError('forbidden', refusal);
     const tokenEnd = new AbortController();
     const context = contextOf(request, reply, version, agentType, tokenEnd);
     if (method.kind === 'answer') return rpcResult(id, await method.call(params, context));

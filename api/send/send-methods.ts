@@ -1,5 +1,6 @@
 import type { MessageSendParams, Task } from '../../contracts/a2a/a2a.js';
 import type { Caller } from '../../contracts/api/auth.js';
+import { isLimited, LIMITED_PUSH } from '../../contracts/limited-tokens.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { anyAnswerRefusal } from '../../contracts/permissions.js';
 import { type Accepted, acceptMessage } from '../../messages/accept/accept.js';
@@ -65,6 +66,7 @@ export function createSendMethods({
     checkSendParams(params, bodyBytes);
     const { taskId } = params.message;
     const pushConfig = params.configuration?.pushNotificationConfig;
+    if (pushConfig && isLimited(caller)) throw new PlatformError('forbidden', LIMITED_PUSH);
     if (taskId === undefined) {
       const addressed = agentType === null ? params : toType(params, agentType);
       const hook = pushConfig && { hook: pushConfigs.prepare(pushConfig, version) };

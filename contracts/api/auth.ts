@@ -13,6 +13,7 @@ import {
   pageFields,
   Scope,
   Timestamp,
+  UserId,
 } from '../primitives.js';
 import { CONFLICT, EXTENSION, FULL, get, PUBLIC, post } from './operation.js';
 
@@ -23,26 +24,37 @@ export const GetTokenResponse = z.object({
   scopes: z.array(Scope),
 });
 
+const GetTokenRequest = z.strictObject({
+  client_id: z.string().min(1).max(200),
+  client_secret: z.string().min(1).max(512),
+  agent_type: AgentType.default(NO_AGENT),
+  /** For an operator of the platform: a token for this tenant, instead of the operator's own. */
+  tenant_id: AnyId.optional(),
+  /** Fewer than the credential has; for an operator, and with a limit, `["read"]` by default. */
+  scopes: z.array(Scope).min(1).optional(),
+  /** By default a day; an hour with a limit, and a day at most. */
+  expires_in: z.int().min(LIMITS.tokenLifetimeSecondsMin).max(LIMITS.tokenLifetimeSecondsMax).optional(),
+  /** Limits the token to an end user: it sends as that user, and reaches what is that user's. */
+  user_id: UserId.optional(),
+  /** Limits the token to a session. */
+  session_id: AnyId.optional(),
+  /** Limits the token to agents of these types. */
+  agent_types: z.array(AgentTypeOfAgents).min(1).max(100).optional(),
+});
+export type GetTokenRequest = z.infer<typeof GetTokenRequest>;
+
 export const AUTH_OPERATIONS = {
   getToken: post('/auth/get_token', PUBLIC, 'Exchange a client id and secret for an access token', {
-    request: z.strictObject({
-      client_id: z.string().min(1).max(200),
-      client_secret: z.string().min(1).max(512),
-      agent_type: AgentType.default(NO_AGENT),
-      /** For an operator of the platform: a token for this tenant, instead of the operator's own. */
-      tenant_id: AnyId.optional(),
-      /** Fewer than the credential has; for an operator `["read"]` by default. */
-      scopes: z.array(Scope).min(1).optional(),
-      expires_in: z
-        .int()
-        .min(LIMITS.tokenLifetimeSecondsMin)
-        .max(LIMITS.tokenLifetimeSecondsMax)
-        .default(LIMITS.tokenLifetimeSecondsDefault),
-    }),
+    request: GetTokenRequest,
     response: GetTokenResponse,
   }),
   jwks: get('/.well-known/jwks.json', PUBLIC, 'The public keys that verify tokens of this platform', {
     response: z.object({ keys: z.array(JsonObject) }),
+    ...EXTENSION,
+  }),
+  revokeUser: post('/auth/revoke_user', FULL, 'End all tokens that are limited to a user', {
+    request: z.strictObject({ user_id: UserId }),
+    response: ok({ user_id: z.string() }),
     ...EXTENSION,
   }),
 };
@@ -58,6 +70,12 @@ export const TokenClaims = z.object({
   credential_id: z.string(),
   /** The operator of the platform whose token it is: its own, with '' as `tenant_id`, or one for a tenant. */
   operator: z.string().optional(),
+  /** What the token is limited to (contracts/limited-tokens.ts). */
+  user_id: z.string().optional(),
+  session_id: z.string().optional(),
+  agent_types_allowed: z.array(z.string()).optional(),
+  /** How often the user's tokens had been revoked. */
+  user_epoch: z.int().optional(),
 });
 export type TokenClaims = z.infer<typeof TokenClaims>;
 /** The caller of a request: the claims of its verified access token. */

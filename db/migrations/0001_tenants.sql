@@ -70,8 +70,14 @@ CREATE TABLE credentials (
 );
 CREATE INDEX credentials_by_tenant ON credentials (tenant_id, created_at DESC);
 
+-- Of users whose tokens were revoked: tokens of earlier epochs have ended.
+CREATE TABLE user_token_epochs (
+  tenant_id text NOT NULL REFERENCES tenants, user_id text NOT NULL, token_epoch integer NOT NULL,
+  PRIMARY KEY (tenant_id, user_id)
+);
+
 SELECT isolate_tenants('{tenants}', 'SELECT');
-SELECT isolate_tenants('{credentials}');
+SELECT isolate_tenants('{credentials, user_token_epochs}');
 GRANT UPDATE (default_agent_type, updated_by) ON tenants TO fleet_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON platform_facts, signing_keys TO fleet_system;
 -- Transactions of tenants look which secret key is in use before they seal a value (hold_secret_key). The facts tell its check value, never

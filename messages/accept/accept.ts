@@ -1,7 +1,7 @@
 import type { MessageSendParams } from '../../contracts/a2a/a2a.js';
 import type { Caller } from '../../contracts/api/auth.js';
-import { actsAs, isSentBy } from '../../contracts/permissions.js';
-import { isForeignSession, ownersOf } from '../../db/ownership.js';
+import { isOwnMessage, isSentBy } from '../../contracts/permissions.js';
+import { isForeignSession, ownersOf, viewOf } from '../../db/ownership.js';
 import type { Db } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { type MessageQuotas, UNLIMITED } from '../../usage/quotas.js';
@@ -25,6 +25,7 @@ import { decideOpening, opensSession, refuseOpening } from './opened-session.js'
 import { decidedDraft } from './policy-decision.js';
 import { targetUnknownText } from './targets.js';
 import { TenantLimits } from './tenant-limits.js';
+import { withinLimits } from './token-limits.js';
 import { checkVerdict, quotaReason, type VerdictCounts } from './verdicts.js';
 
 /** A message on the record. */
@@ -157,23 +158,25 @@ async function acceptInContext(
     const draft = draftOf(caller, params, context);
     const opening = await decideOpening(deps.core, caller, draft);
     if (opening.refusal) await refuseOpening(deps.core, draft, opening);
-    await openNamedSession(deps.core.db, caller, draft, opening.events);
+    // One that somebody else opens at this moment may be another's.
+    if (!(await openNamedSession(deps.core.db, caller, draft, opening.events)))
+      await requireOwnSession(deps.core.db, caller, contextId);
     return acceptInSession(deps, caller, draft, context.ask);
   }
 }
 
-/** An agent may use the sessions of its own type only. Costs a round trip for agents. @throws PlatformError SESSION_NOT_FOUND */
+/** An agent may use the sessions of its own type only, a limited token those within its limits. Costs a round trip for these. @throws PlatformError SESSION_NOT_FOUND */
 async function requireOwnSession(db: Db, sender: Caller, contextId: string | undefined): Promise<void> {
-  if (contextId === undefined || actsAs(sender) === null) return;
+  if (contextId === undefined || viewOf(sender) === null) return;
   if (await db.tenant(sender.tenant_id, (tx) => isForeignSession(tx, sender, contextId)))
     throw new PlatformError('SESSION_NOT_FOUND', 'There is no session of that contextId.');
 }
 
-/** Agents of several types may share a credential, and with it their messageIds. @throws PlatformError IDEMPOTENCY_MISMATCH */
+/** Agents of several types, and limited tokens, may share a credential, and with it their messageIds. @throws PlatformError IDEMPOTENCY_MISMATCH */
 async function requireOwnRepeat(db: Db, sender: Caller, messageId: string): Promise<void> {
-  if (actsAs(sender) === null) return;
+  if (viewOf(sender) === null) return;
   const owners = await db.tenant(sender.tenant_id, (tx) => ownersOf(tx, sender.tenant_id, messageId));
-  if (!owners || !isSentBy(sender, owners))
+  if (!owners || !isSentBy(sender, owners) || !isOwnMessage(sender, owners))
     throw new PlatformError('IDEMPOTENCY_MISMATCH', 'This messageId was already sent by another.');
 }
 
@@ -182,19 +185,20 @@ async function requireOwnRepeat(db: Db, sender: Caller, messageId: string): Prom
  * room gets it at once; else it waits in a queue. A repeat of the same messageId from the same credential in the same context gives the same
  * message.
  * @throws PlatformError INVALID_PARAMS, CONTENT_TYPE_NOT_SUPPORTED, IDEMPOTENCY_MISMATCH, SESSION_NOT_FOUND, TARGET_REQUIRED,
- * SESSION_CLOSED; QUOTA_EXCEEDED; SERVICE_UNAVAILABLE while the tenant's policies cannot be read; RATE_LIMITED at the tenant's limit of messages that are queued or
+ * SESSION_CLOSED; QUOTA_EXCEEDED; forbidden beyond the limits of a token; SERVICE_UNAVAILABLE while the tenant's policies cannot be read; RATE_LIMITED at the tenant's limit of messages that are queued or
  * of those that wait for input
  */
 export async function acceptMessage(
   deps: AcceptDeps,
   caller: Caller,
-  params: MessageSendParams,
+  given: MessageSendParams,
   context: AcceptContext,
 ): Promise<Accepted> {
   const { db } = deps.core;
+  const resolved = needsDestination(given) ? await withDestination(db, caller, given, context) : context;
+  const { params, context: limited } = await withinLimits(db, caller, given, resolved);
   await requireOwnSession(db, caller, params.message.contextId);
-  const resolved = needsDestination(params) ? await withDestination(db, caller, params, context) : context;
-  const accepted = await acceptInContext(deps, caller, params, resolved);
+  const accepted = await acceptInContext(deps, caller, params, limited);
   if (accepted.duplicate) await requireOwnRepeat(db, caller, accepted.message_id);
   return accepted;
 }

@@ -98,7 +98,7 @@ async function declaredModes(tx: Tx, tenantId: string, destination: Destination)
 
 /** Whether the message is on the record already: a repeat is never refused. */
 async function isOnRecord(tx: Tx, caller: Caller, { message, metadata }: MessageSendParams): Promise<boolean> {
-  const { user_id } = { ...message.metadata, ...metadata };
+  const { user_id = caller.user_id } = { ...message.metadata, ...metadata };
   const found = await tx.query(
     'SELECT 1 FROM idempotency_keys WHERE idempotency_key = idempotency_key($1, $2, $3, $4, $5) AND expires_at > now()',
     [caller.tenant_id, caller.credential_id, user_id ?? null, message.contextId ?? '', message.messageId],

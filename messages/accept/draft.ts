@@ -103,7 +103,7 @@ export function draftOf(caller: Caller, params: MessageSendParams, context: Acce
     message_id,
     session_id: requested || newId('ses'),
     credential_id: caller.credential_id,
-    user_id: metadata.user_id ?? context.userId ?? null,
+    user_id: caller.user_id ?? metadata.user_id ?? context.userId ?? null,
     sender_agent_type: actsAs(caller),
     requested_context: requested,
     client_message_id: message.messageId,

@@ -15,23 +15,24 @@ export function isContextName(contextId: string): boolean {
   return CALLER_CONTEXT.test(contextId);
 }
 
-/** Opens the session of a message whose caller chose its id. An existing session stays as it is. @param decided events of policies about it */
+/** Opens the session of a message whose caller chose its id. An existing session stays as it is: false. @param decided events of policies about it */
 export async function openNamedSession(
   db: Db,
   caller: Caller,
   { requested_context: sessionId, user_id: userId }: Pick<NewMessage, 'requested_context' | 'user_id'>,
   decided: readonly DecisionEvent[],
-): Promise<void> {
+): Promise<boolean> {
   const { tenant_id, credential_id, sub: created_by } = caller;
-  await db.tenant(tenant_id, async (tx) => {
+  return db.tenant(tenant_id, async (tx) => {
     const opened = await tx.query(
       `INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, sender_agent_type, idle_check_at, user_id, credential_id)
        VALUES ($1, $2, false, 'active', $3, $4, now() + $3::integer * interval '1 s', $5, $6) ON CONFLICT DO NOTHING RETURNING session_id`,
       [tenant_id, sessionId, LIMITS.idleTimeoutSecondsDefault, actsAs(caller), userId, credential_id],
     );
-    if (opened.length === 0) return;
+    if (opened.length === 0) return false;
     const ids = { tenant_id, session_id: sessionId };
     await recordEvent(tx, ids, 'session.created', { ...ids, created_by });
     await recordDecision(tx, tenant_id, sessionId, decided);
+    return true;
   });
 }

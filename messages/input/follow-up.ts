@@ -1,6 +1,7 @@
 import type { MessageSendParams } from '../../contracts/a2a/a2a.js';
 import type { Caller } from '../../contracts/api/auth.js';
 import { isTerminal } from '../../contracts/api/messages.js';
+import { isOwnMessage } from '../../contracts/permissions.js';
 import type { Tx } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore } from '../core.js';
@@ -26,7 +27,8 @@ export async function answerFollowUp(
   const ref = { tenant_id: caller.tenant_id, message_id: message.taskId ?? '' };
   const answerable = async (tx: Tx) => {
     const found = await readMessage(tx, ref.tenant_id, ref.message_id);
-    if (!found) throw new PlatformError('TASK_NOT_FOUND', 'Task not found: there is none of that taskId.');
+    if (!found || !isOwnMessage(caller, found.row))
+      throw new PlatformError('TASK_NOT_FOUND', 'Task not found: there is none of that taskId.');
     const { row, request } = found;
     if (message.contextId !== undefined && message.contextId !== row.session_id)
       throw new PlatformError('INVALID_PARAMS', 'The contextId is not that of the task.');

@@ -1,12 +1,13 @@
 import { slotOf } from '../../agents/agent-row.js';
 import type { Caller } from '../../contracts/api/auth.js';
 import { isTerminal, type MessageState, type ResolveRequest } from '../../contracts/api/messages.js';
+import { isLimited } from '../../contracts/limited-tokens.js';
 import type { Tx } from '../../db/pool.js';
 import { rehearse } from '../../db/rehearsal.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore, MessageRef } from '../core.js';
 import { logEnd } from '../dispatch/message-end.js';
-import { lockRunning, readMessage } from '../read/read.js';
+import { findOwnMessage, lockRunning, readMessage } from '../read/read.js';
 import type { InputRequestRow, MessageRow } from '../read/rows.js';
 import { checkCallbackToken, spendCallbackToken, type TakeToken, tenantOfToken } from './callback-tokens.js';
 import { checkInTime, claimRequest, type Voter } from './claim.js';
@@ -23,6 +24,8 @@ export interface Resolved {
   new_state: MessageState;
   resolution: string | Record<string, unknown>;
 }
+
+const noMessage = () => new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
 
 /** A message that waits for a human. */
 interface Waiting {
@@ -59,7 +62,7 @@ export type Resolution = Pick<
 /** The open request of a message. @throws PlatformError NOT_FOUND, ALREADY_RESOLVED, NOT_AWAITING_INPUT, CALLBACK_TOKEN_EXPIRED */
 async function openRequest(tx: Tx, ref: MessageRef, named: (string | undefined)[]): Promise<Waiting> {
   const found = await readMessage(tx, ref.tenant_id, ref.message_id);
-  if (!found) throw new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
+  if (!found) throw noMessage();
   const { row, request } = found;
   if (isTerminal(row.state) || !request) throw await noOpenRequest(tx, row);
   if (named.some((id) => id !== undefined && id !== request.request_id))
@@ -134,6 +137,7 @@ export async function resolveMessage(
 ): Promise<Resolved> {
   if (caller) {
     const ref = { tenant_id: caller.tenant_id, message_id: messageId };
+    if (isLimited(caller) && !(await findOwnMessage(core.db, caller, messageId))) throw noMessage();
     return resolveAs(core, ref, body, byCaller(caller, ip));
   }
   const token = body.callback_token ?? '';

@@ -1,7 +1,7 @@
 import { isTerminal, type MessageRecord, type MessagesGetRequest } from '../../contracts/api/messages.js';
-import { actsAs, type Reader } from '../../contracts/permissions.js';
+import type { Reader } from '../../contracts/permissions.js';
 import { messagesInState, messagesOfSession } from '../../db/message-filters.js';
-import { ownMessages } from '../../db/ownership.js';
+import { ownMessages, viewOf } from '../../db/ownership.js';
 import { type KeyList, type Page, readPage, readSlice } from '../../db/pages/page.js';
 import type { Db } from '../../db/pool.js';
 import { messageIdsOf } from '../../db/session-ids.js';
@@ -41,7 +41,7 @@ async function matching(db: Db, reader: Reader, query: MessagesGetRequest): Prom
   const ofTime = idRange((atMs) => idBound('msg', atMs), { from: since, to: until });
   const inMonths = session_id !== undefined && !isRunning;
   const range = inMonths ? inBoth(ofTime, await messageIdsOf(db, reader.tenant_id, session_id)) : ofTime;
-  const filters = [session_id, state, agent_type, instance_id, error_code, since, until, actsAs(reader)];
+  const filters = [session_id, state, agent_type, instance_id, error_code, since, until, viewOf(reader)];
   const valuesOf = ({ least, bound }: IdRange): KeyList['values'] => [
     reader.tenant_id,
     ...filters.map((value) => value ?? null),
@@ -82,23 +82,25 @@ export async function listMessages(db: Db, reader: Reader, query: MessagesGetReq
   );
 }
 
-/** A page of the messages that wait for input, the oldest request first. @throws PlatformError REQUEST_TIMEOUT as `readSlice` */
+/** A page of the messages that a reader may see and that wait for input, the oldest request first. @throws PlatformError REQUEST_TIMEOUT as `readSlice` */
 export async function pendingMessages(
   db: Db,
-  tenantId: string,
+  reader: Reader,
   query: { session_id?: string; user_id?: string; credential_id?: string; limit: number; offset: number },
 ): Promise<{ total: number; messages: MessageRecord[] }> {
+  const { tenant_id } = reader;
   const pending: KeyList = {
     key: 'r.message_id', // a message has one open request at most
     from: `input_requests r WHERE r.tenant_id = $1 AND r.state = 'pending' AND r.message_id IS NOT NULL AND ($2::text IS NULL OR r.session_id = $2)
-      AND (num_nonnulls($3::text, $4::text) = 0 OR EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = $1 AND m.message_id = r.message_id
-        AND ($3::text IS NULL OR m.user_id = $3) AND ($4::text IS NULL OR m.credential_id = $4)))`,
+      AND (num_nonnulls($3::text, $4::text, $5::text) = 0 OR EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = $1 AND m.message_id = r.message_id
+        AND ($3::text IS NULL OR m.user_id = $3) AND ($4::text IS NULL OR m.credential_id = $4)
+        AND ${ownMessages('m', '$5')}))`,
     orderBy: 'r.requested_at, r.request_id',
-    values: [tenantId, query.session_id ?? null, query.user_id ?? null, query.credential_id ?? null],
+    values: [tenant_id, query.session_id ?? null, query.user_id ?? null, query.credential_id ?? null, viewOf(reader)],
     bounded: true, // by TENANT_MAX_WAITING
   };
   const { count, rows } = await readSlice(db, pending, query, async (tx, messageIds) =>
-    (await readPageMessages(tx, tenantId, messageIds)).map(listed),
+    (await readPageMessages(tx, tenant_id, messageIds)).map(listed),
   );
   return { total: count, messages: rows };
 }

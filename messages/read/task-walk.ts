@@ -1,6 +1,6 @@
-import { actsAs, type Reader } from '../../contracts/permissions.js';
+import type { Reader } from '../../contracts/permissions.js';
 import { messagesInState, messagesOfSession } from '../../db/message-filters.js';
-import { ownMessages } from '../../db/ownership.js';
+import { ownMessages, viewOf } from '../../db/ownership.js';
 import type { Tx } from '../../db/pool.js';
 import { type IdRange, idBound, inBoth, newestMonths } from '../../runtime/ids.js';
 
@@ -67,10 +67,10 @@ export const FILTER = `m.tenant_id = $1 AND ($2::text IS NULL OR ${messagesOfSes
   AND ($4::timestamptz IS NULL OR m.updated_at >= $4) AND ${ownMessages('m', '$5')}
   AND ($6::text IS NULL OR coalesce(m.agent_type, m.want_agent_type) = $6) AND ${inRange('m')}`;
 
-/** What makes a list of tasks another one: the tenant, the reader's type and the filters. */
+/** What makes a list of tasks another one: the tenant, what the reader may see, and the filters. */
 export function listValues(filter: Omit<TaskFilter, 'ids'>): [string, ...unknown[]] {
   const { reader, contextId, status, changedSince, agentType } = filter;
-  return [reader.tenant_id, contextId, status, changedSince, actsAs(reader), agentType];
+  return [reader.tenant_id, contextId, status, changedSince, viewOf(reader), agentType];
 }
 
 /** The values of `FILTER`. */

@@ -1,10 +1,21 @@
 import type { AccessOptions } from '../access.js';
 import { nodeApi } from './api/node-api.js';
+import type { Credentials } from './api/token-source.js';
 import { ApiClient } from './api-client.js';
 
 export interface FleetClientOptions extends AccessOptions {
   /** `agent_type` claim of the token; the platform's default is `credential`. */
   agentType?: string;
+}
+
+/** Further limits of a token for a user. */
+export interface UserTokenOptions {
+  /** Only this session of the user. */
+  sessionId?: string;
+  /** Only agents of these types. */
+  agentTypes?: string[];
+  /** Lifetime in seconds: an hour by default, a day at most. */
+  expiresIn?: number;
 }
 
 /**
@@ -13,8 +24,23 @@ export interface FleetClientOptions extends AccessOptions {
  * caller's signal.
  */
 export class FleetClient extends ApiClient {
+  readonly #credentials: Credentials;
+
   /** @throws Error when an address or a credential is missing */
   constructor(options: FleetClientOptions = {}) {
-    super(nodeApi(options, options.agentType).api);
+    const { api, credentials } = nodeApi(options, options.agentType);
+    super(api);
+    this.#credentials = credentials;
+  }
+
+  /**
+   * A token for an end user, which the user's browser may have: it sends as that user, and reaches what is that user's.
+   * @throws TypeError where the client has a token and no client id and secret
+   */
+  async createUserToken(userId: string, options: UserTokenOptions = {}) {
+    const { clientId, clientSecret } = this.#credentials as Partial<Extract<Credentials, { clientId: string }>>;
+    if (clientId === undefined || clientSecret === undefined)
+      throw new TypeError('a token for a user takes a client with a clientId and clientSecret');
+    return this.auth.getToken({ clientId, clientSecret, userId, ...options });
   }
 }

@@ -22,6 +22,7 @@ for (const scope of ['read', 'admin', 'full'] as const) {
   tokens[`foreign ${scope}`] = await api.tokenOf([scope], 'painter');
 }
 tokens['other tenant'] = await api.tokenOf(['full'], undefined, elsewhere);
+tokens.user = await api.tokenAs({ ...(await api.credentialOf(api.tenantId, ['full'])), user_id: 'ann' });
 tokens.none = null;
 /** A tenant has room for so many messages in flight only. */
 afterEach(async () => {
@@ -194,6 +195,7 @@ async function decidedId(): Promise<{ request_id: string }> {
 const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
   getToken: { ...open, body: () => api.credentialOf(api.tenantId, ['read']) },
   jwks: open,
+  revokeUser: closed('full', 'allowed', () => ({ user_id: 'eve' })),
   createCredential: closed('full', 'allowed', () => ({ name: 'x', scopes: ['read'] })),
   getCredentials: closed('full', 'allowed'),
   rotateCredential: closed('full', 'missing', credential),
@@ -334,18 +336,44 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
   openapi: open,
 };
 
+/** What a token comes to that is limited to a user, about records that are nobody's; everything else is forbidden. */
+const OF_USER: Record<string, Outcome> = {
+  initSession: 'allowed',
+  getSessions: 'empty',
+  getSession: 'missing',
+  closeSession: 'missing',
+  interruptSessions: 'missing',
+  'send message/send': 'allowed',
+  'send an answer': 'missing',
+  'send tasks/get': 'missing',
+  'send tasks/cancel': 'missing',
+  'send tasks/resubscribe': 'missing',
+  'send ListTasks': 'empty',
+  'sendToType message/send': 'allowed',
+  'sendToType tasks/get': 'missing',
+  getMessages: 'empty',
+  getMessage: 'missing',
+  cancelMessage: 'missing',
+  pendingMessages: 'empty',
+  resolveMessage: 'missing',
+  getRequests: 'empty',
+  streamEvents: 'allowed',
+  streamEventsByQuery: 'allowed',
+  agentTypeCard: 'allowed',
+};
+
 const RANK: Scope[] = ['read', 'admin', 'full'];
 /**
  * What each kind of token comes to. Of tokens that act for the tenant the lowest scope that is enough and the one below it tell: how scopes
  * include each other, and that none lets an agent do more, is a table of test/contracts/permissions.test.ts.
  */
-function expectedOf({ needs, own, foreign, tenant, none }: Case): Record<string, Outcome> {
-  if (needs === 'operator') return { none: 'unauthorized', full: 'forbidden', 'own full': 'forbidden' };
-  if (needs === null) return { none: own, 'foreign read': own };
+function expectedOf({ needs, own, foreign, tenant, none }: Case, user: Outcome): Record<string, Outcome> {
+  if (needs === 'operator') return { none: 'unauthorized', full: 'forbidden', 'own full': 'forbidden', user };
+  if (needs === null) return { none: own, 'foreign read': own, user: own };
   const below = RANK[RANK.indexOf(needs) - 1];
   const scopes = { [needs]: 'allowed' as const, ...(below && { [below]: 'forbidden' as const }) };
   const agents = { 'own read': own, 'own full': own, 'foreign full': foreign };
-  return { ...(none && { none }), 'other tenant': tenant, ...agents, ...scopes };
+  return { ...(none && { none }), 'other tenant': tenant, ...agents, ...scopes, user };
 }
 
 const BY_STATUS: Record<number, Outcome> = { 401: 'unauthorized', 403: 'forbidden', 404: 'missing' };
@@ -384,9 +412,9 @@ describe('every operation with every kind of token', () => {
     expect(Object.keys(CASES)).toEqual(Object.keys(OPERATIONS).filter((name) => name !== 'connectAgent'));
   });
 
-  test.each(cases)('%s %s', async (name, _what, each) => {
+  test.each(cases)('%s %s', async (name, what, each) => {
     await asked();
-    const expected = expectedOf(each);
+    const expected = expectedOf(each, OF_USER[`${name} ${what}`.trim()] ?? 'forbidden');
     const outcomes = Object.keys(expected).map(async (kind) => [
       kind,
       await outcomeOf(name, each, tokens[kind] ?? null),

@@ -192,7 +192,10 @@ export async function serveApi(options: ServedApiOptions = {}) {
     return holder;
   };
   /** A token of this credential, which stands for an agent of the type where one is given. */
-  const tokenAs = async (credential: { client_id: string; client_secret: string }, agent_type?: string) => {
+  const tokenAs = async (
+    credential: { client_id: string; client_secret: string; user_id?: string },
+    agent_type?: string,
+  ) => {
     const body = JSON.stringify({ ...credential, agent_type });
     const answer = await client.raw('/auth/get_token', body, { 'content-type': 'application/json' });
     return GetTokenResponse.parse(answer.body).token;

@@ -60,7 +60,7 @@ test.each([
 ] as const)(
   'an operation for %s, agents %s, may be called as %s with %s: %s',
   (access, agents, type, scope, allowed) => {
-    expect(callRefusal({ access, agents }, caller(type, scope)) === null).toBe(allowed);
+    expect(callRefusal({ access, agents, path: '/x' }, caller(type, scope)) === null).toBe(allowed);
   },
 );
 
@@ -84,7 +84,8 @@ test.each([
   ['worker', { agent_type: 'painter', sender_agent_type: null }, false, false],
   ['worker', { agent_type: null, sender_agent_type: null }, false, false],
 ] as const)('to %s a message of %o is there: %s, and its own: %s', (agent_type, message, there, sent) => {
-  expect(isOwnMessage({ agent_type }, message)).toBe(there);
+  const owners = { ...message, want_agent_type: null, user_id: 'ann', session_id: 's' };
+  expect(isOwnMessage({ agent_type }, owners)).toBe(there);
   expect(isSentBy({ agent_type }, message)).toBe(sent);
 });
 

@@ -15,6 +15,7 @@ export const AUDIT_ACTIONS = [
   'credential.create',
   'credential.rotate',
   'credential.revoke',
+  'user.revoke',
   'limits.set',
   'price.set',
   'default_type.set',

@@ -19,6 +19,14 @@ export class AuthOperations extends ApiGroup {
   jwks(options: CallOptions = {}): Promise<types.AuthJwksResponse> {
     return this.invoke({ verb: 'GET', path: '/.well-known/jwks.json', isPublic: true, retry: true, responseAsIs: {"keys":true} }, {}, options);
   }
+
+  /**
+   * End all tokens that are limited to a user. `POST /auth/revoke_user`. Needs the scope `full`.
+   * An extension of the specification, which may change without notice.
+   */
+  revokeUser(request: types.AuthRevokeUserRequest, options: CallOptions = {}): Promise<types.AuthRevokeUserResponse> {
+    return this.invoke({ path: '/auth/revoke_user' }, request, options);
+  }
 }
 
 /** `/credentials`: a method for each operation. */

@@ -1590,8 +1590,10 @@ export type AuthGetTokenRequest = {
     agentType?: string;
     tenantId?: string;
     scopes?: ("read" | "admin" | "full")[];
-    /** @default 86400 */
     expiresIn?: number;
+    userId?: string;
+    sessionId?: string;
+    agentTypes?: string[];
 };
 
 export type AuthGetTokenResponse = {
@@ -1606,6 +1608,16 @@ export type AuthJwksResponse = {
     keys: {
         [key: string]: unknown;
     }[];
+};
+
+export type AuthRevokeUserRequest = {
+    userId: string;
+};
+
+export type AuthRevokeUserResponse = {
+    /** @constant */
+    ok: true;
+    userId: string;
 };
 
 export type CredentialsCreateRequest = {

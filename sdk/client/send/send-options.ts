@@ -14,6 +14,8 @@ export interface RoutingOptions {
   targetAgent?: string;
   /** The skill that is asked for. */
   skillId?: string;
+  /** The end user that the message is sent for. */
+  userId?: string;
   /** The arguments of the skill. */
   args?: Record<string, unknown>;
   /** Time limit for the answer in milliseconds. */
@@ -29,6 +31,7 @@ const ROUTING = {
   instanceId: true,
   targetAgent: true,
   skillId: true,
+  userId: true,
   args: true,
   deadlineMs: true,
   hops: true,

@@ -11,8 +11,10 @@ from typing_extensions import Unpack
 
 from ..access import Access, CertificateAuthority, TokenProvider
 from ..parts import JsonObject
+from .generated.models import AuthGetTokenResponse
 from .generated.operations import Operations
 from .messaging import Messaging
+from .not_given import NOT_GIVEN, NotGiven
 from .platform_api import PlatformApi
 from .rpc import StreamEvent
 from .send_options import Content, SendOptions
@@ -74,6 +76,31 @@ class FleetClient(Operations):
     async def token(self) -> str:
         """A valid access token."""
         return await self._api.tokens.get()
+
+    async def create_user_token(
+        self,
+        user_id: str,
+        *,
+        session_id: str | NotGiven = NOT_GIVEN,
+        agent_types: list[str] | NotGiven = NOT_GIVEN,
+        expires_in: int | NotGiven = NOT_GIVEN,
+    ) -> AuthGetTokenResponse:
+        """A token for an end user, which the user's browser may have: it sends as that user, and reaches what is that user's.
+
+        `session_id` and `agent_types` limit it further. `expires_in`: seconds, an hour by default, a day at most. Raises TypeError where
+        the client has a token and no client id and secret.
+        """
+        access = self._api.access
+        if access.client_id is None or access.client_secret is None:
+            raise TypeError("a token for a user takes a client with a client_id and client_secret")
+        return await self.auth.get_token(
+            access.client_id,
+            client_secret=access.client_secret,
+            user_id=user_id,
+            session_id=session_id,
+            agent_types=agent_types,
+            expires_in=expires_in,
+        )
 
     async def post(self, path: str, body: Mapping[str, Any] | None = None, *, retry: bool = False) -> JsonObject:
         """Calls any operation, also one that this version of the package does not know. Repeated only with `retry`."""

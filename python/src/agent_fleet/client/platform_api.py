@@ -31,6 +31,7 @@ class PlatformApi:
     def __init__(self, options: Access, agent_type: str | None = None, role: Role = "caller") -> None:
         access = options.resolved(role)
         self.ca = access.ca
+        self.access = access
         self._transport = Transport(access.url, access.ca)
         self.tokens = TokenSource(self._transport, access, agent_type)
 

@@ -25,6 +25,8 @@ class RoutingOptions(TypedDict, total=False):
     """An instance; if there is none of that id, an agent type."""
     skill_id: str | None
     """The skill that is asked for."""
+    user_id: str | None
+    """The end user that the message is sent for."""
     args: Record | None
     """The arguments of the skill."""
     deadline_ms: int | None

@@ -822,6 +822,9 @@ class AuthGetTokenRequest(TypedDict):
     tenant_id: NotRequired[str]
     scopes: NotRequired[list[Literal['read', 'admin', 'full']]]
     expires_in: NotRequired[int]
+    user_id: NotRequired[str]
+    session_id: NotRequired[str]
+    agent_types: NotRequired[list[str]]
 
 
 class AuthGetTokenResponse(TypedDict):
@@ -833,6 +836,15 @@ class AuthGetTokenResponse(TypedDict):
 
 class AuthJwksResponse(TypedDict):
     keys: list[dict[str, Any]]
+
+
+class AuthRevokeUserRequest(TypedDict):
+    user_id: str
+
+
+class AuthRevokeUserResponse(TypedDict):
+    ok: Literal[True]
+    user_id: str
 
 
 class CredentialsCreateRequest(TypedDict):

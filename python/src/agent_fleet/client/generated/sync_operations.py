@@ -32,6 +32,7 @@ from .models import (
     AuditGetResponse,
     AuthGetTokenResponse,
     AuthJwksResponse,
+    AuthRevokeUserResponse,
     CredentialsCreateResponse,
     CredentialsGetResponse,
     CredentialsRevokeResponse,
@@ -151,15 +152,21 @@ class AuthOperations:
     def __init__(self, api: SyncApi) -> None:
         self._api = api
 
-    def get_token(self, client_id: str, *, client_secret: str, agent_type: str | NotGiven = NOT_GIVEN, tenant_id: str | NotGiven = NOT_GIVEN, scopes: list[Literal['read', 'admin', 'full']] | NotGiven = NOT_GIVEN, expires_in: int | NotGiven = NOT_GIVEN) -> AuthGetTokenResponse:
+    def get_token(self, client_id: str, *, client_secret: str, agent_type: str | NotGiven = NOT_GIVEN, tenant_id: str | NotGiven = NOT_GIVEN, scopes: list[Literal['read', 'admin', 'full']] | NotGiven = NOT_GIVEN, expires_in: int | NotGiven = NOT_GIVEN, user_id: str | NotGiven = NOT_GIVEN, session_id: str | NotGiven = NOT_GIVEN, agent_types: list[str] | NotGiven = NOT_GIVEN) -> AuthGetTokenResponse:
         """Exchange a client id and secret for an access token. `POST /auth/get_token`. Needs no token."""
-        return cast("AuthGetTokenResponse", self._api.call("/auth/get_token", given(client_id=client_id, client_secret=client_secret, agent_type=agent_type, tenant_id=tenant_id, scopes=scopes, expires_in=expires_in), retry=True))
+        return cast("AuthGetTokenResponse", self._api.call("/auth/get_token", given(client_id=client_id, client_secret=client_secret, agent_type=agent_type, tenant_id=tenant_id, scopes=scopes, expires_in=expires_in, user_id=user_id, session_id=session_id, agent_types=agent_types), retry=True))
 
     def jwks(self) -> AuthJwksResponse:
         """The public keys that verify tokens of this platform. `GET /.well-known/jwks.json`. Needs no token.
 
         An extension of the specification, which may change without notice."""
         return cast("AuthJwksResponse", self._api.call("/.well-known/jwks.json", params=given(), method="GET", retry=True))
+
+    def revoke_user(self, user_id: str) -> AuthRevokeUserResponse:
+        """End all tokens that are limited to a user. `POST /auth/revoke_user`. Needs the scope `full`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("AuthRevokeUserResponse", self._api.call("/auth/revoke_user", given(user_id=user_id)))
 
 
 class CredentialsOperations:

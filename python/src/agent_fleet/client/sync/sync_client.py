@@ -12,7 +12,8 @@ from ...access import CertificateAuthority, TokenProvider
 from ...parts import JsonObject
 from ..fleet_client import FleetClient
 from ..generated import sync_operations as operations
-from ..generated.models import KnowledgeGetStatusResponse, MessageRecord, MessagesResolveResponse, Plan
+from ..generated.models import AuthGetTokenResponse, KnowledgeGetStatusResponse, MessageRecord, MessagesResolveResponse, Plan
+from ..not_given import NOT_GIVEN, NotGiven
 from ..rpc import StreamEvent
 from ..send_options import Content, SendOptions
 from ..sent_task import EndedTask, Task
@@ -65,6 +66,18 @@ class SyncFleetClient(operations.Operations):
     def token(self) -> str:
         """A valid access token."""
         return self._thread.wait(self._client.token())
+
+    def create_user_token(
+        self,
+        user_id: str,
+        *,
+        session_id: str | NotGiven = NOT_GIVEN,
+        agent_types: list[str] | NotGiven = NOT_GIVEN,
+        expires_in: int | NotGiven = NOT_GIVEN,
+    ) -> AuthGetTokenResponse:
+        """As `FleetClient.create_user_token`."""
+        token = self._client.create_user_token(user_id, expires_in=expires_in, session_id=session_id, agent_types=agent_types)
+        return self._thread.wait(token)
 
     def post(self, path: str, body: Mapping[str, Any] | None = None, *, retry: bool = False) -> JsonObject:
         """As `FleetClient.post`."""

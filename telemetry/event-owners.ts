@@ -1,0 +1,68 @@
+import { LRUCache } from 'lru-cache';
+import type { Caller } from '../contracts/api/auth.js';
+import { isLimited, isWithin, type Limitable } from '../contracts/limited-tokens.js';
+import type { Db } from '../db/pool.js';
+import type { PositionedEvent } from './event-reader.js';
+
+/** Messages and sessions whose owners are kept. */
+const OWNERS_MAX = 10_000;
+
+/** Each is looked up by its key, in the months of these ids. */
+const OWNERS = `
+  SELECT 'message ' || m.message_id AS key, m.user_id, m.session_id, coalesce(m.agent_type, m.want_agent_type) AS agent_type
+    FROM messages m WHERE m.tenant_id = $1 AND m.message_id = ANY ($2)
+  UNION ALL
+  SELECT 'session ' || s.session_id, s.user_id, s.session_id, s.agent_type FROM sessions s WHERE s.tenant_id = $1 AND s.session_id = ANY ($3)`;
+
+/** What an event is about, as the key of its owner; null for an event of the tenant itself. */
+function subjectOf({ message_id, record }: PositionedEvent): string | null {
+  const { message_id: named } = record.event;
+  const message = message_id ?? (typeof named === 'string' ? named : null);
+  if (message) return `message ${message}`;
+  return record.session_id === '' ? null : `session ${record.session_id}`;
+}
+
+/**
+ * Whose messages and sessions events are about, for the streams of limited tokens. Streams share what was read: an owner does not change, but for
+ * the type of an agent that is not known yet.
+ */
+export class EventOwners {
+  readonly #db: Db;
+  readonly #known = new LRUCache<string, Limitable>({ max: OWNERS_MAX });
+
+  constructor(db: Db) {
+    this.#db = db;
+  }
+
+  /** Those of a tenant's events that the caller may see: of messages and sessions within the limits of its token. */
+  async visible<Item extends { event: PositionedEvent }>(caller: Caller, items: Item[]): Promise<Item[]> {
+    if (!isLimited(caller) || items.length === 0) return items;
+    const { tenant_id } = caller;
+    const subjects = items.map(({ event }) => subjectOf(event));
+    const owners = await this.#read(tenant_id, new Set(subjects.filter((subject) => subject !== null)));
+    return items.filter((_item, place) => {
+      const owner = owners.get(subjects[place] ?? '');
+      return owner !== undefined && isWithin(caller, owner);
+    });
+  }
+
+  async #read(tenantId: string, subjects: ReadonlySet<string>): Promise<Map<string, Limitable>> {
+    const owners = new Map<string, Limitable>();
+    const unknown: Record<string, string[]> = { message: [], session: [] };
+    for (const subject of subjects) {
+      const known = this.#known.get(`${tenantId} ${subject}`);
+      if (known) owners.set(subject, known);
+      else unknown[subject.slice(0, 7)]?.push(subject.slice(8));
+    }
+    const { message = [], session = [] } = unknown;
+    if (message.length + session.length === 0) return owners;
+    const rows = await this.#db.tenant(tenantId, (tx) =>
+      tx.query<Limitable & { key: string }>(OWNERS, [tenantId, message, session]),
+    );
+    for (const { key, ...owner } of rows) {
+      owners.set(key, owner);
+      if (owner.agent_type !== null) this.#known.set(`${tenantId} ${key}`, owner);
+    }
+    return owners;
+  }
+}
