@@ -7,11 +7,11 @@ import { recordEvent, recordEvents } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { uuidv7 } from '../runtime/ids.js';
-import type { Secrets } from '../runtime/secrets.js';
+import { type Secrets, UnreadableValue } from '../runtime/secrets.js';
 import { reportSessions } from './agent-health.js';
 import type { AgentRow, DeregistrationCause } from './agent-row.js';
 import { getAgent, lockAgent, recordCapacity, recordHealth } from './agents.js';
-import { sealCredential } from './dispatch-auth.js';
+import { type AgentCredential, sealCredential, shownAuth, unsealCredential } from './dispatch-auth.js';
 
 /** A registration request with its card fetched and its deployment mode decided. */
 export interface Registration {
@@ -22,8 +22,8 @@ export interface Registration {
   agent_card: Record<string, unknown>;
   /** Whether the card was just fetched from the agent itself, which proves that a hosted agent is reachable. */
   reached: boolean;
-  /** Encrypts the credential that the agent wants of the platform. */
-  secrets: Pick<Secrets, 'encrypt' | 'activate'>;
+  /** Encrypts the credential that the agent wants of the platform, and decrypts the one before to tell whether it has changed. */
+  secrets: Pick<Secrets, 'encrypt' | 'decrypt' | 'activate'>;
   /** Whether the caller may take an instance over from another agent type (scope `full`). */
   may_change_type: boolean;
 }
@@ -90,14 +90,54 @@ async function recordRegistration(
 
 const AUDITED = `
   SELECT agent_type, deployment_mode, public_url, max_concurrent_sessions, max_concurrent_tasks, agent_version, provider_organization,
-         provider_url, skills, tools, context, agent_card, dispatch_auth IS NOT NULL AS has_dispatch_auth
+         provider_url, skills, tools, context, agent_card, dispatch_auth, credential_id
     FROM agents WHERE tenant_id = $1 AND instance_id = $2`;
 
-/** What a registration sets of an agent. The card can be large, so its digest stands for it. */
-async function auditedAgent(tx: Tx, tenantId: string, instanceId: string): Promise<object> {
-  const [row = {}] = await tx.query(AUDITED, [tenantId, instanceId]);
-  const { agent_card, ...shown } = row;
-  return { ...shown, agent_card_sha256: hash('sha256', JSON.stringify(agent_card)) };
+/** What a registration sets of an agent. */
+interface AuditedAgent {
+  /** As the audit shows it. The card can be large, so its digest stands for it. */
+  shown: object;
+  /** The credential that the agent wants, with its secret; null where it cannot be read. */
+  auth: AgentCredential | undefined | null;
+}
+
+function readableAuth(secrets: Pick<Secrets, 'decrypt'>, sealed: Buffer | null): AuditedAgent['auth'] {
+  if (sealed === null) return undefined;
+  try {
+    return unsealCredential(secrets, sealed);
+  } catch (error) {
+    if (error instanceof UnreadableValue) return null;
+    throw error;
+  }
+}
+
+async function auditedAgent(tx: Tx, { secrets, author }: Registration, instanceId: string): Promise<AuditedAgent> {
+  const [row] = await tx.query<{ agent_card: object; dispatch_auth: Buffer | null }>(AUDITED, [
+    author.tenant_id,
+    instanceId,
+  ]);
+  const { agent_card = {}, dispatch_auth: sealed = null, ...rest } = row ?? {};
+  const auth = readableAuth(secrets, sealed);
+  const dispatch_auth = auth === null ? null : shownAuth(auth);
+  return { shown: { ...rest, dispatch_auth, agent_card_sha256: hash('sha256', JSON.stringify(agent_card)) }, auth };
+}
+
+/** Writes what a registration has changed into the audit. Agents register at each start: one that comes back as it was is no change. */
+async function auditRegistration(
+  tx: Tx,
+  { author, body }: Registration,
+  instanceId: string,
+  before: AuditedAgent | null,
+  after: AuditedAgent,
+): Promise<void> {
+  if (isDeepStrictEqual(before, after)) return;
+  const isSecretNew = before !== null && !isDeepStrictEqual(before.auth, after.auth);
+  await recordAudit(tx, author, {
+    action: 'agent.register',
+    target: { type: 'agent', id: instanceId, name: body.agent_type },
+    before: before?.shown ?? null,
+    after: { ...after.shown, ...(isSecretNew && { dispatch_auth_changed: true }) },
+  });
 }
 
 /**
@@ -126,18 +166,13 @@ export async function registerAgent(
   }
   const sameType = existing?.agent_type === body.agent_type ? existing : undefined;
   if (existing && !sameType) await leaveType(tx, tenant_id, [existing], 'registered as another type');
-  const before = existing && !existing.deregistered_at ? await auditedAgent(tx, tenant_id, instanceId) : null;
+  const before = existing && !existing.deregistered_at ? await auditedAgent(tx, registration, instanceId) : null;
   const status = registeredStatus(registration, existing);
   if (registration.deployment_mode === 'hosted') await reportSessions(tx, { tenant_id, instance_id: instanceId }, 0);
   await upsert(tx, instanceId, status, registration);
   const agent = await getAgent(tx, tenant_id, instanceId);
   await recordRegistration(tx, agent, sameType, status);
-  const after = await auditedAgent(tx, tenant_id, instanceId);
-  // Agents register at each start: one that comes back as it was is no change.
-  if (!isDeepStrictEqual(before, after)) {
-    const target = { type: 'agent', id: instanceId, name: body.agent_type };
-    await recordAudit(tx, author, { action: 'agent.register', target, before, after });
-  }
+  await auditRegistration(tx, registration, instanceId, before, await auditedAgent(tx, registration, instanceId));
   return { agent, warnings: await toolWarnings(tx, registration) };
 }
 

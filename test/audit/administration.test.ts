@@ -165,6 +165,25 @@ test('an agent that registers again as it was is no change, and one that differs
   expect([changed?.before?.agent_version, changed?.after?.agent_version]).toEqual([null, '2']);
 });
 
+test('an agent that registers again with another secret, or by another credential, is a change', async () => {
+  const newestOf = async () => (await newest()).find(({ action }) => action === 'agent.register');
+  const hosted = { ...newAgent, instance_id: 'worker-2', dispatch_auth };
+  await made('registerAgent', hosted);
+  const first = await newestOf();
+  await made('registerAgent', hosted);
+  expect((await newestOf())?.audit_id).toBe(first?.audit_id);
+  await made('registerAgent', { ...hosted, dispatch_auth: { ...dispatch_auth, value: `${SECRET}-2` } });
+  const replaced = await newestOf();
+  expect(replaced?.after).toEqual({ ...first?.after, dispatch_auth_changed: true });
+  expect(JSON.stringify(replaced)).not.toContain(SECRET);
+  // Who registered an agent may not answer what it asks.
+  const other = await api.clientOf(api.tenantId, ['full']);
+  await other.post('/agents/register', { ...hosted, dispatch_auth: { ...dispatch_auth, value: `${SECRET}-2` } });
+  const taken = await newestOf();
+  expect(taken?.after?.credential_id).toBe(taken?.principal.id);
+  expect(taken?.before?.credential_id).toBe(first?.principal.id);
+});
+
 test('it is read with the scope admin, and streamed as JSON Lines that go on from the cursor of the last', async () => {
   const reader = await api.clientOf(api.tenantId, ['read']);
   expect(await reader.failure('/audit/get', {})).toBe('403 forbidden');
