@@ -26,6 +26,7 @@ const NEEDS: Record<string, string[]> = {
     'test/full/system/elsewhere-deaths.test.ts',
     'test/system/elsewhere.test.ts',
     'test/full/system/load-balancer/load-balancer.test.ts',
+    'test/full/system/load-balancer/rolling-restart.test.ts',
     'test/full/system/nodes-roles.test.ts',
     'test/full/system/nodes.test.ts',
     'test/full/system/upgrade.test.ts',

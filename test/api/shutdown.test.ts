@@ -42,3 +42,16 @@ test('what was asked before is answered, and its kept connection does not hold u
   expect(String(await answer)).toContain('answered');
   await within(closed, 20_000, 'the end');
 });
+
+test('a call that waits is told to end only when its answer does not come in a moment', async () => {
+  const { shutdown, draining, asked, answering, port } = await served();
+  const asking = connect(port, '127.0.0.1').resume();
+  asking.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n');
+  await asked.promise;
+  const told = once(draining.signal, 'abort');
+  const closed = shutdown.close(NEVER_MS, 50);
+  expect(draining.signal.aborted).toBe(false);
+  await within(told, 20_000, 'the end of the wait');
+  answering.open();
+  await within(closed, 20_000, 'the end');
+});
