@@ -20,6 +20,21 @@ function trigrams(term: string): Set<string> {
   return all;
 }
 
+/** Numbers and identifiers that differ are others, not misspelt ones. */
+const LETTERS = /^\p{L}+$/u;
+
+/** Whether a letter is missing, added or another one, or two neighbours are swapped. In short words these leave few trigrams alike. */
+function isOneSlip(one: string, other: string): boolean {
+  const [short, long] = one.length <= other.length ? [one, other] : [other, one];
+  if (long.length - short.length > 1) return false;
+  let start = 0;
+  while (start < short.length && short[start] === long[start]) start++;
+  let end = 0;
+  while (end < short.length - start && short.at(-1 - end) === long.at(-1 - end)) end++;
+  const [less, more] = [short, long].map((term) => term.slice(start, term.length - end)) as [string, string];
+  return less.length === 0 || more.length === 1 || (more.length === 2 && less === `${more[1]}${more[0]}`);
+}
+
 /** The terms of a knowledge base, numbered from 0. Numbers stay. */
 export class Vocabulary {
   readonly #ids = new Map<string, number>();
@@ -56,8 +71,10 @@ export class Vocabulary {
   similar(term: string, isPresent: (termId: number) => boolean): SimilarTerm[] {
     const own = this.#ids.get(term);
     const same = own === undefined || !isPresent(own) ? [] : [{ termId: own, similarity: 1 }];
-    const alike = term.length < LETTERS_MIN ? [] : this.#alike(term);
-    const others = alike.filter(({ termId }) => termId !== own && isPresent(termId));
+    const found = term.length < LETTERS_MIN ? [] : this.#alike(term);
+    // A word that is there is not misspelt.
+    const slips = same.length > 0 || term.length < LETTERS_MIN ? [] : this.#slips(term, found);
+    const others = [...found, ...slips].filter(({ termId }) => termId !== own && isPresent(termId));
     return [...same, ...others.sort((one, other) => other.similarity - one.similarity).slice(0, SIMILAR_MAX)];
   }
 
@@ -77,6 +94,18 @@ export class Vocabulary {
       const similarity = count / (wanted.size + (this.#trigramCounts[termId] as number) - count);
       if (similarity >= SIMILARITY_MIN) found.push({ termId, similarity });
     }
+    return found;
+  }
+
+  /** The terms beside these that are one slip away. */
+  #slips(term: string, beside: readonly SimilarTerm[]): SimilarTerm[] {
+    if (!LETTERS.test(term)) return [];
+    const known = new Set(beside.map(({ termId }) => termId));
+    const similarity = 1 - 1 / term.length;
+    const found: SimilarTerm[] = [];
+    for (const [termId, other] of this.#terms.entries())
+      if (other.length >= LETTERS_MIN && isOneSlip(term, other) && !known.has(termId))
+        found.push({ termId, similarity });
     return found;
   }
 

@@ -79,6 +79,23 @@ test('a misspelt word finds the word that looks like it', async () => {
   expect(await wordsOnly(index, 'zzzzzz')).toEqual([]);
 });
 
+test.each([
+  ['two letters are swapped', 'refnud'],
+  ['a letter is missing', 'efund'],
+  ['a letter is added', 'refumnd'],
+  ['a letter is another', 'rwfund'],
+])('a short word is found where %s', async (_what, query) => {
+  const index = indexOf({ a: 'the refund is paid', b: 'the kitchen is cleaned' });
+  expect(await wordsOnly(index, query)).toEqual(['a']);
+});
+
+test('two slips, numbers that differ, and words beside one that is there find nothing more', async () => {
+  const index = indexOf({ a: 'the refund of 2023', b: 'a form', c: 'a fort' });
+  expect(await wordsOnly(index, 'rwfudn')).toEqual([]);
+  expect(await wordsOnly(index, '2024')).toEqual([]);
+  expect(await wordsOnly(index, 'form')).toEqual(['b']);
+});
+
 test('sources that come and go by the thousand leave the same answers as an index built anew', async () => {
   const text = (n: number) => `common w${n % 50} word${n} ${n % 2 ? 'odd' : 'even'}`;
   const index = indexOf(Object.fromEntries(Array.from({ length: 600 }, (_, n) => [`s${n}`, text(n)])));
