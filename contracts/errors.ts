@@ -211,7 +211,10 @@ export const RPC_ERRORS = {
   PARSE_ERROR: -32700,
   /** The body is no JSON-RPC 2.0 request; batches too. */
   INVALID_REQUEST: -32600,
-  /** The version that `A2A-Version` names has no such method. */
+  /**
+   * The version that `A2A-Version` names has no such method. Where the other version has it, the message names the header to send: without
+   * one a call is of 0.3.
+   */
   METHOD_NOT_FOUND: -32601,
   /**
    * The parameters do not fit; there is no such session (`NOT_FOUND`); `IDEMPOTENCY_MISMATCH`; no target is named, and the tenant has

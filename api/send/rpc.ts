@@ -199,7 +199,9 @@ export function methodLookup(methods: NamedMethod[]): (version: A2aVersion, name
   const known = new Map(methods.map(({ version, name, method }) => [`${version} ${name}`, method]));
   return (version, name) => {
     const method = known.get(`${version} ${name}`);
-    if (!method) throw new RpcError('METHOD_NOT_FOUND', `There is no such method in A2A ${version}.`);
-    return method;
+    if (method) return method;
+    const other = A2A_VERSIONS.find((one) => known.has(`${one} ${name}`));
+    const remedy = other ? ` It is of A2A ${other}: send the header A2A-Version: ${other}.` : '';
+    throw new RpcError('METHOD_NOT_FOUND', `There is no such method in A2A ${version}.${remedy}`);
   };
 }

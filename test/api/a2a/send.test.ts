@@ -47,6 +47,13 @@ const open = async (body: object, headers: Record<string, string>, path = '/send
 const big = (bytes: number) => 'x'.repeat(bytes);
 const text = (of: string) => ({ parts: [{ kind: 'text', text: of }] });
 const own = message();
+test('a method of the other version is refused with the header that selects it', async () => {
+  const refusalOf = async (method: string, headers = {}) => (await send({}, { method }, headers)).error?.message;
+  expect(await refusalOf('SendMessage')).toContain('send the header A2A-Version: 1.0');
+  expect(await refusalOf('message/send', { 'A2A-Version': '1.0' })).toContain('send the header A2A-Version: 0.3');
+  expect(await refusalOf('message/paint')).not.toContain('header');
+});
+
 test.each<[what: string, body: string | object, code: number, id?: unknown]>([
   ['no JSON', '{"jsonrpc":', -32700, null],
   ['nothing', '', -32700, null],
