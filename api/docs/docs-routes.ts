@@ -12,8 +12,18 @@ const MAX_AGE_SECONDS = 3_600;
 /** The build copies these from swagger-ui-dist beside the page and its script. */
 const LIBRARY = ['swagger-ui-bundle.js', 'swagger-ui.css'];
 
-/** `/docs`: Swagger UI with the OpenAPI document of the platform. */
-export function docsRoutes(app: FastifyInstance, { docsFolder }: Pick<ApiDeps, 'docsFolder'>): void {
+/** Where to go from `/`, relative to it, so that it works behind a path prefix. */
+const LINKS = {
+  docs: 'docs',
+  openapi: 'openapi.json',
+  agent_card: '.well-known/agent-card.json',
+  jwks: '.well-known/jwks.json',
+  health: 'health',
+};
+
+/** `/docs`: Swagger UI with the OpenAPI document of the platform. `/` leads a browser there, and anybody else to what needs no token. */
+export function docsRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'docsFolder' | 'version'>): void {
+  const { docsFolder, version } = deps;
   const folder = docsFolder ?? fileURLToPath(new URL('.', import.meta.url));
 
   const send = (reply: FastifyReply, file: string, cacheControl: string) =>
@@ -27,6 +37,11 @@ export function docsRoutes(app: FastifyInstance, { docsFolder }: Pick<ApiDeps, '
       .type(`${TYPES[extname(file)]}; charset=utf-8`)
       .send(createReadStream(join(folder, file)));
 
+  app.get('/', async ({ headers }, reply) => {
+    reply.header('vary', 'accept');
+    if (headers.accept?.includes('text/html')) return reply.redirect(LINKS.docs);
+    return { ok: true, name: 'Agent Fleet Platform', version, links: LINKS };
+  });
   app.get('/docs', async (request, reply) => {
     // Links in the page are relative to `/docs`, so that it works behind a path prefix.
     if (/^[^?]*\/(\?|$)/.test(request.url)) return reply.redirect('../docs');

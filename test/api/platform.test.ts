@@ -208,3 +208,12 @@ test('another server pending requests over, as the mesh does on its own address'
   const other = await httpServer((request, response) => api.app.routing(request, response));
   expect((await fetch(`${other.url}/send`, { method: 'POST', body: '{}' })).status).toBe(401);
 });
+
+test('the root leads a browser to the documentation, and names everything else that needs no token', async () => {
+  const page = await fetch(api.baseUrl, { headers: { accept: 'text/html,*/*' }, redirect: 'manual' });
+  expect([page.status, page.headers.get('location')]).toEqual([302, 'docs']);
+  const { status, body } = await api.client.get('/');
+  expect(status).toBe(200);
+  const { links } = body as { links: Record<string, string> };
+  for (const link of Object.values(links)) expect((await fetch(new URL(link, `${api.baseUrl}/`))).status).toBe(200);
+});
