@@ -109,7 +109,7 @@ const LAYERS = {
   /** Postgres, Temporal and the certificate for `npm start` */
   embedded: ['contracts', 'runtime'],
   /** the `fleet` command */
-  cli: ['contracts', 'runtime', 'db', 'audit', 'auth', 'erasure'],
+  cli: ['contracts', 'runtime', 'db', 'audit', 'auth', 'erasure', 'sdk'],
   /**
    * TypeScript SDK: `agent/` (the `Agent` class), `handlers/` and `tools/` (what handlers receive and return), `schema/` (Standard Schema),
    * `connected/` and `hosted/` (the two transports), `client/` and `browser/`, `wire/` (names of members), `adapters/` (frameworks,

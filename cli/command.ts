@@ -3,12 +3,14 @@ import type { z } from 'zod';
 import type { Author } from '../audit/record-audit.js';
 import { type Actor, requireTenant } from '../auth/tenants.js';
 import type { Tx } from '../db/pool.js';
+import type { Session } from './client/connection.js';
 import { CliError, type Store } from './fleet-store.js';
 
 /** The parsed arguments of a command. */
 export interface CommandInput {
-  /** The positional argument; '' without one. */
+  /** The positional arguments; '' without one. */
   argument: string;
+  second: string;
   options: Record<string, string | undefined>;
 }
 
@@ -17,15 +19,28 @@ interface CommandForm {
   /** Shown in the help after the name. */
   usage?: string;
   summary: string;
-  /** Whether it takes an argument. */
-  argument?: true;
+  /** How many arguments it takes at least and at most; none by default. */
+  arguments?: readonly [least: number, most: 1 | 2];
   /** Names of its options, all of which take a value. */
   options?: readonly string[];
 }
 
-/** A command of `fleet`: with the platform's database, or without anything but its input. */
+/** What a command that calls the API gives. */
+export interface Shown {
+  /** For `--json`; absent where it has written its lines. */
+  json?: unknown;
+  /** For people. */
+  text: string;
+  /** Beside the result, on standard error. */
+  note?: string;
+  /** 0 by default. */
+  exitCode?: number;
+}
+
+/** A command of `fleet`: with the platform's database, with a client of its API, or without anything but its input. */
 export type Command = CommandForm &
   (
+    | { runClient: (session: Session, input: CommandInput) => Promise<Shown> }
     | { run: (store: Store, input: CommandInput) => Promise<Record<string, unknown>> }
     | { runAlone: (input: CommandInput) => Promise<Record<string, unknown>> }
   );

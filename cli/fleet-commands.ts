@@ -13,6 +13,7 @@ import { CredentialCreateRequest, CredentialRotateRequest } from '../contracts/a
 import { TenantName } from '../contracts/api/tenants/tenants.js';
 import { AgentTypeOfAgents } from '../contracts/primitives.js';
 import type { Db } from '../db/pool.js';
+import { CLIENT_COMMANDS } from './client/client-commands.js';
 import { type Command, type CommandInput, ofTenant, operator, parse, requiredOption } from './command.js';
 import { ERASE_COMMANDS, erasureOfTenant } from './erase-commands.js';
 import { CliError, type Store } from './fleet-store.js';
@@ -83,10 +84,11 @@ async function updateTenant(store: Store, input: CommandInput) {
 
 /** All commands by name. `--json` prints the result of `run`. */
 export const COMMANDS: Record<string, Command> = {
+  ...CLIENT_COMMANDS,
   'tenants create': {
     usage: 'NAME',
     summary: 'create a tenant',
-    argument: true,
+    arguments: [1, 1],
     run: ({ db }, { argument }) => createTenant(db, operator(), parse(TenantName, argument)),
   },
   'tenants list': {
@@ -96,14 +98,14 @@ export const COMMANDS: Record<string, Command> = {
   'tenants update': {
     usage: 'TENANT_ID --default-agent-type TYPE|none',
     summary: 'set the agent type for messages without a target',
-    argument: true,
+    arguments: [1, 1],
     options: ['default-agent-type'],
     run: updateTenant,
   },
   'tenants delete': {
     usage: 'TENANT_ID [--wait-seconds N]',
     summary: 'delete a tenant: its tokens end at once, and the worker role erases all that it has',
-    argument: true,
+    arguments: [1, 1],
     options: ['wait-seconds'],
     run: async (store, input) => {
       const tenant = await deleteTenant(store.db, { ...operator(), tenant_id: input.argument });
@@ -125,20 +127,20 @@ export const COMMANDS: Record<string, Command> = {
   'credentials rotate': {
     usage: 'CREDENTIAL_ID [--overlap-seconds 86400]',
     summary: 'create a new secret; the old one stays valid for the overlap',
-    argument: true,
+    arguments: [1, 1],
     options: ['overlap-seconds'],
     run: rotate,
   },
   'credentials revoke': {
     usage: 'CREDENTIAL_ID',
     summary: 'revoke a credential and its tokens',
-    argument: true,
+    arguments: [1, 1],
     run: revoke,
   },
   'operators create': {
     usage: 'NAME',
     summary: 'create an operator of the platform, who manages tenants over the API; its secret is shown once',
-    argument: true,
+    arguments: [1, 1],
     run: ({ db, secrets }, { argument }) =>
       db.system((tx) => createOperator(tx, secrets, operator(), parse(TenantName, argument))),
   },
@@ -149,7 +151,7 @@ export const COMMANDS: Record<string, Command> = {
   'operators revoke': {
     usage: 'OPERATOR_ID',
     summary: 'revoke an operator of the platform and its tokens',
-    argument: true,
+    arguments: [1, 1],
     run: async ({ db }, { argument }) => ({ ...(await db.system((tx) => revokeOperator(tx, operator(), argument))) }),
   },
   ...ERASE_COMMANDS,

@@ -27,7 +27,7 @@ export const RECEIPT_COMMANDS: Record<string, Command> = {
   'receipts verify': {
     usage: 'FILE --jwks FILE',
     summary: 'verify the receipt of a decision with the keys of /.well-known/jwks.json, without a network',
-    argument: true,
+    arguments: [1, 1],
     options: ['jwks'],
     runAlone: verify,
   },

@@ -74,12 +74,12 @@ test('the command verifies files, and needs nothing else', async () => {
   await writeFile(keys, JSON.stringify(await jwks()));
   const command = RECEIPT_COMMANDS['receipts verify'];
   if (!command || !('runAlone' in command)) throw new Error('there is no such command');
-  expect(await command.runAlone({ argument: file, options: { jwks: keys } })).toMatchObject({
+  expect(await command.runAlone({ argument: file, second: '', options: { jwks: keys } })).toMatchObject({
     valid: true,
     request_id,
   });
   await writeFile(file, 'no receipt');
-  await expect(command.runAlone({ argument: file, options: { jwks: keys } })).rejects.toThrow(
+  await expect(command.runAlone({ argument: file, second: '', options: { jwks: keys } })).rejects.toThrow(
     'The receipt is not valid',
   );
 });
