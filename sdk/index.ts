@@ -6,7 +6,9 @@ export type { AgentOptions, ConnectionEvents, ConnectOptions } from './agent/age
 export { ApiError, isTransient, UnreachableError } from './client/api/errors.js';
 export type * from './client/exported-types.js';
 export { FleetClient, type FleetClientOptions, type UserTokenOptions } from './client/fleet-client.js';
-export { TaskFailedError, textOf, textStream } from './client/send/text.js';
+export { hasEnded, isWaiting } from './client/send/sent-task.js';
+export { TaskFailedError, TaskNotEndedError } from './client/send/task-error.js';
+export { dataOf, textOf, textStream } from './client/send/text.js';
 export type {
   AgentTask,
   Answer,

@@ -1,10 +1,11 @@
 import { z } from 'zod';
-import type { StreamEvent, Task } from '../../contracts/a2a/a2a.js';
+
 import { Part } from '../../contracts/a2a/parts.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { ApiError } from '../client/api/errors.js';
 import type { PlatformApi } from '../client/api/platform-api.js';
 import type { SendOptions } from '../client/send/send-options.js';
+import type { StreamEvent, Task } from '../client/send/sent-task.js';
 import type { AgentTask, HistoryOptions, TaskSendOptions, Turn } from '../handlers/agent-task.js';
 import type { DispatchedTask } from '../handlers/run-dispatch.js';
 

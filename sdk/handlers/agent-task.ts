@@ -1,7 +1,7 @@
-import type { StreamEvent, Task } from '../../contracts/a2a/a2a.js';
 import type { Artifact, Part } from '../../contracts/a2a/parts.js';
 import type { AgentInputRequest } from '../../contracts/api/messages.js';
 import type { MessageMetadata, RoutingOptions } from '../client/send/send-options.js';
+import type { StreamEvent, Task } from '../client/send/sent-task.js';
 import type { InputSchema, JsonSchema, SchemaOutput } from '../schema/schema.js';
 import type { StandardSchema } from '../schema/standard-schema.js';
 import type { Search } from '../tools/search.js';

@@ -1,7 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
 import { readEvents } from '../../sdk/client/send/event-reader.js';
-import { ApiError, FleetClient, type FleetClientOptions, UnreachableError } from '../../sdk/index.js';
+import {
+  ApiError,
+  FleetClient,
+  type FleetClientOptions,
+  hasEnded,
+  isWaiting,
+  UnreachableError,
+} from '../../sdk/index.js';
 import { SDK_VERSION } from '../../sdk/version.js';
 import { answering, Reply, type SeenRequest } from './answering.js';
 
@@ -29,6 +36,16 @@ async function api(answer: (request: SeenRequest, authorization: string) => obje
 const task = { kind: 'task', id: 'msg_1', contextId: 'ses_1', status: { state: 'completed' } };
 const away = new Reply({ error: 'away', code: 'SERVICE_UNAVAILABLE' }, { status: 503 });
 const rpc = (result: object) => ({ jsonrpc: '2.0', id: 1, result });
+const now = new Date().toISOString();
+const message = (state: string) => ({
+  ok: true,
+  message: {
+    ...{ message_id: 'msg_1', session_id: 'ses_1', tenant_id: 'ten_1', role: 'user', state, task_data: task },
+    ...{ created_at: now, updated_at: now, user_input: '', assistant_output: 'done', preview: '' },
+    ...{ parts: [], artifacts: [], attachments: [], trace_id: '0'.repeat(32) },
+    ...{ instance_id: null, agent_type: null, root_agent: null },
+  },
+});
 const rpcError = (code: number, message: string, name: string) => {
   return { jsonrpc: '2.0', id: 1, error: { code, message, data: { code: name } } };
 };
@@ -88,16 +105,6 @@ test('send makes an A2A request and reads the task; a JSON-RPC error is an ApiEr
 });
 
 test('waitFor goes on while the platform is away, and ends when the message has settled', async () => {
-  const now = new Date().toISOString();
-  const message = (state: string) => ({
-    ok: true,
-    message: {
-      ...{ message_id: 'msg_1', session_id: 'ses_1', tenant_id: 'ten_1', role: 'user', state, task_data: task },
-      ...{ created_at: now, updated_at: now, user_input: '', assistant_output: 'done', preview: '' },
-      ...{ parts: [], artifacts: [], attachments: [], trace_id: '0'.repeat(32) },
-      ...{ instance_id: null, agent_type: null, root_agent: null },
-    },
-  });
   const answers = [message('working'), away, message('input-required')];
   const { client } = await api(() => answers.shift() ?? message('completed'));
   expect((await client.messages.waitFor('msg_1')).state).toBe('input-required');
@@ -146,6 +153,32 @@ test('a stream that breaks goes on after its last event, on another connection',
   const again = { method: 'tasks/resubscribe', params: { id: 'msg_1' } };
   expect(sent('/send').map(({ lastEventId }) => lastEventId)).toEqual([undefined, '1-1', '1-2']);
   expect(sent('/send').map(({ body }) => body)).toMatchObject([{ method: 'message/stream' }, again, again]);
+});
+
+test('throughQuestions: a stream goes on, and a send waits, while a human answers', async () => {
+  const asking = update({ kind: 'status-update', status: { state: 'input-required' }, final: true });
+  const streams = [sse(['1-0', started], ['1-1', asking]), sse(['1-2', piece('a')], ['1-3', ending])];
+  const states = ['input-required', 'working', 'input-required', 'completed'];
+  const waits = { ...task, status: { state: 'input-required' } };
+  const { client, sent } = await api(({ path, body }) => {
+    if (path !== '/send') return message(states.shift() ?? '');
+    if (body.method === 'message/send') return rpc(waits);
+    return body.method === 'tasks/get' ? rpc(task) : (streams.shift() ?? {});
+  });
+  const kinds: string[] = [];
+  for await (const { kind } of client.stream('hi', { throughQuestions: true })) kinds.push(kind);
+  expect(kinds).toEqual(['task', 'status-update', 'artifact-update', 'status-update']);
+  expect(sent('/send').at(-1)).toMatchObject({ lastEventId: '1-1', body: { method: 'tasks/resubscribe' } });
+  const answered = await client.send('hi', { throughQuestions: true });
+  const state: 'completed' | 'failed' | 'canceled' | 'rejected' = answered.status.state;
+  expect(state).toBe('completed');
+  expect(sent('/messages/get_by_id')).toHaveLength(4);
+  const asked = await client.send('hi');
+  expect([hasEnded(asked), isWaiting(asked), sent('/send').at(-1)?.body.params.metadata]).toEqual([
+    false,
+    true,
+    undefined,
+  ]);
 });
 
 test('a stream that breaks before its first event sends the same message again', async () => {

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import type { StreamEvent } from '../../contracts/a2a/a2a.js';
+
 import { resumedStream } from '../../sdk/client/send/resumed-stream.js';
 import type { NumberedEvent } from '../../sdk/client/send/rpc.js';
-import { UnreachableError } from '../../sdk/index.js';
+import { type StreamEvent, UnreachableError } from '../../sdk/index.js';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'] }));
 afterEach(() => void vi.useRealTimers());

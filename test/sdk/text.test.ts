@@ -1,6 +1,15 @@
 import { expect, test } from 'vitest';
-import type { Part, StreamEvent, Task } from '../../sdk/index.js';
-import { TaskFailedError, textOf, textStream } from '../../sdk/index.js';
+import type { StreamEvent, Task } from '../../contracts/a2a/a2a.js';
+import {
+  dataOf,
+  type MessageRecord,
+  type Part,
+  TaskFailedError,
+  TaskNotEndedError,
+  textOf,
+  textStream,
+  z,
+} from '../../sdk/index.js';
 
 const text = (value: string): Part => ({ kind: 'text', text: value });
 const data: Part = { kind: 'data', data: { a: 1 } };
@@ -28,6 +37,14 @@ const ended = (state: Task['status']['state'], said?: string, metadata?: Record<
   final: true,
   ...(metadata && { metadata }),
 });
+
+const restarted: StreamEvent = {
+  ...of,
+  kind: 'status-update',
+  status: { state: 'working' },
+  final: false,
+  metadata: { restarted: true },
+};
 
 async function* from(events: StreamEvent[]) {
   yield* events;
@@ -68,8 +85,22 @@ test.each<[string, StreamEvent[], string[]]>([
     [artifact('a', [text('one')]), task('working', { artifacts: [{ artifactId: 'a', parts: [text('one two')] }] })],
     ['one', ' two'],
   ],
-  ['no text but that of the question', [task('working'), ended('input-required', 'Sure?')], ['Sure?']],
-  ['a question after text', [artifact('a', [text('one')]), ended('input-required', 'Sure?')], ['one']],
+  ['no text but that of the status', [task('working'), ended('completed', 'Sold.')], ['Sold.']],
+  [
+    'the answer after a question',
+    [artifact('a', [text('one')]), ended('input-required', 'Sure?'), task('working'), artifact('a', [text('one two')])],
+    ['one', ' two'],
+  ],
+  [
+    'a run that repeats what a lost one has said',
+    [artifact('a', [text('v1')]), restarted, artifact('b', [text('v')]), artifact('b', [text('1 v2')], true)],
+    ['v1', ' v2'],
+  ],
+  [
+    'a run that says something else than a lost one',
+    [artifact('a', [text('v1.0')]), restarted, artifact('b', [text('v1.1')])],
+    ['v1.0', '\nv1.1'],
+  ],
 ])('textStream: %s', async (_what, events, pieces) => {
   expect(await piecesOf(...events)).toEqual(pieces);
 });
@@ -87,6 +118,39 @@ test('textStream throws when the task fails', async () => {
   await expect(piecesOf(ended('canceled'))).rejects.toMatchObject({ code: 'canceled' });
 });
 
+test('textStream tells of a run that starts anew, where it is asked to', async () => {
+  const pieces: string[] = [];
+  const events = from([artifact('a', [text('v1')]), restarted, artifact('b', [text('v1 v2')])]);
+  for await (const piece of textStream(events, { onRestart: () => pieces.push('anew') })) pieces.push(piece);
+  expect(pieces).toEqual(['v1', 'anew', 'v1 v2']);
+});
+
+test('a question and an error are never taken for the answer', async () => {
+  const asked = { name: 'TaskNotEndedError', taskId: 'msg_1', state: 'input-required', text: 'Sure?' };
+  await expect(piecesOf(task('working'), ended('input-required', 'Sure?'))).rejects.toMatchObject(asked);
+  const question = task('input-required', {}, 'Sure?');
+  expect(() => textOf(question)).toThrow(expect.objectContaining(asked));
+  expect(() => textOf(task('working'))).toThrow(TaskNotEndedError);
+  const metadata = { error: { code: 'HANDLER_ERROR' } };
+  expect(() => textOf(task('failed', { metadata }, 'no luck'))).toThrow(
+    expect.objectContaining({ name: 'TaskFailedError', code: 'HANDLER_ERROR', message: 'no luck' }),
+  );
+  const record = { messageId: 'msg_1', state: 'completed', assistantOutput: 'one' } as MessageRecord;
+  expect(textOf(record)).toBe('one');
+  expect(() => textOf({ ...record, state: 'failed', error: { code: 'NO_LUCK', message: 'no luck' } })).toThrow(
+    expect.objectContaining({ code: 'NO_LUCK' }),
+  );
+  expect(() => textOf({ ...record, state: 'input-required' })).toThrow(TaskNotEndedError);
+});
+
+test('dataOf reads the data of an answer', () => {
+  const answer = task('completed', { artifacts: [{ artifactId: 'a', parts: [text('one'), data] }] });
+  expect(dataOf(answer)).toEqual({ a: 1 });
+  expect(dataOf(answer, z.object({ a: z.int() })).a).toBe(1);
+  expect(() => dataOf(task('completed'))).toThrow('the answer has no data part');
+  expect(() => dataOf(task('working'))).toThrow(TaskNotEndedError);
+});
+
 test('textOf reads tasks, artifacts, messages and parts', () => {
   const artifacts = [
     { artifactId: 'a', parts: [text('one'), data, text('two')] },
@@ -94,7 +158,6 @@ test('textOf reads tasks, artifacts, messages and parts', () => {
     { artifactId: 'c', parts: [text('three')] },
   ];
   expect(textOf(task('completed', { artifacts }))).toBe('one\ntwo\nthree');
-  expect(textOf(task('input-required', {}, 'Sure?'))).toBe('Sure?');
   expect(textOf(artifacts[0] ?? [])).toBe('one\ntwo');
   expect(textOf([text('one'), text('two')])).toBe('one\ntwo');
   expect(textOf(task('completed'))).toBe('');

@@ -1,8 +1,8 @@
-import type { StreamEvent } from '../../../contracts/a2a/a2a.js';
 import { RPC_ERRORS } from '../../../contracts/errors.js';
 import { ApiError, isTransient, UnreachableError } from '../api/errors.js';
 import { Reconnection } from '../api/reconnection.js';
 import type { NumberedEvent } from './rpc.js';
+import type { StreamEvent } from './sent-task.js';
 
 /** The position of a stream, after which a new connection continues. */
 export interface StreamPosition {
@@ -17,15 +17,14 @@ export type OpenStream = (position: StreamPosition) => Promise<AsyncIterable<Num
 
 /**
  * Streams a task to its final event, over as many connections as necessary.
- * @param firstPosition the start of the stream: empty, or the end of an earlier stream
+ * @param position the start of the stream: empty, or the end of an earlier stream. It moves with the events
  * @throws ApiError for a permanent failure; UnreachableError after two minutes without the platform
  */
 export async function* resumedStream(
   open: OpenStream,
-  firstPosition: StreamPosition,
+  position: StreamPosition,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<StreamEvent> {
-  const position = { ...firstPosition };
   const reconnection = new Reconnection();
   for (;;) {
     let failure: unknown = new UnreachableError('/send', new Error('the stream ended before its task'));

@@ -1,10 +1,10 @@
-import type { StreamEvent } from '../../../contracts/a2a/a2a.js';
 import { STREAM_SILENCE_MS } from '../api/followed-events.js';
 import type { CallOptions, PlatformApi } from '../api/platform-api.js';
 import { withRetries } from '../api/retries.js';
 import { type JsonObject, readJson } from '../transport/transport.js';
 import { resumedStream, type StreamPosition } from './resumed-stream.js';
 import { type NumberedEvent, rpcRequest, rpcResult, streamEvents } from './rpc.js';
+import type { StreamEvent } from './sent-task.js';
 
 /** Options of a JSON-RPC call. */
 interface RpcOptions extends CallOptions {
@@ -30,12 +30,12 @@ export class RpcCalls {
   }
 
   /**
-   * Streams a task from a position.
+   * Streams a task from a position, which says where the stream stands.
    * @param message params of `message/stream`, for a task whose id is not known yet: the same message returns the same task, so it is repeated
    *   until the id is known
    */
-  stream(from: StreamPosition, message: JsonObject, options: RpcOptions): AsyncGenerator<StreamEvent> {
-    return resumedStream((position) => this.#open(position, message, options), from, options.signal);
+  stream(position: StreamPosition, message: JsonObject, options: RpcOptions): AsyncGenerator<StreamEvent> {
+    return resumedStream((at) => this.#open(at, message, options), position, options.signal);
   }
 
   async #open(

@@ -1,8 +1,8 @@
-import type { StreamEvent } from '../../../contracts/a2a/a2a.js';
 import { ApiError } from '../api/errors.js';
 import { type Answer, type JsonObject, readJson } from '../transport/transport.js';
 import { readEvents } from './event-reader.js';
 import { randomId } from './random-id.js';
+import type { StreamEvent } from './sent-task.js';
 
 /** A JSON-RPC 2.0 request of A2A 0.3 for `/send`. */
 export function rpcRequest(method: string, params: JsonObject): JsonObject {

@@ -54,6 +54,10 @@ interface OwnOptions {
   messageId?: string;
   /** `false` returns the task at once, in its current state. */
   blocking?: boolean;
+  /**
+   * Goes on through questions: waits until the task has ended, while humans answer what it asks, for days if need be. `signal` bounds that.
+   */
+  throughQuestions?: boolean;
   /** W3C trace context of the caller. */
   traceparent?: string;
 }
@@ -63,10 +67,15 @@ export interface SendOptions extends OwnOptions, RoutingOptions, CallOptions {
   metadata?: MessageMetadata;
 }
 
-const OWN = ['contextId', 'taskId', 'messageId', 'blocking', 'traceparent', 'signal'] as const satisfies (
-  | keyof OwnOptions
-  | keyof CallOptions
-)[];
+const OWN = [
+  'contextId',
+  'taskId',
+  'messageId',
+  'blocking',
+  'throughQuestions',
+  'traceparent',
+  'signal',
+] as const satisfies (keyof OwnOptions | keyof CallOptions)[];
 const OPTIONS = [...Object.keys(ROUTING), ...OWN];
 
 /**

@@ -1,12 +1,8 @@
-import type {
-  PushNotificationConfig,
-  StreamEvent,
-  Task,
-  TaskPushNotificationConfig,
-} from '../../../contracts/a2a/a2a.js';
+import type { PushNotificationConfig, TaskPushNotificationConfig } from '../../../contracts/a2a/a2a.js';
 import type { CallOptions } from '../api/platform-api.js';
 import type { JsonObject } from '../transport/transport.js';
 import type { RpcCalls } from './rpc-calls.js';
+import type { StreamEvent, Task } from './sent-task.js';
 
 /** A2A's methods for tasks that exist: `tasks/*` of `/send`. */
 export class Tasks {

@@ -48,7 +48,7 @@ export function describeServer(
       const { agentType } = await registered();
       const asked = await client().send('ask', { agentType });
       expect(asked.status.state).toBe('input-required');
-      expect(textOf(asked)).toBe('Where to?');
+      expect(textOf(asked.status.message ?? [])).toBe('Where to?');
       await client().messages.resolve(asked.id, { resolution: 'submitted', data: { text: 'Rome' } });
       const { state, assistantOutput } = await client().messages.waitFor(asked.id);
       expect([state, whole(assistantOutput)]).toEqual(['completed', 'to Rome']);

@@ -48,7 +48,7 @@ test('the example on LangGraph asks before it pays back', async () => {
   ] as const) {
     const task = await client.send('A-17', { agentType: 'refunder' });
     expect(task.status.state).toBe('input-required');
-    expect(textOf(task)).toBe('Refund order A-17?');
+    expect(textOf(task.status.message ?? [])).toBe('Refund order A-17?');
     await client.messages.resolve(task.id, { resolution });
     expect((await client.messages.waitFor(task.id)).assistantOutput).toBe(answer);
   }
