@@ -32,6 +32,9 @@ interface RunningAgent {
 
 type Listeners = { [Name in keyof ConnectionEvents]: ((detail: ConnectionEvents[Name]) => unknown)[] };
 
+/** What an agent answers with, for `agent-fleet-sdk/testing`. */
+export let handlersOf: (agent: Agent) => { messages: Handlers; tools: ToolHandlers };
+
 /** An agent. Register the handlers first, then call `connect()` or `serve()`. */
 export class Agent {
   readonly #options: AgentOptions;
@@ -42,6 +45,10 @@ export class Agent {
   #hasJoined = false;
   /** Whether the program has read `closed`, and so handles the end of the agent itself. */
   #isClosedObserved = false;
+
+  static {
+    handlersOf = (agent) => ({ messages: agent.#handlers, tools: agent.#toolHandlers });
+  }
 
   constructor(options: AgentOptions) {
     this.#options = options;

@@ -64,11 +64,11 @@ function build(
   switch (result.state) {
     case 'completed': {
       const usage = usageOf(result.usage, onInvalidUsage);
-      return completed(task(dispatch, 'completed', artifactsOf(result, streamed)), usage);
+      return completed(taskIn(dispatch, 'completed', artifactsOf(result, streamed)), usage);
     }
     case 'input-required': {
       const question = sendable(result.question, QUESTION);
-      const waiting = task(dispatch, 'input-required', nonEmpty(streamed), question.prompt);
+      const waiting = taskIn(dispatch, 'input-required', nonEmpty(streamed), question.prompt);
       return inputRequired({ ...result, question }, waiting, usageOf(result.usage, onInvalidUsage));
     }
     case 'failed':
@@ -119,9 +119,10 @@ function nonEmpty(artifact: Artifact): Artifact[] {
   return artifact.parts.length === 0 ? [] : [artifact];
 }
 
-function task(
+/** The task of a message, as the platform gets it. @param text what its status says */
+export function taskIn(
   dispatch: DispatchPayload,
-  state: 'completed' | 'input-required',
+  state: 'completed' | 'input-required' | 'failed',
   artifacts: Artifact[],
   text?: string,
 ): Task {

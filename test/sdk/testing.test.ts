@@ -1,0 +1,84 @@
+import { expect, test } from 'vitest';
+import { Agent, type Turn, z } from '../../sdk/index.js';
+import { run, runTool } from '../../sdk/testing/index.js';
+
+function shop(): Agent {
+  return new Agent({ type: 'shop' })
+    .onMessage(async function* (task) {
+      await task.status('thinking');
+      yield 'You said: ';
+      yield task.text;
+    })
+    .skill({ id: 'refund', input: z.object({ order: z.string() }) }, async (task, { order }) => {
+      const sure = await task.ask({ kind: 'confirmation', title: 'Refund?', prompt: 'Refund?' });
+      if (!sure.accepted) return 'Nothing was refunded.';
+      const schema = z.object({ cents: z.int() });
+      const form = await task.ask({ kind: 'form', title: 'How much?', prompt: 'How much?', schema });
+      if (!form.accepted) return { state: 'failed', code: 'NO_AMOUNT', message: 'how much?' };
+      const paid = await task.callTool('pay', { order, cents: form.data.cents });
+      return {
+        state: 'completed',
+        parts: [{ kind: 'data', data: { paid } }],
+        usage: { inputTokens: 1, outputTokens: 2 },
+      };
+    })
+    .skill('asks-others', async (task) => {
+      const { artifacts } = await task.client.send(task.text, { agentType: 'clerk' });
+      const [last] = await task.history({ limit: 1 });
+      return `${JSON.stringify(artifacts?.[0]?.parts)} after ${last?.text}`;
+    })
+    .skill('hangs', () => new Promise<string>(() => undefined))
+    .tool('price', z.object({ item: z.string() }), async ({ item }, call) => ({
+      item,
+      cents: await call.callTool('rate', { item }),
+    }));
+}
+
+test('a message is answered without a platform', async () => {
+  const ended = await run(shop(), 'hi');
+  expect(ended).toMatchObject({ state: 'completed', text: 'You said: hi', pieces: ['You said: ', 'hi'] });
+  expect(ended.statuses).toEqual(['thinking']);
+});
+
+test('humans answer, and tools of others give what the test says', async () => {
+  const pay = ({ cents }: { cents: number }) => cents + 1;
+  const refund = { skillId: 'refund', args: { order: 'A-17' }, tools: { pay } };
+  const paid = await run(shop(), '', { ...refund, answers: [true, { cents: 250 }] });
+  expect(paid.data(z.object({ paid: z.int() }))).toEqual({ paid: 251 });
+  expect(paid.toolCalls).toEqual([{ tool: 'pay', args: { order: 'A-17', cents: 250 } }]);
+  expect(paid.questions.map(({ title }) => title)).toEqual(['Refund?', 'How much?']);
+  expect(paid.usage).toEqual({ inputTokens: 1, outputTokens: 2 });
+  expect((await run(shop(), '', { ...refund, answers: ['declined'] })).text).toBe('Nothing was refunded.');
+});
+
+test('a message that fails or still waits says why', async () => {
+  const waiting = await run(shop(), '', { skillId: 'refund', args: { order: 'A-17' } });
+  expect(waiting.state).toBe('input-required');
+  expect(() => waiting.text).toThrow(expect.objectContaining({ name: 'TaskNotEndedError', text: 'Refund?' }));
+  const failed = await run(shop(), '', { skillId: 'refund', args: { order: 'A-17' }, answers: [true, false] });
+  expect(failed.error).toEqual({ code: 'NO_AMOUNT', message: 'how much?', retryable: false });
+  expect(() => failed.text).toThrow(expect.objectContaining({ name: 'TaskFailedError', code: 'NO_AMOUNT' }));
+  expect((await run(shop(), '', { skillId: 'refund', args: { order: 1 } })).error?.code).toBe('INVALID_DISPATCH');
+  expect((await run(shop(), '', { skillId: 'hangs', deadlineMs: 1 })).error?.code).toBe('DEADLINE_EXCEEDED');
+});
+
+test('other agents and the history are the test’s', async () => {
+  const turn = (messageId: string, text: string): Turn => {
+    return { messageId, text, role: 'user', parts: [], state: 'completed', sentAt: '' };
+  };
+  const history = [turn('msg_1', 'one'), turn('msg_2', 'two')];
+  const agents = { clerk: (input: unknown) => `clerk: ${input}` };
+  const { text } = await run(shop(), 'hi', { skillId: 'asks-others', agents, history });
+  expect(text).toBe('[{"kind":"text","text":"clerk: hi"}] after two');
+  expect((await run(shop(), 'hi', { skillId: 'asks-others' })).error?.message).toContain('no agent clerk');
+});
+
+test('a tool is called without a platform', async () => {
+  expect(await runTool(shop(), 'price', { item: 'tea' }, { tools: { rate: 250 } })).toEqual({
+    item: 'tea',
+    cents: 250,
+  });
+  await expect(runTool(shop(), 'price', { item: 1 })).rejects.toMatchObject({ code: 'BAD_REQUEST' });
+  await expect(runTool(shop(), 'none')).rejects.toMatchObject({ code: 'TOOL_NOT_FOUND' });
+  await expect(runTool(shop(), 'price', { item: 'tea' })).rejects.toMatchObject({ code: 'TOOL_NOT_FOUND' });
+});
