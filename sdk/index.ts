@@ -21,6 +21,7 @@ export type {
   InputRequired,
   ModelResult,
   ModelUsage,
+  NewArtifact,
   Output,
   OutputSource,
   Question,

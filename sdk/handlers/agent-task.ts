@@ -61,12 +61,16 @@ export interface ReportedUsage {
   costUsd?: number;
 }
 
+/** A named output. Without an id it gets one by its place. */
+export type NewArtifact = Omit<Artifact, 'artifactId'> & { artifactId?: string; extensions?: string[] };
+
 export interface Completed {
   state: 'completed';
-  /** The answer; the streamed output by default. */
+  /** The text of the answer; before `parts` where both are given. Without either the streamed output is the answer. */
+  text?: string;
   parts?: Part[];
-  /** Named outputs, instead of `parts`. */
-  artifacts?: Artifact[];
+  /** Named outputs, instead of `text` and `parts`. */
+  artifacts?: NewArtifact[];
   usage?: ReportedUsage;
 }
 

@@ -12,9 +12,11 @@ export const PARTS: Field = { name: 'parts', schema: z.array(Part), depth: 6, re
 
 export const ARTIFACTS: Field = {
   name: 'artifacts',
-  schema: z.array(Artifact),
+  schema: z.array(
+    Artifact.extend({ artifactId: Artifact.shape.artifactId.optional(), extensions: z.array(z.string()).optional() }),
+  ),
   depth: 4,
-  remedy: `an artifact is { artifactId, parts }, and ${PART_FORMS}`,
+  remedy: `an artifact is { parts, artifactId?, name?, description?, metadata?, extensions? }, and ${PART_FORMS}`,
 };
 
 export const QUESTION: Field = {

@@ -79,7 +79,7 @@ export async function* chunksOfModel(
 
 /** The answer of a model. */
 export function answerOfModel({ text, usage, totalUsage }: ModelResult): TaskResult {
-  return { ...completedWith(totalUsage ?? usage), parts: [{ kind: 'text', text }] };
+  return { ...completedWith(totalUsage ?? usage), text };
 }
 
 /**

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { A2aMessage, Task } from '../../contracts/a2a/a2a.js';
-import type { Artifact } from '../../contracts/a2a/parts.js';
+import type { Artifact, Part } from '../../contracts/a2a/parts.js';
 import type { Usage } from '../../contracts/api/messages.js';
 import type { DispatchPayload, DispatchResultPayload, ErrorPayload } from '../../contracts/frames.js';
 import { toWire } from '../wire/names.js';
@@ -14,8 +14,15 @@ export type ResultFrame =
   | { type: 'dispatch_result'; payload: DispatchResultPayload }
   | { type: 'error'; payload: ErrorPayload };
 
+type Result = Completed | InputRequired | Failed;
+
 const ANSWER_FORMS =
   "return text, an array of parts, { state: 'completed' | 'input-required' | 'failed', … }, nothing after streaming, or a stream of text";
+const MEMBERS = {
+  completed: ['state', 'text', 'parts', 'artifacts', 'usage'],
+  'input-required': ['state', 'question', 'usage'],
+  failed: ['state', 'code', 'message', 'retryable'],
+} as const satisfies { [State in Result['state']]: readonly (keyof Extract<Result, { state: State }>)[] };
 
 /**
  * Turns the result of a handler into the frame that ends its dispatch.
@@ -47,20 +54,21 @@ export function abortedFrameOf(code: string): ResultFrame {
   return { type: 'error', payload: { code, message: code, retryable: false } };
 }
 
-function normalize(result: unknown): Completed | InputRequired | Failed {
+function normalize(result: unknown): Result {
   if (result === undefined || result === null || result === '') return { state: 'completed' };
-  if (typeof result === 'string') return { state: 'completed', parts: [{ kind: 'text', text: result }] };
+  if (typeof result === 'string') return { state: 'completed', text: result };
   if (Array.isArray(result)) return { state: 'completed', parts: result };
-  if (typeof result === 'object' && 'state' in result) return result as Completed | InputRequired | Failed;
+  if (typeof result === 'object' && 'state' in result) return result as Result;
   throw new UnsendableError(`the answer is ${shown(result)}; ${ANSWER_FORMS}`);
 }
 
 function build(
-  result: Completed | InputRequired | Failed,
+  result: Result,
   streamed: Artifact,
   dispatch: DispatchPayload,
   onInvalidUsage: (problem: string) => void,
 ): ResultFrame {
+  requireKnownMembers(result);
   switch (result.state) {
     case 'completed': {
       const usage = usageOf(result.usage, onInvalidUsage);
@@ -80,11 +88,19 @@ function build(
   }
 }
 
+/** What nobody would read is refused: a typo would go unnoticed. */
+function requireKnownMembers(result: Result): void {
+  const known: readonly string[] | undefined = MEMBERS[result.state];
+  const unknown = known && Object.entries(result).find(([name, value]) => value !== undefined && !known.includes(name));
+  if (unknown)
+    throw new UnsendableError(`an answer that is ${result.state} has no member ${unknown[0]}, but ${known.join(', ')}`);
+}
+
 /** A returned answer replaces the streamed output; without one the streamed output is the answer. */
-function artifactsOf({ artifacts, parts }: Completed, streamed: Artifact): Artifact[] {
+function artifactsOf({ artifacts, text = '', parts = [] }: Completed, streamed: Artifact): Artifact[] {
   const returned = sendable(artifacts ?? [], ARTIFACTS);
-  if (returned.length > 0) return returned;
-  const returnedParts = sendable(parts ?? [], PARTS);
+  if (returned.length > 0) return returned.map((each, at) => ({ artifactId: `artifact-${at + 1}`, ...each }));
+  const returnedParts = sendable<Part[]>(text === '' ? parts : [{ kind: 'text', text }, ...parts], PARTS);
   return nonEmpty(returnedParts.length > 0 ? { ...streamed, parts: returnedParts } : streamed);
 }
 

@@ -52,8 +52,11 @@ export function sendable<T>(value: T, field: Field): T {
   if (problem) {
     throw new UnsendableError(`${pathText([name, ...pathOfProblem(copy, depth)])} ${problem}; ${remedyOf(problem)}`);
   }
-  const [issue] = schema.safeParse(copy).error?.issues ?? [];
+  const { data: read, error } = schema.safeParse(copy);
+  const [issue] = error?.issues ?? [];
   if (issue) throw new UnsendableError(`${pathText([name, ...issue.path])}: ${issue.message}; ${remedy}`);
+  const unread = unreadMember(copy, read);
+  if (unread) throw new UnsendableError(`${pathText([name, ...unread])} is no member that anybody reads; ${remedy}`);
   return copy as T;
 }
 
@@ -96,6 +99,16 @@ function pathOfProblem(value: unknown, depth: number): string[] {
     if (jsonProblem(member, depth + 1) !== undefined) return [key, ...pathOfProblem(member, depth + 1)];
   }
   return [];
+}
+
+/** The path to a member that the schema does not know: a typo would go unnoticed. */
+function unreadMember(given: unknown, read: unknown): string[] | null {
+  if (given === read || typeof given !== 'object' || typeof read !== 'object' || !given || !read) return null;
+  for (const [key, member] of Object.entries(given)) {
+    const path = Object.hasOwn(read, key) ? unreadMember(member, (read as Record<string, unknown>)[key]) : [];
+    if (path) return [key, ...path];
+  }
+  return null;
 }
 
 function pathText(path: PropertyKey[]): string {

@@ -63,9 +63,24 @@ const BAD_ANSWERS: [name: string, handler: (task: AgentTask) => unknown, message
     /^onMessage: parts\.0\.data holds the key __proto__; /,
   ],
   [
-    'an artifact without an id',
-    () => ({ state: 'completed', artifacts: [{ parts: [{ kind: 'text', text: 'x' }] }] }),
-    /^onMessage: artifacts\.0\.artifactId: .*an artifact is \{ artifactId, parts \}/,
+    'an artifact without parts',
+    () => ({ state: 'completed', artifacts: [{ name: 'report' }] }),
+    /^onMessage: artifacts\.0\.parts: .*an artifact is \{ parts, artifactId\?, /,
+  ],
+  [
+    'an artifact with a member of another name',
+    () => ({ state: 'completed', artifacts: [{ parts: [], title: 'report' }] }),
+    /^onMessage: artifacts\.0\.title is no member that anybody reads; an artifact is/,
+  ],
+  [
+    'a file with a member of another name',
+    () => [{ kind: 'file', file: { uri: 'https://example.com', mime: 'text/plain' } }],
+    /^onMessage: parts\.0\.file\.mime is no member that anybody reads; a part is/,
+  ],
+  [
+    'a result with a member of another name',
+    () => ({ state: 'completed', text: 'x', tokens: 1 }),
+    /^onMessage: an answer that is completed has no member tokens, but state, text, parts, artifacts, usage$/,
   ],
   [
     'an answer that is too large',
@@ -115,6 +130,7 @@ test('an answer that cannot be sent fails its dispatch, and nothing else', async
 test('usage that is none is left out with a warning, and the answer goes on', async () => {
   const usages = [
     { prompt_tokens: 3 },
+    { inputTokens: 1, outputTokens: 2, cost: 3 },
     { inputTokens: 1.5, outputTokens: 2 },
     { inputTokens: Number.NaN, outputTokens: 2 },
     7,

@@ -39,6 +39,8 @@ test('an option that is misplaced does not compile, and is refused where nothing
   expect(() => messageParams('hi', 'm1', camel)).toThrow('metadata.agentType is the option `agentType`');
   expect(() => messageParams('hi', 'm1', snake)).toThrow('metadata.skill_id is the option `skillId`');
   expect(() => messageParams('hi', 'm1', own)).toThrow(TypeError);
-  expect(messageParams('hi', 'm1', unknown)).not.toHaveProperty('metadata');
+  expect(() => messageParams('hi', 'm1', unknown)).toThrow(
+    'a message has no option `agent_type`: the options are agentType,',
+  );
   expect(messageParams('hi', 'm1', fine)).toHaveProperty('metadata.nested.agent_type', 'shop');
 });

@@ -82,3 +82,18 @@ test('a tool is called without a platform', async () => {
   await expect(runTool(shop(), 'none')).rejects.toMatchObject({ code: 'TOOL_NOT_FOUND' });
   await expect(runTool(shop(), 'price', { item: 'tea' })).rejects.toMatchObject({ code: 'TOOL_NOT_FOUND' });
 });
+
+test('an answer may have text, parts and usage at once, and artifacts get an id by themselves', async () => {
+  const usage = { inputTokens: 1, outputTokens: 2 };
+  const agent = new Agent({ type: 'shop' })
+    .onMessage(() => ({ state: 'completed', text: 'Tea', parts: [{ kind: 'data', data: { cents: 250 } }], usage }))
+    .skill('files', () => ({ state: 'completed', artifacts: [{ parts: [] }, { artifactId: 'own', parts: [] }] }));
+  const ended = await run(agent);
+  expect({ text: ended.text, data: ended.data(), usage: ended.usage }).toEqual({
+    text: 'Tea',
+    data: { cents: 250 },
+    usage,
+  });
+  const { artifacts } = await run(agent, '', { skillId: 'files' });
+  expect(artifacts.map(({ artifactId }) => artifactId)).toEqual(['artifact-1', 'own']);
+});

@@ -77,12 +77,18 @@ const OWN = [
   'signal',
 ] as const satisfies (keyof OwnOptions | keyof CallOptions)[];
 const OPTIONS = [...Object.keys(ROUTING), ...OWN];
+const KNOWN: readonly string[] = [...OPTIONS, 'metadata'];
 
 /**
  * `params` of `message/send` and `message/stream`.
- * @throws TypeError for an option of `send` in `metadata`, where it would have no effect or another name
+ * @throws TypeError for an unknown option, and for one in `metadata`, where it would have no effect or another name
  */
 export function messageParams(input: string | Part[], messageId: string, options: SendOptions): JsonObject {
+  const unknown = Object.keys(options).find((name) => !KNOWN.includes(name));
+  if (unknown !== undefined) {
+    const remedy = `the options are ${KNOWN.join(', ')}. Members of your own go into metadata.`;
+    throw new TypeError(`a message has no option \`${unknown}\`: ${remedy}`);
+  }
   const { contextId, taskId, blocking } = options;
   const metadata = metadataOf(options);
   const message = {
