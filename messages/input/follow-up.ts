@@ -50,7 +50,7 @@ export async function answerFollowUp(
     if (!waiting) return null;
     const { row, request, ...voter } = waiting;
     const state = await claimRequest(tx, voter, row, request, {
-      decision: readFollowUp(request.kind, message.parts),
+      decision: readFollowUp(request, message.parts),
       invalid: { code: 'INVALID_PARAMS', text: 'The message is not an answer to a request of kind' },
       turn: { ...message, taskId: row.message_id, contextId: row.session_id },
     });

@@ -1,5 +1,6 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import { isObject } from '../../contracts/a2a/proto-json.js';
+import { MAX_VALUES, shapeProblem, valuesOf } from '../../contracts/flat-form.js';
 import type { InputRequestRow } from '../read/rows.js';
 
 const SCALAR_KEYWORDS = new Set([
@@ -7,14 +8,6 @@ const SCALAR_KEYWORDS = new Set([
   ...['minLength', 'maxLength', 'minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'],
   ...['minItems', 'maxItems', 'uniqueItems'],
 ]);
-const SCALAR_TYPES = ['string', 'number', 'integer', 'boolean', 'null'];
-/** Keywords that list what a property may be: one of several values or types, or nothing. */
-const ALTERNATIVES = ['oneOf', 'anyOf'] as const;
-/** Keywords that nest, refer or combine: a flat schema has none. */
-const NESTING_KEYWORDS = ['$ref', 'properties', 'patternProperties', 'allOf', 'not', 'if', 'dependentSchemas'];
-const MAX_PROPERTIES = 100;
-/** Of an enum, and of a list that is filled in: each value of the one is compared with each of the other, and the values of a list with each other. */
-const MAX_VALUES = 1_000;
 
 function pick(schema: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(schema).filter(([key]) => SCALAR_KEYWORDS.has(key)));
@@ -24,13 +17,6 @@ function simpleProperty(property: Record<string, unknown>): Record<string, unkno
   const { maxItems = MAX_VALUES, ...rest } = pick(property);
   const flat = { ...rest, maxItems: typeof maxItems === 'number' ? Math.min(maxItems, MAX_VALUES) : maxItems };
   return isObject(property.items) ? { ...flat, items: pick(property.items) } : flat;
-}
-
-/** The values that an alternative lists; null where it is a type with other values too. */
-function valuesOf(alternative: Record<string, unknown>): unknown[] | null {
-  if ('const' in alternative) return [alternative.const];
-  if (Array.isArray(alternative.enum)) return alternative.enum;
-  return alternative.type === 'null' ? [null] : null;
 }
 
 const alternativesOf = ({ oneOf, anyOf }: Record<string, unknown>): Record<string, unknown>[] =>
@@ -79,66 +65,6 @@ function compile(schema: Record<string, unknown>, allErrors = false): ValidateFu
   });
 }
 
-function scalarProblem(schema: unknown, path: string): string | null {
-  if (!isObject(schema)) return `${path} must be an object`;
-  const nested = NESTING_KEYWORDS.find((keyword) => keyword in schema);
-  if (nested !== undefined) return `${path}: the form must be flat, without ${nested}`;
-  if (Array.isArray(schema.enum) && schema.enum.length > MAX_VALUES)
-    return `${path}.enum must have at most ${MAX_VALUES} values`;
-  const types = schema.type === undefined ? [] : [schema.type].flat();
-  const other = types.find((type) => !SCALAR_TYPES.includes(type as string));
-  return other === undefined ? null : `${path}.type must not be ${JSON.stringify(other)}`;
-}
-
-function simplePropertyProblem(property: unknown, path: string): string | null {
-  if (!isObject(property) || property.type !== 'array') return scalarProblem(property, path);
-  return scalarProblem({ ...property, type: undefined }, path) ?? scalarProblem(property.items, `${path}.items`);
-}
-
-/** Why the alternatives of a property cannot be shown as one field. */
-function alternativesProblem(property: Record<string, unknown>, path: string): string | null {
-  for (const keyword of ALTERNATIVES) {
-    const listed = property[keyword];
-    if (listed === undefined) continue;
-    if (!Array.isArray(listed) || listed.length === 0) return `${path}.${keyword} must be a list`;
-    for (const [index, alternative] of listed.entries()) {
-      const at = `${path}.${keyword}[${index}]`;
-      const nested = ALTERNATIVES.find((one) => isObject(alternative) && one in alternative);
-      if (nested !== undefined) return `${at}: the form must be flat, without ${nested} in ${keyword}`;
-      const problem = simplePropertyProblem(alternative, at);
-      if (problem !== null) return problem;
-    }
-    if (listed.flatMap(valuesOf).length > MAX_VALUES)
-      return `${path}.${keyword} must have at most ${MAX_VALUES} values`;
-  }
-  return null;
-}
-
-function propertyProblem(property: unknown, path: string): string | null {
-  return simplePropertyProblem(property, path) ?? (isObject(property) ? alternativesProblem(property, path) : null);
-}
-
-/** Why a schema is not a flat form, which is an object whose named properties are scalars or lists of scalars. */
-function shapeProblem(schema: Record<string, unknown>): string | null {
-  if (schema.type !== undefined && schema.type !== 'object') {
-    return `type must be object, not ${JSON.stringify(schema.type)}`;
-  }
-  const nested = NESTING_KEYWORDS.find((keyword) => keyword !== 'properties' && keyword in schema);
-  if (nested !== undefined) return `the form must be flat, without ${nested}`;
-  const { properties, required = [] } = schema;
-  if (!isObject(properties)) return 'properties must be an object';
-  const named = Object.entries(properties);
-  if (named.length > MAX_PROPERTIES) return `properties must be at most ${MAX_PROPERTIES}`;
-  if (!Array.isArray(required) || required.some((name) => typeof name !== 'string')) {
-    return 'required must be a list of names';
-  }
-  for (const [name, property] of named) {
-    const problem = propertyProblem(property, `properties.${name.slice(0, 100)}`);
-    if (problem !== null) return problem;
-  }
-  return null;
-}
-
 /** Why a form's schema cannot be used; null when it can. */
 export function schemaProblem(schema: Record<string, unknown>): string | null {
   const problem = shapeProblem(schema);
@@ -151,21 +77,71 @@ export function schemaProblem(schema: Record<string, unknown>): string | null {
   }
 }
 
-/** Why `data` does not fit the form; null when it fits. Without a schema `fields` lists the permitted names. */
-export function formProblem(
-  form: Pick<InputRequestRow, 'schema' | 'fields'>,
-  data: Record<string, unknown>,
-): string | null {
+type Form = Pick<InputRequestRow, 'schema' | 'fields'>;
+
+/** Values of an enum in an error, and their length in it. */
+const [SHOWN_VALUES, SHOWN_CHARS] = [20, 300];
+
+/** Values that are allowed, as an error names them. */
+function shownValues(values: readonly unknown[]): string {
+  const text = values
+    .slice(0, SHOWN_VALUES)
+    .map((value) => JSON.stringify(value))
+    .join(', ')
+    .slice(0, SHOWN_CHARS);
+  return values.length > SHOWN_VALUES || text.length === SHOWN_CHARS ? `${text}, …` : text;
+}
+
+/** The values that an error of Ajv allows; undefined for one that is not about values. */
+function allowedBy({ params }: ErrorObject): unknown[] | undefined {
+  return 'allowedValue' in params ? [params.allowedValue] : params.allowedValues;
+}
+
+/** Why `data` does not fit the form; null when it fits. Without a schema `fields` lists the permitted names, and the values of choices. */
+export function formProblem(form: Form, data: Record<string, unknown>): string | null {
   if (form.schema) {
     const validate = compile(form.schema);
     if (validate(data)) return null;
     const [error] = validate.errors ?? [];
-    return `${error?.instancePath.slice(1) || 'data'} ${error?.message ?? 'does not fit the schema'}`;
+    const allowed = error && allowedBy(error);
+    const why = allowed ? `must be one of ${shownValues(allowed)}` : (error?.message ?? 'does not fit the schema');
+    return `${error?.instancePath.slice(1) || 'data'} ${why}`;
   }
-  if (!form.fields) return null;
-  const known = new Set(form.fields.map((field) => field.id));
-  const unknown = Object.keys(data).find((name) => !known.has(name));
-  return unknown === undefined ? null : `${unknown} is not a field of the form`;
+  const fields = new Map(form.fields?.map((field) => [field.id, field]));
+  for (const [name, value] of form.fields ? Object.entries(data) : []) {
+    const field = fields.get(name);
+    if (!field) return `${name} is not a field of the form`;
+    const options = field.options?.map((option) => JSON.stringify(option)) ?? [];
+    if (options.length > 0 && !options.includes(JSON.stringify(value)))
+      return `${name} must be one of ${shownValues(field.options ?? [])}`;
+  }
+  return null;
+}
+
+const TRUTH: ReadonlyMap<string, boolean> = new Map([
+  ...['true', 'yes', 'on'].map((word) => [word, true] as const),
+  ...['false', 'no', 'off'].map((word) => [word, false] as const),
+]);
+
+/** Text as the value of a field: one of its choices, a number or a truth value where the field takes that, else the text. */
+function valueOfText(text: string, { enum: choices, type }: Record<string, unknown>): unknown {
+  const word = text.trim();
+  const choice = Array.isArray(choices) ? choices.find((one) => String(one) === word) : undefined;
+  if (choice !== undefined) return choice;
+  const types: unknown[] = [type].flat();
+  if ((types.includes('number') || types.includes('integer')) && word !== '' && Number.isFinite(Number(word)))
+    return Number(word);
+  return (types.includes('boolean') ? TRUTH.get(word.toLowerCase()) : undefined) ?? text;
+}
+
+/** Plain text as the answer to a form: the value of its field where it has one, otherwise `{text}`. */
+export function dataOfText({ schema, fields }: Form, text: string): Record<string, unknown> {
+  const properties = isObject(schema?.properties) ? Object.entries(schema.properties) : [];
+  const listed = (schema ? [] : (fields ?? [])).map(({ id, options }) => [id, options && { enum: options }] as const);
+  const [only, ...others] = [...properties, ...listed];
+  if (!only || others.length > 0) return { text };
+  const [name, property] = only;
+  return { [name]: valueOfText(text, flatProperty(property).schema) };
 }
 
 /** What is wrong with an answer to a form. */
@@ -183,8 +159,8 @@ const TYPE_TEXTS: Record<string, string> = {
 /** What an error of Ajv says to a person, by its keyword; `{limit}` is that of the schema. */
 const PROBLEM_TEXTS: Record<string, string> = {
   required: 'This is needed.',
-  enum: 'One of the values offered is needed.',
-  const: 'The value offered is needed.',
+  enum: 'One of these is needed:',
+  const: 'This is needed:',
   minimum: 'At least {limit} is needed.',
   maximum: 'At most {limit} is allowed.',
   exclusiveMinimum: 'More than {limit} is needed.',
@@ -197,7 +173,10 @@ const PROBLEM_TEXTS: Record<string, string> = {
   uniqueItems: 'Each value may stand here once only.',
 };
 
-function problemText({ keyword, params, message }: ErrorObject): string {
+function problemText(error: ErrorObject): string {
+  const { keyword, params, message } = error;
+  const allowed = allowedBy(error);
+  if (allowed) return `${PROBLEM_TEXTS[keyword]} ${shownValues(allowed)}.`;
   if (keyword === 'type') return TYPE_TEXTS[params.type] ?? `It ${message}.`;
   const text = PROBLEM_TEXTS[keyword] ?? `It ${message}.`;
   return text.replace('{limit}', String(params.limit ?? params.multipleOf));

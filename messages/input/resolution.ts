@@ -1,6 +1,8 @@
 import type { Part } from '../../contracts/a2a/parts.js';
 import { textOf } from '../../contracts/a2a/text.js';
 import type { InputRequest } from '../../contracts/api/messages.js';
+import type { InputRequestRow } from '../read/rows.js';
+import { dataOfText } from './form.js';
 
 /** A human's answer: the stored word, and the values of a form. */
 export interface Decision {
@@ -43,13 +45,16 @@ export function readResolution(
 }
 
 /**
- * Reads an A2A follow-up as an answer: a data part (field values, `{decision}`) or text (a word; for a form `{text}`).
+ * Reads an A2A follow-up as an answer: a data part (field values, `{decision}`) or text (a word; for a form the value of its only field, or `{text}`).
  * @returns null when it does not answer a request of this kind
  */
-export function readFollowUp(kind: Kind, parts: readonly Part[]): Decision | null {
+export function readFollowUp(
+  { kind, ...form }: Pick<InputRequestRow, 'kind' | 'schema' | 'fields'>,
+  parts: readonly Part[],
+): Decision | null {
   const data = parts.find((part) => part.kind === 'data');
   if (data) return readResolution(kind, data.data);
   const text = textOf(parts);
   if (text === '') return null;
-  return kind === 'form' ? { word: 'submitted', positive: true, data: { text } } : byWord(kind, text);
+  return kind === 'form' ? { word: 'submitted', positive: true, data: dataOfText(form, text) } : byWord(kind, text);
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { formProblem, schemaProblem } from '../../messages/input/form.js';
+import { dataOfText, formProblem, formProblems, schemaProblem } from '../../messages/input/form.js';
 
 const form = (property: unknown) => ({ type: 'object', properties: { field: property } });
 
@@ -78,7 +78,7 @@ describe('what is filled in', () => {
     [{ age: 3, color: 7, either: 1, names: ['anna'] }, null],
     [{ age: '3' }, /^age must be integer,null$/],
     [{ age: 0 }, /^age must be >= 1$/],
-    [{ color: 'green' }, /^color must be equal to one of/],
+    [{ color: 'green' }, /^color must be one of "red", 7$/],
     [{ either: true }, /^either must be string,number$/],
     [{ names: [1] }, /^names.0 must be string$/],
   ])('alternatives of zod: %j', (data, problem) => {
@@ -88,4 +88,40 @@ describe('what is filled in', () => {
     if (problem === null) expect(found).toBeNull();
     else expect(found).toMatch(problem);
   });
+});
+
+test('a choice of a form of fields is one of its options', () => {
+  const fields = [{ id: 'tea', type: 'choice', options: ['green', { name: 'black' }] }];
+  const problem = (data: Record<string, unknown>) => formProblem({ schema: null, fields }, data);
+  expect([problem({ tea: 'green' }), problem({ tea: { name: 'black' } }), problem({})]).toEqual([null, null, null]);
+  expect(problem({ tea: 'red' })).toBe('tea must be one of "green", {"name":"black"}');
+  expect(problem({ milk: 1 })).toBe('milk is not a field of the form');
+});
+
+test('a person is told which values a field takes', () => {
+  const schema = form({ enum: ['a', 'b'] });
+  expect(formProblems({ schema }, { field: 'c' })).toEqual([
+    { field: 'field', text: 'One of these is needed: "a", "b".' },
+  ]);
+  const many = Array.from({ length: 900 }, (_, index) => `value ${index}`);
+  const [problem] = formProblems({ schema: form({ enum: many }) }, { field: 'c' });
+  expect(problem?.text.length).toBeLessThan(400);
+});
+
+test.each<[string, Record<string, unknown>, string, unknown]>([
+  ['a text', { type: 'string' }, ' tea ', ' tea '],
+  ['a number', { type: 'integer' }, ' 50 ', 50],
+  ['no number', { type: 'integer' }, 'fifty', 'fifty'],
+  ['a choice', { enum: ['a', 2] }, '2', 2],
+  ['a truth value', { type: 'boolean' }, 'Yes', true],
+  ['a number or nothing', { anyOf: [{ type: 'number' }, { type: 'null' }] }, '1.5', 1.5],
+])('plain text answers a form of one field: %s', (_what, property, text, value) => {
+  expect(dataOfText({ schema: form(property), fields: null }, text)).toEqual({ field: value });
+});
+
+test('plain text is `text` where a form has no field, or several', () => {
+  expect(dataOfText({ schema: null, fields: null }, 'tea')).toEqual({ text: 'tea' });
+  expect(dataOfText({ schema: null, fields: [{ id: 'tea', type: 'text' }] }, 'green')).toEqual({ tea: 'green' });
+  const two = { type: 'object', properties: { a: {}, b: {} } };
+  expect(dataOfText({ schema: two, fields: null }, 'tea')).toEqual({ text: 'tea' });
 });
