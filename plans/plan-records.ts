@@ -73,6 +73,12 @@ function summaryOf(row: ListedPlan, counts: Counts): PlanSummary {
   };
 }
 
+/** A step that is under way stands where its message does, also before its plan has looked. */
+function stateOf({ state, message_state }: ObservedStep): StepState {
+  if ((state !== 'running' && state !== 'input-required') || message_state === null) return state;
+  return message_state === 'input-required' ? 'input-required' : 'running';
+}
+
 function stepOf(
   row: ObservedStep,
   content: Pick<StepRow, 'description' | 'parts'>,
@@ -88,7 +94,7 @@ function stepOf(
     message: content.parts,
     depends_on: row.depends_on.map(idOf),
     ...{ requires_approval, timeout_seconds, max_attempts },
-    ...{ state: row.state, attempts: row.attempts, message_id: row.message_id },
+    ...{ state: stateOf(row), attempts: row.attempts, message_id: row.message_id },
     ...worker,
     ...timesOf(row),
     ...failureOf(row.error_code, row.error_message),
@@ -123,11 +129,16 @@ export async function readPlan(tx: Tx, reader: Reader, planId: string): Promise<
   return { ...summaryOf(row, counts), ...(request && { input_request: inputRequestOf(request) }), decisions, steps };
 }
 
+/** As `stateOf`. */
+const STATE = `CASE WHEN s.state NOT IN ('running', 'input-required') OR s.message_id IS NULL THEN s.state
+  WHEN r.state = 'input-required' THEN 'input-required' ELSE 'running' END`;
+
 async function rowsOf(tx: Tx, tenantId: string, ids: string[]): Promise<PlanSummary[]> {
   const rows = await tx.query<ListedPlan & { counts: Counts }>(
     `SELECT (SELECT jsonb_object_agg(state, number) FROM (
-         SELECT s.state, count(*) AS number FROM plan_steps s WHERE s.tenant_id = p.tenant_id AND s.plan_id = p.plan_id
-          GROUP BY s.state) AS counted) AS counts, ${LISTED}
+         SELECT ${STATE} AS state, count(*) AS number
+           FROM plan_steps s LEFT JOIN running_messages r ON r.tenant_id = s.tenant_id AND r.message_id = s.message_id
+          WHERE s.tenant_id = p.tenant_id AND s.plan_id = p.plan_id GROUP BY 1) AS counted) AS counts, ${LISTED}
       WHERE p.tenant_id = $1 AND p.plan_id = ANY ($2) ORDER BY p.plan_id DESC`,
     [tenantId, ids],
   );

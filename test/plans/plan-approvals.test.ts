@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Task } from '../../contracts/a2a/a2a.js';
-import { PlanResponse } from '../../contracts/api/plans.js';
+import { PlanResponse, PlansGetResponse } from '../../contracts/api/plans.js';
 import { TenantLimitsResponse } from '../../contracts/api/tenants/tenants.js';
 import { serveApi } from '../api/served-api.js';
 import { decisions } from '../messages/approvals/approvals-fixture.js';
@@ -46,6 +46,10 @@ test('a step that requires approval asks a human, shows what would be sent, and 
   const asked = await record.events(session_id, 'message.input_required');
   expect(asked).toEqual([expect.objectContaining({ message_id, kind: 'approval', source: 'plan' })]);
   expect(await resolve(message_id)).toBe('200 working');
+  const decided = await readPlan(client, plan_id); // before the plan itself has looked
+  expect(stepStates(decided)).toEqual({ draft: 'completed', publish: 'running', after: 'pending' });
+  const { plans } = await client.ok('/plans/get', { session_id }, PlansGetResponse);
+  expect(plans[0]?.progress).toEqual(decided.progress);
   const ended = await record.move(plan_id);
   expect(ended).toMatchObject({ state: 'completed', steps: [{}, { message_id, attempts: 1 }, {}] });
   expect(await approvalsOf({ message_id })).toMatchObject([{ source: 'plan', resolution: 'approved' }]);
