@@ -13,7 +13,6 @@ const CODES_BY_STATUS: Partial<Record<number, ErrorCode>> = {
 };
 const FRAMEWORK_MESSAGES: Record<string, string> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'The Content-Type must be application/json.',
-  FST_ERR_CTP_BODY_TOO_LARGE: 'The body is too large.',
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'The body is not as long as Content-Length says.',
   FST_ERR_BAD_URL: 'The path is not a valid URL path.',
 };
@@ -27,22 +26,27 @@ function isTemporalUnavailable(error: unknown): boolean {
   return false;
 }
 
-function fromFramework(error: FastifyError): PlatformError | undefined {
+function fromFramework(error: FastifyError, bodyLimit: number | undefined): PlatformError | undefined {
   const status = error.statusCode;
   if (!error.code?.startsWith('FST_') || status === undefined || status >= 500) return undefined;
-  const message = FRAMEWORK_MESSAGES[error.code] ?? STATUS_CODES[status] ?? 'The request is not valid.';
+  const tooLarge = bodyLimit === undefined ? undefined : `The body has more than ${bodyLimit} bytes.`;
+  const known = status === 413 ? tooLarge : FRAMEWORK_MESSAGES[error.code];
+  const message = known ?? STATUS_CODES[status] ?? 'The request is not valid.';
   return new PlatformError(CODES_BY_STATUS[status] ?? 'BAD_REQUEST', message);
 }
 
-/** The error to show for anything thrown. An unexpected one becomes `INTERNAL_ERROR` without its details. */
-export function toPlatformError(error: unknown): PlatformError {
+/**
+ * The error to show for anything thrown. An unexpected one becomes `INTERNAL_ERROR` without its details.
+ * @param bodyLimit of the route, which the error of a larger body names
+ */
+export function toPlatformError(error: unknown, bodyLimit?: number): PlatformError {
   if (error instanceof PlatformError) return error;
   if (isDatabaseUnavailable(error) || isTemporalUnavailable(error)) {
     return new PlatformError('SERVICE_UNAVAILABLE', 'A part of the platform cannot be reached. Try again.', {
       cause: error,
     });
   }
-  const known = error instanceof Error ? fromFramework(error as FastifyError) : undefined;
+  const known = error instanceof Error ? fromFramework(error as FastifyError, bodyLimit) : undefined;
   return known ?? new PlatformError('INTERNAL_ERROR', 'An unexpected error occurred.', { cause: error });
 }
 
@@ -57,7 +61,7 @@ export function logFailure(request: FastifyRequest, shown: PlatformError): void 
 
 /** Answers with the error body of the API. */
 export function sendError(request: FastifyRequest, reply: FastifyReply, error: unknown): FastifyReply {
-  const shown = toPlatformError(error);
+  const shown = toPlatformError(error, request.routeOptions.bodyLimit);
   logFailure(request, shown);
   if (shown.statusCode === 401) reply.header('www-authenticate', 'Bearer');
   if (shown.statusCode === 503) reply.header('retry-after', '1');

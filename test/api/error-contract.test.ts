@@ -149,6 +149,7 @@ test.each([
   const body = JSON.stringify({ a: 'x'.repeat(mib * 1024 * 1024) });
   const answer = await api.client.raw(path, body, await api.client.headers());
   expectError(answer, 413, 'PAYLOAD_TOO_LARGE');
+  expect(answer.body).toMatchObject({ error: `The body has more than ${mib * 1024 * 1024} bytes.` });
 });
 
 test('only the operations that take documents in have a limit of their own', () => {
