@@ -10,7 +10,7 @@ import { describe, unfitAnswer } from '../frames/frames.js';
 /** Length of an agent's own task or context id, beyond which it is not stored. */
 const REMOTE_ID_CHARS = 512;
 
-/** Results for the states of an agent's own task. A final answer with an unfinished task is a failure. */
+/** Results for the states of an agent's own task (decisions.md, Messages). A final answer with an unfinished task is a failure. */
 const STATE_OF_TASK: Record<Task['status']['state'], AnswerOrFailure['state']> = {
   completed: 'completed',
   'input-required': 'input-required',
@@ -136,12 +136,13 @@ function ownFailure(task: Task | undefined): AnswerOrFailure['error'] {
   return data && reportedFailure({ ...data, retryable: false }).error;
 }
 
-/** What an agent may name a failure of its own. It goes into events, groups and the Temporal UI, so it is a word. */
+/** What a code of an agent may be. Codes stand in filters, groups and events: words of another form are a text. */
 const OWN_CODE = /^[A-Za-z][A-Za-z0-9_]{0,63}$/;
 
-/** The result of a dispatch whose agent reports that it failed, under the agent's code. One that is no word reads HANDLER_ERROR. */
-export function reportedFailure(payload: ErrorPayload): AnswerOrFailure {
-  const code = OWN_CODE.test(payload.code) ? payload.code : 'HANDLER_ERROR';
-  const text = code === payload.code ? payload.message : [payload.code, payload.message].filter(Boolean).join(': ');
-  return { state: 'failed', error: { code, message: text || code }, health: 'well' };
+/** The result of a dispatch whose agent reports that it failed. What is no code reads HANDLER_ERROR, and stands in the text. */
+export function reportedFailure({ code, message }: ErrorPayload): AnswerOrFailure {
+  const error = OWN_CODE.test(code)
+    ? { code, message: message || code }
+    : handlerError([code, message].filter(Boolean).join(': ') || 'The agent reported a failure.');
+  return { state: 'failed', error, health: 'well' };
 }

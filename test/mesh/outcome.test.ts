@@ -101,7 +101,10 @@ describe('what an agent answers', () => {
 
 it.each([
   [{ error: { code: 'AGENT_BUSY', message: 'later' } }, { code: 'AGENT_BUSY', message: 'later' }],
-  [{ error: { code: 'SOLD_OUT', message: 'no tea' } }, { code: 'HANDLER_ERROR', message: 'SOLD_OUT: no tea' }],
+  [{ error: { code: 'SOLD_OUT', message: 'no tea' } }, { code: 'SOLD_OUT', message: 'no tea' }],
+  [{ error: { code: 'SOLD_OUT', message: '' } }, { code: 'SOLD_OUT', message: 'SOLD_OUT' }],
+  [{ error: { code: 'sold out!', message: 'no tea' } }, { code: 'HANDLER_ERROR', message: 'sold out!: no tea' }],
+  [{ error: { code: `C${'X'.repeat(64)}`, message: '' } }, { code: 'HANDLER_ERROR', message: `C${'X'.repeat(64)}` }],
   [{ error: 'of another server' }, { code: 'HANDLER_ERROR', message: 'no tea' }],
   [undefined, { code: 'HANDLER_ERROR', message: 'no tea' }],
 ])('a failed task with the metadata %j has the code that its agent named', (metadata, error) => {
