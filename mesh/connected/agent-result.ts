@@ -10,7 +10,7 @@ import { describe, unfitAnswer } from '../frames/frames.js';
 /** Length of an agent's own task or context id, beyond which it is not stored. */
 const REMOTE_ID_CHARS = 512;
 
-/** Results for the states of an agent's own task (decisions.md, Messages). A final answer with an unfinished task is a failure. */
+/** Results for the states of an agent's own task. A final answer with an unfinished task is a failure. */
 const STATE_OF_TASK: Record<Task['status']['state'], AnswerOrFailure['state']> = {
   completed: 'completed',
   'input-required': 'input-required',
