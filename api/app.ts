@@ -4,6 +4,7 @@ import { answerClientError } from '../http/client-error.js';
 import { approveRoutes } from './approve/approve-routes.js';
 import type { ApiDeps } from './deps.js';
 import { docsRoutes } from './docs/docs-routes.js';
+import { JsonLines } from './json-lines.js';
 import { OpenCalls } from './open-calls.js';
 import { useApiVersions } from './plugins/api-versions.js';
 import { useAuthentication } from './plugins/authentication.js';
@@ -79,6 +80,7 @@ export function buildApi(deps: ApiDeps): FastifyInstance {
   useAuthentication(app, deps.authenticator, calls);
   const { OPEN_CALLS_PER_TOKEN: perToken, OPEN_CALLS_PER_TENANT: perTenant, OPEN_CALLS_MAX: inAll } = deps.config;
   const openCalls = new OpenCalls({ perToken, perTenant, inAll });
+  const jsonLines = new JsonLines(deps);
   authRoutes(app, deps);
   sessionRoutes(app, deps);
   sendRoutes(app, {
@@ -87,7 +89,7 @@ export function buildApi(deps: ApiDeps): FastifyInstance {
   });
   const wrongTokens = new WrongTokens(deps.redis);
   messageRoutes(app, { ...deps, wrongTokens });
-  approvalRoutes(app, deps);
+  approvalRoutes(app, { ...deps, jsonLines });
   requestRoutes(app, deps);
   approveRoutes(app, { ...deps, wrongTokens });
   agentRoutes(app, deps);
@@ -98,7 +100,7 @@ export function buildApi(deps: ApiDeps): FastifyInstance {
   temporalCodecRoutes(app, deps);
   telemetryRoutes(app, { ...deps, openCalls });
   tenantRoutes(app, deps);
-  auditRoutes(app, deps);
+  auditRoutes(app, { ...deps, jsonLines });
   knowledgeRoutes(app, deps);
   cardRoutes(app, deps);
   platformRoutes(app, deps);

@@ -70,6 +70,9 @@ export const LIMITS = {
   /** Of one tenant, and of all, in each process with the API. */
   eventStreamsPerTenant: 100,
   eventStreamsPerNode: 1_000,
+  /** JSON Lines that are open at once: of one tenant, and of all, in each process with the API. */
+  exportsPerTenant: 10,
+  exportsPerNode: 100,
   toolArgumentsBytes: 256 * 1024,
   toolResultBytes: 512 * 1024,
   toolDeadlineMsDefault: 60_000,

@@ -1,15 +1,18 @@
-import { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
 import { OPERATIONS } from '../../contracts/api/operations.js';
 import { ExportedApproval } from '../../contracts/api/policies/approvals.js';
 import { exportApprovals, getApprovals } from '../../messages/input/audit.js';
 import { getHeldOutput } from '../../messages/input/held-output.js';
 import type { ApiDeps } from '../deps.js';
+import type { JsonLines } from '../json-lines.js';
 import { mount, parseBody, routeConfig } from '../mount.js';
 import { callerOf } from '../plugins/authentication.js';
 
 /** The audit trail of decisions, and output that waits for one. */
-export function approvalRoutes(app: FastifyInstance, { db }: Pick<ApiDeps, 'db'>): void {
+export function approvalRoutes(
+  app: FastifyInstance,
+  { db, jsonLines }: Pick<ApiDeps, 'db'> & { jsonLines: JsonLines },
+): void {
   mount(app, OPERATIONS.getApprovals).answer(async ({ message_id, plan_id = '' }, { caller }) => {
     const approvals =
       message_id === undefined
@@ -26,10 +29,7 @@ export function approvalRoutes(app: FastifyInstance, { db }: Pick<ApiDeps, 'db'>
   const operation = OPERATIONS.exportApprovals;
   app.post(operation.path, { config: routeConfig(operation) }, (request, reply) => {
     const range = parseBody(operation.request, request.body);
-    const lines = async function* () {
-      for await (const approval of exportApprovals(db, callerOf(request).tenant_id, range))
-        yield `${JSON.stringify(ExportedApproval.parse(approval))}\n`;
-    };
-    return reply.type('application/jsonl').header('cache-control', 'no-store').send(Readable.from(lines()));
+    const approvals = exportApprovals(db, callerOf(request).tenant_id, range);
+    return jsonLines.answer(request, reply, ExportedApproval, approvals);
   });
 }
