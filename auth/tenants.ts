@@ -1,5 +1,5 @@
 import { type Author, recordAudit } from '../audit/record-audit.js';
-import type { SetLimitsRequest, Tenant, UpdateTenantRequest } from '../contracts/api/tenants/tenants.js';
+import type { SomeLimits, Tenant, UpdateTenantRequest } from '../contracts/api/tenants/tenants.js';
 import { recordEvent } from '../db/events.js';
 import { queryJson } from '../db/json-rows.js';
 import type { PageRequest } from '../db/pages/page.js';
@@ -46,7 +46,7 @@ const SET_CEILINGS = `
     cost_usd_per_month = CASE WHEN $2::jsonb ? 'cost_usd_per_month' THEN excluded.cost_usd_per_month ELSE l.cost_usd_per_month END`;
 
 /** Sets what a tenant may set as its limits at most; members that are not given stay. */
-async function setCeilings(tx: Tx, tenantId: string, { principal }: Actor, limits: SetLimitsRequest): Promise<void> {
+async function setCeilings(tx: Tx, tenantId: string, { principal }: Actor, limits: SomeLimits): Promise<void> {
   await tx.query(SET_CEILINGS, [tenantId, JSON.stringify(limits), principal.id]);
 }
 

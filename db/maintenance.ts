@@ -42,9 +42,10 @@ const deleteUsage = ({ name, at, days, tenant }: UsageTable) => `
         ELSE 'infinity' END AS bound FROM owner o WHERE o.tenant_id IS NOT NULL) o CROSS JOIN LATERAL (
       SELECT u.ctid FROM ${name} u WHERE u.tenant_id = o.tenant_id AND u.${at} < o.bound ORDER BY u.${at} LIMIT ${BATCH}) old LIMIT ${BATCH}))
   RETURNING 1`;
-/** Rows by session are as many as sessions; the others are kept for who evaluates them in SQL. */
+/** Rows by session are as many as sessions, those by key at most as many as users an hour; the others are kept for who evaluates them in SQL. */
 const USAGE: UsageTable[] = [
   { name: 'usage_sessions', at: 'hour', days: 32, tenant: "'ten_' || o.tenant_id" },
+  { name: 'usage_by_key', at: 'hour', days: 32, tenant: 'o.tenant_id' },
   { name: 'usage_hours', at: 'hour', days: 400, tenant: 'o.tenant_id' },
   { name: 'usage_days', at: 'day', days: 400, tenant: 'o.tenant_id' },
 ];

@@ -951,6 +951,7 @@ CREATE TABLE tenant_limits (
   messages_per_day bigint,
   tokens_per_day bigint,
   cost_usd_per_month numeric,
+  per_key jsonb NOT NULL DEFAULT '{}'::jsonb,
   updated_at timestamp with time zone NOT NULL DEFAULT now(),
   updated_by text
 );
@@ -1009,6 +1010,19 @@ CREATE TABLE usage_batches (
   source text NOT NULL,
   sequence bigint NOT NULL,
   added_at timestamp with time zone NOT NULL DEFAULT now()
+);
+CREATE TABLE usage_by_key (
+  tenant_id text NOT NULL,
+  hour timestamp with time zone NOT NULL,
+  kind text NOT NULL,
+  key text NOT NULL,
+  messages bigint NOT NULL,
+  dispatches bigint NOT NULL,
+  tool_calls bigint NOT NULL,
+  input_tokens numeric NOT NULL,
+  output_tokens numeric NOT NULL,
+  duration_ms bigint NOT NULL,
+  cost_usd numeric NOT NULL
 );
 CREATE TABLE usage_days (
   tenant_id text NOT NULL,
@@ -1179,6 +1193,7 @@ ALTER TABLE tool_owners ADD CONSTRAINT tool_owners_pkey PRIMARY KEY (tenant_id, 
 ALTER TABLE trace_exports ADD CONSTRAINT trace_exports_pkey PRIMARY KEY (exporter);
 ALTER TABLE trace_spans ADD CONSTRAINT trace_spans_pkey PRIMARY KEY (tenant_id, message_id, span_id);
 ALTER TABLE usage_batches ADD CONSTRAINT usage_batches_pkey PRIMARY KEY (source);
+ALTER TABLE usage_by_key ADD CONSTRAINT usage_by_key_pkey PRIMARY KEY (tenant_id, kind, key, hour);
 ALTER TABLE usage_days ADD CONSTRAINT usage_days_pkey PRIMARY KEY (tenant_id, day);
 ALTER TABLE usage_hours ADD CONSTRAINT usage_hours_pkey PRIMARY KEY (tenant_id, hour, agent_type, instance_id, model);
 ALTER TABLE usage_sessions ADD CONSTRAINT usage_sessions_pkey PRIMARY KEY (tenant_id, hour, session_uuid);
@@ -1275,6 +1290,7 @@ CREATE INDEX sessions_to_wake ON public.sessions USING btree (wake_requested_at)
 CREATE INDEX tool_grants_by_message ON public.tool_grants USING btree (tenant_id, message_id);
 CREATE INDEX tool_grants_decided ON public.tool_grants USING btree (node_id, decided_at) WHERE (decided_at IS NOT NULL);
 CREATE INDEX late_spans ON public.trace_spans USING btree (late_at) WHERE (late_at IS NOT NULL);
+CREATE INDEX usage_by_key_hours ON public.usage_by_key USING btree (tenant_id, hour);
 
 -- Triggers
 CREATE TRIGGER queue_of_agent AFTER UPDATE ON public.agents FOR EACH ROW WHEN (((old.has_room IS NOT NULL) AND (new.has_room IS NULL))) EXECUTE FUNCTION requeue_messages();
@@ -1351,6 +1367,7 @@ ALTER TABLE tool_owners ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE trace_exports DISABLE ROW LEVEL SECURITY;
 ALTER TABLE trace_spans ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE usage_batches DISABLE ROW LEVEL SECURITY;
+ALTER TABLE usage_by_key ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE usage_days ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE usage_hours ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE usage_sessions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -1468,6 +1485,8 @@ CREATE POLICY one_tenant ON tool_owners AS PERMISSIVE FOR ALL TO fleet_app USING
 CREATE POLICY whole_platform ON tool_owners AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON trace_spans AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON trace_spans AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON usage_by_key AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON usage_by_key AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON usage_days AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON usage_days AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON usage_hours AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -1600,6 +1619,8 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON trace_exports TO fleet_system;
 GRANT SELECT ON trace_spans TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON trace_spans TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON usage_batches TO fleet_system;
+GRANT SELECT ON usage_by_key TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON usage_by_key TO fleet_system;
 GRANT SELECT ON usage_days TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON usage_days TO fleet_system;
 GRANT SELECT ON usage_hours TO fleet_app;

@@ -1,6 +1,6 @@
 import { PlatformError } from '../runtime/errors.js';
 import { shareNext } from '../runtime/promises/share-next.js';
-import type { QuotaRow } from './tenant-limits.js';
+import type { QuotaRow, QuotaSubject } from './tenant-limits.js';
 
 /** What was read of a tenant with limits. */
 export interface QuotaReading {
@@ -18,7 +18,7 @@ interface UsedUp {
   endsAt: Date;
 }
 
-/** The first quota of a tenant that is used up; null while none is. @param readAtMs when the row was read, on `performance.now()` */
+/** The first quota of a tenant or key that is used up; null while none is. @param readAtMs when the row was read, on `performance.now()` */
 export function usedUp(row: QuotaRow, readAtMs: number): UsedUp | null {
   const { messages_per_day, tokens_per_day, cost_usd_per_month } = row;
   const day = { endsAtMs: readAtMs + row.day_left_ms, endsAt: row.day_ends_at };
@@ -33,12 +33,18 @@ export function usedUp(row: QuotaRow, readAtMs: number): UsedUp | null {
   return null;
 }
 
+/** Whose quota it is, for people. */
+function ownerOf({ kind, key }: QuotaRow): string {
+  if (kind === '') return 'The tenant';
+  return kind === 'agent_type' ? `The agent type ${key}` : `This ${kind}`;
+}
+
 /** The refusal of a message. */
-function exceeded({ text, endsAtMs, endsAt }: UsedUp): PlatformError {
+function exceeded(owner: string, { text, endsAtMs, endsAt }: UsedUp): PlatformError {
   const seconds = Math.max(1, Math.ceil((endsAtMs - performance.now()) / 1_000));
   return new PlatformError(
     'QUOTA_EXCEEDED',
-    `The tenant has used up ${text} (UTC). It may send again from ${endsAt.toISOString()} on, or with a higher limit.`,
+    `${owner} has used up ${text} (UTC). It may send again from ${endsAt.toISOString()} on, or with a higher limit.`,
     { headers: { 'Retry-After': String(seconds) } },
   );
 }
@@ -58,7 +64,7 @@ export function notAddedUp(): PlatformError {
 }
 
 /**
- * What a tenant with limits has used, as this process knows it: what was read last, and the messages that this process has let in since the last
+ * What a tenant or key with limits has used, as this process knows it: what was read last, and the messages that this process has let in since the last
  * complete reading, which had everything that was committed before it. The latter may be in the former already, so the meter overestimates, and
  * never refuses by its own count alone. A reading that is not complete shows what has been used at least.
  */
@@ -101,10 +107,15 @@ export class QuotaMeter {
     };
   }
 
+  /** Whose quota it is. */
+  get subject(): QuotaSubject {
+    return this.#row;
+  }
+
   /** The refusal while a quota is known to be used up; null where there is room, or may be. */
   get refusal(): PlatformError | null {
     const used = usedUp(this.#row, this.#readAtMs);
-    return used && performance.now() < used.endsAtMs ? exceeded(used) : null;
+    return used && performance.now() < used.endsAtMs ? exceeded(ownerOf(this.#row), used) : null;
   }
 
   /** Whether a message may enter without a new reading. */

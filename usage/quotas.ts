@@ -4,7 +4,7 @@ import type { PlatformError } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 import { Loop } from '../runtime/loop.js';
 import { notAddedUp, QuotaMeter } from './quota-meter.js';
-import { type QuotaRow, readQuotas } from './tenant-limits.js';
+import { KEY_KINDS, type KeyKind, type QuotaRow, type QuotaSubject, readQuotas } from './tenant-limits.js';
 import type { UsageDeps } from './usage-report.js';
 
 /** Between two looks at the limits and at what has been used, in milliseconds. */
@@ -15,30 +15,36 @@ const ACTIVE_MS = 60_000;
 const METERS_MAX = 10_000;
 
 const LIMITED = `
-  SELECT tenant_id FROM tenant_limits WHERE coalesce(messages_per_day, tokens_per_day, cost_usd_per_month) IS NOT NULL`;
+  SELECT tenant_id, ARRAY(SELECT substr(name, 5) FROM jsonb_object_keys(per_key) AS name) AS kinds FROM tenant_limits
+   WHERE coalesce(messages_per_day, tokens_per_day, cost_usd_per_month) IS NOT NULL OR per_key <> '{}'`;
+/** A key that sent nothing here for this long is read again with its next message. */
+const KEY_ACTIVE_MS = 2_000;
+
+/** The keys of a message, by their kinds; '' for none. */
+export type QuotaKeys = Partial<Record<KeyKind, string>>;
 
 /** What accepting messages needs to know of quotas. */
 export interface MessageQuotas {
-  /** Tenants with limits: a plain table, since every message looks into it. */
-  readonly limited: ReadonlySet<string>;
+  /** Tenants with limits, and of what kinds of keys: a plain table, since every message looks into it. */
+  readonly limited: ReadonlyMap<string, readonly KeyKind[]>;
   /**
-   * Accepts a message of a tenant with limits. `work` gets the refusal where a quota is used up, and still answers a repeat of a message
+   * Accepts a message of a tenant with limits, with those of its keys for which the tenant has limits. `work` gets the refusal where a quota is used up, and still answers a repeat of a message
    * that was accepted before.
    */
-  admit<T>(tenantId: string, work: (refusal: PlatformError | null) => Promise<T>): Promise<T>;
+  admit<T>(tenantId: string, keys: QuotaKeys, work: (refusal: PlatformError | null) => Promise<T>): Promise<T>;
 }
 
 /** In a process without quotas. */
-export const UNLIMITED: MessageQuotas = { limited: new Set(), admit: (_tenantId, work) => work(null) };
+export const UNLIMITED: MessageQuotas = { limited: new Map(), admit: (_tenantId, _keys, work) => work(null) };
 
 /**
- * The quotas of all tenants: one in each process. A message of a tenant with room takes no round trip: what has been used is read once a second,
+ * The quotas of all tenants, and of their users, credentials and agent types: one in each process. A message of a tenant with room takes no round trip: what has been used is read once a second,
  * and this process adds what it lets in itself. Where by that count none is left for the day, it reads again before it refuses. Tokens and cost
  * are known only once a message ends, so they are passed by what is in flight. While usage is not added up for ten seconds, nobody knows them:
  * messages of tenants with limits are refused with `SERVICE_UNAVAILABLE`.
  */
 export class Quotas implements MessageQuotas {
-  readonly limited = new Set<string>();
+  readonly limited = new Map<string, readonly KeyKind[]>();
   readonly #deps: UsageDeps;
   readonly #loop: Loop;
   readonly #meters = new LRUCache<string, QuotaMeter>({ max: METERS_MAX });
@@ -63,73 +69,95 @@ export class Quotas implements MessageQuotas {
   /** To be called after limits of a tenant were set in this process: its next message reads them. */
   changed(tenantId: string): void {
     this.#changes += 1;
-    this.#meters.delete(tenantId);
-    this.limited.add(tenantId);
+    for (const [name, { subject }] of this.#meters.entries())
+      if (subject.tenant_id === tenantId) this.#meters.delete(name);
+    this.limited.set(tenantId, KEY_KINDS);
   }
 
-  async admit<T>(tenantId: string, work: (refusal: PlatformError | null) => Promise<T>): Promise<T> {
-    const meter = this.#meters.get(tenantId) ?? (await this.#read(tenantId));
-    if (!meter) return work(null);
-    meter.usedAtMs = performance.now();
-    while (!meter.hasRoom) {
-      const { refusal } = meter;
-      if (refusal) return work(refusal);
-      const isComplete = await meter.readAgain();
-      if (!isComplete && !meter.hasRoom) return work(meter.refusal ?? notAddedUp());
+  async admit<T>(tenantId: string, keys: QuotaKeys, work: (refusal: PlatformError | null) => Promise<T>): Promise<T> {
+    const ofKeys = (Object.entries(keys) as [KeyKind, string][]).filter(([, key]) => key !== '');
+    const subjects: QuotaSubject[] = [
+      { tenant_id: tenantId, kind: '', key: '' },
+      ...ofKeys.map(([kind, key]) => ({ tenant_id: tenantId, kind, key })),
+    ];
+    const meters: QuotaMeter[] = [];
+    for (const subject of subjects) {
+      const meter = this.#meters.get(nameOf(subject)) ?? (await this.#read(subject));
+      if (!meter) continue;
+      meter.usedAtMs = performance.now();
+      meters.push(meter);
     }
-    return meter.enter(() => work(null));
+    // All have room at the same moment, in which the message enters.
+    for (let full = fullOf(meters); full; full = fullOf(meters)) {
+      const { refusal } = full;
+      if (refusal) return work(refusal);
+      const isComplete = await full.readAgain();
+      if (!isComplete && !full.hasRoom) return work(full.refusal ?? notAddedUp());
+    }
+    return meters.reduce(
+      (enter, meter) => () => meter.enter(enter),
+      () => work(null),
+    )();
   }
 
   /** Reads which tenants have limits, and what those have used that send to this process. */
   async refresh(): Promise<void> {
     await this.#readLimited();
     const idleSinceMs = performance.now() - ACTIVE_MS;
-    for (const [tenantId, { usedAtMs }] of this.#meters.entries())
-      if (usedAtMs < idleSinceMs || !this.limited.has(tenantId)) this.#meters.delete(tenantId);
-    const meters = [...this.#meters.entries()];
+    for (const [name, { usedAtMs, subject }] of this.#meters.entries())
+      if (usedAtMs < idleSinceMs || !this.limited.has(subject.tenant_id)) this.#meters.delete(name);
+    const activeSinceMs = performance.now() - KEY_ACTIVE_MS;
+    const meters = [...this.#meters.values()].filter(
+      ({ subject, usedAtMs }) => subject.kind === '' || usedAtMs >= activeSinceMs,
+    );
     if (meters.length > 0) await this.#readAgain(meters);
   }
 
   async #readLimited(): Promise<void> {
     const changes = this.#changes;
-    const rows = await this.#deps.db.system((tx) => tx.query<{ tenant_id: string }>(LIMITED));
+    const rows = await this.#deps.db.system((tx) => tx.query<{ tenant_id: string; kinds: KeyKind[] }>(LIMITED));
     if (changes !== this.#changes) return this.#readLimited();
-    const found = new Set(rows.map(({ tenant_id }) => tenant_id));
-    for (const tenantId of this.limited) if (!found.has(tenantId)) this.limited.delete(tenantId);
-    for (const tenantId of found) this.limited.add(tenantId);
+    const found = new Map(rows.map(({ tenant_id, kinds }) => [tenant_id, kinds]));
+    for (const tenantId of this.limited.keys()) if (!found.has(tenantId)) this.limited.delete(tenantId);
+    for (const [tenantId, kinds] of found) this.limited.set(tenantId, kinds);
   }
 
-  /** The first reading for a tenant. @returns undefined for one without limits */
-  async #read(tenantId: string): Promise<QuotaMeter | undefined> {
+  /** The first reading for a tenant or key. @returns undefined for one without limits */
+  async #read(subject: QuotaSubject): Promise<QuotaMeter | undefined> {
     const changes = this.#changes;
     const readAtMs = performance.now();
-    const { rows, isComplete } = await this.#rowsOf([tenantId]);
+    const { rows, isComplete } = await this.#rowsOf([subject]);
     const [row] = rows;
-    if (changes !== this.#changes) return this.#read(tenantId);
-    const known = this.#meters.get(tenantId);
+    if (changes !== this.#changes) return this.#read(subject);
+    const known = this.#meters.get(nameOf(subject));
     if (known || !row || !hasLimits(row)) return known;
-    const meter = new QuotaMeter({ row, isComplete }, readAtMs, (own) => this.#readAgain([[tenantId, own]]));
-    this.#meters.set(tenantId, meter);
+    const meter = new QuotaMeter({ row, isComplete }, readAtMs, (own) => this.#readAgain([own]));
+    this.#meters.set(nameOf(subject), meter);
     return meter;
   }
 
-  async #readAgain(meters: [string, QuotaMeter][]): Promise<boolean> {
-    const setters = new Map(meters.map(([tenantId, meter]) => [tenantId, meter.beginReading()]));
-    const { rows, isComplete } = await this.#rowsOf([...setters.keys()]);
-    for (const row of rows) setters.get(row.tenant_id)?.({ row, isComplete });
+  async #readAgain(meters: QuotaMeter[]): Promise<boolean> {
+    const setters = new Map(meters.map((meter) => [nameOf(meter.subject), meter.beginReading()]));
+    const { rows, isComplete } = await this.#rowsOf(meters.map(({ subject }) => subject));
+    for (const row of rows) setters.get(nameOf(row))?.({ row, isComplete });
     return isComplete;
   }
 
   /** One tenant's message waits for its row in the turn of the tenant. */
-  async #rowsOf(tenantIds: string[]): Promise<{ rows: QuotaRow[]; isComplete: boolean }> {
+  async #rowsOf(subjects: QuotaSubject[]): Promise<{ rows: QuotaRow[]; isComplete: boolean }> {
     const { db, catchUpUsage } = this.#deps;
     const isComplete = await catchUpUsage();
-    const [first, ...others] = tenantIds;
-    const read = (tx: Tx) => readQuotas(tx, tenantIds);
+    const [first, ...others] = subjects;
+    const read = (tx: Tx) => readQuotas(tx, subjects);
     const isOne = first !== undefined && others.length === 0;
-    return { rows: await (isOne ? db.tenant(first, read) : db.system(read)), isComplete };
+    return { rows: await (isOne ? db.tenant(first.tenant_id, read) : db.system(read)), isComplete };
   }
 }
+
+const nameOf = ({ tenant_id, kind, key }: QuotaSubject) => `${tenant_id}\n${kind}\n${key}`;
+
+/** The first meter without room. */
+const fullOf = (meters: readonly QuotaMeter[]) => meters.find(({ hasRoom }) => !hasRoom);
 
 function hasLimits({ messages_per_day, tokens_per_day, cost_usd_per_month }: QuotaRow): boolean {
   return messages_per_day !== null || tokens_per_day !== null || cost_usd_per_month !== null;

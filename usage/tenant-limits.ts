@@ -1,12 +1,27 @@
 import { type Author, recordAudit } from '../audit/record-audit.js';
-import type { SetLimitsRequest, TenantLimits, TenantLimitsResponse } from '../contracts/api/tenants/tenants.js';
+import type {
+  SetLimitsRequest,
+  SomeLimits,
+  TenantLimits,
+  TenantLimitsResponse,
+} from '../contracts/api/tenants/tenants.js';
 import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { UsageDeps } from './usage-report.js';
 
-/** What a tenant's quotas are decided by (`quotas_of` in db/functions/events/usage.sql). */
-export interface QuotaRow extends TenantLimits {
+/** What may have limits of its own beside the tenant. */
+export const KEY_KINDS = ['user', 'credential', 'agent_type'] as const;
+export type KeyKind = (typeof KEY_KINDS)[number];
+
+/** Whose quotas: those of the tenant (`kind` and `key` are ''), or of one of its keys. */
+export interface QuotaSubject {
   tenant_id: string;
+  kind: KeyKind | '';
+  key: string;
+}
+
+/** What quotas are decided by (`quotas_of` and `key_quotas_of` in db/functions/events/usage.sql). */
+export interface QuotaRow extends TenantLimits, QuotaSubject {
   messages: number;
   tokens: number;
   cost_usd: number;
@@ -16,9 +31,16 @@ export interface QuotaRow extends TenantLimits {
   month_left_ms: number;
 }
 
-/** Reads the limits of tenants and what has been used of them. */
-export function readQuotas(tx: Tx, tenantIds: readonly string[]): Promise<QuotaRow[]> {
-  return tx.query<QuotaRow & Record<string, unknown>>('SELECT * FROM quotas_of($1)', [tenantIds], 'quotas_of');
+const QUOTAS = `
+  SELECT '' AS kind, '' AS key, q.* FROM quotas_of($1) q UNION ALL SELECT * FROM key_quotas_of($2, $3, $4)`;
+
+/** Reads the limits of tenants and of their keys, and what has been used of them. */
+export function readQuotas(tx: Tx, subjects: readonly QuotaSubject[]): Promise<QuotaRow[]> {
+  const tenants = subjects.filter(({ kind }) => kind === '').map(({ tenant_id }) => tenant_id);
+  const keys = subjects.filter(({ kind }) => kind !== '');
+  const of = (member: keyof QuotaSubject) => keys.map((subject) => subject[member]);
+  const values = [tenants, of('tenant_id'), of('kind'), of('key')];
+  return tx.query<QuotaRow & Record<string, unknown>>(QUOTAS, values, 'quotas_of');
 }
 
 /** The limits of a tenant, and what has been used of them by everything that was committed before the call. */
@@ -27,11 +49,14 @@ export async function getLimits(
   tenantId: string,
 ): Promise<Omit<TenantLimitsResponse, 'ok'>> {
   await catchUpUsage();
-  const [row] = await db.tenant(tenantId, (tx) => readQuotas(tx, [tenantId]));
+  const { row, per_key } = await db.tenant(tenantId, async (tx) => {
+    const [row] = await readQuotas(tx, [{ tenant_id: tenantId, kind: '', key: '' }]);
+    return { row, per_key: (await readLimits(tx, tenantId))?.per_key };
+  });
   if (!row) throw new Error('the quotas of a tenant gave no row');
   const { messages_per_day, tokens_per_day, cost_usd_per_month, messages, tokens, cost_usd } = row;
   return {
-    limits: { messages_per_day, tokens_per_day, cost_usd_per_month },
+    limits: { messages_per_day, tokens_per_day, cost_usd_per_month, ...per_key },
     used: { messages, tokens, cost_usd },
     day_ends_at: row.day_ends_at.toISOString(),
     month_ends_at: row.month_ends_at.toISOString(),
@@ -40,18 +65,34 @@ export async function getLimits(
 
 /** The members of `$2` replace the stored limits; those that it leaves out stay. */
 const SET = `
-  INSERT INTO tenant_limits AS l (tenant_id, updated_by, messages_per_day, tokens_per_day, cost_usd_per_month)
-    SELECT $1, $3, g.* FROM jsonb_to_record($2) AS g (messages_per_day bigint, tokens_per_day bigint, cost_usd_per_month numeric)
-  ON CONFLICT (tenant_id) DO UPDATE SET updated_at = now(), updated_by = $3,
+  INSERT INTO tenant_limits AS l (tenant_id, updated_by, per_key, messages_per_day, tokens_per_day, cost_usd_per_month)
+    SELECT $1, $3, $4, g.* FROM jsonb_to_record($2) AS g (messages_per_day bigint, tokens_per_day bigint, cost_usd_per_month numeric)
+  ON CONFLICT (tenant_id) DO UPDATE SET updated_at = now(), updated_by = $3, per_key = excluded.per_key,
     messages_per_day = CASE WHEN $2::jsonb ? 'messages_per_day' THEN excluded.messages_per_day ELSE l.messages_per_day END,
     tokens_per_day = CASE WHEN $2::jsonb ? 'tokens_per_day' THEN excluded.tokens_per_day ELSE l.tokens_per_day END,
     cost_usd_per_month = CASE WHEN $2::jsonb ? 'cost_usd_per_month' THEN excluded.cost_usd_per_month ELSE l.cost_usd_per_month END`;
 
 const READ = `
-  SELECT messages_per_day, tokens_per_day, cost_usd_per_month::double precision AS cost_usd_per_month FROM tenant_limits WHERE tenant_id = $1 FOR UPDATE`;
+  SELECT messages_per_day, tokens_per_day, cost_usd_per_month::double precision AS cost_usd_per_month, per_key
+    FROM tenant_limits WHERE tenant_id = $1 FOR UPDATE`;
 
-async function readLimits(tx: Tx, tenantId: string): Promise<TenantLimits | null> {
-  return (await tx.query<TenantLimits & Record<string, unknown>>(READ, [tenantId]))[0] ?? null;
+type StoredLimits = TenantLimits & { per_key: Partial<Record<`per_${KeyKind}`, SomeLimits>> };
+
+async function readLimits(tx: Tx, tenantId: string): Promise<StoredLimits | null> {
+  return (await tx.query<StoredLimits & Record<string, unknown>>(READ, [tenantId]))[0] ?? null;
+}
+
+/** The limits for each key, with those that are given in place of the stored ones. */
+function keyLimits(stored: StoredLimits['per_key'], given: SetLimitsRequest): StoredLimits['per_key'] {
+  const next = { ...stored };
+  for (const name of KEY_KINDS.map((kind) => `per_${kind}` as const)) {
+    const change = given[name];
+    if (change === undefined) continue;
+    const limits = Object.entries({ ...(change && stored[name]), ...change }).filter(([, limit]) => limit !== null);
+    if (limits.length > 0) next[name] = Object.fromEntries(limits);
+    else delete next[name];
+  }
+  return next;
 }
 
 const CEILINGS = `
@@ -72,7 +113,8 @@ export async function setLimits(db: Db, author: Author, limits: SetLimitsRequest
   await db.tenant(tenant_id, async (tx) => {
     await checkCeilings(tx, tenant_id, limits);
     const before = await readLimits(tx, tenant_id);
-    await tx.query(SET, [tenant_id, JSON.stringify(limits), principal.id]);
+    const perKey = keyLimits(before?.per_key ?? {}, limits);
+    await tx.query(SET, [tenant_id, JSON.stringify(limits), principal.id, JSON.stringify(perKey)]);
     const after = await readLimits(tx, tenant_id);
     await recordAudit(tx, author, { action: 'limits.set', target: { type: 'tenant', id: tenant_id }, before, after });
   });

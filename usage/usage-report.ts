@@ -15,7 +15,7 @@ export interface UsageDeps {
 const REPORT_MS = 10_000;
 
 /** Where the rows of a group are read, what names the tenant there, and their key in SQL. */
-const GROUPS: Record<UsageGroup, { table: string; tenant?: string; key: string }> = {
+const GROUPS: Record<UsageGroup, { table: string; tenant?: string; key: string; kind?: string }> = {
   agent_type: { table: 'usage_hours', key: "nullif(u.agent_type, '')" },
   model: { table: 'usage_hours', key: "nullif(u.model, '')" },
   instance_id: { table: 'usage_hours', key: "nullif(u.instance_id, '')" },
@@ -25,6 +25,8 @@ const GROUPS: Record<UsageGroup, { table: string; tenant?: string; key: string }
     tenant: 'uuid_of($1)',
     key: "nullif(session_of(u.session_uuid, u.session_name), '')",
   },
+  user: { table: 'usage_by_key', kind: 'user', key: "nullif(u.key, '')" },
+  credential: { table: 'usage_by_key', kind: 'credential', key: "nullif(u.key, '')" },
 };
 
 /** The first hour of a range. */
@@ -56,9 +58,10 @@ const totalsOf = (range: UsageRange) =>
 
 /** All rows. Those of nothing are left over where messages that were of no agent have moved to one. */
 function groupsOf({ range, group_by }: GetUsageRequest): string {
-  const { table, tenant = '$1', key } = GROUPS[group_by];
+  const { table, tenant = '$1', key, kind } = GROUPS[group_by];
+  const ofKind = kind === undefined ? '' : ` AND u.kind = '${kind}'`;
   return `
-    SELECT ${key} AS key, ${SUMS} FROM ${table} u WHERE u.tenant_id = ${tenant} AND u.hour >= ${SINCE[range]} GROUP BY 1
+    SELECT ${key} AS key, ${SUMS} FROM ${table} u WHERE u.tenant_id = ${tenant} AND u.hour >= ${SINCE[range]}${ofKind} GROUP BY 1
     HAVING (sum(u.messages), sum(u.dispatches), sum(u.tool_calls), sum(u.input_tokens + u.output_tokens), sum(u.cost_usd)) <> (0, 0, 0, 0, 0)`;
 }
 

@@ -3,7 +3,7 @@ import { ok, pageFields } from '../primitives.js';
 import { EXTENSION, post, TENANT } from './operation.js';
 
 /** What the rows of a usage report are for. */
-export const UsageGroup = z.enum(['agent_type', 'model', 'instance_id', 'day', 'session']);
+export const UsageGroup = z.enum(['agent_type', 'model', 'instance_id', 'day', 'session', 'user', 'credential']);
 export type UsageGroup = z.infer<typeof UsageGroup>;
 const UsageRange = z.enum(['24h', '7d', '30d']);
 export type UsageRange = z.infer<typeof UsageRange>;
@@ -28,7 +28,16 @@ const UsageSort = z.enum(['tokens', ...(Object.keys(sums) as (keyof typeof sums)
 
 /** A row has its group under the group's own name; null: of none, or not known. A day is `YYYY-MM-DD`. */
 const key = z.string().nullable().optional();
-export const UsageRow = z.object({ agent_type: key, model: key, instance_id: key, day: key, session: key, ...sums });
+export const UsageRow = z.object({
+  agent_type: key,
+  model: key,
+  instance_id: key,
+  day: key,
+  session: key,
+  user: key,
+  credential: key,
+  ...sums,
+});
 export type UsageRow = z.infer<typeof UsageRow>;
 
 export const GetUsageRequest = z.strictObject({

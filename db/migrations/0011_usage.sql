@@ -21,6 +21,18 @@ CREATE TABLE usage_sessions (
   PRIMARY KEY (tenant_id, hour, session_uuid)
 );
 
+-- The same by what has quotas of its own: `kind` is 'user', 'credential' or 'agent_type', `key` its id; '' for none. A message is of the type that it
+-- asks for from its acceptance on.
+CREATE TABLE usage_by_key (
+  tenant_id text NOT NULL, hour timestamptz NOT NULL,
+  kind text NOT NULL, key text NOT NULL,
+  messages bigint NOT NULL, dispatches bigint NOT NULL, tool_calls bigint NOT NULL,
+  input_tokens numeric NOT NULL, output_tokens numeric NOT NULL,
+  duration_ms bigint NOT NULL, cost_usd numeric NOT NULL,
+  PRIMARY KEY (tenant_id, kind, key, hour)
+);
+CREATE INDEX usage_by_key_hours ON usage_by_key (tenant_id, hour);
+
 -- What quotas are measured by: one row for each tenant and day (UTC).
 CREATE TABLE usage_days (
   tenant_id text NOT NULL, day date NOT NULL,
@@ -46,6 +58,8 @@ CREATE TABLE usage_batches (
 CREATE TABLE tenant_limits (
   tenant_id text PRIMARY KEY REFERENCES tenants,
   messages_per_day bigint, tokens_per_day bigint, cost_usd_per_month numeric,
+  -- For each of a kind: {per_user?, per_credential?, per_agent_type?}, each with these three members.
+  per_key jsonb NOT NULL DEFAULT '{}',
   updated_at timestamptz NOT NULL DEFAULT now(), updated_by text
 );
 
@@ -57,7 +71,7 @@ CREATE TABLE model_prices (
   PRIMARY KEY (tenant_id, model)
 );
 
-SELECT isolate_tenants('{usage_hours, usage_days, counted_usage}', 'SELECT');
+SELECT isolate_tenants('{usage_hours, usage_by_key, usage_days, counted_usage}', 'SELECT');
 SELECT isolate_tenants('{usage_sessions}', 'SELECT', 'current_tenant_uuid()');
 SELECT isolate_tenants('{tenant_limits, model_prices}');
 GRANT SELECT, INSERT, UPDATE, DELETE ON usage_batches TO fleet_system;

@@ -23,6 +23,7 @@ import { type AcceptContext, draftOf, needsDestination } from './draft.js';
 import { isContextName, openNamedSession } from './named-session.js';
 import { decideOpening, opensSession, refuseOpening } from './opened-session.js';
 import { decidedDraft } from './policy-decision.js';
+import { quotaKeys } from './quota-keys.js';
 import { targetUnknownText } from './targets.js';
 import { TenantLimits } from './tenant-limits.js';
 import { withinLimits } from './token-limits.js';
@@ -89,15 +90,17 @@ async function writeMessage(
 }
 
 /** Accepts a message into an existing session, or into a new one when it names none, where the tenant's quotas have room. */
-function acceptInSession(
+async function acceptInSession(
   deps: AcceptDeps,
   caller: Caller,
   drafted: NewMessage,
   ask: AcceptContext['ask'],
 ): Promise<Accepted> {
   const { tenant_id } = drafted;
-  if (!deps.quotas.limited.has(tenant_id)) return acceptNow(deps, caller, drafted, ask, null);
-  return deps.quotas.admit(tenant_id, (refusal) => acceptNow(deps, caller, drafted, ask, refusal));
+  const kinds = deps.quotas.limited.get(tenant_id);
+  if (kinds === undefined) return acceptNow(deps, caller, drafted, ask, null);
+  const keys = await quotaKeys(deps.core.db, drafted, kinds);
+  return deps.quotas.admit(tenant_id, keys, (refusal) => acceptNow(deps, caller, drafted, ask, refusal));
 }
 
 /** @param refusal of a new message; a repeat of one that was accepted before is still answered */

@@ -59,6 +59,7 @@ const CASES: Case[] = [
   { operation: 'createCredential', action: 'credential.create', body: () => ({ name: 'c', scopes: ['read'] }) },
   { operation: 'rotateCredential', action: 'credential.rotate', body: credential },
   { operation: 'revokeCredential', action: 'credential.revoke', body: credential },
+  { operation: 'revokeUser', action: 'user.revoke', body: () => ({ user_id: 'eve' }) },
   { operation: 'setLimits', action: 'limits.set', body: () => ({ messages_per_day: 7 }) },
   {
     ...{ operation: 'setPrices', action: 'price.set' },

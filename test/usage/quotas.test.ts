@@ -36,7 +36,17 @@ test.each([
 ])('%s', (_what, limits, text) => {
   const none = { messages_per_day: null, tokens_per_day: null, cost_usd_per_month: null };
   const periods = { day_ends_at: new Date(1), month_ends_at: new Date(2), day_left_ms: 5, month_left_ms: 50 };
-  const row = { ...none, tenant_id: 't', messages: 10, tokens: 100, cost_usd: 1, ...periods, ...limits };
+  const row = {
+    ...none,
+    tenant_id: 't',
+    kind: '' as const,
+    key: '',
+    messages: 10,
+    tokens: 100,
+    cost_usd: 1,
+    ...periods,
+    ...limits,
+  };
   const found = usedUp(row, 1_000);
   if (text === null) expect(found).toBeNull();
   else {
@@ -68,6 +78,54 @@ test('the last message of the day is accepted and the next one refused, which sa
   expect([await statusOf(client), await statusOf(client)]).toEqual([200, 429]);
   await setLimits(client, { messages_per_day: null });
   expect([await statusOf(client), await statusOf(client)]).toEqual([200, 200]);
+});
+
+test('each user, credential and agent type has quotas of its own', async () => {
+  const tenantId = await api.otherTenant();
+  for (const [instance_id, agent_type] of [
+    ['worker-1', 'worker'],
+    ['painter-1', 'painter'],
+  ] as const)
+    await insertAgent(api.database, { tenant_id: tenantId, instance_id, agent_type });
+  const [client, other] = (await Promise.all([1, 2].map(() => api.clientOf(tenantId, FULL)))) as [ApiClient, ApiClient];
+  const sent = async (metadata: object, by = client, contextId?: string) => {
+    const { status, body } = await by.rpc('hello', {
+      blocking: false,
+      metadata: { agent_type: 'worker', ...metadata },
+      contextId,
+    });
+    return status === 429 ? ErrorBody.parse(body).error : status;
+  };
+  const { limits } = await setLimits(client, { per_user: { messages_per_day: 2, tokens_per_day: 900 } });
+  expect(limits).toMatchObject({ messages_per_day: null, per_user: { messages_per_day: 2, tokens_per_day: 900 } });
+  const room = await client.send('hello', { blocking: false, metadata: { agent_type: 'worker', user_id: 'ann' } });
+  // What a session says of the user counts as well.
+  expect(await sent({}, client, room.contextId)).toBe(200);
+  expect(await sent({ user_id: 'ann' })).toMatch(/^This user has used up its 2 messages for today/);
+  expect(await sent({}, other, room.contextId)).toMatch(/^This user/);
+  expect([await sent({ user_id: 'bob' }), await sent({})]).toEqual([200, 200]);
+  const many = await Promise.all(Array.from({ length: 8 }, () => sent({ user_id: 'cid' })));
+  expect(many.filter((status) => status === 200)).toHaveLength(2);
+
+  await setLimits(client, { per_user: null, per_agent_type: { messages_per_day: 1 } });
+  expect(await sent({ agent_type: 'painter' })).toBe(200);
+  expect(await sent({ agent_type: 'painter' })).toMatch(/^The agent type painter/);
+  expect(await sent({ agent_type: undefined, instance_id: 'painter-1' })).toMatch(/^The agent type painter/);
+  expect(await sent({})).toMatch(/^The agent type worker/);
+
+  const { limits: last } = await setLimits(client, {
+    per_agent_type: { messages_per_day: null },
+    per_credential: { messages_per_day: 0 },
+  });
+  expect(last).toEqual({
+    messages_per_day: null,
+    tokens_per_day: null,
+    cost_usd_per_month: null,
+    per_credential: { messages_per_day: 0 },
+  });
+  expect([await sent({}), await sent({}, other)]).toEqual(Array(2).fill(expect.stringMatching(/^This credential/)));
+  await setLimits(client, { per_credential: null });
+  expect(await sent({})).toBe(200);
 });
 
 test('of many messages at once exactly those are accepted that the quota has room for', async () => {

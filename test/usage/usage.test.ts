@@ -66,10 +66,26 @@ test('a message counts when it is accepted, its tokens as soon as they are known
   expect(models.get(null)).toMatchObject({ messages: 1, dispatches: 0 });
 });
 
+test('what users and credentials use is told apart', async () => {
+  const metadata = { agent_type: 'worker', user_id: 'ann' };
+  const before = (await rowsOf('credential')).map(({ credential, messages }) => [credential, messages] as const);
+  const { id } = await api.client.send('hello', { blocking: false, metadata });
+  await answerMessage(api, id, { ...COMPLETED, ...used(4, 2, 'small') });
+  const users = new Map((await rowsOf('user')).map((row) => [row.user, row]));
+  expect(users.get('ann')).toMatchObject({ messages: 1, dispatches: 1, input_tokens: 4, output_tokens: 2 });
+  expect(users.has(null)).toBe(true);
+  const credentials = await rowsOf('credential');
+  const [known] = before.find(([credential]) => credential !== null) ?? [];
+  expect(known).toMatch(/^cred_/);
+  expect(credentials.find(({ credential }) => credential === known)?.messages).toBe(
+    (new Map(before).get(known) ?? 0) + 1,
+  );
+});
+
 test('every grouping has the same totals', async () => {
   const { totals } = await usageOf({ summary: true });
   expect(totals.messages).toBeGreaterThan(0);
-  for (const group_by of ['agent_type', 'model', 'instance_id', 'day', 'session']) {
+  for (const group_by of ['agent_type', 'model', 'instance_id', 'day', 'session', 'user', 'credential']) {
     const rows = await rowsOf(group_by);
     for (const name of ['messages', 'dispatches', 'total_tokens', 'duration_ms'] as const) {
       const sum = rows.reduce((before, row) => before + row[name], 0);

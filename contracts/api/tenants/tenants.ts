@@ -16,11 +16,20 @@ export const TenantLimits = z.object({
 export type TenantLimits = z.infer<typeof TenantLimits>;
 
 /** Limits that are given replace the stored ones. */
-export const SetLimitsRequest = z.strictObject(TenantLimits.partial().shape);
+const SomeLimits = z.strictObject(TenantLimits.partial().shape);
+export type SomeLimits = z.infer<typeof SomeLimits>;
+
+/** The same for each user, each credential and each agent type; null: no limits for any of them. */
+const keyed = {
+  per_user: SomeLimits.nullable().optional(),
+  per_credential: SomeLimits.nullable().optional(),
+  per_agent_type: SomeLimits.nullable().optional(),
+};
+export const SetLimitsRequest = SomeLimits.extend(keyed);
 export type SetLimitsRequest = z.infer<typeof SetLimitsRequest>;
 
 export const TenantLimitsResponse = ok({
-  limits: TenantLimits,
+  limits: TenantLimits.extend(keyed),
   /** What has been used of today and of this month. */
   used: z.object({ messages: z.int(), tokens: z.int(), cost_usd: z.number() }),
   /** When the next day and the next month begin. */
@@ -67,7 +76,7 @@ const tenantFields = {
   name: TenantName,
   default_agent_type: AgentTypeOfAgents.nullable().optional(),
   /** Ceilings of the tenant's own limits; null: none. */
-  limits: SetLimitsRequest.optional(),
+  limits: SomeLimits.optional(),
 };
 const UpdateTenantRequest = z.strictObject({ ...tenantFields, tenant_id: AnyId, name: TenantName.optional() });
 export type UpdateTenantRequest = z.infer<typeof UpdateTenantRequest>;

@@ -3,7 +3,8 @@
 -- Something that is counted: `at` says in which hour. Amounts are added, negative ones too.
 CREATE TYPE usage_fact AS (
   tenant_id text, at timestamptz, session_id text, agent_type text, instance_id text, model text, messages bigint, dispatches bigint,
-  tool_calls bigint, input_tokens numeric, output_tokens numeric, duration_ms bigint, cost_usd numeric
+  tool_calls bigint, input_tokens numeric, output_tokens numeric, duration_ms bigint, cost_usd numeric,
+  user_id text, credential_id text, asked_type text
 );
 
 -- Adds facts to the sums. The rows are taken in the order of their keys: two transactions that add do not wait for each other in a circle.
@@ -31,6 +32,18 @@ BEGIN
            <> (0, 0, 0, 0, 0, 0)
      ORDER BY 1, 2, 3
     ON CONFLICT (tenant_id, hour, session_uuid) DO UPDATE SET messages = u.messages + excluded.messages,
+      dispatches = u.dispatches + excluded.dispatches, tool_calls = u.tool_calls + excluded.tool_calls,
+      input_tokens = u.input_tokens + excluded.input_tokens, output_tokens = u.output_tokens + excluded.output_tokens,
+      duration_ms = u.duration_ms + excluded.duration_ms, cost_usd = u.cost_usd + excluded.cost_usd;
+  INSERT INTO usage_by_key AS u (tenant_id, kind, key, hour, messages, dispatches, tool_calls, input_tokens, output_tokens, duration_ms, cost_usd)
+    SELECT f.tenant_id, k.kind, coalesce(k.key, ''), date_trunc('hour', f.at, 'UTC'), sum(f.messages), sum(f.dispatches), sum(f.tool_calls),
+           sum(f.input_tokens), sum(f.output_tokens), sum(f.duration_ms), sum(f.cost_usd)
+      FROM unnest(facts) f
+      CROSS JOIN LATERAL (VALUES ('user', f.user_id), ('credential', f.credential_id), ('agent_type', f.asked_type)) AS k (kind, key) GROUP BY 1, 2, 3, 4
+    HAVING (sum(f.messages), sum(f.dispatches), sum(f.tool_calls), sum(f.input_tokens), sum(f.output_tokens), sum(f.cost_usd))
+           <> (0, 0, 0, 0, 0, 0)
+     ORDER BY 1, 2, 3, 4
+    ON CONFLICT (tenant_id, kind, key, hour) DO UPDATE SET messages = u.messages + excluded.messages,
       dispatches = u.dispatches + excluded.dispatches, tool_calls = u.tool_calls + excluded.tool_calls,
       input_tokens = u.input_tokens + excluded.input_tokens, output_tokens = u.output_tokens + excluded.output_tokens,
       duration_ms = u.duration_ms + excluded.duration_ms, cost_usd = u.cost_usd + excluded.cost_usd;
@@ -125,12 +138,13 @@ BEGIN
     SELECT t.received, t.ended, t.dispatch_ids, t.dispatches_ended, t.durations, m.tenant_id, m.message_id, m.session_id, m.created_at,
            coalesce(m.completed_at, m.updated_at) AS used_at, coalesce(m.agent_type, '') AS agent_type,
            coalesce(m.instance_id, '') AS instance_id, coalesce(m.usage ->> 'model', '') AS model, m.usage,
+           m.user_id, m.credential_id, coalesce(m.want_agent_type, m.agent_type) AS asked_type,
            -- What has ended is counted with the event of its end, wherever that stands among the others.
            t.ended = 1 OR t.reports AND m.state NOT IN ('completed', 'failed', 'canceled') AS reports
       FROM touched t
       CROSS JOIN LATERAL (SELECT * FROM messages v WHERE v.tenant_id = t.tenant_id AND v.message_id = t.message_id OFFSET 0) m),
   used AS MATERIALIZED (
-    SELECT c.tenant_id, c.message_id, c.session_id, c.used_at, c.agent_type, c.instance_id, c.ended, u.model, u.input_tokens, u.output_tokens,
+    SELECT c.tenant_id, c.message_id, c.session_id, c.used_at, c.agent_type, c.instance_id, c.user_id, c.credential_id, c.asked_type, c.ended, u.model, u.input_tokens, u.output_tokens,
            u.reported_cost_usd, u.input_tokens - coalesce(k.input_tokens, 0) AS new_input_tokens,
            u.output_tokens - coalesce(k.output_tokens, 0) AS new_output_tokens,
            u.reported_cost_usd - coalesce(k.reported_cost_usd, 0) AS new_reported_cost_usd
@@ -148,17 +162,20 @@ BEGIN
     DELETE FROM counted_usage k USING counted c WHERE c.ended = 1 AND k.tenant_id = c.tenant_id AND k.message_id = c.message_id)
   -- Of a short message whose agent reports no tokens the second and the last only.
   SELECT array_agg(ROW(f.*)::usage_fact) INTO facts FROM (
-    SELECT c.tenant_id, c.created_at, c.session_id, '', '', '', c.received - c.ended, 0, 0, 0, 0, 0, 0 FROM counted c WHERE c.received <> c.ended
+    SELECT c.tenant_id, c.created_at, c.session_id, '', '', '', c.received - c.ended, 0, 0, 0, 0, 0, 0,
+           c.user_id, c.credential_id, c.asked_type FROM counted c WHERE c.received <> c.ended
     UNION ALL
-    SELECT c.tenant_id, c.created_at, c.session_id, c.agent_type, c.instance_id, c.model, c.ended, 0, 0, 0, 0, 0, 0 FROM counted c
+    SELECT c.tenant_id, c.created_at, c.session_id, c.agent_type, c.instance_id, c.model, c.ended, 0, 0, 0, 0, 0, 0,
+           c.user_id, c.credential_id, c.asked_type FROM counted c
      WHERE c.ended = 1
     UNION ALL
     SELECT u.tenant_id, u.used_at, u.session_id, u.agent_type, u.instance_id, u.model, 0, 0, 0, u.new_input_tokens, u.new_output_tokens, 0,
            coalesce((SELECT (u.new_input_tokens * p.input_per_million + u.new_output_tokens * p.output_per_million) / 1000000
-                       FROM model_prices p WHERE p.tenant_id = u.tenant_id AND p.model = u.model), u.new_reported_cost_usd)
+                       FROM model_prices p WHERE p.tenant_id = u.tenant_id AND p.model = u.model), u.new_reported_cost_usd), u.user_id, u.credential_id, u.asked_type
       FROM used u WHERE (u.new_input_tokens, u.new_output_tokens, u.new_reported_cost_usd) <> (0, 0, 0)
     UNION ALL
-    SELECT d.tenant_id, e.at, c.session_id, d.agent_type, d.instance_id, c.model, 0, 1, 0, 0, 0, e.duration_ms, 0
+    SELECT d.tenant_id, e.at, c.session_id, d.agent_type, d.instance_id, c.model, 0, 1, 0, 0, 0, e.duration_ms, 0,
+           c.user_id, c.credential_id, c.asked_type
       FROM counted c CROSS JOIN LATERAL unnest(c.dispatch_ids, c.dispatches_ended, c.durations) AS e (dispatch_id, at, duration_ms)
       CROSS JOIN LATERAL (SELECT * FROM dispatches v WHERE v.tenant_id = c.tenant_id AND v.dispatch_id = e.dispatch_id OFFSET 0) d
      WHERE d.state <> 'released') f;
@@ -178,7 +195,8 @@ BEGIN
   IF NOT FOUND THEN
     RETURN false;
   END IF;
-  PERFORM add_usage(ARRAY(SELECT (c.tenant_id, c.at, c.session_id, c.agent_type, c.instance_id, '', 0, 0, c.tool_calls, 0, 0, 0, 0)::usage_fact
+  PERFORM add_usage(ARRAY(SELECT (c.tenant_id, c.at, c.session_id, c.agent_type, c.instance_id, '', 0, 0, c.tool_calls, 0, 0, 0, 0,
+      NULL, NULL, c.agent_type)::usage_fact
     FROM jsonb_to_recordset(calls) AS c (tenant_id text, at timestamptz, session_id text, agent_type text, instance_id text, tool_calls bigint)));
   RETURN true;
 END $$;
@@ -202,4 +220,25 @@ CREATE FUNCTION quotas_of(of_tenants text[]) RETURNS TABLE (
     LEFT JOIN usage_days d ON d.tenant_id = g.tenant_id AND d.day = t.today
     CROSS JOIN LATERAL (SELECT sum(u.cost_usd) AS cost_usd FROM usage_days u
       WHERE u.tenant_id = g.tenant_id AND u.day >= t.month_begins AND u.day <= t.today) c
+$$;
+
+-- The same for keys of tenants that have limits of their own (tenant_limits.per_key).
+CREATE FUNCTION key_quotas_of(of_tenants text[], kinds text[], keys text[]) RETURNS TABLE (
+  kind text, key text, tenant_id text, messages_per_day bigint, tokens_per_day bigint, cost_usd_per_month double precision,
+  messages bigint, tokens bigint, cost_usd double precision, day_ends_at timestamptz, month_ends_at timestamptz,
+  day_left_ms double precision, month_left_ms double precision
+) LANGUAGE sql STABLE AS $$
+  SELECT g.kind, g.key, g.tenant_id, (p.limits ->> 'messages_per_day')::bigint, (p.limits ->> 'tokens_per_day')::bigint,
+         (p.limits ->> 'cost_usd_per_month')::double precision, coalesce(c.messages, 0)::bigint, shown_tokens(coalesce(c.tokens, 0)),
+         shown_cost(coalesce(c.cost_usd, 0)), t.day_ends_at, t.month_ends_at, 1000 * extract(epoch FROM t.day_ends_at - now())::double precision,
+         1000 * extract(epoch FROM t.month_ends_at - now())::double precision
+    FROM unnest(of_tenants, kinds, keys) AS g (tenant_id, kind, key)
+    CROSS JOIN (SELECT date_trunc('day', now(), 'UTC') AS day_begins, date_trunc('month', now(), 'UTC') AS month_begins,
+      date_trunc('day', now(), 'UTC') + interval '24 hours' AS day_ends_at,
+      (date_trunc('month', now() AT TIME ZONE 'UTC') + interval '1 month') AT TIME ZONE 'UTC' AS month_ends_at) t
+    LEFT JOIN tenant_limits l ON l.tenant_id = g.tenant_id
+    CROSS JOIN LATERAL (SELECT l.per_key -> ('per_' || g.kind) AS limits) p
+    CROSS JOIN LATERAL (SELECT sum(u.messages) FILTER (WHERE u.hour >= t.day_begins) AS messages,
+        sum(u.input_tokens + u.output_tokens) FILTER (WHERE u.hour >= t.day_begins) AS tokens, sum(u.cost_usd) AS cost_usd
+      FROM usage_by_key u WHERE u.tenant_id = g.tenant_id AND u.kind = g.kind AND u.key = g.key AND u.hour >= t.month_begins) c
 $$;

@@ -1482,6 +1482,8 @@ export type UsageRow = {
     instanceId?: string | null;
     day?: string | null;
     session?: string | null;
+    user?: string | null;
+    credential?: string | null;
     messages: number;
     dispatches: number;
     toolCalls: number;
@@ -3699,7 +3701,7 @@ export type TelemetryGetUsageRequest = {
      * @default agent_type
      * @enum {string}
      */
-    groupBy?: "agent_type" | "model" | "instance_id" | "day" | "session";
+    groupBy?: "agent_type" | "model" | "instance_id" | "day" | "session" | "user" | "credential";
     /**
      * @default tokens
      * @enum {string}
@@ -3876,6 +3878,21 @@ export type TenantsGetLimitsResponse = {
         messagesPerDay: number | null;
         tokensPerDay: number | null;
         costUsdPerMonth: number | null;
+        perUser?: {
+            messagesPerDay?: number | null;
+            tokensPerDay?: number | null;
+            costUsdPerMonth?: number | null;
+        } | null;
+        perCredential?: {
+            messagesPerDay?: number | null;
+            tokensPerDay?: number | null;
+            costUsdPerMonth?: number | null;
+        } | null;
+        perAgentType?: {
+            messagesPerDay?: number | null;
+            tokensPerDay?: number | null;
+            costUsdPerMonth?: number | null;
+        } | null;
     };
     used: {
         messages: number;
@@ -3892,6 +3909,21 @@ export type TenantsSetLimitsRequest = {
     messagesPerDay?: number | null;
     tokensPerDay?: number | null;
     costUsdPerMonth?: number | null;
+    perUser?: {
+        messagesPerDay?: number | null;
+        tokensPerDay?: number | null;
+        costUsdPerMonth?: number | null;
+    } | null;
+    perCredential?: {
+        messagesPerDay?: number | null;
+        tokensPerDay?: number | null;
+        costUsdPerMonth?: number | null;
+    } | null;
+    perAgentType?: {
+        messagesPerDay?: number | null;
+        tokensPerDay?: number | null;
+        costUsdPerMonth?: number | null;
+    } | null;
 };
 
 export type TenantsSetLimitsResponse = {
@@ -3901,6 +3933,21 @@ export type TenantsSetLimitsResponse = {
         messagesPerDay: number | null;
         tokensPerDay: number | null;
         costUsdPerMonth: number | null;
+        perUser?: {
+            messagesPerDay?: number | null;
+            tokensPerDay?: number | null;
+            costUsdPerMonth?: number | null;
+        } | null;
+        perCredential?: {
+            messagesPerDay?: number | null;
+            tokensPerDay?: number | null;
+            costUsdPerMonth?: number | null;
+        } | null;
+        perAgentType?: {
+            messagesPerDay?: number | null;
+            tokensPerDay?: number | null;
+            costUsdPerMonth?: number | null;
+        } | null;
     };
     used: {
         messages: number;

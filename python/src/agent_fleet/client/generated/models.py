@@ -723,6 +723,8 @@ class UsageRow(TypedDict):
     instance_id: NotRequired[str | None]
     day: NotRequired[str | None]
     session: NotRequired[str | None]
+    user: NotRequired[str | None]
+    credential: NotRequired[str | None]
     messages: int
     dispatches: int
     tool_calls: int
@@ -2752,7 +2754,7 @@ TelemetryGetTracesResponse: TypeAlias = TelemetryGetTracesResponseForm1 | Teleme
 class TelemetryGetUsageRequest(TypedDict):
     summary: NotRequired[bool]
     range: NotRequired[Literal['24h', '7d', '30d']]
-    group_by: NotRequired[Literal['agent_type', 'model', 'instance_id', 'day', 'session']]
+    group_by: NotRequired[Literal['agent_type', 'model', 'instance_id', 'day', 'session', 'user', 'credential']]
     sort: NotRequired[Literal['tokens', 'messages', 'dispatches', 'tool_calls', 'input_tokens', 'output_tokens', 'total_tokens', 'duration_ms', 'cost_usd', 'key']]
     order: NotRequired[Literal['asc', 'desc']]
     page: NotRequired[int]
@@ -2923,10 +2925,31 @@ class TenantsGetLimitsRequest(TypedDict):
     pass
 
 
+class TenantsGetLimitsResponseLimitsPerUser(TypedDict):
+    messages_per_day: NotRequired[int | None]
+    tokens_per_day: NotRequired[int | None]
+    cost_usd_per_month: NotRequired[float | None]
+
+
+class TenantsGetLimitsResponseLimitsPerCredential(TypedDict):
+    messages_per_day: NotRequired[int | None]
+    tokens_per_day: NotRequired[int | None]
+    cost_usd_per_month: NotRequired[float | None]
+
+
+class TenantsGetLimitsResponseLimitsPerAgentType(TypedDict):
+    messages_per_day: NotRequired[int | None]
+    tokens_per_day: NotRequired[int | None]
+    cost_usd_per_month: NotRequired[float | None]
+
+
 class TenantsGetLimitsResponseLimits(TypedDict):
     messages_per_day: int | None
     tokens_per_day: int | None
     cost_usd_per_month: float | None
+    per_user: NotRequired[TenantsGetLimitsResponseLimitsPerUser | None]
+    per_credential: NotRequired[TenantsGetLimitsResponseLimitsPerCredential | None]
+    per_agent_type: NotRequired[TenantsGetLimitsResponseLimitsPerAgentType | None]
 
 
 class TenantsGetLimitsResponseUsed(TypedDict):
@@ -2943,7 +2966,46 @@ class TenantsGetLimitsResponse(TypedDict):
     month_ends_at: str
 
 
+class TenantsSetLimitsRequestPerUser(TypedDict):
+    messages_per_day: NotRequired[int | None]
+    tokens_per_day: NotRequired[int | None]
+    cost_usd_per_month: NotRequired[float | None]
+
+
+class TenantsSetLimitsRequestPerCredential(TypedDict):
+    messages_per_day: NotRequired[int | None]
+    tokens_per_day: NotRequired[int | None]
+    cost_usd_per_month: NotRequired[float | None]
+
+
+class TenantsSetLimitsRequestPerAgentType(TypedDict):
+    messages_per_day: NotRequired[int | None]
+    tokens_per_day: NotRequired[int | None]
+    cost_usd_per_month: NotRequired[float | None]
+
+
 class TenantsSetLimitsRequest(TypedDict):
+    messages_per_day: NotRequired[int | None]
+    tokens_per_day: NotRequired[int | None]
+    cost_usd_per_month: NotRequired[float | None]
+    per_user: NotRequired[TenantsSetLimitsRequestPerUser | None]
+    per_credential: NotRequired[TenantsSetLimitsRequestPerCredential | None]
+    per_agent_type: NotRequired[TenantsSetLimitsRequestPerAgentType | None]
+
+
+class TenantsSetLimitsResponseLimitsPerUser(TypedDict):
+    messages_per_day: NotRequired[int | None]
+    tokens_per_day: NotRequired[int | None]
+    cost_usd_per_month: NotRequired[float | None]
+
+
+class TenantsSetLimitsResponseLimitsPerCredential(TypedDict):
+    messages_per_day: NotRequired[int | None]
+    tokens_per_day: NotRequired[int | None]
+    cost_usd_per_month: NotRequired[float | None]
+
+
+class TenantsSetLimitsResponseLimitsPerAgentType(TypedDict):
     messages_per_day: NotRequired[int | None]
     tokens_per_day: NotRequired[int | None]
     cost_usd_per_month: NotRequired[float | None]
@@ -2953,6 +3015,9 @@ class TenantsSetLimitsResponseLimits(TypedDict):
     messages_per_day: int | None
     tokens_per_day: int | None
     cost_usd_per_month: float | None
+    per_user: NotRequired[TenantsSetLimitsResponseLimitsPerUser | None]
+    per_credential: NotRequired[TenantsSetLimitsResponseLimitsPerCredential | None]
+    per_agent_type: NotRequired[TenantsSetLimitsResponseLimitsPerAgentType | None]
 
 
 class TenantsSetLimitsResponseUsed(TypedDict):

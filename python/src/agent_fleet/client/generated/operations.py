@@ -133,6 +133,9 @@ from .models import (
     TenantsGetLimitsResponse,
     TenantsGetPricesResponse,
     TenantsGetResponse,
+    TenantsSetLimitsRequestPerAgentType,
+    TenantsSetLimitsRequestPerCredential,
+    TenantsSetLimitsRequestPerUser,
     TenantsSetLimitsResponse,
     TenantsSetPricesResponse,
     TenantsUpdateRequestLimits,
@@ -609,7 +612,7 @@ class TelemetryOperations:
         An extension of the specification, which may change without notice."""
         return cast("TelemetryGetTracesResponse", await self._api.call("/telemetry/get_traces", given(page=page, page_size=page_size, trace_id=trace_id, session_id=session_id, status=status, has_plan=has_plan), retry=True))
 
-    async def get_usage(self, *, summary: bool | NotGiven = NOT_GIVEN, range: Literal['24h', '7d', '30d'] | NotGiven = NOT_GIVEN, group_by: Literal['agent_type', 'model', 'instance_id', 'day', 'session'] | NotGiven = NOT_GIVEN, sort: Literal['tokens', 'messages', 'dispatches', 'tool_calls', 'input_tokens', 'output_tokens', 'total_tokens', 'duration_ms', 'cost_usd', 'key'] | NotGiven = NOT_GIVEN, order: Literal['asc', 'desc'] | NotGiven = NOT_GIVEN, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN) -> TelemetryGetUsageResponse:
+    async def get_usage(self, *, summary: bool | NotGiven = NOT_GIVEN, range: Literal['24h', '7d', '30d'] | NotGiven = NOT_GIVEN, group_by: Literal['agent_type', 'model', 'instance_id', 'day', 'session', 'user', 'credential'] | NotGiven = NOT_GIVEN, sort: Literal['tokens', 'messages', 'dispatches', 'tool_calls', 'input_tokens', 'output_tokens', 'total_tokens', 'duration_ms', 'cost_usd', 'key'] | NotGiven = NOT_GIVEN, order: Literal['asc', 'desc'] | NotGiven = NOT_GIVEN, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN) -> TelemetryGetUsageResponse:
         """What agents used: messages, tool calls, tokens, time and cost. `POST /telemetry/get_usage`. Needs the scope `read`.
 
         An extension of the specification, which may change without notice."""
@@ -658,11 +661,11 @@ class TenantsOperations:
         An extension of the specification, which may change without notice."""
         return cast("TenantsGetLimitsResponse", await self._api.call("/tenants/get_limits", given(), retry=True))
 
-    async def set_limits(self, *, messages_per_day: int | None | NotGiven = NOT_GIVEN, tokens_per_day: int | None | NotGiven = NOT_GIVEN, cost_usd_per_month: float | None | NotGiven = NOT_GIVEN) -> TenantsSetLimitsResponse:
+    async def set_limits(self, *, messages_per_day: int | None | NotGiven = NOT_GIVEN, tokens_per_day: int | None | NotGiven = NOT_GIVEN, cost_usd_per_month: float | None | NotGiven = NOT_GIVEN, per_user: TenantsSetLimitsRequestPerUser | None | NotGiven = NOT_GIVEN, per_credential: TenantsSetLimitsRequestPerCredential | None | NotGiven = NOT_GIVEN, per_agent_type: TenantsSetLimitsRequestPerAgentType | None | NotGiven = NOT_GIVEN) -> TenantsSetLimitsResponse:
         """Set quotas; null removes one. `POST /tenants/set_limits`. Needs the scope `full`.
 
         An extension of the specification, which may change without notice."""
-        return cast("TenantsSetLimitsResponse", await self._api.call("/tenants/set_limits", given(messages_per_day=messages_per_day, tokens_per_day=tokens_per_day, cost_usd_per_month=cost_usd_per_month), retry=True))
+        return cast("TenantsSetLimitsResponse", await self._api.call("/tenants/set_limits", given(messages_per_day=messages_per_day, tokens_per_day=tokens_per_day, cost_usd_per_month=cost_usd_per_month, per_user=per_user, per_credential=per_credential, per_agent_type=per_agent_type), retry=True))
 
     async def get_prices(self) -> TenantsGetPricesResponse:
         """The tenant's prices of models. `POST /tenants/get_prices`. Needs the scope `full`.
