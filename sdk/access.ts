@@ -15,8 +15,8 @@ export interface AccessOptions {
   clientSecret?: string;
   /** Replaces `clientId` and `clientSecret`: an access token, or a function that returns one. A fixed token is not renewed when it expires. */
   token?: string | TokenProvider;
-  /** Certificate authority in PEM, trusted in addition to the default ones. */
-  ca?: string;
+  /** Certificate authority, trusted in addition to the default ones: PEM as text or bytes, or the path of a file. */
+  ca?: string | Uint8Array;
 }
 
 /** `AccessOptions` with every missing option resolved. */
@@ -46,7 +46,6 @@ export function resolveAccess(
 ): Access {
   const access = completeAccess(options, role, environment);
   requireApiUrl(access.url);
-  if (access.ca !== undefined) requireCertificates(access.ca);
   return access;
 }
 
@@ -86,18 +85,37 @@ function localAccess(options: AccessOptions, role: Role, environment: Environmen
 }
 
 function certificate(options: AccessOptions, file: string | undefined): { ca?: string } {
-  if (options.ca !== undefined) return { ca: options.ca };
-  if (!file) return {};
-  try {
-    return { ca: readFileSync(file, 'utf8') };
-  } catch (cause) {
-    throw new Error(`The certificate authority ${file} (FLEET_CA_FILE) cannot be read.`, { cause });
-  }
+  if (options.ca !== undefined) return { ca: certificatesIn(options.ca, '`ca`') };
+  return file ? { ca: certificatesIn(file, 'FLEET_CA_FILE') } : {};
 }
 
-/** @throws Error unless `url` is an http:// or https:// address */
+/**
+ * The certificates in PEM.
+ * @param source where they come from, for the error
+ * @throws Error that says whether text, bytes or which file is none
+ */
+function certificatesIn(ca: string | Uint8Array, source: string): string {
+  if (typeof ca !== 'string') return requireCertificates(new TextDecoder().decode(ca), `the bytes in ${source}`);
+  if (ca.includes('-----BEGIN')) return requireCertificates(ca, `the text in ${source}`);
+  const what = `the file ${resolve(ca)} (${source})`;
+  let pem: string;
+  try {
+    pem = readFileSync(ca, 'utf8');
+  } catch (cause) {
+    const hint = source === '`ca`' ? ' PEM as text begins with -----BEGIN CERTIFICATE-----.' : '';
+    throw new Error(`The certificate authority cannot be read: ${what}.${hint}`, { cause });
+  }
+  return requireCertificates(pem, what);
+}
+
+/** @throws Error unless `url` is an http:// or https:// address without parameters */
 function requireApiUrl(url: string): void {
-  const { protocol } = URL.canParse(url) ? new URL(url) : { protocol: '' };
+  const { protocol, search, hash } = URL.canParse(url) ? new URL(url) : { protocol: '', search: '', hash: '' };
+  if (search || hash) {
+    throw new Error(
+      `${url} has parameters. Give the address alone, with its path if it has one (\`url\` or FLEET_BASE_URL).`,
+    );
+  }
   if (protocol === 'http:' || protocol === 'https:') return;
   const isMesh = protocol === 'ws:' || protocol === 'wss:';
   const remedy = isMesh ? 'That is the address of a mesh; give the API’s' : 'Give one with http:// or https://';
@@ -105,18 +123,14 @@ function requireApiUrl(url: string): void {
 }
 
 /** @throws Error unless `pem` holds at least one certificate and every certificate in it can be parsed */
-function requireCertificates(pem: string): void {
+function requireCertificates(pem: string, what: string): string {
+  const message = `The certificate authority is not one or more certificates in PEM: ${what}.`;
   const blocks = pem.match(PEM_BLOCK) ?? [];
   try {
     for (const block of blocks) new X509Certificate(block);
-    if (blocks.length > 0) return;
   } catch (cause) {
-    throw invalidCertificates(cause);
+    throw new Error(message, { cause });
   }
-  throw invalidCertificates();
-}
-
-function invalidCertificates(cause?: unknown): Error {
-  const message = 'The certificate authority (`ca` or FLEET_CA_FILE) is not one or more certificates in PEM.';
-  return new Error(message, { cause });
+  if (blocks.length === 0) throw new Error(message);
+  return pem;
 }

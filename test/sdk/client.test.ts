@@ -101,7 +101,24 @@ test('send makes an A2A request and reads the task; a JSON-RPC error is an ApiEr
   });
   const failure = await client.send('hi').catch((error: unknown) => error);
   expect(failure).toBeInstanceOf(ApiError);
-  expect(failure).toMatchObject({ status: 200, code: 'IDEMPOTENCY_MISMATCH', rpcCode: -32602 });
+  const requestId = 'req-header';
+  expect(failure).toMatchObject({ status: 409, code: 'IDEMPOTENCY_MISMATCH', rpcCode: -32602, requestId });
+});
+
+test('the path of an address is kept', async () => {
+  const { url, requests } = await answering(() => rpc(task));
+  await clientOf({ url: `${url}/fleet/`, token: 't' }).send('hi');
+  expect(requests[0]?.path).toBe('/fleet/send');
+});
+
+test('a body that the platform would not take is not sent, and the error names the limit', async () => {
+  const { client, sent } = await api(() => rpc(task));
+  await expect(client.send('x'.repeat(5_000_000))).rejects.toMatchObject({
+    status: 413,
+    code: 'PAYLOAD_TOO_LARGE',
+    message: expect.stringMatching(/50\d{5} bytes, and the platform takes at most 1048576: send the URI/),
+  });
+  expect(sent('/send')).toEqual([]);
 });
 
 test('waitFor goes on while the platform is away, and ends when the message has settled', async () => {

@@ -30,8 +30,15 @@ test.each<[string, Partial<AgentOptions>, RegExp]>([
   ['an address without a scheme', { url: 'localhost:8080' }, /http:\/\//],
   ['an unknown scheme', { url: 'ftp://127.0.0.1' }, /ftp:.*http/],
   ['the address of a mesh', { url: 'wss://127.0.0.1:8443' }, /mesh.*API/],
-  ['an authority that is no certificate', { url: 'http://127.0.0.1', ca: 'garbage' }, /`ca`.*FLEET_CA_FILE/],
-  ['a broken certificate', { url: 'http://127.0.0.1', ca: BROKEN }, /`ca`.*FLEET_CA_FILE/],
+  ['an address with parameters', { url: 'http://127.0.0.1/fleet?a=1' }, /has parameters.*with its path/],
+  [
+    'an authority that is no file',
+    { url: 'http://127.0.0.1', ca: 'garbage' },
+    /read: the file \/.*garbage \(`ca`\)\. PEM as/,
+  ],
+  ['a file that is no authority', { url: 'http://127.0.0.1', ca: 'package.json' }, /PEM: the file \/.*\(`ca`\)/],
+  ['bytes that are no authority', { url: 'http://127.0.0.1', ca: Buffer.from('x') }, /PEM: the bytes in `ca`/],
+  ['a broken certificate', { url: 'http://127.0.0.1', ca: BROKEN }, /PEM: the text in `ca`/],
 ])('%s is refused at once', async (_what, options, remedy) => {
   await expect(agentWith(options).agent.connect()).rejects.toThrow(remedy);
 });

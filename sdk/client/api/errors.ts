@@ -1,6 +1,6 @@
 /** An error answer of the platform: an HTTP error or a JSON-RPC error. */
 export class ApiError extends Error {
-  /** HTTP status; 200 for a JSON-RPC error. */
+  /** HTTP status; for a JSON-RPC error the one that it would have over HTTP. */
   readonly status: number;
   /** Machine-readable code, for example `NOT_FOUND`; for a JSON-RPC error the code in its `data`, or its number as text. */
   readonly code: string;

@@ -1,7 +1,7 @@
 import { STREAM_SILENCE_MS } from '../api/followed-events.js';
 import type { CallOptions, PlatformApi } from '../api/platform-api.js';
 import { withRetries } from '../api/retries.js';
-import { type JsonObject, readJson } from '../transport/transport.js';
+import { type JsonObject, readJson, requestIdOf } from '../transport/transport.js';
 import { resumedStream, type StreamPosition } from './resumed-stream.js';
 import { type NumberedEvent, rpcRequest, rpcResult, streamEvents } from './rpc.js';
 import type { StreamEvent } from './sent-task.js';
@@ -24,7 +24,7 @@ export class RpcCalls {
   call<Result>(method: string, params: JsonObject, options: RpcOptions, retry = false): Promise<Result> {
     const once = async () => {
       const answer = await this.#api.open('/send', { body: rpcRequest(method, params), ...opening(options) });
-      return rpcResult(await readJson(answer)) as Result;
+      return rpcResult(await readJson(answer), requestIdOf(answer)) as Result;
     };
     return retry ? withRetries(once, options.signal) : once();
   }

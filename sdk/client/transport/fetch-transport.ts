@@ -5,6 +5,7 @@ import {
   SILENCE_MS,
   successful,
   type Transport,
+  urlOf,
   writtenRequest,
 } from './transport.js';
 
@@ -19,12 +20,13 @@ export class FetchTransport implements Transport {
   }
 
   async request(path: string, options: RequestOptions = {}): Promise<Answer> {
-    const url = new URL(path, `${this.baseUrl}/`).href;
+    const url = urlOf(this.baseUrl, path);
+    const written = writtenRequest(path, options);
     if (this.#isClosed) throw new UnreachableError(url, new Error('the client is closed'));
     const exchange = new Exchange(url, options);
     this.#inFlight.add(exchange.controller);
     const done = () => this.#inFlight.delete(exchange.controller);
-    const response = await exchange.fetch().catch((error: unknown) => {
+    const response = await exchange.fetch(written).catch((error: unknown) => {
       done();
       throw error;
     });
@@ -63,8 +65,7 @@ class Exchange {
   }
 
   /** Resolves at the headers. */
-  async fetch(): Promise<Response> {
-    const { headers, text } = writtenRequest(this.#options);
+  async fetch({ headers, text }: ReturnType<typeof writtenRequest>): Promise<Response> {
     this.#expectBytes();
     try {
       return await fetch(this.#url, {

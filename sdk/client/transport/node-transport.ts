@@ -8,6 +8,7 @@ import {
   SILENCE_MS,
   successful,
   type Transport,
+  urlOf,
   writtenRequest,
 } from './transport.js';
 
@@ -29,10 +30,11 @@ export class NodeTransport implements Transport {
   }
 
   async request(path: string, options: RequestOptions = {}): Promise<Answer> {
-    const url = new URL(path, `${this.baseUrl}/`).href;
+    const url = urlOf(this.baseUrl, path);
+    const written = writtenRequest(path, options);
     options.signal?.throwIfAborted();
     if (this.#isClosed) throw new UnreachableError(url, new Error('the client is closed'));
-    const response = await this.#send(url, options).catch((error: unknown) => {
+    const response = await this.#send(url, options, written).catch((error: unknown) => {
       throw options.signal?.aborted ? options.signal.reason : new UnreachableError(url, error);
     });
     return successful({
@@ -55,8 +57,11 @@ export class NodeTransport implements Transport {
     this.#agent.destroy();
   }
 
-  #send(url: string, options: RequestOptions): Promise<IncomingMessage> {
-    const { headers, text } = writtenRequest(options);
+  #send(
+    url: string,
+    options: RequestOptions,
+    { headers, text }: ReturnType<typeof writtenRequest>,
+  ): Promise<IncomingMessage> {
     const body = text === undefined ? undefined : Buffer.from(text);
     return new Promise((resolve, reject) => {
       const request = this.#request(url, {

@@ -1,3 +1,4 @@
+import { LIMITS } from '../../../contracts/limits.js';
 import { ApiError, UnreachableError } from '../api/errors.js';
 
 export type JsonObject = Record<string, unknown>;
@@ -46,8 +47,19 @@ export const SILENCE_MS = 300_000;
 const JSON_BYTES_MAX = 32 * 1024 * 1024;
 const ERROR_BYTES_MAX = 64 * 1024;
 
-/** Headers and text of a request's body. */
-export function writtenRequest(options: RequestOptions): { headers: Record<string, string>; text: string | undefined } {
+/** Below a path of the address too, at which a proxy may serve the platform. */
+export function urlOf(baseUrl: string, path: string): string {
+  return new URL(`${baseUrl}${path.startsWith('/') ? '' : '/'}${path}`).href;
+}
+
+/**
+ * Headers and text of a request's body.
+ * @throws ApiError for a body that the platform would not take: it closes the connection while such a body is sent
+ */
+export function writtenRequest(
+  path: string,
+  options: RequestOptions,
+): { headers: Record<string, string>; text: string | undefined } {
   const { body, bearer, form = false } = options;
   const type = form ? 'application/x-www-form-urlencoded' : 'application/json';
   const headers = {
@@ -56,7 +68,25 @@ export function writtenRequest(options: RequestOptions): { headers: Record<strin
     ...options.headers,
   };
   if (body === undefined) return { headers, text: undefined };
-  return { headers, text: form ? String(new URLSearchParams(body as Record<string, string>)) : JSON.stringify(body) };
+  const text = form ? String(new URLSearchParams(body as Record<string, string>)) : JSON.stringify(body);
+  requireSize(path, new TextEncoder().encode(text).length);
+  return { headers, text };
+}
+
+function requireSize(path: string, bytes: number): void {
+  const isKnowledge = path.startsWith('/knowledge_base/');
+  const max = isKnowledge ? LIMITS.knowledgeBodyBytes : LIMITS.bodyBytes;
+  if (bytes <= max) return;
+  const remedy = isKnowledge
+    ? 'ingest documents one by one'
+    : 'send the URI of a file, or ingest it into a knowledge base';
+  const text = `The body has ${bytes} bytes, and the platform takes at most ${max}: ${remedy}.`;
+  throw new ApiError(text, { status: 413, code: 'PAYLOAD_TOO_LARGE' });
+}
+
+/** The id of the request, for a search in the platform's log; empty where the answer has none. */
+export function requestIdOf(answer: Answer): string {
+  return answer.header('x-request-id') ?? '';
 }
 
 /** The answer. @throws ApiError unless its status is 2xx */
@@ -95,7 +125,7 @@ async function apiError(answer: Answer): Promise<ApiError> {
   return new ApiError(textOr(body.error, `HTTP ${answer.status}`), {
     status: answer.status,
     code: textOr(body.code, `HTTP_${answer.status}`),
-    requestId: textOr(body.request_id, answer.header('x-request-id') ?? ''),
+    requestId: textOr(body.request_id, requestIdOf(answer)),
     ...(retryAfter > 0 && { retryAfterMs: retryAfter * 1000 }),
   });
 }
