@@ -27,6 +27,8 @@ export interface AgentOptions extends AccessOptions {
   context?: Record<string, unknown>;
   /** Drains the agent on SIGTERM and SIGINT: it accepts no new work, finishes running work, disconnects and lets the process exit. `true` by default. */
   drainOnSignals?: boolean;
+  /** How long running work may take then, and at `close()`: 30 by default, at most 3,600. As long as your longest task. */
+  drainGraceSeconds?: number;
   /**
    * By default one line on standard error when the agent joins, loses its connection and has it again, and drains, and for each warning and error;
    * `SILENT_LOG` discards everything.

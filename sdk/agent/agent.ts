@@ -30,6 +30,8 @@ interface RunningAgent {
   close(graceSeconds?: number): Promise<void>;
 }
 
+const GRACE_SECONDS_MAX = 3_600;
+
 type Listeners = { [Name in keyof ConnectionEvents]: ((detail: ConnectionEvents[Name]) => unknown)[] };
 
 /** What an agent answers with, for `agent-fleet-sdk/testing`. */
@@ -50,7 +52,12 @@ export class Agent {
     handlersOf = (agent) => ({ messages: agent.#handlers, tools: agent.#toolHandlers });
   }
 
+  /** @throws RangeError for a `drainGraceSeconds` that is none */
   constructor(options: AgentOptions) {
+    const { drainGraceSeconds: grace = 0 } = options;
+    if (!(grace >= 0 && grace <= GRACE_SECONDS_MAX)) {
+      throw new RangeError(`drainGraceSeconds is a number from 0 to ${GRACE_SECONDS_MAX}, not ${grace}`);
+    }
     this.#options = options;
   }
 
@@ -160,10 +167,11 @@ export class Agent {
 
   /**
    * Accepts no new work, finishes running work, and disconnects.
-   * @param graceSeconds time limit for running work (30 by default); work that takes longer fails with `AGENT_DISCONNECTED`
+   * @param graceSeconds time limit for running work (by default the agent's `drainGraceSeconds`); work that takes longer fails with
+   *   `AGENT_DISCONNECTED`
    * @throws AgentStoppedError when the agent was refused or replaced before
    */
-  async close(graceSeconds?: number): Promise<void> {
+  async close(graceSeconds = this.#options.drainGraceSeconds): Promise<void> {
     await this.#running?.close(graceSeconds);
   }
 

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { Agent } from '../../sdk/index.js';
 import { gate, until } from '../setup/until.js';
 import { agentOn, codeOf, joined } from './agents.js';
 import { MeshServer, type Refusal, refusedUpgrade } from './mesh-server.js';
@@ -122,6 +123,18 @@ test('what runs while the agent leaves is finished and delivered over a connecti
   expect((await mesh.result(running)).status).toEqual({ state: 'completed' });
   await closed;
   expect(mesh.sockets).toHaveLength(2);
+});
+
+test('the grace is the agent’s own, at close() and for signals', async () => {
+  const { mesh, agent } = await joined(() => undefined, { drainGraceSeconds: 600 });
+  const closed = agent.close();
+  const { grace_seconds: grace } = (await mesh.frame('close_request')).payload;
+  expect(grace).toBeGreaterThan(500);
+  await closed;
+  for (const drainGraceSeconds of [-1, 3_601, Number.NaN])
+    expect(() => new Agent({ type: 'shop', drainGraceSeconds })).toThrow(
+      'drainGraceSeconds is a number from 0 to 3600',
+    );
 });
 
 test('an answer that may be lost with its connection is delivered before the agent leaves', async () => {
