@@ -112,7 +112,7 @@ const LAYERS = {
   cli: ['contracts', 'runtime', 'db', 'audit', 'auth', 'erasure', 'sdk'],
   /**
    * TypeScript SDK: `agent/` (the `Agent` class), `handlers/` and `tools/` (what handlers receive and return), `schema/` (Standard Schema),
-   * `connected/` and `hosted/` (the two transports), `client/` and `browser/`, `wire/` (names of members), `adapters/` (frameworks,
+   * `connected/` and `hosted/` (the two transports), `client/` and `browser/`, `testing/`, `wire/` (names of members), `adapters/` (frameworks,
    * optional peers of the package)
    */
   sdk: ['contracts'],

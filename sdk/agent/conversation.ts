@@ -8,6 +8,7 @@ import type { SendOptions } from '../client/send/send-options.js';
 import type { StreamEvent, Task } from '../client/send/sent-task.js';
 import type { AgentTask, HistoryOptions, TaskSendOptions, Turn } from '../handlers/agent-task.js';
 import type { DispatchedTask } from '../handlers/run-dispatch.js';
+import { currentTraceparent } from '../tracing.js';
 
 /** What sends the messages of tasks: a client with the token of the agent. */
 export interface Sender {
@@ -89,7 +90,7 @@ function inherited(task: DispatchedTask, { signal, deadlineMs, ...options }: Tas
   const { hops } = task.metadata;
   const leftMs = Math.max(1, Math.floor(task.remainingMs));
   return {
-    traceparent: task.traceparent,
+    traceparent: currentTraceparent() || task.traceparent,
     ...options,
     deadlineMs: Math.min(deadlineMs ?? leftMs, leftMs),
     hops: (typeof hops === 'number' ? hops : 0) + 1,

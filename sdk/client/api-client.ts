@@ -27,10 +27,11 @@ export class ApiClient extends Operations {
   readonly #api: PlatformApi;
   readonly #rpc: RpcCalls;
 
-  constructor(api: PlatformApi) {
+  /** @param currentTraceparent the span that a message belongs to where its caller names none; empty without one */
+  constructor(api: PlatformApi, currentTraceparent?: () => string) {
     super(api);
     this.#api = api;
-    this.#rpc = new RpcCalls(api);
+    this.#rpc = new RpcCalls(api, currentTraceparent);
     this.messages = new WaitingMessages(api);
     this.plans = new WaitingPlans(api);
     this.knowledge = new WaitingKnowledge(api);

@@ -1,4 +1,5 @@
 import type { AccessOptions } from '../access.js';
+import { currentTraceparent } from '../tracing.js';
 import { nodeApi } from './api/node-api.js';
 import type { Credentials } from './api/token-source.js';
 import { ApiClient } from './api-client.js';
@@ -29,7 +30,7 @@ export class FleetClient extends ApiClient {
   /** @throws Error when an address or a credential is missing */
   constructor(options: FleetClientOptions = {}) {
     const { api, credentials } = nodeApi(options, options.agentType);
-    super(api);
+    super(api, currentTraceparent);
     this.#credentials = credentials;
   }
 

@@ -62,11 +62,11 @@ export class Handlers {
     });
   }
 
-  /** Runs the handler of a task; the chunks of a source are streamed. */
+  /** The handler of a task; the chunks of a source are streamed. */
   run(task: AgentTask): HandlerRun {
     const skillHandler = task.skillId === undefined ? undefined : this.#bySkill.get(task.skillId);
     const handler = skillHandler ?? this.#onMessage ?? (() => noHandler(task));
-    return { handler: skillHandler ? `skill ${task.skillId}` : 'onMessage', result: resultOf(handler, task) };
+    return { handler: skillHandler ? `skill ${task.skillId}` : 'onMessage', result: () => resultOf(handler, task) };
   }
 }
 

@@ -4,6 +4,7 @@ import type { AgentLog } from '../log.js';
 import type { InputSchema } from '../schema/schema.js';
 import { searchBy } from '../tools/search.js';
 import { callToolBy, type ToolCaller } from '../tools/tool-caller.js';
+import { inSpan } from '../tracing.js';
 import type { AgentTask, Question } from './agent-task.js';
 import { InvalidInputError, inputOf } from './input.js';
 import { Questions } from './questions.js';
@@ -17,8 +18,10 @@ import type { TaskOutput } from './task-output.js';
 export interface HandlerRun {
   /** The handler's name in logs and errors: `onMessage`, `skill refund`, `tool price`. */
   handler: string;
-  /** The handler's result. The types ask for a `TaskResult`, but a JavaScript program may return anything. */
-  result: Promise<unknown>;
+  /** Begins it. The types ask for a `TaskResult`, but a JavaScript program may return anything. */
+  result: () => Promise<unknown>;
+  /** Whether it makes its own span. */
+  isTraced?: boolean;
 }
 
 /** A task as its dispatch has it. The agent adds what the platform is asked for (agent/conversation.ts). */
@@ -51,10 +54,15 @@ export async function runDispatch(input: DispatchInput, { runTask, tools, log }:
   const fields = { handler: '', dispatch_id: dispatch.dispatch_id };
   try {
     const questions = new Questions(dispatch.params.metadata);
-    const { handler, result } = runTask(taskOf(input, tools, questions));
+    const task = taskOf(input, tools, questions);
+    const { handler, result, isTraced } = runTask(task);
     fields.handler = handler;
-    const answer = await Promise.race([result.then((returned) => questions.resultOf(returned)), questions.asked]);
-    if (output.failure !== null) throw output.failure;
+    const ended = async () => {
+      const given = await Promise.race([result().then((returned) => questions.resultOf(returned)), questions.asked]);
+      if (output.failure !== null) throw output.failure;
+      return given;
+    };
+    const answer = await (isTraced ? ended() : inSpan(handler, task.traceparent, attributesOf(task), ended));
     return resultFrameOf(answer, output.artifact, dispatch, (problem) =>
       log.warn({ ...fields, problem }, 'invalid usage is left out'),
     );
@@ -62,6 +70,11 @@ export async function runDispatch(input: DispatchInput, { runTask, tools, log }:
     if (!signal.aborted && !(error instanceof InvalidInputError)) logFailure(log, fields, error);
     return errorFrameOf(error instanceof UnsendableError ? `${fields.handler}: ${error.message}` : error);
   }
+}
+
+function attributesOf({ messageId, sessionId, dispatchId, skillId, attempt }: DispatchedTask) {
+  const ids = { 'fleet.message_id': messageId, 'fleet.session_id': sessionId, 'fleet.dispatch_id': dispatchId };
+  return { ...ids, 'fleet.skill_id': skillId, 'fleet.attempt': attempt };
 }
 
 /** Logs an error that a handler threw, with its stack. */

@@ -82,8 +82,9 @@ export class HostedTask {
   /** Runs a tool call. The platform expects its result as one data part. */
   #answerCall(call: ToolDelivery, { toolHandlers, tools, log }: HostedTaskDeps): HandlerRun {
     const { traceparent } = this.dispatch.session_context.propagation_headers;
-    const answer = toolHandlers.run(call, { traceparent, signal: this.#controller.signal, tools, log });
-    return { handler: `tool ${call.tool}`, result: answer.then((data) => [{ kind: 'data', data }]) };
+    const deps = { traceparent, signal: this.#controller.signal, tools, log };
+    const result = async () => [{ kind: 'data', data: await toolHandlers.run(call, deps) }];
+    return { handler: `tool ${call.tool}`, result, isTraced: true };
   }
 
   async #emitChunk(content: ChunkContent): Promise<void> {

@@ -3,6 +3,7 @@ import { ToolCallPayload, type ToolResult } from '../../contracts/api/tools.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { type Field, sendable, shown, UnsendableError } from '../handlers/sendable.js';
 import type { TaskDeadline } from '../handlers/task-deadline.js';
+import { currentTraceparent } from '../tracing.js';
 import { toWire } from '../wire/names.js';
 import { ToolError, unwrapped } from './tool-error.js';
 
@@ -59,7 +60,9 @@ export function callToolBy(caller: ToolCaller, context?: CallContext): CallTool 
     ended?.throwIfAborted();
     const call = toWire({ tool, target, dispatchId: context?.dispatchId, deadlineMs, idempotencyKey });
     const payload = sendableCall({ ...(call as { tool: string }), arguments: args });
-    return unwrapped(await caller.call(payload, context?.traceparent ?? '', ended, context?.deadline));
+    return unwrapped(
+      await caller.call(payload, currentTraceparent() || (context?.traceparent ?? ''), ended, context?.deadline),
+    );
   };
 }
 

@@ -6,6 +6,7 @@ import { logFailure } from '../handlers/run-dispatch.js';
 import { type Field, sendable } from '../handlers/sendable.js';
 import type { AgentLog } from '../log.js';
 import { checked, type InputSchema, jsonSchemaOf, requireUsable, type SchemaOutput } from '../schema/schema.js';
+import { inSpan } from '../tracing.js';
 import { type CallTool, callToolBy, type ToolCaller } from './tool-caller.js';
 import { failureOf, ToolError } from './tool-error.js';
 
@@ -77,7 +78,10 @@ export class ToolHandlers {
     if (!runTool) return failureOf(new ToolError('this agent has no such tool', { code: 'TOOL_NOT_FOUND' }));
     const handler = `tool ${delivery.tool}`;
     try {
-      const result = await runTool(delivery.arguments, toolCallOf(delivery, deps));
+      const { dispatch_id, session_id } = delivery;
+      const ids = { 'fleet.dispatch_id': dispatch_id, 'fleet.session_id': session_id };
+      const call = toolCallOf(delivery, deps);
+      const result = await inSpan(handler, deps.traceparent, ids, async () => runTool(delivery.arguments, call));
       return { ok: true, result: sendable(result ?? null, RESULT) };
     } catch (error) {
       const isExpected = error instanceof ToolError || deps.signal.aborted;

@@ -10,6 +10,7 @@ export interface SeenRequest {
   // biome-ignore lint/suspicious/noExplicitAny: what the client under test has sent
   body?: any;
   lastEventId?: string;
+  traceparent?: string;
 }
 
 /** An answer other than a 200. */
@@ -26,12 +27,13 @@ export async function answering(answer: (request: SeenRequest, authorization: st
   const authorizations: string[] = [];
   const reply = async (request: IncomingMessage) => {
     const given = await text(request);
-    const { 'last-event-id': lastEventId, authorization = '' } = request.headers;
+    const { 'last-event-id': lastEventId, traceparent, authorization = '' } = request.headers;
     const seen = {
       method: request.method ?? '',
       path: request.url ?? '',
       ...(given !== '' && { body: given.startsWith('{') ? JSON.parse(given) : given }),
       ...(typeof lastEventId === 'string' && { lastEventId }),
+      ...(typeof traceparent === 'string' && { traceparent }),
     };
     requests.push(seen);
     authorizations.push(authorization);

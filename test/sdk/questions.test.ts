@@ -29,7 +29,7 @@ async function conversation(handler: (task: AgentTask) => unknown, humans: Human
         signal: new AbortController().signal,
       },
       {
-        runTask: (task) => ({ handler: 'onMessage', result: (async () => handler(task as AgentTask))() }),
+        runTask: (task) => ({ handler: 'onMessage', result: async () => handler(task as AgentTask) }),
         tools: {} as never,
         log: SILENT_LOG,
       },

@@ -15,15 +15,18 @@ interface RpcOptions extends CallOptions {
 /** JSON-RPC calls to `/send`. */
 export class RpcCalls {
   readonly #api: PlatformApi;
+  readonly #currentTraceparent: () => string;
 
-  constructor(api: PlatformApi) {
+  /** @param currentTraceparent the span of a call that names none */
+  constructor(api: PlatformApi, currentTraceparent: () => string = () => '') {
     this.#api = api;
+    this.#currentTraceparent = currentTraceparent;
   }
 
   /** The result of a method. @param retry whether to repeat it after a temporary failure */
   call<Result>(method: string, params: JsonObject, options: RpcOptions, retry = false): Promise<Result> {
     const once = async () => {
-      const answer = await this.#api.open('/send', { body: rpcRequest(method, params), ...opening(options) });
+      const answer = await this.#api.open('/send', { body: rpcRequest(method, params), ...this.#opening(options) });
       return rpcResult(await readJson(answer), requestIdOf(answer)) as Result;
     };
     return retry ? withRetries(once, options.signal) : once();
@@ -45,14 +48,14 @@ export class RpcCalls {
   ): Promise<AsyncGenerator<NumberedEvent>> {
     const { taskId, lastEventId } = position;
     const body = taskId ? rpcRequest('tasks/resubscribe', { id: taskId }) : rpcRequest('message/stream', message);
-    const { headers, ...rest } = opening(options);
+    const { headers, ...rest } = this.#opening(options);
     const resumed = { ...headers, ...(lastEventId && { 'last-event-id': lastEventId }) };
     return streamEvents(
       await this.#api.open('/send', { body, silenceMs: STREAM_SILENCE_MS, headers: resumed, ...rest }),
     );
   }
-}
 
-function opening({ traceparent, signal }: RpcOptions) {
-  return { headers: { ...(traceparent && { traceparent }) }, ...(signal && { signal }) };
+  #opening({ traceparent = this.#currentTraceparent(), signal }: RpcOptions) {
+    return { headers: { ...(traceparent && { traceparent }) }, ...(signal && { signal }) };
+  }
 }

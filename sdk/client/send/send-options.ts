@@ -58,7 +58,7 @@ interface OwnOptions {
    * Goes on through questions: waits until the task has ended, while humans answer what it asks, for days if need be. `signal` bounds that.
    */
   throughQuestions?: boolean;
-  /** W3C trace context of the caller. */
+  /** W3C trace context of the caller; on Node the current span of OpenTelemetry by default, where the program has that. */
   traceparent?: string;
 }
 
