@@ -1,4 +1,4 @@
-import { isObject } from '../contracts/a2a/proto-json.js';
+import { isObject } from '../contracts/a2a/is-object.js';
 import type { DeploymentMode } from '../contracts/api/agents.js';
 import type { PolicyRequest } from '../policy/policy-request.js';
 

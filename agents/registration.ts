@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { type Author, type Change, recordAudit } from '../audit/record-audit.js';
-import { isObject } from '../contracts/a2a/proto-json.js';
+import { isObject } from '../contracts/a2a/is-object.js';
 import type { AgentInstance, AgentRegisterRequest, AgentStatus, DeploymentMode } from '../contracts/api/agents.js';
 import { recordEvent, recordEvents } from '../db/events.js';
 import type { Tx } from '../db/pool.js';

@@ -9,7 +9,7 @@ export function passes(filters: EventFilters, { record, message_id }: Positioned
     has(filters.message_id, message_id) &&
     has(filters.instance_id, record.event.instance_id) &&
     has(filters.category, record.category) &&
-    has(filters.type, record.event_type) &&
+    (filters.type === undefined || filters.type.split(',').includes(record.event_type)) &&
     has(filters.source, record.source)
   );
 }

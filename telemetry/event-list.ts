@@ -108,7 +108,7 @@ function wantedTypes({ category, type, source, instance_id, message_id }: Events
   const wanted = EVENT_TYPES.filter(
     (name) =>
       (category === undefined || name.startsWith(`${category}.`)) &&
-      (type === undefined || name === type) &&
+      (type === undefined || type.split(',').includes(name)) &&
       (instance_id === undefined || 'instance_id' in EVENT_PAYLOADS[name].shape) &&
       // A message may have opened its session: the event of that is not about the message.
       (message_id === undefined || name !== 'session.created'),

@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { formFields, postedValues } from '../../contracts/forms/form-fields.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { LinkedRequest } from '../../messages/input/by-link.js';
 import { type FormProblem, formProblems } from '../../messages/input/form.js';
@@ -7,7 +8,6 @@ import { createDecisions } from '../decisions.js';
 import type { ApiDeps } from '../deps.js';
 import { logFailure, toPlatformError } from '../plugins/error-contract.js';
 import type { WrongTokens } from '../wrong-tokens.js';
-import { formFields, postedValues } from './form-fields.js';
 import { decidedPage, problemPage, type Refused, refusalOf, requestPage } from './page.js';
 import { isTooLarge, mayDecide } from './question.js';
 import { PAGE_HEADERS } from './style.js';

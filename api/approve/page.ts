@@ -1,7 +1,7 @@
 import type { InputRequest, MessageState } from '../../contracts/api/messages.js';
+import { FIELD_PREFIX, type FormField, formFields, utcWallTime } from '../../contracts/forms/form-fields.js';
 import type { LinkedRequest } from '../../messages/input/by-link.js';
 import type { FormProblem } from '../../messages/input/form.js';
-import { FIELD_PREFIX, type FormField, formFields, utcWallTime } from './form-fields.js';
 import { asTyped, Html, html } from './html.js';
 import { isTooLarge, mayDecide, missingVotes, question, time } from './question.js';
 import { SCRIPT, STYLE } from './style.js';

@@ -11,8 +11,9 @@ import {
   TaskState,
 } from './a2a.js';
 import { stateTo1, WRAPPED_VALUE } from './a2a-1-results.js';
+import { isObject } from './is-object.js';
 import type { Part } from './parts.js';
-import { camelNames, defined, isObject, OptionalText, proto } from './proto-json.js';
+import { camelNames, defined, OptionalText, proto } from './proto-json.js';
 
 /** Parses requests of A2A 1.0 in ProtoJSON into their 0.3 forms, which the platform stores. `tenant` is ignored; the token determines it. */
 

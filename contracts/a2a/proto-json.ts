@@ -1,11 +1,7 @@
 import { z } from 'zod';
+import { isObject } from './is-object.js';
 
 /** Helpers to parse ProtoJSON, the JSON of A2A 1.0. */
-
-/** Whether a value is a JSON object. */
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 /** `context_id` as `contextId`. */
 export function camelCase(key: string): string {

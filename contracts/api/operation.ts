@@ -63,8 +63,8 @@ type Extra = Partial<
 >;
 
 /** A POST operation. `statuses` are added to those of every POST. */
-export function post<Request extends z.ZodType, Response extends z.ZodType>(
-  path: string,
+export function post<const Path extends string, Request extends z.ZodType, Response extends z.ZodType>(
+  path: Path,
   access: Access,
   summary: string,
   { statuses = [], ...operation }: { request: Request; response: Response } & Extra,

@@ -68,7 +68,8 @@ export const EventFilters = z.strictObject({
   message_id: AnyId.optional(),
   instance_id: AnyId.optional(),
   category: z.string().max(64).optional(),
-  type: z.string().max(128).optional(),
+  /** One, or several with commas between them. */
+  type: z.string().max(1_024).optional(),
   source: z.string().max(128).optional(),
 });
 export type EventFilters = z.infer<typeof EventFilters>;

@@ -1,55 +1,8 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
-import { isObject } from '../../contracts/a2a/proto-json.js';
-import { MAX_VALUES, shapeProblem, valuesOf } from '../../contracts/flat-form.js';
+import { isObject } from '../../contracts/a2a/is-object.js';
+import { flatProperty } from '../../contracts/forms/flat-schema.js';
+import { shapeProblem } from '../../contracts/forms/form-shape.js';
 import type { InputRequestRow } from '../read/rows.js';
-
-const SCALAR_KEYWORDS = new Set([
-  ...['type', 'title', 'description', 'enum', 'const', 'format'],
-  ...['minLength', 'maxLength', 'minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'],
-  ...['minItems', 'maxItems', 'uniqueItems'],
-]);
-
-function pick(schema: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(schema).filter(([key]) => SCALAR_KEYWORDS.has(key)));
-}
-
-function simpleProperty(property: Record<string, unknown>): Record<string, unknown> {
-  const { maxItems = MAX_VALUES, ...rest } = pick(property);
-  const flat = { ...rest, maxItems: typeof maxItems === 'number' ? Math.min(maxItems, MAX_VALUES) : maxItems };
-  return isObject(property.items) ? { ...flat, items: pick(property.items) } : flat;
-}
-
-const alternativesOf = ({ oneOf, anyOf }: Record<string, unknown>): Record<string, unknown>[] =>
-  [oneOf ?? anyOf ?? []].flat().filter(isObject);
-
-/** A property without alternatives: with all values of theirs, or all types where one of them at least is not a list of values. */
-function merged(property: Record<string, unknown>): Record<string, unknown> {
-  const alternatives = alternativesOf(property);
-  if (alternatives.length === 0) return property;
-  const lists = alternatives.map(valuesOf);
-  if (lists.every((values) => values !== null)) return { ...property, enum: lists.flat() };
-  const types = [...new Set(alternatives.flatMap(({ type }) => type ?? []))];
-  const [only, ...others] = alternatives.filter(({ type }) => type !== 'null');
-  if (only && others.length === 0) return { ...only, ...property, ...(only.type !== undefined && { type: types }) };
-  return alternatives.every(({ type }) => type !== undefined) ? { ...property, type: types } : property;
-}
-
-/** A property of a form as it is checked, and as people choose its value. */
-export interface FlatProperty {
-  /** Without alternatives: `enum` has all values that it may have, or `type` all types. */
-  schema: Record<string, unknown>;
-  /** The titles of values in `enum`, by their JSON. */
-  titles: ReadonlyMap<string, string>;
-}
-
-/** A property of a flat form, whose alternatives become one list of values or of types. */
-export function flatProperty(property: unknown): FlatProperty {
-  if (!isObject(property)) return { schema: {}, titles: new Map() };
-  const titled = alternativesOf(property).flatMap(({ const: value, title }): [string, string][] =>
-    value !== undefined && typeof title === 'string' ? [[JSON.stringify(value), title]] : [],
-  );
-  return { schema: simpleProperty(merged(property)), titles: new Map(titled) };
-}
 
 /**
  * Compiles the flat part of a form's JSON Schema: named properties of simple types. It has no references and no regular expressions, because

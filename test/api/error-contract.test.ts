@@ -17,7 +17,7 @@ const OPERATION_LIST = Object.values<Operation>(OPERATIONS);
 const RPC_PATHS = [OPERATIONS.send.path, OPERATIONS.sendToType.path];
 /** Those of operators of the platform take no token of a tenant. */
 const JSON_POSTS = OPERATION_LIST.filter(
-  ({ access, method, path }) => method === 'POST' && access !== 'operator' && !RPC_PATHS.includes(path),
+  ({ access, method, path }) => method === 'POST' && access !== 'operator' && !RPC_PATHS.some((rpc) => rpc === path),
 );
 const WITH_TOKEN = OPERATION_LIST.filter(({ access }) => access !== 'public' && access !== 'optional');
 const JSON_TYPE = { 'content-type': 'application/json' };

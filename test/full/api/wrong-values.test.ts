@@ -13,7 +13,7 @@ const WRONG_NUMBERS = [null, true, -1, 1.5, 1e300];
 const WRONG_TEXTS = ['', 'x'.repeat(100_000), '\ud800', '2026-13-45T99:99:99Z'];
 const WRONG_VALUES = [...WRONG_NUMBERS, ...WRONG_TEXTS, [], [[]], {}, { a: 1 }];
 const FIELDS = Object.values<Operation>(OPERATIONS)
-  .filter(({ path }) => !RPC_PATHS.includes(path) && path !== '/auth/get_token')
+  .filter(({ path }) => !RPC_PATHS.some((rpc) => rpc === path) && path !== '/auth/get_token')
   .flatMap(({ path, request }) => {
     const ofHeartbeat = { instance_id: 0, payload: 0, v: 0 };
     const shape = (request as { shape?: Record<string, unknown> } | undefined)?.shape ?? ofHeartbeat;

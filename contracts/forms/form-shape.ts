@@ -1,20 +1,10 @@
-import { isObject } from './a2a/proto-json.js';
+import { isObject } from '../a2a/is-object.js';
+import { ALTERNATIVES, MAX_VALUES, valuesOf } from './flat-schema.js';
 
 const SCALAR_TYPES = ['string', 'number', 'integer', 'boolean', 'null'];
-/** Keywords that list what a property may be: one of several values or types, or nothing. */
-const ALTERNATIVES = ['oneOf', 'anyOf'] as const;
 /** Keywords that nest, refer or combine: a flat schema has none. */
 const NESTING_KEYWORDS = ['$ref', 'properties', 'patternProperties', 'allOf', 'not', 'if', 'dependentSchemas'];
 const MAX_PROPERTIES = 100;
-/** Of an enum, and of a list that is filled in: each value of the one is compared with each of the other, and the values of a list with each other. */
-export const MAX_VALUES = 1_000;
-
-/** The values that an alternative lists; null where it is a type with other values too. */
-export function valuesOf(alternative: Record<string, unknown>): unknown[] | null {
-  if ('const' in alternative) return [alternative.const];
-  if (Array.isArray(alternative.enum)) return alternative.enum;
-  return alternative.type === 'null' ? [null] : null;
-}
 
 function scalarProblem(schema: unknown, path: string): string | null {
   if (!isObject(schema)) return `${path} must be an object`;

@@ -1,6 +1,6 @@
-import { isObject } from '../../contracts/a2a/proto-json.js';
-import type { InputRequest } from '../../contracts/api/messages.js';
-import { type FlatProperty, flatProperty } from '../../messages/input/form.js';
+import { isObject } from '../a2a/is-object.js';
+import type { InputRequest } from '../api/messages.js';
+import { type FlatProperty, flatProperty } from './flat-schema.js';
 
 type NativeInput = 'text' | 'number' | 'checkbox' | 'date' | 'time' | 'datetime-local' | 'email' | 'url';
 
