@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { LIMITS } from '../limits.js';
 import { JsonObject, UserId } from '../primitives.js';
+import { isObject } from './is-object.js';
 import { Artifact, Part } from './parts.js';
-import { isObject } from './proto-json.js';
 
 /** The versions of A2A that `/send` speaks, by major and minor. */
 export const A2A_VERSIONS = ['0.3', '1.0'] as const;
