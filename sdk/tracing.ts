@@ -6,8 +6,9 @@ let loaded: typeof OpenTelemetry | null | undefined;
 
 /** The API of OpenTelemetry where the program has it; the package does not need it. */
 function api(): typeof OpenTelemetry | null {
+  if (loaded !== undefined) return loaded;
   try {
-    loaded ??= createRequire(import.meta.url)('@opentelemetry/api') as typeof OpenTelemetry;
+    loaded = createRequire(import.meta.url)('@opentelemetry/api') as typeof OpenTelemetry;
   } catch {
     loaded = null;
   }

@@ -8,6 +8,7 @@ test('options of routing go into the metadata of the wire, beside the caller’s
     skillId: 'sell',
     args: { itemId: 1, own_name: 2 },
     deadlineMs: 5_000,
+    queueWaitMs: 60_000,
     acceptedOutputModes: ['text/plain'],
     metadata: { orderId: 7, own_name: 'kept' },
   };
@@ -18,6 +19,7 @@ test('options of routing go into the metadata of the wire, beside the caller’s
       skill_id: 'sell',
       args: { itemId: 1, own_name: 2 },
       deadline_ms: 5_000,
+      queue_wait_ms: 60_000,
       accepted_output_modes: ['text/plain'],
       orderId: 7,
       own_name: 'kept',

@@ -20,6 +20,8 @@ export interface RoutingOptions {
   args?: Record<string, unknown>;
   /** Time limit for the answer in milliseconds. */
   deadlineMs?: number;
+  /** How long the message waits for an agent, in milliseconds; by default as long as `deadlineMs` while one is online, else 30,000. */
+  queueWaitMs?: number;
   /** How many agents it came through: `task.client` counts them. */
   hops?: number;
   /** Media types that the caller accepts. */
@@ -34,6 +36,7 @@ const ROUTING = {
   userId: true,
   args: true,
   deadlineMs: true,
+  queueWaitMs: true,
   hops: true,
   acceptedOutputModes: true,
 } as const satisfies Record<keyof RoutingOptions, true>;
