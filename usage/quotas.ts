@@ -14,9 +14,12 @@ const ACTIVE_MS = 60_000;
 /** Tenants with limits that are looked at; of more, the one that sent nothing for longest is read anew with its next message. */
 const METERS_MAX = 10_000;
 
+/** Those with limits of their own, and those for which an operator of the platform has set ceilings. */
 const LIMITED = `
-  SELECT tenant_id, ARRAY(SELECT substr(name, 5) FROM jsonb_object_keys(per_key) AS name) AS kinds FROM tenant_limits
-   WHERE coalesce(messages_per_day, tokens_per_day, cost_usd_per_month) IS NOT NULL OR per_key <> '{}'`;
+  SELECT tenant_id, ARRAY(SELECT substr(name, 5) FROM jsonb_object_keys(coalesce(l.per_key, '{}')) AS name) AS kinds
+    FROM tenant_limits l FULL JOIN tenant_ceilings c USING (tenant_id)
+   WHERE coalesce(l.messages_per_day, l.tokens_per_day, l.cost_usd_per_month) IS NOT NULL OR l.per_key <> '{}'
+      OR coalesce(c.messages_per_day, c.tokens_per_day, c.cost_usd_per_month) IS NOT NULL`;
 /** A key that sent nothing here for this long is read again with its next message. */
 const KEY_ACTIVE_MS = 2_000;
 

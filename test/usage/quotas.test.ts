@@ -128,6 +128,18 @@ test('each user, credential and agent type has quotas of its own', async () => {
   expect(await sent({})).toBe(200);
 });
 
+test('the ceiling that an operator has set bounds a tenant that sets no limit of its own', async () => {
+  const tenantId = await api.otherTenant();
+  await insertAgent(api.database, { tenant_id: tenantId, instance_id: 'worker-1' });
+  const client = await api.clientOf(tenantId, FULL);
+  await api.database.query('INSERT INTO tenant_ceilings (tenant_id, messages_per_day) VALUES ($1, 1)', [tenantId]);
+  await until(async () => (await statusOf(client)) === 429, { what: 'the refusal' });
+  await setLimits(client, { messages_per_day: null });
+  expect(await statusOf(client)).toBe(429);
+  await api.database.query('UPDATE tenant_ceilings SET messages_per_day = NULL WHERE tenant_id = $1', [tenantId]);
+  await until(async () => (await statusOf(client)) === 200, { what: 'the end of the ceiling' });
+});
+
 test('of many messages at once exactly those are accepted that the quota has room for', async () => {
   const [client] = (await tenant()) as [ApiClient];
   await setLimits(client, { messages_per_day: 7 });
