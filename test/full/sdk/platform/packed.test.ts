@@ -2,6 +2,7 @@ import { execFile, spawn } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { build } from 'esbuild';
 import { expect, onTestFinished, test } from 'vitest';
 import { textOf } from '../../../../contracts/a2a/text.js';
 import { sdkOn } from '../../../sdk/platform/fixture.js';
@@ -64,4 +65,26 @@ test('packed and installed into an empty project, the first lines of its README 
   const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
   const checked = await run(process.execPath, [compiler], { cwd: project }).catch((error: { stdout: string }) => error);
   expect(checked.stdout).toBe('');
+}, 240_000);
+
+test('the package is for CommonJS, for ES modules and for bundlers', async () => {
+  const project = await emptyProjectWithPackage('formats');
+  const program = `run(new Agent({ type: 't' }).onMessage((task) => task.text.toUpperCase()), 'hi').then(({ text }) => console.log(text));`;
+  const imported = `import { Agent } from 'agent-fleet-sdk'; import { run } from 'agent-fleet-sdk/testing'; ${program}`;
+  const required = `const { Agent } = require('agent-fleet-sdk'); const { run } = require('agent-fleet-sdk/testing'); ${program}`;
+  writeFileSync(join(project, 'esm.mjs'), imported);
+  writeFileSync(join(project, 'common.cjs'), required);
+  await build({
+    absWorkingDir: project,
+    entryPoints: ['esm.mjs'],
+    outfile: join(project, 'bundle.cjs'),
+    bundle: true,
+    platform: 'node',
+    format: 'cjs',
+    logLevel: 'silent',
+  });
+  for (const file of ['esm.mjs', 'common.cjs', 'bundle.cjs']) {
+    const { stdout } = await run(process.execPath, [file], { cwd: project });
+    expect([file, stdout]).toEqual([file, 'HI\n']);
+  }
 }, 240_000);
