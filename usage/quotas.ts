@@ -4,7 +4,7 @@ import type { PlatformError } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 import { Loop } from '../runtime/loop.js';
 import { notAddedUp, QuotaMeter } from './quota-meter.js';
-import { KEY_KINDS, type KeyKind, type QuotaRow, type QuotaSubject, readQuotas } from './tenant-limits.js';
+import { type KeyKind, type QuotaRow, type QuotaSubject, readQuotas } from './tenant-limits.js';
 import type { UsageDeps } from './usage-report.js';
 
 /** Between two looks at the limits and at what has been used, in milliseconds. */
@@ -69,12 +69,12 @@ export class Quotas implements MessageQuotas {
     return this.#loop.stop();
   }
 
-  /** To be called after limits of a tenant were set in this process: its next message reads them. */
-  changed(tenantId: string): void {
+  /** To be called after limits of a tenant were set in this process: the next message reads them. @param kinds that have limits now; as before by default */
+  changed(tenantId: string, kinds: readonly KeyKind[] = this.limited.get(tenantId) ?? []): void {
     this.#changes += 1;
     for (const [name, { subject }] of this.#meters.entries())
       if (subject.tenant_id === tenantId) this.#meters.delete(name);
-    this.limited.set(tenantId, KEY_KINDS);
+    this.limited.set(tenantId, kinds);
   }
 
   async admit<T>(tenantId: string, keys: QuotaKeys, work: (refusal: PlatformError | null) => Promise<T>): Promise<T> {

@@ -107,15 +107,16 @@ async function checkCeilings(tx: Tx, tenantId: string, limits: SetLimitsRequest)
   }
 }
 
-/** Sets limits of a tenant. @throws PlatformError forbidden for one above the ceiling that an operator of the platform has set */
-export async function setLimits(db: Db, author: Author, limits: SetLimitsRequest): Promise<void> {
+/** Sets limits of a tenant. @returns the kinds of keys that have limits now @throws PlatformError forbidden for one above the ceiling that an operator of the platform has set */
+export async function setLimits(db: Db, author: Author, limits: SetLimitsRequest): Promise<KeyKind[]> {
   const { tenant_id, principal } = author;
-  await db.tenant(tenant_id, async (tx) => {
+  return db.tenant(tenant_id, async (tx) => {
     await checkCeilings(tx, tenant_id, limits);
     const before = await readLimits(tx, tenant_id);
     const perKey = keyLimits(before?.per_key ?? {}, limits);
     await tx.query(SET, [tenant_id, JSON.stringify(limits), principal.id, JSON.stringify(perKey)]);
     const after = await readLimits(tx, tenant_id);
     await recordAudit(tx, author, { action: 'limits.set', target: { type: 'tenant', id: tenant_id }, before, after });
+    return KEY_KINDS.filter((kind) => perKey[`per_${kind}`] !== undefined);
   });
 }

@@ -11,6 +11,9 @@ import { eraseSessionEvents } from './session-events.js';
 /** Sessions that one statement looks at. */
 const LOOKED_AT_ONCE = 5_000;
 
+/** What a user has used, whose id outlives the sessions otherwise. */
+const FORGET_USAGE = "DELETE FROM usage_by_key WHERE tenant_id = $1 AND kind = 'user' AND key = $2";
+
 /** The next session after the last that is done. By age: only sessions that have ended. */
 function selectSession(selection: Selection): [where: string, value: string] {
   if ('session_id' in selection) return ['session_id = $3', selection.session_id];
@@ -52,11 +55,14 @@ export async function eraseSessions(deps: EraserDeps, erasure: Erasure, selectio
     await deps.db.system((tx) => noteDone(tx, erasure_id, until));
     return 'erased';
   }
-  if (!session) return 'finished';
+  const userId = 'user_id' in selection ? selection.user_id : undefined;
+  if (!session) {
+    if (userId !== undefined) await deps.db.system((tx) => tx.query(FORGET_USAGE, [tenant_id, userId]));
+    return 'finished';
+  }
   const { session_id } = session;
   const ref = { tenant_id, session_id };
   if (session.status === 'active') await deps.endSession(ref);
-  const userId = 'user_id' in selection ? selection.user_id : undefined;
   const portion = await eraseMessages(deps, erasure, { session_id }, userId);
   if (portion !== 'finished') return portion;
   if (session.open_plan) return 'waits';

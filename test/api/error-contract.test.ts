@@ -41,7 +41,7 @@ async function exchange(bytes: string | Buffer, { port } = api): Promise<{ statu
 
 test.each([
   ['POST', '/nowhere'],
-  ['GET', '/'],
+  ['GET', '/nowhere'],
   ['POST', '/messages/a/b/resolve'],
   ['DELETE', '/sessions'],
 ])('%s %s is unknown: 404', async (method, path) => {

@@ -48,10 +48,10 @@ test('a call that waits is told to end only when its answer does not come in a m
   const asking = connect(port, '127.0.0.1').resume();
   asking.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n');
   await asked.promise;
-  const told = once(draining.signal, 'abort');
+  const ended = once(draining.signal, 'abort');
   const closed = shutdown.close(NEVER_MS, 50);
   expect(draining.signal.aborted).toBe(false);
-  await within(told, 20_000, 'the end of the wait');
+  await within(ended, 20_000, 'the end of the wait');
   answering.open();
   await within(closed, 20_000, 'the end');
 });

@@ -49,8 +49,7 @@ export function tenantRoutes(
 
   mount(app, OPERATIONS.setLimits).answer(async (body, { author }) => {
     const { tenant_id } = author;
-    await setLimits(db, author, body);
-    quotas.changed(tenant_id);
+    quotas.changed(tenant_id, await setLimits(db, author, body));
     return { ok: true, ...(await getLimits(deps, tenant_id)) };
   });
 

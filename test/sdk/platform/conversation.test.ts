@@ -214,20 +214,20 @@ describe('a message whose agent is lost', () => {
         attempts += 1;
         yield `attempt ${attempts}`;
         if (attempts > 1) return;
-        await heard.promise;
+        await begun.promise;
         void agent.close(0).catch(() => undefined);
         await new Promise<never>(() => undefined);
       });
       await agent.connect();
     }
-    const heard = gate();
-    const told: string[] = [];
+    const begun = gate();
+    const shown: string[] = [];
     for await (const event of client.stream('go', to('reciter'))) {
-      if (event.kind === 'artifact-update') told.push(textOf(event.artifact.parts));
-      if (event.kind === 'status-update' && event.metadata?.restarted === true) told.push('anew');
-      if (told.length > 0) heard.open();
+      if (event.kind === 'artifact-update') shown.push(textOf(event.artifact.parts));
+      if (event.kind === 'status-update' && event.metadata?.restarted === true) shown.push('anew');
+      if (shown.length > 0) begun.open();
     }
-    expect(told).toEqual(['attempt 1', 'anew', 'attempt 2']);
+    expect(shown).toEqual(['attempt 1', 'anew', 'attempt 2']);
   });
 
   test('fails when its deadline is over, though nobody was there to do it again', async () => {
