@@ -21,8 +21,12 @@ function withinLimits(caller: Caller, body: SessionInitRequest): SessionInitRequ
   if (!isLimited(caller)) return body;
   const refuse = (text: string) => new PlatformError('forbidden', text);
   if (session_id !== undefined) throw refuse('The token is limited to a session.');
-  if (user_id !== undefined && body.user_id !== undefined && body.user_id !== user_id)
-    throw refuse('user_id: the token is limited to another user.');
+  if (body.user_id !== undefined && body.user_id !== user_id)
+    throw refuse('user_id: a token with limits opens sessions of its own user only.');
+  if (body.reserve || body.idle_timeout_seconds === 0)
+    throw refuse(
+      'reserve, idle_timeout_seconds: a session of a token with limits holds no place, and ends when it is idle.',
+    );
   const agent_type = body.agent_type ?? (types?.length === 1 ? types[0] : undefined);
   if (types && (agent_type === undefined || !types.includes(agent_type)))
     throw refuse(`agent_type: must be one of ${types.join(', ')}, to which the token is limited.`);

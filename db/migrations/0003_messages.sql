@@ -150,7 +150,7 @@ CREATE TABLE running_messages (
   -- That of its session, so that the end of a message need not look.
   ordered boolean NOT NULL DEFAULT false,
   -- How many agents it came through, so that those which send to each other in a loop come to an end, whether they count or not
-  -- (db/functions/messages/message_hops.sql).
+  -- (db/functions/messages/agent_work.sql).
   hops smallint NOT NULL DEFAULT 0,
   -- Set with the loss of an agent whose skill is idempotent, to the deadline of the lost dispatch, so that all repeats together have the time of
   -- one; a human's answer begins a new one.

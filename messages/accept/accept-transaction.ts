@@ -52,6 +52,8 @@ export type NewMessage = Pick<
     requested_context: string;
     /** In hexadecimal. */
     content_hash: string;
+    /** Who says which user it is for: the limits of a token, or the record of the message that is sent again; absent for the sender. */
+    user_from?: 'token' | 'record';
     /** For the session that the message opens when it names none. */
     created_by: string;
     idle_timeout_seconds: number;

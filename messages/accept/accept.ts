@@ -1,5 +1,6 @@
 import type { MessageSendParams } from '../../contracts/a2a/a2a.js';
 import type { Caller } from '../../contracts/api/auth.js';
+import { isLimited } from '../../contracts/limited-tokens.js';
 import { isOwnMessage, isSentBy } from '../../contracts/permissions.js';
 import { isForeignSession, ownersOf, viewOf } from '../../db/ownership.js';
 import type { Db } from '../../db/pool.js';
@@ -145,6 +146,9 @@ async function acceptNow(
   }
 }
 
+const UNNAMED =
+  'contextId: a token with limits gives no new session a name. Open one with /sessions/init, or leave contextId out.';
+
 /** Many A2A clients choose the id of a new context: its session is opened first. If the process dies between the two, the session idles out. */
 async function acceptInContext(
   deps: AcceptDeps,
@@ -158,6 +162,7 @@ async function acceptInContext(
     const { contextId } = params.message;
     const isNew = error instanceof PlatformError && error.code === 'SESSION_NOT_FOUND';
     if (!isNew || contextId === undefined || !isContextName(contextId)) throw error;
+    if (isLimited(caller) && contextId !== caller.session_id) throw new PlatformError('forbidden', UNNAMED);
     const draft = draftOf(caller, params, context);
     const opening = await decideOpening(deps.core, caller, draft);
     if (opening.refusal) await refuseOpening(deps.core, draft, opening);

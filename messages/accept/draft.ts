@@ -120,6 +120,8 @@ export function draftOf(caller: Caller, params: MessageSendParams, context: Acce
     deadline_ms: deadline_ms ?? LIMITS.deadlineMsDefault,
     created_by: caller.sub,
     idle_timeout_seconds: LIMITS.idleTimeoutSecondsDefault,
+    ...(caller.user_id !== undefined && { user_from: 'token' }),
+    ...(context.userId !== undefined && { user_from: 'record' }),
     ...(context.hook && { hook: context.hook }),
   };
 }

@@ -5,9 +5,10 @@ import type { NewMessage } from './accept-transaction.js';
 
 /** What the accept transaction finds for a message that does not say it: the user of its session or of an agent's work, and the type it goes to. */
 const FOUND = `
-  SELECT coalesce(s.user_id, CASE WHEN $4::jsonb IS NOT NULL THEN user_of_work(jsonb_populate_record(NULL::accept_call, $4)) END) AS user_id,
+  SELECT coalesce(s.user_id, CASE WHEN cardinality(w.users) = 1 THEN w.users[1] END) AS user_id,
          coalesce(a.agent_type, s.agent_type, default_target($1)) AS agent_type
     FROM (SELECT $1::text AS tenant_id) t
+    LEFT JOIN LATERAL work_of(jsonb_populate_record(NULL::accept_call, $4)) w ON $4::jsonb IS NOT NULL
     LEFT JOIN sessions s ON s.tenant_id = t.tenant_id AND s.session_id = $2
     LEFT JOIN agents a ON a.tenant_id = t.tenant_id AND a.instance_id = $3`;
 

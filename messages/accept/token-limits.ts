@@ -12,8 +12,8 @@ const SESSION = 'SELECT agent_type FROM sessions WHERE tenant_id = $1 AND sessio
 function inSession(caller: Caller, params: MessageSendParams): MessageSendParams {
   const { message, metadata } = params;
   const named = { ...message.metadata, ...metadata }.user_id;
-  if (caller.user_id !== undefined && named !== undefined && named !== caller.user_id)
-    throw new PlatformError('forbidden', 'metadata.user_id: the token is limited to another user.');
+  if (named !== undefined && named !== caller.user_id)
+    throw new PlatformError('forbidden', 'metadata.user_id: a token with limits sends for its own user only.');
   if (caller.session_id === undefined) return params;
   const { contextId = caller.session_id } = message;
   if (contextId !== caller.session_id)

@@ -92,11 +92,18 @@ test('it sends for no other user, and in no session that is not its user’s', a
   expect(await refused(ann, { metadata: { agent_type: 'worker', user_id: 'bob' } })).toBe('403');
   expect(await refused(ann, { contextId })).toBe('-32602 NOT_FOUND');
   expect(await refused(ann, { contextId: nobodys.contextId })).toBe('-32602 NOT_FOUND');
-  const named = await bob.send('hi', { ...toWorker, contextId: 'bobs-room' });
-  expect(named.contextId).toBe('bobs-room');
+  // Whoever may name a context could open the one that another's product is about to use.
+  expect(await refused(bob, { contextId: 'bobs-room' })).toBe('403');
+  await api.client.send('hi', {
+    ...toWorker,
+    metadata: { agent_type: 'worker', user_id: 'bob' },
+    contextId: 'bobs-room',
+  });
   expect(await refused(ann, { contextId: 'bobs-room' })).toBe('-32602 NOT_FOUND');
   expect(await refused(bob, { contextId: 'bobs-room' })).toBe('200');
   expect(await ann.failure('/sessions/init', { user_id: 'bob' })).toBe('403 forbidden');
+  expect(await ann.failure('/sessions/init', { agent_type: 'worker', reserve: true })).toBe('403 forbidden');
+  expect(await ann.failure('/sessions/init', { idle_timeout_seconds: 0 })).toBe('403 forbidden');
   const { session } = await ann.ok('/sessions/init', {}, SessionInitResponse);
   expect(session.user_id).toBe('ann');
   expect(await ann.failure('/sessions/close', { session_id: contextId })).toBe('404 NOT_FOUND');
@@ -133,7 +140,14 @@ test('one for a session stays in it, and one for agent types stays with these', 
     '404 NOT_FOUND',
   );
 
+  // A session that the token names is its own from the beginning.
+  const inNamed = await limited({ session_id: 'room-of-the-token' });
+  expect((await inNamed.send('hi', toWorker)).contextId).toBe('room-of-the-token');
+  expect(await refused(inNamed, { metadata: { agent_type: 'worker', userId: 'bob' } })).toBe('403');
+
   const painters = await limited({ agent_types: ['painter'] });
+  expect(await refused(painters, { metadata: { agent_type: 'painter', user_id: 'bob' } })).toBe('403');
+  expect(await painters.failure('/sessions/init', { user_id: 'bob' })).toBe('403 forbidden');
   const painted = await painters.send('hi', { blocking: false });
   expect(await painters.message(painted.id)).toMatchObject({ agent_type: 'painter' });
   expect(await idsOf(painters)).toEqual([painted.id]);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { MessagesGetResponse, MessagesPendingResponse } from '../../contracts/api/messages.js';
 import { SessionInitResponse, SessionsGetResponse } from '../../contracts/api/sessions.js';
-import { traceparentOf, uuidOf } from '../../runtime/ids.js';
+import { newId, traceparentOf, uuidOf } from '../../runtime/ids.js';
 import { joinOnRecord } from '../api/moving.js';
 import { serveApi } from '../api/served-api.js';
 import { acceptCalls } from './accept-calls.js';
@@ -119,4 +119,41 @@ test('what an agent sends while it works keeps the user of its work', async () =
   expect(
     await userOf((await one.send({ agent_type: 'worker' }, { sender: 'other', traceparent })).message_id),
   ).toBeNull();
+});
+
+test('what an agent sends is for no user that its work does not name', async () => {
+  await one.agent('editor-1', { agent_type: 'editor', max_concurrent_sessions: 0 });
+  const work = await one.send({ agent_type: 'editor', user_id: 'hal' });
+  const sendAs = (wish: object, options: object = {}) =>
+    one.send({ agent_type: 'worker', ...wish }, { sender: 'editor', ...options });
+  const userOf = async ({ message_id }: { message_id: string }) =>
+    database.value('SELECT user_id FROM messages WHERE message_id = $1', [message_id]);
+  // Without a trace nothing says that it works for the user.
+  expect((await sendAs({ user_id: 'hal' })).verdict).toBe('other_user');
+  expect(await userOf(await sendAs({}))).toBeNull();
+  expect(await userOf(await sendAs({ user_id: 'hal' }, { contextId: work.session_id }))).toBe('hal');
+  expect((await sendAs({ user_id: 'ida' }, { contextId: work.session_id })).verdict).toBe('other_user');
+
+  // Work of several users in one trace: nothing tells which, unless the message says so.
+  const trace = work.message_id.slice(4).replaceAll('-', '');
+  const within = (span: string) => ({ traceparent: traceparentOf(trace, uuidOf(span)) });
+  const own = within(newId('dsp'));
+  const other = await one.send({ agent_type: 'editor', user_id: 'ann' }, own);
+  expect(await userOf(await sendAs({}, own))).toBeNull();
+  expect(await userOf(await sendAs({ user_id: 'hal' }, own))).toBe('hal');
+  expect((await sendAs({ user_id: 'ida' }, own)).verdict).toBe('other_user');
+  expect(await userOf(await sendAs({}, within(other.dispatch_id)))).toBe('ann');
+  expect((await sendAs({ user_id: 'hal' }, within(other.dispatch_id))).verdict).toBe('other_user');
+  // Nor where some of it is for no user.
+  await one.answer(other);
+  expect(await userOf(await sendAs({}, own))).toBe('hal');
+  await one.send({ agent_type: 'editor' }, own);
+  expect(await userOf(await sendAs({}, own))).toBeNull();
+});
+
+test('a session without a user, opened while a message of a limited token comes, takes no such message', async () => {
+  const { session_id: contextId } = await one.send({ agent_type: 'worker' });
+  const send = (options: object) => one.send({ agent_type: 'worker' }, { contextId, ...options });
+  expect((await send({ limitedTo: 'eve' })).verdict).toBe('no_session');
+  expect((await send({})).verdict).not.toBe('no_session');
 });

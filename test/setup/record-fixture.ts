@@ -52,6 +52,8 @@ interface SendOptions {
   counting?: CountLimits;
   /** The type of the agent that sends it; a credential where nothing is said. */
   sender?: string;
+  /** The user that the sender's token is limited to. */
+  limitedTo?: string;
   traceparent?: string;
   /** False: it joins a queue. */
   offers?: boolean;
@@ -133,9 +135,9 @@ export class RecordFixture {
   /** Accepts a message as the node of the agents. */
   async send(wish: Wish = {}, options: SendOptions = {}): Promise<Sent> {
     const { contextId, messageId = newId('req'), text, hook, counting = UNCOUNTED } = options;
-    const { offers = true, anyMesh: any_mesh = false, sender, traceparent } = options;
+    const { offers = true, anyMesh: any_mesh = false, sender, limitedTo: user_id, traceparent } = options;
     const params = { message: textMessage(text, { contextId, messageId }), metadata: { ...wish } };
-    const caller = sender ? { ...this.caller, agent_type: sender } : this.caller;
+    const caller = { ...this.caller, ...(sender && { agent_type: sender }), ...(user_id && { user_id }) };
     const draft = { ...draftOf(caller, params, { method: 'message/send', ...(traceparent && { traceparent }) }), hook };
     const dispatch_id = newId('dsp');
     const offer = offers ? { dispatch_id, mesh_id: MESH, any_mesh } : { any_mesh };

@@ -9,14 +9,15 @@
 -- most. Its members: `error` {code, message}, with which the message fails; `input_request`, a new_input_request that it waits for; `undecided`,
 -- true: it is decided before the message joins a queue; `events` [{event_id, event_type, severity, payload}]. None of the first three has a
 -- dispatch. `token`: what policies see of the sender's token; NULL where the tenant had none that could look at it. `user_id`: the user that the
--- message is said to be for; NULL: that of its session, or of what its agent works on.
+-- message is said to be for; NULL: that of its session, or of what its agent works on. `user_from`: who says so, `token`: the sender's token is
+-- limited to that user, `record`: the message is sent again; NULL: its sender.
 CREATE TYPE accept_call AS (
   tenant_id text, message_id text, session_id text, requested_context text, credential_id text, sender_agent_type text,
   client_message_id text, content_hash uuid, method text, parts jsonb, metadata jsonb, want_instance_id text, want_agent_type text,
   want_skill_id text, trace_id text, parent_span_id text, propagation jsonb, deadline_ms integer, created_by text, idle_timeout_seconds integer,
   idempotency_hours integer, in_flight_limit integer, queued_limit integer, queued_full boolean, waiting_limit integer,
   waiting_full boolean, unavailable_text text, dispatch_id text,
-  mesh_id text, any_mesh boolean, event_id text, decision jsonb, token jsonb, refused boolean, idle_ids text[], user_id text
+  mesh_id text, any_mesh boolean, event_id text, decision jsonb, token jsonb, refused boolean, idle_ids text[], user_id text, user_from text
 );
 
 -- `verdict`: dispatched | queued | accepted | asked | denied | unavailable | repeat | mismatch | refused | queued_full | waiting_full | too_many_hops |

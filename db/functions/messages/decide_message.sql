@@ -28,17 +28,6 @@ CREATE FUNCTION unwritten(c accept_call, result accept_result) RETURNS message_d
   SELECT (c, result, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::message_decision
 $$;
 
--- The user for whom an agent sends a message while it works on another: that of the message with the agent's type that the trace leads through, first
--- of the one whose dispatch it names as its parent. The message that began the trace has its UUID, and is not in the index by trace.
-CREATE FUNCTION user_of_work(c accept_call) RETURNS text LANGUAGE sql STABLE AS $$
-  SELECT m.user_id FROM (
-      SELECT w.message_id, w.user_id FROM messages w WHERE w.tenant_id = c.tenant_id AND w.message_id = 'msg_' || c.trace_id::uuid
-      UNION ALL
-      SELECT w.message_id, w.user_id FROM messages w WHERE w.trace_id = c.trace_id AND w.tenant_id = c.tenant_id AND w.parent_span_id IS NOT NULL) m
-    JOIN running_messages r ON r.tenant_id = c.tenant_id AND r.message_id = m.message_id AND r.agent_type = c.sender_agent_type
-   ORDER BY right(replace(r.current_dispatch_id, '-', ''), 16) IS NOT DISTINCT FROM c.parent_span_id DESC, m.user_id LIMIT 1
-$$;
-
 -- Whether the session of a message holds its slot already, on an agent that is reached from here: no message that waits for room can use that slot.
 CREATE FUNCTION holds_slot_here(r routing) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -74,7 +63,7 @@ DECLARE
   error_code text := c.decision #>> '{error,code}';
   error_text text;
   dispatched boolean;
-  hops integer; -- of an agent's message
+  work agent_work; -- of the agent that sends it
   queue text; -- that it joins
   has_queue boolean; -- others wait in it
 BEGIN
@@ -86,16 +75,12 @@ BEGIN
     tries := tries AND coalesce(result.in_flight < c.in_flight_limit, true);
   END IF;
   IF c.sender_agent_type IS NOT NULL THEN
-    hops := hops_of(c);
-    IF hops > 16 THEN -- LIMITS.messageHopsMax
+    work := work_of(c);
+    IF work.hops > 16 THEN -- LIMITS.messageHopsMax
       RETURN unwritten(c, not_accepted(c, result, 'too_many_hops'));
     END IF;
-    IF c.trace_id IS NOT NULL THEN
-      result.user_id := user_of_work(c);
-      IF result.user_id <> c.user_id THEN
-        RETURN unwritten(c, not_accepted(c, result, 'other_user'));
-      END IF;
-    END IF;
+    -- Where it may work for several users, it says for which.
+    result.user_id := CASE WHEN cardinality(work.users) = 1 THEN work.users[1] WHEN c.user_id = ANY (work.users) THEN c.user_id END;
   END IF;
 
   IF in_session THEN
@@ -110,7 +95,11 @@ BEGIN
     IF session.status IS DISTINCT FROM 'active' THEN
       RETURN unwritten(c, not_accepted(c, result, CASE WHEN session.status IS NULL THEN 'no_session' ELSE 'session_closed' END));
     END IF;
-    IF session.user_id <> coalesce(c.user_id, result.user_id) THEN
+    -- A session without a user that was opened after the look whether it is its user's.
+    IF c.user_from = 'token' AND session.user_id IS DISTINCT FROM c.user_id THEN
+      RETURN unwritten(c, not_accepted(c, result, 'no_session'));
+    END IF;
+    IF session.user_id <> c.user_id OR session.user_id <> result.user_id THEN
       RETURN unwritten(c, not_accepted(c, result, 'other_user'));
     END IF;
     result.user_id := coalesce(session.user_id, result.user_id);
@@ -130,6 +119,10 @@ BEGIN
     IF resumes THEN
       tries := lock_session_at_once(c.tenant_id, c.requested_context);
     END IF;
+  END IF;
+  -- An agent names no user of its own accord.
+  IF c.sender_agent_type IS NOT NULL AND c.user_from IS NULL AND c.user_id IS NOT NULL AND result.user_id IS DISTINCT FROM c.user_id THEN
+    RETURN unwritten(c, not_accepted(c, result, 'other_user'));
   END IF;
   IF coalesce(want_type, c.want_instance_id, c.want_skill_id) IS NULL THEN
     IF in_session THEN
@@ -223,6 +216,6 @@ BEGIN
       coalesce(agent.instance_id, elsewhere.instance_id), agent.agent_type, agent.deployment_mode, agent.connection_epoch,
       coalesce(agent.mesh_id, elsewhere.mesh_id), agent.public_url, agent.agent_card, agent.dispatch_auth, coalesce(result.user_id, c.user_id), result.in_flight, result.queued, result.waiting, NULL::text, CASE WHEN has_queue IS NOT TRUE THEN queue END)::accept_result,
     key, want_type, agent, error_code, coalesce(error_text, c.decision #>> '{error,message}'), coalesce(ordered, false),
-    coalesce(resumes AND dispatched, false), coalesce(hops, (c.metadata ->> 'hops')::integer, 0),
+    coalesce(resumes AND dispatched, false), coalesce(work.hops, (c.metadata ->> 'hops')::integer, 0),
     c.decision IS NOT NULL OR is_late(c.message_id), queue)::message_decision;
 END $$;
