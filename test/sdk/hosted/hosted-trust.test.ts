@@ -160,6 +160,7 @@ test('an outcome whose connection broke is kept until it was asked for', async (
   const response = await post(stream());
   await begun.promise;
   await response.body?.cancel();
+  expect(await stateOf(about('tasks/get', 'dsp_1'))).toBe('working'); // by then the agent knows that the stream broke
   const closed = agent.close();
   finish.open();
   // As the platform, which looks every few seconds.
