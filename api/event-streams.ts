@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Caller } from '../contracts/api/auth.js';
 import type { StreamClosed, StreamEventsRequest } from '../contracts/api/telemetry.js';
+import { isLimited } from '../contracts/limited-tokens.js';
 import { LIMITS } from '../contracts/limits.js';
 import { cursorAfter, newestCursor } from '../telemetry/event-cursor.js';
 import { passes } from '../telemetry/event-filter.js';
@@ -46,7 +47,7 @@ export class EventStreams {
   async answer(request: FastifyRequest, reply: FastifyReply, asked: StreamEventsRequest): Promise<FastifyReply> {
     const caller = callerOf(request);
     const { tenant_id } = caller;
-    const leave = this.#enter(bearerToken(request) ?? '', tenant_id);
+    const leave = this.#enter(bearerToken(request) ?? '', caller);
     try {
       const { last_event_id: named, ...filters } = asked;
       const header = request.headers['last-event-id'];
@@ -108,10 +109,15 @@ export class EventStreams {
   }
 
   /** Counts a stream. @returns no longer counts it */
-  #enter(token: string, tenantId: string): () => void {
+  #enter(token: string, caller: Caller): () => void {
+    const { tenant_id: tenantId } = caller;
     const leaveAll = this.#deps.openCalls.enter(token, tenantId);
     try {
-      const leave = this.#open.enter(token, tenantId);
+      const leave = this.#open.enter(
+        token,
+        tenantId,
+        isLimited(caller) ? LIMITS.eventStreamsPerLimitedToken : undefined,
+      );
       return () => {
         leave();
         leaveAll();

@@ -17,9 +17,9 @@ export class OpenCalls {
 
   constructor(private readonly limits: OpenCallLimits) {}
 
-  /** Counts a call. @returns no longer counts it @throws PlatformError RATE_LIMITED with Retry-After at a limit */
-  enter(token: string, tenantId: string): () => void {
-    const { perToken, perTenant, inAll } = this.limits;
+  /** Counts a call. @param perToken fewer than others may have @returns no longer counts it @throws PlatformError RATE_LIMITED with Retry-After at a limit */
+  enter(token: string, tenantId: string, perToken = this.limits.perToken): () => void {
+    const { perTenant, inAll } = this.limits;
     this.#check(this.#open.get(token) ?? 0, perToken, 'This token has');
     this.#check(this.#open.get(tenantId) ?? 0, perTenant, 'The tenant has');
     this.#check(this.#all, inAll, 'This process has');

@@ -56,7 +56,7 @@ function asRpcError(request: FastifyRequest, error: unknown): RpcError {
 
 const TOKEN_EXPIRED = new RpcError(
   'INTERNAL',
-  'The access token has ended, and the stream with it. The task goes on: follow it with a new token.',
+  'The access token has ended, and the stream or the wait with it. The task goes on: follow it with a new token.',
   'unauthorized',
 );
 
@@ -137,16 +137,27 @@ export function sendRoutes(app: FastifyInstance, deps: Deps): void {
     if (refusal !== null) throw new PlatformError('forbidden', refusal);
     const tokenEnd = new AbortController();
     const context = contextOf(request, reply, version, agentType, tokenEnd);
-    if (method.kind === 'answer') return rpcResult(id, await method.call(params, context));
-    const events = await method.call(params, context).catch((error: unknown) => {
-      const known = wantsStream(request, version) ? rpcErrorOf(error) : undefined;
-      if (known) return failedStream(known);
-      throw error;
-    });
-    reply.hijack();
     const leave = tokens.watch(bearerToken(request) ?? '', () => tokenEnd.abort());
-    await sendEvents(request, reply, id, events, context, tokenEnd.signal).finally(leave);
-    return reply;
+    try {
+      if (method.kind === 'answer') {
+        const ended = () => tokenEnd.signal.aborted;
+        const result = await method.call(params, context).catch((error: unknown) => {
+          throw ended() ? TOKEN_EXPIRED : error;
+        });
+        if (ended()) throw TOKEN_EXPIRED;
+        return rpcResult(id, result);
+      }
+      const events = await method.call(params, context).catch((error: unknown) => {
+        const known = wantsStream(request, version) ? rpcErrorOf(error) : undefined;
+        if (known) return failedStream(known);
+        throw error;
+      });
+      reply.hijack();
+      await sendEvents(request, reply, id, events, context, tokenEnd.signal);
+      return reply;
+    } finally {
+      leave();
+    }
   };
 
   const respond = async (request: FastifyRequest, reply: FastifyReply, agentType: string | null): Promise<unknown> => {

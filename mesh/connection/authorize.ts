@@ -1,5 +1,6 @@
 import type { Authenticator } from '../../auth/authenticator.js';
 import type { Caller } from '../../contracts/api/auth.js';
+import { isLimited } from '../../contracts/limited-tokens.js';
 import { isOwnType, mayActFor } from '../../contracts/permissions.js';
 import { InstanceId } from '../../contracts/primitives.js';
 import { tokenFacts } from '../../policy/token-facts.js';
@@ -23,6 +24,7 @@ export async function authorizeAgent(
   deps: AuthorizeDeps,
 ): Promise<AuthenticatedAgent> {
   const caller = await authenticate(token, deps.authenticator);
+  if (isLimited(caller)) throw new PlatformError('forbidden', 'A token with limits connects no agent.');
   const agentType = await requireInstance(deps, caller, instanceId);
   // A token that may register the instance may also connect as it.
   if (!mayActFor(caller, agentType, 'full'))

@@ -137,6 +137,9 @@ describe('the handshake', () => {
     await fixture.setAgent('mine', "agent_type = 'credential'");
     const ofNone = await fixture.token(60, { scopes: ['read'] });
     expect(await refusalOf(node, ofNone)).toEqual([403, 'forbidden']);
+    // One that is limited learns of no instance whether it is there.
+    const limited = await fixture.token(60, { session_id: 'any' });
+    expect(await refusalOf(node, limited, 'nobody')).toEqual([403, 'forbidden']);
   });
 
   it('tells an instance that was deregistered to stay away, and one that was silent for too long to register', async () => {
