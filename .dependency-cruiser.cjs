@@ -108,6 +108,8 @@ const LAYERS = {
   ],
   /** Postgres, Temporal and the certificate for `npm start` */
   embedded: ['contracts', 'runtime'],
+  /** the operator's web page: React, types and pure functions of the contracts; Vite bundles it, so all packages are for development */
+  console: ['contracts'],
   /** the `fleet` command */
   cli: ['contracts', 'runtime', 'db', 'audit', 'auth', 'erasure', 'sdk'],
   /**
@@ -243,7 +245,7 @@ module.exports = {
       name: 'no-dev-dependencies',
       comment: 'what ships imports only "dependencies"; adapters of the SDK import their framework, an optional peer',
       severity: 'error',
-      from: { pathNot: [FREE, '^sdk/adapters/'] },
+      from: { pathNot: [FREE, '^(sdk/adapters|console)/'] },
       to: { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'] },
     },
     {

@@ -1,10 +1,15 @@
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify';
+import { verifySecret } from '../auth/credentials.js';
 import { LIMITS } from '../contracts/limits.js';
 import { answerClientError } from '../http/client-error.js';
 import { approveRoutes } from './approve/approve-routes.js';
+import { consoleFiles } from './console/console-files.js';
+import { consoleRoutes } from './console/console-routes.js';
+import { SessionCookie } from './console/session-cookie.js';
 import type { ApiDeps } from './deps.js';
 import { docsRoutes } from './docs/docs-routes.js';
 import { JsonLines } from './json-lines.js';
+import { Logins } from './logins.js';
 import { OpenCalls } from './open-calls.js';
 import { useApiVersions } from './plugins/api-versions.js';
 import { useAuthentication } from './plugins/authentication.js';
@@ -77,17 +82,20 @@ export function buildApi(deps: ApiDeps): FastifyInstance {
   useJsonBodies(app);
   const limit = deps.config.RATE_LIMIT_PER_MINUTE;
   const calls = limit > 0 ? new RateLimit({ name: 'calls', limit, windowSeconds: 60, redis: deps.redis }) : null;
-  useAuthentication(app, deps.authenticator, calls);
+  const cookie = new SessionCookie(deps.secrets, deps.baseUrl);
+  useAuthentication(app, { authenticator: deps.authenticator, calls, cookie });
   const { OPEN_CALLS_PER_TOKEN: perToken, OPEN_CALLS_PER_TENANT: perTenant, OPEN_CALLS_MAX: inAll } = deps.config;
   const openCalls = new OpenCalls({ perToken, perTenant, inAll });
   const jsonLines = new JsonLines(deps);
-  authRoutes(app, deps);
+  const logins = new Logins((client) => verifySecret(deps.db, deps.secrets, client), deps.redis);
+  authRoutes(app, { ...deps, logins });
   sessionRoutes(app, deps);
   sendRoutes(app, {
     ...{ ...deps, openCalls },
     extendedCard: async (caller, version, agentType) => (await cardOf(deps, version, caller, agentType)).card,
   });
   const wrongTokens = new WrongTokens(deps.redis);
+  consoleRoutes(app, { ...deps, logins, wrongTokens, cookie });
   messageRoutes(app, { ...deps, wrongTokens });
   approvalRoutes(app, { ...deps, jsonLines });
   requestRoutes(app, deps);
@@ -105,5 +113,6 @@ export function buildApi(deps: ApiDeps): FastifyInstance {
   cardRoutes(app, deps);
   platformRoutes(app, deps);
   docsRoutes(app, deps);
+  consoleFiles(app, deps);
   return app;
 }

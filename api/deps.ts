@@ -80,6 +80,8 @@ export interface ApiDeps {
   clocks: Pick<Clocks, 'credentialCheckMs'>;
   /** Folder of the files of `/docs`; `docs/` beside this file by default. */
   docsFolder?: string;
+  /** Folder of the console's page; `console/` of the build by default. */
+  consoleFolder?: string;
   /** Time for a whole request to arrive; 30000 by default. */
   requestTimeoutMs?: number;
 }

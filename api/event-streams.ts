@@ -8,7 +8,7 @@ import { passes } from '../telemetry/event-filter.js';
 import { EventOwners } from '../telemetry/event-owners.js';
 import type { ApiDeps } from './deps.js';
 import { OpenCalls } from './open-calls.js';
-import { bearerToken, callerOf } from './plugins/authentication.js';
+import { callerOf } from './plugins/authentication.js';
 import { logFailure, toPlatformError } from './plugins/error-contract.js';
 import { EventStream, responseSignal } from './send/event-stream.js';
 import { TokenWatch } from './send/token-watch.js';
@@ -47,7 +47,7 @@ export class EventStreams {
   async answer(request: FastifyRequest, reply: FastifyReply, asked: StreamEventsRequest): Promise<FastifyReply> {
     const caller = callerOf(request);
     const { tenant_id } = caller;
-    const leave = this.#enter(bearerToken(request) ?? '', caller);
+    const leave = this.#enter(request.accessToken, caller);
     try {
       const { last_event_id: named, ...filters } = asked;
       const header = request.headers['last-event-id'];
@@ -81,7 +81,7 @@ export class EventStreams {
       ending.abort();
     };
     const signal = responseSignal(reply.raw, this.#deps.draining, ending.signal);
-    const unwatch = this.#tokens.watch(bearerToken(request) ?? '', () => endWith('unauthorized'));
+    const unwatch = this.#tokens.watch(request.accessToken, () => endWith('unauthorized'));
     const stream = new EventStream(reply.raw, request.id);
     try {
       const accepts = passes.bind(null, filters);

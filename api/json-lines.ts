@@ -5,7 +5,7 @@ import { LIMITS } from '../contracts/limits.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { ApiDeps } from './deps.js';
 import { OpenCalls } from './open-calls.js';
-import { bearerToken, callerOf } from './plugins/authentication.js';
+import { callerOf } from './plugins/authentication.js';
 import { TokenWatch } from './send/token-watch.js';
 
 /** A reader that takes nothing for so long is disconnected: each may hold a part of the list in memory. */
@@ -31,7 +31,7 @@ export class JsonLines {
     schema: z.ZodType<Item>,
     items: AsyncIterable<Item>,
   ): FastifyReply {
-    const token = bearerToken(request) ?? '';
+    const { accessToken: token } = request;
     const leave = this.#open.enter(token, callerOf(request).tenant_id);
     const lines = async function* () {
       for await (const item of items) yield `${JSON.stringify(schema.parse(item))}\n`;

@@ -8,7 +8,7 @@ import type { Tokens } from './tokens.js';
 export interface CredentialStatus {
   /** Null of an operator of the platform. */
   tenant_id: string | null;
-  /** False when it was revoked or its tenant, or that of an operator's token, deleted. */
+  /** False when it was revoked, its tenant, or that of an operator's token, deleted, or the session of the console ended. */
   usable: boolean;
   expires_at: Date | null;
   /** Of a token that is limited to a user: those of earlier epochs were revoked. */
@@ -28,36 +28,44 @@ interface Entry {
 const isYounger = (entry: Entry | undefined, ms: number): entry is Entry =>
   entry !== undefined && performance.now() - entry.readAtMs < ms;
 
-/** @param options.lookup the status of a credential, for a token of this tenant that may be limited to a user; null when there is none */
+/** What the status of a credential depends on besides it. */
+export interface TokenOf {
+  /** The tenant of an operator's token; of another credential, its own or ''. */
+  tenantId: string;
+  /** The user that the token is limited to. */
+  userId?: string | undefined;
+  /** The session of the console that the token is of. */
+  consoleSession?: string | undefined;
+}
+
+/** @param options.lookup the status of a credential, for such a token; null when there is none */
 export function createAuthenticator(options: {
   tokens: Pick<Tokens, 'verifyAccessToken'>;
-  lookup: (credentialId: string, tenantId: string, userId?: string) => Promise<CredentialStatus | null>;
+  lookup: (credentialId: string, token: TokenOf) => Promise<CredentialStatus | null>;
   clocks: Pick<Clocks, 'credentialCheckMs'>;
 }) {
   /** Concurrent calls for one credential share a read. */
-  const statuses = new LRUCache<string, Entry>({
+  const statuses = new LRUCache<string, Entry, TokenOf & { credentialId: string }>({
     max: STATUSES_MAX,
     ignoreFetchAbort: true, // a read goes on when its entry is evicted
-    fetchMethod: async (key, known) => {
-      const [credentialId = '', tenantId = '', ...user] = key.split('\n');
+    fetchMethod: async (_key, known, { context: { credentialId, ...token } }) => {
       const readAtMs = performance.now();
       try {
-        return {
-          readAtMs,
-          status: await options.lookup(credentialId, tenantId, user.length > 0 ? user.join('\n') : undefined),
-        };
+        return { readAtMs, status: await options.lookup(credentialId, token) };
       } catch (error) {
         if (isYounger(known, MAX_AGE_MS)) return known; // keeps the time of its read
         throw error;
       }
     },
   });
-  const statusOf = async ({ credential_id, tenant_id, user_id }: Caller): Promise<CredentialStatus | null> => {
-    const key = [credential_id, tenant_id, user_id].filter((part) => part !== undefined).join('\n');
+  const statusOf = async (claims: Caller): Promise<CredentialStatus | null> => {
+    const token = { tenantId: claims.tenant_id, userId: claims.user_id, consoleSession: claims.console_session };
+    const context = { credentialId: claims.credential_id, ...token };
+    const key = JSON.stringify(context);
     const known = statuses.get(key);
     if (isYounger(known, options.clocks.credentialCheckMs)) return known.status;
     // Joins a read that is under way.
-    return (await statuses.forceFetch(key, { forceRefresh: true })).status;
+    return (await statuses.forceFetch(key, { forceRefresh: true, context })).status;
   };
   return {
     /**

@@ -9,7 +9,7 @@ import { holdSecretKey } from '../db/secret-key.js';
 import { PlatformError } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';
 import type { Secrets } from '../runtime/secrets.js';
-import type { CredentialStatus } from './authenticator.js';
+import type { CredentialStatus, TokenOf } from './authenticator.js';
 
 /** A secret has 256 random bits. The database stores its HMAC; the key of the HMAC is not in the database. */
 const PURPOSE = 'client-secret';
@@ -200,19 +200,19 @@ export async function readUnhashed(tx: Tx, keyId: string): Promise<{ count: numb
   return row ?? { count: 0, ids: [] };
 }
 
-/** The state of a credential, for the authenticator. @param tenantId of its token, where it is an operator's; '' for its own @param userId that the token is limited to */
+/** The state of a credential, for the authenticator. */
 export async function credentialStatus(
   db: Db,
   credentialId: string,
-  tenantId: string,
-  userId?: string,
+  { tenantId, userId, consoleSession }: TokenOf,
 ): Promise<CredentialStatus | null> {
   const [row] = await db.system((tx) =>
     tx.query<CredentialStatus & { [column: string]: unknown }>(
-      `SELECT c.tenant_id, c.revoked_at IS NULL AND t.deleted_at IS NULL AND (t.tenant_id IS NOT NULL OR $2 = '') AS usable, c.expires_at,
+      `SELECT c.tenant_id, c.expires_at, c.revoked_at IS NULL AND t.deleted_at IS NULL AND (t.tenant_id IS NOT NULL OR $2 = '')
+                AND ($4::text IS NULL OR EXISTS (SELECT 1 FROM console_sessions s WHERE s.tenant_id = $2 AND s.session_id = $4)) AS usable,
               (SELECT u.token_epoch FROM user_token_epochs u WHERE u.tenant_id = $2 AND u.user_id = $3) AS user_epoch
          FROM credentials c LEFT JOIN tenants t ON t.tenant_id = coalesce(c.tenant_id, $2) WHERE c.credential_id = $1`,
-      [credentialId, tenantId, userId ?? null],
+      [credentialId, tenantId, userId ?? null, consoleSession ?? null],
     ),
   );
   return row ?? null;

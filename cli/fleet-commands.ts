@@ -33,7 +33,7 @@ function printable({ credential, client_secret }: IssuedCredential) {
 }
 
 async function tenantOf(db: Db, credentialId: string): Promise<string> {
-  const status = await credentialStatus(db, credentialId, '');
+  const status = await credentialStatus(db, credentialId, { tenantId: '' });
   if (!status?.tenant_id) throw new CliError(`There is no credential ${credentialId}.`);
   return status.tenant_id;
 }

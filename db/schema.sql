@@ -350,6 +350,13 @@ CREATE TABLE callback_tokens (
   expires_at timestamp with time zone NOT NULL,
   used_at timestamp with time zone
 );
+CREATE TABLE console_sessions (
+  tenant_id text NOT NULL,
+  session_id text NOT NULL,
+  credential_id text NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  expires_at timestamp with time zone NOT NULL
+);
 CREATE TABLE counted_usage (
   tenant_id text NOT NULL,
   message_id text NOT NULL,
@@ -930,6 +937,12 @@ CREATE TABLE sessions (
   sender_agent_type text,
   ended_reason text
 );
+CREATE TABLE sign_in_links (
+  tenant_id text NOT NULL,
+  link_digest bytea NOT NULL,
+  credential_id text NOT NULL,
+  expires_at timestamp with time zone NOT NULL
+);
 CREATE TABLE signing_keys (
   kid text NOT NULL,
   kind text NOT NULL DEFAULT 'token'::text,
@@ -1094,6 +1107,9 @@ ALTER TABLE audit_heads ADD CONSTRAINT audit_heads_pkey PRIMARY KEY (tenant_id);
 ALTER TABLE callback_tokens ADD CONSTRAINT callback_tokens_check CHECK ((num_nonnulls(message_id, plan_id) = 1));
 ALTER TABLE callback_tokens ADD CONSTRAINT callback_tokens_tenant_id_plan_id_fkey FOREIGN KEY (tenant_id, plan_id) REFERENCES plans(tenant_id, plan_id) ON DELETE CASCADE;
 ALTER TABLE callback_tokens ADD CONSTRAINT callback_tokens_pkey PRIMARY KEY (token_hash);
+ALTER TABLE console_sessions ADD CONSTRAINT console_sessions_credential_id_fkey FOREIGN KEY (credential_id) REFERENCES credentials(credential_id) ON DELETE CASCADE;
+ALTER TABLE console_sessions ADD CONSTRAINT console_sessions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
+ALTER TABLE console_sessions ADD CONSTRAINT console_sessions_pkey PRIMARY KEY (tenant_id, session_id);
 ALTER TABLE counted_usage ADD CONSTRAINT counted_usage_pkey PRIMARY KEY (tenant_id, message_id, model);
 ALTER TABLE credentials ADD CONSTRAINT credentials_of_operators CHECK (((tenant_id IS NULL) = (credential_id ~~ 'op\_%'::text)));
 ALTER TABLE credentials ADD CONSTRAINT credentials_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
@@ -1180,6 +1196,9 @@ ALTER TABLE running_messages ADD CONSTRAINT running_messages_pkey PRIMARY KEY (t
 ALTER TABLE session_agents ADD CONSTRAINT session_agents_pkey PRIMARY KEY (tenant_id, session_id, instance_id);
 ALTER TABLE session_totals ADD CONSTRAINT session_totals_pkey PRIMARY KEY (tenant_id, session_id);
 ALTER TABLE sessions ADD CONSTRAINT sessions_pkey PRIMARY KEY (tenant_id, session_id);
+ALTER TABLE sign_in_links ADD CONSTRAINT sign_in_links_credential_id_fkey FOREIGN KEY (credential_id) REFERENCES credentials(credential_id) ON DELETE CASCADE;
+ALTER TABLE sign_in_links ADD CONSTRAINT sign_in_links_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
+ALTER TABLE sign_in_links ADD CONSTRAINT sign_in_links_pkey PRIMARY KEY (link_digest);
 ALTER TABLE signing_keys ADD CONSTRAINT signing_keys_kind_check CHECK ((kind = ANY (ARRAY['token'::text, 'receipt'::text])));
 ALTER TABLE signing_keys ADD CONSTRAINT signing_keys_pkey PRIMARY KEY (kid);
 ALTER TABLE tenant_ceilings ADD CONSTRAINT tenant_ceilings_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
@@ -1316,6 +1335,7 @@ ALTER TABLE alert_states ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE audit_entries ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE audit_heads ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE callback_tokens ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE console_sessions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE counted_usage ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE credentials ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE decision_outcomes ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -1358,6 +1378,7 @@ ALTER TABLE running_messages ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY
 ALTER TABLE session_agents ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE session_totals ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE sessions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE sign_in_links ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE signing_keys DISABLE ROW LEVEL SECURITY;
 ALTER TABLE tenant_ceilings ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE tenant_limits ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -1398,6 +1419,8 @@ CREATE POLICY one_tenant ON audit_heads AS PERMISSIVE FOR ALL TO fleet_app USING
 CREATE POLICY whole_platform ON audit_heads AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON callback_tokens AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON callback_tokens AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON console_sessions AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON console_sessions AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON counted_usage AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON counted_usage AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON credentials AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -1473,6 +1496,8 @@ CREATE POLICY one_tenant ON session_totals AS PERMISSIVE FOR ALL TO fleet_app US
 CREATE POLICY whole_platform ON session_totals AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON sessions AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON sessions AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON sign_in_links AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON sign_in_links AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON tenant_ceilings AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON tenant_ceilings AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON tenant_limits AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -1521,6 +1546,8 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON audit_heads TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON audit_heads TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON callback_tokens TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON callback_tokens TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON console_sessions TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON console_sessions TO fleet_system;
 GRANT SELECT ON counted_usage TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON counted_usage TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON credentials TO fleet_app;
@@ -1604,6 +1631,8 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON session_totals TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON session_totals TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON sessions TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON sessions TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON sign_in_links TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON sign_in_links TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON signing_keys TO fleet_system;
 GRANT SELECT ON tenant_ceilings TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON tenant_ceilings TO fleet_system;

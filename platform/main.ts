@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { platformAuthor } from '../audit/record-audit.js';
+import { createSignInLink } from '../auth/console-sessions.js';
 import { ensureDefaultType } from '../auth/tenants.js';
 import { rotateLog } from '../embedded/log-file.js';
 import { describeEmbedder } from '../knowledge/embedding/choose.js';
@@ -97,7 +98,8 @@ class PlatformProcess {
     const agents = await ensureCredential(platform.services, dataDir, 'agents', first.tenant_id);
     const devFile = await writeDevFile(dataDir, platform, infrastructure, { first, agents });
     this.#stops.add(() => removeDevFile(dataDir));
-    print(welcome(platform, infrastructure, devFile, this.logFile));
+    const signInLink = await createSignInLink(platform.services.db, first.tenant_id, first.client_id);
+    print(welcome(platform, infrastructure, devFile, this.logFile, signInLink));
     print(describeEmbedder(platform.services.embedder, this.config));
     print('Ctrl-C gives running work up to 10 s to finish, then stops everything that was started here.');
   }

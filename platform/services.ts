@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { createAlertRules } from '../alerts/rules.js';
-import { createAuthenticator } from '../auth/authenticator.js';
+import { createAuthenticator, type TokenOf } from '../auth/authenticator.js';
 import { credentialStatus } from '../auth/credentials.js';
 import { checkSecretKey, createKeyWatch } from '../auth/secret-check.js';
 import { loadSigningKeys } from '../auth/signing-keys.js';
@@ -126,7 +126,7 @@ export async function createServices(options: {
     idempotencyHours: config.IDEMPOTENCY_TTL_HOURS,
   };
   const tokens = createTokens({ loadKeys: () => loadSigningKeys(db, secrets), issuer: baseUrl, log });
-  const lookup = (...of: [credentialId: string, tenantId: string, userId?: string]) => credentialStatus(db, ...of);
+  const lookup = (credentialId: string, token: TokenOf) => credentialStatus(db, credentialId, token);
   const authenticator = createAuthenticator({ tokens, lookup, clocks });
   const loopback = run.development && isLoopback(config.FLEET_HOST) ? LOOPBACK : [];
   const allowCidrs = [...config.OUTBOUND_ALLOW_CIDRS, ...loopback];

@@ -48,14 +48,16 @@ function curlLine(devFile: string, baseUrl: string): string {
   return `curl -s ${baseUrl}/send -H "Authorization: Bearer $(${token})" ${json} -d '${body}'`;
 }
 
-/** The text that `npm start` prints when the platform is ready. */
+/** The text that `npm start` prints when the platform is ready. @param signInLink behind `#`, which browsers send to no server */
 export function welcome(
   platform: Platform,
   infrastructure: Infrastructure,
   devFile: string,
   logFile: string | null,
+  signInLink: string,
 ): string {
   const rows: [string, string | null][] = [
+    ['Console', platform.baseUrl && `${platform.baseUrl}/console/sign-in#${signInLink}`],
     ['API', platform.baseUrl],
     ['API docs', platform.baseUrl && `${platform.baseUrl}/docs`],
     ['Mesh', platform.meshUrl],

@@ -1,17 +1,17 @@
-import { cpSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 import * as esbuild from 'esbuild';
 import swaggerUiFolder from 'swagger-ui-dist/absolute-path.js';
 import { withPrepareLock } from './prepare-lock.mjs';
-import { fingerprint, listSources } from './sources.mjs';
+import { consoleFingerprint, fingerprint, listSources } from './sources.mjs';
 
 /** What the page of `/docs` is made of, and its licences: the platform serves them itself. */
 const SWAGGER_UI = ['swagger-ui-bundle.js', 'swagger-ui-bundle.js.LICENSE.txt', 'swagger-ui.css'];
 
 /**
- * Builds `dist/`: each TypeScript file, the SQL and static files, and the workflow bundle. Builds into `dist.tmp/` and swaps it in at the
+ * Builds `dist/`: each TypeScript file, the SQL and static files, the workflow bundle, and the page of the console. Builds into `dist.tmp/` and swaps it in at the
  * end, so that an interrupted build keeps the previous one.
  * @param {string} root the checkout
  */
@@ -25,6 +25,7 @@ export async function build(root) {
   for (const file of [...copied, 'package.json']) copyInto(root, file, staging);
   for (const file of SWAGGER_UI) cpSync(join(swaggerUiFolder(), file), join(staging, 'api', 'docs', file));
   await bundleWorkflows(staging, join(root, 'dist'));
+  await bundleConsole(root, join(staging, 'console'), join(root, 'dist', 'console'));
   writeFileSync(join(staging, '.stamp'), stamp);
   swap(root, staging);
 }
@@ -60,6 +61,17 @@ async function bundleWorkflows(staging, dist) {
     }),
   });
   writeFileSync(join(staging, 'workflows.bundle.js'), code);
+}
+
+/** Builds the console with Vite, or takes over the previous build where nothing of it has changed. */
+async function bundleConsole(root, outDir, previous) {
+  const stamp = consoleFingerprint(root);
+  const stampFile = join(previous, '.stamp');
+  if (existsSync(stampFile) && readFileSync(stampFile, 'utf8') === stamp)
+    return cpSync(previous, outDir, { recursive: true });
+  const vite = await import('vite');
+  await vite.build({ configFile: join(root, 'console', 'vite-config.ts'), build: { outDir, emptyOutDir: true } });
+  writeFileSync(join(outDir, '.stamp'), stamp);
 }
 
 function copyInto(root, file, outdir) {

@@ -2,8 +2,18 @@ import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 
-/** Root folders that are not part of `dist/`; names that start with a dot are excluded as well. */
-const OUTSIDE = new Set(['dist.tmp', 'dist.old', 'bench', 'docs', 'coverage', 'scripts', 'python', 'deploy']);
+/** Root folders of which no file is put into `dist/` as it is; names that start with a dot are excluded as well. Vite builds `console/`. */
+const OUTSIDE = new Set([
+  'console',
+  'dist.tmp',
+  'dist.old',
+  'bench',
+  'docs',
+  'coverage',
+  'scripts',
+  'python',
+  'deploy',
+]);
 /** Folders that are not part of it wherever they are: `sdk/` has a `dist` of its own, and its adapters have their frameworks. */
 const NEVER = new Set(['node_modules', 'dist', 'test']);
 /** Extensions of files that are copied to `dist/`; `.ts` files are transpiled. */
@@ -30,14 +40,29 @@ export function listSources(root) {
   return { compiled: compiled.sort(), copied: copied.sort() };
 }
 
+/** The sources of the console, which takes types and pure functions from the contracts. */
+const consoleSources = (root) => [...filesBelow(root, 'console'), ...filesBelow(root, 'contracts')].sort();
+
 /**
  * A digest of all files that affect `dist/`. Uses contents and not times, so that switching branches back needs no build.
  * @param {string} root the checkout
  */
 export function fingerprint(root) {
   const { compiled, copied } = listSources(root);
+  return digestOf(root, [...compiled, ...copied, ...filesBelow(root, 'console').sort(), ...SETTINGS]);
+}
+
+/**
+ * A digest of all files that affect `dist/console/`.
+ * @param {string} root the checkout
+ */
+export function consoleFingerprint(root) {
+  return digestOf(root, [...consoleSources(root), 'package-lock.json']);
+}
+
+function digestOf(root, files) {
   const hash = createHash('sha256');
-  for (const file of [...compiled, ...copied, ...SETTINGS]) {
+  for (const file of files) {
     const content = readFileSync(join(root, file));
     hash.update(`${file}\0${content.length}\0`).update(content);
   }

@@ -4,12 +4,15 @@ import type { Caller } from '../../contracts/api/auth.js';
 import type { Operation } from '../../contracts/api/operation.js';
 import { callRefusal } from '../../contracts/permissions.js';
 import { PlatformError } from '../../runtime/errors.js';
+import type { SessionCookie } from '../console/session-cookie.js';
 import type { RateLimit } from '../rate-limit.js';
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** Null where the route requires no token. */
     caller: Caller | null;
+    /** Of the header, or of the console's session; '' without one. */
+    accessToken: string;
   }
   interface FastifyContextConfig {
     access?: Operation['access'];
@@ -31,13 +34,17 @@ export function bearerToken(request: FastifyRequest): string | undefined {
   return token;
 }
 
-/** Checks the token (401), what the operation requires (403), and the calls of the tenant (429; null for any number), before the body is read. */
-export function useAuthentication(app: FastifyInstance, authenticator: Authenticator, calls: RateLimit | null): void {
+/** Checks the token, or that of the console's session, (401), what the operation requires (403), and the calls of the tenant (429; null for any number), before the body is read. */
+export function useAuthentication(
+  app: FastifyInstance,
+  { authenticator, calls, cookie }: { authenticator: Authenticator; calls: RateLimit | null; cookie: SessionCookie },
+): void {
   app.decorateRequest('caller', null);
+  app.decorateRequest('accessToken', '');
   app.addHook('onRequest', async (request) => {
     const { access = 'public', agents = 'forbidden', path = '' } = request.routeOptions.config;
     if (access === 'public') return;
-    const token = bearerToken(request);
+    const token = bearerToken(request) ?? cookie.tokenOf(request);
     if (token === undefined) {
       if (access === 'optional') return;
       throw new PlatformError('unauthorized', 'An access token is needed.');
@@ -48,6 +55,7 @@ export function useAuthentication(app: FastifyInstance, authenticator: Authentic
     calls?.check(caller.tenant_id, 'The tenant has used up its calls of this minute.');
     calls?.add(caller.tenant_id);
     request.caller = caller;
+    request.accessToken = token;
   });
 }
 

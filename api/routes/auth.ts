@@ -1,11 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import {
-  createCredential,
-  listCredentials,
-  revokeCredential,
-  rotateCredential,
-  verifySecret,
-} from '../../auth/credentials.js';
+import { createCredential, listCredentials, revokeCredential, rotateCredential } from '../../auth/credentials.js';
 import { isOperator, issueOperatorToken } from '../../auth/operators.js';
 import { revokeUser, tokenEpoch } from '../../auth/user-tokens.js';
 import type { Caller } from '../../contracts/api/auth.js';
@@ -16,7 +10,7 @@ import { narrowingRefusal, tokenRefusal } from '../../contracts/permissions.js';
 import type { Scope } from '../../contracts/primitives.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
-import { Logins } from '../logins.js';
+import type { Logins } from '../logins.js';
 import { mount, pageFields } from '../mount.js';
 
 /** Whole seconds that a token may live: as requested, but not beyond the end of its credential. */
@@ -32,8 +26,11 @@ function refuseOperators({ operator }: Caller): void {
 }
 
 /** Tokens, the keys that verify them, and a tenant's own credentials. */
-export function authRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'db' | 'secrets' | 'tokens' | 'redis'>): void {
-  const logins = new Logins((client) => verifySecret(deps.db, deps.secrets, client), deps.redis);
+export function authRoutes(
+  app: FastifyInstance,
+  deps: Pick<ApiDeps, 'db' | 'secrets' | 'tokens'> & { logins: Logins },
+): void {
+  const { logins } = deps;
 
   mount(app, OPERATIONS.getToken).answer(async (body, { request }) => {
     const credential = await logins.credentialOf(body, request.ip);

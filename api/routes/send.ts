@@ -8,7 +8,7 @@ import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
 import { routeConfig } from '../mount.js';
 import type { OpenCalls } from '../open-calls.js';
-import { bearerToken, callerOf } from '../plugins/authentication.js';
+import { callerOf } from '../plugins/authentication.js';
 import { logFailure, toPlatformError } from '../plugins/error-contract.js';
 import { EventStream, responseSignal } from '../send/event-stream.js';
 import { type MethodDeps, methodsOf } from '../send/methods.js';
@@ -137,7 +137,7 @@ export function sendRoutes(app: FastifyInstance, deps: Deps): void {
     if (refusal !== null) throw new PlatformError('forbidden', refusal);
     const tokenEnd = new AbortController();
     const context = contextOf(request, reply, version, agentType, tokenEnd);
-    const leave = tokens.watch(bearerToken(request) ?? '', () => tokenEnd.abort());
+    const leave = tokens.watch(request.accessToken, () => tokenEnd.abort());
     try {
       if (method.kind === 'answer') {
         const ended = () => tokenEnd.signal.aborted;
@@ -165,7 +165,7 @@ export function sendRoutes(app: FastifyInstance, deps: Deps): void {
     reply.header('cache-control', 'no-store');
     try {
       if (version === null) throw new RpcError('VERSION_NOT_SUPPORTED', 'This platform speaks A2A 0.3 and 1.0.');
-      const leave = deps.openCalls.enter(bearerToken(request) ?? '', callerOf(request).tenant_id);
+      const leave = deps.openCalls.enter(request.accessToken, callerOf(request).tenant_id);
       return await answer(request, reply, version, agentType).finally(leave);
     } catch (error) {
       return rpcFailure(rpcIdOf(request.body), asRpcError(request, error), version ?? '1.0');

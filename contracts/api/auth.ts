@@ -24,7 +24,7 @@ export const GetTokenResponse = z.object({
   scopes: z.array(Scope),
 });
 
-const GetTokenRequest = z.strictObject({
+export const GetTokenRequest = z.strictObject({
   client_id: z.string().min(1).max(200),
   client_secret: z.string().min(1).max(512),
   agent_type: AgentType.default(NO_AGENT),
@@ -76,6 +76,8 @@ export const TokenClaims = z.object({
   agent_types_allowed: z.array(z.string()).optional(),
   /** How often the user's tokens had been revoked. */
   user_epoch: z.int().optional(),
+  /** The session of the console whose token it is: the token ends with it. */
+  console_session: z.string().optional(),
 });
 export type TokenClaims = z.infer<typeof TokenClaims>;
 /** The caller of a request: the claims of its verified access token. */

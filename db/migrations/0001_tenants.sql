@@ -76,8 +76,21 @@ CREATE TABLE user_token_epochs (
   PRIMARY KEY (tenant_id, user_id)
 );
 
+-- Sessions of the console. One that is deleted has ended, and the access token in its cookie with it.
+CREATE TABLE console_sessions (
+  tenant_id text NOT NULL REFERENCES tenants, session_id text NOT NULL,
+  credential_id text NOT NULL REFERENCES credentials ON DELETE CASCADE,
+  created_at timestamptz NOT NULL DEFAULT now(), expires_at timestamptz NOT NULL,
+  PRIMARY KEY (tenant_id, session_id)
+);
+-- Links that sign in to the console, once.
+CREATE TABLE sign_in_links (
+  tenant_id text NOT NULL REFERENCES tenants, link_digest bytea PRIMARY KEY,
+  credential_id text NOT NULL REFERENCES credentials ON DELETE CASCADE, expires_at timestamptz NOT NULL
+);
+
 SELECT isolate_tenants('{tenants}', 'SELECT');
-SELECT isolate_tenants('{credentials, user_token_epochs}');
+SELECT isolate_tenants('{credentials, user_token_epochs, console_sessions, sign_in_links}');
 GRANT UPDATE (default_agent_type, updated_by) ON tenants TO fleet_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON platform_facts, signing_keys TO fleet_system;
 -- Transactions of tenants look which secret key is in use before they seal a value (hold_secret_key). The facts tell its check value, never

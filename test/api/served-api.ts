@@ -156,6 +156,7 @@ export async function serveApi(options: ServedApiOptions = {}) {
     eventFeed,
     redis: options.redis ?? null,
     docsFolder: join(import.meta.dirname, '..', '..', 'dist', 'api', 'docs'),
+    consoleFolder: join(import.meta.dirname, '..', '..', 'dist', 'console'),
     fill: () => undefined,
     agentsDeregistered: () => undefined,
     outbound,

@@ -30,6 +30,8 @@ export const AUDIT_ACTIONS = [
   'tenant.update',
   'tenant.delete',
   'operator.token',
+  'console.sign_in',
+  'console.sign_out',
   'request.decide',
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];

@@ -1,0 +1,83 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { endConsoleSessions, openConsoleSession, redeemSignInLink } from '../../auth/console-sessions.js';
+import { isOperator } from '../../auth/operators.js';
+import { readTenant } from '../../auth/tenants.js';
+import type { Caller, Credential } from '../../contracts/api/auth.js';
+import { CONSOLE_OPERATIONS, type ConsoleSession } from '../../contracts/api/console.js';
+import { tokenRefusal } from '../../contracts/permissions.js';
+import { NO_AGENT } from '../../contracts/primitives.js';
+import { PlatformError } from '../../runtime/errors.js';
+import type { ApiDeps } from '../deps.js';
+import type { Logins } from '../logins.js';
+import { mount } from '../mount.js';
+import type { WrongTokens } from '../wrong-tokens.js';
+import type { SessionCookie } from './session-cookie.js';
+
+type Deps = Pick<ApiDeps, 'db' | 'secrets' | 'tokens'> & {
+  logins: Logins;
+  wrongTokens: WrongTokens;
+  cookie: SessionCookie;
+};
+
+/** @throws PlatformError forbidden for credentials that the console has nothing for */
+function refuseOthers(credential: Credential): void {
+  if (isOperator(credential))
+    throw new PlatformError('forbidden', 'The console is for people of one tenant; an operator has none.');
+  const refusal = tokenRefusal(credential, NO_AGENT);
+  if (refusal !== null) throw new PlatformError('forbidden', 'The credential is for agents, the console for people.');
+}
+
+/** Sign-in to the console, by a link or as a credential. */
+export function consoleRoutes(app: FastifyInstance, deps: Deps): void {
+  const { db, logins, wrongTokens, cookie } = deps;
+
+  const viewOf = async (caller: Caller, csrf_token: string): Promise<{ ok: true; session: ConsoleSession }> => {
+    const { tenant_id, credential_id: id, scopes, exp } = caller;
+    const session = await db.tenant(tenant_id, async (tx) => {
+      const { name } = await readTenant(tx, tenant_id);
+      const find = 'SELECT name FROM credentials WHERE tenant_id = $1 AND credential_id = $2';
+      const [credential] = await tx.query<{ name: string }>(find, [tenant_id, id]);
+      const principal = { type: 'credential' as const, id, ...(credential && { name: credential.name }) };
+      return { principal, tenant: { tenant_id, name } };
+    });
+    return { ok: true, session: { ...session, scopes, expires_at: new Date(exp * 1_000).toISOString(), csrf_token } };
+  };
+
+  const byLink = async (link: string): Promise<Credential> => {
+    const credential = await redeemSignInLink(db, link);
+    if (credential) return credential;
+    throw new PlatformError(
+      'unauthorized',
+      'The link was used, or is older than ten minutes. Sign in as a credential.',
+    );
+  };
+
+  /** So that no other page signs its own visitors in. */
+  const refuseOtherSites = async ({ headers }: FastifyRequest) => {
+    const site = headers['sec-fetch-site'];
+    if (site === undefined || site === 'same-origin') return;
+    throw new PlatformError('forbidden', 'Only the page of the console may sign in.');
+  };
+
+  mount(app, CONSOLE_OPERATIONS.signIn, { onRequest: refuseOtherSites }).answer(async (body, { request, reply }) => {
+    const credential = await ('link' in body
+      ? wrongTokens.guard(request.ip, () => byLink(body.link))
+      : logins.credentialOf(body, request.ip));
+    refuseOthers(credential);
+    const opened = await openConsoleSession(deps, credential, request.ip);
+    cookie.set(reply, opened.cookie);
+    return viewOf(opened.caller, opened.csrf);
+  });
+
+  mount(app, CONSOLE_OPERATIONS.getSession).answer(async (_body, { caller, request }) => {
+    const session = cookie.read(request);
+    if (session === null) throw new PlatformError('unauthorized', 'No session of the console.');
+    return viewOf(caller, session.csrf);
+  });
+
+  mount(app, CONSOLE_OPERATIONS.signOut).answer(async ({ everywhere }, { author, caller, reply }) => {
+    await endConsoleSessions(db, author, caller, everywhere);
+    cookie.set(reply, '');
+    return { ok: true };
+  });
+}

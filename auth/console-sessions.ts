@@ -1,0 +1,108 @@
+import { hash, randomBytes, randomUUID, timingSafeEqual } from 'node:crypto';
+import { z } from 'zod';
+import { type Author, recordAudit } from '../audit/record-audit.js';
+import type { Caller, Credential } from '../contracts/api/auth.js';
+import { NO_AGENT } from '../contracts/primitives.js';
+import { queryJson } from '../db/json-rows.js';
+import type { Db } from '../db/pool.js';
+import { type Secrets, UnreadableValue } from '../runtime/secrets.js';
+import type { TokenIssuer } from './tokens.js';
+
+/** How long a session lasts at most. */
+export const CONSOLE_SESSION_SECONDS = 43_200;
+const LINK_MINUTES = 10;
+/** Sessions of one credential; a further one ends the oldest. */
+const SESSIONS_MAX = 100;
+const PURPOSE = 'console-session';
+
+/** What a cookie holds, sealed: an access token that ends with the session, and what changes have to repeat in a header. */
+const Sealed = z.object({ token: z.string(), csrf: z.string() });
+export type SealedSession = z.infer<typeof Sealed>;
+
+const digestOf = (link: string) => hash('sha256', link, 'buffer');
+
+/** A link that signs in as the credential, once, within ten minutes. The database has its digest only. @returns the secret in the link */
+export async function createSignInLink(db: Db, tenantId: string, credentialId: string): Promise<string> {
+  const link = randomBytes(32).toString('base64url');
+  await db.tenant(tenantId, async (tx) => {
+    await tx.query('DELETE FROM sign_in_links WHERE tenant_id = $1 AND expires_at < now()', [tenantId]);
+    await tx.query(
+      `INSERT INTO sign_in_links (tenant_id, link_digest, credential_id, expires_at)
+       VALUES ($1, $2, $3, now() + make_interval(mins => ${LINK_MINUTES}))`,
+      [tenantId, digestOf(link), credentialId],
+    );
+  });
+  return link;
+}
+
+/** Uses up a link. @returns the credential that it signs in as; null where it is unknown, used or too old */
+export async function redeemSignInLink(db: Db, link: string): Promise<Credential | null> {
+  const use = `
+    WITH used AS (DELETE FROM sign_in_links WHERE link_digest = $1 RETURNING credential_id, expires_at)
+    SELECT c.credential_id, c.credential_id AS client_id, c.tenant_id, c.name, c.scopes, c.agent_types, c.created_at, c.expires_at, c.revoked_at
+      FROM used u JOIN credentials c USING (credential_id) JOIN tenants t USING (tenant_id)
+     WHERE u.expires_at > now() AND c.revoked_at IS NULL AND coalesce(c.expires_at > now(), true) AND t.deleted_at IS NULL`;
+  const [credential] = await db.system((tx) => queryJson<Credential>(tx, use, [digestOf(link)]));
+  return credential ?? null;
+}
+
+const KEEP_NEWEST = `
+  DELETE FROM console_sessions WHERE tenant_id = $1 AND (expires_at < now() OR session_id IN (
+    SELECT session_id FROM console_sessions WHERE tenant_id = $1 AND credential_id = $2 ORDER BY created_at DESC OFFSET ${SESSIONS_MAX - 1}))`;
+
+/** Signs in as a credential. @returns the claims of the session's token, and the value of its cookie */
+export async function openConsoleSession(
+  { db, secrets, tokens }: { db: Db; secrets: Secrets; tokens: Pick<TokenIssuer, 'issueAccessToken'> },
+  { tenant_id, credential_id, name, scopes, expires_at }: Credential,
+  ip: string,
+): Promise<{ caller: Caller; csrf: string; cookie: string }> {
+  const console_session = randomUUID();
+  const claims = { tenant_id, agent_type: NO_AGENT, scopes, sub: credential_id, credential_id, console_session };
+  const iat = Math.floor(Date.now() / 1_000);
+  const left = expires_at === null ? CONSOLE_SESSION_SECONDS : Math.floor(Date.parse(expires_at) / 1_000) - iat;
+  const seconds = Math.min(CONSOLE_SESSION_SECONDS, left);
+  const token = await tokens.issueAccessToken(claims, seconds);
+  await db.tenant(tenant_id, async (tx) => {
+    await tx.query(KEEP_NEWEST, [tenant_id, credential_id]);
+    await tx.query(
+      `INSERT INTO console_sessions (tenant_id, session_id, credential_id, expires_at)
+       VALUES ($1, $2, $3, now() + make_interval(secs => $4))`,
+      [tenant_id, console_session, credential_id, seconds],
+    );
+    const author: Author = { tenant_id, principal: { type: 'credential', id: credential_id }, ip };
+    const target = { type: 'credential', id: credential_id, name };
+    await recordAudit(tx, author, { action: 'console.sign_in', target });
+  });
+  const csrf = randomBytes(16).toString('base64url');
+  const cookie = secrets.encrypt(JSON.stringify({ token, csrf }), PURPOSE).toString('base64url');
+  return { caller: { ...claims, iat, exp: iat + seconds }, csrf, cookie };
+}
+
+/** Opens a cookie. Whether its token is still valid, the authenticator says. @returns null for any other text */
+export function unsealConsoleSession(secrets: Pick<Secrets, 'decrypt'>, cookie: string): SealedSession | null {
+  try {
+    const plain = secrets.decrypt(Buffer.from(cookie, 'base64url'), PURPOSE).toString();
+    return Sealed.parse(JSON.parse(plain));
+  } catch (error) {
+    if (error instanceof UnreadableValue) return null;
+    throw error;
+  }
+}
+
+/** Whether a request that changes something carries the session's own value. */
+export function isCsrfToken({ csrf }: SealedSession, given: unknown): boolean {
+  if (typeof given !== 'string') return false;
+  return timingSafeEqual(hash('sha256', csrf, 'buffer'), hash('sha256', given, 'buffer'));
+}
+
+/** Ends a session, or all of its credential; their tokens and streams end within 5 s. */
+export async function endConsoleSessions(db: Db, author: Author, caller: Caller, everywhere: boolean): Promise<void> {
+  const { tenant_id, credential_id: id, console_session = '' } = caller;
+  await db.tenant(tenant_id, async (tx) => {
+    const which = everywhere ? 'credential_id = $2' : 'session_id = $2';
+    const end = `DELETE FROM console_sessions WHERE tenant_id = $1 AND ${which}`;
+    await tx.query(end, [tenant_id, everywhere ? id : console_session]);
+    const target = { type: 'credential', id };
+    await recordAudit(tx, author, { action: 'console.sign_out', target, after: { everywhere } });
+  });
+}

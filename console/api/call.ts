@@ -1,0 +1,66 @@
+import type { z } from 'zod';
+import type { OPERATIONS } from '../../contracts/api/operations.js';
+
+type Operations = typeof OPERATIONS;
+/** The operations that are a POST of JSON, by their paths. Only types are taken from the contracts, so that zod is not in the page. */
+type Posts = {
+  [Name in keyof Operations as Operations[Name] extends { method: 'POST'; request: z.ZodType }
+    ? Operations[Name]['path']
+    : never]: Extract<Operations[Name], { request: z.ZodType }>;
+};
+type Path = keyof Posts & string;
+export type BodyOf<Of extends Path> = z.input<Posts[Of]['request']>;
+export type AnswerOf<Of extends Path> = z.output<Posts[Of]['response']>;
+
+/** An answer of the API that is not 200, or no answer (`AWAY`). */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** Whether nobody is signed in any more. */
+export const isSignedOut = (error: unknown): boolean => error instanceof ApiError && error.status === 401;
+
+/** What changes have to repeat beside the cookie of the session. */
+let csrfToken = '';
+
+/** Remembers the value of the session for the calls that follow. */
+export function rememberCsrfToken(session: { csrf_token: string } | null): void {
+  csrfToken = session?.csrf_token ?? '';
+}
+
+/** The answer to a request, of which only the status and the error body are checked. @throws ApiError */
+export async function fetchJson(path: string, init: RequestInit = {}): Promise<unknown> {
+  const response = await fetch(path, { cache: 'no-store', credentials: 'same-origin', ...init }).catch(() => {
+    throw new ApiError(0, 'AWAY', 'The platform cannot be reached.');
+  });
+  const body: unknown = await response.json().catch(() => null);
+  if (response.ok) return body;
+  const { code = 'INTERNAL_ERROR', error = `The platform answered ${response.status}.` } = (body ?? {}) as {
+    code?: string;
+    error?: string;
+  };
+  throw new ApiError(response.status, code, error);
+}
+
+/** Posts JSON with the session's CSRF token. @param keepalive the request outlives the page */
+export function postJson(path: string, body: unknown, keepalive = false): Promise<unknown> {
+  const headers = { 'content-type': 'application/json', 'x-csrf-token': csrfToken };
+  return fetchJson(path, { method: 'POST', headers, body: JSON.stringify(body), keepalive });
+}
+
+/** Calls a documented operation. @throws ApiError */
+export function call<Of extends Path>(path: Of, body: BodyOf<Of>): Promise<AnswerOf<Of>> {
+  return postJson(path, body) as Promise<AnswerOf<Of>>;
+}
+
+/** A call as a line of shell, with the token in a variable. */
+export function asCurl(path: string, body: unknown): string {
+  const json = JSON.stringify(body).replaceAll("'", "'\\''");
+  return `curl -s ${location.origin}${path} -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -d '${json}'`;
+}

@@ -1,0 +1,58 @@
+import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
+import type { InputRequest } from '../../contracts/api/messages.js';
+import type { RequestRecord } from '../../contracts/api/policies/requests.js';
+import { type BodyOf, call } from './call.js';
+
+const PAGE_SIZE = 50;
+
+/** What a list of requests is narrowed to. */
+export type RequestFilters = Omit<BodyOf<'/requests/get'>, 'page_size' | 'cursor'>;
+
+/** A list of requests, page by page. */
+export const requestsQuery = (filters: RequestFilters) =>
+  infiniteQueryOptions({
+    queryKey: ['requests', filters],
+    queryFn: ({ pageParam }) =>
+      call('/requests/get', { ...filters, page_size: PAGE_SIZE, ...(pageParam && { cursor: pageParam }) }),
+    initialPageParam: '',
+    getNextPageParam: ({ next_cursor }) => next_cursor,
+  });
+
+/** One request, whole. */
+export const requestQuery = (requestId: string) =>
+  queryOptions({
+    queryKey: ['request', requestId],
+    queryFn: async () => (await call('/requests/get_by_id', { request_id: requestId })).request,
+  });
+
+/** Earlier decisions about the same tool and arguments. */
+export const similarQuery = (requestId: string) =>
+  queryOptions({
+    queryKey: ['similar', requestId],
+    queryFn: async () => (await call('/requests/get_similar', { request_id: requestId })).requests,
+  });
+
+/** The words of an answer, as buttons say them and as the API takes them. */
+export const WORDS: Record<InputRequest['kind'], { yes: [string, string]; no: [string, string] }> = {
+  approval: { yes: ['Approve', 'approved'], no: ['Reject', 'rejected'] },
+  confirmation: { yes: ['Confirm', 'confirmed'], no: ['Decline', 'declined'] },
+  form: { yes: ['Submit', 'submitted'], no: ['Decline', 'declined'] },
+};
+
+/** Whether a word of a decision lets it happen. */
+export const isYes = (resolution: string): boolean =>
+  Object.values(WORDS).some(({ yes: [, word] }) => word === resolution);
+
+/** Where a request is answered: at its message, or at its plan. */
+export const subjectOf = ({ message_id, plan_id }: RequestRecord): string => message_id ?? plan_id ?? '';
+
+/** Saves the signed receipt of a decision as a file that `fleet receipts verify` takes. @throws ApiError */
+export async function saveReceipt(requestId: string): Promise<void> {
+  const { receipt } = await call('/requests/get_receipt', { request_id: requestId });
+  const url = URL.createObjectURL(new Blob([receipt], { type: 'application/jwt' }));
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = `receipt-${requestId}.jwt`;
+  link.click();
+  URL.revokeObjectURL(url);
+}

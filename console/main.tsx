@@ -1,0 +1,82 @@
+import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  Navigate,
+  RouterProvider,
+} from '@tanstack/react-router';
+import { StrictMode } from 'react';
+import { createRoot } from 'react-dom/client';
+import { ApiError, isSignedOut } from './api/call.js';
+import { sessionQuery } from './api/session.js';
+import { parseInboxSearch } from './inbox/filters.js';
+import { Inbox } from './inbox/inbox.js';
+import { Shell } from './shell/shell.js';
+import './styles/base.css';
+import './styles/parts.css';
+import './styles/shell.css';
+import './styles/inbox.css';
+import './styles/message.css';
+
+const RETRIES = 2;
+
+/** A session that has ended shows itself by any call. */
+const onError = (error: Error) => {
+  if (isSignedOut(error)) client.setQueryData(sessionQuery.queryKey, null);
+};
+const client = new QueryClient({
+  queryCache: new QueryCache({ onError }),
+  mutationCache: new MutationCache({ onError }),
+  defaultOptions: {
+    queries: {
+      staleTime: 10_000,
+      retry: (count, error) =>
+        count < RETRIES && !(error instanceof ApiError && error.status > 0 && error.status < 500),
+      networkMode: 'always',
+    },
+  },
+});
+
+const root = createRootRoute({
+  component: Shell,
+  notFoundComponent: () => <Navigate to="/inbox" search={{}} replace />,
+});
+const toInbox = (path: string) =>
+  createRoute({
+    getParentRoute: () => root,
+    path,
+    component: () => <Navigate to="/inbox" search={{}} replace />,
+  });
+const inbox = createRoute({
+  getParentRoute: () => root,
+  path: '/inbox',
+  validateSearch: parseInboxSearch,
+  component: Inbox,
+});
+const message = createRoute({
+  getParentRoute: () => root,
+  path: '/messages/$messageId',
+  component: lazyRouteComponent(() => import('./message/message.js'), 'Message'),
+});
+const router = createRouter({
+  routeTree: root.addChildren([toInbox('/'), toInbox('/sign-in'), inbox, message]),
+  basepath: '/console',
+});
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: typeof router;
+  }
+}
+
+const element = document.getElementById('console');
+if (element)
+  createRoot(element).render(
+    <StrictMode>
+      <QueryClientProvider client={client}>
+        <RouterProvider router={router} />
+      </QueryClientProvider>
+    </StrictMode>,
+  );

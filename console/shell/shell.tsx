@@ -1,0 +1,150 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { Link, Outlet, useNavigate } from '@tanstack/react-router';
+import { useEffect, useRef, useState } from 'react';
+import type { ConsoleSession } from '../../contracts/api/console.js';
+import { call } from '../api/call.js';
+import { useConnection, useLiveRequests } from '../api/live.js';
+import { sessionQuery, signOut } from '../api/session.js';
+import { decisions } from '../inbox/decisions.js';
+import { Dialog } from '../parts/dialog.js';
+import { Icon } from '../parts/icon.js';
+import { useKeys } from '../parts/keys.js';
+import { Failed, Loading } from '../parts/states.js';
+import { SignIn } from '../sign-in/sign-in.js';
+import { Help } from './help.js';
+import { Logo } from './logo.js';
+import { Palette } from './palette.js';
+
+const CHORD_MS = 1_200;
+
+/** Whether the platform is heard; when it is not, how old that is what is shown. */
+function ConnectionNote() {
+  const connection = useConnection();
+  if (connection.state !== 'away') return null;
+  return (
+    <p className="away" role="status">
+      The platform cannot be reached. What you see is from {new Date(connection.since).toLocaleTimeString()}; trying
+      again.
+    </p>
+  );
+}
+
+function Navigation({
+  session,
+  openPalette,
+  leave,
+}: {
+  session: ConsoleSession;
+  openPalette: () => void;
+  leave: () => void;
+}) {
+  const { data: waiting } = useQuery({
+    queryKey: ['requests', 'count'],
+    queryFn: async () => (await call('/requests/get', { page_size: 1 })).count ?? 0,
+  });
+  const { principal, tenant, scopes } = session;
+  return (
+    <header className="side">
+      <Logo />
+      <button type="button" className="search" onClick={openPalette}>
+        <Icon name="search" /> Go to <kbd>⌘K</kbd>
+      </button>
+      <nav aria-label="Views">
+        <Link to="/inbox" search={{}} activeOptions={{ includeSearch: false }}>
+          <Icon name="inbox" /> Inbox{' '}
+          {waiting !== undefined && waiting > 0 && <span className="count">{waiting.toLocaleString()}</span>}
+        </Link>
+        <a href="/docs" target="_blank" rel="noopener">
+          <Icon name="book" /> API reference
+        </a>
+      </nav>
+      <div className="who">
+        <span className="cut" title={principal.id}>
+          {principal.name ?? principal.id}
+        </span>
+        <span className="quiet cut">
+          {tenant.name} · {scopes.join(', ')}
+        </span>
+        <button type="button" className="link" onClick={leave}>
+          Sign out
+        </button>
+      </div>
+    </header>
+  );
+}
+
+/** The frame of all views, for whoever is signed in. A session that ends leaves what is shown where it is. */
+export function Shell() {
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  const { data: session, error, isPending, refetch } = useQuery(sessionQuery);
+  const [open, setOpen] = useState<'palette' | 'help' | null>(null);
+  /** Who was signed in last. */
+  const [known, setKnown] = useState<ConsoleSession | null>(null);
+  const chordUntil = useRef(0);
+  useLiveRequests(session != null);
+
+  useEffect(() => {
+    if (session) setKnown(session);
+  }, [session]);
+  useEffect(() => {
+    decisions.client = client;
+    const flush = () => decisions.flush();
+    addEventListener('pagehide', flush);
+    return () => removeEventListener('pagehide', flush);
+  }, [client]);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (event.key.toLowerCase() !== 'k' || !(event.metaKey || event.ctrlKey)) return;
+      event.preventDefault();
+      setOpen((now) => (now === 'palette' ? null : 'palette'));
+    };
+    document.addEventListener('keydown', onKey);
+    return () => document.removeEventListener('keydown', onKey);
+  }, []);
+  const chord = (go: () => void) => () => {
+    if (Date.now() < chordUntil.current) go();
+  };
+  useKeys({
+    '?': () => setOpen('help'),
+    g: () => {
+      chordUntil.current = Date.now() + CHORD_MS;
+    },
+    i: chord(() => void navigate({ to: '/inbox', search: {} })),
+    d: chord(() => void navigate({ to: '/inbox', search: { box: 'decided' } })),
+  });
+
+  const leave = async (everywhere: boolean) => {
+    decisions.flush();
+    await signOut(everywhere).catch(() => undefined);
+    setKnown(null);
+    client.clear();
+    client.setQueryData(sessionQuery.queryKey, null);
+  };
+  const onSignedIn = (fresh: ConsoleSession) => {
+    if (known && known.principal.id !== fresh.principal.id) return location.reload();
+    void client.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' });
+    if (location.pathname.startsWith('/console/sign-in')) void navigate({ to: '/inbox', search: {}, replace: true });
+  };
+
+  if (isPending) return <Loading />;
+  if (error && !session) return <Failed error={error} retry={() => void refetch()} />;
+  const shown = session ?? known;
+  if (!shown) return <SignIn ended={false} onSignedIn={onSignedIn} />;
+  return (
+    <div className="shell">
+      <Navigation session={shown} openPalette={() => setOpen('palette')} leave={() => void leave(false)} />
+      <main>
+        <ConnectionNote />
+        <Outlet />
+      </main>
+      {open === 'palette' && <Palette close={() => setOpen(null)} signOut={(everywhere) => void leave(everywhere)} />}
+      {open === 'help' && <Help close={() => setOpen(null)} />}
+      {!session && (
+        <Dialog label="Sign in" className="again">
+          <SignIn ended onSignedIn={onSignedIn} />
+        </Dialog>
+      )}
+    </div>
+  );
+}

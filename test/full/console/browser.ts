@@ -1,0 +1,52 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { expect } from 'vitest';
+import { createSignInLink } from '../../../auth/console-sessions.js';
+import type { Scope } from '../../../contracts/primitives.js';
+import type { ServedApi } from '../../api/served-api.js';
+import { cleanUp } from '../../setup/clean-up.js';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+/** WCAG 2.2 AA, with what it includes. */
+const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
+
+/** People with browsers at the console of an API. */
+export async function consoleBrowser(api: ServedApi) {
+  const browser = await chromium.launch({
+    executablePath: execFileSync('which', ['chromium'], { encoding: 'utf8' }).trim(),
+    args: ['--no-sandbox'],
+  });
+  cleanUp(() => browser.close());
+  return {
+    /** Signs in by a link of a new credential. Whatever the page reports to its console fails the test at `quiet`. */
+    signedIn: async (scopes: Scope[], options: BrowserContextOptions = {}) => {
+      const { client_id, client_secret } = await api.credentialOf(api.tenantId, scopes);
+      const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+      const page = await context.newPage();
+      const problems: string[] = [];
+      page.on('console', (message) => message.type() === 'error' && problems.push(message.text()));
+      page.on('pageerror', (error) => problems.push(String(error)));
+      const link = await createSignInLink(api.db, api.tenantId, client_id);
+      await page.goto(`${api.baseUrl}/console/sign-in#${link}`);
+      await page.waitForURL('**/console/inbox*');
+      return { page, context, client_id, client_secret, problems, link };
+    },
+  };
+}
+
+/** What axe finds on the page as it is, in a few words. */
+export async function violations(page: Page): Promise<string[]> {
+  await page.evaluate(AXE);
+  const found = (await page.evaluate(
+    `axe.run(document, { runOnly: ${JSON.stringify(RULES)} }).then(({ violations }) =>
+      violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => id + ' ' + target + ' ' + failureSummary)))`,
+  )) as string[];
+  return found;
+}
+
+/** Nothing is beyond the right edge. */
+export async function expectNoSideways(page: Page): Promise<void> {
+  expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+}
