@@ -38,7 +38,9 @@ const NEEDS: Record<string, string[]> = {
     'test/full/sdk/python/python.test.ts',
     'test/full/system/load-balancer/load-balancer.test.ts',
   ],
-  chromium: ['test/full/browser/approve.test.ts', 'test/full/browser/client.test.ts'],
+  chromium: ['approve', 'client']
+    .map((name) => `test/full/browser/${name}.test.ts`)
+    .concat('test/full/console/console.test.ts'),
 };
 
 /** Test files for what a command installs, with a file or folder that is there when it did. */

@@ -1,13 +1,22 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useSyncExternalStore } from 'react';
-import type { EventRecord } from '../../contracts/api/telemetry.js';
+import type { EventType } from '../../contracts/events.js';
 import { sessionQuery } from './session.js';
 
 /** What the inbox shows changes with these. */
-const TYPES = [
-  ...['message.input_required', 'message.resolved', 'message.decision_effect', 'message.canceled', 'message.error'],
-  ...['plan.approval_required', 'plan.approved', 'plan.rejected', 'plan.canceled'],
-].join();
+const REQUEST_TYPES: readonly EventType[] = [
+  ...(['message.input_required', 'message.resolved', 'message.decision_effect'] as const),
+  ...(['message.canceled', 'message.error'] as const),
+  ...(['plan.approval_required', 'plan.approved', 'plan.rejected', 'plan.canceled'] as const),
+];
+/** What the page of a message shows changes with these. */
+export const MESSAGE_TYPES: readonly EventType[] = [
+  ...(['message.received', 'message.completed', 'message.error', 'message.canceled'] as const),
+  ...(['message.input_required', 'message.resolved', 'message.decision_effect'] as const),
+  ...(['dispatch.sent', 'dispatch.success', 'dispatch.failed'] as const),
+  ...(['policy.denied', 'policy.audited', 'policy.approval_required'] as const),
+  ...(['guard.allowed', 'guard.denied', 'guard.approval_required'] as const),
+];
 /** What has come is shown at most so often. */
 const SHOW_EVERY_MS = 500;
 const RETRY_MS = 3_000;
@@ -37,24 +46,23 @@ export function useConnection(): Connection {
 /**
  * Follows events as they happen, and reports whether that works. A stream that broke is opened again; one whose tab is hidden is closed,
  * because a browser opens six connections to a host.
- * @param onEvents called with all events since the last call, and with none when a stream begins, because some may have been missed
+ * @param onChange called soon after events, and when a stream begins, because some may have been missed
  * @returns ends it
  */
 export function follow(
-  filters: Record<string, string>,
-  onEvents: (events: EventRecord[]) => void,
+  { types, ...filters }: { types: readonly EventType[]; message_id?: string },
+  onChange: () => void,
   onState: (state: 'live' | 'away') => void = () => undefined,
 ): () => void {
+  const query = new URLSearchParams({ ...filters, type: types.join() });
   let source: EventSource | undefined;
   let retry: ReturnType<typeof setTimeout> | undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
-  let events: EventRecord[] = [];
-  const show = () => {
-    timer = undefined;
-    onEvents(events.splice(0));
-  };
   const soon = () => {
-    timer ??= setTimeout(show, SHOW_EVERY_MS);
+    timer ??= setTimeout(() => {
+      timer = undefined;
+      onChange();
+    }, SHOW_EVERY_MS);
   };
   const close = () => {
     source?.close();
@@ -64,7 +72,7 @@ export function follow(
   const open = () => {
     close();
     if (document.hidden) return;
-    source = new EventSource(`/telemetry/stream_events?${new URLSearchParams(filters)}`);
+    source = new EventSource(`/telemetry/stream_events?${query}`);
     source.onopen = () => {
       onState('live');
       soon();
@@ -73,17 +81,13 @@ export function follow(
       onState('away');
       if (source?.readyState === EventSource.CLOSED) retry = setTimeout(open, RETRY_MS);
     };
-    source.onmessage = ({ data }) => {
-      events.push(JSON.parse(data));
-      soon();
-    };
+    for (const type of types) source.addEventListener(type, soon);
   };
   open();
   document.addEventListener('visibilitychange', open);
   return () => {
     document.removeEventListener('visibilitychange', open);
     clearTimeout(timer);
-    events = [];
     close();
   };
 }
@@ -98,7 +102,7 @@ export function useLiveRequests(enabled: boolean): void {
   useEffect(() => {
     if (!enabled) return;
     return follow(
-      { type: TYPES },
+      { types: REQUEST_TYPES },
       () => {
         const predicate = ({ state }: { state: { data?: unknown } }) => pagesOf(state.data) <= PAGES_MAX;
         void client.invalidateQueries({ queryKey: ['requests'], predicate });

@@ -9,7 +9,7 @@ export const sessionQuery = queryOptions({
   queryKey: ['session'],
   queryFn: async (): Promise<ConsoleSession | null> => {
     try {
-      const { session } = (await fetchJson('/console/session')) as Signed;
+      const { session } = (await fetchJson('/console/session')) as { session: ConsoleSession | null };
       rememberCsrfToken(session);
       return session;
     } catch (error) {

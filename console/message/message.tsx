@@ -3,7 +3,7 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import type { MessageRecord, WaitsFor } from '../../contracts/api/messages.js';
 import { ApiError, call } from '../api/call.js';
-import { follow } from '../api/live.js';
+import { follow, MESSAGE_TYPES } from '../api/live.js';
 import { hasScope, sessionQuery } from '../api/session.js';
 import type { AnswerKeys } from '../inbox/answer-form.js';
 import { decisions, useDecisions } from '../inbox/decisions.js';
@@ -190,7 +190,7 @@ export function Message() {
   });
   useEffect(
     () =>
-      follow({ message_id: messageId }, () => {
+      follow({ message_id: messageId, types: MESSAGE_TYPES }, () => {
         void client.invalidateQueries({ queryKey: ['message', messageId] });
         void client.invalidateQueries({ queryKey: ['events', messageId] });
       }),

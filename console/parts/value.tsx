@@ -37,7 +37,7 @@ function coloured(text: string) {
 }
 
 /** Members whose value differs between two objects, with both values. */
-export function changesBetween(
+function changesBetween(
   before: Record<string, unknown>,
   after: Record<string, unknown>,
 ): { name: string; before: string | null; after: string | null }[] {

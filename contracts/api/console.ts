@@ -28,7 +28,10 @@ export const CONSOLE_OPERATIONS = {
     ]),
     response: SessionResponse,
   }),
-  getSession: get('/console/session', TENANT, 'Who is signed in', { response: SessionResponse }),
+  /** Null: nobody. */
+  getSession: get('/console/session', { access: 'optional', agents: 'forbidden' }, 'Who is signed in', {
+    response: ok({ session: ConsoleSession.nullable() }),
+  }),
   signOut: post('/console/sign_out', TENANT, 'End the session', {
     request: z.strictObject({
       /** All sessions of the same credential. */
