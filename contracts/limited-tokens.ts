@@ -15,7 +15,10 @@ export function isLimited({ user_id, session_id, agent_types_allowed }: TokenLim
   return user_id !== undefined || session_id !== undefined || agent_types_allowed !== undefined;
 }
 
-/** The operations that a limited token reaches, by path, for records within its limits. Everything else is 403. */
+/**
+ * The operations that a limited token reaches, by path, for records within its limits. Everything else is 403. None of the console's are among
+ * them: its sessions have all rights of a credential, so a limited token neither starts nor reads nor ends one.
+ */
 const LIMITED_PATHS: ReadonlySet<string> = new Set([
   '/send',
   '/a2a/:agent_type',

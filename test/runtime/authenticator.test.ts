@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { type CredentialStatus, createAuthenticator } from '../../auth/authenticator.js';
+import { type CredentialStatus, createAuthenticator, type TokenOf } from '../../auth/authenticator.js';
 import { createTokens } from '../../auth/tokens.js';
 import { DEFAULT_CLOCKS } from '../../runtime/clocks.js';
 import { PlatformError } from '../../runtime/errors.js';
@@ -95,4 +95,23 @@ test('an unknown key id reloads the keys, at most once a second', async () => {
   expect(loads).toBe(2);
   const own = await tokens.issueAccessToken(CLAIMS, 600);
   expect(await elsewhere.verifyAccessToken(own)).toMatchObject(CLAIMS);
+});
+
+test('a status is kept for each user and each session of the console', async () => {
+  const key = await newKey('one');
+  const tokens = createTokens({ loadKeys: async () => [key], log });
+  const asked: TokenOf[] = [];
+  const lookup = async (_credentialId: string, token: TokenOf) => {
+    asked.push(token);
+    return { tenant_id: TENANT, usable: token.consoleSession !== 'x', expires_at: null };
+  };
+  const { authenticate } = createAuthenticator({ tokens, clocks: DEFAULT_CLOCKS, lookup });
+  const call = async (more: object) => authenticate(await tokens.issueAccessToken({ ...CLAIMS, ...more }, 600));
+  for (const more of [{ user_id: 'x' }, {}, { user_id: 'x' }, {}]) await call(more);
+  await expect(call({ console_session: 'x' })).rejects.toMatchObject({ code: 'unauthorized' });
+  expect(asked).toEqual([
+    { tenantId: TENANT, userId: 'x' },
+    { tenantId: TENANT },
+    { tenantId: TENANT, consoleSession: 'x' },
+  ]);
 });

@@ -120,6 +120,19 @@ test('neither credentials for agents nor operators sign in', async () => {
   expect((await signIn({ client_id, client_secret })).answer.status).toBe(403);
 });
 
+test('a token that is limited to a user starts, reads and ends no session', async () => {
+  const { client_id, client_secret, browser } = await asCredential('read');
+  const token = await api.tokenAs({ client_id, client_secret, user_id: 'ann' });
+  const limited = { authorization: `Bearer ${token}` };
+  const { answer, setCookie } = await signIn({}, api, limited);
+  expect([answer.status, setCookie]).toEqual([400, '']);
+  expect((await signIn({ client_id, client_secret, user_id: 'ann' })).answer.status).toBe(400);
+  for (const cookie of ['', browser.cookie]) // its header counts, not the cookie beside it
+    expect((await api.client.raw('/console/session', null, { ...limited, cookie }, 'GET')).status).toBe(403);
+  expect(await browser.post('/console/sign_out', { everywhere: true }, limited)).toBe('403 forbidden');
+  expect((await browser.see()).body).toMatchObject({ session: browser.session });
+});
+
 test('a forged or altered cookie is no session', async () => {
   const { browser } = await asCredential('read');
   const altered = browser.cookie.slice(0, -2);
