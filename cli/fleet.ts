@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { parseArgs } from 'node:util';
 import { errorMessage, PlatformError } from '../runtime/errors.js';
+import { visible } from '../runtime/visible-text.js';
 import { ApiError, UnreachableError } from '../sdk/index.js';
 import { connect } from './client/connection.js';
 import { processTerminal } from './client/terminal.js';
@@ -112,7 +113,7 @@ async function main(args: string[]): Promise<number> {
     const result = await ('runAlone' in command
       ? command.runAlone(input)
       : withStore(process.env, (store) => command.run(store, input)));
-    process.stdout.write(`${json ? JSON.stringify(result) : plain(result)}\n`);
+    process.stdout.write(`${json ? JSON.stringify(result) : visible(plain(result))}\n`);
     return OK;
   } catch (error) {
     if (isUsageError(error)) {
@@ -120,7 +121,8 @@ async function main(args: string[]): Promise<number> {
       return USAGE_ERROR;
     }
     const expected = error instanceof Error && EXPECTED.some((kind) => error instanceof kind);
-    process.stderr.write(`${expected ? error.message : ((error as Error).stack ?? errorMessage(error))}\n`);
+    const text = expected ? error.message : ((error as Error).stack ?? errorMessage(error));
+    process.stderr.write(`${visible(text)}\n`);
     return FAILED;
   }
 }

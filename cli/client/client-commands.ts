@@ -1,6 +1,7 @@
 import type { MessageRecord } from '../../contracts/api/messages.js';
 import { OPERATIONS } from '../../contracts/api/operations.js';
 import type { EventRecord } from '../../contracts/api/telemetry.js';
+import { visible } from '../../runtime/visible-text.js';
 import { toWire } from '../../sdk/wire/names.js';
 import { type Command, type CommandInput, parse, type Shown } from '../command.js';
 import { CliError } from '../fleet-store.js';
@@ -70,13 +71,13 @@ function messageText({ terminal }: Session, message: MessageRecord): string {
   const { state, error, agent_type, instance_id } = message;
   const known = fields(terminal, {
     ...{ message: message.message_id, session: message.session_id },
-    state: COLOURS[state] ? terminal.paint(COLOURS[state], state) : state,
+    state: coloured(state),
     ...{ agent: [instance_id, agent_type].filter((text) => text !== null).join(', '), sent: message.created_at },
     ...{ ended: message.completed_at, trace: message.trace_id, error: error && `${error.code}: ${error.message}` },
     asks: message.input_request?.title,
   });
   const said = [message.user_input, message.assistant_output].filter((text) => text !== '');
-  return [known, ...said].join('\n\n');
+  return [known, ...said.map(visible)].join('\n\n');
 }
 
 /** What an id names, by its prefix. */
@@ -98,7 +99,7 @@ async function get(session: Session, input: CommandInput): Promise<Shown> {
     throw new CliError(`${id} is no id of a message (msg_…), session (ses_…), plan (plan_…) or request (req_…).`);
   const found = await reader(session, id);
   const { ok: _, ...record } = found;
-  return { json: found, text: JSON.stringify(record, null, 2) };
+  return { json: found, text: visible(JSON.stringify(record, null, 2)) };
 }
 
 /** The message or plan that an id names, and which request of it where the id is a request's. */
@@ -147,15 +148,18 @@ async function why(session: Session, { argument }: CommandInput): Promise<Shown>
   const facts = await factsOf(session, argument);
   const sentences = explain(facts);
   const { message_id, state, waits_for, error, input_request } = facts.message;
-  return { json: { message_id, state, sentences, waits_for, error, input_request }, text: sentences.join('\n') };
+  return {
+    json: { message_id, state, sentences, waits_for, error, input_request },
+    text: visible(sentences.join('\n')),
+  };
 }
 
 function eventLine({ terminal }: Session, { timestamp, event_type, severity, event }: EventRecord): string {
   const about = Object.entries(event).flatMap(([name, value]) =>
     value === null || value === '' ? [] : [`${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`],
   );
-  const type = COLOURS[severity] ? terminal.paint(COLOURS[severity], event_type) : event_type;
-  return `${terminal.paint('dim', timestamp)}  ${type}  ${shortened(about.join(' '), 200)}`;
+  const type = COLOURS[severity] ? terminal.paint(COLOURS[severity], event_type) : visible(event_type);
+  return `${terminal.paint('dim', timestamp)}  ${type}  ${visible(shortened(about.join(' '), 200))}`;
 }
 
 /** Follows events until the process is ended. */

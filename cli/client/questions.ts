@@ -1,12 +1,17 @@
 import type { InputRequest } from '../../contracts/api/messages.js';
+import { visible } from '../../runtime/visible-text.js';
 import { CliError } from '../fleet-store.js';
 import type { Terminal } from './terminal.js';
 
 /** What is asked, for whoever decides. */
 function questionText({ paint }: Pick<Terminal, 'paint'>, request: InputRequest): string {
   const { title, prompt, tool, arguments: given, source } = request;
-  const call = tool === undefined ? [] : [`${paint('bold', tool)} ${JSON.stringify(given ?? {}, null, 2)}`];
-  const lines = [paint('yellow', title || prompt), ...(title !== '' && prompt !== title ? [prompt] : []), ...call];
+  const call = tool === undefined ? [] : [`${paint('bold', tool)} ${visible(JSON.stringify(given ?? {}, null, 2))}`];
+  const lines = [
+    paint('yellow', title || prompt),
+    ...(title !== '' && prompt !== title ? [visible(prompt)] : []),
+    ...call,
+  ];
   return `${lines.filter((line) => line !== '').join('\n')}\n${paint('dim', `(asked by: ${source})`)}\n`;
 }
 
@@ -46,7 +51,7 @@ async function askForm(ask: NonNullable<Terminal['ask']>, request: InputRequest)
   const values: Record<string, unknown> = {};
   for (const field of asked) {
     const options = field.options.length > 0 ? ` (${field.options.join(', ')})` : '';
-    const text = await ask(`${field.label}${options}: `);
+    const text = await ask(visible(`${field.label}${options}: `));
     if (text === null) return null;
     if (text !== '') values[field.id] = valueFor(field, text);
   }

@@ -2,6 +2,7 @@ import { text as readAll } from 'node:stream/consumers';
 import type { StreamEvent } from '../../contracts/a2a/a2a.js';
 import type { MessageRecord } from '../../contracts/api/messages.js';
 import { OPERATIONS } from '../../contracts/api/operations.js';
+import { visible } from '../../runtime/visible-text.js';
 import { ApiError, TaskFailedError, textStream } from '../../sdk/index.js';
 import type { CommandInput, Shown } from '../command.js';
 import { read, type Session } from './connection.js';
@@ -68,7 +69,7 @@ export async function send(session: Session, { argument, second, options }: Comm
     const events = followed(session, stream, (id) => {
       message_id = id;
     });
-    for await (const piece of textStream(events)) if (!json) terminal.write(piece);
+    for await (const piece of textStream(events)) if (!json) terminal.write(visible(piece));
   } catch (error) {
     if (!(error instanceof TaskFailedError)) throw error; // its message says why
   }

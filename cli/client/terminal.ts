@@ -1,5 +1,6 @@
 import { createInterface } from 'node:readline/promises';
 import { styleText } from 'node:util';
+import { visible } from '../../runtime/visible-text.js';
 
 export type Colour = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
 
@@ -12,7 +13,7 @@ export interface Terminal {
   write(text: string): void;
   /** For what goes beside a result: to standard error. */
   note(text: string): void;
-  /** Colours a text where it is shown on a terminal that has colours; `NO_COLOR` takes them away. */
+  /** Shows what is invisible in a text, and colours it on a terminal that has colours; `NO_COLOR` takes them away. */
   paint(colour: Colour, text: string): string;
   /** Asks whoever sits at the terminal; null where nobody does. Null, too, at the end of the input. */
   ask: ((question: string) => Promise<string | null>) | null;
@@ -35,12 +36,13 @@ export function processTerminal(): Terminal {
   return {
     write: (text) => void stdout.write(text),
     note: (text) => void stderr.write(text),
-    paint: (colour, text) => (hasColours ? styleText(colour, text) : text),
+    paint: (colour, text) => (hasColours ? styleText(colour, visible(text)) : visible(text)),
     ask: stdin.isTTY && stderr.isTTY ? ask : null,
   };
 }
 
-const textOf = (cell: Cell): string => (typeof cell === 'string' ? cell : cell.text);
+/** The text of a cell. It may be anybody's: what would command the terminal is shown instead. */
+const textOf = (cell: Cell): string => visible(typeof cell === 'string' ? cell : cell.text);
 
 /** Rows below a line of names, in columns. */
 export function table({ paint }: Pick<Terminal, 'paint'>, names: readonly string[], rows: readonly Cell[][]): string {
@@ -60,10 +62,15 @@ export function table({ paint }: Pick<Terminal, 'paint'>, names: readonly string
 }
 
 /** The fields of a record below each other; those without a value are left out. */
-export function fields({ paint }: Pick<Terminal, 'paint'>, values: Record<string, string | undefined>): string {
+export function fields({ paint }: Pick<Terminal, 'paint'>, values: Record<string, Cell | undefined>): string {
   const shown = Object.entries(values).filter(([, value]) => value !== undefined && value !== '');
   const width = Math.max(0, ...shown.map(([name]) => name.length));
-  return shown.map(([name, value]) => `${paint('dim', name.padEnd(width))}  ${value}`).join('\n');
+  return shown
+    .map(([name, value = '']) => {
+      const text = typeof value === 'string' ? textOf(value) : paint(value.colour, textOf(value));
+      return `${paint('dim', name.padEnd(width))}  ${text}`;
+    })
+    .join('\n');
 }
 
 const UNITS: [string, number][] = [

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { askPerson } from '../../cli/client/questions.js';
-import { distance, fields, shortened, type Terminal, table } from '../../cli/client/terminal.js';
+import { distance, fields, processTerminal, shortened, type Terminal, table } from '../../cli/client/terminal.js';
 import type { InputRequest } from '../../contracts/api/messages.js';
 
 const paint: Terminal['paint'] = (colour, text) => `<${colour}>${text}</>`;
@@ -21,6 +21,30 @@ test('fields without a value are left out', () => {
   expect(fields({ paint: plain }, { id: '1', nothing: undefined, empty: '', state: 'done' })).toBe(
     'id     1\nstate  done',
   );
+});
+
+test('what commands a terminal or turns the direction of a text is shown, wherever a text of others is printed', async () => {
+  const hostile = '\x1b]52;c;eA==\x07\x9b2J\u202egnp';
+  const shown = '[U+001B]]52;c;eA==[U+0007][U+009B]2J[U+202E]gnp';
+  const { paint: painted } = processTerminal();
+  expect(painted('red', hostile)).toContain(shown);
+  expect(table({ paint: plain }, ['A', 'B'], [[hostile, { text: hostile, colour: 'red' }]])).toBe(
+    `${'A'.padEnd(shown.length)}  B\n${shown}  ${shown}`,
+  );
+  expect(fields({ paint: plain }, { a: hostile, b: { text: hostile, colour: 'red' } })).toBe(
+    `a  ${shown}\nb  ${shown}`,
+  );
+  const said: string[] = [];
+  const ask = async (question: string) => {
+    said.push(question);
+    return null;
+  };
+  const terminal = { write: () => undefined, note: (text: string) => void said.push(text), paint: painted, ask };
+  const form = { fields: [{ id: 'a', type: 'string', label: hostile, options: [hostile] }] };
+  const asked = { title: hostile, prompt: `!${hostile}`, tool: hostile, arguments: { a: hostile }, source: hostile };
+  await askPerson(terminal, { kind: 'form', ...form, ...asked } as unknown as InputRequest);
+  for (const raw of ['\x1b]', '\x07', '\x9b', '\u202e']) expect(said.join('')).not.toContain(raw);
+  expect(said.join('').split('[U+202E]')).toHaveLength(8);
 });
 
 test.each([
