@@ -1,4 +1,5 @@
 import { hash, randomBytes, randomUUID, timingSafeEqual } from 'node:crypto';
+import { decodeJwt } from 'jose';
 import { z } from 'zod';
 import { type Author, recordAudit } from '../audit/record-audit.js';
 import type { Caller, Credential } from '../contracts/api/auth.js';
@@ -47,8 +48,8 @@ export async function redeemSignInLink(db: Db, link: string): Promise<Credential
 }
 
 const KEEP_NEWEST = `
-  DELETE FROM console_sessions WHERE tenant_id = $1 AND (expires_at < now() OR session_id IN (
-    SELECT session_id FROM console_sessions WHERE tenant_id = $1 AND credential_id = $2 ORDER BY created_at DESC OFFSET ${SESSIONS_MAX - 1}))`;
+  DELETE FROM console_sessions WHERE tenant_id = $1 AND (expires_at < now() OR console_session IN (
+    SELECT console_session FROM console_sessions WHERE tenant_id = $1 AND credential_id = $2 ORDER BY created_at DESC OFFSET ${SESSIONS_MAX - 1}))`;
 
 /** Signs in as a credential. @returns the claims of the session's token, and the value of its cookie */
 export async function openConsoleSession(
@@ -58,14 +59,15 @@ export async function openConsoleSession(
 ): Promise<{ caller: Caller; csrf: string; cookie: string }> {
   const console_session = randomUUID();
   const claims = { tenant_id, agent_type: NO_AGENT, scopes, sub: credential_id, credential_id, console_session };
-  const iat = Math.floor(Date.now() / 1_000);
-  const left = expires_at === null ? CONSOLE_SESSION_SECONDS : Math.floor(Date.parse(expires_at) / 1_000) - iat;
+  const left =
+    expires_at === null ? CONSOLE_SESSION_SECONDS : Math.floor((Date.parse(expires_at) - Date.now()) / 1_000);
   const seconds = Math.min(CONSOLE_SESSION_SECONDS, left);
   const token = await tokens.issueAccessToken(claims, seconds);
+  const { iat = 0, exp = 0 } = decodeJwt(token);
   await db.tenant(tenant_id, async (tx) => {
     await tx.query(KEEP_NEWEST, [tenant_id, credential_id]);
     await tx.query(
-      `INSERT INTO console_sessions (tenant_id, session_id, credential_id, expires_at)
+      `INSERT INTO console_sessions (tenant_id, console_session, credential_id, expires_at)
        VALUES ($1, $2, $3, now() + make_interval(secs => $4))`,
       [tenant_id, console_session, credential_id, seconds],
     );
@@ -75,7 +77,7 @@ export async function openConsoleSession(
   });
   const csrf = randomBytes(16).toString('base64url');
   const cookie = secrets.encrypt(JSON.stringify({ token, csrf }), PURPOSE).toString('base64url');
-  return { caller: { ...claims, iat, exp: iat + seconds }, csrf, cookie };
+  return { caller: { ...claims, iat, exp }, csrf, cookie };
 }
 
 /** Opens a cookie. Whether its token is still valid, the authenticator says. @returns null for any other text */
@@ -99,7 +101,7 @@ export function isCsrfToken({ csrf }: SealedSession, given: unknown): boolean {
 export async function endConsoleSessions(db: Db, author: Author, caller: Caller, everywhere: boolean): Promise<void> {
   const { tenant_id, credential_id: id, console_session = '' } = caller;
   await db.tenant(tenant_id, async (tx) => {
-    const which = everywhere ? 'credential_id = $2' : 'session_id = $2';
+    const which = everywhere ? 'credential_id = $2' : 'console_session = $2';
     const end = `DELETE FROM console_sessions WHERE tenant_id = $1 AND ${which}`;
     await tx.query(end, [tenant_id, everywhere ? id : console_session]);
     const target = { type: 'credential', id };

@@ -209,7 +209,7 @@ export async function credentialStatus(
   const [row] = await db.system((tx) =>
     tx.query<CredentialStatus & { [column: string]: unknown }>(
       `SELECT c.tenant_id, c.expires_at, c.revoked_at IS NULL AND t.deleted_at IS NULL AND (t.tenant_id IS NOT NULL OR $2 = '')
-                AND ($4::text IS NULL OR EXISTS (SELECT 1 FROM console_sessions s WHERE s.tenant_id = $2 AND s.session_id = $4)) AS usable,
+                AND ($4::text IS NULL OR EXISTS (SELECT 1 FROM console_sessions s WHERE s.tenant_id = $2 AND s.console_session = $4)) AS usable,
               (SELECT u.token_epoch FROM user_token_epochs u WHERE u.tenant_id = $2 AND u.user_id = $3) AS user_epoch
          FROM credentials c LEFT JOIN tenants t ON t.tenant_id = coalesce(c.tenant_id, $2) WHERE c.credential_id = $1`,
       [credentialId, tenantId, userId ?? null, consoleSession ?? null],

@@ -352,7 +352,7 @@ CREATE TABLE callback_tokens (
 );
 CREATE TABLE console_sessions (
   tenant_id text NOT NULL,
-  session_id text NOT NULL,
+  console_session text NOT NULL,
   credential_id text NOT NULL,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   expires_at timestamp with time zone NOT NULL
@@ -1109,7 +1109,7 @@ ALTER TABLE callback_tokens ADD CONSTRAINT callback_tokens_tenant_id_plan_id_fke
 ALTER TABLE callback_tokens ADD CONSTRAINT callback_tokens_pkey PRIMARY KEY (token_hash);
 ALTER TABLE console_sessions ADD CONSTRAINT console_sessions_credential_id_fkey FOREIGN KEY (credential_id) REFERENCES credentials(credential_id) ON DELETE CASCADE;
 ALTER TABLE console_sessions ADD CONSTRAINT console_sessions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
-ALTER TABLE console_sessions ADD CONSTRAINT console_sessions_pkey PRIMARY KEY (tenant_id, session_id);
+ALTER TABLE console_sessions ADD CONSTRAINT console_sessions_pkey PRIMARY KEY (tenant_id, console_session);
 ALTER TABLE counted_usage ADD CONSTRAINT counted_usage_pkey PRIMARY KEY (tenant_id, message_id, model);
 ALTER TABLE credentials ADD CONSTRAINT credentials_of_operators CHECK (((tenant_id IS NULL) = (credential_id ~~ 'op\_%'::text)));
 ALTER TABLE credentials ADD CONSTRAINT credentials_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
@@ -1198,7 +1198,8 @@ ALTER TABLE session_totals ADD CONSTRAINT session_totals_pkey PRIMARY KEY (tenan
 ALTER TABLE sessions ADD CONSTRAINT sessions_pkey PRIMARY KEY (tenant_id, session_id);
 ALTER TABLE sign_in_links ADD CONSTRAINT sign_in_links_credential_id_fkey FOREIGN KEY (credential_id) REFERENCES credentials(credential_id) ON DELETE CASCADE;
 ALTER TABLE sign_in_links ADD CONSTRAINT sign_in_links_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
-ALTER TABLE sign_in_links ADD CONSTRAINT sign_in_links_pkey PRIMARY KEY (link_digest);
+ALTER TABLE sign_in_links ADD CONSTRAINT sign_in_links_pkey PRIMARY KEY (tenant_id, link_digest);
+ALTER TABLE sign_in_links ADD CONSTRAINT sign_in_links_link_digest_key UNIQUE (link_digest);
 ALTER TABLE signing_keys ADD CONSTRAINT signing_keys_kind_check CHECK ((kind = ANY (ARRAY['token'::text, 'receipt'::text])));
 ALTER TABLE signing_keys ADD CONSTRAINT signing_keys_pkey PRIMARY KEY (kid);
 ALTER TABLE tenant_ceilings ADD CONSTRAINT tenant_ceilings_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);

@@ -78,15 +78,16 @@ CREATE TABLE user_token_epochs (
 
 -- Sessions of the console. One that is deleted has ended, and the access token in its cookie with it.
 CREATE TABLE console_sessions (
-  tenant_id text NOT NULL REFERENCES tenants, session_id text NOT NULL,
+  tenant_id text NOT NULL REFERENCES tenants, console_session text NOT NULL,
   credential_id text NOT NULL REFERENCES credentials ON DELETE CASCADE,
   created_at timestamptz NOT NULL DEFAULT now(), expires_at timestamptz NOT NULL,
-  PRIMARY KEY (tenant_id, session_id)
+  PRIMARY KEY (tenant_id, console_session)
 );
 -- Links that sign in to the console, once.
 CREATE TABLE sign_in_links (
-  tenant_id text NOT NULL REFERENCES tenants, link_digest bytea PRIMARY KEY,
-  credential_id text NOT NULL REFERENCES credentials ON DELETE CASCADE, expires_at timestamptz NOT NULL
+  tenant_id text NOT NULL REFERENCES tenants, link_digest bytea NOT NULL UNIQUE,
+  credential_id text NOT NULL REFERENCES credentials ON DELETE CASCADE, expires_at timestamptz NOT NULL,
+  PRIMARY KEY (tenant_id, link_digest)
 );
 
 SELECT isolate_tenants('{tenants}', 'SELECT');

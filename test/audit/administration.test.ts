@@ -123,8 +123,11 @@ test('every operation for administrators is audited or changes nothing, and ever
   );
   const known = [...CASES.map(({ operation }) => operation), ...CHANGE_NOTHING];
   expect(administrative.map(([name]) => name).sort()).toEqual(known.toSorted());
-  // Those without a route of a tenant are tested below, with the approvals and with the operators of the platform.
-  const others = ['tenant.create', 'tenant.update', 'tenant.delete', 'operator.token', 'request.decide'];
+  // Those without a route of a tenant are tested below, with the approvals, the operators of the platform and the console.
+  const others = [
+    ...['tenant.create', 'tenant.update', 'tenant.delete', 'operator.token', 'request.decide'],
+    ...['console.sign_in', 'console.sign_out'],
+  ];
   expect(AUDIT_ACTIONS.toSorted()).toEqual([...CASES.map(({ action }) => action), ...others].toSorted());
 });
 

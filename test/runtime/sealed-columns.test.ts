@@ -12,6 +12,7 @@ const UNSEALED = {
   'knowledge_chunks.embedding': 'numbers',
   'knowledge_documents.content': 'a document',
   'knowledge_sources.extracted': 'the text of a document',
+  'sign_in_links.link_digest': 'SHA-256 of 256 random bits',
 };
 
 test('every column of bytes is sealed anew by a rotation or listed as not sealed', async () => {

@@ -146,7 +146,7 @@ test('a forged or altered cookie is no session', async () => {
 test('a credential has a hundred sessions, and a further one ends the oldest', async () => {
   const { browser, client_id } = await asCredential('read');
   await api.database.query(
-    `INSERT INTO console_sessions (tenant_id, session_id, credential_id, created_at, expires_at)
+    `INSERT INTO console_sessions (tenant_id, console_session, credential_id, created_at, expires_at)
      SELECT $1, 's' || n, $2, now() + make_interval(secs => n), now() + interval '1 hour' FROM generate_series(1, 99) n`,
     [api.tenantId, client_id],
   );
