@@ -19,6 +19,8 @@ export interface AccessOptions {
   ca?: string | Uint8Array;
 }
 
+export const ACCESS_OPTIONS = { url: true, clientId: true, clientSecret: true, token: true, ca: true } as const;
+
 /** `AccessOptions` with every missing option resolved. */
 export interface Access {
   url: string;

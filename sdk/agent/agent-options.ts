@@ -1,4 +1,5 @@
-import type { AccessOptions } from '../access.js';
+import { ACCESS_OPTIONS, type AccessOptions } from '../access.js';
+import { namesOf } from '../known-options.js';
 import type { AgentLog } from '../log.js';
 import type { AgentError } from './agent-error.js';
 
@@ -44,6 +45,26 @@ export interface AgentOptions extends AccessOptions {
   /** The wait before the first new attempt after a failure; then 2, 4, 8, 16 and 30 times as long. 1,000 by default. */
   retryPauseMs?: number;
 }
+
+export const AGENT_OPTIONS = namesOf<AgentOptions>({
+  ...ACCESS_OPTIONS,
+  type: true,
+  instanceId: true,
+  name: true,
+  description: true,
+  version: true,
+  card: true,
+  maxConcurrentSessions: true,
+  maxConcurrentTasks: true,
+  idempotent: true,
+  context: true,
+  drainOnSignals: true,
+  drainGraceSeconds: true,
+  log: true,
+  onError: true,
+  handshakeTimeoutMs: true,
+  retryPauseMs: true,
+});
 
 export interface ConnectOptions {
   /** Stops connecting; `connect()` rejects with the signal's reason. Has no effect once the agent is connected. */

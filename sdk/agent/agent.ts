@@ -7,12 +7,13 @@ import { Registration } from '../connected/registration.js';
 import { Handlers, type MessageHandler, type SkillHandler, type SkillOptions } from '../handlers/handlers.js';
 import type { DispatchedTask } from '../handlers/run-dispatch.js';
 import { HostedAgent, type ServeOptions } from '../hosted/hosted-agent.js';
+import { requireKnownOptions } from '../known-options.js';
 import { stderrLog } from '../log.js';
 import type { InputSchema, SchemaOutput } from '../schema/schema.js';
 import { type CallTool, callToolBy, type ToolCaller } from '../tools/tool-caller.js';
 import { type ToolHandler, ToolHandlers } from '../tools/tool-handlers.js';
 import { AgentError, AgentStoppedError } from './agent-error.js';
-import type { AgentOptions, ConnectionEvents, ConnectOptions } from './agent-options.js';
+import { AGENT_OPTIONS, type AgentOptions, type ConnectionEvents, type ConnectOptions } from './agent-options.js';
 import { AgentProfile } from './agent-profile.js';
 import { withConversation } from './conversation.js';
 import { drainOnSignals } from './drain-on-signals.js';
@@ -52,8 +53,9 @@ export class Agent {
     handlersOf = (agent) => ({ messages: agent.#handlers, tools: agent.#toolHandlers });
   }
 
-  /** @throws RangeError for a `drainGraceSeconds` that is none */
+  /** @throws TypeError for an unknown option, RangeError for a `drainGraceSeconds` that is none */
   constructor(options: AgentOptions) {
+    requireKnownOptions('an Agent', options, AGENT_OPTIONS);
     const { drainGraceSeconds: grace = 0 } = options;
     if (!(grace >= 0 && grace <= GRACE_SECONDS_MAX)) {
       throw new RangeError(`drainGraceSeconds is a number from 0 to ${GRACE_SECONDS_MAX}, not ${grace}`);

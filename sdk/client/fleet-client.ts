@@ -1,4 +1,5 @@
-import type { AccessOptions } from '../access.js';
+import { ACCESS_OPTIONS, type AccessOptions } from '../access.js';
+import { namesOf, requireKnownOptions } from '../known-options.js';
 import { currentTraceparent } from '../tracing.js';
 import { nodeApi } from './api/node-api.js';
 import type { Credentials } from './api/token-source.js';
@@ -8,6 +9,8 @@ export interface FleetClientOptions extends AccessOptions {
   /** `agent_type` claim of the token; the platform's default is `credential`. */
   agentType?: string;
 }
+
+const OPTIONS = namesOf<FleetClientOptions>({ ...ACCESS_OPTIONS, agentType: true });
 
 /** Further limits of a token for a user. */
 export interface UserTokenOptions {
@@ -27,8 +30,9 @@ export interface UserTokenOptions {
 export class FleetClient extends ApiClient {
   readonly #credentials: Credentials;
 
-  /** @throws Error when an address or a credential is missing */
+  /** @throws Error when an address or a credential is missing, TypeError for an unknown option */
   constructor(options: FleetClientOptions = {}) {
+    requireKnownOptions('a FleetClient', options, OPTIONS);
     const { api, credentials } = nodeApi(options, options.agentType);
     super(api, currentTraceparent);
     this.#credentials = credentials;

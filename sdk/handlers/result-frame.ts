@@ -2,9 +2,10 @@ import { randomUUID } from 'node:crypto';
 import type { A2aMessage, Task } from '../../contracts/a2a/a2a.js';
 import type { Artifact, Part } from '../../contracts/a2a/parts.js';
 import type { Usage } from '../../contracts/api/messages.js';
+import { shapeProblem } from '../../contracts/forms/form-shape.js';
 import type { DispatchPayload, DispatchResultPayload, ErrorPayload } from '../../contracts/frames.js';
 import { toWire } from '../wire/names.js';
-import type { Completed, Failed, InputRequired, ReportedUsage } from './agent-task.js';
+import type { Completed, Failed, InputRequired, Question, ReportedUsage } from './agent-task.js';
 import { ARTIFACTS, PARTS, QUESTION, USAGE } from './answer-fields.js';
 import { InvalidInputError } from './input.js';
 import { ANSWER_BYTES_MAX, errorText, isErrorCode, sendable, shown, UnsendableError } from './sendable.js';
@@ -76,6 +77,7 @@ function build(
     }
     case 'input-required': {
       const question = sendable(result.question, QUESTION);
+      requireForm(question);
       const waiting = taskIn(dispatch, 'input-required', nonEmpty(streamed), question.prompt);
       return inputRequired({ ...result, question }, waiting, usageOf(result.usage, onInvalidUsage));
     }
@@ -94,6 +96,17 @@ function requireKnownMembers(result: Result): void {
   const unknown = known && Object.entries(result).find(([name, value]) => value !== undefined && !known.includes(name));
   if (unknown)
     throw new UnsendableError(`an answer that is ${result.state} has no member ${unknown[0]}, but ${known.join(', ')}`);
+}
+
+const CHOICES = ['choice', 'select'];
+
+/** @throws UnsendableError for a form that nobody can fill in: the platform refuses such a schema, and a choice without options is none */
+function requireForm({ title, schema, fields }: Question): void {
+  const problem = schema && shapeProblem(schema);
+  if (problem) throw new UnsendableError(`the schema of the form “${title}” is not valid: ${problem}`);
+  const empty = fields?.find(({ type, options = [] }) => CHOICES.includes(type) && options.length === 0);
+  if (empty)
+    throw new UnsendableError(`the field ${empty.id} of the form “${title}” is a ${empty.type} without options`);
 }
 
 /** A returned answer replaces the streamed output; without one the streamed output is the answer. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { DispatchPayload, DispatchResultPayload } from '../../contracts/frames.js';
-import type { AgentTask } from '../../sdk/handlers/agent-task.js';
+import type { AgentTask, Question } from '../../sdk/handlers/agent-task.js';
 import { runDispatch } from '../../sdk/handlers/run-dispatch.js';
 import { TaskOutput } from '../../sdk/handlers/task-output.js';
 import { SILENT_LOG, z } from '../../sdk/index.js';
@@ -224,4 +224,32 @@ test('a question that is copied into the result was not forgotten, nor is one th
     [yes, no],
   );
   expect(later.text).toBe('true false');
+});
+
+test.each<[string, Partial<Question>, string]>([
+  [
+    'schema is no object',
+    { schema: { type: 'array' } },
+    'the schema of the form “Order” is not valid: type must be object',
+  ],
+  [
+    'schema nests',
+    { schema: { properties: { a: { type: 'object', properties: {} } } } },
+    'is not valid: properties.a: the form must be flat',
+  ],
+  [
+    'choice has no options',
+    { fields: [{ id: 'size', type: 'choice' }] },
+    'the field size of the form “Order” is a choice',
+  ],
+])('a form whose %s fails the task with the reason, and nobody is asked', async (_what, form, reason) => {
+  const question = { kind: 'form' as const, title: 'Order', prompt: 'Which?', ...form };
+  for (const handler of [
+    async (task: AgentTask) => (await task.ask(question)).resolution,
+    () => ({ state: 'input-required', question }),
+  ]) {
+    const { frame, asked } = await conversation(handler, [yes]);
+    expect(frame).toMatchObject({ type: 'error', payload: { message: expect.stringContaining(reason) } });
+    expect(asked).toEqual([]);
+  }
 });

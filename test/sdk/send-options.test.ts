@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { messageParams } from '../../sdk/client/send/send-options.js';
 import type { SendOptions } from '../../sdk/index.js';
+import { Agent, FleetClient } from '../../sdk/index.js';
 
 test('options of routing go into the metadata of the wire, beside the caller’s own', () => {
   const options: SendOptions = {
@@ -45,4 +46,15 @@ test('an option that is misplaced does not compile, and is refused where nothing
     'a message has no option `agent_type`: the options are agentType,',
   );
   expect(messageParams('hi', 'm1', fine)).toHaveProperty('metadata.nested.agent_type', 'shop');
+});
+
+test('an option that an agent or a client does not have is refused', () => {
+  // @ts-expect-error the name of the wire
+  expect(() => new Agent({ type: 'shop', max_concurrent_tasks: 1 })).toThrow(
+    /^an Agent has no option `max_concurrent_tasks`: the options are url, .*maxConcurrentTasks/,
+  );
+  // @ts-expect-error the name of the environment
+  expect(() => new FleetClient({ baseUrl: 'http://127.0.0.1' })).toThrow(
+    'a FleetClient has no option `baseUrl`: the options are url, clientId, clientSecret, token, ca, agentType.',
+  );
 });

@@ -1,5 +1,6 @@
 import type { SendMetadata } from '../../../contracts/a2a/a2a.js';
 import type { Part } from '../../../contracts/a2a/parts.js';
+import { requireKnownOptions } from '../../known-options.js';
 import { toWire, wireName } from '../../wire/names.js';
 import type { CallOptions } from '../api/platform-api.js';
 import type { JsonObject } from '../transport/transport.js';
@@ -87,11 +88,7 @@ const KNOWN: readonly string[] = [...OPTIONS, 'metadata'];
  * @throws TypeError for an unknown option, and for one in `metadata`, where it would have no effect or another name
  */
 export function messageParams(input: string | Part[], messageId: string, options: SendOptions): JsonObject {
-  const unknown = Object.keys(options).find((name) => !KNOWN.includes(name));
-  if (unknown !== undefined) {
-    const remedy = `the options are ${KNOWN.join(', ')}. Members of your own go into metadata.`;
-    throw new TypeError(`a message has no option \`${unknown}\`: ${remedy}`);
-  }
+  requireKnownOptions('a message', options, KNOWN, ' Members of your own go into metadata.');
   const { contextId, taskId, blocking } = options;
   const metadata = metadataOf(options);
   const message = {
