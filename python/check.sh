@@ -33,4 +33,4 @@ readme=$(mktemp -d)
 trap 'rm -rf "$readme"' EXIT
 python tests/readme_programs.py "$readme"
 python -m mypy --cache-dir "$venv/mypy-cache" "$readme" src examples tests reference.py ../scripts/clients ../test/sdk/wire ../test/sdk/python ../bench/campaign
-python -m pytest --quiet -p no:cacheprovider tests
+python -m pytest --quiet -p no:cacheprovider -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true tests
