@@ -3,6 +3,7 @@ import {
   type ArgumentFact,
   comparedText,
   isEqual,
+  lookCost,
   MISSING,
   matchedText,
   numberOf,
@@ -13,6 +14,9 @@ import {
 import { type Budget, SEARCHED_CHARS } from './budget.js';
 import { type PolicyKey, policyKey } from './policy-key.js';
 import { compileRegex, type Regex } from './regex.js';
+
+/** Units of `Budget` to write one character of an object as a text. */
+const WRITTEN_CHAR_COST = 1;
 
 /** Whether one value fits; undefined: nobody can tell, or it would cost too much to find out. */
 type ValueTest = (value: unknown, budget: Budget) => boolean | undefined;
@@ -27,8 +31,10 @@ function negated(truth: boolean | undefined): boolean | undefined {
   return truth === undefined ? undefined : !truth;
 }
 
-function isOneOf(value: unknown, expected: readonly Scalar[]): boolean | undefined {
-  return typeof value === 'object' && value !== null ? undefined : expected.some((one) => isEqual(value, one));
+function isOneOf(value: unknown, expected: readonly Scalar[], budget: Budget): boolean | undefined {
+  if (typeof value === 'object' && value !== null) return undefined;
+  if (!budget.take(expected.length * lookCost(value))) return undefined;
+  return expected.some((one) => isEqual(value, one));
 }
 
 const COMPARISONS = {
@@ -66,7 +72,10 @@ function contains(value: unknown, expected: Scalar, budget: Budget): boolean | u
 }
 
 /** Most texts lack what the expression needs, which is cheap to find out. */
-function matches(text: string, { test, charCost, parts }: Regex, budget: Budget): boolean | undefined {
+function matches(value: unknown, { test, charCost, parts }: Regex, budget: Budget): boolean | undefined {
+  const text = matchedText(value);
+  // An object's text is written for each condition anew.
+  if (typeof value === 'object') budget.spend(text.length * WRITTEN_CHAR_COST);
   for (const some of parts) {
     if (!budget.take((some.length * text.length) / SEARCHED_CHARS)) return undefined;
     if (!some.some((part) => text.includes(part))) return false;
@@ -87,7 +96,7 @@ function comparison(condition: ArgumentCondition): Comparison {
       return { test: (value) => negated(isEqual(value, expected)), keys: [] };
     case 'in':
       return {
-        test: (value) => isOneOf(value, expected),
+        test: (value, budget) => isOneOf(value, expected, budget),
         keys: [key('equal_arguments', { literals: [...new Set(expected.map(comparedText))] })],
       };
     case 'contains':
@@ -108,7 +117,7 @@ function comparison(condition: ArgumentCondition): Comparison {
     case 'matches': {
       const regex = compileRegex(expected);
       return {
-        test: (value, budget) => matches(matchedText(value), regex, budget),
+        test: (value, budget) => matches(value, regex, budget),
         keys: regex.parts.map((parts) => key('matched_arguments', { parts })),
       };
     }
@@ -130,12 +139,12 @@ export function compileArgument(condition: ArgumentCondition, restrictive: boole
   const holds = (args: Readonly<Record<string, unknown>>, budget: Budget): boolean => {
     if (budget.isSpent) return restrictive;
     if (isOne) {
-      budget.spend(10);
       const value = valueAt(args, path);
+      budget.spend(10 + lookCost(value));
       return value === MISSING ? condition.op === 'ne' : (test(value, budget) ?? restrictive);
     }
-    const values = valuesAt(args, path);
-    budget.spend(10 + values.length);
+    const values = valuesAt(args, path, budget);
+    if (!values) return restrictive;
     if (values.length === 0) return condition.op === 'ne';
     const fits = (value: unknown) => test(value, budget) ?? restrictive;
     return restrictive ? values.some(fits) : values.every(fits);

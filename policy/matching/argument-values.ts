@@ -1,15 +1,39 @@
+import { type Budget, SEARCHED_CHARS } from './budget.js';
 import type { Facts } from './facts.js';
 
 /** A value that conditions compare with. */
 export type Scalar = string | number | boolean | null;
 
-/** The values at a path; `*` stands for every member. The depth and size of arguments are bounded at the edge. */
-export function valuesAt(value: unknown, path: readonly string[], from = 0): unknown[] {
+/** Units of `Budget` to look at one value. */
+const VISIT = 5;
+
+/** Units of `Budget` to look at a value that was found: whether a text is a number is known only at its end. */
+export function lookCost(value: unknown): number {
+  return VISIT + (typeof value === 'string' ? value.length / SEARCHED_CHARS : 0);
+}
+
+/**
+ * The values at a path; `*` stands for every member. Each value on the way costs, also where nothing is found behind it.
+ * @returns undefined where that would cost too much to find out
+ */
+export function valuesAt(
+  value: unknown,
+  path: readonly string[],
+  budget: Budget,
+  from = 0,
+  found: unknown[] = [],
+): unknown[] | undefined {
+  if (budget.isSpent) return undefined;
   const key = path[from];
-  if (key === undefined) return [value];
-  if (typeof value !== 'object' || value === null) return [];
-  if (key === '*') return Object.values(value).flatMap((member) => valuesAt(member, path, from + 1));
-  return Object.hasOwn(value, key) ? valuesAt((value as Record<string, unknown>)[key], path, from + 1) : [];
+  budget.spend(key === undefined ? lookCost(value) : VISIT);
+  if (key === undefined) found.push(value);
+  else if (typeof value !== 'object' || value === null) return found;
+  else if (key === '*') {
+    for (const member of Array.isArray(value) ? value : Object.values(value))
+      if (!valuesAt(member, path, budget, from + 1, found)) return undefined;
+  } else if (Object.hasOwn(value, key))
+    return valuesAt((value as Record<string, unknown>)[key], path, budget, from + 1, found);
+  return found;
 }
 
 /** What `valueAt` gives where there is no value. */
@@ -82,13 +106,13 @@ export function argumentValues(
   path: string,
   { request, budget }: Facts,
 ): readonly (string | number)[] | 'any' {
-  if (budget.isSpent) return 'any';
-  const found = valuesAt(request.arguments ?? {}, path.split('.'));
-  budget.spend(10 + found.length);
+  const found = valuesAt(request.arguments ?? {}, path.split('.'), budget);
+  if (!found) return 'any';
   const values: (string | number)[] = [];
   for (const value of found) {
     const compared = READINGS[fact](value);
     if (compared === undefined) return 'any';
+    budget.spend(compared.length);
     for (const one of compared) values.push(one);
   }
   return values;

@@ -77,8 +77,8 @@ function compilePathGlob(glob: string): Pattern {
 function compileWith(globs: readonly string[], compile: (glob: string) => Pattern): GlobTest {
   const exact = new Set(globs.filter((glob) => !WILDCARD.test(glob)));
   const patterns = globs.filter((glob) => WILDCARD.test(glob)).map(compile);
-  if (patterns.length === 0) return (text) => exact.has(text);
   return (text, budget) => {
+    if (!budget.take(1)) return undefined;
     if (exact.has(text)) return true;
     for (const { test, charCost } of patterns) {
       if (!budget.take(1 + text.length * charCost)) return undefined;
