@@ -30,18 +30,7 @@ function withExtents(scope: Scope, extents: Record<string, Extent>): Scope {
 
 const ONE: Extent = { size: 1, count: 1 };
 /** Operators that look at no more than one member of their operands. */
-const CONSTANT_TIME = new Set([
-  '_&&_',
-  '_||_',
-  '!_',
-  '-_',
-  '_?_:_',
-  '_[_]',
-  '@not_strictly_false',
-  'size',
-  '_?._',
-  '_[?_]',
-]);
+const CONSTANT_TIME = new Set(['_&&_', '_||_', '!_', '-_', '_?_:_', '_[_]', '@not_strictly_false', '_?._', '_[?_]']);
 /** Those, and functions, whose result is a part of an operand. */
 const GIVES_PART = new Set(['_?_:_', '_[_]', '_?._', '_[?_]']);
 /** Those whose result is no larger than a number or a truth value. */
