@@ -8,6 +8,8 @@ import type { PolicySet } from './policy-set.js';
 
 /** Evaluators that are asked one after the other may take this long together; then the next has failed. */
 const EVALUATION_MAX_MS = 8_000;
+/** Characters of an explanation: a trace has one for each policy. */
+const EXPLANATION_MAX = 1_024;
 const OUT_OF_TIME: Application = { applies: true, failed: 'the evaluators took too long' };
 
 /** `later`: it depends on what is not known yet. */
@@ -125,7 +127,8 @@ class Decision {
     outcome: PolicyTrace['outcome'],
     explanation: string,
   ): void {
-    this.options.trace?.push({ policy_id, name, decision, priority, outcome, explanation });
+    const text = explanation.slice(0, EXPLANATION_MAX).toWellFormed();
+    this.options.trace?.push({ policy_id, name, decision, priority, outcome, explanation: text });
   }
 }
 

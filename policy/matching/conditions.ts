@@ -45,6 +45,15 @@ function ofMany<Value>(values: readonly Value[], fits: (value: Value) => boolean
   return restrictive ? values.some(fits) : values.length > 0 && values.every(fits);
 }
 
+/** Places that an explanation names: arguments may hold tens of thousands. */
+const NAMED_MAX = 5;
+
+/** Some names in a sentence. @param none what it says where there are none */
+function listed(names: readonly string[], none: string): string {
+  const more = names.length - NAMED_MAX;
+  return `${names.slice(0, NAMED_MAX).join(', ') || none}${more > 0 ? ` and ${more} more` : ''}`;
+}
+
 /** Of an agent that registers with several skills as of paths and hosts; else of the one that a message is for. */
 function skills(globs: readonly string[], restricts: Restricts): Condition {
   const matches = compileGlobs(globs);
@@ -59,7 +68,7 @@ function skills(globs: readonly string[], restricts: Restricts): Condition {
     },
     explain: (facts) => {
       const ids = facts.request.agent?.skill_ids;
-      return ids ? `skills: ${ids.join(', ') || 'none'} does not match.` : ofOne.explain(facts);
+      return ids ? `skills: ${listed(ids, 'none')} does not match.` : ofOne.explain(facts);
     },
     keys: ofOne.keys,
   };
@@ -74,7 +83,7 @@ function paths(globs: readonly string[], { restrictive }: Restricts): Condition 
       places.hasUnsafePath
         ? restrictive
         : ofMany(places.paths, (path) => matches(path, budget) ?? restrictive, restrictive),
-    explain: ({ places }) => `paths: ${places.paths.join(', ') || 'nothing'} does not match.`,
+    explain: ({ places }) => `paths: ${listed(places.paths, 'nothing')} does not match.`,
     keys: globKeys('paths', globs),
   };
 }
@@ -92,7 +101,10 @@ function hosts(globs: readonly string[], { restrictive }: Restricts): Condition 
             (forms) => forms.some((form) => matches(form ?? '', budget) ?? restrictive),
             restrictive,
           ),
-    explain: ({ places }) => `hosts: ${places.hosts.map(([host]) => host).join(', ') || 'nothing'} does not match.`,
+    explain: ({ places: { hosts } }) => {
+      const names = hosts.map(([host]) => host);
+      return `hosts: ${listed(names, 'nothing')} does not match.`;
+    },
     keys: globKeys('hosts', ofHosts),
   };
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { LIMITS } from '../../limits.js';
 import {
   AgentType,
   AnyId,
@@ -9,6 +10,7 @@ import {
   pageFields,
   Timestamp,
   UserId,
+  within,
 } from '../../primitives.js';
 import { ADMIN, CONFLICT, EXTENSION, post } from '../operation.js';
 import { Match } from './policy-match.js';
@@ -150,7 +152,7 @@ const TestPolicyRequest = z.strictObject({
   skill_id: z.string().min(1).max(256).optional(),
   session_id: AnyId.optional(),
   user_id: UserId.optional(),
-  arguments: JsonObject.optional(),
+  arguments: within(LIMITS.toolArgumentsBytes, JsonObject).optional(),
 });
 export type TestPolicyRequest = z.infer<typeof TestPolicyRequest>;
 
