@@ -1,5 +1,5 @@
 import { LIMITS } from '../contracts/limits.js';
-import type { Chain } from './call-context.js';
+import type { Chain, ToolCaller } from './call-context.js';
 
 /** Limit of the arguments of all calls in flight on a node; they are kept until the results arrive. */
 const ARGUMENT_BYTES_MAX = 64 * 1024 * 1024;
@@ -10,38 +10,61 @@ export interface AdmissionLimits {
   perNode: number;
 }
 
-/** Limits tool calls, per caller and per node, and the bytes of their arguments. */
+/** A tenant's part of a node's calls and bytes, so that no tenant alone takes the room of all. */
+const TENANT_SHARE = 0.25;
+
+/** What calls take of a node's room. */
+interface Room {
+  calls: number;
+  bytes: number;
+}
+
+/** Limits tool calls, per caller, tenant and node, and the bytes of their arguments. */
 export class Admission {
   readonly #limits: AdmissionLimits;
   readonly #byCaller = new Map<string, number>();
-  #calls = 0;
-  #bytes = 0;
+  readonly #byTenant = new Map<string, Room>();
+  readonly #all: Room = { calls: 0, bytes: 0 };
 
   constructor(limits: AdmissionLimits) {
     this.#limits = limits;
   }
 
   /** Admits a call. @returns a function to call when the call is over, of which the first call counts; null when a limit is reached */
-  enter(callerKey: string, bytes: number): (() => void) | null {
-    const own = this.#byCaller.get(callerKey) ?? 0;
-    if (own >= this.#limits.perCaller || this.#calls >= this.#limits.perNode) return null;
-    if (this.#bytes + bytes > ARGUMENT_BYTES_MAX) return null;
-    this.#byCaller.set(callerKey, own + 1);
-    this.#calls += 1;
-    this.#bytes += bytes;
+  enter({ key, tenant_id }: Pick<ToolCaller, 'key' | 'tenant_id'>, bytes: number): (() => void) | null {
+    const own = this.#byCaller.get(key) ?? 0;
+    const ofTenant = this.#byTenant.get(tenant_id) ?? { calls: 0, bytes: 0 };
+    if (own >= this.#limits.perCaller) return null;
+    if (!this.#fits(this.#all, bytes, 1) || !this.#fits(ofTenant, bytes, TENANT_SHARE)) return null;
+    this.#byCaller.set(key, own + 1);
+    this.#byTenant.set(tenant_id, ofTenant);
+    count([this.#all, ofTenant], 1, bytes);
     let isIn = true;
     return () => {
-      if (isIn) this.#leave(callerKey, bytes);
+      if (!isIn) return;
       isIn = false;
+      count([this.#all, ofTenant], -1, -bytes);
+      if (ofTenant.calls === 0) this.#byTenant.delete(tenant_id);
+      this.#leaveCaller(key);
     };
   }
 
-  #leave(callerKey: string, bytes: number): void {
-    const left = (this.#byCaller.get(callerKey) ?? 1) - 1;
-    if (left > 0) this.#byCaller.set(callerKey, left);
-    else this.#byCaller.delete(callerKey);
-    this.#calls -= 1;
-    this.#bytes -= bytes;
+  /** @param share of the node's room */
+  #fits({ calls, bytes }: Room, more: number, share: number): boolean {
+    return calls < this.#limits.perNode * share && bytes + more <= ARGUMENT_BYTES_MAX * share;
+  }
+
+  #leaveCaller(key: string): void {
+    const left = (this.#byCaller.get(key) ?? 1) - 1;
+    if (left > 0) this.#byCaller.set(key, left);
+    else this.#byCaller.delete(key);
+  }
+}
+
+function count(rooms: readonly Room[], calls: number, bytes: number): void {
+  for (const room of rooms) {
+    room.calls += calls;
+    room.bytes += bytes;
   }
 }
 

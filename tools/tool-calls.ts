@@ -61,7 +61,7 @@ export class ToolCalls {
     if (bytes > LIMITS.toolArgumentsBytes) {
       return refusal('PAYLOAD_TOO_LARGE', `arguments may have ${LIMITS.toolArgumentsBytes} bytes.`);
     }
-    const leave = this.#admission.enter(request.caller.key, bytes);
+    const leave = this.#admission.enter(request.caller, bytes);
     if (!leave) return refusal('RATE_LIMITED', 'Too many calls are in flight. Wait for a result.');
     using cancellation = new CallCancellation(deadlineOf(request), request.signal, request.parent);
     try {
@@ -144,7 +144,7 @@ export class ToolCalls {
     const { executor } = found;
     const bound = boundTo(request, executor);
     const bytes = Buffer.byteLength(JSON.stringify(request.payload.arguments));
-    const leaveHeld = this.#held.enter(request.caller.key, bytes);
+    const leaveHeld = this.#held.enter(request.caller, bytes);
     if (!leaveHeld) return unsent('RATE_LIMITED', 'Too many calls wait for approval.');
     leave();
     try {
