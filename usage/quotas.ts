@@ -23,8 +23,8 @@ const LIMITED = `
 /** A key that sent nothing here for this long is read again with its next message. */
 const KEY_ACTIVE_MS = 2_000;
 
-/** The keys of a message, by their kinds; '' for none. */
-export type QuotaKeys = Partial<Record<KeyKind, string>>;
+/** The keys of a message, by their kinds; several where it may count to each of them. */
+export type QuotaKeys = Partial<Record<KeyKind, readonly string[]>>;
 
 /** What accepting messages needs to know of quotas. */
 export interface MessageQuotas {
@@ -78,10 +78,10 @@ export class Quotas implements MessageQuotas {
   }
 
   async admit<T>(tenantId: string, keys: QuotaKeys, work: (refusal: PlatformError | null) => Promise<T>): Promise<T> {
-    const ofKeys = (Object.entries(keys) as [KeyKind, string][]).filter(([, key]) => key !== '');
+    const ofKinds = Object.entries(keys) as [KeyKind, readonly string[]][];
     const subjects: QuotaSubject[] = [
       { tenant_id: tenantId, kind: '', key: '' },
-      ...ofKeys.map(([kind, key]) => ({ tenant_id: tenantId, kind, key })),
+      ...ofKinds.flatMap(([kind, ofKind]) => ofKind.map((key) => ({ tenant_id: tenantId, kind, key }))),
     ];
     const meters: QuotaMeter[] = [];
     for (const subject of subjects) {

@@ -3,12 +3,9 @@ import type { Db } from '../../db/pool.js';
 import { type Outcome, outcomeOf, recordDecision } from '../../policy/enforce.js';
 import type { PolicyRequest } from '../../policy/policy-request.js';
 import { tokenFacts } from '../../policy/token-facts.js';
-import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore } from '../core.js';
 import type { NewMessage } from './accept-transaction.js';
-
-/** Types with one skill, about each of which the policies are asked; a message to more has to name one. */
-const TYPES_MAX = 100;
+import { checkTypes, TYPES_WITH_SKILL } from './skill-types.js';
 
 const NOTHING_SAID: Outcome = { events: [], refusal: null };
 
@@ -23,15 +20,10 @@ async function typesFor(db: Db, { tenant_id, want_instance_id, want_skill_id }: 
     want_instance_id !== null
       ? ['SELECT agent_type FROM agents WHERE tenant_id = $1 AND instance_id = $2', [tenant_id, want_instance_id]]
       : want_skill_id !== null
-        ? [
-            `SELECT DISTINCT agent_type FROM agents a WHERE tenant_id = $1 AND deregistered_at IS NULL AND has_skill(a, $2)
-              LIMIT ${TYPES_MAX + 1}`,
-            [tenant_id, want_skill_id],
-          ]
+        ? [TYPES_WITH_SKILL, [tenant_id, want_skill_id]]
         : ['SELECT default_target($1) AS agent_type', [tenant_id]];
   const rows = await db.tenant(tenant_id, (tx) => tx.query<{ agent_type: string | null }>(text, values));
-  if (rows.length > TYPES_MAX)
-    throw new PlatformError('INVALID_PARAMS', `metadata.agent_type: more than ${TYPES_MAX} types have the skill.`);
+  checkTypes(rows);
   return rows.flatMap(({ agent_type }) => agent_type ?? []);
 }
 

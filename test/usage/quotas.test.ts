@@ -128,6 +128,25 @@ test('each user, credential and agent type has quotas of its own', async () => {
   expect(await sent({})).toBe(200);
 });
 
+test('a message that names a skill only has to have room in every type that has it', async () => {
+  const tenantId = await api.otherTenant();
+  for (const [agent_type, skill] of [
+    ['painter', 'paint'],
+    ['artist', 'paint'],
+    ['writer', 'write'],
+  ] as const)
+    await insertAgent(api.database, {
+      ...{ tenant_id: tenantId, instance_id: `${agent_type}-1`, agent_type, skills: JSON.stringify([{ id: skill }]) },
+    });
+  const client = await api.clientOf(tenantId, FULL);
+  const sent = async (metadata: object) => (await client.rpc('hello', { blocking: false, metadata })).status;
+  await setLimits(client, { per_agent_type: { messages_per_day: 1 } });
+  expect(await sent({ agent_type: 'painter' })).toBe(200);
+  expect(await sent({ skill_id: 'paint' })).toBe(429);
+  expect(await sent({ skill_id: 'write' })).toBe(200);
+  expect(await sent({ agent_type: 'artist' })).toBe(200);
+});
+
 test('the ceiling that an operator has set bounds a tenant that sets no limit of its own', async () => {
   const tenantId = await api.otherTenant();
   await insertAgent(api.database, { tenant_id: tenantId, instance_id: 'worker-1' });
