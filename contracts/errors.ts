@@ -114,7 +114,7 @@ export const FRAME_ERROR_CODES = [
   /**
    * A `reauth` frame: more than one in ten seconds (five at once), or one is being checked. Heartbeats and frames about dispatches that are
    * not in flight: more than 20 a second (512 at once); the frame was dropped. A dispatch: more than 2,000 chunks a second (20,000 at
-   * once). A tool call: 64 of the caller are in flight.
+   * once). A tool call: 64 of the caller are in flight, or as many of its tenant as a node takes.
    */
   'RATE_LIMITED',
   /** The agent, or the node that held its socket, was lost; the work may have been carried out. */
