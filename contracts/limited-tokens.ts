@@ -73,6 +73,13 @@ export function isWithin({ user_id, session_id, agent_types_allowed }: TokenLimi
   return agent_types_allowed === undefined || agent_types_allowed.includes(record.agent_type ?? '');
 }
 
+/** The same for a session. One without a type is within any types for a token that is limited to its user, or to it, as well: it is theirs, whoever serves it. */
+export function isSessionWithin(limits: TokenLimits, session: Limitable): boolean {
+  const { user_id, session_id } = limits;
+  const isNamed = user_id !== undefined || session_id !== undefined;
+  return isWithin(isNamed && session.agent_type === null ? { user_id, session_id } : limits, session);
+}
+
 /** What is wrong with the limits that a token is asked for with; null where nothing is. */
 export function limitsProblem(request: Omit<GetTokenRequest, 'client_id' | 'client_secret'>): string | null {
   const { user_id, session_id, agent_types, agent_type, scopes = [], expires_in = 0 } = request;

@@ -10,32 +10,44 @@ export function viewOf(reader: Reader): string | null {
   return view === '{}' ? null : view;
 }
 
-/** The conditions of a `viewOf` on a record. @param own of an agent's type, @param type the record's: both SQL */
-function inView(alias: string, parameter: string, own: (agentType: string) => string, type: string): string {
+/** The conditions of a `viewOf` on a record. @param own of an agent's type, @param ofTypes of the types that a token is limited to: both SQL */
+function inView(
+  alias: string,
+  parameter: string,
+  own: (agentType: string) => string,
+  ofTypes: (types: string) => string,
+): string {
   const view = `${parameter}::jsonb`;
   const equals = (member: string) =>
     `(${view} ->> '${member}' IS NULL OR ${alias}.${member} = ${view} ->> '${member}')`;
   return `(${view} IS NULL OR (${view} ->> 'agent_type' IS NULL OR ${own(`(${view} ->> 'agent_type')`)})
-    AND ${equals('user_id')} AND ${equals('session_id')} AND (${view} -> 'agent_types' IS NULL OR ${view} -> 'agent_types' ? ${type}))`;
+    AND ${equals('user_id')} AND ${equals('session_id')} AND (${view} -> 'agent_types' IS NULL OR ${ofTypes(`${view} -> 'agent_types'`)}))`;
 }
 
 /** `isOwnMessage` (contracts/permissions.ts) as SQL. @param parameter the result of `viewOf` */
 export function ownMessages(alias: string, parameter: string): string {
   const own = (agentType: string) => `${alias}.agent_type = ${agentType} OR ${alias}.sender_agent_type = ${agentType}`;
-  return inView(alias, parameter, own, `coalesce(${alias}.agent_type, ${alias}.want_agent_type)`);
+  return inView(alias, parameter, own, (types) => `${types} ? coalesce(${alias}.agent_type, ${alias}.want_agent_type)`);
+}
+
+/** The type of a session, as SQL: that of its agent, else the one that its first message asks for. NULL: it has none yet. */
+export function typeOfSession(alias: string): string {
+  const messages = messagesOfSession('o', `${alias}.tenant_id`, `${alias}.session_id`);
+  const first = `(SELECT coalesce(o.agent_type, o.want_agent_type) FROM messages o WHERE ${messages} ORDER BY o.message_id LIMIT 1)`;
+  return `coalesce(${alias}.agent_type, ${first})`;
 }
 
 /**
- * The same for sessions: an agent's type is one of the session's agents, opened it, or sent or serves a message of it; and a session without an
- * agent is of the type that its first message asks for.
+ * The same for sessions, as `isSessionWithin` (contracts/limited-tokens.ts): an agent's type is one of the session's agents, opened it, or sent or
+ * serves a message of it.
  */
 export function ownSessions(alias: string, parameter: string): string {
   const messages = messagesOfSession('o', `${alias}.tenant_id`, `${alias}.session_id`);
   const own = (agentType: string) => `${alias}.agent_type = ${agentType} OR ${alias}.sender_agent_type = ${agentType}
     OR EXISTS (SELECT 1 FROM session_agents j WHERE j.tenant_id = ${alias}.tenant_id AND j.session_id = ${alias}.session_id AND j.agent_type = ${agentType})
     OR EXISTS (SELECT 1 FROM messages o WHERE ${messages} AND ${agentType} IN (o.agent_type, o.sender_agent_type))`;
-  const first = `(SELECT coalesce(o.agent_type, o.want_agent_type) FROM messages o WHERE ${messages} ORDER BY o.message_id LIMIT 1)`;
-  return inView(alias, parameter, own, `coalesce(${alias}.agent_type, ${first})`);
+  const isNamed = `${parameter}::jsonb ?| ARRAY['user_id', 'session_id']`;
+  return inView(alias, parameter, own, (types) => `coalesce(${types} ? ${typeOfSession(alias)}, ${isNamed})`);
 }
 
 const FOREIGN = `SELECT 1 FROM sessions s WHERE s.tenant_id = $1 AND s.session_id = $2 AND ${ownSessions('s', '$3')} IS NOT TRUE`;

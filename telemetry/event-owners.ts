@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Caller } from '../contracts/api/auth.js';
-import { isLimited, isWithin, type Limitable } from '../contracts/limited-tokens.js';
+import { isLimited, isSessionWithin, isWithin, type Limitable } from '../contracts/limited-tokens.js';
+import { typeOfSession } from '../db/ownership.js';
 import type { Db } from '../db/pool.js';
 import type { PositionedEvent } from './event-reader.js';
 
@@ -12,7 +13,7 @@ const OWNERS = `
   SELECT 'message ' || m.message_id AS key, m.user_id, m.session_id, coalesce(m.agent_type, m.want_agent_type) AS agent_type
     FROM messages m WHERE m.tenant_id = $1 AND m.message_id = ANY ($2)
   UNION ALL
-  SELECT 'session ' || s.session_id, s.user_id, s.session_id, s.agent_type FROM sessions s WHERE s.tenant_id = $1 AND s.session_id = ANY ($3)`;
+  SELECT 'session ' || s.session_id, s.user_id, s.session_id, ${typeOfSession('s')} FROM sessions s WHERE s.tenant_id = $1 AND s.session_id = ANY ($3)`;
 
 /** What an event is about, as the key of its owner; null for an event of the tenant itself. */
 function subjectOf({ message_id, record }: PositionedEvent): string | null {
@@ -41,8 +42,10 @@ export class EventOwners {
     const subjects = items.map(({ event }) => subjectOf(event));
     const owners = await this.#read(tenant_id, new Set(subjects.filter((subject) => subject !== null)));
     return items.filter((_item, place) => {
-      const owner = owners.get(subjects[place] ?? '');
-      return owner !== undefined && isWithin(caller, owner);
+      const subject = subjects[place] ?? '';
+      const owner = owners.get(subject);
+      const isOwn = subject.startsWith('session') ? isSessionWithin : isWithin;
+      return owner !== undefined && isOwn(caller, owner);
     });
   }
 
