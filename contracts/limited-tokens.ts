@@ -45,9 +45,21 @@ const LIMITED_METHODS: ReadonlySet<string> = new Set([
 
 const OF_LIMITED = 'A token that is limited to a user, a session or agent types may not';
 
+/** Whether a token is limited to a user or a session: what is in a session of theirs is theirs, whoever serves it. */
+function isNamed({ user_id, session_id }: TokenLimits): boolean {
+  return user_id !== undefined || session_id !== undefined;
+}
+
+/** Of these operations, those that cancel whatever a session has. A token that only agent types limit does not see all of that. */
+const OF_WHOLE_SESSIONS: ReadonlySet<string> = new Set(['/sessions/close', '/sessions/interrupt']);
+const NOT_WHOLE =
+  'A token that is limited to agent types alone ends and interrupts no session, since messages of others may be in it. Cancel single messages by /messages/cancel, or limit the token by user_id or session_id too.';
+
 /** Why a token may not call an operation because of its limits; null if it may. @param path as the operation has it */
 export function limitedCallRefusal(path: string, caller: TokenLimits): string | null {
-  return isLimited(caller) && !LIMITED_PATHS.has(path) ? `${OF_LIMITED} do this.` : null;
+  if (!isLimited(caller)) return null;
+  if (!LIMITED_PATHS.has(path)) return `${OF_LIMITED} do this.`;
+  return OF_WHOLE_SESSIONS.has(path) && !isNamed(caller) ? NOT_WHOLE : null;
 }
 
 /** Why a token may not call a method of A2A because of its limits; null if it may. */
@@ -73,11 +85,10 @@ export function isWithin({ user_id, session_id, agent_types_allowed }: TokenLimi
   return agent_types_allowed === undefined || agent_types_allowed.includes(record.agent_type ?? '');
 }
 
-/** The same for a session. One without a type is within any types for a token that is limited to its user, or to it, as well: it is theirs, whoever serves it. */
+/** The same for a session. One without a type is within any types for a token that is limited to its user, or to it, as well. */
 export function isSessionWithin(limits: TokenLimits, session: Limitable): boolean {
   const { user_id, session_id } = limits;
-  const isNamed = user_id !== undefined || session_id !== undefined;
-  return isWithin(isNamed && session.agent_type === null ? { user_id, session_id } : limits, session);
+  return isWithin(isNamed(limits) && session.agent_type === null ? { user_id, session_id } : limits, session);
 }
 
 /** What is wrong with the limits that a token is asked for with; null where nothing is. */

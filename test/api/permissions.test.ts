@@ -22,7 +22,11 @@ for (const scope of ['read', 'admin', 'full'] as const) {
   tokens[`foreign ${scope}`] = await api.tokenOf([scope], 'painter');
 }
 tokens['other tenant'] = await api.tokenOf(['full'], undefined, elsewhere);
-tokens.user = await api.tokenAs({ ...(await api.credentialOf(api.tenantId, ['full'])), user_id: 'ann' });
+const limited = async (limits: object) =>
+  api.tokenAs({ ...(await api.credentialOf(api.tenantId, ['full'])), ...limits });
+tokens.user = await limited({ user_id: 'ann' });
+tokens.session = await limited({ session_id: 'a-room' });
+tokens.types = await limited({ agent_types: ['painter', 'plumber'] });
 tokens.none = null;
 /** A tenant has room for so many messages in flight only. */
 afterEach(async () => {
@@ -336,8 +340,8 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
   openapi: open,
 };
 
-/** What a token comes to that is limited to a user, about records that are nobody's; everything else is forbidden. */
-const OF_USER: Record<string, Outcome> = {
+/** What limited tokens come to, about records that are nobody's, in another session, of a worker; everything else is forbidden. */
+const OF_LIMITED: Record<string, Outcome> = {
   initSession: 'allowed',
   getSessions: 'empty',
   getSession: 'missing',
@@ -362,18 +366,31 @@ const OF_USER: Record<string, Outcome> = {
   agentTypeCard: 'allowed',
 };
 
+/** Where a token differs that is limited to a session, or to agent types that the record does not have. */
+const OF_SESSION: Record<string, Outcome> = { initSession: 'forbidden' };
+const OF_TYPES: Record<string, Outcome> = {
+  ...{ initSession: 'forbidden', closeSession: 'forbidden', interruptSessions: 'forbidden' },
+  ...{ 'send message/send': 'forbidden', 'sendToType message/send': 'forbidden', agentTypeCard: 'missing' },
+};
+/** What each kind of limited token comes to in a case. */
+function limitedOutcomes(key: string): Record<'user' | 'session' | 'types', Outcome> {
+  const user = OF_LIMITED[key] ?? 'forbidden';
+  return { user, session: OF_SESSION[key] ?? user, types: OF_TYPES[key] ?? user };
+}
+
 const RANK: Scope[] = ['read', 'admin', 'full'];
 /**
  * What each kind of token comes to. Of tokens that act for the tenant the lowest scope that is enough and the one below it tell: how scopes
  * include each other, and that none lets an agent do more, is a table of test/contracts/permissions.test.ts.
  */
-function expectedOf({ needs, own, foreign, tenant, none }: Case, user: Outcome): Record<string, Outcome> {
-  if (needs === 'operator') return { none: 'unauthorized', full: 'forbidden', 'own full': 'forbidden', user };
+function expectedOf({ needs, own, foreign, tenant, none }: Case, key: string): Record<string, Outcome> {
+  const limits = limitedOutcomes(key);
+  if (needs === 'operator') return { none: 'unauthorized', full: 'forbidden', 'own full': 'forbidden', ...limits };
   if (needs === null) return { none: own, 'foreign read': own, user: own };
   const below = RANK[RANK.indexOf(needs) - 1];
   const scopes = { [needs]: 'allowed' as const, ...(below && { [below]: 'forbidden' as const }) };
   const agents = { 'own read': own, 'own full': own, 'foreign full': foreign };
-  return { ...(none && { none }), 'other tenant': tenant, ...agents, ...scopes, user };
+  return { ...(none && { none }), 'other tenant': tenant, ...agents, ...scopes, ...limits };
 }
 
 const BY_STATUS: Record<number, Outcome> = { 401: 'unauthorized', 403: 'forbidden', 404: 'missing' };
@@ -414,7 +431,7 @@ describe('every operation with every kind of token', () => {
 
   test.each(cases)('%s %s', async (name, what, each) => {
     await asked();
-    const expected = expectedOf(each, OF_USER[`${name} ${what}`.trim()] ?? 'forbidden');
+    const expected = expectedOf(each, `${name} ${what}`.trim());
     const outcomes = Object.keys(expected).map(async (kind) => [
       kind,
       await outcomeOf(name, each, tokens[kind] ?? null),
