@@ -1,4 +1,5 @@
 import type { Caller, GetTokenRequest } from './api/auth.js';
+import type { EVENT_CATEGORIES } from './events.js';
 import { LIMITS } from './limits.js';
 import { NO_AGENT } from './primitives.js';
 
@@ -66,6 +67,16 @@ export function limitedCallRefusal(path: string, caller: TokenLimits): string | 
 export function limitedMethodRefusal(method: string, caller: TokenLimits): string | null {
   return isLimited(caller) && !LIMITED_METHODS.has(method) ? `${OF_LIMITED} call ${method}.` : null;
 }
+
+/**
+ * The categories of events that a limited token's streams have, of messages and sessions within its limits. Plans, policies and guards are the
+ * tenant's own: what they come to for a message is in that message's events.
+ */
+export const LIMITED_EVENTS: ReadonlySet<string> = new Set<(typeof EVENT_CATEGORIES)[number]>([
+  'session',
+  'message',
+  'dispatch',
+]);
 
 /** Why a send may not set a push configuration. */
 export const LIMITED_PUSH = `${OF_LIMITED} set a push configuration.`;

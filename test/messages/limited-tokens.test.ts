@@ -1,6 +1,8 @@
 import { beforeEach, expect, test } from 'vitest';
 import type { Caller } from '../../contracts/api/auth.js';
 import type { TokenLimits } from '../../contracts/limited-tokens.js';
+import { recordEvent } from '../../db/events.js';
+import type { Db } from '../../db/pool.js';
 import { EventOwners } from '../../telemetry/event-owners.js';
 import { readEvents } from '../../telemetry/event-reader.js';
 import { freshDatabase } from '../setup/database.js';
@@ -21,13 +23,17 @@ const sees = (limits: TokenLimits, session_id: string) =>
     () => true,
     () => false,
   );
-/** The types of the events of the tenant that such a token gets. */
-async function eventsFor(limits: TokenLimits): Promise<string[]> {
-  await positionAll(database.db());
+const db = database.db();
+/** The events of the tenant, as streams get them. */
+async function itemsOf() {
+  await positionAll(db);
   const tenants = [fixture.tenantId];
-  const { events } = await database.db().system((tx) => readEvents(tx, { after: 0, tenants, limit: 100 }));
-  const items = events.map((event) => ({ event }));
-  const visible = await new EventOwners(database.db()).visible(limited(limits), items);
+  const { events } = await db.system((tx) => readEvents(tx, { after: 0, tenants, limit: 100 }));
+  return events.map((event) => ({ event }));
+}
+/** The types of those that such a token gets. */
+async function eventsFor(limits: TokenLimits, owners = new EventOwners(db)): Promise<string[]> {
+  const visible = await owners.visible(limited(limits), await itemsOf());
   return visible.map(({ event }) => event.record.event_type);
 }
 
@@ -56,4 +62,48 @@ test('a session without a type is within agent types for its user, and for who i
     expect(await sees(limits, session_id)).toBe(false);
     expect(await eventsFor(limits)).toEqual([]);
   }
+});
+
+test('a stream has no event of a plan, a policy or a guard, not even of its user’s message', async () => {
+  const { session_id, message_id } = await fixture.queue({ agent_type: 'worker', user_id: 'ann' });
+  const tx = { tenant_id: fixture.tenantId, session_id };
+  await db.tenant(fixture.tenantId, async (write) => {
+    const action = { action: 'send', tool: null, reason: 'It is about another.' };
+    await recordEvent(write, tx, 'plan.approved', { plan_id: 'plan_1', approved_by: 'cred_1' });
+    await recordEvent(write, tx, 'policy.denied', { policy_id: 'pol_1', policy_name: 'secret', ...action });
+    await recordEvent(write, tx, 'guard.approval_required', { guard: 'egress', ...action, path: null, message_id });
+  });
+  expect((await itemsOf()).map(({ event }) => event.record.category)).toEqual(
+    expect.arrayContaining(['plan', 'policy', 'guard']),
+  );
+  for (const limits of [{ user_id: 'ann' }, { session_id }, { agent_types_allowed: ['worker'] }])
+    expect(new Set(await eventsFor(limits))).toEqual(new Set(['session.created', 'message.received']));
+});
+
+test('the owners of a page are read once for all streams, and those of sessions again', async () => {
+  await fixture.queue({ agent_type: 'worker', user_id: 'ann' });
+  const reads: unknown[][] = [];
+  const reading: Db = {
+    ...db,
+    tenant: (tenantId, work) =>
+      db.tenant(tenantId, (tx) =>
+        work({
+          query: (text, values = [], name) => {
+            reads.push(values.slice(1));
+            return tx.query(text, values, name);
+          },
+        }),
+      ),
+  };
+  const owners = new EventOwners(reading);
+  const items = await itemsOf();
+  const show = (limits: TokenLimits) => owners.visible(limited(limits), items);
+  const seen = await Promise.all([show({ user_id: 'ann' }), show({ user_id: 'bob' }), show({ user_id: 'ann' })]);
+  expect(seen).toEqual([items, [], items]);
+  expect(reads).toHaveLength(1);
+  // A session may belong to somebody later.
+  await database.query("UPDATE sessions SET user_id = 'bob' WHERE tenant_id = $1", [fixture.tenantId]);
+  const later = await show({ user_id: 'bob' });
+  expect(later.map(({ event }) => event.record.event_type)).toEqual(['session.created']);
+  expect(reads[1]?.[0]).toEqual([]);
 });
