@@ -20,7 +20,7 @@ export interface PolicyMessage {
   token: NonNullable<PolicyRequest['token']>;
 }
 
-/** What policies see of a message's sender where its token is not kept: the credential. */
+/** What policies see of a message's sender where its token is not kept: the credential. A limited token is kept until the message is over. */
 export function senderFacts(message: {
   credential_id: string;
   sender_agent_type: string | null;

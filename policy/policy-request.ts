@@ -20,7 +20,16 @@ export interface PolicyRequest {
   /** Members of `agent` that are absent because nobody knows them: they count against the agent. */
   unknown?: readonly ('instance_id' | 'skill_id')[];
   session?: { session_id?: string; user_id?: string };
-  token?: { sub: string; credential_id: string; scopes: string[]; agent_type: string };
+  /** Of who acts. The last three are there where they limit the token (contracts/limited-tokens.ts). */
+  token?: {
+    sub: string;
+    credential_id: string;
+    scopes: string[];
+    agent_type: string;
+    user_id?: string;
+    session_id?: string;
+    agent_types?: string[];
+  };
 }
 
 /** How a human decides, and for how long. */

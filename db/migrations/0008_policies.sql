@@ -45,8 +45,8 @@ ALTER TABLE running_messages ADD COLUMN undecided boolean NOT NULL DEFAULT false
 ALTER TABLE running_messages ADD COLUMN asked_policies text[] NOT NULL DEFAULT '{}';
 -- What evaluators said about its dispatch to an agent: messages/dispatch/dispatch-policy.ts.
 ALTER TABLE running_messages ADD COLUMN verdicts jsonb NOT NULL DEFAULT '{}';
--- What policies see of the sender's token: {sub, credential_id, scopes, agent_type}. NULL where no policy could look at the message as it was
--- accepted; one that was made since sees the credential.
+-- What policies see of the sender's token: {sub, credential_id, scopes, agent_type}, and its limits. NULL where it has none and no policy could look
+-- at the message as it was accepted; one that was made since sees the credential.
 ALTER TABLE running_messages ADD COLUMN token jsonb;
 
 SELECT isolate_tenants('{policy_revisions,policies,guards}');

@@ -4,6 +4,7 @@ import { isLimited } from '../../contracts/limited-tokens.js';
 import { isOwnMessage, isSentBy } from '../../contracts/permissions.js';
 import { isForeignSession, ownersOf, viewOf } from '../../db/ownership.js';
 import type { Db } from '../../db/pool.js';
+import { tokenFacts } from '../../policy/token-facts.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { type MessageQuotas, UNLIMITED } from '../../usage/quotas.js';
 import type { MessageCore } from '../core.js';
@@ -117,7 +118,9 @@ async function acceptNow(
   const isUnconcerned = tenants.has(drafted.tenant_id) && performance.now() <= confirmedUntilMs;
   const mustDecide = ask !== undefined || !isUnconcerned;
   const opening = mustDecide && opensSession(drafted) ? await decideOpening(deps.core, caller, drafted) : undefined;
-  const draft = mustDecide ? await decidedDraft(policies, caller, drafted, ask, opening) : drafted;
+  // Policies made later are to see that the token was limited: its credential may do more.
+  const kept = isLimited(caller) ? { ...drafted, token: tokenFacts(caller) } : drafted;
+  const draft = mustDecide ? await decidedDraft(policies, caller, drafted, ask, opening) : kept;
   const admission = deps.limits.begin(draft.tenant_id);
   let row: AcceptRow | null = null;
   try {

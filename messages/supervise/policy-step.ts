@@ -15,7 +15,7 @@ export type GatedRow = RunningRow & {
   asked_policies: string[];
   /** What evaluators said about its dispatch to an agent, by a key of `KnownVerdicts`, and when, in milliseconds since 1970. */
   verdicts: Record<string, { verdict: Verdict; at_ms: number }>;
-  /** Null for a message that was accepted while the tenant had no policies about messages. */
+  /** Null for a message that a token without limits sent while the tenant had no policies about messages. */
   token: PolicyMessage['token'] | null;
 };
 

@@ -19,9 +19,19 @@ export interface CelExpression {
   readsInstance: boolean;
 }
 
+const NO_TOKEN = {
+  sub: '',
+  credential_id: '',
+  scopes: [],
+  agent_type: '',
+  user_id: '',
+  session_id: '',
+  agent_types: [],
+};
+
 /** What expressions see. What a request does not have is an empty text or object, so that reading it is no error. */
 export function celRequest({ tenantId, request }: Facts) {
-  const { agent = {}, session = {}, token } = request;
+  const { agent = {}, session = {}, token = {} } = request;
   const agentFacts = { agent_type: '', instance_id: '', skill_id: '', ...agent };
   return {
     scope: request.scope,
@@ -31,7 +41,7 @@ export function celRequest({ tenantId, request }: Facts) {
     agent: agentFacts,
     session: { session_id: '', user_id: '', ...session },
     tenant: tenantId,
-    token: token ?? { sub: '', credential_id: '', scopes: [], agent_type: '' },
+    token: { ...NO_TOKEN, ...token },
   };
 }
 

@@ -3,8 +3,10 @@ import type { Caller } from '../../contracts/api/auth.js';
 import type { TokenLimits } from '../../contracts/limited-tokens.js';
 import { recordEvent } from '../../db/events.js';
 import type { Db } from '../../db/pool.js';
+import { acceptDeps, acceptMessage } from '../../messages/accept/accept.js';
 import { EventOwners } from '../../telemetry/event-owners.js';
 import { readEvents } from '../../telemetry/event-reader.js';
+import { textMessage } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
 import { RecordFixture } from '../setup/record-fixture.js';
 import { positionAll } from '../telemetry/event-writer.js';
@@ -106,4 +108,23 @@ test('the owners of a page are read once for all streams, and those of sessions 
   const later = await show({ user_id: 'bob' });
   expect(later.map(({ event }) => event.record.event_type)).toEqual(['session.created']);
   expect(reads[1]?.[0]).toEqual([]);
+});
+
+test('policies see that a token was limited, also those made after its message came', async () => {
+  const { core } = fixture;
+  Object.assign(core.policies.unconcerned, {
+    tenants: new Set([fixture.tenantId]),
+    confirmedUntilMs: Number.POSITIVE_INFINITY,
+  });
+  const sent = async (limits: TokenLimits) => {
+    const params = { message: textMessage(), metadata: { agent_type: 'worker' } };
+    const [caller, context] = [limited(limits), { method: 'message/send' } as const];
+    const { message_id } = await acceptMessage(acceptDeps(core), caller, params, context);
+    return database.value<object | null>('SELECT token FROM running_messages WHERE message_id = $1', [message_id]);
+  };
+  expect(await sent({})).toBeNull();
+  const { sub, credential_id, agent_type } = fixture.caller;
+  const claims = { sub, credential_id, agent_type, scopes: ['read'] };
+  expect(await sent({ user_id: 'ann' })).toEqual({ ...claims, user_id: 'ann' });
+  expect(await sent({ agent_types_allowed: ['worker'] })).toEqual({ ...claims, agent_types: ['worker'] });
 });

@@ -12,7 +12,7 @@ const cel = (expression: string, more: object = {}): Given => ({
   decision: 'deny',
   evaluator: { type: 'cel', expression, ...more },
 });
-const token = { sub: 'someone', credential_id: 'cred_1', scopes: ['full'], agent_type: '' };
+const token = { sub: 'someone', credential_id: 'cred_1', scopes: ['full'], agent_type: '', user_id: 'ann' };
 
 describe('CEL', () => {
   test.each<[string, string, PolicyRequest['arguments'], boolean]>([
@@ -22,6 +22,7 @@ describe('CEL', () => {
     ['lists', 'request.arguments.to.exists(a, a.endsWith("@x.example"))', { to: ['a@b.example', 'c@x.example'] }, true],
     ['agents', 'request.agent.agent_type == "writer"', {}, true],
     ['the tenant and the token', 'request.tenant.startsWith("ten_") && "full" in request.token.scopes', {}, true],
+    ['the limits of a token', 'request.token.user_id == "ann" && request.token.agent_types == []', {}, true],
     ['an absent text is empty', 'request.session.user_id == ""', {}, true],
     ['a missing argument is an error, which denies', 'request.arguments.missing == 1', {}, true],
     ['what is neither true nor false denies', 'request.tool', {}, true],

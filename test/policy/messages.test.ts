@@ -189,6 +189,7 @@ describe('policies about messages', () => {
     await untilPlan(client, result.plan_id, 'completed');
     expect(arrived.map(({ body }) => (body.request as { token: object }).token)).toContainEqual({
       ...{ sub: 'planner-1', scopes: ['read'], agent_type: 'planner' },
+      ...{ user_id: '', session_id: '', agent_types: [] },
       credential_id: expect.any(String),
     });
   });

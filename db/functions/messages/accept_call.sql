@@ -8,9 +8,9 @@
 -- session.created, message.received, dispatch.sent and message.error. `decision`: what policies and guards have to say of the message; NULL for
 -- most. Its members: `error` {code, message}, with which the message fails; `input_request`, a new_input_request that it waits for; `undecided`,
 -- true: it is decided before the message joins a queue; `events` [{event_id, event_type, severity, payload}]. None of the first three has a
--- dispatch. `token`: what policies see of the sender's token; NULL where the tenant had none that could look at it. `user_id`: the user that the
--- message is said to be for; NULL: that of its session, or of what its agent works on. `user_from`: who says so, `token`: the sender's token is
--- limited to that user, `record`: the message is sent again; NULL: its sender.
+-- dispatch. `token`: what policies see of the sender's token; NULL where it has no limits and the tenant had no policy that could look at it.
+-- `user_id`: the user that the message is said to be for; NULL: that of its session, or of what its agent works on. `user_from`: who says so,
+-- `token`: the sender's token is limited to that user, `record`: the message is sent again; NULL: its sender.
 CREATE TYPE accept_call AS (
   tenant_id text, message_id text, session_id text, requested_context text, credential_id text, sender_agent_type text,
   client_message_id text, content_hash uuid, method text, parts jsonb, metadata jsonb, want_instance_id text, want_agent_type text,
