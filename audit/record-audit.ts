@@ -1,5 +1,6 @@
 import type { Caller } from '../contracts/api/auth.js';
 import type { AuditAction } from '../contracts/api/tenants/audit.js';
+import { principalOf } from '../contracts/permissions.js';
 import type { Principal } from '../contracts/primitives.js';
 import type { Tx } from '../db/pool.js';
 import { newId } from '../runtime/ids.js';
@@ -21,9 +22,8 @@ export interface Change {
 }
 
 /** The author of what a caller does. */
-export function authorOf({ tenant_id, credential_id, operator }: Caller, ip: string): Author {
-  const type = operator === undefined ? 'credential' : 'operator';
-  return { tenant_id, principal: { type, id: credential_id }, ip };
+export function authorOf(caller: Caller, ip: string): Author {
+  return { tenant_id: caller.tenant_id, principal: principalOf(caller), ip };
 }
 
 /** The author of what the platform does by itself. @param part of it, as `seed` */

@@ -90,6 +90,12 @@ export function senderOf(row: {
   return { type: isOperatorId(id) ? 'operator' : 'credential', id, ...(name && { name }) };
 }
 
+/** Who a caller is that acts for itself: an end user whom its token is limited to, else its credential. */
+export function principalOf({ operator, user_id, credential_id: id }: Caller) {
+  if (user_id !== undefined) return { type: 'person' as const, id: user_id };
+  return { type: operator === undefined ? ('credential' as const) : ('operator' as const), id };
+}
+
 /** Whether the reader's agent type sent a message; always true for a reader that acts for the tenant. */
 export function isSentBy(
   reader: Pick<Reader, 'agent_type'>,

@@ -1136,7 +1136,7 @@ ALTER TABLE guards ADD CONSTRAINT guards_tenant_id_fkey FOREIGN KEY (tenant_id) 
 ALTER TABLE guards ADD CONSTRAINT guards_pkey PRIMARY KEY (tenant_id, guard);
 ALTER TABLE idempotency_keys ADD CONSTRAINT idempotency_keys_pkey PRIMARY KEY (idempotency_key);
 ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_check CHECK ((num_nonnulls(message_id, plan_id) = 1));
-ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_principal_type_check CHECK ((principal_type = ANY (ARRAY['credential'::text, 'callback'::text, 'page'::text, 'slack'::text, 'temporal'::text, 'system'::text])));
+ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_principal_type_check CHECK ((principal_type = ANY (ARRAY['credential'::text, 'person'::text, 'callback'::text, 'page'::text, 'slack'::text, 'temporal'::text, 'system'::text])));
 ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_pkey PRIMARY KEY (tenant_id, approval_id);
 ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_tenant_id_request_id_voter_digest_key UNIQUE (tenant_id, request_id, voter, digest);
 ALTER TABLE input_requests ADD CONSTRAINT input_requests_check CHECK (((num_nonnulls(message_id, plan_id) = 1) AND ((plan_id IS NOT NULL) = (stage = 'proposal'::text))));

@@ -11,6 +11,7 @@ import { decisionsOf } from './request-records.js';
 type Method = Receipt['principals'][number]['method'];
 const METHODS: Record<Receipt['principals'][number]['type'], Method> = {
   credential: 'access_token',
+  person: 'access_token',
   callback: 'callback_token',
   page: 'link',
   slack: 'slack',

@@ -68,7 +68,7 @@ const SUMMARIES = `
 
 /** The summaries of these requests, in their order. */
 export function readSummaries(tx: Tx, caller: Caller, requestIds: string[]): Promise<RequestSummary[]> {
-  const values = [caller.tenant_id, requestIds, voterOf(caller.credential_id)];
+  const values = [caller.tenant_id, requestIds, voterOf(caller)];
   return tx.query<RequestSummary & Record<string, unknown>>(SUMMARIES, values);
 }
 

@@ -51,7 +51,7 @@ CREATE TABLE input_decisions (
   kind text NOT NULL, source text NOT NULL,
   title text, tool text, arguments json, executor jsonb, -- of what was decided about: the arguments as this decision had them
   resolution text NOT NULL,
-  principal_type text NOT NULL CHECK (principal_type IN ('credential', 'callback', 'page', 'slack', 'temporal', 'system')), principal_id text NOT NULL,
+  principal_type text NOT NULL CHECK (principal_type IN ('credential', 'person', 'callback', 'page', 'slack', 'temporal', 'system')), principal_id text NOT NULL,
   voter text NOT NULL, stands_for text[] NOT NULL DEFAULT '{}',
   digest text NOT NULL, arguments_changed boolean NOT NULL DEFAULT false,
   comment text, ip text,

@@ -47,6 +47,8 @@ function principalText({ principal_type: type, principal_id: id, name }: Decisio
   switch (type) {
     case 'credential':
       return name === null ? id : `“${name}” (${id})`;
+    case 'person':
+      return `the user “${id}”`;
     case 'page':
       return `whoever had the link of the rule “${name ?? id}”`;
     case 'callback':

@@ -4,6 +4,7 @@ import {
   answerRefusal,
   namesSlackUser,
   type OpenQuestion,
+  principalOf,
   type RuleWriter,
   ruleAnswerRefusal,
 } from '../../contracts/permissions.js';
@@ -71,8 +72,11 @@ const OF_AGENTS: readonly AskedRequest['stage'][] = ['agent', 'tool', 'output', 
 /** Whether the agent itself asks at this stage, or wants to do what is asked about. */
 export const isOfAgent = (stage: AskedRequest['stage']): boolean => OF_AGENTS.includes(stage);
 
-/** How a credential counts towards a quorum. */
-export const voterOf = (credentialId: string): string => `credential:${credentialId}`;
+/** How a caller counts towards a quorum. */
+export function voterOf(caller: Caller): string {
+  const { type, id } = principalOf(caller);
+  return `${type}:${id}`;
+}
 
 async function questionOf(tx: Tx, asker: Asker, request: AskedRequest): Promise<OpenQuestion> {
   const { source, stage, approvers, allow_self } = request;
@@ -99,12 +103,16 @@ export function principalName({ type, id }: ApprovalPrincipal): string {
   return type === 'credential' ? id : `${type}:${id}`;
 }
 
-/** A caller with an access token; the request decides whether it may answer. */
+/**
+ * A caller with an access token; the request decides whether it may answer. An end user is a person of their own, whose vote may be that of the
+ * credential that made the token.
+ */
 export function callerPrincipal(caller: Caller, ip?: string): Principal {
+  const { type, id } = principalOf(caller);
   return {
-    type: 'credential',
-    id: caller.credential_id,
-    voter: voterOf(caller.credential_id),
+    type: type === 'person' ? type : 'credential', // an operator answers nothing
+    id,
+    voter: voterOf(caller),
     ip,
     token: tokenFacts(caller),
     mayAnswer: async (tx, asker, request) => {

@@ -2,8 +2,14 @@ import { decodeJwt } from 'jose';
 import { expect, test } from 'vitest';
 import { GetTokenResponse } from '../../contracts/api/auth.js';
 import { MessagesGetResponse, MessagesPendingResponse } from '../../contracts/api/messages.js';
-import { RequestsGetResponse } from '../../contracts/api/policies/requests.js';
+import { GetApprovalsResponse } from '../../contracts/api/policies/approvals.js';
+import {
+  GetReceiptResponse,
+  RequestGetByIdResponse,
+  RequestsGetResponse,
+} from '../../contracts/api/policies/requests.js';
 import { SessionInitResponse, SessionsGetResponse } from '../../contracts/api/sessions.js';
+import { AUDIT_OPERATIONS } from '../../contracts/api/tenants/audit.js';
 import { insertAgent } from '../setup/core.js';
 import { until } from '../setup/until.js';
 import { ASKS, answerMessage, joinOnRecord } from './moving.js';
@@ -84,6 +90,37 @@ test('it sends as its user, and sees, cancels and answers what is that user’s'
   await ann.send('yes', { taskId: third.id, blocking: false });
   expect((await ann.message(third.id)).state).toBe('working');
   expect(await ann.failure('/messages/cancel', { message_id: third.id })).toBe('200');
+});
+
+test('what its user decides is recorded as that person’s, and never under the name of a credential', async () => {
+  const { id, contextId } = await asked(ann);
+  const { requests } = await ann.ok('/requests/get', { session_id: contextId }, RequestsGetResponse);
+  const request_id = requests[0]?.request_id ?? '';
+  expect(await ann.failure(`/messages/${id}/resolve`, { resolution: 'confirmed' })).toBe('200');
+  expect(await ann.failure(`/messages/${id}/resolve`, { resolution: 'confirmed' })).toBe('409 ALREADY_RESOLVED');
+  const principal = { type: 'person', id: 'ann' };
+  const { request } = await api.client.ok('/requests/get_by_id', { request_id }, RequestGetByIdResponse);
+  expect(request.decided?.principals).toEqual([principal]);
+  const { approvals } = await api.client.ok('/messages/get_approvals', { message_id: id }, GetApprovalsResponse);
+  expect(approvals.map((approval) => approval.principal)).toEqual([principal]);
+  const { receipt } = await api.client.ok('/requests/get_receipt', { request_id }, GetReceiptResponse);
+  expect(decodeJwt(receipt).principals).toEqual([{ ...principal, method: 'access_token' }]);
+  const decided = await api.client.ok(
+    '/audit/get',
+    { principal: 'ann', target: request_id },
+    AUDIT_OPERATIONS.getAudit.response,
+  );
+  expect(decided.entries.map((entry) => entry.principal)).toEqual([principal]);
+
+  const masked = await limited({ user_id: service.client_id });
+  const other = await asked(masked);
+  expect(await masked.failure(`/messages/${other.id}/resolve`, { resolution: 'declined' })).toBe('200');
+  const { entries } = await api.client.ok(
+    '/audit/get',
+    { principal: service.client_id },
+    AUDIT_OPERATIONS.getAudit.response,
+  );
+  expect(entries.map((entry) => entry.principal)).toEqual([{ type: 'person', id: service.client_id }]);
 });
 
 test('it sends for no other user, and in no session that is not its user’s', async () => {

@@ -5,9 +5,12 @@ import { AnyId, Instant, JsonObject, ok, Timestamp } from '../../primitives.js';
 import { AgentInputRequest, Executor, InputRequest, RequestOutcome } from '../messages.js';
 import { ADMIN, EXTENSION, OWN, post } from '../operation.js';
 
-/** Who decided: `id` is a credential, the rule whose delivery carried the token, a Slack user, or `expiry` of the platform itself. */
+/**
+ * Who decided: `id` is a credential, a person (of a token that is limited to an end user, its `user_id`), the rule whose delivery carried the token, a
+ * Slack user, or `expiry` of the platform itself.
+ */
 export const ApprovalPrincipal = z.object({
-  type: z.enum(['credential', 'callback', 'page', 'slack', 'temporal', 'system']),
+  type: z.enum(['credential', 'person', 'callback', 'page', 'slack', 'temporal', 'system']),
   id: z.string(),
 });
 export type ApprovalPrincipal = z.infer<typeof ApprovalPrincipal>;

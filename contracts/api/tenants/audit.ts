@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { LIMITS } from '../../limits.js';
-import { AnyId, Instant, JsonObject, ok, Principal, Timestamp } from '../../primitives.js';
+import { Instant, JsonObject, ok, Principal, Timestamp } from '../../primitives.js';
 import { ADMIN, EXTENSION, post } from '../operation.js';
 
 /** Everything that administers a tenant, and `request.decide`: a decision about a request. */
@@ -53,7 +53,7 @@ export type AuditEntry = z.infer<typeof AuditEntry>;
 
 const GetAuditRequest = z.strictObject({
   /** Its id. */
-  principal: AnyId.optional(),
+  principal: z.string().min(1).max(256).optional(),
   /** An action, or all of a kind: `policy.*`. */
   action: z
     .string()

@@ -223,7 +223,7 @@ export type ApprovalRecord = {
     resolution: string;
     principal: {
         /** @enum {string} */
-        type: Open<"credential" | "callback" | "page" | "slack" | "temporal" | "system">;
+        type: Open<"credential" | "person" | "callback" | "page" | "slack" | "temporal" | "system">;
         id: string;
     };
     comment?: string;
@@ -263,7 +263,7 @@ export type ExportedApproval = {
     resolution: string;
     principal: {
         /** @enum {string} */
-        type: Open<"credential" | "callback" | "page" | "slack" | "temporal" | "system">;
+        type: Open<"credential" | "person" | "callback" | "page" | "slack" | "temporal" | "system">;
         id: string;
     };
     comment?: string;
@@ -372,7 +372,7 @@ export type Plan = {
         resolution: string;
         principal: {
             /** @enum {string} */
-            type: Open<"credential" | "callback" | "page" | "slack" | "temporal" | "system">;
+            type: Open<"credential" | "person" | "callback" | "page" | "slack" | "temporal" | "system">;
             id: string;
         };
         comment?: string;
@@ -2038,7 +2038,7 @@ export type RequestsGetResponse = {
             resolution: string;
             principals: {
                 /** @enum {string} */
-                type: Open<"credential" | "callback" | "page" | "slack" | "temporal" | "system">;
+                type: Open<"credential" | "person" | "callback" | "page" | "slack" | "temporal" | "system">;
                 id: string;
             }[];
             /** Format: date-time */
@@ -2089,7 +2089,7 @@ export type RequestsGetByIdResponse = {
             resolution: string;
             principals: {
                 /** @enum {string} */
-                type: Open<"credential" | "callback" | "page" | "slack" | "temporal" | "system">;
+                type: Open<"credential" | "person" | "callback" | "page" | "slack" | "temporal" | "system">;
                 id: string;
             }[];
             /** Format: date-time */
@@ -2136,7 +2136,7 @@ export type RequestsGetSimilarResponse = {
             resolution: string;
             principals: {
                 /** @enum {string} */
-                type: Open<"credential" | "callback" | "page" | "slack" | "temporal" | "system">;
+                type: Open<"credential" | "person" | "callback" | "page" | "slack" | "temporal" | "system">;
                 id: string;
             }[];
             /** Format: date-time */
