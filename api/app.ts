@@ -5,6 +5,7 @@ import { answerClientError } from '../http/client-error.js';
 import { approveRoutes } from './approve/approve-routes.js';
 import { consoleFiles } from './console/console-files.js';
 import { consoleRoutes } from './console/console-routes.js';
+import { personRoutes } from './console/person-routes.js';
 import { SessionCookie } from './console/session-cookie.js';
 import type { ApiDeps } from './deps.js';
 import { docsRoutes } from './docs/docs-routes.js';
@@ -96,6 +97,7 @@ export function buildApi(deps: ApiDeps): FastifyInstance {
   });
   const wrongTokens = new WrongTokens(deps.redis);
   consoleRoutes(app, { ...deps, logins, wrongTokens, cookie });
+  personRoutes(app, { ...deps, wrongTokens, cookie });
   messageRoutes(app, { ...deps, wrongTokens });
   approvalRoutes(app, { ...deps, jsonLines });
   requestRoutes(app, deps);

@@ -37,6 +37,11 @@ export interface ApiDeps {
     | 'OPEN_CALLS_PER_TENANT'
     | 'OPEN_CALLS_MAX'
     | 'FLEET_TEMPORAL_CODEC_KEY'
+    | 'OIDC_ISSUER'
+    | 'OIDC_CLIENT_ID'
+    | 'OIDC_CLIENT_SECRET'
+    | 'OIDC_CLAIM_ROLES'
+    | 'OIDC_ROLES'
   >;
   db: Db;
   log: Logger;

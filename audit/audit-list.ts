@@ -27,7 +27,7 @@ interface AuditRow extends Record<string, unknown> {
 const PART = 500;
 
 const select = (order: 'ASC' | 'DESC') => `
-  SELECT e.*, (SELECT c.name FROM credentials c WHERE c.credential_id = e.principal_id AND e.principal_type IN ('credential', 'operator')) AS principal_name
+  SELECT e.*, (SELECT c.name FROM credentials c WHERE c.credential_id = e.principal_id AND (e.principal_type <> 'person' OR e.principal_id LIKE 'per\\_%')) AS principal_name
     FROM audit_entries e
    WHERE e.tenant_id = $1 AND ($2::bigint IS NULL OR e.position ${order === 'ASC' ? '>' : '<'} $2)
      AND ($3::text IS NULL OR e.principal_id = $3) AND ($4::text IS NULL OR e.action LIKE $4) AND ($5::text IS NULL OR e.target_id = $5)

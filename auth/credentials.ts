@@ -79,7 +79,7 @@ export function listCredentials(db: Db, tenantId: string, page: PageRequest): Pr
 /**
  * Gives a credential of the author's tenant a new secret.
  * @param overlapSeconds how long the old secret still works, up to 30 days; 0 ends it now
- * @throws PlatformError `NOT_FOUND`; `CONFLICT` when it was revoked
+ * @throws PlatformError `NOT_FOUND`, also for a person, who has no secret; `CONFLICT` when it was revoked
  */
 export async function rotateCredential(
   tx: Tx,
@@ -95,7 +95,7 @@ export async function rotateCredential(
         SET secret_hash = $3, secret_key_id = $5, previous_secret_key_id = secret_key_id,
             previous_secret_hash = CASE WHEN $4::int > 0 THEN secret_hash END,
             previous_expires_at = now() + make_interval(secs => $4::int), updated_by = $6
-      WHERE tenant_id = $1 AND credential_id = $2`,
+      WHERE tenant_id = $1 AND credential_id = $2 AND secret_hash IS NOT NULL`,
     [author.tenant_id, credentialId, hash, overlapSeconds, keyId, author.principal.id],
   );
   if (credential.revoked_at) throw new PlatformError('CONFLICT', 'The credential was revoked.');
@@ -109,7 +109,10 @@ export async function rotateCredential(
   return { credential, client_secret: clientSecret };
 }
 
-/** Revokes a credential of the author's tenant and, within 5 s, its tokens. Idempotent. */
+/**
+ * Revokes a credential of the author's tenant and, within 5 s, its tokens. Idempotent. That of a person comes back with a new sign-in, as long as the
+ * provider lets them, but its sessions do not.
+ */
 export async function revokeCredential(tx: Tx, author: Author, credentialId: string): Promise<Credential> {
   const ids = [author.tenant_id, credentialId];
   const find = `SELECT ${COLUMNS} FROM credentials WHERE tenant_id = $1 AND credential_id = $2 FOR UPDATE`;
@@ -118,6 +121,7 @@ export async function revokeCredential(tx: Tx, author: Author, credentialId: str
   const revoke =
     'UPDATE credentials SET revoked_at = now(), updated_by = $3 WHERE tenant_id = $1 AND credential_id = $2';
   const after = await change(tx, revoke, [...ids, author.principal.id]);
+  await tx.query('DELETE FROM console_sessions WHERE tenant_id = $1 AND credential_id = $2', ids);
   await recordAudit(tx, author, {
     action: 'credential.revoke',
     target: targetOf(after),
@@ -128,7 +132,8 @@ export async function revokeCredential(tx: Tx, author: Author, credentialId: str
 }
 
 interface StoredCredential extends Credential {
-  secret_hash: Buffer;
+  /** Null for people. */
+  secret_hash: Buffer | null;
   /** Null unless it is still valid. */
   previous_hash: Buffer | null;
   usable: boolean;
@@ -136,7 +141,7 @@ interface StoredCredential extends Credential {
 
 const FIND_BY_CLIENT = `
   SELECT ${COLUMNS}, secret_hash, CASE WHEN previous_expires_at > now() THEN previous_secret_hash END AS previous_hash,
-         revoked_at IS NULL AND coalesce(expires_at > now(), true)
+         secret_hash IS NOT NULL AND revoked_at IS NULL AND coalesce(expires_at > now(), true)
            AND (c.tenant_id IS NULL OR EXISTS (SELECT 1 FROM tenants t WHERE t.tenant_id = c.tenant_id AND t.deleted_at IS NULL)) AS usable
     FROM credentials c WHERE credential_id = $1`;
 
@@ -152,8 +157,8 @@ export async function verifySecret(
   const macs = secrets.macs(client.client_secret, PURPOSE);
   const [stored] = await db.system((tx) => queryJson<StoredCredential>(tx, FIND_BY_CLIENT, [client.client_id]));
   const nothing = Buffer.alloc(32);
-  const { secret_hash = nothing, previous_hash = null, usable = false, ...credential } = stored ?? {};
-  const hashes = [secret_hash, previous_hash ?? nothing];
+  const { secret_hash = null, previous_hash = null, usable = false, ...credential } = stored ?? {};
+  const hashes = [secret_hash ?? nothing, previous_hash ?? nothing];
   const fits = macs.map((mac) => hashes.map((hash) => timingSafeEqual(mac, hash)));
   if (!usable || !fits.some((fit) => fit.includes(true))) return null;
   if (!fits[0]?.includes(true)) await rehash(db, secrets, client, macs);
@@ -180,7 +185,7 @@ async function rehash(
 /** Notes which key hashed the secrets of which that is not on record: they are of the time before the first rotation. */
 export async function noteHashingKey(tx: Tx, keyId: string): Promise<void> {
   const note = (column: string) => `UPDATE credentials SET ${column} = $1 WHERE ${column} IS NULL`;
-  await tx.query(note('secret_key_id'), [keyId]);
+  await tx.query(`${note('secret_key_id')} AND secret_hash IS NOT NULL`, [keyId]);
   await tx.query(`${note('previous_secret_key_id')} AND previous_secret_hash IS NOT NULL`, [keyId]);
 }
 

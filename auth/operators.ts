@@ -12,7 +12,7 @@ import { type Actor, requireTenant } from './tenants.js';
 import type { TokenIssuer } from './tokens.js';
 
 /** The longest life of an operator's token for a tenant. */
-const TENANT_TOKEN_SECONDS = 3_600;
+export const TENANT_TOKEN_SECONDS = 3_600;
 
 /** An operator of the platform: a credential without a tenant. */
 export interface Operator {
@@ -47,6 +47,7 @@ export async function revokeOperator(tx: Tx, actor: Actor, operatorId: string): 
   const revoke = `${update} WHERE tenant_id IS NULL AND credential_id = $1 RETURNING ${COLUMNS}`;
   const [operator] = await queryJson<Operator>(tx, revoke, [operatorId, actor.principal.id]);
   if (!operator) throw new PlatformError('NOT_FOUND', 'There is no such operator.');
+  await tx.query('DELETE FROM console_sessions WHERE credential_id = $1', [operatorId]);
   return operator;
 }
 

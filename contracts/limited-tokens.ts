@@ -1,7 +1,7 @@
 import type { Caller, GetTokenRequest } from './api/auth.js';
 import type { EVENT_CATEGORIES } from './events.js';
 import { LIMITS } from './limits.js';
-import { NO_AGENT } from './primitives.js';
+import { NO_AGENT, PERSON_PREFIX } from './primitives.js';
 
 /**
  * Tokens that a tenant's product hands to others, such as a browser: limited to an end user, a session or agent types. What they reach, and which
@@ -106,6 +106,7 @@ export function isSessionWithin(limits: TokenLimits, session: Limitable): boolea
 export function limitsProblem(request: Omit<GetTokenRequest, 'client_id' | 'client_secret'>): string | null {
   const { user_id, session_id, agent_types, agent_type, scopes = [], expires_in = 0 } = request;
   if (!isLimited({ user_id, session_id, agent_types_allowed: agent_types })) return null;
+  if (user_id?.startsWith(PERSON_PREFIX)) return `user_id: must not begin with ${PERSON_PREFIX}.`;
   if (agent_type !== NO_AGENT) return 'agent_type: a token with limits acts for no agent.';
   if (scopes.some((scope) => scope !== 'read')) return 'scopes: a token with limits has the scope read only.';
   const most = LIMITS.limitedTokenSecondsMax;

@@ -2,7 +2,15 @@ import type { Caller, Credential } from './api/auth.js';
 import type { InputRequest } from './api/messages.js';
 import type { Operation } from './api/operation.js';
 import { isLimited, isWithin, type Limitable, limitedCallRefusal, type TokenLimits } from './limited-tokens.js';
-import { ANY_AGENT_TYPE, NO_AGENT, type Principal, Scope, scopeIncludes } from './primitives.js';
+import {
+  ANY_AGENT_TYPE,
+  NO_AGENT,
+  OPERATOR_PREFIX,
+  PERSON_PREFIX,
+  type Principal,
+  Scope,
+  scopeIncludes,
+} from './primitives.js';
 
 /**
  * The permission checks of the platform. A token whose `agent_type` is not `credential` acts as an agent, whatever its
@@ -87,13 +95,19 @@ export function senderOf(row: {
 }): Principal {
   const { credential_id: id, credential_name: name, sender_agent_type } = row;
   if (sender_agent_type !== null) return { type: 'agent', id: sender_agent_type };
-  return { type: isOperatorId(id) ? 'operator' : 'credential', id, ...(name && { name }) };
+  return { type: typeOf(id), id, ...(name && { name }) };
+}
+
+/** What a credential is: of a tenant, an operator's, or that of a person who signs in by OpenID Connect. */
+function typeOf(credentialId: string): 'credential' | 'operator' | 'person' {
+  if (isOperatorId(credentialId)) return 'operator';
+  return isPersonId(credentialId) ? 'person' : 'credential';
 }
 
 /** Who a caller is that acts for itself: an end user whom its token is limited to, else its credential. */
-export function principalOf({ operator, user_id, credential_id: id }: Caller) {
+export function principalOf({ user_id, credential_id: id }: Pick<Caller, 'user_id' | 'credential_id'>) {
   if (user_id !== undefined) return { type: 'person' as const, id: user_id };
-  return { type: operator === undefined ? ('credential' as const) : ('operator' as const), id };
+  return { type: typeOf(id), id };
 }
 
 /** Whether the reader's agent type sent a message; always true for a reader that acts for the tenant. */
@@ -130,11 +144,12 @@ export interface OpenQuestion {
   allow_self: boolean;
 }
 
-/** Whether a policy's approvers name a caller: its `sub`, its credential, or a scope that it has. */
-function isNamed({ sub, credential_id, scopes }: Caller, approvers: readonly string[]): boolean {
+/** Whether a policy's approvers name a caller: its `sub`, its credential, a name that it has as an approver, or a scope. */
+function isNamed({ sub, credential_id, approver_names = [], scopes }: Caller, approvers: readonly string[]): boolean {
   return approvers.some((approver) => {
+    if ([sub, credential_id, ...approver_names].includes(approver)) return true;
     const scope = Scope.safeParse(approver.replace(/^scope:/, ''));
-    return approver === sub || approver === credential_id || (scope.success && scopeIncludes(scopes, scope.data));
+    return scope.success && scopeIncludes(scopes, scope.data);
   });
 }
 
@@ -157,7 +172,12 @@ export function answerRefusal(caller: Caller, question: OpenQuestion): string | 
 
 /** Whether it is the id of an operator of the platform, not of a credential of a tenant. */
 export function isOperatorId(credentialId: string): boolean {
-  return credentialId.startsWith('op_');
+  return credentialId.startsWith(OPERATOR_PREFIX);
+}
+
+/** Whether it is the id of a person who signs in by OpenID Connect, in one tenant. */
+function isPersonId(credentialId: string): boolean {
+  return credentialId.startsWith(PERSON_PREFIX);
 }
 
 /** A credential that wrote an alert rule: it may have read the rule's tokens, and knows the secret with which its Slack users are proved. */

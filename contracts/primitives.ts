@@ -22,6 +22,10 @@ export const NO_AGENT = 'credential';
 export const AgentTypeOfAgents = AgentType.refine((type) => type !== NO_AGENT, { message: `must not be ${NO_AGENT}` });
 /** An identifier in a request: any short string, since an unknown id gets 404 and not 400. */
 export const AnyId = z.string().min(1).max(200);
+/** Ids of operators of the platform begin so. */
+export const OPERATOR_PREFIX = 'op_';
+/** Ids of people who sign in to the console begin so; those of a product's end users do not. */
+export const PERSON_PREFIX = 'per_';
 /** An end user of the tenant's product, as the tenant names it. */
 export const UserId = z.string().min(1).max(256);
 /** ISO 8601 UTC with milliseconds. */

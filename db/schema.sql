@@ -354,6 +354,7 @@ CREATE TABLE console_sessions (
   tenant_id text NOT NULL,
   console_session text NOT NULL,
   credential_id text NOT NULL,
+  sign_in_id text,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   expires_at timestamp with time zone NOT NULL
 );
@@ -371,7 +372,7 @@ CREATE TABLE credentials (
   name text NOT NULL,
   scopes text[] NOT NULL,
   agent_types text[] NOT NULL DEFAULT '{}'::text[],
-  secret_hash bytea NOT NULL,
+  secret_hash bytea,
   previous_secret_hash bytea,
   previous_expires_at timestamp with time zone,
   secret_key_id text,
@@ -943,6 +944,16 @@ CREATE TABLE sign_in_links (
   credential_id text NOT NULL,
   expires_at timestamp with time zone NOT NULL
 );
+CREATE TABLE sign_ins (
+  sign_in_id text NOT NULL,
+  issuer text NOT NULL,
+  subject text NOT NULL,
+  name text NOT NULL,
+  is_operator boolean NOT NULL,
+  grants jsonb NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  expires_at timestamp with time zone NOT NULL
+);
 CREATE TABLE signing_keys (
   kid text NOT NULL,
   kind text NOT NULL DEFAULT 'token'::text,
@@ -1108,6 +1119,7 @@ ALTER TABLE callback_tokens ADD CONSTRAINT callback_tokens_check CHECK ((num_non
 ALTER TABLE callback_tokens ADD CONSTRAINT callback_tokens_tenant_id_plan_id_fkey FOREIGN KEY (tenant_id, plan_id) REFERENCES plans(tenant_id, plan_id) ON DELETE CASCADE;
 ALTER TABLE callback_tokens ADD CONSTRAINT callback_tokens_pkey PRIMARY KEY (token_hash);
 ALTER TABLE console_sessions ADD CONSTRAINT console_sessions_credential_id_fkey FOREIGN KEY (credential_id) REFERENCES credentials(credential_id) ON DELETE CASCADE;
+ALTER TABLE console_sessions ADD CONSTRAINT console_sessions_sign_in_id_fkey FOREIGN KEY (sign_in_id) REFERENCES sign_ins(sign_in_id) ON DELETE CASCADE;
 ALTER TABLE console_sessions ADD CONSTRAINT console_sessions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
 ALTER TABLE console_sessions ADD CONSTRAINT console_sessions_pkey PRIMARY KEY (tenant_id, console_session);
 ALTER TABLE counted_usage ADD CONSTRAINT counted_usage_pkey PRIMARY KEY (tenant_id, message_id, model);
@@ -1200,6 +1212,7 @@ ALTER TABLE sign_in_links ADD CONSTRAINT sign_in_links_credential_id_fkey FOREIG
 ALTER TABLE sign_in_links ADD CONSTRAINT sign_in_links_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
 ALTER TABLE sign_in_links ADD CONSTRAINT sign_in_links_pkey PRIMARY KEY (tenant_id, link_digest);
 ALTER TABLE sign_in_links ADD CONSTRAINT sign_in_links_link_digest_key UNIQUE (link_digest);
+ALTER TABLE sign_ins ADD CONSTRAINT sign_ins_pkey PRIMARY KEY (sign_in_id);
 ALTER TABLE signing_keys ADD CONSTRAINT signing_keys_kind_check CHECK ((kind = ANY (ARRAY['token'::text, 'receipt'::text])));
 ALTER TABLE signing_keys ADD CONSTRAINT signing_keys_pkey PRIMARY KEY (kid);
 ALTER TABLE tenant_ceilings ADD CONSTRAINT tenant_ceilings_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
@@ -1239,6 +1252,7 @@ CREATE INDEX audit_entries_old ON public.audit_entries USING btree (at);
 CREATE INDEX callback_tokens_by_message ON public.callback_tokens USING btree (tenant_id, message_id);
 CREATE INDEX callback_tokens_expiry ON public.callback_tokens USING btree (expires_at);
 CREATE INDEX callback_tokens_of_plan ON public.callback_tokens USING btree (tenant_id, plan_id) WHERE (plan_id IS NOT NULL);
+CREATE INDEX console_sessions_by_sign_in ON public.console_sessions USING btree (sign_in_id) WHERE (sign_in_id IS NOT NULL);
 CREATE INDEX credentials_by_tenant ON public.credentials USING btree (tenant_id, created_at DESC);
 CREATE INDEX deliveries_by_config ON public.deliveries USING btree (tenant_id, message_id, config_id, sequence) WHERE (config_id IS NOT NULL);
 CREATE INDEX deliveries_by_rule ON public.deliveries USING btree (tenant_id, rule_id, delivery_id) WHERE (rule_id IS NOT NULL);
@@ -1307,6 +1321,8 @@ CREATE INDEX sessions_slots ON public.sessions USING btree (tenant_id, instance_
 CREATE INDEX sessions_supervised ON public.sessions USING btree (supervised_at) WHERE ((supervised_at IS NOT NULL) AND (status = 'active'::text));
 CREATE INDEX sessions_to_check ON public.sessions USING btree (idle_check_at) WHERE (idle_check_at IS NOT NULL);
 CREATE INDEX sessions_to_wake ON public.sessions USING btree (wake_requested_at) WHERE (wake_requested_at IS NOT NULL);
+CREATE INDEX sign_ins_by_end ON public.sign_ins USING btree (expires_at);
+CREATE INDEX sign_ins_by_person ON public.sign_ins USING btree (issuer, subject);
 CREATE INDEX tool_grants_by_message ON public.tool_grants USING btree (tenant_id, message_id);
 CREATE INDEX tool_grants_decided ON public.tool_grants USING btree (node_id, decided_at) WHERE (decided_at IS NOT NULL);
 CREATE INDEX late_spans ON public.trace_spans USING btree (late_at) WHERE (late_at IS NOT NULL);
@@ -1380,6 +1396,7 @@ ALTER TABLE session_agents ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE session_totals ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE sessions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE sign_in_links ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE sign_ins DISABLE ROW LEVEL SECURITY;
 ALTER TABLE signing_keys DISABLE ROW LEVEL SECURITY;
 ALTER TABLE tenant_ceilings ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE tenant_limits ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -1634,6 +1651,7 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON sessions TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON sessions TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON sign_in_links TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON sign_in_links TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON sign_ins TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON signing_keys TO fleet_system;
 GRANT SELECT ON tenant_ceilings TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON tenant_ceilings TO fleet_system;

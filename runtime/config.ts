@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
+import { OidcRoles } from '../contracts/oidc-roles.js';
 import { Clocks } from './clocks.js';
 
 const port = z.coerce.number().int().min(0).max(65_535);
@@ -42,19 +43,23 @@ const secretKey = z
   .refine((text) => Buffer.from(text, 'base64').length === 32, 'must be 32 bytes in base64')
   .optional();
 
+const json = z.string().transform((text, context) => {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    context.addIssue('must be JSON');
+    return z.NEVER;
+  }
+});
 /** An object in JSON, of which each name that is missing has its default. */
-const clocks = z
-  .string()
-  .default('{}')
-  .transform((text, context) => {
-    try {
-      return JSON.parse(text) as unknown;
-    } catch {
-      context.addIssue('must be JSON');
-      return z.NEVER;
-    }
-  })
-  .pipe(Clocks);
+const clocks = json.default({}).pipe(Clocks);
+/** The address of a provider of identities: what it says is believed, so nobody may change it on the way. */
+const issuer = z
+  .url({ protocol: /^https?$/ })
+  .refine((text) => URL.canParse(text) && isPrivate(new URL(text)), 'must be https://, except on this machine')
+  .optional();
+const isPrivate = ({ protocol, hostname }: URL) =>
+  protocol === 'https:' || ['localhost', '127.0.0.1', '[::1]'].includes(hostname);
 
 const days = z.coerce.number().int().min(1).max(36_500).optional();
 
@@ -109,6 +114,21 @@ export const Settings = z.object({
   FLEET_TLS_CERT: z.string().optional(),
   /** The key of this certificate (PEM). @example /etc/fleet/tls.key */
   FLEET_TLS_KEY: z.string().optional(),
+  // Sign-in of people to the console (docs/console.md)
+  /** The issuer of an OpenID Connect provider. Without it people sign in as credentials. @example https://login.example.com/realms/staff */
+  OIDC_ISSUER: issuer,
+  /** The client that is registered there, with the redirect URI FLEET_BASE_URL/console/oidc/callback. @example agent-fleet */
+  OIDC_CLIENT_ID: z.string().min(1).optional(),
+  /** Its secret. @example the-secret-of-the-client */
+  OIDC_CLIENT_SECRET: z.string().min(1).optional(),
+  /** The claim whose values say what a person may do: a text or a list of texts. */
+  OIDC_CLAIM_ROLES: z.string().min(1).default('groups'),
+  /**
+   * What each value gives, as JSON: a tenant with `scopes` (`["read"]` by default) and the names by which the `approvers` of policies name the
+   * person, or the role of an operator of the platform. Several entries for one value add up.
+   * @example [{"role":"finance","tenant":"ten_01…","scopes":["read"],"approvers":["finance"]},{"role":"platform","operator":true}]
+   */
+  OIDC_ROLES: json.pipe(OidcRoles).optional(),
   // Behaviour of the process
   /** off starts no example agents. */
   FLEET_EXAMPLES: onOff('on'),
@@ -267,6 +287,8 @@ export const Settings = z.object({
   FLEET_CLOCKS: clocks,
 });
 
+const isAllOrNone = (values: unknown[]) => new Set(values.map((value) => value === undefined)).size === 1;
+
 const CheckedSettings = Settings.refine(
   // A repeat within the lifetime of its `messageId` must find its message.
   ({ MESSAGE_RETENTION_DAYS: days, IDEMPOTENCY_TTL_HOURS: hours }) => days === undefined || days * 24 >= hours,
@@ -279,6 +301,10 @@ const CheckedSettings = Settings.refine(
   .refine(({ FLEET_TLS_CERT: cert, FLEET_TLS_KEY: key }) => (cert === undefined) === (key === undefined), {
     path: ['FLEET_TLS_KEY'],
     error: 'must be set together with FLEET_TLS_CERT',
+  })
+  .refine((set) => isAllOrNone([set.OIDC_ISSUER, set.OIDC_CLIENT_ID, set.OIDC_CLIENT_SECRET, set.OIDC_ROLES]), {
+    path: ['OIDC_ISSUER'],
+    error: 'must be set together with OIDC_CLIENT_ID, OIDC_CLIENT_SECRET and OIDC_ROLES',
   });
 
 /** The settings of the process, parsed once at the start. */

@@ -6,7 +6,8 @@ import { asTyped, Html, html } from './html.js';
 import { isTooLarge, mayDecide, missingVotes, question, time } from './question.js';
 import { SCRIPT, STYLE } from './style.js';
 
-function pageOf(title: string, content: Html): string {
+/** A page in the style of those that people reach by links. */
+export function pageOf(title: string, content: Html): string {
   return html`<!doctype html>
 <html lang="en">
 <head>

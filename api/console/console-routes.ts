@@ -1,9 +1,10 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { authorOf } from '../../audit/record-audit.js';
 import { endConsoleSessions, openConsoleSession, redeemSignInLink } from '../../auth/console-sessions.js';
 import { isOperator } from '../../auth/operators.js';
-import { readTenant } from '../../auth/tenants.js';
+import { endSignIn } from '../../auth/people.js';
 import type { Caller, Credential } from '../../contracts/api/auth.js';
-import { CONSOLE_OPERATIONS, type ConsoleSession } from '../../contracts/api/console.js';
+import { CONSOLE_OPERATIONS } from '../../contracts/api/console.js';
 import { tokenRefusal } from '../../contracts/permissions.js';
 import { NO_AGENT } from '../../contracts/primitives.js';
 import { PlatformError } from '../../runtime/errors.js';
@@ -12,6 +13,7 @@ import type { Logins } from '../logins.js';
 import { mount } from '../mount.js';
 import type { WrongTokens } from '../wrong-tokens.js';
 import type { SessionCookie } from './session-cookie.js';
+import { sessionView } from './session-view.js';
 
 type Deps = Pick<ApiDeps, 'db' | 'secrets' | 'tokens'> & {
   logins: Logins;
@@ -30,18 +32,6 @@ function refuseOthers(credential: Credential): void {
 /** Sign-in to the console, by a link or as a credential. */
 export function consoleRoutes(app: FastifyInstance, deps: Deps): void {
   const { db, logins, wrongTokens, cookie } = deps;
-
-  const viewOf = async (caller: Caller, csrf_token: string): Promise<{ ok: true; session: ConsoleSession }> => {
-    const { tenant_id, credential_id: id, scopes, exp } = caller;
-    const session = await db.tenant(tenant_id, async (tx) => {
-      const { name } = await readTenant(tx, tenant_id);
-      const find = 'SELECT name FROM credentials WHERE tenant_id = $1 AND credential_id = $2';
-      const [credential] = await tx.query<{ name: string }>(find, [tenant_id, id]);
-      const principal = { type: 'credential' as const, id, ...(credential && { name: credential.name }) };
-      return { principal, tenant: { tenant_id, name } };
-    });
-    return { ok: true, session: { ...session, scopes, expires_at: new Date(exp * 1_000).toISOString(), csrf_token } };
-  };
 
   const byLink = async (link: string): Promise<Credential> => {
     const credential = await redeemSignInLink(db, link);
@@ -66,16 +56,20 @@ export function consoleRoutes(app: FastifyInstance, deps: Deps): void {
     refuseOthers(credential);
     const opened = await openConsoleSession(deps, credential, request.ip);
     cookie.set(reply, opened.cookie);
-    return viewOf(opened.caller, opened.csrf);
+    return { ok: true, session: await sessionView(db, opened.caller, { csrf: opened.csrf }) };
   });
 
   mount(app, CONSOLE_OPERATIONS.getSession).answer(async (_body, { request }) => {
     const session = cookie.read(request);
-    return session && request.caller ? viewOf(request.caller, session.csrf) : { ok: true, session: null };
+    const isSignedIn = session !== null && request.caller !== null;
+    return { ok: true, session: isSignedIn ? await sessionView(db, request.caller as Caller, session) : null };
   });
 
-  mount(app, CONSOLE_OPERATIONS.signOut).answer(async ({ everywhere }, { author, caller, reply }) => {
-    await endConsoleSessions(db, author, caller, everywhere);
+  mount(app, CONSOLE_OPERATIONS.signOut).answer(async ({ everywhere }, { request, reply }) => {
+    const { caller } = request;
+    const session = cookie.readChecked(request);
+    if (caller) await endConsoleSessions(db, authorOf(caller, request.ip), caller, everywhere);
+    if (session?.sign_in_id !== undefined) await endSignIn(db, session.sign_in_id, everywhere);
     cookie.set(reply, '');
     return { ok: true };
   });

@@ -76,6 +76,8 @@ export const TokenClaims = z.object({
   agent_types_allowed: z.array(z.string()).optional(),
   /** How often the user's tokens had been revoked. */
   user_epoch: z.int().optional(),
+  /** Of a person's session: the names by which policies name them as an approver. */
+  approver_names: z.array(z.string()).optional(),
   /** The session of the console whose token it is: the token ends with it. */
   console_session: z.string().optional(),
 });

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { ok, Principal, Scope, Timestamp } from '../primitives.js';
+import { AnyId, ok, Principal, Scope, Timestamp } from '../primitives.js';
 import { GetTokenRequest } from './auth.js';
-import { get, PUBLIC, post, TENANT } from './operation.js';
+import { get, PUBLIC, post } from './operation.js';
 
 /** Who is signed in to the console. */
 export const ConsoleSession = z.object({
@@ -9,10 +9,21 @@ export const ConsoleSession = z.object({
   tenant: z.object({ tenant_id: z.string(), name: z.string() }),
   scopes: z.array(Scope),
   expires_at: Timestamp,
+  /** A person who signed in by OpenID Connect, and may choose among tenants. */
+  may_switch: z.boolean(),
   /** The value of the header `X-CSRF-Token`, without which the cookie changes nothing. */
   csrf_token: z.string(),
 });
 export type ConsoleSession = z.infer<typeof ConsoleSession>;
+
+/** Who has signed in by OpenID Connect, whether or not a tenant is chosen. */
+const ConsolePerson = z.object({
+  name: z.string(),
+  is_operator: z.boolean(),
+  /** The value of the header `X-CSRF-Token`. */
+  csrf_token: z.string(),
+});
+export type ConsolePerson = z.infer<typeof ConsolePerson>;
 
 const SessionResponse = ok({ session: ConsoleSession });
 
@@ -32,11 +43,28 @@ export const CONSOLE_OPERATIONS = {
   getSession: get('/console/session', { access: 'optional', agents: 'forbidden' }, 'Who is signed in', {
     response: ok({ session: ConsoleSession.nullable() }),
   }),
-  signOut: post('/console/sign_out', TENANT, 'End the session', {
+  signOut: post('/console/sign_out', { access: 'optional', agents: 'forbidden' }, 'End the session', {
     request: z.strictObject({
-      /** All sessions of the same credential. */
+      /** All sessions of the same credential or person. */
       everywhere: z.boolean().default(false),
     }),
     response: ok({}),
+  }),
+  getSignIn: get('/console/sign_in', PUBLIC, 'How to sign in, and which person has', {
+    response: ok({
+      /** The host of the provider of OpenID Connect; null without one. */
+      provider: z.string().nullable(),
+      person: ConsolePerson.nullable(),
+    }),
+  }),
+  getTenants: post('/console/get_tenants', PUBLIC, 'The tenants that a person may choose', {
+    request: z.strictObject({ search: z.string().max(256).default('') }),
+    response: ok({
+      tenants: z.array(z.object({ tenant_id: z.string(), name: z.string(), as_operator: z.boolean() })),
+    }),
+  }),
+  chooseTenant: post('/console/choose_tenant', PUBLIC, 'Begin a session in a tenant', {
+    request: z.strictObject({ tenant_id: AnyId }),
+    response: SessionResponse,
   }),
 };

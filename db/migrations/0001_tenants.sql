@@ -62,7 +62,7 @@ CREATE TABLE credentials (
   tenant_id text NOT NULL REFERENCES tenants, credential_id text PRIMARY KEY,
   name text NOT NULL,
   scopes text[] NOT NULL, agent_types text[] NOT NULL DEFAULT '{}',
-  secret_hash bytea NOT NULL,
+  secret_hash bytea, -- NULL: of a person, or an operator, who signs in by OpenID Connect and has no secret
   previous_secret_hash bytea, previous_expires_at timestamptz,
   secret_key_id text, previous_secret_key_id text, -- which secret key hashed it; NULL: that of before the first rotation
   created_at timestamptz NOT NULL DEFAULT now(), expires_at timestamptz, revoked_at timestamptz,
@@ -76,13 +76,26 @@ CREATE TABLE user_token_epochs (
   PRIMARY KEY (tenant_id, user_id)
 );
 
+-- People who signed in by OpenID Connect, with the rights that they had then: `grants` is a list of {tenant_id, scopes, approvers}. Of the platform,
+-- since nobody may have chosen a tenant yet.
+CREATE TABLE sign_ins (
+  sign_in_id text PRIMARY KEY,
+  issuer text NOT NULL, subject text NOT NULL, name text NOT NULL,
+  is_operator boolean NOT NULL, grants jsonb NOT NULL,
+  created_at timestamptz NOT NULL DEFAULT now(), expires_at timestamptz NOT NULL
+);
+CREATE INDEX sign_ins_by_person ON sign_ins (issuer, subject);
+CREATE INDEX sign_ins_by_end ON sign_ins (expires_at);
+
 -- Sessions of the console. One that is deleted has ended, and the access token in its cookie with it.
 CREATE TABLE console_sessions (
   tenant_id text NOT NULL REFERENCES tenants, console_session text NOT NULL,
   credential_id text NOT NULL REFERENCES credentials ON DELETE CASCADE,
+  sign_in_id text REFERENCES sign_ins ON DELETE CASCADE,
   created_at timestamptz NOT NULL DEFAULT now(), expires_at timestamptz NOT NULL,
   PRIMARY KEY (tenant_id, console_session)
 );
+CREATE INDEX console_sessions_by_sign_in ON console_sessions (sign_in_id) WHERE sign_in_id IS NOT NULL;
 -- Links that sign in to the console, once.
 CREATE TABLE sign_in_links (
   tenant_id text NOT NULL REFERENCES tenants, link_digest bytea NOT NULL UNIQUE,
@@ -93,7 +106,7 @@ CREATE TABLE sign_in_links (
 SELECT isolate_tenants('{tenants}', 'SELECT');
 SELECT isolate_tenants('{credentials, user_token_epochs, console_sessions, sign_in_links}');
 GRANT UPDATE (default_agent_type, updated_by) ON tenants TO fleet_app;
-GRANT SELECT, INSERT, UPDATE, DELETE ON platform_facts, signing_keys TO fleet_system;
+GRANT SELECT, INSERT, UPDATE, DELETE ON platform_facts, signing_keys, sign_ins TO fleet_system;
 -- Transactions of tenants look which secret key is in use before they seal a value (hold_secret_key). The facts tell its check value, never
 -- the key.
 GRANT SELECT ON platform_facts TO fleet_app;

@@ -38,7 +38,8 @@ const DECISIONS = `
   SELECT d.principal_type, d.principal_id, coalesce(c.name, r.name) AS name, d.resolution, d.decided_at
     FROM input_decisions d
     JOIN input_requests q ON q.tenant_id = d.tenant_id AND q.request_id = d.request_id AND q.digest = d.digest
-    LEFT JOIN credentials c ON d.principal_type = 'credential' AND c.tenant_id = d.tenant_id AND c.credential_id = d.principal_id
+    LEFT JOIN credentials c ON (d.principal_type = 'credential' OR d.principal_type = 'person' AND d.principal_id LIKE 'per\\_%')
+     AND c.tenant_id = d.tenant_id AND c.credential_id = d.principal_id
     LEFT JOIN alert_rules r ON d.principal_type IN ('callback', 'page') AND r.tenant_id = d.tenant_id AND r.rule_id = d.principal_id
    WHERE d.tenant_id = $1 AND d.request_id = $2 ORDER BY d.approval_id`;
 
@@ -48,7 +49,7 @@ function principalText({ principal_type: type, principal_id: id, name }: Decisio
     case 'credential':
       return name === null ? id : `“${name}” (${id})`;
     case 'person':
-      return `the user “${id}”`;
+      return name === null ? `the user “${id}”` : `“${name}” (${id})`;
     case 'page':
       return `whoever had the link of the rule “${name ?? id}”`;
     case 'callback':

@@ -24,6 +24,7 @@ import { createPlans } from '../../plans/plans.js';
 import { GuardCatalog } from '../../policy/guards/guard-catalog.js';
 import { createPolicyCatalog } from '../../policy/policy-catalog.js';
 import { type Clocks, DEFAULT_CLOCKS } from '../../runtime/clocks.js';
+import type { Config } from '../../runtime/config.js';
 import { createLogger } from '../../runtime/logger.js';
 import { createSecrets } from '../../runtime/secrets.js';
 import { createSessions } from '../../sessions/sessions.js';
@@ -66,6 +67,8 @@ export interface ServedApiOptions {
   /** What `/health` finds; all is well where nothing is said. */
   checks?: Partial<HealthResponse['checks']>;
   clocks?: Partial<Clocks>;
+  /** A provider of OpenID Connect. */
+  oidc?: Partial<Pick<Config, 'OIDC_ISSUER' | 'OIDC_CLIENT_ID' | 'OIDC_CLIENT_SECRET' | 'OIDC_ROLES'>>;
 }
 
 export type ServedApi = Awaited<ReturnType<typeof serveApi>>;
@@ -120,6 +123,8 @@ export async function serveApi(options: ServedApiOptions = {}) {
       OPEN_CALLS_PER_TOKEN: options.openCallsPerToken ?? 1_000,
       OPEN_CALLS_PER_TENANT: 5_000,
       OPEN_CALLS_MAX: 20_000,
+      OIDC_CLAIM_ROLES: 'groups',
+      ...options.oidc,
     },
     db,
     log,
