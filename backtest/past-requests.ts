@@ -63,7 +63,8 @@ const WITH_SENDER = `
 
 const MESSAGES = `
   SELECT m.message_id AS key, m.created_at AS at, ${SENT}, coalesce(m.want_agent_type, m.agent_type) AS agent_type,
-         m.metadata ->> 'instance_id' AS instance_id, m.metadata ->> 'skill_id' AS skill_id
+         coalesce(m.metadata ->> 'instance_id', (SELECT a.instance_id FROM agents a WHERE a.tenant_id = $1
+           AND a.instance_id = m.metadata ->> 'target_agent')) AS instance_id, m.metadata ->> 'skill_id' AS skill_id
     FROM messages m ${WITH_SENDER}
    WHERE m.tenant_id = $1 AND m.message_id >= $2 AND m.message_id < $3 ORDER BY m.message_id DESC LIMIT $4`;
 const DISPATCHES = `

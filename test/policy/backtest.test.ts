@@ -44,6 +44,17 @@ test('messages are matched as they were sent, by conditions and by an expression
   expect(await api.database.query("SELECT 1 FROM policies WHERE name = 'backtest'")).toEqual([]);
 });
 
+test.each(['instance_id', 'instanceId', 'target_agent', 'targetAgent'])(
+  'messages are matched by the instance that %s names',
+  async (member) => {
+    const text = word();
+    const { id } = await api.client.send(text, { blocking: false, metadata: { [member]: 'worker-1' } });
+    const match = { ...saying(text), instance_ids: ['worker-1'] };
+    const found = await backtest({ scope: 'admission', decision: 'deny', match });
+    expect(found).toMatchObject({ matched: 1, samples: [{ message_id: id, instance_id: 'worker-1' }] });
+  },
+);
+
 test('an expression that fails decides as its policy says', async () => {
   const text = word();
   await sent(text);
