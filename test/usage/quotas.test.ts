@@ -139,7 +139,8 @@ test('a message that names a skill only has to have room in every type that has 
       ...{ tenant_id: tenantId, instance_id: `${agent_type}-1`, agent_type, skills: JSON.stringify([{ id: skill }]) },
     });
   const client = await api.clientOf(tenantId, FULL);
-  const sent = async (metadata: Record<string, string>) => (await client.rpc('hello', { blocking: false, metadata })).status;
+  const sent = async (metadata: Record<string, string>) =>
+    (await client.rpc('hello', { blocking: false, metadata })).status;
   await setLimits(client, { per_agent_type: { messages_per_day: 1 } });
   expect(await sent({ agent_type: 'painter' })).toBe(200);
   expect(await sent({ skill_id: 'paint' })).toBe(429);
