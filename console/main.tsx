@@ -14,6 +14,7 @@ import { sessionQuery } from './api/session.js';
 import { parseInboxSearch } from './inbox/filters.js';
 import { Inbox } from './inbox/inbox.js';
 import { Shell } from './shell/shell.js';
+import { restorePath } from './sign-in/return-path.js';
 import './styles/base.css';
 import './styles/parts.css';
 import './styles/shell.css';
@@ -39,6 +40,7 @@ const client = new QueryClient({
   },
 });
 
+restorePath();
 const root = createRootRoute({
   component: Shell,
   notFoundComponent: () => <Navigate to="/inbox" search={{}} replace />,

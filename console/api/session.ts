@@ -1,8 +1,9 @@
 import { queryOptions } from '@tanstack/react-query';
-import type { ConsoleSession } from '../../contracts/api/console.js';
+import type { ConsolePerson, ConsoleSession } from '../../contracts/api/console.js';
 import { fetchJson, isSignedOut, postJson, rememberCsrfToken } from './call.js';
 
 type Signed = { session: ConsoleSession };
+type TenantChoice = { tenant_id: string; name: string; as_operator: boolean };
 
 /** Who is signed in; null for nobody. */
 export const sessionQuery = queryOptions({
@@ -20,6 +21,28 @@ export const sessionQuery = queryOptions({
   staleTime: Number.POSITIVE_INFINITY,
 });
 
+/** How to sign in, and which person has: of these a tenant may still have to be chosen. */
+export const signInQuery = queryOptions({
+  queryKey: ['sign-in'],
+  queryFn: async () => {
+    const how = (await fetchJson('/console/sign_in')) as { provider: string | null; person: ConsolePerson | null };
+    if (how.person) rememberCsrfToken(how.person);
+    return how;
+  },
+});
+
+/** The tenants that a person may choose. @throws ApiError */
+export async function getTenants(search: string): Promise<TenantChoice[]> {
+  return ((await postJson('/console/get_tenants', { search })) as { tenants: TenantChoice[] }).tenants;
+}
+
+/** Begins a session in a tenant. @throws ApiError */
+export async function chooseTenant(tenantId: string): Promise<ConsoleSession> {
+  const { session } = (await postJson('/console/choose_tenant', { tenant_id: tenantId })) as Signed;
+  rememberCsrfToken(session);
+  return session;
+}
+
 /** Signs in by a link or as a credential. @throws ApiError */
 export async function signIn(
   body: { link: string } | { client_id: string; client_secret: string },
@@ -29,7 +52,7 @@ export async function signIn(
   return session;
 }
 
-/** Ends the session, or all sessions of its credential. */
+/** Ends the session, or all sessions of its credential or person. */
 export async function signOut(everywhere: boolean): Promise<void> {
   await postJson('/console/sign_out', { everywhere });
 }

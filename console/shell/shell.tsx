@@ -4,12 +4,13 @@ import { useEffect, useRef, useState } from 'react';
 import type { ConsoleSession } from '../../contracts/api/console.js';
 import { call } from '../api/call.js';
 import { useConnection, useLiveRequests } from '../api/live.js';
-import { sessionQuery, signOut } from '../api/session.js';
+import { sessionQuery, signInQuery, signOut } from '../api/session.js';
 import { decisions } from '../inbox/decisions.js';
 import { Dialog } from '../parts/dialog.js';
 import { Icon } from '../parts/icon.js';
 import { useKeys } from '../parts/keys.js';
 import { Failed, Loading } from '../parts/states.js';
+import { ChooseTenant } from '../sign-in/choose-tenant.js';
 import { SignIn } from '../sign-in/sign-in.js';
 import { Help } from './help.js';
 import { Logo } from './logo.js';
@@ -29,13 +30,30 @@ function ConnectionNote() {
   );
 }
 
+/** Another tenant is another page: nothing of the first one stays. */
+function SwitchTenant({ close }: { close: () => void }) {
+  const { data } = useQuery(signInQuery);
+  return (
+    <Dialog label="Choose a tenant" className="again" onClose={close}>
+      {data?.person && <ChooseTenant person={data.person} onChosen={() => location.assign('/console')} />}
+    </Dialog>
+  );
+}
+
+/** Whether two sessions are of different people, or in different tenants. */
+function isAnother(one: ConsoleSession, other: ConsoleSession): boolean {
+  return one.principal.id !== other.principal.id || one.tenant.tenant_id !== other.tenant.tenant_id;
+}
+
 function Navigation({
   session,
   openPalette,
+  switchTenant,
   leave,
 }: {
   session: ConsoleSession;
   openPalette: () => void;
+  switchTenant: () => void;
   leave: () => void;
 }) {
   const { data: waiting } = useQuery({
@@ -65,6 +83,11 @@ function Navigation({
         <span className="quiet cut">
           {tenant.name} · {scopes.join(', ')}
         </span>
+        {session.may_switch && (
+          <button type="button" className="link" onClick={switchTenant}>
+            Switch tenant
+          </button>
+        )}
         <button type="button" className="link" onClick={leave}>
           Sign out
         </button>
@@ -78,15 +101,24 @@ export function Shell() {
   const client = useQueryClient();
   const navigate = useNavigate();
   const { data: session, error, isPending, refetch } = useQuery(sessionQuery);
-  const [open, setOpen] = useState<'palette' | 'help' | null>(null);
+  const [open, setOpen] = useState<'palette' | 'help' | 'tenants' | null>(null);
   /** Who was signed in last. */
   const [known, setKnown] = useState<ConsoleSession | null>(null);
   const chordUntil = useRef(0);
   useLiveRequests(session != null);
 
   useEffect(() => {
-    if (session) setKnown(session);
-  }, [session]);
+    if (!session) return;
+    if (known && isAnother(known, session)) location.reload();
+    else setKnown(session);
+  }, [session, known]);
+  useEffect(() => {
+    if (session || !known) return;
+    // Somebody may have signed in in another tab.
+    const onFocus = () => void refetch();
+    addEventListener('focus', onFocus);
+    return () => removeEventListener('focus', onFocus);
+  }, [session, known, refetch]);
   useEffect(() => {
     decisions.client = client;
     const flush = () => decisions.flush();
@@ -122,7 +154,7 @@ export function Shell() {
     client.setQueryData(sessionQuery.queryKey, null);
   };
   const onSignedIn = (fresh: ConsoleSession) => {
-    if (known && known.principal.id !== fresh.principal.id) return location.reload();
+    if (known && isAnother(known, fresh)) return; // the page is read anew
     void client.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' });
     if (location.pathname.startsWith('/console/sign-in')) void navigate({ to: '/inbox', search: {}, replace: true });
   };
@@ -133,12 +165,18 @@ export function Shell() {
   if (!shown) return <SignIn ended={false} onSignedIn={onSignedIn} />;
   return (
     <div className="shell">
-      <Navigation session={shown} openPalette={() => setOpen('palette')} leave={() => void leave(false)} />
+      <Navigation
+        session={shown}
+        openPalette={() => setOpen('palette')}
+        switchTenant={() => setOpen('tenants')}
+        leave={() => void leave(false)}
+      />
       <main>
         <ConnectionNote />
         <Outlet />
       </main>
       {open === 'palette' && <Palette close={() => setOpen(null)} signOut={(everywhere) => void leave(everywhere)} />}
+      {open === 'tenants' && <SwitchTenant close={() => setOpen(null)} />}
       {open === 'help' && <Help close={() => setOpen(null)} />}
       {!session && (
         <Dialog label="Sign in" className="again">

@@ -17,15 +17,21 @@ export async function consoleBrowser(api: ServedApi) {
     args: ['--no-sandbox'],
   });
   cleanUp(() => browser.close());
+  /** A browser of somebody who is not signed in. `problems`: what the page reports to its console. */
+  const newPage = async (options: BrowserContextOptions = {}) => {
+    const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+    const page = await context.newPage();
+    const problems: string[] = [];
+    page.on('console', (message) => message.type() === 'error' && problems.push(message.text()));
+    page.on('pageerror', (error) => problems.push(String(error)));
+    return { context, page, problems };
+  };
   return {
-    /** Signs in by a link of a new credential. Whatever the page reports to its console fails the test at `quiet`. */
+    newPage,
+    /** Signs in by a link of a new credential. */
     signedIn: async (scopes: Scope[], options: BrowserContextOptions = {}) => {
       const { client_id, client_secret } = await api.credentialOf(api.tenantId, scopes);
-      const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
-      const page = await context.newPage();
-      const problems: string[] = [];
-      page.on('console', (message) => message.type() === 'error' && problems.push(message.text()));
-      page.on('pageerror', (error) => problems.push(String(error)));
+      const { context, page, problems } = await newPage(options);
       const link = await createSignInLink(api.db, api.tenantId, client_id);
       await page.goto(`${api.baseUrl}/console/sign-in#${link}`);
       await page.waitForURL('**/console/inbox*');
