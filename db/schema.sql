@@ -1257,6 +1257,7 @@ CREATE INDEX credentials_by_tenant ON public.credentials USING btree (tenant_id,
 CREATE INDEX deliveries_by_config ON public.deliveries USING btree (tenant_id, message_id, config_id, sequence) WHERE (config_id IS NOT NULL);
 CREATE INDEX deliveries_by_rule ON public.deliveries USING btree (tenant_id, rule_id, delivery_id) WHERE (rule_id IS NOT NULL);
 CREATE INDEX deliveries_ended ON public.deliveries USING btree (ended_at) WHERE (ended_at IS NOT NULL);
+CREATE INDEX deliveries_failed ON public.deliveries USING btree (tenant_id, delivery_id) WHERE (status = 'failed'::text);
 CREATE INDEX deliveries_pending ON public.deliveries USING btree (tenant_id, receiver) WHERE (status = 'pending'::text);
 CREATE INDEX delivery_queue_old ON public.delivery_queue USING btree (queued_at) WHERE (started_at IS NULL);
 CREATE INDEX delivery_queue_started ON public.delivery_queue USING btree (check_at) WHERE (started_at IS NOT NULL);

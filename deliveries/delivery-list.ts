@@ -2,10 +2,12 @@ import type { Delivery, GetDeliveriesRequest } from '../contracts/api/deliveries
 import { queryJson } from '../db/json-rows.js';
 import { type KeyList, type Page, readPage } from '../db/pages/page.js';
 import type { Db } from '../db/pool.js';
+import { idBound } from '../runtime/ids.js';
 
 const LISTED = `deliveries WHERE tenant_id = $1 AND ($2::text IS NULL OR rule_id = $2) AND ($3::text IS NULL OR event_type = $3)
     AND ($4::boolean IS NULL OR ($4 AND status = 'delivered') OR (NOT $4 AND status IN ('failed', 'dropped')))
-    AND ($5::text IS NULL OR (message_id = $5 AND config_id IS NOT NULL))`;
+    AND ($5::text IS NULL OR (message_id = $5 AND config_id IS NOT NULL))
+    AND ($6::text IS NULL OR status = $6) AND ($7::text IS NULL OR delivery_id >= $7)`;
 const SELECT = `
   SELECT d.delivery_id, d.rule_id, d.message_id AS task_id, d.config_id, d.event_type, d.url, d.status, d.attempts,
          b.opened_at AS since, b.open_until AS next_probe_at
@@ -33,10 +35,10 @@ function shownDelivery({ task_id, config_id, since, next_probe_at, ...delivery }
 export function listDeliveries(
   db: Db,
   tenantId: string,
-  { rule_id, task_id, event_type, success, ...page }: GetDeliveriesRequest,
+  { rule_id, task_id, event_type, success, status, since, ...page }: GetDeliveriesRequest,
 ): Promise<Page<Delivery>> {
-  const filters = [rule_id ?? null, event_type ?? null, success ?? null, task_id ?? null];
-  const values: KeyList['values'] = [tenantId, ...filters];
+  const filters = [rule_id, event_type, success, task_id, status, since && idBound('dlv', Date.parse(since))];
+  const values: KeyList['values'] = [tenantId, ...filters.map((value) => value ?? null)];
   const list: KeyList = { key: 'delivery_id', from: LISTED, orderBy: 'delivery_id DESC', values };
   return readPage(db, list, page, async (tx, ids) =>
     (await queryJson<Listed>(tx, SELECT, [tenantId, ids])).map(shownDelivery),

@@ -4,6 +4,7 @@ import { OPERATIONS } from '../../contracts/api/operations.js';
 import { cancelMessage } from '../../messages/cancel.js';
 import { groupMessages } from '../../messages/read/message-groups.js';
 import { listMessages, pendingMessages } from '../../messages/read/message-list.js';
+import { readRates } from '../../messages/read/message-rates.js';
 import { getMessage } from '../../messages/read/read.js';
 import { retryMessage } from '../../messages/retry.js';
 import { PlatformError } from '../../runtime/errors.js';
@@ -24,14 +25,15 @@ function hasCallbackToken(body: unknown): boolean {
 /** Messages, scope `read`; a resolution may come with a callback token instead. */
 export function messageRoutes(
   app: FastifyInstance,
-  { wrongTokens, ...deps }: Pick<ApiDeps, 'messages' | 'plans'> & { wrongTokens: WrongTokens },
+  { wrongTokens, ...deps }: Pick<ApiDeps, 'messages' | 'plans' | 'secrets'> & { wrongTokens: WrongTokens },
 ): void {
   const { core } = deps.messages;
   const decisions = createDecisions(deps);
 
   mount(app, OPERATIONS.getMessages).answer(async (body, { caller }) => {
-    const { rows: messages, ...counted } = await listMessages(core.db, caller, body);
-    return { ...pageFields(body, counted), messages };
+    const lists = { db: core.db, secrets: deps.secrets, inFlightMax: core.limits.tenantMaxInFlight };
+    const { rows: messages, next_cursor, ...counted } = await listMessages(lists, caller, body);
+    return { ...pageFields(body, counted), messages, ...(next_cursor && { next_cursor }) };
   });
 
   mount(app, OPERATIONS.getMessage).answer(async ({ message_id }, { caller }) => ({
@@ -59,6 +61,11 @@ export function messageRoutes(
     const groups = await groupMessages(core.db, caller.tenant_id, body, core.limits.tenantMaxInFlight);
     return { ok: true, groups };
   });
+
+  mount(app, OPERATIONS.getMessageRates).answer(async ({ hours }, { caller: { tenant_id } }) => ({
+    ok: true,
+    hours: await readRates(core.db, tenant_id, hours),
+  }));
 
   app.register((scope, _options, done) => {
     scope.addHook('preHandler', async (request) => {

@@ -131,6 +131,8 @@ const AgentsGetRequest = z.strictObject({
   status: AgentStatus.optional(),
   agent_type: AgentType.optional(),
   deployment_mode: DeploymentMode.optional(),
+  /** True: only those of whose last ten messages five or more have failed. */
+  failing: z.literal(true).optional(),
 });
 export type AgentsGetRequest = z.infer<typeof AgentsGetRequest>;
 export const AgentsGetResponse = okPage({ agents: z.array(ListedAgent) });

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { AnyId, ok, okPage, pageFields, Timestamp } from '../primitives.js';
+import { AnyId, Instant, ok, okPage, pageFields, Timestamp } from '../primitives.js';
 import { UnavailableReceiver } from './alerts.js';
 import { ADMIN, CONFLICT, EXTENSION, PUBLIC, post } from './operation.js';
 
@@ -42,6 +42,9 @@ export const GetDeliveriesRequest = z.strictObject({
   event_type: z.string().min(1).max(128).optional(),
   /** True: delivered; false: failed or dropped. */
   success: z.boolean().optional(),
+  status: DeliveryStatus.optional(),
+  /** Made at or after this time. */
+  since: Instant.optional(),
   ...pageFields,
 });
 export type GetDeliveriesRequest = z.infer<typeof GetDeliveriesRequest>;

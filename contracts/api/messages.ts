@@ -148,7 +148,7 @@ export const MessageRecord = z.object({
   error: z.object({ code: z.string(), message: z.string() }).optional(),
   error_message: z.string().optional(),
   input_request: InputRequest.optional(),
-  /** Only in `/messages/get_by_id`. */
+  /** In `/messages/get_by_id`, and in lists of messages that wait (there without `ahead`). */
   waits_for: WaitsFor.optional(),
   task_data: Task,
   /** In a list: the page has no room for the message's content. `/messages/get_by_id` has it. */
@@ -156,23 +156,43 @@ export const MessageRecord = z.object({
 });
 export type MessageRecord = z.infer<typeof MessageRecord>;
 
-export const MessagesGetRequest = z.strictObject({
-  session_id: AnyId.optional(),
-  state: MessageState.optional(),
-  agent_type: AgentType.optional(),
-  instance_id: AnyId.optional(),
-  /** As in `error.code` of the message. */
-  error_code: z.string().min(1).max(64).optional(),
-  /** Accepted at or after this time. */
-  since: Instant.optional(),
-  /** Accepted before this time. */
-  until: Instant.optional(),
-  ...ofSender,
-  client_message_id: A2aMessage.shape.messageId.optional(),
-  ...pageFields,
-});
+/** How long a message has waited at least, in milliseconds. */
+const waited_ms = z.int().min(0).max(Number.MAX_SAFE_INTEGER).optional();
+
+export const MessagesGetRequest = z
+  .strictObject({
+    session_id: AnyId.optional(),
+    state: MessageState.optional(),
+    agent_type: AgentType.optional(),
+    instance_id: AnyId.optional(),
+    /** As in `error.code` of the message. */
+    error_code: z.string().min(1).max(64).optional(),
+    /** Accepted at or after this time. */
+    since: Instant.optional(),
+    /** Accepted before this time. */
+    until: Instant.optional(),
+    ...ofSender,
+    client_message_id: A2aMessage.shape.messageId.optional(),
+    /** Words of what was sent, of the answer or of the error. `count` is what was found so far. */
+    text: z.string().min(1).max(256).optional(),
+    /** Only messages that wait for this, those that have waited longest first. */
+    waits_for: WaitsFor.shape.kind.optional(),
+    /** Only messages that have waited for so many milliseconds at least, those that have waited longest first. */
+    waited_ms,
+    ...pageFields,
+    /** Where the page before ended, in place of `page`. */
+    cursor: z.string().min(1).max(1_024).optional(),
+  })
+  .refine(({ page, cursor, text, waits_for, waited_ms: waited }) => {
+    const isByCursor = [cursor, text, waits_for, waited].some((given) => given !== undefined);
+    return page === 1 || !isByCursor;
+  }, 'cursor, text, waits_for and waited_ms go with no page: go on by next_cursor');
 export type MessagesGetRequest = z.infer<typeof MessagesGetRequest>;
-export const MessagesGetResponse = okPage({ messages: z.array(MessageRecord) });
+export const MessagesGetResponse = okPage({
+  messages: z.array(MessageRecord),
+  /** There is more; good for the same filters and the same caller. With `text` a page may have few messages, or none. */
+  next_cursor: z.string().optional(),
+});
 export const MessageGetByIdResponse = ok({ message: MessageRecord });
 export const MessageCancelResponse = ok({ message_id: z.string() });
 const MessageRetryRequest = z.strictObject({
@@ -197,6 +217,8 @@ const MessageGroupsRequest = z.strictObject({
   state: MessageState.optional(),
   /** Accepted at or after this time. */
   since: Instant.optional(),
+  /** Of messages that wait (`waits_for`): only those that have waited for so many milliseconds at least. */
+  waited_ms,
 });
 export type MessageGroupsRequest = z.infer<typeof MessageGroupsRequest>;
 const MessageGroup = z.object({
@@ -210,6 +232,23 @@ const MessageGroup = z.object({
 });
 export type MessageGroup = z.infer<typeof MessageGroup>;
 const MessageGroupsResponse = ok({ groups: z.array(MessageGroup) });
+
+const MessageRatesRequest = z.strictObject({
+  /** How many hours: this one and those before it. */
+  hours: z.int().min(1).max(48).default(24),
+});
+const MessageRates = z.object({
+  /** When it began. */
+  hour: Timestamp,
+  /** Messages that were accepted in it. */
+  accepted: z.int(),
+  /** How many of them failed, counted up to 10,000. */
+  failed: z.int(),
+  /** From acceptance to answer, in milliseconds, of those that completed among the newest 500; null without any. */
+  latency_ms: z.object({ p50: z.number().nullable(), p95: z.number().nullable() }),
+});
+export type MessageRates = z.infer<typeof MessageRates>;
+export const MessageRatesResponse = ok({ hours: z.array(MessageRates) });
 
 /** Body of `/messages/{id}/resolve`. `resolution` is a word or an object of field values. */
 export const ResolveRequest = z.strictObject({
@@ -280,6 +319,16 @@ export const MESSAGE_OPERATIONS = {
     {
       request: MessageGroupsRequest,
       response: MessageGroupsResponse,
+      ...EXTENSION,
+    },
+  ),
+  getMessageRates: post(
+    '/messages/get_rates',
+    TENANT,
+    'Messages of each hour: accepted, failed, and how long they took',
+    {
+      request: MessageRatesRequest,
+      response: MessageRatesResponse,
       ...EXTENSION,
     },
   ),

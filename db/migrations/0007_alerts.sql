@@ -66,6 +66,8 @@ CREATE TABLE deliveries (
 CREATE INDEX deliveries_by_rule ON deliveries (tenant_id, rule_id, delivery_id) WHERE rule_id IS NOT NULL;
 CREATE INDEX deliveries_by_config ON deliveries (tenant_id, message_id, config_id, sequence) WHERE config_id IS NOT NULL;
 CREATE INDEX deliveries_pending ON deliveries (tenant_id, receiver) WHERE status = 'pending';
+-- Few among many that arrived.
+CREATE INDEX deliveries_failed ON deliveries (tenant_id, delivery_id) WHERE status = 'failed';
 CREATE INDEX deliveries_ended ON deliveries (ended_at) WHERE ended_at IS NOT NULL;
 
 -- What waits to be sent or is being sent: a delivery of a rule, or the push notifications of a config, one after the other. A row with `started_at` holds one of

@@ -193,3 +193,9 @@ export function readPage<Row>(
 ): Promise<Page<Row>> {
   return readSlice(db, list, { limit: page_size, offset: (page - 1) * page_size }, rowsOf);
 }
+
+/** The first keys of a list, by its newest months alone where these have enough. */
+export async function firstKeys(tx: Tx, list: KeyList, limit: number): Promise<string[]> {
+  const keys = list.newest ? await keysAmong(tx, list, list.newest, limit, 0) : [];
+  return keys.length === limit ? keys : keysAmong(tx, list, list.values, limit, 0);
+}

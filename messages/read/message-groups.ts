@@ -1,9 +1,9 @@
 import type { MessageGroup, MessageGroupsRequest } from '../../contracts/api/messages.js';
 import { messagesInState } from '../../db/message-filters.js';
 import { inKeyOrder } from '../../db/pages/page.js';
-import type { Db, Tx } from '../../db/pool.js';
+import type { Db } from '../../db/pool.js';
 import { idBound } from '../../runtime/ids.js';
-import { HAS_TURN, kindOf, type Rest } from './waits.js';
+import { waiting } from './waits.js';
 
 /** The largest groups that are shown. */
 const GROUPS_MAX = 100;
@@ -23,40 +23,17 @@ const BY_TYPE = `
   SELECT ${TYPE}, ${COUNTED} FROM messages m
    WHERE ${OF_TENANT} AND $3 IN ('completed', 'failed', 'canceled') AND ${messagesInState('m', '$3')} GROUP BY 1`;
 
+/** `$4`: messages of the tenant that agents may have at once, `$5`: for how long they have waited at least, in milliseconds. */
 const BY_WAIT = `
-  WITH resting AS MATERIALIZED (
-    SELECT r.*, ${HAS_TURN} AS has_turn FROM running_messages r
-     WHERE r.tenant_id = $1 AND (r.current_dispatch_id IS NULL OR r.state = 'input-required') AND ($3::text IS NULL OR r.state = $3)),
-  queues AS MATERIALIZED (
-    SELECT q.queue, is_online($1, q.queue) AS online FROM (SELECT DISTINCT queue FROM resting WHERE queue IS NOT NULL) q)
-  SELECT m.state = 'input-required' AS asks, m.queue, m.undecided, m.has_turn, q.online,
-         (SELECT in_flight($1, $4) >= $4) AS quota_reached, ${COUNTED}
-    FROM resting m LEFT JOIN queues q USING (queue) WHERE ${OF_TENANT} GROUP BY 1, 2, 3, 4, 5`;
+  SELECT m.kind AS key, ${COUNTED} FROM (${waiting('($3::text IS NULL OR r.state = $3)', '$4::integer')}) m
+   WHERE ${OF_TENANT} AND m.kind IS NOT NULL AND ($5::bigint IS NULL OR m.since <= now() - $5 * interval '1 ms') GROUP BY 1`;
 
-interface Counted extends Record<string, unknown> {
+interface Group extends Record<string, unknown> {
+  key: string;
   count: number;
   oldest_at: Date;
   newest_at: Date;
   sample_message_id: string;
-}
-
-type Group = Counted & { key: string };
-
-function joined(one: Group | undefined, other: Group): Group {
-  if (!one) return other;
-  const newer = one.sample_message_id > other.sample_message_id ? one : other;
-  const older = one.oldest_at < other.oldest_at ? one : other;
-  return { ...newer, count: one.count + other.count, oldest_at: older.oldest_at };
-}
-
-/** Messages that wait, by what for: those of one kind together, whichever queues they are in. */
-async function byWait(tx: Tx, values: unknown[]): Promise<Group[]> {
-  const found = new Map<string, Group>();
-  for (const row of await tx.query<Rest & Counted & { asks: boolean }>(BY_WAIT, values)) {
-    const key = row.asks ? 'person' : kindOf(row);
-    if (key !== undefined) found.set(key, joined(found.get(key), { ...row, key }));
-  }
-  return [...found.values()];
 }
 
 /**
@@ -67,12 +44,12 @@ async function byWait(tx: Tx, values: unknown[]): Promise<Group[]> {
 export async function groupMessages(
   db: Db,
   tenantId: string,
-  { by, state, since }: MessageGroupsRequest,
+  { by, state, since, waited_ms }: MessageGroupsRequest,
   inFlightMax: number,
 ): Promise<MessageGroup[]> {
   const values = [tenantId, since === undefined ? null : idBound('msg', Date.parse(since)), state ?? null];
   const groups = await inKeyOrder(db, tenantId, (tx) => {
-    if (by === 'waits_for') return byWait(tx, [...values, inFlightMax]);
+    if (by === 'waits_for') return tx.query<Group>(BY_WAIT, [...values, inFlightMax, waited_ms ?? null]);
     return tx.query<Group>(by === 'error_code' ? BY_ERROR : BY_TYPE, values);
   });
   return groups

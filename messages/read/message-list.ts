@@ -1,85 +1,100 @@
+import { z } from 'zod';
 import { isTerminal, type MessageRecord, type MessagesGetRequest } from '../../contracts/api/messages.js';
 import type { Reader } from '../../contracts/permissions.js';
-import { messagesInState, messagesOfSession } from '../../db/message-filters.js';
 import { ownMessages, viewOf } from '../../db/ownership.js';
-import { type KeyList, type Page, readPage, readSlice } from '../../db/pages/page.js';
-import type { Db } from '../../db/pool.js';
+import { type Counted, firstKeys, inKeyOrder, type KeyList, readPage, readSlice } from '../../db/pages/page.js';
+import type { Db, Tx } from '../../db/pool.js';
 import { messageIdsOf } from '../../db/session-ids.js';
 import { type IdRange, idBound, idRange, inBoth, newestMonths } from '../../runtime/ids.js';
 import { countInstanceMessages, instanceMessageIds } from './instance-messages.js';
-import { type PageMessage, readPageMessages } from './page-rows.js';
-import { recordOf } from './task.js';
-
-/** Planned with the values, so that the plan has no trace of absent filters. `$5`: who serves it, or served it last. */
-const MATCHING = `m.tenant_id = $1
-  AND ($4::text IS NULL OR coalesce(m.agent_type, m.want_agent_type) = $4) AND ($5::text IS NULL OR m.instance_id = $5)
-  AND ($7::timestamptz IS NULL OR m.created_at >= $7) AND ($8::timestamptz IS NULL OR m.created_at < $8)
-  AND ($10::text IS NULL OR m.message_id >= $10) AND ($11::text IS NULL OR m.message_id < $11)`;
-
-/** For whom, by whom and as what they were sent. */
-const sentAs = (
-  alias: string,
-) => `($12::text IS NULL OR ${alias}.user_id = $12) AND ($13::text IS NULL OR ${alias}.credential_id = $13)
-  AND ($14::text IS NULL OR ${alias}.client_message_id = $14)`;
-
-const OF_ALL = `${MATCHING} AND ($3::text IS NULL OR ${messagesInState('m', '$3')}) AND ($2::text IS NULL OR ${messagesOfSession('m', '$1', '$2')})
-  AND ($6::text IS NULL OR m.error_code = $6) AND ${sentAs('m')} AND ${ownMessages('m', '$9')}`;
+import { filterValues, OF_ALL, ofRunning } from './list-filters.js';
+import { type ListDeps, listCursors, listedMessages, type MessagePage } from './list-page.js';
+import { searchText } from './text-search.js';
+import { listWaiting } from './waiting-list.js';
 
 /** A message that was only assigned to the instance, and never dispatched to it, is not listed. */
 const ALL = `messages m WHERE ${OF_ALL} AND ($5::text IS NULL OR EXISTS (
   SELECT 1 FROM dispatches d WHERE d.tenant_id = $1 AND d.instance_id = $5 AND d.message_id = m.message_id))`;
 
-/** Messages that are not over, and so have no error: few, however many there ever were. */
-const RUNNING = `running_messages m WHERE ${MATCHING} AND m.state = $3 AND ($2::text IS NULL OR m.session_id = $2) AND $6::text IS NULL
-  AND (num_nonnulls($9::text, $12::text, $13::text, $14::text) = 0 OR EXISTS (
-    SELECT 1 FROM messages o WHERE o.tenant_id = m.tenant_id AND o.message_id = m.message_id AND ${sentAs('o')} AND ${ownMessages('o', '$9')}))`;
-
-/** The messages that a reader may see and that match, the newest first. */
-async function matching(db: Db, reader: Reader, query: MessagesGetRequest): Promise<KeyList> {
-  const { session_id, state, agent_type, instance_id, error_code, since, until } = query;
-  const isRunning = state !== undefined && !isTerminal(state);
-  const ofTime = idRange((atMs) => idBound('msg', atMs), { from: since, to: until });
-  const inMonths = session_id !== undefined && !isRunning;
-  const range = inMonths ? inBoth(ofTime, await messageIdsOf(db, reader.tenant_id, session_id)) : ofTime;
-  const filters = [session_id, state, agent_type, instance_id, error_code, since, until, viewOf(reader)];
-  const valuesOf = ({ least, bound }: IdRange): KeyList['values'] => [
-    reader.tenant_id,
-    ...filters.map((value) => value ?? null),
-    least,
-    bound,
-    query.user_id ?? null,
-    query.credential_id ?? null,
-    query.client_message_id ?? null,
-  ];
-  const upToNow = { ...range, bound: range.bound ?? idBound('msg', Date.now()) };
-  const newest = isRunning || instance_id !== undefined ? null : newestMonths(upToNow, 'msg');
-  return {
-    key: 'm.message_id',
-    from: isRunning ? RUNNING : ALL,
-    orderBy: 'm.message_id DESC',
-    values: valuesOf(range),
-    newest: newest === null ? undefined : valuesOf({ ...range, least: newest }),
-    appendOnly: !isRunning,
-    ...(instance_id !== undefined && !isRunning && { walk: OF_INSTANCE }),
-  };
-}
+/** Messages that are not over: few, however many there ever were. */
+const RUNNING = `running_messages m WHERE ${ofRunning()}`;
 
 const OF_INSTANCE: KeyList['walk'] = {
   keys: (tx, values, limit, offset) => instanceMessageIds(tx, { where: OF_ALL, values }, limit, offset),
   count: (tx, values, most) => countInstanceMessages(tx, { where: OF_ALL, values }, most),
 };
 
-/** A message of a list: with its content, or marked as `truncated`. */
-function listed({ row, request, whole }: PageMessage): MessageRecord {
-  const record = recordOf(row, request);
-  return whole ? record : { ...record, task_data: { ...record.task_data, history: [] }, truncated: true };
+const isRunningState = (state: string | undefined) => state !== undefined && !isTerminal(state);
+
+/** Where the messages of a query can be. */
+async function rangeOf(
+  db: Db,
+  reader: Reader,
+  { session_id, state, since, until }: MessagesGetRequest,
+): Promise<IdRange> {
+  const ofTime = idRange((atMs) => idBound('msg', atMs), { from: since, to: until });
+  if (session_id === undefined || isRunningState(state)) return ofTime;
+  return inBoth(ofTime, await messageIdsOf(db, reader.tenant_id, session_id));
 }
 
-/** A page of messages, newest first. @throws PlatformError REQUEST_TIMEOUT as `readPage` */
-export async function listMessages(db: Db, reader: Reader, query: MessagesGetRequest): Promise<Page<MessageRecord>> {
-  return readPage(db, await matching(db, reader, query), query, async (tx, messageIds) =>
-    (await readPageMessages(tx, reader.tenant_id, messageIds)).map(listed),
-  );
+/** The messages in a range that a reader may see and that match, the newest first. */
+function matching(reader: Reader, query: MessagesGetRequest, range: IdRange): KeyList {
+  const isRunning = isRunningState(query.state);
+  const ofInstance = query.instance_id !== undefined;
+  const upToNow = { ...range, bound: range.bound ?? idBound('msg', Date.now()) };
+  const newest = isRunning || ofInstance ? null : newestMonths(upToNow, 'msg');
+  return {
+    key: 'm.message_id',
+    from: isRunning ? RUNNING : ALL,
+    orderBy: 'm.message_id DESC',
+    values: filterValues(reader, query, range),
+    newest: newest === null ? undefined : filterValues(reader, query, { ...range, least: newest }),
+    appendOnly: !isRunning,
+    ...(ofInstance && !isRunning && { walk: OF_INSTANCE }),
+  };
+}
+
+/** The last message of the page before, and how many there were on the first page. */
+const Position = z.tuple([z.string().max(200), z.int().min(0), z.boolean()]);
+
+/**
+ * A page of messages, the newest first; of those that wait, those that have waited longest first.
+ * @throws PlatformError REQUEST_TIMEOUT as `readPage`; BAD_REQUEST for the cursor of another list
+ */
+export async function listMessages(deps: ListDeps, reader: Reader, query: MessagesGetRequest): Promise<MessagePage> {
+  if (query.waits_for !== undefined || query.waited_ms !== undefined) return listWaiting(deps, reader, query);
+  const { db } = deps;
+  const { page, page_size, text } = query;
+  const cursors = listCursors(deps, reader, query, Position);
+  const start = cursors.read(query.cursor);
+  const range = await rangeOf(db, reader, query);
+  const before = (id: string | null) => matching(reader, query, inBoth(range, { least: null, bound: id }));
+  const rowsOf = (tx: Tx, ids: string[]) => listedMessages(tx, reader.tenant_id, ids);
+  const next = (id: string, { count, count_estimated }: Counted) => cursors.make([id, count, count_estimated === true]);
+
+  if (text !== undefined) {
+    const found = await searchText(db, before, { text, limit: page_size, before: start?.[0] ?? null });
+    const rows = await db.tenant(reader.tenant_id, (tx) => rowsOf(tx, found.ids));
+    const count = (start?.[1] ?? 0) + rows.length;
+    if (found.next === null) return { rows, count };
+    const counted = { count, count_estimated: true as const };
+    return { rows, ...counted, next_cursor: next(found.next, counted) };
+  }
+  if (start === null) {
+    const found = await readPage(db, before(null), query, rowsOf);
+    const last = found.rows.at(-1);
+    const goesOn = last !== undefined && (found.count_estimated || page * page_size < found.count);
+    return goesOn ? { ...found, next_cursor: next(last.message_id, found) } : found;
+  }
+  const [id, count, isEstimate] = start;
+  const counted = { count, ...(isEstimate && { count_estimated: true as const }) };
+  return inKeyOrder(db, reader.tenant_id, async (tx) => {
+    const keys = await firstKeys(tx, before(id), page_size + 1);
+    const shown = keys.slice(0, page_size);
+    const last = shown.at(-1);
+    const goesOn = keys.length > page_size && last !== undefined;
+    return { rows: await rowsOf(tx, shown), ...counted, ...(goesOn && { next_cursor: next(last, counted) }) };
+  });
 }
 
 /** A page of the messages that a reader may see and that wait for input, the oldest request first. @throws PlatformError REQUEST_TIMEOUT as `readSlice` */
@@ -99,8 +114,8 @@ export async function pendingMessages(
     values: [tenant_id, query.session_id ?? null, query.user_id ?? null, query.credential_id ?? null, viewOf(reader)],
     bounded: true, // by TENANT_MAX_WAITING
   };
-  const { count, rows } = await readSlice(db, pending, query, async (tx, messageIds) =>
-    (await readPageMessages(tx, tenant_id, messageIds)).map(listed),
+  const { count, rows } = await readSlice(db, pending, query, (tx, messageIds) =>
+    listedMessages(tx, tenant_id, messageIds),
   );
   return { total: count, messages: rows };
 }

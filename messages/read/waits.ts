@@ -5,32 +5,46 @@ import type { MessageRow } from './rows.js';
 /** Messages that are counted before one in its queue. */
 const AHEAD_MAX = 10_000;
 
-/** What tells why a message is at rest. */
-export interface Rest {
+/** What tells what a message waits for. */
+export interface Wait {
+  /** Null: it is on its way. */
+  kind: WaitsFor['kind'] | null;
+  since: Date;
   queue: string | null;
-  undecided: boolean;
-  has_turn: boolean;
   /** Of the queue. */
   online: boolean | null;
-  quota_reached: boolean;
-}
-
-interface WaitRow extends Rest, Record<string, unknown> {
-  since: Date;
-  ahead: number | null;
 }
 
 /** Whether it is the turn of a message of `running_messages r` in its session. */
-export const HAS_TURN = `NOT r.ordered OR next_in_order(r.tenant_id, r.session_id) #>> '{0,message_id}' = r.message_id`;
+const HAS_TURN = `NOT r.ordered OR next_in_order(r.tenant_id, r.session_id) #>> '{0,message_id}' = r.message_id`;
+
+/**
+ * The tenant's (`$1`) messages at rest, each a row of `running_messages` with its `Wait`. An expression that the reader leaves out is not worked out.
+ * @param which condition on `running_messages r`, with an order and a limit if need be
+ * @param inFlightMax SQL: messages of the tenant that agents may have at once; NULL: any number
+ */
+export const waiting = (which: string, inFlightMax: string) => `
+  WITH resting AS MATERIALIZED (
+    SELECT r.*, CASE WHEN r.queue IS NULL THEN ${HAS_TURN} END AS has_turn FROM running_messages r
+     WHERE r.tenant_id = $1 AND (r.current_dispatch_id IS NULL OR r.state = 'input-required') AND ${which}),
+  queues AS MATERIALIZED (
+    SELECT q.queue, is_online($1, q.queue) AS online FROM (SELECT DISTINCT queue FROM resting WHERE queue IS NOT NULL) q)
+  SELECT r.*, q.online,
+         CASE WHEN r.state = 'input-required' THEN 'person'
+              WHEN r.queue IS NOT NULL AND NOT q.online THEN 'agent'
+              WHEN r.queue IS NOT NULL THEN CASE WHEN (SELECT in_flight($1, ${inFlightMax}) >= ${inFlightMax}) THEN 'quota' ELSE 'room' END
+              WHEN NOT r.has_turn THEN 'turn'
+              WHEN r.undecided THEN 'evaluator' END AS kind,
+         CASE WHEN r.state = 'input-required' THEN coalesce((SELECT i.requested_at FROM input_requests i
+                WHERE i.tenant_id = r.tenant_id AND i.message_id = r.message_id AND i.state = 'pending'), r.created_at)
+              ELSE coalesce(r.unrouted_since, r.created_at) END AS since
+    FROM resting r LEFT JOIN queues q ON q.queue = r.queue`;
 
 const WAIT = `
-  SELECT r.queue, coalesce(r.unrouted_since, r.created_at) AS since, r.undecided, ${HAS_TURN} AS has_turn,
-         CASE WHEN r.queue IS NOT NULL THEN is_online(r.tenant_id, r.queue) END AS online,
-         CASE WHEN r.queue IS NOT NULL THEN (SELECT count(*)::integer FROM (SELECT 1 FROM running_messages b WHERE b.tenant_id = r.tenant_id
-           AND b.queue = r.queue AND (b.resolution IS NULL, b.created_at) < (r.resolution IS NULL, r.created_at) LIMIT ${AHEAD_MAX}) AS before) END AS ahead,
-         CASE WHEN r.queue IS NOT NULL AND $3::integer IS NOT NULL THEN in_flight(r.tenant_id, $3) >= $3 ELSE false END AS quota_reached
-    FROM running_messages r
-   WHERE r.tenant_id = $1 AND r.message_id = $2 AND r.state IN ('submitted', 'working') AND r.current_dispatch_id IS NULL`;
+  SELECT w.kind, w.since, w.queue, w.online,
+         CASE WHEN w.queue IS NOT NULL THEN (SELECT count(*)::integer FROM (SELECT 1 FROM running_messages b WHERE b.tenant_id = w.tenant_id
+           AND b.queue = w.queue AND (b.resolution IS NULL, b.created_at) < (w.resolution IS NULL, w.created_at) LIMIT ${AHEAD_MAX}) AS before) END AS ahead
+    FROM (${waiting(`r.message_id = $2 AND r.state IN ('submitted', 'working')`, '$3::integer')}) w`;
 
 /** What a queue is of (db/functions/routing/queues.sql). */
 function targetOf(queue: string): WaitsFor['target'] {
@@ -39,21 +53,10 @@ function targetOf(queue: string): WaitsFor['target'] {
   return { ...(instance_id && { instance_id }), ...(agent_type && { agent_type }), ...(skill_id && { skill_id }) };
 }
 
-/** What a message waits for that is not over, with no agent, and asks nobody; undefined for one on its way. */
-export function kindOf({ queue, undecided, has_turn, online, quota_reached }: Rest): WaitsFor['kind'] | undefined {
-  if (queue !== null) {
-    if (!online) return 'agent';
-    return quota_reached ? 'quota' : 'room';
-  }
-  if (!has_turn) return 'turn';
-  return undecided ? 'evaluator' : undefined;
-}
-
-function waitOf(row: WaitRow): WaitsFor | undefined {
-  const kind = kindOf(row);
-  if (kind === undefined) return undefined;
-  const { queue, since, online, ahead } = row;
-  const ofQueue = queue !== null && online !== null && ahead !== null && { target: targetOf(queue), ahead, online };
+/** A wait as the API shows it; undefined for what is on its way. */
+export function waitsForOf({ kind, since, queue, online }: Wait): WaitsFor | undefined {
+  if (kind === null) return undefined;
+  const ofQueue = queue !== null && online !== null && { target: targetOf(queue), online };
   return { kind, since: since.toISOString(), ...ofQueue };
 }
 
@@ -62,6 +65,8 @@ function waitOf(row: WaitRow): WaitsFor | undefined {
  * @param inFlightMax messages of the tenant that agents may have at once; null: any number
  */
 export async function readWait(tx: Tx, row: MessageRow, inFlightMax: number | null): Promise<WaitsFor | undefined> {
-  const [found] = await tx.query<WaitRow>(WAIT, [row.tenant_id, row.message_id, inFlightMax]);
-  return found && waitOf(found);
+  type Found = Wait & { ahead: number | null };
+  const [found] = await tx.query<Found & Record<string, unknown>>(WAIT, [row.tenant_id, row.message_id, inFlightMax]);
+  const waits = found && waitsForOf(found);
+  return waits && { ...waits, ...(found.ahead !== null && { ahead: found.ahead }) };
 }

@@ -239,6 +239,7 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
   retryMessage: { needs: 'admin', own: 'forbidden', foreign: 'missing', tenant: 'missing', body: canceled },
   pendingMessages: closed('read', 'empty'),
   getMessageGroups: closed('read', 'allowed', () => ({ by: 'agent_type' })),
+  getMessageRates: closed('read', 'allowed', () => ({})),
   resolveMessage: closed('read', 'missing', () => ({ resolution: 'confirmed' })),
   // Those who serve a message have not sent it.
   getApprovals: { own: 'missing', foreign: 'missing', needs: 'admin', tenant: 'missing', body: messageId },

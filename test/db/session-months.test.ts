@@ -65,7 +65,7 @@ type List = (db: Db, session: string, page: number) => Promise<{ ids: string[]; 
 
 const messages: List = async (db, session_id, page) => {
   const query = MessagesGetRequest.parse({ session_id, page, page_size: 3 });
-  const { rows, count } = await listMessages(db, reader(), query);
+  const { rows, count } = await listMessages({ db, secrets, inFlightMax: 2_000 }, reader(), query);
   return { ids: rows.map(({ message_id }) => message_id), count };
 };
 const events: List = async (db, session_id, page) => {

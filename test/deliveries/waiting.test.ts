@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
+import type { GetDeliveriesRequest } from '../../contracts/api/deliveries.js';
 import { listDeliveries } from '../../deliveries/delivery-list.js';
 import { type NewAlertDelivery, writeDeliveries } from '../../deliveries/delivery-store.js';
 import { PushChanges } from '../../deliveries/push/push-changes.js';
@@ -31,7 +32,7 @@ async function tenantWithRule() {
     ...{ url: receiver, receiver, body: Buffer.from('sealed'), max_attempts: 3 },
   });
   const write = (deliveries: NewAlertDelivery[]) => db.tenant(tenant_id, (tx) => writeDeliveries(tx, deliveries));
-  const list = async (of: { rule_id?: string } = {}) =>
+  const list = async (of: Partial<GetDeliveriesRequest> = {}) =>
     (await listDeliveries(db, tenant_id, { ...of, page: 1, page_size: 100 })).rows;
   return { tenant_id, rule_id: ids.rule_id, delivery, write, list };
 }
@@ -61,6 +62,8 @@ test('of more than 10,000 deliveries that are pending for one receiver the other
   ]);
   expect(errorsOf(await other.list())).toEqual([['pending']]);
   const [refused] = (await written()).filter(({ status }) => status === 'failed');
+  expect(await list({ status: 'failed', since: new Date(Date.now() - 60_000).toISOString() })).toHaveLength(2);
+  expect(await list({ status: 'failed', since: new Date(Date.now() + 60_000).toISOString() })).toEqual([]);
   expect(refused?.attempts).toMatchObject([{ status_code: null, response_time_ms: 0, success: false }]);
   const queued = async () => {
     const one = 'SELECT queue_id FROM delivery_queue WHERE queue_id = $1';

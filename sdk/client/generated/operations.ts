@@ -158,6 +158,14 @@ export class MessagesOperations extends ApiGroup {
   }
 
   /**
+   * Messages of each hour: accepted, failed, and how long they took. `POST /messages/get_rates`. Needs the scope `read`.
+   * An extension of the specification, which may change without notice.
+   */
+  getRates(request: types.MessagesGetRatesRequest = {}, options: CallOptions = {}): Promise<types.MessagesGetRatesResponse> {
+    return this.invoke({ path: '/messages/get_rates', retry: true }, request, options);
+  }
+
+  /**
    * Answer what a message waits for. `POST /messages/{id}/resolve`. Needs no token.
    */
   resolve(id: string, request: types.MessagesResolveRequest, options: CallOptions = {}): Promise<types.MessagesResolveResponse> {

@@ -1793,10 +1793,15 @@ export type MessagesGetRequest = {
     userId?: string;
     credentialId?: string;
     clientMessageId?: string;
+    text?: string;
+    /** @enum {string} */
+    waitsFor?: "agent" | "room" | "turn" | "evaluator" | "quota" | "person";
+    waitedMs?: number;
     /** @default 1 */
     page?: number;
     /** @default 25 */
     pageSize?: number;
+    cursor?: string;
 };
 
 export type MessagesGetResponse = {
@@ -1809,6 +1814,7 @@ export type MessagesGetResponse = {
     pageSize: number;
     totalPages: number;
     messages: MessageRecord[];
+    nextCursor?: string;
 };
 
 export type MessagesGetByIdRequest = {
@@ -1870,6 +1876,7 @@ export type MessagesGetGroupsRequest = {
     state?: "submitted" | "working" | "input-required" | "completed" | "failed" | "canceled";
     /** Format: date-time */
     since?: string;
+    waitedMs?: number;
 };
 
 export type MessagesGetGroupsResponse = {
@@ -1883,6 +1890,26 @@ export type MessagesGetGroupsResponse = {
         /** Format: date-time */
         newestAt: string;
         sampleMessageId: string;
+    }[];
+};
+
+export type MessagesGetRatesRequest = {
+    /** @default 24 */
+    hours?: number;
+};
+
+export type MessagesGetRatesResponse = {
+    /** @constant */
+    ok: true;
+    hours: {
+        /** Format: date-time */
+        hour: string;
+        accepted: number;
+        failed: number;
+        latencyMs: {
+            p50: number | null;
+            p95: number | null;
+        };
     }[];
 };
 
@@ -2306,6 +2333,8 @@ export type AgentsGetRequest = {
     agentType?: string;
     /** @enum {string} */
     deploymentMode?: "hosted" | "connected";
+    /** @constant */
+    failing?: true;
 };
 
 export type AgentsGetResponse = {
@@ -3526,6 +3555,10 @@ export type WebhooksGetDeliveriesRequest = {
     taskId?: string;
     eventType?: string;
     success?: boolean;
+    /** @enum {string} */
+    status?: "pending" | "delivered" | "failed" | "dropped";
+    /** Format: date-time */
+    since?: string;
     /** @default 1 */
     page?: number;
     /** @default 25 */

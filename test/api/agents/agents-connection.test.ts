@@ -178,6 +178,9 @@ test('an instance that fails while others of its type succeed is degraded', asyn
     degraded_reason: '5 of its last 10 messages failed (HANDLER_ERROR), while other agents of its type succeed.',
   });
   expect((await connection(good)).connection_status).toBe('online');
+  const failing = async () =>
+    (await api.client.ok('/agents/get', { agent_type, failing: true }, AgentsGetResponse)).agents;
+  expect(await failing()).toMatchObject([{ instance_id: bad, last_error: 'HANDLER_ERROR' }]);
   await api.client.post('/agents/deregister', { instance_id: good });
   expect((await connection(bad)).connection_status).toBe('online');
   const { agents } = await api.client.ok('/agents/get', { agent_type, status: 'available' }, AgentsGetResponse);

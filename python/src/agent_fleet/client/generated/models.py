@@ -995,8 +995,12 @@ class MessagesGetRequest(TypedDict):
     user_id: NotRequired[str]
     credential_id: NotRequired[str]
     client_message_id: NotRequired[str]
+    text: NotRequired[str]
+    waits_for: NotRequired[Literal['agent', 'room', 'turn', 'evaluator', 'quota', 'person']]
+    waited_ms: NotRequired[int]
     page: NotRequired[int]
     page_size: NotRequired[int]
+    cursor: NotRequired[str]
 
 
 class MessagesGetByIdRequest(TypedDict):
@@ -1038,6 +1042,7 @@ class MessagesGetGroupsRequest(TypedDict):
     by: Literal['error_code', 'waits_for', 'agent_type']
     state: NotRequired[Literal['submitted', 'working', 'input-required', 'completed', 'failed', 'canceled']]
     since: NotRequired[str]
+    waited_ms: NotRequired[int]
 
 
 class MessagesGetGroupsResponseGroup(TypedDict):
@@ -1051,6 +1056,27 @@ class MessagesGetGroupsResponseGroup(TypedDict):
 class MessagesGetGroupsResponse(TypedDict):
     ok: Literal[True]
     groups: list[MessagesGetGroupsResponseGroup]
+
+
+class MessagesGetRatesRequest(TypedDict):
+    hours: NotRequired[int]
+
+
+class MessagesGetRatesResponseHourLatencyMs(TypedDict):
+    p50: float | None
+    p95: float | None
+
+
+class MessagesGetRatesResponseHour(TypedDict):
+    hour: str
+    accepted: int
+    failed: int
+    latency_ms: MessagesGetRatesResponseHourLatencyMs
+
+
+class MessagesGetRatesResponse(TypedDict):
+    ok: Literal[True]
+    hours: list[MessagesGetRatesResponseHour]
 
 
 class MessagesResolveRequest(TypedDict):
@@ -1441,6 +1467,7 @@ class AgentsGetRequest(TypedDict):
     status: NotRequired[Literal['available', 'busy', 'draining', 'unhealthy', 'offline', 'unknown']]
     agent_type: NotRequired[str]
     deployment_mode: NotRequired[Literal['hosted', 'connected']]
+    failing: NotRequired[Literal[True]]
 
 
 class AgentsGetResponseAgentLatencyMs(TypedDict):
@@ -2601,6 +2628,8 @@ class WebhooksGetDeliveriesRequest(TypedDict):
     task_id: NotRequired[str]
     event_type: NotRequired[str]
     success: NotRequired[bool]
+    status: NotRequired[Literal['pending', 'delivered', 'failed', 'dropped']]
+    since: NotRequired[str]
     page: NotRequired[int]
     page_size: NotRequired[int]
 
@@ -3722,6 +3751,7 @@ class MessagesGetResponse(TypedDict):
     page_size: int
     total_pages: int
     messages: list[MessageRecord]
+    next_cursor: NotRequired[str]
 
 
 class MessagesGetByIdResponse(TypedDict):

@@ -60,6 +60,7 @@ from .models import (
     MessagesGetByIdResponse,
     MessagesGetGroupsResponse,
     MessagesGetHeldOutputResponse,
+    MessagesGetRatesResponse,
     MessagesGetResponse,
     MessagesPendingResponse,
     MessagesResolveResponse,
@@ -244,9 +245,9 @@ class MessagesOperations:
     def __init__(self, api: PlatformApi) -> None:
         self._api = api
 
-    async def get(self, *, session_id: str | NotGiven = NOT_GIVEN, state: Literal['submitted', 'working', 'input-required', 'completed', 'failed', 'canceled'] | NotGiven = NOT_GIVEN, agent_type: str | NotGiven = NOT_GIVEN, instance_id: str | NotGiven = NOT_GIVEN, error_code: str | NotGiven = NOT_GIVEN, since: str | NotGiven = NOT_GIVEN, until: str | NotGiven = NOT_GIVEN, user_id: str | NotGiven = NOT_GIVEN, credential_id: str | NotGiven = NOT_GIVEN, client_message_id: str | NotGiven = NOT_GIVEN, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN) -> MessagesGetResponse:
+    async def get(self, *, session_id: str | NotGiven = NOT_GIVEN, state: Literal['submitted', 'working', 'input-required', 'completed', 'failed', 'canceled'] | NotGiven = NOT_GIVEN, agent_type: str | NotGiven = NOT_GIVEN, instance_id: str | NotGiven = NOT_GIVEN, error_code: str | NotGiven = NOT_GIVEN, since: str | NotGiven = NOT_GIVEN, until: str | NotGiven = NOT_GIVEN, user_id: str | NotGiven = NOT_GIVEN, credential_id: str | NotGiven = NOT_GIVEN, client_message_id: str | NotGiven = NOT_GIVEN, text: str | NotGiven = NOT_GIVEN, waits_for: Literal['agent', 'room', 'turn', 'evaluator', 'quota', 'person'] | NotGiven = NOT_GIVEN, waited_ms: int | NotGiven = NOT_GIVEN, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN, cursor: str | NotGiven = NOT_GIVEN) -> MessagesGetResponse:
         """List messages. `POST /messages/get`. Needs the scope `read`."""
-        return cast("MessagesGetResponse", await self._api.call("/messages/get", given(session_id=session_id, state=state, agent_type=agent_type, instance_id=instance_id, error_code=error_code, since=since, until=until, user_id=user_id, credential_id=credential_id, client_message_id=client_message_id, page=page, page_size=page_size), retry=True))
+        return cast("MessagesGetResponse", await self._api.call("/messages/get", given(session_id=session_id, state=state, agent_type=agent_type, instance_id=instance_id, error_code=error_code, since=since, until=until, user_id=user_id, credential_id=credential_id, client_message_id=client_message_id, text=text, waits_for=waits_for, waited_ms=waited_ms, page=page, page_size=page_size, cursor=cursor), retry=True))
 
     async def get_by_id(self, message_id: str) -> MessagesGetByIdResponse:
         """Read a message. `POST /messages/get_by_id`. Needs the scope `read`."""
@@ -266,11 +267,17 @@ class MessagesOperations:
         """Messages that wait for a human. `POST /messages/pending`. Needs the scope `read`."""
         return cast("MessagesPendingResponse", await self._api.call("/messages/pending", given(session_id=session_id, user_id=user_id, credential_id=credential_id, limit=limit, offset=offset), retry=True))
 
-    async def get_groups(self, by: Literal['error_code', 'waits_for', 'agent_type'], *, state: Literal['submitted', 'working', 'input-required', 'completed', 'failed', 'canceled'] | NotGiven = NOT_GIVEN, since: str | NotGiven = NOT_GIVEN) -> MessagesGetGroupsResponse:
+    async def get_groups(self, by: Literal['error_code', 'waits_for', 'agent_type'], *, state: Literal['submitted', 'working', 'input-required', 'completed', 'failed', 'canceled'] | NotGiven = NOT_GIVEN, since: str | NotGiven = NOT_GIVEN, waited_ms: int | NotGiven = NOT_GIVEN) -> MessagesGetGroupsResponse:
         """Count messages that are stuck or failed, by what they have in common. `POST /messages/get_groups`. Needs the scope `read`.
 
         An extension of the specification, which may change without notice."""
-        return cast("MessagesGetGroupsResponse", await self._api.call("/messages/get_groups", given(by=by, state=state, since=since), retry=True))
+        return cast("MessagesGetGroupsResponse", await self._api.call("/messages/get_groups", given(by=by, state=state, since=since, waited_ms=waited_ms), retry=True))
+
+    async def get_rates(self, *, hours: int | NotGiven = NOT_GIVEN) -> MessagesGetRatesResponse:
+        """Messages of each hour: accepted, failed, and how long they took. `POST /messages/get_rates`. Needs the scope `read`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("MessagesGetRatesResponse", await self._api.call("/messages/get_rates", given(hours=hours), retry=True))
 
     async def resolve(self, id: str, resolution: str | dict[str, Any], *, request_id: str | NotGiven = NOT_GIVEN, callback_token: str | NotGiven = NOT_GIVEN, comment: str | NotGiven = NOT_GIVEN, data: dict[str, Any] | NotGiven = NOT_GIVEN, arguments: dict[str, Any] | NotGiven = NOT_GIVEN, digest: str | NotGiven = NOT_GIVEN) -> MessagesResolveResponse:
         """Answer what a message waits for. `POST /messages/{id}/resolve`. Needs no token."""
@@ -346,11 +353,11 @@ class AgentsOperations:
         """Report that an agent is alive. `POST /agents/heartbeat`. Scope read with a token that stands for the agent's type; any other token needs admin."""
         return cast("AgentsHeartbeatResponse", await self._api.call("/agents/heartbeat", dict(body), retry=True))
 
-    async def get(self, *, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN, status: Literal['available', 'busy', 'draining', 'unhealthy', 'offline', 'unknown'] | NotGiven = NOT_GIVEN, agent_type: str | NotGiven = NOT_GIVEN, deployment_mode: Literal['hosted', 'connected'] | NotGiven = NOT_GIVEN) -> AgentsGetResponse:
+    async def get(self, *, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN, status: Literal['available', 'busy', 'draining', 'unhealthy', 'offline', 'unknown'] | NotGiven = NOT_GIVEN, agent_type: str | NotGiven = NOT_GIVEN, deployment_mode: Literal['hosted', 'connected'] | NotGiven = NOT_GIVEN, failing: Literal[True] | NotGiven = NOT_GIVEN) -> AgentsGetResponse:
         """List agents. `POST /agents/get`. Needs the scope `read`.
 
         An extension of the specification, which may change without notice."""
-        return cast("AgentsGetResponse", await self._api.call("/agents/get", given(page=page, page_size=page_size, status=status, agent_type=agent_type, deployment_mode=deployment_mode), retry=True))
+        return cast("AgentsGetResponse", await self._api.call("/agents/get", given(page=page, page_size=page_size, status=status, agent_type=agent_type, deployment_mode=deployment_mode, failing=failing), retry=True))
 
     async def get_by_id(self, instance_id: str) -> AgentsGetByIdResponse:
         """Read an agent. `POST /agents/get_by_id`. Needs the scope `read`."""
@@ -564,11 +571,11 @@ class WebhooksOperations:
     def __init__(self, api: PlatformApi) -> None:
         self._api = api
 
-    async def get_deliveries(self, *, rule_id: str | NotGiven = NOT_GIVEN, task_id: str | NotGiven = NOT_GIVEN, event_type: str | NotGiven = NOT_GIVEN, success: bool | NotGiven = NOT_GIVEN, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN) -> WebhooksGetDeliveriesResponse:
+    async def get_deliveries(self, *, rule_id: str | NotGiven = NOT_GIVEN, task_id: str | NotGiven = NOT_GIVEN, event_type: str | NotGiven = NOT_GIVEN, success: bool | NotGiven = NOT_GIVEN, status: Literal['pending', 'delivered', 'failed', 'dropped'] | NotGiven = NOT_GIVEN, since: str | NotGiven = NOT_GIVEN, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN) -> WebhooksGetDeliveriesResponse:
         """List deliveries with their attempts, newest first. `POST /webhooks/get_deliveries`. Needs the scope `admin`.
 
         An extension of the specification, which may change without notice."""
-        return cast("WebhooksGetDeliveriesResponse", await self._api.call("/webhooks/get_deliveries", given(rule_id=rule_id, task_id=task_id, event_type=event_type, success=success, page=page, page_size=page_size), retry=True))
+        return cast("WebhooksGetDeliveriesResponse", await self._api.call("/webhooks/get_deliveries", given(rule_id=rule_id, task_id=task_id, event_type=event_type, success=success, status=status, since=since, page=page, page_size=page_size), retry=True))
 
     async def redeliver(self, delivery_id: str) -> WebhooksRedeliverResponse:
         """Send a delivery again under the same delivery_id. `POST /webhooks/redeliver`. Needs the scope `admin`.
