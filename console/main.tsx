@@ -13,6 +13,7 @@ import { ApiError, isSignedOut } from './api/call.js';
 import { sessionQuery } from './api/session.js';
 import { parseInboxSearch } from './inbox/filters.js';
 import { Inbox } from './inbox/inbox.js';
+import { parseMessagesSearch } from './messages/filters.js';
 import { Shell } from './shell/shell.js';
 import { restorePath } from './sign-in/return-path.js';
 import './styles/base.css';
@@ -20,6 +21,8 @@ import './styles/parts.css';
 import './styles/shell.css';
 import './styles/inbox.css';
 import './styles/message.css';
+import './styles/messages.css';
+import './styles/overview.css';
 
 const RETRIES = 2;
 
@@ -62,8 +65,21 @@ const message = createRoute({
   path: '/messages/$messageId',
   component: lazyRouteComponent(() => import('./message/message.js'), 'Message'),
 });
+const messages = createRoute({
+  getParentRoute: () => root,
+  path: '/messages',
+  validateSearch: parseMessagesSearch,
+  component: lazyRouteComponent(() => import('./messages/messages.js'), 'Messages'),
+});
+const overview = createRoute({
+  getParentRoute: () => root,
+  path: '/overview',
+  validateSearch: ({ show }: Record<string, unknown>): { show?: 'deliveries' } =>
+    show === 'deliveries' ? { show } : {},
+  component: lazyRouteComponent(() => import('./overview/overview.js'), 'Overview'),
+});
 const router = createRouter({
-  routeTree: root.addChildren([toInbox('/'), toInbox('/sign-in'), inbox, message]),
+  routeTree: root.addChildren([toInbox('/'), toInbox('/sign-in'), inbox, message, messages, overview]),
   basepath: '/console',
 });
 

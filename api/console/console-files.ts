@@ -56,6 +56,13 @@ export function consoleFiles(app: FastifyInstance, { consoleFolder }: Pick<ApiDe
     const cache = 'public, max-age=31536000, immutable';
     app.get(`/console/assets/${name}`, async (request, reply) => send(request, reply, file, cache));
   }
-  for (const path of ['/console', '/console/sign-in', '/console/inbox', '/console/messages/:id'])
+  for (const path of [
+    '/console',
+    '/console/sign-in',
+    '/console/inbox',
+    '/console/messages',
+    '/console/messages/:id',
+    '/console/overview',
+  ])
     app.get(path, async (request, reply) => send(request, reply, page, 'no-cache'));
 }

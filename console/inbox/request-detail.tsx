@@ -3,6 +3,7 @@ import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import type { RequestRecord } from '../../contracts/api/policies/requests.js';
 import { ApiError, call } from '../api/call.js';
+import { messageQuery } from '../api/messages.js';
 import { isYes, requestQuery, saveReceipt, similarQuery } from '../api/requests.js';
 import { CopyCurl, Id } from '../parts/copy.js';
 import { Badge, Failed, Loading, Outcome } from '../parts/states.js';
@@ -11,13 +12,6 @@ import { Json, Parts } from '../parts/value.js';
 import { AnswerForm, type AnswerKeys } from './answer-form.js';
 import { type Answer, type Decision, decisions, isPassing, resolveBody, resolvePath } from './decisions.js';
 import { senderOf } from './request-row.js';
-
-/** The message that waits, for what it says. */
-const messageQuery = (messageId: string) =>
-  queryOptions({
-    queryKey: ['message', messageId],
-    queryFn: async () => (await call('/messages/get_by_id', { message_id: messageId })).message,
-  });
 
 /** What an agent has answered and a guard holds; null where nothing is held. */
 const heldQuery = (messageId: string) =>

@@ -4,10 +4,12 @@ import { type ReactNode, useEffect, useRef, useState } from 'react';
 import type { MessageRecord, WaitsFor } from '../../contracts/api/messages.js';
 import { ApiError, call } from '../api/call.js';
 import { follow, MESSAGE_TYPES } from '../api/live.js';
+import { messageQuery } from '../api/messages.js';
 import { hasScope, sessionQuery } from '../api/session.js';
 import type { AnswerKeys } from '../inbox/answer-form.js';
 import { decisions, useDecisions } from '../inbox/decisions.js';
 import { RequestDetail } from '../inbox/request-detail.js';
+import { targetText } from '../messages/words.js';
 import { CopyCurl, Id } from '../parts/copy.js';
 import { Dialog } from '../parts/dialog.js';
 import { useKeys } from '../parts/keys.js';
@@ -26,11 +28,6 @@ const WAITS: Record<WaitsFor['kind'], string> = {
   quota: 'Agents have as many messages of this tenant as they may.',
   person: 'A person is asked.',
 };
-
-function targetText({ target = {} }: WaitsFor): string {
-  const { agent_type, instance_id, skill_id } = target;
-  return instance_id ?? agent_type ?? (skill_id ? `the skill ${skill_id}` : '');
-}
 
 /** What happens now, and since when: who has the message, or what it waits for. */
 function Now({ message }: { message: MessageRecord }) {
@@ -87,7 +84,10 @@ function Facts({ message }: { message: MessageRecord }) {
         </Fact>
       )}
       <Fact name="Session">
-        <Id id={session_id} />
+        <Id id={session_id} />{' '}
+        <Link to="/messages" search={{ session_id }}>
+          its messages
+        </Link>
       </Fact>
       <Fact name="Trace">
         <code>{trace_id.slice(0, 12)}…</code>
@@ -103,11 +103,13 @@ function Facts({ message }: { message: MessageRecord }) {
   );
 }
 
+/** Shows another message in place of this one. */
+type Show = (messageId: string) => void;
+
 /** Cancels or sends again, after a question where that cannot be taken back. */
-function Actions({ message, mayRetry }: { message: MessageRecord; mayRetry: boolean }) {
+function Actions({ message, mayRetry, show }: { message: MessageRecord; mayRetry: boolean; show: Show }) {
   const { message_id, state, completed_at } = message;
   const client = useQueryClient();
-  const navigate = useNavigate();
   const [asks, setAsks] = useState<'cancel' | 'confirm' | null>(null);
   const cancel = useMutation({
     mutationFn: () => call('/messages/cancel', { message_id }),
@@ -115,7 +117,7 @@ function Actions({ message, mayRetry }: { message: MessageRecord; mayRetry: bool
   });
   const retry = useMutation({
     mutationFn: (confirm: boolean) => call('/messages/retry', { message_id, ...(confirm && { confirm }) }),
-    onSuccess: ({ message_id: messageId }) => navigate({ to: '/messages/$messageId', params: { messageId } }),
+    onSuccess: ({ message_id: messageId }) => show(messageId),
     onError: (error) => error instanceof ApiError && error.code === 'CONFLICT' && setAsks('confirm'),
   });
   const error = asks === null ? (cancel.error ?? retry.error) : null;
@@ -172,53 +174,40 @@ function Actions({ message, mayRetry }: { message: MessageRecord; mayRetry: bool
   );
 }
 
-/** One message whole: what happens now, what was said, and its timeline. The same page while it runs. */
-export function Message() {
-  const { messageId } = route.useParams();
-  const client = useQueryClient();
-  const navigate = useNavigate();
+/** The keys of a message that asks somebody. */
+export const answerKeys = (answer: { current: AnswerKeys | null }): Record<string, () => void> => ({
+  a: () => answer.current?.yes(),
+  r: () => answer.current?.no(),
+  e: () => answer.current?.edit(),
+  c: () => answer.current?.comment(),
+  u: () => void decisions.undo(),
+});
+
+/** One message whole: what happens now, what was said, and its timeline. @param props.show where a repeat of it is shown */
+export function MessageView(props: {
+  messageId: string;
+  answer: { current: AnswerKeys | null };
+  show: Show;
+  above: ReactNode;
+}) {
+  const { messageId, answer, show, above } = props;
   const { data: session } = useQuery(sessionQuery);
-  const answer = useRef<AnswerKeys>(null);
   const made = useDecisions();
-  const {
-    data: message,
-    error,
-    refetch,
-  } = useQuery({
-    queryKey: ['message', messageId],
-    queryFn: async () => (await call('/messages/get_by_id', { message_id: messageId })).message,
-  });
-  useEffect(
-    () =>
-      follow({ message_id: messageId, types: MESSAGE_TYPES }, () => {
-        void client.invalidateQueries({ queryKey: ['message', messageId] });
-        void client.invalidateQueries({ queryKey: ['events', messageId] });
-      }),
-    [client, messageId],
-  );
-  useKeys({
-    a: () => answer.current?.yes(),
-    r: () => answer.current?.no(),
-    e: () => answer.current?.edit(),
-    c: () => answer.current?.comment(),
-    u: () => decisions.undo(),
-    escape: () => void navigate({ to: '/inbox', search: {} }),
-  });
+  const { data: message, error, refetch } = useQuery(messageQuery(messageId));
   if (error && !message) return <Failed error={error} retry={() => void refetch()} />;
   if (!message) return <Loading />;
   const asked = message.input_request;
+  const mayRetry = session != null && (hasScope(session, 'admin') || message.sent_by.id === session.principal.id);
   return (
     <div className="message">
       <header>
-        <Link to="/inbox" search={{}} className="quiet">
-          Inbox
-        </Link>
+        {above}
         <h1 className="cut">{message.user_input || message.preview || 'A message'}</h1>
         <div className="line">
           <Badge state={message.state} />
           <Id id={messageId} />
           <CopyCurl path="/messages/get_by_id" body={{ message_id: messageId }} />
-          <Actions key={messageId} message={message} mayRetry={session != null && hasScope(session, 'admin')} />
+          <Actions key={messageId} message={message} mayRetry={mayRetry} show={show} />
         </div>
       </header>
       <Now message={message} />
@@ -231,7 +220,9 @@ export function Message() {
           </section>
           <section>
             <h2>Output</h2>
-            {message.artifacts.length === 0 && <p className="quiet">Nothing yet.</p>}
+            {message.artifacts.length === 0 && (
+              <p className="quiet">{message.completed_at ? 'Nothing.' : 'Nothing yet.'}</p>
+            )}
             {message.artifacts.map((artifact) => (
               <Parts key={artifact.artifactId} parts={artifact.parts} />
             ))}
@@ -253,5 +244,34 @@ export function Message() {
         </div>
       </div>
     </div>
+  );
+}
+
+/** The page of a message. The same while it runs. */
+export function Message() {
+  const { messageId } = route.useParams();
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  const answer = useRef<AnswerKeys>(null);
+  useEffect(
+    () =>
+      follow({ message_id: messageId, types: MESSAGE_TYPES }, () => {
+        void client.invalidateQueries({ queryKey: ['message', messageId] });
+        void client.invalidateQueries({ queryKey: ['events', messageId] });
+      }),
+    [client, messageId],
+  );
+  useKeys({ ...answerKeys(answer), escape: () => void navigate({ to: '/messages', search: {} }) });
+  return (
+    <MessageView
+      messageId={messageId}
+      answer={answer}
+      show={(id) => void navigate({ to: '/messages/$messageId', params: { messageId: id } })}
+      above={
+        <Link to="/messages" search={{}} className="quiet">
+          Messages
+        </Link>
+      }
+    />
   );
 }

@@ -1,10 +1,13 @@
 const PATHS = {
   inbox: 'M3 13h4l1.5 3h7L17 13h4M5.5 5h13L21 13v6H3v-6z',
+  messages: 'M4 6h16M4 12h16M4 18h9',
+  overview: 'M4 20v-8M10 20V5M16 20v-5M21 20H3',
   book: 'M5 4h11a3 3 0 0 1 3 3v13H8a3 3 0 0 1-3-3zM5 17a3 3 0 0 1 3-3h11',
   search: 'M11 4a7 7 0 1 0 0 14 7 7 0 0 0 0-14zM21 21l-5-5',
   check: 'm5 13 4 4L19 7',
   cross: 'm6 6 12 12M18 6 6 18',
   back: 'm14 6-6 6 6 6',
+  next: 'm10 6 6 6-6 6',
   person: 'M12 12a4 4 0 1 0 0-8 4 4 0 0 0 0 8zM4 20c1-4 4-6 8-6s7 2 8 6',
   filter: 'M4 6h16M7 12h10M10 18h4',
   external: 'M14 4h6v6M20 4l-9 9M18 14v6H4V6h6',

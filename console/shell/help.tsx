@@ -1,7 +1,7 @@
 import { Dialog } from '../parts/dialog.js';
 
 const KEYS: [keys: string, does: string][] = [
-  ['J / K', 'next, previous request'],
+  ['J / K', 'next, previous request or message'],
   ['A', 'approve, confirm or submit'],
   ['R', 'reject or decline'],
   ['E', 'edit the arguments'],
@@ -10,6 +10,8 @@ const KEYS: [keys: string, does: string][] = [
   ['X', 'select; ⇧A and ⇧R decide all that is selected'],
   ['O', 'open the message'],
   ['G I, G D', 'inbox, decided'],
+  ['G M, G O', 'messages, overview'],
+  ['/', 'find words in messages'],
   ['⌘K, Ctrl+K', 'go to anything'],
   ['?', 'this list'],
 ];

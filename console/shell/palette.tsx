@@ -34,6 +34,13 @@ export function Palette({ close, signOut }: { close: () => void; signOut: (every
     { label: 'Inbox: for me', hint: 'G I', run: () => void navigate({ to: '/inbox', search: {} }) },
     { label: 'Inbox: all open', run: () => void navigate({ to: '/inbox', search: { box: 'open' } }) },
     { label: 'Inbox: decided', hint: 'G D', run: () => void navigate({ to: '/inbox', search: { box: 'decided' } }) },
+    { label: 'Messages', hint: 'G M', run: () => void navigate({ to: '/messages', search: {} }) },
+    {
+      label: 'Messages: failed',
+      run: () => void navigate({ to: '/messages', search: { state: 'failed', time: '24h' } }),
+    },
+    { label: 'Messages: stuck', run: () => void navigate({ to: '/messages', search: { view: 'stuck' } }) },
+    { label: 'Overview', hint: 'G O', run: () => void navigate({ to: '/overview', search: {} }) },
     { label: 'Theme: light', run: () => chooseTheme('light') },
     { label: 'Theme: dark', run: () => chooseTheme('dark') },
     { label: 'Theme: as the system', run: () => chooseTheme('system') },

@@ -72,6 +72,12 @@ function Navigation({
           <Icon name="inbox" /> Inbox{' '}
           {waiting !== undefined && waiting > 0 && <span className="count">{waiting.toLocaleString()}</span>}
         </Link>
+        <Link to="/messages" search={{}} activeOptions={{ includeSearch: false }}>
+          <Icon name="messages" /> Messages
+        </Link>
+        <Link to="/overview" search={{}} activeOptions={{ includeSearch: false }}>
+          <Icon name="overview" /> Overview
+        </Link>
         <a href="/docs" target="_blank" rel="noopener">
           <Icon name="book" /> API reference
         </a>
@@ -143,6 +149,8 @@ export function Shell() {
       chordUntil.current = Date.now() + CHORD_MS;
     },
     i: chord(() => void navigate({ to: '/inbox', search: {} })),
+    m: chord(() => void navigate({ to: '/messages', search: {} })),
+    o: chord(() => void navigate({ to: '/overview', search: {} })),
     d: chord(() => void navigate({ to: '/inbox', search: { box: 'decided' } })),
   });
 

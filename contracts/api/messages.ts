@@ -248,7 +248,7 @@ const MessageRates = z.object({
   latency_ms: z.object({ p50: z.number().nullable(), p95: z.number().nullable() }),
 });
 export type MessageRates = z.infer<typeof MessageRates>;
-export const MessageRatesResponse = ok({ hours: z.array(MessageRates) });
+const MessageRatesResponse = ok({ hours: z.array(MessageRates) });
 
 /** Body of `/messages/{id}/resolve`. `resolution` is a word or an object of field values. */
 export const ResolveRequest = z.strictObject({
