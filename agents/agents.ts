@@ -50,12 +50,16 @@ export function listAgents(db: Db, tenantId: string, query: AgentsGetRequest): P
   const list: KeyList = {
     key: 'i.instance_id',
     from: `(${INSTANCES} WHERE a.tenant_id = $1 AND ($2::text IS NULL OR a.agent_type = $2)
-      AND ($3::text IS NULL OR a.deployment_mode = $3) AND ($5::boolean IS NULL OR a.deregistered_at IS NULL AND EXISTS (
+      AND ($3::text IS NULL OR a.deployment_mode = $3)
+      AND ($5::boolean IS NULL OR (coalesce(a.deregistered_at, 'infinity') = 'infinity') = $5)
+      AND ($6::boolean IS NULL OR a.deregistered_at IS NULL AND EXISTS (
         SELECT 1 FROM agent_outcomes o WHERE o.tenant_id = $1 AND o.instance_id = a.instance_id AND o.failing_since IS NOT NULL))) i WHERE ($4::text IS NULL OR i.status = $4)`,
     orderBy: NEWEST_FIRST,
-    values: [tenantId, query.agent_type, query.deployment_mode, query.status, query.failing].map(
-      (value) => value ?? null,
-    ) as KeyList['values'],
+    values: [
+      tenantId,
+      ...[query.agent_type ?? null, query.deployment_mode ?? null, query.status ?? null],
+      ...[query.registered ?? null, query.failing ?? null],
+    ],
   };
   const select = `SELECT * FROM (${INSTANCES} WHERE a.tenant_id = $1 AND a.instance_id = ANY ($2)) i ORDER BY ${NEWEST_FIRST}`;
   return readPage(db, list, query, async (tx, ids) => {

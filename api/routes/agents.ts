@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify';
+import { listTypes } from '../../agents/agent-activity.js';
 import { checkOutboundUrl, fetchAgentCard } from '../../agents/agent-card.js';
 import { connectionStats, getConnection } from '../../agents/agent-connections.js';
 import { setDrained } from '../../agents/agent-drain.js';
@@ -112,6 +113,10 @@ export function agentRoutes(app: FastifyInstance, deps: Deps): void {
   mount(app, OPERATIONS.getAgents).answer(async (body, { caller: { tenant_id } }) => {
     const { rows: agents, ...counted } = await listAgents(db, tenant_id, body);
     return { ...pageFields(body, counted), agents };
+  });
+
+  mount(app, OPERATIONS.getAgentTypes).answer(async (_body, { caller: { tenant_id } }) => {
+    return { ok: true, agent_types: await db.tenant(tenant_id, (tx) => listTypes(tx, tenant_id)) };
   });
 
   mount(app, OPERATIONS.getAgent).answer(async ({ instance_id }, { caller }) => ({

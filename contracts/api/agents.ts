@@ -133,9 +133,40 @@ const AgentsGetRequest = z.strictObject({
   deployment_mode: DeploymentMode.optional(),
   /** True: only those of whose last ten messages five or more have failed. */
   failing: z.literal(true).optional(),
+  /** Only agents that are registered, or only those that no longer are. */
+  registered: z.boolean().optional(),
 });
 export type AgentsGetRequest = z.infer<typeof AgentsGetRequest>;
 export const AgentsGetResponse = okPage({ agents: z.array(ListedAgent) });
+
+/** An agent type: what its registered instances have to do, and how they have fared in the last hour. */
+export const AgentTypeActivity = z.object({
+  agent_type: z.string(),
+  /** Registered instances. None: messages wait for the type all the same, or it failed some and left. */
+  instances: z.int(),
+  /** Of these: connected, or hosted and not known to be away. */
+  online: z.int(),
+  draining: z.int(),
+  unhealthy: z.int(),
+  /** Messages that its instances have. */
+  in_flight: z.int(),
+  /** Sessions that those online may have at once; null where one of them has no limit. */
+  max_concurrent_sessions: z.int().nullable(),
+  /** Messages that wait for the type, for one of its skills or for one of its instances. */
+  queue_length: z.int(),
+  /** When the first of these was accepted. */
+  queued_since: Timestamp.optional(),
+  /** Messages of the last hour that it failed. */
+  failed_last_hour: z.int(),
+  /** The code of the newest failure of the last hour, or of the last ten messages of an instance that fails. */
+  last_error: z.string().optional(),
+  /** Instances of whose last ten messages five or more failed. */
+  failing: z.int(),
+  /** Since when the first of these fails. */
+  failing_since: Timestamp.optional(),
+});
+export type AgentTypeActivity = z.infer<typeof AgentTypeActivity>;
+export const AgentTypesResponse = ok({ agent_types: z.array(AgentTypeActivity) });
 
 const ConnectionStatus = z.enum(['unknown', 'online', 'healthy', 'degraded', 'offline']);
 export type ConnectionStatus = z.infer<typeof ConnectionStatus>;
@@ -210,6 +241,11 @@ export const AGENT_OPERATIONS = {
   getAgents: post('/agents/get', TENANT, 'List agents', {
     request: AgentsGetRequest,
     response: AgentsGetResponse,
+    ...EXTENSION,
+  }),
+  getAgentTypes: post('/agents/get_types', TENANT, 'What each agent type has to do, and how it fares', {
+    request: z.strictObject({}),
+    response: AgentTypesResponse,
     ...EXTENSION,
   }),
   getAgent: post('/agents/get_by_id', OWN, 'Read an agent', {

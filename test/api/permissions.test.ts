@@ -267,6 +267,7 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
   undrainAgent: { ...record, needs: 'admin', body: registered },
   getConnection: { ...record, body: registered },
   getConnectionStats: closed('read', 'allowed'),
+  getAgentTypes: closed('read', 'allowed'),
   allowType: closed('admin', 'allowed', () => ({ agent_type: 'worker' })),
   disallowType: closed('admin', 'allowed', () => ({ agent_type: 'nobody' })),
   setDefaultType: closed('admin', 'allowed', () => ({ agent_type: null })),

@@ -265,6 +265,14 @@ export class AgentsOperations extends ApiGroup {
   }
 
   /**
+   * What each agent type has to do, and how it fares. `POST /agents/get_types`. Needs the scope `read`.
+   * An extension of the specification, which may change without notice.
+   */
+  getTypes(options: CallOptions = {}): Promise<types.AgentsGetTypesResponse> {
+    return this.invoke({ path: '/agents/get_types', retry: true }, {}, options);
+  }
+
+  /**
    * Read an agent. `POST /agents/get_by_id`. Needs the scope `read`.
    */
   getById(request: types.AgentsGetByIdRequest, options: CallOptions = {}): Promise<types.AgentsGetByIdResponse> {

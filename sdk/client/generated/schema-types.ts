@@ -2335,6 +2335,7 @@ export type AgentsGetRequest = {
     deploymentMode?: "hosted" | "connected";
     /** @constant */
     failing?: true;
+    registered?: boolean;
 };
 
 export type AgentsGetResponse = {
@@ -2381,6 +2382,30 @@ export type AgentsGetResponse = {
             p95: number | null;
         };
         lastError?: string;
+        /** Format: date-time */
+        failingSince?: string;
+    }[];
+};
+
+export type AgentsGetTypesRequest = Record<string, never>;
+
+export type AgentsGetTypesResponse = {
+    /** @constant */
+    ok: true;
+    agentTypes: {
+        agentType: string;
+        instances: number;
+        online: number;
+        draining: number;
+        unhealthy: number;
+        inFlight: number;
+        maxConcurrentSessions: number | null;
+        queueLength: number;
+        /** Format: date-time */
+        queuedSince?: string;
+        failedLastHour: number;
+        lastError?: string;
+        failing: number;
         /** Format: date-time */
         failingSince?: string;
     }[];

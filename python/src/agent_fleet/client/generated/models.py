@@ -1468,6 +1468,7 @@ class AgentsGetRequest(TypedDict):
     agent_type: NotRequired[str]
     deployment_mode: NotRequired[Literal['hosted', 'connected']]
     failing: NotRequired[Literal[True]]
+    registered: NotRequired[bool]
 
 
 class AgentsGetResponseAgentLatencyMs(TypedDict):
@@ -1511,6 +1512,31 @@ class AgentsGetResponse(TypedDict):
     page_size: int
     total_pages: int
     agents: list[AgentsGetResponseAgent]
+
+
+class AgentsGetTypesRequest(TypedDict):
+    pass
+
+
+class AgentsGetTypesResponseAgentType(TypedDict):
+    agent_type: str
+    instances: int
+    online: int
+    draining: int
+    unhealthy: int
+    in_flight: int
+    max_concurrent_sessions: int | None
+    queue_length: int
+    queued_since: NotRequired[str]
+    failed_last_hour: int
+    last_error: NotRequired[str]
+    failing: int
+    failing_since: NotRequired[str]
+
+
+class AgentsGetTypesResponse(TypedDict):
+    ok: Literal[True]
+    agent_types: list[AgentsGetTypesResponseAgentType]
 
 
 class AgentsGetByIdRequest(TypedDict):

@@ -19,6 +19,7 @@ from .models import (
     AgentsGetConnectionResponse,
     AgentsGetConnectionStatsResponse,
     AgentsGetResponse,
+    AgentsGetTypesResponse,
     AgentsHeartbeatRequest,
     AgentsHeartbeatResponse,
     AgentsRegisterRequestDispatchAuth,
@@ -353,11 +354,17 @@ class AgentsOperations:
         """Report that an agent is alive. `POST /agents/heartbeat`. Scope read with a token that stands for the agent's type; any other token needs admin."""
         return cast("AgentsHeartbeatResponse", self._api.call("/agents/heartbeat", dict(body), retry=True))
 
-    def get(self, *, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN, status: Literal['available', 'busy', 'draining', 'unhealthy', 'offline', 'unknown'] | NotGiven = NOT_GIVEN, agent_type: str | NotGiven = NOT_GIVEN, deployment_mode: Literal['hosted', 'connected'] | NotGiven = NOT_GIVEN, failing: Literal[True] | NotGiven = NOT_GIVEN) -> AgentsGetResponse:
+    def get(self, *, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN, status: Literal['available', 'busy', 'draining', 'unhealthy', 'offline', 'unknown'] | NotGiven = NOT_GIVEN, agent_type: str | NotGiven = NOT_GIVEN, deployment_mode: Literal['hosted', 'connected'] | NotGiven = NOT_GIVEN, failing: Literal[True] | NotGiven = NOT_GIVEN, registered: bool | NotGiven = NOT_GIVEN) -> AgentsGetResponse:
         """List agents. `POST /agents/get`. Needs the scope `read`.
 
         An extension of the specification, which may change without notice."""
-        return cast("AgentsGetResponse", self._api.call("/agents/get", given(page=page, page_size=page_size, status=status, agent_type=agent_type, deployment_mode=deployment_mode, failing=failing), retry=True))
+        return cast("AgentsGetResponse", self._api.call("/agents/get", given(page=page, page_size=page_size, status=status, agent_type=agent_type, deployment_mode=deployment_mode, failing=failing, registered=registered), retry=True))
+
+    def get_types(self) -> AgentsGetTypesResponse:
+        """What each agent type has to do, and how it fares. `POST /agents/get_types`. Needs the scope `read`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("AgentsGetTypesResponse", self._api.call("/agents/get_types", given(), retry=True))
 
     def get_by_id(self, instance_id: str) -> AgentsGetByIdResponse:
         """Read an agent. `POST /agents/get_by_id`. Needs the scope `read`."""
