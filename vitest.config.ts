@@ -40,7 +40,7 @@ const NEEDS: Record<string, string[]> = {
   ],
   chromium: ['approve', 'client']
     .map((name) => `test/full/browser/${name}.test.ts`)
-    .concat('test/full/console/console.test.ts'),
+    .concat('test/full/console/console.test.ts', 'test/full/console/fleet-talk.test.ts'),
 };
 
 /** Test files for what a command installs, with a file or folder that is there when it did. */

@@ -11,11 +11,13 @@ import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { ApiError, isSignedOut } from './api/call.js';
 import { sessionQuery } from './api/session.js';
+import { parseFleetSearch } from './fleet/health.js';
 import { parseInboxSearch } from './inbox/filters.js';
 import { Inbox } from './inbox/inbox.js';
 import { parseMessagesSearch } from './messages/filters.js';
 import { Shell } from './shell/shell.js';
 import { restorePath } from './sign-in/return-path.js';
+import { parseTalkSearch } from './talk/search.js';
 import './styles/base.css';
 import './styles/parts.css';
 import './styles/shell.css';
@@ -23,6 +25,9 @@ import './styles/inbox.css';
 import './styles/message.css';
 import './styles/messages.css';
 import './styles/overview.css';
+import './styles/markdown.css';
+import './styles/fleet.css';
+import './styles/talk.css';
 
 const RETRIES = 2;
 
@@ -78,8 +83,20 @@ const overview = createRoute({
     show === 'deliveries' ? { show } : {},
   component: lazyRouteComponent(() => import('./overview/overview.js'), 'Overview'),
 });
+const fleet = createRoute({
+  getParentRoute: () => root,
+  path: '/fleet',
+  validateSearch: parseFleetSearch,
+  component: lazyRouteComponent(() => import('./fleet/fleet.js'), 'Fleet'),
+});
+const talk = createRoute({
+  getParentRoute: () => root,
+  path: '/talk',
+  validateSearch: parseTalkSearch,
+  component: lazyRouteComponent(() => import('./talk/talk.js'), 'Talk'),
+});
 const router = createRouter({
-  routeTree: root.addChildren([toInbox('/'), toInbox('/sign-in'), inbox, message, messages, overview]),
+  routeTree: root.addChildren([toInbox('/'), toInbox('/sign-in'), inbox, message, messages, overview, fleet, talk]),
   basepath: '/console',
 });
 

@@ -63,6 +63,8 @@ export function consoleFiles(app: FastifyInstance, { consoleFolder }: Pick<ApiDe
     '/console/messages',
     '/console/messages/:id',
     '/console/overview',
+    '/console/fleet',
+    '/console/talk',
   ])
     app.get(path, async (request, reply) => send(request, reply, page, 'no-cache'));
 }

@@ -34,13 +34,13 @@ export function rememberCsrfToken(session: { csrf_token: string } | null): void 
   csrfToken = session?.csrf_token ?? '';
 }
 
-/** The answer to a request, of which only the status and the error body are checked. @throws ApiError */
-export async function fetchJson(path: string, init: RequestInit = {}): Promise<unknown> {
+/** The response to a request, if it is a good one. @throws ApiError */
+async function fetchGood(path: string, init: RequestInit): Promise<Response> {
   const response = await fetch(path, { cache: 'no-store', credentials: 'same-origin', ...init }).catch(() => {
     throw new ApiError(0, 'AWAY', 'The platform cannot be reached.');
   });
+  if (response.ok) return response;
   const body: unknown = await response.json().catch(() => null);
-  if (response.ok) return body;
   const { code = 'INTERNAL_ERROR', error = `The platform answered ${response.status}.` } = (body ?? {}) as {
     code?: string;
     error?: string;
@@ -48,10 +48,25 @@ export async function fetchJson(path: string, init: RequestInit = {}): Promise<u
   throw new ApiError(response.status, code, error);
 }
 
+/** The answer to a request, of which only the status and the error body are checked. @throws ApiError */
+export async function fetchJson(path: string, init: RequestInit = {}): Promise<unknown> {
+  const response = await fetchGood(path, init);
+  return response.json().catch(() => null);
+}
+
+function posted(body: unknown): RequestInit {
+  const headers = { 'content-type': 'application/json', 'x-csrf-token': csrfToken };
+  return { method: 'POST', headers, body: JSON.stringify(body) };
+}
+
 /** Posts JSON with the session's CSRF token. @param keepalive the request outlives the page */
 export function postJson(path: string, body: unknown, keepalive = false): Promise<unknown> {
-  const headers = { 'content-type': 'application/json', 'x-csrf-token': csrfToken };
-  return fetchJson(path, { method: 'POST', headers, body: JSON.stringify(body), keepalive });
+  return fetchJson(path, { ...posted(body), keepalive });
+}
+
+/** Posts JSON for an answer that is read as it comes. @throws ApiError */
+export function postForStream(path: string, body: unknown): Promise<Response> {
+  return fetchGood(path, posted(body));
 }
 
 /** Calls a documented operation. @throws ApiError */

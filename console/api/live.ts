@@ -17,6 +17,11 @@ export const MESSAGE_TYPES: readonly EventType[] = [
   ...(['policy.denied', 'policy.audited', 'policy.approval_required'] as const),
   ...(['guard.allowed', 'guard.denied', 'guard.approval_required'] as const),
 ];
+/** What the fleet shows changes with these. How much is in flight changes all the time, and is read again by the clock. */
+export const FLEET_TYPES: readonly EventType[] = [
+  ...(['agent.registered', 'agent.deregistered', 'agent.health_changed', 'agent.capacity_changed'] as const),
+  ...(['dispatch.failed', 'message.error'] as const),
+];
 /** What has come is shown at most so often. */
 const SHOW_EVERY_MS = 500;
 const RETRY_MS = 3_000;
@@ -50,7 +55,7 @@ export function useConnection(): Connection {
  * @returns ends it
  */
 export function follow(
-  { types, ...filters }: { types: readonly EventType[]; message_id?: string },
+  { types, ...filters }: { types: readonly EventType[]; message_id?: string; session_id?: string },
   onChange: () => void,
   onState: (state: 'live' | 'away') => void = () => undefined,
 ): () => void {

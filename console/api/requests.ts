@@ -1,6 +1,7 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import type { InputRequest } from '../../contracts/api/messages.js';
 import type { RequestRecord } from '../../contracts/api/policies/requests.js';
+import { saveFile } from '../parts/save.js';
 import { type BodyOf, call } from './call.js';
 
 const PAGE_SIZE = 50;
@@ -49,10 +50,5 @@ export const subjectOf = ({ message_id, plan_id }: RequestRecord): string => mes
 /** Saves the signed receipt of a decision as a file that `fleet receipts verify` takes. @throws ApiError */
 export async function saveReceipt(requestId: string): Promise<void> {
   const { receipt } = await call('/requests/get_receipt', { request_id: requestId });
-  const url = URL.createObjectURL(new Blob([receipt], { type: 'application/jwt' }));
-  const link = document.createElement('a');
-  link.href = url;
-  link.download = `receipt-${requestId}.jwt`;
-  link.click();
-  URL.revokeObjectURL(url);
+  saveFile(`receipt-${requestId}.jwt`, new Blob([receipt], { type: 'application/jwt' }));
 }

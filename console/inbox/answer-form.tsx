@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'react';
+import { useEffect, useId, useRef, useState } from 'react';
 import type { RequestRecord } from '../../contracts/api/policies/requests.js';
 import { FIELD_PREFIX, type FormField, formFields, postedValues } from '../../contracts/forms/form-fields.js';
 import { WORDS } from '../api/requests.js';
@@ -7,7 +7,7 @@ import { type Answer, drafts } from './decisions.js';
 
 function Field({ field, value, set }: { field: FormField; value: string; set: (value: string) => void }) {
   const { name, label, description, input, options, required, bounds } = field;
-  const id = `field-${name}`;
+  const id = useId();
   const shared = { id, name, required, 'aria-describedby': description ? `${id}-about` : undefined };
   const about = description && (
     <small id={`${id}-about`} className="quiet">
@@ -117,6 +117,7 @@ export function AnswerForm(props: {
   const [values, setValues] = useState(
     draft.form ?? Object.fromEntries(fields.map((field) => [field.name, shownText(field)])),
   );
+  const id = useId();
   const form = useRef<HTMLFormElement>(null);
   const editor = useRef<HTMLTextAreaElement>(null);
   const note = useRef<HTMLTextAreaElement>(null);
@@ -180,9 +181,9 @@ export function AnswerForm(props: {
       ))}
       {edited !== undefined && given && (
         <div className="field">
-          <label htmlFor="edited">Arguments that you approve instead</label>
+          <label htmlFor={`${id}-edited`}>Arguments that you approve instead</label>
           <textarea
-            id="edited"
+            id={`${id}-edited`}
             ref={editor}
             className="mono"
             rows={Math.min(14, edited.split('\n').length + 1)}
@@ -201,11 +202,11 @@ export function AnswerForm(props: {
         </div>
       )}
       <div className="field">
-        <label htmlFor="comment">
+        <label htmlFor={`${id}-comment`}>
           Comment <kbd>C</kbd>
         </label>
         <textarea
-          id="comment"
+          id={`${id}-comment`}
           ref={note}
           rows={2}
           maxLength={4096}

@@ -1,11 +1,11 @@
 import { queryOptions, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import type { ReactNode } from 'react';
 import type { RequestRecord } from '../../contracts/api/policies/requests.js';
 import { ApiError, call } from '../api/call.js';
 import { messageQuery } from '../api/messages.js';
 import { isYes, requestQuery, saveReceipt, similarQuery } from '../api/requests.js';
 import { CopyCurl, Id } from '../parts/copy.js';
+import { Fact } from '../parts/fact.js';
 import { Badge, Failed, Loading, Outcome } from '../parts/states.js';
 import { Ago, Countdown } from '../parts/time.js';
 import { Json, Parts } from '../parts/value.js';
@@ -29,15 +29,6 @@ const planQuery = (planId: string) =>
     queryKey: ['plan', planId],
     queryFn: async () => (await call('/plans/get_by_id', { plan_id: planId })).plan,
   });
-
-function Fact({ name, children }: { name: string; children: ReactNode }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
-  );
-}
 
 const ASKERS: Record<RequestRecord['input_request']['source'], string> = {
   agent: 'The agent',
@@ -197,7 +188,7 @@ function Decided({ request }: { request: RequestRecord }) {
 }
 
 /** An own answer that is on its way, or was refused. */
-function OwnDecision({ decision, request }: { decision: Decision; request: RequestRecord }) {
+export function OwnDecision({ decision, request }: { decision: Decision; request: RequestRecord }) {
   const { state, answer, error } = decision;
   if (state === 'refused' && error)
     return (

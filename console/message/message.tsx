@@ -12,6 +12,7 @@ import { RequestDetail } from '../inbox/request-detail.js';
 import { targetText } from '../messages/words.js';
 import { CopyCurl, Id } from '../parts/copy.js';
 import { Dialog } from '../parts/dialog.js';
+import { Fact } from '../parts/fact.js';
 import { useKeys } from '../parts/keys.js';
 import { Badge, Failed, Loading } from '../parts/states.js';
 import { Ago, durationText } from '../parts/time.js';
@@ -53,15 +54,6 @@ function Now({ message }: { message: MessageRecord }) {
     );
   if (completed_at) return null;
   return <div className="notice">It is on its way.</div>;
-}
-
-function Fact({ name, children }: { name: string; children: ReactNode }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
-  );
 }
 
 function Facts({ message }: { message: MessageRecord }) {
@@ -224,7 +216,7 @@ export function MessageView(props: {
               <p className="quiet">{message.completed_at ? 'Nothing.' : 'Nothing yet.'}</p>
             )}
             {message.artifacts.map((artifact) => (
-              <Parts key={artifact.artifactId} parts={artifact.parts} />
+              <Parts key={artifact.artifactId} parts={artifact.parts} markdown />
             ))}
           </section>
         </div>

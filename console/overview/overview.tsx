@@ -114,7 +114,6 @@ export function Overview() {
   const near = quotas.data ? nearQuotas(quotas.data) : [];
   const isEmpty = fleet.data?.total === 0;
   const isCalm = waiting + reasons.length + failing.length + undelivered + near.length === 0 && !isEmpty;
-  const [firstFailing] = failing;
 
   return (
     <div className="overview">
@@ -151,19 +150,12 @@ export function Overview() {
             to={{ to: '/messages', search: { view: 'stuck', waits: kind } }}
           />
         ))}
-        {firstFailing && (
+        {failing.length > 0 && (
           <Need
             tone="bad"
             title={`${many(agents.data?.count ?? 0, 'agent fails', 'agents fail')} half of the time or more`}
             detail={agentsText(failing, agents.data?.count ?? 0)}
-            to={{
-              to: '/messages',
-              search: {
-                state: 'failed',
-                time: '24h',
-                ...(failing.length === 1 && { instance_id: firstFailing.instance_id }),
-              },
-            }}
+            to={{ to: '/fleet', search: { show: 'trouble' } }}
           />
         )}
         {undelivered > 0 && (

@@ -4,7 +4,7 @@ import { asCurl } from '../api/call.js';
 const SHOWN_MS = 1_500;
 
 /** Copies a text, and says so. */
-function Copy({ text, label, className = 'link' }: { text: string; label: string; className?: string }) {
+export function Copy({ text, label, className = 'link' }: { text: string; label: string; className?: string }) {
   const [copied, setCopied] = useState(false);
   const copy = async () => {
     await navigator.clipboard.writeText(text);

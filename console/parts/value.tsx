@@ -1,4 +1,6 @@
+import { lazy, Suspense } from 'react';
 import type { Part } from '../../contracts/a2a/parts.js';
+import { FileView } from './file.js';
 
 /** Characters that one view shows at most; a browser could show no more at once. */
 const SHOWN_MAX = 200_000;
@@ -67,35 +69,36 @@ export function Changes({ before, after }: { before: Record<string, unknown>; af
   );
 }
 
-function PartView({ part }: { part: Part }) {
+const Markdown = lazy(async () => ({ default: (await import('./markdown.js')).Markdown }));
+
+/** A text as it is, or as Markdown once what reads that is loaded. */
+function TextView({ text, markdown }: { text: string; markdown: boolean }) {
+  const plain = <p className="prose">{text.slice(0, SHOWN_MAX)}</p>;
+  if (!markdown || text.length > SHOWN_MAX) return plain;
+  return (
+    <Suspense fallback={plain}>
+      <Markdown text={text} />
+    </Suspense>
+  );
+}
+
+function PartView({ part, markdown }: { part: Part; markdown: boolean }) {
   switch (part.kind) {
     case 'text':
-      return <p className="prose">{part.text}</p>;
+      return <TextView text={part.text} markdown={markdown} />;
     case 'data':
       return <Json value={part.data} />;
-    case 'file': {
-      const { name, mimeType, uri, bytes } = part.file;
-      const size = bytes === undefined ? '' : `, ${Math.floor((bytes.length * 3) / 4).toLocaleString()} bytes`;
-      return (
-        <p className="file">
-          {name ?? uri ?? 'A file'}
-          <span className="quiet">
-            {' '}
-            {mimeType ?? 'unknown type'}
-            {size}
-          </span>
-        </p>
-      );
-    }
+    case 'file':
+      return <FileView file={part.file} />;
     default:
       return part satisfies never;
   }
 }
 
-/** Parts of a message or an artifact. */
-export function Parts({ parts }: { parts: readonly Part[] }) {
+/** Parts of a message or an artifact. @param props.markdown texts are Markdown: not where somebody decides about what is shown */
+export function Parts({ parts, markdown = false }: { parts: readonly Part[]; markdown?: boolean }) {
   if (parts.length === 0) return <p className="quiet">Nothing.</p>;
   // Parts have no ids, and never change their places.
   // biome-ignore lint/suspicious/noArrayIndexKey: see above
-  return parts.map((part, index) => <PartView key={index} part={part} />);
+  return parts.map((part, index) => <PartView key={index} part={part} markdown={markdown} />);
 }

@@ -12,6 +12,7 @@ const KEYS: [keys: string, does: string][] = [
   ['G I, G D', 'inbox, decided'],
   ['G M, G O', 'messages, overview'],
   ['/', 'find words in messages'],
+  ['G F, G T', 'fleet, talk'],
   ['⌘K, Ctrl+K', 'go to anything'],
   ['?', 'this list'],
 ];

@@ -41,6 +41,8 @@ export function Palette({ close, signOut }: { close: () => void; signOut: (every
     },
     { label: 'Messages: stuck', run: () => void navigate({ to: '/messages', search: { view: 'stuck' } }) },
     { label: 'Overview', hint: 'G O', run: () => void navigate({ to: '/overview', search: {} }) },
+    { label: 'Fleet', hint: 'G F', run: () => void navigate({ to: '/fleet', search: {} }) },
+    { label: 'Talk', hint: 'G T', run: () => void navigate({ to: '/talk', search: {} }) },
     { label: 'Theme: light', run: () => chooseTheme('light') },
     { label: 'Theme: dark', run: () => chooseTheme('dark') },
     { label: 'Theme: as the system', run: () => chooseTheme('system') },

@@ -78,6 +78,12 @@ function Navigation({
         <Link to="/overview" search={{}} activeOptions={{ includeSearch: false }}>
           <Icon name="overview" /> Overview
         </Link>
+        <Link to="/fleet" search={{}} activeOptions={{ includeSearch: false }}>
+          <Icon name="fleet" /> Fleet
+        </Link>
+        <Link to="/talk" search={{}} activeOptions={{ includeSearch: false }}>
+          <Icon name="talk" /> Talk
+        </Link>
         <a href="/docs" target="_blank" rel="noopener">
           <Icon name="book" /> API reference
         </a>
@@ -151,6 +157,8 @@ export function Shell() {
     i: chord(() => void navigate({ to: '/inbox', search: {} })),
     m: chord(() => void navigate({ to: '/messages', search: {} })),
     o: chord(() => void navigate({ to: '/overview', search: {} })),
+    f: chord(() => void navigate({ to: '/fleet', search: {} })),
+    t: chord(() => void navigate({ to: '/talk', search: {} })),
     d: chord(() => void navigate({ to: '/inbox', search: { box: 'decided' } })),
   });
 
