@@ -110,14 +110,9 @@ export class EventStreams {
 
   /** Counts a stream. @returns no longer counts it */
   #enter(token: string, caller: Caller): () => void {
-    const { tenant_id: tenantId } = caller;
-    const leaveAll = this.#deps.openCalls.enter(token, tenantId);
+    const leaveAll = this.#deps.openCalls.enter(token, caller);
     try {
-      const leave = this.#open.enter(
-        token,
-        tenantId,
-        isLimited(caller) ? LIMITS.eventStreamsPerLimitedToken : undefined,
-      );
+      const leave = this.#open.enter(token, caller, isLimited(caller) ? LIMITS.eventStreamsPerLimitedToken : undefined);
       return () => {
         leave();
         leaveAll();

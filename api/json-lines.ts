@@ -32,7 +32,7 @@ export class JsonLines {
     items: AsyncIterable<Item>,
   ): FastifyReply {
     const { accessToken: token } = request;
-    const leave = this.#open.enter(token, callerOf(request).tenant_id);
+    const leave = this.#open.enter(token, callerOf(request));
     const lines = async function* () {
       for await (const item of items) yield `${JSON.stringify(schema.parse(item))}\n`;
     };

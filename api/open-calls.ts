@@ -1,6 +1,7 @@
+import type { Caller } from '../contracts/api/auth.js';
 import { PlatformError } from '../runtime/errors.js';
 
-/** How many calls may be under way at once in this process, with one token, of one tenant, and in all. */
+/** How many calls may be under way at once in this process, with one token or the tokens of one end user, of one tenant, and in all. */
 export interface OpenCallLimits {
   perToken: number;
   perTenant: number;
@@ -11,23 +12,29 @@ const RETRY_AFTER_SECONDS = 5;
 
 /** Bounds the calls that stay open: streams, and sends that wait for an agent. Each holds a socket and memory for as long as it likes. */
 export class OpenCalls {
-  /** By token and by tenant, whose ids never look alike. */
+  /** By token or user and by tenant, which never look alike. */
   readonly #open = new Map<string, number>();
   #all = 0;
 
   constructor(private readonly limits: OpenCallLimits) {}
 
   /** Counts a call. @param perToken fewer than others may have @returns no longer counts it @throws PlatformError RATE_LIMITED with Retry-After at a limit */
-  enter(token: string, tenantId: string, perToken = this.limits.perToken): () => void {
+  enter(
+    token: string,
+    { tenant_id: tenantId, user_id }: Pick<Caller, 'tenant_id' | 'user_id'>,
+    perToken = this.limits.perToken,
+  ): () => void {
     const { perTenant, inAll } = this.limits;
-    this.#check(this.#open.get(token) ?? 0, perToken, 'This token has');
+    // A browser could take the tenant's room with ever new tokens.
+    const holder = user_id === undefined ? token : JSON.stringify([tenantId, user_id]);
+    this.#check(this.#open.get(holder) ?? 0, perToken, user_id === undefined ? 'This token has' : 'This user has');
     this.#check(this.#open.get(tenantId) ?? 0, perTenant, 'The tenant has');
     this.#check(this.#all, inAll, 'This process has');
-    this.#add(token, 1);
+    this.#add(holder, 1);
     this.#add(tenantId, 1);
     this.#all += 1;
     return () => {
-      this.#add(token, -1);
+      this.#add(holder, -1);
       this.#add(tenantId, -1);
       this.#all -= 1;
     };

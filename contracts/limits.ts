@@ -73,8 +73,8 @@ export const LIMITS = {
   /** JSON Lines that are open at once: of one tenant, and of all, in each process with the API. */
   exportsPerTenant: 10,
   exportsPerNode: 100,
-  /** With one token that is limited to a user, a session or agent types. */
-  eventStreamsPerLimitedToken: 4,
+  /** With the tokens of one end user together, or with another limited token. */
+  eventStreamsPerLimitedToken: 8,
   toolArgumentsBytes: 256 * 1024,
   toolResultBytes: 512 * 1024,
   toolDeadlineMsDefault: 60_000,

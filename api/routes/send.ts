@@ -165,7 +165,7 @@ export function sendRoutes(app: FastifyInstance, deps: Deps): void {
     reply.header('cache-control', 'no-store');
     try {
       if (version === null) throw new RpcError('VERSION_NOT_SUPPORTED', 'This platform speaks A2A 0.3 and 1.0.');
-      const leave = deps.openCalls.enter(request.accessToken, callerOf(request).tenant_id);
+      const leave = deps.openCalls.enter(request.accessToken, callerOf(request));
       return await answer(request, reply, version, agentType).finally(leave);
     } catch (error) {
       return rpcFailure(rpcIdOf(request.body), asRpcError(request, error), version ?? '1.0');

@@ -174,7 +174,7 @@ export function Talk() {
     void client.invalidateQueries({ queryKey: ['talk', opened] });
   };
   const edit = (key: string) => {
-    const turn = talks.takeBack(key);
+    const turn = talks.forget(key);
     const said = (turn?.parts ?? []).flatMap((part) => (part.kind === 'text' ? [part.text] : [])).join('\n');
     setText((typed) => [said, typed].filter(Boolean).join('\n'));
     field.current?.focus();

@@ -71,7 +71,7 @@ class Talks {
   }
 
   /** Forgets a message that could not be sent. @returns what it was */
-  takeBack(id: string): Turn | undefined {
+  forget(id: string): Turn | undefined {
     const turn = this.#turns.get(id);
     this.#set(id, null);
     return turn;

@@ -127,7 +127,7 @@ export function TurnView({ shown, edit }: { shown: Shown; edit: (key: string) =>
             <button type="button" onClick={() => edit(key)}>
               Edit and send again
             </button>
-            <button type="button" onClick={() => talks.takeBack(key)}>
+            <button type="button" onClick={() => talks.forget(key)}>
               Discard
             </button>
           </Problem>

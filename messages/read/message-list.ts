@@ -83,8 +83,8 @@ export async function listMessages(deps: ListDeps, reader: Reader, query: Messag
   if (start === null) {
     const found = await readPage(db, before(null), query, rowsOf);
     const last = found.rows.at(-1);
-    const goesOn = last !== undefined && (found.count_estimated || page * page_size < found.count);
-    return goesOn ? { ...found, next_cursor: next(last.message_id, found) } : found;
+    const isMore = last !== undefined && (found.count_estimated || page * page_size < found.count);
+    return isMore ? { ...found, next_cursor: next(last.message_id, found) } : found;
   }
   const [id, count, isEstimate] = start;
   const counted = { count, ...(isEstimate && { count_estimated: true as const }) };
@@ -92,8 +92,8 @@ export async function listMessages(deps: ListDeps, reader: Reader, query: Messag
     const keys = await firstKeys(tx, before(id), page_size + 1);
     const shown = keys.slice(0, page_size);
     const last = shown.at(-1);
-    const goesOn = keys.length > page_size && last !== undefined;
-    return { rows: await rowsOf(tx, shown), ...counted, ...(goesOn && { next_cursor: next(last, counted) }) };
+    const isMore = keys.length > page_size && last !== undefined;
+    return { rows: await rowsOf(tx, shown), ...counted, ...(isMore && { next_cursor: next(last, counted) }) };
   });
 }
 

@@ -52,7 +52,7 @@ export async function listWaiting(deps: ListDeps, reader: Reader, query: Message
     const [counted] = known === undefined ? await tx.query<{ count: number }>(COUNT, values) : [];
     const count = known ?? counted?.count ?? 0;
     const last = shown.at(-1);
-    const goesOn = found.length > page_size && last !== undefined;
-    return { rows, count, ...(goesOn && { next_cursor: cursors.make([last.at, last.message_id, count]) }) };
+    const isMore = found.length > page_size && last !== undefined;
+    return { rows, count, ...(isMore && { next_cursor: cursors.make([last.at, last.message_id, count]) }) };
   });
 }
