@@ -82,6 +82,29 @@ test('what users and credentials use is told apart', async () => {
   );
 });
 
+test('a message that names no type counts to the type that has answered it, and is counted with it once', async () => {
+  const counted = async () => {
+    const [{ of_type, of_none } = { of_type: 0, of_none: 0 }] = await api.database.query<{
+      of_type: number;
+      of_none: number;
+    }>(
+      `SELECT coalesce(sum(messages) FILTER (WHERE key = 'worker'), 0)::integer AS of_type,
+              coalesce(sum(messages) FILTER (WHERE key = ''), 0)::integer AS of_none
+         FROM usage_by_key WHERE tenant_id = $1 AND kind = 'agent_type'`,
+      [api.tenantId],
+    );
+    return [of_type, of_none];
+  };
+  await usageOf();
+  const [ofType = 0, ofNone = 0] = await counted();
+  const { id } = await api.client.send('hello', { blocking: false, metadata: { instance_id: 'worker-1' } });
+  await usageOf();
+  expect(await counted()).toEqual([ofType, ofNone + 1]);
+  await answerMessage(api, id, COMPLETED);
+  await usageOf();
+  expect(await counted()).toEqual([ofType + 1, ofNone]);
+});
+
 test('every grouping has the same totals', async () => {
   const { totals } = await usageOf({ summary: true });
   expect(totals.messages).toBeGreaterThan(0);

@@ -84,7 +84,7 @@ CREATE FUNCTION duration_of(event json) RETURNS bigint LANGUAGE sql IMMUTABLE PA
   AS $$ SELECT coalesce(event ->> 'duration_ms', event #>> '{0,duration_ms}')::bigint $$;
 
 -- Adds up the next groups of events, `most` of them or a few more, in the transaction that moves the cursor past them: each is counted once, whoever
--- dies when. A message is counted for no agent when it is accepted, and moves to its agent, instance and model when it ends. Its tokens are
+-- dies when. A message is counted for no agent (of the types only for the one that it asks for) when it is accepted, and moves to its agent, instance and model when it ends. Its tokens are
 -- read from its row, for each model, and counted as far as they have not been, when it ends and whenever it waits for a human; they cost what the
 -- tenant's price of the model says at that moment, else what the agent reported. Dispatches count when they end, unless nothing went out.
 -- `waits`: for another process that adds up, else NULL is given. Gives how many groups there were.
@@ -138,7 +138,7 @@ BEGIN
     SELECT t.received, t.ended, t.dispatch_ids, t.dispatches_ended, t.durations, m.tenant_id, m.message_id, m.session_id, m.created_at,
            coalesce(m.completed_at, m.updated_at) AS used_at, coalesce(m.agent_type, '') AS agent_type,
            coalesce(m.instance_id, '') AS instance_id, coalesce(m.usage ->> 'model', '') AS model, m.usage,
-           m.user_id, m.credential_id, coalesce(m.want_agent_type, m.agent_type) AS asked_type,
+           m.user_id, m.credential_id, m.want_agent_type, coalesce(m.want_agent_type, m.agent_type) AS asked_type,
            -- What has ended is counted with the event of its end, wherever that stands among the others.
            t.ended = 1 OR t.reports AND m.state NOT IN ('completed', 'failed', 'canceled') AS reports
       FROM touched t
@@ -163,7 +163,7 @@ BEGIN
   -- Of a short message whose agent reports no tokens the second and the last only.
   SELECT array_agg(ROW(f.*)::usage_fact) INTO facts FROM (
     SELECT c.tenant_id, c.created_at, c.session_id, '', '', '', c.received - c.ended, 0, 0, 0, 0, 0, 0,
-           c.user_id, c.credential_id, c.asked_type FROM counted c WHERE c.received <> c.ended
+           c.user_id, c.credential_id, c.want_agent_type FROM counted c WHERE c.received <> c.ended
     UNION ALL
     SELECT c.tenant_id, c.created_at, c.session_id, c.agent_type, c.instance_id, c.model, c.ended, 0, 0, 0, 0, 0, 0,
            c.user_id, c.credential_id, c.asked_type FROM counted c
