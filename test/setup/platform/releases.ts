@@ -14,7 +14,7 @@ const MIGRATIONS = join('db', 'migrations');
  * The release before this one. Until the first release, migrations may change in place, and such a database is not upgraded: then this is to be
  * the newest commit that has today's. Afterwards it is the tag of the last release.
  */
-const PREVIOUS_RELEASE = 'fac10f0f09d4e1958599e13d28e934bcd2d1acbc';
+const PREVIOUS_RELEASE = 'ee02618e7746f775f8cbc74edbdbb6df41abe8c7';
 
 /** A change of the schema as a release may bring it. Its name sorts behind all others. */
 const NEXT_MIGRATION = `
