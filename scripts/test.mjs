@@ -6,7 +6,8 @@
  *     npm test -- --save-durations    writes how long each file took into test/durations.json, which orders later runs
  *     npm run test:all                everything: see scripts/test-all.mjs, which passes --all
  *
- * A whole run is two vitest processes on the same servers: files that start platforms, two at a time, beside all others, three at a time.
+ * A whole run is two vitest processes on the same servers: files that start platforms, two at a time, beside all others, three at a time. With
+ * --all it is one at a time beside two: those of test/full/ start many processes each, and together they ran into their time limits.
  */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -28,8 +29,8 @@ const args = given.filter((argument) => !['--all', '--save-durations'].includes(
 const isGate = !isAll && args.every((argument) => argument.startsWith('-'));
 /** A whole run has two vitest processes at once. Named files run in one, which finds out itself what they are. */
 const LANES = [
-  { projects: ['gate-platform', ...(isAll ? ['full-platform'] : [])], workers: 2 },
-  { projects: ['gate', ...(isAll ? ['full'] : [])], workers: 3 },
+  { projects: ['gate-platform', ...(isAll ? ['full-platform'] : [])], workers: isAll ? 1 : 2 },
+  { projects: ['gate', ...(isAll ? ['full'] : [])], workers: isAll ? 2 : 3 },
 ];
 const folder = mkdtempSync(join(tmpdir(), 'agent-fleet-test-'));
 
