@@ -108,13 +108,17 @@ export class OidcProvider {
     return this.#configuration;
   }
 
-  #discover(): Promise<openid.Configuration> {
+  async #discover(): Promise<openid.Configuration> {
     const { issuer, clientId, clientSecret } = this.settings;
     const isPlain = issuer.startsWith('http:'); // on this machine only (runtime/config.ts)
-    return openid.discovery(new URL(issuer), clientId, clientSecret, clientAuthOf(clientSecret), {
+    const found = await openid.discovery(new URL(issuer), clientId, clientSecret, clientAuthOf(clientSecret), {
       timeout: TIMEOUT_SECONDS,
       execute: [openid.enableNonRepudiationChecks, ...(isPlain ? [openid.allowInsecureRequests] : [])],
     });
+    // Of Microsoft's `common` and `organizations`: the administrator of any organization could give its people the roles that count here.
+    if (found.serverMetadata().issuer.includes('{tenantid}'))
+      throw new Error(`OIDC_ISSUER ${issuer} stands for every organization. It must name one: its tenant id.`);
+    return found;
   }
 
   #away(cause: unknown): PlatformError {
