@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Authenticator } from '../../auth/authenticator.js';
 import type { Caller } from '../../contracts/api/auth.js';
+import { CONSOLE_OPERATIONS } from '../../contracts/api/console.js';
 import type { Operation } from '../../contracts/api/operation.js';
 import { callRefusal } from '../../contracts/permissions.js';
 import { PlatformError } from '../../runtime/errors.js';
@@ -44,12 +45,19 @@ export function useAuthentication(
   app.addHook('onRequest', async (request) => {
     const { access = 'public', agents = 'forbidden', path = '' } = request.routeOptions.config;
     if (access === 'public') return;
-    const token = bearerToken(request) ?? cookie.tokenOf(request);
+    const header = bearerToken(request);
+    const token = header ?? cookie.tokenOf(request);
     if (token === undefined) {
       if (access === 'optional') return;
       throw new PlatformError('unauthorized', 'An access token is needed.');
     }
-    const caller = await authenticator.authenticate(token);
+    // A sign-in outlives the sessions in its tenants: with the cookie of one that has ended it can still be ended.
+    const mayBeEnded = path === CONSOLE_OPERATIONS.signOut.path && header === undefined;
+    const caller = await authenticator.authenticate(token).catch((error: unknown) => {
+      if (mayBeEnded && error instanceof PlatformError && error.code === 'unauthorized') return null;
+      throw error;
+    });
+    if (caller === null) return;
     const refusal = callRefusal({ access, agents, path }, caller);
     if (refusal !== null) throw new PlatformError('forbidden', refusal);
     calls?.check(caller.tenant_id, 'The tenant has used up its calls of this minute.');

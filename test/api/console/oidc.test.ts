@@ -257,6 +257,21 @@ test('an operator sees all tenants, and reads in one for an hour as the operator
   ]);
 });
 
+test('an operator signs out also when the hour is over', async () => {
+  const { browser, see, choose, failure } = await signIn('olga');
+  expect(await choose(api.tenantId)).toBe(200);
+  const { session } = await see();
+  const end = 'DELETE FROM console_sessions WHERE credential_id = $1';
+  await api.database.query(end, [session?.principal.id]);
+  await until(async () => (await see()).status === 401);
+  expect((await see()).person).toMatchObject({ name: 'Olga' });
+  const cookies = new Map(browser.cookies.get(new URL(api.baseUrl).host));
+  expect(await failure('/console/sign_out', {}, { 'x-csrf-token': '' })).toBe('403 forbidden');
+  expect(await failure('/console/sign_out')).toBe('200');
+  browser.cookies.set(new URL(api.baseUrl).host, cookies); // somebody kept them
+  expect((await see()).person).toBeNull();
+});
+
 test('sessions end when they are revoked, and only a new sign-in brings them back', async () => {
   const [first, second, chef] = [await signIn('anna'), await signIn('anna'), await signIn('chef')];
   const credential_id = first.session?.principal.id ?? '';
