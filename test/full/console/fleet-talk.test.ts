@@ -25,7 +25,7 @@ test('the fleet: how the first agent joins, then who fails and since when, drain
   // They join while the page is open.
   for (const name of ['worker-1', 'worker-2']) await joinOnRecord(api, name);
   await api.client.post('/agents/register', { instance_id: 'idle-1', agent_type: 'idle' });
-  await page.getByRole('link', { name: /^worker/ }).waitFor();
+  await page.getByRole('link', { name: /^worker / }).waitFor();
   for (let nth = 0; nth < 5; nth += 1)
     await countOutcome(api.db, { tenant_id: api.tenantId, instance_id: 'worker-1' }, 'OUT_OF_PAPER');
   await api.client.post('/agents/register', { instance_id: 'idle-2', agent_type: 'idle' });
