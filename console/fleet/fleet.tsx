@@ -4,8 +4,9 @@ import { useEffect, useRef } from 'react';
 import type { AgentTypeActivity } from '../../contracts/api/agents.js';
 import { agentTypesQuery } from '../api/fleet.js';
 import { FLEET_TYPES, follow } from '../api/live.js';
-import { Icon } from '../parts/icon.js';
 import { useKeys } from '../parts/keys.js';
+import { WIDE } from '../parts/media.js';
+import { Split } from '../parts/split.js';
 import { Failed, Loading } from '../parts/states.js';
 import { EmptyFleet } from './empty-fleet.js';
 import { type FleetSearch, healthOf, shownTypes } from './health.js';
@@ -36,7 +37,7 @@ function TypeRow({ type, isCurrent }: { type: AgentTypeActivity; isCurrent: bool
       to="/fleet"
       search={({ instance: _, ...old }) => ({ ...old, type: agent_type })}
       replace
-      className={`type-row${isCurrent ? ' current' : ''}`}
+      className={`entry${isCurrent ? ' current' : ''}`}
       aria-current={isCurrent || undefined}
     >
       <span className="line">
@@ -72,7 +73,7 @@ export function Fleet() {
   const first = shown[0]?.agent_type;
   // On a wide screen the first type is shown at once: the one in most trouble.
   useEffect(() => {
-    if (search.type === undefined && first !== undefined && matchMedia('(min-width: 761px)').matches)
+    if (search.type === undefined && first !== undefined && matchMedia(WIDE).matches)
       void navigate({ search: (old) => ({ ...old, type: first }), replace: true });
   }, [search.type, first, navigate]);
 
@@ -99,76 +100,79 @@ export function Fleet() {
   const online = types.reduce((sum, type) => sum + type.online, 0);
   const instances = types.reduce((sum, type) => sum + type.instances, 0);
   return (
-    <div className={`inbox fleet${search.type === undefined ? '' : ' has-detail'}`}>
-      <section className="list" aria-label="Agent types">
-        <header className="filters">
-          <div className="line">
-            <h1>Fleet</h1>
-            <span className="quiet" role="status">
-              {online.toLocaleString()} of {instances.toLocaleString()} online
-            </span>
-          </div>
-          <input
-            ref={field}
-            type="search"
-            aria-label="Agent type"
-            placeholder="Find an agent type"
-            value={search.q ?? ''}
-            onChange={({ target }) =>
-              void navigate({ search: (old) => ({ ...old, q: target.value || undefined }), replace: true })
-            }
-          />
-          <nav aria-label="Which">
-            {SHOWN.map(({ show, label }) => (
-              <Link
-                key={label}
-                to="/fleet"
-                search={(old) => ({ ...old, show })}
-                aria-current={search.show === show ? 'page' : undefined}
-                activeProps={{}}
-              >
-                {label}
-              </Link>
+    <Split
+      name="Fleet"
+      label={['Agent types', 'Agent type']}
+      className="fleet"
+      isOpen={search.type !== undefined}
+      close={close}
+      list={
+        <>
+          <header className="filters">
+            <div className="line">
+              <h1>Fleet</h1>
+              <span className="quiet" role="status">
+                {online.toLocaleString()} of {instances.toLocaleString()} online
+              </span>
+            </div>
+            <input
+              ref={field}
+              type="search"
+              aria-label="Agent type"
+              placeholder="Find an agent type"
+              value={search.q ?? ''}
+              onChange={({ target }) =>
+                void navigate({ search: (old) => ({ ...old, q: target.value || undefined }), replace: true })
+              }
+            />
+            <nav aria-label="Which">
+              {SHOWN.map(({ show, label }) => (
+                <Link
+                  key={label}
+                  to="/fleet"
+                  search={(old) => ({ ...old, show })}
+                  aria-current={search.show === show ? 'page' : undefined}
+                  activeProps={{}}
+                >
+                  {label}
+                </Link>
+              ))}
+            </nav>
+          </header>
+          <ul className="entries">
+            {shown.map((type) => (
+              <li key={type.agent_type} id={`type-${type.agent_type}`}>
+                <TypeRow type={type} isCurrent={type.agent_type === search.type} />
+              </li>
             ))}
-          </nav>
-        </header>
-        <ul className="types">
-          {shown.map((type) => (
-            <li key={type.agent_type} id={`type-${type.agent_type}`}>
-              <TypeRow type={type} isCurrent={type.agent_type === search.type} />
-            </li>
-          ))}
-        </ul>
-        {shown.length === 0 && (
-          <div className="empty">
-            <h2>{search.show === 'trouble' ? 'No agent is in trouble' : 'Nothing matches'}</h2>
-            <Link to="/fleet" search={{}}>
-              Show all {types.length} types
-            </Link>
-          </div>
-        )}
-      </section>
-      <section className="beside" aria-label="Agent type">
-        <button type="button" className="back" onClick={close}>
-          <Icon name="back" /> Fleet
-        </button>
-        {current ? (
-          <TypeDetail key={current.agent_type} type={current} instance={search.instance} />
-        ) : (
-          <div className="empty">
-            {search.type === undefined ? (
-              <p className="quiet">Select a type to see its instances.</p>
-            ) : (
-              <>
-                <h2>No agents of the type “{search.type}”</h2>
-                <p className="quiet">
-                  None is registered, and no message waits for one. It appears here when one connects.
-                </p>
-              </>
-            )}
-          </div>
-        )}
-      </section>
-    </div>
+          </ul>
+          {shown.length === 0 && (
+            <div className="empty">
+              <h2>{search.show === 'trouble' ? 'No agent is in trouble' : 'Nothing matches'}</h2>
+              <Link to="/fleet" search={{}}>
+                Show all {types.length} types
+              </Link>
+            </div>
+          )}
+        </>
+      }
+    >
+      {current ? (
+        <TypeDetail key={current.agent_type} type={current} instance={search.instance} />
+      ) : (
+        <div className="empty">
+          {search.type === undefined ? (
+            <p className="quiet">Select a type to see its instances.</p>
+          ) : (
+            <>
+              <h2>No agents of the type “{search.type}”</h2>
+              <p className="quiet">
+                None is registered, and no message waits for one. It appears here when one connects.
+              </p>
+            </>
+          )}
+        </div>
+      )}
+    </Split>
   );
 }

@@ -199,7 +199,7 @@ export function Instances({ agents, current }: { agents: readonly ListedAgent[];
       one.instance_id.localeCompare(other.instance_id, undefined, { numeric: true }),
   );
   return (
-    <table className="instances">
+    <table className="table instances">
       <thead>
         <tr>
           <th scope="col">Instance</th>

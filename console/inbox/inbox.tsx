@@ -4,8 +4,9 @@ import { useVirtualizer } from '@tanstack/react-virtual';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import type { RequestRecord } from '../../contracts/api/policies/requests.js';
 import { requestsQuery } from '../api/requests.js';
-import { Icon } from '../parts/icon.js';
 import { useKeys } from '../parts/keys.js';
+import { WIDE } from '../parts/media.js';
+import { Split } from '../parts/split.js';
 import { Failed, Loading } from '../parts/states.js';
 import type { AnswerKeys } from './answer-form.js';
 import { BulkBar } from './bulk.js';
@@ -72,7 +73,7 @@ export function Inbox() {
   // On a wide screen the first request is shown at once.
   const first = rows[0]?.request_id;
   useEffect(() => {
-    if (current === undefined && first !== undefined && matchMedia('(min-width: 761px)').matches)
+    if (current === undefined && first !== undefined && matchMedia(WIDE).matches)
       void navigate({ search: (old) => ({ ...old, request: first }), replace: true });
   }, [current, first, navigate]);
 
@@ -84,7 +85,7 @@ export function Inbox() {
   const decide = (request: RequestRecord, given: Answer) => {
     decisions.decide(request, given);
     const next = nextOpen(rows.findIndex(({ request_id }) => request_id === request.request_id));
-    if (matchMedia('(min-width: 761px)').matches) {
+    if (matchMedia(WIDE).matches) {
       if (next >= 0) show(next);
     } else void navigate({ search: ({ request: _, ...old }) => old, replace: true });
   };
@@ -98,6 +99,7 @@ export function Inbox() {
   const selected = rows.filter((row) => checked.has(row.request_id) && mayCheck(row));
 
   const row = rows[index];
+  const close = () => void navigate({ search: ({ request: _, ...old }) => old, replace: true });
   useKeys({
     j: () => show(index + 1),
     arrowdown: () => show(index + 1),
@@ -112,62 +114,60 @@ export function Inbox() {
     o: () =>
       row?.message_id &&
       void navigate({ to: '/messages/$messageId', params: { messageId: row.message_id }, search: {} }),
-    escape: () =>
-      checked.size > 0
-        ? setChecked(new Set())
-        : void navigate({ search: ({ request: _, ...old }) => old, replace: true }),
+    escape: () => (checked.size > 0 ? setChecked(new Set()) : close()),
   });
 
   return (
-    <div className={`inbox${current === undefined ? '' : ' has-detail'}`}>
-      <section className="list" aria-label="Requests">
-        <FilterBar search={search} count={count} isFetching={list.isFetching} />
-        {selected.length > 0 && <BulkBar requests={selected} done={() => setChecked(new Set())} />}
-        <Failures />
-        <div className="scroller" ref={scroller}>
-          {list.isPending && <Loading />}
-          {list.error && !list.data && <Failed error={list.error} retry={() => void list.refetch()} />}
-          {list.data && rows.length === 0 && !hasNextPage && <Empty search={search} />}
-          <ul style={{ height: virtual.getTotalSize() }}>
-            {items.map(({ index: at, key, start }) => {
-              const request = rows[at];
-              if (!request) return null;
-              return (
-                <li
-                  key={key}
-                  style={{ transform: `translateY(${start}px)` }}
-                  aria-setsize={count ?? -1}
-                  aria-posinset={at + 1}
-                >
-                  <RequestRow
-                    request={request}
-                    decision={made.get(request.request_id)}
-                    isCurrent={request.request_id === current}
-                    isChecked={checked.has(request.request_id)}
-                    check={mayCheck(request) ? () => check(request.request_id) : undefined}
-                  />
-                </li>
-              );
-            })}
-          </ul>
-        </div>
-      </section>
-      <section className="beside" aria-label="Request">
-        <button
-          type="button"
-          className="back"
-          onClick={() => void navigate({ search: ({ request: _, ...old }) => old, replace: true })}
-        >
-          <Icon name="back" /> Inbox
-        </button>
+    <>
+      <Split
+        name="Inbox"
+        label={['Requests', 'Request']}
+        className="inbox"
+        isOpen={current !== undefined}
+        close={close}
+        list={
+          <>
+            <FilterBar search={search} count={count} isFetching={list.isFetching} />
+            {selected.length > 0 && <BulkBar requests={selected} done={() => setChecked(new Set())} />}
+            <Failures />
+            <div className="scroller" ref={scroller}>
+              {list.isPending && <Loading />}
+              {list.error && !list.data && <Failed error={list.error} retry={() => void list.refetch()} />}
+              {list.data && rows.length === 0 && !hasNextPage && <Empty search={search} />}
+              <ul style={{ height: virtual.getTotalSize() }}>
+                {items.map(({ index: at, key, start }) => {
+                  const request = rows[at];
+                  if (!request) return null;
+                  return (
+                    <li
+                      key={key}
+                      style={{ transform: `translateY(${start}px)` }}
+                      aria-setsize={count ?? -1}
+                      aria-posinset={at + 1}
+                    >
+                      <RequestRow
+                        request={request}
+                        decision={made.get(request.request_id)}
+                        isCurrent={request.request_id === current}
+                        isChecked={checked.has(request.request_id)}
+                        check={mayCheck(request) ? () => check(request.request_id) : undefined}
+                      />
+                    </li>
+                  );
+                })}
+              </ul>
+            </div>
+          </>
+        }
+      >
         {current ? (
           <RequestDetail requestId={current} decision={made.get(current)} decide={decide} keys={answer} />
         ) : (
           <p className="empty quiet">Select a request to see what it asks.</p>
         )}
-      </section>
+      </Split>
       <Undo made={made} undo={undo} />
-    </div>
+    </>
   );
 }
 

@@ -10,6 +10,7 @@ import type { AnswerKeys } from '../inbox/answer-form.js';
 import { answerKeys, MessageView } from '../message/message.js';
 import { Icon } from '../parts/icon.js';
 import { useKeys } from '../parts/keys.js';
+import { useMedia, WIDE } from '../parts/media.js';
 import { Failed, Loading } from '../parts/states.js';
 import { BulkBar } from './bulk.js';
 import { Empty } from './empty.js';
@@ -21,22 +22,10 @@ import { isOver, isRepeatable } from './words.js';
 const route = getRouteApi('/messages');
 /** A row of one line, and one of two where there is no room for that. */
 const [WIDE_PX, NARROW_PX] = [42, 64];
-const WIDE = '(min-width: 761px)';
 /** Lists of at most so many pages are read again as a whole when something happens. */
 const PAGES_MAX = 5;
 /** Pages that a search for words reads before it asks: each looks through 2,000 messages and may find none. */
 const SEARCH_PAGES = 10;
-
-function useMedia(query: string): boolean {
-  const [matches, setMatches] = useState(() => matchMedia(query).matches);
-  useEffect(() => {
-    const media = matchMedia(query);
-    const change = () => setMatches(media.matches);
-    media.addEventListener('change', change);
-    return () => media.removeEventListener('change', change);
-  }, [query]);
-  return matches;
-}
 
 /** Keeps the list, its groups and the message beside it current. @returns whether newer messages have come than a long list shows */
 function useLiveMessages(shown: string | undefined, pages: number): [isBehind: boolean, caughtUp: () => void] {

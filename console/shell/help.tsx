@@ -1,4 +1,5 @@
 import { Dialog } from '../parts/dialog.js';
+import { VIEWS } from './views.js';
 
 const KEYS: [keys: string, does: string][] = [
   ['J / K', 'next, previous request or message'],
@@ -9,10 +10,9 @@ const KEYS: [keys: string, does: string][] = [
   ['U', 'undo, within five seconds'],
   ['X', 'select; ⇧A and ⇧R decide all that is selected'],
   ['O', 'open the message'],
-  ['G I, G D', 'inbox, decided'],
-  ['G M, G O', 'messages, overview'],
-  ['/', 'find words in messages'],
-  ['G F, G T', 'fleet, talk'],
+  ['/', 'find words, or a name'],
+  ['G D', 'decided requests'],
+  ...VIEWS.flatMap(({ views }) => views).map(({ key, label }): [string, string] => [`G ${key.toUpperCase()}`, label]),
   ['⌘K, Ctrl+K', 'go to anything'],
   ['?', 'this list'],
 ];

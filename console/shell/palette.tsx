@@ -2,8 +2,10 @@ import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { call } from '../api/call.js';
+import { hasScope, sessionQuery } from '../api/session.js';
 import { Dialog } from '../parts/dialog.js';
 import { chooseTheme } from './theme.js';
+import { VIEWS } from './views.js';
 
 /** Something that the palette does. */
 interface Command {
@@ -15,6 +17,7 @@ interface Command {
 /** ⌘K: goes to a message or request by its id, to a view, or changes how the page looks. */
 export function Palette({ close, signOut }: { close: () => void; signOut: (everywhere: boolean) => void }) {
   const navigate = useNavigate();
+  const { data: session } = useQuery(sessionQuery);
   const [text, setText] = useState('');
   const [at, setAt] = useState(0);
   const wanted = text.trim();
@@ -31,18 +34,20 @@ export function Palette({ close, signOut }: { close: () => void; signOut: (every
     ...(/^req_\S+$/.test(wanted) ? [{ label: `Open the request ${wanted}`, run: () => toRequest(wanted) }] : []),
   ];
   const views: Command[] = [
-    { label: 'Inbox: for me', hint: 'G I', run: () => void navigate({ to: '/inbox', search: {} }) },
+    ...VIEWS.flatMap(({ views: shown }) => shown)
+      .filter(({ scope }) => session != null && hasScope(session, scope))
+      .map(({ to, label, key }) => ({
+        label,
+        hint: `G ${key.toUpperCase()}`,
+        run: () => void navigate({ to, search: {} }),
+      })),
     { label: 'Inbox: all open', run: () => void navigate({ to: '/inbox', search: { box: 'open' } }) },
     { label: 'Inbox: decided', hint: 'G D', run: () => void navigate({ to: '/inbox', search: { box: 'decided' } }) },
-    { label: 'Messages', hint: 'G M', run: () => void navigate({ to: '/messages', search: {} }) },
     {
       label: 'Messages: failed',
       run: () => void navigate({ to: '/messages', search: { state: 'failed', time: '24h' } }),
     },
     { label: 'Messages: stuck', run: () => void navigate({ to: '/messages', search: { view: 'stuck' } }) },
-    { label: 'Overview', hint: 'G O', run: () => void navigate({ to: '/overview', search: {} }) },
-    { label: 'Fleet', hint: 'G F', run: () => void navigate({ to: '/fleet', search: {} }) },
-    { label: 'Talk', hint: 'G T', run: () => void navigate({ to: '/talk', search: {} }) },
     { label: 'Theme: light', run: () => chooseTheme('light') },
     { label: 'Theme: dark', run: () => chooseTheme('dark') },
     { label: 'Theme: as the system', run: () => chooseTheme('system') },

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from 'react';
 import type { ConsoleSession } from '../../contracts/api/console.js';
 import { call } from '../api/call.js';
 import { useConnection, useLiveRequests } from '../api/live.js';
-import { sessionQuery, signInQuery, signOut } from '../api/session.js';
+import { hasScope, sessionQuery, signInQuery, signOut } from '../api/session.js';
 import { decisions } from '../inbox/decisions.js';
 import { Dialog } from '../parts/dialog.js';
 import { Icon } from '../parts/icon.js';
@@ -15,6 +15,7 @@ import { SignIn } from '../sign-in/sign-in.js';
 import { Help } from './help.js';
 import { Logo } from './logo.js';
 import { Palette } from './palette.js';
+import { VIEWS } from './views.js';
 
 const CHORD_MS = 1_200;
 
@@ -45,6 +46,37 @@ function isAnother(one: ConsoleSession, other: ConsoleSession): boolean {
   return one.principal.id !== other.principal.id || one.tenant.tenant_id !== other.tenant.tenant_id;
 }
 
+/** The views that somebody may see, with the number of open requests. */
+function Views({ session, onChosen }: { session: ConsoleSession; onChosen: () => void }) {
+  const { data: waiting = 0 } = useQuery({
+    queryKey: ['requests', 'count'],
+    queryFn: async () => (await call('/requests/get', { page_size: 1 })).count ?? 0,
+  });
+  return (
+    <nav aria-label="Views" id="views">
+      {VIEWS.map(({ heading, views }) => {
+        const shown = views.filter(({ scope }) => hasScope(session, scope));
+        return (
+          shown.length > 0 && (
+            <section key={heading}>
+              <h2>{heading}</h2>
+              {shown.map(({ to, label, icon }) => (
+                <Link key={to} to={to} search={{}} activeOptions={{ includeSearch: false }} onClick={onChosen}>
+                  <Icon name={icon} /> {label}
+                  {to === '/inbox' && waiting > 0 && <span className="count">{waiting.toLocaleString()}</span>}
+                </Link>
+              ))}
+            </section>
+          )
+        );
+      })}
+      <a href="/docs" target="_blank" rel="noopener">
+        <Icon name="book" /> API reference
+      </a>
+    </nav>
+  );
+}
+
 function Navigation({
   session,
   openPalette,
@@ -56,38 +88,26 @@ function Navigation({
   switchTenant: () => void;
   leave: () => void;
 }) {
-  const { data: waiting } = useQuery({
-    queryKey: ['requests', 'count'],
-    queryFn: async () => (await call('/requests/get', { page_size: 1 })).count ?? 0,
-  });
+  /** On a narrow screen the views open on demand. */
+  const [isOpen, setOpen] = useState(false);
   const { principal, tenant, scopes } = session;
   return (
-    <header className="side">
+    <header className={`side${isOpen ? ' open' : ''}`}>
+      <button
+        type="button"
+        className="menu"
+        aria-expanded={isOpen}
+        aria-controls="views"
+        aria-label="Views"
+        onClick={() => setOpen(!isOpen)}
+      >
+        <Icon name={isOpen ? 'cross' : 'menu'} />
+      </button>
       <Logo />
       <button type="button" className="search" onClick={openPalette}>
         <Icon name="search" /> Go to <kbd>⌘K</kbd>
       </button>
-      <nav aria-label="Views">
-        <Link to="/inbox" search={{}} activeOptions={{ includeSearch: false }}>
-          <Icon name="inbox" /> Inbox{' '}
-          {waiting !== undefined && waiting > 0 && <span className="count">{waiting.toLocaleString()}</span>}
-        </Link>
-        <Link to="/messages" search={{}} activeOptions={{ includeSearch: false }}>
-          <Icon name="messages" /> Messages
-        </Link>
-        <Link to="/overview" search={{}} activeOptions={{ includeSearch: false }}>
-          <Icon name="overview" /> Overview
-        </Link>
-        <Link to="/fleet" search={{}} activeOptions={{ includeSearch: false }}>
-          <Icon name="fleet" /> Fleet
-        </Link>
-        <Link to="/talk" search={{}} activeOptions={{ includeSearch: false }}>
-          <Icon name="talk" /> Talk
-        </Link>
-        <a href="/docs" target="_blank" rel="noopener">
-          <Icon name="book" /> API reference
-        </a>
-      </nav>
+      <Views session={session} onChosen={() => setOpen(false)} />
       <div className="who">
         <span className="cut" title={principal.id}>
           {principal.name ?? principal.id}
@@ -154,11 +174,9 @@ export function Shell() {
     g: () => {
       chordUntil.current = Date.now() + CHORD_MS;
     },
-    i: chord(() => void navigate({ to: '/inbox', search: {} })),
-    m: chord(() => void navigate({ to: '/messages', search: {} })),
-    o: chord(() => void navigate({ to: '/overview', search: {} })),
-    f: chord(() => void navigate({ to: '/fleet', search: {} })),
-    t: chord(() => void navigate({ to: '/talk', search: {} })),
+    ...Object.fromEntries(
+      VIEWS.flatMap(({ views }) => views).map(({ to, key }) => [key, chord(() => void navigate({ to, search: {} }))]),
+    ),
     d: chord(() => void navigate({ to: '/inbox', search: { box: 'decided' } })),
   });
 

@@ -9,6 +9,7 @@ import { follow, MESSAGE_TYPES } from '../api/live.js';
 import { sendBody } from '../api/send.js';
 import { CopyCurl, Id } from '../parts/copy.js';
 import { Icon } from '../parts/icon.js';
+import { WIDE } from '../parts/media.js';
 import { Failed, Loading } from '../parts/states.js';
 import { Composer } from './composer.js';
 import { type Turn, talks, useTalks } from './talks.js';
@@ -136,7 +137,7 @@ export function Talk() {
   const isHere = useRef(true);
   useEffect(() => {
     isHere.current = true;
-    if (matchMedia('(min-width: 761px)').matches) field.current?.focus();
+    if (matchMedia(WIDE).matches) field.current?.focus();
     return () => {
       isHere.current = false;
     };

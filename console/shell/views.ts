@@ -1,0 +1,33 @@
+import type { LinkProps } from '@tanstack/react-router';
+import type { Scope } from '../../contracts/primitives.js';
+import type { Icon } from '../parts/icon.js';
+
+/** A view of the console. */
+export interface View {
+  to: NonNullable<LinkProps['to']>;
+  label: string;
+  icon: Parameters<typeof Icon>[0]['name'];
+  /** The second key of `G …`, which goes there. */
+  key: string;
+  /** Shown to whom: those who could read nothing there do not see it. */
+  scope: Scope;
+}
+
+/** All views, by what one does there. */
+export const VIEWS: { heading: string; views: View[] }[] = [
+  {
+    heading: 'Work',
+    views: [
+      { to: '/inbox', label: 'Inbox', icon: 'inbox', key: 'i', scope: 'read' },
+      { to: '/messages', label: 'Messages', icon: 'messages', key: 'm', scope: 'read' },
+      { to: '/talk', label: 'Talk', icon: 'talk', key: 't', scope: 'read' },
+    ],
+  },
+  {
+    heading: 'Watch',
+    views: [
+      { to: '/overview', label: 'Overview', icon: 'overview', key: 'o', scope: 'read' },
+      { to: '/fleet', label: 'Fleet', icon: 'fleet', key: 'f', scope: 'read' },
+    ],
+  },
+];
