@@ -54,6 +54,13 @@ function valuesOf(claim: unknown): string[] {
   return values.filter((value) => typeof value === 'string' && value !== '').slice(0, ROLES_MAX);
 }
 
+/** What the ID token says, and beside it what only the userinfo says. An address counts as verified by whoever says so of that very address. */
+export function withUserInfo(idToken: Claims, userInfo: Claims): Claims {
+  const { email = userInfo.email } = idToken;
+  const saysSo = [idToken, userInfo].find((claims) => claims.email === email && claims.email_verified !== undefined);
+  return { ...userInfo, ...idToken, email, email_verified: saysSo?.email_verified };
+}
+
 /** In lower case. Only one that the provider has verified: anybody may write another's address into their profile. */
 function emailOf({ email = '', email_verified }: Claims): string | null {
   return email_verified === true && email.includes('@') ? email.toLowerCase() : null;
@@ -173,7 +180,8 @@ export class OidcProvider {
       checks,
     );
     const idToken = Claims.parse(tokens.claims());
-    const isWhole = this.settings.claim in idToken && idToken.email !== undefined;
+    const { email: address, email_verified } = idToken;
+    const isWhole = this.settings.claim in idToken && address !== undefined && email_verified !== undefined;
     const claims = isWhole ? idToken : await this.#withUserInfo(configuration, tokens, idToken);
     const { iss: issuer, sub: subject } = claims;
     const email = emailOf(claims);
@@ -188,6 +196,10 @@ export class OidcProvider {
     idToken: Claims,
   ): Promise<Claims> {
     if (configuration.serverMetadata().userinfo_endpoint === undefined) return idToken;
-    return Claims.parse({ ...(await openid.fetchUserInfo(configuration, access_token, idToken.sub)), ...idToken });
+    const userInfo = Claims.parse({
+      ...(await openid.fetchUserInfo(configuration, access_token, idToken.sub)),
+      iss: idToken.iss,
+    });
+    return withUserInfo(idToken, userInfo);
   }
 }
