@@ -71,9 +71,10 @@ class Decisions {
     for (const [id, { state }] of this.#all) if (state === 'sent' || state === 'refused') this.#set(id, null);
   }
 
-  /** Sends what still waits at once: the page is about to go. */
-  flush(): void {
-    for (const [id, { state }] of this.#all) if (state === 'waiting') void this.#send(id, true);
+  /** Sends what still waits at once: the page is about to go, or who is signed in. */
+  async flush(): Promise<void> {
+    const waiting = [...this.#all].filter(([, { state }]) => state === 'waiting');
+    await Promise.all(waiting.map(([id]) => this.#send(id, true)));
   }
 
   /** Gives many requests the same answer. */

@@ -153,7 +153,7 @@ export function Shell() {
   }, [session, known, refetch]);
   useEffect(() => {
     decisions.client = client;
-    const flush = () => decisions.flush();
+    const flush = () => void decisions.flush();
     addEventListener('pagehide', flush);
     return () => removeEventListener('pagehide', flush);
   }, [client]);
@@ -181,7 +181,7 @@ export function Shell() {
   });
 
   const leave = async (everywhere: boolean) => {
-    decisions.flush();
+    await decisions.flush();
     await signOut(everywhere).catch(() => undefined);
     setKnown(null);
     client.clear();
@@ -202,7 +202,7 @@ export function Shell() {
       <Navigation
         session={shown}
         openPalette={() => setOpen('palette')}
-        switchTenant={() => setOpen('tenants')}
+        switchTenant={() => void decisions.flush().then(() => setOpen('tenants'))}
         leave={() => void leave(false)}
       />
       <main>

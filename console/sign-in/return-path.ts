@@ -10,5 +10,5 @@ export function restorePath(): void {
   const path = sessionStorage.getItem(KEY);
   if (path === null || location.pathname !== '/console') return;
   sessionStorage.removeItem(KEY);
-  if (/^\/console\/(inbox|messages)/.test(path)) history.replaceState(null, '', path);
+  if (/^\/console\/(?!sign-in)/.test(path)) history.replaceState(null, '', path);
 }

@@ -22,7 +22,7 @@ const { newPage } = await consoleBrowser(api);
 
 test('a person signs in with the provider, comes back to the page, chooses a tenant, and another', async () => {
   const { page, problems } = await newPage();
-  await page.goto(`${api.baseUrl}/console/inbox?box=open&tool=pay`);
+  await page.goto(`${api.baseUrl}/console/fleet?show=offline&q=pay`);
   const button = page.getByRole('link', { name: `Sign in with ${new URL(provider.issuer).host}` });
   await button.waitFor();
   expect(await violations(page)).toEqual([]);
@@ -31,7 +31,7 @@ test('a person signs in with the provider, comes back to the page, chooses a ten
   expect(await violations(page)).toEqual([]);
   await page.getByRole('button', { name: api.tenantId }).click();
   await page.getByText('one · admin').waitFor();
-  expect(page.url()).toContain('/console/inbox?box=open&tool=pay');
+  expect(page.url()).toContain('/console/fleet?show=offline&q=pay');
   await page.getByRole('button', { name: 'Switch tenant' }).click();
   await page.getByRole('button', { name: 'two as operator' }).click();
   await page.getByText('two · read').waitFor();
