@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { localModelFolder } from './knowledge/embedding/local-model.js';
@@ -38,9 +38,10 @@ const NEEDS: Record<string, string[]> = {
     'test/full/sdk/python/python.test.ts',
     'test/full/system/load-balancer/load-balancer.test.ts',
   ],
-  chromium: ['approve', 'client']
-    .map((name) => `test/full/browser/${name}.test.ts`)
-    .concat('test/full/console/console.test.ts', 'test/full/console/fleet-talk.test.ts'),
+  chromium: readdirSync('test/full/console')
+    .filter((name) => name.endsWith('.test.ts'))
+    .map((name) => `test/full/console/${name}`)
+    .concat(['approve', 'client', 'end-users'].map((name) => `test/full/browser/${name}.test.ts`)),
 };
 
 /** Test files for what a command installs, with a file or folder that is there when it did. */

@@ -70,10 +70,11 @@ async function bundleConsole(root, outDir, previous) {
   if (existsSync(stampFile) && readFileSync(stampFile, 'utf8') === stamp)
     return cpSync(previous, outDir, { recursive: true });
   const vite = await import('vite');
-  const { NODE_ENV = '' } = process.env;
+  const { NODE_ENV } = process.env;
   process.env.NODE_ENV = 'production'; // Vite keeps another one, as tests have it, and would build for development
   await vite.build({ configFile: join(root, 'console', 'vite-config.ts'), build: { outDir, emptyOutDir: true } });
-  process.env.NODE_ENV = NODE_ENV;
+  if (NODE_ENV === undefined) delete process.env.NODE_ENV;
+  else process.env.NODE_ENV = NODE_ENV;
   writeFileSync(join(outDir, '.stamp'), stamp);
 }
 
