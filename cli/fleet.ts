@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { parseArgs } from 'node:util';
+import { visible } from '../contracts/visible-text.js';
 import { errorMessage, PlatformError } from '../runtime/errors.js';
-import { visible } from '../runtime/visible-text.js';
 import { ApiError, UnreachableError } from '../sdk/index.js';
 import { connect } from './client/connection.js';
 import { processTerminal } from './client/terminal.js';

@@ -6,7 +6,7 @@ import { answerRefusal, senderOf } from '../contracts/permissions.js';
 import { NO_AGENT } from '../contracts/primitives.js';
 import type { Tx } from '../db/pool.js';
 import { isOfAgent, sendersOf, voterOf } from '../messages/input/principals.js';
-import { readPageRequests } from '../messages/read/page-rows.js';
+import { readPageRequests } from '../messages/read/lists/page-rows.js';
 import type { AskedRequest } from '../messages/read/rows.js';
 import { inputRequestOf } from '../messages/read/task.js';
 

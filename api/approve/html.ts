@@ -1,4 +1,4 @@
-import { visible } from '../../runtime/visible-text.js';
+import { visible } from '../../contracts/visible-text.js';
 
 const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
 

@@ -3,7 +3,7 @@ import type { TaskQueryParams } from '../../contracts/a2a/a2a.js';
 import type { ListTasksRequest } from '../../contracts/a2a/a2a-1-requests.js';
 import { isTerminal } from '../../contracts/api/messages.js';
 import { cancelMessage } from '../../messages/cancel.js';
-import { findTask, listTasks } from '../../messages/read/task-list.js';
+import { findTask, listTasks } from '../../messages/read/lists/task-list.js';
 import { streamTask } from '../../messages/stream/stream.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';

@@ -1,7 +1,7 @@
 import type { MessageRecord } from '../../contracts/api/messages.js';
 import { OPERATIONS } from '../../contracts/api/operations.js';
 import type { EventRecord } from '../../contracts/api/telemetry.js';
-import { visible } from '../../runtime/visible-text.js';
+import { visible } from '../../contracts/visible-text.js';
 import { toWire } from '../../sdk/wire/names.js';
 import { type Command, type CommandInput, parse, type Shown } from '../command.js';
 import { CliError } from '../fleet-store.js';

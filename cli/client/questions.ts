@@ -1,5 +1,5 @@
 import type { InputRequest } from '../../contracts/api/messages.js';
-import { visible } from '../../runtime/visible-text.js';
+import { visible } from '../../contracts/visible-text.js';
 import { CliError } from '../fleet-store.js';
 import type { Terminal } from './terminal.js';
 

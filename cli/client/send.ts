@@ -2,7 +2,7 @@ import { text as readAll } from 'node:stream/consumers';
 import type { StreamEvent } from '../../contracts/a2a/a2a.js';
 import type { MessageRecord } from '../../contracts/api/messages.js';
 import { OPERATIONS } from '../../contracts/api/operations.js';
-import { visible } from '../../runtime/visible-text.js';
+import { visible } from '../../contracts/visible-text.js';
 import { ApiError, TaskFailedError, textStream } from '../../sdk/index.js';
 import type { CommandInput, Shown } from '../command.js';
 import { read, type Session } from './connection.js';

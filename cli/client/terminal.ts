@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline/promises';
 import { styleText } from 'node:util';
-import { visible } from '../../runtime/visible-text.js';
+import { visible } from '../../contracts/visible-text.js';
 
 export type Colour = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
 

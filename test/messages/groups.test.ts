@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from 'vitest';
 import type { MessageGroupsRequest } from '../../contracts/api/messages.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { groupMessages } from '../../messages/read/message-groups.js';
+import { groupMessages } from '../../messages/read/lists/message-groups.js';
 import { freshDatabase } from '../setup/database.js';
 import { RecordFixture } from '../setup/record-fixture.js';
 

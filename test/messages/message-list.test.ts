@@ -1,8 +1,8 @@
 import { beforeEach, expect, test } from 'vitest';
 import { MessagesGetRequest } from '../../contracts/api/messages.js';
-import { groupMessages } from '../../messages/read/message-groups.js';
-import { listMessages } from '../../messages/read/message-list.js';
-import { readRates } from '../../messages/read/message-rates.js';
+import { groupMessages } from '../../messages/read/lists/message-groups.js';
+import { listMessages } from '../../messages/read/lists/message-list.js';
+import { readRates } from '../../messages/read/lists/message-rates.js';
 import { rollUpAll } from '../../usage/roll-up.js';
 import { TEST_SECRETS } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';

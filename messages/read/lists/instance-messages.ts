@@ -1,5 +1,5 @@
-import type { Tx } from '../../db/pool.js';
-import { idBound } from '../../runtime/ids.js';
+import type { Tx } from '../../../db/pool.js';
+import { idBound } from '../../../runtime/ids.js';
 
 /** Dispatches that one statement looks at: the first one, for a first page, and those that follow. */
 const [FIRST_CHUNK, CHUNK] = [200, 1_000];

@@ -1,9 +1,9 @@
-import type { MessagesGetRequest } from '../../contracts/api/messages.js';
-import type { Reader } from '../../contracts/permissions.js';
-import { messagesInState, messagesOfSession } from '../../db/message-filters.js';
-import { ownMessages, viewOf } from '../../db/ownership.js';
-import type { KeyList } from '../../db/pages/page.js';
-import type { IdRange } from '../../runtime/ids.js';
+import type { MessagesGetRequest } from '../../../contracts/api/messages.js';
+import type { Reader } from '../../../contracts/permissions.js';
+import { messagesInState, messagesOfSession } from '../../../db/message-filters.js';
+import { ownMessages, viewOf } from '../../../db/ownership.js';
+import type { KeyList } from '../../../db/pages/page.js';
+import type { IdRange } from '../../../runtime/ids.js';
 
 /** Planned with the values, so that the plan has no trace of absent filters. `$5`: who serves it, or served it last. */
 const MATCHING = `m.tenant_id = $1

@@ -1,13 +1,13 @@
 import type { z } from 'zod';
-import type { MessageRecord, MessagesGetRequest } from '../../contracts/api/messages.js';
-import type { Reader } from '../../contracts/permissions.js';
-import { viewOf } from '../../db/ownership.js';
-import { createCursors } from '../../db/pages/cursors.js';
-import type { Page } from '../../db/pages/page.js';
-import type { Db, Tx } from '../../db/pool.js';
-import type { Secrets } from '../../runtime/secrets.js';
+import type { MessageRecord, MessagesGetRequest } from '../../../contracts/api/messages.js';
+import type { Reader } from '../../../contracts/permissions.js';
+import { viewOf } from '../../../db/ownership.js';
+import { createCursors } from '../../../db/pages/cursors.js';
+import type { Page } from '../../../db/pages/page.js';
+import type { Db, Tx } from '../../../db/pool.js';
+import type { Secrets } from '../../../runtime/secrets.js';
+import { recordOf } from '../task.js';
 import { type PageMessage, readPageMessages } from './page-rows.js';
-import { recordOf } from './task.js';
 
 /** What lists of messages need. */
 export interface ListDeps {

@@ -1,9 +1,9 @@
-import type { MessageGroup, MessageGroupsRequest } from '../../contracts/api/messages.js';
-import { messagesInState } from '../../db/message-filters.js';
-import { inKeyOrder } from '../../db/pages/page.js';
-import type { Db } from '../../db/pool.js';
-import { idBound } from '../../runtime/ids.js';
-import { waiting } from './waits.js';
+import type { MessageGroup, MessageGroupsRequest } from '../../../contracts/api/messages.js';
+import { messagesInState } from '../../../db/message-filters.js';
+import { inKeyOrder } from '../../../db/pages/page.js';
+import type { Db } from '../../../db/pool.js';
+import { idBound } from '../../../runtime/ids.js';
+import { waiting } from '../waits.js';
 
 /** The largest groups that are shown. */
 const GROUPS_MAX = 100;

@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { isTerminal, type MessageRecord, type MessagesGetRequest } from '../../contracts/api/messages.js';
-import type { Reader } from '../../contracts/permissions.js';
-import { ownMessages, viewOf } from '../../db/ownership.js';
-import { type Counted, firstKeys, inKeyOrder, type KeyList, readPage, readSlice } from '../../db/pages/page.js';
-import type { Db, Tx } from '../../db/pool.js';
-import { messageIdsOf } from '../../db/session-ids.js';
-import { type IdRange, idBound, idRange, inBoth, newestMonths } from '../../runtime/ids.js';
+import { isTerminal, type MessageRecord, type MessagesGetRequest } from '../../../contracts/api/messages.js';
+import type { Reader } from '../../../contracts/permissions.js';
+import { ownMessages, viewOf } from '../../../db/ownership.js';
+import { type Counted, firstKeys, inKeyOrder, type KeyList, readPage, readSlice } from '../../../db/pages/page.js';
+import type { Db, Tx } from '../../../db/pool.js';
+import { messageIdsOf } from '../../../db/session-ids.js';
+import { type IdRange, idBound, idRange, inBoth, newestMonths } from '../../../runtime/ids.js';
 import { countInstanceMessages, instanceMessageIds } from './instance-messages.js';
 import { filterValues, OF_ALL, ofRunning } from './list-filters.js';
 import { type ListDeps, listCursors, listedMessages, type MessagePage } from './list-page.js';

@@ -1,6 +1,6 @@
-import type { MessageRates } from '../../contracts/api/messages.js';
-import { inKeyOrder } from '../../db/pages/page.js';
-import type { Db } from '../../db/pool.js';
+import type { MessageRates } from '../../../contracts/api/messages.js';
+import { inKeyOrder } from '../../../db/pages/page.js';
+import type { Db } from '../../../db/pool.js';
 
 /** Messages of an hour that speak for its latency, and failed ones that are counted: what a read costs does not grow with a tenant's messages. */
 const SAMPLE = 500;

@@ -1,8 +1,8 @@
-import { readContent } from '../../db/pages/page-content.js';
-import type { Tx } from '../../db/pool.js';
-import { readable, readableRequest } from './readable.js';
-import type { AskedRequest, InputRequestRow } from './rows.js';
-import type { RecordRow } from './task.js';
+import { readContent } from '../../../db/pages/page-content.js';
+import type { Tx } from '../../../db/pool.js';
+import { readable, readableRequest } from '../readable.js';
+import type { AskedRequest, InputRequestRow } from '../rows.js';
+import type { RecordRow } from '../task.js';
 
 /** A message of a page, and its open input request. Not whole: the page has no room for the content of either. */
 export interface PageMessage {

@@ -1,16 +1,16 @@
-import type { Task } from '../../contracts/a2a/a2a.js';
-import type { ListTasksRequest } from '../../contracts/a2a/a2a-1-requests.js';
-import { isTerminal } from '../../contracts/api/messages.js';
-import type { Reader } from '../../contracts/permissions.js';
-import { countRows, inKeyOrder, type KeyList } from '../../db/pages/page.js';
-import type { Db, Tx } from '../../db/pool.js';
-import { messageIdsOf } from '../../db/session-ids.js';
-import { PlatformError } from '../../runtime/errors.js';
-import type { IdRange } from '../../runtime/ids.js';
-import type { Secrets } from '../../runtime/secrets.js';
+import type { Task } from '../../../contracts/a2a/a2a.js';
+import type { ListTasksRequest } from '../../../contracts/a2a/a2a-1-requests.js';
+import { isTerminal } from '../../../contracts/api/messages.js';
+import type { Reader } from '../../../contracts/permissions.js';
+import { countRows, inKeyOrder, type KeyList } from '../../../db/pages/page.js';
+import type { Db, Tx } from '../../../db/pool.js';
+import { messageIdsOf } from '../../../db/session-ids.js';
+import { PlatformError } from '../../../runtime/errors.js';
+import type { IdRange } from '../../../runtime/ids.js';
+import type { Secrets } from '../../../runtime/secrets.js';
+import { findOwnMessage } from '../read.js';
+import { taskOf } from '../task.js';
 import { type PageMessage, readPageMessages } from './page-rows.js';
-import { findOwnMessage } from './read.js';
-import { taskOf } from './task.js';
 import { createPageTokens } from './task-page-token.js';
 import {
   CHANGED_US,

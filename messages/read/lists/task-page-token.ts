@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { createCursors } from '../../db/pages/cursors.js';
-import { PlatformError } from '../../runtime/errors.js';
-import type { Secrets } from '../../runtime/secrets.js';
+import { createCursors } from '../../../db/pages/cursors.js';
+import { PlatformError } from '../../../runtime/errors.js';
+import type { Secrets } from '../../../runtime/secrets.js';
 import type { TaskPosition } from './task-walk.js';
 
 const Id = z.string().max(200);

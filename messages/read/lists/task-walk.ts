@@ -1,8 +1,8 @@
-import type { Reader } from '../../contracts/permissions.js';
-import { messagesInState, messagesOfSession } from '../../db/message-filters.js';
-import { ownMessages, viewOf } from '../../db/ownership.js';
-import type { Tx } from '../../db/pool.js';
-import { type IdRange, idBound, inBoth, newestMonths } from '../../runtime/ids.js';
+import type { Reader } from '../../../contracts/permissions.js';
+import { messagesInState, messagesOfSession } from '../../../db/message-filters.js';
+import { ownMessages, viewOf } from '../../../db/ownership.js';
+import type { Tx } from '../../../db/pool.js';
+import { type IdRange, idBound, inBoth, newestMonths } from '../../../runtime/ids.js';
 
 /**
  * The tasks of a tenant by the time of their last change, the newest first, without an index on it: every message would have to write one

@@ -1,5 +1,5 @@
-import { firstKeys, inKeyOrder, type KeyList } from '../../db/pages/page.js';
-import type { Db } from '../../db/pool.js';
+import { firstKeys, inKeyOrder, type KeyList } from '../../../db/pages/page.js';
+import type { Db } from '../../../db/pool.js';
 import { hasText } from './list-filters.js';
 
 /** Messages that one call looks through. No index has their words: every message would pay for it. */

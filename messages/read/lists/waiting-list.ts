@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import type { MessageRecord, MessagesGetRequest } from '../../contracts/api/messages.js';
-import type { Reader } from '../../contracts/permissions.js';
-import { inKeyOrder } from '../../db/pages/page.js';
-import { idBound, idRange } from '../../runtime/ids.js';
+import type { MessageRecord, MessagesGetRequest } from '../../../contracts/api/messages.js';
+import type { Reader } from '../../../contracts/permissions.js';
+import { inKeyOrder } from '../../../db/pages/page.js';
+import { idBound, idRange } from '../../../runtime/ids.js';
+import { type Wait, waiting, waitsForOf } from '../waits.js';
 import { filterValues, hasText, ofRunning } from './list-filters.js';
 import { type ListDeps, listCursors, listedMessages, type MessagePage } from './list-page.js';
-import { type Wait, waiting, waitsForOf } from './waits.js';
 
 /** Messages at rest that are looked at, those that were accepted first: of more, the newest would not be on the first pages anyway. */
 const LOOKED_AT_MAX = 10_000;
