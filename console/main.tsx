@@ -18,6 +18,7 @@ import { parseMessagesSearch } from './messages/filters.js';
 import { Shell } from './shell/shell.js';
 import { restorePath } from './sign-in/return-path.js';
 import { parseTalkSearch } from './talk/search.js';
+import '../contracts/colors.css';
 import './styles/base.css';
 import './styles/parts.css';
 import './styles/table.css';

@@ -4,7 +4,7 @@ import type { LinkedRequest } from '../../messages/input/by-link.js';
 import type { FormProblem } from '../../messages/input/form.js';
 import { asTyped, Html, html } from './html.js';
 import { isTooLarge, mayDecide, missingVotes, question, time } from './question.js';
-import { SCRIPT, STYLE } from './style.js';
+import { ICON, SCRIPT, STYLE } from './style.js';
 
 /** A page in the style of those that people reach by links. */
 export function pageOf(title: string, content: Html): string {
@@ -16,7 +16,7 @@ export function pageOf(title: string, content: Html): string {
 <title>${title}</title>
 ${new Html(`<style>${STYLE}</style>`)}
 </head>
-<body><main>${content}</main>${new Html(`<script>${SCRIPT}</script>`)}</body>
+<body><main><div class="logo">${new Html(ICON)} Agent Fleet</div><div class="card">${content}</div></main>${new Html(`<script>${SCRIPT}</script>`)}</body>
 </html>
 `.markup;
 }
