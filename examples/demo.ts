@@ -25,8 +25,8 @@ import {
   openSession,
   sendMessage,
   showEvents,
-  showTemporal,
   showToken,
+  showWhereToLook,
   streamMessage,
   subscribe,
 } from './demo/steps.js';
@@ -157,7 +157,7 @@ async function runOnNewPlatform(directory: string): Promise<void> {
   await decide(second, asked);
   await removeRules(second, asked);
   await showEvents(second, printer, sessionId);
-  showTemporal(second, printer, asked.approval.event.message_id, false);
+  showWhereToLook(second, printer, asked.approval.event.message_id, false);
   second.client.close();
 }
 
@@ -170,7 +170,7 @@ async function runOnRunningPlatform(dev: DevFile): Promise<void> {
   await decide(connection, asked);
   await removeRules(connection, asked);
   await showEvents(connection, printer, sessionId);
-  showTemporal(connection, printer, asked.approval.event.message_id, true);
+  showWhereToLook(connection, printer, asked.approval.event.message_id, true);
   connection.client.close();
 
   printer.title('The same questions, with a restart before the answers');

@@ -122,15 +122,17 @@ export async function showEvents({ client }: Connection, printer: Printer, sessi
 }
 
 /** @param staysUp whether the platform keeps running after the demo */
-export function showTemporal({ dev }: Connection, printer: Printer, messageId: string, staysUp: boolean): void {
-  if (!dev.temporal_ui_url) return;
+export function showWhereToLook({ dev }: Connection, printer: Printer, messageId: string, staysUp: boolean): void {
   const workflow = `message:${dev.tenant_id}:${messageId}`;
-  printer.step('The message as a durable workflow, in the Temporal UI');
-  if (staysUp) printer.line(`${dev.temporal_ui_url}/namespaces/default/workflows/${encodeURIComponent(workflow)}`);
-  else
-    printer.line(
-      `The data of the demo is kept: \`npm start\` prints the address of the UI, which shows the workflow\n${workflow}`,
-    );
+  printer.step('The message in the console, and as a durable workflow in the Temporal UI');
+  if (!staysUp) {
+    printer.line('The data of the demo is kept: `npm start` prints a link into the console and the address of the UI.');
+    printer.line(`message ${messageId}\nworkflow ${workflow}`);
+    return;
+  }
+  printer.line(`${dev.base_url}/console/messages/${messageId}`);
+  if (dev.temporal_ui_url)
+    printer.line(`${dev.temporal_ui_url}/namespaces/default/workflows/${encodeURIComponent(workflow)}`);
 }
 
 function answerOf(task: Task): string {
