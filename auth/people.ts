@@ -104,6 +104,19 @@ export async function endSignIn(db: Db, signInId: string, everywhere: boolean): 
   await db.system((tx) => tx.query(end, [signInId, everywhere]));
 }
 
+const NOTE_ROLES = `
+  INSERT INTO platform_facts AS f (name, value) VALUES ('oidc_roles', $1)
+  ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE f.value <> excluded.value RETURNING name`;
+
+/** At the start: once the roles have changed, nobody keeps the rights of before. People sign in again. */
+export async function endEarlierSignIns(db: Db, roles: readonly OidcRole[]): Promise<void> {
+  const digest = createHash('sha256').update(JSON.stringify(roles)).digest('hex');
+  await db.system(async (tx) => {
+    const changed = await tx.query(NOTE_ROLES, [digest]);
+    await tx.query('DELETE FROM sign_ins WHERE $1 OR expires_at < now()', [changed.length > 0]);
+  });
+}
+
 /** A tenant that a person may choose. */
 export interface Choice extends Record<string, unknown> {
   tenant_id: string;

@@ -6,6 +6,7 @@ import { ApiShutdown } from '../api/api-shutdown.js';
 import { buildApi } from '../api/app.js';
 import type { ApiDeps } from '../api/deps.js';
 import { connectRateLimits } from '../api/rate-limit.js';
+import { endEarlierSignIns } from '../auth/people.js';
 import { DeadNodes } from '../mesh/nodes/dead-nodes.js';
 import { Dispatcher } from '../messages/dispatch/dispatcher.js';
 import { createNodes } from '../messages/dispatch/nodes.js';
@@ -215,6 +216,7 @@ async function startRoles(
     for (const end of ends) if (end.status === 'rejected') throw end.reason;
   });
   if (roles.has('api')) {
+    await endEarlierSignIns(services.db, config.OIDC_ROLES ?? []);
     await listenForApi(http, config, started);
     await noteBaseUrl(services.db, started.baseUrl);
     worker?.startAlerts();

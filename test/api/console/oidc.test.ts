@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { endEarlierSignIns } from '../../../auth/people.js';
 import { CONSOLE_OPERATIONS } from '../../../contracts/api/console.js';
 import { RequestsGetResponse } from '../../../contracts/api/policies/requests.js';
 import { AUDIT_OPERATIONS } from '../../../contracts/api/tenants/audit.js';
@@ -290,6 +291,16 @@ test('sessions end when they are revoked, and only a new sign-in brings them bac
   await until(async () => (await fourth.see()).status === 401);
   expect((await fourth.see()).person).toBeNull();
   expect(await chef.choose(other)).toBe(200);
+});
+
+test('a start with other roles ends the sessions of people, one with the same does not', async () => {
+  await endEarlierSignIns(api.db, roles);
+  const { see } = await signIn('anna');
+  await endEarlierSignIns(api.db, roles);
+  expect((await see()).status).toBe(200);
+  await endEarlierSignIns(api.db, roles.slice(1));
+  await until(async () => (await see()).status === 401);
+  expect((await see()).person).toBeNull();
 });
 
 test('no secret is that of a person, and no end user has the id of one', async () => {
