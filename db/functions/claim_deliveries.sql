@@ -1,16 +1,19 @@
--- Gives the slots of a lane (of approvals, or of everything else) that are free to what waits there, fairly: to tenants in turn, those with the
--- fewest slots first. A tenant may take another while it has fewer than are free, so that others still find room, up to `tenant_max`; a receiver
--- has at most `receiver_max`. Deliveries that have had their slots for `slow_ms` count as half of the slots at most, while all together are at
--- most twice the slots: receivers that hang leave slots to others. A receiver whose breaker is open gets nothing; once it is due, one probe in
--- one lane. Of a tenant, `receivers_max` receivers are looked at, and where more wait the next call looks at those after them (delivery_turns):
--- a tenant with many receivers slows only itself. One process claims at a time, so that no slot is given twice. The slot counts as unused after
--- `check_ms` without a workflow.
+-- Gives the slots of a lane (of approvals, or of everything else) that are free to what waits there, fairly: to tenants
+-- in turn, those with the fewest slots first. A tenant may take another while it has fewer than are free, so that
+-- others still find room, up to `tenant_max`; a receiver has at most `receiver_max`. Deliveries that have had their
+-- slots for `slow_ms` count as half of the slots at most, while all together are at most twice the slots: receivers
+-- that hang leave slots to others. A receiver whose breaker is open gets nothing; once it is due, one probe in one
+-- lane. Of a tenant, `receivers_max` receivers are looked at, and where more wait the next call looks at those after
+-- them (delivery_turns): a tenant with many receivers slows only itself. One process claims at a time, so that no slot
+-- is given twice. The slot counts as unused after `check_ms` without a workflow.
 CREATE FUNCTION claim_deliveries(
-  of_approvals boolean, slots integer, tenant_max integer, receiver_max integer, receivers_max integer, slow_ms bigint, check_ms bigint)
+  of_approvals boolean, slots integer, tenant_max integer, receiver_max integer, receivers_max integer, slow_ms bigint,
+    check_ms bigint)
 RETURNS TABLE (tenant_id text, queue_id text, input jsonb, starts integer) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
-  -- What follows is planned at each call, for the queue as it is then: that takes longer than to see that nothing waits.
+  -- What follows is planned at each call, for the queue as it is then: that takes longer than to see that nothing
+  -- waits.
   IF NOT EXISTS (SELECT 1 FROM delivery_queue q WHERE q.started_at IS NULL AND q.is_approval = of_approvals)
       OR NOT pg_try_advisory_xact_lock(hashtextextended('claim_deliveries', 0)) THEN
     RETURN;
@@ -18,12 +21,15 @@ BEGIN
   RETURN QUERY
   WITH RECURSIVE running AS MATERIALIZED (
     SELECT q.tenant_id, q.receiver, count(*) FILTER (WHERE q.is_approval = of_approvals)::integer AS slots,
-           count(*) FILTER (WHERE q.is_approval = of_approvals AND q.started_at < now() - slow_ms * interval '1 ms') AS slow
+           count(*) FILTER (WHERE q.is_approval = of_approvals
+             AND q.started_at < now() - slow_ms * interval '1 ms') AS slow
       FROM delivery_queue q WHERE q.started_at IS NOT NULL GROUP BY q.tenant_id, q.receiver),
   free AS (
     SELECT least(slots - taken.prompt - least(taken.slow, slots / 2), 2 * slots - taken.prompt - taken.slow) AS slots
-      FROM (SELECT coalesce(sum(r.slots - r.slow), 0) AS prompt, coalesce(sum(r.slow), 0) AS slow FROM running r) taken),
-  waiting AS NOT MATERIALIZED (SELECT q.* FROM delivery_queue q WHERE q.started_at IS NULL AND q.is_approval = of_approvals),
+      FROM (SELECT coalesce(sum(r.slots - r.slow), 0) AS prompt, coalesce(sum(r.slow), 0) AS slow
+        FROM running r) taken),
+  waiting AS NOT MATERIALIZED (SELECT q.* FROM delivery_queue q
+    WHERE q.started_at IS NULL AND q.is_approval = of_approvals),
   tenants_waiting AS (
     (SELECT q.tenant_id FROM waiting q ORDER BY q.tenant_id LIMIT 1)
     UNION ALL
@@ -36,11 +42,13 @@ BEGIN
       FROM tenants_waiting t LEFT JOIN delivery_turns d ON d.tenant_id = t.tenant_id AND d.is_approval = of_approvals
      WHERE t.tenant_id IS NOT NULL
     UNION ALL
-    SELECT r.tenant_id, r.nth + 1, (SELECT min(q.receiver) FROM waiting q WHERE q.tenant_id = r.tenant_id AND q.receiver > r.receiver)
+    SELECT r.tenant_id, r.nth + 1,
+      (SELECT min(q.receiver) FROM waiting q WHERE q.tenant_id = r.tenant_id AND q.receiver > r.receiver)
       FROM receivers_waiting r WHERE r.receiver IS NOT NULL AND r.nth <= receivers_max),
   turns AS (
     INSERT INTO delivery_turns AS d (is_approval, tenant_id, from_receiver)
-      SELECT of_approvals, w.tenant_id, w.receiver FROM receivers_waiting w WHERE w.nth > receivers_max AND w.receiver IS NOT NULL
+      SELECT of_approvals, w.tenant_id, w.receiver FROM receivers_waiting w
+        WHERE w.nth > receivers_max AND w.receiver IS NOT NULL
       ON CONFLICT (tenant_id, is_approval) DO UPDATE SET from_receiver = excluded.from_receiver),
   turns_over AS (
     DELETE FROM delivery_turns d WHERE d.is_approval = of_approvals AND NOT EXISTS (SELECT 1 FROM receivers_waiting w
@@ -49,13 +57,15 @@ BEGIN
     SELECT w.tenant_id, w.receiver, b.open_until IS NOT NULL AS is_probe,
            CASE WHEN b.open_until IS NULL THEN receiver_max - coalesce(r.slots, 0)
                 WHEN b.open_until <= now() AND r.slots IS NULL THEN 1 ELSE 0 END AS free
-      FROM receivers_waiting w LEFT JOIN running r USING (tenant_id, receiver) LEFT JOIN receiver_breakers b USING (tenant_id, receiver)
+      FROM receivers_waiting w LEFT JOIN running r USING (tenant_id, receiver)
+        LEFT JOIN receiver_breakers b USING (tenant_id, receiver)
      WHERE w.receiver IS NOT NULL AND w.nth <= receivers_max),
   candidates AS (
     SELECT room.tenant_id, room.receiver, room.is_probe, q.queue_id, q.queued_at, q.nth
       FROM room CROSS JOIN LATERAL (
         SELECT oldest.*, row_number() OVER (ORDER BY oldest.queued_at, oldest.queue_id) AS nth
-          FROM (SELECT d.queue_id, d.queued_at FROM waiting d WHERE d.tenant_id = room.tenant_id AND d.receiver = room.receiver
+          FROM (SELECT d.queue_id, d.queued_at FROM waiting d
+            WHERE d.tenant_id = room.tenant_id AND d.receiver = room.receiver
                  ORDER BY d.queued_at, d.queue_id LIMIT greatest(0, room.free)) oldest) q),
   -- `turn`: how many slots its tenant then has.
   ranked AS (
@@ -64,13 +74,15 @@ BEGIN
       FROM candidates c),
   chosen AS MATERIALIZED (
     SELECT * FROM (
-      SELECT r.*, row_number() OVER (ORDER BY r.turn, r.queued_at) AS place FROM ranked r WHERE r.turn <= tenant_max) placed
+      SELECT r.*, row_number() OVER (ORDER BY r.turn, r.queued_at) AS place FROM ranked r
+        WHERE r.turn <= tenant_max) placed
      -- The slots that the tenant has before are fewer than those that are free by then.
      WHERE placed.turn + placed.place - 1 <= (SELECT free.slots FROM free)),
   probing AS (
     UPDATE receiver_breakers b SET probe = c.queue_id, changed_at = now() FROM chosen c
      WHERE c.is_probe AND b.tenant_id = c.tenant_id AND b.receiver = c.receiver)
-  UPDATE delivery_queue q SET started_at = now(), check_at = now() + check_ms * interval '1 ms', starts = q.starts + 1 FROM chosen c
+  UPDATE delivery_queue q SET started_at = now(), check_at = now() + check_ms * interval '1 ms', starts = q.starts + 1
+    FROM chosen c
    WHERE q.tenant_id = c.tenant_id AND q.queue_id = c.queue_id
   RETURNING q.tenant_id, q.queue_id, q.input, q.starts;
 END $$;

@@ -1,7 +1,9 @@
--- The check value of the secret key in use, which stays in use until the transaction ends. What the transaction seals with it is found by a
--- rotation, which takes the same lock for itself before it changes the key. NULL before the first process has stored one.
+-- The check value of the secret key in use, which stays in use until the transaction ends. What the transaction seals
+-- with it is found by a rotation, which takes the same lock for itself before it changes the key. NULL before the first
+-- process has stored one.
 CREATE FUNCTION hold_secret_key() RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM pg_advisory_xact_lock_shared(hashtextextended('secret_key', 0));
-  RETURN (SELECT f.value FROM platform_facts f WHERE f.name = 'secret_key_check'); -- a statement of its own: it sees what the lock waited for
+  -- a statement of its own: it sees what the lock waited for
+  RETURN (SELECT f.value FROM platform_facts f WHERE f.name = 'secret_key_check');
 END $$;

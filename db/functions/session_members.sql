@@ -1,5 +1,5 @@
--- The agents of sessions. The first one of a session that a message opened is in the session's row, and gets a row of its own when another
--- joins: most such sessions have no other.
+-- The agents of sessions. The first one of a session that a message opened is in the session's row, and gets a row of
+-- its own when another joins: most such sessions have no other.
 CREATE VIEW session_members WITH (security_invoker = true) AS
   SELECT j.tenant_id, j.session_id, j.agent_type, j.instance_id, j.joined_at, j.join_reason FROM session_agents j
   UNION ALL

@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
@@ -15,6 +16,14 @@ test('the migrations make what db/schema.sql says (refresh it with `npm run db:d
     env: { ...process.env, DATABASE_URL: database.url },
   });
   expect(stdout).toBe(readFileSync(COMMITTED, 'utf8'));
+});
+
+test('the functions are read without scrolling: lines of at most 120 columns', () => {
+  const folder = fileURLToPath(new URL('../../db/functions', import.meta.url));
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.sql'));
+  const lines = files.flatMap((name) => readFileSync(join(folder, name), 'utf8').split('\n'));
+  expect(lines.length).toBeGreaterThan(1_000);
+  expect(lines.filter((line) => line.length > 120)).toEqual([]);
 });
 
 test('every table with a tenant has forced row-level security', async () => {

@@ -1,17 +1,23 @@
--- Whether a card declares that messages to a skill may be dispatched again after their agent was lost (contracts/a2a/extensions.ts).
+-- Whether a card declares that messages to a skill may be dispatched again after their agent was lost
+-- (contracts/a2a/extensions.ts).
 CREATE FUNCTION is_idempotent(card jsonb, skill text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
   SELECT EXISTS (SELECT 1 FROM jsonb_path_query(card,
-      '$.capabilities.extensions[*] ? (@.uri == "urn:agent-fleet:extensions:idempotent-skills").params.skills') AS declared (skills)
+      '$.capabilities.extensions[*] ? (@.uri == "urn:agent-fleet:extensions:idempotent-skills").params.skills')
+      AS declared (skills)
     WHERE declared.skills ? '*' OR declared.skills ? skill)
 $$;
 
 -- sent → lost, and the message goes on without a dispatch, for either of two reasons:
--- - A tool call of it waited, or it had not heard of the decision: the message waits, and its next dispatch carries the decision.
--- - Its skill is declared idempotent, and it was lost with its connection: the message is queued again, while its deadline has not passed, and until it had
+-- - A tool call of it waited, or it had not heard of the decision: the message waits, and its next dispatch carries the
+-- decision.
+-- - Its skill is declared idempotent, and it was lost with its connection: the message is queued again, while its
+-- deadline has not passed, and until it had
 --   ten dispatches.
--- `by_epoch` NULL: it does not matter. Gives `detached`: false, and nothing written, where there is no such reason, or the agent has heard how its
--- call ended and gone on, and the skill is not idempotent: the dispatch then ends with its message, as any that may have been carried out.
-CREATE FUNCTION detach_dispatch(of_tenant text, of_message text, of_dispatch text, by_epoch bigint, error text, event_id text)
+-- `by_epoch` NULL: it does not matter. Gives `detached`: false, and nothing written, where there is no such reason, or
+-- the agent has heard how its call ended and gone on, and the skill is not idempotent: the dispatch then ends with its
+-- message, as any that may have been carried out.
+CREATE FUNCTION detach_dispatch(of_tenant text, of_message text, of_dispatch text, by_epoch bigint, error text,
+  event_id text)
 RETURNS TABLE (detached boolean, session_id text, instance_id text) LANGUAGE plpgsql AS $$
 DECLARE
   tenant text := act_for_tenant(of_tenant);
@@ -43,9 +49,11 @@ BEGIN
   UPDATE dispatches x SET state = 'lost', error_code = error, ended_at = now()
    WHERE x.tenant_id = of_tenant AND x.dispatch_id = of_dispatch RETURNING * INTO d;
   UPDATE running_messages r SET current_dispatch_id = NULL, holds_slot = false, wake_requested_at = now(),
-      unrouted_since = CASE WHEN waits THEN r.unrouted_since ELSE now() END, repeat_until = CASE WHEN NOT waits THEN d.deadline_at END,
+      unrouted_since = CASE WHEN waits THEN r.unrouted_since ELSE now() END,
+      repeat_until = CASE WHEN NOT waits THEN d.deadline_at END,
       resolution = coalesce((SELECT q.answer FROM tool_grants g JOIN input_requests q USING (tenant_id, request_id)
-         WHERE g.tenant_id = of_tenant AND g.message_id = of_message AND g.dispatch_id = of_dispatch AND g.used_at IS NULL
+         WHERE g.tenant_id = of_tenant AND g.message_id = of_message AND g.dispatch_id = of_dispatch
+           AND g.used_at IS NULL
            AND q.state = 'resolved' ORDER BY q.ended_at DESC LIMIT 1), r.resolution)
    WHERE r.tenant_id = of_tenant AND r.message_id = of_message RETURNING r.session_id INTO session;
   UPDATE sessions s SET suspended = true WHERE s.tenant_id = of_tenant AND s.session_id = session AND s.reserves

@@ -1,31 +1,36 @@
--- The complete transaction (docs/internals.md): sent → completed, failed or lost. Ends dispatches and their messages with them, in one round
--- trip; several callers may share it, as in accept_messages. It also takes the agent's next message.
+-- The complete transaction (docs/internals.md): sent → completed, failed or lost. Ends dispatches and their messages
+-- with them, in one round trip; several callers may share it, as in accept_messages. It also takes the agent's next
+-- message.
 
--- `state` of the dispatch. `epoch` NULL: it does not matter. `artifacts` NULL: the agent brought no output, and what is there stays.
--- `take_dispatch`: the node `take_mesh` sends the agent's next message as that dispatch, with the event `take_event`; NULL: it takes none, and
--- is told whether one waits.
--- `decisions`: events of what guards decided about the output, as record_decision_events takes them; NULL: none. `event_id`: of the
--- dispatch's event, before the message's.
+-- `state` of the dispatch. `epoch` NULL: it does not matter. `artifacts` NULL: the agent brought no output, and what is
+-- there stays. `take_dispatch`: the node `take_mesh` sends the agent's next message as that dispatch, with the event
+-- `take_event`; NULL: it takes none, and is told whether one waits. `decisions`: events of what guards decided about
+-- the output, as record_decision_events takes them; NULL: none. `event_id`: of the dispatch's event, before the
+-- message's.
 CREATE TYPE dispatch_end_call AS (
-  tenant_id text, message_id text, dispatch_id text, epoch bigint, state text, error_code text, error_message text, artifacts jsonb,
-  usage jsonb, status_message jsonb, decisions jsonb, event_id text, take_mesh text, take_dispatch text, take_event text
+  tenant_id text, message_id text, dispatch_id text, epoch bigint, state text, error_code text, error_message text,
+  artifacts jsonb, usage jsonb, status_message jsonb, decisions jsonb, event_id text, take_mesh text,
+  take_dispatch text, take_event text
 );
 
--- `ended_at` NULL: nothing was written. The dispatch was not the message's current one; or, with `awaits`, another transaction holds the lock of
--- that name, and the call is to be made again. `woken`: messages that the process has a look at after the commit. `watched`: its workflow is told of
--- the end. `taken`: the dispatch that was taken, as dispatch_details has it; `take_again`: the agent's next message is to be taken in a transaction of
--- its own.
-CREATE TYPE dispatch_end_result AS (ended_at timestamptz, session_id text, instance_id text, agent_type text, woken jsonb, awaits text, taken jsonb,
-  take_again boolean, watched boolean);
+-- `ended_at` NULL: nothing was written. The dispatch was not the message's current one; or, with `awaits`, another
+-- transaction holds the lock of that name, and the call is to be made again. `woken`: messages that the process has a
+-- look at after the commit. `watched`: its workflow is told of the end. `taken`: the dispatch that was taken, as
+-- dispatch_details has it; `take_again`: the agent's next message is to be taken in a transaction of its own.
+CREATE TYPE dispatch_end_result AS (ended_at timestamptz, session_id text, instance_id text, agent_type text,
+  woken jsonb, awaits text, taken jsonb, take_again boolean, watched boolean);
 
--- What was written of a call, `place` among its calls. `state`, `ordered`, `watched` (it has a workflow) and `approved` of the running row before.
+-- What was written of a call, `place` among its calls. `state`, `ordered`, `watched` (it has a workflow) and `approved`
+-- of the running row before.
 CREATE TYPE dispatch_ended AS (
-  place integer, state text, ordered boolean, watched boolean, approved boolean, session_id text, instance_id text, agent_type text
+  place integer, state text, ordered boolean, watched boolean, approved boolean, session_id text, instance_id text,
+    agent_type text
 );
 
--- What follows from the end of a dispatch, beyond what every end writes. `room_matters`: messages of the tenant wait for an agent, or agents of it were
--- found full.
-CREATE FUNCTION follow_end(c dispatch_end_call, e dispatch_ended, room_matters boolean) RETURNS dispatch_end_result LANGUAGE plpgsql AS $$
+-- What follows from the end of a dispatch, beyond what every end writes. `room_matters`: messages of the tenant wait
+-- for an agent, or agents of it were found full.
+CREATE FUNCTION follow_end(c dispatch_end_call, e dispatch_ended, room_matters boolean)
+  RETURNS dispatch_end_result LANGUAGE plpgsql AS $$
 DECLARE
   woken jsonb;
   taken jsonb;
@@ -60,17 +65,20 @@ BEGIN
   IF e.state = 'input-required' THEN
     PERFORM close_request(c.tenant_id, c.message_id, 'withdrawn');
   END IF;
-  RETURN (now(), e.session_id, e.instance_id, e.agent_type, woken, NULL::text, taken, take_again, e.watched OR e.state = 'input-required');
+  RETURN (now(), e.session_id, e.instance_id, e.agent_type, woken, NULL::text, taken, take_again, e.watched
+    OR e.state = 'input-required');
 END $$;
 
--- Ends dispatches of one tenant, each of another message, with their messages: all that are their message's current one and whose message nobody
--- has locked, or with `locked` those that this transaction has. `messages`, `dispatches`: the ids that the calls name, in their order. Gives a
--- result for each call, in the same order; NULL where nothing was written.
+-- Ends dispatches of one tenant, each of another message, with their messages: all that are their message's current one
+-- and whose message nobody has locked, or with `locked` those that this transaction has. `messages`, `dispatches`: the
+-- ids that the calls name, in their order. Gives a result for each call, in the same order; NULL where nothing was
+-- written.
 --
--- Rows are found by lists of their keys: a plan for joins that was made while the tables were small would read all rows of the tenant. The
--- first and the last id bound the partitions that are opened, and what Postgres 15 and 16 read of the running messages: they use the list as a
--- filter where few messages run.
-CREATE FUNCTION end_together(of_tenant text, calls dispatch_end_call[], messages text[], dispatches text[], locked boolean)
+-- Rows are found by lists of their keys: a plan for joins that was made while the tables were small would read all rows
+-- of the tenant. The first and the last id bound the partitions that are opened, and what Postgres 15 and 16 read of
+-- the running messages: they use the list as a filter where few messages run.
+CREATE FUNCTION end_together(of_tenant text, calls dispatch_end_call[], messages text[], dispatches text[],
+  locked boolean)
   RETURNS dispatch_end_result[] LANGUAGE plpgsql AS $$
 DECLARE
   first_message text COLLATE "C" := messages[1];
@@ -88,16 +96,20 @@ BEGIN
     first_dispatch := least(first_dispatch, dispatches[place]);
     last_dispatch := greatest(last_dispatch, dispatches[place]);
   END LOOP;
-  -- coalesce, here and below: no index but the keys fits these conditions. The row is the message's lock. With an xmax of 0 nobody has it locked,
-  -- so that this does not wait; that costs nothing, while a lock of its own would be a tenth of the transaction.
+  -- coalesce, here and below: no index but the keys fits these conditions. The row is the message's lock. With an xmax
+  -- of 0 nobody has it locked, so that this does not wait; that costs nothing, while a lock of its own would be a tenth
+  -- of the transaction.
   WITH call AS MATERIALIZED (
-    SELECT c.message_id, c.dispatch_id, c.epoch, c.state, c.error_code, c.error_message, c.artifacts, c.usage, c.status_message, c.event_id FROM unnest(calls) AS c),
+    SELECT c.message_id, c.dispatch_id, c.epoch, c.state, c.error_code, c.error_message, c.artifacts, c.usage,
+      c.status_message, c.event_id FROM unnest(calls) AS c),
   gone AS (
     DELETE FROM running_messages r
-     WHERE r.tenant_id = of_tenant AND r.message_id = ANY (messages) AND r.message_id BETWEEN first_message AND last_message
+     WHERE r.tenant_id = of_tenant AND r.message_id = ANY (messages)
+       AND r.message_id BETWEEN first_message AND last_message
        AND coalesce(r.current_dispatch_id, '') = dispatches[array_position(messages, r.message_id)]
        AND coalesce(r.state, '') IN ('submitted', 'working', 'input-required') AND (r.xmax = 0 OR locked)
-    RETURNING r.message_id, r.current_dispatch_id AS dispatch_id, r.state, r.ordered, r.supervised_at IS NOT NULL AS watched, r.approved, r.session_id, r.instance_id, r.agent_type),
+    RETURNING r.message_id, r.current_dispatch_id AS dispatch_id, r.state, r.ordered,
+      r.supervised_at IS NOT NULL AS watched, r.approved, r.session_id, r.instance_id, r.agent_type),
   ended AS (
     UPDATE dispatches d SET state = c.state, error_code = c.error_code, ended_at = now(), deadline_at = NULL,
         mesh_id = CASE WHEN c.state <> 'completed' THEN d.mesh_id END FROM call c
@@ -113,34 +125,41 @@ BEGIN
         error_code = c.error_code, error_message = c.error_message, completed_at = now(), updated_at = now() FROM call c
      WHERE m.tenant_id = of_tenant AND m.message_id = ANY (ARRAY(SELECT g.message_id FROM gone g))
        AND m.message_id BETWEEN first_message AND last_message AND coalesce(m.message_id, '') = c.message_id
-    RETURNING m.message_id, m.session_id, m.session_uuid, m.trace_id, m.created_at, c.dispatch_id, c.state, c.error_code, c.event_id),
+    RETURNING m.message_id, m.session_id, m.session_uuid, m.trace_id, m.created_at, c.dispatch_id, c.state,
+      c.error_code, c.event_id),
   recorded AS (
-    INSERT INTO event_groups (tenant_id, group_id, session_uuid, session_name, message_id, dispatch_id, trace_id, types, instance_mark, events)
-      SELECT uuid_of(of_tenant), group_of(m.event_id), m.session_uuid, session_name(m.session_id), uuid_of(m.message_id), uuid_of(m.dispatch_id),
-             m.trace_id::uuid,
+    INSERT INTO event_groups (tenant_id, group_id, session_uuid, session_name, message_id, dispatch_id, trace_id,
+      types, instance_mark, events)
+      SELECT uuid_of(of_tenant), group_of(m.event_id), m.session_uuid, session_name(m.session_id),
+             uuid_of(m.message_id), uuid_of(m.dispatch_id), m.trace_id::uuid,
              CASE WHEN m.state = 'completed' THEN event_bit('dispatch.success') | event_bit('message.completed')
                ELSE event_bit('dispatch.failed') | event_bit('message.error') END,
              instance_mark(d.instance_id),
              CASE WHEN m.state = 'completed' THEN ('[{"instance_id":' || to_json(d.instance_id)
-                 || ',"duration_ms":' || milliseconds_between(d.sent_at, now()) || '},{"duration_ms":' || milliseconds_between(m.created_at, now()) || '}]')::json
+                 || ',"duration_ms":' || milliseconds_between(d.sent_at, now()) || '},{"duration_ms":'
+                   || milliseconds_between(m.created_at, now()) || '}]')::json
                ELSE json_build_array(
                  event_body(jsonb_build_object('instance_id', d.instance_id, 'error', m.error_code,
                    'duration_ms', milliseconds_between(d.sent_at, now())), 'warning'),
                  event_body(jsonb_build_object('error', m.error_code), 'warning')) END
         FROM ended d JOIN over m USING (message_id)
       RETURNING 1)
-  SELECT (SELECT count(*) FROM recorded) AS recorded, array_agg((array_position(messages, g.message_id), g.state, g.ordered, g.watched, g.approved, g.session_id,
-      g.instance_id, g.agent_type)::dispatch_ended) AS ends INTO written FROM gone g;
+  SELECT (SELECT count(*) FROM recorded) AS recorded,
+      array_agg((array_position(messages, g.message_id), g.state, g.ordered, g.watched, g.approved, g.session_id,
+        g.instance_id, g.agent_type)::dispatch_ended) AS ends INTO written FROM gone g;
   IF written.recorded < cardinality(written.ends) THEN
     RAISE EXCEPTION 'a dispatch is not sent, or of another epoch' USING ERRCODE = 'FL001';
   END IF;
   IF written.recorded > 0 THEN
-    room_matters := any_queued(of_tenant) OR EXISTS (SELECT 1 FROM agents a WHERE a.tenant_id = of_tenant AND a.full_at IS NOT NULL);
+    room_matters := any_queued(of_tenant)
+      OR EXISTS (SELECT 1 FROM agents a WHERE a.tenant_id = of_tenant AND a.full_at IS NOT NULL);
     FOREACH e IN ARRAY written.ends LOOP
-      IF room_matters OR e.ordered OR e.watched OR e.approved OR e.state = 'input-required' OR calls[e.place].decisions IS NOT NULL OR is_late(messages[e.place]) THEN
+      IF room_matters OR e.ordered OR e.watched OR e.approved OR e.state = 'input-required'
+        OR calls[e.place].decisions IS NOT NULL OR is_late(messages[e.place]) THEN
         results[e.place] := follow_end(calls[e.place], e, room_matters);
       ELSE
-        results[e.place] := (now(), e.session_id, e.instance_id, e.agent_type, NULL::jsonb, NULL::text, NULL::jsonb, NULL::boolean, false)::dispatch_end_result;
+        results[e.place] := (now(), e.session_id, e.instance_id, e.agent_type, NULL::jsonb, NULL::text, NULL::jsonb,
+          NULL::boolean, false)::dispatch_end_result;
       END IF;
     END LOOP;
   END IF;
@@ -157,7 +176,8 @@ END $$;
 -- Ends a dispatch whose message was locked, perhaps by this transaction; `awaits` if another one has the lock now.
 CREATE FUNCTION end_locked(of_tenant text, c dispatch_end_call) RETURNS dispatch_end_result LANGUAGE plpgsql AS $$
 BEGIN
-  PERFORM 1 FROM running_messages r WHERE r.tenant_id = of_tenant AND r.message_id = c.message_id FOR UPDATE SKIP LOCKED;
+  PERFORM 1 FROM running_messages r WHERE r.tenant_id = of_tenant AND r.message_id = c.message_id
+    FOR UPDATE SKIP LOCKED;
   IF FOUND THEN
     RETURN (end_together(of_tenant, ARRAY[c], ARRAY[c.message_id], ARRAY[c.dispatch_id], true))[1];
   ELSIF EXISTS (SELECT 1 FROM running_messages r WHERE r.tenant_id = of_tenant AND r.message_id = c.message_id) THEN
@@ -166,8 +186,8 @@ BEGIN
   RETURN NULL;
 END $$;
 
--- Calls of one tenant are made together, up to one for a message that is among them already: it finds what the first has left.
--- `wait_for_locks`: the first call may wait, while nothing is locked yet.
+-- Calls of one tenant are made together, up to one for a message that is among them already: it finds what the first
+-- has left. `wait_for_locks`: the first call may wait, while nothing is locked yet.
 CREATE FUNCTION end_dispatches(calls jsonb, wait_for_locks boolean) RETURNS dispatch_end_result[] LANGUAGE plpgsql
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
   SET plan_cache_mode = force_generic_plan AS $$

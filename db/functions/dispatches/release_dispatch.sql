@@ -1,6 +1,7 @@
--- open | sent → released: nothing went out, on the word of the dispatch's node, and the message is to be queued again. One that is marked as
--- sent is released only with `nothing_sent`. Gives whether it was released.
-CREATE FUNCTION release_dispatch(of_tenant text, of_message text, of_dispatch text, reason text, nothing_sent boolean, event_id text)
+-- open | sent → released: nothing went out, on the word of the dispatch's node, and the message is to be queued again.
+-- One that is marked as sent is released only with `nothing_sent`. Gives whether it was released.
+CREATE FUNCTION release_dispatch(of_tenant text, of_message text, of_dispatch text, reason text, nothing_sent boolean,
+  event_id text)
 RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
   tenant text := act_for_tenant(of_tenant);
@@ -9,7 +10,8 @@ DECLARE
   trace text;
 BEGIN
   -- The session first, as wherever a transaction locks both.
-  PERFORM 1 FROM sessions s WHERE s.tenant_id = of_tenant AND s.session_id = (SELECT r.session_id FROM running_messages r
+  PERFORM 1 FROM sessions s
+    WHERE s.tenant_id = of_tenant AND s.session_id = (SELECT r.session_id FROM running_messages r
     WHERE r.tenant_id = of_tenant AND r.message_id = of_message AND r.resolution IS NOT NULL) FOR NO KEY UPDATE;
   d := lock_dispatch(of_tenant, of_message, of_dispatch);
   IF d.state IS NULL OR d.state = 'sent' AND NOT nothing_sent THEN
@@ -17,14 +19,18 @@ BEGIN
   END IF;
   UPDATE dispatches x SET state = 'released', ended_at = now(), error_code = reason
    WHERE x.tenant_id = of_tenant AND x.dispatch_id = of_dispatch RETURNING * INTO d;
-  UPDATE running_messages r SET current_dispatch_id = NULL, holds_slot = false, wake_requested_at = now(), unrouted_since = coalesce(r.unrouted_since, now()),
-      unreachable_ids = CASE WHEN reason NOT IN ('CONNECT_FAILED', 'AGENT_NOT_READY') OR d.instance_id = ANY (r.unreachable_ids) THEN r.unreachable_ids
+  UPDATE running_messages r SET current_dispatch_id = NULL, holds_slot = false, wake_requested_at = now(),
+      unrouted_since = coalesce(r.unrouted_since, now()),
+        unreachable_ids = CASE WHEN reason NOT IN ('CONNECT_FAILED', 'AGENT_NOT_READY')
+        OR d.instance_id = ANY (r.unreachable_ids) THEN r.unreachable_ids
         ELSE r.unreachable_ids || d.instance_id END
    WHERE r.tenant_id = of_tenant AND r.message_id = of_message RETURNING r.session_id, r.resolution INTO running;
   IF running.resolution IS NOT NULL THEN
-    UPDATE sessions s SET suspended = true WHERE s.tenant_id = of_tenant AND s.session_id = running.session_id AND s.reserves;
+    UPDATE sessions s SET suspended = true
+      WHERE s.tenant_id = of_tenant AND s.session_id = running.session_id AND s.reserves;
   END IF;
-  UPDATE messages m SET updated_at = now() WHERE m.tenant_id = of_tenant AND m.message_id = of_message RETURNING m.trace_id INTO trace;
+  UPDATE messages m SET updated_at = now() WHERE m.tenant_id = of_tenant AND m.message_id = of_message
+    RETURNING m.trace_id INTO trace;
   PERFORM note_change(of_tenant, of_message);
   d.ended_at := d.sent_at; -- it never ran
   PERFORM record_dispatch_end(event_id, d, running.session_id, trace);

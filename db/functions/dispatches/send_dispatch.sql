@@ -1,11 +1,14 @@
--- Until when an agent has a message that is sent to it now. `repeat_until` bounds repeats after a loss; NULL: there are none.
-CREATE FUNCTION deadline_from_now(deadline_ms integer, repeat_until timestamptz) RETURNS timestamptz LANGUAGE sql STABLE AS $$
+-- Until when an agent has a message that is sent to it now. `repeat_until` bounds repeats after a loss; NULL: there are
+-- none.
+CREATE FUNCTION deadline_from_now(deadline_ms integer, repeat_until timestamptz)
+  RETURNS timestamptz LANGUAGE sql STABLE AS $$
   SELECT least(now() + deadline_ms * interval '1 ms', repeat_until)
 $$;
 
--- open → sent, right before the first byte goes out: from here on the agent may have it. Only for the agent's newest connection.
--- Gives what to send; no row when it is no longer to be sent.
-CREATE FUNCTION send_dispatch(of_tenant text, of_message text, of_dispatch text, by_mesh text, by_epoch bigint, event_id text)
+-- open → sent, right before the first byte goes out: from here on the agent may have it. Only for the agent's newest
+-- connection. Gives what to send; no row when it is no longer to be sent.
+CREATE FUNCTION send_dispatch(of_tenant text, of_message text, of_dispatch text, by_mesh text, by_epoch bigint,
+  event_id text)
 RETURNS SETOF dispatch_details LANGUAGE plpgsql
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
   SET plan_cache_mode = force_generic_plan AS $$
@@ -15,9 +18,11 @@ DECLARE
   d record;
   trace text;
 BEGIN
-  -- The update is the message's lock. A row that is locked first keeps the mark of that, and end_together would take it for locked.
+  -- The update is the message's lock. A row that is locked first keeps the mark of that, and end_together would take it
+  -- for locked.
   UPDATE running_messages r SET state = 'working' WHERE r.tenant_id = of_tenant AND r.message_id = of_message
-      AND r.current_dispatch_id = of_dispatch AND r.state IN ('submitted', 'working') RETURNING r.session_id, r.repeat_until INTO running;
+      AND r.current_dispatch_id = of_dispatch AND r.state IN ('submitted', 'working')
+      RETURNING r.session_id, r.repeat_until INTO running;
   IF NOT FOUND THEN
     RETURN;
   END IF;
@@ -25,7 +30,8 @@ BEGIN
     JOIN agents a ON a.tenant_id = of_tenant AND a.instance_id = x.instance_id AND a.connection_epoch = by_epoch
    WHERE x.tenant_id = of_tenant AND x.dispatch_id = of_dispatch AND x.state = 'open';
   IF NOT FOUND THEN
-    UPDATE running_messages r SET state = m.state FROM messages m WHERE r.tenant_id = of_tenant AND r.message_id = of_message
+    UPDATE running_messages r SET state = m.state FROM messages m
+      WHERE r.tenant_id = of_tenant AND r.message_id = of_message
       AND m.tenant_id = of_tenant AND m.message_id = of_message;
     RETURN;
   END IF;
@@ -36,7 +42,8 @@ BEGIN
       deadline_at = deadline_from_now(b.deadline_ms, running.repeat_until) FROM begun b
    WHERE x.tenant_id = of_tenant AND x.dispatch_id = of_dispatch RETURNING b.trace_id INTO trace;
   PERFORM note_change(of_tenant, of_message);
-  PERFORM record_event(of_tenant, event_id, 'dispatch.sent', 'info', running.session_id, trace, jsonb_build_object('dispatch_id',
-    of_dispatch, 'instance_id', d.instance_id, 'skill_id', d.skill_id, 'session_id', running.session_id), of_message);
+  PERFORM record_event(of_tenant, event_id, 'dispatch.sent', 'info', running.session_id, trace,
+    jsonb_build_object('dispatch_id', of_dispatch, 'instance_id', d.instance_id, 'skill_id', d.skill_id,
+      'session_id', running.session_id), of_message);
   RETURN QUERY SELECT * FROM dispatch_details x WHERE x.tenant_id = of_tenant AND x.dispatch_id = of_dispatch;
 END $$;

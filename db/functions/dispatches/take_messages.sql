@@ -1,7 +1,8 @@
--- Take: an agent with room gets the messages that have waited for it longest. Those that carry a human's answer go first, then the oldest that fits.
--- The dispatch is opened as sent by the node that asks.
+-- Take: an agent with room gets the messages that have waited for it longest. Those that carry a human's answer go
+-- first, then the oldest that fits. The dispatch is opened as sent by the node that asks.
 --
--- Locks: who takes holds the room of its agent, and only tries sessions and messages, so that nobody who has one of these is waited for.
+-- Locks: who takes holds the room of its agent, and only tries sessions and messages, so that nobody who has one of
+-- these is waited for.
 
 -- The room that is left on an agent; NULL: it has no bound. A busy one takes only messages of the sessions that it has.
 CREATE FUNCTION room_left(a agents) RETURNS integer LANGUAGE plpgsql STABLE AS $$
@@ -23,11 +24,13 @@ BEGIN
   RETURN a.max_concurrent_tasks - tasks_on(a.tenant_id, a.instance_id, a.max_concurrent_tasks);
 END $$;
 
--- The messages that an agent could take next, the first ones first. Without room those of sessions that count on it already. Its callers have settings
--- for the plan: those of a function take 50 µs at each call.
-CREATE FUNCTION waiting_for(a agents, has_room boolean, at_most integer) RETURNS TABLE (message_id text, session_id text) LANGUAGE plpgsql STABLE AS $$
+-- The messages that an agent could take next, the first ones first. Without room those of sessions that count on it
+-- already. Its callers have settings for the plan: those of a function take 50 µs at each call.
+CREATE FUNCTION waiting_for(a agents, has_room boolean, at_most integer)
+  RETURNS TABLE (message_id text, session_id text) LANGUAGE plpgsql STABLE AS $$
 DECLARE
-  served text[] := CASE WHEN is_held_back(a.tenant_id, a.instance_id, a.agent_type) THEN ARRAY[queue_of(a.instance_id, NULL, NULL)]
+  served text[] := CASE WHEN is_held_back(a.tenant_id, a.instance_id, a.agent_type)
+    THEN ARRAY[queue_of(a.instance_id, NULL, NULL)]
     ELSE queues_of(a.tenant_id, a.instance_id, a.agent_type) END;
 BEGIN
   IF has_room THEN
@@ -51,7 +54,8 @@ BEGIN
     WHERE m.tenant_id = s.tenant_id AND m.instance_id = of_instance AND m.session_id = s.session_id AND m.holds_slot);
 END $$;
 
--- Binds a locked session to the agent that gets a message of it, unless it is bound to it. `counted`: it counted on the agent before.
+-- Binds a locked session to the agent that gets a message of it, unless it is bound to it. `counted`: it counted on the
+-- agent before.
 CREATE FUNCTION bind_session(s sessions, a agents, counted boolean) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   is_own boolean := coalesce(s.agent_type, a.agent_type) = a.agent_type; -- agents of other types only join it
@@ -59,17 +63,20 @@ DECLARE
 BEGIN
   IF bound IS NULL AND (s.explicit OR s.instance_id IS NOT NULL) THEN -- else only its own instance is on the record
     SELECT j.instance_id INTO bound FROM session_agents j
-     WHERE j.tenant_id = s.tenant_id AND j.session_id = s.session_id AND j.agent_type = a.agent_type ORDER BY j.joined_at DESC LIMIT 1;
+     WHERE j.tenant_id = s.tenant_id AND j.session_id = s.session_id AND j.agent_type = a.agent_type
+       ORDER BY j.joined_at DESC LIMIT 1;
   END IF;
   IF bound IS DISTINCT FROM a.instance_id OR s.explicit AND s.instance_id IS NULL THEN
     IF s.explicit OR s.instance_id IS NOT NULL THEN
-      PERFORM join_session(s.tenant_id, s.session_id, a.agent_type, a.instance_id, CASE WHEN bound IS NULL THEN 'routed' ELSE 'failover' END);
+      PERFORM join_session(s.tenant_id, s.session_id, a.agent_type, a.instance_id,
+        CASE WHEN bound IS NULL THEN 'routed' ELSE 'failover' END);
     END IF;
     IF is_own THEN
       UPDATE sessions x SET instance_id = a.instance_id, agent_type = a.agent_type, suspended = false
        WHERE x.tenant_id = s.tenant_id AND x.session_id = s.session_id;
       IF s.reserves AND s.instance_id IS DISTINCT FROM a.instance_id THEN
-        PERFORM record_capacity(s.tenant_id, instance) FROM unnest(ARRAY[s.instance_id, a.instance_id]) AS instance WHERE instance IS NOT NULL;
+        PERFORM record_capacity(s.tenant_id, instance) FROM unnest(ARRAY[s.instance_id, a.instance_id]) AS instance
+          WHERE instance IS NOT NULL;
       END IF;
     END IF;
   ELSIF s.suspended AND s.instance_id = a.instance_id THEN
@@ -81,62 +88,75 @@ BEGIN
   END IF;
 END $$;
 
--- Opens a dispatch of a queued message as sent; with `as_open` as open, for policies to decide about it. Gives what is needed to send it, as
--- dispatch_details does; NULL, and nothing written, when the message is queued no more. The caller holds the session's lock and the agent's room. It waits
--- for the message where another transaction has it, because a row that is locked first keeps the mark of that, and end_together would take it for
--- locked. Behind a result it waits for as long as that call may (limit_lock_wait); take_messages has no limit but that of a statement, and Postgres
--- ends it after a second where both wait for each other.
-CREATE FUNCTION send_queued(a agents, s sessions, of_message text, by_mesh text, new_dispatch text, event_id text, as_open boolean) RETURNS jsonb
+-- Opens a dispatch of a queued message as sent; with `as_open` as open, for policies to decide about it. Gives what is
+-- needed to send it, as dispatch_details does; NULL, and nothing written, when the message is queued no more. The
+-- caller holds the session's lock and the agent's room. It waits for the message where another transaction has it,
+-- because a row that is locked first keeps the mark of that, and end_together would take it for locked. Behind a result
+-- it waits for as long as that call may (limit_lock_wait); take_messages has no limit but that of a statement, and
+-- Postgres ends it after a second where both wait for each other.
+CREATE FUNCTION send_queued(a agents, s sessions, of_message text, by_mesh text, new_dispatch text, event_id text,
+  as_open boolean) RETURNS jsonb
   LANGUAGE plpgsql AS $$
 DECLARE
   r running_messages;
   m messages;
   counted boolean := s.suspended AND counts_on(s, a.instance_id); -- asked before the message holds its slot
 BEGIN
-  UPDATE running_messages x SET state = CASE WHEN as_open THEN x.state ELSE 'working' END, current_dispatch_id = new_dispatch,
-      attempts = x.attempts + 1, instance_id = a.instance_id, agent_type = a.agent_type, holds_slot = true, queue = NULL, wait_ends_at = NULL, wake_requested_at = NULL,
+  UPDATE running_messages x SET state = CASE WHEN as_open THEN x.state ELSE 'working' END,
+      current_dispatch_id = new_dispatch, attempts = x.attempts + 1, instance_id = a.instance_id,
+      agent_type = a.agent_type, holds_slot = true, queue = NULL, wait_ends_at = NULL, wake_requested_at = NULL,
       remote_task_id = CASE WHEN x.instance_id = a.instance_id THEN x.remote_task_id END,
       remote_context_id = CASE WHEN x.instance_id = a.instance_id THEN x.remote_context_id END
-   WHERE x.tenant_id = a.tenant_id AND x.message_id = of_message AND x.queue IS NOT NULL AND x.current_dispatch_id IS NULL
+   WHERE x.tenant_id = a.tenant_id AND x.message_id = of_message AND x.queue IS NOT NULL
+     AND x.current_dispatch_id IS NULL
      AND x.state IN ('submitted', 'working') RETURNING * INTO r;
   IF NOT FOUND THEN
     RETURN NULL;
   END IF;
   -- As few statements as can be: to begin one takes longer than to write its row.
   WITH message AS (
-    UPDATE messages x SET state = r.state, started_at = CASE WHEN as_open THEN x.started_at ELSE coalesce(x.started_at, now()) END, updated_at = now(),
-        instance_id = a.instance_id, agent_type = a.agent_type
+    UPDATE messages x SET state = r.state,
+        started_at = CASE WHEN as_open THEN x.started_at ELSE coalesce(x.started_at, now()) END, updated_at = now(),
+          instance_id = a.instance_id, agent_type = a.agent_type
      WHERE x.tenant_id = a.tenant_id AND x.message_id = of_message RETURNING x.*),
   opened AS (
-    INSERT INTO dispatches (tenant_id, dispatch_id, message_id, instance_id, agent_type, deployment_mode, mesh_id, epoch, attempt, state, skill_id,
-        sent_at, deadline_at)
-      SELECT a.tenant_id, new_dispatch, of_message, a.instance_id, a.agent_type, a.deployment_mode, by_mesh, a.connection_epoch, r.attempts,
+    INSERT INTO dispatches (tenant_id, dispatch_id, message_id, instance_id, agent_type, deployment_mode, mesh_id,
+        epoch, attempt, state, skill_id, sent_at, deadline_at)
+      SELECT a.tenant_id, new_dispatch, of_message, a.instance_id, a.agent_type, a.deployment_mode, by_mesh,
+             a.connection_epoch, r.attempts,
              CASE WHEN as_open THEN 'open' ELSE 'sent' END, r.want_skill_id, CASE WHEN NOT as_open THEN now() END,
              CASE WHEN NOT as_open THEN deadline_from_now(x.deadline_ms, r.repeat_until) END FROM message x),
   recorded AS (
-    INSERT INTO event_groups (tenant_id, group_id, session_uuid, session_name, message_id, dispatch_id, trace_id, types, instance_mark, events)
-      SELECT uuid_of(a.tenant_id), group_of(event_id), x.session_uuid, session_name(x.session_id), uuid_of(of_message), uuid_of(new_dispatch), x.trace_id::uuid,
-             event_bit('dispatch.sent'), instance_mark(a.instance_id),
-             json_build_array(json_strip_nulls(json_build_object('instance_id', a.instance_id, 'skill_id', r.want_skill_id))) FROM message x WHERE NOT as_open)
+    INSERT INTO event_groups (tenant_id, group_id, session_uuid, session_name, message_id, dispatch_id, trace_id,
+      types, instance_mark, events)
+      SELECT uuid_of(a.tenant_id), group_of(event_id), x.session_uuid, session_name(x.session_id), uuid_of(of_message),
+             uuid_of(new_dispatch), x.trace_id::uuid, event_bit('dispatch.sent'), instance_mark(a.instance_id),
+             json_build_array(json_strip_nulls(json_build_object('instance_id', a.instance_id,
+             'skill_id', r.want_skill_id))) FROM message x WHERE NOT as_open)
   SELECT * INTO m FROM message;
   IF NOT as_open AND is_late(of_message) THEN
     PERFORM note_change(a.tenant_id, of_message);
   END IF;
   PERFORM bind_session(s, a, counted);
-  RETURN jsonb_build_object('tenant_id', a.tenant_id, 'message_id', of_message, 'session_id', s.session_id, 'dispatch_id', new_dispatch,
-      'instance_id', a.instance_id, 'agent_type', a.agent_type, 'deployment_mode', a.deployment_mode, 'mesh_id', by_mesh, 'epoch', a.connection_epoch,
-      'attempt', r.attempts, 'skill_id', r.want_skill_id, 'watched', r.supervised_at IS NOT NULL, 'sent_at', now(), 'deadline_at', deadline_from_now(m.deadline_ms, r.repeat_until),
-      'read_at', clock_timestamp())
-    || jsonb_build_object('method', m.method, 'parts', m.parts, 'metadata', m.metadata, 'client_message_id', m.client_message_id,
-      'trace_id', trace_of(m.trace_id, of_message), 'propagation', m.propagation, 'deadline_ms', m.deadline_ms, 'artifacts', m.artifacts, 'usage', m.usage,
-      'resolution', r.resolution, 'resolutions', CASE WHEN r.resolution IS NOT NULL THEN answers_of(a.tenant_id, of_message) END,
-      'remote_task_id', r.remote_task_id, 'remote_context_id', r.remote_context_id, 'user_id', m.user_id, 'public_url', a.public_url,
-      'agent_card', CASE WHEN a.deployment_mode = 'hosted' THEN a.agent_card END, 'dispatch_auth', encode(a.dispatch_auth, 'hex'));
+  RETURN jsonb_build_object('tenant_id', a.tenant_id, 'message_id', of_message, 'session_id', s.session_id,
+      'dispatch_id', new_dispatch, 'instance_id', a.instance_id, 'agent_type', a.agent_type,
+      'deployment_mode', a.deployment_mode, 'mesh_id', by_mesh, 'epoch', a.connection_epoch, 'attempt', r.attempts,
+      'skill_id', r.want_skill_id, 'watched', r.supervised_at IS NOT NULL, 'sent_at', now(),
+      'deadline_at', deadline_from_now(m.deadline_ms, r.repeat_until), 'read_at', clock_timestamp())
+    || jsonb_build_object('method', m.method, 'parts', m.parts, 'metadata', m.metadata,
+      'client_message_id', m.client_message_id, 'trace_id', trace_of(m.trace_id, of_message),
+      'propagation', m.propagation, 'deadline_ms', m.deadline_ms, 'artifacts', m.artifacts, 'usage', m.usage,
+      'resolution', r.resolution,
+      'resolutions', CASE WHEN r.resolution IS NOT NULL THEN answers_of(a.tenant_id, of_message) END,
+      'remote_task_id', r.remote_task_id, 'remote_context_id', r.remote_context_id, 'user_id', m.user_id,
+      'public_url', a.public_url, 'agent_card', CASE WHEN a.deployment_mode = 'hosted' THEN a.agent_card END,
+      'dispatch_auth', encode(a.dispatch_auth, 'hex'));
 END $$;
 
--- The agent to which a node may send, or none: it is gone, takes nothing, or has another connection by now. `by_epoch`: of its connection; NULL for
--- a hosted agent.
-CREATE FUNCTION agent_of_node(of_tenant text, of_instance text, by_mesh text, by_epoch bigint) RETURNS agents LANGUAGE plpgsql STABLE AS $$
+-- The agent to which a node may send, or none: it is gone, takes nothing, or has another connection by now. `by_epoch`:
+-- of its connection; NULL for a hosted agent.
+CREATE FUNCTION agent_of_node(of_tenant text, of_instance text, by_mesh text, by_epoch bigint)
+  RETURNS agents LANGUAGE plpgsql STABLE AS $$
 DECLARE
   a agents;
 BEGIN
@@ -145,21 +165,26 @@ BEGIN
   RETURN a;
 END $$;
 
--- Whether a message has another queue by now, and moves it there: another agent has got its session since it was queued, and can be reached.
+-- Whether a message has another queue by now, and moves it there: another agent has got its session since it was
+-- queued, and can be reached.
 CREATE FUNCTION goes_elsewhere(a agents, s sessions, of_message text) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
   IF s.instance_id IS NULL OR s.instance_id = a.instance_id AND s.agent_type = a.agent_type THEN
     RETURN false;
   END IF;
-  UPDATE running_messages x SET queue = q.moved FROM (SELECT r.message_id, queue_for(routing_of(r, s)) AS moved FROM running_messages r
+  UPDATE running_messages x SET queue = q.moved
+    FROM (SELECT r.message_id, queue_for(routing_of(r, s)) AS moved FROM running_messages r
       WHERE r.tenant_id = a.tenant_id AND r.message_id = of_message) AS q
-   WHERE x.tenant_id = a.tenant_id AND x.message_id = q.message_id AND x.queue <> q.moved AND q.moved <> ALL (queues_of(a.tenant_id, a.instance_id, a.agent_type));
+   WHERE x.tenant_id = a.tenant_id AND x.message_id = q.message_id AND x.queue <> q.moved
+     AND q.moved <> ALL (queues_of(a.tenant_id, a.instance_id, a.agent_type));
   RETURN FOUND;
 END $$;
 
--- As send_queued, for a take that has raised before: a message that raises is set aside, and keeps nobody behind it waiting. After five seconds a
--- sweeper, which looks at marks that are 15 s old, puts it back into its queue; after ten times it fails (messages/supervise/next-step.ts).
-CREATE FUNCTION send_or_set_aside(a agents, s sessions, of_message text, by_mesh text, new_dispatch text, event_id text, as_open boolean) RETURNS jsonb
+-- As send_queued, for a take that has raised before: a message that raises is set aside, and keeps nobody behind it
+-- waiting. After five seconds a sweeper, which looks at marks that are 15 s old, puts it back into its queue; after ten
+-- times it fails (messages/supervise/next-step.ts).
+CREATE FUNCTION send_or_set_aside(a agents, s sessions, of_message text, by_mesh text, new_dispatch text,
+  event_id text, as_open boolean) RETURNS jsonb
   LANGUAGE plpgsql AS $$
 BEGIN
   RETURN send_queued(a, s, of_message, by_mesh, new_dispatch, event_id, as_open);
@@ -168,13 +193,16 @@ EXCEPTION WHEN OTHERS THEN
     RAISE; -- the database is in trouble, and not the message
   END IF;
   RAISE WARNING 'message % could not be taken and is set aside: %', of_message, SQLERRM;
-  UPDATE running_messages r SET queue = NULL, wait_ends_at = NULL, wake_requested_at = now() - interval '10 s', failed_openings = r.failed_openings + 1
+  UPDATE running_messages r SET queue = NULL, wait_ends_at = NULL, wake_requested_at = now() - interval '10 s',
+    failed_openings = r.failed_openings + 1
    WHERE r.tenant_id = a.tenant_id AND r.message_id = of_message;
   RETURN NULL;
 END $$;
 
--- Takes messages for an agent whose room this transaction holds, at most as many as there are new ids. Gives what send_queued gives.
-CREATE FUNCTION take_for(a agents, by_mesh text, new_dispatches text[], event_ids text[], as_open boolean, has_raised boolean) RETURNS jsonb[]
+-- Takes messages for an agent whose room this transaction holds, at most as many as there are new ids. Gives what
+-- send_queued gives.
+CREATE FUNCTION take_for(a agents, by_mesh text, new_dispatches text[], event_ids text[], as_open boolean,
+  has_raised boolean) RETURNS jsonb[]
   LANGUAGE plpgsql AS $$
 DECLARE
   room integer := room_left(a);
@@ -188,7 +216,8 @@ DECLARE
 BEGIN
   FOR w IN SELECT * FROM waiting_for(a, coalesce(room > 0, true), most + 8) LOOP
     EXIT WHEN next > most OR next > 1 AND fails_beside_others(a.tenant_id, a.instance_id, a.agent_type);
-    SELECT * INTO s FROM sessions x WHERE x.tenant_id = a.tenant_id AND x.session_id = w.session_id FOR NO KEY UPDATE SKIP LOCKED;
+    SELECT * INTO s FROM sessions x
+      WHERE x.tenant_id = a.tenant_id AND x.session_id = w.session_id FOR NO KEY UPDATE SKIP LOCKED;
     CONTINUE WHEN NOT FOUND OR goes_elsewhere(a, s, w.message_id);
     needs_room := room IS NOT NULL AND NOT counts_on(s, a.instance_id);
     CONTINUE WHEN needs_room AND room <= 0;
@@ -205,12 +234,13 @@ BEGIN
   RETURN sent;
 END $$;
 
--- Takes messages for an agent. It waits for the agent's room, if that has a bound. `at_most`: messages that agents of the tenant may have. `has_raised`: it did
--- so before, because of one of the messages.
-CREATE FUNCTION take_messages(of_tenant text, of_instance text, by_mesh text, by_epoch bigint, new_dispatches text[], event_ids text[], as_open boolean,
-  at_most integer, has_raised boolean DEFAULT false)
+-- Takes messages for an agent. It waits for the agent's room, if that has a bound. `at_most`: messages that agents of
+-- the tenant may have. `has_raised`: it did so before, because of one of the messages.
+CREATE FUNCTION take_messages(of_tenant text, of_instance text, by_mesh text, by_epoch bigint, new_dispatches text[],
+  event_ids text[], as_open boolean, at_most integer, has_raised boolean DEFAULT false)
   RETURNS jsonb[]
-  LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+  LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
+    SET enable_mergejoin = off
   SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   tenant text := act_for_tenant(of_tenant);
@@ -236,10 +266,11 @@ BEGIN
   RETURN take_for(a, by_mesh, new_dispatches[1:room], event_ids, as_open, has_raised);
 END $$;
 
--- The same in the transaction that has ended a dispatch of the agent. It does not wait for the room, and a failure here does not undo the result; only
--- the timeout of the statement does (OTHERS leaves out query_canceled), and the call is then made again. Gives one dispatch, or NULL; `again`: it is to
--- be tried in a transaction of its own.
-CREATE FUNCTION take_next(of_tenant text, of_instance text, by_mesh text, by_epoch bigint, new_dispatch text, event_id text, OUT taken jsonb, OUT again boolean)
+-- The same in the transaction that has ended a dispatch of the agent. It does not wait for the room, and a failure here
+-- does not undo the result; only the timeout of the statement does (OTHERS leaves out query_canceled), and the call is
+-- then made again. Gives one dispatch, or NULL; `again`: it is to be tried in a transaction of its own.
+CREATE FUNCTION take_next(of_tenant text, of_instance text, by_mesh text, by_epoch bigint, new_dispatch text,
+  event_id text, OUT taken jsonb, OUT again boolean)
   LANGUAGE plpgsql AS $$
 DECLARE
   a agents;
@@ -261,11 +292,14 @@ EXCEPTION WHEN OTHERS THEN
   again := true;
 END $$;
 
--- Agents with room for which messages wait in a queue, some of them, and the nodes that they are connected to; NULL of a hosted one. What waits for one
--- instance may be of a session that counts on it already, so that its room does not matter. Agents that are full and were dispatched to nothing for a
--- second are noted as full, so that samples are of others: the last free one among hundreds is found, and next time at once.
-CREATE FUNCTION agents_to_fill(of_tenant text, of_queue text) RETURNS TABLE (instance_id text, mesh_id text) LANGUAGE plpgsql
-  SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET plan_cache_mode = force_generic_plan AS $$
+-- Agents with room for which messages wait in a queue, some of them, and the nodes that they are connected to; NULL of
+-- a hosted one. What waits for one instance may be of a session that counts on it already, so that its room does not
+-- matter. Agents that are full and were dispatched to nothing for a second are noted as full, so that samples are of
+-- others: the last free one among hundreds is found, and next time at once.
+CREATE FUNCTION agents_to_fill(of_tenant text, of_queue text)
+  RETURNS TABLE (instance_id text, mesh_id text) LANGUAGE plpgsql
+  SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
+    SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   instance text := split_part(of_queue, '/', 1);
   type text := split_part(of_queue, '/', 2);
@@ -275,7 +309,8 @@ DECLARE
   noted integer;
 BEGIN
   IF instance <> '' THEN
-    RETURN QUERY SELECT x.instance_id, x.mesh_id FROM routable_agent(of_tenant, instance) x WHERE coalesce(tasks_left(x) > 0, true);
+    RETURN QUERY SELECT x.instance_id, x.mesh_id FROM routable_agent(of_tenant, instance) x
+      WHERE coalesce(tasks_left(x) > 0, true);
     RETURN;
   END IF;
   FOR sample IN 1 .. 32 LOOP
@@ -292,12 +327,14 @@ BEGIN
         noted := noted + 1;
       END IF;
     END LOOP;
-    EXIT WHEN found > 0 OR sample >= 6 AND noted < 8 AND NOT recheck_full(of_tenant, 256); -- whose note is five seconds old
+    -- whose note is five seconds old
+    EXIT WHEN found > 0 OR sample >= 6 AND noted < 8 AND NOT recheck_full(of_tenant, 256);
   END LOOP;
 END $$;
 
 -- Agents of a type, or with a skill if that is not '', from a place on in their order.
-CREATE FUNCTION sampled_for(of_tenant text, of_type text, skill text, place double precision, at_most integer) RETURNS SETOF agents LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION sampled_for(of_tenant text, of_type text, skill text, place double precision, at_most integer)
+  RETURNS SETOF agents LANGUAGE plpgsql STABLE AS $$
 BEGIN
   IF skill <> '' THEN
     RETURN QUERY SELECT * FROM sampled_with_skill(of_tenant, of_type, skill, place, at_most);
@@ -307,15 +344,18 @@ BEGIN
 END $$;
 
 -- Whether an agent has got a dispatch since a moment of this month or the one before.
-CREATE FUNCTION dispatched_to_since(of_tenant text, of_instance text, moment timestamptz) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION dispatched_to_since(of_tenant text, of_instance text, moment timestamptz)
+  RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 DECLARE
   since text := id_bound('dsp', (date_trunc('month', now() AT TIME ZONE 'UTC') - interval '1 month')::date);
 BEGIN
   RETURN coalesce((SELECT d.created_at >= moment FROM dispatches d
-    WHERE d.tenant_id = of_tenant AND d.instance_id = of_instance AND d.dispatch_id >= since ORDER BY d.created_at DESC LIMIT 1), false);
+    WHERE d.tenant_id = of_tenant AND d.instance_id = of_instance AND d.dispatch_id >= since
+      ORDER BY d.created_at DESC LIMIT 1), false);
 END $$;
 
--- The tenants whose messages wait for agents: from one to the next by the index, whatever waits for each. It needs a system transaction.
+-- The tenants whose messages wait for agents: from one to the next by the index, whatever waits for each. It needs a
+-- system transaction.
 CREATE FUNCTION tenants_with_queues() RETURNS SETOF text LANGUAGE sql STABLE SET enable_seqscan = off AS $$
   WITH RECURSIVE found (tenant_id) AS (
     (SELECT r.tenant_id FROM running_messages r WHERE r.queue IS NOT NULL ORDER BY r.tenant_id, r.queue LIMIT 1)
@@ -326,7 +366,8 @@ CREATE FUNCTION tenants_with_queues() RETURNS SETOF text LANGUAGE sql STABLE SET
 $$;
 
 -- The queues of a tenant that are not empty, behind `after`: from one to the next by the index, whatever waits in each.
-CREATE FUNCTION queues_not_empty(of_tenant text, after text, at_most integer) RETURNS SETOF text LANGUAGE sql STABLE SET enable_seqscan = off AS $$
+CREATE FUNCTION queues_not_empty(of_tenant text, after text, at_most integer)
+  RETURNS SETOF text LANGUAGE sql STABLE SET enable_seqscan = off AS $$
   WITH RECURSIVE found (queue) AS (
     (SELECT r.queue FROM running_messages r WHERE r.tenant_id = of_tenant AND r.queue > after ORDER BY r.queue LIMIT 1)
     UNION ALL

@@ -1,11 +1,13 @@
--- Gives positions to groups of events that have been committed since the last batch; `most` of them, and the rest of the last one's transaction.
--- Gives how many; NULL while another process does it. One transaction: a process that dies leaves nothing half done.
+-- Gives positions to groups of events that have been committed since the last batch; `most` of them, and the rest of
+-- the last one's transaction. Gives how many; NULL while another process does it. One transaction: a process that dies
+-- leaves nothing half done.
 --
--- Every group has the id of the transaction that wrote it. A snapshot sees a transaction once it is committed, so the new groups are those
--- of transactions that `present` sees and the snapshot of the last batch did not: those that began since, and those that were under way. An
--- old open transaction is one more id in the list and delays no other. Within a batch groups follow their transactions' ids, which are given
--- with the first write: what is first written after the commit of another transaction comes after it. Transactions that overlap come in any
--- order: one that had its id already when it saw what the other committed, after a wait for a lock of it for example, may come first.
+-- Every group has the id of the transaction that wrote it. A snapshot sees a transaction once it is committed, so the
+-- new groups are those of transactions that `present` sees and the snapshot of the last batch did not: those that began
+-- since, and those that were under way. An old open transaction is one more id in the list and delays no other. Within
+-- a batch groups follow their transactions' ids, which are given with the first write: what is first written after the
+-- commit of another transaction comes after it. Transactions that overlap come in any order: one that had its id
+-- already when it saw what the other committed, after a wait for a lock of it for example, may come first.
 CREATE FUNCTION position_events(most integer) RETURNS integer LANGUAGE plpgsql
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
   SET plan_cache_mode = force_generic_plan AS $$
@@ -36,18 +38,23 @@ BEGIN
   high := coalesce((SELECT (e.transaction_id::text::bigint + 1)::text::xid8 FROM event_groups e
     WHERE e.transaction_id >= low AND e.transaction_id < high ORDER BY e.transaction_id OFFSET most - 1 LIMIT 1), high);
   late := ARRAY(SELECT x FROM pg_snapshot_xip(last.seen) x WHERE pg_visible_in_snapshot(x, present));
-  -- Rows of a restored dump may have ids of the old cluster that this one reaches later: they have positions already, and keep them.
+  -- Rows of a restored dump may have ids of the old cluster that this one reaches later: they have positions already,
+  -- and keep them.
   reached := EXISTS (SELECT 1 FROM event_positions p WHERE p.transaction_id >= low AND p.transaction_id < high)
     OR EXISTS (SELECT 1 FROM event_positions p WHERE p.transaction_id = ANY (late));
   WITH given AS (
     INSERT INTO event_positions (position, tenant_id, transaction_id, earlier_group_ids, last_group_id)
-      SELECT coalesce(last.last_position, 0) + sum(g.groups) OVER (ORDER BY g.transaction_id, g.tenant_id ROWS UNBOUNDED PRECEDING),
-             g.tenant_id, g.transaction_id, CASE WHEN g.groups > 1 THEN g.group_ids[:g.groups - 1] END, g.group_ids[g.groups]
-        FROM (SELECT e.transaction_id, e.tenant_id, count(*) AS groups, array_agg(e.group_id ORDER BY e.group_id) AS group_ids
+      SELECT coalesce(last.last_position, 0) + sum(g.groups) OVER (ORDER BY g.transaction_id,
+             g.tenant_id ROWS UNBOUNDED PRECEDING), g.tenant_id, g.transaction_id,
+               CASE WHEN g.groups > 1 THEN g.group_ids[:g.groups - 1] END, g.group_ids[g.groups]
+        FROM (SELECT e.transaction_id, e.tenant_id, count(*) AS groups,
+          array_agg(e.group_id ORDER BY e.group_id) AS group_ids
                 FROM (SELECT n.transaction_id, n.tenant_id, n.group_id FROM event_groups n
-                       WHERE n.transaction_id >= low AND n.transaction_id < high AND pg_visible_in_snapshot(n.transaction_id, present)
+                       WHERE n.transaction_id >= low AND n.transaction_id < high
+                         AND pg_visible_in_snapshot(n.transaction_id, present)
                       UNION ALL
-                      SELECT n.transaction_id, n.tenant_id, n.group_id FROM event_groups n WHERE n.transaction_id = ANY (late)) e
+                      SELECT n.transaction_id, n.tenant_id, n.group_id FROM event_groups n
+                        WHERE n.transaction_id = ANY (late)) e
                WHERE NOT reached OR position_of(e.tenant_id, e.group_id, e.transaction_id) IS NULL
                GROUP BY e.transaction_id, e.tenant_id) g
       RETURNING position, 1 + coalesce(cardinality(earlier_group_ids), 0) AS groups)
@@ -58,10 +65,11 @@ BEGIN
   RETURN positioned;
 END $$;
 
--- The first batches in a cluster: of a new database, or after a restore. Transaction ids of another cluster mean nothing here, so this looks
--- for groups without a position, from an hour before the newest batch on: no transaction of the platform lasts that long, and clocks differ by
--- less. Afterwards the snapshot of this cluster counts.
-CREATE FUNCTION position_events_in_new_cluster(last event_batches, cluster bigint, most integer) RETURNS integer LANGUAGE plpgsql
+-- The first batches in a cluster: of a new database, or after a restore. Transaction ids of another cluster mean
+-- nothing here, so this looks for groups without a position, from an hour before the newest batch on: no transaction of
+-- the platform lasts that long, and clocks differ by less. Afterwards the snapshot of this cluster counts.
+CREATE FUNCTION position_events_in_new_cluster(last event_batches, cluster bigint, most integer)
+  RETURNS integer LANGUAGE plpgsql
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
   SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -72,10 +80,13 @@ BEGIN
   WITH given AS (
     INSERT INTO event_positions (position, tenant_id, transaction_id, earlier_group_ids, last_group_id)
       SELECT coalesce(last.last_position, 0) + sum(g.groups) OVER (ORDER BY g.group_ids[1] ROWS UNBOUNDED PRECEDING),
-             g.tenant_id, g.transaction_id, CASE WHEN g.groups > 1 THEN g.group_ids[:g.groups - 1] END, g.group_ids[g.groups]
-        FROM (SELECT e.transaction_id, e.tenant_id, count(*) AS groups, array_agg(e.group_id ORDER BY e.group_id) AS group_ids
+             g.tenant_id, g.transaction_id, CASE WHEN g.groups > 1 THEN g.group_ids[:g.groups - 1] END,
+               g.group_ids[g.groups]
+        FROM (SELECT e.transaction_id, e.tenant_id, count(*) AS groups,
+          array_agg(e.group_id ORDER BY e.group_id) AS group_ids
                 FROM (SELECT n.transaction_id, n.tenant_id, n.group_id FROM tenants t CROSS JOIN LATERAL (
-                        SELECT v.transaction_id, v.tenant_id, v.group_id FROM event_groups v WHERE v.tenant_id = uuid_of(t.tenant_id) AND v.group_id >= earliest
+                        SELECT v.transaction_id, v.tenant_id, v.group_id FROM event_groups v
+                          WHERE v.tenant_id = uuid_of(t.tenant_id) AND v.group_id >= earliest
                            AND position_of(v.tenant_id, v.group_id, v.transaction_id) IS NULL) n
                        ORDER BY n.group_id LIMIT most) e
                GROUP BY e.transaction_id, e.tenant_id) g
@@ -84,16 +95,18 @@ BEGIN
   IF positioned < most THEN
     PERFORM note_event_batch(coalesce(last.last_position, 0) + positioned, present, cluster);
   ELSE
-    PERFORM note_event_batch(coalesce(last.last_position, 0) + positioned, coalesce(last.seen, '1:1:'), coalesce(last.system_identifier, 0),
-      coalesce(last.positioned_at, to_timestamp(0)));
+    PERFORM note_event_batch(coalesce(last.last_position, 0) + positioned, coalesce(last.seen, '1:1:'),
+      coalesce(last.system_identifier, 0), coalesce(last.positioned_at, to_timestamp(0)));
   END IF;
   RETURN positioned;
 END $$;
 
 -- A batch without a group replaces the one before.
-CREATE FUNCTION note_event_batch(new_last bigint, snapshot pg_snapshot, cluster bigint, at timestamptz DEFAULT clock_timestamp())
+CREATE FUNCTION note_event_batch(new_last bigint, snapshot pg_snapshot, cluster bigint,
+  at timestamptz DEFAULT clock_timestamp())
 RETURNS void LANGUAGE sql AS $$
-  INSERT INTO event_batches (last_position, seen, system_identifier, positioned_at) VALUES (new_last, snapshot, cluster, at)
+  INSERT INTO event_batches (last_position, seen, system_identifier, positioned_at)
+    VALUES (new_last, snapshot, cluster, at)
     ON CONFLICT (last_position) DO UPDATE SET seen = excluded.seen, system_identifier = excluded.system_identifier,
       positioned_at = excluded.positioned_at
 $$;

@@ -1,21 +1,25 @@
 -- What came of requests that were approved: each has one outcome, and the first that is written stays.
 
--- `outcome`: as in decision_outcomes. `error_code`: an agent's own may be any text, of which nothing is kept. `event_id`: of the event, which a request
--- about a plan does not have: its plan's own events say it.
-CREATE FUNCTION record_outcome(q input_requests, outcome text, error_code text, event_id text) RETURNS void LANGUAGE plpgsql AS $$
+-- `outcome`: as in decision_outcomes. `error_code`: an agent's own may be any text, of which nothing is kept.
+-- `event_id`: of the event, which a request about a plan does not have: its plan's own events say it.
+CREATE FUNCTION record_outcome(q input_requests, outcome text, error_code text, event_id text)
+  RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO decision_outcomes (tenant_id, request_id, outcome, error_code) VALUES (q.tenant_id, q.request_id, outcome,
-      CASE WHEN error_code IS NULL OR error_code ~ '^[A-Za-z][A-Za-z0-9_]{0,63}$' THEN error_code ELSE 'HANDLER_ERROR' END)
+      CASE WHEN error_code IS NULL OR error_code ~ '^[A-Za-z][A-Za-z0-9_]{0,63}$' THEN error_code
+        ELSE 'HANDLER_ERROR' END)
     ON CONFLICT (tenant_id, request_id) DO NOTHING;
   IF FOUND AND q.message_id IS NOT NULL THEN
-    PERFORM record_event(q.tenant_id, event_id, 'message.decision_effect', CASE WHEN outcome = 'succeeded' THEN 'info' ELSE 'warning' END,
-        q.session_id, (SELECT m.trace_id FROM messages m WHERE m.tenant_id = q.tenant_id AND m.message_id = q.message_id),
+    PERFORM record_event(q.tenant_id, event_id,
+        'message.decision_effect', CASE WHEN outcome = 'succeeded' THEN 'info' ELSE 'warning' END, q.session_id,
+        (SELECT m.trace_id FROM messages m WHERE m.tenant_id = q.tenant_id AND m.message_id = q.message_id),
         jsonb_build_object('message_id', q.message_id, 'request_id', q.request_id, 'outcome', outcome));
   END IF;
 END $$;
 
 -- The tool call that a grant let pass has come to an end. Nothing is written where the request is gone.
-CREATE FUNCTION record_call_outcome(of_tenant text, of_request text, error_code text, event_id text) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION record_call_outcome(of_tenant text, of_request text, error_code text, event_id text)
+  RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   tenant text := act_for_tenant(of_tenant);
 BEGIN
@@ -29,11 +33,12 @@ CREATE FUNCTION record_plan_outcome(of_tenant text, of_plan text, error_code tex
     FROM input_requests q WHERE q.tenant_id = of_tenant AND q.plan_id = of_plan AND is_affirmative(q)
 $$;
 
--- The message is over, as its row says: so is what it was approved for. A grant that no call has used has expired. Nobody knows what became of a call
--- that passed and whose end was not recorded.
+-- The message is over, as its row says: so is what it was approved for. A grant that no call has used has expired.
+-- Nobody knows what became of a call that passed and whose end was not recorded.
 CREATE FUNCTION settle_approvals(of_tenant text, of_message text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-  PERFORM record_outcome(q, CASE WHEN q.stage = 'tool' AND g.used_at IS NULL THEN 'expired' WHEN q.stage <> 'tool' AND m.state = 'completed' THEN 'succeeded'
+  PERFORM record_outcome(q, CASE WHEN q.stage = 'tool' AND g.used_at IS NULL THEN 'expired'
+    WHEN q.stage <> 'tool' AND m.state = 'completed' THEN 'succeeded'
         ELSE 'failed' END,
       CASE WHEN q.stage <> 'tool' THEN coalesce(m.error_code, CASE WHEN m.state = 'canceled' THEN 'CANCELED' END)
         WHEN g.used_at IS NOT NULL THEN 'AGENT_DISCONNECTED' END, new_event_id())

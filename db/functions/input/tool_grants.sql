@@ -1,20 +1,24 @@
--- Tool calls that need approval: how a call comes to wait for a human, and how a decision is used once (0004_input_requests.sql). Every
--- function locks the message first, as all transitions do, so that a call, an answer and the end of the dispatch have an order.
+-- Tool calls that need approval: how a call comes to wait for a human, and how a decision is used once
+-- (0004_input_requests.sql). Every function locks the message first, as all transitions do, so that a call, an answer
+-- and the end of the dispatch have an order.
 
--- `use_id`: of this call alone, and the same when it asks again because no answer came. `request`: a `new_input_request`. `event_id`: of
--- the first event, if the message fails.
+-- `use_id`: of this call alone, and the same when it asks again because no answer came. `request`: a
+-- `new_input_request`. `event_id`: of the first event, if the message fails.
 CREATE TYPE hold_call AS (
-  tenant_id text, message_id text, dispatch_id text, node_id text, use_id uuid, target jsonb, call jsonb, request jsonb, event_id text
+  tenant_id text, message_id text, dispatch_id text, node_id text, use_id uuid, target jsonb, call jsonb,
+    request jsonb, event_id text
 );
 
--- How a call goes on. `waits`: for the decision on this request. `occupied`: another request of the message is open, and the call is to be
--- held again once that is over. `granted`: it passes, with these arguments; the grant is used. `used`: a call with the same idempotency key has
--- used the grant, in a process that this one knows nothing of. `rejected`: a human has said no to this very call. `failed`: the agent asked
--- again and again, and its message has failed; `freed_id` is the agent that had it. `closed`: the dispatch is over. `expired`, `withdrawn`: the request is.
+-- How a call goes on. `waits`: for the decision on this request. `occupied`: another request of the message is open,
+-- and the call is to be held again once that is over. `granted`: it passes, with these arguments; the grant is used.
+-- `used`: a call with the same idempotency key has used the grant, in a process that this one knows nothing of.
+-- `rejected`: a human has said no to this very call. `failed`: the agent asked again and again, and its message has
+-- failed; `freed_id` is the agent that had it. `closed`: the dispatch is over. `expired`, `withdrawn`: the request is.
 CREATE TYPE held_call AS (verdict text, request_id text, arguments json, comment text, freed_id text);
 
 -- How often the message asked for a tool since its last call of it passed.
-CREATE FUNCTION asked_in_vain(of_tenant text, of_message text, of_tool text) RETURNS integer LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION asked_in_vain(of_tenant text, of_message text, of_tool text)
+  RETURNS integer LANGUAGE plpgsql STABLE AS $$
 BEGIN
   RETURN (WITH asked AS (
       SELECT q.state, g.used_at IS NOT NULL AND is_affirmative(q) AS called, q.requested_at
@@ -30,8 +34,9 @@ CREATE FUNCTION is_affirmative(q input_requests) RETURNS boolean LANGUAGE sql ST
   SELECT q.state = 'resolved' AND coalesce(q.answer ->> 'resolution', '') IN ('approved', 'confirmed', 'submitted')
 $$;
 
--- Holds a call that needs approval: asks the human, unless the record says already how the call goes on. The same call, that is of the same
--- tool, arguments and target, is asked about once; a grant for edited arguments also lets the call pass that it was asked for.
+-- Holds a call that needs approval: asks the human, unless the record says already how the call goes on. The same call,
+-- that is of the same tool, arguments and target, is asked about once; a grant for edited arguments also lets the call
+-- pass that it was asked for.
 CREATE FUNCTION hold_tool_call(given jsonb) RETURNS SETOF held_call LANGUAGE plpgsql AS $$
 DECLARE
   c hold_call := jsonb_populate_record(NULL::hold_call, given);
@@ -47,14 +52,16 @@ BEGIN
     RETURN;
   END IF;
   SELECT i AS request, g.used_at, g.used_by,
-         coalesce(g.used_at >= d.sent_at AND g.call #>> '{payload,idempotency_key}' = c.call #>> '{payload,idempotency_key}', false) AS is_repeat
+         coalesce(g.used_at >= d.sent_at
+           AND g.call #>> '{payload,idempotency_key}' = c.call #>> '{payload,idempotency_key}', false) AS is_repeat
     INTO same FROM tool_grants g JOIN input_requests i USING (tenant_id, request_id)
    WHERE g.tenant_id = c.tenant_id AND g.message_id = c.message_id AND g.target = c.target AND i.tool = n.tool
      AND n.digest IN (i.digest, g.asked_digest)
    ORDER BY is_repeat DESC, i.requested_at DESC LIMIT 1;
   q := same.request;
   IF q.state = 'pending' THEN
-    UPDATE tool_grants g SET node_id = c.node_id, call = c.call, answered_at = NULL WHERE g.tenant_id = c.tenant_id AND g.request_id = q.request_id;
+    UPDATE tool_grants g SET node_id = c.node_id, call = c.call, answered_at = NULL
+      WHERE g.tenant_id = c.tenant_id AND g.request_id = q.request_id;
     RETURN NEXT ('waits', q.request_id, NULL, NULL, NULL)::held_call;
   ELSIF is_affirmative(q) AND (same.used_at IS NULL OR same.used_by = c.use_id) THEN
     UPDATE tool_grants g SET used_at = coalesce(g.used_at, clock_timestamp()), used_by = c.use_id, call = c.call
@@ -63,29 +70,36 @@ BEGIN
   ELSIF is_affirmative(q) AND same.is_repeat THEN
     RETURN NEXT ('used', q.request_id, NULL, NULL, NULL)::held_call;
   ELSIF q.state = 'resolved' AND NOT is_affirmative(q) THEN
-    UPDATE tool_grants g SET used_at = coalesce(g.used_at, clock_timestamp()) WHERE g.tenant_id = c.tenant_id AND g.request_id = q.request_id;
+    UPDATE tool_grants g SET used_at = coalesce(g.used_at, clock_timestamp())
+      WHERE g.tenant_id = c.tenant_id AND g.request_id = q.request_id;
     RETURN NEXT ('rejected', q.request_id, NULL, q.answer ->> 'comment', NULL)::held_call;
   -- The third time that it asks again.
   ELSIF asked_in_vain(c.tenant_id, c.message_id, n.tool) >= 3 THEN
-    PERFORM fail_message(c.tenant_id, c.message_id, CASE WHEN n.source = 'guard' THEN 'GUARD_DENIED' ELSE 'POLICY_DENIED' END,
-      'The agent asked for approval of ' || n.tool || ' three times again, each time for another call.', 'withdrawn', c.event_id);
+    PERFORM fail_message(c.tenant_id, c.message_id,
+      CASE WHEN n.source = 'guard' THEN 'GUARD_DENIED' ELSE 'POLICY_DENIED' END,
+        'The agent asked for approval of ' || n.tool || ' three times again, each time for another call.',
+        'withdrawn', c.event_id);
     RETURN NEXT ('failed', NULL, NULL, NULL, d.instance_id)::held_call;
   ELSIF NOT ask_about_message(c.tenant_id, c.message_id, c.request) THEN
-    SELECT * INTO q FROM input_requests i WHERE i.tenant_id = c.tenant_id AND i.message_id = c.message_id AND i.state = 'pending';
+    SELECT * INTO q FROM input_requests i
+      WHERE i.tenant_id = c.tenant_id AND i.message_id = c.message_id AND i.state = 'pending';
     RETURN NEXT ('occupied', q.request_id, NULL, NULL, NULL)::held_call;
   ELSE
     left_ms := greatest(1, milliseconds_between(now(), d.deadline_at));
     UPDATE dispatches x SET deadline_at = NULL WHERE x.tenant_id = c.tenant_id AND x.dispatch_id = c.dispatch_id;
-    INSERT INTO tool_grants (tenant_id, request_id, message_id, dispatch_id, deadline_left_ms, asked_digest, target, node_id, call)
+    INSERT INTO tool_grants (tenant_id, request_id, message_id, dispatch_id, deadline_left_ms, asked_digest, target,
+      node_id, call)
       VALUES (c.tenant_id, n.request_id, c.message_id, c.dispatch_id, left_ms, n.digest, c.target, c.node_id, c.call);
     RETURN NEXT ('waits', n.request_id, NULL, NULL, NULL)::held_call;
   END IF;
 END $$;
 
--- Uses the decision on a request for the call that waits for it, if the dispatch that made the call still lives. A decision that was used,
--- by a repeated call of a later dispatch for example, reads `closed`, but not to the call `by_use` that has used it: it asks again because the
--- answer did not reach it. `may_pass` false: the caller is gone, and a grant stays for the next.
-CREATE FUNCTION use_tool_grant(of_tenant text, of_message text, of_dispatch text, of_request text, may_pass boolean, by_use uuid)
+-- Uses the decision on a request for the call that waits for it, if the dispatch that made the call still lives. A
+-- decision that was used, by a repeated call of a later dispatch for example, reads `closed`, but not to the call
+-- `by_use` that has used it: it asks again because the answer did not reach it. `may_pass` false: the caller is gone,
+-- and a grant stays for the next.
+CREATE FUNCTION use_tool_grant(of_tenant text, of_message text, of_dispatch text, of_request text, may_pass boolean,
+  by_use uuid)
   RETURNS SETOF held_call LANGUAGE plpgsql AS $$
 DECLARE
   tenant text := act_for_tenant(of_tenant);
@@ -124,25 +138,30 @@ BEGIN
 END $$;
 
 -- input-required → working: the agent has withdrawn the call that waits. Gives whether the request was still open.
-CREATE FUNCTION withdraw_tool_call(of_tenant text, of_message text, of_dispatch text, of_request text) RETURNS boolean LANGUAGE plpgsql AS $$
+CREATE FUNCTION withdraw_tool_call(of_tenant text, of_message text, of_dispatch text, of_request text)
+  RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
   tenant text := act_for_tenant(of_tenant);
   d dispatches := lock_dispatch(of_tenant, of_message, of_dispatch);
 BEGIN
   UPDATE input_requests q SET state = 'withdrawn', ended_at = now(), wake_requested_at = now()
-   WHERE q.tenant_id = of_tenant AND q.request_id = of_request AND q.message_id = of_message AND q.state = 'pending' AND d.state = 'sent';
+   WHERE q.tenant_id = of_tenant AND q.request_id = of_request AND q.message_id = of_message AND q.state = 'pending'
+     AND d.state = 'sent';
   IF NOT FOUND THEN
     RETURN false;
   END IF;
-  UPDATE running_messages r SET state = 'working', wake_requested_at = NULL WHERE r.tenant_id = of_tenant AND r.message_id = of_message;
-  UPDATE messages m SET state = 'working', updated_at = now() WHERE m.tenant_id = of_tenant AND m.message_id = of_message;
+  UPDATE running_messages r SET state = 'working', wake_requested_at = NULL
+    WHERE r.tenant_id = of_tenant AND r.message_id = of_message;
+  UPDATE messages m SET state = 'working', updated_at = now()
+    WHERE m.tenant_id = of_tenant AND m.message_id = of_message;
   PERFORM note_change(of_tenant, of_message);
   RETURN true;
 END $$;
 
--- The calls of these dispatches that wait, or whose result has not gone out, which another process answers from now on. What a process has
--- written before of one that passed is unknown: `used_by` says that one has.
-CREATE FUNCTION take_over_tool_calls(of_tenant text, of_dispatches text[], by_node text) RETURNS SETOF tool_grants LANGUAGE plpgsql AS $$
+-- The calls of these dispatches that wait, or whose result has not gone out, which another process answers from now on.
+-- What a process has written before of one that passed is unknown: `used_by` says that one has.
+CREATE FUNCTION take_over_tool_calls(of_tenant text, of_dispatches text[], by_node text)
+  RETURNS SETOF tool_grants LANGUAGE plpgsql AS $$
 DECLARE
   tenant text := act_for_tenant(of_tenant);
 BEGIN

@@ -1,58 +1,68 @@
 -- What the accept transaction (accept_messages.sql) takes and gives, and how a repeated messageId is found.
 
--- `in_flight_limit`, `queued_limit`, `waiting_limit`: bounds to count to; 0: not to be counted. At the first the message waits, at the others it is
--- refused. `queued_full`, `waiting_full`: the process knows that they are reached; `refused`: that the message is refused unless it is a repeat.
--- `unavailable_text`: the error of a message whose target is not registered, which is then put on the record as failed; NULL: refused.
--- `dispatch_id`: of the dispatch that the process may open; NULL: it opens none. `mesh_id`, `any_mesh`: as in `routing`; `idle_ids`: agents that may
--- have nothing to do. `event_id`: of the first of
--- session.created, message.received, dispatch.sent and message.error. `decision`: what policies and guards have to say of the message; NULL for
--- most. Its members: `error` {code, message}, with which the message fails; `input_request`, a new_input_request that it waits for; `undecided`,
--- true: it is decided before the message joins a queue; `events` [{event_id, event_type, severity, payload}]. None of the first three has a
--- dispatch. `token`: what policies see of the sender's token; NULL where it has no limits and the tenant had no policy that could look at it.
--- `user_id`: the user that the message is said to be for; NULL: that of its session, or of what its agent works on. `user_from`: who says so,
--- `token`: the sender's token is limited to that user, `record`: the message is sent again; NULL: its sender.
+-- `in_flight_limit`, `queued_limit`, `waiting_limit`: bounds to count to; 0: not to be counted. At the first the
+-- message waits, at the others it is refused. `queued_full`, `waiting_full`: the process knows that they are reached;
+-- `refused`: that the message is refused unless it is a repeat. `unavailable_text`: the error of a message whose target
+-- is not registered, which is then put on the record as failed; NULL: refused. `dispatch_id`: of the dispatch that the
+-- process may open; NULL: it opens none. `mesh_id`, `any_mesh`: as in `routing`; `idle_ids`: agents that may have
+-- nothing to do. `event_id`: of the first of session.created, message.received, dispatch.sent and message.error.
+-- `decision`: what policies and guards have to say of the message; NULL for most. Its members: `error` {code, message},
+-- with which the message fails; `input_request`, a new_input_request that it waits for; `undecided`, true: it is
+-- decided before the message joins a queue; `events` [{event_id, event_type, severity, payload}]. None of the first
+-- three has a dispatch. `token`: what policies see of the sender's token; NULL where it has no limits and the tenant
+-- had no policy that could look at it. `user_id`: the user that the message is said to be for; NULL: that of its
+-- session, or of what its agent works on. `user_from`: who says so, `token`: the sender's token is limited to that
+-- user, `record`: the message is sent again; NULL: its sender.
 CREATE TYPE accept_call AS (
   tenant_id text, message_id text, session_id text, requested_context text, credential_id text, sender_agent_type text,
-  client_message_id text, content_hash uuid, method text, parts jsonb, metadata jsonb, want_instance_id text, want_agent_type text,
-  want_skill_id text, trace_id text, parent_span_id text, propagation jsonb, deadline_ms integer, created_by text, idle_timeout_seconds integer,
-  idempotency_hours integer, in_flight_limit integer, queued_limit integer, queued_full boolean, waiting_limit integer,
-  waiting_full boolean, unavailable_text text, dispatch_id text,
-  mesh_id text, any_mesh boolean, event_id text, decision jsonb, token jsonb, refused boolean, idle_ids text[], user_id text, user_from text
+  client_message_id text, content_hash uuid, method text, parts jsonb, metadata jsonb, want_instance_id text,
+  want_agent_type text, want_skill_id text, trace_id text, parent_span_id text, propagation jsonb, deadline_ms integer,
+  created_by text, idle_timeout_seconds integer, idempotency_hours integer, in_flight_limit integer,
+  queued_limit integer, queued_full boolean, waiting_limit integer, waiting_full boolean, unavailable_text text,
+  dispatch_id text, mesh_id text, any_mesh boolean, event_id text, decision jsonb, token jsonb, refused boolean,
+  idle_ids text[], user_id text, user_from text
 );
 
--- `verdict`: dispatched | queued | accepted | asked | denied | unavailable | repeat | mismatch | refused | queued_full | waiting_full | too_many_hops |
--- other_user | no_session | session_closed | target_required | target_unknown (`agent_type` is the type that was looked for) | later
--- (`awaits` names the lock). From `instance_id` on for `dispatched`; of a queued message `instance_id` and `mesh_id` are those of an agent with room
--- that another node sends to, and `queue` its queue where nothing waited there before it. The counts where they were taken.
+-- `verdict`: dispatched | queued | accepted | asked | denied | unavailable | repeat | mismatch | refused | queued_full
+-- | waiting_full | too_many_hops | other_user | no_session | session_closed | target_required | target_unknown
+-- (`agent_type` is the type that was looked for) | later (`awaits` names the lock). From `instance_id` on for
+-- `dispatched`; of a queued message `instance_id` and `mesh_id` are those of an agent with room that another node sends
+-- to, and `queue` its queue where nothing waited there before it. The counts where they were taken.
 CREATE TYPE accept_result AS (
-  verdict text, message_id text, session_id text, accepted_at timestamptz, instance_id text, agent_type text, deployment_mode text,
-  connection_epoch bigint, mesh_id text, public_url text, agent_card jsonb, dispatch_auth bytea, user_id text, in_flight integer, queued integer, waiting integer,
-  awaits text, queue text
+  verdict text, message_id text, session_id text, accepted_at timestamptz, instance_id text, agent_type text,
+  deployment_mode text, connection_epoch bigint, mesh_id text, public_url text, agent_card jsonb, dispatch_auth bytea,
+  user_id text, in_flight integer, queued integer, waiting integer, awaits text, queue text
 );
 
--- What was decided of a call, before its message is written. `key` NULL: `result` is all, and nothing is written. `resumes`: it is dispatched, and
--- its suspended session goes on. `queue`: in which it waits for an agent. `follows`: it writes more than every message does (follow_message).
+-- What was decided of a call, before its message is written. `key` NULL: `result` is all, and nothing is written.
+-- `resumes`: it is dispatched, and its suspended session goes on. `queue`: in which it waits for an agent. `follows`:
+-- it writes more than every message does (follow_message).
 CREATE TYPE message_decision AS (
-  c accept_call, result accept_result, key uuid, want_type text, agent chosen_agent, error_code text, error_text text, ordered boolean,
-  resumes boolean, hops integer, follows boolean, queue text
+  c accept_call, result accept_result, key uuid, want_type text, agent chosen_agent, error_code text, error_text text,
+  ordered boolean, resumes boolean, hops integer, follows boolean, queue text
 );
 
--- What makes a messageId one: the same from the same credential for the same user (NULL for none) in the same context ('' for none) is a repeat.
--- Half of a SHA-256, and no part can pass for another.
-CREATE FUNCTION idempotency_key(of_tenant text, credential_id text, of_user text, requested_context text, client_message_id text) RETURNS uuid
+-- What makes a messageId one: the same from the same credential for the same user (NULL for none) in the same context
+-- ('' for none) is a repeat. Half of a SHA-256, and no part can pass for another.
+CREATE FUNCTION idempotency_key(of_tenant text, credential_id text, of_user text, requested_context text,
+  client_message_id text) RETURNS uuid
   LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
-  RETURN left(encode(sha256(convert_to(concat_ws('/', of_tenant, credential_id, length(requested_context), coalesce(length(of_user)::text, ''),
-    requested_context || coalesce(of_user, '') || client_message_id), 'UTF8')), 'hex'), 32)::uuid;
+  RETURN left(encode(sha256(convert_to(concat_ws('/', of_tenant, credential_id, length(requested_context),
+    coalesce(length(of_user)::text, ''), requested_context || coalesce(of_user, '') || client_message_id), 'UTF8')),
+      'hex'), 32)::uuid;
 END $$;
 
--- The result of a call that writes nothing: 'repeat' or 'mismatch' when the messageId is on the record, else `otherwise`.
-CREATE FUNCTION not_accepted(c accept_call, result accept_result, otherwise text) RETURNS accept_result LANGUAGE plpgsql AS $$
+-- The result of a call that writes nothing: 'repeat' or 'mismatch' when the messageId is on the record, else
+-- `otherwise`.
+CREATE FUNCTION not_accepted(c accept_call, result accept_result, otherwise text)
+  RETURNS accept_result LANGUAGE plpgsql AS $$
 BEGIN
   SELECT m.message_id, m.session_id, CASE WHEN k.content_hash = c.content_hash THEN 'repeat' ELSE 'mismatch' END
     INTO result.message_id, result.session_id, result.verdict
     FROM idempotency_keys k JOIN messages m ON m.tenant_id = c.tenant_id AND m.message_id = 'msg_' || k.message_id
-   WHERE k.idempotency_key = idempotency_key(c.tenant_id, c.credential_id, c.user_id, c.requested_context, c.client_message_id)
+   WHERE k.idempotency_key = idempotency_key(c.tenant_id, c.credential_id, c.user_id, c.requested_context,
+     c.client_message_id)
      AND k.expires_at > now();
   result.verdict := coalesce(result.verdict, otherwise);
   RETURN result;
@@ -70,7 +80,8 @@ BEGIN
 END $$;
 
 -- The result of a call that another transaction keeps from a lock.
-CREATE FUNCTION accept_later(result accept_result, lock_name text) RETURNS accept_result LANGUAGE plpgsql IMMUTABLE AS $$
+CREATE FUNCTION accept_later(result accept_result, lock_name text)
+  RETURNS accept_result LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
   result.verdict := 'later';
   result.awaits := lock_name;

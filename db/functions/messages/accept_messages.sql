@@ -1,17 +1,19 @@
--- The accept transaction (docs/internals.md): puts messages on the record and, where an agent has room, opens their dispatches as sent, in one
--- round trip. Several callers may share it: each message is decided by itself (decide_message.sql), and all are written together
--- (write_messages.sql). What fails one call undoes all, and the process then makes each call by itself. A call that would wait for a lock of
--- another transaction is answered 'later' and writes nothing; the others go on (db/connections/batcher.ts).
+-- The accept transaction (docs/internals.md): puts messages on the record and, where an agent has room, opens their
+-- dispatches as sent, in one round trip. Several callers may share it: each message is decided by itself
+-- (decide_message.sql), and all are written together (write_messages.sql). What fails one call undoes all, and the
+-- process then makes each call by itself. A call that would wait for a lock of another transaction is answered 'later'
+-- and writes nothing; the others go on (db/connections/batcher.ts).
 --
--- What was decided is written before a call whose decision depends on it: one of another tenant, one that counts the tenant's messages, the same
--- messageId again. It is written at once where it may bind those behind it: in an ordered or suspended session, in a session on an agent with a
--- bound, with a decision of a policy, or without an agent. The others are written together: those that are decided meanwhile know what the
--- agents have taken (`unwritten_ids`).
+-- What was decided is written before a call whose decision depends on it: one of another tenant, one that counts the
+-- tenant's messages, the same messageId again. It is written at once where it may bind those behind it: in an ordered
+-- or suspended session, in a session on an agent with a bound, with a decision of a policy, or without an agent. The
+-- others are written together: those that are decided meanwhile know what the agents have taken (`unwritten_ids`).
 --
--- `wait_for_locks`: the first call may wait, while nothing is locked yet. Without sorts messages are counted by the index that has their order:
--- the key and a sort look cheaper while few messages run.
+-- `wait_for_locks`: the first call may wait, while nothing is locked yet. Without sorts messages are counted by the
+-- index that has their order: the key and a sort look cheaper while few messages run.
 CREATE FUNCTION accept_messages(calls jsonb, wait_for_locks boolean) RETURNS accept_result[] LANGUAGE plpgsql
-  SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off SET enable_mergejoin = off
+  SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off
+    SET enable_mergejoin = off
   SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   c accept_call;
@@ -28,7 +30,8 @@ BEGIN
   FOR place IN 0 .. jsonb_array_length(calls) - 1 LOOP
     c := jsonb_populate_record(NULL::accept_call, calls -> place);
     key := idempotency_key(c.tenant_id, c.credential_id, c.user_id, c.requested_context, c.client_message_id);
-    IF place > 0 AND (c.tenant_id <> tenant OR c.in_flight_limit > 0 OR c.queued_limit > 0 OR c.waiting_limit > 0 OR key = ANY (keys)) THEN
+    IF place > 0 AND (c.tenant_id <> tenant OR c.in_flight_limit > 0 OR c.queued_limit > 0 OR c.waiting_limit > 0
+      OR key = ANY (keys)) THEN
       decided := write_messages(decided);
       unwritten_ids := '{}';
     END IF;
@@ -51,7 +54,8 @@ BEGIN
     decided := decided || d;
     IF (d.agent).only_one AND NOT d.follows THEN
       known := d.agent;
-    ELSIF (d.agent).instance_id IS NOT NULL AND (c.requested_context = '' OR (d.agent).unbounded) AND NOT d.follows AND NOT d.ordered
+    ELSIF (d.agent).instance_id IS NOT NULL AND (c.requested_context = '' OR (d.agent).unbounded) AND NOT d.follows
+      AND NOT d.ordered
         AND NOT d.resumes THEN
       unwritten_ids := unwritten_ids || (d.agent).instance_id;
     ELSE

@@ -1,8 +1,8 @@
 -- The first half of the accept transaction: what becomes of each message.
 
--- What the limits have to say of a call that some limit may refuse: `verdict` NULL when none does, and the counts that were taken. Each state is
--- counted for itself, and in the order of running_in_flight: a plan for both at once takes the key and reads all, and so may one that was made
--- while the table was small.
+-- What the limits have to say of a call that some limit may refuse: `verdict` NULL when none does, and the counts that
+-- were taken. Each state is counted for itself, and in the order of running_in_flight: a plan for both at once takes
+-- the key and reads all, and so may one that was made while the table was small.
 CREATE FUNCTION check_limits(c accept_call) RETURNS accept_result LANGUAGE plpgsql AS $$
 DECLARE
   result accept_result;
@@ -12,14 +12,17 @@ BEGIN
   END IF;
   IF c.queued_limit > 0 THEN
     result.queued := (SELECT count(*) FROM (SELECT 1 FROM running_messages r
-      WHERE r.tenant_id = c.tenant_id AND r.state = 'submitted' ORDER BY r.session_id LIMIT c.queued_limit) AS submitted);
+      WHERE r.tenant_id = c.tenant_id AND r.state = 'submitted'
+        ORDER BY r.session_id LIMIT c.queued_limit) AS submitted);
   END IF;
   IF c.waiting_limit > 0 THEN
     result.waiting := (SELECT count(*) FROM (SELECT 1 FROM running_messages r
-      WHERE r.tenant_id = c.tenant_id AND r.state = 'input-required' ORDER BY r.session_id LIMIT c.waiting_limit) AS waiting);
+      WHERE r.tenant_id = c.tenant_id AND r.state = 'input-required'
+        ORDER BY r.session_id LIMIT c.waiting_limit) AS waiting);
   END IF;
   result.verdict := CASE WHEN c.refused THEN 'refused' WHEN c.queued_full THEN 'queued_full'
-    WHEN c.waiting_full THEN 'waiting_full' WHEN result.queued >= c.queued_limit THEN 'queued_full' WHEN result.waiting >= c.waiting_limit THEN 'waiting_full' END;
+    WHEN c.waiting_full THEN 'waiting_full' WHEN result.queued >= c.queued_limit THEN 'queued_full'
+      WHEN result.waiting >= c.waiting_limit THEN 'waiting_full' END;
   RETURN result;
 END $$;
 
@@ -28,7 +31,8 @@ CREATE FUNCTION unwritten(c accept_call, result accept_result) RETURNS message_d
   SELECT (c, result, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::message_decision
 $$;
 
--- Whether the session of a message holds its slot already, on an agent that is reached from here: no message that waits for room can use that slot.
+-- Whether the session of a message holds its slot already, on an agent that is reached from here: no message that waits
+-- for room can use that slot.
 CREATE FUNCTION holds_slot_here(r routing) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 DECLARE
   bound text := session_agent(r, r.want_agent_type);
@@ -37,14 +41,14 @@ BEGIN
     AND EXISTS (SELECT 1 FROM routable_agent(r.tenant_id, bound) a WHERE is_reached(r, a.deployment_mode, a.mesh_id));
 END $$;
 
--- What becomes of a message. It takes the locks that this needs, and writes nothing of the message. A messageId that is on the record already is
--- found by its `key`, at any step: the same message must not be among those that are decided and not written.
--- `may_wait`: it waits for session and key where another transaction holds them. Nobody else's call may then stand behind it, and its
--- transaction must hold no lock yet. `known`: the agent of an earlier message, the only one of its type and without a bound; NULL for none.
--- `unwritten_ids` as in `routing`.
+-- What becomes of a message. It takes the locks that this needs, and writes nothing of the message. A messageId that is
+-- on the record already is found by its `key`, at any step: the same message must not be among those that are decided
+-- and not written. `may_wait`: it waits for session and key where another transaction holds them. Nobody else's call
+-- may then stand behind it, and its transaction must hold no lock yet. `known`: the agent of an earlier message, the
+-- only one of its type and without a bound; NULL for none. `unwritten_ids` as in `routing`.
 --
--- plpgsql prepares each expression anew in every transaction, which takes a microsecond or more. Most messages open a session and are dispatched
--- at once: their way has few.
+-- plpgsql prepares each expression anew in every transaction, which takes a microsecond or more. Most messages open a
+-- session and are dispatched at once: their way has few.
 CREATE FUNCTION decide_message(c accept_call, key uuid, may_wait boolean, known chosen_agent, unwritten_ids text[])
   RETURNS message_decision LANGUAGE plpgsql AS $$
 DECLARE
@@ -67,7 +71,8 @@ DECLARE
   queue text; -- that it joins
   has_queue boolean; -- others wait in it
 BEGIN
-  IF c.refused OR c.queued_full OR c.waiting_full OR c.in_flight_limit > 0 OR c.queued_limit > 0 OR c.waiting_limit > 0 THEN
+  IF c.refused OR c.queued_full OR c.waiting_full OR c.in_flight_limit > 0 OR c.queued_limit > 0
+    OR c.waiting_limit > 0 THEN
     result := check_limits(c);
     IF result.verdict IS NOT NULL THEN
       RETURN unwritten(c, not_accepted(c, result, result.verdict));
@@ -80,20 +85,24 @@ BEGIN
       RETURN unwritten(c, not_accepted(c, result, 'too_many_hops'));
     END IF;
     -- Where it may work for several users, it says for which.
-    result.user_id := CASE WHEN cardinality(work.users) = 1 THEN work.users[1] WHEN c.user_id = ANY (work.users) THEN c.user_id END;
+    result.user_id := CASE WHEN cardinality(work.users) = 1 THEN work.users[1]
+      WHEN c.user_id = ANY (work.users) THEN c.user_id END;
   END IF;
 
   IF in_session THEN
     IF may_wait THEN
       PERFORM 1 FROM sessions s WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context FOR SHARE;
     END IF;
-    SELECT s.status, s.reserves, s.suspended, s.instance_id, s.agent_type, s.user_id, s.ordered INTO session FROM sessions s
+    SELECT s.status, s.reserves, s.suspended, s.instance_id, s.agent_type, s.user_id, s.ordered INTO session
+      FROM sessions s
      WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context FOR SHARE SKIP LOCKED;
-    IF NOT FOUND AND EXISTS (SELECT 1 FROM sessions s WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context) THEN
+    IF NOT FOUND AND EXISTS (SELECT 1 FROM sessions s
+      WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context) THEN
       RETURN unwritten(c, accept_later(result, 'session ' || c.requested_context));
     END IF;
     IF session.status IS DISTINCT FROM 'active' THEN
-      RETURN unwritten(c, not_accepted(c, result, CASE WHEN session.status IS NULL THEN 'no_session' ELSE 'session_closed' END));
+      RETURN unwritten(c, not_accepted(c, result,
+        CASE WHEN session.status IS NULL THEN 'no_session' ELSE 'session_closed' END));
     END IF;
     -- A session without a user that was opened after the look whether it is its user's.
     IF c.user_from = 'token' AND session.user_id IS DISTINCT FROM c.user_id THEN
@@ -104,8 +113,8 @@ BEGIN
     END IF;
     result.user_id := coalesce(session.user_id, result.user_id);
     ordered := session.ordered;
-    -- Whoever has the session's lock sees all messages before its own. Where another has it, its turn is looked for afterwards.
-    -- The look is a statement of its own, which sees what was committed before the lock.
+    -- Whoever has the session's lock sees all messages before its own. Where another has it, its turn is looked for
+    -- afterwards. The look is a statement of its own, which sees what was committed before the lock.
     IF ordered THEN
       has_turn := lock_session_at_once(c.tenant_id, c.requested_context);
       IF has_turn THEN
@@ -114,21 +123,24 @@ BEGIN
       tries := tries AND has_turn;
     END IF;
     want_type := coalesce(want_type, session.agent_type);
-    -- A question to a human suspended the session: it claims room again. Where its row cannot be changed now, who takes the message does that.
+    -- A question to a human suspended the session: it claims room again. Where its row cannot be changed now, who takes
+    -- the message does that.
     resumes := session.suspended AND tries;
     IF resumes THEN
       tries := lock_session_at_once(c.tenant_id, c.requested_context);
     END IF;
   END IF;
   -- An agent names no user of its own accord.
-  IF c.sender_agent_type IS NOT NULL AND c.user_from IS NULL AND c.user_id IS NOT NULL AND result.user_id IS DISTINCT FROM c.user_id THEN
+  IF c.sender_agent_type IS NOT NULL AND c.user_from IS NULL AND c.user_id IS NOT NULL
+    AND result.user_id IS DISTINCT FROM c.user_id THEN
     RETURN unwritten(c, not_accepted(c, result, 'other_user'));
   END IF;
   IF coalesce(want_type, c.want_instance_id, c.want_skill_id) IS NULL THEN
     IF in_session THEN
       -- No agent has joined the session yet: it will be one of the type that its first message waits for.
       SELECT r.want_agent_type INTO want_type FROM running_messages r
-       WHERE r.tenant_id = c.tenant_id AND r.session_id = c.requested_context AND r.state IN ('submitted', 'working', 'input-required')
+       WHERE r.tenant_id = c.tenant_id AND r.session_id = c.requested_context
+         AND r.state IN ('submitted', 'working', 'input-required')
          AND r.want_agent_type IS NOT NULL ORDER BY r.created_at, r.message_id LIMIT 1;
     END IF;
     want_type := coalesce(want_type, default_target(c.tenant_id));
@@ -171,7 +183,8 @@ BEGIN
   END IF;
   dispatched := agent.instance_id IS NOT NULL;
   IF NOT dispatched AND elsewhere.instance_id IS NULL AND error_code IS NULL THEN
-    -- The session's agent of the type goes before a wanted instance or skill. Messages wait only for what is registered.
+    -- The session's agent of the type goes before a wanted instance or skill. Messages wait only for what is
+    -- registered.
     IF in_session THEN
       is_bound := session.agent_type = want_type OR EXISTS (SELECT 1 FROM session_agents j
         WHERE j.tenant_id = c.tenant_id AND j.session_id = c.requested_context AND j.agent_type = want_type);
@@ -186,7 +199,8 @@ BEGIN
       error_text := c.unavailable_text;
     END IF;
   END IF;
-  IF dispatched OR NOT has_turn OR error_code IS NOT NULL OR coalesce(c.decision ?| '{input_request,undecided}', false) THEN
+  IF dispatched OR NOT has_turn OR error_code IS NOT NULL
+    OR coalesce(c.decision ?| '{input_request,undecided}', false) THEN
     queue := NULL;
   ELSE
     queue := coalesce(queue, queue_for(wish));
@@ -203,7 +217,8 @@ BEGIN
     IF result.verdict IS NOT NULL THEN
       RETURN unwritten(c, result);
     END IF;
-    -- It has expired, or retention has dropped its message before it, where both times were shortened. The sweeper may be deleting it.
+    -- It has expired, or retention has dropped its message before it, where both times were shortened. The sweeper may
+    -- be deleting it.
     IF may_wait THEN
       DELETE FROM idempotency_keys k WHERE k.idempotency_key = key;
     ELSIF NOT forget_key(key) THEN
@@ -211,10 +226,14 @@ BEGIN
     END IF;
   END IF;
 
-  RETURN (c, (CASE WHEN c.decision ? 'error' THEN 'denied' WHEN error_code IS NOT NULL THEN 'unavailable' WHEN dispatched THEN 'dispatched'
-        WHEN c.decision ? 'input_request' THEN 'asked' WHEN queue IS NOT NULL THEN 'queued' ELSE 'accepted' END, c.message_id, c.session_id, now(),
-      coalesce(agent.instance_id, elsewhere.instance_id), agent.agent_type, agent.deployment_mode, agent.connection_epoch,
-      coalesce(agent.mesh_id, elsewhere.mesh_id), agent.public_url, agent.agent_card, agent.dispatch_auth, coalesce(result.user_id, c.user_id), result.in_flight, result.queued, result.waiting, NULL::text, CASE WHEN has_queue IS NOT TRUE THEN queue END)::accept_result,
+  RETURN (c, (CASE WHEN c.decision ? 'error' THEN 'denied' WHEN error_code IS NOT NULL THEN 'unavailable'
+    WHEN dispatched THEN 'dispatched'
+        WHEN c.decision ? 'input_request' THEN 'asked' WHEN queue IS NOT NULL THEN 'queued'
+          ELSE 'accepted' END, c.message_id, c.session_id, now(),
+      coalesce(agent.instance_id, elsewhere.instance_id), agent.agent_type, agent.deployment_mode,
+      agent.connection_epoch, coalesce(agent.mesh_id, elsewhere.mesh_id), agent.public_url, agent.agent_card,
+      agent.dispatch_auth, coalesce(result.user_id, c.user_id), result.in_flight, result.queued, result.waiting,
+      NULL::text, CASE WHEN has_queue IS NOT TRUE THEN queue END)::accept_result,
     key, want_type, agent, error_code, coalesce(error_text, c.decision #>> '{error,message}'), coalesce(ordered, false),
     coalesce(resumes AND dispatched, false), coalesce(work.hops, (c.metadata ->> 'hops')::integer, 0),
     c.decision IS NOT NULL OR is_late(c.message_id), queue)::message_decision;

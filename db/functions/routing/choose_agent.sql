@@ -1,4 +1,5 @@
--- Routing: which agent takes a message as it is accepted. What waits in queues is taken by agents with room (dispatches/take_messages.sql).
+-- Routing: which agent takes a message as it is accepted. What waits in queues is taken by agents with room
+-- (dispatches/take_messages.sql).
 
 -- Whether the process that asks sends to an agent, or can tell the node that does.
 CREATE FUNCTION is_reached(r routing, deployment_mode text, mesh_id text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
@@ -6,13 +7,15 @@ CREATE FUNCTION is_reached(r routing, deployment_mode text, mesh_id text) RETURN
     ELSE mesh_id IS NOT NULL AND coalesce(mesh_id = r.mesh_id OR r.any_mesh, false) END
 $$;
 
--- The node that is to send to an agent: the one that it is connected to; of a hosted one the node that asks, where it has room for it, else one that
--- has. `no_room_on`: `agents.saturated_on`.
+-- The node that is to send to an agent: the one that it is connected to; of a hosted one the node that asks, where it
+-- has room for it, else one that has. `no_room_on`: `agents.saturated_on`.
 CREATE FUNCTION sending_node(r routing, connected_to text, no_room_on jsonb) RETURNS text LANGUAGE plpgsql STABLE AS $$
 BEGIN
   IF connected_to IS NOT NULL THEN
     RETURN connected_to;
-  ELSIF r.mesh_id IS NOT NULL AND (no_room_on = '{}' OR r.any_mesh IS NOT TRUE OR coalesce((no_room_on ->> r.mesh_id)::timestamptz <= now(), true)) THEN
+  ELSIF r.mesh_id IS NOT NULL
+    AND (no_room_on = '{}' OR r.any_mesh IS NOT TRUE
+    OR coalesce((no_room_on ->> r.mesh_id)::timestamptz <= now(), true)) THEN
     RETURN r.mesh_id;
   END IF;
   RETURN coalesce((SELECT n.mesh_id FROM mesh_nodes n WHERE n.renewed_at > now() - interval '5 s' AND NOT n.draining
@@ -21,8 +24,9 @@ END $$;
 
 CREATE FUNCTION chosen(r routing, agent agents) RETURNS chosen_agent LANGUAGE plpgsql STABLE AS $$
 BEGIN
-  RETURN (agent.instance_id, agent.agent_type, agent.deployment_mode, sending_node(r, agent.mesh_id, agent.saturated_on), agent.connection_epoch,
-    agent.public_url, CASE WHEN agent.deployment_mode = 'hosted' THEN agent.agent_card END, agent.dispatch_auth,
+  RETURN (agent.instance_id, agent.agent_type, agent.deployment_mode,
+    sending_node(r, agent.mesh_id, agent.saturated_on), agent.connection_epoch, agent.public_url,
+    CASE WHEN agent.deployment_mode = 'hosted' THEN agent.agent_card END, agent.dispatch_auth,
     agent.max_concurrent_sessions = 0 AND agent.max_concurrent_tasks = 0, false);
 END $$;
 
@@ -31,9 +35,12 @@ CREATE FUNCTION choose_idle(r routing, idle_ids text[]) RETURNS chosen_agent LAN
 DECLARE
   a agents;
 BEGIN
-  FOR a IN SELECT x.* FROM unnest(idle_ids) AS idle (id) JOIN agents x ON x.tenant_id = r.tenant_id AND x.instance_id = idle.id
-      WHERE x.agent_type = r.want_agent_type AND x.has_room AND NOT is_saturated(x) AND has_skill(x, r.want_skill_id) LOOP
-    CONTINUE WHEN NOT is_reached(r, a.deployment_mode, a.mesh_id) OR has_queued(r.tenant_id, a.instance_id, a.agent_type)
+  FOR a IN SELECT x.* FROM unnest(idle_ids) AS idle (id)
+    JOIN agents x ON x.tenant_id = r.tenant_id AND x.instance_id = idle.id
+      WHERE x.agent_type = r.want_agent_type AND x.has_room AND NOT is_saturated(x)
+        AND has_skill(x, r.want_skill_id) LOOP
+    CONTINUE WHEN NOT is_reached(r, a.deployment_mode, a.mesh_id)
+      OR has_queued(r.tenant_id, a.instance_id, a.agent_type)
       OR fails_beside_others(r.tenant_id, a.instance_id, a.agent_type) OR load_for(r, a.instance_id) > 0;
     IF a.max_concurrent_sessions = 0 AND a.max_concurrent_tasks = 0
         OR lock_room_at_once(r.tenant_id, a.instance_id) AND load_for(r, a.instance_id) = 0 THEN
@@ -44,7 +51,8 @@ BEGIN
 END $$;
 
 -- The best agent of a sample, its room reserved; NULL when that one is not reached, or none of the sample has room.
-CREATE FUNCTION choose_sampled(r routing, only_instance text, only_type text) RETURNS chosen_agent LANGUAGE plpgsql AS $$
+CREATE FUNCTION choose_sampled(r routing, only_instance text, only_type text)
+  RETURNS chosen_agent LANGUAGE plpgsql AS $$
 DECLARE
   c record;
   agent agents;
@@ -57,16 +65,18 @@ BEGIN
       CONTINUE; -- those behind it fail too, or are full
     ELSIF agent.max_concurrent_sessions = 0 AND agent.max_concurrent_tasks = 0 THEN
       RETURN chosen(r, agent);
-    ELSIF may_have_room(r, agent.instance_id, agent.agent_type, agent.status, agent.max_concurrent_sessions, agent.max_concurrent_tasks) THEN
+    ELSIF may_have_room(r, agent.instance_id, agent.agent_type, agent.status, agent.max_concurrent_sessions,
+      agent.max_concurrent_tasks) THEN
       -- One lock only: who waits for a second room while it holds a first could wait for ever.
-      RETURN CASE WHEN reserve_room(r, agent.instance_id, agent.max_concurrent_sessions, agent.max_concurrent_tasks) THEN chosen(r, agent) END;
+      RETURN CASE WHEN reserve_room(r, agent.instance_id, agent.max_concurrent_sessions, agent.max_concurrent_tasks)
+        THEN chosen(r, agent) END;
     END IF;
   END LOOP;
   RETURN NULL;
 END $$;
 
--- As choose_sampled. Where one agent of a type may have room, as for most messages, there is nothing to compare, and where none may have, nothing
--- to look at.
+-- As choose_sampled. Where one agent of a type may have room, as for most messages, there is nothing to compare, and
+-- where none may have, nothing to look at.
 CREATE FUNCTION choose_local(r routing, only_instance text, only_type text) RETURNS chosen_agent LANGUAGE plpgsql AS $$
 DECLARE
   a record;
@@ -75,24 +85,31 @@ BEGIN
     RETURN choose_sampled(r, only_instance, only_type);
   END IF;
   SELECT few.*, count(*) OVER () AS found INTO a FROM (
-    SELECT x.instance_id, x.agent_type, x.deployment_mode, x.mesh_id, x.connection_epoch, x.public_url, x.agent_card, x.dispatch_auth, x.status,
-           x.max_concurrent_sessions, x.max_concurrent_tasks, x.saturated_on FROM agents x
-     WHERE x.tenant_id = r.tenant_id AND x.agent_type = only_type AND x.has_room AND NOT is_saturated(x) ORDER BY x.shuffle LIMIT 2) AS few;
+    SELECT x.instance_id, x.agent_type, x.deployment_mode, x.mesh_id, x.connection_epoch, x.public_url, x.agent_card,
+           x.dispatch_auth, x.status, x.max_concurrent_sessions, x.max_concurrent_tasks, x.saturated_on FROM agents x
+     WHERE x.tenant_id = r.tenant_id AND x.agent_type = only_type AND x.has_room AND NOT is_saturated(x)
+       ORDER BY x.shuffle LIMIT 2) AS few;
   IF a.found > 1 THEN
     RETURN choose_sampled(r, only_instance, only_type);
-  ELSIF a.found IS NULL OR NOT is_reached(r, a.deployment_mode, a.mesh_id) OR is_held_back(r.tenant_id, a.instance_id, a.agent_type)
-      OR NOT claim_room(r, a.instance_id, a.agent_type, a.status, a.max_concurrent_sessions, a.max_concurrent_tasks) THEN
+  ELSIF a.found IS NULL OR NOT is_reached(r, a.deployment_mode, a.mesh_id)
+    OR is_held_back(r.tenant_id, a.instance_id, a.agent_type)
+      OR NOT claim_room(r, a.instance_id, a.agent_type, a.status, a.max_concurrent_sessions, a.max_concurrent_tasks)
+      THEN
     RETURN NULL;
   END IF;
-  RETURN (a.instance_id, a.agent_type, a.deployment_mode, sending_node(r, a.mesh_id, a.saturated_on), a.connection_epoch, a.public_url,
+  RETURN (a.instance_id, a.agent_type, a.deployment_mode, sending_node(r, a.mesh_id, a.saturated_on),
+    a.connection_epoch, a.public_url,
     CASE WHEN a.deployment_mode = 'hosted' THEN a.agent_card END, a.dispatch_auth,
-    a.max_concurrent_sessions = 0 AND a.max_concurrent_tasks = 0, a.max_concurrent_sessions = 0 AND a.max_concurrent_tasks = 0);
+    a.max_concurrent_sessions = 0 AND a.max_concurrent_tasks = 0, a.max_concurrent_sessions = 0
+    AND a.max_concurrent_tasks = 0);
 END $$;
 
--- The agent that reserves its room for a session, the best of its kind: the room stays locked until the transaction ends. Where a whole sample is full
--- all are looked at, and those that were dispatched to nothing for a second are noted as full, so that this does not happen again. Others may have
--- room in a moment. No row when all are full or none fits.
-CREATE FUNCTION choose_to_reserve(of_tenant text, only_instance text, only_type text) RETURNS TABLE (instance_id text, agent_type text)
+-- The agent that reserves its room for a session, the best of its kind: the room stays locked until the transaction
+-- ends. Where a whole sample is full all are looked at, and those that were dispatched to nothing for a second are
+-- noted as full, so that this does not happen again. Others may have room in a moment. No row when all are full or none
+-- fits.
+CREATE FUNCTION choose_to_reserve(of_tenant text, only_instance text, only_type text)
+  RETURNS TABLE (instance_id text, agent_type text)
   LANGUAGE plpgsql AS $$
 DECLARE
   r routing := jsonb_populate_record(NULL::routing, jsonb_build_object('tenant_id', of_tenant));
@@ -129,9 +146,12 @@ BEGIN
   END LOOP;
 END $$;
 
--- The agent of a session that reserves no room: the best that something can be sent to, though it be full. No row for none.
-CREATE FUNCTION choose_routable(of_tenant text, only_instance text, only_type text) RETURNS SETOF agents LANGUAGE plpgsql
-  SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET plan_cache_mode = force_generic_plan AS $$
+-- The agent of a session that reserves no room: the best that something can be sent to, though it be full. No row for
+-- none.
+CREATE FUNCTION choose_routable(of_tenant text, only_instance text, only_type text)
+  RETURNS SETOF agents LANGUAGE plpgsql
+  SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
+    SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   r routing := jsonb_populate_record(NULL::routing, jsonb_build_object('tenant_id', of_tenant));
 BEGIN
@@ -139,9 +159,11 @@ BEGIN
   IF FOUND THEN
     RETURN;
   ELSIF only_instance IS NOT NULL THEN
-    RETURN QUERY SELECT a.* FROM routable_agent(of_tenant, only_instance) a WHERE a.agent_type = coalesce(only_type, a.agent_type);
+    RETURN QUERY SELECT a.* FROM routable_agent(of_tenant, only_instance) a
+      WHERE a.agent_type = coalesce(only_type, a.agent_type);
   ELSE
-    RETURN QUERY SELECT a.* FROM agents a WHERE a.tenant_id = of_tenant AND a.agent_type = only_type AND a.has_room IS NOT NULL
+    RETURN QUERY SELECT a.* FROM agents a
+      WHERE a.tenant_id = of_tenant AND a.agent_type = only_type AND a.has_room IS NOT NULL
       ORDER BY a.has_room, a.shuffle LIMIT 1;
   END IF;
 END $$;
@@ -153,11 +175,12 @@ BEGIN
     RETURN r.session_instance_id;
   END IF;
   RETURN (SELECT j.instance_id FROM session_agents j
-           WHERE j.tenant_id = r.tenant_id AND j.session_id = r.session_id AND j.agent_type = of_type ORDER BY j.joined_at DESC LIMIT 1);
+           WHERE j.tenant_id = r.tenant_id AND j.session_id = r.session_id AND j.agent_type = of_type
+             ORDER BY j.joined_at DESC LIMIT 1);
 END $$;
 
--- The agent that can take a message now, its room reserved; NULL where none can, or another transaction holds the room: the message then joins a
--- queue. Its session's agent for the type, else what it asks for, the least loaded.
+-- The agent that can take a message now, its room reserved; NULL where none can, or another transaction holds the room:
+-- the message then joins a queue. Its session's agent for the type, else what it asks for, the least loaded.
 CREATE FUNCTION choose_agent(r routing) RETURNS chosen_agent LANGUAGE plpgsql AS $$
 DECLARE
   of_type text := coalesce(r.want_agent_type, r.session_agent_type);

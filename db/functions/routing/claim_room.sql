@@ -12,7 +12,8 @@ BEGIN
   RETURN pg_try_advisory_xact_lock(hashtextextended('capacity:' || of_tenant || ':' || of_instance, 0));
 END $$;
 
--- Whether the session of a message is counted on an instance already, so that one more of its messages takes no further room.
+-- Whether the session of a message is counted on an instance already, so that one more of its messages takes no further
+-- room.
 CREATE FUNCTION session_holds_slot(r routing, of_instance text) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
   RETURN r.session_reserves AND r.session_instance_id = of_instance AND NOT r.session_suspended
@@ -31,45 +32,56 @@ BEGIN
   RETURN (SELECT l.load FROM loads(r.tenant_id, of_instance, NULL) l) + unwritten_on(of_instance, r.unwritten_ids);
 END $$;
 
--- Whether an instance with a bound on its messages (`most_tasks` > 0) has as many as that, with those of this transaction.
-CREATE FUNCTION tasks_are_full(r routing, of_instance text, most_tasks integer) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+-- Whether an instance with a bound on its messages (`most_tasks` > 0) has as many as that, with those of this
+-- transaction.
+CREATE FUNCTION tasks_are_full(r routing, of_instance text, most_tasks integer)
+  RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
   RETURN tasks_on(r.tenant_id, of_instance, most_tasks) + unwritten_on(of_instance, r.unwritten_ids) >= most_tasks;
 END $$;
 
--- Whether an agent with a bound, or that is busy, is worth the lock. A new message goes behind those that wait for this agent.
--- `room`, `most_tasks`: the bounds on its sessions and its messages; 0: none. Each message counts, even if its session takes no further room.
-CREATE FUNCTION may_have_room(r routing, of_instance text, of_type text, status text, room integer, most_tasks integer) RETURNS boolean
+-- Whether an agent with a bound, or that is busy, is worth the lock. A new message goes behind those that wait for this
+-- agent. `room`, `most_tasks`: the bounds on its sessions and its messages; 0: none. Each message counts, even if its
+-- session takes no further room.
+CREATE FUNCTION may_have_room(r routing, of_instance text, of_type text, status text, room integer, most_tasks integer)
+  RETURNS boolean
   LANGUAGE plpgsql STABLE AS $$
 BEGIN
-  IF most_tasks > 0 AND (tasks_are_full(r, of_instance, most_tasks) OR has_queued(r.tenant_id, of_instance, of_type)) THEN
+  IF most_tasks > 0 AND (tasks_are_full(r, of_instance, most_tasks) OR has_queued(r.tenant_id, of_instance, of_type))
+    THEN
     RETURN false;
   ELSIF r.session_id IS NOT NULL AND session_holds_slot(r, of_instance) THEN
     RETURN true;
   END IF;
-  RETURN status <> 'busy' AND (room = 0 OR load_for(r, of_instance) < room) AND NOT has_queued(r.tenant_id, of_instance, of_type);
+  RETURN status <> 'busy' AND (room = 0 OR load_for(r, of_instance) < room)
+    AND NOT has_queued(r.tenant_id, of_instance, of_type);
 END $$;
 
--- The same with the lock of the agent's room, which the transaction then has. Whoever binds a session to the agent holds it, so that two at
--- once cannot pass the bound. It waits for nobody: false while another transaction holds the lock.
-CREATE FUNCTION reserve_room(r routing, of_instance text, room integer, most_tasks integer) RETURNS boolean LANGUAGE plpgsql AS $$
+-- The same with the lock of the agent's room, which the transaction then has. Whoever binds a session to the agent
+-- holds it, so that two at once cannot pass the bound. It waits for nobody: false while another transaction holds the
+-- lock.
+CREATE FUNCTION reserve_room(r routing, of_instance text, room integer, most_tasks integer)
+  RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-  IF room + most_tasks > 0 AND NOT lock_room_at_once(r.tenant_id, of_instance) OR most_tasks > 0 AND tasks_are_full(r, of_instance, most_tasks) THEN
+  IF room + most_tasks > 0 AND NOT lock_room_at_once(r.tenant_id, of_instance) OR most_tasks > 0
+    AND tasks_are_full(r, of_instance, most_tasks) THEN
     RETURN false;
   END IF;
   RETURN r.session_id IS NOT NULL AND session_holds_slot(r, of_instance) OR room = 0 OR load_for(r, of_instance) < room;
 END $$;
 
 -- Reserves room on an agent until the transaction ends. Gives whether there is room.
-CREATE FUNCTION claim_room(r routing, of_instance text, of_type text, status text, room integer, most_tasks integer) RETURNS boolean
+CREATE FUNCTION claim_room(r routing, of_instance text, of_type text, status text, room integer, most_tasks integer)
+  RETURNS boolean
   LANGUAGE plpgsql AS $$
 BEGIN
   RETURN room + most_tasks = 0 AND status <> 'busy'
-    OR may_have_room(r, of_instance, of_type, status, room, most_tasks) AND reserve_room(r, of_instance, room, most_tasks);
+    OR may_have_room(r, of_instance, of_type, status, room, most_tasks)
+    AND reserve_room(r, of_instance, room, most_tasks);
 END $$;
 
--- Reserves room for a session, and waits for the lock. That of an agent without room is given up again, so that two callers never wait for each
--- other. It takes no place among messages.
+-- Reserves room for a session, and waits for the lock. That of an agent without room is given up again, so that two
+-- callers never wait for each other. It takes no place among messages.
 CREATE FUNCTION reserve_alone(r routing, of_instance text, room integer) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM lock_room(r.tenant_id, of_instance);

@@ -1,29 +1,37 @@
--- Agents that were found full (`agents.full_at`), so that samples are of others. It is a guess and decides nothing: claim_room does. Nobody waits for
--- the row of an agent here: where another transaction has it, the guess stays as it is.
+-- Agents that were found full (`agents.full_at`), so that samples are of others. It is a guess and decides nothing:
+-- claim_room does. Nobody waits for the row of an agent here: where another transaction has it, the guess stays as it
+-- is.
 
--- Rows are written one by one, by their key: a plan for a list that was made while the table was small would read all agents of the tenant.
+-- Rows are written one by one, by their key: a plan for a list that was made while the table was small would read all
+-- agents of the tenant.
 
 -- Writes when an agent was found full; NULL: it may have room.
 CREATE FUNCTION set_full_at(of_tenant text, of_instance text, at timestamptz) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   UPDATE agents a SET full_at = at WHERE a.tenant_id = of_tenant AND a.instance_id = (SELECT x.instance_id FROM agents x
-    WHERE x.tenant_id = of_tenant AND x.instance_id = of_instance AND (x.full_at IS NULL) <> (at IS NULL) FOR NO KEY UPDATE SKIP LOCKED);
+    WHERE x.tenant_id = of_tenant AND x.instance_id = of_instance
+      AND (x.full_at IS NULL) <> (at IS NULL) FOR NO KEY UPDATE SKIP LOCKED);
 END $$;
 
--- Looks again at agents that were found full five seconds ago or earlier: room that was freed while one was noted would be forgotten. Of all
--- types: together looks cost no more than one of each agent in five seconds. Gives whether one has room.
-CREATE FUNCTION recheck_full(of_tenant text, at_most integer) RETURNS boolean LANGUAGE plpgsql SET enable_sort = off AS $$
+-- Looks again at agents that were found full five seconds ago or earlier: room that was freed while one was noted would
+-- be forgotten. Of all types: together looks cost no more than one of each agent in five seconds. Gives whether one has
+-- room.
+CREATE FUNCTION recheck_full(of_tenant text, at_most integer)
+  RETURNS boolean LANGUAGE plpgsql SET enable_sort = off AS $$
 DECLARE
   stale timestamptz := now() - interval '5 s';
   noted record;
   is_full boolean;
   any_free boolean := false;
 BEGIN
-  FOR noted IN SELECT a.instance_id, a.max_concurrent_sessions AS room, a.max_concurrent_tasks AS most_tasks FROM agents a
-      WHERE a.tenant_id = of_tenant AND a.full_at < stale ORDER BY a.full_at LIMIT at_most FOR NO KEY UPDATE SKIP LOCKED LOOP
+  FOR noted IN SELECT a.instance_id, a.max_concurrent_sessions AS room, a.max_concurrent_tasks AS most_tasks
+    FROM agents a
+      WHERE a.tenant_id = of_tenant AND a.full_at < stale
+        ORDER BY a.full_at LIMIT at_most FOR NO KEY UPDATE SKIP LOCKED LOOP
     is_full := noted.room > 0 AND (SELECT l.load >= noted.room FROM loads(of_tenant, noted.instance_id, noted.room) l)
       OR noted.most_tasks > 0 AND tasks_on(of_tenant, noted.instance_id, noted.most_tasks) >= noted.most_tasks;
-    UPDATE agents a SET full_at = CASE WHEN is_full THEN now() END WHERE a.tenant_id = of_tenant AND a.instance_id = noted.instance_id;
+    UPDATE agents a SET full_at = CASE WHEN is_full THEN now() END
+      WHERE a.tenant_id = of_tenant AND a.instance_id = noted.instance_id;
     any_free := any_free OR NOT is_full;
   END LOOP;
   RETURN any_free;

@@ -1,11 +1,13 @@
--- Queues: what messages that found no agent wait for, so that whoever has room finds those that can use it, and nobody waits behind another
--- that waits for something else. A message waits in one queue; an agent serves several. '//' separates nothing else: no instance and no type
--- has a slash in its name, and the skill comes last.
+-- Queues: what messages that found no agent wait for, so that whoever has room finds those that can use it, and nobody
+-- waits behind another that waits for something else. A message waits in one queue; an agent serves several. '//'
+-- separates nothing else: no instance and no type has a slash in its name, and the skill comes last.
 
--- A message that names an instance, or whose session has one, waits for that instance alone; any other for its type and skill, where '' stands
--- for any. What waits for its session's instance is moved once nothing can be sent to that one (requeue_messages).
+-- A message that names an instance, or whose session has one, waits for that instance alone; any other for its type and
+-- skill, where '' stands for any. What waits for its session's instance is moved once nothing can be sent to that one
+-- (requeue_messages).
 CREATE FUNCTION queue_of(instance text, type text, skill text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
-  SELECT CASE WHEN instance IS NOT NULL THEN instance || '//' ELSE '/' || coalesce(type, '') || '/' || coalesce(skill, '') END
+  SELECT CASE WHEN instance IS NOT NULL THEN instance || '//'
+    ELSE '/' || coalesce(type, '') || '/' || coalesce(skill, '') END
 $$;
 
 -- The queues whose messages an agent could take: its own, that of its type, and two of each of its skills.
@@ -31,18 +33,23 @@ BEGIN
   ELSIF bound = r.want_instance_id THEN
     RETURN queue_of(bound, NULL, NULL);
   END IF;
-  SELECT a.has_room INTO has_room FROM agents a WHERE a.tenant_id = r.tenant_id AND a.instance_id = bound AND a.agent_type = of_type;
-  RETURN queue_of(CASE WHEN has_room IS NOT NULL AND bound <> ALL (coalesce(r.unreachable_ids, '{}')) THEN bound END, of_type, r.want_skill_id);
+  SELECT a.has_room INTO has_room FROM agents a
+    WHERE a.tenant_id = r.tenant_id AND a.instance_id = bound AND a.agent_type = of_type;
+  RETURN queue_of(CASE WHEN has_room IS NOT NULL AND bound <> ALL (coalesce(r.unreachable_ids, '{}')) THEN bound END,
+    of_type, r.want_skill_id);
 END $$;
 
--- Each look at the queues asks for the order of running_queued, as served_sessions does for its index. EXISTS would drop it.
+-- Each look at the queues asks for the order of running_queued, as served_sessions does for its index. EXISTS would
+-- drop it.
 CREATE FUNCTION any_queued(of_tenant text) RETURNS boolean LANGUAGE sql STABLE AS $$
-  SELECT coalesce((SELECT true FROM running_messages r WHERE r.tenant_id = of_tenant AND r.queue >= '' ORDER BY r.queue LIMIT 1), false)
+  SELECT coalesce((SELECT true FROM running_messages r WHERE r.tenant_id = of_tenant AND r.queue >= ''
+    ORDER BY r.queue LIMIT 1), false)
 $$;
 
 CREATE FUNCTION is_queued(of_tenant text, in_queue text) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
-  RETURN coalesce((SELECT true FROM running_messages r WHERE r.tenant_id = of_tenant AND r.queue = in_queue ORDER BY r.queue LIMIT 1), false);
+  RETURN coalesce((SELECT true FROM running_messages r WHERE r.tenant_id = of_tenant AND r.queue = in_queue
+    ORDER BY r.queue LIMIT 1), false);
 END $$;
 
 -- Whether messages wait that an agent could take.
@@ -54,13 +61,15 @@ BEGIN
     RETURN false;
   END IF;
   served := queues_of(of_tenant, of_instance, of_type);
-  RETURN coalesce((SELECT true FROM running_messages r WHERE r.tenant_id = of_tenant AND r.queue = ANY (served) ORDER BY r.queue LIMIT 1), false);
+  RETURN coalesce((SELECT true FROM running_messages r WHERE r.tenant_id = of_tenant AND r.queue = ANY (served)
+    ORDER BY r.queue LIMIT 1), false);
 END $$;
 
 -- How many messages wait for an instance alone.
 CREATE FUNCTION queue_length(of_tenant text, of_instance text) RETURNS integer LANGUAGE plpgsql STABLE AS $$
 DECLARE
-  own_queue text := queue_of(of_instance, NULL, NULL); -- within the query it would be no condition of the index, because of its COALESCE
+  -- within the query it would be no condition of the index, because of its COALESCE
+  own_queue text := queue_of(of_instance, NULL, NULL);
 BEGIN
   RETURN (SELECT count(*)::integer FROM (SELECT r.queue FROM running_messages r
     WHERE r.tenant_id = of_tenant AND r.queue = own_queue ORDER BY r.queue) AS waiting);
@@ -72,7 +81,8 @@ DECLARE
   own_queue text := queue_of(of_instance, NULL, NULL); -- as in queue_length
 BEGIN
   RETURN (SELECT count(DISTINCT waiting.session_id)::integer FROM (SELECT r.session_id FROM running_messages r
-    WHERE r.tenant_id = of_tenant AND r.queue = own_queue AND r.resolution IS NOT NULL ORDER BY r.created_at) AS waiting);
+    WHERE r.tenant_id = of_tenant AND r.queue = own_queue AND r.resolution IS NOT NULL
+      ORDER BY r.created_at) AS waiting);
 END $$;
 
 -- What routing knows of a message on the record.
@@ -81,16 +91,18 @@ CREATE FUNCTION routing_of(r running_messages, s sessions) RETURNS routing LANGU
     r.want_instance_id, r.want_agent_type, r.want_skill_id, r.unreachable_ids, NULL, NULL, NULL)::routing
 $$;
 
--- Until when a message waits for an agent while one of its target is online: a human's answer as long as its request was open at least.
+-- Until when a message waits for an agent while one of its target is online: a human's answer as long as its request
+-- was open at least.
 CREATE FUNCTION wait_end(r running_messages, since timestamptz) RETURNS timestamptz LANGUAGE plpgsql STABLE AS $$
 BEGIN
-  RETURN (SELECT least(greatest(since + coalesce((m.metadata ->> 'queue_wait_ms')::integer, m.deadline_ms) * interval '1 ms',
-      since + (SELECT q.expires_at - q.requested_at FROM input_requests q
+  RETURN (SELECT least(greatest(since + coalesce((m.metadata ->> 'queue_wait_ms')::integer,
+      m.deadline_ms) * interval '1 ms', since + (SELECT q.expires_at - q.requested_at FROM input_requests q
         WHERE q.tenant_id = r.tenant_id AND q.request_id = r.resolution ->> 'request_id')), r.repeat_until)
     FROM messages m WHERE m.tenant_id = r.tenant_id AND m.message_id = r.message_id);
 END $$;
 
--- Puts a message that is at rest into its queue, or into another one where what it waits for has changed. The caller holds its lock. Gives the queue.
+-- Puts a message that is at rest into its queue, or into another one where what it waits for has changed. The caller
+-- holds its lock. Gives the queue.
 CREATE FUNCTION queue_message(of_tenant text, of_message text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   r running_messages;
@@ -102,7 +114,8 @@ BEGIN
   SELECT * INTO s FROM sessions x WHERE x.tenant_id = of_tenant AND x.session_id = r.session_id;
   joins := queue_for(routing_of(r, s));
   since_when := coalesce(r.unrouted_since, now());
-  UPDATE running_messages x SET queue = joins, unrouted_since = since_when, wait_ends_at = wait_end(r, since_when), wake_requested_at = NULL
+  UPDATE running_messages x SET queue = joins, unrouted_since = since_when, wait_ends_at = wait_end(r, since_when),
+    wake_requested_at = NULL
    WHERE x.tenant_id = of_tenant AND x.message_id = of_message;
   RETURN joins;
 END $$;

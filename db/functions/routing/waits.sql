@@ -1,9 +1,10 @@
 -- How long a message waits for an agent.
 
--- Whether an agent that serves a queue is online: something can be sent to it, or could if it were not full. In the order of the index of samples and
--- without sorts, as is_queued: no other index fits.
+-- Whether an agent that serves a queue is online: something can be sent to it, or could if it were not full. In the
+-- order of the index of samples and without sorts, as is_queued: no other index fits.
 CREATE FUNCTION is_online(of_tenant text, of_queue text) RETURNS boolean LANGUAGE plpgsql STABLE
-  SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET plan_cache_mode = force_generic_plan AS $$
+  SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
+    SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   instance text := split_part(of_queue, '/', 1);
   type text := split_part(of_queue, '/', 2);
@@ -12,10 +13,12 @@ BEGIN
   IF instance <> '' THEN
     RETURN EXISTS (SELECT 1 FROM routable_agent(of_tenant, instance));
   ELSIF skill <> '' THEN
-    RETURN coalesce((SELECT true FROM agent_skills s WHERE s.tenant_id = of_tenant AND s.skill_id = skill AND s.agent_type = type
+    RETURN coalesce((SELECT true FROM agent_skills s
+      WHERE s.tenant_id = of_tenant AND s.skill_id = skill AND s.agent_type = type
       AND s.has_room IS NOT NULL ORDER BY s.has_room, s.shuffle LIMIT 1), false);
   END IF;
-  RETURN coalesce((SELECT true FROM agents a WHERE a.tenant_id = of_tenant AND a.agent_type = type AND a.has_room IS NOT NULL
+  RETURN coalesce((SELECT true FROM agents a
+    WHERE a.tenant_id = of_tenant AND a.agent_type = type AND a.has_room IS NOT NULL
     ORDER BY a.has_room, a.shuffle LIMIT 1), false);
 END $$;
 
@@ -33,9 +36,11 @@ BEGIN
   RETURN coalesce(absent_since, now());
 END $$;
 
--- The wait of a queued message whose lock the caller holds: since when, and for how many milliseconds it may go on; negative once it is over.
--- `offline_ms`: while no agent of its target is online, unless its sender or its human has said how long.
-CREATE FUNCTION route_wait(of_tenant text, of_message text, at timestamptz, offline_ms integer, OUT since timestamptz, OUT left_ms bigint)
+-- The wait of a queued message whose lock the caller holds: since when, and for how many milliseconds it may go on;
+-- negative once it is over. `offline_ms`: while no agent of its target is online, unless its sender or its human has
+-- said how long.
+CREATE FUNCTION route_wait(of_tenant text, of_message text, at timestamptz, offline_ms integer, OUT since timestamptz,
+  OUT left_ms bigint)
   LANGUAGE plpgsql AS $$
 DECLARE
   r running_messages;
@@ -45,7 +50,8 @@ BEGIN
   SELECT * INTO r FROM running_messages x WHERE x.tenant_id = of_tenant AND x.message_id = of_message;
   since := r.unrouted_since;
   ends := r.wait_ends_at;
-  IF r.resolution IS NULL AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = of_tenant AND m.message_id = of_message AND m.metadata ? 'queue_wait_ms') THEN
+  IF r.resolution IS NULL AND NOT EXISTS (SELECT 1 FROM messages m
+    WHERE m.tenant_id = of_tenant AND m.message_id = of_message AND m.metadata ? 'queue_wait_ms') THEN
     absent_since := note_absence(of_tenant, r.queue);
     IF absent_since IS NOT NULL THEN
       ends := least(greatest(since, absent_since) + offline_ms * interval '1 ms', r.repeat_until);
@@ -54,9 +60,10 @@ BEGIN
   left_ms := (extract(epoch FROM ends - at) * 1000)::bigint;
 END $$;
 
--- Messages of a queue that are to be looked at because none of its agents is online: those whose wait is over by that, and those that wait for the agent
--- of their session, which others of its type may replace.
-CREATE FUNCTION left_alone(of_tenant text, of_queue text, offline_ms integer, at_most integer) RETURNS TABLE (message_id text, session_id text)
+-- Messages of a queue that are to be looked at because none of its agents is online: those whose wait is over by that,
+-- and those that wait for the agent of their session, which others of its type may replace.
+CREATE FUNCTION left_alone(of_tenant text, of_queue text, offline_ms integer, at_most integer)
+  RETURNS TABLE (message_id text, session_id text)
   LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   until timestamptz := now() - offline_ms * interval '1 ms';
@@ -64,14 +71,17 @@ DECLARE
 BEGIN
   IF absent_since IS NOT NULL AND split_part(of_queue, '/', 1) <> '' THEN
     RETURN QUERY SELECT r.message_id, r.session_id FROM running_messages r
-       WHERE r.tenant_id = of_tenant AND r.queue = of_queue AND r.want_instance_id IS DISTINCT FROM split_part(of_queue, '/', 1)
+       WHERE r.tenant_id = of_tenant AND r.queue = of_queue
+         AND r.want_instance_id IS DISTINCT FROM split_part(of_queue, '/', 1)
        ORDER BY (r.resolution IS NULL), r.created_at LIMIT at_most;
   END IF;
   IF absent_since <= until THEN
     RETURN QUERY SELECT o.message_id, o.session_id FROM (SELECT r.* FROM running_messages r
-        WHERE r.tenant_id = of_tenant AND r.queue = of_queue ORDER BY (r.resolution IS NULL), r.created_at LIMIT 10 * at_most) o
+        WHERE r.tenant_id = of_tenant AND r.queue = of_queue
+          ORDER BY (r.resolution IS NULL), r.created_at LIMIT 10 * at_most) o
        WHERE o.resolution IS NULL AND o.unrouted_since <= until
-         AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = o.tenant_id AND m.message_id = o.message_id AND m.metadata ? 'queue_wait_ms')
+         AND NOT EXISTS (SELECT 1 FROM messages m
+         WHERE m.tenant_id = o.tenant_id AND m.message_id = o.message_id AND m.metadata ? 'queue_wait_ms')
        LIMIT at_most;
   END IF;
 END $$;
