@@ -7,9 +7,9 @@ CREATE FUNCTION message_ids_of_session(of_tenant text, of_session text, OUT firs
   LANGUAGE plpgsql
   SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  tenant text := act_for_tenant(of_tenant);
   wanted CONSTANT uuid := session_uuid(uuid_of(of_tenant), of_session);
 BEGIN
+  PERFORM act_for_tenant(of_tenant);
   SELECT m.message_id INTO first_id FROM messages m
    WHERE m.session_uuid = wanted AND m.tenant_id = of_tenant ORDER BY m.message_id LIMIT 1;
   IF FOUND THEN
@@ -24,9 +24,9 @@ CREATE FUNCTION group_ids_of_session(of_tenant text, of_session text, OUT first_
   LANGUAGE plpgsql
   SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  tenant text := act_for_tenant(of_tenant);
   wanted CONSTANT uuid := session_uuid(uuid_of(of_tenant), of_session);
 BEGIN
+  PERFORM act_for_tenant(of_tenant);
   SELECT e.group_id INTO first_id FROM event_groups e
    WHERE e.session_uuid = wanted AND e.tenant_id = uuid_of(of_tenant) ORDER BY group_minute(e.group_id) LIMIT 1;
   IF FOUND THEN

@@ -1,5 +1,5 @@
--- From here on the transaction acts as the application and sees one tenant. It returns the tenant so that it can be
--- called by an assignment, which is cheaper than a query.
+-- From here on the transaction acts as the application and sees one tenant. The first statement of every function that
+-- a node calls.
 CREATE FUNCTION act_for_tenant(of_tenant text) RETURNS text LANGUAGE sql
   AS $$ SELECT CASE WHEN set_config('role', 'fleet_app', true) <> ''
     THEN set_config('app.tenant_id', of_tenant, true) END $$;

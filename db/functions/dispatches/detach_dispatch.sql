@@ -20,17 +20,19 @@ CREATE FUNCTION detach_dispatch(of_tenant text, of_message text, of_dispatch tex
   event_id text)
 RETURNS TABLE (detached boolean, session_id text, instance_id text) LANGUAGE plpgsql AS $$
 DECLARE
-  tenant text := act_for_tenant(of_tenant);
   d dispatches;
   session text;
   trace text;
-  waits boolean := EXISTS (SELECT 1 FROM tool_grants g
+  waits boolean;
+  repeats boolean;
+BEGIN
+  PERFORM act_for_tenant(of_tenant);
+  waits := EXISTS (SELECT 1 FROM tool_grants g
     WHERE g.tenant_id = of_tenant AND g.message_id = of_message AND g.dispatch_id = of_dispatch AND g.used_at IS NULL);
-  repeats boolean := error = 'AGENT_DISCONNECTED' AND EXISTS (SELECT 1 FROM dispatches x
+  repeats := error = 'AGENT_DISCONNECTED' AND EXISTS (SELECT 1 FROM dispatches x
     JOIN agents a ON a.tenant_id = x.tenant_id AND a.instance_id = x.instance_id
     WHERE x.tenant_id = of_tenant AND x.dispatch_id = of_dispatch AND x.attempt < 10
       AND coalesce(x.deadline_at > now(), true) AND is_idempotent(a.agent_card, x.skill_id));
-BEGIN
   IF NOT waits AND NOT repeats THEN
     RETURN QUERY SELECT false, NULL::text, NULL::text;
     RETURN;

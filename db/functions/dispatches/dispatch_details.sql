@@ -24,9 +24,8 @@ GRANT SELECT ON dispatch_details TO fleet_app, fleet_system;
 
 -- A dispatch while it is open or sent and its message's current one; no row otherwise.
 CREATE FUNCTION find_dispatch(of_tenant text, of_dispatch text) RETURNS SETOF dispatch_details LANGUAGE plpgsql AS $$
-DECLARE
-  tenant text := act_for_tenant(of_tenant);
 BEGIN
+  PERFORM act_for_tenant(of_tenant);
   RETURN QUERY SELECT * FROM dispatch_details d
     WHERE d.tenant_id = of_tenant AND d.dispatch_id = of_dispatch AND d.is_open;
 END $$;

@@ -198,8 +198,8 @@ DECLARE
   dispatches text[] := '{}';
   results dispatch_end_result[] := '{}';
   tenant text := '';
-  pace text := limit_lock_wait(wait_for_locks);
 BEGIN
+  PERFORM limit_lock_wait(wait_for_locks);
   FOR place IN 0 .. jsonb_array_length(calls) - 1 LOOP
     c := jsonb_populate_record(NULL::dispatch_end_call, calls -> place);
     IF c.tenant_id <> tenant OR c.message_id = ANY (messages) THEN
@@ -209,7 +209,8 @@ BEGIN
         messages := '{}';
         dispatches := '{}';
       END IF;
-      tenant := act_for_tenant(c.tenant_id);
+      tenant := c.tenant_id;
+      PERFORM act_for_tenant(tenant);
     END IF;
     IF wait_for_locks AND place = 0 THEN
       PERFORM 1 FROM running_messages r WHERE r.tenant_id = c.tenant_id AND r.message_id = c.message_id FOR UPDATE;

@@ -4,11 +4,11 @@ CREATE FUNCTION release_dispatch(of_tenant text, of_message text, of_dispatch te
   event_id text)
 RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
-  tenant text := act_for_tenant(of_tenant);
   d dispatches;
   running record;
   trace text;
 BEGIN
+  PERFORM act_for_tenant(of_tenant);
   -- The session first, as wherever a transaction locks both.
   PERFORM 1 FROM sessions s
     WHERE s.tenant_id = of_tenant AND s.session_id = (SELECT r.session_id FROM running_messages r

@@ -13,11 +13,11 @@ RETURNS SETOF dispatch_details LANGUAGE plpgsql
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
   SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  tenant text := act_for_tenant(of_tenant);
   running record;
   d record;
   trace text;
 BEGIN
+  PERFORM act_for_tenant(of_tenant);
   -- The update is the message's lock. A row that is locked first keeps the mark of that, and end_together would take it
   -- for locked.
   UPDATE running_messages r SET state = 'working' WHERE r.tenant_id = of_tenant AND r.message_id = of_message

@@ -243,10 +243,10 @@ CREATE FUNCTION take_messages(of_tenant text, of_instance text, by_mesh text, by
     SET enable_mergejoin = off
   SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  tenant text := act_for_tenant(of_tenant);
   a agents;
   room integer;
 BEGIN
+  PERFORM act_for_tenant(of_tenant);
   IF NOT any_queued(of_tenant) THEN
     RETURN '{}';
   END IF;

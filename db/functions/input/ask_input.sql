@@ -38,9 +38,9 @@ END $$;
 CREATE FUNCTION ask_input(call jsonb) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   c ask_call := jsonb_populate_record(NULL::ask_call, call);
-  tenant text := act_for_tenant(c.tenant_id);
   d dispatches;
 BEGIN
+  PERFORM act_for_tenant(c.tenant_id);
   -- The session first, as wherever a transaction locks both.
   PERFORM 1 FROM sessions s WHERE s.tenant_id = c.tenant_id AND s.session_id = c.session_id FOR NO KEY UPDATE;
   d := lock_dispatch(c.tenant_id, c.message_id, c.dispatch_id);

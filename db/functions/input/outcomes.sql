@@ -20,9 +20,8 @@ END $$;
 -- The tool call that a grant let pass has come to an end. Nothing is written where the request is gone.
 CREATE FUNCTION record_call_outcome(of_tenant text, of_request text, error_code text, event_id text)
   RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-  tenant text := act_for_tenant(of_tenant);
 BEGIN
+  PERFORM act_for_tenant(of_tenant);
   PERFORM record_outcome(q, CASE WHEN error_code IS NULL THEN 'succeeded' ELSE 'failed' END, error_code, event_id)
     FROM input_requests q WHERE q.tenant_id = of_tenant AND q.request_id = of_request;
 END $$;

@@ -41,12 +41,13 @@ CREATE FUNCTION hold_tool_call(given jsonb) RETURNS SETOF held_call LANGUAGE plp
 DECLARE
   c hold_call := jsonb_populate_record(NULL::hold_call, given);
   n new_input_request := jsonb_populate_record(NULL::new_input_request, c.request);
-  tenant text := act_for_tenant(c.tenant_id);
-  d dispatches := lock_dispatch(c.tenant_id, c.message_id, c.dispatch_id);
+  d dispatches;
   same record;
   q input_requests;
   left_ms bigint;
 BEGIN
+  PERFORM act_for_tenant(c.tenant_id);
+  d := lock_dispatch(c.tenant_id, c.message_id, c.dispatch_id);
   IF d.state IS DISTINCT FROM 'sent' THEN
     RETURN NEXT ('closed', NULL, NULL, NULL, NULL)::held_call;
     RETURN;
@@ -102,11 +103,12 @@ CREATE FUNCTION use_tool_grant(of_tenant text, of_message text, of_dispatch text
   by_use uuid)
   RETURNS SETOF held_call LANGUAGE plpgsql AS $$
 DECLARE
-  tenant text := act_for_tenant(of_tenant);
-  d dispatches := lock_dispatch(of_tenant, of_message, of_dispatch);
+  d dispatches;
   q input_requests;
   used tool_grants;
 BEGIN
+  PERFORM act_for_tenant(of_tenant);
+  d := lock_dispatch(of_tenant, of_message, of_dispatch);
   SELECT * INTO q FROM input_requests i WHERE i.tenant_id = of_tenant AND i.request_id = of_request;
   SELECT * INTO used FROM tool_grants g WHERE g.tenant_id = of_tenant AND g.request_id = of_request;
   IF q.state = 'resolved' AND NOT is_affirmative(q) THEN
@@ -130,9 +132,8 @@ END $$;
 
 -- The call `by_use` passed and reached no agent or tool: the grant is as it was.
 CREATE FUNCTION return_tool_grant(of_tenant text, of_request text, by_use uuid) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-  tenant text := act_for_tenant(of_tenant);
 BEGIN
+  PERFORM act_for_tenant(of_tenant);
   UPDATE tool_grants g SET used_at = NULL, used_by = NULL
    WHERE g.tenant_id = of_tenant AND g.request_id = of_request AND g.used_by = by_use;
 END $$;
@@ -141,9 +142,10 @@ END $$;
 CREATE FUNCTION withdraw_tool_call(of_tenant text, of_message text, of_dispatch text, of_request text)
   RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
-  tenant text := act_for_tenant(of_tenant);
-  d dispatches := lock_dispatch(of_tenant, of_message, of_dispatch);
+  d dispatches;
 BEGIN
+  PERFORM act_for_tenant(of_tenant);
+  d := lock_dispatch(of_tenant, of_message, of_dispatch);
   UPDATE input_requests q SET state = 'withdrawn', ended_at = now(), wake_requested_at = now()
    WHERE q.tenant_id = of_tenant AND q.request_id = of_request AND q.message_id = of_message AND q.state = 'pending'
      AND d.state = 'sent';
@@ -162,9 +164,8 @@ END $$;
 -- What a process has written before of one that passed is unknown: `used_by` says that one has.
 CREATE FUNCTION take_over_tool_calls(of_tenant text, of_dispatches text[], by_node text)
   RETURNS SETOF tool_grants LANGUAGE plpgsql AS $$
-DECLARE
-  tenant text := act_for_tenant(of_tenant);
 BEGIN
+  PERFORM act_for_tenant(of_tenant);
   RETURN QUERY UPDATE tool_grants g SET node_id = by_node
     WHERE g.tenant_id = of_tenant AND g.dispatch_id = ANY (of_dispatches) AND g.answered_at IS NULL RETURNING g.*;
 END $$;

@@ -25,8 +25,8 @@ DECLARE
   keys uuid[] := '{}'; -- of the calls before
   known chosen_agent; -- as decide_message takes it
   tenant text := '';
-  pace text := limit_lock_wait(wait_for_locks);
 BEGIN
+  PERFORM limit_lock_wait(wait_for_locks);
   FOR place IN 0 .. jsonb_array_length(calls) - 1 LOOP
     c := jsonb_populate_record(NULL::accept_call, calls -> place);
     key := idempotency_key(c.tenant_id, c.credential_id, c.user_id, c.requested_context, c.client_message_id);
@@ -36,7 +36,8 @@ BEGIN
       unwritten_ids := '{}';
     END IF;
     IF c.tenant_id <> tenant THEN
-      tenant := act_for_tenant(c.tenant_id);
+      tenant := c.tenant_id;
+      PERFORM act_for_tenant(tenant);
       known := NULL;
     END IF;
     d := decide_message(c, key, wait_for_locks AND place = 0, known, unwritten_ids);
