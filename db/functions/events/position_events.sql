@@ -12,7 +12,6 @@ CREATE FUNCTION position_events(most integer) RETURNS integer LANGUAGE plpgsql
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
   SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  role text := act_as_system();
   last event_batches;
   present pg_snapshot;
   cluster bigint := (SELECT system_identifier FROM pg_control_system());
@@ -23,6 +22,7 @@ DECLARE
   positioned integer;
   newest bigint;
 BEGIN
+  PERFORM act_as_system();
   -- Each statement below sees what was committed before it: the batch of whoever held this lock, too.
   IF NOT pg_try_advisory_xact_lock(hashtextextended('position_events', 0)) THEN
     RETURN NULL;

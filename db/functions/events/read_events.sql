@@ -62,9 +62,8 @@ $$;
 -- Whether the relay of alerts has events to read. Where there are no such tenants it has none: its cursor moves past
 -- what is there. One statement, and so one snapshot: no event that was committed after a rule is passed over.
 CREATE FUNCTION alerts_have_events() RETURNS boolean LANGUAGE plpgsql AS $$
-DECLARE
-  role text := act_as_system();
 BEGIN
+  PERFORM act_as_system();
   UPDATE event_cursors c SET position = event_head(), updated_at = clock_timestamp()
    WHERE c.consumer = 'alerts' AND c.position < event_head() AND NOT EXISTS (SELECT 1 FROM tenants_with_alerts());
   RETURN NOT FOUND AND coalesce((SELECT c.position < event_head() FROM event_cursors c WHERE c.consumer = 'alerts'),

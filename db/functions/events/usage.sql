@@ -111,7 +111,6 @@ CREATE FUNCTION roll_up_usage(most integer, waits boolean) RETURNS integer LANGU
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
   SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  role text := act_as_system();
   since bigint;
   found event_positions[];
   facts usage_fact[];
@@ -121,6 +120,7 @@ DECLARE
     event_bit('message.completed') | event_bit('message.error') | event_bit('message.canceled');
   dispatch_end_bits CONSTANT bigint := event_bit('dispatch.success') | event_bit('dispatch.failed');
 BEGIN
+  PERFORM act_as_system();
   IF waits THEN
     PERFORM limit_lock_wait(true);
     SELECT c.position INTO since FROM event_cursors c WHERE c.consumer = 'usage' FOR UPDATE;
