@@ -32,7 +32,7 @@ function Need(props: {
   const line = (
     <>
       <span className={`dot ${tone}`} />
-      <span className="said">
+      <span className="about">
         <strong>{title}</strong>
         <span className="quiet cut">{detail}</span>
       </span>
