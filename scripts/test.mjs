@@ -14,6 +14,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { lastGreen } from './test/last-green.mjs';
+import { endLeftovers, RUN } from './test/leftovers.mjs';
 import { knownFlaky } from './test/quarantine.mjs';
 import { readReport } from './test/report.mjs';
 import { startServers } from './test/servers.mjs';
@@ -48,6 +49,8 @@ try {
   try {
     await runAll(servers);
   } finally {
+    const left = endLeftovers(folder);
+    if (left > 0) console.log(`${left} processes that the tests had left were ended`);
     await servers.stop();
   }
 } finally {
@@ -57,6 +60,7 @@ try {
 async function runAll(servers) {
   const env = {
     ...process.env,
+    [RUN]: folder,
     TEST_RUN: isAll ? 'all' : 'gate',
     TEST_SERVERS_OWN: process.env.TEST_DATABASE_URL ? '' : 'yes',
     TEST_DATABASE_URL: servers.postgresUrl,
