@@ -31,7 +31,12 @@ export async function testProvider(model = WORD_MODEL, dimensions = 32) {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', async () => {
-      const { input } = JSON.parse(Buffer.concat(chunks).toString()) as { input: string | string[] };
+      const body = Buffer.concat(chunks).toString();
+      if (body === '') {
+        response.writeHead(400).end(); // for whoever had this port before
+        return;
+      }
+      const { input } = JSON.parse(body) as { input: string | string[] };
       const asked = [input].flat();
       texts.push(...asked);
       const names = (text: string) => asked.some((one) => one.includes(text));
