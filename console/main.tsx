@@ -15,6 +15,7 @@ import { parseFleetSearch } from './fleet/health.js';
 import { parseInboxSearch } from './inbox/filters.js';
 import { Inbox } from './inbox/inbox.js';
 import { parseMessagesSearch } from './messages/filters.js';
+import { parsePoliciesSearch } from './policies/search.js';
 import { Shell } from './shell/shell.js';
 import { restorePath } from './sign-in/return-path.js';
 import { parseTalkSearch } from './talk/search.js';
@@ -31,6 +32,7 @@ import './styles/overview.css';
 import './styles/markdown.css';
 import './styles/fleet.css';
 import './styles/talk.css';
+import './styles/rules.css';
 
 const RETRIES = 2;
 
@@ -98,8 +100,25 @@ const talk = createRoute({
   validateSearch: parseTalkSearch,
   component: lazyRouteComponent(() => import('./talk/talk.js'), 'Talk'),
 });
+const policies = createRoute({
+  getParentRoute: () => root,
+  path: '/policies',
+  validateSearch: parsePoliciesSearch,
+  component: lazyRouteComponent(() => import('./policies/policies.js'), 'Policies'),
+});
+const rules = [policies];
 const router = createRouter({
-  routeTree: root.addChildren([toInbox('/'), toInbox('/sign-in'), inbox, message, messages, overview, fleet, talk]),
+  routeTree: root.addChildren([
+    toInbox('/'),
+    toInbox('/sign-in'),
+    inbox,
+    message,
+    messages,
+    overview,
+    fleet,
+    talk,
+    ...rules,
+  ]),
   basepath: '/console',
 });
 

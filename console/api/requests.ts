@@ -44,6 +44,9 @@ export const WORDS: Record<InputRequest['kind'], { yes: [string, string]; no: [s
 export const isYes = (resolution: string): boolean =>
   Object.values(WORDS).some(({ yes: [, word] }) => word === resolution);
 
+/** Whether a policy can decide what the request asks: guards, agents and plans ask whatever policies say. */
+export const isDraftable = ({ input_request }: RequestRecord): boolean => input_request.source === 'policy';
+
 /** Where a request is answered: at its message, or at its plan. */
 export const subjectOf = ({ message_id, plan_id }: RequestRecord): string => message_id ?? plan_id ?? '';
 

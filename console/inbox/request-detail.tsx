@@ -3,7 +3,8 @@ import { Link } from '@tanstack/react-router';
 import type { RequestRecord } from '../../contracts/api/policies/requests.js';
 import { ApiError, call } from '../api/call.js';
 import { messageQuery } from '../api/messages.js';
-import { isYes, requestQuery, saveReceipt, similarQuery } from '../api/requests.js';
+import { isDraftable, isYes, requestQuery, saveReceipt, similarQuery } from '../api/requests.js';
+import { hasScope, sessionQuery } from '../api/session.js';
 import { CopyCurl, Id } from '../parts/copy.js';
 import { Fact } from '../parts/fact.js';
 import { Badge, Failed, Loading, Outcome } from '../parts/states.js';
@@ -187,6 +188,20 @@ function Decided({ request }: { request: RequestRecord }) {
   );
 }
 
+/** Leads to a policy that decides the same from now on, for who may create it. */
+function AlwaysLikeThis({ request }: { request: RequestRecord }) {
+  const { data: session } = useQuery(sessionQuery);
+  if (!session || !hasScope(session, 'admin') || !isDraftable(request)) return null;
+  return (
+    <p className="actions">
+      <Link to="/policies" search={{ panel: 'new', request: request.request_id }} className="button">
+        Always like this
+      </Link>
+      <span className="quiet small">Drafts a policy, which you look at first.</span>
+    </p>
+  );
+}
+
 /** An own answer that is on its way, or was refused. */
 export function OwnDecision({ decision, request }: { decision: Decision; request: RequestRecord }) {
   const { state, answer, error } = decision;
@@ -252,6 +267,7 @@ export function RequestDetail(props: {
             : 'it needs the scope admin, or somebody else than its sender.'}
         </p>
       )}
+      <AlwaysLikeThis request={request} />
       <Similar requestId={requestId} />
       <Subject request={request} isBeside={isBeside} />
       <footer className="quiet">

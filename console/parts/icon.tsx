@@ -14,6 +14,7 @@ const PATHS = {
   talk: 'M4 5h16v11H10l-5 4v-4H4z',
   clip: 'm20 11-8 8a5 5 0 0 1-7-7l9-9a3.3 3.3 0 0 1 5 5l-9 9a1.7 1.7 0 0 1-2.5-2.5L15 7',
   menu: 'M4 7h16M4 12h16M4 17h16',
+  policies: 'M12 3l8 3v6c0 5-3.5 8-8 9-4.5-1-8-4-8-9V6zM9 12l2 2 4-4',
   external: 'M14 4h6v6M20 4l-9 9M18 14v6H4V6h6',
 };
 

@@ -30,4 +30,8 @@ export const VIEWS: { heading: string; views: View[] }[] = [
       { to: '/fleet', label: 'Fleet', icon: 'fleet', key: 'f', scope: 'read' },
     ],
   },
+  {
+    heading: 'Rule',
+    views: [{ to: '/policies', label: 'Policies', icon: 'policies', key: 'p', scope: 'admin' }],
+  },
 ];

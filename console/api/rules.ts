@@ -1,0 +1,55 @@
+import { queryOptions } from '@tanstack/react-query';
+import type { Policy } from '../../contracts/api/policies/policies.js';
+import { ApiError, call } from './call.js';
+
+const PAGE_SIZE = 100;
+/** As many as a tenant may have. */
+const PAGES_MAX = 20;
+
+async function readPolicies(): Promise<Policy[]> {
+  const all: Policy[] = [];
+  for (let page = 1; page <= PAGES_MAX; page += 1) {
+    const { policies, total_pages } = await call('/policies/get_policies', { page, page_size: PAGE_SIZE });
+    all.push(...policies);
+    if (page >= total_pages) break;
+  }
+  return all;
+}
+
+/** All policies of the tenant. */
+export const policiesQuery = queryOptions({ queryKey: ['policies'], queryFn: readPolicies });
+
+/** The policy that asked for something; null where it is deleted. */
+export const askingPolicyQuery = (policyId: string) =>
+  queryOptions({
+    queryKey: ['policy', policyId],
+    queryFn: async () => {
+      try {
+        return (await call('/policies/get_policy_by_id', { policy_id: policyId })).policy;
+      } catch (error) {
+        if (error instanceof ApiError && error.status === 404) return null;
+        throw error;
+      }
+    },
+  });
+
+const HISTORY = 5;
+
+/** Who made and changed something, the newest first. */
+export const historyQuery = (target: string) =>
+  queryOptions({
+    queryKey: ['history', target],
+    queryFn: async () => (await call('/audit/get', { target, page_size: HISTORY })).entries,
+  });
+
+/** The five guards with their settings. */
+export const guardsQuery = queryOptions({
+  queryKey: ['guards'],
+  queryFn: async () => (await call('/policies/get_guards', {})).guards,
+});
+
+/** The tools that agents and the platform offer. */
+export const toolsQuery = queryOptions({
+  queryKey: ['tools'],
+  queryFn: async () => (await call('/tools/get', {})).tools,
+});

@@ -1,0 +1,158 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
+import { type ReactNode, useState } from 'react';
+import type { Policy } from '../../contracts/api/policies/policies.js';
+import { ApiError, call } from '../api/call.js';
+import { requestQuery } from '../api/requests.js';
+import { askingPolicyQuery } from '../api/rules.js';
+import { CopyCurl } from '../parts/copy.js';
+import { Icon } from '../parts/icon.js';
+import { Failed, Loading } from '../parts/states.js';
+import { Backtest } from './backtest.js';
+import { bodyOf, type Draft, draftFromRequest, emptyBody } from './draft.js';
+import { editedOf, withJson } from './form.js';
+import { PolicyForm } from './policy-form.js';
+
+/** A page over the list, with a way back. */
+export function Page({ title, back, children }: { title: string; back: () => void; children: ReactNode }) {
+  return (
+    <div className="rule-page">
+      <header>
+        <button type="button" className="link line" onClick={back}>
+          <Icon name="back" /> Policies
+        </button>
+        <h1>{title}</h1>
+      </header>
+      {children}
+    </div>
+  );
+}
+
+/** What a draft from a request does, and what it does not. */
+function DraftNotice({ leftOut }: { leftOut: readonly string[] }) {
+  return (
+    <>
+      <p className="notice busy">
+        Drafted as narrow as can be: for this agent and this tool or sender, with exactly these arguments, for 30 days.
+        Loosen what may differ, look at what it would have decided, and create it.
+      </p>
+      {leftOut.length > 0 && (
+        <p className="notice wait">
+          There are more arguments than a policy has room for. It applies whatever these are:{' '}
+          <code>{leftOut.slice(0, 5).join(', ')}</code>
+          {leftOut.length > 5 && ` and ${leftOut.length - 5} more`}.
+        </p>
+      )}
+    </>
+  );
+}
+
+/** A policy as a form, with its JSON and a backtest beside it. @param props.stored it is changed; otherwise a new one is created */
+function Editor({ draft, stored, isDraft }: { draft: Draft; stored?: Policy; isDraft: boolean }) {
+  const [edited, setEdited] = useState(() => editedOf(draft.body));
+  const navigate = useNavigate({ from: '/policies' });
+  const client = useQueryClient();
+  const { body, json, problem } = edited;
+  const { scope: _, ...changes } = body;
+  const path = stored ? '/policies/update_policy' : '/policies/create_policy';
+  const sent = stored ? { ...changes, policy_id: stored.policy_id } : body;
+  const save = useMutation({
+    mutationFn: () =>
+      stored
+        ? call('/policies/update_policy', { ...changes, policy_id: stored.policy_id })
+        : call('/policies/create_policy', body),
+    onSuccess: async ({ policy: { policy_id } }) => {
+      await client.invalidateQueries({
+        predicate: ({ queryKey }) => ['policies', 'policy', 'history'].includes(String(queryKey[0])),
+      });
+      void navigate({ search: { policy: policy_id } });
+    },
+  });
+  return (
+    <form
+      className="rule-editor"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (problem === undefined) save.mutate();
+      }}
+    >
+      <div className="rule-fields">
+        {isDraft && <DraftNotice leftOut={draft.leftOut} />}
+        <PolicyForm body={body} isStored={stored !== undefined} change={(to) => setEdited(editedOf(to))} />
+        {save.error && (
+          <p className="notice bad" role="alert">
+            {save.error.message} {save.error instanceof ApiError && <code>{save.error.code}</code>}
+          </p>
+        )}
+        <div className="actions save">
+          <button type="submit" className="primary" disabled={save.isPending || problem !== undefined}>
+            {stored ? 'Save' : 'Create'}
+          </button>
+          <CopyCurl path={path} body={sent} />
+        </div>
+      </div>
+      <div className="rule-aside">
+        <div className="field">
+          <label htmlFor="policy-json">JSON</label>
+          <textarea
+            id="policy-json"
+            className="mono"
+            rows={Math.min(24, json.split('\n').length)}
+            spellCheck={false}
+            value={json}
+            aria-invalid={problem !== undefined}
+            aria-describedby="policy-json-about"
+            onChange={({ target }) => setEdited(withJson(edited, target.value))}
+          />
+          {problem === undefined ? (
+            <small id="policy-json-about" className="quiet">
+              Everything the form does not show is here: skills, paths, hosts, not, quorum, reminders, webhooks.
+            </small>
+          ) : (
+            <p id="policy-json-about" className="problem" role="alert">
+              {problem}
+            </p>
+          )}
+        </div>
+        <Backtest body={body} isAsked={isDraft} />
+      </div>
+    </form>
+  );
+}
+
+/** Creates a policy: an empty one, or one about a tool. */
+export function NewPolicy({ tool, back }: { tool: string | undefined; back: () => void }) {
+  return (
+    <Page title="New policy" back={back}>
+      <Editor draft={{ body: emptyBody(tool), leftOut: [] }} isDraft={false} />
+    </Page>
+  );
+}
+
+/** Changes a stored policy. */
+export function EditPolicy({ policy, back }: { policy: Policy; back: () => void }) {
+  return (
+    <Page title={`Edit ${policy.name}`} back={back}>
+      <Editor key={policy.policy_id} draft={{ body: bodyOf(policy), leftOut: [] }} stored={policy} isDraft={false} />
+    </Page>
+  );
+}
+
+/** Creates a policy that is drafted from a request. */
+export function DraftedPolicy({ requestId, back }: { requestId: string; back: () => void }) {
+  const request = useQuery(requestQuery(requestId));
+  const policyId = request.data?.input_request.policy_id;
+  const asking = useQuery({ ...askingPolicyQuery(policyId ?? ''), enabled: policyId !== undefined });
+  const [nowMs] = useState(() => Date.now());
+  const failed = request.data ? asking : request;
+  const isReady = request.data !== undefined && (policyId === undefined || asking.data !== undefined);
+  return (
+    <Page title="Always like this" back={back}>
+      {failed.error && !failed.data && <Failed error={failed.error} retry={() => void failed.refetch()} />}
+      {!isReady && !failed.error && <Loading />}
+      {isReady && request.data && (
+        <Editor key={requestId} draft={draftFromRequest(request.data, asking.data ?? null, nowMs)} isDraft />
+      )}
+    </Page>
+  );
+}

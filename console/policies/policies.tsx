@@ -1,0 +1,248 @@
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import { useEffect, useRef } from 'react';
+import type { Policy } from '../../contracts/api/policies/policies.js';
+import { policiesQuery } from '../api/rules.js';
+import { Icon } from '../parts/icon.js';
+import { useKeys } from '../parts/keys.js';
+import { WIDE } from '../parts/media.js';
+import { Split } from '../parts/split.js';
+import { Failed, Loading } from '../parts/states.js';
+import { Countdown } from '../parts/time.js';
+import { DraftedPolicy, EditPolicy, NewPolicy } from './editor.js';
+import { PolicyDetail } from './policy-detail.js';
+import { type PoliciesSearch, SCOPES } from './search.js';
+import { TryOut } from './try-out.js';
+import { conditionWords, DECISIONS, isActive, SCOPE_WORDS, shownPolicies } from './words.js';
+
+const route = getRouteApi('/policies');
+
+const SHOWN: { show: PoliciesSearch['show']; label: string }[] = [
+  { show: undefined, label: 'All' },
+  { show: 'active', label: 'Active' },
+  { show: 'inactive', label: 'Inactive' },
+];
+
+function PolicyRow({ policy, isCurrent }: { policy: Policy; isCurrent: boolean }) {
+  const { policy_id, name, decision, match, priority, end_at } = policy;
+  const active = isActive(policy, Date.now());
+  return (
+    <Link
+      from="/policies"
+      to="/policies"
+      search={(old) => ({ ...old, policy: policy_id })}
+      replace
+      className={`entry${isCurrent ? ' current' : ''}${active ? '' : ' off'}`}
+      aria-current={isCurrent || undefined}
+    >
+      <span className="line">
+        <strong className="cut">{name}</strong>
+        <span className={`badge ${active ? DECISIONS[decision].tone : ''}`}>{DECISIONS[decision].label}</span>
+      </span>
+      <span className="line quiet small">
+        <span className="cut">{conditionWords(match).join(' · ') || 'everything'}</span>
+        <span className="online">
+          {active ? end_at ? <Countdown at={end_at} /> : `priority ${priority}` : policy.enabled ? 'ended' : 'inactive'}
+        </span>
+      </span>
+    </Link>
+  );
+}
+
+/** The policies that are shown, under what they are about. */
+function Rows({ shown, current }: { shown: readonly Policy[]; current: string | undefined }) {
+  return SCOPES.filter((scope) => shown.some((policy) => policy.scope === scope)).map((scope) => (
+    <section key={scope} aria-label={SCOPE_WORDS[scope].label}>
+      <h2 className="group-name">{SCOPE_WORDS[scope].label}</h2>
+      <ul>
+        {shown
+          .filter((policy) => policy.scope === scope)
+          .map((policy) => (
+            <li key={policy.policy_id} id={policy.policy_id}>
+              <PolicyRow policy={policy} isCurrent={policy.policy_id === current} />
+            </li>
+          ))}
+      </ul>
+    </section>
+  ));
+}
+
+function Empty() {
+  return (
+    <div className="empty">
+      <Icon name="policies" />
+      <h2>No policies yet</h2>
+      <p className="quiet">
+        Without a policy everything is allowed. A policy allows, denies, asks a person, or records: messages, tool
+        calls, plans and sessions. Or open a request in the inbox, and choose “Always like this”.
+      </p>
+      <Link to="/policies" search={{ panel: 'new' }} className="button">
+        New policy
+      </Link>
+    </div>
+  );
+}
+
+function Filters({
+  search,
+  counted,
+  field,
+}: {
+  search: PoliciesSearch;
+  counted: string;
+  field: React.RefObject<HTMLInputElement | null>;
+}) {
+  const navigate = useNavigate({ from: '/policies' });
+  return (
+    <header className="filters">
+      <div className="line">
+        <h1>Policies</h1>
+        <span className="quiet" role="status">
+          {counted}
+        </span>
+        <span className="line at-end">
+          <Link to="/policies" search={{ panel: 'test' }} className="button">
+            Try
+          </Link>
+          <Link to="/policies" search={{ panel: 'new' }} className="button">
+            New
+          </Link>
+        </span>
+      </div>
+      <div className="line">
+        <input
+          ref={field}
+          type="search"
+          aria-label="Policy"
+          placeholder="Find a policy, tool or agent"
+          value={search.q ?? ''}
+          onChange={({ target }) =>
+            void navigate({ search: (old) => ({ ...old, q: target.value || undefined }), replace: true })
+          }
+        />
+        <select
+          aria-label="About"
+          className="about"
+          value={search.scope ?? ''}
+          onChange={({ target }) =>
+            void navigate({
+              search: (old) => ({ ...old, scope: SCOPES.find((scope) => scope === target.value) }),
+              replace: true,
+            })
+          }
+        >
+          <option value="">Everything</option>
+          {SCOPES.map((scope) => (
+            <option key={scope} value={scope}>
+              {SCOPE_WORDS[scope].label}
+            </option>
+          ))}
+        </select>
+      </div>
+      <nav aria-label="Which">
+        {SHOWN.map(({ show, label }) => (
+          <Link
+            key={label}
+            to="/policies"
+            search={(old) => ({ ...old, show })}
+            aria-current={search.show === show ? 'page' : undefined}
+            activeProps={{}}
+          >
+            {label}
+          </Link>
+        ))}
+      </nav>
+    </header>
+  );
+}
+
+/** The list, and one policy beside it. */
+function List({ policies, search }: { policies: readonly Policy[]; search: PoliciesSearch }) {
+  const navigate = useNavigate({ from: '/policies' });
+  const field = useRef<HTMLInputElement>(null);
+  const shown = shownPolicies(policies, search, Date.now());
+  const index = shown.findIndex(({ policy_id }) => policy_id === search.policy);
+  const current = policies.find(({ policy_id }) => policy_id === search.policy);
+  const first = shown[0]?.policy_id;
+  useEffect(() => {
+    if (search.policy === undefined && first !== undefined && matchMedia(WIDE).matches)
+      void navigate({ search: (old) => ({ ...old, policy: first }), replace: true });
+  }, [search.policy, first, navigate]);
+  const go = (at: number) => {
+    const policy = shown[at]?.policy_id;
+    if (policy === undefined) return;
+    void navigate({ search: (old) => ({ ...old, policy }), replace: true });
+    document.getElementById(policy)?.scrollIntoView({ block: 'nearest' });
+  };
+  const close = () => void navigate({ search: ({ policy: _, ...old }) => old, replace: true });
+  useKeys({
+    j: () => go(index + 1),
+    arrowdown: () => go(index + 1),
+    k: () => go(Math.max(0, index - 1)),
+    arrowup: () => go(Math.max(0, index - 1)),
+    '/': () => field.current?.focus(),
+    e: () => current && void navigate({ search: (old) => ({ ...old, panel: 'edit' }) }),
+    n: () => void navigate({ search: { panel: 'new' } }),
+    escape: close,
+  });
+  if (policies.length === 0) return <Empty />;
+  const active = policies.filter((policy) => isActive(policy, Date.now())).length;
+  return (
+    <Split
+      name="Policies"
+      label={['Policies', 'Policy']}
+      className="policies"
+      isOpen={search.policy !== undefined}
+      close={close}
+      list={
+        <>
+          <Filters search={search} counted={`${active.toLocaleString('en')} active`} field={field} />
+          <div className="entries">
+            <Rows shown={shown} current={search.policy} />
+          </div>
+          {shown.length === 0 && (
+            <div className="empty">
+              <h2>Nothing matches</h2>
+              <Link to="/policies" search={{}}>
+                Show all {policies.length.toLocaleString('en')} policies
+              </Link>
+            </div>
+          )}
+        </>
+      }
+    >
+      {current ? (
+        <PolicyDetail key={current.policy_id} policy={current} />
+      ) : (
+        <div className="empty">
+          {search.policy === undefined ? (
+            <p className="quiet">Select a policy to read it.</p>
+          ) : (
+            <>
+              <h2>This policy is not here</h2>
+              <p className="quiet">It is deleted, or of another tenant.</p>
+            </>
+          )}
+        </div>
+      )}
+    </Split>
+  );
+}
+
+/** Policies in the order in which they are looked at, and the pages that create, change and try them. */
+export function Policies() {
+  const search = route.useSearch();
+  const navigate = useNavigate({ from: '/policies' });
+  const list = useQuery(policiesQuery);
+  const back = () => void navigate({ search: ({ panel: _, request: __, tool: ___, ...old }) => old });
+  useKeys({ escape: () => search.panel && back() });
+  const { panel, request, tool, policy } = search;
+  if (panel === 'new' && request !== undefined) return <DraftedPolicy requestId={request} back={back} />;
+  if (panel === 'new') return <NewPolicy key={tool} tool={tool} back={back} />;
+  if (list.error && !list.data) return <Failed error={list.error} retry={() => void list.refetch()} />;
+  if (!list.data) return <Loading />;
+  const current = list.data.find(({ policy_id }) => policy_id === policy);
+  if (panel === 'test') return <TryOut key={policy} policy={current} back={back} />;
+  if (panel === 'edit' && current) return <EditPolicy policy={current} back={back} />;
+  return <List policies={list.data} search={search} />;
+}
