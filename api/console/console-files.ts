@@ -65,6 +65,9 @@ export function consoleFiles(app: FastifyInstance, { consoleFolder }: Pick<ApiDe
     '/console/overview',
     '/console/fleet',
     '/console/talk',
+    '/console/policies',
+    '/console/guards',
+    '/console/tools',
   ])
     app.get(path, async (request, reply) => send(request, reply, page, 'no-cache'));
 }

@@ -1,6 +1,6 @@
 import { queryOptions } from '@tanstack/react-query';
 import type { Policy } from '../../contracts/api/policies/policies.js';
-import { ApiError, call } from './call.js';
+import { call } from './call.js';
 
 const PAGE_SIZE = 100;
 /** As many as a tenant may have. */
@@ -18,20 +18,6 @@ async function readPolicies(): Promise<Policy[]> {
 
 /** All policies of the tenant. */
 export const policiesQuery = queryOptions({ queryKey: ['policies'], queryFn: readPolicies });
-
-/** The policy that asked for something; null where it is deleted. */
-export const askingPolicyQuery = (policyId: string) =>
-  queryOptions({
-    queryKey: ['policy', policyId],
-    queryFn: async () => {
-      try {
-        return (await call('/policies/get_policy_by_id', { policy_id: policyId })).policy;
-      } catch (error) {
-        if (error instanceof ApiError && error.status === 404) return null;
-        throw error;
-      }
-    },
-  });
 
 const HISTORY = 5;
 

@@ -4,7 +4,7 @@ import { type ReactNode, useState } from 'react';
 import type { Policy } from '../../contracts/api/policies/policies.js';
 import { ApiError, call } from '../api/call.js';
 import { requestQuery } from '../api/requests.js';
-import { askingPolicyQuery } from '../api/rules.js';
+import { policiesQuery } from '../api/rules.js';
 import { CopyCurl } from '../parts/copy.js';
 import { Icon } from '../parts/icon.js';
 import { Failed, Loading } from '../parts/states.js';
@@ -92,6 +92,7 @@ function Editor({ draft, stored, isDraft }: { draft: Draft; stored?: Policy; isD
         </div>
       </div>
       <div className="rule-aside">
+        <Backtest body={body} isAsked={isDraft} />
         <div className="field">
           <label htmlFor="policy-json">JSON</label>
           <textarea
@@ -114,7 +115,6 @@ function Editor({ draft, stored, isDraft }: { draft: Draft; stored?: Policy; isD
             </p>
           )}
         </div>
-        <Backtest body={body} isAsked={isDraft} />
       </div>
     </form>
   );
@@ -141,17 +141,17 @@ export function EditPolicy({ policy, back }: { policy: Policy; back: () => void 
 /** Creates a policy that is drafted from a request. */
 export function DraftedPolicy({ requestId, back }: { requestId: string; back: () => void }) {
   const request = useQuery(requestQuery(requestId));
-  const policyId = request.data?.input_request.policy_id;
-  const asking = useQuery({ ...askingPolicyQuery(policyId ?? ''), enabled: policyId !== undefined });
+  // With all of them no deleted one is asked for.
+  const policies = useQuery(policiesQuery);
   const [nowMs] = useState(() => Date.now());
-  const failed = request.data ? asking : request;
-  const isReady = request.data !== undefined && (policyId === undefined || asking.data !== undefined);
+  const failed = request.data ? policies : request;
+  const asking = policies.data?.find(({ policy_id }) => policy_id === request.data?.input_request.policy_id);
   return (
     <Page title="Always like this" back={back}>
       {failed.error && !failed.data && <Failed error={failed.error} retry={() => void failed.refetch()} />}
-      {!isReady && !failed.error && <Loading />}
-      {isReady && request.data && (
-        <Editor key={requestId} draft={draftFromRequest(request.data, asking.data ?? null, nowMs)} isDraft />
+      {!failed.data && !failed.error && <Loading />}
+      {request.data && policies.data && (
+        <Editor key={requestId} draft={draftFromRequest(request.data, asking ?? null, nowMs)} isDraft />
       )}
     </Page>
   );

@@ -83,6 +83,9 @@ function Actions({ policy }: { policy: Policy }) {
   );
 }
 
+/** Fewer conditions are read in the sentence. */
+const LISTED_FROM = 3;
+
 const ACTS: Record<string, string> = {
   'policy.create': 'Created',
   'policy.update': 'Changed',
@@ -146,7 +149,7 @@ export function PolicyDetail({ policy }: { policy: Policy }) {
           <Ago at={policy.updated_at} />
         </Fact>
       </dl>
-      {conditions.length > 1 && (
+      {conditions.length > LISTED_FROM && (
         <section>
           <h3>Applies where all of this holds</h3>
           <ul className="holds">

@@ -1,0 +1,115 @@
+import type { Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { GetPoliciesResponse, type Policy } from '../../../contracts/api/policies/policies.js';
+import { serveApi } from '../../api/served-api.js';
+import { approvalsFixture } from '../../messages/approvals/approvals-fixture.js';
+import { policyFor } from '../../policy/policy-fixture.js';
+import { until } from '../../setup/until.js';
+import { consoleBrowser, expectNoSideways, violations } from './browser.js';
+
+const api = await serveApi({ sequencer: true, tenantMaxInFlight: 1_000 });
+const { signedIn } = await consoleBrowser(api);
+const { calling, resolved } = await approvalsFixture(api).then((fixture) => ({
+  ...fixture,
+  resolved: (id: string) => api.client.post(`/messages/${id}/resolve`, { resolution: 'approved' }),
+}));
+const PHONE = { width: 390, height: 844 };
+
+const policies = async (): Promise<Policy[]> =>
+  (await api.client.ok('/policies/get_policies', {}, GetPoliciesResponse)).policies;
+const named = async (name: string) => (await policies()).find((policy) => policy.name === name);
+
+/** Nothing that axe finds in either theme, nor beyond the edge of a phone. */
+async function expectGood(page: Page): Promise<void> {
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+    expect(await violations(page)).toEqual([]);
+  }
+  const before = page.viewportSize();
+  await page.setViewportSize(PHONE);
+  await expectNoSideways(page);
+  expect(await violations(page)).toEqual([]);
+  if (before) await page.setViewportSize(before);
+}
+
+test('policies: created by form and JSON, tried, changed, taken out of force and deleted', async () => {
+  await policyFor(api.client, { scope: 'tool', decision: 'deny', name: 'No shell', match: { tools: ['shell.*'] } });
+  const { page, problems } = await signedIn(['admin']);
+  await page.keyboard.press('g');
+  await page.keyboard.press('p');
+  await page.getByText('Denies tool calls where the tool is shell.*.').waitFor();
+  await expectGood(page);
+
+  await page.keyboard.press('n');
+  await page.getByLabel('Name').fill('Large payments');
+  await page.getByLabel('About').selectOption('tool');
+  await page.getByLabel('Tools').fill('payments.*\nrefunds.*');
+  await page.getByRole('button', { name: 'Add a condition' }).click();
+  await page.getByLabel('Member 1').fill('amount');
+  await page.getByLabel('Comparison 1').selectOption('gt');
+  await page.getByLabel('Value 1').fill('1000');
+  const json = page.getByLabel('JSON');
+  await json.fill((await json.inputValue()).replace('"evaluator": {}', '"evaluator": {"approval": {"quorum": 99}}'));
+  await page.getByRole('button', { name: 'Create' }).click();
+  await page.getByRole('alert').getByText('BAD_REQUEST').waitFor();
+  await json.fill((await json.inputValue()).replace('99', '2'));
+  await expectGood(page);
+  await page.getByRole('button', { name: 'Create' }).click();
+  await page.getByText('2 different people must approve').waitFor();
+  const match = { tools: ['payments.*', 'refunds.*'], arguments: [{ path: 'amount', op: 'gt', value: 1000 }] };
+  expect(await named('Large payments')).toMatchObject({ decision: 'require_approval', match });
+
+  await page.getByRole('link', { name: 'Try it' }).click();
+  await page.getByLabel('Tool', { exact: true }).fill('payments.send');
+  await page.getByLabel('Arguments').fill('{"amount": 5000}');
+  await page.keyboard.press('Tab');
+  await page.getByRole('button', { name: 'Try it' }).click();
+  await page.getByRole('listitem').filter({ hasText: 'Large payments' }).getByText('decided').waitFor();
+  await expectGood(page);
+  await page.getByRole('button', { name: 'Policies' }).click();
+
+  await page.getByRole('button', { name: 'Deactivate' }).click();
+  await page.getByRole('button', { name: 'Activate', exact: true }).waitFor();
+  expect((await named('Large payments'))?.enabled).toBe(false);
+  await page.keyboard.press('e');
+  await page.getByLabel('Reason').fill('Ask first');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('Reason that callers read').waitFor();
+  await page.getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+  await until(async () => (await policies()).length === 1);
+  expect(problems.filter((problem) => !problem.includes('400'))).toEqual([]);
+}, 120_000);
+
+test('a decided request becomes a policy of exactly that call, after a look at the past', async () => {
+  const { id, request } = await calling({ amount: 7, to: ['x'] }, {}, 'payments.send');
+  const token = { sub: 'worker', credential_id: 'cl_1', scopes: ['read'], agent_type: 'worker' };
+  const past = { scope: 'tool', action: 'call', agent: { agent_type: 'worker' }, token };
+  await api.database.query('UPDATE input_requests SET policy_request = $2 WHERE request_id = $1', [
+    request.request_id,
+    past,
+  ]);
+  await resolved(id);
+  const { page, problems } = await signedIn(['admin']);
+  await page.goto(`${api.baseUrl}/console/inbox?box=all&request=${request.request_id}`);
+  await page.getByRole('link', { name: 'Always like this' }).click();
+  await page.getByText('Allow 1').waitFor();
+  expect(await page.getByRole('region', { name: 'Backtest' }).getByRole('link').first().getAttribute('href')).toContain(
+    id,
+  );
+  await expectGood(page);
+  await page.getByRole('button', { name: 'Remove condition 1' }).click();
+  await page.getByText('The policy has changed since').waitFor();
+  await page.getByRole('button', { name: 'Create' }).click();
+  await page.getByRole('heading', { name: 'Always allow payments.send by worker' }).waitFor();
+  expect(await named('Always allow payments.send by worker')).toMatchObject({
+    match: { tools: ['payments.send'], arguments: [{ path: 'to.0', op: 'eq', value: 'x' }] },
+    evaluator: { expression: 'size(request.arguments) == 2 && size(request.arguments["to"]) == 1' },
+  });
+  expect(problems).toEqual([]);
+
+  const reader = await signedIn(['read']);
+  await reader.page.goto(`${api.baseUrl}/console/inbox?box=all&request=${request.request_id}`);
+  await reader.page.getByRole('heading', { name: 'May payments.send be called?' }).waitFor();
+  expect(await reader.page.getByRole('link', { name: /Always like this|Policies|Guards/ }).count()).toBe(0);
+}, 120_000);
