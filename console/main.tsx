@@ -12,6 +12,7 @@ import { createRoot } from 'react-dom/client';
 import { ApiError, isSignedOut } from './api/call.js';
 import { sessionQuery } from './api/session.js';
 import { parseFleetSearch } from './fleet/health.js';
+import { parseGuardsSearch } from './guards/search.js';
 import { parseInboxSearch } from './inbox/filters.js';
 import { Inbox } from './inbox/inbox.js';
 import { parseMessagesSearch } from './messages/filters.js';
@@ -19,6 +20,7 @@ import { parsePoliciesSearch } from './policies/search.js';
 import { Shell } from './shell/shell.js';
 import { restorePath } from './sign-in/return-path.js';
 import { parseTalkSearch } from './talk/search.js';
+import { parseToolsSearch } from './tools/search.js';
 import '../contracts/colors.css';
 import './styles/base.css';
 import './styles/parts.css';
@@ -106,7 +108,19 @@ const policies = createRoute({
   validateSearch: parsePoliciesSearch,
   component: lazyRouteComponent(() => import('./policies/policies.js'), 'Policies'),
 });
-const rules = [policies];
+const guards = createRoute({
+  getParentRoute: () => root,
+  path: '/guards',
+  validateSearch: parseGuardsSearch,
+  component: lazyRouteComponent(() => import('./guards/guards.js'), 'Guards'),
+});
+const tools = createRoute({
+  getParentRoute: () => root,
+  path: '/tools',
+  validateSearch: parseToolsSearch,
+  component: lazyRouteComponent(() => import('./tools/tools.js'), 'Tools'),
+});
+const rules = [policies, guards, tools];
 const router = createRouter({
   routeTree: root.addChildren([
     toInbox('/'),

@@ -38,11 +38,12 @@ export async function listTools(tx: Tx, tenantId: string): Promise<OfferedTool[]
 }
 
 function offeredTool(name: string, offers: Offer[], owners: string[] | undefined): OfferedTool {
-  const input_schema = offers[0]?.input_schema;
+  const { description, input_schema } = offers[0] ?? {};
   return {
     name,
     offered_by: offers.map(({ agent_type }) => agent_type),
     source: 'agent',
+    ...(description && { description }),
     ...(input_schema && { input_schema }),
     digest: digestOf({ name, source: 'agent', offers: offers.map((offer) => ({ ...offer })) }),
     ...(owners && { owners }),

@@ -21,11 +21,11 @@ export const policiesQuery = queryOptions({ queryKey: ['policies'], queryFn: rea
 
 const HISTORY = 5;
 
-/** Who made and changed something, the newest first. */
-export const historyQuery = (target: string) =>
+/** Who made and changed something, the newest first. @param action all of a kind: `policy.*` */
+export const historyQuery = (target: string, action: string) =>
   queryOptions({
     queryKey: ['history', target],
-    queryFn: async () => (await call('/audit/get', { target, page_size: HISTORY })).entries,
+    queryFn: async () => (await call('/audit/get', { target, action, page_size: HISTORY })).entries,
   });
 
 /** The five guards with their settings. */

@@ -182,7 +182,6 @@ function List({ policies, search }: { policies: readonly Policy[]; search: Polic
     arrowup: () => go(Math.max(0, index - 1)),
     '/': () => field.current?.focus(),
     e: () => current && void navigate({ search: (old) => ({ ...old, panel: 'edit' }) }),
-    n: () => void navigate({ search: { panel: 'new' } }),
     escape: close,
   });
   if (policies.length === 0) return <Empty />;

@@ -1,9 +1,8 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { Policy } from '../../contracts/api/policies/policies.js';
 import { ApiError, call } from '../api/call.js';
-import { historyQuery } from '../api/rules.js';
 import { CopyCurl, Id } from '../parts/copy.js';
 import { Dialog } from '../parts/dialog.js';
 import { Fact } from '../parts/fact.js';
@@ -11,6 +10,7 @@ import { Ago, Countdown } from '../parts/time.js';
 import { Json } from '../parts/value.js';
 import { Backtest } from './backtest.js';
 import { bodyOf } from './draft.js';
+import { History } from './history.js';
 import { conditionWords, DECISIONS, isActive, SCOPE_WORDS, sentenceOf, termsOf } from './words.js';
 
 /** Takes a policy out of force or back into it, changes it, tries it, and deletes it after one question. */
@@ -86,31 +86,6 @@ function Actions({ policy }: { policy: Policy }) {
 /** Fewer conditions are read in the sentence. */
 const LISTED_FROM = 3;
 
-const ACTS: Record<string, string> = {
-  'policy.create': 'Created',
-  'policy.update': 'Changed',
-  'guard.update': 'Changed',
-};
-
-/** Who made and changed it. */
-export function History({ target }: { target: string }) {
-  const { data = [] } = useQuery(historyQuery(target));
-  if (data.length === 0) return null;
-  return (
-    <section>
-      <h3>History</h3>
-      <ul className="history">
-        {data.map(({ audit_id, action, principal, at }) => (
-          <li key={audit_id}>
-            {ACTS[action] ?? action} by {principal.name ?? `${principal.type} …${principal.id.slice(-6)}`},{' '}
-            <Ago at={at} />
-          </li>
-        ))}
-      </ul>
-    </section>
-  );
-}
-
 /** What decides beside the conditions. */
 function EvaluatorView({ evaluator }: Pick<Policy, 'evaluator'>) {
   if (!('type' in evaluator)) return null;
@@ -175,7 +150,7 @@ export function PolicyDetail({ policy }: { policy: Policy }) {
         </section>
       )}
       <Backtest key={policy_id} body={bodyOf(policy)} />
-      <History target={policy_id} />
+      <History target={policy_id} action="policy.*" />
       <details>
         <summary>JSON</summary>
         <Json value={policy} />

@@ -169,14 +169,15 @@ export function Shell() {
   const chord = (go: () => void) => () => {
     if (Date.now() < chordUntil.current) go();
   };
+  const views = VIEWS.flatMap(({ views: shown }) => shown);
   useKeys({
     '?': () => setOpen('help'),
+    ...Object.fromEntries(views.map(({ to, key }) => [key, chord(() => void navigate({ to, search: {} }))])),
     g: () => {
-      chordUntil.current = Date.now() + CHORD_MS;
+      const twice = Date.now() < chordUntil.current && views.find(({ key }) => key === 'g');
+      chordUntil.current = twice ? 0 : Date.now() + CHORD_MS;
+      if (twice) void navigate({ to: twice.to, search: {} });
     },
-    ...Object.fromEntries(
-      VIEWS.flatMap(({ views }) => views).map(({ to, key }) => [key, chord(() => void navigate({ to, search: {} }))]),
-    ),
     d: chord(() => void navigate({ to: '/inbox', search: { box: 'decided' } })),
   });
 

@@ -32,6 +32,10 @@ export const VIEWS: { heading: string; views: View[] }[] = [
   },
   {
     heading: 'Rule',
-    views: [{ to: '/policies', label: 'Policies', icon: 'policies', key: 'p', scope: 'admin' }],
+    views: [
+      { to: '/policies', label: 'Policies', icon: 'policies', key: 'p', scope: 'admin' },
+      { to: '/guards', label: 'Guards', icon: 'guards', key: 'g', scope: 'admin' },
+      { to: '/tools', label: 'Tools', icon: 'tools', key: 'l', scope: 'read' },
+    ],
   },
 ];

@@ -73,7 +73,8 @@ const OfferedTool = z.object({
   /** The types of the registered agents that offer it; empty for a tool of the platform. */
   offered_by: z.array(z.string()),
   source: z.enum(['agent', 'platform']),
-  /** As the first of these types declares it. */
+  /** As the first of these types declares it, as is its schema. */
+  description: z.string().optional(),
   input_schema: JsonObject.optional(),
   /** Changes when a type joins or leaves, and when one declares the tool otherwise: 64 hexadecimal digits. */
   digest: z.string(),

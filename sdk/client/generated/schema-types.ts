@@ -2553,6 +2553,7 @@ export type ToolsGetResponse = {
         offeredBy: string[];
         /** @enum {string} */
         source: Open<"agent" | "platform">;
+        description?: string;
         inputSchema?: {
             [key: string]: unknown;
         };

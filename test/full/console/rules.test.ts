@@ -40,7 +40,7 @@ test('policies: created by form and JSON, tried, changed, taken out of force and
   await page.getByText('Denies tool calls where the tool is shell.*.').waitFor();
   await expectGood(page);
 
-  await page.keyboard.press('n');
+  await page.getByRole('link', { name: 'New', exact: true }).click();
   await page.getByLabel('Name').fill('Large payments');
   await page.getByLabel('About').selectOption('tool');
   await page.getByLabel('Tools').fill('payments.*\nrefunds.*');

@@ -1668,6 +1668,7 @@ class ToolsGetResponseTool(TypedDict):
     name: str
     offered_by: list[str]
     source: str
+    description: NotRequired[str]
     input_schema: NotRequired[dict[str, Any]]
     digest: str
     owners: NotRequired[list[str]]

@@ -1,0 +1,99 @@
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import { useEffect } from 'react';
+import type { Guard } from '../../contracts/api/policies/guards.js';
+import { guardsQuery } from '../api/rules.js';
+import { useKeys } from '../parts/keys.js';
+import { WIDE } from '../parts/media.js';
+import { Split } from '../parts/split.js';
+import { Failed, Loading } from '../parts/states.js';
+import { GuardDetail } from './guard-detail.js';
+import { GUARD_DECISIONS, GUARDS, looksAt } from './words.js';
+
+const route = getRouteApi('/guards');
+
+function GuardRow({ guard, isCurrent }: { guard: Guard; isCurrent: boolean }) {
+  const { enabled, decision } = guard;
+  return (
+    <Link
+      to="/guards"
+      search={{ guard: guard.guard }}
+      replace
+      className={`entry${isCurrent ? ' current' : ''}${enabled ? '' : ' off'}`}
+      aria-current={isCurrent || undefined}
+    >
+      <span className="line">
+        <strong className="cut">{GUARDS[guard.guard].label}</strong>
+        <span className={`badge ${enabled ? GUARD_DECISIONS[decision].tone : ''}`}>
+          {enabled ? GUARD_DECISIONS[decision].label : 'off'}
+        </span>
+      </span>
+      <span className="quiet small cut">{looksAt(guard)}</span>
+    </Link>
+  );
+}
+
+/** The five guards, and one of them beside the list. */
+export function Guards() {
+  const search = route.useSearch();
+  const navigate = useNavigate({ from: '/guards' });
+  const list = useQuery(guardsQuery);
+  const guards = list.data ?? [];
+  const index = guards.findIndex(({ guard }) => guard === search.guard);
+  const current = guards[index];
+  const first = guards[0]?.guard;
+  useEffect(() => {
+    if (search.guard === undefined && first !== undefined && matchMedia(WIDE).matches)
+      void navigate({ search: { guard: first }, replace: true });
+  }, [search.guard, first, navigate]);
+  const go = (at: number) => {
+    const guard = guards[at]?.guard;
+    if (guard !== undefined) void navigate({ search: { guard }, replace: true });
+  };
+  const close = () => void navigate({ search: {}, replace: true });
+  useKeys({
+    j: () => go(index + 1),
+    arrowdown: () => go(index + 1),
+    k: () => go(Math.max(0, index - 1)),
+    arrowup: () => go(Math.max(0, index - 1)),
+    escape: close,
+  });
+  if (list.error && !list.data) return <Failed error={list.error} retry={() => void list.refetch()} />;
+  if (!list.data) return <Loading />;
+  return (
+    <Split
+      name="Guards"
+      label={['Guards', 'Guard']}
+      isOpen={search.guard !== undefined}
+      close={close}
+      list={
+        <>
+          <header className="filters bare">
+            <div className="line">
+              <h1>Guards</h1>
+              <span className="quiet" role="status">
+                {guards.filter(({ enabled }) => enabled).length} of {guards.length} on
+              </span>
+            </div>
+            <p className="quiet small">They read content, whatever policies say. The most restrictive holds.</p>
+          </header>
+          <ul className="entries">
+            {guards.map((guard) => (
+              <li key={guard.guard}>
+                <GuardRow guard={guard} isCurrent={guard.guard === search.guard} />
+              </li>
+            ))}
+          </ul>
+        </>
+      }
+    >
+      {current ? (
+        <GuardDetail key={current.guard} guard={current} />
+      ) : (
+        <div className="empty">
+          <p className="quiet">Select a guard to read and change it.</p>
+        </div>
+      )}
+    </Split>
+  );
+}
