@@ -100,7 +100,7 @@ function Settings({ guard }: { guard: Guard }) {
         />
         Switched on
       </label>
-      <Labelled label="What it finds" about={`It ${GUARD_DECISIONS[edited.decision].does}.`}>
+      <Labelled label="With what it finds" about={`A finding ${GUARD_DECISIONS[edited.decision].does}.`}>
         {(shared) => (
           <select
             {...shared}
@@ -163,7 +163,7 @@ export function GuardDetail({ guard }: { guard: Guard }) {
           </span>
         </div>
         <p className="prose">{GUARDS[guard.guard].finds}</p>
-        <p className="quiet">Looks at: {looksAt(guard)}.</p>
+        <p className="quiet">It looks at {looksAt(guard)}.</p>
       </header>
       <Settings guard={guard} />
       <History target={guard.guard} action="guard.update" />

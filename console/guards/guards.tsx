@@ -1,10 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
-import { useEffect } from 'react';
 import type { Guard } from '../../contracts/api/policies/guards.js';
 import { guardsQuery } from '../api/rules.js';
-import { useKeys } from '../parts/keys.js';
-import { WIDE } from '../parts/media.js';
+import { useRows } from '../parts/rows.js';
 import { Split } from '../parts/split.js';
 import { Failed, Loading } from '../parts/states.js';
 import { GuardDetail } from './guard-detail.js';
@@ -39,24 +37,13 @@ export function Guards() {
   const navigate = useNavigate({ from: '/guards' });
   const list = useQuery(guardsQuery);
   const guards = list.data ?? [];
-  const index = guards.findIndex(({ guard }) => guard === search.guard);
-  const current = guards[index];
-  const first = guards[0]?.guard;
-  useEffect(() => {
-    if (search.guard === undefined && first !== undefined && matchMedia(WIDE).matches)
-      void navigate({ search: { guard: first }, replace: true });
-  }, [search.guard, first, navigate]);
-  const go = (at: number) => {
-    const guard = guards[at]?.guard;
-    if (guard !== undefined) void navigate({ search: { guard }, replace: true });
-  };
+  const current = guards.find(({ guard }) => guard === search.guard);
   const close = () => void navigate({ search: {}, replace: true });
-  useKeys({
-    j: () => go(index + 1),
-    arrowdown: () => go(index + 1),
-    k: () => go(Math.max(0, index - 1)),
-    arrowup: () => go(Math.max(0, index - 1)),
-    escape: close,
+  useRows({
+    ids: guards.map(({ guard }) => guard),
+    current: search.guard,
+    select: (guard) => void navigate({ search: { guard }, replace: true }),
+    close,
   });
   if (list.error && !list.data) return <Failed error={list.error} retry={() => void list.refetch()} />;
   if (!list.data) return <Loading />;
@@ -79,7 +66,7 @@ export function Guards() {
           </header>
           <ul className="entries">
             {guards.map((guard) => (
-              <li key={guard.guard}>
+              <li key={guard.guard} id={guard.guard}>
                 <GuardRow guard={guard} isCurrent={guard.guard === search.guard} />
               </li>
             ))}

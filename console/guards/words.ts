@@ -90,11 +90,11 @@ export const SETTINGS: { [Name in GuardName]: SettingsOf<Name> } = {
     { name: 'max_argument_bytes', label: 'Bytes of arguments', input: 'number' },
     { name: 'max_result_bytes', label: 'Bytes of a result', input: 'number' },
     { name: 'max_depth', label: 'Objects inside each other', input: 'number' },
-    { name: 'max_hops', label: 'Tool calls that wait for each other', input: 'number' },
+    { name: 'max_hops', label: 'Calls that wait for a call', input: 'number' },
     {
       name: 'max_repeated_calls',
-      label: 'Same tool call in one dispatch',
-      about: 'Empty: any number.',
+      label: 'Repeats of a tool call',
+      about: 'With the same arguments, in one dispatch. Empty: any number.',
       input: 'number-or-none',
     },
   ],
@@ -102,10 +102,10 @@ export const SETTINGS: { [Name in GuardName]: SettingsOf<Name> } = {
 
 /** Where a guard looks, in a few words. */
 export function looksAt({ guard, config }: Guard): string {
-  if (guard === 'path') return STAGES.tool_arguments;
-  if (guard === 'limits') return 'Everything';
-  if (config.stages.length === 0) return 'Nothing';
-  return config.stages.map((stage) => STAGES[stage]).join(', ');
+  if (guard === 'path') return 'arguments of tool calls';
+  if (guard === 'limits') return 'everything';
+  if (config.stages.length === 0) return 'nothing';
+  return config.stages.map((stage) => STAGES[stage].toLowerCase()).join(', ');
 }
 
 /** A guard as the form has it. */

@@ -1,11 +1,11 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
-import { useEffect, useRef } from 'react';
+import { type RefObject, useRef } from 'react';
 import type { Policy } from '../../contracts/api/policies/policies.js';
 import { policiesQuery } from '../api/rules.js';
 import { Icon } from '../parts/icon.js';
 import { useKeys } from '../parts/keys.js';
-import { WIDE } from '../parts/media.js';
+import { useRows } from '../parts/rows.js';
 import { Split } from '../parts/split.js';
 import { Failed, Loading } from '../parts/states.js';
 import { Countdown } from '../parts/time.js';
@@ -90,7 +90,7 @@ function Filters({
 }: {
   search: PoliciesSearch;
   counted: string;
-  field: React.RefObject<HTMLInputElement | null>;
+  field: RefObject<HTMLInputElement | null>;
 }) {
   const navigate = useNavigate({ from: '/policies' });
   return (
@@ -161,29 +161,16 @@ function List({ policies, search }: { policies: readonly Policy[]; search: Polic
   const navigate = useNavigate({ from: '/policies' });
   const field = useRef<HTMLInputElement>(null);
   const shown = shownPolicies(policies, search, Date.now());
-  const index = shown.findIndex(({ policy_id }) => policy_id === search.policy);
   const current = policies.find(({ policy_id }) => policy_id === search.policy);
-  const first = shown[0]?.policy_id;
-  useEffect(() => {
-    if (search.policy === undefined && first !== undefined && matchMedia(WIDE).matches)
-      void navigate({ search: (old) => ({ ...old, policy: first }), replace: true });
-  }, [search.policy, first, navigate]);
-  const go = (at: number) => {
-    const policy = shown[at]?.policy_id;
-    if (policy === undefined) return;
-    void navigate({ search: (old) => ({ ...old, policy }), replace: true });
-    document.getElementById(policy)?.scrollIntoView({ block: 'nearest' });
-  };
   const close = () => void navigate({ search: ({ policy: _, ...old }) => old, replace: true });
-  useKeys({
-    j: () => go(index + 1),
-    arrowdown: () => go(index + 1),
-    k: () => go(Math.max(0, index - 1)),
-    arrowup: () => go(Math.max(0, index - 1)),
-    '/': () => field.current?.focus(),
-    e: () => current && void navigate({ search: (old) => ({ ...old, panel: 'edit' }) }),
-    escape: close,
+  useRows({
+    ids: shown.map(({ policy_id }) => policy_id),
+    current: search.policy,
+    select: (id) => void navigate({ search: (old) => ({ ...old, policy: id }), replace: true }),
+    close,
+    field,
   });
+  useKeys({ e: () => current && void navigate({ search: (old) => ({ ...old, panel: 'edit' }) }) });
   if (policies.length === 0) return <Empty />;
   const active = policies.filter((policy) => isActive(policy, Date.now())).length;
   return (
@@ -234,7 +221,8 @@ export function Policies() {
   const navigate = useNavigate({ from: '/policies' });
   const list = useQuery(policiesQuery);
   const back = () => void navigate({ search: ({ panel: _, request: __, tool: ___, ...old }) => old });
-  useKeys({ escape: () => search.panel && back() });
+  // What is typed into the other pages is not lost by a key.
+  useKeys({ escape: () => search.panel === 'test' && back() });
   const { panel, request, tool, policy } = search;
   if (panel === 'new' && request !== undefined) return <DraftedPolicy requestId={request} back={back} />;
   if (panel === 'new') return <NewPolicy key={tool} tool={tool} back={back} />;

@@ -60,7 +60,7 @@ function Schema({ schema }: { schema: Record<string, unknown> | undefined }) {
                 <td data-name="Type">
                   <code>{type}</code> {isRequired && <span className="quiet">required</span>}
                 </td>
-                <td data-name="About">{description}</td>
+                <td data-name={description ? 'About' : undefined}>{description}</td>
               </tr>
             ))}
           </tbody>

@@ -1,10 +1,9 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
-import { useEffect, useRef } from 'react';
+import { useRef } from 'react';
 import type { OfferedTool } from '../../contracts/api/tools.js';
 import { toolsQuery } from '../api/rules.js';
-import { useKeys } from '../parts/keys.js';
-import { WIDE } from '../parts/media.js';
+import { useRows } from '../parts/rows.js';
 import { Split } from '../parts/split.js';
 import { Failed, Loading } from '../parts/states.js';
 import { ToolDetail } from './tool-detail.js';
@@ -43,28 +42,14 @@ export function Tools() {
   const field = useRef<HTMLInputElement>(null);
   const tools = list.data ?? [];
   const shown = shownTools(tools, search.q);
-  const index = shown.findIndex(({ name }) => name === search.tool);
   const current = tools.find(({ name }) => name === search.tool);
-  // Those of agents are what one comes for.
-  const first = (shown.find(({ source }) => source === 'agent') ?? shown[0])?.name;
-  useEffect(() => {
-    if (search.tool === undefined && first !== undefined && matchMedia(WIDE).matches)
-      void navigate({ search: (old) => ({ ...old, tool: first }), replace: true });
-  }, [search.tool, first, navigate]);
-  const go = (at: number) => {
-    const tool = shown[at]?.name;
-    if (tool === undefined) return;
-    void navigate({ search: (old) => ({ ...old, tool }), replace: true });
-    document.getElementById(`tool-${tool}`)?.scrollIntoView({ block: 'nearest' });
-  };
   const close = () => void navigate({ search: ({ tool: _, ...old }) => old, replace: true });
-  useKeys({
-    j: () => go(index + 1),
-    arrowdown: () => go(index + 1),
-    k: () => go(Math.max(0, index - 1)),
-    arrowup: () => go(Math.max(0, index - 1)),
-    '/': () => field.current?.focus(),
-    escape: close,
+  useRows({
+    ids: shown.map(({ name }) => name),
+    current: search.tool,
+    select: (tool) => void navigate({ search: (old) => ({ ...old, tool }), replace: true }),
+    close,
+    field,
   });
   if (list.error && !list.data) return <Failed error={list.error} retry={() => void list.refetch()} />;
   if (!list.data) return <Loading />;
@@ -96,7 +81,7 @@ export function Tools() {
           </header>
           <ul className="entries">
             {shown.map((tool) => (
-              <li key={`${tool.source} ${tool.name}`} id={`tool-${tool.name}`}>
+              <li key={`${tool.source} ${tool.name}`} id={tool.name}>
                 <ToolRow tool={tool} isCurrent={tool.name === search.tool} />
               </li>
             ))}

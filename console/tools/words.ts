@@ -4,12 +4,13 @@ import { matchesGlob } from '../../contracts/globs.js';
 import { objectOf } from '../policies/form.js';
 import { inOrder, isActive } from '../policies/words.js';
 
-/** The tools that an address asks for: by name, description or agent type. */
+/** The tools that an address asks for, by name, description or agent type: those of agents first. */
 export function shownTools(tools: readonly OfferedTool[], q = ''): OfferedTool[] {
   const wanted = q.toLowerCase();
-  return tools.filter(({ name, description = '', offered_by }) =>
+  const found = tools.filter(({ name, description = '', offered_by }) =>
     `${name} ${description} ${offered_by.join(' ')}`.toLowerCase().includes(wanted),
   );
+  return found.toSorted((one, other) => one.source.localeCompare(other.source) || one.name.localeCompare(other.name));
 }
 
 /** The policies in force that may decide about calls of a tool, in the order in which they are looked at. What else they look at is not compared. */

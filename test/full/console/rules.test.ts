@@ -9,10 +9,7 @@ import { consoleBrowser, expectNoSideways, violations } from './browser.js';
 
 const api = await serveApi({ sequencer: true, tenantMaxInFlight: 1_000 });
 const { signedIn } = await consoleBrowser(api);
-const { calling, resolved } = await approvalsFixture(api).then((fixture) => ({
-  ...fixture,
-  resolved: (id: string) => api.client.post(`/messages/${id}/resolve`, { resolution: 'approved' }),
-}));
+const { calling } = await approvalsFixture(api);
 const PHONE = { width: 390, height: 844 };
 
 const policies = async (): Promise<Policy[]> =>
@@ -89,7 +86,7 @@ test('a decided request becomes a policy of exactly that call, after a look at t
     request.request_id,
     past,
   ]);
-  await resolved(id);
+  await api.client.post(`/messages/${id}/resolve`, { resolution: 'approved' });
   const { page, problems } = await signedIn(['admin']);
   await page.goto(`${api.baseUrl}/console/inbox?box=all&request=${request.request_id}`);
   await page.getByRole('link', { name: 'Always like this' }).click();
@@ -112,4 +109,66 @@ test('a decided request becomes a policy of exactly that call, after a look at t
   await reader.page.goto(`${api.baseUrl}/console/inbox?box=all&request=${request.request_id}`);
   await reader.page.getByRole('heading', { name: 'May payments.send be called?' }).waitFor();
   expect(await reader.page.getByRole('link', { name: /Always like this|Policies|Guards/ }).count()).toBe(0);
+}, 120_000);
+
+test('guards: switched on, changed and refused beside the form', async () => {
+  const { page, problems } = await signedIn(['admin']);
+  await page.keyboard.press('g');
+  await page.keyboard.press('g');
+  await page.getByRole('heading', { name: 'Paths' }).waitFor();
+  await page.getByLabel('Allowed directories').fill('not absolute');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('alert').getByText('BAD_REQUEST').waitFor();
+  expect(await page.getByLabel('Allowed directories').inputValue()).toBe('not absolute');
+  await page.getByRole('button', { name: 'Undo' }).click();
+  for (const key of ['j', 'j']) await page.keyboard.press(key);
+  await page.getByRole('heading', { name: 'Secrets' }).waitFor();
+  await page.getByLabel('Switched on').check();
+  await page.getByLabel('E-mail addresses').check();
+  await page.getByLabel('With what it finds').selectOption('require_approval');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('Saved. It is in force').waitFor();
+  await page.getByText('Changed by test').waitFor();
+  const { guards } = (await api.client.post('/policies/get_guards', {})).body as { guards: object[] };
+  expect(guards[2]).toMatchObject({ guard: 'secrets', enabled: true, decision: 'require_approval' });
+  await expectGood(page);
+  expect(problems.filter((problem) => !problem.includes('400'))).toEqual([]);
+}, 120_000);
+
+test('tools: who offers one, what decides about it, and who may offer it', async () => {
+  const pay = {
+    name: 'pay.send',
+    description: 'Sends money',
+    input_schema: { properties: { amount: { type: 'number' } } },
+  };
+  for (const type of ['bank', 'thief'])
+    await api.client.post('/agents/register', { instance_id: `${type}-1`, agent_type: type, tools: [pay] });
+  await policyFor(api.client, {
+    scope: 'tool',
+    decision: 'require_approval',
+    name: 'Ask',
+    match: { tools: ['pay.*'] },
+  });
+  const { page, problems } = await signedIn(['admin']);
+  await page.keyboard.press('g');
+  await page.keyboard.press('l');
+  await page.getByText('Any agent type may offer it.').waitFor();
+  await page.getByRole('link', { name: 'Ask', exact: true }).waitFor();
+  await page.getByRole('button', { name: 'Set who may offer it' }).click();
+  await page.getByLabel('Agent types').fill('bank');
+  await page.getByText('Calls no longer reach thief').waitFor();
+  await expectGood(page);
+  await page.getByRole('button', { name: 'Only these types' }).click();
+  await page.getByText('Only bank may offer it.').waitFor();
+  await expectGood(page);
+  await page.getByRole('link', { name: 'New policy' }).click();
+  expect(await page.getByLabel('Tools').inputValue()).toBe('pay.send');
+  expect(problems).toEqual([]);
+
+  const reader = await signedIn(['read'], { viewport: PHONE });
+  await reader.page.goto(`${api.baseUrl}/console/tools?tool=pay.send`);
+  await reader.page.getByText('Sends money', { exact: true }).waitFor();
+  expect(await reader.page.getByRole('button', { name: /Set who/ }).count()).toBe(0);
+  expect(await reader.page.getByRole('link', { name: 'New policy' }).count()).toBe(0);
+  expect(reader.problems).toEqual([]);
 }, 120_000);
