@@ -1,5 +1,4 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
-import type { InputRequest } from '../../contracts/api/messages.js';
 import type { RequestRecord } from '../../contracts/api/policies/requests.js';
 import { saveFile } from '../parts/save.js';
 import { type BodyOf, call } from './call.js';
@@ -32,20 +31,6 @@ export const similarQuery = (requestId: string) =>
     queryKey: ['similar', requestId],
     queryFn: async () => (await call('/requests/get_similar', { request_id: requestId })).requests,
   });
-
-/** The words of an answer, as buttons say them and as the API takes them. */
-export const WORDS: Record<InputRequest['kind'], { yes: [string, string]; no: [string, string] }> = {
-  approval: { yes: ['Approve', 'approved'], no: ['Reject', 'rejected'] },
-  confirmation: { yes: ['Confirm', 'confirmed'], no: ['Decline', 'declined'] },
-  form: { yes: ['Submit', 'submitted'], no: ['Decline', 'declined'] },
-};
-
-/** Whether a word of a decision lets it happen. */
-export const isYes = (resolution: string): boolean =>
-  Object.values(WORDS).some(({ yes: [, word] }) => word === resolution);
-
-/** Whether a policy can decide what the request asks: guards, agents and plans ask whatever policies say. */
-export const isDraftable = ({ input_request }: RequestRecord): boolean => input_request.source === 'policy';
 
 /** Where a request is answered: at its message, or at its plan. */
 export const subjectOf = ({ message_id, plan_id }: RequestRecord): string => message_id ?? plan_id ?? '';

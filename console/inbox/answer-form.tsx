@@ -1,9 +1,9 @@
 import { useEffect, useId, useRef, useState } from 'react';
 import type { RequestRecord } from '../../contracts/api/policies/requests.js';
 import { FIELD_PREFIX, type FormField, formFields, postedValues } from '../../contracts/forms/form-fields.js';
-import { WORDS } from '../api/requests.js';
 import { Changes } from '../parts/value.js';
 import { type Answer, drafts } from './decisions.js';
+import { WORDS } from './words.js';
 
 function Field({ field, value, set }: { field: FormField; value: string; set: (value: string) => void }) {
   const { name, label, description, input, options, required, bounds } = field;

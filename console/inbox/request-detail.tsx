@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router';
 import type { RequestRecord } from '../../contracts/api/policies/requests.js';
 import { ApiError, call } from '../api/call.js';
 import { messageQuery } from '../api/messages.js';
-import { isDraftable, isYes, requestQuery, saveReceipt, similarQuery } from '../api/requests.js';
+import { requestQuery, saveReceipt, similarQuery } from '../api/requests.js';
 import { hasScope, sessionQuery } from '../api/session.js';
 import { CopyCurl, Id } from '../parts/copy.js';
 import { Fact } from '../parts/fact.js';
@@ -13,6 +13,7 @@ import { Json, Parts } from '../parts/value.js';
 import { AnswerForm, type AnswerKeys } from './answer-form.js';
 import { type Answer, type Decision, decisions, isPassing, resolveBody, resolvePath } from './decisions.js';
 import { senderOf } from './request-row.js';
+import { isDraftable, isYes } from './words.js';
 
 /** What an agent has answered and a guard holds; null where nothing is held. */
 const heldQuery = (messageId: string) =>

@@ -1,9 +1,9 @@
 import { Link } from '@tanstack/react-router';
 import type { RequestRecord } from '../../contracts/api/policies/requests.js';
-import { isYes } from '../api/requests.js';
 import { Badge, Outcome } from '../parts/states.js';
 import { Ago, Countdown } from '../parts/time.js';
 import type { Decision } from './decisions.js';
+import { isYes } from './words.js';
 
 /** Who is behind a request, in a few words. */
 export function senderOf({ sent_by, user_id }: RequestRecord): string {

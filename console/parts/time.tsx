@@ -1,4 +1,7 @@
 import { useSyncExternalStore } from 'react';
+import { durationText } from './duration.js';
+
+export { durationText };
 
 const listeners = new Set<() => void>();
 let now = Date.now();
@@ -22,23 +25,6 @@ function useNow(): number {
     },
     () => now,
   );
-}
-
-const UNITS: [name: string, seconds: number][] = [
-  ['d', 86_400],
-  ['h', 3_600],
-  ['min', 60],
-];
-
-/** `2 h 5 min`, `40 s`. */
-export function durationText(ms: number): string {
-  const seconds = Math.max(0, Math.round(ms / 1_000));
-  const index = UNITS.findIndex(([, size]) => seconds >= size);
-  const [name, size] = UNITS[index] ?? ['s', 1];
-  const first = `${Math.floor(seconds / size)} ${name}`;
-  const smaller = index < 0 ? undefined : UNITS[index + 1];
-  const rest = smaller && Math.floor((seconds % size) / smaller[1]);
-  return rest && smaller && size < 86_400 * 2 ? `${first} ${rest} ${smaller[0]}` : first;
 }
 
 const whole = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });

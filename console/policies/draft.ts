@@ -1,11 +1,11 @@
-import type { Policy } from '../../contracts/api/policies/policies.js';
+import type { z } from 'zod';
+import type { CreatePolicyRequest, Policy } from '../../contracts/api/policies/policies.js';
 import type { ArgumentCondition } from '../../contracts/api/policies/policy-match.js';
 import type { RequestRecord } from '../../contracts/api/policies/requests.js';
-import type { BodyOf } from '../api/call.js';
-import { isYes } from '../api/requests.js';
+import { isYes } from '../inbox/words.js';
 
 /** A policy that is not stored yet, as `create_policy` takes it. */
-export type PolicyBody = BodyOf<'/policies/create_policy'>;
+export type PolicyBody = z.input<typeof CreatePolicyRequest>;
 
 /** `leftOut`: expressions for which there is no room. The policy applies whether or not they hold. */
 export interface Draft {
@@ -115,7 +115,7 @@ export function draftFromRequest(request: RequestRecord, asking: Policy | null, 
   };
 }
 
-/** An empty policy to begin with: nothing is decided by it until it is filled. */
+/** A policy to begin with: about a tool, or about all messages. */
 export function emptyBody(tool: string | undefined): PolicyBody {
   return {
     scope: tool === undefined ? 'admission' : 'tool',

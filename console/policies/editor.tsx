@@ -12,6 +12,7 @@ import { Backtest } from './backtest.js';
 import { bodyOf, type Draft, draftFromRequest, emptyBody } from './draft.js';
 import { editedOf, withJson } from './form.js';
 import { PolicyForm } from './policy-form.js';
+import { sentenceOf } from './words.js';
 
 /** A page over the list, with a way back. */
 export function Page({ title, back, children }: { title: string; back: () => void; children: ReactNode }) {
@@ -79,6 +80,7 @@ function Editor({ draft, stored, isDraft }: { draft: Draft; stored?: Policy; isD
       <div className="rule-fields">
         {isDraft && <DraftNotice leftOut={draft.leftOut} />}
         <PolicyForm body={body} isStored={stored !== undefined} change={(to) => setEdited(editedOf(to))} />
+        <p className="notice">{sentenceOf(body)}</p>
         {save.error && (
           <p className="notice bad" role="alert">
             {save.error.message} {save.error instanceof ApiError && <code>{save.error.code}</code>}

@@ -1,6 +1,7 @@
 import type { Policy, PolicyDecision, PolicyScope } from '../../contracts/api/policies/policies.js';
-import type { ArgumentCondition, Conditions, Match } from '../../contracts/api/policies/policy-match.js';
-import { durationText } from '../parts/time.js';
+import type { ArgumentCondition, Conditions } from '../../contracts/api/policies/policy-match.js';
+import { durationText } from '../parts/duration.js';
+import { type Condition, conditionsOf, objectOf } from './form.js';
 import { type PoliciesSearch, SCOPES } from './search.js';
 
 /** Effects as people say them. `tone`: of the badge. */
@@ -44,34 +45,41 @@ const LISTS: [name: Exclude<keyof Conditions, 'arguments'>, is: string][] = [
 ];
 const VALUE_CHARS = 80;
 
-const quoted = (value: unknown): string => {
+function quoted(value: unknown): string {
   const text = JSON.stringify(value);
   return text.length > VALUE_CHARS ? `${text.slice(0, VALUE_CHARS)}…` : text;
-};
-
-function argumentWords({ path, op, value }: ArgumentCondition): string {
-  const words = Array.isArray(value) ? value.map(quoted).join(', ') : quoted(value);
-  return `${path} ${OPERATORS[op]} ${words}`;
 }
 
-/** Each condition of a match in a few words; all of them must hold. None: everything matches. */
-export function conditionWords({ not, ...match }: Match): string[] {
+function argumentWords({ path, op, value }: Condition): string {
+  return `${path} ${OPERATORS[op as keyof typeof OPERATORS] ?? op} ${[value].flat().map(quoted).join(', ')}`;
+}
+
+/** Each condition of a match in a few words; all of them must hold. None: everything matches. @param given may be what somebody types */
+export function conditionWords(given: unknown): string[] {
+  const { not, ...match } = objectOf(given);
   const lists = LISTS.flatMap(([name, is]) => {
     const globs = match[name];
-    return globs ? [`${is} ${globs.join(' or ')}`] : [];
+    return Array.isArray(globs) ? [`${is} ${globs.join(' or ')}`] : [];
   });
-  const negated = not ? [`not all of this: ${conditionWords(not).join(' and ')}`] : [];
-  return [...lists, ...(match.arguments ?? []).map(argumentWords), ...negated];
+  const negated = not === undefined ? [] : [`not all of this: ${conditionWords(not).join(' and ')}`];
+  return [...lists, ...conditionsOf(match).map(argumentWords), ...negated];
 }
 
-type Described = Pick<Policy, 'scope' | 'decision' | 'match' | 'evaluator'>;
-
-/** What a policy does, in a sentence. */
-export function sentenceOf({ scope, decision, match, evaluator }: Described): string {
-  const conditions = conditionWords(match);
-  if ('type' in evaluator)
-    conditions.push(evaluator.type === 'cel' ? 'its expression is true' : 'the webhook that it asks says so');
-  const about = `${DECISIONS[decision].does} ${SCOPE_WORDS[scope].about}`;
+/** What a policy does, in a sentence. @param policy may be what somebody types */
+export function sentenceOf(policy: {
+  scope: PolicyScope;
+  decision: PolicyDecision;
+  match?: unknown;
+  evaluator?: unknown;
+}): string {
+  const { scope, decision, match, evaluator } = policy;
+  const { type } = objectOf(evaluator);
+  const conditions = [
+    ...conditionWords(match),
+    ...(type === 'cel' ? ['its expression is true'] : []),
+    ...(type === 'webhook' ? ['the webhook that it asks says so'] : []),
+  ];
+  const about = `${DECISIONS[decision]?.does ?? decision} ${SCOPE_WORDS[scope]?.about ?? scope}`;
   return conditions.length === 0 ? `${about}, all of them.` : `${about} where ${conditions.join(' and ')}.`;
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isDraftable } from '../../console/api/requests.js';
+import { isDraftable } from '../../console/inbox/words.js';
 import { bodyOf, draftFromRequest } from '../../console/policies/draft.js';
 import { parsePoliciesSearch } from '../../console/policies/search.js';
 import { sentenceOf, shownPolicies, termsOf } from '../../console/policies/words.js';
