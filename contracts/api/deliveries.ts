@@ -30,12 +30,17 @@ export const Delivery = z.object({
   url: z.string(),
   status: DeliveryStatus,
   attempts: z.array(DeliveryAttempt),
+  created_at: Timestamp,
+  /** Of a pending delivery that was attempted: when the next attempt is due. */
+  next_attempt_at: Timestamp.optional(),
   /** Of a pending delivery that waits until its receiver answers again. */
   receiver: UnavailableReceiver.optional(),
 });
 export type Delivery = z.infer<typeof Delivery>;
 
 export const GetDeliveriesRequest = z.strictObject({
+  /** Only this one. */
+  delivery_id: AnyId.optional(),
   rule_id: AnyId.optional(),
   /** Only the push notifications of this task. */
   task_id: AnyId.optional(),

@@ -3,6 +3,7 @@ import { AlertRule } from '../../contracts/api/alerts.js';
 import { type GetDeliveriesRequest, GetDeliveriesResponse } from '../../contracts/api/deliveries.js';
 import { sharedPlatform } from '../setup/platform/shared-platform.js';
 import { receiver, status } from '../setup/receiver.js';
+import { until } from '../setup/until.js';
 import { deliveriesOf, ruleFor, untilDelivered, webhook } from './alert-fixture.js';
 
 const shared = await sharedPlatform();
@@ -23,6 +24,11 @@ test.each<[what: string, off: (rule: AlertRule) => object, on: (rule: AlertRule)
     client.ok('/policies/update_alert', { rule_id: rule.rule_id, ...change }, AlertRule);
   await happen();
   await to.untilArrived(1);
+  const waiting = await until(async () =>
+    (await deliveriesOf(client, rule.rule_id)).find((one) => one.next_attempt_at),
+  );
+  const pauseMs = Date.parse(waiting.next_attempt_at ?? '') - Date.parse(waiting.attempts[0]?.at ?? '');
+  expect(pauseMs).toBe(1_000);
   await update(off(rule));
   const [dropped] = await untilDelivered(client, rule.rule_id);
   expect(dropped).toMatchObject({ status: 'dropped', attempts: [{ status_code: 500 }] });
@@ -61,6 +67,8 @@ test('the log is narrowed by rule, type and success, and is a list of pages', as
   expect(await idsOf({ success: false })).toEqual(expect.arrayContaining(await of(bad)));
   expect(await idsOf({ success: true })).toEqual(expect.not.arrayContaining(await of(bad)));
   expect(await idsOf({ event_type: 'agent.health_changed' })).toEqual([]);
+  const [newest] = await of(good);
+  expect(await idsOf({ delivery_id: String(newest) })).toEqual([newest]);
   const page = await list({ rule_id, page: 2, page_size: 1 });
   expect(page).toMatchObject({ count: 2, page: 2, page_size: 1, total_pages: 2 });
   expect(page.deliveries.map(({ delivery_id }) => delivery_id)).toEqual((await of(good)).slice(1));
