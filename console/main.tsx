@@ -9,8 +9,11 @@ import {
 } from '@tanstack/react-router';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
+import { parseAccessSearch } from './access/search.js';
+import { parseAlertsSearch } from './alerts/search.js';
 import { ApiError, isSignedOut } from './api/call.js';
 import { sessionQuery } from './api/session.js';
+import { parseAuditSearch } from './audit/search.js';
 import { parseFleetSearch } from './fleet/health.js';
 import { parseGuardsSearch } from './guards/search.js';
 import { parseInboxSearch } from './inbox/filters.js';
@@ -21,6 +24,7 @@ import { Shell } from './shell/shell.js';
 import { restorePath } from './sign-in/return-path.js';
 import { parseTalkSearch } from './talk/search.js';
 import { parseToolsSearch } from './tools/search.js';
+import { parseUsageSearch } from './usage/search.js';
 import '../contracts/colors.css';
 import './styles/base.css';
 import './styles/parts.css';
@@ -35,6 +39,7 @@ import './styles/markdown.css';
 import './styles/fleet.css';
 import './styles/talk.css';
 import './styles/rules.css';
+import './styles/watch.css';
 
 const RETRIES = 2;
 
@@ -86,8 +91,6 @@ const messages = createRoute({
 const overview = createRoute({
   getParentRoute: () => root,
   path: '/overview',
-  validateSearch: ({ show }: Record<string, unknown>): { show?: 'deliveries' } =>
-    show === 'deliveries' ? { show } : {},
   component: lazyRouteComponent(() => import('./overview/overview.js'), 'Overview'),
 });
 const fleet = createRoute({
@@ -120,18 +123,35 @@ const tools = createRoute({
   validateSearch: parseToolsSearch,
   component: lazyRouteComponent(() => import('./tools/tools.js'), 'Tools'),
 });
-const rules = [policies, guards, tools];
+const alerts = createRoute({
+  getParentRoute: () => root,
+  path: '/alerts',
+  validateSearch: parseAlertsSearch,
+  component: lazyRouteComponent(() => import('./alerts/alerts.js'), 'Alerts'),
+});
+const usage = createRoute({
+  getParentRoute: () => root,
+  path: '/usage',
+  validateSearch: parseUsageSearch,
+  component: lazyRouteComponent(() => import('./usage/usage.js'), 'Usage'),
+});
+const audit = createRoute({
+  getParentRoute: () => root,
+  path: '/audit',
+  validateSearch: parseAuditSearch,
+  component: lazyRouteComponent(() => import('./audit/audit.js'), 'Audit'),
+});
+const access = createRoute({
+  getParentRoute: () => root,
+  path: '/access',
+  validateSearch: parseAccessSearch,
+  component: lazyRouteComponent(() => import('./access/access.js'), 'Access'),
+});
 const router = createRouter({
   routeTree: root.addChildren([
-    toInbox('/'),
-    toInbox('/sign-in'),
-    inbox,
-    message,
-    messages,
-    overview,
-    fleet,
-    talk,
-    ...rules,
+    ...[toInbox('/'), toInbox('/sign-in'), inbox, message, messages, overview, fleet, talk],
+    ...[policies, guards, tools],
+    ...[alerts, usage, audit, access],
   ]),
   basepath: '/console',
 });

@@ -56,18 +56,7 @@ export function consoleFiles(app: FastifyInstance, { consoleFolder }: Pick<ApiDe
     const cache = 'public, max-age=31536000, immutable';
     app.get(`/console/assets/${name}`, async (request, reply) => send(request, reply, file, cache));
   }
-  for (const path of [
-    '/console',
-    '/console/sign-in',
-    '/console/inbox',
-    '/console/messages',
-    '/console/messages/:id',
-    '/console/overview',
-    '/console/fleet',
-    '/console/talk',
-    '/console/policies',
-    '/console/guards',
-    '/console/tools',
-  ])
+  // A view that is not there leads to the inbox.
+  for (const path of ['/console', '/console/:view', '/console/messages/:id'])
     app.get(path, async (request, reply) => send(request, reply, page, 'no-cache'));
 }

@@ -1,13 +1,12 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { MessageRecord } from '../../contracts/api/messages.js';
-import { ApiError, call } from '../api/call.js';
+import { call } from '../api/call.js';
+import { forEach } from '../api/for-each.js';
 import { CopyCurl } from '../parts/copy.js';
 import { Dialog } from '../parts/dialog.js';
 import { isOver, isRepeatable } from './words.js';
 
-/** Calls under way at once. */
-const TOGETHER = 4;
 type Act = 'cancel' | 'retry';
 const WORDS: Record<Act, { verb: string; explains: string }> = {
   cancel: {
@@ -19,27 +18,6 @@ const WORDS: Record<Act, { verb: string; explains: string }> = {
     explains: 'Each becomes a new message with the same content. Policies and quotas decide about it anew.',
   },
 };
-
-/** Does the work for each, a few at a time. @returns the codes of what was refused, with their numbers */
-async function forEach(
-  messages: readonly MessageRecord[],
-  work: (message: MessageRecord) => Promise<unknown>,
-  done: () => void,
-): Promise<Map<string, number>> {
-  const refused = new Map<string, number>();
-  const left = [...messages];
-  const worker = async () => {
-    for (let message = left.shift(); message; message = left.shift()) {
-      await work(message).catch((error: unknown) => {
-        const code = error instanceof ApiError ? error.code : 'INTERNAL_ERROR';
-        refused.set(code, (refused.get(code) ?? 0) + 1);
-      });
-      done();
-    }
-  };
-  await Promise.all(Array.from({ length: TOGETHER }, worker));
-  return refused;
-}
 
 const many = (count: number) => (count === 1 ? '1 message' : `${count} messages`);
 

@@ -1,5 +1,5 @@
 import { type UseQueryResult, useQuery } from '@tanstack/react-query';
-import { getRouteApi, Link, type LinkProps } from '@tanstack/react-router';
+import { Link, type LinkProps } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { call } from '../api/call.js';
 import { groupsQuery } from '../api/messages.js';
@@ -10,14 +10,12 @@ import { CopyCurl } from '../parts/copy.js';
 import { Icon } from '../parts/icon.js';
 import { Failed, Loading } from '../parts/states.js';
 import { Countdown } from '../parts/time.js';
-import { Deliveries } from './deliveries.js';
 import { agentsText, deliveriesText, nearQuotas, stuckReasons } from './needs.js';
 import { Rates } from './rates.js';
 
-const route = getRouteApi('/overview');
 /** What changes without an event that the page follows is read so often. */
 const AGAIN_MS = 10_000;
-const SHOWN_DELIVERIES = 10;
+const NAMED_DELIVERIES = 10;
 const often = { refetchInterval: AGAIN_MS };
 
 /** Something that needs somebody: what, how much of it, and where to go. */
@@ -79,7 +77,7 @@ function useNeeds() {
       call('/webhooks/get_deliveries', {
         status: 'failed',
         since: sinceOf('24h', Date.now()),
-        page_size: SHOWN_DELIVERIES,
+        page_size: NAMED_DELIVERIES,
       }),
     enabled: isAdmin,
     ...often,
@@ -100,7 +98,6 @@ function useNeeds() {
 
 /** What needs somebody now, and the last day. Nothing else. */
 export function Overview() {
-  const { show } = route.useSearch();
   const { requests, stuck, agents, deliveries, quotas, fleet } = useNeeds();
   const all: UseQueryResult<unknown>[] = [requests, stuck, agents, deliveries, quotas, fleet];
   const failed = all.find(({ error, data }) => error && data === undefined);
@@ -163,10 +160,8 @@ export function Overview() {
             tone="bad"
             title={`${many(undelivered, 'delivery', 'deliveries')} given up within a day`}
             detail={deliveriesText(deliveries.data?.deliveries ?? [])}
-            to={{ to: '/overview', search: show === 'deliveries' ? {} : { show: 'deliveries' } }}
-          >
-            {show === 'deliveries' && <Deliveries deliveries={deliveries.data?.deliveries ?? []} />}
-          </Need>
+            to={{ to: '/alerts', search: { time: '24h' } }}
+          />
         )}
         {near.map(({ name, used, limit, share, ends_at }) => (
           <Need

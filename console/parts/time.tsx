@@ -52,6 +52,16 @@ export function Countdown({ at }: { at: string }) {
   );
 }
 
+/** When something comes: `in 4 s`. */
+export function Until({ at }: { at: string }) {
+  const left = Date.parse(at) - useNow();
+  return (
+    <time dateTime={at} title={whole.format(new Date(at))}>
+      {left > 0 ? `in ${durationText(left)}` : 'now'}
+    </time>
+  );
+}
+
 /** The time of day with milliseconds, for a timeline. */
 export function Clock({ at }: { at: string }) {
   const date = new Date(at);

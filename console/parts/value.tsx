@@ -51,10 +51,11 @@ function changesBetween(
     .filter((change) => change.before !== change.after);
 }
 
-/** What an edit changes, member by member. */
-export function Changes({ before, after }: { before: Record<string, unknown>; after: Record<string, unknown> }) {
+/** What an edit changes, member by member. @param props.none said where nothing is changed */
+export function Changes(props: { before: Record<string, unknown>; after: Record<string, unknown>; none?: string }) {
+  const { before, after, none = 'Nothing is changed yet.' } = props;
   const changes = changesBetween(before, after);
-  if (changes.length === 0) return <p className="quiet">Nothing is changed yet.</p>;
+  if (changes.length === 0) return <p className="quiet">{none}</p>;
   return (
     <dl className="changes">
       {changes.map(({ name, before: old, after: fresh }) => (

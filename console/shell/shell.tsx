@@ -1,6 +1,6 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, Outlet, useNavigate } from '@tanstack/react-router';
-import { useEffect, useRef, useState } from 'react';
+import { useEffect, useState } from 'react';
 import type { ConsoleSession } from '../../contracts/api/console.js';
 import { call } from '../api/call.js';
 import { useConnection, useLiveRequests } from '../api/live.js';
@@ -8,7 +8,7 @@ import { hasScope, sessionQuery, signInQuery, signOut } from '../api/session.js'
 import { decisions } from '../inbox/decisions.js';
 import { Dialog } from '../parts/dialog.js';
 import { Icon } from '../parts/icon.js';
-import { useKeys } from '../parts/keys.js';
+import { useChord, useKeys } from '../parts/keys.js';
 import { Failed, Loading } from '../parts/states.js';
 import { ChooseTenant } from '../sign-in/choose-tenant.js';
 import { SignIn } from '../sign-in/sign-in.js';
@@ -16,8 +16,6 @@ import { Help } from './help.js';
 import { Logo } from './logo.js';
 import { Palette } from './palette.js';
 import { VIEWS } from './views.js';
-
-const CHORD_MS = 1_200;
 
 /** Whether the platform is heard; when it is not, how old that is what is shown. */
 function ConnectionNote() {
@@ -136,7 +134,6 @@ export function Shell() {
   const [open, setOpen] = useState<'palette' | 'help' | 'tenants' | null>(null);
   /** Who was signed in last. */
   const [known, setKnown] = useState<ConsoleSession | null>(null);
-  const chordUntil = useRef(0);
   useLiveRequests(session != null);
 
   useEffect(() => {
@@ -166,19 +163,12 @@ export function Shell() {
     document.addEventListener('keydown', onKey);
     return () => document.removeEventListener('keydown', onKey);
   }, []);
-  const chord = (go: () => void) => () => {
-    if (Date.now() < chordUntil.current) go();
-  };
-  const views = VIEWS.flatMap(({ views: shown }) => shown);
-  useKeys({
-    '?': () => setOpen('help'),
-    ...Object.fromEntries(views.map(({ to, key }) => [key, chord(() => void navigate({ to, search: {} }))])),
-    g: () => {
-      const twice = Date.now() < chordUntil.current && views.find(({ key }) => key === 'g');
-      chordUntil.current = twice ? 0 : Date.now() + CHORD_MS;
-      if (twice) void navigate({ to: twice.to, search: {} });
-    },
-    d: chord(() => void navigate({ to: '/inbox', search: { box: 'decided' } })),
+  useKeys({ '?': () => setOpen('help') });
+  useChord('g', {
+    ...Object.fromEntries(
+      VIEWS.flatMap(({ views }) => views).map(({ to, key }) => [key, () => void navigate({ to, search: {} })]),
+    ),
+    d: () => void navigate({ to: '/inbox', search: { box: 'decided' } }),
   });
 
   const leave = async (everywhere: boolean) => {

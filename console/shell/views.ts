@@ -28,6 +28,15 @@ export const VIEWS: { heading: string; views: View[] }[] = [
     views: [
       { to: '/overview', label: 'Overview', icon: 'overview', key: 'o', scope: 'read' },
       { to: '/fleet', label: 'Fleet', icon: 'fleet', key: 'f', scope: 'read' },
+      { to: '/alerts', label: 'Alerts', icon: 'bell', key: 'w', scope: 'admin' },
+      { to: '/usage', label: 'Usage', icon: 'usage', key: 'u', scope: 'read' },
+    ],
+  },
+  {
+    heading: 'Admin',
+    views: [
+      { to: '/audit', label: 'Audit', icon: 'audit', key: 'a', scope: 'admin' },
+      { to: '/access', label: 'Access', icon: 'key', key: 'c', scope: 'full' },
     ],
   },
   {
