@@ -3,21 +3,25 @@ import { HEIGHT, pathOf, type Values, WIDTH } from './path.js';
 
 const hourText = (iso: string) => new Date(iso).toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit' });
 
-/** A day in hours, as bars or lines, with its figure in words and what each hour had on hover. */
+/** Hours or days as bars or lines, with the figure in words and what each of them had on hover. */
 export function Chart(props: {
   title: string;
   figure: ReactNode;
   note: ReactNode;
-  hours: readonly string[];
+  times: readonly string[];
+  /** A time in words, for the axis. */
+  timeText?: (time: string) => string;
+  /** The last of the times, in words. */
+  last?: string;
   bars?: Values;
   lines?: { values: Values; className: string }[];
   tone?: 'bad';
-  /** What an hour had, in words. */
+  /** What one of the times had, in words. */
   words: (at: number) => string;
 }) {
-  const { title, figure, note, hours, bars, lines = [], tone, words } = props;
+  const { title, figure, note, times, timeText = hourText, last = 'now', bars, lines = [], tone, words } = props;
   const max = Math.max(0, ...[bars ?? [], ...lines.map(({ values }) => values)].flat().map((value) => value ?? 0));
-  const width = WIDTH / Math.max(1, hours.length);
+  const width = WIDTH / Math.max(1, times.length);
   return (
     <figure className={`chart${tone ? ` ${tone}` : ''}`}>
       <figcaption>
@@ -28,21 +32,21 @@ export function Chart(props: {
         {bars?.map((value, at) => {
           const high = value ? Math.max(2, (value / max) * HEIGHT) : 1;
           const place = { x: at * width + 1, y: HEIGHT - high, width: width - 2, height: high };
-          return <rect key={hours[at]} className={value ? undefined : 'none'} {...place} />;
+          return <rect key={times[at]} className={value ? undefined : 'none'} {...place} />;
         })}
         {lines.map(({ values, className }) => (
           <path key={className} className={className} d={pathOf(values, max)} />
         ))}
-        {hours.map((hour, at) => (
-          <rect key={hour} className="hover" x={at * width} y="0" width={width} height={HEIGHT}>
-            <title>{`${hourText(hour)}: ${words(at)}`}</title>
+        {times.map((time, at) => (
+          <rect key={time} className="hover" x={at * width} y="0" width={width} height={HEIGHT}>
+            <title>{`${timeText(time)}: ${words(at)}`}</title>
           </rect>
         ))}
       </svg>
       <p className="axis quiet small">
-        <span>{hours[0] && hourText(hours[0])}</span>
+        <span>{times[0] && timeText(times[0])}</span>
         <span>{note}</span>
-        <span>now</span>
+        <span>{last}</span>
       </p>
     </figure>
   );

@@ -38,7 +38,7 @@ export function Rates() {
           </Link>
         }
         note={`${Math.max(...accepted).toLocaleString('en')} in the busiest hour`}
-        hours={hours}
+        times={hours}
         bars={accepted}
         words={(at) => `${accepted[at]} accepted`}
       />
@@ -53,7 +53,7 @@ export function Rates() {
           </>
         }
         note={bad === 0 ? 'none in any hour' : `${Math.max(...failed).toLocaleString('en')} in the worst hour`}
-        hours={hours}
+        times={hours}
         bars={failed}
         tone="bad"
         words={(at) => `${failed[at]} failed of ${accepted[at]}`}
@@ -70,7 +70,7 @@ export function Rates() {
             <span className="key p50" /> p50 <span className="key p95" /> p95
           </>
         }
-        hours={hours}
+        times={hours}
         lines={[
           { values: p95, className: 'p95' },
           { values: p50, className: 'p50' },
