@@ -31,6 +31,7 @@ const select = (order: 'ASC' | 'DESC') => `
     FROM audit_entries e
    WHERE e.tenant_id = $1 AND ($2::bigint IS NULL OR e.position ${order === 'ASC' ? '>' : '<'} $2)
      AND ($3::text IS NULL OR e.principal_id = $3) AND ($4::text IS NULL OR e.action LIKE $4) AND ($5::text IS NULL OR e.target_id = $5)
+     AND ($9::text IS NULL OR e.audit_id = $9)
      AND e.at >= coalesce($6::timestamptz, '-infinity') AND e.at < coalesce($7::timestamptz, 'infinity')
    ORDER BY e.position ${order} LIMIT $8`;
 const SELECT = { oldest: select('ASC'), newest: select('DESC') };
@@ -64,14 +65,14 @@ export interface AuditDeps {
 }
 
 function cursorsOf({ secrets }: AuditDeps, caller: Caller, request: GetAuditRequest) {
-  const { principal, action, target, from, to, sort } = request;
-  const list = [caller.tenant_id, caller.sub, principal, action, target, from, to, sort];
+  const { principal, action, target, from, to, sort, audit_id } = request;
+  const list = [caller.tenant_id, caller.sub, principal, action, target, from, to, sort, audit_id];
   return createCursors(secrets, { purpose: 'audit-cursor', list, schema: z.int() });
 }
 
 async function readRows(db: Db, tenantId: string, request: GetAuditRequest, after: number | null, limit: number) {
-  const { principal = null, target = null, from = null, to = null } = request;
-  const values = [tenantId, after, principal, patternOf(request.action), target, from, to, limit];
+  const { principal = null, target = null, from = null, to = null, audit_id = null } = request;
+  const values = [tenantId, after, principal, patternOf(request.action), target, from, to, limit, audit_id];
   return db.tenant(tenantId, async (tx) => {
     await tx.query(BY_INDEX);
     return tx.query<AuditRow>(SELECT[request.sort], values);

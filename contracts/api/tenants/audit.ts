@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { LIMITS } from '../../limits.js';
-import { Instant, JsonObject, ok, Principal, Timestamp } from '../../primitives.js';
+import { AnyId, Instant, JsonObject, ok, Principal, Timestamp } from '../../primitives.js';
 import { ADMIN, EXTENSION, post } from '../operation.js';
 
 /** Everything that administers a tenant, and `request.decide`: a decision about a request. */
@@ -52,6 +52,8 @@ export const AuditEntry = z.object({
 export type AuditEntry = z.infer<typeof AuditEntry>;
 
 const GetAuditRequest = z.strictObject({
+  /** Only this entry. */
+  audit_id: AnyId.optional(),
   /** Its id. */
   principal: z.string().min(1).max(256).optional(),
   /** An action, or all of a kind: `policy.*`. */
