@@ -43,9 +43,11 @@ export async function createSignInLink(db: Db, tenantId: string, credentialId: s
 export async function redeemSignInLink(db: Db, link: string): Promise<Credential | null> {
   const use = `
     WITH used AS (DELETE FROM sign_in_links WHERE link_digest = $1 RETURNING credential_id, expires_at)
-    SELECT c.credential_id, c.credential_id AS client_id, c.tenant_id, c.name, c.scopes, c.agent_types, c.created_at, c.expires_at, c.revoked_at
-      FROM used u JOIN credentials c USING (credential_id) JOIN tenants t USING (tenant_id)
-     WHERE u.expires_at > now() AND c.revoked_at IS NULL AND coalesce(c.expires_at > now(), true) AND t.deleted_at IS NULL`;
+    UPDATE credentials c SET last_used_at = now() FROM used u, tenants t
+     WHERE c.credential_id = u.credential_id AND t.tenant_id = c.tenant_id AND u.expires_at > now() AND c.revoked_at IS NULL
+       AND coalesce(c.expires_at > now(), true) AND t.deleted_at IS NULL
+    RETURNING c.credential_id, c.credential_id AS client_id, c.tenant_id, c.name, c.scopes, c.agent_types, c.created_at, c.expires_at,
+              c.revoked_at, c.last_used_at`;
   const [credential] = await db.system((tx) => queryJson<Credential>(tx, use, [digestOf(link)]));
   return credential ?? null;
 }

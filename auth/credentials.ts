@@ -15,7 +15,7 @@ import type { CredentialStatus, TokenOf } from './authenticator.js';
 const PURPOSE = 'client-secret';
 
 const COLUMNS = `credential_id, credential_id AS client_id, tenant_id, name, scopes, agent_types, created_at, expires_at,
-  revoked_at`;
+  revoked_at, last_used_at`;
 
 /** What a credential is created with. */
 export type NewCredential = z.input<typeof CredentialCreateRequest>;
@@ -145,6 +145,11 @@ const FIND_BY_CLIENT = `
            AND (c.tenant_id IS NULL OR EXISTS (SELECT 1 FROM tenants t WHERE t.tenant_id = c.tenant_id AND t.deleted_at IS NULL)) AS usable
     FROM credentials c WHERE credential_id = $1`;
 
+/** Once a minute at most, so that a client that takes many tokens writes little. */
+const NOTE_USE = `
+  UPDATE credentials SET last_used_at = now()
+   WHERE credential_id = $1 AND coalesce(last_used_at < now() - interval '1 minute', true)`;
+
 /**
  * The credential of a client with its secret; null for an unknown client, a wrong secret, and a revoked or expired credential. All cases
  * take the same steps, so that their times tell nothing.
@@ -162,6 +167,7 @@ export async function verifySecret(
   const fits = macs.map((mac) => hashes.map((hash) => timingSafeEqual(mac, hash)));
   if (!usable || !fits.some((fit) => fit.includes(true))) return null;
   if (!fits[0]?.includes(true)) await rehash(db, secrets, client, macs);
+  await db.system((tx) => tx.query(NOTE_USE, [client.client_id]));
   return credential as Credential;
 }
 

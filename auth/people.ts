@@ -160,8 +160,8 @@ function userOf(signIn: SignIn, tenantId: string): ConsoleUser {
 
 /** A credential without a secret; one that was revoked comes back only by a sign-in after that. */
 const KNOW = `
-  INSERT INTO credentials AS c (tenant_id, credential_id, name, scopes, updated_by) VALUES ($1, $2, $3, $4, $2)
-  ON CONFLICT (credential_id) DO UPDATE SET name = excluded.name, scopes = excluded.scopes, revoked_at = NULL, updated_by = $2
+  INSERT INTO credentials AS c (tenant_id, credential_id, name, scopes, updated_by, last_used_at) VALUES ($1, $2, $3, $4, $2, now())
+  ON CONFLICT (credential_id) DO UPDATE SET name = excluded.name, scopes = excluded.scopes, revoked_at = NULL, updated_by = $2, last_used_at = now()
    WHERE c.revoked_at IS NULL OR c.revoked_at < $5 RETURNING credential_id`;
 
 /** @throws PlatformError unauthorized for somebody who was revoked since they signed in */

@@ -380,6 +380,7 @@ CREATE TABLE credentials (
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   expires_at timestamp with time zone,
   revoked_at timestamp with time zone,
+  last_used_at timestamp with time zone,
   updated_by text
 );
 CREATE TABLE decision_outcomes (

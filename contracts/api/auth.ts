@@ -95,6 +95,8 @@ export const Credential = z.object({
   created_at: Timestamp,
   expires_at: Timestamp.nullable(),
   revoked_at: Timestamp.nullable(),
+  /** When it last took a token or signed in, to the minute. */
+  last_used_at: Timestamp.nullable(),
 });
 export type Credential = z.infer<typeof Credential>;
 

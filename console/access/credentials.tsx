@@ -1,0 +1,175 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link, useNavigate } from '@tanstack/react-router';
+import { useRef } from 'react';
+import type { Credential } from '../../contracts/api/auth.js';
+import { credentialsQuery } from '../api/access.js';
+import { Choice } from '../parts/choice.js';
+import { CopyCurl } from '../parts/copy.js';
+import { useKeys } from '../parts/keys.js';
+import { Split } from '../parts/split.js';
+import { Failed, Loading } from '../parts/states.js';
+import { Ago } from '../parts/time.js';
+import { CredentialDetail } from './credential-detail.js';
+import { CredentialForm } from './credential-form.js';
+import { type AccessSearch, isPerson, shownCredentials, standingOf } from './search.js';
+
+const SHOW_LABELS = [
+  ['', 'Active'],
+  ['people', 'People'],
+  ['revoked', 'Revoked and expired'],
+] as const;
+
+/** How a credential stands, where that is worth a word. */
+export function StandingBadge({ credential }: { credential: Credential }) {
+  const standing = standingOf(credential, Date.now());
+  if (standing === 'revoked') return <span className="badge bad">revoked</span>;
+  if (standing === 'expired') return <span className="badge wait">expired</span>;
+  return isPerson(credential) ? <span className="badge busy">person</span> : null;
+}
+
+function CredentialRow({ credential, isCurrent }: { credential: Credential; isCurrent: boolean }) {
+  const { credential_id, name, scopes, agent_types, last_used_at } = credential;
+  return (
+    <Link
+      from="/access"
+      to="/access"
+      search={({ form: _, ...old }) => ({ ...old, credential: credential_id })}
+      replace
+      className={`entry${isCurrent ? ' current' : ''}`}
+      aria-current={isCurrent || undefined}
+    >
+      <span className="line">
+        <strong className="cut">{name}</strong>
+        <StandingBadge credential={credential} />
+      </span>
+      <span className="line quiet small">
+        <span className="cut">
+          {[...scopes, ...(agent_types.length > 0 ? [`agents: ${agent_types.join(', ')}`] : [])].join(' · ')}
+        </span>
+        <span className="online">{last_used_at ? <Ago at={last_used_at} /> : 'never used'}</span>
+      </span>
+    </Link>
+  );
+}
+
+/** Credentials and people, and one of them beside the list. */
+export function Credentials({ search }: { search: AccessSearch }) {
+  const navigate = useNavigate({ from: '/access' });
+  const { data, error, refetch } = useQuery(credentialsQuery);
+  const field = useRef<HTMLInputElement>(null);
+  const all = data?.credentials ?? [];
+  const shown = shownCredentials(all, search, Date.now());
+  const index = shown.findIndex(({ credential_id }) => credential_id === search.credential);
+  const current = all.find(({ credential_id }) => credential_id === search.credential);
+  const isNew = search.form === 'new';
+  const close = () => void navigate({ search: ({ credential: _, form: __, ...old }) => old, replace: true });
+  const show = (credential: string) =>
+    void navigate({ search: ({ form: _, ...old }) => ({ ...old, credential }), replace: true });
+  const go = (at: number) => {
+    const id = shown[at]?.credential_id;
+    if (id !== undefined) show(id);
+  };
+  const filter = (set: { q?: string; show?: string }) =>
+    void navigate({
+      search: ({ credential: _, ...old }) =>
+        Object.fromEntries(Object.entries({ ...old, ...set }).filter(([, value]) => value !== '')) as AccessSearch,
+      replace: true,
+    });
+  useKeys({
+    j: () => go(index + 1),
+    arrowdown: () => go(index + 1),
+    k: () => go(Math.max(0, index - 1)),
+    arrowup: () => go(Math.max(0, index - 1)),
+    n: () => void navigate({ search: { form: 'new' } }),
+    '/': () => field.current?.focus(),
+    escape: close,
+  });
+  return (
+    <Split
+      name="Access"
+      label={['Credentials and people', 'Credential']}
+      isOpen={search.credential !== undefined || isNew}
+      close={close}
+      list={
+        <>
+          <header className="filters">
+            <div className="line">
+              <h1>Access</h1>
+              <span className="quiet" role="status">
+                {data && shown.length.toLocaleString('en')}
+              </span>
+            </div>
+            <nav aria-label="Access">
+              <Link to="/access" search={{}} aria-current="page" activeProps={{}}>
+                Credentials and people
+              </Link>
+              <Link to="/access" search={{ tab: 'limits' }}>
+                Limits and prices
+              </Link>
+            </nav>
+            <div className="choices">
+              <Choice
+                label="Which"
+                value={search.show ?? ''}
+                options={SHOW_LABELS}
+                onChange={(value) => filter({ show: value })}
+              />
+              <input
+                ref={field}
+                type="search"
+                aria-label="Find a name"
+                placeholder="Find a name or an agent type"
+                value={search.q ?? ''}
+                onChange={({ target }) => filter({ q: target.value })}
+              />
+            </div>
+          </header>
+          <div className="list-bar">
+            <Link to="/access" search={{ form: 'new' }} className="button">
+              New credential <kbd>N</kbd>
+            </Link>
+            <CopyCurl path="/credentials/get" body={{ page_size: 100 }} />
+          </div>
+          {!data && !error && <Loading />}
+          {!data && error && <Failed error={error} retry={() => void refetch()} />}
+          {data && shown.length === 0 && (
+            <div className="empty">
+              <h2>Nothing matches</h2>
+              <Link to="/access" search={{}}>
+                Show all that are active
+              </Link>
+            </div>
+          )}
+          <ul className="entries">
+            {shown.map((credential) => (
+              <li key={credential.credential_id}>
+                <CredentialRow credential={credential} isCurrent={credential === current} />
+              </li>
+            ))}
+          </ul>
+          {data && data.count > all.length && (
+            <p className="list-foot small quiet">
+              The newest {all.length.toLocaleString('en')} of {data.count.toLocaleString('en')}. Read the others over
+              the API.
+            </p>
+          )}
+        </>
+      }
+    >
+      {isNew && <CredentialForm onDone={(id) => (id ? show(id) : close())} />}
+      {!isNew && current && <CredentialDetail key={current.credential_id} credential={current} />}
+      {!isNew && !current && data && (
+        <div className="empty">
+          {search.credential === undefined ? (
+            <p className="quiet">Select a credential or a person, or make a credential.</p>
+          ) : (
+            <>
+              <h2>This credential is not here</h2>
+              <p className="quiet">It is of another tenant, or among the oldest.</p>
+            </>
+          )}
+        </div>
+      )}
+    </Split>
+  );
+}
