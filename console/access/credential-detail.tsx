@@ -11,9 +11,9 @@ import { Copy, CopyCurl } from '../parts/copy.js';
 import { Fact } from '../parts/fact.js';
 import { Problem } from '../parts/states.js';
 import { Ago, Until } from '../parts/time.js';
-import { StandingBadge } from './credentials.js';
 import { isPerson, standingOf } from './search.js';
 import { SecretDialog } from './secret-dialog.js';
+import { StandingBadge } from './standing-badge.js';
 
 /** How long the old secret goes on after a rotation, in seconds. */
 const OVERLAPS = [

@@ -11,21 +11,14 @@ import { Failed, Loading } from '../parts/states.js';
 import { Ago } from '../parts/time.js';
 import { CredentialDetail } from './credential-detail.js';
 import { CredentialForm } from './credential-form.js';
-import { type AccessSearch, isPerson, shownCredentials, standingOf } from './search.js';
+import { type AccessSearch, shownCredentials } from './search.js';
+import { StandingBadge } from './standing-badge.js';
 
 const SHOW_LABELS = [
   ['', 'Active'],
   ['people', 'People'],
   ['revoked', 'Revoked and expired'],
 ] as const;
-
-/** How a credential stands, where that is worth a word. */
-export function StandingBadge({ credential }: { credential: Credential }) {
-  const standing = standingOf(credential, Date.now());
-  if (standing === 'revoked') return <span className="badge bad">revoked</span>;
-  if (standing === 'expired') return <span className="badge wait">expired</span>;
-  return isPerson(credential) ? <span className="badge busy">person</span> : null;
-}
 
 function CredentialRow({ credential, isCurrent }: { credential: Credential; isCurrent: boolean }) {
   const { credential_id, name, scopes, agent_types, last_used_at } = credential;

@@ -22,6 +22,7 @@ export type Credential = {
     createdAt: string;
     expiresAt: string | null;
     revokedAt: string | null;
+    lastUsedAt: string | null;
 };
 
 export type SessionSummary = {
@@ -735,6 +736,10 @@ export type Delivery = {
         success: boolean;
         error?: string;
     }[];
+    /** Format: date-time */
+    createdAt: string;
+    /** Format: date-time */
+    nextAttemptAt?: string;
     receiver?: {
         /** @constant */
         state: "unavailable";
@@ -3577,6 +3582,7 @@ export type PoliciesTestAlertResponse = {
 };
 
 export type WebhooksGetDeliveriesRequest = {
+    deliveryId?: string;
     ruleId?: string;
     taskId?: string;
     eventType?: string;
@@ -4040,6 +4046,7 @@ export type TenantsSetPricesResponse = {
 };
 
 export type AuditGetRequest = {
+    auditId?: string;
     principal?: string;
     action?: string;
     target?: string;

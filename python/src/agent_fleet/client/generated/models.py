@@ -27,6 +27,7 @@ class Credential(TypedDict):
     created_at: str
     expires_at: str | None
     revoked_at: str | None
+    last_used_at: str | None
 
 
 class SessionSummarySentBy(TypedDict):
@@ -700,6 +701,8 @@ class Delivery(TypedDict):
     url: str
     status: str
     attempts: list[DeliveryAttempt]
+    created_at: str
+    next_attempt_at: NotRequired[str]
     receiver: NotRequired[DeliveryReceiver]
 
 
@@ -2651,6 +2654,7 @@ class PoliciesTestAlertResponse(TypedDict):
 
 
 class WebhooksGetDeliveriesRequest(TypedDict):
+    delivery_id: NotRequired[str]
     rule_id: NotRequired[str]
     task_id: NotRequired[str]
     event_type: NotRequired[str]
@@ -3113,6 +3117,7 @@ class TenantsSetPricesResponse(TypedDict):
 AuditGetRequest = TypedDict(
     'AuditGetRequest',
     {
+        'audit_id': NotRequired[str],
         'principal': NotRequired[str],
         'action': NotRequired[str],
         'target': NotRequired[str],

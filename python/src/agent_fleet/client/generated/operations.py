@@ -578,11 +578,11 @@ class WebhooksOperations:
     def __init__(self, api: PlatformApi) -> None:
         self._api = api
 
-    async def get_deliveries(self, *, rule_id: str | NotGiven = NOT_GIVEN, task_id: str | NotGiven = NOT_GIVEN, event_type: str | NotGiven = NOT_GIVEN, success: bool | NotGiven = NOT_GIVEN, status: Literal['pending', 'delivered', 'failed', 'dropped'] | NotGiven = NOT_GIVEN, since: str | NotGiven = NOT_GIVEN, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN) -> WebhooksGetDeliveriesResponse:
+    async def get_deliveries(self, *, delivery_id: str | NotGiven = NOT_GIVEN, rule_id: str | NotGiven = NOT_GIVEN, task_id: str | NotGiven = NOT_GIVEN, event_type: str | NotGiven = NOT_GIVEN, success: bool | NotGiven = NOT_GIVEN, status: Literal['pending', 'delivered', 'failed', 'dropped'] | NotGiven = NOT_GIVEN, since: str | NotGiven = NOT_GIVEN, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN) -> WebhooksGetDeliveriesResponse:
         """List deliveries with their attempts, newest first. `POST /webhooks/get_deliveries`. Needs the scope `admin`.
 
         An extension of the specification, which may change without notice."""
-        return cast("WebhooksGetDeliveriesResponse", await self._api.call("/webhooks/get_deliveries", given(rule_id=rule_id, task_id=task_id, event_type=event_type, success=success, status=status, since=since, page=page, page_size=page_size), retry=True))
+        return cast("WebhooksGetDeliveriesResponse", await self._api.call("/webhooks/get_deliveries", given(delivery_id=delivery_id, rule_id=rule_id, task_id=task_id, event_type=event_type, success=success, status=status, since=since, page=page, page_size=page_size), retry=True))
 
     async def redeliver(self, delivery_id: str) -> WebhooksRedeliverResponse:
         """Send a delivery again under the same delivery_id. `POST /webhooks/redeliver`. Needs the scope `admin`.
@@ -700,11 +700,11 @@ class AuditOperations:
     def __init__(self, api: PlatformApi) -> None:
         self._api = api
 
-    async def get(self, *, principal: str | NotGiven = NOT_GIVEN, action: str | NotGiven = NOT_GIVEN, target: str | NotGiven = NOT_GIVEN, from_: str | NotGiven = NOT_GIVEN, to: str | NotGiven = NOT_GIVEN, sort: Literal['newest', 'oldest'] | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN, cursor: str | NotGiven = NOT_GIVEN, format: Literal['json', 'jsonl'] | NotGiven = NOT_GIVEN) -> AuditGetResponse:
+    async def get(self, *, audit_id: str | NotGiven = NOT_GIVEN, principal: str | NotGiven = NOT_GIVEN, action: str | NotGiven = NOT_GIVEN, target: str | NotGiven = NOT_GIVEN, from_: str | NotGiven = NOT_GIVEN, to: str | NotGiven = NOT_GIVEN, sort: Literal['newest', 'oldest'] | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN, cursor: str | NotGiven = NOT_GIVEN, format: Literal['json', 'jsonl'] | NotGiven = NOT_GIVEN) -> AuditGetResponse:
         """Who administered what, and who decided what; as JSON Lines too. `POST /audit/get`. Needs the scope `admin`.
 
         An extension of the specification, which may change without notice."""
-        return cast("AuditGetResponse", await self._api.call("/audit/get", given(principal=principal, action=action, target=target, **{"from": from_}, to=to, sort=sort, page_size=page_size, cursor=cursor, format=format), retry=True))
+        return cast("AuditGetResponse", await self._api.call("/audit/get", given(audit_id=audit_id, principal=principal, action=action, target=target, **{"from": from_}, to=to, sort=sort, page_size=page_size, cursor=cursor, format=format), retry=True))
 
 
 class KnowledgeOperations:
