@@ -3,9 +3,9 @@ import { Link, useNavigate } from '@tanstack/react-router';
 import { useRef } from 'react';
 import type { Credential } from '../../contracts/api/auth.js';
 import { credentialsQuery } from '../api/access.js';
-import { Choice } from '../parts/choice.js';
+import { Choice, withFilters } from '../parts/choice.js';
 import { CopyCurl } from '../parts/copy.js';
-import { useKeys } from '../parts/keys.js';
+import { useListKeys } from '../parts/keys.js';
 import { Split } from '../parts/split.js';
 import { Failed, Loading } from '../parts/states.js';
 import { Ago } from '../parts/time.js';
@@ -52,27 +52,15 @@ export function Credentials({ search }: { search: AccessSearch }) {
   const field = useRef<HTMLInputElement>(null);
   const all = data?.credentials ?? [];
   const shown = shownCredentials(all, search, Date.now());
-  const index = shown.findIndex(({ credential_id }) => credential_id === search.credential);
   const current = all.find(({ credential_id }) => credential_id === search.credential);
   const isNew = search.form === 'new';
   const close = () => void navigate({ search: ({ credential: _, form: __, ...old }) => old, replace: true });
   const show = (credential: string) =>
     void navigate({ search: ({ form: _, ...old }) => ({ ...old, credential }), replace: true });
-  const go = (at: number) => {
-    const id = shown[at]?.credential_id;
-    if (id !== undefined) show(id);
-  };
-  const filter = (set: { q?: string; show?: string }) =>
-    void navigate({
-      search: ({ credential: _, ...old }) =>
-        Object.fromEntries(Object.entries({ ...old, ...set }).filter(([, value]) => value !== '')) as AccessSearch,
-      replace: true,
-    });
-  useKeys({
-    j: () => go(index + 1),
-    arrowdown: () => go(index + 1),
-    k: () => go(Math.max(0, index - 1)),
-    arrowup: () => go(Math.max(0, index - 1)),
+  const filter = (set: Parameters<typeof withFilters<AccessSearch>>[1]) =>
+    void navigate({ search: ({ credential: _, ...old }) => withFilters<AccessSearch>(old, set), replace: true });
+  const ids = shown.map(({ credential_id }) => credential_id);
+  useListKeys(ids, search.credential, show, {
     n: () => void navigate({ search: { form: 'new' } }),
     '/': () => field.current?.focus(),
     escape: close,
@@ -135,7 +123,7 @@ export function Credentials({ search }: { search: AccessSearch }) {
           )}
           <ul className="entries">
             {shown.map((credential) => (
-              <li key={credential.credential_id}>
+              <li key={credential.credential_id} id={credential.credential_id}>
                 <CredentialRow credential={credential} isCurrent={credential === current} />
               </li>
             ))}

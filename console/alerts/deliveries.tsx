@@ -1,11 +1,12 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
+import type { AlertRule } from '../../contracts/api/alerts.js';
 import type { Delivery } from '../../contracts/api/deliveries.js';
 import { deliveriesQuery, rulesQuery } from '../api/alerts.js';
-import { Choice } from '../parts/choice.js';
+import { Choice, TypedFilter, withFilters } from '../parts/choice.js';
 import { CopyCurl } from '../parts/copy.js';
-import { useKeys } from '../parts/keys.js';
+import { useListKeys } from '../parts/keys.js';
 import { Split } from '../parts/split.js';
 import { Badge, Failed, Loading } from '../parts/states.js';
 import { Ago } from '../parts/time.js';
@@ -69,6 +70,40 @@ function DeliveryRow(props: {
   );
 }
 
+type Change = (set: Parameters<typeof withFilters<AlertsSearch>>[1]) => void;
+
+function Filters(props: { search: AlertsSearch; rules: readonly AlertRule[]; change: Change }) {
+  const { search, rules, change } = props;
+  return (
+    <div className="choices">
+      <Choice
+        label="Status"
+        value={search.status ?? 'failed'}
+        options={STATUS_LABELS}
+        onChange={(status) => change({ status: status === 'failed' ? '' : status })}
+      />
+      <Choice
+        label="Time"
+        value={TIME_LABELS.find(([time]) => time === search.time)?.[0] ?? ''}
+        options={TIME_LABELS}
+        onChange={(time) => change({ time })}
+      />
+      <Choice
+        label="Rule"
+        value={search.rule ?? ''}
+        options={[['', 'Any rule'], ...rules.map(({ rule_id, name }) => [rule_id, name] as const)]}
+        onChange={(rule) => change({ rule })}
+      />
+      <TypedFilter
+        id="delivery-event"
+        label="Any event"
+        value={search.event_type}
+        onChange={(event_type) => change({ event_type })}
+      />
+    </div>
+  );
+}
+
 function NoDeliveries({ search }: { search: AlertsSearch }) {
   const isFiltered = search.rule !== undefined || search.event_type !== undefined || search.time !== undefined;
   const isFailed = (search.status ?? 'failed') === 'failed';
@@ -96,32 +131,20 @@ export function Deliveries({ search }: { search: AlertsSearch }) {
     ...new Map(list.data?.pages.flatMap(({ deliveries }) => deliveries).map((one) => [one.delivery_id, one])).values(),
   ];
   const current = search.delivery;
-  const index = rows.findIndex(({ delivery_id }) => delivery_id === current);
   const selected = rows.filter(({ delivery_id, status }) => checked.has(delivery_id) && status !== 'pending');
   const all = rows.filter(({ status }) => status !== 'pending');
   const nameOf = (ruleId: string | null) => rules.find(({ rule_id }) => rule_id === ruleId)?.name;
 
-  const change = (set: { [Name in keyof AlertsSearch]?: AlertsSearch[Name] | '' }) => {
+  const change: Change = (set) => {
     setChecked(new Set());
-    void navigate({
-      search: ({ delivery: _, ...old }) =>
-        Object.fromEntries(Object.entries({ ...old, ...set }).filter(([, value]) => value !== '')) as AlertsSearch,
-    });
+    void navigate({ search: ({ delivery: _, ...old }) => withFilters<AlertsSearch>(old, set) });
   };
-  const go = (at: number) => {
-    const id = rows[at]?.delivery_id;
-    if (id === undefined) return;
-    void navigate({ search: (old) => ({ ...old, delivery: id }), replace: true });
-    document.getElementById(id)?.scrollIntoView({ block: 'nearest' });
-  };
+  const show = (delivery: string) => void navigate({ search: (old) => ({ ...old, delivery }), replace: true });
   const close = () => void navigate({ search: ({ delivery: _, ...old }) => old, replace: true });
   const check = (id: string) =>
     setChecked((old) => new Set(old.has(id) ? [...old].filter((one) => one !== id) : [...old, id]));
-  useKeys({
-    j: () => go(index + 1),
-    arrowdown: () => go(index + 1),
-    k: () => go(Math.max(0, index - 1)),
-    arrowup: () => go(Math.max(0, index - 1)),
+  const ids = rows.map(({ delivery_id }) => delivery_id);
+  useListKeys(ids, current, show, {
     x: () => current !== undefined && all.some(({ delivery_id }) => delivery_id === current) && check(current),
     '/': () => document.getElementById('delivery-event')?.focus(),
     escape: () => (checked.size > 0 ? setChecked(new Set()) : close()),
@@ -138,41 +161,7 @@ export function Deliveries({ search }: { search: AlertsSearch }) {
         <>
           <header className="filters">
             <Heading tab="deliveries" count={list.data?.pages[0]?.count} />
-            <div className="choices">
-              <Choice
-                label="Status"
-                value={search.status ?? 'failed'}
-                options={STATUS_LABELS}
-                onChange={(status) => change({ status: status === 'failed' ? '' : status })}
-              />
-              <Choice
-                label="Time"
-                value={TIME_LABELS.find(([time]) => time === search.time)?.[0] ?? ''}
-                options={TIME_LABELS}
-                onChange={(time) => change({ time })}
-              />
-              <Choice
-                label="Rule"
-                value={search.rule ?? ''}
-                options={[['', 'Any rule'], ...rules.map(({ rule_id, name }) => [rule_id, name] as const)]}
-                onChange={(rule) => change({ rule })}
-              />
-              <input
-                id="delivery-event"
-                key={search.event_type}
-                type="search"
-                aria-label="Event"
-                placeholder="Any event"
-                defaultValue={search.event_type}
-                onKeyDown={({ key, currentTarget }) => {
-                  if (key === 'Enter') change({ event_type: currentTarget.value.trim() });
-                  if (key === 'Escape') currentTarget.blur();
-                }}
-                onBlur={({ target }) =>
-                  target.value.trim() !== (search.event_type ?? '') && change({ event_type: target.value.trim() })
-                }
-              />
-            </div>
+            <Filters search={search} rules={rules} change={change} />
           </header>
           {selected.length > 0 ? (
             <ResendBar deliveries={selected} clear={() => setChecked(new Set())} />

@@ -4,7 +4,7 @@ import { useEffect } from 'react';
 import type { AlertRule } from '../../contracts/api/alerts.js';
 import { rulesQuery } from '../api/alerts.js';
 import { CopyCurl } from '../parts/copy.js';
-import { useKeys } from '../parts/keys.js';
+import { useListKeys } from '../parts/keys.js';
 import { WIDE } from '../parts/media.js';
 import { Split } from '../parts/split.js';
 import { Failed, Loading } from '../parts/states.js';
@@ -47,8 +47,7 @@ function RuleRow({ rule, isCurrent }: { rule: AlertRule; isCurrent: boolean }) {
 export function Rules({ search }: { search: AlertsSearch }) {
   const navigate = useNavigate({ from: '/alerts' });
   const { data: rules, error, refetch } = useQuery(rulesQuery);
-  const index = rules?.findIndex(({ rule_id }) => rule_id === search.rule) ?? -1;
-  const current = rules?.[index];
+  const current = rules?.find(({ rule_id }) => rule_id === search.rule);
   const first = rules?.[0]?.rule_id;
   const show = (to: AlertsSearch) => void navigate({ search: { tab: 'rules', ...to }, replace: true });
   // On a wide screen the first rule is shown at once.
@@ -56,15 +55,9 @@ export function Rules({ search }: { search: AlertsSearch }) {
     if (search.rule === undefined && search.form === undefined && first !== undefined && matchMedia(WIDE).matches)
       void navigate({ search: { tab: 'rules', rule: first }, replace: true });
   }, [search.rule, search.form, first, navigate]);
-  const go = (at: number) => {
-    const rule = rules?.[at]?.rule_id;
-    if (rule !== undefined && search.form === undefined) show({ rule });
-  };
-  useKeys({
-    j: () => go(index + 1),
-    arrowdown: () => go(index + 1),
-    k: () => go(Math.max(0, index - 1)),
-    arrowup: () => go(Math.max(0, index - 1)),
+  // A form keeps what was typed: J and K do not leave it.
+  const ids = search.form === undefined ? (rules ?? []).map(({ rule_id }) => rule_id) : [];
+  useListKeys(ids, search.rule, (rule) => show({ rule }), {
     n: () => show({ form: 'new' }),
     escape: () => show(search.form === 'edit' && search.rule ? { rule: search.rule } : {}),
   });
@@ -101,7 +94,7 @@ export function Rules({ search }: { search: AlertsSearch }) {
           )}
           <ul className="entries">
             {rules?.map((rule) => (
-              <li key={rule.rule_id}>
+              <li key={rule.rule_id} id={rule.rule_id}>
                 <RuleRow rule={rule} isCurrent={rule === current} />
               </li>
             ))}

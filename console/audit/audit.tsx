@@ -2,9 +2,9 @@ import { useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import type { AuditEntry } from '../../contracts/api/tenants/audit.js';
 import { auditQuery } from '../api/audit.js';
-import { Choice } from '../parts/choice.js';
+import { Choice, TypedFilter, withFilters } from '../parts/choice.js';
 import { CopyCurl } from '../parts/copy.js';
-import { useKeys } from '../parts/keys.js';
+import { useListKeys } from '../parts/keys.js';
 import { Split } from '../parts/split.js';
 import { Failed, Loading, Needs } from '../parts/states.js';
 import { Ago } from '../parts/time.js';
@@ -48,27 +48,6 @@ function EntryRow({ entry, isCurrent }: { entry: AuditEntry; isCurrent: boolean 
 
 type Change = (set: { [Name in keyof AuditSearch]?: AuditSearch[Name] | '' }) => void;
 
-/** An id that is typed: sent with Enter, or when the field is left. */
-function IdFilter(props: { id?: string; label: string; value: string | undefined; change: (to: string) => void }) {
-  const { id, label, value = '', change } = props;
-  const send = (typed: string) => typed.trim() !== value && change(typed.trim());
-  return (
-    <input
-      id={id}
-      key={value}
-      type="search"
-      aria-label={label}
-      placeholder={label}
-      defaultValue={value}
-      onBlur={({ target }) => send(target.value)}
-      onKeyDown={({ key, currentTarget }) => {
-        if (key === 'Enter') send(currentTarget.value);
-        if (key === 'Escape') currentTarget.blur();
-      }}
-    />
-  );
-}
-
 function Filters({ search, change }: { search: AuditSearch; change: Change }) {
   const kind = search.action?.replace(/\.\*$/, '') ?? '';
   const kinds = KINDS.map((each) => [each, each.replaceAll('_', ' ')] as const);
@@ -82,13 +61,13 @@ function Filters({ search, change }: { search: AuditSearch; change: Change }) {
         onChange={(value) => change({ action: value && `${value}.*` })}
       />
       <Choice label="Time" value={search.time ?? ''} options={TIME_LABELS} onChange={(time) => change({ time })} />
-      <IdFilter
+      <TypedFilter
         id="audit-principal"
         label="By whom (id)"
         value={search.principal}
-        change={(principal) => change({ principal })}
+        onChange={(principal) => change({ principal })}
       />
-      <IdFilter label="Of what (id)" value={search.target} change={(target) => change({ target })} />
+      <TypedFilter label="Of what (id)" value={search.target} onChange={(target) => change({ target })} />
     </div>
   );
 }
@@ -100,24 +79,13 @@ function Entries() {
   const list = useInfiniteQuery(auditQuery(search));
   const rows = list.data?.pages.flatMap(({ entries }) => entries) ?? [];
   const current = search.entry;
-  const index = rows.findIndex(({ audit_id }) => audit_id === current);
+  const known = rows.find(({ audit_id }) => audit_id === current);
   const change: Change = (set) =>
-    void navigate({
-      search: ({ entry: _, ...old }) =>
-        Object.fromEntries(Object.entries({ ...old, ...set }).filter(([, value]) => value !== '')) as AuditSearch,
-    });
-  const go = (at: number) => {
-    const entry = rows[at]?.audit_id;
-    if (entry === undefined) return;
-    void navigate({ search: (old) => ({ ...old, entry }), replace: true });
-    document.getElementById(entry)?.scrollIntoView({ block: 'nearest' });
-  };
+    void navigate({ search: ({ entry: _, ...old }) => withFilters<AuditSearch>(old, set) });
+  const show = (entry: string) => void navigate({ search: (old) => ({ ...old, entry }), replace: true });
   const close = () => void navigate({ search: ({ entry: _, ...old }) => old, replace: true });
-  useKeys({
-    j: () => go(index + 1),
-    arrowdown: () => go(index + 1),
-    k: () => go(Math.max(0, index - 1)),
-    arrowup: () => go(Math.max(0, index - 1)),
+  const ids = rows.map(({ audit_id }) => audit_id);
+  useListKeys(ids, current, show, {
     '/': () => document.getElementById('audit-principal')?.focus(),
     escape: close,
   });
@@ -166,7 +134,7 @@ function Entries() {
       }
     >
       {current !== undefined ? (
-        <EntryDetail key={current} auditId={current} known={rows[index]} />
+        <EntryDetail key={current} auditId={current} known={known} />
       ) : (
         <div className="empty">
           <p className="quiet">Select an entry to see what was changed.</p>

@@ -2,9 +2,10 @@ import type { ListedAgent } from '../../contracts/api/agents.js';
 import type { Delivery } from '../../contracts/api/deliveries.js';
 import type { MessageGroup, WaitsFor } from '../../contracts/api/messages.js';
 import type { TenantLimitsResponse } from '../../contracts/api/tenants/tenants.js';
+import { answerText } from '../alerts/search.js';
 
 /** Something that is used up to this share is near its end. */
-const NEAR = 0.8;
+export const NEAR = 0.8;
 
 export interface Quota {
   name: string;
@@ -47,9 +48,8 @@ export function agentsText(agents: readonly ListedAgent[], count: number): strin
 /** Where deliveries do not arrive, and why. */
 export function deliveriesText(deliveries: readonly Delivery[]): string {
   const hosts = deliveries.map(({ url, attempts }) => {
-    const { status_code = null, error } = attempts.at(-1) ?? {};
     const host = URL.canParse(url) ? new URL(url).host || url : url;
-    return `${host} (${status_code ?? error ?? 'no answer'})`;
+    return `${host} (${answerText(attempts.at(-1))})`;
   });
   return [...new Set(hosts)].slice(0, 3).join(', ');
 }

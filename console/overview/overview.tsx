@@ -4,9 +4,9 @@ import type { ReactNode } from 'react';
 import { call } from '../api/call.js';
 import { groupsQuery } from '../api/messages.js';
 import { hasScope, sessionQuery } from '../api/session.js';
+import { limitsQuery } from '../api/usage.js';
 import { LONGER, LONGER_DEFAULT, sinceOf } from '../messages/filters.js';
 import { REASONS } from '../messages/words.js';
-import { CopyCurl } from '../parts/copy.js';
 import { Icon } from '../parts/icon.js';
 import { Failed, Loading } from '../parts/states.js';
 import { Countdown } from '../parts/time.js';
@@ -19,14 +19,8 @@ const NAMED_DELIVERIES = 10;
 const often = { refetchInterval: AGAIN_MS };
 
 /** Something that needs somebody: what, how much of it, and where to go. */
-function Need(props: {
-  tone: 'wait' | 'bad';
-  title: ReactNode;
-  detail: ReactNode;
-  to?: LinkProps;
-  children?: ReactNode;
-}) {
-  const { tone, title, detail, to, children } = props;
+function Need(props: { tone: 'wait' | 'bad'; title: ReactNode; detail: ReactNode; to?: LinkProps }) {
+  const { tone, title, detail, to } = props;
   const line = (
     <>
       <span className={`dot ${tone}`} />
@@ -46,7 +40,6 @@ function Need(props: {
       ) : (
         <div className="need">{line}</div>
       )}
-      {children}
     </li>
   );
 }
@@ -82,12 +75,7 @@ function useNeeds() {
     enabled: isAdmin,
     ...often,
   });
-  const quotas = useQuery({
-    queryKey: ['limits'],
-    queryFn: () => call('/tenants/get_limits', {}),
-    enabled: isFull,
-    refetchInterval: 60_000,
-  });
+  const quotas = useQuery({ ...limitsQuery, enabled: isFull });
   const fleet = useQuery({
     queryKey: ['agents', 'stats'],
     queryFn: async () => (await call('/agents/get_connection_stats', {})).stats,
@@ -173,12 +161,8 @@ export function Overview() {
                 {used.toLocaleString('en')} of {limit.toLocaleString('en')}, with <Countdown at={ends_at} />
               </>
             }
-          >
-            <p className="remedy small quiet">
-              Beyond it, new messages are refused (QUOTA_EXCEEDED). Raise it with /tenants/set_limits.{' '}
-              <CopyCurl path="/tenants/get_limits" body={{}} />
-            </p>
-          </Need>
+            to={{ to: '/access', search: { tab: 'limits' } }}
+          />
         ))}
         {isEmpty && (
           <Need

@@ -21,3 +21,37 @@ export function Choice<Value extends string>(props: {
     </select>
   );
 }
+
+/** A filter that is typed. It counts with Enter, or when the field is left. */
+export function TypedFilter(props: {
+  id?: string;
+  label: string;
+  value: string | undefined;
+  onChange: (value: string) => void;
+}) {
+  const { id, label, value = '', onChange } = props;
+  const send = (typed: string) => typed.trim() !== value && onChange(typed.trim());
+  return (
+    <input
+      id={id}
+      key={value}
+      type="search"
+      aria-label={label}
+      placeholder={label}
+      defaultValue={value}
+      onBlur={({ target }) => send(target.value)}
+      onKeyDown={({ key, currentTarget }) => {
+        if (key === 'Enter') send(currentTarget.value);
+        if (key === 'Escape') currentTarget.blur();
+      }}
+    />
+  );
+}
+
+/** An address with filters changed. An empty filter leaves it. */
+export function withFilters<Search extends object>(
+  search: Search,
+  set: { [Name in keyof Search]?: Search[Name] | '' },
+): Search {
+  return Object.fromEntries(Object.entries({ ...search, ...set }).filter(([, value]) => value !== '')) as Search;
+}

@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { limitsQuery } from '../api/usage.js';
+import { NEAR } from '../overview/needs.js';
 import { Problem } from '../parts/states.js';
 import { Until } from '../parts/time.js';
 import { costText } from './search.js';
@@ -24,7 +25,7 @@ function Quota(props: {
         </span>
         {limit !== null && (
           <meter
-            className={share >= 1 ? 'over' : share >= 0.8 ? 'near' : undefined}
+            className={share >= 1 ? 'over' : share >= NEAR ? 'near' : undefined}
             aria-label={`${name} used`}
             max={Math.max(limit, 1)}
             value={Math.min(used, Math.max(limit, 1))}

@@ -52,6 +52,7 @@ test('2xx is one attempt, and the body is the envelope of the specification', as
     url: to.url,
     status: 'delivered',
     attempts: [{ at: expect.any(String), status_code: 204, response_time_ms: expect.any(Number), success: true }],
+    created_at: expect.any(String),
   });
 });
 
