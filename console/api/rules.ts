@@ -24,7 +24,7 @@ const HISTORY = 5;
 /** Who made and changed something, the newest first. @param action all of a kind: `policy.*` */
 export const historyQuery = (target: string, action: string) =>
   queryOptions({
-    queryKey: ['history', target],
+    queryKey: ['history', target, action],
     queryFn: async () => (await call('/audit/get', { target, action, page_size: HISTORY })).entries,
   });
 

@@ -37,7 +37,7 @@ export const GUARD_DECISIONS: Record<GuardDecision, { label: string; does: strin
   deny: { label: 'Deny', does: 'is stopped', tone: 'bad' },
 };
 
-export const STAGES: Record<GuardStage, string> = {
+const STAGES: Record<GuardStage, string> = {
   message: 'Messages to agents',
   output: 'What agents give back',
   tool_arguments: 'Arguments of tool calls',

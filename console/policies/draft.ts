@@ -23,6 +23,9 @@ const EXPRESSIONS_MAX = 25;
 const AND = ' && ';
 const PRIORITY = 100;
 
+/** What the name of a draft says of requests that are not about a tool. */
+const SUBJECTS = { admission: 'messages', dispatch: 'messages', tool: 'tools', plan: 'plans', session: 'sessions' };
+
 /** In 30 days, to the minute. */
 function endOf(nowMs: number): string {
   return new Date(Math.floor((nowMs + DAYS * DAY_MS) / 60_000) * 60_000).toISOString();
@@ -86,11 +89,13 @@ function joined(expressions: readonly string[]): { evaluator: PolicyBody['evalua
 export function draftFromRequest(request: RequestRecord, asking: Policy | null, nowMs: number): Draft {
   const { input_request: asked, request_id, agent_type, decided } = request;
   const { tool } = asked;
-  const isAllowed = decided === undefined || isYes(decided.resolution);
+  // Nobody has decided about one that expired.
+  const isAllowed = decided === undefined || decided.resolution === 'expired' || isYes(decided.resolution);
   const { conditions, expressions } = tool
     ? exactly(asked.arguments ?? {})
     : { conditions: [], expressions: senderExpressions(request) };
   const { evaluator, leftOut } = joined(expressions);
+  const scope = tool === undefined ? (asking?.scope ?? (request.plan_id ? 'plan' : 'admission')) : 'tool';
   const of = agent_type === undefined ? '' : ` ${tool === undefined ? 'to' : 'by'} ${agent_type}`;
   const match = {
     ...(tool && { tools: [tool] }),
@@ -99,8 +104,8 @@ export function draftFromRequest(request: RequestRecord, asking: Policy | null, 
   };
   return {
     body: {
-      scope: tool === undefined ? (asking?.scope ?? (request.plan_id ? 'plan' : 'admission')) : 'tool',
-      name: `${isAllowed ? 'Always allow' : 'Never allow'} ${tool ?? 'messages'}${of}`.slice(0, NAME_CHARS),
+      scope,
+      name: `${isAllowed ? 'Always allow' : 'Never allow'} ${tool ?? SUBJECTS[scope]}${of}`.slice(0, NAME_CHARS),
       decision: isAllowed ? 'allow' : 'deny',
       description: `Drafted from the request ${request_id}.`,
       match,

@@ -1,33 +1,18 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
-import { type ReactNode, useState } from 'react';
+import { useState } from 'react';
 import type { Policy } from '../../contracts/api/policies/policies.js';
 import { ApiError, call } from '../api/call.js';
 import { requestQuery } from '../api/requests.js';
 import { policiesQuery } from '../api/rules.js';
 import { CopyCurl } from '../parts/copy.js';
-import { Icon } from '../parts/icon.js';
 import { Failed, Loading } from '../parts/states.js';
 import { Backtest } from './backtest.js';
 import { bodyOf, type Draft, draftFromRequest, emptyBody } from './draft.js';
 import { editedOf, withJson } from './form.js';
+import { Page } from './page.js';
 import { PolicyForm } from './policy-form.js';
 import { sentenceOf } from './words.js';
-
-/** A page over the list, with a way back. */
-export function Page({ title, back, children }: { title: string; back: () => void; children: ReactNode }) {
-  return (
-    <div className="rule-page">
-      <header>
-        <button type="button" className="link line" onClick={back}>
-          <Icon name="back" /> Policies
-        </button>
-        <h1>{title}</h1>
-      </header>
-      {children}
-    </div>
-  );
-}
 
 /** What a draft from a request does, and what it does not. */
 function DraftNotice({ leftOut }: { leftOut: readonly string[] }) {
@@ -63,9 +48,8 @@ function Editor({ draft, stored, isDraft }: { draft: Draft; stored?: Policy; isD
         ? call('/policies/update_policy', { ...changes, policy_id: stored.policy_id })
         : call('/policies/create_policy', body),
     onSuccess: async ({ policy: { policy_id } }) => {
-      await client.invalidateQueries({
-        predicate: ({ queryKey }) => ['policies', 'policy', 'history'].includes(String(queryKey[0])),
-      });
+      void client.invalidateQueries({ queryKey: ['history', policy_id] });
+      await client.invalidateQueries({ queryKey: ['policies'] });
       void navigate({ search: { policy: policy_id } });
     },
   });

@@ -65,7 +65,12 @@ test.each([
       },
     },
   ],
-  ['a plan', requestOf({}, { plan_id: 'pln_1', agent_type: undefined }), null, { scope: 'plan', match: {} }],
+  [
+    'a plan',
+    requestOf({}, { plan_id: 'pln_1', agent_type: undefined }),
+    null,
+    { scope: 'plan', name: 'Always allow plans', match: {} },
+  ],
 ])('%s', (_, request, asking, body) => {
   expect(CreatePolicyRequest.parse(draftFromRequest(request, asking, NOW).body)).toMatchObject(body);
 });

@@ -162,7 +162,7 @@ test('tools: who offers one, what decides about it, and who may offer it', async
   await page.getByText('Only bank may offer it.').waitFor();
   await expectGood(page);
   await page.getByRole('link', { name: 'New policy' }).click();
-  expect(await page.getByLabel('Tools').inputValue()).toBe('pay.send');
+  expect(await page.getByRole('textbox', { name: 'Tools' }).inputValue()).toBe('pay.send');
   expect(problems).toEqual([]);
 
   const reader = await signedIn(['read'], { viewport: PHONE });
