@@ -66,6 +66,12 @@ test.each([
     },
   ],
   [
+    'expired: nobody decided',
+    requestOf({ tool: 'pay' }, { decided: { ...APPROVED, resolution: 'expired' } }),
+    null,
+    { decision: 'allow' },
+  ],
+  [
     'a plan',
     requestOf({}, { plan_id: 'pln_1', agent_type: undefined }),
     null,
