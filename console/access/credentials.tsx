@@ -99,7 +99,7 @@ export function Credentials({ search }: { search: AccessSearch }) {
                 ref={field}
                 type="search"
                 aria-label="Find a name"
-                placeholder="Find a name or an agent type"
+                placeholder="Find a name"
                 value={search.q ?? ''}
                 onChange={({ target }) => filter({ q: target.value })}
               />

@@ -90,5 +90,7 @@ const NOUNS: Record<string, string> = {
 export function actionText({ action, target }: Pick<AuditEntry, 'action' | 'target'>): string {
   const [kind = '', verb = ''] = action.split('.');
   const noun = NOUNS[kind] ?? `the ${kind}`;
-  return `${VERBS[verb] ?? verb} ${noun} ${target.name ?? target.id}`;
+  // Nobody reads the audit of another tenant, so its id says nothing.
+  const name = target.name ?? (target.type === 'tenant' ? 'the tenant' : target.id);
+  return `${VERBS[verb] ?? verb} ${noun} ${name}`;
 }

@@ -66,7 +66,7 @@ test.each([
   [
     'limits.set',
     { type: 'tenant', id: 'ten_1' },
-    'Set the limits of ten_1',
+    'Set the limits of the tenant',
     { to: '/access', search: { tab: 'limits' } },
   ],
 ])('%s reads as a sentence and leads to its page', (action, target, text, page) => {
