@@ -18,8 +18,11 @@ import { parseFleetSearch } from './fleet/health.js';
 import { parseGuardsSearch } from './guards/search.js';
 import { parseInboxSearch } from './inbox/filters.js';
 import { Inbox } from './inbox/inbox.js';
+import { parseKnowledgeSearch } from './knowledge/search.js';
 import { parseMessagesSearch } from './messages/filters.js';
+import { parsePlansSearch } from './plans/search.js';
 import { parsePoliciesSearch } from './policies/search.js';
+import { parseSessionsSearch } from './sessions/search.js';
 import { Shell } from './shell/shell.js';
 import { restorePath } from './sign-in/return-path.js';
 import { parseTalkSearch } from './talk/search.js';
@@ -40,6 +43,8 @@ import './styles/fleet.css';
 import './styles/talk.css';
 import './styles/rules.css';
 import './styles/watch.css';
+import './styles/plans.css';
+import './styles/knowledge.css';
 
 const RETRIES = 2;
 
@@ -147,9 +152,28 @@ const access = createRoute({
   validateSearch: parseAccessSearch,
   component: lazyRouteComponent(() => import('./access/access.js'), 'Access'),
 });
+const plans = createRoute({
+  getParentRoute: () => root,
+  path: '/plans',
+  validateSearch: parsePlansSearch,
+  component: lazyRouteComponent(() => import('./plans/plans.js'), 'Plans'),
+});
+const sessions = createRoute({
+  getParentRoute: () => root,
+  path: '/sessions',
+  validateSearch: parseSessionsSearch,
+  component: lazyRouteComponent(() => import('./sessions/sessions.js'), 'Sessions'),
+});
+const knowledge = createRoute({
+  getParentRoute: () => root,
+  path: '/knowledge',
+  validateSearch: parseKnowledgeSearch,
+  component: lazyRouteComponent(() => import('./knowledge/knowledge.js'), 'Knowledge'),
+});
 const router = createRouter({
   routeTree: root.addChildren([
     ...[toInbox('/'), toInbox('/sign-in'), inbox, message, messages, overview, fleet, talk],
+    ...[plans, sessions, knowledge],
     ...[policies, guards, tools],
     ...[alerts, usage, audit, access],
   ]),

@@ -62,6 +62,17 @@ export const pageFields = {
   page_size: z.int().min(1).max(LIMITS.pageSizeMax).default(LIMITS.pageSizeDefault),
 };
 
+/** A list that can be read by its page, or by cursor from its first page on. */
+export const cursorFields = {
+  ...pageFields,
+  /** Where the page before ended, in place of `page`: its `next_cursor`. */
+  cursor: z.string().min(1).max(1_024).optional(),
+};
+/** For `refine` of a request with `cursorFields`. */
+export const isOneWay = ({ page, cursor }: { page: number; cursor?: string | undefined }): boolean =>
+  page === 1 || cursor === undefined;
+export const ONE_WAY = 'cursor goes with no page: go on by next_cursor';
+
 /** Filters by the end user that something is for, and by the credential that sent it. */
 export const ofSender = { user_id: UserId.optional(), credential_id: AnyId.optional() };
 
@@ -75,6 +86,11 @@ const counted = {
 /** The body of a list response. */
 export function okPage<Shape extends z.ZodRawShape>(items: Shape) {
   return ok({ ...counted, page: z.int(), page_size: z.int(), total_pages: z.int(), ...items });
+}
+
+/** `next_cursor` of a list that can be read by page or by cursor: there is more; it is good for the same filters and the same caller. */
+export function okCursorPage<Shape extends z.ZodRawShape>(items: Shape) {
+  return okPage({ ...items, next_cursor: z.string().optional() });
 }
 
 /** The body of a list that is read by cursor. `next_cursor`: there is more; it is good for the same filters and the same caller. */

@@ -380,8 +380,8 @@ CREATE TABLE credentials (
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   expires_at timestamp with time zone,
   revoked_at timestamp with time zone,
-  last_used_at timestamp with time zone,
-  updated_by text
+  updated_by text,
+  last_used_at timestamp with time zone
 );
 CREATE TABLE decision_outcomes (
   tenant_id text NOT NULL,

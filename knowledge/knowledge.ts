@@ -18,7 +18,7 @@ import { insertBase, listBases, updateBase } from './bases.js';
 import { dimensionsOf, type Embedder } from './embedder.js';
 import { fingerprintOf, type NewDocument, newDocuments } from './ingest/document-input.js';
 import type { JobRunner } from './ingest/job-runner.js';
-import { readJob } from './ingest/job-status.js';
+import { listJobs, readJob } from './ingest/job-status.js';
 import { type JobRef, type NewJob, repeatedJob, writeJob, writeRefreshJob } from './ingest/jobs.js';
 import type { KnowledgeSearch } from './search/search.js';
 import type { KnowledgeQuery, KnowledgeResults } from './search-query.js';
@@ -172,6 +172,9 @@ export function createKnowledge(deps: KnowledgeDeps) {
     },
 
     status: statusOf,
+
+    jobs: (reader: KnowledgeReader, request: { namespace: string; page: number; page_size: number }) =>
+      listJobs(db, reader, request),
 
     sources: (reader: KnowledgeReader, request: { namespace: string; page: number; page_size: number }) =>
       presentModel().then((model) => listSources(db, reader, request, model)),

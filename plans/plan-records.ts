@@ -1,11 +1,16 @@
 import type { Plan, PlanStep, PlanSummary, PlansGetRequest, StepState } from '../contracts/api/plans.js';
 import { actsAs, type Reader } from '../contracts/permissions.js';
 import { NO_AGENT } from '../contracts/primitives.js';
-import { type KeyList, type Page, readPage } from '../db/pages/page.js';
+import { viewOf } from '../db/ownership.js';
+import { type CursorPage, KeyPosition, readCursorPage } from '../db/pages/cursor-page.js';
+import { createCursors } from '../db/pages/cursors.js';
+import type { KeyList } from '../db/pages/page.js';
 import type { Db, Tx } from '../db/pool.js';
 import { planDecisions } from '../messages/input/audit.js';
 import { inputRequestOf } from '../messages/read/task.js';
 import { PlatformError } from '../runtime/errors.js';
+import { idBound, idRange, inBoth } from '../runtime/ids.js';
+import type { Secrets } from '../runtime/secrets.js';
 import { readPlanRequest } from './approvals/plan-request.js';
 import { type ObservedStep, observedSteps, type PlanRef, type PlanRow, type StepRow } from './plan-rows.js';
 
@@ -145,14 +150,32 @@ async function rowsOf(tx: Tx, tenantId: string, ids: string[]): Promise<PlanSumm
   return rows.map((row) => summaryOf(row, row.counts));
 }
 
-/** Lists the plans that a reader may see, newest first. @throws PlatformError REQUEST_TIMEOUT as `readPage` */
-export function listPlans(db: Db, reader: Reader, query: PlansGetRequest): Promise<Page<PlanSummary>> {
+const MATCHING = `plans p WHERE p.tenant_id = $1 AND ${own('$2')} AND ($3::text IS NULL OR p.session_id = $3)
+  AND ($4::text IS NULL OR p.state = $4) AND ($5::timestamptz IS NULL OR p.created_at >= $5) AND ($6::timestamptz IS NULL OR p.created_at < $6)
+  AND ($7::text IS NULL OR p.plan_id >= $7) AND ($8::text IS NULL OR p.plan_id < $8)`;
+
+/**
+ * Lists the plans that a reader may see, newest first.
+ * @throws PlatformError REQUEST_TIMEOUT as `readPage`; BAD_REQUEST for the cursor of another list
+ */
+export function listPlans(
+  { db, secrets }: { db: Db; secrets: Pick<Secrets, 'macs'> },
+  reader: Reader,
+  query: PlansGetRequest,
+): Promise<CursorPage<PlanSummary>> {
   const { tenant_id } = reader;
-  const list: KeyList = {
-    key: 'p.plan_id',
-    from: `plans p WHERE p.tenant_id = $1 AND ${own('$2')} AND ($3::text IS NULL OR p.session_id = $3) AND ($4::text IS NULL OR p.state = $4)`,
-    orderBy: 'p.plan_id DESC',
-    values: [tenant_id, actsAs(reader), query.session_id ?? null, query.state ?? null],
+  const { cursor: _cursor, page: _page, page_size: _size, ...filters } = query;
+  const { session_id = null, state = null, since = null, until = null } = filters;
+  const ofTime = idRange((atMs) => idBound('plan', atMs), { from: query.since, to: query.until });
+  const listBefore = (key: string | null): KeyList => {
+    const { least, bound } = inBoth(ofTime, { least: null, bound: key });
+    const values: KeyList['values'] = [tenant_id, actsAs(reader), session_id, state, since, until, least, bound];
+    return { key: 'p.plan_id', from: MATCHING, orderBy: 'p.plan_id DESC', values };
   };
-  return readPage(db, list, query, (tx, ids) => rowsOf(tx, tenant_id, ids));
+  const list = [tenant_id, viewOf(reader), filters];
+  return readCursorPage(db, listBefore, query, {
+    cursors: createCursors(secrets, { purpose: 'plan-cursor', list, schema: KeyPosition }),
+    rowsOf: (tx, ids) => rowsOf(tx, tenant_id, ids),
+    keyOf: ({ plan_id }) => plan_id,
+  });
 }

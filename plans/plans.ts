@@ -1,8 +1,7 @@
 import type { Caller } from '../contracts/api/auth.js';
 import type { ResolveRequest } from '../contracts/api/messages.js';
-import type { Plan, PlanCreateRequest, PlanSummary, PlansGetRequest } from '../contracts/api/plans.js';
+import type { Plan, PlanCreateRequest } from '../contracts/api/plans.js';
 import { actsAs, type Reader } from '../contracts/permissions.js';
-import type { Page } from '../db/pages/page.js';
 import type { Db, Tx } from '../db/pool.js';
 import type { LinkedRequest } from '../messages/input/by-link.js';
 import type { FoundToken } from '../messages/input/callback-tokens.js';
@@ -18,7 +17,7 @@ import type { PlanDeps } from './plan-deps.js';
 import { cancelLocked } from './plan-end.js';
 import { graphOf, type NewPlan } from './plan-graph.js';
 
-import { listPlans, readPlan } from './plan-records.js';
+import { readPlan } from './plan-records.js';
 import { lockPlan, type PlanRef, type PlanRow, requestWake } from './plan-rows.js';
 
 /** Locks a plan that the reader may see. @throws PlatformError NOT_FOUND */
@@ -86,7 +85,6 @@ export function createPlans(deps: PlanDeps) {
       propose(caller, { ...plan, auto_approve: false }),
     get: (reader: Reader, planId: string): Promise<Plan> =>
       db.tenant(reader.tenant_id, (tx) => readPlan(tx, reader, planId)),
-    list: (reader: Reader, query: PlansGetRequest): Promise<Page<PlanSummary>> => listPlans(db, reader, query),
     /** @throws PlatformError NOT_FOUND, forbidden, ALREADY_RESOLVED, and ALREADY_TERMINAL also when the time to approve it ran out */
     approve: (caller: Caller, planId: string, comment?: string, ip?: string): Promise<Plan> =>
       decide(caller, planId, { resolution: 'approved', comment }, ip),

@@ -2,9 +2,12 @@ import type { SessionDetails, SessionSummary, SessionsGetRequest } from '../cont
 import { type Reader, senderOf } from '../contracts/permissions.js';
 import { queryJson } from '../db/json-rows.js';
 import { ownSessions, viewOf } from '../db/ownership.js';
-import { type KeyList, type Page, readPage } from '../db/pages/page.js';
+import { type CursorPage, KeyPosition, readCursorPage } from '../db/pages/cursor-page.js';
+import { createCursors } from '../db/pages/cursors.js';
+import type { KeyList } from '../db/pages/page.js';
 import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
+import type { Secrets } from '../runtime/secrets.js';
 import { agentsOf } from './session-agents.js';
 
 /** A session as `sessions/get` shows it, and its metadata. */
@@ -79,22 +82,43 @@ const OF_STATUS = `CASE $2::text
     WHERE w.tenant_id = $1 AND w.state = 'input-required'))
   WHEN 'active' THEN ${STATUS} = 'active' ELSE coalesce(s.status = $2, true) END`;
 
-/** Lists a page of the sessions that a reader may see, newest first. @throws PlatformError REQUEST_TIMEOUT as `readPage` */
-export async function listSessions(db: Db, reader: Reader, query: SessionsGetRequest): Promise<Page<SessionSummary>> {
+const MATCHING = `sessions s WHERE s.tenant_id = $1 AND ${OF_STATUS} AND ${ownSessions('s', '$3')}
+  AND ($4::text IS NULL OR s.user_id = $4) AND ($5::text IS NULL OR s.credential_id = $5)
+  AND ($6::text IS NULL OR EXISTS (
+    SELECT 1 FROM session_agents a WHERE a.tenant_id = s.tenant_id AND a.session_id = s.session_id AND a.agent_type = $6))
+  AND ($7::timestamptz IS NULL OR s.created_at >= $7) AND ($8::timestamptz IS NULL OR s.created_at < $8)
+  AND ($9::text IS NULL OR s.session_id < $9)`;
+
+/**
+ * Lists a page of the sessions that a reader may see, newest first.
+ * @throws PlatformError REQUEST_TIMEOUT as `readPage`; BAD_REQUEST for the cursor of another list
+ */
+export async function listSessions(
+  { db, secrets }: { db: Db; secrets: Pick<Secrets, 'macs'> },
+  reader: Reader,
+  query: SessionsGetRequest,
+): Promise<CursorPage<SessionSummary>> {
   const { tenant_id } = reader;
-  const list: KeyList = {
+  const { cursor: _cursor, page: _page, page_size: _size, ...filters } = query;
+  const { status, user_id, credential_id, agent_type, since, until } = filters;
+  const given = [user_id, credential_id, agent_type, since, until].map((value) => value ?? null);
+  const listBefore = (key: string | null): KeyList => ({
     key: 's.session_id',
-    from: `sessions s WHERE s.tenant_id = $1 AND ${OF_STATUS} AND ${ownSessions('s', '$3')}
-      AND ($4::text IS NULL OR s.user_id = $4) AND ($5::text IS NULL OR s.credential_id = $5)`,
+    from: MATCHING,
     orderBy: 's.session_id DESC',
-    values: [tenant_id, query.status ?? null, viewOf(reader), query.user_id ?? null, query.credential_id ?? null],
-    appendOnly: query.status !== 'active' && query.status !== 'paused',
-  };
+    values: [tenant_id, status ?? null, viewOf(reader), ...given, key],
+    appendOnly: status !== 'active' && status !== 'paused',
+  });
   const select = `SELECT ${COLUMNS} FROM sessions s ${TOTALS} WHERE s.tenant_id = $1 AND s.session_id = ANY ($2) ORDER BY s.session_id DESC`;
   const behind: string[] = [];
-  const page = await readPage(db, list, query, async (tx, ids) => {
-    const rows = await queryJson<CountedRow>(tx, select, [tenant_id, ids]);
-    return rows.map((row) => shown(row, behind));
+  const list = [tenant_id, viewOf(reader), filters];
+  const page = await readCursorPage(db, listBefore, query, {
+    cursors: createCursors(secrets, { purpose: 'session-cursor', list, schema: KeyPosition }),
+    rowsOf: async (tx, ids) => {
+      const rows = await queryJson<CountedRow>(tx, select, [tenant_id, ids]);
+      return rows.map((row) => shown(row, behind));
+    },
+    keyOf: ({ session_id }) => session_id,
   });
   await advanceTotals(db, tenant_id, behind);
   return page;

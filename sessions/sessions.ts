@@ -1,6 +1,6 @@
 import type { AgentWithRoom } from '../agents/agent-row.js';
 import type { Caller } from '../contracts/api/auth.js';
-import type { SessionInitRequest, SessionInviteRequest, SessionsGetRequest } from '../contracts/api/sessions.js';
+import type { SessionInitRequest, SessionInviteRequest } from '../contracts/api/sessions.js';
 import { isLimited } from '../contracts/limited-tokens.js';
 import type { Reader } from '../contracts/permissions.js';
 import { recordEvent } from '../db/events.js';
@@ -13,7 +13,7 @@ import { chooseAgent, choosing, joinSession } from './session-agents.js';
 import type { SessionDeps } from './session-deps.js';
 import { cancelLeft, endSession, lockOwnSession, recordLoad, requireActive } from './session-end.js';
 import { decideSession } from './session-policy.js';
-import { listSessions, readDetails, readSession } from './session-records.js';
+import { readDetails, readSession } from './session-records.js';
 
 /** A session within the limits of a token: for its user, of a type that is allowed. @throws PlatformError forbidden for any other */
 function withinLimits(caller: Caller, body: SessionInitRequest): SessionInitRequest {
@@ -126,7 +126,6 @@ export function createSessions(deps: SessionDeps) {
       const session_ids = [...statuses.keys()].filter((id) => statuses.get(id) === 'active');
       return { requested: statuses.size, interrupted: session_ids.length, session_ids };
     },
-    list: (reader: Reader, query: SessionsGetRequest) => listSessions(deps.db, reader, query),
     get: (reader: Reader, sessionId: string) => readDetails(deps.db, reader, sessionId),
   };
 }

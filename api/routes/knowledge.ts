@@ -64,5 +64,10 @@ export function knowledgeRoutes(app: FastifyInstance, { knowledge }: Pick<ApiDep
     return { ok: true };
   });
 
+  mount(app, OPERATIONS.getKnowledgeJobs).answer(async (body, { caller }) => {
+    const found = await knowledge.jobs(readerOf(caller), body);
+    return { ...pageFields(body, found), jobs: found.rows };
+  });
+
   mount(app, OPERATIONS.getKnowledgeJob).answer(({ job_id }, { caller }) => knowledge.status(readerOf(caller), job_id));
 }

@@ -1,10 +1,14 @@
 import type { FastifyInstance } from 'fastify';
 import { OPERATIONS } from '../../contracts/api/operations.js';
+import { listPlans } from '../../plans/plan-records.js';
 import type { ApiDeps } from '../deps.js';
 import { mount, pageFields } from '../mount.js';
 
 /** Plans, scope `read`; `admin` to approve and reject them. */
-export function planRoutes(app: FastifyInstance, { plans }: Pick<ApiDeps, 'plans'>): void {
+export function planRoutes(
+  app: FastifyInstance,
+  { db, secrets, plans }: Pick<ApiDeps, 'db' | 'secrets' | 'plans'>,
+): void {
   mount(app, OPERATIONS.createPlan).answer(async (body, { caller, request }) => {
     const { traceparent } = request.headers;
     const from = { ip: request.ip, ...(typeof traceparent === 'string' && { traceparent }) };
@@ -12,8 +16,8 @@ export function planRoutes(app: FastifyInstance, { plans }: Pick<ApiDeps, 'plans
   });
 
   mount(app, OPERATIONS.getPlans).answer(async (body, { caller }) => {
-    const { rows, ...counted } = await plans.list(caller, body);
-    return { ...pageFields(body, counted), plans: rows };
+    const { rows, next_cursor, ...counted } = await listPlans({ db, secrets }, caller, body);
+    return { ...pageFields(body, counted), plans: rows, ...(next_cursor && { next_cursor }) };
   });
 
   mount(app, OPERATIONS.getPlan).answer(async ({ plan_id }, { caller }) => ({

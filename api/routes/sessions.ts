@@ -1,10 +1,11 @@
 import type { FastifyInstance } from 'fastify';
 import { OPERATIONS } from '../../contracts/api/operations.js';
+import { listSessions } from '../../sessions/session-records.js';
 import type { ApiDeps } from '../deps.js';
 import { mount, pageFields } from '../mount.js';
 
 /** Sessions, scope `read`. */
-export function sessionRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'sessions'>): void {
+export function sessionRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'db' | 'secrets' | 'sessions'>): void {
   const { sessions } = deps;
 
   mount(app, OPERATIONS.initSession).answer(async (body, { caller }) => {
@@ -13,8 +14,8 @@ export function sessionRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'session
   });
 
   mount(app, OPERATIONS.getSessions).answer(async (body, { caller }) => {
-    const { rows, ...counted } = await sessions.list(caller, body);
-    return { ...pageFields(body, counted), sessions: rows };
+    const { rows, next_cursor, ...counted } = await listSessions(deps, caller, body);
+    return { ...pageFields(body, counted), sessions: rows, ...(next_cursor && { next_cursor }) };
   });
 
   mount(app, OPERATIONS.getSession).answer(async ({ session_id }, { caller }) => ({

@@ -22,6 +22,14 @@ export const FLEET_TYPES: readonly EventType[] = [
   ...(['agent.registered', 'agent.deregistered', 'agent.health_changed', 'agent.capacity_changed'] as const),
   ...(['dispatch.failed', 'message.error'] as const),
 ];
+/** What plans show changes with these. */
+export const PLAN_TYPES: readonly EventType[] = [
+  ...(['plan.created', 'plan.approval_required', 'plan.approved', 'plan.rejected'] as const),
+  ...(['plan.completed', 'plan.failed', 'plan.canceled', 'dispatch.sent', 'message.completed'] as const),
+  ...(['message.error', 'message.canceled', 'message.input_required', 'message.resolved'] as const),
+];
+/** What sessions show changes with these. */
+export const SESSION_TYPES: readonly EventType[] = ['session.created', 'session.closed', ...MESSAGE_TYPES];
 /** What has come is shown at most so often. */
 const SHOW_EVERY_MS = 500;
 const RETRY_MS = 3_000;
@@ -99,7 +107,9 @@ export function follow(
 
 /** Lists of at most so many pages are read again as a whole when something happens. */
 const PAGES_MAX = 5;
-const pagesOf = (data: unknown) => (data as { pages?: unknown[] } | undefined)?.pages?.length ?? 0;
+/** Whether a list of the query cache is short enough to be read again when something happens. */
+export const isShort = ({ state }: { state: { data?: unknown } }): boolean =>
+  ((state.data as { pages?: unknown[] } | undefined)?.pages?.length ?? 0) <= PAGES_MAX;
 
 /** Keeps requests to people current while somebody is signed in. */
 export function useLiveRequests(enabled: boolean): void {
@@ -109,8 +119,7 @@ export function useLiveRequests(enabled: boolean): void {
     return follow(
       { types: REQUEST_TYPES },
       () => {
-        const predicate = ({ state }: { state: { data?: unknown } }) => pagesOf(state.data) <= PAGES_MAX;
-        void client.invalidateQueries({ queryKey: ['requests'], predicate });
+        void client.invalidateQueries({ queryKey: ['requests'], predicate: isShort });
         void client.invalidateQueries({ queryKey: ['request'] });
       },
       (state) => {

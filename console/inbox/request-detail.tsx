@@ -10,6 +10,7 @@ import { Fact } from '../parts/fact.js';
 import { Badge, Failed, Loading, Outcome } from '../parts/states.js';
 import { Ago, Countdown } from '../parts/time.js';
 import { Json, Parts } from '../parts/value.js';
+import { planQuery } from '../plans/queries.js';
 import { AnswerForm, type AnswerKeys } from './answer-form.js';
 import { type Answer, type Decision, decisions, isPassing, resolveBody, resolvePath } from './decisions.js';
 import { senderOf } from './request-row.js';
@@ -24,12 +25,6 @@ const heldQuery = (messageId: string) =>
         if (error instanceof ApiError && error.status < 500 && error.status > 0) return null;
         throw error;
       }),
-  });
-
-const planQuery = (planId: string) =>
-  queryOptions({
-    queryKey: ['plan', planId],
-    queryFn: async () => (await call('/plans/get_by_id', { plan_id: planId })).plan,
   });
 
 const ASKERS: Record<RequestRecord['input_request']['source'], string> = {
@@ -108,7 +103,7 @@ function Subject({ request, isBeside }: { request: RequestRecord; isBeside: bool
           {held.data.output.input_request && <Json value={held.data.output.input_request} />}
         </section>
       )}
-      {plan.data && (
+      {plan.data && !isBeside && (
         <section>
           <h3>The plan</h3>
           <p className="prose">{plan.data.description}</p>
@@ -226,6 +221,19 @@ export function OwnDecision({ decision, request }: { decision: Decision; request
   return null;
 }
 
+/** An own answer that can still be taken back. */
+export function AboutToBeSent({ decision }: { decision: Decision | undefined }) {
+  if (decision?.state !== 'waiting') return null;
+  return (
+    <p className="notice busy" role="status">
+      Your answer “{decision.answer.resolution}” is about to be sent.
+      <button type="button" onClick={() => decisions.undo()}>
+        Undo
+      </button>
+    </p>
+  );
+}
+
 /** One request: all that a decision needs. @param props.isBeside its message is shown beside it */
 export function RequestDetail(props: {
   requestId: string;
@@ -249,6 +257,7 @@ export function RequestDetail(props: {
         {asked.prompt && <p className="prose">{asked.prompt}</p>}
       </header>
       {decision && <OwnDecision decision={decision} request={request} />}
+      {isBeside && <AboutToBeSent decision={decision} />}
       <Decided request={request} />
       <Facts request={request} isBeside={isBeside} />
       {asked.arguments && (

@@ -3,6 +3,7 @@ import type { EventRecord } from '../../contracts/api/telemetry.js';
 import { call } from '../api/call.js';
 import { Failed, Loading } from '../parts/states.js';
 import { Clock, durationText } from '../parts/time.js';
+import { Waterfall } from './waterfall.js';
 
 const PAGE_SIZE = 100;
 
@@ -70,6 +71,7 @@ export function Timeline({ messageId }: { messageId: string }) {
       {error && !data && <Failed error={error} retry={() => void refetch()} />}
       {!data && !error && <Loading rows={3} />}
       {data && data.older > 0 && <p className="quiet">{data.older} older events are left out.</p>}
+      {data && <Waterfall events={data.events} />}
       <ol className="timeline">
         {data?.events.map((event, index) => {
           const before = data.events[index - 1];

@@ -6,6 +6,8 @@ const WAITS = ['agent', 'room', 'turn', 'evaluator', 'quota', 'person'] as const
 
 /** Times before now, by their names in the address. */
 export const TIMES = { '1h': 3_600_000, '24h': 86_400_000, '7d': 604_800_000, '30d': 2_592_000_000 } as const;
+export type Within = keyof typeof TIMES;
+export const WITHIN = Object.keys(TIMES) as Within[];
 /** How long a message has waited that counts as stuck. */
 export const LONGER = {
   '1min': 60_000,
@@ -30,7 +32,7 @@ export interface MessagesSearch {
   user_id?: string;
   text?: string;
   /** Accepted within this time. */
-  time?: keyof typeof TIMES;
+  time?: Within;
   /** Or between these, as ISO 8601. */
   since?: string;
   until?: string;
@@ -45,7 +47,7 @@ export const FIELDS: { name: keyof MessagesSearch; label: string; values?: reado
   { name: 'error_code', label: 'Error code' },
   { name: 'session_id', label: 'Session' },
   { name: 'user_id', label: 'User' },
-  { name: 'time', label: 'Within', values: Object.keys(TIMES) },
+  { name: 'time', label: 'Within', values: WITHIN },
   { name: 'since', label: 'From', isTime: true },
   { name: 'until', label: 'To', isTime: true },
 ];
@@ -76,7 +78,7 @@ export function parseMessagesSearch(search: Record<string, unknown>): MessagesSe
     session_id: text('session_id'),
     user_id: text('user_id'),
     text: text('text'),
-    time: one('time', Object.keys(TIMES) as (keyof typeof TIMES)[]),
+    time: one('time', WITHIN),
     since: instant('since'),
     until: instant('until'),
     message: text('message'),
@@ -89,7 +91,7 @@ export type MessagesQuery = Omit<z.input<typeof MessagesGetRequest>, 'page' | 'p
 const MINUTE_MS = 60_000;
 
 /** A time so long before now, to the minute. */
-export function sinceOf(time: keyof typeof TIMES, nowMs: number): string {
+export function sinceOf(time: Within, nowMs: number): string {
   return new Date(Math.floor((nowMs - TIMES[time]) / MINUTE_MS) * MINUTE_MS).toISOString();
 }
 

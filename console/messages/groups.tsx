@@ -13,6 +13,7 @@ function Group(props: { group: MessageGroup; label: string; isSet: boolean; set:
   return (
     <li>
       <Link
+        from="/messages"
         to="/messages"
         search={({ message: _, ...old }) => ({ ...old, ...(isSet ? cleared : set) })}
         className={`group${isSet ? ' set' : ''}`}

@@ -36,7 +36,7 @@ export function MessageRow(props: {
         <input type="checkbox" checked={isChecked} disabled={!check} onChange={check} />
         <span className="hidden">Select “{title.slice(0, 80)}”</span>
       </label>
-      <Link to="/messages" search={(search) => ({ ...search, message: message_id })} replace>
+      <Link from="/messages" to="/messages" search={(search) => ({ ...search, message: message_id })} replace>
         <span className="state">
           <Badge state={state} label={STATE_WORDS[state]} />
         </span>

@@ -2,50 +2,55 @@ import { type ReactNode, useState } from 'react';
 import { CopyCurl } from './copy.js';
 import { Dialog } from './dialog.js';
 
-/**
- * A button that asks once before it acts.
- * @param props.label what the button and the confirmation say
- * @param props.question names what it is about to change
- * @param props.curl the call that it makes
- */
-export function Confirm(props: {
+interface Asked {
+  /** What the button says that does it. */
   label: string;
+  /** Names what is about to change. */
   question: string;
+  /** Whether it cannot be taken back. */
   danger?: boolean;
-  disabled?: boolean;
-  curl: { path: string; body: unknown };
+  /** The call that is made. */
+  curl?: { path: string; body: unknown };
   onConfirm: () => void;
   children: ReactNode;
-}) {
-  const { label, question, danger = false, disabled = false, curl, onConfirm, children } = props;
+}
+
+/** Asks once before something is done. */
+export function ConfirmDialog(props: Asked & { close: () => void }) {
+  const { label, question, danger = false, curl, onConfirm, close, children } = props;
+  return (
+    <Dialog label={question} onClose={close}>
+      <h2>{question}</h2>
+      {children}
+      <div className="buttons">
+        <button
+          type="button"
+          className={danger ? 'no' : 'yes'}
+          onClick={() => {
+            close();
+            onConfirm();
+          }}
+        >
+          {label}
+        </button>
+        <button type="button" onClick={close}>
+          Leave it
+        </button>
+        {curl && <CopyCurl {...curl} />}
+      </div>
+    </Dialog>
+  );
+}
+
+/** A button that asks once before it acts. */
+export function Confirm({ disabled = false, ...asked }: Asked & { disabled?: boolean }) {
   const [asks, setAsks] = useState(false);
   return (
     <>
       <button type="button" disabled={disabled} onClick={() => setAsks(true)}>
-        {label}
+        {asked.label}
       </button>
-      {asks && (
-        <Dialog label={question} onClose={() => setAsks(false)}>
-          <h2>{question}</h2>
-          {children}
-          <div className="buttons">
-            <button
-              type="button"
-              className={danger ? 'no' : 'yes'}
-              onClick={() => {
-                setAsks(false);
-                onConfirm();
-              }}
-            >
-              {label}
-            </button>
-            <button type="button" onClick={() => setAsks(false)}>
-              Leave it
-            </button>
-            <CopyCurl {...curl} />
-          </div>
-        </Dialog>
-      )}
+      {asks && <ConfirmDialog {...asked} close={() => setAsks(false)} />}
     </>
   );
 }

@@ -64,6 +64,7 @@ const TONES: Record<string, string> = {
   ...{ completed: 'good', succeeded: 'good' },
   ...{ failed: 'bad', critical: 'bad' },
   ...{ 'input-required': 'wait', pending: 'wait', warning: 'wait', working: 'busy' },
+  ...{ proposed: 'wait', paused: 'wait', running: 'busy', active: 'busy', processing: 'busy' },
 };
 
 /** A state as a coloured word. */

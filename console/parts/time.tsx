@@ -8,7 +8,7 @@ let now = Date.now();
 let ticking: ReturnType<typeof setInterval> | undefined;
 
 /** The time, each second. All users share one clock. */
-function useNow(): number {
+export function useNow(): number {
   return useSyncExternalStore(
     (listener) => {
       listeners.add(listener);

@@ -21,6 +21,8 @@ export const VIEWS: { heading: string; views: View[] }[] = [
       { to: '/inbox', label: 'Inbox', icon: 'inbox', key: 'i', scope: 'read' },
       { to: '/messages', label: 'Messages', icon: 'messages', key: 'm', scope: 'read' },
       { to: '/talk', label: 'Talk', icon: 'talk', key: 't', scope: 'read' },
+      { to: '/plans', label: 'Plans', icon: 'plans', key: 'n', scope: 'read' },
+      { to: '/sessions', label: 'Sessions', icon: 'sessions', key: 's', scope: 'read' },
     ],
   },
   {
@@ -28,6 +30,7 @@ export const VIEWS: { heading: string; views: View[] }[] = [
     views: [
       { to: '/overview', label: 'Overview', icon: 'overview', key: 'o', scope: 'read' },
       { to: '/fleet', label: 'Fleet', icon: 'fleet', key: 'f', scope: 'read' },
+      { to: '/knowledge', label: 'Knowledge', icon: 'knowledge', key: 'k', scope: 'read' },
       { to: '/alerts', label: 'Alerts', icon: 'bell', key: 'w', scope: 'admin' },
       { to: '/usage', label: 'Usage', icon: 'usage', key: 'u', scope: 'read' },
     ],

@@ -4,7 +4,7 @@ import { useRef } from 'react';
 import { requestQuery } from '../api/requests.js';
 import { AnswerForm, type AnswerKeys } from '../inbox/answer-form.js';
 import { decisions, useDecisions } from '../inbox/decisions.js';
-import { OwnDecision } from '../inbox/request-detail.js';
+import { AboutToBeSent, OwnDecision } from '../inbox/request-detail.js';
 import { Failed, Loading } from '../parts/states.js';
 import { Json } from '../parts/value.js';
 
@@ -32,14 +32,7 @@ export function Question({ requestId }: { requestId: string }) {
       {asked.prompt && <p className="prose">{asked.prompt}</p>}
       {asked.arguments && <Json value={asked.arguments} />}
       {decision && <OwnDecision decision={decision} request={request} />}
-      {decision?.state === 'waiting' && (
-        <p className="notice busy" role="status">
-          Your answer “{decision.answer.resolution}” is about to be sent.
-          <button type="button" onClick={() => decisions.undo()}>
-            Undo
-          </button>
-        </p>
-      )}
+      <AboutToBeSent decision={decision} />
       {may_answer && !isOnItsWay && (
         <AnswerForm
           key={requestId}

@@ -3,7 +3,6 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useEffect, useLayoutEffect, useRef, useState } from 'react';
 import type { Part } from '../../contracts/a2a/parts.js';
 import type { MessageRecord } from '../../contracts/api/messages.js';
-import { call } from '../api/call.js';
 import { agentTypesQuery } from '../api/fleet.js';
 import { follow, MESSAGE_TYPES } from '../api/live.js';
 import { sendBody } from '../api/send.js';
@@ -11,13 +10,12 @@ import { CopyCurl, Id } from '../parts/copy.js';
 import { Icon } from '../parts/icon.js';
 import { WIDE } from '../parts/media.js';
 import { Failed, Loading } from '../parts/states.js';
+import { conversationQuery } from '../sessions/queries.js';
 import { Composer } from './composer.js';
 import { type Turn, talks, useTalks } from './talks.js';
 import { type Shown, TurnView } from './turn-view.js';
 
 const route = getRouteApi('/talk');
-/** Messages of a conversation that are shown, the newest. */
-const SHOWN_MAX = 100;
 /** Nearer to the end than that, what is new stays in view. */
 const NEAR_END_PX = 120;
 
@@ -41,14 +39,7 @@ function shownOf(
 /** The messages of a session, followed as they change. */
 function useRecords(session: string | undefined) {
   const client = useQueryClient();
-  const list = useQuery({
-    queryKey: ['talk', session],
-    queryFn: async () => {
-      const { messages, count } = await call('/messages/get', { session_id: session ?? '', page_size: SHOWN_MAX });
-      return { records: messages.toReversed(), older: count - messages.length };
-    },
-    enabled: session !== undefined,
-  });
+  const list = useQuery({ ...conversationQuery(session ?? ''), enabled: session !== undefined });
   useEffect(() => {
     if (session === undefined) return;
     return follow({ session_id: session, types: MESSAGE_TYPES }, () => {

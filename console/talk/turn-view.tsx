@@ -89,8 +89,8 @@ function Foot({ record }: { record: MessageRecord }) {
   );
 }
 
-/** One message of a conversation and its answer. */
-export function TurnView({ shown, edit }: { shown: Shown; edit: (key: string) => void }) {
+/** One message of a conversation and its answer. @param props.edit where one that could not be sent is written anew */
+export function TurnView({ shown, edit }: { shown: Shown; edit?: (key: string) => void }) {
   const { key, record: listed, turn } = shown;
   // A long list leaves out contents; the message itself has them.
   const whole = useQuery({
@@ -124,7 +124,7 @@ export function TurnView({ shown, edit }: { shown: Shown; edit: (key: string) =>
         {state === 'completed' && answer.length === 0 && <p className="quiet">It answered nothing.</p>}
         {turn?.error && !record && (
           <Problem code={turn.error.code} text={turn.error.message}>
-            <button type="button" onClick={() => edit(key)}>
+            <button type="button" onClick={() => edit?.(key)}>
               Edit and send again
             </button>
             <button type="button" onClick={() => talks.forget(key)}>

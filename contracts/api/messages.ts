@@ -5,13 +5,13 @@ import { LIMITS } from '../limits.js';
 import {
   AgentType,
   AnyId,
+  cursorFields,
   Instant,
   JsonObject,
   ofSender,
   ok,
-  okPage,
+  okCursorPage,
   Principal,
-  pageFields,
   Reason,
   Timestamp,
   within,
@@ -179,20 +179,15 @@ export const MessagesGetRequest = z
     waits_for: WaitsFor.shape.kind.optional(),
     /** Only messages that have waited for so many milliseconds at least, those that have waited longest first. */
     waited_ms,
-    ...pageFields,
-    /** Where the page before ended, in place of `page`. */
-    cursor: z.string().min(1).max(1_024).optional(),
+    ...cursorFields,
   })
   .refine(({ page, cursor, text, waits_for, waited_ms: waited }) => {
     const isByCursor = [cursor, text, waits_for, waited].some((given) => given !== undefined);
     return page === 1 || !isByCursor;
   }, 'cursor, text, waits_for and waited_ms go with no page: go on by next_cursor');
 export type MessagesGetRequest = z.infer<typeof MessagesGetRequest>;
-export const MessagesGetResponse = okPage({
-  messages: z.array(MessageRecord),
-  /** There is more; good for the same filters and the same caller. With `text` a page may have few messages, or none. */
-  next_cursor: z.string().optional(),
-});
+/** With `text` a page may have few messages, or none, and a `next_cursor`. */
+export const MessagesGetResponse = okCursorPage({ messages: z.array(MessageRecord) });
 export const MessageGetByIdResponse = ok({ message: MessageRecord });
 export const MessageCancelResponse = ok({ message_id: z.string() });
 const MessageRetryRequest = z.strictObject({

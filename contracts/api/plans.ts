@@ -1,7 +1,20 @@
 import { z } from 'zod';
 import { Part } from '../a2a/parts.js';
 import { LIMITS } from '../limits.js';
-import { AgentType, AnyId, InstanceId, ok, okPage, pageFields, Reason, Timestamp, within } from '../primitives.js';
+import {
+  AgentType,
+  AnyId,
+  cursorFields,
+  InstanceId,
+  Instant,
+  isOneWay,
+  ONE_WAY,
+  ok,
+  okCursorPage,
+  Reason,
+  Timestamp,
+  within,
+} from '../primitives.js';
 import { InputRequest } from './messages.js';
 import { CONFLICT, EXTENSION, OWN, post, TENANT } from './operation.js';
 import { ApprovalRecord } from './policies/approvals.js';
@@ -137,13 +150,19 @@ export const Plan = PlanSummary.extend({
 });
 export type Plan = z.infer<typeof Plan>;
 
-export const PlansGetRequest = z.strictObject({
-  session_id: AnyId.optional(),
-  state: PlanState.optional(),
-  ...pageFields,
-});
+export const PlansGetRequest = z
+  .strictObject({
+    session_id: AnyId.optional(),
+    state: PlanState.optional(),
+    /** Created at or after this time. */
+    since: Instant.optional(),
+    /** Created before this time. */
+    until: Instant.optional(),
+    ...cursorFields,
+  })
+  .refine(isOneWay, ONE_WAY);
 export type PlansGetRequest = z.infer<typeof PlansGetRequest>;
-export const PlansGetResponse = okPage({ plans: z.array(PlanSummary) });
+export const PlansGetResponse = okCursorPage({ plans: z.array(PlanSummary) });
 export const PlanResponse = ok({ plan: Plan });
 
 const PlanRef = z.strictObject({ plan_id: AnyId });

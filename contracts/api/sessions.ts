@@ -3,14 +3,17 @@ import { LIMITS } from '../limits.js';
 import {
   AgentType,
   AnyId,
+  cursorFields,
   InstanceId,
+  Instant,
+  isOneWay,
   JsonObject,
   Metadata,
+  ONE_WAY,
   ofSender,
   ok,
-  okPage,
+  okCursorPage,
   Principal,
-  pageFields,
   Reason,
   Timestamp,
   UserId,
@@ -66,9 +69,21 @@ export const SessionInitResponse = ok({
   session: SessionSummary,
 });
 
-export const SessionsGetRequest = z.strictObject({ ...pageFields, status: SessionStatus.optional(), ...ofSender });
+export const SessionsGetRequest = z
+  .strictObject({
+    status: SessionStatus.optional(),
+    /** An agent of this type is or was in them. */
+    agent_type: AgentType.optional(),
+    /** Opened at or after this time. */
+    since: Instant.optional(),
+    /** Opened before this time. */
+    until: Instant.optional(),
+    ...ofSender,
+    ...cursorFields,
+  })
+  .refine(isOneWay, ONE_WAY);
 export type SessionsGetRequest = z.infer<typeof SessionsGetRequest>;
-export const SessionsGetResponse = okPage({ sessions: z.array(SessionSummary) });
+export const SessionsGetResponse = okCursorPage({ sessions: z.array(SessionSummary) });
 export const SessionGetByIdResponse = ok({ session: SessionDetails });
 export const SessionCloseResponse = ok({ session_id: z.string(), status: z.literal('completed') });
 export const SessionsInterruptResponse = ok({

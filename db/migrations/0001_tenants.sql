@@ -66,7 +66,6 @@ CREATE TABLE credentials (
   previous_secret_hash bytea, previous_expires_at timestamptz,
   secret_key_id text, previous_secret_key_id text, -- which secret key hashed it; NULL: that of before the first rotation
   created_at timestamptz NOT NULL DEFAULT now(), expires_at timestamptz, revoked_at timestamptz,
-  last_used_at timestamptz, -- the last token or sign-in, to the minute
   updated_by text -- the principal of the last change, here and in other tables: its id in audit_entries
 );
 CREATE INDEX credentials_by_tenant ON credentials (tenant_id, created_at DESC);

@@ -332,6 +332,7 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
   getKnowledgeStats: closed('read', 'missing', knowledgeBase),
   getKnowledgeSources: closed('read', 'missing', filledBase),
   deleteKnowledgeSource: closed('full', 'missing', async () => ({ ...(await filledBase()), source_id: 'a' })),
+  getKnowledgeJobs: closed('read', 'missing', filledBase),
   getKnowledgeJob: closed('read', 'missing', async () => ({ job_id: (await filled()).job_id })),
 
   health: open,

@@ -1,44 +1,51 @@
 import { z } from 'zod';
 import { LIMITS } from '../../limits.js';
 import { AnyId, ok, pageFields } from '../../primitives.js';
-import { CONFLICT, FULL, post, TENANT } from '../operation.js';
+import { CONFLICT, EXTENSION, FULL, post, TENANT } from '../operation.js';
 import {
   Bases,
   IngestRequest,
   IngestResponse,
   JobResponse,
   JobStarted,
+  Jobs,
   NewKnowledgeBaseRequest,
   NewKnowledgeBaseResponse,
   OfNamespace,
   OneBase,
+  PageOfBase,
   RefreshRequest,
   Sources,
-  SourcesRequest,
   Stats,
   UpdateKnowledgeBaseRequest,
   UpdateKnowledgeBaseResponse,
 } from './knowledge.js';
 import { Namespace, QueryRequest, QueryResponse } from './knowledge-query.js';
 
-type Shapes<Request, Response> = { request: Request; response: Response; bodyBytes?: number; statuses?: number[] };
+type Shapes<Request, Response> = {
+  request: Request;
+  response: Response;
+  bodyBytes?: number;
+  statuses?: number[];
+  experimental?: boolean;
+};
 
 /** An operation that reads. */
-function read<Request extends z.ZodType, Response extends z.ZodType>(
-  name: string,
+function read<Name extends string, Request extends z.ZodType, Response extends z.ZodType>(
+  name: Name,
   summary: string,
   shapes: Shapes<Request, Response>,
 ) {
-  return post(`/knowledge_base/${name}`, TENANT, summary, shapes);
+  return post(`/knowledge_base/${name}` as const, TENANT, summary, shapes);
 }
 
 /** An operation that changes. */
-function change<Request extends z.ZodType, Response extends z.ZodType>(
-  name: string,
+function change<Name extends string, Request extends z.ZodType, Response extends z.ZodType>(
+  name: Name,
   summary: string,
   shapes: Shapes<Request, Response>,
 ) {
-  return post(`/knowledge_base/${name}`, FULL, summary, shapes);
+  return post(`/knowledge_base/${name}` as const, FULL, summary, shapes);
 }
 
 /** Documents come with the call: a large body, and a key that may be used already. */
@@ -72,12 +79,17 @@ export const KNOWLEDGE_OPERATIONS = {
   }),
   getKnowledgeStats: read('get_stats', 'Count what a knowledge base holds', { request: OfNamespace, response: Stats }),
   getKnowledgeSources: read('get_sources', 'List the sources of a knowledge base', {
-    request: SourcesRequest,
+    request: PageOfBase,
     response: Sources,
   }),
   deleteKnowledgeSource: change('delete_source', 'Delete a source and all its chunks', {
     request: ofSource,
     response: deleted,
+  }),
+  getKnowledgeJobs: read('get_jobs', 'List the jobs of a knowledge base', {
+    request: PageOfBase,
+    response: Jobs,
+    ...EXTENSION,
   }),
   getKnowledgeJob: read('get_status', 'Read how far a job is', { request: ofJob, response: JobResponse }),
 };

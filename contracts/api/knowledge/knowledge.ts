@@ -186,8 +186,7 @@ export const KnowledgeStats = z.object({
 });
 export type KnowledgeStats = z.infer<typeof KnowledgeStats>;
 
-/** How far a job is. */
-export const JobResponse = ok({
+const jobFields = {
   ...jobAnswer,
   context: z.object({ namespace: z.string(), operation: z.string(), source_id: z.string().optional() }),
   progress: z.object({
@@ -198,20 +197,26 @@ export const JobResponse = ok({
     chunks_done: z.int(),
     percent: z.int().min(0).max(100),
   }),
-  sources: z.array(IngestedSource),
   result: z
     .object({ created: z.int(), updated: z.int(), unchanged: z.int(), failed: z.int(), chunks_created: z.int() })
     .optional(),
   error: SourceError.optional(),
   created_at: Timestamp,
   updated_at: Timestamp,
-});
+};
+/** A job as lists show it. */
+export const KnowledgeJob = z.object(jobFields);
+export type KnowledgeJob = z.infer<typeof KnowledgeJob>;
+/** How far a job is. */
+export const JobResponse = ok({ ...jobFields, sources: z.array(IngestedSource) });
 export type JobResponse = z.infer<typeof JobResponse>;
 
 export const JobStarted = ok(jobAnswer);
 export const OneBase = ok({ knowledge_base: KnowledgeBase });
 export const Bases = okPage({ knowledge_bases: z.array(KnowledgeBase) });
+export const Jobs = okPage({ jobs: z.array(KnowledgeJob) });
 export const Sources = okPage({ sources: z.array(KnowledgeSource) });
 export const Stats = ok({ stats: KnowledgeStats });
 export const OfNamespace = z.strictObject({ namespace: Namespace });
-export const SourcesRequest = z.strictObject({ namespace: Namespace, ...pageFields });
+/** Of a list of what a base has. */
+export const PageOfBase = z.strictObject({ namespace: Namespace, ...pageFields });

@@ -2,8 +2,8 @@ import type { z } from 'zod';
 import type { MessageRecord, MessagesGetRequest } from '../../../contracts/api/messages.js';
 import type { Reader } from '../../../contracts/permissions.js';
 import { viewOf } from '../../../db/ownership.js';
+import type { CursorPage } from '../../../db/pages/cursor-page.js';
 import { createCursors } from '../../../db/pages/cursors.js';
-import type { Page } from '../../../db/pages/page.js';
 import type { Db, Tx } from '../../../db/pool.js';
 import type { Secrets } from '../../../runtime/secrets.js';
 import { recordOf } from '../task.js';
@@ -18,9 +18,7 @@ export interface ListDeps {
 }
 
 /** A page of messages, and from where the next one goes on. */
-export interface MessagePage extends Page<MessageRecord> {
-  next_cursor?: string;
-}
+export type MessagePage = CursorPage<MessageRecord>;
 
 /** A message of a list: with its content, or marked as `truncated`. */
 function listed({ row, request, whole }: PageMessage): MessageRecord {

@@ -1,8 +1,8 @@
-import { z } from 'zod';
 import { isTerminal, type MessageRecord, type MessagesGetRequest } from '../../../contracts/api/messages.js';
 import type { Reader } from '../../../contracts/permissions.js';
 import { ownMessages, viewOf } from '../../../db/ownership.js';
-import { type Counted, firstKeys, inKeyOrder, type KeyList, readPage, readSlice } from '../../../db/pages/page.js';
+import { KeyPosition, positionAfter, readCursorPage } from '../../../db/pages/cursor-page.js';
+import { type KeyList, readSlice } from '../../../db/pages/page.js';
 import type { Db, Tx } from '../../../db/pool.js';
 import { messageIdsOf } from '../../../db/session-ids.js';
 import { type IdRange, idBound, idRange, inBoth, newestMonths } from '../../../runtime/ids.js';
@@ -54,9 +54,6 @@ function matching(reader: Reader, query: MessagesGetRequest, range: IdRange): Ke
   };
 }
 
-/** The last message of the page before, and how many there were on the first page. */
-const Position = z.tuple([z.string().max(200), z.int().min(0), z.boolean()]);
-
 /**
  * A page of messages, the newest first; of those that wait, those that have waited longest first.
  * @throws PlatformError REQUEST_TIMEOUT as `readPage`; BAD_REQUEST for the cursor of another list
@@ -64,37 +61,21 @@ const Position = z.tuple([z.string().max(200), z.int().min(0), z.boolean()]);
 export async function listMessages(deps: ListDeps, reader: Reader, query: MessagesGetRequest): Promise<MessagePage> {
   if (query.waits_for !== undefined || query.waited_ms !== undefined) return listWaiting(deps, reader, query);
   const { db } = deps;
-  const { page, page_size, text } = query;
-  const cursors = listCursors(deps, reader, query, Position);
-  const start = cursors.read(query.cursor);
+  const { page_size, text } = query;
+  const cursors = listCursors(deps, reader, query, KeyPosition);
   const range = await rangeOf(db, reader, query);
   const before = (id: string | null) => matching(reader, query, inBoth(range, { least: null, bound: id }));
   const rowsOf = (tx: Tx, ids: string[]) => listedMessages(tx, reader.tenant_id, ids);
-  const next = (id: string, { count, count_estimated }: Counted) => cursors.make([id, count, count_estimated === true]);
-
   if (text !== undefined) {
+    const start = cursors.read(query.cursor);
     const found = await searchText(db, before, { text, limit: page_size, before: start?.[0] ?? null });
     const rows = await db.tenant(reader.tenant_id, (tx) => rowsOf(tx, found.ids));
     const count = (start?.[1] ?? 0) + rows.length;
     if (found.next === null) return { rows, count };
     const counted = { count, count_estimated: true as const };
-    return { rows, ...counted, next_cursor: next(found.next, counted) };
+    return { rows, ...counted, next_cursor: cursors.make(positionAfter(found.next, counted)) };
   }
-  if (start === null) {
-    const found = await readPage(db, before(null), query, rowsOf);
-    const last = found.rows.at(-1);
-    const isMore = last !== undefined && (found.count_estimated || page * page_size < found.count);
-    return isMore ? { ...found, next_cursor: next(last.message_id, found) } : found;
-  }
-  const [id, count, isEstimate] = start;
-  const counted = { count, ...(isEstimate && { count_estimated: true as const }) };
-  return inKeyOrder(db, reader.tenant_id, async (tx) => {
-    const keys = await firstKeys(tx, before(id), page_size + 1);
-    const shown = keys.slice(0, page_size);
-    const last = shown.at(-1);
-    const isMore = keys.length > page_size && last !== undefined;
-    return { rows: await rowsOf(tx, shown), ...counted, ...(isMore && { next_cursor: next(last, counted) }) };
-  });
+  return readCursorPage(db, before, query, { cursors, rowsOf, keyOf: ({ message_id }) => message_id });
 }
 
 /** A page of the messages that a reader may see and that wait for input, the oldest request first. @throws PlatformError REQUEST_TIMEOUT as `readSlice` */

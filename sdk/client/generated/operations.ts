@@ -777,6 +777,14 @@ export class KnowledgeOperations extends ApiGroup {
   }
 
   /**
+   * List the jobs of a knowledge base. `POST /knowledge_base/get_jobs`. Needs the scope `read`.
+   * An extension of the specification, which may change without notice.
+   */
+  getJobs(request: types.KnowledgeGetJobsRequest, options: CallOptions = {}): Promise<types.KnowledgeGetJobsResponse> {
+    return this.invoke({ path: '/knowledge_base/get_jobs', retry: true }, request, options);
+  }
+
+  /**
    * Read how far a job is. `POST /knowledge_base/get_status`. Needs the scope `read`.
    */
   getStatus(request: types.KnowledgeGetStatusRequest, options: CallOptions = {}): Promise<types.KnowledgeGetStatusResponse> {

@@ -1707,14 +1707,20 @@ export type SessionsInitResponse = {
 };
 
 export type SessionsGetRequest = {
+    /** @enum {string} */
+    status?: "active" | "paused" | "completed" | "expired";
+    agentType?: string;
+    /** Format: date-time */
+    since?: string;
+    /** Format: date-time */
+    until?: string;
+    userId?: string;
+    credentialId?: string;
     /** @default 1 */
     page?: number;
     /** @default 25 */
     pageSize?: number;
-    /** @enum {string} */
-    status?: "active" | "paused" | "completed" | "expired";
-    userId?: string;
-    credentialId?: string;
+    cursor?: string;
 };
 
 export type SessionsGetResponse = {
@@ -1727,6 +1733,7 @@ export type SessionsGetResponse = {
     pageSize: number;
     totalPages: number;
     sessions: SessionSummary[];
+    nextCursor?: string;
 };
 
 export type SessionsGetByIdRequest = {
@@ -2648,10 +2655,15 @@ export type PlansGetRequest = {
     sessionId?: string;
     /** @enum {string} */
     state?: "proposed" | "running" | "completed" | "failed" | "canceled" | "rejected";
+    /** Format: date-time */
+    since?: string;
+    /** Format: date-time */
+    until?: string;
     /** @default 1 */
     page?: number;
     /** @default 25 */
     pageSize?: number;
+    cursor?: string;
 };
 
 export type PlansGetResponse = {
@@ -2701,6 +2713,7 @@ export type PlansGetResponse = {
             skipped: number;
         };
     }[];
+    nextCursor?: string;
 };
 
 export type PlansGetByIdRequest = {
@@ -4344,6 +4357,59 @@ export type KnowledgeDeleteSourceResponse = {
     ok: true;
 };
 
+export type KnowledgeGetJobsRequest = {
+    namespace: string;
+    /** @default 1 */
+    page?: number;
+    /** @default 25 */
+    pageSize?: number;
+};
+
+export type KnowledgeGetJobsResponse = {
+    /** @constant */
+    ok: true;
+    count: number;
+    /** @constant */
+    countEstimated?: true;
+    page: number;
+    pageSize: number;
+    totalPages: number;
+    jobs: {
+        jobId: string;
+        /** @enum {string} */
+        status: Open<"processing" | "completed" | "failed">;
+        context: {
+            namespace: string;
+            operation: string;
+            sourceId?: string;
+        };
+        progress: {
+            /** @enum {string} */
+            phase: Open<"queued" | "working" | "done">;
+            sourcesTotal: number;
+            sourcesDone: number;
+            sourcesFailed: number;
+            chunksDone: number;
+            percent: number;
+        };
+        result?: {
+            created: number;
+            updated: number;
+            unchanged: number;
+            failed: number;
+            chunksCreated: number;
+        };
+        error?: {
+            code: string;
+            message: string;
+        };
+        /** Format: date-time */
+        createdAt: string;
+        /** Format: date-time */
+        updatedAt: string;
+    }[];
+};
+
 export type KnowledgeGetStatusRequest = {
     jobId: string;
 };
@@ -4368,6 +4434,21 @@ export type KnowledgeGetStatusResponse = {
         chunksDone: number;
         percent: number;
     };
+    result?: {
+        created: number;
+        updated: number;
+        unchanged: number;
+        failed: number;
+        chunksCreated: number;
+    };
+    error?: {
+        code: string;
+        message: string;
+    };
+    /** Format: date-time */
+    createdAt: string;
+    /** Format: date-time */
+    updatedAt: string;
     sources: {
         sourceId: string;
         /** @enum {string} */
@@ -4384,21 +4465,6 @@ export type KnowledgeGetStatusResponse = {
             message: string;
         };
     }[];
-    result?: {
-        created: number;
-        updated: number;
-        unchanged: number;
-        failed: number;
-        chunksCreated: number;
-    };
-    error?: {
-        code: string;
-        message: string;
-    };
-    /** Format: date-time */
-    createdAt: string;
-    /** Format: date-time */
-    updatedAt: string;
 };
 
 export type PlatformHealthRequest = {

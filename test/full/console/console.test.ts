@@ -177,14 +177,14 @@ test('a message is followed while it runs, canceled, and sent again', async () =
   const artifacts = [{ artifactId: 'a', parts: [{ kind: 'text' as const, text: 'All is well again.' }] }];
   await answerMessage(api, id, { ...COMPLETED, artifacts });
   await page.getByText('All is well again.').waitFor();
-  await page.getByText('Completed', { exact: true }).waitFor();
+  await page.locator('.waterfall').getByText('Completed', { exact: true }).waitFor();
   const other = await sent('Stop me');
   await page.keyboard.press('Control+k');
   await page.keyboard.type(other);
   await page.keyboard.press('Enter');
   await page.getByRole('button', { name: 'Cancel', exact: true }).click();
   await page.getByRole('button', { name: 'Cancel the message' }).click();
-  await page.getByText('Canceled', { exact: true }).waitFor();
+  await page.locator('.timeline').getByText('Canceled', { exact: true }).waitFor();
   await page.getByRole('button', { name: 'Send again' }).click();
   const sure = page.getByRole('dialog').getByRole('button', { name: 'Send again' });
   const again = page.waitForURL(

@@ -919,11 +919,15 @@ class SessionsInitResponse(TypedDict):
 
 
 class SessionsGetRequest(TypedDict):
-    page: NotRequired[int]
-    page_size: NotRequired[int]
     status: NotRequired[Literal['active', 'paused', 'completed', 'expired']]
+    agent_type: NotRequired[str]
+    since: NotRequired[str]
+    until: NotRequired[str]
     user_id: NotRequired[str]
     credential_id: NotRequired[str]
+    page: NotRequired[int]
+    page_size: NotRequired[int]
+    cursor: NotRequired[str]
 
 
 class SessionsGetResponse(TypedDict):
@@ -934,6 +938,7 @@ class SessionsGetResponse(TypedDict):
     page_size: int
     total_pages: int
     sessions: list[SessionSummary]
+    next_cursor: NotRequired[str]
 
 
 class SessionsGetByIdRequest(TypedDict):
@@ -1759,8 +1764,11 @@ class PlansCreateResponse(TypedDict):
 class PlansGetRequest(TypedDict):
     session_id: NotRequired[str]
     state: NotRequired[Literal['proposed', 'running', 'completed', 'failed', 'canceled', 'rejected']]
+    since: NotRequired[str]
+    until: NotRequired[str]
     page: NotRequired[int]
     page_size: NotRequired[int]
+    cursor: NotRequired[str]
 
 
 class PlansGetResponsePlanError(TypedDict):
@@ -1813,6 +1821,7 @@ class PlansGetResponse(TypedDict):
     page_size: int
     total_pages: int
     plans: list[PlansGetResponsePlan]
+    next_cursor: NotRequired[str]
 
 
 class PlansGetByIdRequest(TypedDict):
@@ -3385,6 +3394,61 @@ class KnowledgeDeleteSourceResponse(TypedDict):
     ok: Literal[True]
 
 
+class KnowledgeGetJobsRequest(TypedDict):
+    namespace: str
+    page: NotRequired[int]
+    page_size: NotRequired[int]
+
+
+class KnowledgeGetJobsResponseJobContext(TypedDict):
+    namespace: str
+    operation: str
+    source_id: NotRequired[str]
+
+
+class KnowledgeGetJobsResponseJobProgress(TypedDict):
+    phase: str
+    sources_total: int
+    sources_done: int
+    sources_failed: int
+    chunks_done: int
+    percent: int
+
+
+class KnowledgeGetJobsResponseJobResult(TypedDict):
+    created: int
+    updated: int
+    unchanged: int
+    failed: int
+    chunks_created: int
+
+
+class KnowledgeGetJobsResponseJobError(TypedDict):
+    code: str
+    message: str
+
+
+class KnowledgeGetJobsResponseJob(TypedDict):
+    job_id: str
+    status: str
+    context: KnowledgeGetJobsResponseJobContext
+    progress: KnowledgeGetJobsResponseJobProgress
+    result: NotRequired[KnowledgeGetJobsResponseJobResult]
+    error: NotRequired[KnowledgeGetJobsResponseJobError]
+    created_at: str
+    updated_at: str
+
+
+class KnowledgeGetJobsResponse(TypedDict):
+    ok: Literal[True]
+    count: int
+    count_estimated: NotRequired[Literal[True]]
+    page: int
+    page_size: int
+    total_pages: int
+    jobs: list[KnowledgeGetJobsResponseJob]
+
+
 class KnowledgeGetStatusRequest(TypedDict):
     job_id: str
 
@@ -3404,6 +3468,19 @@ class KnowledgeGetStatusResponseProgress(TypedDict):
     percent: int
 
 
+class KnowledgeGetStatusResponseResult(TypedDict):
+    created: int
+    updated: int
+    unchanged: int
+    failed: int
+    chunks_created: int
+
+
+class KnowledgeGetStatusResponseError(TypedDict):
+    code: str
+    message: str
+
+
 class KnowledgeGetStatusResponseSourceError(TypedDict):
     code: str
     message: str
@@ -3420,30 +3497,17 @@ class KnowledgeGetStatusResponseSource(TypedDict):
     error: NotRequired[KnowledgeGetStatusResponseSourceError]
 
 
-class KnowledgeGetStatusResponseResult(TypedDict):
-    created: int
-    updated: int
-    unchanged: int
-    failed: int
-    chunks_created: int
-
-
-class KnowledgeGetStatusResponseError(TypedDict):
-    code: str
-    message: str
-
-
 class KnowledgeGetStatusResponse(TypedDict):
     ok: Literal[True]
     job_id: str
     status: str
     context: KnowledgeGetStatusResponseContext
     progress: KnowledgeGetStatusResponseProgress
-    sources: list[KnowledgeGetStatusResponseSource]
     result: NotRequired[KnowledgeGetStatusResponseResult]
     error: NotRequired[KnowledgeGetStatusResponseError]
     created_at: str
     updated_at: str
+    sources: list[KnowledgeGetStatusResponseSource]
 
 
 class PlatformHealthRequest(TypedDict):

@@ -41,6 +41,7 @@ from .models import (
     KnowledgeDeleteResponse,
     KnowledgeDeleteSourceResponse,
     KnowledgeGetByIdResponse,
+    KnowledgeGetJobsResponse,
     KnowledgeGetResponse,
     KnowledgeGetSourcesResponse,
     KnowledgeGetStatsResponse,
@@ -215,9 +216,9 @@ class SessionsOperations:
         """Open a session. `POST /sessions/init`. Needs the scope `read`."""
         return cast("SessionsInitResponse", self._api.call("/sessions/init", given(instance_id=instance_id, agent_type=agent_type, user_id=user_id, metadata=metadata, ordered=ordered, reserve=reserve, idle_timeout_seconds=idle_timeout_seconds)))
 
-    def get(self, *, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN, status: Literal['active', 'paused', 'completed', 'expired'] | NotGiven = NOT_GIVEN, user_id: str | NotGiven = NOT_GIVEN, credential_id: str | NotGiven = NOT_GIVEN) -> SessionsGetResponse:
+    def get(self, *, status: Literal['active', 'paused', 'completed', 'expired'] | NotGiven = NOT_GIVEN, agent_type: str | NotGiven = NOT_GIVEN, since: str | NotGiven = NOT_GIVEN, until: str | NotGiven = NOT_GIVEN, user_id: str | NotGiven = NOT_GIVEN, credential_id: str | NotGiven = NOT_GIVEN, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN, cursor: str | NotGiven = NOT_GIVEN) -> SessionsGetResponse:
         """List sessions. `POST /sessions/get`. Needs the scope `read`."""
-        return cast("SessionsGetResponse", self._api.call("/sessions/get", given(page=page, page_size=page_size, status=status, user_id=user_id, credential_id=credential_id), retry=True))
+        return cast("SessionsGetResponse", self._api.call("/sessions/get", given(status=status, agent_type=agent_type, since=since, until=until, user_id=user_id, credential_id=credential_id, page=page, page_size=page_size, cursor=cursor), retry=True))
 
     def get_by_id(self, session_id: str) -> SessionsGetByIdResponse:
         """Read a session. `POST /sessions/get_by_id`. Needs the scope `read`.
@@ -454,11 +455,11 @@ class PlansOperations:
         An extension of the specification, which may change without notice."""
         return cast("PlansCreateResponse", self._api.call("/plans/create", given(session_id=session_id, description=description, steps=steps, max_parallel=max_parallel, auto_approve=auto_approve)))
 
-    def get(self, *, session_id: str | NotGiven = NOT_GIVEN, state: Literal['proposed', 'running', 'completed', 'failed', 'canceled', 'rejected'] | NotGiven = NOT_GIVEN, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN) -> PlansGetResponse:
+    def get(self, *, session_id: str | NotGiven = NOT_GIVEN, state: Literal['proposed', 'running', 'completed', 'failed', 'canceled', 'rejected'] | NotGiven = NOT_GIVEN, since: str | NotGiven = NOT_GIVEN, until: str | NotGiven = NOT_GIVEN, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN, cursor: str | NotGiven = NOT_GIVEN) -> PlansGetResponse:
         """List plans. `POST /plans/get`. Needs the scope `read`.
 
         An extension of the specification, which may change without notice."""
-        return cast("PlansGetResponse", self._api.call("/plans/get", given(session_id=session_id, state=state, page=page, page_size=page_size), retry=True))
+        return cast("PlansGetResponse", self._api.call("/plans/get", given(session_id=session_id, state=state, since=since, until=until, page=page, page_size=page_size, cursor=cursor), retry=True))
 
     def get_by_id(self, plan_id: str) -> PlansGetByIdResponse:
         """Read a plan with its steps. `POST /plans/get_by_id`. Needs the scope `read`.
@@ -756,6 +757,12 @@ class KnowledgeOperations:
     def delete_source(self, namespace: str, *, source_id: str) -> KnowledgeDeleteSourceResponse:
         """Delete a source and all its chunks. `POST /knowledge_base/delete_source`. Needs the scope `full`."""
         return cast("KnowledgeDeleteSourceResponse", self._api.call("/knowledge_base/delete_source", given(namespace=namespace, source_id=source_id)))
+
+    def get_jobs(self, namespace: str, *, page: int | NotGiven = NOT_GIVEN, page_size: int | NotGiven = NOT_GIVEN) -> KnowledgeGetJobsResponse:
+        """List the jobs of a knowledge base. `POST /knowledge_base/get_jobs`. Needs the scope `read`.
+
+        An extension of the specification, which may change without notice."""
+        return cast("KnowledgeGetJobsResponse", self._api.call("/knowledge_base/get_jobs", given(namespace=namespace, page=page, page_size=page_size), retry=True))
 
     def get_status(self, job_id: str) -> KnowledgeGetStatusResponse:
         """Read how far a job is. `POST /knowledge_base/get_status`. Needs the scope `read`."""

@@ -1,0 +1,38 @@
+import { useEffect, useRef } from 'react';
+
+/** The end of a list that has more: the next page is read once somebody sees it. */
+export function More(list: {
+  hasNextPage: boolean;
+  isFetchingNextPage: boolean;
+  isFetchNextPageError: boolean;
+  fetchNextPage: () => unknown;
+}) {
+  const ref = useRef<HTMLButtonElement>(null);
+  const latest = useRef(list);
+  useEffect(() => {
+    latest.current = list;
+  });
+  useEffect(() => {
+    const end = ref.current;
+    if (!list.hasNextPage || list.isFetchingNextPage || !end) return;
+    const observer = new IntersectionObserver((entries) => {
+      const { isFetchNextPageError, fetchNextPage } = latest.current;
+      if (entries.some(({ isIntersecting }) => isIntersecting) && !isFetchNextPageError) void fetchNextPage();
+    });
+    observer.observe(end);
+    return () => observer.disconnect();
+    // Whatever has ended or stopped the reading of a page, the end of the list is looked at again.
+  }, [list.hasNextPage, list.isFetchingNextPage]);
+  if (!list.hasNextPage) return null;
+  return (
+    <button
+      ref={ref}
+      type="button"
+      className="link more-rows"
+      disabled={list.isFetchingNextPage}
+      onClick={() => void list.fetchNextPage()}
+    >
+      {list.isFetchingNextPage ? 'Reading more …' : 'Show more'}
+    </button>
+  );
+}

@@ -1,0 +1,171 @@
+import { useInfiniteQuery, useQueryClient } from '@tanstack/react-query';
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import { useEffect, useRef } from 'react';
+import type { PlanSummary } from '../../contracts/api/plans.js';
+import { follow, isShort, PLAN_TYPES } from '../api/live.js';
+import type { AnswerKeys } from '../inbox/answer-form.js';
+import { Choice } from '../list/choice.js';
+import { useListKeys } from '../list/list-keys.js';
+import { More } from '../list/more.js';
+import { answerKeys } from '../message/message.js';
+import { countText, WITHIN } from '../messages/filters.js';
+import { Split } from '../parts/split.js';
+import { Badge, Failed, Loading } from '../parts/states.js';
+import { Ago } from '../parts/time.js';
+import { PlanDetail } from './plan-detail.js';
+import { plansQuery } from './queries.js';
+import { type PlansSearch, STATES } from './search.js';
+
+const route = getRouteApi('/plans');
+
+/** How far a plan is, in a few words. */
+function progressText({ state, progress, error }: PlanSummary): string {
+  const { total, completed, failed, running, 'input-required': asking } = progress;
+  return [
+    `${completed.toLocaleString('en')} of ${total.toLocaleString('en')} ${total === 1 ? 'step' : 'steps'}`,
+    ...(running > 0 ? [`${running} running`] : []),
+    ...(asking > 0 ? [`${asking} asking`] : []),
+    ...(failed > 0 ? [`${failed} failed`] : []),
+    ...(state === 'failed' && error ? [error.code] : []),
+  ].join(' · ');
+}
+
+function PlanRow({ plan, isCurrent }: { plan: PlanSummary; isCurrent: boolean }) {
+  const { plan_id, description, state, progress, created_at } = plan;
+  return (
+    <Link
+      from="/plans"
+      to="/plans"
+      search={({ step: _, ...old }) => ({ ...old, plan: plan_id })}
+      replace
+      className={`entry${isCurrent ? ' current' : ''}`}
+      aria-current={isCurrent || undefined}
+    >
+      <span className="line">
+        <strong className="cut">{description}</strong>
+        <Badge state={progress['input-required'] > 0 ? 'input-required' : state} label={state} />
+      </span>
+      <span className="line quiet small">
+        <span className="cut">{progressText(plan)}</span>
+        <Ago at={created_at} />
+      </span>
+    </Link>
+  );
+}
+
+function Empty({ search }: { search: PlansSearch }) {
+  const isFiltered = search.state !== undefined || search.time !== undefined || search.session !== undefined;
+  return (
+    <div className="empty">
+      <h2>{isFiltered ? 'Nothing matches' : 'No plans yet'}</h2>
+      {isFiltered ? (
+        <Link to="/plans" search={{}}>
+          Take the filters away
+        </Link>
+      ) : (
+        <p className="quiet">
+          A plan is a graph of steps, each of which is a message to an agent. Agents propose one with the tool{' '}
+          <code>plan.create</code>, callers with <code>/plans/create</code>.
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** Plans: which of them run, wait or failed, and one of them beside the list. */
+export function Plans() {
+  const search = route.useSearch();
+  const { plan: current, state, time, session } = search;
+  const navigate = useNavigate({ from: '/plans' });
+  const client = useQueryClient();
+  const list = useInfiniteQuery(plansQuery(search));
+  const field = useRef<HTMLSelectElement>(null);
+  const answer = useRef<AnswerKeys>(null);
+  useEffect(
+    () =>
+      follow({ types: PLAN_TYPES }, () => {
+        void client.invalidateQueries({ queryKey: ['plans'], predicate: isShort });
+        for (const queryKey of [['plan'], ['message'], ['request']]) void client.invalidateQueries({ queryKey });
+      }),
+    [client],
+  );
+  const plans = list.data?.pages.flatMap((page) => page.plans) ?? [];
+  const counted = list.data?.pages[0];
+  const close = () => void navigate({ search: ({ plan: _, step: __, ...old }) => old, replace: true });
+  useListKeys({
+    ids: plans.map(({ plan_id }) => plan_id),
+    current,
+    select: (plan) => void navigate({ search: ({ step: _, ...old }) => ({ ...old, plan }), replace: true }),
+    close,
+    field,
+    more: answerKeys(answer),
+  });
+  const filter = (set: PlansSearch) =>
+    void navigate({ search: ({ plan: _, step: __, ...old }) => ({ ...old, ...set }), replace: true });
+  return (
+    <Split
+      name="Plans"
+      label={['Plans', 'Plan']}
+      className="plans"
+      isOpen={current !== undefined}
+      close={close}
+      list={
+        <>
+          <header className="filters">
+            <div className="line">
+              <h1>Plans</h1>
+              <span className="quiet" role="status">
+                {counted && countText(counted)}
+              </span>
+            </div>
+            <div className="line choices">
+              <Choice
+                ref={field}
+                label="State"
+                any="All states"
+                value={state}
+                values={STATES}
+                change={(to) => filter({ state: to })}
+              />
+              <Choice
+                label="Created within"
+                any="Any time"
+                value={time}
+                values={WITHIN}
+                text={(one) => `Last ${one}`}
+                change={(to) => filter({ time: to })}
+              />
+            </div>
+            {session !== undefined && (
+              <p className="small quiet">
+                Of one session.{' '}
+                <Link from="/plans" to="/plans" search={({ session: _, ...old }) => old}>
+                  Show those of all
+                </Link>
+              </p>
+            )}
+          </header>
+          <div className="entries">
+            {list.isPending && <Loading />}
+            {list.error && !list.data && <Failed error={list.error} retry={() => void list.refetch()} />}
+            {list.data && plans.length === 0 && <Empty search={search} />}
+            <ul>
+              {plans.map((plan) => (
+                <li key={plan.plan_id} id={`row-${plan.plan_id}`}>
+                  <PlanRow plan={plan} isCurrent={plan.plan_id === current} />
+                </li>
+              ))}
+            </ul>
+            <More {...list} />
+          </div>
+        </>
+      }
+    >
+      {current ? (
+        <PlanDetail key={current} planId={current} step={search.step} answer={answer} />
+      ) : (
+        <p className="empty quiet">Select a plan to see its steps.</p>
+      )}
+    </Split>
+  );
+}

@@ -1,0 +1,182 @@
+import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import { useEffect, useRef } from 'react';
+import type { SessionSummary } from '../../contracts/api/sessions.js';
+import { agentTypesQuery } from '../api/fleet.js';
+import { follow, isShort, SESSION_TYPES } from '../api/live.js';
+import { Choice } from '../list/choice.js';
+import { useListKeys } from '../list/list-keys.js';
+import { More } from '../list/more.js';
+import { countText, WITHIN } from '../messages/filters.js';
+import { Split } from '../parts/split.js';
+import { Badge, Failed, Loading } from '../parts/states.js';
+import { Ago } from '../parts/time.js';
+import { nameOf } from './name.js';
+import { sessionsQuery } from './queries.js';
+import { type SessionsSearch, STATUSES } from './search.js';
+import { SessionDetail } from './session-detail.js';
+
+const route = getRouteApi('/sessions');
+
+function SessionRow({ session, isCurrent }: { session: SessionSummary; isCurrent: boolean }) {
+  const { session_id, status, sent_by, total_turns, total_tokens, created_at } = session;
+  return (
+    <Link
+      from="/sessions"
+      to="/sessions"
+      search={(old) => ({ ...old, session: session_id })}
+      replace
+      className={`entry${isCurrent ? ' current' : ''}`}
+      aria-current={isCurrent || undefined}
+    >
+      <span className="line">
+        <strong className="cut">{nameOf(session)}</strong>
+        <Badge state={status} />
+      </span>
+      <span className="line quiet small">
+        <span className="cut">
+          {total_turns.toLocaleString('en')} {total_turns === 1 ? 'message' : 'messages'}
+          {total_tokens > 0 && ` · ${total_tokens.toLocaleString('en')} tokens`}
+          {` · by ${sent_by.type} ${sent_by.type === 'agent' ? sent_by.id : `…${sent_by.id.slice(-6)}`}`}
+        </span>
+        <Ago at={created_at} />
+      </span>
+    </Link>
+  );
+}
+
+/** Which sessions the list has. */
+function Filters({ search, field }: { search: SessionsSearch; field: React.RefObject<HTMLInputElement | null> }) {
+  const navigate = useNavigate({ from: '/sessions' });
+  const { data: types = [] } = useQuery(agentTypesQuery);
+  const { status, time, agent, user } = search;
+  const filter = (set: SessionsSearch) =>
+    void navigate({ search: ({ session: _, ...old }) => ({ ...old, ...set }), replace: true });
+  const find = (typed: string) => typed.trim() !== (user ?? '') && filter({ user: typed.trim() || undefined });
+  const agents = [...new Set([...types.map(({ agent_type }) => agent_type), ...(agent === undefined ? [] : [agent])])];
+  return (
+    <>
+      <input
+        ref={field}
+        key={user}
+        type="search"
+        aria-label="User"
+        placeholder="Find by the id of a user"
+        defaultValue={user ?? ''}
+        onBlur={({ target }) => find(target.value)}
+        onChange={({ target }) => target.value === '' && find('')}
+        onKeyDown={({ key, currentTarget }) => key === 'Enter' && find(currentTarget.value)}
+      />
+      <div className="line choices">
+        <Choice
+          label="State"
+          any="All states"
+          value={status}
+          values={STATUSES}
+          change={(to) => filter({ status: to })}
+        />
+        <Choice label="Agent" any="All agents" value={agent} values={agents} change={(to) => filter({ agent: to })} />
+        <Choice
+          label="Opened within"
+          any="Any time"
+          value={time}
+          values={WITHIN}
+          text={(one) => `Last ${one}`}
+          change={(to) => filter({ time: to })}
+        />
+      </div>
+    </>
+  );
+}
+
+function Empty({ search: { session: _, ...filters } }: { search: SessionsSearch }) {
+  return (
+    <div className="empty">
+      {Object.keys(filters).length > 0 ? (
+        <>
+          <h2>Nothing matches</h2>
+          <Link to="/sessions" search={{}}>
+            Take the filters away
+          </Link>
+        </>
+      ) : (
+        <>
+          <h2>No sessions yet</h2>
+          <p className="quiet">A session is a conversation. The first message of one opens it.</p>
+          <Link to="/talk" search={{}}>
+            Begin one
+          </Link>
+        </>
+      )}
+    </div>
+  );
+}
+
+/** Sessions: the list, and one of them with its conversation beside it. */
+export function Sessions() {
+  const search = route.useSearch();
+  const current = search.session;
+  const navigate = useNavigate({ from: '/sessions' });
+  const client = useQueryClient();
+  const list = useInfiniteQuery(sessionsQuery(search));
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(
+    () =>
+      follow({ types: SESSION_TYPES }, () => {
+        void client.invalidateQueries({ queryKey: ['sessions'], predicate: isShort });
+        for (const queryKey of [['session-details'], ['talk'], ['request']])
+          void client.invalidateQueries({ queryKey });
+      }),
+    [client],
+  );
+  const sessions = list.data?.pages.flatMap((page) => page.sessions) ?? [];
+  const counted = list.data?.pages[0];
+  const select = (session: string) => void navigate({ search: (old) => ({ ...old, session }), replace: true });
+  const close = () => void navigate({ search: ({ session: _, ...old }) => old, replace: true });
+  useListKeys({
+    ids: sessions.map(({ session_id }) => session_id),
+    ...{ current, select, close, field },
+    more: { t: () => current && void navigate({ to: '/talk', search: { session: current } }) },
+  });
+  return (
+    <Split
+      name="Sessions"
+      label={['Sessions', 'Session']}
+      className="sessions"
+      isOpen={current !== undefined}
+      close={close}
+      list={
+        <>
+          <header className="filters">
+            <div className="line">
+              <h1>Sessions</h1>
+              <span className="quiet" role="status">
+                {counted && countText(counted)}
+              </span>
+            </div>
+            <Filters search={search} field={field} />
+          </header>
+          <div className="entries">
+            {list.isPending && <Loading />}
+            {list.error && !list.data && <Failed error={list.error} retry={() => void list.refetch()} />}
+            {list.data && sessions.length === 0 && <Empty search={search} />}
+            <ul>
+              {sessions.map((session) => (
+                <li key={session.session_id} id={`row-${session.session_id}`}>
+                  <SessionRow session={session} isCurrent={session.session_id === current} />
+                </li>
+              ))}
+            </ul>
+            <More {...list} />
+          </div>
+        </>
+      }
+    >
+      {current ? (
+        <SessionDetail key={current} sessionId={current} />
+      ) : (
+        <p className="empty quiet">Select a session to read it.</p>
+      )}
+    </Split>
+  );
+}
