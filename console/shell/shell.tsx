@@ -1,5 +1,5 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { Link, Outlet, useNavigate } from '@tanstack/react-router';
+import { Link, Outlet, useMatchRoute, useNavigate } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
 import type { ConsoleSession } from '../../contracts/api/console.js';
 import { call } from '../api/call.js';
@@ -126,6 +126,21 @@ function Navigation({
   );
 }
 
+/** The view of the address; to those who could read nothing there it says so, and asks the API for nothing. */
+function View({ session }: { session: ConsoleSession }) {
+  const matchRoute = useMatchRoute();
+  const view = VIEWS.flatMap(({ views }) => views).find(({ to }) => matchRoute({ to }));
+  if (!view || hasScope(session, view.scope)) return <Outlet />;
+  return (
+    <div className="empty">
+      <h2>You cannot see this</h2>
+      <p>
+        “{view.label}” needs the scope {view.scope}. Ask somebody who has it, or sign in as somebody else.
+      </p>
+    </div>
+  );
+}
+
 /** The frame of all views, for whoever is signed in. A session that ends leaves what is shown where it is. */
 export function Shell() {
   const client = useQueryClient();
@@ -198,7 +213,7 @@ export function Shell() {
       />
       <main>
         <ConnectionNote />
-        <Outlet />
+        <View session={shown} />
       </main>
       {open === 'palette' && <Palette close={() => setOpen(null)} signOut={(everywhere) => void leave(everywhere)} />}
       {open === 'tenants' && <SwitchTenant close={() => setOpen(null)} />}

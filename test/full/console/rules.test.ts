@@ -109,6 +109,9 @@ test('a decided request becomes a policy of exactly that call, after a look at t
   await reader.page.goto(`${api.baseUrl}/console/inbox?box=all&request=${request.request_id}`);
   await reader.page.getByRole('heading', { name: 'May payments.send be called?' }).waitFor();
   expect(await reader.page.getByRole('link', { name: /Always like this|Policies|Guards/ }).count()).toBe(0);
+  await reader.page.goto(`${api.baseUrl}/console/policies?panel=new`);
+  await reader.page.getByText('“Policies” needs the scope admin').waitFor();
+  expect(reader.problems).toEqual([]);
 }, 120_000);
 
 test('guards: switched on, changed and refused beside the form', async () => {
