@@ -1,5 +1,4 @@
 import { getRouteApi, Link } from '@tanstack/react-router';
-import { Needs } from '../parts/states.js';
 import { Credentials } from './credentials.js';
 import { Limits } from './limits.js';
 
@@ -8,26 +7,21 @@ const route = getRouteApi('/access');
 /** Who may do what in the tenant, and how much of it. */
 export function Access() {
   const search = route.useSearch();
+  if (search.tab !== 'limits') return <Credentials search={search} />;
   return (
-    <Needs scope="full">
-      {search.tab === 'limits' ? (
-        <div className="overview limits-page">
-          <div className="line page-head">
-            <h1>Access</h1>
-            <nav aria-label="Access" className="segments">
-              <Link to="/access" search={{}} activeOptions={{ exact: true }}>
-                Credentials and people
-              </Link>
-              <Link to="/access" search={{ tab: 'limits' }} activeOptions={{ exact: true }}>
-                Limits and prices
-              </Link>
-            </nav>
-          </div>
-          <Limits />
-        </div>
-      ) : (
-        <Credentials search={search} />
-      )}
-    </Needs>
+    <div className="overview limits-page">
+      <div className="line page-head">
+        <h1>Access</h1>
+        <nav aria-label="Access" className="segments">
+          <Link to="/access" search={{}} activeOptions={{ exact: true }}>
+            Credentials and people
+          </Link>
+          <Link to="/access" search={{ tab: 'limits' }} activeOptions={{ exact: true }}>
+            Limits and prices
+          </Link>
+        </nav>
+      </div>
+      <Limits />
+    </div>
   );
 }

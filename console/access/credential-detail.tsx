@@ -5,7 +5,7 @@ import type { Credential } from '../../contracts/api/auth.js';
 import { credentialsQuery } from '../api/access.js';
 import { call } from '../api/call.js';
 import { sessionQuery } from '../api/session.js';
-import { Choice } from '../parts/choice.js';
+import { Choice } from '../list/choice.js';
 import { Confirm } from '../parts/confirm.js';
 import { Copy, CopyCurl } from '../parts/copy.js';
 import { Fact } from '../parts/fact.js';

@@ -4,7 +4,7 @@ import type { Scope } from '../../contracts/primitives.js';
 import { credentialsQuery } from '../api/access.js';
 import { call } from '../api/call.js';
 import { sessionQuery } from '../api/session.js';
-import { Choice } from '../parts/choice.js';
+import { Choice } from '../list/choice.js';
 import { CopyCurl } from '../parts/copy.js';
 import { TextField } from '../parts/field.js';
 import { Problem } from '../parts/states.js';

@@ -3,9 +3,9 @@ import { Link, useNavigate } from '@tanstack/react-router';
 import { useRef } from 'react';
 import type { Credential } from '../../contracts/api/auth.js';
 import { credentialsQuery } from '../api/access.js';
-import { Choice, withFilters } from '../parts/choice.js';
+import { Choice, withFilters } from '../list/choice.js';
+import { useListKeys } from '../list/list-keys.js';
 import { CopyCurl } from '../parts/copy.js';
-import { useListKeys } from '../parts/keys.js';
 import { Split } from '../parts/split.js';
 import { Failed, Loading } from '../parts/states.js';
 import { Ago } from '../parts/time.js';
@@ -60,10 +60,13 @@ export function Credentials({ search }: { search: AccessSearch }) {
   const filter = (set: Parameters<typeof withFilters<AccessSearch>>[1]) =>
     void navigate({ search: ({ credential: _, ...old }) => withFilters<AccessSearch>(old, set), replace: true });
   const ids = shown.map(({ credential_id }) => credential_id);
-  useListKeys(ids, search.credential, show, {
-    n: () => void navigate({ search: { form: 'new' } }),
-    '/': () => field.current?.focus(),
-    escape: close,
+  useListKeys({
+    ids: isNew ? [] : ids,
+    current: search.credential,
+    select: show,
+    close,
+    field,
+    more: { n: () => void navigate({ search: { form: 'new' } }) },
   });
   return (
     <Split

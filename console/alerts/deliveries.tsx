@@ -4,9 +4,9 @@ import { useState } from 'react';
 import type { AlertRule } from '../../contracts/api/alerts.js';
 import type { Delivery } from '../../contracts/api/deliveries.js';
 import { deliveriesQuery, rulesQuery } from '../api/alerts.js';
-import { Choice, TypedFilter, withFilters } from '../parts/choice.js';
+import { Choice, TypedFilter, withFilters } from '../list/choice.js';
+import { useListKeys } from '../list/list-keys.js';
 import { CopyCurl } from '../parts/copy.js';
-import { useListKeys } from '../parts/keys.js';
 import { Split } from '../parts/split.js';
 import { Badge, Failed, Loading } from '../parts/states.js';
 import { Ago } from '../parts/time.js';
@@ -144,10 +144,15 @@ export function Deliveries({ search }: { search: AlertsSearch }) {
   const check = (id: string) =>
     setChecked((old) => new Set(old.has(id) ? [...old].filter((one) => one !== id) : [...old, id]));
   const ids = rows.map(({ delivery_id }) => delivery_id);
-  useListKeys(ids, current, show, {
-    x: () => current !== undefined && all.some(({ delivery_id }) => delivery_id === current) && check(current),
-    '/': () => document.getElementById('delivery-event')?.focus(),
-    escape: () => (checked.size > 0 ? setChecked(new Set()) : close()),
+  useListKeys({
+    ids,
+    current,
+    select: show,
+    close: () => (checked.size > 0 ? setChecked(new Set()) : close()),
+    more: {
+      x: () => current !== undefined && all.some(({ delivery_id }) => delivery_id === current) && check(current),
+      '/': () => document.getElementById('delivery-event')?.focus(),
+    },
   });
 
   return (

@@ -1,11 +1,9 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
-import { useEffect } from 'react';
 import type { AlertRule } from '../../contracts/api/alerts.js';
 import { rulesQuery } from '../api/alerts.js';
+import { useListKeys } from '../list/list-keys.js';
 import { CopyCurl } from '../parts/copy.js';
-import { useListKeys } from '../parts/keys.js';
-import { WIDE } from '../parts/media.js';
 import { Split } from '../parts/split.js';
 import { Failed, Loading } from '../parts/states.js';
 import { Heading } from './heading.js';
@@ -48,18 +46,17 @@ export function Rules({ search }: { search: AlertsSearch }) {
   const navigate = useNavigate({ from: '/alerts' });
   const { data: rules, error, refetch } = useQuery(rulesQuery);
   const current = rules?.find(({ rule_id }) => rule_id === search.rule);
-  const first = rules?.[0]?.rule_id;
+  const _first = rules?.[0]?.rule_id;
   const show = (to: AlertsSearch) => void navigate({ search: { tab: 'rules', ...to }, replace: true });
   // On a wide screen the first rule is shown at once.
-  useEffect(() => {
-    if (search.rule === undefined && search.form === undefined && first !== undefined && matchMedia(WIDE).matches)
-      void navigate({ search: { tab: 'rules', rule: first }, replace: true });
-  }, [search.rule, search.form, first, navigate]);
   // A form keeps what was typed: J and K do not leave it.
   const ids = search.form === undefined ? (rules ?? []).map(({ rule_id }) => rule_id) : [];
-  useListKeys(ids, search.rule, (rule) => show({ rule }), {
-    n: () => show({ form: 'new' }),
-    escape: () => show(search.form === 'edit' && search.rule ? { rule: search.rule } : {}),
+  useListKeys({
+    ids,
+    current: search.rule,
+    select: (rule) => show({ rule }),
+    close: () => show(search.form === 'edit' && search.rule ? { rule: search.rule } : {}),
+    more: { n: () => show({ form: 'new' }) },
   });
 
   const isNew = search.form === 'new';

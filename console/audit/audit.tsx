@@ -2,11 +2,11 @@ import { useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import type { AuditEntry } from '../../contracts/api/tenants/audit.js';
 import { auditQuery } from '../api/audit.js';
-import { Choice, TypedFilter, withFilters } from '../parts/choice.js';
+import { Choice, TypedFilter, withFilters } from '../list/choice.js';
+import { useListKeys } from '../list/list-keys.js';
 import { CopyCurl } from '../parts/copy.js';
-import { useListKeys } from '../parts/keys.js';
 import { Split } from '../parts/split.js';
-import { Failed, Loading, Needs } from '../parts/states.js';
+import { Failed, Loading } from '../parts/states.js';
 import { Ago } from '../parts/time.js';
 import { EntryDetail } from './entry-detail.js';
 import { type AuditSearch, actionText, auditBody, KINDS } from './search.js';
@@ -72,8 +72,8 @@ function Filters({ search, change }: { search: AuditSearch; change: Change }) {
   );
 }
 
-/** The list, and one entry beside it. */
-function Entries() {
+/** Who decided and changed what. */
+export function Audit() {
   const search = route.useSearch();
   const navigate = useNavigate({ from: '/audit' });
   const list = useInfiniteQuery(auditQuery(search));
@@ -85,9 +85,12 @@ function Entries() {
   const show = (entry: string) => void navigate({ search: (old) => ({ ...old, entry }), replace: true });
   const close = () => void navigate({ search: ({ entry: _, ...old }) => old, replace: true });
   const ids = rows.map(({ audit_id }) => audit_id);
-  useListKeys(ids, current, show, {
-    '/': () => document.getElementById('audit-principal')?.focus(),
-    escape: close,
+  useListKeys({
+    ids,
+    current,
+    select: show,
+    close,
+    more: { '/': () => document.getElementById('audit-principal')?.focus() },
   });
   return (
     <Split
@@ -141,14 +144,5 @@ function Entries() {
         </div>
       )}
     </Split>
-  );
-}
-
-/** Who decided and changed what. */
-export function Audit() {
-  return (
-    <Needs scope="admin">
-      <Entries />
-    </Needs>
   );
 }

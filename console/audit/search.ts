@@ -45,7 +45,7 @@ export function auditBody({ entry: _shown, time, ...filters }: AuditSearch, nowM
 }
 
 type Page = {
-  to: '/alerts' | '/access' | '/fleet' | '/inbox' | '/messages' | '/usage';
+  to: '/alerts' | '/access' | '/fleet' | '/guards' | '/inbox' | '/messages' | '/policies' | '/tools' | '/usage';
   search: Record<string, string>;
 };
 
@@ -54,6 +54,12 @@ export function pageOf({ type, id, name }: AuditEntry['target']): Page | null {
   switch (type) {
     case 'alert_rule':
       return { to: '/alerts', search: { tab: 'rules', rule: id } };
+    case 'policy':
+      return { to: '/policies', search: { policy: id } };
+    case 'guard':
+      return { to: '/guards', search: { guard: id } };
+    case 'tool':
+      return { to: '/tools', search: { tool: id } };
     case 'credential':
       return { to: '/access', search: { credential: id } };
     case 'tenant':

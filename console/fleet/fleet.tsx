@@ -4,8 +4,7 @@ import { useEffect, useRef } from 'react';
 import type { AgentTypeActivity } from '../../contracts/api/agents.js';
 import { agentTypesQuery } from '../api/fleet.js';
 import { FLEET_TYPES, follow } from '../api/live.js';
-import { useKeys } from '../parts/keys.js';
-import { WIDE } from '../parts/media.js';
+import { useListKeys } from '../list/list-keys.js';
 import { Split } from '../parts/split.js';
 import { Failed, Loading } from '../parts/states.js';
 import { EmptyFleet } from './empty-fleet.js';
@@ -68,30 +67,15 @@ export function Fleet() {
 
   const types = list.data ?? [];
   const shown = shownTypes(types, search);
-  const index = shown.findIndex(({ agent_type }) => agent_type === search.type);
   const current = types.find(({ agent_type }) => agent_type === search.type);
-  const first = shown[0]?.agent_type;
-  // On a wide screen the first type is shown at once: the one in most trouble.
-  useEffect(() => {
-    if (search.type === undefined && first !== undefined && matchMedia(WIDE).matches)
-      void navigate({ search: (old) => ({ ...old, type: first }), replace: true });
-  }, [search.type, first, navigate]);
-
-  const go = (at: number) => {
-    const type = shown[at]?.agent_type;
-    if (type === undefined) return;
-    void navigate({ search: ({ instance: _, ...old }) => ({ ...old, type }), replace: true });
-    document.getElementById(`type-${type}`)?.scrollIntoView({ block: 'nearest' });
-  };
   const close = () => void navigate({ search: ({ type: _, instance: __, ...old }) => old, replace: true });
-  useKeys({
-    j: () => go(index + 1),
-    arrowdown: () => go(index + 1),
-    k: () => go(Math.max(0, index - 1)),
-    arrowup: () => go(Math.max(0, index - 1)),
-    '/': () => field.current?.focus(),
-    t: () => search.type && void navigate({ to: '/talk', search: { agent: search.type } }),
-    escape: close,
+  useListKeys({
+    ids: shown.map(({ agent_type }) => agent_type), // those in trouble first
+    current: search.type,
+    select: (type) => void navigate({ search: ({ instance: _, ...old }) => ({ ...old, type }), replace: true }),
+    close,
+    field,
+    more: { t: () => search.type && void navigate({ to: '/talk', search: { agent: search.type } }) },
   });
 
   if (list.error && !list.data) return <Failed error={list.error} retry={() => void list.refetch()} />;
@@ -141,7 +125,7 @@ export function Fleet() {
           </header>
           <ul className="entries">
             {shown.map((type) => (
-              <li key={type.agent_type} id={`type-${type.agent_type}`}>
+              <li key={type.agent_type} id={type.agent_type}>
                 <TypeRow type={type} isCurrent={type.agent_type === search.type} />
               </li>
             ))}

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import type { Guard } from '../../contracts/api/policies/guards.js';
 import { guardsQuery } from '../api/rules.js';
-import { useRows } from '../parts/rows.js';
+import { useListKeys } from '../list/list-keys.js';
 import { Split } from '../parts/split.js';
 import { Failed, Loading } from '../parts/states.js';
 import { GuardDetail } from './guard-detail.js';
@@ -39,7 +39,7 @@ export function Guards() {
   const guards = list.data ?? [];
   const current = guards.find(({ guard }) => guard === search.guard);
   const close = () => void navigate({ search: {}, replace: true });
-  useRows({
+  useListKeys({
     ids: guards.map(({ guard }) => guard),
     current: search.guard,
     select: (guard) => void navigate({ search: { guard }, replace: true }),

@@ -111,7 +111,7 @@ export function Knowledge() {
             )}
             <ul>
               {bases.map((base) => (
-                <li key={base.namespace} id={`row-${base.namespace}`}>
+                <li key={base.namespace} id={base.namespace}>
                   <BaseRow base={base} isCurrent={base.namespace === current} />
                 </li>
               ))}

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { SearchResult } from '../../contracts/api/knowledge/knowledge-query.js';
-import { Choice } from '../list/choice.js';
+import { FilterChoice } from '../list/choice.js';
 import { CopyCurl } from '../parts/copy.js';
 import { Failed, Loading } from '../parts/states.js';
 import { searchBody, searchQuery } from './queries.js';
@@ -68,7 +68,7 @@ export function Query({ namespace, search }: { namespace: string; search: Knowle
           value={typed}
           onChange={({ target }) => setTyped(target.value)}
         />
-        <Choice
+        <FilterChoice
           label="How"
           any="As the base says"
           value={search.mode}

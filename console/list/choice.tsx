@@ -1,15 +1,33 @@
 import type { Ref } from 'react';
 
-/** A filter with some values, or any. @param text how a value is shown */
-export function Choice<Value extends string>({
-  label,
-  any,
-  value,
-  values,
-  change,
-  text = (one) => one,
-  ref,
-}: {
+/** A labelled choice among a few values, the first of which is the usual one. */
+export function Choice<Value extends string>(props: {
+  label: string;
+  value: Value;
+  options: readonly (readonly [value: Value, label: string])[];
+  onChange: (value: Value) => void;
+  ref?: Ref<HTMLSelectElement> | undefined;
+}) {
+  const { label, value, options, onChange, ref } = props;
+  return (
+    <select
+      ref={ref}
+      className="choice"
+      aria-label={label}
+      value={value}
+      onChange={({ target }) => onChange(target.value as Value)}
+    >
+      {options.map(([each, text]) => (
+        <option key={each} value={each}>
+          {text}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+/** A filter with some values, or any. @param props.text how a value is shown */
+export function FilterChoice<Value extends string>(props: {
   label: string;
   any: string;
   value: Value | undefined;
@@ -18,19 +36,48 @@ export function Choice<Value extends string>({
   text?: (value: Value) => string;
   ref?: Ref<HTMLSelectElement>;
 }) {
+  const { label, any, value, values, change, text = (one: Value) => one, ref } = props;
   return (
-    <select
+    <Choice<Value | ''>
       ref={ref}
-      aria-label={label}
+      label={label}
       value={value ?? ''}
-      onChange={({ target }) => change(values.find((one) => one === target.value))}
-    >
-      <option value="">{any}</option>
-      {values.map((one) => (
-        <option key={one} value={one}>
-          {text(one)}
-        </option>
-      ))}
-    </select>
+      options={[['', any], ...values.map((one) => [one, text(one)] as const)]}
+      onChange={(chosen) => change(chosen === '' ? undefined : chosen)}
+    />
   );
+}
+
+/** A filter that is typed. It counts with Enter, or when the field is left. */
+export function TypedFilter(props: {
+  id?: string;
+  label: string;
+  value: string | undefined;
+  onChange: (value: string) => void;
+}) {
+  const { id, label, value = '', onChange } = props;
+  const send = (typed: string) => typed.trim() !== value && onChange(typed.trim());
+  return (
+    <input
+      id={id}
+      key={value}
+      type="search"
+      aria-label={label}
+      placeholder={label}
+      defaultValue={value}
+      onBlur={({ target }) => send(target.value)}
+      onKeyDown={({ key, currentTarget }) => {
+        if (key === 'Enter') send(currentTarget.value);
+        if (key === 'Escape') currentTarget.blur();
+      }}
+    />
+  );
+}
+
+/** An address with filters changed. An empty filter leaves it. */
+export function withFilters<Search extends object>(
+  search: Search,
+  set: { [Name in keyof Search]?: Search[Name] | '' },
+): Search {
+  return Object.fromEntries(Object.entries({ ...search, ...set }).filter(([, value]) => value !== '')) as Search;
 }

@@ -3,13 +3,16 @@ import { useKeys } from '../parts/keys.js';
 import { WIDE } from '../parts/media.js';
 
 /**
- * How the keyboard moves through a list with a detail. On a wide screen the first of the list is shown at once.
- * @param ids of the rows, each an element `row-ID`
- * @param select shows another one
+ * How the keyboard moves through a list of which one row is selected: J and K, `/` finds, Escape closes. On a wide screen one is shown at once.
+ * @param ids of the rows, which are also those of their elements
+ * @param first the row that is shown at once, where it is not the first
+ * @param field in which `/` finds
+ * @param more further keys, or other ones
  */
 export function useListKeys({
   ids,
   current,
+  first = ids[0],
   select,
   close,
   field,
@@ -17,12 +20,12 @@ export function useListKeys({
 }: {
   ids: readonly string[];
   current: string | undefined;
+  first?: string | undefined;
   select: (id: string) => void;
   close: () => void;
-  field: RefObject<HTMLInputElement | HTMLSelectElement | null>;
+  field?: RefObject<HTMLInputElement | HTMLSelectElement | null>;
   more?: Record<string, () => void>;
 }): void {
-  const first = ids[0];
   // biome-ignore lint/correctness/useExhaustiveDependencies: `select` is another function each time
   useEffect(() => {
     if (current === undefined && first !== undefined && matchMedia(WIDE).matches) select(first);
@@ -32,11 +35,11 @@ export function useListKeys({
     const id = ids[at];
     if (id === undefined) return;
     select(id);
-    document.getElementById(`row-${id}`)?.scrollIntoView({ block: 'nearest' });
+    document.getElementById(id)?.scrollIntoView({ block: 'nearest' });
   };
   const [down, up] = [() => go(index + 1), () => go(Math.max(0, index - 1))];
   useKeys({
-    ...{ j: down, arrowdown: down, k: up, arrowup: up, '/': () => field.current?.focus(), escape: close },
+    ...{ j: down, arrowdown: down, k: up, arrowup: up, '/': () => field?.current?.focus(), escape: close },
     ...more,
   });
 }

@@ -56,25 +56,3 @@ export function useKeys(keys: Record<string, (event: KeyboardEvent) => void>): v
     return () => document.removeEventListener('keydown', onKey);
   }, []);
 }
-
-/**
- * J, K and the arrows in a list. More shortcuts of the view may stand beside them.
- * @param ids of the list's items, which are also the ids of their elements
- */
-export function useListKeys(
-  ids: readonly string[],
-  current: string | undefined,
-  show: (id: string) => void,
-  more: Record<string, () => void>,
-): void {
-  const at = current === undefined ? -1 : ids.indexOf(current);
-  const go = (index: number) => {
-    const id = ids[index];
-    if (id === undefined) return;
-    show(id);
-    document.getElementById(id)?.scrollIntoView({ block: 'nearest' });
-  };
-  const next = () => go(at + 1);
-  const previous = () => go(Math.max(0, at - 1));
-  useKeys({ j: next, arrowdown: next, k: previous, arrowup: previous, ...more });
-}

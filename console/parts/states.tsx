@@ -1,9 +1,5 @@
-import { useQuery } from '@tanstack/react-query';
-import type { ReactNode } from 'react';
 import type { RequestOutcome } from '../../contracts/api/messages.js';
-import type { Scope } from '../../contracts/primitives.js';
 import { ApiError } from '../api/call.js';
-import { hasScope, sessionQuery } from '../api/session.js';
 
 /** Something has failed: what, and what to do next. */
 export function Failed({ error, retry }: { error: unknown; retry: () => void }) {
@@ -33,18 +29,6 @@ export function Problem({ error }: { error: unknown }) {
     <p className="problem" role="alert">
       {message} <code>{code}</code>
     </p>
-  );
-}
-
-/** A view, for those who have the scope that it needs. */
-export function Needs({ scope, children }: { scope: Scope; children: ReactNode }) {
-  const { data: session } = useQuery(sessionQuery);
-  if (!session || hasScope(session, scope)) return children;
-  return (
-    <div className="empty">
-      <h2>This is not for you to see</h2>
-      <p className="quiet">It needs the scope {scope}. Ask whoever gave you your credential or role.</p>
-    </div>
   );
 }
 

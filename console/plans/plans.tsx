@@ -4,7 +4,7 @@ import { useEffect, useRef } from 'react';
 import type { PlanSummary } from '../../contracts/api/plans.js';
 import { follow, isShort, PLAN_TYPES } from '../api/live.js';
 import type { AnswerKeys } from '../inbox/answer-form.js';
-import { Choice } from '../list/choice.js';
+import { FilterChoice } from '../list/choice.js';
 import { useListKeys } from '../list/list-keys.js';
 import { More } from '../list/more.js';
 import { answerKeys } from '../message/message.js';
@@ -119,7 +119,7 @@ export function Plans() {
               </span>
             </div>
             <div className="line choices">
-              <Choice
+              <FilterChoice
                 ref={field}
                 label="State"
                 any="All states"
@@ -127,7 +127,7 @@ export function Plans() {
                 values={STATES}
                 change={(to) => filter({ state: to })}
               />
-              <Choice
+              <FilterChoice
                 label="Created within"
                 any="Any time"
                 value={time}
@@ -151,7 +151,7 @@ export function Plans() {
             {list.data && plans.length === 0 && <Empty search={search} />}
             <ul>
               {plans.map((plan) => (
-                <li key={plan.plan_id} id={`row-${plan.plan_id}`}>
+                <li key={plan.plan_id} id={plan.plan_id}>
                   <PlanRow plan={plan} isCurrent={plan.plan_id === current} />
                 </li>
               ))}

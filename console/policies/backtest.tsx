@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { useEffect, useState } from 'react';
+import { type ReactNode, useEffect, useState } from 'react';
 import type { BacktestResponse, BacktestSample } from '../../contracts/api/policies/backtest.js';
 import { ApiError, call } from '../api/call.js';
 import { CopyCurl } from '../parts/copy.js';
@@ -12,19 +12,35 @@ import { DECISIONS } from './words.js';
 
 const counted = (count: number) => count.toLocaleString('en');
 
+/** Leads to what was decided about. */
+function SampleLink({ sample, children }: { sample: BacktestSample; children: ReactNode }) {
+  const { message_id, plan_id, session_id } = sample;
+  if (message_id)
+    return (
+      <Link to="/messages/$messageId" params={{ messageId: message_id }} className="cut">
+        {children}
+      </Link>
+    );
+  if (plan_id)
+    return (
+      <Link to="/plans" search={{ plan: plan_id }} className="cut">
+        {children}
+      </Link>
+    );
+  return (
+    <Link to="/sessions" search={{ session: session_id }} className="cut">
+      {children}
+    </Link>
+  );
+}
+
 function Sample({ sample }: { sample: BacktestSample }) {
-  const { at, action, decision, message_id, request_id, tool, agent_type, arguments: given } = sample;
+  const { at, action, decision, request_id, tool, agent_type, arguments: given } = sample;
   const what = `${tool ?? action}${agent_type ? ` · ${agent_type}` : ''}`;
   return (
     <li>
       <span className="line">
-        {message_id ? (
-          <Link to="/messages/$messageId" params={{ messageId: message_id }} className="cut">
-            {what}
-          </Link>
-        ) : (
-          <span className="cut">{what}</span>
-        )}
+        <SampleLink sample={sample}>{what}</SampleLink>
         <span className={`badge ${DECISIONS[decision].tone}`}>{DECISIONS[decision].label}</span>
       </span>
       <span className="line quiet small">

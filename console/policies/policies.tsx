@@ -3,9 +3,9 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { type RefObject, useRef } from 'react';
 import type { Policy } from '../../contracts/api/policies/policies.js';
 import { policiesQuery } from '../api/rules.js';
+import { useListKeys } from '../list/list-keys.js';
 import { Icon } from '../parts/icon.js';
 import { useKeys } from '../parts/keys.js';
-import { useRows } from '../parts/rows.js';
 import { Split } from '../parts/split.js';
 import { Failed, Loading } from '../parts/states.js';
 import { Countdown } from '../parts/time.js';
@@ -163,7 +163,7 @@ function List({ policies, search }: { policies: readonly Policy[]; search: Polic
   const shown = shownPolicies(policies, search, Date.now());
   const current = policies.find(({ policy_id }) => policy_id === search.policy);
   const close = () => void navigate({ search: ({ policy: _, ...old }) => old, replace: true });
-  useRows({
+  useListKeys({
     ids: shown.map(({ policy_id }) => policy_id),
     current: search.policy,
     select: (id) => void navigate({ search: (old) => ({ ...old, policy: id }), replace: true }),

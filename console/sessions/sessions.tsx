@@ -4,7 +4,7 @@ import { useEffect, useRef } from 'react';
 import type { SessionSummary } from '../../contracts/api/sessions.js';
 import { agentTypesQuery } from '../api/fleet.js';
 import { follow, isShort, SESSION_TYPES } from '../api/live.js';
-import { Choice } from '../list/choice.js';
+import { FilterChoice } from '../list/choice.js';
 import { useListKeys } from '../list/list-keys.js';
 import { More } from '../list/more.js';
 import { countText, WITHIN } from '../messages/filters.js';
@@ -68,15 +68,21 @@ function Filters({ search, field }: { search: SessionsSearch; field: React.RefOb
         onKeyDown={({ key, currentTarget }) => key === 'Enter' && find(currentTarget.value)}
       />
       <div className="line choices">
-        <Choice
+        <FilterChoice
           label="State"
           any="All states"
           value={status}
           values={STATUSES}
           change={(to) => filter({ status: to })}
         />
-        <Choice label="Agent" any="All agents" value={agent} values={agents} change={(to) => filter({ agent: to })} />
-        <Choice
+        <FilterChoice
+          label="Agent"
+          any="All agents"
+          value={agent}
+          values={agents}
+          change={(to) => filter({ agent: to })}
+        />
+        <FilterChoice
           label="Opened within"
           any="Any time"
           value={time}
@@ -162,7 +168,7 @@ export function Sessions() {
             {list.data && sessions.length === 0 && <Empty search={search} />}
             <ul>
               {sessions.map((session) => (
-                <li key={session.session_id} id={`row-${session.session_id}`}>
+                <li key={session.session_id} id={session.session_id}>
                   <SessionRow session={session} isCurrent={session.session_id === current} />
                 </li>
               ))}

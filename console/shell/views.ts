@@ -36,18 +36,18 @@ export const VIEWS: { heading: string; views: View[] }[] = [
     ],
   },
   {
-    heading: 'Admin',
-    views: [
-      { to: '/audit', label: 'Audit', icon: 'audit', key: 'a', scope: 'admin' },
-      { to: '/access', label: 'Access', icon: 'key', key: 'c', scope: 'full' },
-    ],
-  },
-  {
     heading: 'Rule',
     views: [
       { to: '/policies', label: 'Policies', icon: 'policies', key: 'p', scope: 'admin' },
       { to: '/guards', label: 'Guards', icon: 'guards', key: 'g', scope: 'admin' },
       { to: '/tools', label: 'Tools', icon: 'tools', key: 'l', scope: 'read' },
+    ],
+  },
+  {
+    heading: 'Admin',
+    views: [
+      { to: '/audit', label: 'Audit', icon: 'audit', key: 'a', scope: 'admin' },
+      { to: '/access', label: 'Access', icon: 'key', key: 'c', scope: 'full' },
     ],
   },
 ];

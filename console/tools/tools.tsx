@@ -3,7 +3,7 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useRef } from 'react';
 import type { OfferedTool } from '../../contracts/api/tools.js';
 import { toolsQuery } from '../api/rules.js';
-import { useRows } from '../parts/rows.js';
+import { useListKeys } from '../list/list-keys.js';
 import { Split } from '../parts/split.js';
 import { Failed, Loading } from '../parts/states.js';
 import { ToolDetail } from './tool-detail.js';
@@ -44,7 +44,7 @@ export function Tools() {
   const shown = shownTools(tools, search.q);
   const current = tools.find(({ name }) => name === search.tool);
   const close = () => void navigate({ search: ({ tool: _, ...old }) => old, replace: true });
-  useRows({
+  useListKeys({
     ids: shown.map(({ name }) => name),
     current: search.tool,
     select: (tool) => void navigate({ search: (old) => ({ ...old, tool }), replace: true }),

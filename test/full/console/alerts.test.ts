@@ -102,7 +102,7 @@ test('rules: made, tested, changed, switched off and deleted; nothing for who ma
 
   const reader = await signedIn(['read']);
   await reader.page.goto(`${api.baseUrl}/console/alerts?tab=rules`);
-  await reader.page.getByText('It needs the scope admin').waitFor();
+  await reader.page.getByText('“Alerts” needs the scope admin').waitFor();
   expect(await reader.page.getByRole('link', { name: 'Alerts' }).count()).toBe(0);
   expect(reader.problems).toEqual([]);
 }, 60_000);

@@ -113,7 +113,7 @@ test('limits and prices are changed by who may, and others see neither them nor 
 
   const admin = await signedIn(['admin']);
   await admin.page.goto(`${api.baseUrl}/console/access`);
-  await admin.page.getByText('It needs the scope full').waitFor();
+  await admin.page.getByText('“Access” needs the scope full').waitFor();
   expect(await admin.page.getByRole('link', { name: 'Access' }).count()).toBe(0);
   expect(admin.problems).toEqual([]);
 }, 60_000);
