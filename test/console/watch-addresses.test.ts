@@ -50,7 +50,12 @@ test.each([
 });
 
 test.each([
-  ['policy.update', { type: 'policy', id: 'pol_1', name: 'payments' }, 'Changed the policy payments', null],
+  [
+    'policy.update',
+    { type: 'policy', id: 'pol_1', name: 'payments' },
+    'Changed the policy payments',
+    { to: '/policies', search: { policy: 'pol_1' } },
+  ],
   [
     'agent.drain',
     { type: 'agent', id: 'w-1', name: 'worker' },

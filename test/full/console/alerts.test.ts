@@ -41,7 +41,6 @@ test('deliveries: the failed first, each attempt, and what is selected sent agai
     .getByRole('link', { name: /agent.health_changed.*503 · Agents in trouble/ })
     .nth(1)
     .waitFor();
-  await page.keyboard.press('j');
   await page.getByText('Given up after 1 attempt: 503').waitFor();
   expect(page.url()).toContain(`delivery=${ids[1]}`);
   for (const colorScheme of THEMES) {

@@ -29,7 +29,6 @@ test('audit: what was changed by whom, as a diff, with a way to the thing itself
     .getByRole('link', { name: /Set the limits of/ })
     .nth(1)
     .waitFor();
-  await page.keyboard.press('j');
   await page.locator('.changes del', { hasText: '10' }).waitFor();
   await page.locator('.changes ins', { hasText: '20' }).waitFor();
   await page.reload();
