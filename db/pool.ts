@@ -34,6 +34,8 @@ export interface Tx {
     values?: unknown[],
     name?: string,
   ): Promise<Row[]>;
+  /** Runs a statement that is a whole transaction elsewhere. */
+  run<Row>(statement: Statement<Row>, values: string[]): Promise<Row[]>;
 }
 
 /**
@@ -144,6 +146,7 @@ async function transact<T>(pool: pg.Pool, begin: string, work: (tx: Tx) => Promi
     const result = await work({
       query: async <Row extends pg.QueryResultRow>(text: string, values?: unknown[], name?: string) =>
         (await connection.query<Row>({ text, values, name, ...limit() })).rows,
+      run: (statement, values) => execute(connection, statement, values),
     });
     await connection.query({ text: 'COMMIT', ...limit() });
     return result;

@@ -208,8 +208,7 @@ const FIRST_STATES: Partial<Record<AcceptRow['verdict'], MessageState>> = {
 /** The accept transaction of a message with a hook: several round trips, not batched. */
 async function acceptWithHook(db: Db, message: NewMessage, hook: AcceptHook, call: TenantCall): Promise<AcceptRow> {
   return db.tenant(message.tenant_id, async (tx) => {
-    const values = [JSON.stringify([call]), true];
-    const [row] = await tx.query<AcceptRow & Record<string, unknown>>(ACCEPT.text, values, ACCEPT.name);
+    const [row] = await tx.run(ACCEPT, [JSON.stringify([call]), 'true']);
     if (!row) throw new Error('accept_messages gave no row');
     const state = FIRST_STATES[row.verdict];
     if (state) await hook(tx, { tenant_id: message.tenant_id, message_id: row.message_id }, state);

@@ -154,6 +154,7 @@ test('what a rule has counted is written when it changes, and all its alerts of 
   const everySecond = await ruleOf(tenantId, { threshold: 2, window_seconds: 86_400 });
   const written: string[] = [];
   const counting = (tx: Tx): Tx => ({
+    ...tx,
     query: (text, ...given) => {
       if (/SELECT record_event\b/.test(text)) written.push(text);
       return tx.query(text, ...given);

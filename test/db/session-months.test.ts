@@ -43,6 +43,7 @@ function explained(db: Db): { db: Db; plans: { text: string; months: string[] }[
   const tenant: Db['tenant'] = (id, work) =>
     db.tenant(id, (tx) =>
       work({
+        ...tx,
         query: async (text, values, name) => {
           if (/^\s*(SELECT|WITH)/.test(text)) {
             const lines = await tx.query<{ 'QUERY PLAN': string }>(`EXPLAIN ${text}`, values);

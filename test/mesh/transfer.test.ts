@@ -205,6 +205,7 @@ test('the dispatches of an agent that has many are read in portions', async () =
     tenant: (tenantId, work) =>
       db.tenant(tenantId, (tx) =>
         work({
+          ...tx,
           query: async <Row extends QueryResultRow>(text: string, values?: unknown[], name?: string) => {
             const rows = await tx.query<Row>(text, values, name);
             if (rows.some((row) => 'progress' in row)) read.push(rows.length);

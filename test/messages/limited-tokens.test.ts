@@ -90,6 +90,7 @@ test('the owners of a page are read once for all streams, and those of sessions 
     tenant: (tenantId, work) =>
       db.tenant(tenantId, (tx) =>
         work({
+          ...tx,
           query: (text, values = [], name) => {
             reads.push(values.slice(1));
             return tx.query(text, values, name);

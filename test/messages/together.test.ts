@@ -1,6 +1,14 @@
 import { expect, test } from 'vitest';
-import { UNCOUNTED } from '../../messages/accept/accept-transaction.js';
-import type { Sent } from '../setup/record-fixture.js';
+import {
+  type AcceptHook,
+  type DispatchOffer,
+  runAcceptTransaction,
+  UNCOUNTED,
+} from '../../messages/accept/accept-transaction.js';
+import { draftOf } from '../../messages/accept/draft.js';
+import { newId } from '../../runtime/ids.js';
+import { textMessage } from '../setup/core.js';
+import { MESH, type Sent } from '../setup/record-fixture.js';
 import { acceptCalls } from './accept-calls.js';
 
 const { accept, agent, database, dispatches, insert, names, one, transactionsOf, two } = await acceptCalls();
@@ -150,4 +158,25 @@ test.each([
     verdict: 'repeat',
     message_id: second.message_id,
   });
+});
+
+test('a message with a hook is accepted as one without: its node has the agent whole, or the name of a queue', async () => {
+  const auth = Buffer.from([1, 2, 3]);
+  const type = `${agent.instance}-keyed`;
+  const columns = { agent_type: type, public_url: 'https://agent.example', dispatch_auth: auth };
+  await insert(type, columns);
+  const draft = (hook?: AcceptHook) => {
+    const params = { message: textMessage('hello', { messageId: newId('req') }), metadata: { agent_type: type } };
+    return { ...draftOf(one.caller, params, { method: 'message/send' }), hook };
+  };
+  const rowOf = (hook: AcceptHook | undefined, isSent: boolean) => {
+    const offer: DispatchOffer = { any_mesh: false, ...(isSent && { dispatch_id: newId('dsp'), mesh_id: MESH }) };
+    return runAcceptTransaction(one.core.db, draft(hook), { counting: UNCOUNTED, offer, idempotencyHours: 1 });
+  };
+  const own = { message_id: '', session_id: '', accepted_at: null, queue: null };
+  for (const isSent of [true, false]) {
+    const [plain, hooked] = [await rowOf(undefined, isSent), await rowOf(async () => undefined, isSent)];
+    expect({ ...hooked, ...own }).toEqual({ ...plain, ...own });
+    expect(hooked.dispatch_auth).toEqual(isSent ? auth : null);
+  }
 });

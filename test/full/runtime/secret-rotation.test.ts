@@ -97,6 +97,7 @@ function racing(db: Db, text: string, happen: () => Promise<unknown>): Db {
     <T>(work: (tx: Tx) => Promise<T>) =>
     (tx: Tx) =>
       work({
+        ...tx,
         query: async (...query) => {
           const rows = await tx.query(...query);
           if (query[0].includes(text)) await happen();
