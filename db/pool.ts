@@ -68,7 +68,7 @@ export interface Db {
    * renewals by which other nodes see that this one lives.
    */
   renewal<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
-  /** How long a statement may take, in milliseconds. A transaction may set less for itself (`limitMs` in db/page.ts). */
+  /** How long a statement may take, in milliseconds. A transaction may set less for itself (`limitMs` in db/pages/page.ts). */
   readonly timeoutMs: number;
   /** What the connections do now, and did so far, for metrics. */
   counts(): DbCounts;

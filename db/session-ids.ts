@@ -6,7 +6,7 @@ const MINUTE_MS = 65_536;
 
 type Ids = { first_id: string | null; last_id: string | null };
 
-/** From the first id to the end of the last one's month, which stays the same while messages come: a list is known by its filters (db/page.ts). */
+/** From the first id to the end of the last one's month, which stays the same while messages come: a list is known by its filters (db/pages/page.ts). */
 function rangeOf({ first_id, last_id }: Ids, boundAt: (atMs: number) => string): IdRange {
   const [first, last] = [first_id, last_id].map((id) => (id === null ? null : madeAtMs(uuidOf(id))));
   return {

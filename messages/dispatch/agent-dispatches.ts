@@ -1,10 +1,6 @@
+import type { AgentRef } from '../../agents/agent-row.js';
 import type { Tx } from '../../db/pool.js';
 import type { DispatchRef } from './dispatches.js';
-
-interface AgentRef {
-  tenant_id: string;
-  instance_id: string;
-}
 
 /** An agent's dispatch that is open or sent. */
 export interface OpenDispatchRef extends DispatchRef, Record<string, unknown> {
@@ -13,14 +9,13 @@ export interface OpenDispatchRef extends DispatchRef, Record<string, unknown> {
 }
 
 const OPEN = `
-  FROM running_messages r
- WHERE r.tenant_id = $1 AND r.instance_id = $2 AND r.holds_slot
-   AND d.tenant_id = r.tenant_id AND d.dispatch_id = r.current_dispatch_id AND d.state IN ('open', 'sent')`;
+  r.tenant_id = $1 AND r.instance_id = $2 AND r.holds_slot
+  AND d.tenant_id = r.tenant_id AND d.dispatch_id = r.current_dispatch_id AND d.state IN ('open', 'sent')`;
 const COLUMNS = 'd.tenant_id, d.message_id, d.dispatch_id, d.mesh_id';
 
 /** The dispatches of an agent that are open or sent. */
 export function openDispatches(tx: Tx, { tenant_id, instance_id }: AgentRef): Promise<OpenDispatchRef[]> {
-  return tx.query(`SELECT ${COLUMNS} ${OPEN.replace('FROM', 'FROM dispatches d,')}`, [tenant_id, instance_id]);
+  return tx.query(`SELECT ${COLUMNS} FROM dispatches d, running_messages r WHERE ${OPEN}`, [tenant_id, instance_id]);
 }
 
 /** Moves an agent's open and sent dispatches to the epoch of the connection that resumes it. @returns the moved dispatches */
@@ -30,12 +25,10 @@ export function moveDispatches(
   from: number,
   to: number,
 ): Promise<OpenDispatchRef[]> {
-  return tx.query(`UPDATE dispatches d SET epoch = $4 ${OPEN} AND d.epoch = $3 RETURNING ${COLUMNS}`, [
-    tenant_id,
-    instance_id,
-    from,
-    to,
-  ]);
+  return tx.query(
+    `UPDATE dispatches d SET epoch = $4 FROM running_messages r WHERE ${OPEN} AND d.epoch = $3 RETURNING ${COLUMNS}`,
+    [tenant_id, instance_id, from, to],
+  );
 }
 
 /** The states of an agent's dispatches by id, without ids that are not the agent's. `isOpen`: open or sent. */

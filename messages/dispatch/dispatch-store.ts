@@ -5,7 +5,6 @@ import { waitingCall } from '../input/held-output.js';
 import { readable } from '../read/readable.js';
 import type { DispatchDetails } from '../read/rows.js';
 import type { BusEvent } from '../stream/bus.js';
-import { readDeadlineLeft } from './deadline-left.js';
 import type {
   AnswerOrFailure,
   DispatchEnd,
@@ -104,8 +103,15 @@ class DispatchStore implements Dispatches {
     return null;
   }
 
-  deadlineLeft(ref: DispatchRef): Promise<number | 'stands_still'> {
-    return readDeadlineLeft(this.#core.db, ref);
+  async deadlineLeft({ tenant_id, dispatch_id }: DispatchRef): Promise<number | 'stands_still'> {
+    const [row] = await this.#core.db.tenant(tenant_id, (tx) =>
+      tx.query<{ left_ms: number | null }>(
+        `SELECT (extract(epoch FROM deadline_at - now()) * 1000)::float8 AS left_ms FROM dispatches
+          WHERE tenant_id = $1 AND dispatch_id = $2 AND state = 'sent'`,
+        [tenant_id, dispatch_id],
+      ),
+    );
+    return row ? (row.left_ms ?? 'stands_still') : 0;
   }
 
   async openAmong(ids: { tenant_id: string; dispatch_id: string }[]): Promise<{ dispatch_id: string }[]> {

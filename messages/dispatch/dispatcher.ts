@@ -14,13 +14,11 @@ import type { DispatchEnd, Dispatches, LiveMessage, OpenDispatch } from './dispa
 import { IdleAgents } from './idle-agents.js';
 import { acceptedRow, dispatchedNow } from './open-dispatch.js';
 import { createQueues } from './queues.js';
-import { Taker } from './taker.js';
+import { sentInTime, Taker } from './taker.js';
 import { Watcher } from './watcher.js';
 
 /** Idle agents that are offered for a message: of several messages at once each gets others. */
 const IDLE_OFFERED = 2;
-/** A dispatch whose first byte is not out so long after it was written as sent is released, in milliseconds. */
-const SENT_WITHIN_MS = 5_000;
 
 /** With `WATCH_AFTER_MS` 0 every message that is under way has a workflow from its first moment. */
 const WATCHED_AT_ONCE = { dispatched: true, queued: true, accepted: true };
@@ -34,16 +32,6 @@ export interface DispatcherOptions {
   reachesNodes(): boolean;
   /** Starts the workflow of a message; resolves when Temporal has acknowledged it. */
   watch(ref: MessageRef & SessionRef): Promise<void>;
-}
-
-/** Measures by the monotonic clock and by the wall clock, because only the wall clock counts the time of a suspended machine. */
-class Stopwatch {
-  readonly #startedAtMs = performance.now();
-  readonly #startedAtWallMs = Date.now();
-
-  elapsedMs(): number {
-    return Math.max(performance.now() - this.#startedAtMs, Date.now() - this.#startedAtWallMs);
-  }
 }
 
 /**
@@ -62,9 +50,7 @@ export class Dispatcher {
     const { core, dispatches, runner, watch } = options;
     this.#watcher = new Watcher(watch, core.log);
     const send = (open: OpenDispatch, isInTime: () => boolean) => void this.#run(open, isInTime);
-    const stopwatch = () => inTime(new Stopwatch());
-    this.taker =
-      runner && new Taker({ core, dispatches, queues: createQueues(core), idle: this.#idle, runner, send, stopwatch });
+    this.taker = runner && new Taker({ core, dispatches, queues: createQueues(core), idle: this.#idle, runner, send });
   }
 
   async stop(): Promise<void> {
@@ -83,7 +69,7 @@ export class Dispatcher {
     const { core, runner } = this.#options;
     const { idempotencyHours } = core.limits;
     const { mayDispatch, ...given } = options;
-    const isInTime = inTime(new Stopwatch());
+    const isInTime = sentInTime();
     const offer = mayDispatch ? this.#offer(draft) : null;
     const id = offer?.dispatch_id;
     let isKnown = false;
@@ -172,8 +158,4 @@ export class Dispatcher {
       runner?.noteNeverSent(open);
     }
   }
-}
-
-function inTime(stopwatch: Stopwatch): () => boolean {
-  return () => stopwatch.elapsedMs() < SENT_WITHIN_MS;
 }

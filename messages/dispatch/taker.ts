@@ -22,6 +22,15 @@ const TENANTS_AT_ONCE = 4;
 /** Passes over a queue in one turn of its tenant. */
 const PASSES_MAX = 16;
 
+/** A dispatch whose first byte is not out so long after it was written as sent is released, in milliseconds. */
+const SENT_WITHIN_MS = 5_000;
+
+/** Starts before a dispatch is written as sent. @returns whether it may still be sent: only the wall clock counts the time of a suspended machine */
+export function sentInTime(): () => boolean {
+  const [monotonic, wall] = [performance.now(), Date.now()];
+  return () => Math.max(performance.now() - monotonic, Date.now() - wall) < SENT_WITHIN_MS;
+}
+
 /** An agent that is being filled. */
 interface Filling {
   /** It may have got room meanwhile. */
@@ -38,8 +47,6 @@ interface TakerOptions {
   runner: Pick<DispatchRunner, 'meshId' | 'reserve' | 'releaseReservation' | 'roomFor' | 'countOf' | 'noteNeverSent'>;
   /** Sends a dispatch that is on the record as sent by this node, while that is in time. */
   send(open: OpenDispatch, isInTime: () => boolean): void;
-  /** Started before a dispatch is written as sent. */
-  stopwatch(): () => boolean;
 }
 
 /** An agent to which nothing could be sent takes nothing for so long, in milliseconds: at first, and at most after it was doubled each time. */
@@ -91,12 +98,12 @@ export class Taker implements Taking {
   }
 
   offer(ended: OpenDispatch): NextDispatch | undefined {
-    const { core, runner, stopwatch } = this.#options;
+    const { core, runner } = this.#options;
     if (core.policies.concerns(ended.tenant_id, 'dispatch') || this.#isStopping) return undefined;
     if (runner.roomFor(ended).atMost === 0) return undefined;
     const dispatch_id = newId('dsp');
     if (!runner.reserve(dispatch_id)) return undefined;
-    this.#offered.set(dispatch_id, stopwatch());
+    this.#offered.set(dispatch_id, sentInTime());
     return { mesh_id: runner.meshId, dispatch_id };
   }
 
@@ -249,9 +256,9 @@ export class Taker implements Taking {
 
   /** @returns how many were taken */
   async #take(agent: AgentRef, epoch: number | null, dispatchIds: string[]): Promise<number> {
-    const { core, queues, runner, send, stopwatch } = this.#options;
+    const { core, queues, runner, send } = this.#options;
     const asOpen = core.policies.concerns(agent.tenant_id, 'dispatch');
-    const isInTime = stopwatch();
+    const isInTime = sentInTime();
     let isKnown = false;
     try {
       const taken = await queues.take(agent, { mesh_id: runner.meshId, epoch, as_open: asOpen }, dispatchIds);
@@ -271,8 +278,8 @@ export class Taker implements Taking {
   }
 
   async #decide(open: OpenDispatch): Promise<void> {
-    const { core, dispatches, send, stopwatch, runner } = this.#options;
-    const isInTime = stopwatch();
+    const { core, dispatches, send, runner } = this.#options;
+    const isInTime = sentInTime();
     try {
       const sent = await decideDispatch(core, dispatches, open);
       if (sent) send(sent, isInTime);

@@ -1,13 +1,9 @@
+import type { AgentRef } from '../../agents/agent-row.js';
 import type { Tx } from '../../db/pool.js';
 import { readable } from '../read/readable.js';
 import type { DispatchDetails } from '../read/rows.js';
 import type { DispatchRef, OpenDispatch } from './dispatches.js';
 import { openDispatchFrom } from './open-dispatch.js';
-
-interface AgentRef {
-  tenant_id: string;
-  instance_id: string;
-}
 
 /** The running dispatches of one agent, which a stopping node offers to the agent's next node. */
 interface Transfer extends AgentRef {

@@ -226,8 +226,8 @@ export class DispatchRunner {
   }
 
   #add(open: OpenDispatch, transport: Transport): RunningDispatch {
-    const running = this.#running.add(new RunningDispatch(open, transport));
-    this.#running.assign(running, open, open.epoch);
+    const running = new RunningDispatch(open, transport);
+    this.#running.add(running, open);
     void running.done.then(() => this.#running.remove(running));
     return running;
   }

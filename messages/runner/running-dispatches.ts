@@ -12,10 +12,9 @@ export class RunningDispatch implements DispatchStop {
   readonly transport: Transport;
   /** Resolves with its end. */
   readonly done: Promise<DispatchEnd>;
-  /** '' until it is counted on its agent. */
-  agentKey = '';
+  readonly agentKey: string;
   /** Epoch of the connection that it runs under; a resume raises it. */
-  epoch = 0;
+  epoch: number;
   /** What is sent; undefined while `starting`. */
   open: OpenDispatch | undefined;
   /** Another node has published the beginning of its output. */
@@ -27,8 +26,11 @@ export class RunningDispatch implements DispatchStop {
   #resolveStarted: () => void = () => undefined;
   #onStop: (() => void) | undefined;
 
-  constructor({ tenant_id, message_id, dispatch_id }: DispatchRef, transport: Transport) {
+  constructor(open: DispatchRef & AgentRef & Pick<OpenDispatch, 'epoch'>, transport: Transport) {
+    const { tenant_id, message_id, dispatch_id, epoch } = open;
     this.ref = { tenant_id, message_id, dispatch_id };
+    this.agentKey = agentKeyOf(open);
+    this.epoch = epoch;
     this.transport = transport;
     this.done = new Promise((resolve) => {
       this.#settle = resolve;
@@ -106,16 +108,6 @@ export class FairShare {
     this.#byTenant.set(tenantId, (this.#byTenant.get(tenantId) ?? 0) + 1);
   }
 
-  /** @returns what removes it again, once however often it is called */
-  enter(tenantId: string): () => void {
-    let isIn = true;
-    this.add(tenantId);
-    return () => {
-      if (isIn) this.remove(tenantId);
-      isIn = false;
-    };
-  }
-
   remove(tenantId: string): void {
     const left = (this.#byTenant.get(tenantId) ?? 0) - 1;
     this.#total -= 1;
@@ -165,9 +157,13 @@ export class RunningDispatches {
     return this.#byAgent.get(agentKey)?.size ?? 0;
   }
 
-  add(running: RunningDispatch): RunningDispatch {
+  /** Adds a dispatch, which counts on its agent and tenant. */
+  add(running: RunningDispatch, agent: AgentRef): void {
+    const ofAgent = (this.#byAgent.get(running.agentKey) ?? new Set()).add(running);
     this.#byId.set(running.ref.dispatch_id, running);
-    return running;
+    this.#byAgent.set(running.agentKey, ofAgent);
+    this.#share.add(agent.tenant_id);
+    if (ofAgent.size === LIMITS.dispatchesInFlightPerConnection) this.#onFull(agent);
   }
 
   /**
@@ -190,19 +186,9 @@ export class RunningDispatches {
     return Math.max(0, LIMITS.dispatchesInFlightPerConnection - this.countOf(agentKeyOf(agent)));
   }
 
-  /** Counts a dispatch on its agent. */
-  assign(running: RunningDispatch, agent: AgentRef, epoch: number): void {
-    const agentKey = agentKeyOf(agent);
-    const ofAgent = (this.#byAgent.get(agentKey) ?? new Set()).add(running);
-    Object.assign(running, { agentKey, epoch });
-    this.#byAgent.set(agentKey, ofAgent);
-    this.#share.add(agent.tenant_id);
-    if (ofAgent.size === LIMITS.dispatchesInFlightPerConnection) this.#onFull(agent);
-  }
-
   remove(running: RunningDispatch): void {
     this.#byId.delete(running.ref.dispatch_id);
-    if (running.agentKey !== '') this.#removeFromAgent(running);
+    this.#removeFromAgent(running);
     if (this.#byId.size === 0) this.#onIdle?.();
   }
 

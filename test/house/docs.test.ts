@@ -40,10 +40,8 @@ test('the documentation links to files and headings that exist', () => {
   expect(broken.map(({ link }) => link)).toEqual([]);
 });
 
-test('docs/internals.md names files that exist', () => {
-  const paths = [...read('docs/internals.md').matchAll(/`([\w./-]+(?:\.(?:ts|sql)|\/))`/g)].map(
-    (match) => match[1] ?? '',
-  );
+test.each(['docs/internals.md', 'docs/domains.md'])('%s names files that exist', (page) => {
+  const paths = [...read(page).matchAll(/`([\w./-]+(?:\.(?:ts|sql)|\/))`/g)].map((match) => match[1] ?? '');
   expect(paths.length).toBeGreaterThan(50);
   expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([]);
 });

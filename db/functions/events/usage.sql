@@ -85,7 +85,7 @@ CREATE FUNCTION reported_cost(usage jsonb) RETURNS numeric LANGUAGE sql IMMUTABL
   AS $$ SELECT CASE WHEN jsonb_typeof(usage -> 'cost_usd') = 'number' THEN greatest((usage ->> 'cost_usd')::numeric, 0)
     ELSE 0 END $$;
 
--- What each model of a message used (messages/dispatch/message-usage.ts).
+-- What each model of a message used (messages/dispatch/open-dispatch.ts).
 CREATE FUNCTION usage_by_model(usage jsonb)
   RETURNS TABLE (model text, input_tokens numeric, output_tokens numeric, reported_cost_usd numeric)
   LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
