@@ -8,7 +8,7 @@ import { Handlers, type MessageHandler, type SkillHandler, type SkillOptions } f
 import type { DispatchedTask } from '../handlers/run-dispatch.js';
 import { HostedAgent, type ServeOptions } from '../hosted/hosted-agent.js';
 import { requireKnownOptions } from '../known-options.js';
-import { stderrLog } from '../log.js';
+import { type AgentLog, stderrLog } from '../log.js';
 import type { InputSchema, SchemaOutput } from '../schema/schema.js';
 import { type CallTool, callToolBy, type ToolCaller } from '../tools/tool-caller.js';
 import { type ToolHandler, ToolHandlers } from '../tools/tool-handlers.js';
@@ -41,6 +41,7 @@ export let handlersOf: (agent: Agent) => { messages: Handlers; tools: ToolHandle
 /** An agent. Register the handlers first, then call `connect()` or `serve()`. */
 export class Agent {
   readonly #options: AgentOptions;
+  readonly #log: AgentLog;
   readonly #handlers = new Handlers();
   readonly #toolHandlers = new ToolHandlers();
   readonly #listeners: Listeners = { connected: [], disconnected: [] };
@@ -61,6 +62,7 @@ export class Agent {
       throw new RangeError(`drainGraceSeconds is a number from 0 to ${GRACE_SECONDS_MAX}, not ${grace}`);
     }
     this.#options = options;
+    this.#log = options.log ?? stderrLog(`agent ${options.type}`);
   }
 
   /** The configured id, or the one that the platform chose; empty before the first registration. */
@@ -106,7 +108,7 @@ export class Agent {
   /** Calls a tool outside any task. Within a task use `task.callTool`, which is aborted with the task. */
   get callTool(): CallTool {
     if (!this.#running) throw new Error('the agent has not joined yet');
-    return callToolBy(this.#running.tools);
+    return callToolBy(this.#running.tools, this.#log);
   }
 
   /**
@@ -179,7 +181,7 @@ export class Agent {
 
   #createDeps() {
     if (this.#hasJoined) throw new Error('the agent has joined already');
-    const log = this.#options.log ?? stderrLog(`agent ${this.#options.type}`);
+    const log = this.#log;
     const node = nodeApi(this.#options, this.#options.type, 'agent');
     let client: ApiClient | null = null;
     const sender = () => (client ??= new ApiClient(node.api));

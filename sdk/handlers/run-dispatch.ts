@@ -54,7 +54,7 @@ export async function runDispatch(input: DispatchInput, { runTask, tools, log }:
   const fields = { handler: '', dispatch_id: dispatch.dispatch_id };
   try {
     const questions = new Questions(dispatch.params.metadata);
-    const task = taskOf(input, tools, questions);
+    const task = taskOf(input, { tools, log }, questions);
     const { handler, result, isTraced } = runTask(task);
     fields.handler = handler;
     const ended = async () => {
@@ -86,12 +86,12 @@ export function logFailure(log: AgentLog, fields: { handler: string; dispatch_id
 /** The task that the handler of a dispatch receives. */
 function taskOf(
   { dispatch, output, signal, deadline }: DispatchInput,
-  tools: ToolCaller,
+  { tools, log }: Pick<RunDeps, 'tools' | 'log'>,
   questions: Questions,
 ): DispatchedTask {
   const { params, session_context: context, dispatch_id, skill_id, args, attempt, deadline_ms } = dispatch;
   const traceparent = context.propagation_headers?.traceparent ?? '';
-  const callTool = callToolBy(tools, { dispatchId: dispatch_id, traceparent, signal, deadline });
+  const callTool = callToolBy(tools, log, { dispatchId: dispatch_id, traceparent, signal, deadline });
   return {
     text: textOf(params.message.parts),
     parts: params.message.parts,
@@ -117,7 +117,7 @@ function taskOf(
     stream: (chunk) => output.stream(chunk),
     status: (text) => output.status(text),
     callTool,
-    search: searchBy(callTool),
+    search: searchBy(callTool, log),
     ask: ((question: Question) => questions.ask(question)) as AgentTask['ask'],
   };
 }

@@ -1,10 +1,12 @@
 import { z } from 'zod';
 import { ToolCallPayload, type ToolResult } from '../../contracts/api/tools.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { type Field, sendable, shown, UnsendableError } from '../handlers/sendable.js';
+import { errorText, type Field, sendable, shown, UnsendableError } from '../handlers/sendable.js';
 import type { TaskDeadline } from '../handlers/task-deadline.js';
+import type { AgentLog } from '../log.js';
 import { currentTraceparent } from '../tracing.js';
 import { toWire } from '../wire/names.js';
+import { AwaitedOrLogged } from './awaited-or-logged.js';
 import { ToolError, unwrapped } from './tool-error.js';
 
 export interface CallToolOptions {
@@ -52,18 +54,26 @@ interface CallContext {
   deadline?: TaskDeadline | undefined;
 }
 
-/** `callTool` for one task or tool call; without `context`, for the agent itself. */
-export function callToolBy(caller: ToolCaller, context?: CallContext): CallTool {
-  return async (tool, args = {}, { target, deadlineMs, idempotencyKey, signal } = {}) => {
+/**
+ * `callTool` for one task or tool call; without `context`, for the agent itself.
+ * @param log gets the failure of a call that was not awaited
+ */
+export function callToolBy(caller: ToolCaller, log: AgentLog, context?: CallContext): CallTool {
+  const call: CallTool = async (tool, args = {}, { target, deadlineMs, idempotencyKey, signal } = {}) => {
     const signals = [context?.signal, signal].filter((candidate) => candidate !== undefined);
     const ended = signals.length > 0 ? AbortSignal.any(signals) : undefined;
     ended?.throwIfAborted();
-    const call = toWire({ tool, target, dispatchId: context?.dispatchId, deadlineMs, idempotencyKey });
-    const payload = sendableCall({ ...(call as { tool: string }), arguments: args });
+    const named = toWire({ tool, target, dispatchId: context?.dispatchId, deadlineMs, idempotencyKey });
+    const payload = sendableCall({ ...(named as { tool: string }), arguments: args });
     return unwrapped(
       await caller.call(payload, currentTraceparent() || (context?.traceparent ?? ''), ended, context?.deadline),
     );
   };
+  return (tool, ...rest) =>
+    new AwaitedOrLogged(call(tool, ...rest), (error) => {
+      const fields = { tool, ...(context && { dispatch_id: context.dispatchId }) };
+      log.warn({ ...fields, error: errorText(error) }, 'a tool call that was not awaited failed');
+    });
 }
 
 const ARGUMENTS: Field = {

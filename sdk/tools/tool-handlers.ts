@@ -91,7 +91,7 @@ export class ToolHandlers {
   }
 }
 
-function toolCallOf(delivery: ToolDelivery, { traceparent, signal, tools }: ToolCallDeps): ToolCall {
+function toolCallOf(delivery: ToolDelivery, { traceparent, signal, tools, log }: ToolCallDeps): ToolCall {
   const { tool, dispatch_id: callId, session_id, deadline_ms, idempotency_key, caller } = delivery;
   return {
     tool,
@@ -102,6 +102,6 @@ function toolCallOf(delivery: ToolDelivery, { traceparent, signal, tools }: Tool
     deadlineMs: deadline_ms,
     traceparent,
     signal,
-    callTool: callToolBy(tools, { dispatchId: callId, traceparent, signal }),
+    callTool: callToolBy(tools, log, { dispatchId: callId, traceparent, signal }),
   };
 }

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { Agent, type Turn, z } from '../../sdk/index.js';
+import { SILENT_LOG } from '../../sdk/log.js';
 import { run, runTool } from '../../sdk/testing/index.js';
 
 function shop(): Agent {
@@ -96,4 +97,17 @@ test('an answer may have text, parts and usage at once, and artifacts get an id 
   });
   const { artifacts } = await run(agent, '', { skillId: 'files' });
   expect(artifacts.map(({ artifactId }) => artifactId)).toEqual(['artifact-1', 'own']);
+});
+
+test('a tool call or a search that nobody awaits is logged when it fails, and does not end the process', async () => {
+  const logged: object[] = [];
+  const log = { ...SILENT_LOG, warn: (fields: object) => logged.push(fields) };
+  const agent = new Agent({ type: 'hasty' }).onMessage(async (task) => {
+    void task.callTool('audit.log');
+    void task.search('docs', 'tea');
+    return `${await task.callTool('price').catch((error: Error) => `caught: ${error.message}`)}`;
+  });
+  expect((await run(agent, 'hi', { log })).text).toMatch(/^caught: the test has no tool price/);
+  const error = expect.stringContaining('the test has no tool');
+  expect(logged).toEqual([{ tool: 'audit.log', dispatch_id: 'dsp_1', error }, { error }]);
 });
