@@ -34,6 +34,7 @@ export function startTools(services: Services, link: NodeLink, nodeId: string) {
       db,
       log,
       bus,
+      ends: core.ends,
       nodeId,
       watch,
       workflowStarter,

@@ -97,7 +97,7 @@ export function createSendMethods({
         signal: context.signal,
         ...(historyLength !== undefined && { historyLength }),
       };
-      const task = live && (await liveTask(live, wait));
+      const task = live && (await liveTask(live, wait, core.ends));
       const written = blocking ? waiting : null;
       return task ?? waitForTask(core, { tenant_id: context.caller.tenant_id, message_id }, wait, written);
     },

@@ -5,6 +5,7 @@ import { type InputRequest, isTerminal, type MessageRecord } from '../../contrac
 import { senderOf } from '../../contracts/permissions.js';
 import { traceIdOf, uuidOf } from '../../runtime/ids.js';
 import type { DispatchEnd, LiveMessage } from '../dispatch/dispatches.js';
+import type { LocalEnds } from '../stream/local-ends.js';
 import type { AskedRequest, InputRequestRow, MessageRow } from './rows.js';
 
 const PREVIEW_CHARS = 200;
@@ -169,13 +170,21 @@ export interface TaskWait {
 
 /**
  * The task of a message that this process has sent, once it has ended; null when its row must be read. Most messages end at once, so the signal and
- * the subscription of a longer wait (stream/watch.ts) are made after `LIVE_MS` only.
+ * the subscription of a longer wait (stream/watch.ts) are made after `LIVE_MS` only, or once a human is asked about a tool call.
  */
-export async function liveTask(live: LiveMessage, options: TaskWait): Promise<Task | null> {
+export async function liveTask(
+  live: LiveMessage,
+  options: TaskWait,
+  ends: Pick<LocalEnds, 'wakeAtRest'>,
+): Promise<Task | null> {
   if (!options.blocking) return taskOf(live.row, null, options);
   const ended = await new Promise<DispatchEnd | null>((resolve) => {
     const timer = setTimeout(resolve, Math.min(options.until - Date.now(), LIVE_MS), null);
-    void live.ended.then(resolve).finally(() => clearTimeout(timer));
+    const rest = ends.wakeAtRest(live.row.message_id, () => resolve(null));
+    void live.ended.then(resolve).finally(() => {
+      clearTimeout(timer);
+      rest[Symbol.dispose]();
+    });
   });
   const end = ended?.message;
   return end && isTerminal(end.state) ? taskOf({ ...live.row, ...end }, null, options) : null;

@@ -63,6 +63,7 @@ export function toolCalls(deps: ToolCallsDeps): ToolCalls {
       db,
       log,
       bus,
+      ends: core.ends,
       nodeId,
       watch,
       workflowStarter,

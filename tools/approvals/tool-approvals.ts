@@ -33,6 +33,7 @@ export interface ToolApprovalsOptions {
   nodeId: string;
   watch: Pick<DecisionWatch, 'over'>;
   bus: Pick<MessageCore['bus'], 'publish'>;
+  ends: Pick<MessageCore['ends'], 'noteRest'>;
   workflowStarter: Pick<MessageCore['workflowStarter'], 'message'>;
   /** An agent may have got room. Never throws. */
   fill(agent: AgentRef): void;
@@ -211,8 +212,9 @@ export class ToolApprovals {
 
   /** After the commit: streams read the message again, and its workflow looks at it. */
   #announce(message: WaitingCall['dispatch'], { freed_id }: Pick<HeldCall, 'freed_id'>): void {
-    const { bus, workflowStarter, fill } = this.#options;
+    const { bus, ends, workflowStarter, fill } = this.#options;
     const { tenant_id, message_id, session_id } = message;
+    ends.noteRest(message_id);
     bus.publish(tenant_id, message_id, { kind: 'changed' });
     workflowStarter.message({ tenant_id, message_id, session_id });
     if (freed_id !== null) fill({ tenant_id, instance_id: freed_id });
