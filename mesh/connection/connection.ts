@@ -94,9 +94,9 @@ export class Connection implements ConnectionRef {
     const handlers = {
       onText: (text: string) => protocol.onText(this, text),
       onReadingResumed: () => this.pongReceived(),
-      onLost: () => {
+      onLost: (code: number) => {
         deps.tools.socketLost(this);
-        this.transition('socket_lost');
+        this.transition(this.#state === 'DRAINING' && code === CLOSE_CODES.NORMAL ? 'left' : 'socket_lost');
       },
     };
     this.socket = new FrameSocket(ws, wire, handlers, deps.clocks, log);

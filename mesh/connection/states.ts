@@ -12,6 +12,7 @@ export const CONNECTION_EVENTS = [
   'close_request',
   'pings_missed',
   'socket_lost',
+  'left',
   'drained',
   'grace_over',
   'transferred',
@@ -67,6 +68,8 @@ const TRANSITIONS: Record<ConnectionState, Partial<Record<ConnectionEvent, Trans
     transferred: { state: 'CLOSED', close: CLOSE_CODES.GOING_AWAY },
     pings_missed: { state: 'SUSPENDED', close: CLOSE_CODES.GOING_AWAY },
     socket_lost: { state: 'SUSPENDED' },
+    /** the agent has closed its socket with 1000: it gives up what it has not finished */
+    left: { state: 'CLOSED', failInFlight: true },
     replaced: { state: 'CLOSED', close: CLOSE_CODES.REPLACED, failInFlight: true },
   },
   SUSPENDED: {

@@ -38,6 +38,11 @@ export class LifecycleLog {
     this.#isLossLogged = true;
   }
 
+  /** The agent stops with so many dispatches that have not ended. */
+  cutOff(dispatches: number): void {
+    this.#deps.log.warn({ dispatches }, 'stopped before its work was done: what was running is given up');
+  }
+
   draining(graceSeconds: number): void {
     this.#deps.log.info({ grace_seconds: graceSeconds }, 'draining: takes no new work and finishes what runs');
   }

@@ -133,6 +133,7 @@ export class ConnectedAgent {
       if (this.#stopReason) throw this.#stopReason.error;
     } finally {
       this.#shutDown();
+      if (this.#runs.count > 0) this.#lifecycle.cutOff(this.#runs.count);
       this.#runs.abortAll('AGENT_DISCONNECTED');
     }
   }

@@ -31,6 +31,11 @@ export class DispatchRuns {
     return new Set([...this.#running.values()].map((run) => run.dispatch.session_context.session_id)).size;
   }
 
+  /** Number of running dispatches. */
+  get count(): number {
+    return this.#running.size;
+  }
+
   /** The dispatches that `hello` reports as in flight. */
   inflight(): NonNullable<HelloPayload['inflight']> {
     this.#dropDelivered();

@@ -188,7 +188,7 @@ test('an orderly stop is no trouble, and what the agent reports meanwhile does n
 
 test('the end of the grace ends an agent that cannot come back', async () => {
   const codes: string[] = [];
-  const { mesh, agent } = await joined((shop) =>
+  const { mesh, agent, lines } = await joined((shop) =>
     shop.onMessage(async (task) => {
       await once(task.signal, 'abort');
       codes.push(codeOf(task.signal));
@@ -201,6 +201,7 @@ test('the end of the grace ends an agent that cannot come back', async () => {
   mesh.sockets[0]?.terminate();
   await closed;
   await vi.waitFor(() => expect(codes).toEqual(['AGENT_DISCONNECTED']));
+  expect(lines).toContainEqual(expect.objectContaining({ level: 'warn', dispatches: 1 }));
 });
 
 test('a listener that throws does not end the agent, nor does an onError that throws', async () => {

@@ -217,4 +217,14 @@ describe('an agent that says goodbye', () => {
     expect(await end).toMatchObject(closed);
     expect((await fixture.message(ref)).error?.code).toBe('AGENT_DISCONNECTED');
   });
+
+  it('loses it at once when it closes its socket first', async () => {
+    const { node, agent, ref, end } = await atWork();
+    agent.send('close_request', { grace_seconds: 600 });
+    await until(async () => (await fixture.agent('a')).status === 'draining');
+    agent.close(1000);
+    expect(await end).toMatchObject(closed);
+    expect((await fixture.message(ref)).error?.code).toBe('AGENT_DISCONNECTED');
+    expect(node.server.stats().suspended).toBe(0);
+  });
 });
