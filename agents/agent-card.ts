@@ -53,6 +53,49 @@ export async function fetchAgentCard(
   throw new PlatformError('BAD_GATEWAY', `The agent card could not be fetched from the agent's address: ${problem}.`);
 }
 
+/** The addresses that a card names for JSON-RPC, of A2A 1.0 and 0.3. Anything may be in it. */
+function rpcUrls({
+  supportedInterfaces,
+  additionalInterfaces,
+  url,
+  preferredTransport,
+}: Record<string, unknown>): URL[] {
+  const listed = [supportedInterfaces, additionalInterfaces].flatMap((list) => (Array.isArray(list) ? list : []));
+  const interfaces: ({ url?: unknown; protocolBinding?: unknown; transport?: unknown } | null)[] = [
+    ...listed,
+    { url, transport: preferredTransport },
+  ];
+  return interfaces
+    .filter((one) => (one?.protocolBinding ?? one?.transport ?? 'JSONRPC') === 'JSONRPC')
+    .flatMap((one) => (typeof one?.url === 'string' && URL.canParse(one.url) ? [new URL(one.url)] : []));
+}
+
+/**
+ * Where an agent takes its calls: the address that it was registered with, or where its card names only other paths of the same origin, the first of
+ * these. Another origin is not called: nobody has registered it.
+ * @returns null where the card names only addresses of other origins, at other paths: behind a proxy it may not know its own origin
+ */
+export function rpcAddress(publicUrl: string, card: Record<string, unknown>): string | null {
+  const registered = new URL(publicUrl);
+  const path = ({ pathname }: URL) => pathname.replace(/\/+$/, '');
+  const named = rpcUrls(card);
+  if (named.length === 0 || named.some((one) => path(one) === path(registered))) return publicUrl;
+  return named.find(({ origin }) => origin === registered.origin)?.href ?? null;
+}
+
+/**
+ * Checks the card that an agent serves itself.
+ * @throws PlatformError `BAD_REQUEST` where it says that the calls go to another origin
+ */
+export function requireOwnRpcAddress(publicUrl: string, card: Record<string, unknown>): void {
+  if (rpcAddress(publicUrl, card) !== null) return;
+  const [named] = rpcUrls(card);
+  throw new PlatformError(
+    'BAD_REQUEST',
+    `public_url: the agent card names ${named?.href.slice(0, 512)} for JSON-RPC, which is of another origin. Register that address, or correct the card.`,
+  );
+}
+
 /** @throws PlatformError `BAD_REQUEST`, naming the member, for a URL that contains credentials or a forbidden IP address */
 export function checkOutboundUrl(outbound: Pick<Outbound, 'checkUrl'>, member: string, url: string): void {
   try {

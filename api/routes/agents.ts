@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { listTypes } from '../../agents/agent-activity.js';
-import { checkOutboundUrl, fetchAgentCard } from '../../agents/agent-card.js';
+import { checkOutboundUrl, fetchAgentCard, requireOwnRpcAddress } from '../../agents/agent-card.js';
 import { connectionStats, getConnection } from '../../agents/agent-connections.js';
 import { setDrained } from '../../agents/agent-drain.js';
 import { heartbeat } from '../../agents/agent-health.js';
@@ -61,6 +61,7 @@ async function register(deps: Deps, caller: Caller, author: Author, body: AgentR
   if (dispatch_auth?.type === 'oauth2_client_credentials')
     checkOutboundUrl(deps.outbound, 'dispatch_auth.token_url', dispatch_auth.token_url);
   const served = isHosted && !body.agent_card && url !== undefined ? await fetchAgentCard(deps.outbound, url) : null;
+  if (served && url !== undefined) requireOwnRpcAddress(url, served);
   const card = { agent_card: served ?? body.agent_card ?? {}, reached: served !== null };
   const { skills = [], tools = [], context = {} } = body;
   const registered = { ...body, deployment_mode, public_url: url ?? null, skills, tools, context, ...card };

@@ -7,7 +7,7 @@ import { unlessAborted } from '../../runtime/promises/unless-aborted.js';
 import type { AgentCredentials, Proof } from './agent-credentials.js';
 import { type HostedAnswer, readAnswer } from './answer.js';
 import { readRefusal, refusalFrom } from './refusal.js';
-import { dispatchBody, type HostedRequest, hostedHeaders, taskBody } from './request.js';
+import { callUrl, dispatchBody, type HostedRequest, hostedHeaders, taskBody } from './request.js';
 
 /** Limit of a JSON answer; a longer one is not read. */
 export const ANSWER_BYTES_MAX = 2 * 1024 * 1024;
@@ -50,7 +50,7 @@ export class HostedCall {
   /** Posts the dispatch and resolves at the answer's headers. The signal is the deadline. @param token from `token()` */
   async send(token: string, signal: AbortSignal): Promise<OutboundStream> {
     const send = (proof: Proof) =>
-      this.#client.outbound.stream(this.open.public_url ?? '', {
+      this.#client.outbound.stream(callUrl(this.open), {
         method: 'POST',
         headers: hostedHeaders(this.open, proof),
         body: JSON.stringify(dispatchBody(this.open)),
@@ -66,7 +66,7 @@ export class HostedCall {
   /** Asks for the agent's own task, or asks to cancel it. */
   async ask(method: 'get' | 'cancel', taskId: string, signal?: AbortSignal): Promise<HostedAnswer> {
     const ask = (proof: Proof) =>
-      this.#client.outbound.request(this.open.public_url ?? '', {
+      this.#client.outbound.request(callUrl(this.open), {
         method: 'POST',
         headers: hostedHeaders(this.open, proof),
         body: JSON.stringify(taskBody(this.open, method, taskId)),

@@ -1,3 +1,4 @@
+import { rpcAddress } from '../../agents/agent-card.js';
 import type { A2aMessage, A2aVersion } from '../../contracts/a2a/a2a.js';
 import { messageTo1 } from '../../contracts/a2a/a2a-1-results.js';
 import { DISPATCH_URI } from '../../contracts/a2a/extensions.js';
@@ -32,6 +33,11 @@ export function versionOf(card: Card): A2aVersion {
   const speaks = (major: string): boolean =>
     versions.some((version) => version === major || version.startsWith(`${major}.`));
   return speaks('1') && !speaks('0') ? '1.0' : '0.3';
+}
+
+/** Where the agent is called. Of a card that was given with the registration, addresses of other origins do not count. */
+export function callUrl({ public_url, agent_card }: Pick<HostedRequest, 'public_url' | 'agent_card'>): string {
+  return public_url === null ? '' : (rpcAddress(public_url, agent_card) ?? public_url);
 }
 
 /** What a card says that its agent can do; anything may be in it. */

@@ -374,6 +374,13 @@ describe('hosted agents', () => {
     expect(failure).toBe('502 BAD_GATEWAY');
   });
 
+  test('a card that names the address of another origin is refused with that address', async () => {
+    answer = json({ ...card, supportedInterfaces: [{ url: 'http://10.0.0.1/rpc', protocolBinding: 'JSONRPC' }] });
+    const { status, body } = await api.client.post('/agents/register', { agent_type: 'painter', url: url('/') });
+    expect(status).toBe(400);
+    expect(body).toMatchObject({ error: expect.stringContaining('http://10.0.0.1/rpc') });
+  });
+
   test.each([
     ['an address that is not open', 'http://10.0.0.1/', '400 BAD_REQUEST'],
     ['a URL that cannot be asked', 'file:///etc/passwd', '400 BAD_REQUEST'],

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { canStream, dispatchBody, hostedHeaders, taskBody, versionOf } from '../../../mesh/hosted/request.js';
+import { callUrl, canStream, dispatchBody, hostedHeaders, taskBody, versionOf } from '../../../mesh/hosted/request.js';
 import type { OpenDispatch } from '../../../messages/dispatch/dispatches.js';
 import { refusalOf } from './strict-requests.js';
 
@@ -233,4 +233,19 @@ describe('the request to a hosted agent', () => {
     expect(hostedHeaders(open, JWT)).not.toHaveProperty('baggage');
     expect(hostedHeaders(openDispatch(), JWT).baggage).toBe('a=b');
   });
+});
+
+const at = (...urls: string[]) => ({ supportedInterfaces: urls.map((url) => ({ url, protocolBinding: 'JSONRPC' })) });
+
+it.each<[string, string, object, string]>([
+  ['no address', 'http://a.example/', {}, 'http://a.example/'],
+  ['another path', 'http://a.example', at('http://a.example/a2a/jsonrpc'), 'http://a.example/a2a/jsonrpc'],
+  ['its own path', 'http://a.example/rpc', at('http://a.example/v1', 'http://a.example/rpc/'), 'http://a.example/rpc'],
+  ['its own path behind a proxy', 'https://a.example/rpc', at('http://10.0.0.1:8080/rpc'), 'https://a.example/rpc'],
+  ['another origin', 'https://a.example/', at('http://169.254.169.254/rpc'), 'https://a.example/'],
+  ['a 0.3 address', 'http://a.example/', { url: 'http://a.example/rpc' }, 'http://a.example/rpc'],
+  ['gRPC', 'http://a.example/', { url: 'http://a.example/grpc', preferredTransport: 'GRPC' }, 'http://a.example/'],
+  ['nonsense', 'http://a.example/', { supportedInterfaces: [null, { url: 7 }, { url: 'x' }] }, 'http://a.example/'],
+])('a card that names %s: %s', (_what, public_url, agent_card, called) => {
+  expect(callUrl({ public_url, agent_card: agent_card as Record<string, unknown> })).toBe(called);
 });
