@@ -91,7 +91,8 @@ function taskOf(
 ): DispatchedTask {
   const { params, session_context: context, dispatch_id, skill_id, args, attempt, deadline_ms } = dispatch;
   const traceparent = context.propagation_headers?.traceparent ?? '';
-  const callTool = callToolBy(tools, log, { dispatchId: dispatch_id, traceparent, signal, deadline });
+  const isApproved = questions.resolutions.some(({ source, accepted }) => source !== 'agent' && accepted);
+  const callTool = callToolBy(tools, log, { dispatchId: dispatch_id, traceparent, signal, deadline, isApproved });
   return {
     text: textOf(params.message.parts),
     parts: params.message.parts,

@@ -27,6 +27,7 @@ export class PostedToolCalls implements ToolCaller {
     traceparent: string,
     signal: AbortSignal | undefined,
     deadline?: TaskDeadline,
+    onAsked?: () => void,
   ): Promise<ToolResult> {
     const idempotency_key = payload.idempotency_key ?? randomUUID();
     const body = { ...payload, idempotency_key, instance_id: this.#instanceId() };
@@ -39,7 +40,9 @@ export class PostedToolCalls implements ToolCaller {
     const resume = deadline?.pause();
     try {
       const answer = await this.#api.post('/tools/call', body, ToolResult, { ...options, retry: true });
-      return isPending(answer) ? await this.#decided(body, options) : answer;
+      if (!isPending(answer)) return answer;
+      onAsked?.();
+      return await this.#decided(body, options);
     } catch (error) {
       signal?.throwIfAborted();
       if (!isTransient(error)) throw error;

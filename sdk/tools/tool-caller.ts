@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { ToolCallPayload, type ToolResult } from '../../contracts/api/tools.js';
 import { LIMITS } from '../../contracts/limits.js';
+import { pause } from '../client/api/retries.js';
 import { errorText, type Field, sendable, shown, UnsendableError } from '../handlers/sendable.js';
 import type { TaskDeadline } from '../handlers/task-deadline.js';
 import type { AgentLog } from '../log.js';
@@ -34,6 +35,7 @@ export interface ToolCaller {
   /**
    * Waits for the result, also through the approval of a human.
    * @param deadline stands still while the call waits for a human
+   * @param onAsked called when a human is asked
    * @throws the signal's reason once it is aborted
    */
   call(
@@ -41,6 +43,7 @@ export interface ToolCaller {
     traceparent: string,
     signal: AbortSignal | undefined,
     deadline?: TaskDeadline,
+    onAsked?: () => void,
   ): Promise<ToolResult>;
 }
 
@@ -52,6 +55,16 @@ interface CallContext {
   signal: AbortSignal;
   /** Of the dispatch. */
   deadline?: TaskDeadline | undefined;
+  /** Whether a human has approved a call of the task in an earlier run. */
+  isApproved?: boolean;
+}
+
+/** An approved call waits this long for an agent that offers the tool, as messages do, and asks again at this interval. */
+const AVAILABLE_WITHIN_MS = 30_000;
+const PAUSE_MS = 1_000;
+
+function isUnavailable(answer: ToolResult): boolean {
+  return !answer.ok && answer.error.retryable && answer.error.code === 'TARGET_UNAVAILABLE';
 }
 
 /**
@@ -65,9 +78,19 @@ export function callToolBy(caller: ToolCaller, log: AgentLog, context?: CallCont
     ended?.throwIfAborted();
     const named = toWire({ tool, target, dispatchId: context?.dispatchId, deadlineMs, idempotencyKey });
     const payload = sendableCall({ ...(named as { tool: string }), arguments: args });
-    return unwrapped(
-      await caller.call(payload, currentTraceparent() || (context?.traceparent ?? ''), ended, context?.deadline),
-    );
+    const traceparent = currentTraceparent() || (context?.traceparent ?? '');
+    let isApproved = context?.isApproved ?? false;
+    const attempt = () =>
+      caller.call(payload, traceparent, ended, context?.deadline, () => {
+        isApproved = true;
+      });
+    let answer = await attempt();
+    for (const until = performance.now() + AVAILABLE_WITHIN_MS; isApproved && isUnavailable(answer); ) {
+      if (performance.now() >= until) break;
+      await pause(PAUSE_MS, ended);
+      answer = await attempt();
+    }
+    return unwrapped(answer);
   };
   return (tool, ...rest) =>
     new AwaitedOrLogged(call(tool, ...rest), (error) => {
