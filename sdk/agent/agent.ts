@@ -116,6 +116,8 @@ export class Agent {
    * throws is logged and passed to `onError`.
    */
   on<Name extends keyof ConnectionEvents>(name: Name, listener: (detail: ConnectionEvents[Name]) => unknown): this {
+    if (!Object.hasOwn(this.#listeners, name))
+      throw new TypeError(`an agent has no event ${name}: on('connected' | 'disconnected')`);
     this.#listeners[name].push(listener);
     return this;
   }

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { Skills } from '../../contracts/api/agents.js';
+import { namesOf, requireKnownOptions } from '../known-options.js';
 import { type InputSchema, requireUsable, type SchemaOutput } from '../schema/schema.js';
 import type { AgentTask, Answer, Failed, Output } from './agent-task.js';
 import {
@@ -35,6 +36,21 @@ export interface SkillOptions<Schema extends InputSchema = InputSchema> {
   input?: Schema;
 }
 
+const SKILL_OPTIONS = namesOf<SkillOptions>({
+  id: true,
+  name: true,
+  description: true,
+  tags: true,
+  examples: true,
+  idempotent: true,
+  input: true,
+});
+
+/** @throws TypeError for what is no function, when it is given rather than with the first message */
+export function requireHandler(call: string, handler: unknown): void {
+  if (typeof handler !== 'function') throw new TypeError(`${call}: the handler is not a function`);
+}
+
 type RunHandler = (task: AgentTask) => Answer;
 
 /** The handlers of an agent: one for messages, and one for each skill. */
@@ -46,11 +62,14 @@ export class Handlers {
   #onMessage: RunHandler | null = null;
 
   onMessage(handler: MessageHandler): void {
+    requireHandler('onMessage(handler)', handler);
     if (this.#onMessage) throw new Error('onMessage is already set');
     this.#onMessage = handler;
   }
 
   addSkill<Schema extends InputSchema>(skill: SkillOptions<Schema>, handler: SkillHandler<SchemaOutput<Schema>>): void {
+    requireKnownOptions('a skill', skill, SKILL_OPTIONS);
+    requireHandler(`skill('${skill.id}', handler)`, handler);
     const { input, idempotent, ...card } = skill;
     if (this.#bySkill.has(skill.id)) throw new Error(`the skill ${skill.id} is already defined`);
     if (input) requireUsable(input);

@@ -59,8 +59,30 @@ function standardOf(schema: InputSchema): StandardSchema {
   return known;
 }
 
+/** A JSON Schema that says anything about objects has one of these; without them it takes everything. */
+const KEYWORDS = [
+  'type',
+  'properties',
+  'required',
+  '$ref',
+  '$defs',
+  'allOf',
+  'anyOf',
+  'oneOf',
+  'not',
+  'enum',
+  'const',
+  'description',
+  'title',
+];
+
 /** Refuses a schema that cannot be used, when it is given rather than with the first message. @throws Error */
 export function requireUsable(schema: InputSchema): void {
+  const keys = Object.keys(schema);
+  if (!isStandard(schema) && keys.length > 0 && !keys.some((key) => KEYWORDS.includes(key)))
+    throw new TypeError(
+      `{ ${keys.join(', ')} } is no JSON Schema: write { type: 'object', properties: { … } }, or use a schema library`,
+    );
   standardOf(schema);
 }
 

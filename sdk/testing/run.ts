@@ -9,6 +9,7 @@ import { abortedFrameOf, type ResultFrame, taskIn } from '../handlers/result-fra
 import { type DispatchedTask, runDispatch } from '../handlers/run-dispatch.js';
 import { TaskDeadline } from '../handlers/task-deadline.js';
 import { type ChunkContent, TaskOutput } from '../handlers/task-output.js';
+import { namesOf, requireKnownOptions } from '../known-options.js';
 import { type AgentLog, SILENT_LOG } from '../log.js';
 import { unwrapped } from '../tools/tool-error.js';
 import { unlessAborted } from '../unless-aborted.js';
@@ -43,6 +44,28 @@ export interface RunOptions {
   log?: AgentLog;
 }
 
+const RUN_OPTIONS = namesOf<RunOptions>({
+  answers: true,
+  skillId: true,
+  args: true,
+  metadata: true,
+  tools: true,
+  agents: true,
+  history: true,
+  userId: true,
+  sessionId: true,
+  messageId: true,
+  deadlineMs: true,
+  traceparent: true,
+  log: true,
+});
+
+function requireSkill(agent: Agent, skillId: string | undefined): void {
+  const skills = handlersOf(agent).messages.skills.map(({ id }) => id);
+  if (skillId === undefined || skills.includes(skillId)) return;
+  throw new TypeError(`the agent has no skill ${skillId}: it has ${skills.join(', ') || 'none'} (TARGET_UNAVAILABLE)`);
+}
+
 /** How a message ended. */
 export interface Run {
   /** As a caller gets it. */
@@ -73,8 +96,11 @@ export interface Run {
 /**
  * Gives the agent a message as the platform would, without a server, and runs its handler again for each answer of a human. The agent needs
  * no address and no credential, and must not have joined.
+ * @throws TypeError for an unknown option, and for a skill that the agent does not list: the platform would find no agent for it
  */
 export async function run(agent: Agent, input: string | Part[] = '', options: RunOptions = {}): Promise<Run> {
+  requireKnownOptions('run', options, RUN_OPTIONS);
+  requireSkill(agent, options.skillId);
   const parts: Part[] = typeof input === 'string' ? [{ kind: 'text', text: input }] : input;
   const message = new MessageInMemory(agent, parts, options);
   for (const answer of options.answers ?? []) {

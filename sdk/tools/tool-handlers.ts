@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Tools } from '../../contracts/api/agents.js';
 import type { ToolDelivery, ToolResult } from '../../contracts/api/tools.js';
 import { LIMITS } from '../../contracts/limits.js';
+import { requireHandler } from '../handlers/handlers.js';
 import { logFailure } from '../handlers/run-dispatch.js';
 import { type Field, sendable } from '../handlers/sendable.js';
 import type { AgentLog } from '../log.js';
@@ -62,6 +63,7 @@ export class ToolHandlers {
   /** @param schema parses the arguments; its description becomes the tool's */
   add<Schema extends InputSchema>(name: string, schema: Schema, handler: ToolHandler<SchemaOutput<Schema>>): void {
     if (this.#byName.has(name)) throw new Error(`the tool ${name} is already defined`);
+    requireHandler(`tool('${name}', schema, handler)`, handler);
     requireUsable(schema);
     const { description, ...input_schema } = jsonSchemaOf(schema);
     this.tools.push({ name, ...(typeof description === 'string' && { description }), input_schema });

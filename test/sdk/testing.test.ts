@@ -111,3 +111,15 @@ test('a tool call or a search that nobody awaits is logged when it fails, and do
   const error = expect.stringContaining('the test has no tool');
   expect(logged).toEqual([{ tool: 'audit.log', dispatch_id: 'dsp_1', error }, { error }]);
 });
+
+test.each<[string, (agent: Agent) => unknown, RegExp]>([
+  ['a skill without a handler', (agent) => agent.skill('a', undefined as never), /handler is not a function/],
+  ['an unknown option', (agent) => agent.skill({ id: 'a', inputs: {} } as never, () => 'x'), /no option `inputs`/],
+  ['no schema', (agent) => agent.skill({ id: 'a', input: { order: 'string' } }, () => 'x'), /is no JSON Schema/],
+  ['a tool without a schema', (agent) => agent.tool('t', (() => 1) as never, undefined as never), /tool\('t', schema/],
+  ['an unknown event', (agent) => agent.on('connect' as never, () => 1), /no event connect/],
+  ['an unknown skill of a run', (agent) => run(agent, 'x', { skillId: 'typo' }), /no skill typo: it has none/],
+  ['an unknown option of a run', (agent) => run(agent, 'x', { skill: 'a' } as never), /no option `skill`/],
+])('%s is refused when it is given', async (_what, given, problem) => {
+  await expect(async () => given(new Agent({ type: 'strict' }))).rejects.toThrow(problem);
+});
