@@ -38,8 +38,9 @@ export async function fetchAgentCard(
   publicUrl: string,
 ): Promise<Record<string, unknown>> {
   checkOutboundUrl(outbound, 'public_url', publicUrl);
-  let problem = 'there is no agent card';
-  for (const url of cardUrls(publicUrl)) {
+  const urls = cardUrls(publicUrl);
+  let problem = `there is no agent card at ${urls.join(' or ')}`;
+  for (const url of urls) {
     try {
       const headers = { accept: 'application/json' };
       const options = { headers, timeoutMs: TIMEOUT_MS, maxResponseBytes: LIMITS.cardBytes };
@@ -102,7 +103,9 @@ export function checkOutboundUrl(outbound: Pick<Outbound, 'checkUrl'>, member: s
     outbound.checkUrl(url);
   } catch (error) {
     if (!(error instanceof OutboundError)) throw error;
-    throw new PlatformError('BAD_REQUEST', `${member}: ${error.message}.`);
+    const remedy =
+      error.code === 'FORBIDDEN_ADDRESS' ? ': OUTBOUND_ALLOW_CIDRS of the platform opens private addresses' : '';
+    throw new PlatformError('BAD_REQUEST', `${member}: ${error.message} (${url.slice(0, 512)})${remedy}.`);
   }
 }
 

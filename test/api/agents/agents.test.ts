@@ -389,6 +389,15 @@ describe('hosted agents', () => {
     expect(await api.client.failure('/agents/register', { agent_type: 'painter', public_url })).toBe(failure);
   });
 
+  test.each([
+    ['http://10.0.0.1/', 'public_url: the target address is not allowed (http://10.0.0.1/): OUTBOUND_ALLOW_CIDRS'],
+    ['', '/.well-known/agent-card.json'],
+  ])('a refusal names the address %s and the remedy', async (address, text) => {
+    answer = (_request, response) => response.writeHead(404).end();
+    const { body } = await api.client.post('/agents/register', { agent_type: 'p', url: address || url('/a2a') });
+    expect(body).toMatchObject({ error: expect.stringContaining(text) });
+  });
+
   test('hosted without an address, or with two: 400', async () => {
     for (const addresses of [{ deployment_mode: 'hosted' }, { url: url('/'), public_url: url('/') }])
       expect(await api.client.failure('/agents/register', { agent_type: 'p', ...addresses })).toBe('400 BAD_REQUEST');
