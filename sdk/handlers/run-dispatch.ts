@@ -4,6 +4,7 @@ import type { AgentLog } from '../log.js';
 import type { InputSchema } from '../schema/schema.js';
 import { searchBy } from '../tools/search.js';
 import { callToolBy, type ToolCaller } from '../tools/tool-caller.js';
+import { ToolError } from '../tools/tool-error.js';
 import { inSpan } from '../tracing.js';
 import type { AgentTask, Question } from './agent-task.js';
 import { InvalidInputError, inputOf } from './input.js';
@@ -67,9 +68,16 @@ export async function runDispatch(input: DispatchInput, { runTask, tools, log }:
       log.warn({ ...fields, problem }, 'invalid usage is left out'),
     );
   } catch (error) {
-    if (!signal.aborted && !(error instanceof InvalidInputError)) logFailure(log, fields, error);
+    if (!signal.aborted && !isNormalEnd(error)) logFailure(log, fields, error);
     return errorFrameOf(error instanceof UnsendableError ? `${fields.handler}: ${error.message}` : error);
   }
+}
+
+/** A human has said no, or the message was canceled while a call waited: no fault of the handler. */
+const NORMAL_ENDS: readonly unknown[] = ['APPROVAL_REJECTED', 'APPROVAL_EXPIRED', 'CANCELED'];
+
+function isNormalEnd(error: unknown): boolean {
+  return error instanceof InvalidInputError || (error instanceof ToolError && NORMAL_ENDS.includes(error.code));
 }
 
 function attributesOf({ messageId, sessionId, dispatchId, skillId, attempt }: DispatchedTask) {

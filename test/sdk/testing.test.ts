@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Agent, type Turn, z } from '../../sdk/index.js';
+import { Agent, ToolError, type Turn, z } from '../../sdk/index.js';
 import { SILENT_LOG } from '../../sdk/log.js';
 import { run, runTool } from '../../sdk/testing/index.js';
 
@@ -122,4 +122,19 @@ test.each<[string, (agent: Agent) => unknown, RegExp]>([
   ['an unknown option of a run', (agent) => run(agent, 'x', { skill: 'a' } as never), /no option `skill`/],
 ])('%s is refused when it is given', async (_what, given, problem) => {
   await expect(async () => given(new Agent({ type: 'strict' }))).rejects.toThrow(problem);
+});
+
+test.each([
+  ['APPROVAL_REJECTED', 0],
+  ['CANCELED', 0],
+  ['TOO_BIG', 1],
+])('a tool call that ends with %s and is not caught is logged %d times as a failure', async (code, times) => {
+  const logged: object[] = [];
+  const log = { ...SILENT_LOG, error: (fields: object) => logged.push(fields) };
+  const pay = () => {
+    throw new ToolError('no', { code });
+  };
+  const agent = new Agent({ type: 'payer' }).onMessage(async (task) => `${await task.callTool('pay')}`);
+  expect((await run(agent, 'x', { tools: { pay }, log })).state).toBe('failed');
+  expect(logged).toHaveLength(times);
 });
