@@ -6,6 +6,7 @@ import { ConnectedToolCalls } from '../connected/connected-tool-calls.js';
 import { Registration } from '../connected/registration.js';
 import { Handlers, type MessageHandler, type SkillHandler, type SkillOptions } from '../handlers/handlers.js';
 import type { DispatchedTask } from '../handlers/run-dispatch.js';
+import { shown } from '../handlers/sendable.js';
 import { HostedAgent, type ServeOptions } from '../hosted/hosted-agent.js';
 import { requireKnownOptions } from '../known-options.js';
 import { type AgentLog, stderrLog } from '../log.js';
@@ -54,9 +55,15 @@ export class Agent {
     handlersOf = (agent) => ({ messages: agent.#handlers, tools: agent.#toolHandlers });
   }
 
-  /** @throws TypeError for an unknown option, RangeError for a `drainGraceSeconds` that is none */
+  /** @throws TypeError for an unknown option or no `type`, RangeError for a `drainGraceSeconds` or a limit that is none */
   constructor(options: AgentOptions) {
     requireKnownOptions('an Agent', options, AGENT_OPTIONS);
+    if (typeof options.type !== 'string' || options.type === '') throw new TypeError('an Agent needs a `type`');
+    for (const name of ['maxConcurrentSessions', 'maxConcurrentTasks'] as const) {
+      const limit = options[name] ?? 0;
+      if (!Number.isInteger(limit) || limit < 0)
+        throw new RangeError(`${name} is a whole number from 0, not ${shown(limit)}`);
+    }
     const { drainGraceSeconds: grace = 0 } = options;
     if (!(grace >= 0 && grace <= GRACE_SECONDS_MAX)) {
       throw new RangeError(`drainGraceSeconds is a number from 0 to ${GRACE_SECONDS_MAX}, not ${grace}`);

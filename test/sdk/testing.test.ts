@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Agent, ToolError, type Turn, z } from '../../sdk/index.js';
+import { Agent, ToolError, type Turn, textOf, z } from '../../sdk/index.js';
 import { SILENT_LOG } from '../../sdk/log.js';
 import { run, runTool } from '../../sdk/testing/index.js';
 
@@ -118,6 +118,10 @@ test.each<[string, (agent: Agent) => unknown, RegExp]>([
   ['no schema', (agent) => agent.skill({ id: 'a', input: { order: 'string' } }, () => 'x'), /is no JSON Schema/],
   ['a tool without a schema', (agent) => agent.tool('t', (() => 1) as never, undefined as never), /tool\('t', schema/],
   ['an unknown event', (agent) => agent.on('connect' as never, () => 1), /no event connect/],
+  ['no type', () => new Agent({} as never), /needs a `type`/],
+  ['a limit below 0', () => new Agent({ type: 'x', maxConcurrentTasks: -1 }), /maxConcurrentTasks is a whole number/],
+  ['a limit that is text', () => new Agent({ type: 'x', maxConcurrentTasks: '4' as never }), /not '4'/],
+  ['a promise of a task', () => textOf(Promise.resolve() as never), /textOf\(await/],
   ['an unknown skill of a run', (agent) => run(agent, 'x', { skillId: 'typo' }), /no skill typo: it has none/],
   ['an unknown option of a run', (agent) => run(agent, 'x', { skill: 'a' } as never), /no option `skill`/],
 ])('%s is refused when it is given', async (_what, given, problem) => {

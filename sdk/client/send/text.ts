@@ -14,6 +14,8 @@ import { TaskFailedError, TaskNotEndedError } from './task-error.js';
  * @throws TaskFailedError for a task that has ended without an answer
  */
 export function textOf(value: A2aTask | MessageRecord | { parts: readonly Part[] } | readonly Part[]): string {
+  if (value instanceof Promise)
+    throw new TypeError('textOf takes the task, not its promise: textOf(await client.send(…))');
   if ('assistantOutput' in value) {
     requireAnswer(value.messageId, value.state, value.inputRequest?.prompt ?? value.error?.message ?? '', value);
     return value.assistantOutput;
@@ -55,6 +57,8 @@ export async function* textStream(
   events: AsyncIterable<A2aEvent>,
   { onRestart }: TextStreamOptions = {},
 ): AsyncGenerator<string, void> {
+  if (events instanceof Promise)
+    throw new TypeError('textStream takes a stream: textStream(client.stream(…)), not client.send');
   let output = new StreamedText();
   let waiting: TaskNotEndedError | undefined;
   for await (const event of events) {
