@@ -26,14 +26,15 @@ const GROWTH_MAX = 5;
 export function checkSendParams({ message, metadata }: MessageSendParams, bodyBytes = Number.POSITIVE_INFINITY): void {
   if (message.role !== 'user') throw new RpcError('INVALID_PARAMS', 'params.message.role: must be user');
   if (message.parts.length === 0) throw new RpcError('INVALID_PARAMS', 'params.message.parts: must not be empty');
-  const checkBytes = (path: string, value: unknown, limit: number): void => {
+  const checkBytes = (path: string, value: unknown, limit: number, remedy = ''): void => {
     if (bodyBytes * GROWTH_MAX <= limit || value === undefined) return;
     if (Buffer.byteLength(JSON.stringify(value)) <= limit) return;
-    throw new RpcError('INVALID_PARAMS', `${path}: must be at most ${limit} bytes of JSON`);
+    throw new RpcError('INVALID_PARAMS', `${path}: must be at most ${limit} bytes of JSON${remedy}`);
   };
   checkBytes('params.message.parts', message.parts, LIMITS.messagePartsBytes);
   checkBytes('params.message.metadata', message.metadata, LIMITS.metadataBytes);
-  checkBytes('params.metadata', metadata, LIMITS.metadataBytes);
+  const remedy = ', with the args in it: more goes into a data part of the message';
+  checkBytes('params.metadata', metadata, LIMITS.metadataBytes, remedy);
 }
 
 /** The stream, with at most so many messages in the history of its task. */

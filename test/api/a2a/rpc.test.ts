@@ -28,5 +28,7 @@ test.each([800, 1_000, 3_000, 20_000])(
 
 test('a body of unknown size is measured', () => {
   const params = MessageSendParams.parse(JSON.parse(paramsWith({ metadata: { text: 'x'.repeat(17_000) } })));
-  expect(() => checkSendParams(params)).toThrow('params.metadata: must be at most 16384 bytes');
+  expect(() => checkSendParams(params)).toThrow(
+    /^params\.metadata: must be at most 16384 bytes of JSON, with the args in it: .* data part/,
+  );
 });
