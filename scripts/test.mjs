@@ -1,7 +1,7 @@
 /**
  * Runs the tests and ends with a line for each failed one, `FAILED file > test: message`, and with `N passed, N failed`.
  *
- *     npm test                        the gate: about ten minutes on two cores
+ *     npm test                        the gate: about six minutes on two cores
  *     npm test -- test/api            files by their path, those of `npm run test:all` among them; options are passed to vitest
  *     npm test -- --save-durations    writes how long each file took into test/durations.json, which orders later runs
  *     npm run test:all                everything: see scripts/test-all.mjs, which passes --all
@@ -44,7 +44,7 @@ process.on('SIGTERM', () => {
 
 try {
   if (isGate)
-    console.log(`The gate: about ten minutes on two cores. All tests: npm run test:all (${lastGreen(root)}).`);
+    console.log(`The gate: about six minutes on two cores. All tests: npm run test:all (${lastGreen(root)}).`);
   const servers = await startServers(root, folder);
   try {
     await runAll(servers);
