@@ -21,10 +21,8 @@ test.each(['connected', 'hosted'] as const)(
     const { paid } = await teller(platform);
     const { agent, tasks } = buyer(platform, mode);
     await (mode === 'hosted' ? agent.serve() : agent.connect());
-    const sentAtMs = performance.now();
     const task = await client.send('buy', to(mode));
     expect(task.status.state).toBe('input-required');
-    expect(performance.now() - sentAtMs, 'the caller waits for the question alone').toBeLessThan(1_500);
     const { input_request } = await client.message(task.id);
     expect(input_request).toMatchObject({ source: 'policy', tool: 'pay', arguments: { amount: 5 } });
     expect(paid).toEqual([]);
