@@ -28,6 +28,7 @@ test('a plan is found, approved, followed step by step, and canceled by who may'
   await page.keyboard.press('n');
   await page.getByRole('heading', { name: 'Answer the tender', exact: true }).waitFor();
   expect(page.url()).toContain(`plan=${plan_id}`);
+  await page.getByRole('link', { name: /^Old 6 / }).waitFor(); // the last of the first page
   await page.locator('.plans .entries').evaluate((list) => list.scrollTo(0, 1_000_000));
   await page.getByRole('link', { name: /^Old 0 / }).waitFor();
 
