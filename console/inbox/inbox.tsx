@@ -161,7 +161,7 @@ export function Inbox() {
         }
       >
         {current ? (
-          <RequestDetail requestId={current} decision={made.get(current)} decide={decide} keys={answer} />
+          <RequestDetail requestId={current} known={row} decision={made.get(current)} decide={decide} keys={answer} />
         ) : (
           <p className="empty quiet">Select a request to see what it asks.</p>
         )}

@@ -234,16 +234,21 @@ export function AboutToBeSent({ decision }: { decision: Decision | undefined }) 
   );
 }
 
-/** One request: all that a decision needs. @param props.isBeside its message is shown beside it */
+/**
+ * One request: all that a decision needs.
+ * @param props.known the same as a list has it, which is shown until it is read
+ * @param props.isBeside its message is shown beside it
+ */
 export function RequestDetail(props: {
   requestId: string;
+  known?: RequestRecord | undefined;
   decision: Decision | undefined;
   decide: (request: RequestRecord, answer: Answer) => void;
   keys: { current: AnswerKeys | null };
   isBeside?: boolean;
 }) {
-  const { requestId, decision, decide, keys, isBeside = false } = props;
-  const { data: request, error, refetch } = useQuery(requestQuery(requestId));
+  const { requestId, known, decision, decide, keys, isBeside = false } = props;
+  const { data: request, error, refetch } = useQuery({ ...requestQuery(requestId), placeholderData: known });
   if (error && !request) return <Failed error={error} retry={() => void refetch()} />;
   if (!request) return <Loading />;
   const { input_request: asked } = request;
