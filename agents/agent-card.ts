@@ -103,9 +103,12 @@ export function checkOutboundUrl(outbound: Pick<Outbound, 'checkUrl'>, member: s
     outbound.checkUrl(url);
   } catch (error) {
     if (!(error instanceof OutboundError)) throw error;
+    // Only of the host: an address that is refused may have a password in it.
     const remedy =
-      error.code === 'FORBIDDEN_ADDRESS' ? ': OUTBOUND_ALLOW_CIDRS of the platform opens private addresses' : '';
-    throw new PlatformError('BAD_REQUEST', `${member}: ${error.message} (${url.slice(0, 512)})${remedy}.`);
+      error.code === 'FORBIDDEN_ADDRESS'
+        ? ` (${new URL(url).host}): OUTBOUND_ALLOW_CIDRS of the platform opens private addresses`
+        : '';
+    throw new PlatformError('BAD_REQUEST', `${member}: ${error.message}${remedy}.`);
   }
 }
 

@@ -390,7 +390,7 @@ describe('hosted agents', () => {
   });
 
   test.each([
-    ['http://10.0.0.1/', 'public_url: the target address is not allowed (http://10.0.0.1/): OUTBOUND_ALLOW_CIDRS'],
+    ['http://10.0.0.1/', 'public_url: the target address is not allowed (10.0.0.1): OUTBOUND_ALLOW_CIDRS'],
     ['', '/.well-known/agent-card.json'],
   ])('a refusal names the address %s and the remedy', async (address, text) => {
     answer = (_request, response) => response.writeHead(404).end();
