@@ -3,7 +3,7 @@ export type { AccessOptions } from './access.js';
 export { Agent, type ReportedStatus } from './agent/agent.js';
 export { AgentError, AgentStoppedError } from './agent/agent-error.js';
 export type { AgentOptions, ConnectionEvents, ConnectOptions } from './agent/agent-options.js';
-export { ApiError, isTransient, UnreachableError } from './client/api/errors.js';
+export { ApiError, ClientClosedError, isTransient, UnreachableError } from './client/api/errors.js';
 export type * from './client/exported-types.js';
 export { FleetClient, type FleetClientOptions, type UserTokenOptions } from './client/fleet-client.js';
 export { hasEnded, isWaiting } from './client/send/sent-task.js';

@@ -50,25 +50,36 @@ function allowedBy({ params }: ErrorObject): unknown[] | undefined {
   return 'allowedValue' in params ? [params.allowedValue] : params.allowedValues;
 }
 
-/** Why `data` does not fit the form; null when it fits. Without a schema `fields` lists the permitted names, and the values of choices. */
-export function formProblem(form: Form, data: Record<string, unknown>): string | null {
-  if (form.schema) {
-    const validate = compile(form.schema);
-    if (validate(data)) return null;
-    const [error] = validate.errors ?? [];
-    const allowed = error && allowedBy(error);
-    const why = allowed ? `must be one of ${shownValues(allowed)}` : (error?.message ?? 'does not fit the schema');
-    return `${error?.instancePath.slice(1) || 'data'} ${why}`;
-  }
-  const fields = new Map(form.fields?.map((field) => [field.id, field]));
-  for (const [name, value] of form.fields ? Object.entries(data) : []) {
-    const field = fields.get(name);
-    if (!field) return `${name} is not a field of the form`;
+/** Problems that one error names. */
+const SHOWN_PROBLEMS = 10;
+
+/** Why `data` does not fit the form, all problems; null when it fits. Without a schema `fields` lists the permitted names, and the values of choices. */
+export function formProblem({ schema, fields }: Form, data: Record<string, unknown>): string | null {
+  const problems = schema ? schemaProblems(schema, data) : fieldProblems(fields ?? [], fields ? data : {});
+  if (problems.length === 0) return null;
+  const more = problems.length > SHOWN_PROBLEMS ? [`${problems.length - SHOWN_PROBLEMS} more`] : [];
+  return [...problems.slice(0, SHOWN_PROBLEMS), ...more].join('; ');
+}
+
+function schemaProblems(schema: Record<string, unknown>, data: Record<string, unknown>): string[] {
+  const validate = compile(schema, true);
+  if (validate(data)) return [];
+  return (validate.errors ?? []).map((error) => {
+    const allowed = allowedBy(error);
+    const why = allowed ? `must be one of ${shownValues(allowed)}` : (error.message ?? 'does not fit the schema');
+    return `${error.instancePath.slice(1) || 'data'} ${why}`;
+  });
+}
+
+function fieldProblems(fields: NonNullable<Form['fields']>, data: Record<string, unknown>): string[] {
+  const byId = new Map(fields.map((field) => [field.id, field]));
+  return Object.entries(data).flatMap(([name, value]) => {
+    const field = byId.get(name);
+    if (!field) return [`${name} is not a field of the form`];
     const options = field.options?.map((option) => JSON.stringify(option)) ?? [];
-    if (options.length > 0 && !options.includes(JSON.stringify(value)))
-      return `${name} must be one of ${shownValues(field.options ?? [])}`;
-  }
-  return null;
+    if (options.length === 0 || options.includes(JSON.stringify(value))) return [];
+    return [`${name} must be one of ${shownValues(field.options ?? [])}`];
+  });
 }
 
 const TRUTH: ReadonlyMap<string, boolean> = new Map([

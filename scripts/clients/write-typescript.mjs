@@ -54,7 +54,7 @@ function operationsText() {
   const groups = [...new Set(methods.map(({ group }) => group))];
   const classes = groups.map((group) => groupText(methods.filter((method) => method.group === group)));
   return `${HEAD}
-import { ApiGroup, type CallOptions } from '../api/api-group.js';
+import { ApiGroup, type CallOptions, segment } from '../api/api-group.js';
 import type { PlatformApi } from '../api/platform-api.js';
 import type * as types from './schema-types.js';
 
@@ -86,7 +86,7 @@ function methodText({ name, verb, path, parameters, request, response, answers, 
   const given = parameters.map((parameter) => `${camelCase(parameter)}: string`);
   if (hasRequest) given.push(`request: types.${request}${hasForms || required.length > 0 ? '' : ' = {}'}`);
   const call = { json: 'invoke', events: 'invokeStream', lines: 'invokeLines' }[answers];
-  const pathText = path.replace(/\{(\w+)\}/g, (_all, parameter) => `\${encodeURIComponent(${camelCase(parameter)})}`);
+  const pathText = path.replace(/\{(\w+)\}/g, (_all, parameter) => `\${segment({ ${camelCase(parameter)} })}`);
   const fields = [
     ...(verb === 'GET' ? [`verb: 'GET'`] : []),
     parameters.length > 0 ? `path: \`${pathText}\`` : `path: '${path}'`,

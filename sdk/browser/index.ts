@@ -1,4 +1,4 @@
-export { ApiError, isTransient, UnreachableError } from '../client/api/errors.js';
+export { ApiError, ClientClosedError, isTransient, UnreachableError } from '../client/api/errors.js';
 export type * from '../client/exported-types.js';
 export { hasEnded, isWaiting } from '../client/send/sent-task.js';
 export { TaskFailedError, TaskNotEndedError } from '../client/send/task-error.js';

@@ -98,6 +98,15 @@ test('a choice of a form of fields is one of its options', () => {
   expect(problem({ milk: 1 })).toBe('milk is not a field of the form');
 });
 
+test('an error names all problems of an answer, ten at most', () => {
+  const schema = { properties: { age: { type: 'integer' }, name: { type: 'string' } }, required: ['name'] };
+  const problem = (data: Record<string, unknown>) => formProblem({ schema, fields: null }, data);
+  expect(problem({ age: 'old' })).toBe("data must have required property 'name'; age must be integer");
+  const fields = Array.from({ length: 12 }, (_, n) => `f${n}`);
+  const listed = formProblem({ schema: null, fields: [] }, Object.fromEntries(fields.map((name) => [name, 1])));
+  expect(listed).toMatch(/^f0 is not a field of the form; .*; f9 is not a field of the form; 2 more$/);
+});
+
 test('a person is told which values a field takes', () => {
   const schema = form({ enum: ['a', 'b'] });
   expect(formProblems({ schema }, { field: 'c' })).toEqual([

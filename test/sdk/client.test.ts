@@ -3,9 +3,11 @@ import { expect, onTestFinished, test } from 'vitest';
 import { readEvents } from '../../sdk/client/send/event-reader.js';
 import {
   ApiError,
+  ClientClosedError,
   FleetClient,
   type FleetClientOptions,
   hasEnded,
+  isTransient,
   isWaiting,
   UnreachableError,
 } from '../../sdk/index.js';
@@ -257,4 +259,20 @@ test.each([
 test('the version that agents tell is the package’s', () => {
   const file = new URL('../../sdk/package.json', import.meta.url);
   expect(SDK_VERSION).toBe((JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version);
+});
+
+test('a call of a closed client fails at once, and is not tried again', async () => {
+  const { client, requests } = await api(() => ({ ok: true }));
+  client.close();
+  const error = await client.messages.get().catch((caught: unknown) => caught);
+  expect(error).toBeInstanceOf(ClientClosedError);
+  expect([isTransient(error), requests.length]).toEqual([false, 0]);
+});
+
+test('an object in place of the id of a path is refused', async () => {
+  const { client, requests } = await api(() => ({ ok: true }));
+  // @ts-expect-error the id is the first argument, and the request the second
+  const resolve = () => client.messages.resolve({ messageId: 'msg_1', resolution: 'approved' });
+  expect(resolve).toThrow(/^id must be a text that is not empty/);
+  expect(requests).toEqual([]);
 });

@@ -59,6 +59,7 @@ test('a message that fails or still waits says why', async () => {
   const failed = await run(shop(), '', { skillId: 'refund', args: { order: 'A-17' }, answers: [true, false] });
   expect(failed.error).toEqual({ code: 'NO_AMOUNT', message: 'how much?', retryable: false });
   expect(() => failed.text).toThrow(expect.objectContaining({ name: 'TaskFailedError', code: 'NO_AMOUNT' }));
+  expect(JSON.parse(JSON.stringify(failed))).toMatchObject({ state: 'failed', error: { code: 'NO_AMOUNT' } });
   expect((await run(shop(), '', { skillId: 'refund', args: { order: 1 } })).error?.code).toBe('INVALID_DISPATCH');
   expect((await run(shop(), '', { skillId: 'hangs', deadlineMs: 1 })).error?.code).toBe('DEADLINE_EXCEEDED');
 });

@@ -21,6 +21,14 @@ export interface OperationCall {
   responseAsIs?: AsIs;
 }
 
+/** An id in the path of an operation. @throws TypeError where it is no text, such as an object in place of two arguments */
+export function segment(id: Record<string, string>): string {
+  const [[name, value] = ['id', '']] = Object.entries(id);
+  if (typeof value !== 'string' || value === '')
+    throw new TypeError(`${name} must be a text that is not empty: it is the first argument, before the request`);
+  return encodeURIComponent(value);
+}
+
 /** Some operations of the platform as methods. */
 export class ApiGroup {
   readonly #api: PlatformApi;

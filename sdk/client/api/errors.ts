@@ -33,9 +33,17 @@ export class UnreachableError extends Error {
   }
 }
 
-/** Whether a retry may succeed soon: no answer, or status 408, 429, 502, 503 or 504; not where a quota is used up. */
+/** The client was closed before the call, so nothing was sent. */
+export class ClientClosedError extends UnreachableError {
+  constructor(url: string) {
+    super(url, new Error('the client is closed'));
+    this.name = 'ClientClosedError';
+  }
+}
+
+/** Whether a retry may succeed soon: no answer, or status 408, 429, 502, 503 or 504; not where a quota is used up or the client is closed. */
 export function isTransient(error: unknown): boolean {
-  if (error instanceof UnreachableError) return true;
+  if (error instanceof UnreachableError) return !(error instanceof ClientClosedError);
   if (!(error instanceof ApiError) || error.code === 'QUOTA_EXCEEDED') return false;
   return [408, 429, 502, 503, 504].includes(error.status);
 }

@@ -1,5 +1,5 @@
 // Generated from contracts/ by `npm run clients`.
-import { ApiGroup, type CallOptions } from '../api/api-group.js';
+import { ApiGroup, type CallOptions, segment } from '../api/api-group.js';
 import type { PlatformApi } from '../api/platform-api.js';
 import type * as types from './schema-types.js';
 
@@ -169,7 +169,7 @@ export class MessagesOperations extends ApiGroup {
    * Answer what a message waits for. `POST /messages/{id}/resolve`. Needs no token.
    */
   resolve(id: string, request: types.MessagesResolveRequest, options: CallOptions = {}): Promise<types.MessagesResolveResponse> {
-    return this.invoke({ path: `/messages/${encodeURIComponent(id)}/resolve`, requestAsIs: {"resolution":true,"data":true,"arguments":true}, responseAsIs: {"resolution":true} }, request, options);
+    return this.invoke({ path: `/messages/${segment({ id })}/resolve`, requestAsIs: {"resolution":true,"data":true,"arguments":true}, responseAsIs: {"resolution":true} }, request, options);
   }
 
   /**
@@ -813,7 +813,7 @@ export class PlatformOperations extends ApiGroup {
    * An extension of the specification, which may change without notice.
    */
   agentTypeCard(agentType: string, options: CallOptions = {}): Promise<types.PlatformAgentTypeCardResponse> {
-    return this.invoke({ verb: 'GET', path: `/a2a/${encodeURIComponent(agentType)}/.well-known/agent-card.json`, retry: true, responseAsIs: {"securitySchemes":{"*":{}},"security":{"*":{}},"securityRequirements":{"schemes":{"*":{}}}} }, {}, options);
+    return this.invoke({ verb: 'GET', path: `/a2a/${segment({ agentType })}/.well-known/agent-card.json`, retry: true, responseAsIs: {"securitySchemes":{"*":{}},"security":{"*":{}},"securityRequirements":{"schemes":{"*":{}}}} }, {}, options);
   }
 
   /**

@@ -1,4 +1,4 @@
-import { UnreachableError } from '../api/errors.js';
+import { ClientClosedError, UnreachableError } from '../api/errors.js';
 import {
   type Answer,
   type RequestOptions,
@@ -22,7 +22,7 @@ export class FetchTransport implements Transport {
   async request(path: string, options: RequestOptions = {}): Promise<Answer> {
     const url = urlOf(this.baseUrl, path);
     const written = writtenRequest(path, options);
-    if (this.#isClosed) throw new UnreachableError(url, new Error('the client is closed'));
+    if (this.#isClosed) throw new ClientClosedError(url);
     const exchange = new Exchange(url, options);
     this.#inFlight.add(exchange.controller);
     const done = () => this.#inFlight.delete(exchange.controller);

@@ -1,7 +1,7 @@
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { secureContextFor } from '../../tls.js';
-import { UnreachableError } from '../api/errors.js';
+import { ClientClosedError, UnreachableError } from '../api/errors.js';
 import {
   type Answer,
   type RequestOptions,
@@ -33,7 +33,7 @@ export class NodeTransport implements Transport {
     const url = urlOf(this.baseUrl, path);
     const written = writtenRequest(path, options);
     options.signal?.throwIfAborted();
-    if (this.#isClosed) throw new UnreachableError(url, new Error('the client is closed'));
+    if (this.#isClosed) throw new ClientClosedError(url);
     const response = await this.#send(url, options, written).catch((error: unknown) => {
       throw options.signal?.aborted ? options.signal.reason : new UnreachableError(url, error);
     });
