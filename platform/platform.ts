@@ -12,6 +12,7 @@ import { Dispatcher } from '../messages/dispatch/dispatcher.js';
 import { createNodes } from '../messages/dispatch/nodes.js';
 import type { DispatchRunner } from '../messages/runner/runner.js';
 import type { Config } from '../runtime/config.js';
+import { listenError } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';
 import type { Logger } from '../runtime/logger.js';
 import type { Infrastructure } from './infrastructure.js';
@@ -141,7 +142,9 @@ function startDispatcher(
 }
 
 async function listenForApi(http: FastifyInstance, config: Config, started: Started): Promise<void> {
-  await http.listen({ host: config.FLEET_HOST, port: config.FLEET_API_PORT });
+  await http.listen({ host: config.FLEET_HOST, port: config.FLEET_API_PORT }).catch((error: unknown) => {
+    throw listenError(error, 'FLEET_API_PORT');
+  });
   const address = http.server.address();
   const port = typeof address === 'object' && address ? address.port : config.FLEET_API_PORT;
   started.baseUrl ||= `http://${hostInUrl(config.FLEET_HOST)}:${port}`;

@@ -23,6 +23,12 @@ export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+/** Why a port could not be listened on, with the remedy. @param setting the setting that names the port */
+export function listenError(error: unknown, setting: 'FLEET_API_PORT' | 'FLEET_MESH_PORT'): Error {
+  const remedy = `set ${setting} to another port (0 picks a free one), or stop what has this one`;
+  return new Error(`${errorMessage(error)}: ${remedy}`, { cause: error });
+}
+
 /** Whether the tenant has too much at work at this moment. Nothing was written; work of other tenants may succeed meanwhile. */
 export function isTenantBusy(error: unknown): boolean {
   return error instanceof PlatformError && error.code === 'RATE_LIMITED';

@@ -6,7 +6,7 @@ import { CONNECT_PATH, SUBPROTOCOL } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { Transport } from '../../messages/runner/transport.js';
 import type { Clocks } from '../../runtime/clocks.js';
-import { errorMessage, PlatformError } from '../../runtime/errors.js';
+import { errorMessage, listenError, PlatformError } from '../../runtime/errors.js';
 import { agentKeyOf } from '../../runtime/ids.js';
 import { Loop } from '../../runtime/loop.js';
 import { settledWithin } from '../../runtime/promises/settled-within.js';
@@ -140,7 +140,9 @@ class Mesh implements MeshServer {
     await this.#node.start();
     this.#reconcile.start();
     this.#certificateReload?.start();
-    const port = await this.#front.listen(config.FLEET_HOST, config.FLEET_MESH_PORT);
+    const port = await this.#front.listen(config.FLEET_HOST, config.FLEET_MESH_PORT).catch((error: unknown) => {
+      throw listenError(error, 'FLEET_MESH_PORT');
+    });
     log.info({ mesh_id: runner.meshId, port }, 'mesh listens');
     return { port };
   }

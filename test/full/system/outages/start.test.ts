@@ -133,4 +133,11 @@ describe('a mistake that no repetition mends ends the start, with its remedy', (
   ])('$mistake', async ({ open, env, says }) => {
     await expect(open().then((way) => start(way, env))).rejects.toThrow(says);
   });
+
+  test.each(['FLEET_API_PORT', 'FLEET_MESH_PORT'])('a port of another program: %s', async (setting) => {
+    const taken = await TcpProxy.to(`tcp://${inject('temporalAddress')}`);
+    await expect(start(free(inject('temporalAddress')), { [setting]: String(taken.port) })).rejects.toThrow(
+      new RegExp(`did not start: .*EADDRINUSE.*:${taken.port}: set ${setting} to another port`),
+    );
+  });
 });
