@@ -6,8 +6,8 @@ import { tokenFacts } from '../policy/token-facts.js';
 import { type AskingVerdict, askerOf } from '../policy/verdict.js';
 import { newId } from '../runtime/ids.js';
 import type { NewMessage } from './accept/accept-transaction.js';
+import { digestOf } from './digest.js';
 import type { NewInputRequest } from './input/ask.js';
-import { digestOf } from './input/digest.js';
 
 /** What policies see of a message. */
 export interface PolicyMessage {

@@ -1,7 +1,9 @@
+import type { MessageInput } from '../../contracts/workflows.js';
 import type { TenantCall } from '../../db/connections/statement.js';
 import { newEventId } from '../../runtime/ids.js';
 import type { MessageCore } from '../core.js';
-import { waitingCall } from '../input/held-output.js';
+import { withUsableForm } from '../input/agent-question.js';
+import { askCall } from '../input/held-output.js';
 import { readable } from '../read/readable.js';
 import type { DispatchDetails } from '../read/rows.js';
 import type { BusEvent } from '../stream/bus.js';
@@ -14,8 +16,8 @@ import type {
   NextDispatch,
   OpenDispatch,
 } from './dispatches.js';
-import { END, type EndRow, type QueuedMessage } from './end-statement.js';
-import { boundedError, errorOf, logEnd, type StoredError, withUsableForm } from './message-end.js';
+import { END, type EndRow } from './end-statement.js';
+import { errorOf, logEnd, type StoredError } from './message-end.js';
 import { openDispatchFrom, outputAfter } from './open-dispatch.js';
 import { takenDispatch } from './queues.js';
 import { isOffered } from './transfers.js';
@@ -92,12 +94,7 @@ class DispatchStore implements Dispatches {
       const detached = await this.#detach(ref, epoch);
       if (detached) return detached;
       // With the epoch: its agent may have continued it elsewhere since then. If it has not, it was a resume at the same node.
-      const end = await this.#complete(ref, epoch, {
-        state: 'lost',
-        error: LOST,
-        output: null,
-        isFirst: false,
-      });
+      const end = await this.#complete(ref, epoch, { state: 'lost', error: LOST, output: null, isFirst: false });
       if (end) return end;
     }
     return null;
@@ -172,9 +169,8 @@ class DispatchStore implements Dispatches {
   async #complete(
     ref: DispatchRef,
     epoch: number | null,
-    { state, error: failure, output, decisions, next, isFirst }: Completion,
+    { state, error, output, decisions, next, isFirst }: Completion,
   ): Promise<DispatchEnd | null> {
-    const error = failure && boundedError(failure);
     const { tenant_id, message_id, dispatch_id } = ref;
     const ended = await this.#callEnd({
       ...{ tenant_id, message_id, dispatch_id, epoch },
@@ -215,7 +211,7 @@ class DispatchStore implements Dispatches {
 
   /** The agent asks a human, or a guard does about its answer: the dispatch ends, and the message waits for input. */
   async #ask(dispatch: EndingDispatch, result: AnswerOrFailure, epoch: number | null): Promise<DispatchEnd | null> {
-    const call = waitingCall(dispatch, result, epoch, this.#core.limits.inputExpiryMs);
+    const call = askCall(dispatch, result, epoch, this.#core.limits.inputExpiryMs);
     const [row] = await this.#core.db.call<{ freed_id: string | null }>(
       dispatch.tenant_id,
       'ask_input',
@@ -230,7 +226,7 @@ class DispatchStore implements Dispatches {
     return { state: 'input_required', message: null };
   }
 
-  #announce(ref: DispatchRef, woken: QueuedMessage[], event: BusEvent): void {
+  #announce(ref: DispatchRef, woken: MessageInput[], event: BusEvent): void {
     for (const message of woken) this.#core.advance(message);
     this.#core.bus.publish(ref.tenant_id, ref.message_id, event);
   }

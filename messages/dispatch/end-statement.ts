@@ -1,10 +1,6 @@
+import type { MessageInput } from '../../contracts/workflows.js';
 import { type Statement, timeOf } from '../../db/connections/statement.js';
-import type { SessionRef } from '../../sessions/session-deps.js';
-import type { MessageRef } from '../core.js';
 import type { TakenRow } from './queues.js';
-
-/** A message that is to be taken a step further. */
-export type QueuedMessage = MessageRef & SessionRef;
 
 /** A `dispatch_end_result`. */
 export interface EndRow {
@@ -12,7 +8,8 @@ export interface EndRow {
   session_id: string;
   instance_id: string;
   agent_type: string;
-  woken: QueuedMessage[];
+  /** Messages that are to be taken a step further. */
+  woken: MessageInput[];
   awaits: string | null;
   taken: TakenRow | null;
   take_again: boolean;

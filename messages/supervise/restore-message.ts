@@ -1,6 +1,5 @@
-import { messageWorkflowId } from '../../contracts/workflows.js';
-import type { SessionRef } from '../../sessions/session-deps.js';
-import type { MessageCore, MessageRef } from '../core.js';
+import { type MessageInput, messageWorkflowId } from '../../contracts/workflows.js';
+import type { MessageCore } from '../core.js';
 import { failByOperator } from './next-step.js';
 import type { TemporalLink } from './temporal-link.js';
 
@@ -11,7 +10,7 @@ import type { TemporalLink } from './temporal-link.js';
 export async function restoreMessage(
   core: MessageCore,
   temporal: Pick<TemporalLink, 'fateOfMessage' | 'wakeMessage'>,
-  row: MessageRef & SessionRef,
+  row: MessageInput,
 ): Promise<void> {
   const { tenant_id, message_id, session_id } = row;
   const ids = { tenant_id, message_id, session_id, workflow_id: messageWorkflowId(row) };

@@ -1,6 +1,6 @@
+import type { MessageInput } from '../../contracts/workflows.js';
 import { Loop } from '../../runtime/loop.js';
-import type { SessionRef } from '../../sessions/session-deps.js';
-import type { MessageCore, MessageRef } from '../core.js';
+import type { MessageCore } from '../core.js';
 import { restoreMessage } from './restore-message.js';
 import type { TemporalLink } from './temporal-link.js';
 
@@ -46,7 +46,7 @@ export class WaitingWatch extends Loop {
 
   /** One round. Rejects while the database or Temporal is away; the next one does what this one did not. */
   async look(): Promise<void> {
-    const overdue = await this.#core.db.system((tx) => tx.query<MessageRef & SessionRef>(OVERDUE));
+    const overdue = await this.#core.db.system((tx) => tx.query<MessageInput>(OVERDUE));
     for (const ref of overdue) this.#core.advance(ref);
     this.#rounds += 1;
     if (this.#rounds % ASKED_EVERY !== 1) return;
@@ -66,7 +66,7 @@ export class WaitingWatch extends Loop {
     const failures: unknown[] = [];
     for await (const ended of this.#temporal.endedMessages(new Date(sinceMs))) {
       const values = [ended.map(({ tenant_id }) => tenant_id), ended.map(({ message_id }) => message_id)];
-      const rows = await this.#core.db.system((tx) => tx.query<MessageRef & SessionRef>(RUNNING, values));
+      const rows = await this.#core.db.system((tx) => tx.query<MessageInput>(RUNNING, values));
       for (const row of rows)
         await restoreMessage(this.#core, this.#temporal, row).catch((error: unknown) => failures.push(error));
     }
