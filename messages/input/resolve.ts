@@ -54,7 +54,7 @@ export function announceAnswer(core: MessageCore, row: MessageRow, state: Messag
 }
 
 /** A decision as it comes in. `dry_run`: nothing is written, and neither guards nor policies look at it. */
-export type Resolution = Pick<
+export type DecisionRequest = Pick<
   ResolveRequest,
   'resolution' | 'request_id' | 'comment' | 'data' | 'arguments' | 'digest'
 > & { dry_run?: boolean };
@@ -80,7 +80,7 @@ async function openRequest(tx: Tx, ref: MessageRef, named: (string | undefined)[
 export async function resolveAs(
   core: MessageCore,
   ref: MessageRef,
-  body: Resolution,
+  body: DecisionRequest,
   identify: Identify,
 ): Promise<Resolved> {
   const { comment, data, resolution, arguments: edited } = body;

@@ -6,6 +6,7 @@ import type { StoredError } from '../dispatch/message-end.js';
 import { askInput } from '../input/ask.js';
 import { approvalRequest, type PolicyMessage, policyRequest, senderFacts } from '../policy-requests.js';
 import type { MessageRow, RunningRow, SessionBinding } from '../read/rows.js';
+import { recordMessageDecision } from '../record-decision.js';
 
 type Scope = 'admission' | 'dispatch';
 
@@ -169,14 +170,8 @@ export class PolicyGate {
     return `policy ${by.policy_id} ${by.changed_at_ms} ${chosen.agent_type}${by.per_instance ? ` ${chosen.instance_id}` : ''}`;
   }
 
-  async #record(verdict: Verdict, request: PolicyRequest): Promise<void> {
-    const events = eventsOf(verdict, request);
-    if (events.length === 0) return;
-    const { tenant_id, message_id, session_id } = this.#row;
-    await this.#tx.query(
-      `SELECT record_decision_events($1, $3, $2, m.trace_id, $4) FROM messages m WHERE m.tenant_id = $1 AND m.message_id = $2`,
-      [tenant_id, message_id, session_id, JSON.stringify(events)],
-    );
+  #record(verdict: Verdict, request: PolicyRequest): Promise<void> {
+    return recordMessageDecision(this.#tx, this.#row, eventsOf(verdict, request));
   }
 
   async #read(): Promise<Details> {
