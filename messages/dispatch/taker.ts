@@ -5,6 +5,7 @@ import { errorMessage } from '../../runtime/errors.js';
 import { agentKeyOf, newId } from '../../runtime/ids.js';
 import { Loop } from '../../runtime/loop.js';
 import type { MessageCore, WaitingQueue } from '../core.js';
+import { queueTarget } from '../queue-target.js';
 import type { DispatchRunner } from '../runner/runner.js';
 import type { Taking } from '../runner/sender-options.js';
 import { decideDispatch } from './dispatch-policy.js';
@@ -204,8 +205,7 @@ export class Taker implements Taking {
   async #fillFrom(queue: WaitingQueue): Promise<number> {
     const { core, idle, queues, runner } = this.#options;
     const { tenant_id } = queue;
-    const [, agentType = ''] = queue.queue.split('/', 2);
-    const idleIds = idle.some(tenant_id, agentType, IDLE_TRIED);
+    const idleIds = idle.some(tenant_id, queueTarget(queue.queue).agent_type, IDLE_TRIED);
     const found = await queues.agentsToFill(queue);
     for (const { instance_id, mesh_id } of found)
       if (mesh_id !== null && mesh_id !== runner.meshId) core.nodes.fill({ tenant_id, instance_id }, mesh_id);
