@@ -110,7 +110,7 @@ export async function resolveAs(
       comment: body.comment,
       arguments: edited,
     });
-    return { row, state, freed: state === 'failed' && running ? slotOf(running) : [] };
+    return { row, state, freed: state === 'failed' && running ? slotOf(running) : null };
   };
   if (body.dry_run) return resolved((await rehearse(core.db, ref.tenant_id, decide)).state);
   const { row, state, freed } = await core.db.tenant(ref.tenant_id, decide).catch(async (error: unknown) => {
@@ -118,7 +118,7 @@ export async function resolveAs(
     throw error;
   });
   announceAnswer(core, row, state);
-  for (const { instance_id } of freed) core.nodes.fill({ tenant_id: ref.tenant_id, instance_id });
+  if (freed) core.nodes.fill(freed);
   return resolved(state);
 }
 

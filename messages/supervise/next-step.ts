@@ -344,5 +344,6 @@ export async function failByOperator(core: MessageCore, ref: MessageRef, error: 
 export function announceFailed(core: MessageCore, row: RunningRow, code: string | undefined): void {
   core.bus.publish(row.tenant_id, row.message_id, { kind: 'changed' });
   logEnd(core.log, { ...row, state: 'failed', dispatch_id: row.current_dispatch_id, code });
-  for (const { instance_id } of slotOf(row)) core.nodes.fill({ tenant_id: row.tenant_id, instance_id });
+  const freed = slotOf(row);
+  if (freed) core.nodes.fill(freed);
 }

@@ -1,7 +1,7 @@
-import type { MessageInput } from '../../contracts/workflows.js';
+import { type MessageInput, messageWorkflowId } from '../../contracts/workflows.js';
 import { Loop } from '../../runtime/loop.js';
 import type { MessageCore } from '../core.js';
-import { restoreMessage } from './restore-message.js';
+import { failByOperator } from './next-step.js';
 import type { TemporalLink } from './temporal-link.js';
 
 /** Between rounds. */
@@ -27,6 +27,28 @@ const RUNNING = `
     JOIN running_messages r USING (tenant_id, message_id) WHERE r.supervised_at IS NOT NULL`;
 
 type Workflows = Pick<TemporalLink, 'endedMessages' | 'fateOfMessage' | 'wakeMessage'>;
+
+/**
+ * Brings the workflow of a message that is not over in line with the record: one that is missing is created again, and a message whose
+ * workflow an operator ended fails. @throws while Temporal or the database is away
+ */
+async function restoreMessage(
+  core: MessageCore,
+  temporal: Pick<Workflows, 'fateOfMessage' | 'wakeMessage'>,
+  row: MessageInput,
+): Promise<void> {
+  const { tenant_id, message_id, session_id } = row;
+  const ids = { tenant_id, message_id, session_id, workflow_id: messageWorkflowId(row) };
+  const fate = await temporal.fateOfMessage(row);
+  if (fate === 'running') return;
+  if (fate !== 'ended_by_operator') {
+    core.log.info({ ...ids, fate }, 'recreating a lost workflow');
+    return temporal.wakeMessage(row);
+  }
+  core.log.warn(ids, 'the workflow of a message was ended in Temporal; the message fails');
+  const error = { code: 'INTERNAL', message: 'An operator ended the workflow of this message.' };
+  await failByOperator(core, row, error);
+}
 
 /**
  * Watches over messages that have workflows. Nothing here grows with their number: a statement finds those whose time has come unnoticed, while
