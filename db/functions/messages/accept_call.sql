@@ -30,9 +30,9 @@ CREATE TYPE accept_call AS (
 -- to, and `queue` its queue where nothing waited there before it. `state`: the first of a message that is written. The
 -- counts where they were taken.
 CREATE TYPE accept_result AS (
-  verdict text, state text, message_id text, session_id text, accepted_at timestamptz, instance_id text, agent_type text,
-  deployment_mode text, connection_epoch bigint, mesh_id text, public_url text, agent_card jsonb, dispatch_auth bytea,
-  user_id text, in_flight integer, queued integer, waiting integer, awaits text, queue text
+  verdict text, state text, message_id text, session_id text, accepted_at timestamptz, instance_id text,
+  agent_type text, deployment_mode text, connection_epoch bigint, mesh_id text, public_url text, agent_card jsonb,
+  dispatch_auth bytea, user_id text, in_flight integer, queued integer, waiting integer, awaits text, queue text
 );
 
 -- What was decided of a call, before its message is written. `key` NULL: `result` is all, and nothing is written.
