@@ -1,10 +1,9 @@
 import type { PlanInput } from '../contracts/workflows.js';
 import type { AcceptDeps } from '../messages/accept/accept.js';
-import { cancelMessage } from '../messages/cancel.js';
+import { cancelIfRunning } from '../messages/cancel.js';
 import { type Advance, advancePlan } from '../plans/advance.js';
 import { cancelPlanByOperator } from '../plans/plans.js';
 import { type StepAttempt, startStep } from '../plans/steps/start-step.js';
-import { isTenantBusy, PlatformError } from '../runtime/errors.js';
 
 /** The dependencies of the plan activities. */
 export interface PlanActivityDeps {
@@ -25,12 +24,8 @@ export function createPlanActivities({ accept, stepStarted }: PlanActivityDeps) 
       stepStarted();
     },
     /** Cancels the message of a step that has ended; one that has ended itself stays as it is. */
-    cancelStepMessage: async ({ tenant_id }: PlanInput, messageId: string): Promise<void> => {
-      const ref = { tenant_id, message_id: messageId };
-      await cancelMessage(core, ref, 'the step of the plan has ended').catch((error: unknown) => {
-        if (isTenantBusy(error) || !(error instanceof PlatformError && error.statusCode < 500)) throw error;
-      });
-    },
+    cancelStepMessage: ({ tenant_id }: PlanInput, message_id: string): Promise<void> =>
+      cancelIfRunning(core, { tenant_id, message_id }, 'the step of the plan has ended'),
     cancelPlanByOperator: (input: PlanInput): Promise<void> => cancelPlanByOperator(core.db, input),
   };
 }

@@ -1,10 +1,9 @@
 import type { MessageInput, SessionInput } from '../contracts/workflows.js';
-import { cancelMessage, sessionDeps } from '../messages/cancel.js';
+import { cancelIfRunning, sessionDeps } from '../messages/cancel.js';
 import type { MessageCore } from '../messages/core.js';
 import { resolveByOperator } from '../messages/supervise/by-operator.js';
 import { takeStep } from '../messages/supervise/next-step.js';
 import type { Step } from '../messages/supervise/step.js';
-import { isTenantBusy, PlatformError } from '../runtime/errors.js';
 import { expireIfIdle } from '../sessions/session-end.js';
 
 export type RecordActivities = ReturnType<typeof createRecordActivities>;
@@ -13,11 +12,7 @@ export type RecordActivities = ReturnType<typeof createRecordActivities>;
 export function createRecordActivities(core: MessageCore) {
   return {
     nextStep: async (input: MessageInput): Promise<Step | null> => (await takeStep(core, input, 'workflow')).step,
-    cancelByOperator: async (input: MessageInput): Promise<void> => {
-      await cancelMessage(core, input, 'canceled by an operator').catch((error: unknown) => {
-        if (isTenantBusy(error) || !(error instanceof PlatformError && error.statusCode < 500)) throw error;
-      });
-    },
+    cancelByOperator: (input: MessageInput): Promise<void> => cancelIfRunning(core, input, 'canceled by an operator'),
     resolveByOperator: (input: MessageInput, sent: unknown) => resolveByOperator(core, input, sent),
     expireIfIdle: (input: SessionInput) => expireIfIdle(sessionDeps(core), input),
   };

@@ -72,8 +72,9 @@ const TYPES = `
   queues AS (
     SELECT r.queue, count(*) AS count, min(r.created_at) AS since FROM running_messages r WHERE r.tenant_id = $1 AND r.queue >= '' GROUP BY 1),
   queued AS (
-    SELECT coalesce(a.agent_type, split_part(q.queue, '/', 2)) AS agent_type, sum(q.count)::integer AS count, min(q.since) AS since
-      FROM queues q LEFT JOIN agents a ON a.tenant_id = $1 AND a.instance_id = nullif(split_part(q.queue, '/', 1), '') GROUP BY 1),
+    SELECT coalesce(a.agent_type, t.agent_type) AS agent_type, sum(q.count)::integer AS count, min(q.since) AS since
+      FROM queues q CROSS JOIN LATERAL queue_target(q.queue) t
+      LEFT JOIN agents a ON a.tenant_id = $1 AND a.instance_id = nullif(t.instance_id, '') GROUP BY 1),
   failed AS (
     SELECT m.agent_type, count(*) AS count, ${LAST_ERROR} FROM ${FAILURES} m
      WHERE m.instance_id IS NOT NULL AND m.error_code <> ALL (${BY_OTHERS}) GROUP BY 1)

@@ -45,12 +45,8 @@ export interface AgentWithRoom {
   instance_id: string;
 }
 
-/** The agent on which a row holds a slot, as a list of one; an empty list when the row holds none. */
-export function slotOf(row: {
-  holds_slot: boolean;
-  agent_type: string | null;
-  instance_id: string | null;
-}): AgentWithRoom[] {
-  const { holds_slot, agent_type, instance_id } = row;
-  return holds_slot && agent_type !== null && instance_id !== null ? [{ agent_type, instance_id }] : [];
+/** The agent on which a message holds a slot; null where it holds none. */
+export function slotOf(row: { tenant_id: string; holds_slot: boolean; instance_id: string | null }): AgentRef | null {
+  const { tenant_id, holds_slot, instance_id } = row;
+  return holds_slot && instance_id !== null ? { tenant_id, instance_id } : null;
 }

@@ -8,7 +8,7 @@ import type { MessageCore } from '../messages/core.js';
 import type { RequestSubject } from '../messages/input/callback-tokens.js';
 import type { Identify } from '../messages/input/identify.js';
 import { slackPrincipal } from '../messages/input/principals.js';
-import type { Resolution } from '../messages/input/resolve.js';
+import type { DecisionRequest } from '../messages/input/resolve.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { Secrets } from '../runtime/secrets.js';
 import { linkForSlackUser } from './slack-links.js';
@@ -24,7 +24,7 @@ export interface SlackInteractionDeps {
   secrets: Pick<Secrets, 'decrypt'>;
   outbound: Pick<Outbound, 'request'>;
   /** Decides about a message or a plan. */
-  decideAs: (subject: RequestSubject, answer: Resolution, identify: Identify) => Promise<unknown>;
+  decideAs: (subject: RequestSubject, answer: DecisionRequest, identify: Identify) => Promise<unknown>;
   /** Bounds how often a tenant's deliveries are looked for: until then nothing of the request is verified. */
   guard: <T>(tenantId: string, work: () => Promise<T>) => Promise<T>;
 }

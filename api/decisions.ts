@@ -4,7 +4,7 @@ import { isLimited } from '../contracts/limited-tokens.js';
 import { describeRequest, type LinkedRequest } from '../messages/input/by-link.js';
 import { findCallbackToken, type RequestSubject } from '../messages/input/callback-tokens.js';
 import { byLink, type Identify, type SeenPage } from '../messages/input/identify.js';
-import { type Resolution, type Resolved, resolveAs, resolveMessage } from '../messages/input/resolve.js';
+import { type DecisionRequest, type Resolved, resolveAs, resolveMessage } from '../messages/input/resolve.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { ApiDeps } from './deps.js';
 
@@ -16,7 +16,7 @@ export function createDecisions({
   plans,
 }: Pick<ApiDeps, 'plans'> & { messages: Pick<ApiDeps['messages'], 'core'> }) {
   /** @throws PlatformError as `resolveAs` or `decidePlanAs` */
-  const decideAs = (subject: RequestSubject, body: Resolution, identify: Identify): Promise<Resolved> =>
+  const decideAs = (subject: RequestSubject, body: DecisionRequest, identify: Identify): Promise<Resolved> =>
     subject.plan_id === null ? resolveAs(core, subject, body, identify) : plans.decideAs(subject, body, identify);
   return {
     decideAs,
@@ -42,7 +42,7 @@ export function createDecisions({
     /** Decides by a callback token on the page behind its link. The token is spent with the decision. @throws PlatformError as `decideAs` */
     decideByLink: async (
       token: string,
-      answer: Pick<Resolution, 'resolution' | 'comment' | 'data'>,
+      answer: Pick<DecisionRequest, 'resolution' | 'comment' | 'data'>,
       page: SeenPage,
     ): Promise<Resolved> => {
       const found = await findCallbackToken(core.db, token);

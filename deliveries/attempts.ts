@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import type { ChannelType } from '../contracts/api/alerts.js';
 import { type Outbound, OutboundError } from '../http/outbound.js';
 
-/** The timeout of one attempt. */
 export const ATTEMPT_TIMEOUT_MS = 10_000;
 /** Of the response only the status counts, and for Slack's API the begin of its JSON. */
 const RESPONSE_BYTES = 4_096;
@@ -11,7 +10,6 @@ const WAITS_MS = [1_000, 5_000, 30_000] as const;
 /** Attempts where nothing else is configured. */
 export const DEFAULT_ATTEMPTS = 3;
 
-/** The result of one attempt. */
 export interface AttemptResult {
   /** Null when no response came. */
   status_code: number | null;
@@ -42,7 +40,6 @@ export function newDeliveryCounts(): DeliveryCounts {
   };
 }
 
-/** The request of an attempt. */
 export interface AttemptRequest {
   url: string;
   headers: Record<string, string>;

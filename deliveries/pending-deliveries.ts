@@ -69,16 +69,10 @@ export async function readPending(tx: Tx, input: DeliveryInput): Promise<Pending
   return row ?? null;
 }
 
-/** Stores the bytes that every attempt of a push notification sends. */
+/** Stores the bytes that every further attempt of a delivery sends. The caller holds the lock of its place in the queue. */
 export async function storeBody(tx: Tx, { tenant_id, delivery_id }: OfDelivery, body: Buffer): Promise<void> {
-  const store = 'UPDATE deliveries SET body = $3 WHERE tenant_id = $1 AND delivery_id = $2 AND body IS NULL';
+  const store = 'UPDATE deliveries SET body = $3 WHERE tenant_id = $1 AND delivery_id = $2';
   await tx.query(store, [tenant_id, delivery_id, body]);
-}
-
-/** Replaces the bytes that every attempt of a delivery sends. */
-export async function replaceBody(tx: Tx, { tenant_id, delivery_id }: OfDelivery, body: Buffer): Promise<void> {
-  const replace = 'UPDATE deliveries SET body = $3 WHERE tenant_id = $1 AND delivery_id = $2';
-  await tx.query(replace, [tenant_id, delivery_id, body]);
 }
 
 /** Whom a delivery goes to has another address by now: the next attempt goes there. */

@@ -14,7 +14,6 @@ import {
   moveDelivery,
   type PendingDelivery,
   readPending,
-  replaceBody,
   storeBody,
 } from './pending-deliveries.js';
 import { pushBody } from './push/push-content.js';
@@ -73,7 +72,7 @@ async function directed(
   if (fresh === null) return body;
   const made = JSON.stringify(withToken(envelope, fresh));
   await holdSecretKey(tx, secrets);
-  await replaceBody(tx, delivery, sealBody(secrets, made));
+  await storeBody(tx, delivery, sealBody(secrets, made));
   return Buffer.from(made);
 }
 

@@ -1,7 +1,7 @@
 import { isTerminal } from '../contracts/api/messages.js';
 import { isOwnMessage, type Reader } from '../contracts/permissions.js';
 import type { Tx } from '../db/pool.js';
-import { PlatformError } from '../runtime/errors.js';
+import { isTenantBusy, PlatformError } from '../runtime/errors.js';
 import { newEventId } from '../runtime/ids.js';
 import type { CanceledMessage, CancelOptions, SessionDeps, SessionRef } from '../sessions/session-deps.js';
 import type { MessageCore, MessageRef } from './core.js';
@@ -57,6 +57,13 @@ export async function cancelMessage(
     return cancelLocked(tx, tenant_id, [message_id], reason);
   });
   announceCanceled(core, canceled);
+}
+
+/** The same for the platform itself: a message that has ended, or is not there, stays as it is. */
+export async function cancelIfRunning(core: MessageCore, ref: MessageRef, reason: string): Promise<void> {
+  await cancelMessage(core, ref, reason).catch((error: unknown) => {
+    if (isTenantBusy(error) || !(error instanceof PlatformError && error.statusCode < 500)) throw error;
+  });
 }
 
 /** The next messages in flight of a session, locked. */

@@ -1,5 +1,6 @@
 import type { AgentRef } from '../agents/agent-row.js';
 import type { MessageState } from '../contracts/api/messages.js';
+import type { MessageInput } from '../contracts/workflows.js';
 import type { Db } from '../db/pool.js';
 import type { PolicyEngine } from '../policy/policy-engine.js';
 import type { Clocks } from '../runtime/clocks.js';
@@ -28,7 +29,7 @@ export interface WaitingQueue {
 
 /** Starts or wakes workflows in the background. It never throws: what must not be lost is repeated by a sweeper. */
 export interface WorkflowStarter {
-  message(ref: MessageRef & SessionRef): void;
+  message(ref: MessageInput): void;
   session(ref: SessionRef): void;
 }
 
@@ -52,7 +53,7 @@ export interface MessageCore {
   log: Logger;
   workflowStarter: WorkflowStarter;
   /** Takes a message that rests a step further, in the background and in this process (supervise/advance.ts). Never throws. */
-  advance: (ref: MessageRef & SessionRef) => void;
+  advance: (ref: MessageInput) => void;
   nodes: Nodes;
   policies: PolicyEngine;
   clocks: Pick<Clocks, 'overdueMs' | 'watchMs'>;

@@ -6,8 +6,8 @@ import { tokenFacts } from '../policy/token-facts.js';
 import { type AskingVerdict, askerOf } from '../policy/verdict.js';
 import { newId } from '../runtime/ids.js';
 import type { NewMessage } from './accept/accept-transaction.js';
+import { digestOf } from './digest.js';
 import type { NewInputRequest } from './input/ask.js';
-import { digestOf } from './input/digest.js';
 
 /** What policies see of a message. */
 export interface PolicyMessage {
@@ -37,16 +37,24 @@ export function policyRequest(scope: 'admission' | 'dispatch', message: PolicyMe
   return { scope, action, arguments: { parts, metadata }, agent, session, token };
 }
 
-/** A message that is being accepted, with what policies cannot know of it yet. */
-export function draftMessage(draft: NewMessage, caller: Caller): { message: PolicyMessage; later: LaterFact[] } {
-  const { want_agent_type, want_instance_id, want_skill_id, requested_context, user_id } = draft;
-  const agent = {
+/** Whom a message names, as policies see it. */
+export function wantedAgent({
+  want_agent_type,
+  want_instance_id,
+  want_skill_id,
+}: Pick<NewMessage, 'want_agent_type' | 'want_instance_id' | 'want_skill_id'>): PolicyMessage['agent'] {
+  return {
     ...(want_agent_type !== null && { agent_type: want_agent_type }),
     ...(want_instance_id !== null && { instance_id: want_instance_id }),
     ...(want_skill_id !== null && { skill_id: want_skill_id }),
   };
+}
+
+/** A message that is being accepted, with what policies cannot know of it yet. */
+export function draftMessage(draft: NewMessage, caller: Caller): { message: PolicyMessage; later: LaterFact[] } {
+  const { want_agent_type, requested_context, user_id } = draft;
   const message = {
-    ...{ message_id: draft.message_id, parts: draft.parts, metadata: draft.metadata, agent },
+    ...{ message_id: draft.message_id, parts: draft.parts, metadata: draft.metadata, agent: wantedAgent(draft) },
     session: { session_id: draft.session_id, ...(user_id !== null && { user_id }) },
     token: tokenFacts(caller),
   };

@@ -3,7 +3,6 @@ import type { NewStep, PlanProposal } from '../contracts/api/plans.js';
 import { PlatformError } from '../runtime/errors.js';
 import { referencesIn } from './steps/templates.js';
 
-/** A new plan. */
 export interface NewPlan extends PlanProposal {
   session_id: string;
   auto_approve: boolean;

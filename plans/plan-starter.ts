@@ -46,7 +46,6 @@ const CLAIM_CHECKS = `
 
 const CHECKED = `UPDATE plans SET check_at = now() + interval '${CHECK_MS} ms' WHERE tenant_id = $1 AND plan_id = $2 AND check_at IS NOT NULL`;
 
-/** The workflows of plans. */
 export type PlanWorkflows = Pick<TemporalLink, 'wakePlan' | 'fateOfPlan'>;
 
 /**

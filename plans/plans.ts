@@ -6,7 +6,7 @@ import type { Db, Tx } from '../db/pool.js';
 import type { LinkedRequest } from '../messages/input/by-link.js';
 import type { FoundToken } from '../messages/input/callback-tokens.js';
 import { byCaller, type Identify } from '../messages/input/identify.js';
-import type { Resolution, Resolved } from '../messages/input/resolve.js';
+import type { DecisionRequest, Resolved } from '../messages/input/resolve.js';
 import { tokenFacts } from '../policy/token-facts.js';
 import { PlatformError } from '../runtime/errors.js';
 import { decidePlanAs, resolvePlan } from './approvals/decide-plan.js';
@@ -49,7 +49,7 @@ export function createPlans(deps: PlanDeps) {
     return changed;
   };
 
-  const decide = async (caller: Caller, planId: string, body: Resolution, ip?: string): Promise<Plan> => {
+  const decide = async (caller: Caller, planId: string, body: DecisionRequest, ip?: string): Promise<Plan> => {
     await decidePlanAs(deps, { tenant_id: caller.tenant_id, plan_id: planId }, body, byCaller(caller, ip));
     return db.tenant(caller.tenant_id, (tx) => readPlan(tx, caller, planId));
   };
@@ -95,7 +95,7 @@ export function createPlans(deps: PlanDeps) {
     resolve: (caller: Caller | null, planId: string, body: ResolveRequest, ip?: string): Promise<Resolved> =>
       resolvePlan(deps, caller, planId, body, ip),
     /** As `resolveAs`. @throws PlatformError as `decidePlanAs` */
-    decideAs: (ref: PlanRef, body: Resolution, identify: Identify): Promise<Resolved> =>
+    decideAs: (ref: PlanRef, body: DecisionRequest, identify: Identify): Promise<Resolved> =>
       decidePlanAs(deps, ref, body, identify),
     /** What a callback token asks about a plan. @throws PlatformError unauthorized where the plan is gone */
     describe: (token: FoundToken & PlanRef): Promise<LinkedRequest> => describePlan(db, token),

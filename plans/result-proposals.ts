@@ -1,18 +1,14 @@
 import { PlanProposal } from '../contracts/api/plans.js';
 import type { Db } from '../db/pool.js';
 import type { ProposePlan } from '../messages/runner/plan-proposals.js';
-import { PlatformError } from '../runtime/errors.js';
+import { PlatformError, parsedAs } from '../runtime/errors.js';
 import { TooManyPlans } from './create-plan.js';
 import type { Plans } from './plans.js';
 
 /** The plans that agents propose in their results: in the session of the message, with the credential that the agent was registered with. */
 export function createResultProposals(db: Db, plans: Pick<Plans, 'propose'>): ProposePlan {
   return async ({ tenant_id, session_id, dispatch_id, agent_type, instance_id, payload }, given) => {
-    const { data: proposal, error } = PlanProposal.safeParse(given);
-    if (!proposal) {
-      const [issue] = error.issues;
-      throw new PlatformError('BAD_REQUEST', `${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`.trim());
-    }
+    const proposal = parsedAs(PlanProposal, given);
     const [agent] = await db.tenant(tenant_id, (tx) =>
       tx.query<{ credential_id: string | null }>(
         'SELECT credential_id FROM agents WHERE tenant_id = $1 AND instance_id = $2',

@@ -3,7 +3,7 @@ import type { TokenIssuer } from '../auth/tokens.js';
 import type { Caller } from '../contracts/api/auth.js';
 import type { Receipt } from '../contracts/api/policies/requests.js';
 import type { Db, Tx } from '../db/pool.js';
-import { digestOf } from '../messages/input/digest.js';
+import { digestOf } from '../messages/digest.js';
 import { PlatformError } from '../runtime/errors.js';
 import { readSummary } from './request-list.js';
 import { decisionsOf } from './request-records.js';

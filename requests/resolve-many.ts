@@ -4,7 +4,7 @@ import { LIMITS } from '../contracts/limits.js';
 import type { Db } from '../db/pool.js';
 import type { RequestSubject } from '../messages/input/callback-tokens.js';
 import { byCaller, type Identify } from '../messages/input/identify.js';
-import type { Resolution, Resolved } from '../messages/input/resolve.js';
+import type { DecisionRequest, Resolved } from '../messages/input/resolve.js';
 import { errorMessage, PlatformError } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 
@@ -12,7 +12,7 @@ import type { Logger } from '../runtime/logger.js';
 export interface ResolveManyDeps {
   db: Db;
   log: Pick<Logger, 'error'>;
-  decideAs(subject: RequestSubject, body: Resolution, identify: Identify): Promise<Resolved>;
+  decideAs(subject: RequestSubject, body: DecisionRequest, identify: Identify): Promise<Resolved>;
 }
 
 type Result = ResolveManyResponse['results'][number];

@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import { type ErrorCode, HTTP_ERRORS, SEND_ERRORS } from '../contracts/errors.js';
 
 const STATUSES: Record<ErrorCode, number> = { ...HTTP_ERRORS, ...SEND_ERRORS };
@@ -37,4 +38,12 @@ export function isTenantBusy(error: unknown): boolean {
 /** Whether work may succeed if it is repeated: the database is away, or the tenant has too much at work at this moment. Nothing was written. */
 export function isTransient(error: unknown): boolean {
   return isTenantBusy(error) || (error instanceof PlatformError && error.code === 'SERVICE_UNAVAILABLE');
+}
+
+/** What an agent has sent, by its schema. @param place where it stands, for the text @throws PlatformError BAD_REQUEST with its first problem */
+export function parsedAs<Parsed>(schema: z.ZodType<Parsed>, given: unknown, place = ''): Parsed {
+  const { data, error } = schema.safeParse(given);
+  if (data !== undefined) return data;
+  const [issue] = error?.issues ?? [];
+  throw new PlatformError('BAD_REQUEST', `${place}${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`.trim());
 }

@@ -16,7 +16,6 @@ export interface CallSpan {
   startedAtMs: number;
 }
 
-/** A tool call with its span. */
 export type TracedRequest = ToolRequest & { span: CallSpan };
 
 /**

@@ -1,7 +1,7 @@
 import type { Caller } from '../contracts/api/auth.js';
 import { PlanProposal } from '../contracts/api/plans.js';
 import type { Plans } from '../plans/plans.js';
-import { PlatformError } from '../runtime/errors.js';
+import { PlatformError, parsedAs } from '../runtime/errors.js';
 import { boundKeyOf } from './bound-key.js';
 import type { ToolCaller } from './call-context.js';
 import type { TracedRequest } from './call-span.js';
@@ -18,14 +18,7 @@ function creatorOf({ tenant_id, agent_type, instance_id, token }: ToolCaller): C
 /** The platform tool by which an agent proposes a plan; somebody with the scope `admin` approves it. */
 export function createPlanTool(plans: Pick<Plans, 'propose'>): PlanTool {
   return async ({ caller, payload, parent, span: { traceparent } }) => {
-    const { data: proposal, error } = PlanProposal.safeParse(payload.arguments);
-    if (!proposal) {
-      const [issue] = error.issues;
-      throw new PlatformError(
-        'BAD_REQUEST',
-        `arguments: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`.trim(),
-      );
-    }
+    const proposal = parsedAs(PlanProposal, payload.arguments, 'arguments: ');
     const session_id = parent?.session_id ?? payload.session_id;
     if (!session_id)
       throw new PlatformError('BAD_REQUEST', 'A plan belongs to a session: name a dispatch of yours, or a session_id.');

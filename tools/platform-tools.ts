@@ -1,4 +1,3 @@
-import type { z } from 'zod';
 import { IngestRequest } from '../contracts/api/knowledge/knowledge.js';
 import { QueryRequest, type QueryResponse } from '../contracts/api/knowledge/knowledge-query.js';
 import { FleetGetAgentsArguments, PLATFORM_TOOLS, type PlatformToolName } from '../contracts/api/tools.js';
@@ -6,7 +5,7 @@ import { LIMITS } from '../contracts/limits.js';
 import type { Db } from '../db/pool.js';
 import { readerOfAgent } from '../knowledge/base-access.js';
 import type { Knowledge } from '../knowledge/knowledge.js';
-import { PlatformError } from '../runtime/errors.js';
+import { PlatformError, parsedAs } from '../runtime/errors.js';
 import { boundKeyOf } from './bound-key.js';
 import type { TracedRequest } from './call-span.js';
 import type { PlanTool } from './plan-tool.js';
@@ -23,14 +22,6 @@ export interface PlatformToolDeps {
 /** Whether a name is reserved for a platform tool. */
 export function isPlatformTool(name: string): name is PlatformToolName {
   return (PLATFORM_TOOLS as readonly string[]).includes(name);
-}
-
-/** @throws PlatformError BAD_REQUEST */
-function parsed<Arguments>(schema: z.ZodType<Arguments>, given: object): Arguments {
-  const { data, error } = schema.safeParse(given);
-  if (data !== undefined) return data;
-  const [issue] = error?.issues ?? [];
-  throw new PlatformError('BAD_REQUEST', `arguments: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`.trim());
 }
 
 /** A repeat of the call, at another process for example, finds the job of the first one. */
@@ -68,15 +59,15 @@ export async function runPlatformTool(
   const reader = readerOfAgent(tenant_id);
   switch (name) {
     case 'fleet.get_agents': {
-      const filter = parsed(FleetGetAgentsArguments, given);
+      const filter = parsedAs(FleetGetAgentsArguments, given, 'arguments: ');
       return db.tenant(tenant_id, (tx) => listToolAgents(tx, tenant_id, filter));
     }
     case 'knowledge_base.query':
-      return fitting({ ok: true, ...(await knowledge.query(reader, parsed(QueryRequest, given))) });
+      return fitting({ ok: true, ...(await knowledge.query(reader, parsedAs(QueryRequest, given, 'arguments: '))) });
     case 'knowledge_base.ingest':
       return knowledge.ingest(
         { ...reader, name: `agent:${agent_type}` },
-        { ...keyOfJob(request), ...parsed(IngestRequest, given) },
+        { ...keyOfJob(request), ...parsedAs(IngestRequest, given, 'arguments: ') },
       );
     case 'plan.create':
       if (planTool) return planTool(request);

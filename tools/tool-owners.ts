@@ -1,7 +1,7 @@
 import { type Author, recordAudit } from '../audit/record-audit.js';
 import { type OfferedTool, PLATFORM_TOOLS } from '../contracts/api/tools.js';
 import type { Tx } from '../db/pool.js';
-import { digestOf } from '../messages/input/digest.js';
+import { digestOf } from '../messages/digest.js';
 
 /** The number of tools that are listed. */
 const LISTED_MAX = 1_000;

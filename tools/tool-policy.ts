@@ -1,6 +1,6 @@
 import type { ToolResult } from '../contracts/api/tools.js';
 import type { Db } from '../db/pool.js';
-import { digestOf } from '../messages/input/digest.js';
+import { digestOf } from '../messages/digest.js';
 import { toolArguments, toolResult } from '../policy/guards/content.js';
 import type { TenantGuards } from '../policy/guards/guarded-content.js';
 import { RepeatedCalls } from '../policy/guards/repeated-calls.js';

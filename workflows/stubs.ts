@@ -25,7 +25,6 @@ const TRANSACTION: LocalActivityOptions = {
 /** Transactions on messages and sessions. */
 export const record = proxyLocalActivities<RecordActivities>(TRANSACTION);
 
-/** Transactions on plans. */
 export const planRecord = proxyLocalActivities<PlanActivities>(TRANSACTION);
 
 /** The agent watch. */

@@ -1,14 +1,15 @@
 -- What routing takes and gives (routing/choose_agent.sql).
 
--- What routing knows of a message and its session; `session_id` NULL: the message opens one. `served_*`: the agent that
--- the message was dispatched to before. `mesh_id`: the node that asks, which sends to agents that are connected to it,
--- and to hosted ones; NULL: a process that sends to none. `any_mesh`: it can tell other nodes of a message for their
--- agents. `unwritten_ids`: the instances that messages of this transaction go to whose rows are not there yet, one for
--- each; NULL: a session reserves its place, and there is no message.
+-- What routing knows of a message and its session; `session_id` NULL: the message opens one. `reserves_on`: as the
+-- function of that name. `served_*`: the agent that the message was dispatched to before. `mesh_id`: the node that
+-- asks, which sends to agents that are connected to it, and to hosted ones; NULL: a process that sends to none.
+-- `any_mesh`: it can tell other nodes of a message for their agents. `unwritten_ids`: the instances that messages of
+-- this transaction go to whose rows are not there yet, one for each; NULL: a session reserves its place, and there is
+-- no message.
 CREATE TYPE routing AS (
-  tenant_id text, session_id text, session_reserves boolean, session_suspended boolean, session_instance_id text,
-  session_agent_type text, served_instance_id text, served_agent_type text, want_instance_id text, want_agent_type text,
-  want_skill_id text, unreachable_ids text[], mesh_id text, any_mesh boolean, unwritten_ids text[]
+  tenant_id text, session_id text, reserves_on text, session_instance_id text, session_agent_type text,
+  served_instance_id text, served_agent_type text, want_instance_id text, want_agent_type text, want_skill_id text,
+  unreachable_ids text[], mesh_id text, any_mesh boolean, unwritten_ids text[]
 );
 
 -- The agent, its room reserved until the transaction ends, and the node that sends to it. `unbounded`: it has no bound

@@ -2,17 +2,25 @@ import type { FrameErrorCode } from '../../contracts/errors.js';
 import type { DispatchChunkPayload, DispatchResultPayload, ErrorPayload } from '../../contracts/frames.js';
 import type { OpenDispatch } from '../../messages/dispatch/dispatches.js';
 import type { Destination, DispatchStop, Transport, TransportResult } from '../../messages/runner/transport.js';
+import type { ChunkBus } from '../../messages/stream/bus.js';
 import { agentKeyOf, uuidOf } from '../../runtime/ids.js';
 import { TokenBucket } from '../../runtime/token-bucket.js';
+import type { SpanRecorder } from '../../telemetry/traces/span-recorder.js';
 import type { Connection } from '../connection/connection.js';
-import { DispatchDeadline } from '../dispatch-deadline.js';
+import { type DeadlineDeps, DispatchDeadline } from '../dispatch-deadline.js';
 import { encodeFrame, errorFrame, unfitAnswer } from '../frames/frames.js';
 import { reportedFailure, toAgentResult } from './agent-result.js';
 import { CHUNK_PACE, ChunkLog, type ChunkVerdict, whyRefused } from './chunks.js';
-import { closedFrame } from './closed-frame.js';
 import { DispatchProgress } from './dispatch-progress.js';
 import { recordStream } from './stream-span.js';
-import type { ConnectedTransportDeps, SentDispatchDeps } from './transport-deps.js';
+
+/** What a dispatch to a connected agent works with. */
+interface SentDispatchDeps extends DeadlineDeps {
+  spans: SpanRecorder;
+  bus: Pick<ChunkBus, 'publish'>;
+  /** Sends to the agent's present socket; false when there is none. */
+  send(agentKey: string, frame: string): boolean;
+}
 
 /** The frames of one dispatch until its result. It outlives sockets: a resume continues it. */
 export class SentDispatch {
@@ -181,12 +189,26 @@ export class SentDispatch {
   }
 }
 
+/** What the transport works with on its node. */
+interface ConnectedTransportDeps extends DeadlineDeps {
+  spans: SpanRecorder;
+  bus: Pick<ChunkBus, 'publish'>;
+  registry: {
+    get(agentKey: string): Connection | undefined;
+    isConnecting(agentKey: string): boolean;
+    epochSettled(agentKey: string): Promise<void>;
+  };
+  sent: { add(dispatch: SentDispatch): void };
+  /** Offers what still runs to other nodes. */
+  transfer(): Promise<void>;
+}
+
 /** Carries dispatches to the agents whose sockets are on this node. */
 export class ConnectedTransport implements Transport {
-  readonly #deps: ConnectedTransportDeps<SentDispatch>;
+  readonly #deps: ConnectedTransportDeps;
   readonly #sentDeps: SentDispatchDeps;
 
-  constructor(deps: ConnectedTransportDeps<SentDispatch>) {
+  constructor(deps: ConnectedTransportDeps) {
     this.#deps = deps;
     const { bus, changes, dispatches, spans } = deps;
     this.#sentDeps = { bus, changes, dispatches, spans, send: (agentKey, frame) => this.#send(agentKey, frame) };
@@ -238,4 +260,14 @@ export class ConnectedTransport implements Transport {
     const connection = this.#deps.registry.get(agentKey);
     return connection?.isLive === true && connection.socket.send(frame);
   }
+}
+
+/** Tells an agent that its dispatch is closed on the record: CANCELED, GUARD_DENIED for `denied`, or DISPATCH_ALREADY_TERMINAL with the state. */
+function closedFrame({ dispatch_id, payload }: OpenDispatch, state: string, reason: string): string {
+  const { traceparent } = payload.session_context.propagation_headers;
+  const frameId = uuidOf(dispatch_id);
+  if (state === 'denied') return errorFrame('GUARD_DENIED', reason, frameId, traceparent);
+  return state === 'canceled'
+    ? errorFrame('CANCELED', reason || 'The message was canceled.', frameId, traceparent)
+    : errorFrame('DISPATCH_ALREADY_TERMINAL', `The dispatch has ended: ${state}.`, frameId, traceparent);
 }

@@ -11,8 +11,8 @@ import type { Connection } from '../connection/connection.js';
 import type { Registry, SentDispatches } from '../connection/registry.js';
 import { AnswerQueue } from './answer-queue.js';
 import { CallParents } from './call-parents.js';
+import { DeferredResults, NODE_LOST, PENDING } from './deferred-results.js';
 import { type AgentFrame, encodeFrame, errorFrame } from './frames.js';
-import { HeldAnswers, NODE_LOST, PENDING } from './held-answers.js';
 import { deliveryOf } from './tool-delivery.js';
 
 type CallFrame = Extract<AgentFrame, { type: 'tool_call' }>;
@@ -38,7 +38,7 @@ export class AgentTools {
   readonly #byConnection = new WeakMap<Connection, ConnectionCalls>();
   readonly #parents: CallParents;
   /** The calls that wait for a human. They outlive the connection that made them. */
-  readonly #held: HeldAnswers;
+  readonly #deferred: DeferredResults;
 
   constructor({ registry, sent, calls }: { registry: Registry; sent: SentDispatches; calls: ToolCalls }) {
     this.#registry = registry;
@@ -46,7 +46,7 @@ export class AgentTools {
     this.#calls = calls;
     this.#parents = new CallParents(sent, calls);
     this.#calls.serve((call, signal) => this.#deliver(call, signal));
-    this.#held = new HeldAnswers(
+    this.#deferred = new DeferredResults(
       (agentKey, frame) => this.#answer(agentKey, frame),
       (agentKey, requestId) => {
         const tenantId = this.#registry.get(agentKey)?.tenant_id;
@@ -64,7 +64,7 @@ export class AgentTools {
   called(connection: Connection, frame: CallFrame): void {
     const { agentKey } = connection;
     const { made, answers } = this.#callsOf(connection);
-    if (made.has(frame.id) || this.#held.has(agentKey, frame.id)) return; // a repeated frame: one result answers both
+    if (made.has(frame.id) || this.#deferred.has(agentKey, frame.id)) return; // a repeated frame: one result answers both
     const withdrawn = new AbortController();
     made.set(frame.id, withdrawn);
     const about = { reply_to: frame.id, traceparent: frame.traceparent };
@@ -80,7 +80,7 @@ export class AgentTools {
     void this.#run(connection, frame, { parent, signal: withdrawn.signal, held }).then((result) => {
       made.delete(frame.id);
       const answer = encodeFrame('tool_result', result, about);
-      if (!this.#held.answer(agentKey, frame.id, answer)) answers.push(answer);
+      if (!this.#deferred.answer(agentKey, frame.id, answer)) answers.push(answer);
     });
   }
 
@@ -98,9 +98,9 @@ export class AgentTools {
       const about = { reply_to: frame_id, ...(traceparent !== undefined && { traceparent }) };
       const held = this.#waitOf(agentKey, frame_id, parent, withdrawn);
       if (used_by !== null) {
-        this.#held.add(agentKey, frame_id, withdrawn, parent.ended);
+        this.#deferred.add(agentKey, frame_id, withdrawn, parent.ended);
         held.waitsFor(request_id);
-        this.#held.answer(agentKey, frame_id, encodeFrame('tool_result', NODE_LOST, about));
+        this.#deferred.answer(agentKey, frame_id, encodeFrame('tool_result', NODE_LOST, about));
         continue;
       }
       const request = {
@@ -109,14 +109,14 @@ export class AgentTools {
         payload: { ...payload, arguments: {}, deadline_ms },
       };
       void this.#calls.resume(request, request_id).then((result) => {
-        this.#held.answer(agentKey, frame_id, encodeFrame('tool_result', result, about));
+        this.#deferred.answer(agentKey, frame_id, encodeFrame('tool_result', result, about));
       });
     }
   }
 
   /** The agent has resumed: it gets the results that came while it was away. */
   resumed({ agentKey }: Connection): void {
-    this.#held.flush(agentKey);
+    this.#deferred.flush(agentKey);
   }
 
   /** Takes the result of a call that the agent is answering. */
@@ -134,7 +134,7 @@ export class AgentTools {
       return true;
     }
     const withdrawn =
-      this.#byConnection.get(connection)?.made.get(reply_to) ?? this.#held.get(connection.agentKey, reply_to);
+      this.#byConnection.get(connection)?.made.get(reply_to) ?? this.#deferred.get(connection.agentKey, reply_to);
     withdrawn?.abort(WITHDRAWN);
     if (withdrawn) return true;
     if (!this.#calls.pending.endedRecently(reply_to, connection.agentKey)) return false;
@@ -191,9 +191,9 @@ export class AgentTools {
       frameId,
       begin: (): void => {
         dispatch?.deadline.pause();
-        this.#held.add(agentKey, frameId, withdrawn, parent?.ended);
+        this.#deferred.add(agentKey, frameId, withdrawn, parent?.ended);
       },
-      waitsFor: (requestId: string): void => this.#held.waitsFor(agentKey, frameId, requestId),
+      waitsFor: (requestId: string): void => this.#deferred.waitsFor(agentKey, frameId, requestId),
       end: (): void => dispatch?.deadline.resume(),
     };
   }

@@ -24,8 +24,8 @@ export interface AcceptDecision {
   events?: DecisionEvent[];
   /** Written only if the message is dispatched at once. */
   dispatch_events?: DecisionEvent[];
-  /** It joins a queue: who takes it decides about its dispatch. */
-  noOffer?: true;
+  /** Its dispatch is decided about when an agent takes it: it joins a queue. */
+  dispatch_undecided?: true;
 }
 
 /** The columns of a new message: an `accept_call` (db/functions/messages/accept_call.sql) without the limits and the dispatch. */
@@ -121,6 +121,8 @@ export interface AcceptRow {
     | 'target_required'
     | 'target_unknown'
     | 'later';
+  /** The message's first state; null where nothing was written. */
+  state: MessageState | null;
   message_id: string;
   session_id: string;
   accepted_at: Date;
@@ -151,10 +153,11 @@ export interface AcceptRow {
 
 const ACCEPT: Statement<AcceptRow> = {
   name: 'accept_messages',
-  text: `SELECT verdict, message_id, session_id, accepted_at, instance_id, agent_type, deployment_mode, connection_epoch, mesh_id,
+  text: `SELECT verdict, state, message_id, session_id, accepted_at, instance_id, agent_type, deployment_mode, connection_epoch, mesh_id,
       public_url, agent_card, encode(dispatch_auth, 'hex') AS dispatch_auth, user_id, in_flight, queued, waiting, awaits, queue FROM unnest(accept_messages($1, $2))`,
   row: ([
     verdict,
+    state,
     message,
     session,
     at,
@@ -174,6 +177,7 @@ const ACCEPT: Statement<AcceptRow> = {
     queue,
   ]) => ({
     verdict: verdict as AcceptRow['verdict'],
+    state: (state ?? null) as AcceptRow['state'],
     message_id: message ?? '',
     session_id: session ?? '',
     accepted_at: timeOf(at),
@@ -195,23 +199,13 @@ const ACCEPT: Statement<AcceptRow> = {
   awaits: (row) => row.awaits,
 };
 
-/** The first state of a message, by verdict; none for a verdict that wrote nothing. */
-const FIRST_STATES: Partial<Record<AcceptRow['verdict'], MessageState>> = {
-  accepted: 'submitted',
-  queued: 'submitted',
-  dispatched: 'working',
-  unavailable: 'failed',
-  asked: 'input-required',
-  denied: 'failed',
-};
-
 /** The accept transaction of a message with a hook: several round trips, not batched. */
 async function acceptWithHook(db: Db, message: NewMessage, hook: AcceptHook, call: TenantCall): Promise<AcceptRow> {
   return db.tenant(message.tenant_id, async (tx) => {
     const [row] = await tx.run(ACCEPT, [JSON.stringify([call]), 'true']);
     if (!row) throw new Error('accept_messages gave no row');
-    const state = FIRST_STATES[row.verdict];
-    if (state) await hook(tx, { tenant_id: message.tenant_id, message_id: row.message_id }, state);
+    const { state, message_id } = row;
+    if (state !== null) await hook(tx, { tenant_id: message.tenant_id, message_id }, state);
     return row;
   });
 }

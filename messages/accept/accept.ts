@@ -22,12 +22,12 @@ import {
 } from './accept-transaction.js';
 import { withDestination } from './destination.js';
 import { type AcceptContext, draftOf, needsDestination } from './draft.js';
+import { MessageBounds } from './message-bounds.js';
 import { isContextName, openNamedSession } from './named-session.js';
 import { decideOpening, opensSession, refuseOpening } from './opened-session.js';
 import { decidedDraft } from './policy-decision.js';
 import { quotaKeys } from './quota-keys.js';
 import { targetUnknownText } from './targets.js';
-import { TenantLimits } from './tenant-limits.js';
 import { withinLimits } from './token-limits.js';
 import { checkVerdict, quotaReason, type VerdictCounts } from './verdicts.js';
 
@@ -48,7 +48,7 @@ export interface AcceptDeps {
   core: MessageCore;
   /** The platform sets it once this process can have agents get messages. Until then they join queues. */
   dispatcher: Dispatcher | null;
-  limits: TenantLimits;
+  bounds: MessageBounds;
   /** How often this process has given each verdict. */
   verdicts: VerdictCounts;
   quotas: MessageQuotas;
@@ -56,7 +56,7 @@ export interface AcceptDeps {
 
 /** The dependencies in a process that has no agents get messages yet. */
 export function acceptDeps(core: MessageCore, quotas = UNLIMITED): AcceptDeps {
-  return { core, dispatcher: null, limits: new TenantLimits(core.limits), quotas, verdicts: {} };
+  return { core, dispatcher: null, bounds: new MessageBounds(core.limits), quotas, verdicts: {} };
 }
 
 /** Logs a message that failed as it was accepted. */
@@ -75,7 +75,8 @@ async function writeMessage(
 ): Promise<{ row: AcceptRow; live: LiveMessage | null }> {
   const { db, log } = core;
   const { decision } = draft;
-  const mayDispatch = !decision?.noOffer && !decision?.error && !decision?.undecided && !decision?.input_request;
+  const { error, undecided, dispatch_undecided, input_request } = decision ?? {};
+  const mayDispatch = !error && !undecided && !dispatch_undecided && !input_request;
   const send = async (options: { counting: CountLimits; mayDispatch: boolean; unavailableText?: string }) => {
     if (dispatcher) return dispatcher.send(draft, options);
     const { idempotencyHours } = core.limits;
@@ -83,7 +84,7 @@ async function writeMessage(
   };
   const written = await send({ counting, mayDispatch });
   const { verdict, agent_type, in_flight, queued, waiting } = written.row;
-  if (verdict === 'denied') logFailed(log, draft, written.row, draft.decision?.error?.code);
+  if (verdict === 'denied') logFailed(log, draft, written.row, error?.code);
   if (verdict !== 'target_unknown') return written;
   const unavailableText = await targetUnknownText(db, draft, agent_type || null);
   const { row, live } = await send({ counting: UNCOUNTED, mayDispatch, unavailableText });
@@ -121,7 +122,7 @@ async function acceptNow(
   // Policies made later are to see that the token was limited: its credential may do more.
   const kept = isLimited(caller) ? { ...drafted, token: tokenFacts(caller) } : drafted;
   const draft = mustDecide ? await decidedDraft(policies, caller, drafted, ask, opening) : kept;
-  const admission = deps.limits.begin(draft.tenant_id);
+  const admission = deps.bounds.begin(draft.tenant_id);
   let row: AcceptRow | null = null;
   try {
     const refused = refusal ?? opening?.refusal;
@@ -134,7 +135,7 @@ async function acceptNow(
     deps.verdicts[counted] = (deps.verdicts[counted] ?? 0) + 1;
     if (isByQuota) throw refusal;
     if (opening && verdict === 'refused') await refuseOpening(deps.core, draft, opening);
-    if (verdict !== 'dispatched') await checkVerdict(deps.core.db, deps.limits, draft, row);
+    if (verdict !== 'dispatched') await checkVerdict(deps.core.db, deps.bounds, draft, row);
     const ids = { message_id, session_id };
     if (verdict === 'accepted') deps.core.advance({ tenant_id: draft.tenant_id, ...ids });
     if (verdict === 'asked') deps.core.workflowStarter.message({ tenant_id: draft.tenant_id, ...ids });
@@ -142,7 +143,7 @@ async function acceptNow(
       ...ids,
       duplicate: verdict === 'repeat',
       live: written.live,
-      waiting: verdict === 'queued' || verdict === 'accepted' ? acceptedRow(draft, row) : null,
+      waiting: row.state === 'submitted' ? acceptedRow(draft, row) : null,
     };
   } finally {
     admission.done(row);

@@ -1,11 +1,10 @@
-import { hash } from 'node:crypto';
-import canonicalize from 'canonicalize';
 import { type MessageSendParams, SendMetadata } from '../../contracts/a2a/a2a.js';
 import type { Caller } from '../../contracts/api/auth.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { actsAs } from '../../contracts/permissions.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { newId, type TraceContext, traceFrom, uuidOf } from '../../runtime/ids.js';
+import { digestOf } from '../digest.js';
 import type { NewInputRequest } from '../input/ask.js';
 import type { Propagation } from '../read/rows.js';
 import type { AcceptHook, NewMessage } from './accept-transaction.js';
@@ -54,25 +53,7 @@ function metadataOf({ message, metadata, configuration }: MessageSendParams): Se
   );
 }
 
-/** JSON has no infinity, but `JSON.parse('1e999')` gives one: it counts as null, which is what is stored. */
-function canonicalJson(value: unknown): string {
-  try {
-    return canonicalize(value) ?? '';
-  } catch {
-    return canonicalize(JSON.parse(JSON.stringify(value))) ?? '';
-  }
-}
-
-/**
- * SHA-256, in hexadecimal, of a JSON value in canonical form (RFC 8785), which ignores the order of members. It distinguishes a repeat from other content
- * under one `messageId`.
- * @param value has passed `jsonProblem` and `makeWellFormed`: `canonicalize` recurses without a limit and refuses lone surrogates
- */
-export function fingerprint(value: unknown): string {
-  return hash('sha256', canonicalJson(value));
-}
-
-/** Half of the digits of a fingerprint, which a row keeps for each message. */
+/** Half of the digits of a digest, which a row keeps for each message. */
 const CONTENT_HASH_DIGITS = 32;
 
 /** A `tracestate` belongs to a trace that is continued. */
@@ -107,7 +88,7 @@ export function draftOf(caller: Caller, params: MessageSendParams, context: Acce
     sender_agent_type: actsAs(caller),
     requested_context: requested,
     client_message_id: message.messageId,
-    content_hash: fingerprint({ parts: message.parts, metadata }).slice(0, CONTENT_HASH_DIGITS),
+    content_hash: digestOf({ parts: message.parts, metadata }).slice(0, CONTENT_HASH_DIGITS),
     method: context.method,
     parts: message.parts,
     metadata,

@@ -4,6 +4,7 @@ import { type Outcome, outcomeOf, recordDecision } from '../../policy/enforce.js
 import type { PolicyRequest } from '../../policy/policy-request.js';
 import { tokenFacts } from '../../policy/token-facts.js';
 import type { MessageCore } from '../core.js';
+import { wantedAgent } from '../policy-requests.js';
 import type { NewMessage } from './accept-transaction.js';
 import { checkTypes, TYPES_WITH_SKILL } from './skill-types.js';
 
@@ -37,13 +38,9 @@ export async function decideOpening(
   caller: Caller,
   draft: NewMessage,
 ): Promise<Outcome> {
-  const { tenant_id, want_agent_type, want_instance_id, want_skill_id, requested_context, user_id } = draft;
+  const { tenant_id, want_agent_type, requested_context, user_id } = draft;
   if (!policies.concerns(tenant_id, 'session')) return NOTHING_SAID;
-  const agent = {
-    ...(want_agent_type !== null && { agent_type: want_agent_type }),
-    ...(want_instance_id !== null && { instance_id: want_instance_id }),
-    ...(want_skill_id !== null && { skill_id: want_skill_id }),
-  };
+  const agent = wantedAgent(draft);
   const request: PolicyRequest = {
     ...{ scope: 'session', action: 'init', arguments: {}, agent, token: tokenFacts(caller) },
     session: {

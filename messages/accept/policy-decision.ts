@@ -22,7 +22,7 @@ async function dispatchDecision(
   const request = policyRequest('dispatch', message);
   const named = message.agent.instance_id === undefined ? (['instance_id'] as const) : [];
   const verdict = sureOf(await policies.decideEarly(draft.tenant_id, request, [...later, ...named]));
-  if (verdict === 'later' || verdict.decision === 'require_approval') return { noOffer: true };
+  if (verdict === 'later' || verdict.decision === 'require_approval') return { dispatch_undecided: true };
   const events = eventsOf(verdict, request);
   if (verdict.decision === 'deny') return { error: errorOfDenial(verdict), events };
   return events.length > 0 ? { dispatch_events: events } : {};

@@ -2,8 +2,8 @@ import { TOO_MANY_HOPS } from '../../contracts/a2a/a2a.js';
 import type { Db } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { AcceptRow, NewMessage } from './accept-transaction.js';
+import type { MessageBounds } from './message-bounds.js';
 import { targetRequiredText } from './targets.js';
-import type { TenantLimits } from './tenant-limits.js';
 
 /** How often each verdict was given. Of a message that a quota refuses the reason counts, in place of its verdict. */
 export type VerdictCounts = Partial<Record<AcceptRow['verdict'] | 'quota_exceeded' | 'usage_unknown', number>>;
@@ -12,17 +12,17 @@ export type VerdictCounts = Partial<Record<AcceptRow['verdict'] | 'quota_exceede
 export const quotaReason = ({ code }: PlatformError) =>
   code === 'QUOTA_EXCEEDED' ? 'quota_exceeded' : 'usage_unknown';
 
-type VerdictLimits = Pick<TenantLimits, 'queuedMax' | 'queuedRetrySeconds' | 'waitingMax' | 'waitingRetrySeconds'>;
+type VerdictBounds = Pick<MessageBounds, 'queuedMax' | 'queuedRetrySeconds' | 'waitingMax' | 'waitingRetrySeconds'>;
 
 /**
  * Returns for a verdict with which the message is on the record, as `dispatched` is, of which there are most.
- * @param limits the tenant's limits, which the texts about them name
+ * @param bounds of the tenant's messages, which the texts about them name
  * @throws PlatformError IDEMPOTENCY_MISMATCH, SESSION_NOT_FOUND, SESSION_CLOSED, TARGET_REQUIRED or INVALID_PARAMS for a verdict that refuses
  * the message; RATE_LIMITED with Retry-After where it may be sent again
  */
 export async function checkVerdict(
   db: Db,
-  limits: VerdictLimits,
+  bounds: VerdictBounds,
   draft: NewMessage,
   { verdict }: AcceptRow,
 ): Promise<void> {
@@ -38,14 +38,14 @@ export async function checkVerdict(
     case 'queued_full':
       throw new PlatformError(
         'RATE_LIMITED',
-        `The tenant has ${limits.queuedMax} messages that wait for agents, which is its bound. Try again.`,
-        { headers: { 'Retry-After': String(limits.queuedRetrySeconds) } },
+        `The tenant has ${bounds.queuedMax} messages that wait for agents, which is its bound. Try again.`,
+        { headers: { 'Retry-After': String(bounds.queuedRetrySeconds) } },
       );
     case 'waiting_full':
       throw new PlatformError(
         'RATE_LIMITED',
-        `The tenant has ${limits.waitingMax} messages that wait for input, which is its bound. Answer or cancel some (/messages/pending).`,
-        { headers: { 'Retry-After': String(limits.waitingRetrySeconds) } },
+        `The tenant has ${bounds.waitingMax} messages that wait for input, which is its bound. Answer or cancel some (/messages/pending).`,
+        { headers: { 'Retry-After': String(bounds.waitingRetrySeconds) } },
       );
     case 'other_user':
       throw new PlatformError(

@@ -1,7 +1,9 @@
-import type { TenantCall } from '../../db/connections/statement.js';
+import type { MessageInput } from '../../contracts/workflows.js';
+import { type Statement, type TenantCall, timeOf } from '../../db/connections/statement.js';
 import { newEventId } from '../../runtime/ids.js';
 import type { MessageCore } from '../core.js';
-import { waitingCall } from '../input/held-output.js';
+import { withUsableForm } from '../input/agent-question.js';
+import { askCall } from '../input/held-output.js';
 import { readable } from '../read/readable.js';
 import type { DispatchDetails } from '../read/rows.js';
 import type { BusEvent } from '../stream/bus.js';
@@ -14,20 +16,54 @@ import type {
   NextDispatch,
   OpenDispatch,
 } from './dispatches.js';
-import { END, type EndRow, type QueuedMessage } from './end-statement.js';
-import { boundedError, errorOf, logEnd, type StoredError, withUsableForm } from './message-end.js';
+import { errorOf, logEnd, type StoredError } from './message-end.js';
 import { openDispatchFrom, outputAfter } from './open-dispatch.js';
-import { takenDispatch } from './queues.js';
+import { type TakenRow, takenDispatch } from './queues.js';
 import { isOffered } from './transfers.js';
 
 type StoreCore = Pick<MessageCore, 'db' | 'bus' | 'ends' | 'limits' | 'log' | 'workflowStarter' | 'advance' | 'nodes'>;
 type EndingDispatch = Parameters<Dispatches['end']>[0];
+type DispatchId = Pick<DispatchRef, 'tenant_id' | 'dispatch_id'>;
+type FoundState = { dispatch_id: string; state: string };
 type DetailsRow = DispatchDetails & Record<string, unknown>;
 
 /** The error with which `end_dispatches` undoes itself: the dispatch is not sent, or belongs to another epoch. */
 const NOT_SENT = 'FL001';
 /** Why a message fails whose agent is gone: what became of it is unknown. */
 const LOST = { code: 'AGENT_DISCONNECTED', message: 'The connection to the agent was lost.' };
+
+/** A `dispatch_end_result`. */
+interface EndRow {
+  ended_at: Date | null;
+  session_id: string;
+  instance_id: string;
+  agent_type: string;
+  /** Messages that are to be taken a step further. */
+  woken: MessageInput[];
+  awaits: string | null;
+  taken: TakenRow | null;
+  take_again: boolean;
+  /** Its workflow is to hear of the end. */
+  watched: boolean;
+}
+
+/** The complete transaction (db/functions/dispatches/end_dispatches.sql). */
+const END: Statement<EndRow> = {
+  name: 'end_dispatches',
+  text: 'SELECT ended_at, session_id, instance_id, agent_type, woken, awaits, taken, take_again, watched FROM unnest(end_dispatches($1, $2))',
+  row: ([endedAt, session, instance, type, woken, awaits, taken, takeAgain, watched]) => ({
+    ended_at: endedAt ? timeOf(endedAt) : null,
+    session_id: session ?? '',
+    instance_id: instance ?? '',
+    agent_type: type ?? '',
+    woken: woken ? JSON.parse(woken) : [],
+    awaits: awaits ?? null,
+    taken: taken ? JSON.parse(taken) : null,
+    take_again: takeAgain === 't',
+    watched: watched === 't',
+  }),
+  awaits: (row) => row.awaits,
+};
 
 /** How a dispatch ends, and its message with it. */
 interface Completion extends Pick<AnswerOrFailure, 'decisions'> {
@@ -92,12 +128,7 @@ class DispatchStore implements Dispatches {
       const detached = await this.#detach(ref, epoch);
       if (detached) return detached;
       // With the epoch: its agent may have continued it elsewhere since then. If it has not, it was a resume at the same node.
-      const end = await this.#complete(ref, epoch, {
-        state: 'lost',
-        error: LOST,
-        output: null,
-        isFirst: false,
-      });
+      const end = await this.#complete(ref, epoch, { state: 'lost', error: LOST, output: null, isFirst: false });
       if (end) return end;
     }
     return null;
@@ -114,24 +145,21 @@ class DispatchStore implements Dispatches {
     return row ? (row.left_ms ?? 'stands_still') : 0;
   }
 
-  async openAmong(ids: { tenant_id: string; dispatch_id: string }[]): Promise<{ dispatch_id: string }[]> {
-    if (ids.length === 0) return [];
-    return this.#core.db.system((tx) =>
-      tx.query<{ dispatch_id: string }>(
-        `SELECT d.dispatch_id FROM unnest($1::text[], $2::text[]) AS ref (tenant_id, dispatch_id)
-           JOIN dispatches d USING (tenant_id, dispatch_id) WHERE d.state IN ('open', 'sent')`,
-        [ids.map(({ tenant_id }) => tenant_id), ids.map(({ dispatch_id }) => dispatch_id)],
-      ),
-    );
+  openAmong(ids: DispatchId[]): Promise<FoundState[]> {
+    return this.#among(ids, "d.state IN ('open', 'sent')");
   }
 
-  async closedAmong(refs: DispatchRef[]): Promise<{ dispatch_id: string; state: string }[]> {
-    if (refs.length === 0) return [];
+  closedAmong(ids: DispatchId[]): Promise<FoundState[]> {
+    return this.#among(ids, "d.state NOT IN ('open', 'sent')");
+  }
+
+  async #among(ids: DispatchId[], which: string): Promise<FoundState[]> {
+    if (ids.length === 0) return [];
     return this.#core.db.system((tx) =>
-      tx.query<{ dispatch_id: string; state: string }>(
+      tx.query<FoundState & Record<string, unknown>>(
         `SELECT d.dispatch_id, d.state FROM unnest($1::text[], $2::text[]) AS ref (tenant_id, dispatch_id)
-           JOIN dispatches d USING (tenant_id, dispatch_id) WHERE d.state NOT IN ('open', 'sent')`,
-        [refs.map((ref) => ref.tenant_id), refs.map((ref) => ref.dispatch_id)],
+           JOIN dispatches d USING (tenant_id, dispatch_id) WHERE ${which}`,
+        [ids.map(({ tenant_id }) => tenant_id), ids.map(({ dispatch_id }) => dispatch_id)],
       ),
     );
   }
@@ -172,9 +200,8 @@ class DispatchStore implements Dispatches {
   async #complete(
     ref: DispatchRef,
     epoch: number | null,
-    { state, error: failure, output, decisions, next, isFirst }: Completion,
+    { state, error, output, decisions, next, isFirst }: Completion,
   ): Promise<DispatchEnd | null> {
-    const error = failure && boundedError(failure);
     const { tenant_id, message_id, dispatch_id } = ref;
     const ended = await this.#callEnd({
       ...{ tenant_id, message_id, dispatch_id, epoch },
@@ -215,7 +242,7 @@ class DispatchStore implements Dispatches {
 
   /** The agent asks a human, or a guard does about its answer: the dispatch ends, and the message waits for input. */
   async #ask(dispatch: EndingDispatch, result: AnswerOrFailure, epoch: number | null): Promise<DispatchEnd | null> {
-    const call = waitingCall(dispatch, result, epoch, this.#core.limits.inputExpiryMs);
+    const call = askCall(dispatch, result, epoch, this.#core.limits.inputExpiryMs);
     const [row] = await this.#core.db.call<{ freed_id: string | null }>(
       dispatch.tenant_id,
       'ask_input',
@@ -230,7 +257,7 @@ class DispatchStore implements Dispatches {
     return { state: 'input_required', message: null };
   }
 
-  #announce(ref: DispatchRef, woken: QueuedMessage[], event: BusEvent): void {
+  #announce(ref: DispatchRef, woken: MessageInput[], event: BusEvent): void {
     for (const message of woken) this.#core.advance(message);
     this.#core.bus.publish(ref.tenant_id, ref.message_id, event);
   }

@@ -1,6 +1,6 @@
+import type { MessageInput } from '../../contracts/workflows.js';
 import { errorMessage, isTenantBusy } from '../../runtime/errors.js';
 import { newId } from '../../runtime/ids.js';
-import type { SessionRef } from '../../sessions/session-deps.js';
 import {
   type AcceptRow,
   type CountLimits,
@@ -8,7 +8,7 @@ import {
   type NewMessage,
   runAcceptTransaction,
 } from '../accept/accept-transaction.js';
-import type { MessageCore, MessageRef } from '../core.js';
+import type { MessageCore } from '../core.js';
 import type { DispatchRunner } from '../runner/runner.js';
 import type { DispatchEnd, Dispatches, LiveMessage, OpenDispatch } from './dispatches.js';
 import { IdleAgents } from './idle-agents.js';
@@ -31,7 +31,7 @@ export interface DispatcherOptions {
   /** Whether other nodes can be told of messages for their agents. */
   reachesNodes(): boolean;
   /** Starts the workflow of a message; resolves when Temporal has acknowledged it. */
-  watch(ref: MessageRef & SessionRef): Promise<void>;
+  watch(ref: MessageInput): Promise<void>;
 }
 
 /**

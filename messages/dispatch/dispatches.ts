@@ -149,7 +149,7 @@ export interface Dispatches {
    */
   deadlineLeft(ref: DispatchRef): Promise<number | 'stands_still'>;
   /** Those of these dispatches that are open or sent. */
-  openAmong(ids: { tenant_id: string; dispatch_id: string }[]): Promise<{ dispatch_id: string }[]>;
+  openAmong(ids: Pick<DispatchRef, 'tenant_id' | 'dispatch_id'>[]): Promise<{ dispatch_id: string }[]>;
   /** Those of these dispatches that have ended. */
-  closedAmong(refs: DispatchRef[]): Promise<{ dispatch_id: string; state: string }[]>;
+  closedAmong(ids: Pick<DispatchRef, 'tenant_id' | 'dispatch_id'>[]): Promise<{ dispatch_id: string; state: string }[]>;
 }

@@ -1,6 +1,7 @@
 import type { AgentRef } from '../../agents/agent-row.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { MessageCore, Nodes } from '../core.js';
+import { queueTarget } from '../queue-target.js';
 import type { DispatchRunner } from '../runner/runner.js';
 import type { DispatchRef } from './dispatches.js';
 import { createQueues } from './queues.js';
@@ -55,7 +56,7 @@ export function createNodes({ core, own, tell }: NodesOptions): Nodes {
       else inBackground(fillSomewhere(agent), { instance_id: agent.instance_id });
     },
     look: (queue) => {
-      const [instance_id = ''] = queue.queue.split('/', 1);
+      const { instance_id } = queueTarget(queue.queue);
       // What waits for one agent needs no search; without words to other nodes it is this one's, or its node looks by itself.
       if (own && !tell && instance_id !== '') own.taker.fill({ tenant_id: queue.tenant_id, instance_id });
       else if (own) own.taker.look(queue);

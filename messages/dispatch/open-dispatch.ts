@@ -1,6 +1,6 @@
 import { SendMetadata } from '../../contracts/a2a/a2a.js';
 import type { Artifact } from '../../contracts/a2a/parts.js';
-import type { MessageUsage, Usage } from '../../contracts/api/messages.js';
+import type { MessageState, MessageUsage, Usage } from '../../contracts/api/messages.js';
 import type { DispatchPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { traceIdOf, traceparentOf, uuidOf } from '../../runtime/ids.js';
@@ -88,10 +88,11 @@ export function openDispatchFrom(details: DispatchDetails): OpenDispatch {
 /** The row of a message that the accept transaction has just dispatched or queued, without a query. */
 export function acceptedRow(draft: NewMessage, accepted: AcceptRow): MessageRow {
   const { session_id, accepted_at: at } = accepted;
-  const isSent = accepted.verdict === 'dispatched';
+  const state = accepted.state as MessageState; // it was written
+  const isSent = state === 'working';
   // The spread is not the first member: an object that begins with so large a one is slow.
   return {
-    state: isSent ? 'working' : 'submitted',
+    state,
     turns: [],
     artifacts: [],
     status_message: null,

@@ -38,7 +38,6 @@ export type TakenRow = Omit<DispatchDetails, 'sent_at' | 'deadline_at' | 'read_a
   watched: boolean;
 };
 
-/** Its row. */
 function detailsOf(row: TakenRow): DispatchDetails {
   return {
     ...row,

@@ -5,6 +5,7 @@ import { errorMessage } from '../../runtime/errors.js';
 import { agentKeyOf, newId } from '../../runtime/ids.js';
 import { Loop } from '../../runtime/loop.js';
 import type { MessageCore, WaitingQueue } from '../core.js';
+import { queueTarget } from '../queue-target.js';
 import type { DispatchRunner } from '../runner/runner.js';
 import type { Taking } from '../runner/sender-options.js';
 import { decideDispatch } from './dispatch-policy.js';
@@ -204,8 +205,7 @@ export class Taker implements Taking {
   async #fillFrom(queue: WaitingQueue): Promise<number> {
     const { core, idle, queues, runner } = this.#options;
     const { tenant_id } = queue;
-    const [, agentType = ''] = queue.queue.split('/', 2);
-    const idleIds = idle.some(tenant_id, agentType, IDLE_TRIED);
+    const idleIds = idle.some(tenant_id, queueTarget(queue.queue).agent_type, IDLE_TRIED);
     const found = await queues.agentsToFill(queue);
     for (const { instance_id, mesh_id } of found)
       if (mesh_id !== null && mesh_id !== runner.meshId) core.nodes.fill({ tenant_id, instance_id }, mesh_id);
@@ -234,7 +234,7 @@ export class Taker implements Taking {
     try {
       while (filling.again && !this.#isStopping) {
         filling.again = false;
-        const { asked, got } = await this.#takeFor(agent);
+        const { asked, got } = await this.#take(agent);
         taken += got;
         filling.again ||= got > 0 && got === asked;
       }
@@ -244,20 +244,16 @@ export class Taker implements Taking {
     }
   }
 
-  async #takeFor(agent: AgentRef): Promise<{ asked: number; got: number }> {
-    const { core, runner } = this.#options;
+  /** @returns how many messages it asked for, and how many the agent has got */
+  async #take(agent: AgentRef): Promise<{ asked: number; got: number }> {
+    const { core, queues, runner, send } = this.#options;
+    const { tenant_id } = agent;
     const { atMost, epoch } = runner.roomFor(agent);
     if (atMost === 0 || (this.#pauses.get(agentKeyOf(agent))?.untilMs ?? 0) > performance.now()) return NOTHING;
-    await core.policies.guardsOf(agent.tenant_id); // reads what is in force
+    await core.policies.guardsOf(tenant_id); // reads what is in force
     const dispatchIds = Array.from({ length: Math.min(TAKEN_AT_ONCE, atMost) }, () => newId('dsp'));
     if (!dispatchIds.every((id) => runner.reserve(id))) return NOTHING;
-    return { asked: dispatchIds.length, got: await this.#take(agent, epoch, dispatchIds) };
-  }
-
-  /** @returns how many were taken */
-  async #take(agent: AgentRef, epoch: number | null, dispatchIds: string[]): Promise<number> {
-    const { core, queues, runner, send } = this.#options;
-    const asOpen = core.policies.concerns(agent.tenant_id, 'dispatch');
+    const asOpen = core.policies.concerns(tenant_id, 'dispatch');
     const isInTime = sentInTime();
     let isKnown = false;
     try {
@@ -268,11 +264,11 @@ export class Taker implements Taking {
           taken.map((open) => this.#decide(open).finally(() => runner.releaseReservation(open.dispatch_id))),
         );
       else for (const open of taken) send(open, isInTime);
-      return taken.length;
+      return { asked: dispatchIds.length, got: taken.length };
     } finally {
-      for (const id of dispatchIds) {
-        runner.releaseReservation(id);
-        if (!isKnown) runner.noteNeverSent({ tenant_id: agent.tenant_id, dispatch_id: id });
+      for (const dispatch_id of dispatchIds) {
+        runner.releaseReservation(dispatch_id);
+        if (!isKnown) runner.noteNeverSent({ tenant_id, dispatch_id });
       }
     }
   }

@@ -1,7 +1,7 @@
+import type { MessageInput } from '../../contracts/workflows.js';
 import { errorMessage } from '../../runtime/errors.js';
 import { Loop } from '../../runtime/loop.js';
-import type { SessionRef } from '../../sessions/session-deps.js';
-import type { MessageCore, MessageRef } from '../core.js';
+import type { MessageCore } from '../core.js';
 
 const TICK_MS = 100;
 /** Concurrent starts, and those of one tenant: few, so that thousands that are due at once do not take the processors from other tenants. */
@@ -9,11 +9,9 @@ const [STARTS_MAX, STARTS_OF_TENANT_MAX] = [64, 4];
 /** The pause between two attempts while Temporal is away. */
 const RETRY_MS = 2_000;
 
-type Ref = MessageRef & SessionRef;
-
 /** A message that an agent has. */
 interface Watched {
-  ref: Ref;
+  ref: MessageInput;
   /** When its workflow is to start, on `performance.now()`. */
   dueMs: number;
 }
@@ -21,13 +19,13 @@ interface Watched {
 /** Starts the workflows of messages that agents have for long, so that operators see them. Nothing depends on it. */
 export class Watcher {
   readonly #messages = new Map<string, Watched>();
-  readonly #start: (ref: Ref) => Promise<void>;
+  readonly #start: (ref: MessageInput) => Promise<void>;
   readonly #log: MessageCore['log'];
   readonly #loop: Loop;
   #failing = false;
 
   /** @param start starts the workflow of a message; resolves when Temporal has acknowledged it */
-  constructor(start: (ref: Ref) => Promise<void>, log: MessageCore['log']) {
+  constructor(start: (ref: MessageInput) => Promise<void>, log: MessageCore['log']) {
     this.#start = start;
     this.#log = log;
     this.#loop = new Loop({ name: 'watch', intervalMs: TICK_MS, work: () => this.#turn(), log });
@@ -38,7 +36,7 @@ export class Watcher {
     return this.#loop.stop();
   }
 
-  add({ tenant_id, message_id, session_id }: Ref, afterMs: number): void {
+  add({ tenant_id, message_id, session_id }: MessageInput, afterMs: number): void {
     const ref = { tenant_id, message_id, session_id };
     this.#messages.set(message_id, { ref, dueMs: performance.now() + afterMs });
   }

@@ -3,20 +3,14 @@ import type { Decider, PolicyRequest, Verdict } from '../../policy/policy-reques
 import { eventsOf, isUndecided, undecidedError } from '../../policy/verdict.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore, MessageRef } from '../core.js';
+import type { AskedRequest } from '../read/rows.js';
+import { recordMessageDecision } from '../record-decision.js';
 
-/** The request of a tool call that waits, as the policies saw it. */
-interface AskedCall extends Record<string, unknown> {
-  tool: string | null;
-  policy_request: PolicyRequest | null;
-  policy_id: string | null;
-  guard: string | null;
-}
+/** The request about a tool call that waits, as the policies saw it. */
+type ReviewedRequest = Pick<AskedRequest, 'tool' | 'policy_id' | 'guard'> & { policy_request: PolicyRequest | null };
 
-const ASKED_CALL = `
+const REQUEST = `
   SELECT tool, policy_request, policy_id, guard FROM input_requests WHERE tenant_id = $1 AND request_id = $2 AND state = 'pending' AND stage = 'tool'`;
-
-const RECORD = `
-  SELECT record_decision_events(m.tenant_id, m.session_id, m.message_id, m.trace_id, $3) FROM messages m WHERE m.tenant_id = $1 AND m.message_id = $2`;
 
 /** What an approver may not make of a call: the error for whoever may decide at all, and how it is put on the record. */
 export interface DeniedEdit {
@@ -38,8 +32,10 @@ export async function reviewArguments(
   requestId: string,
   edited: Record<string, unknown>,
 ): Promise<DeniedEdit | null> {
-  const { tenant_id, message_id } = ref;
-  const [asked] = await core.db.tenant(tenant_id, (tx) => tx.query<AskedCall>(ASKED_CALL, [tenant_id, requestId]));
+  const { tenant_id } = ref;
+  const [asked] = await core.db.tenant(tenant_id, (tx) =>
+    tx.query<ReviewedRequest & Record<string, unknown>>(REQUEST, [tenant_id, requestId]),
+  );
   if (!asked) return null; // no tool call waits: the decision itself is refused
   const call: PolicyRequest = {
     ...(asked.policy_request ?? { scope: 'tool', action: 'call' }),
@@ -50,17 +46,14 @@ export async function reviewArguments(
   if (isUndecided(verdict)) throw undecidedError(verdict);
   const problem = problemOf(verdict, asked);
   if (problem === null) return null;
-  const text = `arguments: ${problem}`;
-  const values = [tenant_id, message_id, JSON.stringify(eventsOf(verdict, call))];
+  const events = eventsOf(verdict, call);
   return {
-    error: new PlatformError('forbidden', text),
-    record: async () => {
-      await core.db.tenant(tenant_id, (tx) => tx.query(RECORD, values));
-    },
+    error: new PlatformError('forbidden', `arguments: ${problem}`),
+    record: () => core.db.tenant(tenant_id, (tx) => recordMessageDecision(tx, ref, events)),
   };
 }
 
-function problemOf(verdict: Verdict, asked: AskedCall): string | null {
+function problemOf(verdict: Verdict, asked: ReviewedRequest): string | null {
   if (verdict.decision === 'allow') return null;
   const { by } = verdict;
   if (verdict.decision === 'deny') return `${nameOf(by)} denies the edited arguments: ${by.reason}`;

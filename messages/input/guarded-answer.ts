@@ -2,9 +2,7 @@ import { answerContent } from '../../policy/guards/content.js';
 import { findingEvents } from '../../policy/verdict.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore, MessageRef } from '../core.js';
-
-const RECORD = `
-  SELECT record_decision_events($1, m.session_id, m.message_id, m.trace_id, $3) FROM messages m WHERE m.tenant_id = $1 AND m.message_id = $2`;
+import { recordMessageDecision } from '../record-decision.js';
 
 /**
  * Inspects an answer before it is taken: it goes to the agent as a message does. Nobody can be asked about an answer, so a finding that would
@@ -24,8 +22,8 @@ export async function inspectAnswer(
   if (!guards?.inspects('message')) return;
   const findings = guards.inspect(answerContent(answer), { canWait: false });
   if (findings.length === 0 || !(await mayAnswer())) return;
-  const events = JSON.stringify(findingEvents(findings, { action: 'answer', tool: null }));
-  await core.db.tenant(ref.tenant_id, (tx) => tx.query(RECORD, [ref.tenant_id, ref.message_id, events]));
+  const events = findingEvents(findings, { action: 'answer', tool: null });
+  await core.db.tenant(ref.tenant_id, (tx) => recordMessageDecision(tx, ref, events));
   const denial = findings.find(({ decision }) => decision === 'deny');
   if (denial) throw new PlatformError('forbidden', `The guard ${denial.guard} denies the answer: ${denial.reason}`);
 }

@@ -3,13 +3,13 @@ import type { GuardFinding } from '../../policy/guards/guarded-content.js';
 import { GUARD_TERMS } from '../../policy/verdict.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { newEventId, newId } from '../../runtime/ids.js';
+import { digestOf } from '../digest.js';
 import type { AnswerOrFailure, OpenDispatch, Produced } from '../dispatch/dispatches.js';
-import { askCall } from '../dispatch/message-end.js';
 import { outputAfter } from '../dispatch/open-dispatch.js';
 import { readable } from '../read/readable.js';
 import type { HeldOutput, RunningRow } from '../read/rows.js';
+import { questionCall } from './agent-question.js';
 import { inputRequestCall } from './ask.js';
-import { digestOf } from './digest.js';
 
 const TITLE = 'The output of an agent waits for approval.';
 
@@ -63,8 +63,8 @@ function holdCall(
 }
 
 /** An answer with which its message waits for a human, as an `ask_call`. @param expiryMs how long one may take to answer an agent's question */
-export function waitingCall(dispatch: EndingDispatch, result: AnswerOrFailure, epoch: number | null, expiryMs: number) {
-  return result.held ? holdCall(dispatch, result, result.held, epoch) : askCall(dispatch, result, epoch, expiryMs);
+export function askCall(dispatch: EndingDispatch, result: AnswerOrFailure, epoch: number | null, expiryMs: number) {
+  return result.held ? holdCall(dispatch, result, result.held, epoch) : questionCall(dispatch, result, epoch, expiryMs);
 }
 
 const PRODUCED = 'SELECT artifacts, usage FROM messages WHERE tenant_id = $1 AND message_id = $2';
@@ -85,7 +85,7 @@ export async function deliverHeld(
   if (!found) throw new Error('a running message has no row');
   const produced = readable(found);
   if (held.state === 'input-required') {
-    const call = askCall({ ...row, produced }, held, null, expiryMs);
+    const call = questionCall({ ...row, produced }, held, null, expiryMs);
     await tx.query('SELECT ask_held_question($1)', [JSON.stringify(call)]);
   } else {
     const { artifacts, status_message } = outputAfter(produced, held) ?? produced;

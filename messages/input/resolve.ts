@@ -54,7 +54,7 @@ export function announceAnswer(core: MessageCore, row: MessageRow, state: Messag
 }
 
 /** A decision as it comes in. `dry_run`: nothing is written, and neither guards nor policies look at it. */
-export type Resolution = Pick<
+export type DecisionRequest = Pick<
   ResolveRequest,
   'resolution' | 'request_id' | 'comment' | 'data' | 'arguments' | 'digest'
 > & { dry_run?: boolean };
@@ -80,7 +80,7 @@ async function openRequest(tx: Tx, ref: MessageRef, named: (string | undefined)[
 export async function resolveAs(
   core: MessageCore,
   ref: MessageRef,
-  body: Resolution,
+  body: DecisionRequest,
   identify: Identify,
 ): Promise<Resolved> {
   const { comment, data, resolution, arguments: edited } = body;
@@ -110,7 +110,7 @@ export async function resolveAs(
       comment: body.comment,
       arguments: edited,
     });
-    return { row, state, freed: state === 'failed' && running ? slotOf(running) : [] };
+    return { row, state, freed: state === 'failed' && running ? slotOf(running) : null };
   };
   if (body.dry_run) return resolved((await rehearse(core.db, ref.tenant_id, decide)).state);
   const { row, state, freed } = await core.db.tenant(ref.tenant_id, decide).catch(async (error: unknown) => {
@@ -118,7 +118,7 @@ export async function resolveAs(
     throw error;
   });
   announceAnswer(core, row, state);
-  for (const { instance_id } of freed) core.nodes.fill({ tenant_id: ref.tenant_id, instance_id });
+  if (freed) core.nodes.fill(freed);
   return resolved(state);
 }
 

@@ -1,5 +1,6 @@
 import type { WaitsFor } from '../../contracts/api/messages.js';
 import type { Tx } from '../../db/pool.js';
+import { queueTarget } from '../queue-target.js';
 import type { MessageRow } from './rows.js';
 
 /** Messages that are counted before one in its queue. */
@@ -46,11 +47,9 @@ const WAIT = `
            AND b.queue = w.queue AND (b.resolution IS NULL, b.created_at) < (w.resolution IS NULL, w.created_at) LIMIT ${AHEAD_MAX}) AS before) END AS ahead
     FROM (${waiting(`r.message_id = $2 AND r.state IN ('submitted', 'working')`, '$3::integer')}) w`;
 
-/** What a queue is of (db/functions/routing/queues.sql). */
+/** What a queue is of, in the members that it names. */
 function targetOf(queue: string): WaitsFor['target'] {
-  const [instance_id, agent_type, ...skill] = queue.split('/');
-  const skill_id = skill.join('/');
-  return { ...(instance_id && { instance_id }), ...(agent_type && { agent_type }), ...(skill_id && { skill_id }) };
+  return Object.fromEntries(Object.entries(queueTarget(queue)).filter(([, name]) => name !== ''));
 }
 
 /** A wait as the API shows it; undefined for what is on its way. */

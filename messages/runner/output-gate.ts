@@ -4,7 +4,7 @@ import type { GuardFinding, GuardSettings, StreamInspector, StreamStep } from '.
 import { findingEvents } from '../../policy/verdict.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { AnswerOrFailure, DispatchRef, OpenDispatch } from '../dispatch/dispatches.js';
-import { withUsableForm } from '../dispatch/message-end.js';
+import { withUsableForm } from '../input/agent-question.js';
 import type { BusEvent, ChunkBus } from '../stream/bus.js';
 import type { RunningDispatch } from './running-dispatches.js';
 import type { SenderOptions } from './sender-options.js';

@@ -4,8 +4,8 @@ import type { Artifact, Part } from '../../contracts/a2a/parts.js';
 const NOTED_MAX = 16;
 const NOTE = /^([0-9a-f]{16})([0-9a-f]{16})([tpx])$/;
 
-/** A 64-bit digest of text by UTF-16 units, in hexadecimal. @param before the digest of the text that this one continues */
-function digestOf(text: string, before = '811c9dc5cbf29ce4'): string {
+/** A 64-bit hash of text by UTF-16 units, in hexadecimal. @param before the hash of the text that this one continues */
+function hashOf(text: string, before = '811c9dc5cbf29ce4'): string {
   let low = Number.parseInt(before.slice(0, 8), 16);
   let high = Number.parseInt(before.slice(8), 16);
   for (let index = 0; index < text.length; index += 1) {
@@ -36,15 +36,15 @@ function addParts(shown: Shown, parts: readonly Part[]): Shown {
   let { digest, end } = shown;
   for (const part of parts) {
     const isText = part.kind === 'text' && !part.metadata;
-    if (!isText) digest = digestOf(`\uffffp${canonical(part)}`, digest);
-    else digest = digestOf(end === 't' ? part.text : `\ufffft${part.text}`, digest);
+    if (!isText) digest = hashOf(`\uffffp${canonical(part)}`, digest);
+    else digest = hashOf(end === 't' ? part.text : `\ufffft${part.text}`, digest);
     end = isText ? 't' : 'p';
   }
   return { digest, end };
 }
 
 function shownWhole({ parts, ...about }: Artifact): Shown {
-  return addParts({ digest: digestOf(canonical(about)), end: 'p' }, parts);
+  return addParts({ digest: hashOf(canonical(about)), end: 'p' }, parts);
 }
 
 /** The artifacts that the reader of a stream has, as digests that fit into a cursor. */
@@ -65,7 +65,7 @@ export class ShownArtifacts {
 
   /** Notes an artifact that is sent, or with `append` its continuation. @returns false when the reader lacks the beginning */
   show(artifact: Artifact, append: boolean): boolean {
-    const key = digestOf(artifact.artifactId);
+    const key = hashOf(artifact.artifactId);
     const before = this.#shown.get(key);
     if (append && (!before || before.end === 'x')) return false;
     const shown = append && before ? addParts(before, artifact.parts) : shownWhole(artifact);
@@ -76,7 +76,7 @@ export class ShownArtifacts {
 
   /** Whether the reader has exactly this artifact. */
   has(artifact: Artifact): boolean {
-    return this.#shown.get(digestOf(artifact.artifactId))?.digest === shownWhole(artifact).digest;
+    return this.#shown.get(hashOf(artifact.artifactId))?.digest === shownWhole(artifact).digest;
   }
 
   /** To be called at a gap: output of the artifacts may be missing. */

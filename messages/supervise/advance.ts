@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { MessageInput } from '../../contracts/workflows.js';
 import { errorMessage, isTenantBusy } from '../../runtime/errors.js';
 import { FairSemaphore } from '../../runtime/fair-semaphore.js';
-import type { SessionRef } from '../../sessions/session-deps.js';
-import type { MessageCore, MessageRef } from '../core.js';
+import type { MessageCore } from '../core.js';
 import { takeStep } from './next-step.js';
 
 /** Messages at once, of these at most so many of one tenant, and those of one tenant that wait; a sweeper takes those beyond. */
@@ -10,15 +10,13 @@ const [AT_ONCE, OF_TENANT_AT_ONCE, WAITING_MAX] = [32, 4, 2_000];
 /** Between two looks at a message whose evaluators are busy, in milliseconds, and how many there are before a sweeper looks. */
 const [EVALUATORS_PAUSE_MS, EVALUATORS_LOOKS] = [500, 20];
 
-type Ref = MessageRef & SessionRef;
-
 /**
  * Takes a message a step further in this process. Its workflow is started where it waits for a human, whose times it keeps, and told of
  * what follows.
  * @param looksMax how often it looks while the evaluators of policies are busy
  * @throws while the database is away
  */
-export async function advanceMessage(core: MessageCore, ref: Ref, looksMax = EVALUATORS_LOOKS): Promise<void> {
+export async function advanceMessage(core: MessageCore, ref: MessageInput, looksMax = EVALUATORS_LOOKS): Promise<void> {
   for (let looks = 1; ; looks += 1) {
     const { step, isWatched } = await takeStep(core, ref, 'process');
     const waitsFor = step?.kind === 'waits' ? step.waits_for : 'end';
@@ -45,7 +43,7 @@ export class Advancer {
     this.#core = core;
   }
 
-  advance(ref: Ref): void {
+  advance(ref: MessageInput): void {
     const core = this.#core();
     const { tenant_id, message_id, session_id } = ref;
     if (this.#waiting.has(message_id)) return;

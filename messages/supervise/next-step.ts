@@ -174,7 +174,7 @@ async function queued(
     `SELECT q.queue, w.since, w.left_ms, (extract(epoch FROM $3::timestamptz - w.since) * 1000)::bigint AS waited_ms,
             w.left_ms <= 0 AND EXISTS (SELECT 1 FROM agents_to_fill($1, q.queue) f JOIN agents a ON a.tenant_id = $1 AND a.instance_id = f.instance_id
               JOIN sessions s ON s.tenant_id = $1 AND s.session_id = $5
-              WHERE coalesce(room_left(a) > 0, true) OR counts_on(s, a.instance_id)) AS may_go
+              WHERE coalesce(room_left(a) > 0, true) OR session_holds_slot(s.tenant_id, s.session_id, reserves_on(s), a.instance_id)) AS may_go
        FROM queue_message($1, $2) AS q (queue) CROSS JOIN LATERAL route_wait($1, $2, $3, $4) w`,
     [tenant_id, message_id, now, offlineMs, session_id],
     'queue_message',
@@ -344,5 +344,6 @@ export async function failByOperator(core: MessageCore, ref: MessageRef, error: 
 export function announceFailed(core: MessageCore, row: RunningRow, code: string | undefined): void {
   core.bus.publish(row.tenant_id, row.message_id, { kind: 'changed' });
   logEnd(core.log, { ...row, state: 'failed', dispatch_id: row.current_dispatch_id, code });
-  for (const { instance_id } of slotOf(row)) core.nodes.fill({ tenant_id: row.tenant_id, instance_id });
+  const freed = slotOf(row);
+  if (freed) core.nodes.fill(freed);
 }

@@ -4,8 +4,9 @@ import { errorOfDenial, eventsOf, isUndecided, undecidedError } from '../../poli
 import type { MessageCore } from '../core.js';
 import type { StoredError } from '../dispatch/message-end.js';
 import { askInput } from '../input/ask.js';
-import { approvalRequest, type PolicyMessage, policyRequest, senderFacts } from '../policy-requests.js';
+import { approvalRequest, type PolicyMessage, policyRequest, senderFacts, wantedAgent } from '../policy-requests.js';
 import type { MessageRow, RunningRow, SessionBinding } from '../read/rows.js';
+import { recordMessageDecision } from '../record-decision.js';
 
 type Scope = 'admission' | 'dispatch';
 
@@ -89,7 +90,7 @@ export class PolicyGate {
     if (!this.#row.undecided) return null;
     const agent_type = await this.#typeOf(session);
     if (agent_type === null) return { kind: 'failed', error: NOBODY };
-    const admission = await this.#ask('admission', { agent_type, ...this.#wanted() });
+    const admission = await this.#ask('admission', { ...wantedAgent(this.#row), agent_type });
     if (admission.verdict.decision !== 'allow') return this.follow(admission, null);
     await this.#admitted(admission);
     return null;
@@ -98,7 +99,7 @@ export class PolicyGate {
   /** Decides about the dispatch that an agent has taken. Null: it may be sent. @throws VerdictNeeded */
   async rulingOn({ instance_id, agent_type }: ChosenAgent): Promise<Ruling | null> {
     const chosen = { instance_id, agent_type }; // evaluators are told nothing else of it
-    const dispatch = await this.#ask('dispatch', { ...this.#wanted(), ...chosen });
+    const dispatch = await this.#ask('dispatch', { ...wantedAgent(this.#row), ...chosen });
     if (dispatch.verdict.decision !== 'allow' && !this.#isApproved(dispatch.verdict, chosen)) return dispatch;
     await this.#record(dispatch.verdict, dispatch.request);
     return null;
@@ -169,14 +170,8 @@ export class PolicyGate {
     return `policy ${by.policy_id} ${by.changed_at_ms} ${chosen.agent_type}${by.per_instance ? ` ${chosen.instance_id}` : ''}`;
   }
 
-  async #record(verdict: Verdict, request: PolicyRequest): Promise<void> {
-    const events = eventsOf(verdict, request);
-    if (events.length === 0) return;
-    const { tenant_id, message_id, session_id } = this.#row;
-    await this.#tx.query(
-      `SELECT record_decision_events($1, $3, $2, m.trace_id, $4) FROM messages m WHERE m.tenant_id = $1 AND m.message_id = $2`,
-      [tenant_id, message_id, session_id, JSON.stringify(events)],
-    );
+  #record(verdict: Verdict, request: PolicyRequest): Promise<void> {
+    return recordMessageDecision(this.#tx, this.#row, eventsOf(verdict, request));
   }
 
   async #read(): Promise<Details> {
@@ -184,15 +179,6 @@ export class PolicyGate {
     this.#details ??= (await this.#tx.query<Details & Record<string, unknown>>(MESSAGE, [tenant_id, message_id]))[0];
     if (!this.#details) throw new Error('a running message has no row');
     return this.#details;
-  }
-
-  /** What the message names besides its type. */
-  #wanted() {
-    const { want_instance_id, want_skill_id } = this.#row;
-    return {
-      ...(want_instance_id !== null && { instance_id: want_instance_id }),
-      ...(want_skill_id !== null && { skill_id: want_skill_id }),
-    };
   }
 
   /** The type that gets the message; of one that names only a skill, that of an agent that has it. Null where no such agent is registered any more. */

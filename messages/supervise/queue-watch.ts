@@ -1,9 +1,8 @@
 import { LRUCache } from 'lru-cache';
 import pLimit from 'p-limit';
-import type { Db } from '../../db/pool.js';
+import type { MessageInput } from '../../contracts/workflows.js';
 import { Loop } from '../../runtime/loop.js';
-import type { SessionRef } from '../../sessions/session-deps.js';
-import type { MessageCore, MessageRef, WaitingQueue } from '../core.js';
+import type { MessageCore, WaitingQueue } from '../core.js';
 import { createQueues, QueueRounds, type Queues } from '../dispatch/queues.js';
 
 const EVERY_MS = 1_000;
@@ -21,7 +20,7 @@ const OLDEST = `
     SELECT * FROM running_messages WHERE tenant_id = $1 AND queue = $2 ORDER BY (resolution IS NULL), created_at LIMIT $4) AS oldest
    WHERE unrouted_since < now() - $3 * interval '1 ms'`;
 
-type Found = MessageRef & SessionRef & { is_watched: boolean };
+type Found = MessageInput & { is_watched: boolean };
 
 /**
  * Looks once a second at the queues that are not empty: where no agent has been online for too long their messages fail, and those that have
@@ -67,17 +66,15 @@ export class QueueWatch extends Loop {
     }
   }
 
-  async #leftAlone({ tenant_id, queue }: WaitingQueue): Promise<(MessageRef & SessionRef)[]> {
+  #leftAlone({ tenant_id, queue }: WaitingQueue): Promise<MessageInput[]> {
     const values = [tenant_id, queue, this.#core.limits.queueWaitMs, FAILED_MAX];
-    return read<MessageRef & SessionRef>(this.#core.db, tenant_id, LEFT_ALONE, values);
+    return this.#core.db.tenant(tenant_id, (tx) =>
+      tx.query<MessageInput & Record<string, unknown>>(LEFT_ALONE, values),
+    );
   }
 
-  async #oldest({ tenant_id, queue }: WaitingQueue, atMost: number): Promise<Found[]> {
+  #oldest({ tenant_id, queue }: WaitingQueue, atMost: number): Promise<Found[]> {
     const values = [tenant_id, queue, this.#core.limits.watchAfterMs, atMost];
-    return read<Found>(this.#core.db, tenant_id, OLDEST, values);
+    return this.#core.db.tenant(tenant_id, (tx) => tx.query<Found & Record<string, unknown>>(OLDEST, values));
   }
-}
-
-async function read<R extends MessageRef>(db: Db, tenantId: string, query: string, values: unknown[]): Promise<R[]> {
-  return db.tenant(tenantId, (tx) => tx.query<R & Record<string, unknown>>(query, values));
 }

@@ -1,8 +1,8 @@
 import pLimit from 'p-limit';
+import type { MessageInput } from '../../contracts/workflows.js';
 import { isTenantBusy } from '../../runtime/errors.js';
 import { Loop } from '../../runtime/loop.js';
-import type { SessionRef } from '../../sessions/session-deps.js';
-import type { MessageCore, MessageRef } from '../core.js';
+import type { MessageCore } from '../core.js';
 import { advanceMessage } from './advance.js';
 import type { TemporalLink } from './temporal-link.js';
 
@@ -18,8 +18,6 @@ const CALLS_AT_ONCE = 10;
 /** After this many failures the rest of a batch waits until it is due again: each call may take its whole time limit. */
 const FAILURES_MAX = 10;
 
-/** A claimed row: of a message, or of a session and then without `message_id`. */
-type ClaimedRow = MessageRef & SessionRef;
 type Workflows = Pick<TemporalLink, 'wakeMessage' | 'wakeSession' | 'fateOfSession'>;
 
 /** The key of each table, beside the tenant. */
@@ -96,7 +94,7 @@ export class Sweeper extends Loop {
   readonly #core: MessageCore;
   readonly #temporal: Workflows;
   readonly #dueAfterMs: DueAfterMs;
-  readonly #repairs: Record<Kind, (row: ClaimedRow) => Promise<void>> = {
+  readonly #repairs: Record<Kind, (row: MessageInput) => Promise<void>> = {
     unmoved_messages: (row) => advanceMessage(this.#core, row, 1),
     overdue_messages: (row) => advanceMessage(this.#core, row, 1),
     unwatched_messages: (row) => this.#temporal.wakeMessage(row),
@@ -127,7 +125,7 @@ export class Sweeper extends Loop {
 
   async #repair(kind: Kind): Promise<void> {
     const query = claim(WATCHED[kind], this.#dueAfterMs);
-    const claimed = await this.#core.db.system((tx) => tx.query<ClaimedRow>(query));
+    const claimed = await this.#core.db.system((tx) => tx.query<MessageInput>(query));
     const limit = pLimit({ concurrency: CALLS_AT_ONCE, rejectOnClear: true });
     // What evaluators hold up, for example, is due again later.
     const timer = setTimeout(() => limit.clearQueue(), BATCH_MS);

@@ -4,6 +4,7 @@ import {
   type ConnectionLike,
   ScheduleAlreadyRunning,
   ScheduleOverlapPolicy,
+  type WorkflowExecutionStatusName,
   WorkflowNotFoundError,
   type WorkflowStartOptions,
 } from '@temporalio/client';
@@ -29,7 +30,6 @@ import type { Logger } from '../../runtime/logger.js';
 import type { MessageRef } from '../core.js';
 import { ensureSearchAttributes } from './search-attributes.js';
 import { checkAddress, checkNamespace, type TemporalTarget } from './temporal-availability.js';
-import { fateOf, type WorkflowFate } from './workflow-fate.js';
 
 const CALL_TIMEOUT_MS = 5_000;
 const REACH_TIMEOUT_MS = 2_000;
@@ -37,6 +37,17 @@ const REACH_TIMEOUT_MS = 2_000;
 const PREPARE_TIMEOUT_MS = 15_000;
 /** Workflows of one page of a list. */
 const ENDED_PAGE = 500;
+
+/** The state of a workflow, as far as the sweeper needs it. */
+type WorkflowFate = 'running' | 'missing' | 'ended_by_operator' | 'ended';
+
+/** The fate that a status of Temporal means. `COMPLETED` is no work of an operator, nor is a status that Temporal adds later. */
+function fateOf(status: WorkflowExecutionStatusName): WorkflowFate {
+  if (status === 'RUNNING' || status === 'CONTINUED_AS_NEW' || status === 'PAUSED') return 'running';
+  return status === 'TERMINATED' || status === 'CANCELLED' || status === 'FAILED' || status === 'TIMED_OUT'
+    ? 'ended_by_operator'
+    : 'ended';
+}
 
 /** The client's or the worker's kind of connection. */
 type SharedConnection = ConnectionLike & Pick<Connection, 'callContextStorage'>;

@@ -1,7 +1,7 @@
+import { type MessageInput, messageWorkflowId } from '../../contracts/workflows.js';
 import { Loop } from '../../runtime/loop.js';
-import type { SessionRef } from '../../sessions/session-deps.js';
-import type { MessageCore, MessageRef } from '../core.js';
-import { restoreMessage } from './restore-message.js';
+import type { MessageCore } from '../core.js';
+import { failByOperator } from './next-step.js';
 import type { TemporalLink } from './temporal-link.js';
 
 /** Between rounds. */
@@ -29,6 +29,28 @@ const RUNNING = `
 type Workflows = Pick<TemporalLink, 'endedMessages' | 'fateOfMessage' | 'wakeMessage'>;
 
 /**
+ * Brings the workflow of a message that is not over in line with the record: one that is missing is created again, and a message whose
+ * workflow an operator ended fails. @throws while Temporal or the database is away
+ */
+async function restoreMessage(
+  core: MessageCore,
+  temporal: Pick<Workflows, 'fateOfMessage' | 'wakeMessage'>,
+  row: MessageInput,
+): Promise<void> {
+  const { tenant_id, message_id, session_id } = row;
+  const ids = { tenant_id, message_id, session_id, workflow_id: messageWorkflowId(row) };
+  const fate = await temporal.fateOfMessage(row);
+  if (fate === 'running') return;
+  if (fate !== 'ended_by_operator') {
+    core.log.info({ ...ids, fate }, 'recreating a lost workflow');
+    return temporal.wakeMessage(row);
+  }
+  core.log.warn(ids, 'the workflow of a message was ended in Temporal; the message fails');
+  const error = { code: 'INTERNAL', message: 'An operator ended the workflow of this message.' };
+  await failByOperator(core, row, error);
+}
+
+/**
  * Watches over messages that have workflows. Nothing here grows with their number: a statement finds those whose time has come unnoticed, while
  * Temporal is away for example, and one question a minute asks Temporal which workflows operators have ended.
  */
@@ -46,7 +68,7 @@ export class WaitingWatch extends Loop {
 
   /** One round. Rejects while the database or Temporal is away; the next one does what this one did not. */
   async look(): Promise<void> {
-    const overdue = await this.#core.db.system((tx) => tx.query<MessageRef & SessionRef>(OVERDUE));
+    const overdue = await this.#core.db.system((tx) => tx.query<MessageInput>(OVERDUE));
     for (const ref of overdue) this.#core.advance(ref);
     this.#rounds += 1;
     if (this.#rounds % ASKED_EVERY !== 1) return;
@@ -66,7 +88,7 @@ export class WaitingWatch extends Loop {
     const failures: unknown[] = [];
     for await (const ended of this.#temporal.endedMessages(new Date(sinceMs))) {
       const values = [ended.map(({ tenant_id }) => tenant_id), ended.map(({ message_id }) => message_id)];
-      const rows = await this.#core.db.system((tx) => tx.query<MessageRef & SessionRef>(RUNNING, values));
+      const rows = await this.#core.db.system((tx) => tx.query<MessageInput>(RUNNING, values));
       for (const row of rows)
         await restoreMessage(this.#core, this.#temporal, row).catch((error: unknown) => failures.push(error));
     }

@@ -14,7 +14,7 @@ import { claimPlanRequest, type Voter } from '../../messages/input/claim.js';
 import { byCaller, byToken, CHANGED, type Identify } from '../../messages/input/identify.js';
 import { type Asker, principalName } from '../../messages/input/principals.js';
 import { type Decision, readResolution } from '../../messages/input/resolution.js';
-import type { Resolution, Resolved } from '../../messages/input/resolve.js';
+import type { DecisionRequest, Resolved } from '../../messages/input/resolve.js';
 import { recordDecision } from '../../policy/enforce.js';
 import type { DecisionEvent } from '../../policy/verdict.js';
 import { PlatformError } from '../../runtime/errors.js';
@@ -53,7 +53,7 @@ export async function decideLocked(
   plan: PlanRow,
   request: PlanRequest,
   voter: Voter,
-  { decision, ...answer }: { decision: Decision | null } & Pick<Resolution, 'comment' | 'arguments'>,
+  { decision, ...answer }: { decision: Decision | null } & Pick<DecisionRequest, 'comment' | 'arguments'>,
 ): Promise<Decided> {
   const invalid = { code: 'BAD_REQUEST' as const, text: 'resolution: not an answer to a request of kind' };
   const state = await claimPlanRequest(tx, voter, request, { decision, invalid, ...answer });
@@ -83,7 +83,7 @@ type Deciding = Voter & { plan: PlanRow; request: PlanRequest };
 export async function decidePlanAs(
   deps: PlanDeps,
   ref: PlanRef,
-  body: Resolution,
+  body: DecisionRequest,
   identify: Identify,
 ): Promise<Resolved> {
   const { db, wakesExpected } = deps;

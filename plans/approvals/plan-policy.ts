@@ -1,7 +1,7 @@
 import type { Part } from '../../contracts/a2a/parts.js';
 import type { Caller } from '../../contracts/api/auth.js';
+import { digestOf } from '../../messages/digest.js';
 import type { NewInputRequest } from '../../messages/input/ask.js';
-import { digestOf } from '../../messages/input/digest.js';
 import { approvalRequest } from '../../messages/policy-requests.js';
 import { type EnforceDeps, enforce, recordDecision } from '../../policy/enforce.js';
 import type { PolicyRequest } from '../../policy/policy-request.js';

@@ -1,7 +1,7 @@
 import type { Tx } from '../../db/pool.js';
+import { digestOf } from '../../messages/digest.js';
 import { inputRequestCall, type NewInputRequest } from '../../messages/input/ask.js';
 import type { DescribedRequest } from '../../messages/input/by-link.js';
-import { digestOf } from '../../messages/input/digest.js';
 import { readableRequest } from '../../messages/read/readable.js';
 import type { AskedRequest } from '../../messages/read/rows.js';
 import { type AskingVerdict, askerOf } from '../../policy/verdict.js';

@@ -23,7 +23,6 @@ import {
 import { failedStep, type PlanError, pauseMs } from './next-moves.js';
 import { messageOf, readOutputs, type UsedOutputs } from './step-message.js';
 
-/** One attempt of a step. */
 export interface StepAttempt {
   place: number;
   attempt: number;

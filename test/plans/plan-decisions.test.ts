@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { ResolveResponse } from '../../contracts/api/messages.js';
 import { PlanResponse } from '../../contracts/api/plans.js';
 import { ExportedApproval } from '../../contracts/api/policies/approvals.js';
-import { digestOf } from '../../messages/input/digest.js';
+import { digestOf } from '../../messages/digest.js';
 import { newId } from '../../runtime/ids.js';
 import { serveApi } from '../api/served-api.js';
 import { decisions } from '../messages/approvals/approvals-fixture.js';

@@ -8,7 +8,7 @@ import { verifyReceipt } from '../../auth/receipts.js';
 import { loadSigningKeys, rotateSigningKeys } from '../../auth/signing-keys.js';
 import { RECEIPT_COMMANDS } from '../../cli/receipt-commands.js';
 import { GetReceiptResponse } from '../../contracts/api/policies/requests.js';
-import { digestOf } from '../../messages/input/digest.js';
+import { digestOf } from '../../messages/digest.js';
 import { serveApi } from '../api/served-api.js';
 import { approvalsFixture, EXECUTOR } from '../messages/approvals/approvals-fixture.js';
 

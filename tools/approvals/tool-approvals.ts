@@ -106,26 +106,17 @@ export class ToolApprovals {
 
   /** The calls that wait in these dispatches, for this process to answer from now on. Never rejects: what is not found is asked for again. */
   async takeOver(tenantId: string, dispatchIds: string[]): Promise<TakenOverCall[]> {
-    const { db, log, nodeId } = this.#options;
-    try {
-      return await persist(() => takeOverToolCalls(db, tenantId, dispatchIds, nodeId), log);
-    } catch (error) {
-      log.error({ err: errorMessage(error), dispatch_ids: dispatchIds }, 'waiting tool calls could not be taken over');
-      return [];
-    }
+    const { db, nodeId } = this.#options;
+    const take = () => takeOverToolCalls(db, tenantId, dispatchIds, nodeId);
+    const about = { dispatch_ids: dispatchIds };
+    return (await this.#recorded(take, 'error', about, 'waiting tool calls could not be taken over')) ?? [];
   }
 
   /** The result of a call that has waited went out to its agent. Never rejects: a process that takes over answers it once more. */
   async answered(tenantId: string, requestId: string): Promise<void> {
-    const { db, log } = this.#options;
-    try {
-      await persist(() => noteToolAnswer(db, tenantId, requestId), log);
-    } catch (error) {
-      log.warn(
-        { err: errorMessage(error), input_request_id: requestId },
-        'the answer to a tool call could not be noted',
-      );
-    }
+    const note = () => noteToolAnswer(this.#options.db, tenantId, requestId);
+    const about = { input_request_id: requestId };
+    await this.#recorded(note, 'warn', about, 'the answer to a tool call could not be noted');
   }
 
   /** Waits for the decision on a call that another process held. */
@@ -142,28 +133,31 @@ export class ToolApprovals {
 
   /** The call that a grant let pass reached no agent or tool: another may. Never rejects: the grant is then lost, and a human is asked again. */
   async returnGrant(tenantId: string, { requestId, useId }: GrantUse): Promise<void> {
-    const { db, log } = this.#options;
-    try {
-      await persist(() => returnToolGrant(db, tenantId, requestId, useId), log);
-    } catch (error) {
-      log.error(
-        { err: errorMessage(error), input_request_id: requestId },
-        'the grant of a tool call could not be returned',
-      );
-    }
+    const release = () => returnToolGrant(this.#options.db, tenantId, requestId, useId);
+    const about = { input_request_id: requestId };
+    await this.#recorded(release, 'error', about, 'the grant of a tool call could not be returned');
   }
 
   /** Notes what came of the call that a grant let pass. Never rejects: the end of the message then says that nobody knows. */
   async settle(tenantId: string, { requestId }: GrantUse, result: ToolResult): Promise<void> {
-    const { db, log } = this.#options;
+    const note = () => recordCallOutcome(this.#options.db, tenantId, requestId, result.ok ? null : result.error.code);
+    const about = { input_request_id: requestId };
+    await this.#recorded(note, 'warn', about, 'the outcome of a tool call could not be noted');
+  }
+
+  /** Writes for as long as the database is away. @returns undefined, which is logged, where the record refuses it */
+  async #recorded<T>(
+    write: () => Promise<T>,
+    level: 'warn' | 'error',
+    about: object,
+    failure: string,
+  ): Promise<T | undefined> {
+    const { log } = this.#options;
     try {
-      const errorCode = result.ok ? null : result.error.code;
-      await persist(() => recordCallOutcome(db, tenantId, requestId, errorCode), log);
+      return await persist(write, log);
     } catch (error) {
-      log.warn(
-        { err: errorMessage(error), input_request_id: requestId },
-        'the outcome of a tool call could not be noted',
-      );
+      log[level]({ err: errorMessage(error), ...about }, failure);
+      return undefined;
     }
   }
 

@@ -1,9 +1,9 @@
 import type { Executor } from '../../contracts/api/messages.js';
 import type { ToolCallPayload } from '../../contracts/api/tools.js';
 import type { Db } from '../../db/pool.js';
+import { digestOf } from '../../messages/digest.js';
 import type { DispatchRef } from '../../messages/dispatch/dispatches.js';
 import { inputRequestCall, type NewInputRequest } from '../../messages/input/ask.js';
-import { digestOf } from '../../messages/input/digest.js';
 import type { PolicyRequest } from '../../policy/policy-request.js';
 import { type AskingVerdict, askerOf } from '../../policy/verdict.js';
 import { isTransient } from '../../runtime/errors.js';

@@ -47,15 +47,8 @@ BEGIN
   END IF;
 END $$;
 
--- Whether a session counts on an instance already, so that one more of its messages takes no room.
-CREATE FUNCTION counts_on(s sessions, of_instance text) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
-BEGIN
-  RETURN s.reserves AND s.instance_id = of_instance AND NOT s.suspended OR EXISTS (SELECT 1 FROM running_messages m
-    WHERE m.tenant_id = s.tenant_id AND m.instance_id = of_instance AND m.session_id = s.session_id AND m.holds_slot);
-END $$;
-
--- Binds a locked session to the agent that gets a message of it, unless it is bound to it. `counted`: it counted on the
--- agent before.
+-- Binds a locked session to the agent that gets a message of it, unless it is bound to it. `counted`: it held a slot
+-- there before.
 CREATE FUNCTION bind_session(s sessions, a agents, counted boolean) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   is_own boolean := coalesce(s.agent_type, a.agent_type) = a.agent_type; -- agents of other types only join it
@@ -100,7 +93,8 @@ CREATE FUNCTION send_queued(a agents, s sessions, of_message text, by_mesh text,
 DECLARE
   r running_messages;
   m messages;
-  counted boolean := s.suspended AND counts_on(s, a.instance_id); -- asked before the message holds its slot
+  -- Asked before the message holds its slot. A suspended session reserves nothing.
+  counted boolean := s.suspended AND session_holds_slot(s.tenant_id, s.session_id, NULL, a.instance_id);
 BEGIN
   UPDATE running_messages x SET state = CASE WHEN as_open THEN x.state ELSE 'working' END,
       current_dispatch_id = new_dispatch, attempts = x.attempts + 1, instance_id = a.instance_id,
@@ -219,7 +213,8 @@ BEGIN
     SELECT * INTO s FROM sessions x
       WHERE x.tenant_id = a.tenant_id AND x.session_id = w.session_id FOR NO KEY UPDATE SKIP LOCKED;
     CONTINUE WHEN NOT FOUND OR goes_elsewhere(a, s, w.message_id);
-    needs_room := room IS NOT NULL AND NOT counts_on(s, a.instance_id);
+    needs_room := room IS NOT NULL
+      AND NOT session_holds_slot(s.tenant_id, s.session_id, reserves_on(s), a.instance_id);
     CONTINUE WHEN needs_room AND room <= 0;
     IF has_raised THEN
       taken := send_or_set_aside(a, s, w.message_id, by_mesh, new_dispatches[next], event_ids[next], as_open);
@@ -301,21 +296,19 @@ CREATE FUNCTION agents_to_fill(of_tenant text, of_queue text)
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
     SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  instance text := split_part(of_queue, '/', 1);
-  type text := split_part(of_queue, '/', 2);
-  skill text := substr(of_queue, length(instance) + length(type) + 3);
+  target record := queue_target(of_queue);
   a agents;
   found integer := 0;
   noted integer;
 BEGIN
-  IF instance <> '' THEN
-    RETURN QUERY SELECT x.instance_id, x.mesh_id FROM routable_agent(of_tenant, instance) x
+  IF target.instance_id <> '' THEN
+    RETURN QUERY SELECT x.instance_id, x.mesh_id FROM routable_agent(of_tenant, target.instance_id) x
       WHERE coalesce(tasks_left(x) > 0, true);
     RETURN;
   END IF;
   FOR sample IN 1 .. 32 LOOP
     noted := 0;
-    FOR a IN SELECT x.* FROM sampled_for(of_tenant, type, skill, random(), 16) x LOOP
+    FOR a IN SELECT x.* FROM sampled_for(of_tenant, target.agent_type, target.skill_id, random(), 16) x LOOP
       IF coalesce(least(room_left(a), tasks_left(a)) > 0, true) THEN
         instance_id := a.instance_id;
         mesh_id := a.mesh_id;

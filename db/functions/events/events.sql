@@ -1,4 +1,7 @@
 -- Events as everybody reads them, out of the rows that hold those of a transaction about one message (event_groups).
+-- One row for each event, with its type as text, was measured in November 2026 (2 cores): accept_messages takes 1 to
+-- 3 % longer for a message alone, 7 to 9 % for 16 together, 12 % for 32, and writes three rows and index entries for
+-- one.
 
 -- The id of a group's event at a place, from 0 on: the last byte is the place.
 CREATE FUNCTION event_id(of_group uuid, place bigint) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE

@@ -31,13 +31,19 @@ CREATE FUNCTION unwritten(c accept_call, result accept_result) RETURNS message_d
   SELECT (c, result, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::message_decision
 $$;
 
+-- The first state of a message that is written.
+CREATE FUNCTION first_state(verdict text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+  SELECT CASE verdict WHEN 'dispatched' THEN 'working' WHEN 'accepted' THEN 'submitted' WHEN 'queued' THEN 'submitted'
+    WHEN 'asked' THEN 'input-required' ELSE 'failed' END
+$$;
+
 -- Whether the session of a message holds its slot already, on an agent that is reached from here: no message that waits
 -- for room can use that slot.
 CREATE FUNCTION holds_slot_here(r routing) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 DECLARE
   bound text := session_agent(r, r.want_agent_type);
 BEGIN
-  RETURN bound IS NOT NULL AND session_holds_slot(r, bound)
+  RETURN bound IS NOT NULL AND session_holds_slot(r.tenant_id, r.session_id, r.reserves_on, bound)
     AND EXISTS (SELECT 1 FROM routable_agent(r.tenant_id, bound) a WHERE is_reached(r, a.deployment_mode, a.mesh_id));
 END $$;
 
@@ -93,7 +99,7 @@ BEGIN
     IF may_wait THEN
       PERFORM 1 FROM sessions s WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context FOR SHARE;
     END IF;
-    SELECT s.status, s.reserves, s.suspended, s.instance_id, s.agent_type, s.user_id, s.ordered INTO session
+    SELECT s.status, reserves_on(s), s.suspended, s.instance_id, s.agent_type, s.user_id, s.ordered INTO session
       FROM sessions s
      WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context FOR SHARE SKIP LOCKED;
     IF NOT FOUND AND EXISTS (SELECT 1 FROM sessions s
@@ -150,10 +156,10 @@ BEGIN
   END IF;
 
   IF in_session THEN
-    wish := (c.tenant_id, c.session_id, session.reserves, session.suspended, session.instance_id, session.agent_type,
+    wish := (c.tenant_id, c.session_id, session.reserves_on, session.instance_id, session.agent_type,
       NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, c.mesh_id, c.any_mesh, unwritten_ids)::routing;
   ELSE
-    wish := (c.tenant_id, NULL, false, false, NULL, NULL,
+    wish := (c.tenant_id, NULL, NULL, NULL, NULL,
       NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, c.mesh_id, c.any_mesh, unwritten_ids)::routing;
   END IF;
   -- It goes behind those that wait for the same, unless its session holds its slot.
@@ -226,10 +232,10 @@ BEGIN
     END IF;
   END IF;
 
-  RETURN (c, (CASE WHEN c.decision ? 'error' THEN 'denied' WHEN error_code IS NOT NULL THEN 'unavailable'
-    WHEN dispatched THEN 'dispatched'
-        WHEN c.decision ? 'input_request' THEN 'asked' WHEN queue IS NOT NULL THEN 'queued'
-          ELSE 'accepted' END, c.message_id, c.session_id, now(),
+  result.verdict := CASE WHEN c.decision ? 'error' THEN 'denied' WHEN error_code IS NOT NULL THEN 'unavailable'
+    WHEN dispatched THEN 'dispatched' WHEN c.decision ? 'input_request' THEN 'asked'
+    WHEN queue IS NOT NULL THEN 'queued' ELSE 'accepted' END;
+  RETURN (c, (result.verdict, first_state(result.verdict), c.message_id, c.session_id, now(),
       coalesce(agent.instance_id, elsewhere.instance_id), agent.agent_type, agent.deployment_mode,
       agent.connection_epoch, coalesce(agent.mesh_id, elsewhere.mesh_id), agent.public_url, agent.agent_card,
       agent.dispatch_auth, coalesce(result.user_id, c.user_id), result.in_flight, result.queued, result.waiting,

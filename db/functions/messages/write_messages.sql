@@ -1,12 +1,6 @@
 -- The second half of the accept transaction: what was decided is written for all its messages together, since to begin
 -- a statement takes longer than to write a row.
 
--- The first state of a message that is written.
-CREATE FUNCTION first_state(verdict text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
-  SELECT CASE verdict WHEN 'dispatched' THEN 'working' WHEN 'accepted' THEN 'submitted' WHEN 'queued' THEN 'submitted'
-    WHEN 'asked' THEN 'input-required' ELSE 'failed' END
-$$;
-
 -- Lets the suspended session of a message go on. Called before the message is written: the trigger on the session
 -- writes agent.capacity_changed only while no message of the session holds the slot.
 CREATE FUNCTION resume_session(d message_decision) RETURNS void LANGUAGE plpgsql AS $$
@@ -40,7 +34,7 @@ BEGIN
            c.parent_span_id, c.propagation, c.deadline_ms, c.created_by, c.idle_timeout_seconds, c.idempotency_hours,
            c.dispatch_id, c.event_id, c.token, coalesce(c.decision ? 'undecided', false) AS undecided,
            session_uuid(uuid_of(c.tenant_id), c.session_id) AS session_uuid, c.requested_context = '' AS opens_session,
-           x.key, first_state(r.verdict) AS state, r.verdict = 'dispatched' AS dispatched,
+           x.key, r.state, r.verdict = 'dispatched' AS dispatched,
            CASE r.verdict WHEN 'dispatched' THEN r.instance_id END AS instance_id, r.agent_type, r.user_id,
            r.deployment_mode, r.connection_epoch, r.mesh_id,
            CASE WHEN x.queue IS NOT NULL

@@ -12,13 +12,19 @@ BEGIN
   RETURN pg_try_advisory_xact_lock(hashtextextended('capacity:' || of_tenant || ':' || of_instance, 0));
 END $$;
 
--- Whether the session of a message is counted on an instance already, so that one more of its messages takes no further
--- room.
-CREATE FUNCTION session_holds_slot(r routing, of_instance text) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+-- The instance on which a session reserves its place; NULL: none.
+CREATE FUNCTION reserves_on(s sessions) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+  SELECT CASE WHEN s.reserves AND NOT s.suspended THEN s.instance_id END
+$$;
+
+-- Whether a session counts on an instance already, so that one more of its messages takes no further room. `reserved`:
+-- the instance on which it reserves its place.
+CREATE FUNCTION session_holds_slot(of_tenant text, of_session text, reserved text, of_instance text)
+  RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
-  RETURN r.session_reserves AND r.session_instance_id = of_instance AND NOT r.session_suspended
-    OR EXISTS (SELECT 1 FROM running_messages m WHERE m.tenant_id = r.tenant_id AND m.instance_id = of_instance
-                  AND m.session_id = r.session_id AND m.holds_slot);
+  RETURN coalesce(reserved = of_instance, false)
+    OR EXISTS (SELECT 1 FROM running_messages m WHERE m.tenant_id = of_tenant AND m.instance_id = of_instance
+                  AND m.session_id = of_session AND m.holds_slot);
 END $$;
 
 -- How many messages this transaction has given an instance and not written (`routing.unwritten_ids`).
@@ -50,7 +56,8 @@ BEGIN
   IF most_tasks > 0 AND (tasks_are_full(r, of_instance, most_tasks) OR has_queued(r.tenant_id, of_instance, of_type))
     THEN
     RETURN false;
-  ELSIF r.session_id IS NOT NULL AND session_holds_slot(r, of_instance) THEN
+  ELSIF r.session_id IS NOT NULL
+    AND session_holds_slot(r.tenant_id, r.session_id, r.reserves_on, of_instance) THEN
     RETURN true;
   END IF;
   RETURN status <> 'busy' AND (room = 0 OR load_for(r, of_instance) < room)
@@ -67,7 +74,8 @@ BEGIN
     AND tasks_are_full(r, of_instance, most_tasks) THEN
     RETURN false;
   END IF;
-  RETURN r.session_id IS NOT NULL AND session_holds_slot(r, of_instance) OR room = 0 OR load_for(r, of_instance) < room;
+  RETURN r.session_id IS NOT NULL AND session_holds_slot(r.tenant_id, r.session_id, r.reserves_on, of_instance)
+    OR room = 0 OR load_for(r, of_instance) < room;
 END $$;
 
 -- Reserves room on an agent until the transaction ends. Gives whether there is room.

@@ -38,7 +38,8 @@ $$;
 CREATE FUNCTION standing(of_instance text, room integer, most_tasks integer, r routing, since text)
   RETURNS TABLE (is_full boolean, is_unreachable boolean, load integer, last_dispatch_at timestamptz)
     LANGUAGE sql STABLE AS $$
-  SELECT room > 0 AND l.load >= room AND (r.session_id IS NULL OR NOT session_holds_slot(r, of_instance))
+  SELECT room > 0 AND l.load >= room
+           AND (r.session_id IS NULL OR NOT session_holds_slot(r.tenant_id, r.session_id, r.reserves_on, of_instance))
            OR most_tasks > 0 AND r.unwritten_ids IS NOT NULL AND tasks_are_full(r, of_instance, most_tasks),
          coalesce(of_instance = ANY (r.unreachable_ids), false), l.load,
          (SELECT d.created_at FROM dispatches d

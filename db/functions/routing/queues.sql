@@ -10,6 +10,15 @@ CREATE FUNCTION queue_of(instance text, type text, skill text) RETURNS text LANG
     ELSE '/' || coalesce(type, '') || '/' || coalesce(skill, '') END
 $$;
 
+-- Whom the messages of a queue wait for; '' where any will do.
+CREATE FUNCTION queue_target(of_queue text, OUT instance_id text, OUT agent_type text, OUT skill_id text)
+  LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  instance_id := split_part(of_queue, '/', 1);
+  agent_type := split_part(of_queue, '/', 2);
+  skill_id := substr(of_queue, length(instance_id) + length(agent_type) + 3);
+END $$;
+
 -- The queues whose messages an agent could take: its own, that of its type, and two of each of its skills.
 CREATE FUNCTION queues_of(of_tenant text, of_instance text, of_type text) RETURNS text[] LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -87,7 +96,7 @@ END $$;
 
 -- What routing knows of a message on the record.
 CREATE FUNCTION routing_of(r running_messages, s sessions) RETURNS routing LANGUAGE sql IMMUTABLE AS $$
-  SELECT (r.tenant_id, r.session_id, s.reserves, s.suspended, s.instance_id, s.agent_type, r.instance_id, r.agent_type,
+  SELECT (r.tenant_id, r.session_id, reserves_on(s), s.instance_id, s.agent_type, r.instance_id, r.agent_type,
     r.want_instance_id, r.want_agent_type, r.want_skill_id, r.unreachable_ids, NULL, NULL, NULL)::routing
 $$;
 

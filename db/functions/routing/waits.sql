@@ -6,19 +6,17 @@ CREATE FUNCTION is_online(of_tenant text, of_queue text) RETURNS boolean LANGUAG
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
     SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  instance text := split_part(of_queue, '/', 1);
-  type text := split_part(of_queue, '/', 2);
-  skill text := substr(of_queue, length(instance) + length(type) + 3);
+  target record := queue_target(of_queue);
 BEGIN
-  IF instance <> '' THEN
-    RETURN EXISTS (SELECT 1 FROM routable_agent(of_tenant, instance));
-  ELSIF skill <> '' THEN
+  IF target.instance_id <> '' THEN
+    RETURN EXISTS (SELECT 1 FROM routable_agent(of_tenant, target.instance_id));
+  ELSIF target.skill_id <> '' THEN
     RETURN coalesce((SELECT true FROM agent_skills s
-      WHERE s.tenant_id = of_tenant AND s.skill_id = skill AND s.agent_type = type
+      WHERE s.tenant_id = of_tenant AND s.skill_id = target.skill_id AND s.agent_type = target.agent_type
       AND s.has_room IS NOT NULL ORDER BY s.has_room, s.shuffle LIMIT 1), false);
   END IF;
   RETURN coalesce((SELECT true FROM agents a
-    WHERE a.tenant_id = of_tenant AND a.agent_type = type AND a.has_room IS NOT NULL
+    WHERE a.tenant_id = of_tenant AND a.agent_type = target.agent_type AND a.has_room IS NOT NULL
     ORDER BY a.has_room, a.shuffle LIMIT 1), false);
 END $$;
 
@@ -68,11 +66,12 @@ CREATE FUNCTION left_alone(of_tenant text, of_queue text, offline_ms integer, at
 DECLARE
   until timestamptz := now() - offline_ms * interval '1 ms';
   absent_since timestamptz := note_absence(of_tenant, of_queue);
+  instance text := (queue_target(of_queue)).instance_id;
 BEGIN
-  IF absent_since IS NOT NULL AND split_part(of_queue, '/', 1) <> '' THEN
+  IF absent_since IS NOT NULL AND instance <> '' THEN
     RETURN QUERY SELECT r.message_id, r.session_id FROM running_messages r
        WHERE r.tenant_id = of_tenant AND r.queue = of_queue
-         AND r.want_instance_id IS DISTINCT FROM split_part(of_queue, '/', 1)
+         AND r.want_instance_id IS DISTINCT FROM instance
        ORDER BY (r.resolution IS NULL), r.created_at LIMIT at_most;
   END IF;
   IF absent_since <= until THEN

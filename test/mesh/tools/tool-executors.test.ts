@@ -1,5 +1,5 @@
 import { beforeEach, expect, it } from 'vitest';
-import { digestOf } from '../../../messages/input/digest.js';
+import { digestOf } from '../../../messages/digest.js';
 import { listTools, setToolOwner } from '../../../tools/tool-owners.js';
 import { testAuthor } from '../../setup/author.js';
 import type { FixtureAgent } from '../fixture-agent.js';

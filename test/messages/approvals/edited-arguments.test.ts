@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import { digestOf } from '../../../messages/digest.js';
 import { askInput } from '../../../messages/input/ask.js';
-import { digestOf } from '../../../messages/input/digest.js';
 import { resolveMessage } from '../../../messages/input/resolve.js';
 import { newId } from '../../../runtime/ids.js';
 import { serveApi } from '../../api/served-api.js';

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { sessionDeps } from '../../../messages/cancel.js';
 import type { MessageRef } from '../../../messages/core.js';
+import { digestOf } from '../../../messages/digest.js';
 import type { AnswerOrFailure } from '../../../messages/dispatch/dispatches.js';
 import { askInput } from '../../../messages/input/ask.js';
-import { digestOf } from '../../../messages/input/digest.js';
 import { answerFollowUp } from '../../../messages/input/follow-up.js';
 import { resolveAs } from '../../../messages/input/resolve.js';
 import { lockRunning } from '../../../messages/read/read.js';

@@ -40,6 +40,20 @@ test('an agent with room takes the oldest that it can do, as many as it may have
   expect(await fixture.load('a')).toBe(3);
 });
 
+test('a session that reserves its place and has no agent yet takes room', async () => {
+  await fixture.agent('a', { status: 'offline', mesh_id: null, max_concurrent_sessions: 1 });
+  const wish = { idle_timeout_seconds: 0, reserve: true };
+  const open = async () => (await fixture.sessions.init(fixture.caller, wish)).session.session_id;
+  const first = await fixture.queue(WORKER, await open());
+  const second = await fixture.queue(WORKER, await open());
+  await fixture.setAgents(`status = 'available', mesh_id = '${MESH}'`);
+  expect([await taken('a'), await fixture.load('a')]).toEqual([[first.message_id], 1]);
+  await fixture.answer(first);
+  expect(await taken('a')).toEqual([]);
+  await fixture.sessions.close(fixture.caller, first.session_id);
+  expect(await taken('a')).toEqual([second.message_id]);
+});
+
 test('an agent takes no more messages than it may have at once', async () => {
   await fixture.agent('a', { status: 'offline', mesh_id: null, max_concurrent_sessions: 0, max_concurrent_tasks: 2 });
   const sent = await queued(WORKER, WORKER, WORKER);

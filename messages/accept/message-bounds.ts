@@ -87,7 +87,7 @@ interface TenantCounts {
  * beyond which new ones are refused. A count of thousands of messages costs more than the rest of the accept transaction, so it counts only when
  * this process needs a new count. Several processes together may exceed the first by an eighth of the room that each found.
  */
-export class TenantLimits {
+export class MessageBounds {
   readonly queuedMax: number;
   readonly waitingMax: number;
   /** For callers that were refused: the time until these messages are counted again. */

@@ -9,26 +9,26 @@ export const NODE_LOST = refusal(
   'The node that made the approved call has stopped; the tool may have run.',
 );
 
-/** A call that waits, or has waited, for a human. */
-interface HeldCall {
+/** The result of a call that waits, or has waited, for a human. */
+interface DeferredResult {
   withdrawn: AbortController;
   /** Aborted when the dispatch that made it ends: then nobody wants its result. */
   ended: AbortSignal | undefined;
-  /** What it waits for. */
+  /** What the call waits for. */
   requestId?: string;
-  /** Its result, which came while the agent was away. */
-  answer?: string;
+  /** The frame, where it came while the agent was away. */
+  result?: string;
 }
 
 /**
  * The calls of connected agents that wait for a human. Their results go to whatever connection the agent has then; while it has none they are
  * kept until it resumes, or until the dispatch ends.
  */
-export class HeldAnswers {
+export class DeferredResults {
   readonly #send: (agentKey: string, frame: string) => boolean;
   readonly #answered: (agentKey: string, requestId: string) => void;
   /** By agent, then by the id of the call's frame. */
-  readonly #byAgent = new Map<string, Map<string, HeldCall>>();
+  readonly #byAgent = new Map<string, Map<string, DeferredResult>>();
 
   /**
    * @param send false: the agent has no connection
@@ -52,10 +52,10 @@ export class HeldAnswers {
   }
 
   add(agentKey: string, frameId: string, withdrawn: AbortController, ended?: AbortSignal): void {
-    const ofAgent = this.#byAgent.get(agentKey) ?? new Map<string, HeldCall>();
+    const ofAgent = this.#byAgent.get(agentKey) ?? new Map<string, DeferredResult>();
     this.#byAgent.set(agentKey, ofAgent.set(frameId, { withdrawn, ended }));
     const drop = (): void => {
-      if (ofAgent.get(frameId)?.answer !== undefined) this.#remove(agentKey, frameId);
+      if (ofAgent.get(frameId)?.result !== undefined) this.#remove(agentKey, frameId);
     };
     ended?.addEventListener('abort', drop, { once: true });
   }
@@ -71,17 +71,17 @@ export class HeldAnswers {
     const held = this.#byAgent.get(agentKey)?.get(frameId);
     if (!held) return false;
     if (this.#goesOut(agentKey, held, frame) || held.ended?.aborted) this.#remove(agentKey, frameId);
-    else held.answer = frame;
+    else held.result = frame;
     return true;
   }
 
   /** Sends what was kept for an agent. */
   flush(agentKey: string): void {
     for (const [frameId, held] of [...(this.#byAgent.get(agentKey) ?? [])])
-      if (held.answer !== undefined && this.#goesOut(agentKey, held, held.answer)) this.#remove(agentKey, frameId);
+      if (held.result !== undefined && this.#goesOut(agentKey, held, held.result)) this.#remove(agentKey, frameId);
   }
 
-  #goesOut(agentKey: string, { requestId }: HeldCall, frame: string): boolean {
+  #goesOut(agentKey: string, { requestId }: DeferredResult, frame: string): boolean {
     if (!this.#send(agentKey, frame)) return false;
     if (requestId !== undefined) this.#answered(agentKey, requestId);
     return true;

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { type Admission, TenantLimits } from '../../messages/accept/tenant-limits.js';
+import { type Admission, MessageBounds } from '../../messages/accept/message-bounds.js';
 
 const TENANT = 'ten_1';
 
@@ -12,11 +12,11 @@ afterEach(() => {
 
 describe('messages in flight', () => {
   const limitsOf = (max: number) =>
-    new TenantLimits({ tenantMaxInFlight: max, tenantMaxQueued: 1_000, tenantMaxWaiting: 1_000 });
+    new MessageBounds({ tenantMaxInFlight: max, tenantMaxQueued: 1_000, tenantMaxWaiting: 1_000 });
   const limitOf = ({ counting }: Admission): number => counting.in_flight_limit;
 
   /** Accepts a message as the accept transaction would, with `inFlight` before it. @returns the limit of its count */
-  function accept(limits: TenantLimits, inFlight: number): number {
+  function accept(limits: MessageBounds, inFlight: number): number {
     const admission = limits.begin(TENANT);
     const limit = limitOf(admission);
     admission.done({ in_flight: limit > 0 ? inFlight : null, queued: 0, waiting: 0 });
@@ -74,11 +74,11 @@ describe('messages that wait for input', () => {
   const COUNTED = { limit: 100, full: false };
   const UNCOUNTED = { limit: 0, full: false };
   const FULL = { limit: 0, full: true };
-  const limitsOf = () => new TenantLimits({ tenantMaxInFlight: 1_000, tenantMaxQueued: 1_000, tenantMaxWaiting: 100 });
+  const limitsOf = () => new MessageBounds({ tenantMaxInFlight: 1_000, tenantMaxQueued: 1_000, tenantMaxWaiting: 100 });
   const waitingOf = ({ counting }: Admission) => ({ limit: counting.waiting_limit, full: counting.waiting_full });
 
   /** Accepts a message while `waiting` others wait. */
-  function accept(limits: TenantLimits, waiting: number): { limit: number; full: boolean } {
+  function accept(limits: MessageBounds, waiting: number): { limit: number; full: boolean } {
     const admission = limits.begin(TENANT);
     const counting = waitingOf(admission);
     admission.done({ in_flight: 0, queued: 0, waiting: counting.limit > 0 ? waiting : null });
