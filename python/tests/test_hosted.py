@@ -323,8 +323,9 @@ def test_work_ends_when_the_grace_is_over_and_the_log_counts_it(platform: Platfo
 
 def test_an_approved_call_waits_for_an_agent_that_offers_the_tool(platform: Platform, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tool_caller, "_PAUSE_SECONDS", 0)
-    codes = ("APPROVAL_PENDING", "TARGET_UNAVAILABLE")
-    refusals = [{"ok": False, "error": {"code": code, "message": "not now", "retryable": True}} for code in codes]
+    refused = {"code": "TARGET_UNAVAILABLE", "message": "not now", "retryable": True}
+    unavailable = {"ok": False, "error": refused}
+    approved = {"ok": False, "error": {**refused, "approved": True}}
 
     async def run() -> None:
         app = make_agent().asgi("http://agent/")
@@ -335,9 +336,9 @@ def test_an_approved_call_waits_for_an_agent_that_offers_the_tool(platform: Plat
                 body = {**dispatch("message/send", "price"), "dispatch_id": dispatch_id}
                 return (await request_of(app)("POST", "/", json=body, headers=bearer())).json()["result"]
 
-            platform.tool_answers = [refusals[1]]
-            assert (await ask("dsp_1"))["status"]["state"] == "failed"  # nobody was asked
-            platform.tool_answers = [*refusals, refusals[1], {"ok": True, "result": 250}]
+            platform.tool_answers = [unavailable]
+            assert (await ask("dsp_1"))["status"]["state"] == "failed"  # nobody has approved it
+            platform.tool_answers = [approved, unavailable, {"ok": True, "result": 250}]
             assert (await ask("dsp_2"))["artifacts"][0]["parts"][0]["text"] == "250"
 
     asyncio.run(run())

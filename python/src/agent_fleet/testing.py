@@ -226,7 +226,7 @@ class _Tools:
         self.calls: list[tuple[str, Any]] = []
         self._tools = tools
 
-    async def call(self, payload: dict[str, Any], *_: object) -> dict[str, Any]:
+    async def call(self, payload: dict[str, Any], traceparent: str, deadline: TaskDeadline | None = None) -> dict[str, Any]:
         name, arguments = payload["tool"], payload["arguments"]
         self.calls.append((name, arguments))
         if name not in self._tools:

@@ -15,7 +15,7 @@ from agent_fleet.handlers.task_output import TaskOutput
 class NoTools:
     """No tool call gets anywhere."""
 
-    async def call(self, payload: dict[str, Any], *_: object) -> dict[str, Any]:
+    async def call(self, payload: dict[str, Any], traceparent: str, deadline: TaskDeadline | None = None) -> dict[str, Any]:
         return {"ok": False, "error": {"code": "TOOL_NOT_FOUND"}}
 
 

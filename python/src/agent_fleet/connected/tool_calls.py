@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,19 +31,14 @@ class _OutgoingCall:
 
     result: asyncio.Future[dict[str, Any]]
     deadline: TaskDeadline | None
-    on_asked: Callable[[], None] | None
     pause: ExitStack = field(default_factory=ExitStack)
     is_pending: bool = False
     """A human is asked about it."""
 
     def wait(self) -> None:
         """The platform says that a human is asked: its result follows."""
-        if self.is_pending:
-            return
-        if self.deadline:
+        if not self.is_pending and self.deadline:
             self.pause.enter_context(self.deadline.paused())
-        if self.on_asked:
-            self.on_asked()
         self.is_pending = True
 
     def settle(self, result: dict[str, Any]) -> None:
@@ -84,17 +78,13 @@ class ConnectedToolCalls:
         await self._all_idle.wait()
 
     async def call(
-        self,
-        payload: dict[str, Any],
-        traceparent: str,
-        deadline: TaskDeadline | None = None,
-        on_asked: Callable[[], None] | None = None,
+        self, payload: dict[str, Any], traceparent: str, deadline: TaskDeadline | None = None
     ) -> dict[str, Any]:
         """Waits for the result of a call. Its cancelation withdraws the call."""
         if not self._connection:
             return _NOT_CONNECTED
         id = frame_id()
-        call = _OutgoingCall(asyncio.get_running_loop().create_future(), deadline, on_asked)
+        call = _OutgoingCall(asyncio.get_running_loop().create_future(), deadline)
         self._outgoing[id] = call
         try:
             self._connection.send("tool_call", payload, id=id, traceparent=traceparent)

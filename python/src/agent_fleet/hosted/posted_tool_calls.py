@@ -26,13 +26,7 @@ class PostedToolCalls:
         self._api = api
         self._instance_id = instance_id
 
-    async def call(
-        self,
-        payload: dict[str, Any],
-        traceparent: str,
-        deadline: TaskDeadline | None = None,
-        on_asked: Callable[[], None] | None = None,
-    ) -> dict[str, Any]:
+    async def call(self, payload: dict[str, Any], traceparent: str, deadline: TaskDeadline | None = None) -> dict[str, Any]:
         """A call that waits for a human is repeated under its key until it is decided, also over a restart of the platform."""
         body = {**payload, "idempotency_key": payload.get("idempotency_key") or str(uuid.uuid4()), "instance_id": self._instance_id()}
         silence_ms = payload.get("deadline_ms", DEADLINE_MS_MAX) + _ANSWER_MARGIN_MS
@@ -50,8 +44,6 @@ class PostedToolCalls:
                 if not is_transient(error):
                     raise
                 return tool_failure(ToolError(str(error), code="TARGET_UNAVAILABLE"))
-            if on_asked and _is_pending(answer):
-                on_asked()
             backoff = Backoff()
             while _is_pending(answer):
                 try:

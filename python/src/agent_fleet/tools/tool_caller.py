@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NotRequired, Protocol, TypeVar, cast, overload
 
@@ -39,16 +38,9 @@ class ToolCaller(Protocol):
     """Sends tool calls."""
 
     async def call(
-        self,
-        payload: dict[str, Any],
-        traceparent: str,
-        deadline: TaskDeadline | None = None,
-        on_asked: Callable[[], None] | None = None,
+        self, payload: dict[str, Any], traceparent: str, deadline: TaskDeadline | None = None
     ) -> dict[str, Any]:
-        """Waits for the result, also through the approval of a human: `deadline` stands still meanwhile.
-
-        `on_asked` is called when a human is asked.
-        """
+        """Waits for the result, also through the approval of a human: `deadline` stands still meanwhile."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,18 +116,13 @@ async def _answer_of(caller: ToolCaller, payload: dict[str, Any], context: CallC
     """Makes a call. One that is approved is made again while no agent that offers the tool is available."""
     traceparent = current_traceparent() or (context.traceparent if context else "")
     deadline = context.deadline if context else None
-    is_approved = context is not None and context.is_approved
-
-    def asked() -> None:
-        nonlocal is_approved
-        is_approved = True
-
-    answer = await caller.call(payload, traceparent, deadline, asked)
+    answer = await caller.call(payload, traceparent, deadline)
+    is_approved = (context is not None and context.is_approved) or (answer.get("error") or {}).get("approved") is True
     loop = asyncio.get_running_loop()
     until = loop.time() + _AVAILABLE_WITHIN_SECONDS
     while is_approved and _is_unavailable(answer) and loop.time() < until:
         await asyncio.sleep(_PAUSE_SECONDS)
-        answer = await caller.call(payload, traceparent, deadline, asked)
+        answer = await caller.call(payload, traceparent, deadline)
     return answer
 
 

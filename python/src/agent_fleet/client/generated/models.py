@@ -1726,6 +1726,7 @@ class ToolsCallResponseForm2Error(TypedDict):
     message: str
     policy_id: NotRequired[str]
     retryable: bool
+    approved: NotRequired[Literal[True]]
 
 
 @final
