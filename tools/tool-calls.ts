@@ -15,7 +15,7 @@ import type { PendingCalls } from './pending-calls.js';
 import { Admission } from './tool-admission.js';
 import type { Deliver } from './tool-link.js';
 import { denialOf, type ToolPolicies, ToolPolicy } from './tool-policy.js';
-import { type Outcome, refusal, resultOfError, unsent } from './tool-result.js';
+import { type Outcome, refusal, resultOfError, stillApproved, unsent } from './tool-result.js';
 import { ToolRouter, type ToolRouterOptions } from './tool-router.js';
 
 export interface ToolCallsOptions extends ToolRouterOptions {
@@ -176,7 +176,7 @@ export class ToolCalls {
       isSpent = outcome.sent;
       // Before the agent hears of it: the message does not end without its outcome.
       if (isSpent) await this.#options.approvals.settle(tenant_id, approval, outcome.result);
-      return outcome;
+      return isSpent ? outcome : stillApproved(outcome);
     } finally {
       if (!isSpent) await this.#options.approvals.returnGrant(tenant_id, approval);
     }

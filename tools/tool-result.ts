@@ -26,6 +26,11 @@ export function unsent(code: ToolErrorCode, message: string, retryable?: boolean
   return { sent: false, result: refusal(code, message, retryable) };
 }
 
+/** Of an approved call that reached no agent or tool: the approval holds for a repeat, and its caller may wait. */
+export function stillApproved({ sent, result }: Outcome): Outcome {
+  return result.ok ? { sent, result } : { sent, result: { ...result, error: { ...result.error, approved: true } } };
+}
+
 /** The result of a call that a thrown error ended. */
 export function resultOfError(error: unknown): ToolResult {
   if (!(error instanceof PlatformError)) return refusal('INTERNAL', 'The platform failed while it handled the call.');

@@ -50,6 +50,8 @@ const ToolError = z.object({
   policy_id: z.string().max(200).optional(),
   /** Whether the same call may succeed later. */
   retryable: z.boolean().default(false),
+  /** A human has approved the call, which then reached no agent or tool: a repeat passes without another question. */
+  approved: z.literal(true).optional(),
 });
 /** Payload of a `tool_result` frame, and the response of `POST /tools/call`. */
 export const ToolResult = z.discriminatedUnion('ok', [

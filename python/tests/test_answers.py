@@ -1,6 +1,7 @@
 """What handlers return, stream and raise, by tasks in memory."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import date
@@ -87,6 +88,34 @@ def test_what_nobody_reads_is_refused(value: Any, problem: str) -> None:
     assert problem in found.error.message
 
 
+@pytest.mark.parametrize(("wrap", "where"), [(lambda made: made, "the answer is"), (lambda made: ["Here:", made], "parts:")])
+def test_a_forgotten_await_is_named(wrap: Any, where: str) -> None:
+    async def price() -> int:
+        return 250
+
+    found = answer(wrap(price()))
+    assert found.error is not None
+    assert f"{where} the coroutine price(…), which was not awaited (write `await` before its call)" in found.error.message
+
+
+@pytest.mark.parametrize("code", ["APPROVAL_REJECTED", "APPROVAL_EXPIRED", "CANCELED", "NO_TEA"])
+def test_a_humans_no_and_input_that_does_not_fit_are_no_errors_of_the_log(code: str, caplog: pytest.LogCaptureFixture) -> None:
+    agent = Agent("a")
+
+    @agent.skill
+    async def buy(task: AgentTask, item: str) -> None:
+        await task.call_tool("pay")
+
+    def pay() -> None:
+        raise ToolError("no", code=code)
+
+    log = logging.getLogger("apart")
+    assert run(agent, skill_id="buy", log=log).error is not None  # without the item
+    assert caplog.messages == []
+    assert run(agent, skill_id="buy", args={"item": "tea"}, tools={"pay": pay}, log=log).error is not None
+    assert ["handler failed" in line for line in caplog.messages] == ([True] if code == "NO_TEA" else [])
+
+
 def test_a_failure_has_its_code() -> None:
     found = answer(Failed(code="NO_TEA", message="sold out", retryable=True))
     assert found.error is not None
@@ -163,6 +192,19 @@ def test_tools_take_and_give_models() -> None:
     assert misfit.error is not None
     assert "the result of price is not what was expected: cents: Field required" in misfit.error.message
     assert "give tools={'price'" in str(run(agent).error)
+
+
+def test_an_unknown_skill_is_refused_as_the_platform_does() -> None:
+    agent = Agent("a")
+    agent.on_message(lambda task: "any")
+
+    @agent.skill
+    def refund(task: AgentTask) -> str:
+        return "refunded"
+
+    assert run(agent, skill_id="refund").text == "refunded"
+    with pytest.raises(LookupError, match="no skill refnd: it has refund"):
+        run(agent, skill_id="refnd")
 
 
 def test_other_agents_and_the_history_are_given() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
@@ -16,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from agent_fleet import SILENT_LOG, Agent, AgentTask, ToolCall
 from agent_fleet.hosted import PlatformAuth
 from agent_fleet.hosted.asgi import Receive, Scope, Send, send_json
+from agent_fleet.tools import tool_caller
 
 _AsyncClient = httpx.AsyncClient
 KEY = Ed25519PrivateKey.generate()
@@ -294,9 +296,12 @@ def test_a_hosted_agent_reports_its_status_and_drains_by_hand(platform: Platform
     asyncio.run(run())
 
 
-def test_work_ends_when_the_grace_is_over(platform: Platform) -> None:
+def test_work_ends_when_the_grace_is_over_and_the_log_counts_it(platform: Platform, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "apart")
+    log = logging.getLogger("apart")
+
     async def run() -> None:
-        agent = Agent("slow", url="http://platform", client_id="c", client_secret="s", log=SILENT_LOG, drain_grace_seconds=0)
+        agent = Agent("slow", url="http://platform", client_id="c", client_secret="s", log=log, drain_grace_seconds=0)
 
         @agent.on_message
         async def forever(task: AgentTask) -> None:
@@ -308,6 +313,33 @@ def test_work_ends_when_the_grace_is_over(platform: Platform) -> None:
             post = asyncio.create_task(request_of(app)("POST", "/", json=dispatch("message/send", "x"), headers=bearer()))
             await until(lambda: len(app._tasks.running) == 1)
         assert (await post).json()["result"]["metadata"]["error"]["code"] == "AGENT_DISCONNECTED"
+
+    asyncio.run(run())
+    assert caplog.messages[-2:] == [
+        "agent slow: draining: takes no new work and finishes what runs (grace_seconds=0)",
+        "agent slow: stopped before its work was done: what was running is given up (dispatches=1)",
+    ]
+
+
+def test_an_approved_call_waits_for_an_agent_that_offers_the_tool(platform: Platform, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tool_caller, "_PAUSE_SECONDS", 0)
+    refused = {"code": "TARGET_UNAVAILABLE", "message": "not now", "retryable": True}
+    unavailable = {"ok": False, "error": refused}
+    approved = {"ok": False, "error": {**refused, "approved": True}}
+
+    async def run() -> None:
+        app = make_agent().asgi("http://agent/")
+        async with app.running():
+            await until(lambda: app._tokens is not None)
+
+            async def ask(dispatch_id: str) -> Any:
+                body = {**dispatch("message/send", "price"), "dispatch_id": dispatch_id}
+                return (await request_of(app)("POST", "/", json=body, headers=bearer())).json()["result"]
+
+            platform.tool_answers = [unavailable]
+            assert (await ask("dsp_1"))["status"]["state"] == "failed"  # nobody has approved it
+            platform.tool_answers = [approved, unavailable, {"ok": True, "result": 250}]
+            assert (await ask("dsp_2"))["artifacts"][0]["parts"][0]["text"] == "250"
 
     asyncio.run(run())
 

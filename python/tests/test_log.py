@@ -10,7 +10,7 @@ from agent_fleet.agent.lifecycle_log import LifecycleLog
 
 
 def lines_of(log: logging.Logger) -> None:
-    """All that an agent says of where it stands: it joins, loses its connection twice in a row, has it again, and drains."""
+    """All that an agent says of where it stands: it joins, loses its connection twice in a row, has it again, drains, and gives up."""
     errors = ErrorReporter("agent shop", None, lambda work: None, log)
     lifecycle = LifecycleLog("agent shop", log, errors)
     lifecycle.connected("shop-1", "http://x", False)
@@ -18,6 +18,7 @@ def lines_of(log: logging.Logger) -> None:
         lifecycle.retries(AgentError("CONNECTION_LOST", "it\nbroke"), "wss://x", was_connected=True)
         lifecycle.connected("shop-1", "http://x", True)
     lifecycle.draining(30)
+    lifecycle.cut_off(2)
 
 
 SAID = [
@@ -25,6 +26,7 @@ SAID = [
     "agent shop: connection lost, trying again: it broke (code=CONNECTION_LOST)",
     "agent shop: connected again (instance_id=shop-1, url=http://x, resumed=True)",
     "agent shop: draining: takes no new work and finishes what runs (grace_seconds=30)",
+    "agent shop: stopped before its work was done: what was running is given up (dispatches=2)",
 ]
 
 

@@ -58,7 +58,7 @@ def test_the_spans_of_a_handler_join_the_trace_of_its_message() -> None:
     assert own.parent is not None
     assert (f"{handler.context.trace_id:032x}", f"{handler.parent.span_id:016x}") == (TRACE, SPAN)
     assert (own.context.trace_id, own.parent.span_id) == (handler.context.trace_id, handler.context.span_id)
-    assert (handler.attributes or {})["fleet.message_id"] == "msg_test"
+    assert (handler.attributes or {})["fleet.message.id"] == "msg_test"
 
 
 def test_a_failure_is_recorded_and_threads_keep_the_trace() -> None:

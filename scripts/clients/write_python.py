@@ -39,7 +39,15 @@ def models_text(schemas: dict[str, Any], requests: set[str]) -> str:
     components = {"schemas": {name: plain(schema, is_answer=name not in requests) for name, schema in schemas.items()}}
     document = {"openapi": "3.1.0", "info": {"title": "types", "version": "1"}, "paths": {}, "components": components}
     command = [sys.executable, "-m", "datamodel_code_generator", *OPTIONS]
-    return subprocess.run(command, input=json.dumps(document), stdout=subprocess.PIPE, text=True, check=True).stdout
+    return with_final_forms(subprocess.run(command, input=json.dumps(document), stdout=subprocess.PIPE, text=True, check=True).stdout)
+
+
+def with_final_forms(models: str) -> str:
+    """The models, in which `if "trace" in answer` tells the forms of an answer apart, also to type checkers."""
+    for union in re.findall(r"^\w+Response: TypeAlias = (\w+ \| .+)$", models, re.MULTILINE):
+        for form in union.split(" | "):
+            models = models.replace(f"\nclass {form}(TypedDict)", f"\n@final\nclass {form}(TypedDict)")
+    return re.sub(r"^(from typing import .*)$", r"\1, final", models, count=1, flags=re.MULTILINE)
 
 
 def plain(schema: Any, *, is_answer: bool) -> Any:
@@ -56,7 +64,7 @@ def members_of(models: str) -> dict[str, dict[str, str] | None]:
     """The type of each member of each class, as text; None for a union."""
     members: dict[str, dict[str, str] | None] = {}
     for block in models.split("\n\n\n")[1:]:
-        [name] = re.findall(r"^(?:class )?(\w+)", block)
+        [name] = re.findall(r"^(?:@final\n)?(?:class )?(\w+)", block)
         members[name] = None if ": TypeAlias" in block else dict(re.findall(r"^ +'?(\w+)'?: (.+?),?$", block, re.MULTILINE))
     return members
 

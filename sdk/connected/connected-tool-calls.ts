@@ -64,7 +64,6 @@ export class ConnectedToolCalls implements ToolCaller {
     traceparent: string,
     signal: AbortSignal | undefined,
     deadline?: TaskDeadline,
-    onAsked?: () => void,
   ): Promise<ToolResult> {
     const connection = this.#connection;
     if (!connection) return failureOf(notConnected());
@@ -80,7 +79,6 @@ export class ConnectedToolCalls implements ToolCaller {
         settle,
         wait: () => {
           call.isPending = true;
-          onAsked?.();
           resume ??= deadline?.pause();
         },
       };

@@ -80,9 +80,10 @@ function isNormalEnd(error: unknown): boolean {
   return error instanceof InvalidInputError || (error instanceof ToolError && NORMAL_ENDS.includes(error.code));
 }
 
+/** Named as those of the platform's spans. */
 function attributesOf({ messageId, sessionId, dispatchId, skillId, attempt }: DispatchedTask) {
-  const ids = { 'fleet.message_id': messageId, 'fleet.session_id': sessionId, 'fleet.dispatch_id': dispatchId };
-  return { ...ids, 'fleet.skill_id': skillId, 'fleet.attempt': attempt };
+  const ids = { 'fleet.message.id': messageId, 'gen_ai.conversation.id': sessionId, 'fleet.dispatch.id': dispatchId };
+  return { ...ids, 'fleet.skill.id': skillId, 'fleet.dispatch.attempt': attempt };
 }
 
 /** Logs an error that a handler threw, with its stack. */

@@ -27,7 +27,6 @@ export class PostedToolCalls implements ToolCaller {
     traceparent: string,
     signal: AbortSignal | undefined,
     deadline?: TaskDeadline,
-    onAsked?: () => void,
   ): Promise<ToolResult> {
     const idempotency_key = payload.idempotency_key ?? randomUUID();
     const body = { ...payload, idempotency_key, instance_id: this.#instanceId() };
@@ -40,9 +39,7 @@ export class PostedToolCalls implements ToolCaller {
     const resume = deadline?.pause();
     try {
       const answer = await this.#api.post('/tools/call', body, ToolResult, { ...options, retry: true });
-      if (!isPending(answer)) return answer;
-      onAsked?.();
-      return await this.#decided(body, options);
+      return isPending(answer) ? await this.#decided(body, options) : answer;
     } catch (error) {
       signal?.throwIfAborted();
       if (!isTransient(error)) throw error;

@@ -35,7 +35,6 @@ export interface ToolCaller {
   /**
    * Waits for the result, also through the approval of a human.
    * @param deadline stands still while the call waits for a human
-   * @param onAsked called when a human is asked
    * @throws the signal's reason once it is aborted
    */
   call(
@@ -43,7 +42,6 @@ export interface ToolCaller {
     traceparent: string,
     signal: AbortSignal | undefined,
     deadline?: TaskDeadline,
-    onAsked?: () => void,
   ): Promise<ToolResult>;
 }
 
@@ -79,12 +77,9 @@ export function callToolBy(caller: ToolCaller, log: AgentLog, context?: CallCont
     const named = toWire({ tool, target, dispatchId: context?.dispatchId, deadlineMs, idempotencyKey });
     const payload = sendableCall({ ...(named as { tool: string }), arguments: args });
     const traceparent = currentTraceparent() || (context?.traceparent ?? '');
-    let isApproved = context?.isApproved ?? false;
-    const attempt = () =>
-      caller.call(payload, traceparent, ended, context?.deadline, () => {
-        isApproved = true;
-      });
+    const attempt = () => caller.call(payload, traceparent, ended, context?.deadline);
     let answer = await attempt();
+    const isApproved = context?.isApproved || (!answer.ok && answer.error.approved);
     for (const until = performance.now() + AVAILABLE_WITHIN_MS; isApproved && isUnavailable(answer); ) {
       if (performance.now() >= until) break;
       await pause(PAUSE_MS, ended);

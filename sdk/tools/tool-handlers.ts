@@ -81,7 +81,7 @@ export class ToolHandlers {
     const handler = `tool ${delivery.tool}`;
     try {
       const { dispatch_id, session_id } = delivery;
-      const ids = { 'fleet.dispatch_id': dispatch_id, 'fleet.session_id': session_id };
+      const ids = { 'fleet.dispatch.id': dispatch_id, 'gen_ai.conversation.id': session_id };
       const call = toolCallOf(delivery, deps);
       const result = await inSpan(handler, deps.traceparent, ids, async () => runTool(delivery.arguments, call));
       return { ok: true, result: sendable(result ?? null, RESULT) };

@@ -220,25 +220,6 @@ test('a task calls tools as part of itself, and the call is withdrawn with it', 
   await vi.waitFor(() => expect(reasons).toEqual(['CANCELED']));
 });
 
-test('an approved call waits for an agent that offers the tool; another call does not', async () => {
-  const { mesh } = await joined((agent) =>
-    agent.onMessage(async (task) => `${await task.callTool('refund', { order: task.text })}`),
-  );
-  const refuse = (code: string, inReplyTo: string) =>
-    mesh.send('tool_result', { ok: false, error: { code, message: 'not now', retryable: true } }, { inReplyTo });
-  const approved = mesh.dispatch('1');
-  const first = await mesh.frame('tool_call');
-  refuse('APPROVAL_PENDING', first.id);
-  refuse('TARGET_UNAVAILABLE', first.id);
-  const second = await mesh.frame('tool_call', undefined, 2);
-  expect(second.payload).toEqual(first.payload);
-  mesh.send('tool_result', { ok: true, result: 'refunded' }, { inReplyTo: second.id });
-  expect((await mesh.result(approved)).status).toEqual({ state: 'completed' });
-  const other = mesh.dispatch('2');
-  refuse('TARGET_UNAVAILABLE', (await mesh.frame('tool_call', undefined, 3)).id);
-  expect((await mesh.failure(other)).message).toContain('not now');
-});
-
 test('a tool call fails as a ToolError with code and policy, with its own signal, and with its connection', async () => {
   const { mesh, agent } = await joined(() => undefined);
   const called = (signal?: AbortSignal) =>

@@ -78,7 +78,7 @@ test('the spans of handlers and tools join the trace of their caller', async () 
   await run(shop, 'hi', { traceparent, skillId: 'fails' });
   await runTool(shop, 'price');
   expect(spans).toMatchObject([
-    { name: 'onMessage', parent: CALLER, traceId: TRACE, isOver: true, attributes: { 'fleet.message_id': 'msg_1' } },
+    { name: 'onMessage', parent: CALLER, traceId: TRACE, isOver: true, attributes: { 'fleet.message.id': 'msg_1' } },
     { name: 'skill asks', parent: CALLER, isOver: true },
     { name: 'skill fails', parent: CALLER, isOver: true, error: 'no luck' },
     { name: 'tool price', parent: undefined, isOver: true },

@@ -13,9 +13,11 @@ from .client.sync.sync_client import SyncFleetClient
 from .client.text import data_of, text_of, text_stream
 from .errors import AgentError, AgentStoppedError, ApiError, TaskFailedError, TaskNotEndedError, ToolError, UnreachableError
 from .handlers.agent_task import AgentTask
+from .handlers.conversation import TaskClient, Turn
 from .handlers.output_source import Output, OutputSource
 from .handlers.questions import Ask
 from .handlers.results import Completed, Failed, InputRequired, TaskResolution
+from .handlers.task_files import TaskFile
 from .log import SILENT_LOG
 from .parts import Artifact, DataPart, FileContent, FilePart, InputField, NewArtifact, Part, Question, TextPart, Usage
 from .tools.tool_caller import Target
@@ -60,13 +62,16 @@ __all__ = [
     "SyncFleetClient",
     "Target",
     "Task",
+    "TaskClient",
     "TaskFailedError",
+    "TaskFile",
     "TaskNotEndedError",
     "TaskResolution",
     "TextPart",
     "TokenProvider",
     "ToolCall",
     "ToolError",
+    "Turn",
     "UnreachableError",
     "Usage",
     "WaitingTask",

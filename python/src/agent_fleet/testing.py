@@ -110,7 +110,10 @@ async def run_async(
     - `tools`: what the tools of other agents return, by name: a value, or a function that gets the arguments as parameters.
     - `agents`: what other agents answer to `task.client`, by their type: a text, or a function of the content.
     - `history` is that of the session.
+
+    Raises LookupError for a skill that the agent does not list: the platform would find no agent for it.
     """
+    _require_skill(agent, skill_id)
     record = _Run(agent, tools or {}, agents or {}, history, log)
     resolutions: list[dict[str, Any]] = []
     left = list(answers)
@@ -158,6 +161,12 @@ async def run_tool_async(
     if answer["ok"]:
         return answer["result"]
     raise _tool_error(answer["error"])
+
+
+def _require_skill(agent: Agent, skill_id: str | None) -> None:
+    skills = [skill["id"] for skill in agent._handlers.skills]
+    if skill_id is not None and skill_id not in skills:
+        raise LookupError(f"the agent has no skill {skill_id}: it has {', '.join(skills) or 'none'} (TARGET_UNAVAILABLE)")
 
 
 class _Run:

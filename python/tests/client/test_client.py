@@ -142,6 +142,15 @@ def test_an_unknown_option_is_refused(with_client: Any) -> None:
         with_client(Platform(), lambda client: client.send("hi", agent_typ="shop"))
 
 
+def test_the_forms_of_an_answer_are_told_apart_by_a_member(with_client: Any) -> None:
+    async def names(client: FleetClient) -> list[str]:
+        answer = await client.telemetry.get_traces(trace_id="t1")
+        return [span["name"] for span in answer["trace"]["spans"]] if "trace" in answer else []  # mypy knows the form
+
+    platform = Platform(get_traces={"ok": True, "trace": {"spans": [{"name": "dispatch"}]}})
+    assert with_client(platform, names) == ["dispatch"]
+
+
 def test_models_are_sent_as_data(with_client: Any) -> None:
     @dataclass
     class Order:

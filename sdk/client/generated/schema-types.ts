@@ -2618,6 +2618,8 @@ export type ToolsCallResponse = {
         policyId?: string;
         /** @default false */
         retryable: boolean;
+        /** @constant */
+        approved?: true;
     };
 };
 

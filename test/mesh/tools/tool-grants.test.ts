@@ -186,12 +186,12 @@ describe('the decision about a tool call', () => {
     expect(await end).toMatchObject({ kind: 'closed' });
   });
 
-  it('is left for another call when this one reached nobody', async () => {
+  it('is left for another call when this one reached nobody, and its caller hears so', async () => {
     const { ref, agent, id, payload } = await heldCall();
     b.close();
     await until(async () => (await fixture.agent('b')).status === 'offline');
     await approvals.resolve(ref, 'approved');
-    expect(await resultOf(agent, id)).toEqual(refusedWith('TARGET_UNAVAILABLE'));
+    expect(await resultOf(agent, id)).toMatchObject({ error: { code: 'TARGET_UNAVAILABLE', approved: true } });
     const { agent: again } = await node.join('b', { tools: ['pay'] });
     expect(await answeredCall(agent, payload, again, ok('paid'))).toEqual(ok('paid'));
     expect(await approvals.requests(ref)).toEqual(['resolved']);

@@ -42,6 +42,11 @@ class LifecycleLog:
         self._announce(f"the mesh is shutting down (grace_seconds={grace_seconds:g})")
         self._is_loss_logged = True
 
+    def cut_off(self, dispatches: int) -> None:
+        """The agent stops with so many dispatches that have not ended."""
+        text = "stopped before its work was done: what was running is given up"
+        self.log.warning("%s: %s (dispatches=%d)", self._name, text, dispatches)
+
     def draining(self, grace_seconds: float) -> None:
         self._announce(f"draining: takes no new work and finishes what runs (grace_seconds={grace_seconds:g})")
 

@@ -119,6 +119,8 @@ class ConnectedAgent:
         if self._stopped.is_set():
             return
         self._stopped.set()
+        if self._runs.count:
+            self.lifecycle.cut_off(self._runs.count)
         self._targets.give_up()
         if self._connection:
             self._connection.stop()

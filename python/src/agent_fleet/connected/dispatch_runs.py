@@ -48,6 +48,11 @@ class DispatchRuns:
         return len({run.session_id for run in self._running.values()})
 
     @property
+    def count(self) -> int:
+        """Number of running dispatches."""
+        return len(self._running)
+
+    @property
     def is_idle(self) -> bool:
         """Whether no handler is running and every result was sent on the current connection."""
         unsent = (run for run in self._answered.values() if not run.is_aborted and run.result_sent_at is None)

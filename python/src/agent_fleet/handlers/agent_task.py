@@ -73,7 +73,12 @@ class AgentTask(CallsTools):
         self._output = output
         self._questions = questions
         self._tools = tools
-        self._context = CallContext(dispatch_id=self.dispatch_id, traceparent=self.traceparent, deadline=deadline)
+        self._context = CallContext(
+            dispatch_id=self.dispatch_id,
+            traceparent=self.traceparent,
+            deadline=deadline,
+            is_approved=any(each.source != "agent" and each.accepted for each in self.resolutions),
+        )
         self.sync = SyncTask(self)
         """For handlers without `async`: `task.sync.stream("…")`, `task.sync.call_tool(…)`, `task.sync.ask(…)`."""
 

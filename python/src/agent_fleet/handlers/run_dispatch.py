@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..cancelation import is_canceled
-from ..errors import UnsendableError
+from ..errors import ToolError, UnsendableError
 from ..tools.tool_caller import ToolCaller
 from ..tracing import handler_span
+from ..values.parameters import InvalidInput
 from .agent_task import AgentTask
 from .conversation import Conversation
 from .handlers import Handlers
@@ -18,6 +19,8 @@ from .questions import Questions
 from .result_frame import ResultFrame, error_frame_of, result_frame_of
 from .task_deadline import TaskDeadline
 from .task_output import TaskOutput
+
+_NORMAL_ENDS = ("APPROVAL_REJECTED", "APPROVAL_EXPIRED", "CANCELED")
 
 
 @dataclass(frozen=True)
@@ -66,13 +69,20 @@ async def run_dispatch(
             if is_canceled():
                 raise
             error = RuntimeError("the handler awaited something that was canceled (CancelledError)")
-        deps.log.error("handler failed (handler=%s, dispatch_id=%s)", name, dispatch["dispatch_id"], exc_info=True)
+        if not _is_normal_end(error):
+            deps.log.error("handler failed (handler=%s, dispatch_id=%s)", name, dispatch["dispatch_id"], exc_info=True)
         return error_frame_of(f"{name}: {error}" if isinstance(error, UnsendableError) else error)
 
 
+def _is_normal_end(error: BaseException) -> bool:
+    """The input does not fit, a human has said no, or the message was canceled while a call waited: no fault of the handler."""
+    return isinstance(error, InvalidInput) or (isinstance(error, ToolError) and error.code in _NORMAL_ENDS)
+
+
 def _attributes_of(task: AgentTask) -> dict[str, str | int | None]:
-    ids = {"fleet.message_id": task.message_id, "fleet.session_id": task.session_id, "fleet.dispatch_id": task.dispatch_id}
-    return {**ids, "fleet.skill_id": task.skill_id, "fleet.attempt": task.attempt}
+    """Named as those of the platform's spans."""
+    ids = {"fleet.message.id": task.message_id, "gen_ai.conversation.id": task.session_id, "fleet.dispatch.id": task.dispatch_id}
+    return {**ids, "fleet.skill.id": task.skill_id, "fleet.dispatch.attempt": task.attempt}
 
 
 async def _answer_of(deps: RunDeps, task: AgentTask, questions: Questions) -> object:

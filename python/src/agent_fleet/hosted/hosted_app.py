@@ -53,7 +53,10 @@ class HostedAgentApp:
         self.tool_calls = PostedToolCalls(self._api, lambda: self.instance_id)
         self._tasks = HostedTasks(RunDeps(handlers, self.tool_calls, PlatformConversation(self._api), options.log), tools)
         self._tokens: PlatformTokens | None = None
-        self._background = Background(f"agent {options.type}", options.log)
+        name = f"agent {options.type}"
+        self._background = Background(name, options.log)
+        self._errors = ErrorReporter(name, options.on_error, self._background.spawn, options.log)
+        self._lifecycle = LifecycleLog(name, options.log, self._errors)
         self._status: ReportedStatus = "available"
         self._is_draining = False
 
@@ -85,27 +88,26 @@ class HostedAgentApp:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[HostedAgentApp]:
         """Keeps the agent registered meanwhile, and finishes what runs at the end."""
-        options = self._options
-        name = f"agent {options.type}"
-        errors = ErrorReporter(name, options.on_error, self._background.spawn, options.log)
         membership = self._membership = Membership(
             self._api,
             self._profile,
             self._public_url,
-            LifecycleLog(name, options.log, errors),
-            errors,
+            self._lifecycle,
+            self._errors,
             heartbeat=self._heartbeat,
             on_registered=self._trust,
         )
         joined = asyncio.create_task(membership.run())
-        joined.add_done_callback(errors.ended)
+        joined.add_done_callback(self._errors.ended)
         try:
             yield self
         finally:
             joined.cancel()
             await asyncio.wait({joined})
             await self.drain()
-            await self._tasks.drain(options.drain_grace_seconds)
+            cut_off = await self._tasks.drain(self._options.drain_grace_seconds)
+            if cut_off:
+                self._lifecycle.cut_off(cut_off)
             await self._api.close()
 
     def report_status(self, status: ReportedStatus) -> None:
@@ -119,6 +121,8 @@ class HostedAgentApp:
 
         Requests that arrive all the same are answered.
         """
+        if not self._is_draining:
+            self._lifecycle.draining(self._options.drain_grace_seconds)
         self._is_draining = True
         await self._report()
 

@@ -100,13 +100,15 @@ class HostedTasks:
         task = self._tasks[dispatch["dispatch_id"]] = HostedTask(dispatch, self._deps, self._tools, listener)
         return task
 
-    async def drain(self, grace_seconds: float) -> None:
-        """Waits for what runs, and aborts what takes longer."""
+    async def drain(self, grace_seconds: float) -> int:
+        """Waits for what runs, and aborts what takes longer: so many tasks."""
         running = [task.done for task in self.running]
         if running:
             await asyncio.wait(running, timeout=grace_seconds)
-        for task in self.running:
+        cut_off = self.running
+        for task in cut_off:
             task.abort("AGENT_DISCONNECTED")
+        return len(cut_off)
 
 
 def task_of(frame: ResultFrame, dispatch: JsonObject) -> JsonObject:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, NotRequired, Protocol, TypeVar, cast, overload
@@ -18,6 +19,11 @@ from ..values.parameters import InvalidInput, read_as
 from ..values.sendable import sendable, shown
 
 T = TypeVar("T")
+
+_AVAILABLE_WITHIN_SECONDS = 30.0
+"""An approved call waits this long for an agent that offers the tool, as messages do."""
+_PAUSE_SECONDS = 1.0
+"""Between two attempts of such a call."""
 
 
 class Target(TypedDict):
@@ -44,6 +50,8 @@ class CallContext:
     dispatch_id: str
     traceparent: str
     deadline: TaskDeadline | None = None
+    is_approved: bool = False
+    """Whether a human has approved a call of the task in an earlier run."""
 
 
 class CallsTools(ABC):
@@ -88,10 +96,10 @@ class CallsTools(ABC):
 
         A call that needs the approval of a human waits for it, for days if need be: the deadline of the task stands still
         meanwhile. If the agent or the platform is lost in between, the task begins anew with the decision in `resolutions`,
-        and the same call passes without a further question. `target` names the agent to call; by default it is the only
-        available one that lists the tool, or the platform. `deadline_ms` is the time that the task has left by default. A
-        repeat with the same `idempotency_key` gets the same result. `args` may be a pydantic model or a dataclass; `returns` is a type
-        as which the result is read.
+        and the same call passes without a further question. Once it is approved, the call waits up to 30 s for an agent that
+        offers the tool. `target` names the agent to call; by default it is the only available one that lists the tool, or the
+        platform. `deadline_ms` is the time that the task has left by default. A repeat with the same `idempotency_key` gets the
+        same result. `args` may be a pydantic model or a dataclass; `returns` is a type as which the result is read.
 
         Raises ToolError when the call fails or is denied, when no agent offers the tool, and when the arguments cannot be
         sent (`BAD_REQUEST`, `PAYLOAD_TOO_LARGE`); with `BAD_RESULT` when the result does not fit `returns`.
@@ -100,10 +108,27 @@ class CallsTools(ABC):
         payload = _payload_of(tool, args, target, deadline_ms, idempotency_key)
         if context:
             payload["dispatch_id"] = context.dispatch_id
-            result = _unwrapped(await caller.call(payload, current_traceparent() or context.traceparent, context.deadline))
-        else:
-            result = _unwrapped(await caller.call(payload, current_traceparent()))
+        result = _unwrapped(await _answer_of(caller, payload, context))
         return result if returns is None else _read_result(tool, result, returns)
+
+
+async def _answer_of(caller: ToolCaller, payload: dict[str, Any], context: CallContext | None) -> dict[str, Any]:
+    """Makes a call. One that is approved is made again while no agent that offers the tool is available."""
+    traceparent = current_traceparent() or (context.traceparent if context else "")
+    deadline = context.deadline if context else None
+    answer = await caller.call(payload, traceparent, deadline)
+    is_approved = (context is not None and context.is_approved) or (answer.get("error") or {}).get("approved") is True
+    loop = asyncio.get_running_loop()
+    until = loop.time() + _AVAILABLE_WITHIN_SECONDS
+    while is_approved and _is_unavailable(answer) and loop.time() < until:
+        await asyncio.sleep(_PAUSE_SECONDS)
+        answer = await caller.call(payload, traceparent, deadline)
+    return answer
+
+
+def _is_unavailable(answer: dict[str, Any]) -> bool:
+    error = answer.get("error") or {}
+    return answer.get("ok") is False and error.get("code") == "TARGET_UNAVAILABLE" and error.get("retryable") is True
 
 
 def tool_failure(error: object) -> dict[str, Any]:

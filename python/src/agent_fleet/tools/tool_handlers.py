@@ -82,7 +82,7 @@ class ToolHandlers:
             given = parameters.read(delivery["arguments"])
             if call_parameter:
                 given[call_parameter] = tool_call
-            ids = {"fleet.dispatch_id": delivery["dispatch_id"], "fleet.session_id": delivery.get("session_id")}
+            ids = {"fleet.dispatch.id": delivery["dispatch_id"], "gen_ai.conversation.id": delivery.get("session_id")}
             with handler_span(f"tool {name}", traceparent, ids):
                 return {"ok": True, "result": sendable(await call(function, **given), RESULT)}
         except InvalidInput as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -64,8 +65,13 @@ def well_formed(text: str) -> bytes:
 
 
 def shown(value: object) -> str:
-    """A value of any type as text, for an error message."""
-    return repr(value)[:_SHOWN_CHARS]
+    """A value of any type as text, for an error message. A coroutine in it is named: an `await` is missing."""
+    values = value if isinstance(value, (list, tuple)) else [value]
+    forgotten = next((each for each in values if inspect.iscoroutine(each)), None)
+    if forgotten is None:
+        return repr(value)[:_SHOWN_CHARS]
+    forgotten.close()  # the error says it: no warning beside it
+    return f"the coroutine {forgotten.__name__}(…), which was not awaited (write `await` before its call)"
 
 
 def error_text(error: object) -> str:

@@ -174,6 +174,30 @@ describe('on a platform', () => {
     expect(await agent.ended).toEqual([null, 'SIGTERM']);
   });
 
+  test('work that the grace of a drain cuts off fails, and the log counts it', async () => {
+    const program = `
+import asyncio
+from agent_fleet import Agent
+agent = Agent("sleeper", drain_grace_seconds=1)
+@agent.on_message
+async def sleep(task):
+    await asyncio.sleep(600)
+agent.run()
+`;
+    const agent = await startAgent(['-c', program], 'sleeper');
+    const tasks = await Promise.all(
+      ['1', '2'].map((text) => client.send(text, { agentType: 'sleeper', blocking: false })),
+    );
+    for (const { id } of tasks)
+      await until(async () => (await client.messages.getById({ messageId: id })).message.state === 'working', {
+        what: 'the work',
+      });
+    agent.child.kill('SIGTERM');
+    expect(await agent.ended).toEqual([null, 'SIGTERM']);
+    expect(agent.output).toMatch(/stopped before its work was done: what was running is given up \(dispatches=2\)\n$/);
+    for (const { id } of tasks) expect((await client.messages.waitFor(id)).error?.code).toBe('AGENT_DISCONNECTED');
+  });
+
   test('a canceled message cancels its handler', async () => {
     const agent = await startAgent();
     const task = await client.send('1000', { ...toAgent('count'), blocking: false });

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired, TypeAlias
+from typing import Any, Literal, NotRequired, TypeAlias, final
 
 from agent_fleet.parts import Artifact, Part
 from typing_extensions import TypedDict
@@ -1715,6 +1715,7 @@ class ToolsCallRequest(TypedDict):
     instance_id: NotRequired[str]
 
 
+@final
 class ToolsCallResponseForm1(TypedDict):
     ok: Literal[True]
     result: Any
@@ -1725,8 +1726,10 @@ class ToolsCallResponseForm2Error(TypedDict):
     message: str
     policy_id: NotRequired[str]
     retryable: bool
+    approved: NotRequired[Literal[True]]
 
 
+@final
 class ToolsCallResponseForm2(TypedDict):
     ok: Literal[False]
     error: ToolsCallResponseForm2Error
@@ -2789,6 +2792,7 @@ class TelemetryGetTracesResponseForm1Trace(TypedDict):
     spans: list[TelemetryGetTracesResponseForm1TraceSpan]
 
 
+@final
 class TelemetryGetTracesResponseForm1(TypedDict):
     ok: Literal[True]
     trace: TelemetryGetTracesResponseForm1Trace
@@ -2807,6 +2811,7 @@ class TelemetryGetTracesResponseForm2Trace(TypedDict):
     truncated: NotRequired[Literal[True]]
 
 
+@final
 class TelemetryGetTracesResponseForm2(TypedDict):
     ok: Literal[True]
     count: int
@@ -3566,6 +3571,7 @@ class PlatformAgentCardResponse030SecuritySchemes(TypedDict):
     description: str
 
 
+@final
 class PlatformAgentCardResponse030(TypedDict):
     protocolVersion: Literal['0.3.0']
     name: str
@@ -3632,6 +3638,7 @@ class PlatformAgentCardResponseForm2SecurityRequirement(TypedDict):
     schemes: dict[str, PlatformAgentCardResponseForm2SecurityRequirementSchemes]
 
 
+@final
 class PlatformAgentCardResponseForm2(TypedDict):
     name: str
     description: str
@@ -3690,6 +3697,7 @@ class PlatformAgentTypeCardResponse030SecuritySchemes(TypedDict):
     description: str
 
 
+@final
 class PlatformAgentTypeCardResponse030(TypedDict):
     protocolVersion: Literal['0.3.0']
     name: str
@@ -3756,6 +3764,7 @@ class PlatformAgentTypeCardResponseForm2SecurityRequirement(TypedDict):
     schemes: dict[str, PlatformAgentTypeCardResponseForm2SecurityRequirementSchemes]
 
 
+@final
 class PlatformAgentTypeCardResponseForm2(TypedDict):
     name: str
     description: str
