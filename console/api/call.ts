@@ -48,10 +48,29 @@ async function fetchGood(path: string, init: RequestInit): Promise<Response> {
   throw new ApiError(response.status, code, error);
 }
 
+/** Answers that were asked for ahead, by what was asked for. */
+const ahead = new Map<string, Promise<unknown>>();
+const aheadKey = (path: string, { body }: RequestInit) => (body === undefined ? path : `${path} ${body}`);
+/** An answer that nobody has taken by then is old. */
+const AHEAD_MS = 5_000;
+
 /** The answer to a request, of which only the status and the error body are checked. @throws ApiError */
 export async function fetchJson(path: string, init: RequestInit = {}): Promise<unknown> {
+  const key = aheadKey(path, init);
+  const answer = ahead.get(key);
+  if (answer && ahead.delete(key)) return answer;
   const response = await fetchGood(path, init);
   return response.json().catch(() => null);
+}
+
+/** Asks for what the page is about to ask for, and gives it to whoever asks first. @throws ApiError, as to that one */
+export function fetchAhead(path: string, body?: unknown): Promise<unknown> {
+  const init = body === undefined ? {} : posted(body);
+  const answer = fetchJson(path, init);
+  answer.catch(() => undefined);
+  ahead.set(aheadKey(path, init), answer);
+  setTimeout(() => ahead.clear(), AHEAD_MS);
+  return answer;
 }
 
 function posted(body: unknown): RequestInit {

@@ -1,19 +1,14 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import type { RequestRecord } from '../../contracts/api/policies/requests.js';
+import { type RequestFilters, requestsBody } from '../inbox/filters.js';
 import { saveFile } from '../parts/save.js';
-import { type BodyOf, call } from './call.js';
-
-const PAGE_SIZE = 50;
-
-/** What a list of requests is narrowed to. */
-export type RequestFilters = Omit<BodyOf<'/requests/get'>, 'page_size' | 'cursor'>;
+import { call } from './call.js';
 
 /** A list of requests, page by page. */
 export const requestsQuery = (filters: RequestFilters) =>
   infiniteQueryOptions({
     queryKey: ['requests', filters],
-    queryFn: ({ pageParam }) =>
-      call('/requests/get', { ...filters, page_size: PAGE_SIZE, ...(pageParam && { cursor: pageParam }) }),
+    queryFn: ({ pageParam }) => call('/requests/get', requestsBody(filters, pageParam)),
     initialPageParam: '',
     getNextPageParam: ({ next_cursor }) => next_cursor,
   });

@@ -6,11 +6,9 @@ import { hasScope, sessionQuery } from '../api/session.js';
 import { CopyCurl, Id } from '../parts/copy.js';
 import { Fact } from '../parts/fact.js';
 import { Failed, Loading } from '../parts/states.js';
-import { Ago } from '../parts/time.js';
+import { Ago, wholeTime } from '../parts/time.js';
 import { Changes, Json } from '../parts/value.js';
 import { actionText, pageOf } from './search.js';
-
-const whole = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 
 /** What was there before, and what after. */
 function Change({ before, after }: { before: AuditEntry['before']; after: AuditEntry['after'] }) {
@@ -75,7 +73,7 @@ export function EntryDetail({ auditId, known }: { auditId: string; known: AuditE
         <Fact name="Action">
           <code>{action}</code>
         </Fact>
-        <Fact name="When">{whole.format(new Date(at))}</Fact>
+        <Fact name="When">{wholeTime(at)}</Fact>
         <Fact name={`By (${principal.type})`}>{principal.id}</Fact>
         <Fact name={`Of (${target.type.replaceAll('_', ' ')})`}>{target.id}</Fact>
         {ip && <Fact name="From the address">{ip}</Fact>}

@@ -4,9 +4,10 @@ import { useEffect, useRef } from 'react';
 import type { AgentTypeActivity } from '../../contracts/api/agents.js';
 import { agentTypesQuery } from '../api/fleet.js';
 import { FLEET_TYPES, follow } from '../api/live.js';
+import { FindField } from '../list/choice.js';
 import { useListKeys } from '../list/list-keys.js';
-import { Split } from '../parts/split.js';
-import { Failed, Loading } from '../parts/states.js';
+import { ListView } from '../list/list-view.js';
+import { NoMatch } from '../parts/states.js';
 import { EmptyFleet } from './empty-fleet.js';
 import { type FleetSearch, healthOf, shownTypes } from './health.js';
 import { HealthBadge } from './health-badge.js';
@@ -78,85 +79,64 @@ export function Fleet() {
     more: { t: () => search.type && void navigate({ to: '/talk', search: { agent: search.type } }) },
   });
 
-  if (list.error && !list.data) return <Failed error={list.error} retry={() => void list.refetch()} />;
-  if (!list.data) return <Loading />;
-  if (types.length === 0) return <EmptyFleet />;
+  if (list.data?.length === 0) return <EmptyFleet />;
   const online = types.reduce((sum, type) => sum + type.online, 0);
   const instances = types.reduce((sum, type) => sum + type.instances, 0);
   return (
-    <Split
+    <ListView
       name="Fleet"
       label={['Agent types', 'Agent type']}
       className="fleet"
-      isOpen={search.type !== undefined}
-      close={close}
-      list={
+      count={list.data && `${online.toLocaleString('en')} of ${instances.toLocaleString('en')} online`}
+      filters={
         <>
-          <header className="filters">
-            <div className="line">
-              <h1>Fleet</h1>
-              <span className="quiet" role="status">
-                {online.toLocaleString()} of {instances.toLocaleString()} online
-              </span>
-            </div>
-            <input
-              ref={field}
-              type="search"
-              aria-label="Agent type"
-              placeholder="Find an agent type"
-              value={search.q ?? ''}
-              onChange={({ target }) =>
-                void navigate({ search: (old) => ({ ...old, q: target.value || undefined }), replace: true })
-              }
-            />
-            <nav aria-label="Which">
-              {SHOWN.map(({ show, label }) => (
-                <Link
-                  key={label}
-                  to="/fleet"
-                  search={(old) => ({ ...old, show })}
-                  aria-current={search.show === show ? 'page' : undefined}
-                  activeProps={{}}
-                >
-                  {label}
-                </Link>
-              ))}
-            </nav>
-          </header>
-          <ul className="entries">
-            {shown.map((type) => (
-              <li key={type.agent_type} id={type.agent_type}>
-                <TypeRow type={type} isCurrent={type.agent_type === search.type} />
-              </li>
-            ))}
-          </ul>
-          {shown.length === 0 && (
-            <div className="empty">
-              <h2>{search.show === 'trouble' ? 'No agent is in trouble' : 'Nothing matches'}</h2>
-              <Link to="/fleet" search={{}}>
-                Show all {types.length} types
+          <FindField
+            ref={field}
+            label="Agent type"
+            placeholder="Find an agent type"
+            value={search.q}
+            change={(q) => void navigate({ search: (old) => ({ ...old, q }), replace: true })}
+          />
+          <nav aria-label="Which">
+            {SHOWN.map(({ show, label }) => (
+              <Link
+                key={label}
+                to="/fleet"
+                search={(old) => ({ ...old, show })}
+                aria-current={search.show === show ? 'page' : undefined}
+                activeProps={{}}
+              >
+                {label}
               </Link>
-            </div>
-          )}
+            ))}
+          </nav>
         </>
       }
+      list={list}
+      rows={shown}
+      idOf={({ agent_type }) => agent_type}
+      row={(type, isCurrent) => <TypeRow type={type} isCurrent={isCurrent} />}
+      empty={
+        <NoMatch
+          title={search.show === 'trouble' ? 'No agent is in trouble' : undefined}
+          all={
+            <Link to="/fleet" search={{}}>
+              Show all {types.length} types
+            </Link>
+          }
+        />
+      }
+      current={search.type}
+      close={close}
+      hint="Select a type to see its instances."
     >
-      {current ? (
-        <TypeDetail key={current.agent_type} type={current} instance={search.instance} />
-      ) : (
+      {current && <TypeDetail key={current.agent_type} type={current} instance={search.instance} />}
+      {!current && list.data && (
         <div className="empty">
-          {search.type === undefined ? (
-            <p className="quiet">Select a type to see its instances.</p>
-          ) : (
-            <>
-              <h2>No agents of the type “{search.type}”</h2>
-              <p className="quiet">
-                None is registered, and no message waits for one. It appears here when one connects.
-              </p>
-            </>
-          )}
+          <h2>No agents of the type “{search.type}”</h2>
+          <p className="quiet">None is registered, and no message waits for one. It appears here when one connects.</p>
         </div>
       )}
-    </Split>
+    </ListView>
   );
 }

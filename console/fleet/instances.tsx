@@ -8,6 +8,7 @@ import { hasScope, sessionQuery } from '../api/session.js';
 import { CopyCurl } from '../parts/copy.js';
 import { Dialog } from '../parts/dialog.js';
 import { Fact } from '../parts/fact.js';
+import { instanceName } from '../parts/instance.js';
 import { Ago } from '../parts/time.js';
 import { bySince, latencyText, roomOf } from './health.js';
 
@@ -140,7 +141,7 @@ function InstanceRow({ agent, isOpen }: { agent: ListedAgent; isOpen: boolean })
             replace
             aria-expanded={isOpen}
           >
-            {instance_id}
+            {instanceName(instance_id)}
           </Link>
           <span className="line small">
             {failing_since ? (

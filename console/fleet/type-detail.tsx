@@ -5,6 +5,7 @@ import { failuresQuery, instancesBody, instancesQuery } from '../api/fleet.js';
 import { CopyCurl } from '../parts/copy.js';
 import { Fact } from '../parts/fact.js';
 import { Icon } from '../parts/icon.js';
+import { instanceName } from '../parts/instance.js';
 import { Failed, Loading } from '../parts/states.js';
 import { Ago } from '../parts/time.js';
 import { healthOf } from './health.js';
@@ -30,7 +31,7 @@ function Failures({ agentType }: { agentType: string }) {
               </span>
               <span className="cut">{error?.message || user_input}</span>
               <span className="quiet small cut">
-                {instance_id ?? 'no instance'} · “{user_input.slice(0, 120)}”
+                {instance_id ? instanceName(instance_id) : 'no instance'} · “{user_input.slice(0, 120)}”
               </span>
             </Link>
           </li>

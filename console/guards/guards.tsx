@@ -3,8 +3,7 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import type { Guard } from '../../contracts/api/policies/guards.js';
 import { guardsQuery } from '../api/rules.js';
 import { useListKeys } from '../list/list-keys.js';
-import { Split } from '../parts/split.js';
-import { Failed, Loading } from '../parts/states.js';
+import { ListView } from '../list/list-view.js';
 import { GuardDetail } from './guard-detail.js';
 import { GUARD_DECISIONS, GUARDS, looksAt } from './words.js';
 
@@ -45,42 +44,22 @@ export function Guards() {
     select: (guard) => void navigate({ search: { guard }, replace: true }),
     close,
   });
-  if (list.error && !list.data) return <Failed error={list.error} retry={() => void list.refetch()} />;
-  if (!list.data) return <Loading />;
   return (
-    <Split
+    <ListView
       name="Guards"
       label={['Guards', 'Guard']}
-      isOpen={search.guard !== undefined}
+      count={list.data && `${guards.filter(({ enabled }) => enabled).length} of ${guards.length} on`}
+      filters={<p className="quiet small">They read content, whatever policies say. The most restrictive holds.</p>}
+      list={list}
+      rows={guards}
+      idOf={({ guard }) => guard}
+      row={(guard, isCurrent) => <GuardRow guard={guard} isCurrent={isCurrent} />}
+      empty={null}
+      current={search.guard}
       close={close}
-      list={
-        <>
-          <header className="filters bare">
-            <div className="line">
-              <h1>Guards</h1>
-              <span className="quiet" role="status">
-                {guards.filter(({ enabled }) => enabled).length} of {guards.length} on
-              </span>
-            </div>
-            <p className="quiet small">They read content, whatever policies say. The most restrictive holds.</p>
-          </header>
-          <ul className="entries">
-            {guards.map((guard) => (
-              <li key={guard.guard} id={guard.guard}>
-                <GuardRow guard={guard} isCurrent={guard.guard === search.guard} />
-              </li>
-            ))}
-          </ul>
-        </>
-      }
+      hint="Select a guard to read and change it."
     >
-      {current ? (
-        <GuardDetail key={current.guard} guard={current} />
-      ) : (
-        <div className="empty">
-          <p className="quiet">Select a guard to read and change it.</p>
-        </div>
-      )}
-    </Split>
+      {current && <GuardDetail key={current.guard} guard={current} />}
+    </ListView>
   );
 }

@@ -1,4 +1,4 @@
-import type { RequestFilters } from '../api/requests.js';
+import type { BodyOf } from '../api/call.js';
 
 const BOXES = ['mine', 'open', 'decided', 'all'] as const;
 const KINDS = ['approval', 'form', 'confirmation'] as const;
@@ -17,6 +17,9 @@ export interface InboxSearch {
   approver?: string;
   request?: string;
 }
+
+/** What a list of requests is narrowed to. */
+export type RequestFilters = Omit<BodyOf<'/requests/get'>, 'page_size' | 'cursor'>;
 
 /** The filters that people set by hand, with their values where these are known. */
 export const FIELDS: { name: keyof InboxSearch & keyof RequestFilters; label: string; values?: readonly string[] }[] = [
@@ -59,3 +62,12 @@ export function filtersOf({ request: _shown, box = 'mine', ...filters }: InboxSe
   const sort = filters.sort ?? (box === 'open' ? 'oldest' : 'newest');
   return { ...filters, sort, state: box };
 }
+
+const PAGE_SIZE = 50;
+
+/** Asks for a page of a list of requests; for the first one without a cursor. */
+export const requestsBody = (filters: RequestFilters, cursor?: string) => ({
+  ...filters,
+  page_size: PAGE_SIZE,
+  ...(cursor && { cursor }),
+});

@@ -5,7 +5,7 @@ import { useEffect, useMemo, useRef, useState } from 'react';
 import type { RequestRecord } from '../../contracts/api/policies/requests.js';
 import { requestsQuery } from '../api/requests.js';
 import { useKeys } from '../parts/keys.js';
-import { WIDE } from '../parts/media.js';
+import { useMedia, WIDE } from '../parts/media.js';
 import { Split } from '../parts/split.js';
 import { Failed, Loading } from '../parts/states.js';
 import type { AnswerKeys } from './answer-form.js';
@@ -48,7 +48,10 @@ export function Inbox() {
     return withDecided(loaded, made, filters.state === 'open' && isSorted);
   }, [list.data, made, filters.state, isSorted]);
   const count = list.data?.pages[0]?.count;
-  const current = search.request;
+  // On a wide screen the first request is shown at once, and the address follows.
+  const isWide = useMedia(WIDE);
+  const first = isWide ? rows[0]?.request_id : undefined;
+  const current = search.request ?? first;
   const index = rows.findIndex(({ request_id }) => request_id === current);
 
   const virtual = useVirtualizer({
@@ -70,12 +73,13 @@ export function Inbox() {
     virtual.scrollToIndex(at);
     void navigate({ search: (old) => ({ ...old, request: row.request_id }), replace: true });
   };
-  // On a wide screen the first request is shown at once.
-  const first = rows[0]?.request_id;
   useEffect(() => {
-    if (current === undefined && first !== undefined && matchMedia(WIDE).matches)
-      void navigate({ search: (old) => ({ ...old, request: first }), replace: true });
-  }, [current, first, navigate]);
+    if (search.request !== undefined || first === undefined) return;
+    const afterPaint = setTimeout(
+      () => void navigate({ search: (old) => ({ ...old, request: first }), replace: true }),
+    );
+    return () => clearTimeout(afterPaint);
+  }, [search.request, first, navigate]);
 
   const isOpen = ({ request_id, state }: RequestRecord) => state === 'open' && !made.has(request_id);
   const nextOpen = (from: number) => {
@@ -85,7 +89,7 @@ export function Inbox() {
   const decide = (request: RequestRecord, given: Answer) => {
     decisions.decide(request, given);
     const next = nextOpen(rows.findIndex(({ request_id }) => request_id === request.request_id));
-    if (matchMedia(WIDE).matches) {
+    if (isWide) {
       if (next >= 0) show(next);
     } else void navigate({ search: ({ request: _, ...old }) => old, replace: true });
   };

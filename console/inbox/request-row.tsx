@@ -3,7 +3,7 @@ import type { RequestRecord } from '../../contracts/api/policies/requests.js';
 import { Badge, Outcome } from '../parts/states.js';
 import { Ago, Countdown } from '../parts/time.js';
 import type { Decision } from './decisions.js';
-import { isYes } from './words.js';
+import { argumentsText, isYes } from './words.js';
 
 /** Who is behind a request, in a few words. */
 export function senderOf({ sent_by, user_id }: RequestRecord): string {
@@ -60,12 +60,7 @@ export function RequestRow(props: {
         <span className="line quiet">
           <span className="cut">
             {agent_type ?? 'a plan'} for {senderOf(request)}
-            {asked.tool && (
-              <>
-                {' '}
-                · <code>{asked.tool}</code>
-              </>
-            )}
+            {asked.arguments ? ` · ${argumentsText(asked.arguments)}` : asked.tool && ` · ${asked.tool}`}
           </span>
         </span>
         <span className="line small quiet">

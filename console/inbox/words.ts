@@ -14,3 +14,13 @@ export const isYes = (resolution: string): boolean =>
 
 /** Whether a policy can decide what the request asks: guards, agents and plans ask whatever policies say. */
 export const isDraftable = ({ input_request }: RequestRecord): boolean => input_request.source === 'policy';
+
+const TEXT_MAX = 120;
+
+/** Arguments in one line: `amount: 700, to: ada`. */
+export function argumentsText(args: unknown): string {
+  const text = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
+  const isObject = typeof args === 'object' && args !== null && !Array.isArray(args);
+  const all = isObject ? Object.entries(args).map(([name, value]) => `${name}: ${text(value)}`) : [text(args)];
+  return all.join(', ').slice(0, TEXT_MAX);
+}

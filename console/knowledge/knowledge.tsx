@@ -3,10 +3,10 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useRef, useState } from 'react';
 import type { KnowledgeBase } from '../../contracts/api/knowledge/knowledge.js';
 import { hasScope, sessionQuery } from '../api/session.js';
+import { FindField } from '../list/choice.js';
 import { useListKeys } from '../list/list-keys.js';
-import { More } from '../list/more.js';
-import { Split } from '../parts/split.js';
-import { Failed, Loading } from '../parts/states.js';
+import { ListView } from '../list/list-view.js';
+import { NoMatch } from '../parts/states.js';
 import { Ago } from '../parts/time.js';
 import { BaseDetail } from './base-detail.js';
 import { NewBase } from './new-base.js';
@@ -61,80 +61,63 @@ export function Knowledge() {
     </button>
   );
   return (
-    <Split
-      name="Knowledge"
-      label={['Knowledge bases', 'Knowledge base']}
-      className="knowledge"
-      isOpen={current !== undefined}
-      close={close}
-      list={
-        <>
-          <header className="filters">
-            <div className="line">
-              <h1>Knowledge</h1>
-              <span className="quiet" role="status">
-                {list.data?.pages[0]?.count.toLocaleString('en')}
-              </span>
+    <>
+      <ListView
+        name="Knowledge"
+        label={['Knowledge bases', 'Knowledge base']}
+        className="knowledge"
+        count={list.data?.pages[0]?.count.toLocaleString('en')}
+        actions={create}
+        filters={
+          <FindField
+            ref={field}
+            label="Knowledge base"
+            placeholder="Find a knowledge base"
+            value={find}
+            change={(to) => void navigate({ search: (old) => ({ ...old, find: to }), replace: true })}
+          />
+        }
+        list={list}
+        rows={bases}
+        idOf={({ namespace }) => namespace}
+        row={(base, isCurrent) => <BaseRow base={base} isCurrent={isCurrent} />}
+        empty={
+          all.length === 0 ? (
+            <div className="empty">
+              <h2>No knowledge bases yet</h2>
+              <p className="quiet">
+                A knowledge base is a set of documents that agents search by meaning and by words.
+                {!mayChange && ' Creating one needs the scope full.'}
+              </p>
               {create}
             </div>
-            <input
-              ref={field}
-              type="search"
-              aria-label="Knowledge base"
-              placeholder="Find a knowledge base"
-              value={find}
-              onChange={({ target }) =>
-                void navigate({ search: (old) => ({ ...old, find: target.value || undefined }), replace: true })
-              }
-            />
-          </header>
-          <div className="entries">
-            {list.isPending && <Loading />}
-            {list.error && !list.data && <Failed error={list.error} retry={() => void list.refetch()} />}
-            {list.data && all.length === 0 && (
-              <div className="empty">
-                <h2>No knowledge bases yet</h2>
-                <p className="quiet">
-                  A knowledge base is a set of documents that agents search by meaning and by words.
-                  {!mayChange && ' Creating one needs the scope full.'}
-                </p>
-                {create}
-              </div>
-            )}
-            {all.length > 0 && bases.length === 0 && !list.hasNextPage && (
-              <div className="empty">
-                <h2>Nothing matches</h2>
-                <Link to="/knowledge" search={{}}>
-                  Show all
-                </Link>
-              </div>
-            )}
-            <ul>
-              {bases.map((base) => (
-                <li key={base.namespace} id={base.namespace}>
-                  <BaseRow base={base} isCurrent={base.namespace === current} />
-                </li>
-              ))}
-            </ul>
-            <More {...list} />
-          </div>
-          {isNew && (
-            <NewBase
-              close={() => setNew(false)}
-              made={(base) => {
-                setNew(false);
-                select(base);
-              }}
-            />
-          )}
-        </>
-      }
-    >
-      {current ? (
-        <BaseDetail key={current} namespace={current} search={search} mayChange={mayChange} />
-      ) : (
-        <p className="empty quiet">Select a knowledge base to see its sources.</p>
+          ) : (
+            !list.hasNextPage && (
+              <NoMatch
+                all={
+                  <Link to="/knowledge" search={{}}>
+                    Show all
+                  </Link>
+                }
+              />
+            )
+          )
+        }
+        current={current}
+        close={close}
+        hint="Select a knowledge base to see its sources."
+      >
+        {current && <BaseDetail key={current} namespace={current} search={search} mayChange={mayChange} />}
+      </ListView>
+      {isNew && (
+        <NewBase
+          close={() => setNew(false)}
+          made={(base) => {
+            setNew(false);
+            select(base);
+          }}
+        />
       )}
-    </Split>
+    </>
   );
 }

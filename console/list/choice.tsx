@@ -48,6 +48,27 @@ export function FilterChoice<Value extends string>(props: {
   );
 }
 
+/** A field that narrows a list while one types. */
+export function FindField(props: {
+  label: string;
+  placeholder: string;
+  value: string | undefined;
+  change: (value: string | undefined) => void;
+  ref: Ref<HTMLInputElement>;
+}) {
+  const { label, placeholder, value = '', change, ref } = props;
+  return (
+    <input
+      ref={ref}
+      type="search"
+      aria-label={label}
+      placeholder={placeholder}
+      value={value}
+      onChange={({ target }) => change(target.value || undefined)}
+    />
+  );
+}
+
 /** A filter that is typed. It counts with Enter, or when the field is left. */
 export function TypedFilter(props: {
   id?: string;

@@ -1,4 +1,5 @@
 import type { EventRecord } from '../../contracts/api/telemetry.js';
+import { instanceName } from '../parts/instance.js';
 
 /** A span of a message's time. A mark has no length. Times are milliseconds since 1970. */
 export interface Bar {
@@ -84,7 +85,8 @@ export function barsOf(events: readonly EventRecord[], nowMs: number): Bar[] {
     if (type === 'message.received') {
       bars.mark('accepted', 'Accepted', atMs);
       bars.wait(atMs);
-    } else if (type === 'dispatch.sent') bars.open(`${dispatch_id}`, 'dispatch', `With ${event.instance_id}`, atMs);
+    } else if (type === 'dispatch.sent')
+      bars.open(`${dispatch_id}`, 'dispatch', `With ${instanceName(`${event.instance_id}`)}`, atMs);
     else if (type === 'dispatch.success') bars.close(`${dispatch_id}`, atMs);
     else if (type === 'dispatch.failed') {
       bars.close(`${dispatch_id}`, atMs, true);

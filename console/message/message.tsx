@@ -13,6 +13,7 @@ import { targetText } from '../messages/words.js';
 import { CopyCurl, Id } from '../parts/copy.js';
 import { Dialog } from '../parts/dialog.js';
 import { Fact } from '../parts/fact.js';
+import { instanceName } from '../parts/instance.js';
 import { useKeys } from '../parts/keys.js';
 import { Badge, Failed, Loading } from '../parts/states.js';
 import { Ago, durationText } from '../parts/time.js';
@@ -49,7 +50,8 @@ function Now({ message }: { message: MessageRecord }) {
   if (state === 'working')
     return (
       <div className="notice busy">
-        <strong>{instance_id ?? 'An agent'} has it</strong> since <Ago at={started_at ?? updated_at} short />.
+        <strong>{instance_id ? instanceName(instance_id) : 'An agent'} has it</strong> since{' '}
+        <Ago at={started_at ?? updated_at} short />.
       </div>
     );
   if (completed_at) return null;
@@ -61,7 +63,12 @@ function Facts({ message }: { message: MessageRecord }) {
   return (
     <dl className="facts">
       <Fact name="Agent">
-        {agent_type ?? 'none yet'} {instance_id && <span className="quiet">{instance_id}</span>}
+        {agent_type ?? 'none yet'}{' '}
+        {instance_id && (
+          <span className="quiet" title={instance_id}>
+            {instanceName(instance_id)}
+          </span>
+        )}
       </Fact>
       <Fact name="Accepted">
         <Ago at={created_at} />

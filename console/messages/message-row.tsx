@@ -1,5 +1,7 @@
 import { Link } from '@tanstack/react-router';
+import { memo } from 'react';
 import type { MessageRecord } from '../../contracts/api/messages.js';
+import { instanceName } from '../parts/instance.js';
 import { Badge } from '../parts/states.js';
 import { Ago } from '../parts/time.js';
 import { REASONS, STATE_WORDS, targetText, titleOf, tookText } from './words.js';
@@ -17,23 +19,24 @@ function Standing({ message }: { message: MessageRecord }) {
     );
   }
   if (state === 'completed' && duration_ms !== undefined) return <>{tookText(duration_ms)}</>;
-  return <>{state === 'working' ? instance_id : ''}</>;
+  return <>{state === 'working' && instance_id ? instanceName(instance_id) : ''}</>;
 }
 
-/** One message in the list. */
-export function MessageRow(props: {
+/** One message in the list. While one scrolls, only rows that are new are drawn. */
+export const MessageRow = memo(function MessageRow(props: {
   message: MessageRecord;
   isCurrent: boolean;
   isChecked: boolean;
-  check: (() => void) | undefined;
+  mayCheck: boolean;
+  check: (messageId: string) => void;
 }) {
-  const { message, isCurrent, isChecked, check } = props;
+  const { message, isCurrent, isChecked, mayCheck, check } = props;
   const { message_id, state, agent_type, created_at, user_id } = message;
   const title = titleOf(message);
   return (
     <div className={`row message-row${isCurrent ? ' current' : ''}`}>
       <label className="check">
-        <input type="checkbox" checked={isChecked} disabled={!check} onChange={check} />
+        <input type="checkbox" checked={isChecked} disabled={!mayCheck} onChange={() => check(message_id)} />
         <span className="hidden">Select “{title.slice(0, 80)}”</span>
       </label>
       <Link from="/messages" to="/messages" search={(search) => ({ ...search, message: message_id })} replace>
@@ -54,4 +57,4 @@ export function MessageRow(props: {
       </Link>
     </div>
   );
-}
+});

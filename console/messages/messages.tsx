@@ -1,7 +1,7 @@
 import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { useEffect, useMemo, useRef, useState } from 'react';
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import type { MessageRecord } from '../../contracts/api/messages.js';
 import { follow, MESSAGE_TYPES } from '../api/live.js';
 import { messagesQuery } from '../api/messages.js';
@@ -106,13 +106,21 @@ export function Messages() {
     void navigate({ search: (old) => ({ ...old, message: row.message_id }), replace: true });
   };
   const close = () => void navigate({ search: ({ message: _, ...old }) => old, replace: true });
-  const mayRetry = ({ sent_by }: MessageRecord) =>
-    session != null && (hasScope(session, 'admin') || sent_by.id === session.principal.id);
-  const mayCheck = (row: MessageRecord) => !isOver(row) || (isRepeatable(row) && mayRetry(row));
-  const check = (id: string) =>
-    setChecked((old) => new Set(old.has(id) ? [...old].filter((one) => one !== id) : [...old, id]));
-  const selected = rows.filter((row) => checked.has(row.message_id));
-  const all = rows.filter(mayCheck);
+  const mayRetry = useCallback(
+    ({ sent_by }: MessageRecord) =>
+      session != null && (hasScope(session, 'admin') || sent_by.id === session.principal.id),
+    [session],
+  );
+  const mayCheck = useCallback(
+    (row: MessageRecord) => !isOver(row) || (isRepeatable(row) && mayRetry(row)),
+    [mayRetry],
+  );
+  const check = useCallback(
+    (id: string) => setChecked((old) => new Set(old.has(id) ? [...old].filter((one) => one !== id) : [...old, id])),
+    [],
+  );
+  const selected = useMemo(() => rows.filter(({ message_id }) => checked.has(message_id)), [rows, checked]);
+  const all = useMemo(() => rows.filter(mayCheck), [rows, mayCheck]);
   const row = rows[index];
 
   useKeys({
@@ -176,7 +184,8 @@ export function Messages() {
                     message={message}
                     isCurrent={message.message_id === current}
                     isChecked={checked.has(message.message_id)}
-                    check={mayCheck(message) ? () => check(message.message_id) : undefined}
+                    mayCheck={mayCheck(message)}
+                    check={check}
                   />
                 </li>
               );

@@ -3,6 +3,7 @@ import type { Delivery } from '../../contracts/api/deliveries.js';
 import type { MessageGroup, WaitsFor } from '../../contracts/api/messages.js';
 import type { TenantLimitsResponse } from '../../contracts/api/tenants/tenants.js';
 import { answerText } from '../alerts/search.js';
+import { instanceName } from '../parts/instance.js';
 
 /** Something that is used up to this share is near its end. */
 export const NEAR = 0.8;
@@ -41,7 +42,7 @@ export function stuckReasons(groups: readonly MessageGroup[]): { kind: WaitsFor[
 export function agentsText(agents: readonly ListedAgent[], count: number): string {
   const named = agents
     .slice(0, 3)
-    .map(({ instance_id, last_error }) => (last_error ? `${instance_id} (${last_error})` : instance_id));
+    .map(({ instance_id, last_error }) => instanceName(instance_id) + (last_error ? ` (${last_error})` : ''));
   return [...named, ...(count > named.length ? [`and ${count - named.length} more`] : [])].join(', ');
 }
 

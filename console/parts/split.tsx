@@ -18,7 +18,7 @@ export function Split({
 }: {
   name: string;
   label: [many: string, one: string];
-  className?: string;
+  className?: string | undefined;
   isOpen: boolean;
   close: () => void;
   list: ReactNode;

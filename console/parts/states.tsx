@@ -1,3 +1,4 @@
+import type { ReactNode } from 'react';
 import type { RequestOutcome } from '../../contracts/api/messages.js';
 import { ApiError } from '../api/call.js';
 
@@ -29,6 +30,16 @@ export function Problem({ error }: { error: unknown }) {
     <p className="problem" role="alert">
       {message} <code>{code}</code>
     </p>
+  );
+}
+
+/** No row of a list matches its filters. @param all leads to the list without them */
+export function NoMatch({ title = 'Nothing matches', all }: { title?: string | undefined; all: ReactNode }) {
+  return (
+    <div className="empty">
+      <h2>{title}</h2>
+      {all}
+    </div>
   );
 }
 

@@ -1,4 +1,4 @@
-import { useSyncExternalStore } from 'react';
+import { type ReactNode, useSyncExternalStore } from 'react';
 import { durationText } from './duration.js';
 
 export { durationText };
@@ -27,17 +27,32 @@ export function useNow(): number {
   );
 }
 
-const whole = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+/** A date and time as people write it. Its format takes long to make, so that it is made once somebody wants it. */
+export function wholeTime(at: string): string {
+  whole ??= new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+  return whole.format(new Date(at));
+}
+let whole: Intl.DateTimeFormat | undefined;
 
-/** When something was: `2 min ago`, with the date and time on hover. */
-export function Ago({ at, short = false }: { at: string; short?: boolean }) {
-  const past = useNow() - Date.parse(at);
-  const text = past < 5_000 ? 'now' : `${durationText(past)}${short ? '' : ' ago'}`;
+/** A time in other words, with the date and time on hover. */
+function Time({ at, className, children }: { at: string; className?: string | undefined; children: ReactNode }) {
   return (
-    <time dateTime={at} title={whole.format(new Date(at))}>
-      {text}
+    <time
+      dateTime={at}
+      className={className}
+      onPointerEnter={({ currentTarget }) => {
+        currentTarget.title = wholeTime(at);
+      }}
+    >
+      {children}
     </time>
   );
+}
+
+/** When something was: `2 min ago`. */
+export function Ago({ at, short = false }: { at: string; short?: boolean }) {
+  const past = useNow() - Date.parse(at);
+  return <Time at={at}>{past < 5_000 ? 'now' : `${durationText(past)}${short ? '' : ' ago'}`}</Time>;
 }
 
 const SOON_MS = 600_000;
@@ -46,30 +61,25 @@ const SOON_MS = 600_000;
 export function Countdown({ at }: { at: string }) {
   const left = Date.parse(at) - useNow();
   return (
-    <time dateTime={at} title={whole.format(new Date(at))} className={left < SOON_MS ? 'soon' : undefined}>
+    <Time at={at} className={left < SOON_MS ? 'soon' : undefined}>
       {left > 0 ? `${durationText(left)} left` : 'time is up'}
-    </time>
+    </Time>
   );
 }
 
 /** When something comes: `in 4 s`. */
 export function Until({ at }: { at: string }) {
   const left = Date.parse(at) - useNow();
-  return (
-    <time dateTime={at} title={whole.format(new Date(at))}>
-      {left > 0 ? `in ${durationText(left)}` : 'now'}
-    </time>
-  );
+  return <Time at={at}>{left > 0 ? `in ${durationText(left)}` : 'now'}</Time>;
 }
 
 /** The time of day with milliseconds, for a timeline. */
 export function Clock({ at }: { at: string }) {
   const date = new Date(at);
-  const text = date.toLocaleTimeString(undefined, { hour12: false });
   return (
-    <time dateTime={at} title={whole.format(date)}>
-      {text}
+    <Time at={at}>
+      {date.toLocaleTimeString(undefined, { hour12: false })}
       <small>.{String(date.getMilliseconds()).padStart(3, '0')}</small>
-    </time>
+    </Time>
   );
 }

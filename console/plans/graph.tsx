@@ -1,6 +1,7 @@
 import { Handle, MarkerType, type Node, type NodeProps, Position, ReactFlow } from '@xyflow/react';
 import { useMemo } from 'react';
 import type { Plan, PlanStep } from '../../contracts/api/plans.js';
+import { instanceName } from '../parts/instance.js';
 import { useMedia, WIDE } from '../parts/media.js';
 import { placesOf, STEP_HEIGHT, STEP_WIDTH } from './graph-layout.js';
 import { signOf, toneOf } from './step-state.js';
@@ -15,7 +16,9 @@ function StepBox({ data: { step, isDown }, selected }: NodeProps<StepNode>) {
       <strong className="cut">
         {signOf(state)} {step_id}
       </strong>
-      <span className="cut small quiet">{worker?.instance_id ?? agent_type ?? 'agent of the session'}</span>
+      <span className="cut small quiet">
+        {worker ? instanceName(worker.instance_id) : (agent_type ?? 'agent of the session')}
+      </span>
       <Handle type="source" position={isDown ? Position.Bottom : Position.Right} isConnectable={false} />
     </div>
   );

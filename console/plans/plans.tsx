@@ -6,11 +6,10 @@ import { follow, isShort, PLAN_TYPES } from '../api/live.js';
 import type { AnswerKeys } from '../inbox/answer-form.js';
 import { FilterChoice } from '../list/choice.js';
 import { useListKeys } from '../list/list-keys.js';
-import { More } from '../list/more.js';
+import { ListView } from '../list/list-view.js';
 import { answerKeys } from '../message/message.js';
 import { countText, WITHIN } from '../messages/filters.js';
-import { Split } from '../parts/split.js';
-import { Badge, Failed, Loading } from '../parts/states.js';
+import { Badge } from '../parts/states.js';
 import { Ago } from '../parts/time.js';
 import { PlanDetail } from './plan-detail.js';
 import { plansQuery } from './queries.js';
@@ -103,69 +102,51 @@ export function Plans() {
   const filter = (set: PlansSearch) =>
     void navigate({ search: ({ plan: _, step: __, ...old }) => ({ ...old, ...set }), replace: true });
   return (
-    <Split
+    <ListView
       name="Plans"
       label={['Plans', 'Plan']}
       className="plans"
-      isOpen={current !== undefined}
-      close={close}
-      list={
+      count={counted && countText(counted)}
+      filters={
         <>
-          <header className="filters">
-            <div className="line">
-              <h1>Plans</h1>
-              <span className="quiet" role="status">
-                {counted && countText(counted)}
-              </span>
-            </div>
-            <div className="line choices">
-              <FilterChoice
-                ref={field}
-                label="State"
-                any="All states"
-                value={state}
-                values={STATES}
-                change={(to) => filter({ state: to })}
-              />
-              <FilterChoice
-                label="Created within"
-                any="Any time"
-                value={time}
-                values={WITHIN}
-                text={(one) => `Last ${one}`}
-                change={(to) => filter({ time: to })}
-              />
-            </div>
-            {session !== undefined && (
-              <p className="small quiet">
-                Of one session.{' '}
-                <Link from="/plans" to="/plans" search={({ session: _, ...old }) => old}>
-                  Show those of all
-                </Link>
-              </p>
-            )}
-          </header>
-          <div className="entries">
-            {list.isPending && <Loading />}
-            {list.error && !list.data && <Failed error={list.error} retry={() => void list.refetch()} />}
-            {list.data && plans.length === 0 && <Empty search={search} />}
-            <ul>
-              {plans.map((plan) => (
-                <li key={plan.plan_id} id={plan.plan_id}>
-                  <PlanRow plan={plan} isCurrent={plan.plan_id === current} />
-                </li>
-              ))}
-            </ul>
-            <More {...list} />
+          <div className="line choices">
+            <FilterChoice
+              ref={field}
+              label="State"
+              any="All states"
+              value={state}
+              values={STATES}
+              change={(to) => filter({ state: to })}
+            />
+            <FilterChoice
+              label="Created within"
+              any="Any time"
+              value={time}
+              values={WITHIN}
+              text={(one) => `Last ${one}`}
+              change={(to) => filter({ time: to })}
+            />
           </div>
+          {session !== undefined && (
+            <p className="small quiet">
+              Of one session.{' '}
+              <Link from="/plans" to="/plans" search={({ session: _, ...old }) => old}>
+                Show those of all
+              </Link>
+            </p>
+          )}
         </>
       }
+      list={list}
+      rows={plans}
+      idOf={({ plan_id }) => plan_id}
+      row={(plan, isCurrent) => <PlanRow plan={plan} isCurrent={isCurrent} />}
+      empty={<Empty search={search} />}
+      current={current}
+      close={close}
+      hint="Select a plan to see its steps."
     >
-      {current ? (
-        <PlanDetail key={current} planId={current} step={search.step} answer={answer} />
-      ) : (
-        <p className="empty quiet">Select a plan to see its steps.</p>
-      )}
-    </Split>
+      {current && <PlanDetail key={current} planId={current} step={search.step} answer={answer} />}
+    </ListView>
   );
 }

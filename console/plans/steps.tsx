@@ -5,6 +5,7 @@ import type { Plan, PlanStep } from '../../contracts/api/plans.js';
 import { messageQuery } from '../api/messages.js';
 import { tookText } from '../messages/words.js';
 import { Fact } from '../parts/fact.js';
+import { instanceName } from '../parts/instance.js';
 import { Failed, Loading } from '../parts/states.js';
 import { Ago } from '../parts/time.js';
 import { Parts } from '../parts/value.js';
@@ -89,7 +90,7 @@ function StepRow({ step, plan, isOpen, show }: { step: PlanStep; plan: Plan; isO
         <span className="line quiet small">
           <span className="cut">{description}</span>
           <span className="when">
-            {worker?.instance_id ?? agent_type}
+            {worker ? instanceName(worker.instance_id) : agent_type}
             {duration_ms !== undefined && ` · ${tookText(duration_ms)}`}
             {state === 'running' && worker && (
               <>

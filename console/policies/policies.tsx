@@ -3,11 +3,12 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { type RefObject, useRef } from 'react';
 import type { Policy } from '../../contracts/api/policies/policies.js';
 import { policiesQuery } from '../api/rules.js';
+import { FilterChoice, FindField } from '../list/choice.js';
 import { useListKeys } from '../list/list-keys.js';
+import { ListView } from '../list/list-view.js';
 import { Icon } from '../parts/icon.js';
 import { useKeys } from '../parts/keys.js';
-import { Split } from '../parts/split.js';
-import { Failed, Loading } from '../parts/states.js';
+import { NoMatch } from '../parts/states.js';
 import { Countdown } from '../parts/time.js';
 import { DraftedPolicy, EditPolicy, NewPolicy } from './editor.js';
 import { PolicyDetail } from './policy-detail.js';
@@ -49,24 +50,6 @@ function PolicyRow({ policy, isCurrent }: { policy: Policy; isCurrent: boolean }
   );
 }
 
-/** The policies that are shown, under what they are about. */
-function Rows({ shown, current }: { shown: readonly Policy[]; current: string | undefined }) {
-  return SCOPES.filter((scope) => shown.some((policy) => policy.scope === scope)).map((scope) => (
-    <section key={scope} aria-label={SCOPE_WORDS[scope].label}>
-      <h2 className="group-name">{SCOPE_WORDS[scope].label}</h2>
-      <ul>
-        {shown
-          .filter((policy) => policy.scope === scope)
-          .map((policy) => (
-            <li key={policy.policy_id} id={policy.policy_id}>
-              <PolicyRow policy={policy} isCurrent={policy.policy_id === current} />
-            </li>
-          ))}
-      </ul>
-    </section>
-  ));
-}
-
 function Empty() {
   return (
     <div className="empty">
@@ -83,61 +66,27 @@ function Empty() {
   );
 }
 
-function Filters({
-  search,
-  counted,
-  field,
-}: {
-  search: PoliciesSearch;
-  counted: string;
-  field: RefObject<HTMLInputElement | null>;
-}) {
+function Filters({ search, field }: { search: PoliciesSearch; field: RefObject<HTMLInputElement | null> }) {
   const navigate = useNavigate({ from: '/policies' });
+  const filter = (set: PoliciesSearch) => void navigate({ search: (old) => ({ ...old, ...set }), replace: true });
   return (
-    <header className="filters">
-      <div className="line">
-        <h1>Policies</h1>
-        <span className="quiet" role="status">
-          {counted}
-        </span>
-        <span className="line at-end">
-          <Link to="/policies" search={{ panel: 'test' }} className="button">
-            Try
-          </Link>
-          <Link to="/policies" search={{ panel: 'new' }} className="button">
-            New
-          </Link>
-        </span>
-      </div>
-      <div className="line">
-        <input
+    <>
+      <div className="line choices">
+        <FindField
           ref={field}
-          type="search"
-          aria-label="Policy"
-          placeholder="Find a policy, tool or agent"
-          value={search.q ?? ''}
-          onChange={({ target }) =>
-            void navigate({ search: (old) => ({ ...old, q: target.value || undefined }), replace: true })
-          }
+          label="Policy"
+          placeholder="Find a policy"
+          value={search.q}
+          change={(q) => filter({ q })}
         />
-        <select
-          aria-label="About"
-          className="about"
-          value={search.scope ?? ''}
-          onChange={({ target }) =>
-            void navigate({
-              search: (old) => ({ ...old, scope: SCOPES.find((scope) => scope === target.value) }),
-              replace: true,
-            })
-          }
-        >
-          <option value="">Everything</option>
-          {SCOPES.map((scope) => (
-            <option key={scope} value={scope}>
-              {SCOPE_WORDS[scope].label}
-            </option>
-          ))}
-        </select>
+        <FilterChoice
+          label="About"
+          any="Everything"
+          value={search.scope}
+          values={SCOPES}
+          text={(scope) => SCOPE_WORDS[scope].label}
+          change={(scope) => filter({ scope })}
+        />
       </div>
       <nav aria-label="Which">
         {SHOWN.map(({ show, label }) => (
@@ -152,12 +101,14 @@ function Filters({
           </Link>
         ))}
       </nav>
-    </header>
+    </>
   );
 }
 
 /** The list, and one policy beside it. */
-function List({ policies, search }: { policies: readonly Policy[]; search: PoliciesSearch }) {
+function List({ search }: { search: PoliciesSearch }) {
+  const list = useQuery(policiesQuery);
+  const policies = list.data ?? [];
   const navigate = useNavigate({ from: '/policies' });
   const field = useRef<HTMLInputElement>(null);
   const shown = shownPolicies(policies, search, Date.now());
@@ -171,47 +122,51 @@ function List({ policies, search }: { policies: readonly Policy[]; search: Polic
     field,
   });
   useKeys({ e: () => current && void navigate({ search: (old) => ({ ...old, panel: 'edit' }) }) });
-  if (policies.length === 0) return <Empty />;
+  if (list.data?.length === 0) return <Empty />;
   const active = policies.filter((policy) => isActive(policy, Date.now())).length;
   return (
-    <Split
+    <ListView
       name="Policies"
       label={['Policies', 'Policy']}
       className="policies"
-      isOpen={search.policy !== undefined}
-      close={close}
-      list={
+      count={list.data && `${active.toLocaleString('en')} active`}
+      actions={
         <>
-          <Filters search={search} counted={`${active.toLocaleString('en')} active`} field={field} />
-          <div className="entries">
-            <Rows shown={shown} current={search.policy} />
-          </div>
-          {shown.length === 0 && (
-            <div className="empty">
-              <h2>Nothing matches</h2>
-              <Link to="/policies" search={{}}>
-                Show all {policies.length.toLocaleString('en')} policies
-              </Link>
-            </div>
-          )}
+          <Link to="/policies" search={{ panel: 'test' }} className="button">
+            Try
+          </Link>
+          <Link to="/policies" search={{ panel: 'new' }} className="button">
+            New
+          </Link>
         </>
       }
+      filters={<Filters search={search} field={field} />}
+      list={list}
+      rows={shown}
+      idOf={({ policy_id }) => policy_id}
+      groupOf={({ scope }) => SCOPE_WORDS[scope].label}
+      row={(policy, isCurrent) => <PolicyRow policy={policy} isCurrent={isCurrent} />}
+      empty={
+        <NoMatch
+          all={
+            <Link to="/policies" search={{}}>
+              Show all {policies.length.toLocaleString('en')} policies
+            </Link>
+          }
+        />
+      }
+      current={search.policy}
+      close={close}
+      hint="Select a policy to read it."
     >
-      {current ? (
-        <PolicyDetail key={current.policy_id} policy={current} />
-      ) : (
+      {current && <PolicyDetail key={current.policy_id} policy={current} />}
+      {!current && list.data && (
         <div className="empty">
-          {search.policy === undefined ? (
-            <p className="quiet">Select a policy to read it.</p>
-          ) : (
-            <>
-              <h2>This policy is not here</h2>
-              <p className="quiet">It is deleted, or of another tenant.</p>
-            </>
-          )}
+          <h2>This policy is not here</h2>
+          <p className="quiet">It is deleted, or of another tenant.</p>
         </div>
       )}
-    </Split>
+    </ListView>
   );
 }
 
@@ -226,10 +181,8 @@ export function Policies() {
   const { panel, request, tool, policy } = search;
   if (panel === 'new' && request !== undefined) return <DraftedPolicy requestId={request} back={back} />;
   if (panel === 'new') return <NewPolicy key={tool} tool={tool} back={back} />;
-  if (list.error && !list.data) return <Failed error={list.error} retry={() => void list.refetch()} />;
-  if (!list.data) return <Loading />;
-  const current = list.data.find(({ policy_id }) => policy_id === policy);
-  if (panel === 'test') return <TryOut key={policy} policy={current} back={back} />;
+  const current = list.data?.find(({ policy_id }) => policy_id === policy);
+  if (panel === 'test' && list.data) return <TryOut key={policy} policy={current} back={back} />;
   if (panel === 'edit' && current) return <EditPolicy policy={current} back={back} />;
-  return <List policies={list.data} search={search} />;
+  return <List search={search} />;
 }

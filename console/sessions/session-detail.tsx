@@ -7,6 +7,7 @@ import { ConfirmDialog } from '../parts/confirm.js';
 import { CopyCurl, Id } from '../parts/copy.js';
 import { Fact } from '../parts/fact.js';
 import { Icon } from '../parts/icon.js';
+import { instanceName } from '../parts/instance.js';
 import { Badge, Failed, Loading, Problem } from '../parts/states.js';
 import { Ago } from '../parts/time.js';
 import { Json } from '../parts/value.js';
@@ -86,7 +87,7 @@ function Facts({ session }: { session: SessionDetails }) {
           {agents.map(({ agent_type, instance_id, join_reason, joined_at }) => (
             <span key={instance_id} className="agent-of">
               <Link to="/fleet" search={{ type: agent_type, instance: instance_id }}>
-                {instance_id}
+                {instanceName(instance_id)}
               </Link>{' '}
               <span className="quiet small">
                 {join_reason}, <Ago at={joined_at} />

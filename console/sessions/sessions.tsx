@@ -6,10 +6,9 @@ import { agentTypesQuery } from '../api/fleet.js';
 import { follow, isShort, SESSION_TYPES } from '../api/live.js';
 import { FilterChoice } from '../list/choice.js';
 import { useListKeys } from '../list/list-keys.js';
-import { More } from '../list/more.js';
+import { ListView } from '../list/list-view.js';
 import { countText, WITHIN } from '../messages/filters.js';
-import { Split } from '../parts/split.js';
-import { Badge, Failed, Loading } from '../parts/states.js';
+import { Badge } from '../parts/states.js';
 import { Ago } from '../parts/time.js';
 import { nameOf } from './name.js';
 import { sessionsQuery } from './queries.js';
@@ -145,44 +144,22 @@ export function Sessions() {
     more: { t: () => current && void navigate({ to: '/talk', search: { session: current } }) },
   });
   return (
-    <Split
+    <ListView
       name="Sessions"
       label={['Sessions', 'Session']}
       className="sessions"
-      isOpen={current !== undefined}
+      count={counted && countText(counted)}
+      filters={<Filters search={search} field={field} />}
+      list={list}
+      rows={sessions}
+      idOf={({ session_id }) => session_id}
+      row={(session, isCurrent) => <SessionRow session={session} isCurrent={isCurrent} />}
+      empty={<Empty search={search} />}
+      current={current}
       close={close}
-      list={
-        <>
-          <header className="filters">
-            <div className="line">
-              <h1>Sessions</h1>
-              <span className="quiet" role="status">
-                {counted && countText(counted)}
-              </span>
-            </div>
-            <Filters search={search} field={field} />
-          </header>
-          <div className="entries">
-            {list.isPending && <Loading />}
-            {list.error && !list.data && <Failed error={list.error} retry={() => void list.refetch()} />}
-            {list.data && sessions.length === 0 && <Empty search={search} />}
-            <ul>
-              {sessions.map((session) => (
-                <li key={session.session_id} id={session.session_id}>
-                  <SessionRow session={session} isCurrent={session.session_id === current} />
-                </li>
-              ))}
-            </ul>
-            <More {...list} />
-          </div>
-        </>
-      }
+      hint="Select a session to read it."
     >
-      {current ? (
-        <SessionDetail key={current} sessionId={current} />
-      ) : (
-        <p className="empty quiet">Select a session to read it.</p>
-      )}
-    </Split>
+      {current && <SessionDetail key={current} sessionId={current} />}
+    </ListView>
   );
 }

@@ -4,6 +4,7 @@ import type { Artifact, Part } from '../../contracts/a2a/parts.js';
 import type { MessageRecord } from '../../contracts/api/messages.js';
 import { call } from '../api/call.js';
 import { CopyCurl } from '../parts/copy.js';
+import { instanceName } from '../parts/instance.js';
 import { Badge } from '../parts/states.js';
 import { Ago, durationText } from '../parts/time.js';
 import { Parts } from '../parts/value.js';
@@ -76,7 +77,7 @@ function Foot({ record }: { record: MessageRecord }) {
   const { message_id, duration_ms, usage, instance_id, completed_at } = record;
   return (
     <footer className="quiet small">
-      {instance_id && <span>{instance_id}</span>}
+      {instance_id && <span>{instanceName(instance_id)}</span>}
       {duration_ms !== undefined && (
         <span>{duration_ms < 1_000 ? `${duration_ms} ms` : durationText(duration_ms)}</span>
       )}

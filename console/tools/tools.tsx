@@ -3,9 +3,10 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useRef } from 'react';
 import type { OfferedTool } from '../../contracts/api/tools.js';
 import { toolsQuery } from '../api/rules.js';
+import { FindField } from '../list/choice.js';
 import { useListKeys } from '../list/list-keys.js';
-import { Split } from '../parts/split.js';
-import { Failed, Loading } from '../parts/states.js';
+import { ListView } from '../list/list-view.js';
+import { NoMatch } from '../parts/states.js';
 import { ToolDetail } from './tool-detail.js';
 import { shownTools } from './words.js';
 
@@ -51,66 +52,44 @@ export function Tools() {
     close,
     field,
   });
-  if (list.error && !list.data) return <Failed error={list.error} retry={() => void list.refetch()} />;
-  if (!list.data) return <Loading />;
   return (
-    <Split
+    <ListView
       name="Tools"
       label={['Tools', 'Tool']}
-      isOpen={search.tool !== undefined}
-      close={close}
-      list={
-        <>
-          <header className="filters bare">
-            <div className="line">
-              <h1>Tools</h1>
-              <span className="quiet" role="status">
-                {tools.length.toLocaleString('en')}
-              </span>
-            </div>
-            <input
-              ref={field}
-              type="search"
-              aria-label="Tool"
-              placeholder="Find a tool or an agent type"
-              value={search.q ?? ''}
-              onChange={({ target }) =>
-                void navigate({ search: (old) => ({ ...old, q: target.value || undefined }), replace: true })
-              }
-            />
-          </header>
-          <ul className="entries">
-            {shown.map((tool) => (
-              <li key={`${tool.source} ${tool.name}`} id={tool.name}>
-                <ToolRow tool={tool} isCurrent={tool.name === search.tool} />
-              </li>
-            ))}
-          </ul>
-          {shown.length === 0 && (
-            <div className="empty">
-              <h2>Nothing matches</h2>
-              <Link to="/tools" search={{}}>
-                Show all {tools.length.toLocaleString('en')} tools
-              </Link>
-            </div>
-          )}
-        </>
+      count={list.data && tools.length.toLocaleString('en')}
+      filters={
+        <FindField
+          ref={field}
+          label="Tool"
+          placeholder="Find a tool or an agent type"
+          value={search.q}
+          change={(q) => void navigate({ search: (old) => ({ ...old, q }), replace: true })}
+        />
       }
+      list={list}
+      rows={shown}
+      idOf={({ name }) => name}
+      row={(tool, isCurrent) => <ToolRow tool={tool} isCurrent={isCurrent} />}
+      empty={
+        <NoMatch
+          all={
+            <Link to="/tools" search={{}}>
+              Show all {tools.length.toLocaleString('en')} tools
+            </Link>
+          }
+        />
+      }
+      current={search.tool}
+      close={close}
+      hint="Select a tool to see who offers it."
     >
-      {current ? (
-        <ToolDetail key={current.name} tool={current} />
-      ) : (
+      {current && <ToolDetail key={current.name} tool={current} />}
+      {!current && list.data && (
         <div className="empty">
-          {search.tool === undefined ? (
-            <p className="quiet">Select a tool to see who offers it.</p>
-          ) : (
-            <>
-              <h2>No tool “{search.tool}”</h2>
-              <p className="quiet">No agent that is registered offers it. It appears here when one does.</p>
-            </>
-          )}
+          <h2>No tool “{search.tool}”</h2>
+          <p className="quiet">No agent that is registered offers it. It appears here when one does.</p>
         </div>
       )}
-    </Split>
+    </ListView>
   );
 }

@@ -179,12 +179,14 @@ export async function liveTask(
 ): Promise<Task | null> {
   if (!options.blocking) return taskOf(live.row, null, options);
   const ended = await new Promise<DispatchEnd | null>((resolve) => {
-    const timer = setTimeout(resolve, Math.min(options.until - Date.now(), LIVE_MS), null);
-    const rest = ends.wakeAtRest(live.row.message_id, () => resolve(null));
-    void live.ended.then(resolve).finally(() => {
+    const stop = (end: DispatchEnd | null) => {
       clearTimeout(timer);
       rest[Symbol.dispose]();
-    });
+      resolve(end);
+    };
+    const timer = setTimeout(stop, Math.min(options.until - Date.now(), LIVE_MS), null);
+    const rest = ends.wakeAtRest(live.row.message_id, () => stop(null));
+    void live.ended.then(stop);
   });
   const end = ended?.message;
   return end && isTerminal(end.state) ? taskOf({ ...live.row, ...end }, null, options) : null;

@@ -19,4 +19,5 @@ test('a blocking caller is woken as a human is asked about a tool call, although
   ends.noteRest('msg_2');
   ends.noteRest('msg_1');
   expect(await waiting).toBeNull();
+  expect(vi.getTimerCount()).toBe(0);
 });

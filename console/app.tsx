@@ -24,7 +24,6 @@ import { parsePlansSearch } from './plans/search.js';
 import { parsePoliciesSearch } from './policies/search.js';
 import { parseSessionsSearch } from './sessions/search.js';
 import { Shell } from './shell/shell.js';
-import { restorePath } from './sign-in/return-path.js';
 import { parseTalkSearch } from './talk/search.js';
 import { parseToolsSearch } from './tools/search.js';
 import { parseUsageSearch } from './usage/search.js';
@@ -65,7 +64,6 @@ const client = new QueryClient({
   },
 });
 
-restorePath();
 const root = createRootRoute({
   component: Shell,
   notFoundComponent: () => <Navigate to="/inbox" search={{}} replace />,
