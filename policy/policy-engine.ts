@@ -56,6 +56,12 @@ export class PolicyEngine implements Policies, TenantGuards {
     return this.#cache.stop();
   }
 
+  /** Whether nothing is to be decided about the tenant's messages at this moment; policies and guards may change while one is under way. */
+  isUnconcerned(tenantId: string): boolean {
+    const { tenants, confirmedUntilMs } = this.unconcerned;
+    return tenants.has(tenantId) && performance.now() <= confirmedUntilMs;
+  }
+
   /** To be called after a change of the tenant's policies or guards was committed. */
   changed(tenantId: string): void {
     this.#cache.forget(tenantId);

@@ -4,7 +4,6 @@ import { isLimited } from '../../contracts/limited-tokens.js';
 import { isOwnMessage, isSentBy } from '../../contracts/permissions.js';
 import { isForeignSession, ownersOf, viewOf } from '../../db/ownership.js';
 import type { Db } from '../../db/pool.js';
-import { tokenFacts } from '../../policy/token-facts.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { type MessageQuotas, UNLIMITED } from '../../usage/quotas.js';
 import type { MessageCore } from '../core.js';
@@ -24,7 +23,7 @@ import { withDestination } from './destination.js';
 import { type AcceptContext, draftOf, needsDestination } from './draft.js';
 import { MessageBounds } from './message-bounds.js';
 import { isContextName, openNamedSession } from './named-session.js';
-import { decideOpening, opensSession, refuseOpening } from './opened-session.js';
+import { decideOpening, refuseOpening } from './opened-session.js';
 import { decidedDraft } from './policy-decision.js';
 import { quotaKeys } from './quota-keys.js';
 import { targetUnknownText } from './targets.js';
@@ -46,8 +45,8 @@ export interface Accepted {
 /** What accepting a message takes. */
 export interface AcceptDeps {
   core: MessageCore;
-  /** The platform sets it once this process can have agents get messages. Until then they join queues. */
-  dispatcher: Dispatcher | null;
+  /** Writes messages and has agents get them. Messages join queues until the platform has set the process's dispatcher. */
+  dispatcher: Pick<Dispatcher, 'send'>;
   bounds: MessageBounds;
   /** How often this process has given each verdict. */
   verdicts: VerdictCounts;
@@ -56,7 +55,12 @@ export interface AcceptDeps {
 
 /** The dependencies in a process that has no agents get messages yet. */
 export function acceptDeps(core: MessageCore, quotas = UNLIMITED): AcceptDeps {
-  return { core, dispatcher: null, bounds: new MessageBounds(core.limits), quotas, verdicts: {} };
+  const { idempotencyHours } = core.limits;
+  const send: Dispatcher['send'] = async (draft, { mayDispatch: _, ...options }) => ({
+    row: await runAcceptTransaction(core.db, draft, { ...options, offer: null, idempotencyHours }),
+    live: null,
+  });
+  return { core, dispatcher: { send }, bounds: new MessageBounds(core.limits), quotas, verdicts: {} };
 }
 
 /** Logs a message that failed as it was accepted. */
@@ -74,20 +78,14 @@ async function writeMessage(
   counting: CountLimits,
 ): Promise<{ row: AcceptRow; live: LiveMessage | null }> {
   const { db, log } = core;
-  const { decision } = draft;
-  const { error, undecided, dispatch_undecided, input_request } = decision ?? {};
+  const { error, undecided, dispatch_undecided, input_request } = draft.decision ?? {};
   const mayDispatch = !error && !undecided && !dispatch_undecided && !input_request;
-  const send = async (options: { counting: CountLimits; mayDispatch: boolean; unavailableText?: string }) => {
-    if (dispatcher) return dispatcher.send(draft, options);
-    const { idempotencyHours } = core.limits;
-    return { row: await runAcceptTransaction(db, draft, { ...options, offer: null, idempotencyHours }), live: null };
-  };
-  const written = await send({ counting, mayDispatch });
+  const written = await dispatcher.send(draft, { counting, mayDispatch });
   const { verdict, agent_type, in_flight, queued, waiting } = written.row;
   if (verdict === 'denied') logFailed(log, draft, written.row, error?.code);
   if (verdict !== 'target_unknown') return written;
   const unavailableText = await targetUnknownText(db, draft, agent_type || null);
-  const { row, live } = await send({ counting: UNCOUNTED, mayDispatch, unavailableText });
+  const { row, live } = await dispatcher.send(draft, { counting: UNCOUNTED, mayDispatch, unavailableText });
   if (row.verdict === 'unavailable') logFailed(log, draft, row, 'TARGET_UNAVAILABLE');
   return { row: { ...row, in_flight, queued, waiting }, live };
 }
@@ -114,14 +112,7 @@ async function acceptNow(
   ask: AcceptContext['ask'],
   refusal: PlatformError | null,
 ): Promise<Accepted> {
-  const { policies } = deps.core;
-  const { tenants, confirmedUntilMs } = policies.unconcerned;
-  const isUnconcerned = tenants.has(drafted.tenant_id) && performance.now() <= confirmedUntilMs;
-  const mustDecide = ask !== undefined || !isUnconcerned;
-  const opening = mustDecide && opensSession(drafted) ? await decideOpening(deps.core, caller, drafted) : undefined;
-  // Policies made later are to see that the token was limited: its credential may do more.
-  const kept = isLimited(caller) ? { ...drafted, token: tokenFacts(caller) } : drafted;
-  const draft = mustDecide ? await decidedDraft(policies, caller, drafted, ask, opening) : kept;
+  const { draft, opening } = await decidedDraft(deps.core, caller, drafted, ask);
   const admission = deps.bounds.begin(draft.tenant_id);
   let row: AcceptRow | null = null;
   try {

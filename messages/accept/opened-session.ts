@@ -10,11 +10,6 @@ import { checkTypes, TYPES_WITH_SKILL } from './skill-types.js';
 
 const NOTHING_SAID: Outcome = { events: [], refusal: null };
 
-/** Whether a message opens a session by itself. */
-export function opensSession({ requested_context }: Pick<NewMessage, 'requested_context'>): boolean {
-  return requested_context === '';
-}
-
 /** The types that a message without one may go to. */
 async function typesFor(db: Db, { tenant_id, want_instance_id, want_skill_id }: NewMessage): Promise<string[]> {
   const [text, values] =

@@ -1,12 +1,16 @@
 import type { Caller } from '../../contracts/api/auth.js';
+import { isLimited } from '../../contracts/limited-tokens.js';
 import type { EarlyVerdict } from '../../policy/decision.js';
 import type { Outcome } from '../../policy/enforce.js';
 import type { LaterFact } from '../../policy/matching/facts.js';
 import type { PolicyEngine } from '../../policy/policy-engine.js';
+import { tokenFacts } from '../../policy/token-facts.js';
 import { errorOfDenial, eventsOf, isUndecided, undecidedError } from '../../policy/verdict.js';
+import type { MessageCore } from '../core.js';
 import { inputRequestCall, type NewInputRequest } from '../input/ask.js';
 import { approvalRequest, draftMessage, type PolicyMessage, policyRequest } from '../policy-requests.js';
 import type { AcceptDecision, NewMessage } from './accept-transaction.js';
+import { decideOpening } from './opened-session.js';
 
 function sureOf(verdict: EarlyVerdict): EarlyVerdict {
   if (verdict !== 'later' && isUndecided(verdict)) throw undecidedError(verdict);
@@ -29,26 +33,29 @@ async function dispatchDecision(
 }
 
 /**
- * Decides about a message that enters, and about its dispatch as far as that is possible before its agent is chosen. Asks no evaluator
- * outside: what needs one is decided later, while nobody waits for the accept transaction.
- * @param opening what policies have to say of the session that it opens
+ * Decides about a message that enters, the session that it opens, and its dispatch as far as that is possible before its agent is chosen. Asks no
+ * evaluator outside: what needs one is decided later, while nobody waits for the accept transaction.
  * @param ask a request that the message waits for in any case; policies decide after its approval what they cannot decide before
- * @returns the draft with what they have to say, and with the token that they see
+ * @returns the draft with what they have to say, and with the token that they see; and what they say of the session that it opens
  * @throws PlatformError SERVICE_UNAVAILABLE while the tenant's policies cannot be read
  */
 export async function decidedDraft(
-  policies: PolicyEngine,
+  core: Pick<MessageCore, 'db' | 'policies'>,
   caller: Caller,
   draft: NewMessage,
   ask: NewInputRequest | undefined,
-  opening: Outcome | undefined,
-): Promise<NewMessage> {
+): Promise<{ draft: NewMessage; opening?: Outcome | undefined }> {
+  const { policies } = core;
+  // Policies made later are to see that the token was limited: its credential may do more.
+  if (ask === undefined && policies.isUnconcerned(draft.tenant_id))
+    return { draft: isLimited(caller) ? { ...draft, token: tokenFacts(caller) } : draft };
+  const opening = draft.requested_context === '' ? await decideOpening(core, caller, draft) : undefined;
   const { message, later } = draftMessage(draft, caller);
   const { events = [], ...rest } = await decisionOf(policies, draft, ask, message, later);
   const all = [...(opening?.events ?? []), ...events];
   const decision: AcceptDecision = { ...rest, ...(all.length > 0 && { events: all }) };
   const { token } = message;
-  return Object.keys(decision).length > 0 ? { ...draft, token, decision } : { ...draft, token };
+  return { draft: { ...draft, token, ...(Object.keys(decision).length > 0 && { decision }) }, opening };
 }
 
 async function decisionOf(

@@ -88,9 +88,9 @@ export class DispatchSender {
     const startedAtMs = performance.now();
     running.open = open;
     running.enter('sending');
-    const output = this.#isUnconcerned(open) ? undefined : this.output.begin(running, open);
+    const output = this.#options.guards.isUnconcerned(open.tenant_id) ? undefined : this.output.begin(running, open);
     const delivered = await this.#resultOf(running, open, deliver);
-    const isInspected = output !== undefined || !this.#isUnconcerned(open);
+    const isInspected = output !== undefined || !this.#options.guards.isUnconcerned(open.tenant_id);
     const result = isInspected
       ? await this.output.end(output, running, delivered, (work) => this.persist(work))
       : delivered;
@@ -99,12 +99,6 @@ export class DispatchSender {
     const end = running.stopped === 'closed' ? CLOSED : await this.#record(running, open, result);
     this.#count(end, performance.now() - startedAtMs);
     return end;
-  }
-
-  /** Whether no guard looks at the output of a tenant's agents; the guards may change while a dispatch runs. */
-  #isUnconcerned({ tenant_id }: OpenDispatch): boolean {
-    const { tenants, confirmedUntilMs } = this.#options.guards.unconcerned;
-    return tenants.has(tenant_id) && performance.now() <= confirmedUntilMs;
   }
 
   #count({ state }: DispatchEnd, ms: number): void {

@@ -22,7 +22,7 @@ export interface Taking {
 export interface SenderOptions {
   dispatches: Dispatches;
   bus: Pick<ChunkBus, 'publish'>;
-  guards: TenantGuards & Pick<PolicyEngine, 'unconcerned'>;
+  guards: TenantGuards & Pick<PolicyEngine, 'isUnconcerned'>;
   db: Db;
   log: Logger;
   /** Absent where agents may not propose plans in their results. */

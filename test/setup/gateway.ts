@@ -11,8 +11,8 @@ import { getMessage } from '../../messages/read/read.js';
 import { type StreamOptions, streamTask } from '../../messages/stream/stream.js';
 
 /** What the API calls for messages, bound to a core. */
-export function createGateway(core: MessageCore, dispatcher: Dispatcher | null = null) {
-  const deps = { ...acceptDeps(core), dispatcher };
+export function createGateway(core: MessageCore, dispatcher?: Dispatcher) {
+  const deps = { ...acceptDeps(core), ...(dispatcher && { dispatcher }) };
   return {
     accept: (caller: Caller, params: MessageSendParams, context: AcceptContext) =>
       acceptMessage(deps, caller, params, context),

@@ -18,7 +18,6 @@ export interface HeldCall {
   arguments: Record<string, unknown> | null;
   /** Of a `rejected` call. */
   comment: string | null;
-  /** Messages whose workflows the process wakes. */
   /** The agent that had the message, where it has failed. */
   freed_id: string | null;
 }
