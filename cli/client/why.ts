@@ -94,7 +94,7 @@ const ASKERS: Record<string, string> = { policy: 'A policy', guard: 'A guard', a
 function personLines({ message_id, input_request: request }: MessageRecord): string[] {
   if (!request) return ['It waits for a person.'];
   const { source, title, prompt, tool, arguments: given, approvers = [], quorum, approvals, expires_at } = request;
-  const asked = [...new Set([title, prompt])].filter((text) => text !== '').join(' ');
+  const asked = [...new Set([title, prompt])].filter((text) => text !== '').join(/[.?!:]$/.test(title) ? ' ' : ': ');
   const call = tool === undefined ? [] : [`It is about the tool ${tool} with ${JSON.stringify(given ?? {})}.`];
   const who = approvers.length > 0 ? `${approvers.join(', ')}, or anybody with the scope admin,` : 'Whoever may';
   const decided = quorum > 1 ? [`${approvals.length} of ${quorum} people have approved.`] : [];

@@ -113,7 +113,8 @@ def test_a_humans_no_and_input_that_does_not_fit_are_no_errors_of_the_log(code: 
     assert run(agent, skill_id="buy", log=log).error is not None  # without the item
     assert caplog.messages == []
     assert run(agent, skill_id="buy", args={"item": "tea"}, tools={"pay": pay}, log=log).error is not None
-    assert ["handler failed" in line for line in caplog.messages] == ([True] if code == "NO_TEA" else [])
+    failure = "handler failed (handler=skill buy, message_id=msg_test, dispatch_id=dsp_1)"
+    assert caplog.messages == ([failure] if code == "NO_TEA" else [])
 
 
 def test_a_failure_has_its_code() -> None:

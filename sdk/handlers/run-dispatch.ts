@@ -52,7 +52,8 @@ interface DispatchInput {
  */
 export async function runDispatch(input: DispatchInput, { runTask, tools, log }: RunDeps): Promise<ResultFrame> {
   const { dispatch, signal, output } = input;
-  const fields = { handler: '', dispatch_id: dispatch.dispatch_id };
+  const { dispatch_id, session_context } = dispatch;
+  const fields = { handler: '', message_id: session_context.message_id, dispatch_id };
   try {
     const questions = new Questions(dispatch.params.metadata);
     const task = taskOf(input, { tools, log }, questions);
@@ -87,7 +88,11 @@ function attributesOf({ messageId, sessionId, dispatchId, skillId, attempt }: Di
 }
 
 /** Logs an error that a handler threw, with its stack. */
-export function logFailure(log: AgentLog, fields: { handler: string; dispatch_id: string }, error: unknown): void {
+export function logFailure(
+  log: AgentLog,
+  fields: { handler: string; message_id?: string; dispatch_id: string },
+  error: unknown,
+): void {
   const stack = error instanceof Error ? error.stack : undefined;
   log.error({ ...fields, error: errorText(error), ...(stack && { stack }) }, 'handler failed');
 }

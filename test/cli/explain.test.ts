@@ -70,6 +70,11 @@ test.each<[string, string, string[]]>([
     ['The agent asks a person: Call pay?\n', 'Whoever may answers'],
   ],
   [
+    'the title of a question is no sentence',
+    said({ state: 'input-required', input_request: asks({ title: 'Dates', prompt: 'When?' }) }),
+    ['A policy asks a person: Dates: When?'],
+  ],
+  [
     'an agent has it',
     said({ state: 'working', started_at: AT }, { agents: [agent] }),
     ['with the agent w-1 (worker), since 5m ago'],

@@ -120,7 +120,9 @@ test('an answer that cannot be sent fails its dispatch, and nothing else', async
     const failed = await mesh.failure(mesh.dispatch(name));
     expect([name, failed]).toMatchObject([name, { code: 'HANDLER_ERROR', retryable: false }]);
     expect(failed.message, name).toMatch(message);
-    expect(lines.splice(0), name).toMatchObject([{ level: 'error', handler: 'onMessage', text: 'handler failed' }]);
+    expect(lines.splice(0), name).toMatchObject([
+      { level: 'error', handler: 'onMessage', message_id: 'msg_1', text: 'handler failed' },
+    ]);
   }
   const good = await mesh.result(mesh.dispatch('go', { skillId: 'good' }));
   expect(good.result).toMatchObject({ artifacts: [{ parts: [{ text: 'fine' }] }] });

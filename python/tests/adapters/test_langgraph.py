@@ -178,13 +178,17 @@ def test_the_same_question_of_one_node_gets_its_own_answer_each_time(graph: Any)
     asyncio.run(run())
 
 
-def test_two_interrupts_of_one_node_with_strict_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As with LANGGRAPH_STRICT_MSGPACK, which is read when the process starts."""
-    monkeypatch.setattr("langgraph._internal._serde.STRICT_MSGPACK_ENABLED", True)
+@pytest.mark.parametrize(("is_strict", "allowed"), [(True, None), (False, True)])
+def test_two_interrupts_of_one_node_with_strict_checkpoints_and_without_a_warning_else(
+    is_strict: bool, allowed: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As with LANGGRAPH_STRICT_MSGPACK, which is read when the process starts, and without it."""
+    monkeypatch.setattr("langgraph._internal._serde.STRICT_MSGPACK_ENABLED", is_strict)
+    monkeypatch.setattr("langgraph.checkpoint.serde.jsonplus._warned_unregistered_types", set())
     graph = StateGraph(Notes).add_node("ask", asks_twice).add_edge(START, "ask")
 
     async def run() -> None:
-        saver = InMemorySaver(serde=JsonPlusSerializer(allowed_msgpack_modules=None))
+        saver = InMemorySaver(serde=JsonPlusSerializer(allowed_msgpack_modules=allowed))
         one, two = answered("Which?", comment="coffee"), answered("Which?", comment="tea")
         for answers in ([], [one]):
             assert asked((await run_task(handler_of(graph.compile(checkpointer=saver)), "o-1", answers=answers))[0]) == "Which?"
@@ -192,6 +196,7 @@ def test_two_interrupts_of_one_node_with_strict_checkpoints(monkeypatch: pytest.
         assert done == notes("coffee", "tea")
 
     asyncio.run(run())
+    assert caplog.messages == []
 
 
 class ToolModel(FakeMessagesListChatModel):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,8 @@ _ASKED = "fleet_asked"
 """The channel of the notes about questions. No graph has it."""
 _UNFINISHED = ("__error__", "__error_source_node__", "__interrupt__", "__resume__", _ASKED)
 """Channels of what a task writes before it has ended."""
+
+_RESOLUTION = (TaskResolution.__module__, TaskResolution.__name__)
 
 
 @dataclass(frozen=True)
@@ -80,10 +83,19 @@ class GraphThread:
 
 
 def _with_resolutions(graph: Any) -> Any:
-    """The graph, whose checkpoints may hold answers of humans, also with LANGGRAPH_STRICT_MSGPACK."""
+    """The graph, whose checkpoints may hold answers of humans, also with LANGGRAPH_STRICT_MSGPACK.
+
+    Without that LangGraph allows them, and warns that it may allow less one day. It will not concern them: that line is left out.
+    """
     saver = graph.checkpointer
-    allowing = saver.with_allowlist([(TaskResolution.__module__, TaskResolution.__name__)]) if hasattr(saver, "with_allowlist") else saver
+    allowing = saver.with_allowlist([_RESOLUTION]) if hasattr(saver, "with_allowlist") else saver
+    logging.getLogger("langgraph.checkpoint.serde.jsonplus").addFilter(_is_about_others)
     return graph if allowing is saver else graph.copy({"checkpointer": allowing})
+
+
+def _is_about_others(record: logging.LogRecord) -> bool:
+    is_warning = str(record.msg).startswith("Deserializing unregistered type")
+    return not (is_warning and isinstance(record.args, tuple) and record.args[:2] == _RESOLUTION)
 
 
 def _note_of(interrupt: Interrupt) -> str:

@@ -44,9 +44,11 @@ async def run_dispatch(
     """
     name = ""
 
+    def where() -> str:
+        return f"handler={name}, message_id={dispatch['session_context']['message_id']}, dispatch_id={dispatch['dispatch_id']}"
+
     def warn_usage(problem: str) -> None:
-        fields = (name, dispatch["dispatch_id"], problem)
-        deps.log.warning("invalid usage is left out (handler=%s, dispatch_id=%s): %s", *fields)
+        deps.log.warning("invalid usage is left out (%s): %s", where(), problem)
 
     try:
         questions = Questions(dispatch["params"].get("metadata") or {})
@@ -70,7 +72,7 @@ async def run_dispatch(
                 raise
             error = RuntimeError("the handler awaited something that was canceled (CancelledError)")
         if not _is_normal_end(error):
-            deps.log.error("handler failed (handler=%s, dispatch_id=%s)", name, dispatch["dispatch_id"], exc_info=True)
+            deps.log.error("handler failed (%s)", where(), exc_info=True)
         return error_frame_of(f"{name}: {error}" if isinstance(error, UnsendableError) else error)
 
 

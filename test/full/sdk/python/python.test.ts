@@ -194,7 +194,7 @@ agent.run()
       });
     agent.child.kill('SIGTERM');
     expect(await agent.ended).toEqual([null, 'SIGTERM']);
-    expect(agent.output).toMatch(/stopped before its work was done: what was running is given up \(dispatches=2\)\n$/);
+    expect(agent.output).toContain('what was running is given up (dispatches=2)\n');
     for (const { id } of tasks) expect((await client.messages.waitFor(id)).error?.code).toBe('AGENT_DISCONNECTED');
   });
 
