@@ -23,7 +23,7 @@ const preloadApp: Plugin = {
 };
 
 /** What the first script needs is in one file, and the libraries of all views are in another. */
-const FIRST = { name: 'first', test: /console\/(main|api\/call|inbox\/filters|sign-in\/return-path)\.ts$/ };
+const FIRST = { name: 'first', test: /console\/(main|api\/(ahead|call)|inbox\/filters|sign-in\/return-path)\.ts$/ };
 const LIBRARIES = { name: 'libraries', test: /node_modules\/(react|react-dom|scheduler|@tanstack)\// };
 
 /** The page is served by the API below `/console`. One style sheet, so that a view that is loaded later finds its style. */

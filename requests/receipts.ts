@@ -42,7 +42,7 @@ async function readReceipt(tx: Tx, caller: Caller, requestId: string): Promise<{
     request_digest: keyed(digest),
     resolution: decided.resolution,
     ...(row.arguments && { arguments_digest: keyed(digestOf(row.arguments)) }),
-    principals: decided.principals.map((principal) => ({ ...principal, method: METHODS[principal.type] })),
+    principals: decided.principals.map(({ type, id }) => ({ type, id, method: METHODS[type] })),
     decided_at: decided.at,
   };
   return { receipt, salt: row.salt };

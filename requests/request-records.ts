@@ -87,12 +87,15 @@ interface DecisionRow extends Record<string, unknown> {
   resolution: string;
   principal_type: ApprovalPrincipal['type'];
   principal_id: string;
+  /** Of the credential or person. */
+  name: string | null;
   comment: string | null;
 }
 
 const DECISIONS = `
-  SELECT d.request_id, d.resolution, d.principal_type, d.principal_id, d.comment FROM input_decisions d
+  SELECT d.request_id, d.resolution, d.principal_type, d.principal_id, c.name, d.comment FROM input_decisions d
     JOIN input_requests q ON q.tenant_id = d.tenant_id AND q.request_id = d.request_id AND q.digest = d.digest
+    LEFT JOIN credentials c ON c.tenant_id = d.tenant_id AND c.credential_id = d.principal_id
    WHERE d.tenant_id = $1 AND d.request_id = ANY ($2) ORDER BY d.approval_id`;
 
 /** Who decided: everybody whose decision made the last one count. */
@@ -102,7 +105,10 @@ function decidedOf({ ended_at }: RequestSummary, decisions: readonly DecisionRow
   const counted = decisions.filter(({ resolution }) => resolution === last.resolution);
   return {
     resolution: last.resolution,
-    principals: counted.map(({ principal_type: type, principal_id: id }) => ({ type, id })),
+    principals: counted.map(({ principal_type: type, principal_id: id, name }) => ({
+      ...{ type, id },
+      ...(name !== null && { name }),
+    })),
     at: ended_at.toISOString(),
     ...(last.comment !== null && { comment: last.comment }),
   };

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { OPERATIONS } from '../../contracts/api/operations.js';
+import { keepAhead, takeAhead } from './ahead.js';
 
 type Operations = typeof OPERATIONS;
 /** The operations that are a POST of JSON, by their paths. Only types are taken from the contracts, so that zod is not in the page. */
@@ -48,28 +49,22 @@ async function fetchGood(path: string, init: RequestInit): Promise<Response> {
   throw new ApiError(response.status, code, error);
 }
 
-/** Answers that were asked for ahead, by what was asked for. */
-const ahead = new Map<string, Promise<unknown>>();
-const aheadKey = (path: string, { body }: RequestInit) => (body === undefined ? path : `${path} ${body}`);
-/** An answer that nobody has taken by then is old. */
-const AHEAD_MS = 5_000;
+/** What is asked for: with the body that is posted. */
+const askedFor = (path: string, { body }: RequestInit) => (body === undefined ? path : `${path} ${body}`);
 
 /** The answer to a request, of which only the status and the error body are checked. @throws ApiError */
 export async function fetchJson(path: string, init: RequestInit = {}): Promise<unknown> {
-  const key = aheadKey(path, init);
-  const answer = ahead.get(key);
-  if (answer && ahead.delete(key)) return answer;
+  const answer = takeAhead(askedFor(path, init));
+  if (answer !== undefined) return answer;
   const response = await fetchGood(path, init);
   return response.json().catch(() => null);
 }
 
-/** Asks for what the page is about to ask for, and gives it to whoever asks first. @throws ApiError, as to that one */
+/** Asks for what the page is about to ask for. @throws ApiError */
 export function fetchAhead(path: string, body?: unknown): Promise<unknown> {
   const init = body === undefined ? {} : posted(body);
   const answer = fetchJson(path, init);
-  answer.catch(() => undefined);
-  ahead.set(aheadKey(path, init), answer);
-  setTimeout(() => ahead.clear(), AHEAD_MS);
+  keepAhead(askedFor(path, init), answer);
   return answer;
 }
 

@@ -76,7 +76,7 @@ export function Inbox() {
   useEffect(() => {
     if (search.request !== undefined || first === undefined) return;
     const afterPaint = setTimeout(
-      () => void navigate({ search: (old) => ({ ...old, request: first }), replace: true }),
+      () => void navigate({ search: (old) => ({ request: first, ...old }), replace: true }),
     );
     return () => clearTimeout(afterPaint);
   }, [search.request, first, navigate]);

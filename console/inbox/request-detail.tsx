@@ -145,7 +145,8 @@ function Similar({ requestId }: { requestId: string }) {
             </Link>{' '}
             {decided && (
               <span className="quiet">
-                by {decided.principals.map(({ id }) => `…${id.slice(-6)}`).join(', ')}, <Ago at={decided.at} />
+                by {decided.principals.map(({ id, name }) => name ?? `…${id.slice(-6)}`).join(', ')},{' '}
+                <Ago at={decided.at} />
               </span>
             )}{' '}
             {outcome && <Outcome outcome={outcome} />}
@@ -165,7 +166,7 @@ function Decided({ request }: { request: RequestRecord }) {
     <section className="decided">
       <h3>{isExpired ? 'Nobody decided in time' : `It was ${decided.resolution}`}</h3>
       <p>
-        {!isExpired && <>by {decided.principals.map(({ type, id }) => `${type} ${id}`).join(', ')}, </>}
+        {!isExpired && <>by {decided.principals.map(({ type, id, name }) => name ?? `${type} ${id}`).join(', ')}, </>}
         <Ago at={decided.at} />
       </p>
       {decided.comment && <blockquote>{decided.comment}</blockquote>}
@@ -206,7 +207,7 @@ export function OwnDecision({ decision, request }: { decision: Decision; request
       <div className="notice bad" role="alert">
         <strong>Your answer was not taken.</strong>{' '}
         {request.decided
-          ? `It is already ${request.decided.resolution}, by ${request.decided.principals.map(({ id }) => id).join(', ')}.`
+          ? `It is already ${request.decided.resolution}, by ${request.decided.principals.map(({ id, name }) => name ?? id).join(', ')}.`
           : error.message}{' '}
         {answer.comment && <>Your comment: “{answer.comment}”. </>}
         {isPassing(error) && (

@@ -135,12 +135,15 @@ export function Overview() {
             to={{ to: '/messages', search: { view: 'stuck', waits: kind } }}
           />
         ))}
-        {failing.length > 0 && (
+        {failing[0] && (
           <Need
             tone="bad"
             title={`${many(agents.data?.count ?? 0, 'agent fails', 'agents fail')} half of the time or more`}
             detail={agentsText(failing, agents.data?.count ?? 0)}
-            to={{ to: '/fleet', search: { show: 'trouble' } }}
+            to={{
+              to: '/fleet',
+              search: { show: 'trouble', type: failing[0].agent_type, instance: failing[0].instance_id },
+            }}
           />
         )}
         {undelivered > 0 && (

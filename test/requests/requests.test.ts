@@ -40,7 +40,11 @@ test('a request says what is asked, by whom, and afterwards who decided', async 
   const decided = await one(request.request_id, client);
   expect(decided).toMatchObject({
     ...{ state: 'decided', may_answer: false, outcome: { state: 'pending' } },
-    decided: { resolution: 'approved', comment: 'fine', principals: [{ type: 'credential', id: approver }] },
+    decided: {
+      resolution: 'approved',
+      comment: 'fine',
+      principals: [{ type: 'credential', id: approver, name: expect.any(String) }],
+    },
   });
   expect(await api.client.failure('/requests/get_by_id', { request_id: 'req_x' })).toBe('404 NOT_FOUND');
 });

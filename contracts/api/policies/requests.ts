@@ -27,7 +27,8 @@ export const RequestRecord = z.object({
     .object({
       /** `expired` where nobody decided in time. */
       resolution: z.string(),
-      principals: z.array(ApprovalPrincipal),
+      /** `name`: that of the credential or person. */
+      principals: z.array(ApprovalPrincipal.extend({ name: z.string().optional() })),
       at: Timestamp,
       comment: z.string().optional(),
     })

@@ -2079,6 +2079,7 @@ export type RequestsGetResponse = {
                 /** @enum {string} */
                 type: Open<"credential" | "person" | "callback" | "page" | "slack" | "temporal" | "system">;
                 id: string;
+                name?: string;
             }[];
             /** Format: date-time */
             at: string;
@@ -2130,6 +2131,7 @@ export type RequestsGetByIdResponse = {
                 /** @enum {string} */
                 type: Open<"credential" | "person" | "callback" | "page" | "slack" | "temporal" | "system">;
                 id: string;
+                name?: string;
             }[];
             /** Format: date-time */
             at: string;
@@ -2177,6 +2179,7 @@ export type RequestsGetSimilarResponse = {
                 /** @enum {string} */
                 type: Open<"credential" | "person" | "callback" | "page" | "slack" | "temporal" | "system">;
                 id: string;
+                name?: string;
             }[];
             /** Format: date-time */
             at: string;

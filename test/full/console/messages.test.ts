@@ -125,6 +125,8 @@ test('the overview names what needs somebody, each with its filter, and nothing 
   await page.reload();
   await page.getByText(/messages? stuck/).waitFor();
   await page.getByText('worker-1 (').waitFor();
+  const failing = page.getByRole('link', { name: /agent fails half/ });
+  expect(await failing.getAttribute('href')).toContain('type=worker&instance=worker-1');
   expect(await page.getByText('given up within a day').count()).toBe(0);
   await page.getByText(/messages? stuck/).click();
   await page.waitForURL('**/messages?view=stuck&waits=agent*');

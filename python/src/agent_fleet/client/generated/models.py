@@ -1196,6 +1196,7 @@ class RequestsGetResponseRequestSentBy(TypedDict):
 class RequestsGetResponseRequestDecidedPrincipal(TypedDict):
     type: str
     id: str
+    name: NotRequired[str]
 
 
 class RequestsGetResponseRequestDecided(TypedDict):
@@ -1248,6 +1249,7 @@ class RequestsGetByIdResponseRequestSentBy(TypedDict):
 class RequestsGetByIdResponseRequestDecidedPrincipal(TypedDict):
     type: str
     id: str
+    name: NotRequired[str]
 
 
 class RequestsGetByIdResponseRequestDecided(TypedDict):
@@ -1297,6 +1299,7 @@ class RequestsGetSimilarResponseRequestSentBy(TypedDict):
 class RequestsGetSimilarResponseRequestDecidedPrincipal(TypedDict):
     type: str
     id: str
+    name: NotRequired[str]
 
 
 class RequestsGetSimilarResponseRequestDecided(TypedDict):
