@@ -27,7 +27,7 @@ const { platform } = shared;
 const { client } = platform;
 const agent = await joinAgent(platform, { instanceId: 'echo-1', agentType: 'echo', maxConcurrentSessions: 0 }, echo);
 const toEcho = { metadata: { agent_type: 'echo' } };
-const [, metricsUrl = ''] = /"metrics_url":"([^"]+)"/.exec(platform.log()) ?? [];
+const metricsUrl = await platform.metricsUrl();
 
 async function scrape(): Promise<string> {
   const answer = await fetch(metricsUrl);

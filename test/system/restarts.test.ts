@@ -47,7 +47,7 @@ test('kill -9 with messages in flight: each acknowledged one is on the record, e
 
 test('SIGTERM: first /health of every port says 503, while calls are answered as ever and keep no connection', async () => {
   const peer = await startPeer({ env: { FLEET_API_PORT: '0', FLEET_MESH_PORT: '0', FLEET_STOP_DELAY_MS: '600000' } });
-  const [, metricsUrl = ''] = /"metrics_url":"([^"]+)"/.exec(peer.log()) ?? [];
+  const metricsUrl = await peer.metricsUrl();
   const { base_url, mesh_url } = peer.devJson();
   const urls = [base_url, mesh_url.replace('https', 'http'), metricsUrl].map((url) => new URL('/health', url));
   const statuses = () => Promise.all(urls.map(async (url) => (await fetch(url)).status));

@@ -26,7 +26,7 @@ const look = (job_id: string) =>
 
 /** Waits until no slice of any job is at work, also of one whose workflow is gone. */
 async function untilWorkersIdle(): Promise<void> {
-  const [, metricsUrl = ''] = /"metrics_url":"([^"]+)"/.exec(platform.log()) ?? [];
+  const metricsUrl = await platform.metricsUrl();
   const used = /^temporal_worker_task_slots_used\{.*task_queue="knowledge".*worker_type="ActivityWorker".*\} (\d+)$/m;
   const slots = async () => used.exec(await (await fetch(metricsUrl)).text())?.[1];
   const wait = { timeoutMs: 60_000, what: 'the end of all slices' };

@@ -85,6 +85,11 @@ export class TestPlatform {
     return texts.map((path) => (existsSync(path) ? readFileSync(path, 'utf8') : '')).join('\n');
   }
 
+  /** Where its metrics are, by the line that comes right after `dev.json`. */
+  metricsUrl(): Promise<string> {
+    return until(() => /"metrics_url":"([^"]+)"/.exec(this.log())?.[1], { what: 'the line of the ready platform' });
+  }
+
   /** Starts it and waits until it says that it is ready. */
   async start(): Promise<this> {
     if (this.#options.roles) return this.#startRoles();
