@@ -176,6 +176,8 @@ const router = createRouter({
     ...[alerts, usage, audit, access],
   ]),
   basepath: '/console',
+  // What no view reads is taken out of the address, so that a link that somebody has changed or that is old works.
+  search: { strict: true },
 });
 
 declare module '@tanstack/react-router' {

@@ -60,6 +60,15 @@ test('a link signs in, a request is approved, and its outcome and receipt are sh
   expect(problems).toEqual([]);
 });
 
+test('an address with what no view reads shows its list, and is put right', async () => {
+  await calling({ amount: 7, to: 'ada' }, {}, 'pay-address');
+  const { page, problems } = await signedIn(['admin']);
+  await page.goto(`${api.baseUrl}/console/inbox?tool=pay-address&kind=none&later=1`);
+  await page.getByRole('heading', { name: 'May pay-address be called?' }).waitFor();
+  expect(page.url()).not.toMatch(/kind|later/);
+  expect(problems).toEqual([]);
+});
+
 test('edited arguments are shown as what they change, and are what is approved', async () => {
   const { id } = await calling({ amount: 700, to: 'ada' }, {}, 'pay-edited');
   const { page } = await signedIn(['admin']);
