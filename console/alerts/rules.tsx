@@ -46,9 +46,7 @@ export function Rules({ search }: { search: AlertsSearch }) {
   const navigate = useNavigate({ from: '/alerts' });
   const { data: rules, error, refetch } = useQuery(rulesQuery);
   const current = rules?.find(({ rule_id }) => rule_id === search.rule);
-  const _first = rules?.[0]?.rule_id;
   const show = (to: AlertsSearch) => void navigate({ search: { tab: 'rules', ...to }, replace: true });
-  // On a wide screen the first rule is shown at once.
   // A form keeps what was typed: J and K do not leave it.
   const ids = search.form === undefined ? (rules ?? []).map(({ rule_id }) => rule_id) : [];
   useListKeys({

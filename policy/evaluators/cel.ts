@@ -45,6 +45,14 @@ export function celRequest({ tenantId, request }: Facts) {
   };
 }
 
+/** The members of `request`, and what each of them has: `any` where the caller says, nothing where it is a text. */
+const MEMBERS: Record<string, readonly string[] | 'any'> = {
+  ...{ scope: [], action: [], tool: [], tenant: [], arguments: 'any' },
+  agent: ['agent_type', 'instance_id', 'skill_id', 'skill_ids'],
+  session: ['session_id', 'user_id'],
+  token: Object.keys(NO_TOKEN),
+} satisfies Record<keyof ReturnType<typeof celRequest>, readonly string[] | 'any'>;
+
 function bad(problem: string): PlatformError {
   return new PlatformError('BAD_REQUEST', `evaluator.expression: ${problem}`);
 }
@@ -98,6 +106,18 @@ function readsOf(expr: Expr, reads = new Set<string>()): ReadonlySet<string> {
   if (path) reads.add(path.slice(0, 2).join('.'));
   else for (const child of childrenOf(expr)) if (child) readsOf(child, reads);
   return reads;
+}
+
+/** @throws PlatformError BAD_REQUEST for a member that no request has: the policy would fail, and so deny, for each one */
+function requireMembers(reads: ReadonlySet<string>): void {
+  for (const [name = '', member = ''] of [...reads].map((read) => read.split('.'))) {
+    const members = Object.hasOwn(MEMBERS, name) ? MEMBERS[name] : undefined;
+    if (name !== '' && !members)
+      throw bad(`there is no request.${name}. A request has ${Object.keys(MEMBERS).join(', ')}.`);
+    if (member === '' || !members || members === 'any' || members.includes(member)) continue;
+    const has = members.length > 0 ? `It has ${members.join(', ')}` : 'It is a text';
+    throw bad(`there is no request.${name}.${member}. ${has}.`);
+  }
 }
 
 /** Visits an expression and refuses what is beyond the bounds. @throws PlatformError BAD_REQUEST */
@@ -158,13 +178,14 @@ function measure(facts: Facts): Measured {
 /**
  * Compiles a CEL expression over `request`. It is evaluated only if the most that it can cost for the request, by its structure and the
  * request's size, is within the budget of the decision.
- * @throws PlatformError BAD_REQUEST for an expression that cannot be read, reads anything but `request`, or is beyond the bounds
+ * @throws PlatformError BAD_REQUEST for an expression that cannot be read, reads anything but the members of `request`, or is beyond the bounds
  */
 export function compileCel(expression: string): CelExpression {
   const expr = parsed(expression);
   const regexes = new Regexes();
   inspect(expr, new Set(['request']), { nodes: 0, regexes });
   const reads = readsOf(expr);
+  requireMembers(reads);
   const variables = { request: mapType(CelScalar.STRING, CelScalar.DYN) };
   const costOf = costFunction(expr, regexes);
   const evaluate = plan(celEnv({ variables, re2: regexes }), expr);
