@@ -1,10 +1,9 @@
 import { toolArguments } from '../../policy/guards/content.js';
 import type { Decider, PolicyRequest, Verdict } from '../../policy/policy-request.js';
-import { eventsOf, isUndecided, undecidedError } from '../../policy/verdict.js';
+import { type DecisionEvent, eventsOf, isUndecided, undecidedError } from '../../policy/verdict.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore, MessageRef } from '../core.js';
 import type { AskedRequest } from '../read/rows.js';
-import { recordMessageDecision } from '../record-decision.js';
 
 /** The request about a tool call that waits, as the policies saw it. */
 type ReviewedRequest = Pick<AskedRequest, 'tool' | 'policy_id' | 'guard'> & { policy_request: PolicyRequest | null };
@@ -12,10 +11,10 @@ type ReviewedRequest = Pick<AskedRequest, 'tool' | 'policy_id' | 'guard'> & { po
 const REQUEST = `
   SELECT tool, policy_request, policy_id, guard FROM input_requests WHERE tenant_id = $1 AND request_id = $2 AND state = 'pending' AND stage = 'tool'`;
 
-/** What an approver may not make of a call: the error for whoever may decide at all, and how it is put on the record. */
+/** What an approver may not make of a call: the error for whoever may decide at all, and the events of its refusal. */
 export interface DeniedEdit {
   error: PlatformError;
-  record(): Promise<void>;
+  events: DecisionEvent[];
 }
 
 /**
@@ -28,11 +27,10 @@ export interface DeniedEdit {
  */
 export async function reviewArguments(
   core: Pick<MessageCore, 'db' | 'policies'>,
-  ref: MessageRef,
+  { tenant_id }: MessageRef,
   requestId: string,
   edited: Record<string, unknown>,
 ): Promise<DeniedEdit | null> {
-  const { tenant_id } = ref;
   const [asked] = await core.db.tenant(tenant_id, (tx) =>
     tx.query<ReviewedRequest & Record<string, unknown>>(REQUEST, [tenant_id, requestId]),
   );
@@ -46,11 +44,7 @@ export async function reviewArguments(
   if (isUndecided(verdict)) throw undecidedError(verdict);
   const problem = problemOf(verdict, asked);
   if (problem === null) return null;
-  const events = eventsOf(verdict, call);
-  return {
-    error: new PlatformError('forbidden', `arguments: ${problem}`),
-    record: () => core.db.tenant(tenant_id, (tx) => recordMessageDecision(tx, ref, events)),
-  };
+  return { error: new PlatformError('forbidden', `arguments: ${problem}`), events: eventsOf(verdict, call) };
 }
 
 function problemOf(verdict: Verdict, asked: ReviewedRequest): string | null {

@@ -9,6 +9,7 @@ import type { MessageCore, MessageRef } from '../core.js';
 import { logEnd } from '../dispatch/message-end.js';
 import { findOwnMessage, lockRunning, readMessage } from '../read/read.js';
 import type { InputRequestRow, MessageRow } from '../read/rows.js';
+import { recordMessageDecision } from '../record-decision.js';
 import { checkCallbackToken, spendCallbackToken, type TakeToken, tenantOfToken } from './callback-tokens.js';
 import { checkInTime, claimRequest, type Voter } from './claim.js';
 import { reviewArguments } from './edited-arguments.js';
@@ -100,10 +101,16 @@ export async function resolveAs(
   if (!body.dry_run) await inspectAnswer(core, ref, { comment, data, resolution }, () => check().then(() => true));
   if (edited && !body.dry_run) reviewedId = (await check()).request.request_id;
   const denied = edited && reviewedId ? await reviewArguments(core, ref, reviewedId, edited) : null;
+  if (denied) {
+    await core.db.tenant(ref.tenant_id, async (tx) => {
+      await answerable(tx, checkCallbackToken); // whoever may not decide any more hears that instead
+      await recordMessageDecision(tx, ref, denied.events);
+    });
+    throw denied.error;
+  }
   const decide = async (tx: Tx) => {
     const running = await lockRunning(tx, ref);
     const { row, request, ...voter } = await answerable(tx, spendCallbackToken);
-    if (denied) throw denied.error;
     const state = await claimRequest(tx, voter, row, request, {
       decision: readResolution(request.kind, body.resolution, body.data),
       invalid: { code: 'BAD_REQUEST', text: 'resolution: not an answer to a request of kind' },
@@ -113,10 +120,7 @@ export async function resolveAs(
     return { row, state, freed: state === 'failed' && running ? slotOf(running) : null };
   };
   if (body.dry_run) return resolved((await rehearse(core.db, ref.tenant_id, decide)).state);
-  const { row, state, freed } = await core.db.tenant(ref.tenant_id, decide).catch(async (error: unknown) => {
-    if (denied && error === denied.error) await denied.record();
-    throw error;
-  });
+  const { row, state, freed } = await core.db.tenant(ref.tenant_id, decide);
   announceAnswer(core, row, state);
   if (freed) core.nodes.fill(freed);
   return resolved(state);
