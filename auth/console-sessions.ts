@@ -23,7 +23,7 @@ const PURPOSE = 'console-session';
 const Sealed = z.object({ token: z.string().optional(), csrf: z.string(), sign_in_id: z.string().optional() });
 export type SealedSession = z.infer<typeof Sealed>;
 
-const digestOf = (link: string) => hash('sha256', link, 'buffer');
+const hashOf = (link: string) => hash('sha256', link, 'buffer');
 
 /** A link that signs in as the credential, once, within ten minutes. The database has its digest only. @returns the secret in the link */
 export async function createSignInLink(db: Db, tenantId: string, credentialId: string): Promise<string> {
@@ -33,7 +33,7 @@ export async function createSignInLink(db: Db, tenantId: string, credentialId: s
     await tx.query(
       `INSERT INTO sign_in_links (tenant_id, link_digest, credential_id, expires_at)
        VALUES ($1, $2, $3, now() + make_interval(mins => ${LINK_MINUTES}))`,
-      [tenantId, digestOf(link), credentialId],
+      [tenantId, hashOf(link), credentialId],
     );
   });
   return link;
@@ -48,7 +48,7 @@ export async function redeemSignInLink(db: Db, link: string): Promise<Credential
        AND coalesce(c.expires_at > now(), true) AND t.deleted_at IS NULL
     RETURNING c.credential_id, c.credential_id AS client_id, c.tenant_id, c.name, c.scopes, c.agent_types, c.created_at, c.expires_at,
               c.revoked_at, c.last_used_at`;
-  const [credential] = await db.system((tx) => queryJson<Credential>(tx, use, [digestOf(link)]));
+  const [credential] = await db.system((tx) => queryJson<Credential>(tx, use, [hashOf(link)]));
   return credential ?? null;
 }
 

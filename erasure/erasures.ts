@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { queryJson } from '../db/json-rows.js';
 import type { Db, Tx } from '../db/pool.js';
+import { digestOf } from '../messages/digest.js';
 import { newId } from '../runtime/ids.js';
 
 /** Which messages or sessions are erased: exactly one of these. */
@@ -47,12 +47,6 @@ export interface Erasure {
 const REPORT = 'erasure_id, tenant_id, kind, digest, requested_by, requested_at, finished_at, removed';
 const REPORTS_MAX = 1_000;
 
-function digestOf(tenantId: string, selection: unknown): string {
-  return createHash('sha256')
-    .update(JSON.stringify([tenantId, selection]))
-    .digest('hex');
-}
-
 /**
  * Orders an erasure; a process with the worker role carries it out. The same order again, while the first is under way, is that one.
  * @param requestedBy who asks, for the report
@@ -64,7 +58,7 @@ export function requestErasure(
   requestedBy: string,
 ): Promise<string> {
   const { tenant_id, kind, selection } = order;
-  const digest = digestOf(tenant_id, selection);
+  const digest = digestOf({ tenant_id, selection });
   return insertOnce(tx, [newId('ers'), tenant_id, kind, JSON.stringify(selection), digest, requestedBy]);
 }
 
@@ -93,7 +87,7 @@ export async function orderForDeletedTenants(db: Db): Promise<void> {
       await tx.query(
         `INSERT INTO erasures (erasure_id, tenant_id, kind, selection, digest, requested_by) VALUES ($1, $2, 'tenant', '{}', $3, $4)
          ON CONFLICT (tenant_id) WHERE kind = 'tenant' DO NOTHING`,
-        [newId('ers'), tenant_id, digestOf(tenant_id, {}), deleted_by],
+        [newId('ers'), tenant_id, digestOf({ tenant_id, selection: {} }), deleted_by],
       );
   });
 }

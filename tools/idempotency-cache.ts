@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { PlatformToolName, ToolCallPayload, ToolResult } from '../contracts/api/tools.js';
+import { digestOf } from '../messages/digest.js';
 import type { CallCancellation } from './call-context.js';
 import { type Outcome, refusal } from './tool-result.js';
 import { hasTarget } from './tool-targets.js';
@@ -39,7 +39,8 @@ export class IdempotencyCache {
   ): Promise<ToolResult> {
     if (boundKey === undefined) return (await run()).result;
     const name = JSON.stringify([callerKey, boundKey]);
-    const digest = digestOf(payload);
+    const { tool, target, arguments: given } = payload;
+    const digest = digestOf({ tool, target, arguments: given });
     const known = this.#running.get(name) ?? this.#ended.peek(name);
     if (known && known.digest !== digest) {
       return refusal('IDEMPOTENCY_MISMATCH', 'Another call was made under this idempotency_key.');
@@ -59,10 +60,4 @@ export class IdempotencyCache {
       this.#running.delete(name);
     }
   }
-}
-
-function digestOf({ tool, target, arguments: given }: ToolCallPayload): string {
-  return createHash('sha256')
-    .update(JSON.stringify([tool, target ?? null, given]))
-    .digest('base64');
 }

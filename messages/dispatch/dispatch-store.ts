@@ -12,6 +12,7 @@ import type {
   DispatchEnd,
   Dispatches,
   DispatchRef,
+  EndingDispatch,
   LossConditions,
   NextDispatch,
   OpenDispatch,
@@ -22,7 +23,6 @@ import { type TakenRow, takenDispatch } from './queues.js';
 import { isOffered } from './transfers.js';
 
 type StoreCore = Pick<MessageCore, 'db' | 'bus' | 'ends' | 'limits' | 'log' | 'workflowStarter' | 'advance' | 'nodes'>;
-type EndingDispatch = Parameters<Dispatches['end']>[0];
 type DispatchId = Pick<DispatchRef, 'tenant_id' | 'dispatch_id'>;
 type FoundState = { dispatch_id: string; state: string };
 type DetailsRow = DispatchDetails & Record<string, unknown>;

@@ -113,6 +113,11 @@ export interface LossConditions {
   unlessOffered?: boolean;
 }
 
+/** What ending a dispatch takes of it. */
+export type EndingDispatch = DispatchRef &
+  Pick<OpenDispatch, 'session_id' | 'produced'> &
+  Partial<Pick<OpenDispatch, 'is_first'>>;
+
 /** The transactions of a dispatch. Each is idempotent. Those that change the message's state publish `changed` after the commit. */
 export interface Dispatches {
   /** The dispatch while it is open or sent; null otherwise. */
@@ -124,7 +129,7 @@ export interface Dispatches {
    * @returns null when nothing was written: the dispatch has ended, or belongs to another epoch
    */
   end(
-    dispatch: DispatchRef & Pick<OpenDispatch, 'session_id' | 'produced'> & Partial<Pick<OpenDispatch, 'is_first'>>,
+    dispatch: EndingDispatch,
     result: AnswerOrFailure,
     epoch: number | null,
     next?: NextDispatch,

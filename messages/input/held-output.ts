@@ -4,7 +4,7 @@ import { GUARD_TERMS } from '../../policy/verdict.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { newEventId, newId } from '../../runtime/ids.js';
 import { digestOf } from '../digest.js';
-import type { AnswerOrFailure, OpenDispatch, Produced } from '../dispatch/dispatches.js';
+import type { AnswerOrFailure, EndingDispatch, Produced } from '../dispatch/dispatches.js';
 import { outputAfter } from '../dispatch/open-dispatch.js';
 import { readable } from '../read/readable.js';
 import type { HeldOutput, RunningRow } from '../read/rows.js';
@@ -12,8 +12,6 @@ import { questionCall } from './agent-question.js';
 import { inputRequestCall } from './ask.js';
 
 const TITLE = 'The output of an agent waits for approval.';
-
-type EndingDispatch = Pick<OpenDispatch, 'tenant_id' | 'message_id' | 'dispatch_id' | 'session_id' | 'produced'>;
 
 /** What is kept of an answer until a human has decided. */
 function heldOutput({ state, artifacts = [], status_message, input_request }: AnswerOrFailure): HeldOutput {
