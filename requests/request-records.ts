@@ -2,8 +2,9 @@ import type { Caller } from '../contracts/api/auth.js';
 import type { RequestOutcome } from '../contracts/api/messages.js';
 import type { ApprovalPrincipal } from '../contracts/api/policies/approvals.js';
 import type { RequestRecord, RequestState } from '../contracts/api/policies/requests.js';
+import { isLimited } from '../contracts/limited-tokens.js';
 import { answerRefusal, senderOf } from '../contracts/permissions.js';
-import { NO_AGENT } from '../contracts/primitives.js';
+import { NO_AGENT, PERSON_PREFIX } from '../contracts/primitives.js';
 import type { Tx } from '../db/pool.js';
 import { isOfAgent, sendersOf, voterOf } from '../messages/input/principals.js';
 import { readPageRequests } from '../messages/read/lists/page-rows.js';
@@ -96,6 +97,7 @@ const DECISIONS = `
   SELECT d.request_id, d.resolution, d.principal_type, d.principal_id, c.name, d.comment FROM input_decisions d
     JOIN input_requests q ON q.tenant_id = d.tenant_id AND q.request_id = d.request_id AND q.digest = d.digest
     LEFT JOIN credentials c ON c.tenant_id = d.tenant_id AND c.credential_id = d.principal_id
+      AND (d.principal_type = 'credential' OR starts_with(d.principal_id, '${PERSON_PREFIX}')) -- the id of an end user may be any text
    WHERE d.tenant_id = $1 AND d.request_id = ANY ($2) ORDER BY d.approval_id`;
 
 /** Who decided: everybody whose decision made the last one count. */
@@ -112,6 +114,12 @@ function decidedOf({ ended_at }: RequestSummary, decisions: readonly DecisionRow
     at: ended_at.toISOString(),
     ...(last.comment !== null && { comment: last.comment }),
   };
+}
+
+/** The names of a tenant's credentials and people are not for its end users. */
+function shownTo(caller: Caller, decided: RequestRecord['decided']): RequestRecord['decided'] {
+  if (!decided || !isLimited(caller)) return decided;
+  return { ...decided, principals: decided.principals.map(({ type, id }) => ({ type, id })) };
 }
 
 function outcomeOf({ is_affirmative, outcome, error_code, settled_at }: RequestSummary): RequestOutcome | undefined {
@@ -154,7 +162,7 @@ export async function recordsOf(
     const { request_id, message_id, plan_id, session_id, agent_type, user_id, state } = summary;
     const row = asked.get(request_id);
     if (!row) return [];
-    const decided = decisions.get(request_id);
+    const decided = shownTo(caller, decisions.get(request_id));
     const outcome = outcomeOf(summary);
     return {
       request_id,

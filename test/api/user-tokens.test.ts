@@ -150,6 +150,21 @@ test('it sends for no other user, and in no session that is not its user’s', a
   expect((await ann.send('hi', once)).id).not.toBe((await bob.send('hi', once)).id);
 });
 
+test('the names of credentials are not for users, and a user has none whatever its id', async () => {
+  const decidedOf = async (client: typeof ann, session_id: string) =>
+    (await client.ok('/requests/get', { state: 'decided', session_id }, RequestsGetResponse)).requests[0]?.decided;
+  const { id, contextId } = await asked(ann);
+  expect(await api.client.failure(`/messages/${id}/resolve`, { resolution: 'confirmed' })).toBe('200');
+  const [principal] = (await decidedOf(api.client, contextId))?.principals ?? [];
+  expect(principal).toEqual({ type: 'credential', id: expect.any(String), name: expect.any(String) });
+  expect((await decidedOf(ann, contextId))?.principals).toEqual([{ type: 'credential', id: principal?.id }]);
+
+  const twin = await limited({ user_id: service.client_id });
+  const own = await asked(twin);
+  expect(await twin.failure(`/messages/${own.id}/resolve`, { resolution: 'confirmed' })).toBe('200');
+  expect((await decidedOf(api.client, own.contextId))?.principals).toEqual([{ type: 'person', id: service.client_id }]);
+});
+
 test('it sets no push configuration, and is no approver', async () => {
   const pushNotificationConfig = { url: 'https://example.com/hook' };
   expect(await refused(ann, { pushNotificationConfig })).toBe('403');

@@ -27,7 +27,7 @@ export const RequestRecord = z.object({
     .object({
       /** `expired` where nobody decided in time. */
       resolution: z.string(),
-      /** `name`: that of the credential or person. */
+      /** `name`: that of the credential or person; not for end users. */
       principals: z.array(ApprovalPrincipal.extend({ name: z.string().optional() })),
       at: Timestamp,
       comment: z.string().optional(),
