@@ -8,9 +8,9 @@ import { hasScope, sessionQuery } from '../api/session.js';
 import { CopyCurl } from '../parts/copy.js';
 import { Dialog } from '../parts/dialog.js';
 import { Fact } from '../parts/fact.js';
-import { instanceName } from '../parts/instance.js';
 import { Ago } from '../parts/time.js';
 import { bySince, latencyText, roomOf } from './health.js';
+import { instanceName } from './instance-name.js';
 
 const TONES: Record<ListedAgent['status'], string> = {
   ...{ available: 'good', busy: 'busy', draining: 'wait' },

@@ -5,11 +5,11 @@ import { failuresQuery, instancesBody, instancesQuery } from '../api/fleet.js';
 import { CopyCurl } from '../parts/copy.js';
 import { Fact } from '../parts/fact.js';
 import { Icon } from '../parts/icon.js';
-import { instanceName } from '../parts/instance.js';
 import { Failed, Loading } from '../parts/states.js';
 import { Ago } from '../parts/time.js';
 import { healthOf } from './health.js';
 import { HealthBadge } from './health-badge.js';
+import { instanceName } from './instance-name.js';
 import { Instances } from './instances.js';
 
 /** What has failed last, each with a link to the message. */

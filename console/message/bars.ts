@@ -1,5 +1,5 @@
 import type { EventRecord } from '../../contracts/api/telemetry.js';
-import { instanceName } from '../parts/instance.js';
+import { instanceName } from '../fleet/instance-name.js';
 
 /** A span of a message's time. A mark has no length. Times are milliseconds since 1970. */
 export interface Bar {

@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router';
 import { memo } from 'react';
 import type { MessageRecord } from '../../contracts/api/messages.js';
-import { instanceName } from '../parts/instance.js';
+import { instanceName } from '../fleet/instance-name.js';
 import { Badge } from '../parts/states.js';
 import { Ago } from '../parts/time.js';
 import { REASONS, STATE_WORDS, targetText, titleOf, tookText } from './words.js';

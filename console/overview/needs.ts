@@ -3,7 +3,7 @@ import type { Delivery } from '../../contracts/api/deliveries.js';
 import type { MessageGroup, WaitsFor } from '../../contracts/api/messages.js';
 import type { TenantLimitsResponse } from '../../contracts/api/tenants/tenants.js';
 import { answerText } from '../alerts/search.js';
-import { instanceName } from '../parts/instance.js';
+import { instanceName } from '../fleet/instance-name.js';
 
 /** Something that is used up to this share is near its end. */
 export const NEAR = 0.8;

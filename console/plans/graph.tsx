@@ -1,7 +1,7 @@
 import { Handle, MarkerType, type Node, type NodeProps, Position, ReactFlow } from '@xyflow/react';
 import { useMemo } from 'react';
 import type { Plan, PlanStep } from '../../contracts/api/plans.js';
-import { instanceName } from '../parts/instance.js';
+import { instanceName } from '../fleet/instance-name.js';
 import { useMedia, WIDE } from '../parts/media.js';
 import { placesOf, STEP_HEIGHT, STEP_WIDTH } from './graph-layout.js';
 import { signOf, toneOf } from './step-state.js';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import { instanceName } from '../../console/fleet/instance-name.js';
 import { argumentsText } from '../../console/inbox/words.js';
-import { instanceName } from '../../console/parts/instance.js';
 
 test('arguments stand in a row as one line, whatever they are', () => {
   expect(argumentsText({ amount: 700, to: 'ada', lines: [{ id: 1 }] })).toBe('amount: 700, to: ada, lines: [{"id":1}]');
