@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { platformAuthor } from '../audit/record-audit.js';
 import { createSignInLink } from '../auth/console-sessions.js';
 import { ensureDefaultType } from '../auth/tenants.js';
+import { onceReachable } from '../db/once-reachable.js';
 import { rotateLog } from '../embedded/log-file.js';
 import { describeEmbedder } from '../knowledge/embedding/choose.js';
 import { type Config, readConfig } from '../runtime/config.js';
@@ -14,7 +15,7 @@ import { fillLibrary } from './library.js';
 import { type Platform, startPlatform } from './platform.js';
 import { type RunOptions, readArguments } from './roles/roles.js';
 import { installTemporalRuntime } from './roles/temporal-runtime.js';
-import { ensureCredential } from './seed.js';
+import { type CredentialName, ensureCredential, type StoredCredential } from './seed.js';
 import { StopList } from './stop-list.js';
 import { removeDevFile, welcome, writeDevFile } from './welcome.js';
 
@@ -93,22 +94,32 @@ class PlatformProcess {
   /** Writes `dev.json`, which tells other programs that the platform is ready, and prints the addresses. */
   async #welcome(platform: Platform, infrastructure: Infrastructure): Promise<void> {
     const dataDir = this.config.FLEET_DATA_DIR;
-    const first = await ensureCredential(platform.services, dataDir, 'credential');
+    const first = await this.#credential(platform, 'credential');
     if (this.config.FLEET_EXAMPLES === 'on') await this.#startExamples(platform, infrastructure, first.tenant_id);
-    const agents = await ensureCredential(platform.services, dataDir, 'agents', first.tenant_id);
+    const agents = await this.#credential(platform, 'agents', first.tenant_id);
+    const signInLink = await onceReachable(
+      () => createSignInLink(platform.services.db, first.tenant_id, first.client_id),
+      this.log,
+    );
     const devFile = await writeDevFile(dataDir, platform, infrastructure, { first, agents });
     this.#stops.add(() => removeDevFile(dataDir));
-    const signInLink = await createSignInLink(platform.services.db, first.tenant_id, first.client_id);
     print(welcome(platform, infrastructure, devFile, this.logFile, signInLink));
     print(describeEmbedder(platform.services.embedder, this.config));
     print('Ctrl-C gives running work up to 10 s to finish, then stops everything that was started here.');
   }
 
+  #credential({ services }: Platform, which: CredentialName, tenantId?: string): Promise<StoredCredential> {
+    const work = () => ensureCredential(services, this.config.FLEET_DATA_DIR, which, tenantId);
+    return onceReachable(work, this.log);
+  }
+
   async #startExamples(platform: Platform, infrastructure: Infrastructure, tenantId: string): Promise<void> {
     const { db } = platform.services;
     const dataDir = this.config.FLEET_DATA_DIR;
-    const credential = await ensureCredential(platform.services, dataDir, 'examples', tenantId);
-    await db.tenant(tenantId, (tx) => ensureDefaultType(tx, platformAuthor(tenantId, 'start'), DEFAULT_EXAMPLE));
+    const credential = await this.#credential(platform, 'examples', tenantId);
+    const author = platformAuthor(tenantId, 'start');
+    const ensureDefault = () => db.tenant(tenantId, (tx) => ensureDefaultType(tx, author, DEFAULT_EXAMPLE));
+    await onceReachable(ensureDefault, this.log);
     const environment = {
       FLEET_BASE_URL: platform.baseUrl ?? '',
       FLEET_CLIENT_ID: credential.client_id,
@@ -117,7 +128,7 @@ class PlatformProcess {
     };
     print(`Example agents: started (${EXAMPLES.join(', ')})`);
     this.#examples = startExamples({ dataDir, environment, log: this.log });
-    await untilRegistered(db, tenantId);
+    await onceReachable(() => untilRegistered(db, tenantId), this.log);
     void fillLibrary(platform.services, tenantId, credential.client_id);
   }
 }

@@ -20,6 +20,7 @@ const CREDENTIALS = {
   agents: { name: 'agents', scopes: ['read'], agent_types: [ANY_AGENT_TYPE] },
   examples: { name: 'example agents', scopes: ['read'], agent_types: EXAMPLES },
 } satisfies Record<string, NewCredential>;
+export type CredentialName = keyof typeof CREDENTIALS;
 
 async function readStored(file: string): Promise<StoredCredential | null> {
   try {
@@ -39,7 +40,7 @@ async function readStored(file: string): Promise<StoredCredential | null> {
 export async function ensureCredential(
   { db, secrets }: Pick<Services, 'db' | 'secrets'>,
   dataDir: string,
-  which: keyof typeof CREDENTIALS,
+  which: CredentialName,
   tenantId?: string,
 ): Promise<StoredCredential> {
   const file = join(dataDir, `${which}.json`);

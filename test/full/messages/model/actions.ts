@@ -48,7 +48,7 @@ async function leave(world: World, agent: FleetAgent): Promise<void> {
   world.loseWorkOf(agent);
 }
 
-async function drop(world: World, agent: FleetAgent): Promise<void> {
+async function drop(world: World, agent: ConnectedAgent): Promise<void> {
   if (world.nodes.kills.length > 0) world.loseWorkOf(agent); // it may come back to another node
   agent.drop();
 }
@@ -57,6 +57,7 @@ async function drop(world: World, agent: FleetAgent): Promise<void> {
 export const asking = (world: World) =>
   world.running.filter(({ id, arrivals }) => id && arrivals.at(-1)?.answer?.how === 'question');
 const here = (world: World) => world.agents.filter(({ isHere }) => isHere);
+const connected = (world: World) => here(world).filter((agent) => agent instanceof ConnectedAgent);
 const sent = (world: World) => world.messages.filter(({ id }) => id !== undefined);
 const sessions = (world: World) => world.sessions.filter(({ id }) => id !== undefined);
 
@@ -102,7 +103,7 @@ export const actions = {
   cancel: on(sent, cancel),
   interrupt: on(sessions, (world, session, by) => stopSession(world, session, 'interrupt', by)),
   close: on(sessions, (world, session, by) => stopSession(world, session, 'close', by)),
-  drop: on(here, drop),
+  drop: on(connected, drop),
   leave: on(here, leave),
   comeBack: on(({ agents }) => agents, comeBack),
   drain: on(here, (world, agent) => world.persist(() => agent.report('draining'))),

@@ -63,8 +63,6 @@ export abstract class FleetAgent {
     await home.client.ok('/agents/heartbeat', { instance_id: instanceId, status }, OkResponse);
   }
 
-  /** The network takes its socket, if it has one. It comes back with its work. */
-  abstract drop(): void;
   protected abstract run(): Promise<void>;
   protected abstract end(): Promise<void>;
 
@@ -80,6 +78,7 @@ export abstract class FleetAgent {
 export class ConnectedAgent extends FleetAgent {
   #agent: JournalingAgent | undefined;
 
+  /** The network takes its socket. It comes back with its work. */
   drop(): void {
     this.#agent?.drop();
   }
@@ -113,10 +112,6 @@ export class HostedAgent extends FleetAgent {
   override readonly failsUnfinished = true;
   #agent: Agent | undefined;
   #port: number | undefined;
-
-  drop(): void {
-    // It has no socket.
-  }
 
   protected async run(): Promise<void> {
     const { home, instanceId, type, maxSessions } = this.options;
