@@ -36,74 +36,19 @@ export function timeOf(field: string | null | undefined): Date {
   return parseTime(field ?? '') as Date;
 }
 
-/** The methods of the driver's connection that write protocol messages, with their actual arguments. */
-interface Wire {
-  stream: { cork(): void; uncork(): void };
-  parsedStatements: Record<string, string | undefined>;
-  parse(message: { name: string; text: string }): void;
-  bind(message: { statement: string; values: string[] }): void;
-  execute(message: Record<string, never>): void;
-  sync(): void;
-}
+const AS_TEXT = { getTypeParser: () => (value: string) => value };
 
 /**
- * One execution of a statement, as a custom query of the driver. Unlike the driver's `Query` it requests no description of the columns and
- * copies nothing: 15 to 28 µs of processor time and 50 to 70 µs of the 0.2 to 0.4 ms of a statement.
+ * Executes a statement on a connection. To write the protocol here, past the driver's public query, saves 15 to 28 µs of processor time of a
+ * statement, measured, and reaches into what the driver keeps to itself.
  */
-class Execution implements pg.Submittable {
-  readonly name: string;
-  readonly text: string;
-  /** Called once, with the fields of each row. The driver replaces it to add its time limit. */
-  callback: (error: unknown, rows?: Fields[]) => void;
-  readonly #values: string[];
-  readonly #rows: Fields[] = [];
-
-  constructor(
-    { name, text }: Pick<Statement<unknown>, 'name' | 'text'>,
-    values: string[],
-    callback: (error: unknown, rows?: Fields[]) => void,
-  ) {
-    this.name = name;
-    this.text = text;
-    this.#values = values;
-    this.callback = callback;
-  }
-
-  submit(connection: unknown): void {
-    const wire = connection as Wire;
-    wire.stream.cork();
-    try {
-      if (wire.parsedStatements[this.name] === undefined) wire.parse({ name: this.name, text: this.text });
-      wire.bind({ statement: this.name, values: this.#values });
-      wire.execute({});
-      wire.sync();
-    } finally {
-      wire.stream.uncork();
-    }
-  }
-
-  handleDataRow({ fields }: { fields: Fields }): void {
-    this.#rows.push(fields);
-  }
-
-  /** The caller counts the rows. */
-  handleCommandComplete(): void {}
-
-  handleReadyForQuery(): void {
-    this.callback(null, this.#rows);
-  }
-
-  handleError(error: unknown): void {
-    this.callback(error);
-  }
-}
-
-/** Executes a statement on a connection. */
-export async function execute<Row>(client: pg.PoolClient, statement: Statement<Row>, values: string[]): Promise<Row[]> {
-  const rows = await new Promise<(string | null)[][]>((resolve, reject) => {
-    client.query(new Execution(statement, values, (error, found) => (found ? resolve(found) : reject(error))));
-  });
-  return rows.map((fields) => statement.row(fields));
+export async function execute<Row>(
+  client: pg.PoolClient,
+  { name, text, row }: Statement<Row>,
+  values: string[],
+): Promise<Row[]> {
+  const { rows } = await client.query<Fields>({ name, text, values, rowMode: 'array', types: AS_TEXT });
+  return rows.map((fields) => row(fields));
 }
 
 /** When a connection was made, on `performance.now()`; of a pool, since when its connections are trusted. */
