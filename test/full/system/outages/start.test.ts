@@ -105,6 +105,27 @@ describe.each([
   });
 });
 
+test.each(['INSERT INTO credentials', 'INSERT INTO sign_in_links'])(
+  'a database that is cut at %s delays the start and does not end it',
+  async (statement) => {
+    let proxy: TcpProxy | undefined;
+    let cuts = 0;
+    const reader = () => (chunk: Buffer) => {
+      if (cuts > 0 || !chunk.includes(statement)) return;
+      cuts += 1;
+      proxy?.cut();
+    };
+    const wayTo = async (url: string) => {
+      proxy = await TcpProxy.to(url, { reader });
+      return proxy.urlOf(url);
+    };
+    const { platform } = await startPlatform({ FLEET_LOG_LEVEL: 'info' }, { wayTo });
+    expect(cuts).toBe(1);
+    expect(logLines(platform, 'the database does not answer yet, trying again')).toHaveLength(1);
+    expect(await health(platform)).toMatchObject({ checks: { database: 'ok' } });
+  },
+);
+
 describe('a mistake that no repetition mends ends the start, with its remedy', () => {
   const free = (address: string): BadWay => ({ address, mend: () => undefined });
 
