@@ -12,11 +12,12 @@ import { createRoot } from 'react-dom/client';
 import { parseAccessSearch } from './access/search.js';
 import { parseAlertsSearch } from './alerts/search.js';
 import { ApiError, isSignedOut } from './api/call.js';
+import { requestsQuery } from './api/requests.js';
 import { sessionQuery } from './api/session.js';
 import { parseAuditSearch } from './audit/search.js';
 import { parseFleetSearch } from './fleet/health.js';
 import { parseGuardsSearch } from './guards/search.js';
-import { parseInboxSearch } from './inbox/filters.js';
+import { filtersOf, parseInboxSearch } from './inbox/filters.js';
 import { Inbox } from './inbox/inbox.js';
 import { parseKnowledgeSearch } from './knowledge/search.js';
 import { parseMessagesSearch } from './messages/filters.js';
@@ -186,8 +187,21 @@ declare module '@tanstack/react-router' {
   }
 }
 
-const element = document.getElementById('console');
-if (element)
+/** How long the first view waits for what was asked for ahead, so that it is drawn once and whole. */
+const DRAWN_AFTER_MS = 300;
+
+/** Reads who is signed in, and the list of the inbox where that is the view. */
+async function readFirst(): Promise<void> {
+  await router.load();
+  const session = await client.fetchQuery(sessionQuery);
+  const shown = router.state.matches.find(({ routeId }) => routeId === inbox.id);
+  if (session && shown)
+    await client.prefetchInfiniteQuery(requestsQuery(filtersOf(parseInboxSearch({ ...shown.search }))));
+}
+
+async function draw(element: HTMLElement): Promise<void> {
+  const late = new Promise((resolve) => setTimeout(resolve, DRAWN_AFTER_MS));
+  await Promise.race([readFirst().catch(() => undefined), late]); // the views tell what fails
   createRoot(element).render(
     <StrictMode>
       <QueryClientProvider client={client}>
@@ -195,3 +209,7 @@ if (element)
       </QueryClientProvider>
     </StrictMode>,
   );
+}
+
+const element = document.getElementById('console');
+if (element) void draw(element);

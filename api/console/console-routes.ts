@@ -55,14 +55,17 @@ export function consoleRoutes(app: FastifyInstance, deps: Deps): void {
       : logins.credentialOf(body, request.ip));
     refuseOthers(credential);
     const opened = await openConsoleSession(deps, credential, request.ip);
-    cookie.set(reply, opened.cookie);
-    return { ok: true, session: await sessionView(db, opened.caller, { csrf: opened.csrf }) };
+    cookie.set(reply, opened);
+    return { ok: true, session: await sessionView(db, opened.caller) };
   });
 
   mount(app, CONSOLE_OPERATIONS.getSession).answer(async (_body, { request }) => {
     const session = cookie.read(request);
     const isSignedIn = session !== null && request.caller !== null;
-    return { ok: true, session: isSignedIn ? await sessionView(db, request.caller as Caller, session) : null };
+    return {
+      ok: true,
+      session: isSignedIn ? await sessionView(db, request.caller as Caller, session.sign_in_id) : null,
+    };
   });
 
   mount(app, CONSOLE_OPERATIONS.signOut).answer(async ({ everywhere }, { request, reply }) => {
@@ -70,7 +73,7 @@ export function consoleRoutes(app: FastifyInstance, deps: Deps): void {
     const session = cookie.readChecked(request);
     if (caller) await endConsoleSessions(db, authorOf(caller, request.ip), caller, everywhere);
     if (session?.sign_in_id !== undefined) await endSignIn(db, session.sign_in_id, everywhere);
-    cookie.set(reply, '');
+    cookie.end(reply);
     return { ok: true };
   });
 }

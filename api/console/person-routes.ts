@@ -81,12 +81,13 @@ export function personRoutes(app: FastifyInstance, deps: Deps): void {
     throw new PlatformError('unauthorized', 'It took too long, or was begun in another browser.');
   };
 
-  /** The value of the session's cookie: with the tenant where there is no choice. */
-  const cookieFor = async (signIn: SignIn, request: FastifyRequest): Promise<string> => {
+  /** The session's cookie: with the tenant where there is no choice. */
+  const cookieFor = async (signIn: SignIn, request: FastifyRequest) => {
     const [only, ...others] = await choicesOf(db, signIn);
     if (only && others.length === 0 && !signIn.is_operator)
-      return (await openPersonSession(deps, signIn, only.tenant_id, request.ip)).cookie;
-    return sealConsoleSession(secrets, { csrf: newCsrfToken(), sign_in_id: signIn.sign_in_id });
+      return openPersonSession(deps, signIn, only.tenant_id, request.ip);
+    const csrf = newCsrfToken();
+    return { csrf, cookie: sealConsoleSession(secrets, { csrf, sign_in_id: signIn.sign_in_id }) };
   };
 
   /** Answers a page whatever goes wrong, and leads nowhere but to the provider and to the console. */
@@ -142,8 +143,7 @@ export function personRoutes(app: FastifyInstance, deps: Deps): void {
   mount(app, CONSOLE_OPERATIONS.getSignIn).answer(async (_body, { request }) => {
     const session = cookie.read(request);
     const signIn = session?.sign_in_id === undefined ? null : await findSignIn(db, session.sign_in_id);
-    const person = signIn &&
-      session && { name: signIn.name, is_operator: signIn.is_operator, csrf_token: session.csrf };
+    const person = signIn && { name: signIn.name, is_operator: signIn.is_operator };
     return { ok: true, provider: provider?.name ?? null, person };
   });
 
@@ -154,8 +154,8 @@ export function personRoutes(app: FastifyInstance, deps: Deps): void {
 
   mount(app, CONSOLE_OPERATIONS.chooseTenant).answer(async ({ tenant_id }, { request, reply }) => {
     const signIn = await signedIn(request);
-    const { caller, csrf, cookie: value } = await openPersonSession(deps, signIn, tenant_id, request.ip);
-    cookie.set(reply, value);
-    return { ok: true, session: await sessionView(db, caller, { csrf, sign_in_id: signIn.sign_in_id }) };
+    const opened = await openPersonSession(deps, signIn, tenant_id, request.ip);
+    cookie.set(reply, opened);
+    return { ok: true, session: await sessionView(db, opened.caller, signIn.sign_in_id) };
   });
 }

@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import {
   CONSOLE_SESSION_SECONDS,
   isCsrfToken,
+  type OpenedSession,
   type SealedSession,
   unsealConsoleSession,
 } from '../../auth/console-sessions.js';
@@ -16,10 +17,12 @@ const SAFE = ['GET', 'HEAD'];
  * speaks.
  */
 export class HostCookie {
+  /** @param readers `page`: the scripts of the own page may read it */
   constructor(
     private readonly name: string,
     private readonly seconds: number,
     private readonly baseUrl: () => string,
+    private readonly readers: 'server' | 'page' = 'server',
   ) {}
 
   #isSecure(): boolean {
@@ -33,8 +36,9 @@ export class HostCookie {
   /** @param value '' ends the cookie */
   set(reply: FastifyReply, value: string): void {
     const seconds = value === '' ? 0 : this.seconds;
-    const attributes = `Path=/; HttpOnly; SameSite=Lax; Max-Age=${seconds}${this.#isSecure() ? '; Secure' : ''}`;
-    reply.header('set-cookie', `${this.#name()}=${value}; ${attributes}`);
+    const own = [...(this.readers === 'server' ? ['HttpOnly'] : []), ...(this.#isSecure() ? ['Secure'] : [])];
+    const attributes = ['Path=/', ...own, 'SameSite=Lax', `Max-Age=${seconds}`];
+    reply.header('set-cookie', [`${this.#name()}=${value}`, ...attributes].join('; '));
   }
 
   /** The value that a request brings; '' without one. */
@@ -45,20 +49,26 @@ export class HostCookie {
   }
 }
 
-/** The cookie of the console's session. */
+/** The cookie of the console's session, and beside it the CSRF token for the page to read before it has asked for anything. */
 export class SessionCookie {
   readonly #cookie: HostCookie;
+  readonly #csrf: HostCookie;
 
   constructor(
     private readonly secrets: Pick<Secrets, 'decrypt'>,
     baseUrl: () => string,
   ) {
     this.#cookie = new HostCookie('fleet_console', CONSOLE_SESSION_SECONDS, baseUrl);
+    this.#csrf = new HostCookie('fleet_csrf', CONSOLE_SESSION_SECONDS, baseUrl, 'page');
   }
 
-  /** @param value '' ends the cookie */
-  set(reply: FastifyReply, value: string): void {
-    this.#cookie.set(reply, value);
+  set(reply: FastifyReply, { cookie, csrf }: Pick<OpenedSession, 'cookie' | 'csrf'>): void {
+    this.#cookie.set(reply, cookie);
+    this.#csrf.set(reply, csrf);
+  }
+
+  end(reply: FastifyReply): void {
+    this.set(reply, { cookie: '', csrf: '' });
   }
 
   /** The session that a request of the console's page brings; null where another page, or nothing, made the browser send the cookie. */
@@ -76,7 +86,7 @@ export class SessionCookie {
   readChecked(request: FastifyRequest): SealedSession | null {
     const session = this.read(request);
     if (session !== null && !SAFE.includes(request.method) && !isCsrfToken(session, request.headers['x-csrf-token']))
-      throw new PlatformError('forbidden', 'The header X-CSRF-Token must have the csrf_token of the session.');
+      throw new PlatformError('forbidden', 'The header X-CSRF-Token must have the value of the cookie fleet_csrf.');
     return session;
   }
 

@@ -1,4 +1,3 @@
-import type { SealedSession } from '../../auth/console-sessions.js';
 import { choicesOf, findSignIn } from '../../auth/people.js';
 import { readTenant } from '../../auth/tenants.js';
 import type { Caller } from '../../contracts/api/auth.js';
@@ -14,12 +13,8 @@ async function maySwitch(db: Db, signInId: string | undefined): Promise<boolean>
   return signIn !== null && (await choicesOf(db, signIn)).length > 1;
 }
 
-/** Who is signed in, as the page sees it. */
-export async function sessionView(
-  db: Db,
-  caller: Caller,
-  { csrf, sign_in_id }: Omit<SealedSession, 'token'>,
-): Promise<ConsoleSession> {
+/** Who is signed in, as the page sees it. @param signInId of a person */
+export async function sessionView(db: Db, caller: Caller, signInId?: string): Promise<ConsoleSession> {
   const { tenant_id, scopes, exp } = caller;
   const { id, type } = principalOf(caller);
   const { tenant, known } = await db.system(async (tx) => {
@@ -31,7 +26,6 @@ export async function sessionView(
     tenant: { tenant_id, name: tenant.name },
     scopes,
     expires_at: new Date(exp * 1_000).toISOString(),
-    may_switch: await maySwitch(db, sign_in_id),
-    csrf_token: csrf,
+    may_switch: await maySwitch(db, signInId),
   };
 }

@@ -6,6 +6,7 @@ import { credentialsQuery } from '../api/access.js';
 import { Choice, withFilters } from '../list/choice.js';
 import { useListKeys } from '../list/list-keys.js';
 import { CopyCurl } from '../parts/copy.js';
+import { numberText } from '../parts/number.js';
 import { Split } from '../parts/split.js';
 import { Failed, Loading } from '../parts/states.js';
 import { Ago } from '../parts/time.js';
@@ -80,7 +81,7 @@ export function Credentials({ search }: { search: AccessSearch }) {
             <div className="line">
               <h1>Access</h1>
               <span className="quiet" role="status">
-                {data && shown.length.toLocaleString('en')}
+                {data && numberText(shown.length)}
               </span>
             </div>
             <nav aria-label="Access">
@@ -133,8 +134,7 @@ export function Credentials({ search }: { search: AccessSearch }) {
           </ul>
           {data && data.count > all.length && (
             <p className="list-foot small quiet">
-              The newest {all.length.toLocaleString('en')} of {data.count.toLocaleString('en')}. Read the others over
-              the API.
+              The newest {numberText(all.length)} of {numberText(data.count)}. Read the others over the API.
             </p>
           )}
         </>

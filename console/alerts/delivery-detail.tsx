@@ -6,6 +6,7 @@ import { call } from '../api/call.js';
 import { Confirm } from '../parts/confirm.js';
 import { CopyCurl, Id } from '../parts/copy.js';
 import { Fact } from '../parts/fact.js';
+import { numberText } from '../parts/number.js';
 import { Badge, Failed, Loading, Problem } from '../parts/states.js';
 import { Ago, Until } from '../parts/time.js';
 import { answerText } from './search.js';
@@ -64,7 +65,7 @@ function Attempts({ attempts }: Pick<Delivery, 'attempts'>) {
                 label={String(attempt.status_code ?? (attempt.success ? 'accepted' : 'no answer'))}
               />
             </td>
-            <td data-name="Took">{attempt.response_time_ms.toLocaleString('en')} ms</td>
+            <td data-name="Took">{numberText(attempt.response_time_ms)} ms</td>
             <td data-name="Error">{attempt.error ? <code>{attempt.error}</code> : '–'}</td>
           </tr>
         ))}

@@ -1,4 +1,5 @@
 import { Link } from '@tanstack/react-router';
+import { numberText } from '../parts/number.js';
 
 /** The heading of both lists, which leads to the other one. */
 export function Heading({ tab, count }: { tab: 'rules' | 'deliveries'; count: number | undefined }) {
@@ -7,7 +8,7 @@ export function Heading({ tab, count }: { tab: 'rules' | 'deliveries'; count: nu
       <div className="line">
         <h1>Alerts</h1>
         <span className="quiet" role="status">
-          {count?.toLocaleString('en')}
+          {count !== undefined && numberText(count)}
         </span>
       </div>
       <nav aria-label="Alerts">

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { AlertRule, NewAlertRequest, Notification } from '../../contracts/api/alerts.js';
+import { numberText } from '../parts/number.js';
 
 type NewRule = z.input<typeof NewAlertRequest>;
 type Channel = NewRule['notifications'][number];
@@ -150,9 +151,9 @@ export function conditionText({ event, filters = {} }: AlertRule['condition']): 
 
 /** How often it has to happen. */
 export function frequencyText({ threshold, window_seconds, cooldown_seconds }: AlertRule): string {
-  const silent = cooldown_seconds > 0 ? `, then silent for ${cooldown_seconds.toLocaleString('en')} s` : '';
+  const silent = cooldown_seconds > 0 ? `, then silent for ${numberText(cooldown_seconds)} s` : '';
   if (threshold === 1) return `each event${silent}`;
-  return `${threshold.toLocaleString('en')} events within ${window_seconds.toLocaleString('en')} s${silent}`;
+  return `${numberText(threshold)} events within ${numberText(window_seconds)} s${silent}`;
 }
 
 /** Where a channel leads. */

@@ -4,7 +4,7 @@ const answers = new Map<string, Promise<unknown>>();
 
 /** Keeps an answer that was asked for before somebody wants it. @param key what was asked for */
 export function keepAhead(key: string, answer: Promise<unknown>): void {
-  answer.catch(() => undefined); // whoever takes it is told
+  answer.catch(() => answers.delete(key)); // whoever has taken it is told
   answers.set(key, answer);
   setTimeout(() => answers.delete(key), KEPT_MS);
 }

@@ -27,13 +27,11 @@ export class ApiError extends Error {
 /** Whether nobody is signed in any more. */
 export const isSignedOut = (error: unknown): boolean => error instanceof ApiError && error.status === 401;
 
-/** What changes have to repeat beside the cookie of the session. */
-let csrfToken = '';
+/** What changes have to repeat beside the cookie of the session: no other page can read it. */
+const csrfToken = (): string => /(?:^|; )(?:__Host-)?fleet_csrf=([\w-]*)/.exec(document.cookie)?.[1] ?? '';
 
-/** Remembers the value of the session for the calls that follow. */
-export function rememberCsrfToken(session: { csrf_token: string } | null): void {
-  csrfToken = session?.csrf_token ?? '';
-}
+/** Whether somebody may be signed in; only the platform knows. */
+export const mayBeSignedIn = (): boolean => csrfToken() !== '';
 
 /** The response to a request, if it is a good one. @throws ApiError */
 async function fetchGood(path: string, init: RequestInit): Promise<Response> {
@@ -69,7 +67,7 @@ export function fetchAhead(path: string, body?: unknown): Promise<unknown> {
 }
 
 function posted(body: unknown): RequestInit {
-  const headers = { 'content-type': 'application/json', 'x-csrf-token': csrfToken };
+  const headers = { 'content-type': 'application/json', 'x-csrf-token': csrfToken() };
   return { method: 'POST', headers, body: JSON.stringify(body) };
 }
 

@@ -1,6 +1,6 @@
 import { queryOptions } from '@tanstack/react-query';
 import type { ConsolePerson, ConsoleSession } from '../../contracts/api/console.js';
-import { fetchJson, isSignedOut, postJson, rememberCsrfToken } from './call.js';
+import { fetchJson, isSignedOut, postJson } from './call.js';
 
 type Signed = { session: ConsoleSession };
 type TenantChoice = { tenant_id: string; name: string; as_operator: boolean };
@@ -10,9 +10,7 @@ export const sessionQuery = queryOptions({
   queryKey: ['session'],
   queryFn: async (): Promise<ConsoleSession | null> => {
     try {
-      const { session } = (await fetchJson('/console/session')) as { session: ConsoleSession | null };
-      rememberCsrfToken(session);
-      return session;
+      return ((await fetchJson('/console/session')) as { session: ConsoleSession | null }).session;
     } catch (error) {
       if (isSignedOut(error)) return null;
       throw error;
@@ -24,11 +22,8 @@ export const sessionQuery = queryOptions({
 /** How to sign in, and which person has: of these a tenant may still have to be chosen. */
 export const signInQuery = queryOptions({
   queryKey: ['sign-in'],
-  queryFn: async () => {
-    const how = (await fetchJson('/console/sign_in')) as { provider: string | null; person: ConsolePerson | null };
-    if (how.person) rememberCsrfToken(how.person);
-    return how;
-  },
+  queryFn: async () =>
+    (await fetchJson('/console/sign_in')) as { provider: string | null; person: ConsolePerson | null },
 });
 
 /** The tenants that a person may choose. @throws ApiError */
@@ -38,18 +33,14 @@ export async function getTenants(search: string): Promise<TenantChoice[]> {
 
 /** Begins a session in a tenant. @throws ApiError */
 export async function chooseTenant(tenantId: string): Promise<ConsoleSession> {
-  const { session } = (await postJson('/console/choose_tenant', { tenant_id: tenantId })) as Signed;
-  rememberCsrfToken(session);
-  return session;
+  return ((await postJson('/console/choose_tenant', { tenant_id: tenantId })) as Signed).session;
 }
 
 /** Signs in by a link or as a credential. @throws ApiError */
 export async function signIn(
   body: { link: string } | { client_id: string; client_secret: string },
 ): Promise<ConsoleSession> {
-  const { session } = (await postJson('/console/sign_in', body)) as Signed;
-  rememberCsrfToken(session);
-  return session;
+  return ((await postJson('/console/sign_in', body)) as Signed).session;
 }
 
 /** Ends the session, or all sessions of its credential or person. */

@@ -7,6 +7,7 @@ import { FLEET_TYPES, follow } from '../api/live.js';
 import { FindField } from '../list/choice.js';
 import { useListKeys } from '../list/list-keys.js';
 import { ListView } from '../list/list-view.js';
+import { numberText } from '../parts/number.js';
 import { NoMatch } from '../parts/states.js';
 import { EmptyFleet } from './empty-fleet.js';
 import { type FleetSearch, healthOf, shownTypes } from './health.js';
@@ -26,9 +27,9 @@ function TypeRow({ type, isCurrent }: { type: AgentTypeActivity; isCurrent: bool
   const { agent_type, instances, online, in_flight, queue_length, failed_last_hour, last_error } = type;
   const health = healthOf(type);
   const facts = [
-    `${in_flight.toLocaleString()} in flight`,
-    ...(queue_length > 0 ? [`${queue_length.toLocaleString()} queued`] : []),
-    ...(failed_last_hour > 0 ? [`${failed_last_hour.toLocaleString()} failed this hour`] : []),
+    `${numberText(in_flight)} in flight`,
+    ...(queue_length > 0 ? [`${numberText(queue_length)} queued`] : []),
+    ...(failed_last_hour > 0 ? [`${numberText(failed_last_hour)} failed this hour`] : []),
     ...(health.tone === 'bad' && last_error ? [last_error] : []),
   ];
   return (
@@ -87,7 +88,7 @@ export function Fleet() {
       name="Fleet"
       label={['Agent types', 'Agent type']}
       className="fleet"
-      count={list.data && `${online.toLocaleString('en')} of ${instances.toLocaleString('en')} online`}
+      count={list.data && `${numberText(online)} of ${numberText(instances)} online`}
       filters={
         <>
           <FindField

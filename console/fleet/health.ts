@@ -1,4 +1,5 @@
 import type { AgentTypeActivity, ListedAgent } from '../../contracts/api/agents.js';
+import { numberText } from '../parts/number.js';
 
 const SHOWS = ['trouble', 'waiting', 'offline'] as const;
 
@@ -29,7 +30,7 @@ export interface Health {
   since?: string;
 }
 
-const counted = (count: number, one: string, many: string) => `${count.toLocaleString()} ${count === 1 ? one : many}`;
+const counted = (count: number, one: string, many: string) => `${numberText(count)} ${count === 1 ? one : many}`;
 
 /** What is worth knowing of a type, in a few words. */
 export function healthOf(type: AgentTypeActivity): Health {

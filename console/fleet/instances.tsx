@@ -8,6 +8,7 @@ import { hasScope, sessionQuery } from '../api/session.js';
 import { CopyCurl } from '../parts/copy.js';
 import { Dialog } from '../parts/dialog.js';
 import { Fact } from '../parts/fact.js';
+import { numberText } from '../parts/number.js';
 import { Ago } from '../parts/time.js';
 import { bySince, latencyText, roomOf } from './health.js';
 import { instanceName } from './instance-name.js';
@@ -85,19 +86,19 @@ function InstanceDetail({ agent }: { agent: ListedAgent }) {
   const { data: connection } = useQuery(connectionQuery(agent.instance_id));
   const { public_url, mesh_id, registered_at, sent_per_minute, in_flight, queue_length } = agent;
   const { max_concurrent_tasks, max_concurrent_sessions, current_sessions } = agent;
-  const bound = (most: number) => (most === 0 ? 'no limit' : `of ${most.toLocaleString()}`);
+  const bound = (most: number) => (most === 0 ? 'no limit' : `of ${numberText(most)}`);
   return (
     <div className="instance-detail">
       {connection?.degraded_reason && <p className="notice bad">{connection.degraded_reason}</p>}
       <dl className="facts">
         <Fact name="Messages in flight">
-          {in_flight.toLocaleString()} <span className="quiet">{bound(max_concurrent_tasks)}</span>
+          {numberText(in_flight)} <span className="quiet">{bound(max_concurrent_tasks)}</span>
         </Fact>
         <Fact name="Sessions">
-          {current_sessions.toLocaleString()} <span className="quiet">{bound(max_concurrent_sessions)}</span>
+          {numberText(current_sessions)} <span className="quiet">{bound(max_concurrent_sessions)}</span>
         </Fact>
-        <Fact name="Waiting for it alone">{queue_length.toLocaleString()}</Fact>
-        <Fact name="Sent in the last minute">{sent_per_minute.toLocaleString()}</Fact>
+        <Fact name="Waiting for it alone">{numberText(queue_length)}</Fact>
+        <Fact name="Sent in the last minute">{numberText(sent_per_minute)}</Fact>
         <Fact name={public_url ? 'Address' : 'Connected'}>
           {public_url ?? (connection?.connected_since ? <Ago at={connection.connected_since} /> : 'not now')}
         </Fact>
@@ -111,9 +112,9 @@ function InstanceDetail({ agent }: { agent: ListedAgent }) {
         )}
         {connection && (
           <Fact name="Dispatches in all">
-            {connection.dispatches_succeeded.toLocaleString()} succeeded,{' '}
+            {numberText(connection.dispatches_succeeded)} succeeded,{' '}
             <span className={connection.dispatches_failed > 0 ? 'problem' : undefined}>
-              {connection.dispatches_failed.toLocaleString()} failed
+              {numberText(connection.dispatches_failed)} failed
             </span>
           </Fact>
         )}
@@ -165,14 +166,14 @@ function InstanceRow({ agent, isOpen }: { agent: ListedAgent; isOpen: boolean })
         </th>
         <td data-name="In flight">
           <span className="room">
-            {room.used.toLocaleString()} <span className="quiet">of {room.of?.toLocaleString() ?? 'any'}</span>
+            {numberText(room.used)} <span className="quiet">of {room.of === null ? 'any' : numberText(room.of)}</span>
             {room.of !== null && <meter aria-label="Room in use" max={room.of} value={room.used} />}
           </span>
         </td>
         <td data-name="p50">{latencyText(latency_ms.p50)}</td>
         <td data-name="p95">{latencyText(latency_ms.p95)}</td>
         <td data-name="Failed, 1 h">
-          <span className={failed_last_hour > 0 ? 'problem' : undefined}>{failed_last_hour.toLocaleString()}</span>
+          <span className={failed_last_hour > 0 ? 'problem' : undefined}>{numberText(failed_last_hour)}</span>
           {last_error && <span className="quiet small error-code">{last_error}</span>}
         </td>
         <td data-name="Version">{agent_version ?? '–'}</td>

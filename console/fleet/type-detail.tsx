@@ -5,6 +5,7 @@ import { failuresQuery, instancesBody, instancesQuery } from '../api/fleet.js';
 import { CopyCurl } from '../parts/copy.js';
 import { Fact } from '../parts/fact.js';
 import { Icon } from '../parts/icon.js';
+import { numberText } from '../parts/number.js';
 import { Failed, Loading } from '../parts/states.js';
 import { Ago } from '../parts/time.js';
 import { healthOf } from './health.js';
@@ -62,17 +63,15 @@ export function TypeDetail({ type, instance }: { type: AgentTypeActivity; instan
           {online} <span className="quiet">of {instances}</span>
         </Fact>
         <Fact name="In flight">
-          {in_flight.toLocaleString()}{' '}
+          {numberText(in_flight)}{' '}
           {max_concurrent_sessions !== 0 && (
             <span className="quiet">
-              {max_concurrent_sessions === null
-                ? 'no limit'
-                : `of ${max_concurrent_sessions.toLocaleString()} sessions`}
+              {max_concurrent_sessions === null ? 'no limit' : `of ${numberText(max_concurrent_sessions)} sessions`}
             </span>
           )}
         </Fact>
         <Fact name="Queue">
-          {queue_length.toLocaleString()}{' '}
+          {numberText(queue_length)}{' '}
           {queued_since && (
             <span className="quiet">
               first waits <Ago at={queued_since} short />
@@ -80,7 +79,7 @@ export function TypeDetail({ type, instance }: { type: AgentTypeActivity; instan
           )}
         </Fact>
         <Fact name="Failed, last hour">
-          <span className={failed_last_hour > 0 ? 'problem' : undefined}>{failed_last_hour.toLocaleString()}</span>{' '}
+          <span className={failed_last_hour > 0 ? 'problem' : undefined}>{numberText(failed_last_hour)}</span>{' '}
           {last_error && failed_last_hour > 0 && <span className="quiet">{last_error}</span>}
         </Fact>
       </dl>
@@ -97,7 +96,7 @@ export function TypeDetail({ type, instance }: { type: AgentTypeActivity; instan
         {list.data && list.data.agents.length > 0 && <Instances agents={list.data.agents} current={instance} />}
         {list.data && list.data.count > list.data.agents.length && (
           <p className="quiet">
-            The newest {list.data.agents.length} of {list.data.count.toLocaleString()}. Read the others over the API.
+            The newest {list.data.agents.length} of {numberText(list.data.count)}. Read the others over the API.
           </p>
         )}
       </section>

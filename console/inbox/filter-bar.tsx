@@ -1,5 +1,6 @@
 import { Link, useNavigate } from '@tanstack/react-router';
 import { Icon } from '../parts/icon.js';
+import { numberText } from '../parts/number.js';
 import { FIELDS, type InboxSearch } from './filters.js';
 
 const BOXES: { box: NonNullable<InboxSearch['box']>; label: string }[] = [
@@ -22,7 +23,7 @@ export function FilterBar(props: { search: InboxSearch; count: number | undefine
       <div className="line">
         <h1>Inbox</h1>
         <span className="quiet" role="status">
-          {count?.toLocaleString()}
+          {count !== undefined && numberText(count)}
           {isFetching && <span className="hidden"> loading</span>}
         </span>
         <button type="button" className="icon-button" popoverTarget="filters">

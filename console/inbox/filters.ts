@@ -5,6 +5,9 @@ const KINDS = ['approval', 'form', 'confirmation'] as const;
 const SOURCES = ['policy', 'guard', 'agent', 'plan'] as const;
 const SORTS = ['oldest', 'newest', 'expires'] as const;
 
+/** Whether a path leads to the inbox. */
+export const isInbox = (path: string): boolean => /^\/console(\/(inbox)?)?$/.test(path);
+
 /** What the address of the inbox says: filters, and the request that is shown beside the list. */
 export interface InboxSearch {
   box?: (typeof BOXES)[number];

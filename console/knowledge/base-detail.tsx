@@ -6,6 +6,7 @@ import { call } from '../api/call.js';
 import { ConfirmDialog } from '../parts/confirm.js';
 import { CopyCurl } from '../parts/copy.js';
 import { Fact } from '../parts/fact.js';
+import { numberText } from '../parts/number.js';
 import { Failed, Loading, Problem } from '../parts/states.js';
 import { Ago } from '../parts/time.js';
 import { AddSource } from './add-source.js';
@@ -75,7 +76,7 @@ function Actions({ namespace, stats }: { namespace: string; stats: KnowledgeStat
           close={() => setAsks(null)}
         >
           <p>
-            {stats && `It has ${stats.sources.toLocaleString('en')} ${stats.sources === 1 ? 'source' : 'sources'}. `}
+            {stats && `It has ${numberText(stats.sources)} ${stats.sources === 1 ? 'source' : 'sources'}. `}
             Everything in it and its jobs are gone at once, and agents that ask it get an error. This cannot be taken
             back.
           </p>
@@ -90,11 +91,10 @@ function Tiles({ stats }: { stats: KnowledgeStats }) {
   return (
     <dl className="facts tiles">
       <Fact name="Sources">
-        {sources.toLocaleString('en')} <span className="quiet">{sizeText(bytes)}</span>
+        {numberText(sources)} <span className="quiet">{sizeText(bytes)}</span>
       </Fact>
       <Fact name="Chunks">
-        {chunks.toLocaleString('en')}{' '}
-        {stale_chunks > 0 && <span className="quiet">{stale_chunks.toLocaleString('en')} stale</span>}
+        {numberText(chunks)} {stale_chunks > 0 && <span className="quiet">{numberText(stale_chunks)} stale</span>}
       </Fact>
       <Fact name="Search">
         {embedding_model === null ? 'By words' : 'By meaning'}{' '}

@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { IngestedSource, KnowledgeJob } from '../../contracts/api/knowledge/knowledge.js';
 import { CopyCurl, Id } from '../parts/copy.js';
+import { numberText } from '../parts/number.js';
 import { Badge, Failed, Loading } from '../parts/states.js';
 import { Ago } from '../parts/time.js';
 import { jobQuery, jobsQuery } from './queries.js';
@@ -11,10 +12,10 @@ const OPERATIONS: Record<string, string> = { create: 'Created with', ingest: 'Ad
 /** What came of the documents of a job so far. */
 function countsText({ progress, result }: KnowledgeJob): string {
   const { sources_total, sources_done, sources_failed, chunks_done } = progress;
-  if (!result) return `${sources_done} of ${sources_total} done, ${chunks_done.toLocaleString('en')} chunks`;
+  if (!result) return `${sources_done} of ${sources_total} done, ${numberText(chunks_done)} chunks`;
   const counts = { new: result.created, changed: result.updated, unchanged: result.unchanged, failed: sources_failed };
   const said = Object.entries(counts).filter(([, count]) => count > 0);
-  return said.map(([name, count]) => `${count.toLocaleString('en')} ${name}`).join(', ') || 'nothing to do';
+  return said.map(([name, count]) => `${numberText(count)} ${name}`).join(', ') || 'nothing to do';
 }
 
 function Document({ document }: { document: IngestedSource }) {
@@ -25,7 +26,7 @@ function Document({ document }: { document: IngestedSource }) {
         <span className="cut">{source_id}</span>
         <Badge state={status} label={result ?? status} />
         <span className="quiet small">
-          {chunk_count.toLocaleString('en')} {chunk_count === 1 ? 'chunk' : 'chunks'}
+          {numberText(chunk_count)} {chunk_count === 1 ? 'chunk' : 'chunks'}
         </span>
       </span>
       {error && (
@@ -51,7 +52,7 @@ function Documents({ job }: { job: KnowledgeJob }) {
           <Document key={document.source_id} document={document} />
         ))}
       </ul>
-      {left > 0 && <p className="quiet">{left.toLocaleString('en')} others are left out.</p>}
+      {left > 0 && <p className="quiet">{numberText(left)} others are left out.</p>}
       <p className="line quiet small">
         <Id id={job_id} />
         <CopyCurl path="/knowledge_base/get_status" body={{ job_id }} />
@@ -90,7 +91,7 @@ export function Jobs({ namespace, job: current }: { namespace: string; job: stri
               <span className="line">
                 <strong className="cut">
                   {OPERATIONS[context.operation] ?? context.operation}{' '}
-                  {context.source_id ?? `${count.toLocaleString('en')} ${count === 1 ? 'document' : 'documents'}`}
+                  {context.source_id ?? `${numberText(count)} ${count === 1 ? 'document' : 'documents'}`}
                 </strong>
                 <Badge state={status} label={status === 'processing' ? `${progress.percent} %` : status} />
               </span>

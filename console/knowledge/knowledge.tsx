@@ -6,6 +6,7 @@ import { hasScope, sessionQuery } from '../api/session.js';
 import { FindField } from '../list/choice.js';
 import { useListKeys } from '../list/list-keys.js';
 import { ListView } from '../list/list-view.js';
+import { numberText } from '../parts/number.js';
 import { NoMatch } from '../parts/states.js';
 import { Ago } from '../parts/time.js';
 import { BaseDetail } from './base-detail.js';
@@ -66,7 +67,7 @@ export function Knowledge() {
         name="Knowledge"
         label={['Knowledge bases', 'Knowledge base']}
         className="knowledge"
-        count={list.data?.pages[0]?.count.toLocaleString('en')}
+        count={list.data?.pages[0] && numberText(list.data.pages[0].count)}
         actions={create}
         filters={
           <FindField

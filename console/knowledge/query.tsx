@@ -4,6 +4,7 @@ import { useState } from 'react';
 import type { SearchResult } from '../../contracts/api/knowledge/knowledge-query.js';
 import { FilterChoice } from '../list/choice.js';
 import { CopyCurl } from '../parts/copy.js';
+import { numberText } from '../parts/number.js';
 import { Failed, Loading } from '../parts/states.js';
 import { searchBody, searchQuery } from './queries.js';
 import { type KnowledgeSearch, MODES } from './search.js';
@@ -84,8 +85,7 @@ export function Query({ namespace, search }: { namespace: string; search: Knowle
       {data && !error && (
         <>
           <p className="quiet small line" role="status">
-            {data.results.length} of {data.total_candidates.toLocaleString('en')} that fit, found{' '}
-            {MODE_WORDS[data.mode_used]}
+            {data.results.length} of {numberText(data.total_candidates)} that fit, found {MODE_WORDS[data.mode_used]}
             <CopyCurl path="/knowledge_base/query" body={searchBody(namespace, search)} />
           </p>
           {data.results.length === 0 && (

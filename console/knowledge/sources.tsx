@@ -5,6 +5,7 @@ import { call } from '../api/call.js';
 import { More } from '../list/more.js';
 import { ConfirmDialog } from '../parts/confirm.js';
 import { CopyCurl } from '../parts/copy.js';
+import { numberText } from '../parts/number.js';
 import { Failed, Loading, Problem } from '../parts/states.js';
 import { Ago } from '../parts/time.js';
 import { sourcesQuery } from './queries.js';
@@ -48,8 +49,8 @@ function Actions({ namespace, source }: { namespace: string; source: KnowledgeSo
           close={() => setAsks(false)}
         >
           <p>
-            Its {chunk_count.toLocaleString('en')} {chunk_count === 1 ? 'chunk is' : 'chunks are'} gone at once, and no
-            query finds them any more.
+            Its {numberText(chunk_count)} {chunk_count === 1 ? 'chunk is' : 'chunks are'} gone at once, and no query
+            finds them any more.
           </p>
         </ConfirmDialog>
       )}
@@ -108,7 +109,7 @@ export function Sources({ namespace, mayChange }: { namespace: string; mayChange
                 </span>
                 {mayChange && <Actions namespace={namespace} source={source} />}
               </th>
-              <td data-name="Chunks">{source.chunk_count.toLocaleString('en')}</td>
+              <td data-name="Chunks">{numberText(source.chunk_count)}</td>
               <td data-name="Size">{sizeText(source.bytes)}</td>
               <td data-name="Changed">
                 <Ago at={source.updated_at} />

@@ -1,5 +1,6 @@
 import type { DocumentInput } from '../../contracts/api/knowledge/knowledge.js';
 import type { SearchResult } from '../../contracts/api/knowledge/knowledge-query.js';
+import { numberText } from '../parts/number.js';
 
 /** `820 bytes`, `1.4 kB`, `3.2 MB`. */
 export function sizeText(bytes: number): string {
@@ -20,7 +21,7 @@ export function placeText({ citation }: Pick<SearchResult, 'citation'>): string 
             : `pages ${page_start} to ${page_end}`,
         ];
   const said = [...(heading_path.length > 0 ? [heading_path.join(' › ')] : []), ...pages];
-  return said.join(', ') || `characters ${char_start.toLocaleString('en')} to ${char_end.toLocaleString('en')}`;
+  return said.join(', ') || `characters ${numberText(char_start)} to ${numberText(char_end)}`;
 }
 
 /** What somebody has filled in for a new source. `file`: in base64. */

@@ -15,6 +15,7 @@ import { CopyCurl, Id } from '../parts/copy.js';
 import { Dialog } from '../parts/dialog.js';
 import { Fact } from '../parts/fact.js';
 import { useKeys } from '../parts/keys.js';
+import { numberText } from '../parts/number.js';
 import { Badge, Failed, Loading } from '../parts/states.js';
 import { Ago, durationText } from '../parts/time.js';
 import { Parts } from '../parts/value.js';
@@ -44,7 +45,7 @@ function Now({ message }: { message: MessageRecord }) {
     return (
       <div className="notice wait">
         <strong>{WAITS[waits.kind]}</strong> {targetText(waits)} It has waited for <Ago at={waits.since} short />
-        {waits.ahead !== undefined && waits.ahead > 0 && `; ${waits.ahead.toLocaleString()} come first`}.
+        {waits.ahead !== undefined && waits.ahead > 0 && `; ${numberText(waits.ahead)} come first`}.
       </div>
     );
   if (state === 'working')
@@ -78,7 +79,7 @@ function Facts({ message }: { message: MessageRecord }) {
       )}
       {usage && (
         <Fact name="Usage">
-          {usage.input_tokens.toLocaleString()} in, {usage.output_tokens.toLocaleString()} out
+          {numberText(usage.input_tokens)} in, {numberText(usage.output_tokens)} out
           {usage.model && <span className="quiet"> {usage.model}</span>}
         </Fact>
       )}

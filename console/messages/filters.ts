@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { MessagesGetRequest, WaitsFor } from '../../contracts/api/messages.js';
+import { numberText } from '../parts/number.js';
 
 const STATES = ['submitted', 'working', 'input-required', 'completed', 'failed', 'canceled'] as const;
 const WAITS = ['agent', 'room', 'turn', 'evaluator', 'quota', 'person'] as const satisfies WaitsFor['kind'][];
@@ -110,6 +111,6 @@ export function activeFields(search: MessagesSearch): typeof FIELDS {
 
 /** `1,204`; `10,000+` where not all are counted. */
 export function countText({ count, count_estimated }: { count: number; count_estimated?: true }): string {
-  if (!count_estimated || count < 1_000) return count.toLocaleString('en');
-  return `${(10 ** Math.floor(Math.log10(count))).toLocaleString('en')}+`;
+  if (!count_estimated || count < 1_000) return numberText(count);
+  return `${numberText(10 ** Math.floor(Math.log10(count)))}+`;
 }

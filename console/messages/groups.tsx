@@ -3,6 +3,7 @@ import { Link, useNavigate } from '@tanstack/react-router';
 import type { MessageGroup, WaitsFor } from '../../contracts/api/messages.js';
 import { groupsQuery } from '../api/messages.js';
 import { Icon } from '../parts/icon.js';
+import { numberText } from '../parts/number.js';
 import { Ago } from '../parts/time.js';
 import { LONGER, LONGER_DEFAULT, type MessagesSearch, sinceOf } from './filters.js';
 import { REASONS, REMEDIES } from './words.js';
@@ -20,7 +21,7 @@ function Group(props: { group: MessageGroup; label: string; isSet: boolean; set:
         aria-current={isSet ? 'true' : undefined}
       >
         <span className="line">
-          <strong>{group.count.toLocaleString('en')}</strong>
+          <strong>{numberText(group.count)}</strong>
           {isSet && <Icon name="cross" />}
         </span>
         <span className="cut">{label}</span>

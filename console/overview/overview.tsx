@@ -8,6 +8,7 @@ import { limitsQuery } from '../api/usage.js';
 import { LONGER, LONGER_DEFAULT, sinceOf } from '../messages/filters.js';
 import { REASONS } from '../messages/words.js';
 import { Icon } from '../parts/icon.js';
+import { numberText } from '../parts/number.js';
 import { Failed, Loading } from '../parts/states.js';
 import { Countdown } from '../parts/time.js';
 import { agentsText, deliveriesText, nearQuotas, stuckReasons } from './needs.js';
@@ -44,8 +45,7 @@ function Need(props: { tone: 'wait' | 'bad'; title: ReactNode; detail: ReactNode
   );
 }
 
-const many = (count: number, one: string, more = `${one}s`) =>
-  `${count.toLocaleString('en')} ${count === 1 ? one : more}`;
+const many = (count: number, one: string, more = `${one}s`) => `${numberText(count)} ${count === 1 ? one : more}`;
 
 function useNeeds() {
   const { data: session } = useQuery(sessionQuery);
@@ -161,7 +161,7 @@ export function Overview() {
             title={`${Math.floor(share * 100)} % of the ${name} are used`}
             detail={
               <>
-                {used.toLocaleString('en')} of {limit.toLocaleString('en')}, with <Countdown at={ends_at} />
+                {numberText(used)} of {numberText(limit)}, with <Countdown at={ends_at} />
               </>
             }
             to={{ to: '/access', search: { tab: 'limits' } }}

@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { call } from '../api/call.js';
 import { tookText } from '../messages/words.js';
+import { numberText } from '../parts/number.js';
 import { Failed, Loading } from '../parts/states.js';
 import { Chart } from './chart.js';
 
@@ -34,10 +35,10 @@ export function Rates() {
         title="Messages"
         figure={
           <Link to="/messages" search={{ time: '24h' }}>
-            {total.toLocaleString('en')}
+            {numberText(total)}
           </Link>
         }
-        note={`${Math.max(...accepted).toLocaleString('en')} in the busiest hour`}
+        note={`${numberText(Math.max(...accepted))} in the busiest hour`}
         times={hours}
         bars={accepted}
         words={(at) => `${accepted[at]} accepted`}
@@ -47,12 +48,12 @@ export function Rates() {
         figure={
           <>
             <Link to="/messages" search={{ state: 'failed', time: '24h' }}>
-              {bad.toLocaleString('en')}
+              {numberText(bad)}
             </Link>{' '}
             <small className="quiet">{share > 0 && share < 0.1 ? '< 0.1' : share.toFixed(share < 10 ? 1 : 0)} %</small>
           </>
         }
-        note={bad === 0 ? 'none in any hour' : `${Math.max(...failed).toLocaleString('en')} in the worst hour`}
+        note={bad === 0 ? 'none in any hour' : `${numberText(Math.max(...failed))} in the worst hour`}
         times={hours}
         bars={failed}
         tone="bad"

@@ -10,6 +10,7 @@ import { isYes } from '../inbox/words.js';
 import { ConfirmDialog } from '../parts/confirm.js';
 import { CopyCurl, Id } from '../parts/copy.js';
 import { Fact } from '../parts/fact.js';
+import { numberText } from '../parts/number.js';
 import { Badge, Failed, Loading, Problem } from '../parts/states.js';
 import { Ago, durationText } from '../parts/time.js';
 import { planQuery } from './queries.js';
@@ -59,7 +60,7 @@ function Facts({ plan }: { plan: Plan }) {
   return (
     <dl className="facts">
       <Fact name="Steps">
-        {progress.completed.toLocaleString('en')} of {progress.total.toLocaleString('en')} completed
+        {numberText(progress.completed)} of {numberText(progress.total)} completed
         {progress.failed > 0 && <span className="problem">, {progress.failed} failed</span>}
       </Fact>
       <Fact name={duration_ms === undefined ? 'Started' : 'Took'}>

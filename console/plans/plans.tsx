@@ -9,6 +9,7 @@ import { useListKeys } from '../list/list-keys.js';
 import { ListView } from '../list/list-view.js';
 import { answerKeys } from '../message/message.js';
 import { countText, WITHIN } from '../messages/filters.js';
+import { numberText } from '../parts/number.js';
 import { Badge } from '../parts/states.js';
 import { Ago } from '../parts/time.js';
 import { PlanDetail } from './plan-detail.js';
@@ -21,7 +22,7 @@ const route = getRouteApi('/plans');
 function progressText({ state, progress, error }: PlanSummary): string {
   const { total, completed, failed, running, 'input-required': asking } = progress;
   return [
-    `${completed.toLocaleString('en')} of ${total.toLocaleString('en')} ${total === 1 ? 'step' : 'steps'}`,
+    `${numberText(completed)} of ${numberText(total)} ${total === 1 ? 'step' : 'steps'}`,
     ...(running > 0 ? [`${running} running`] : []),
     ...(asking > 0 ? [`${asking} asking`] : []),
     ...(failed > 0 ? [`${failed} failed`] : []),

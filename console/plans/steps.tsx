@@ -6,6 +6,7 @@ import { messageQuery } from '../api/messages.js';
 import { instanceName } from '../fleet/instance-name.js';
 import { tookText } from '../messages/words.js';
 import { Fact } from '../parts/fact.js';
+import { numberText } from '../parts/number.js';
 import { Failed, Loading } from '../parts/states.js';
 import { Ago } from '../parts/time.js';
 import { Parts } from '../parts/value.js';
@@ -57,7 +58,7 @@ function StepDetail({ step, dependents }: { step: PlanStep; dependents: readonly
             <Ago at={started_at} />
           </Fact>
         )}
-        {timeout_seconds !== null && <Fact name="Time">{timeout_seconds.toLocaleString('en')} s at most</Fact>}
+        {timeout_seconds !== null && <Fact name="Time">{numberText(timeout_seconds)} s at most</Fact>}
         {requires_approval && <Fact name="Approval">is needed before it is sent</Fact>}
         {message_id && (
           <Fact name="Message">

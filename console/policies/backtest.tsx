@@ -5,12 +5,13 @@ import type { BacktestResponse, BacktestSample } from '../../contracts/api/polic
 import { ApiError, call } from '../api/call.js';
 import { CopyCurl } from '../parts/copy.js';
 import { Fact } from '../parts/fact.js';
+import { numberText } from '../parts/number.js';
 import { Loading } from '../parts/states.js';
 import { Ago } from '../parts/time.js';
 import type { PolicyBody } from './draft.js';
 import { DECISIONS } from './words.js';
 
-const counted = (count: number) => count.toLocaleString('en');
+const counted = (count: number) => numberText(count);
 
 /** Leads to what was decided about. */
 function SampleLink({ sample, children }: { sample: BacktestSample; children: ReactNode }) {

@@ -8,6 +8,7 @@ import { useListKeys } from '../list/list-keys.js';
 import { ListView } from '../list/list-view.js';
 import { Icon } from '../parts/icon.js';
 import { useKeys } from '../parts/keys.js';
+import { numberText } from '../parts/number.js';
 import { NoMatch } from '../parts/states.js';
 import { Countdown } from '../parts/time.js';
 import { DraftedPolicy, EditPolicy, NewPolicy } from './editor.js';
@@ -129,7 +130,7 @@ function List({ search }: { search: PoliciesSearch }) {
       name="Policies"
       label={['Policies', 'Policy']}
       className="policies"
-      count={list.data && `${active.toLocaleString('en')} active`}
+      count={list.data && `${numberText(active)} active`}
       actions={
         <>
           <Link to="/policies" search={{ panel: 'test' }} className="button">
@@ -150,7 +151,7 @@ function List({ search }: { search: PoliciesSearch }) {
         <NoMatch
           all={
             <Link to="/policies" search={{}}>
-              Show all {policies.length.toLocaleString('en')} policies
+              Show all {numberText(policies.length)} policies
             </Link>
           }
         />

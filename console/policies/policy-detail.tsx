@@ -6,6 +6,7 @@ import { ApiError, call } from '../api/call.js';
 import { CopyCurl, Id } from '../parts/copy.js';
 import { Dialog } from '../parts/dialog.js';
 import { Fact } from '../parts/fact.js';
+import { numberText } from '../parts/number.js';
 import { Ago, Countdown } from '../parts/time.js';
 import { Json } from '../parts/value.js';
 import { Backtest } from './backtest.js';
@@ -118,7 +119,7 @@ export function PolicyDetail({ policy }: { policy: Policy }) {
       <Actions policy={policy} />
       <dl className="facts">
         <Fact name="About">{SCOPE_WORDS[scope].label}</Fact>
-        <Fact name="Priority">{priority.toLocaleString('en')}</Fact>
+        <Fact name="Priority">{numberText(priority)}</Fact>
         <Fact name="Ends">{end_at ? active ? <Countdown at={end_at} /> : <Ago at={end_at} /> : 'never'}</Fact>
         <Fact name="Changed">
           <Ago at={policy.updated_at} />

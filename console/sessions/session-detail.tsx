@@ -8,6 +8,7 @@ import { ConfirmDialog } from '../parts/confirm.js';
 import { CopyCurl, Id } from '../parts/copy.js';
 import { Fact } from '../parts/fact.js';
 import { Icon } from '../parts/icon.js';
+import { numberText } from '../parts/number.js';
 import { Badge, Failed, Loading, Problem } from '../parts/states.js';
 import { Ago } from '../parts/time.js';
 import { Json } from '../parts/value.js';
@@ -96,8 +97,8 @@ function Facts({ session }: { session: SessionDetails }) {
           ))}
         </Fact>
         <Fact name="Messages">
-          {total_turns.toLocaleString('en')}{' '}
-          {total_tokens > 0 && <span className="quiet">{total_tokens.toLocaleString('en')} tokens</span>}
+          {numberText(total_turns)}{' '}
+          {total_tokens > 0 && <span className="quiet">{numberText(total_tokens)} tokens</span>}
         </Fact>
         {ordered && <Fact name="Order">one message after the other</Fact>}
       </dl>
@@ -121,7 +122,7 @@ function Conversation({ sessionId }: { sessionId: string }) {
     <>
       {data.older > 0 && (
         <p className="quiet">
-          {data.older.toLocaleString('en')} older messages are left out.{' '}
+          {numberText(data.older)} older messages are left out.{' '}
           <Link to="/messages" search={{ session_id: sessionId }}>
             See all of them
           </Link>

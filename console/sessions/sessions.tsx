@@ -8,6 +8,7 @@ import { FilterChoice } from '../list/choice.js';
 import { useListKeys } from '../list/list-keys.js';
 import { ListView } from '../list/list-view.js';
 import { countText, WITHIN } from '../messages/filters.js';
+import { numberText } from '../parts/number.js';
 import { Badge } from '../parts/states.js';
 import { Ago } from '../parts/time.js';
 import { nameOf } from './name.js';
@@ -34,8 +35,8 @@ function SessionRow({ session, isCurrent }: { session: SessionSummary; isCurrent
       </span>
       <span className="line quiet small">
         <span className="cut">
-          {total_turns.toLocaleString('en')} {total_turns === 1 ? 'message' : 'messages'}
-          {total_tokens > 0 && ` · ${total_tokens.toLocaleString('en')} tokens`}
+          {numberText(total_turns)} {total_turns === 1 ? 'message' : 'messages'}
+          {total_tokens > 0 && ` · ${numberText(total_tokens)} tokens`}
           {` · by ${sent_by.type} ${sent_by.type === 'agent' ? sent_by.id : `…${sent_by.id.slice(-6)}`}`}
         </span>
         <Ago at={created_at} />

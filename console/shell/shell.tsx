@@ -9,6 +9,7 @@ import { decisions } from '../inbox/decisions.js';
 import { Dialog } from '../parts/dialog.js';
 import { Icon } from '../parts/icon.js';
 import { useChord, useKeys } from '../parts/keys.js';
+import { numberText } from '../parts/number.js';
 import { Failed, Loading } from '../parts/states.js';
 import { ChooseTenant } from '../sign-in/choose-tenant.js';
 import { SignIn } from '../sign-in/sign-in.js';
@@ -61,7 +62,7 @@ function Views({ session, onChosen }: { session: ConsoleSession; onChosen: () =>
               {shown.map(({ to, label, icon }) => (
                 <Link key={to} to={to} search={{}} activeOptions={{ includeSearch: false }} onClick={onChosen}>
                   <Icon name={icon} /> {label}
-                  {to === '/inbox' && waiting > 0 && <span className="count">{waiting.toLocaleString()}</span>}
+                  {to === '/inbox' && waiting > 0 && <span className="count">{numberText(waiting)}</span>}
                 </Link>
               ))}
             </section>

@@ -9,6 +9,7 @@ import { sendBody } from '../api/send.js';
 import { CopyCurl, Id } from '../parts/copy.js';
 import { Icon } from '../parts/icon.js';
 import { WIDE } from '../parts/media.js';
+import { numberText } from '../parts/number.js';
 import { Failed, Loading } from '../parts/states.js';
 import { conversationQuery } from '../sessions/queries.js';
 import { Composer } from './composer.js';
@@ -208,8 +209,8 @@ export function Talk() {
           {session !== undefined && list.isPending && shown.length === 0 && <Loading rows={3} />}
           {list.error && !list.data && <Failed error={list.error} retry={() => void list.refetch()} />}
           {shown.length === 0 && (session === undefined || list.data) && <Welcome agent={agent} />}
-          {(list.data?.older ?? 0) > 0 && (
-            <p className="quiet older">{list.data?.older.toLocaleString()} older messages are left out.</p>
+          {list.data && list.data.older > 0 && (
+            <p className="quiet older">{numberText(list.data.older)} older messages are left out.</p>
           )}
           <ol aria-label="Conversation">
             {shown.map((one) => (

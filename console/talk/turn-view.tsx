@@ -5,6 +5,7 @@ import type { MessageRecord } from '../../contracts/api/messages.js';
 import { call } from '../api/call.js';
 import { instanceName } from '../fleet/instance-name.js';
 import { CopyCurl } from '../parts/copy.js';
+import { numberText } from '../parts/number.js';
 import { Badge } from '../parts/states.js';
 import { Ago, durationText } from '../parts/time.js';
 import { Parts } from '../parts/value.js';
@@ -81,7 +82,7 @@ function Foot({ record }: { record: MessageRecord }) {
       {duration_ms !== undefined && (
         <span>{duration_ms < 1_000 ? `${duration_ms} ms` : durationText(duration_ms)}</span>
       )}
-      {usage && <span>{(usage.input_tokens + usage.output_tokens).toLocaleString()} tokens</span>}
+      {usage && <span>{numberText(usage.input_tokens + usage.output_tokens)} tokens</span>}
       {completed_at && <Ago at={completed_at} />}
       <Link to="/messages/$messageId" params={{ messageId: message_id }} search={{}}>
         Open message

@@ -6,6 +6,7 @@ import { toolsQuery } from '../api/rules.js';
 import { FindField } from '../list/choice.js';
 import { useListKeys } from '../list/list-keys.js';
 import { ListView } from '../list/list-view.js';
+import { numberText } from '../parts/number.js';
 import { NoMatch } from '../parts/states.js';
 import { ToolDetail } from './tool-detail.js';
 import { shownTools } from './words.js';
@@ -56,7 +57,7 @@ export function Tools() {
     <ListView
       name="Tools"
       label={['Tools', 'Tool']}
-      count={list.data && tools.length.toLocaleString('en')}
+      count={list.data && numberText(tools.length)}
       filters={
         <FindField
           ref={field}
@@ -74,7 +75,7 @@ export function Tools() {
         <NoMatch
           all={
             <Link to="/tools" search={{}}>
-              Show all {tools.length.toLocaleString('en')} tools
+              Show all {numberText(tools.length)} tools
             </Link>
           }
         />

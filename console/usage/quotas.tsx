@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { limitsQuery } from '../api/usage.js';
 import { NEAR } from '../overview/needs.js';
+import { numberText } from '../parts/number.js';
 import { Problem } from '../parts/states.js';
 import { Until } from '../parts/time.js';
 import { costText } from './search.js';
@@ -36,7 +37,7 @@ function Quota(props: {
   );
 }
 
-const count = (value: number) => value.toLocaleString('en');
+const count = (value: number) => numberText(value);
 
 /** How much is left of the tenant's quotas. @param props.children beside the heading */
 export function Quotas({ children }: { children?: ReactNode }) {

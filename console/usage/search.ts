@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { GetUsageRequest, UsageRow, UsageSums } from '../../contracts/api/usage.js';
+import { numberText } from '../parts/number.js';
 
 const RANGES = ['24h', '7d', '30d'] as const;
 const GROUPS = ['day', 'agent_type', 'model', 'user', 'credential'] as const;
@@ -60,7 +61,7 @@ export function costText(usd: number): string {
 
 /** `812`, `12.4 k`, `3.1 M`: for a figure that is read at a glance. */
 export function shortCount(count: number): string {
-  if (count < 10_000) return count.toLocaleString('en');
+  if (count < 10_000) return numberText(count);
   const [size, unit] =
     count < 1_000_000 ? [1_000, 'k'] : count < 1_000_000_000 ? [1_000_000, 'M'] : [1_000_000_000, 'G'];
   return `${(count / Number(size)).toLocaleString('en', { maximumFractionDigits: 1 })} ${unit}`;

@@ -1,5 +1,6 @@
 import { Link } from '@tanstack/react-router';
 import type { UsageRow, UsageSums } from '../../contracts/api/usage.js';
+import { numberText } from '../parts/number.js';
 import { costText, type Group, type Measure, shareOf } from './search.js';
 
 /** Why a row has no key. */
@@ -76,10 +77,10 @@ export function UsageTable(props: {
                 <Key by={by} value={row[by]} isFull={isFull} />
               </th>
               <td data-name="Cost">{costText(row.cost_usd)}</td>
-              <td data-name="Messages">{row.messages.toLocaleString('en')}</td>
-              <td data-name="Tokens in">{row.input_tokens.toLocaleString('en')}</td>
-              <td data-name="Tokens out">{row.output_tokens.toLocaleString('en')}</td>
-              <td data-name="Tool calls">{row.tool_calls.toLocaleString('en')}</td>
+              <td data-name="Messages">{numberText(row.messages)}</td>
+              <td data-name="Tokens in">{numberText(row.input_tokens)}</td>
+              <td data-name="Tokens out">{numberText(row.output_tokens)}</td>
+              <td data-name="Tool calls">{numberText(row.tool_calls)}</td>
               <td data-name="Share">
                 {Math.round(share * 100)} %
                 <meter aria-label="Share" max={1} value={share} />

@@ -6,6 +6,7 @@ import { daysQuery, usageQuery } from '../api/usage.js';
 import { Chart } from '../overview/chart.js';
 import { CopyCurl } from '../parts/copy.js';
 import { Fact } from '../parts/fact.js';
+import { numberText } from '../parts/number.js';
 import { Failed, Loading } from '../parts/states.js';
 import { Quotas } from './quotas.js';
 import {
@@ -64,7 +65,7 @@ function Totals({ totals, range }: { totals: UsageSums; range: Range }) {
         {costText(cost_usd)} <span className="quiet">{perMessage || 'by the prices of your models'}</span>
       </Fact>
       <Fact name="Messages">
-        {messages.toLocaleString('en')} <span className="quiet">accepted</span>
+        {numberText(messages)} <span className="quiet">accepted</span>
       </Fact>
       <Fact name="Tokens">
         {shortCount(total_tokens)}{' '}
@@ -73,7 +74,7 @@ function Totals({ totals, range }: { totals: UsageSums; range: Range }) {
         </span>
       </Fact>
       <Fact name="Tool calls">
-        {tool_calls.toLocaleString('en')} <span className="quiet">of agents</span>
+        {numberText(tool_calls)} <span className="quiet">of agents</span>
       </Fact>
     </dl>
   );

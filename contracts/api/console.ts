@@ -11,8 +11,6 @@ export const ConsoleSession = z.object({
   expires_at: Timestamp,
   /** A person who signed in by OpenID Connect, and may choose among tenants. */
   may_switch: z.boolean(),
-  /** The value of the header `X-CSRF-Token`, without which the cookie changes nothing. */
-  csrf_token: z.string(),
 });
 export type ConsoleSession = z.infer<typeof ConsoleSession>;
 
@@ -20,8 +18,6 @@ export type ConsoleSession = z.infer<typeof ConsoleSession>;
 const ConsolePerson = z.object({
   name: z.string(),
   is_operator: z.boolean(),
-  /** The value of the header `X-CSRF-Token`. */
-  csrf_token: z.string(),
 });
 export type ConsolePerson = z.infer<typeof ConsolePerson>;
 

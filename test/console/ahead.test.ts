@@ -22,8 +22,9 @@ test('an answer that nobody took in time is not given any more', () => {
   expect(takeAhead('/a')).toBeUndefined();
 });
 
-test('a failure is told to who takes the answer, and to nobody else', async () => {
+test('a failure is told to who has taken the answer, and to nobody else: who comes later asks again', async () => {
   keepAhead('/a', Promise.reject(new Error('away')));
   keepAhead('/b', Promise.reject(new Error('away'))); // unhandled, it would fail the run
   await expect(takeAhead('/a')).rejects.toThrow('away');
+  expect(takeAhead('/b')).toBeUndefined();
 });

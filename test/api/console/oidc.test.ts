@@ -42,10 +42,11 @@ const { calling } = await approvalsFixture(api);
 
 /** What the page of somebody does who is signed in. */
 function pageOf(browser: Browser, on: ServedApi = api) {
-  const state = { csrf: '' };
+  /** As its scripts read it. */
+  const csrf = () => browser.cookies.get(new URL(on.baseUrl).host)?.get('fleet_csrf') ?? '';
   const post = async (path: string, body: object = {}, headers: Record<string, string> = {}) => {
     const init = { method: 'POST', body: JSON.stringify(body) };
-    const sent = { 'content-type': 'application/json', 'x-csrf-token': state.csrf, ...headers };
+    const sent = { 'content-type': 'application/json', 'x-csrf-token': csrf(), ...headers };
     const response = await browser.fetch(`${on.baseUrl}${path}`, { ...init, headers: sent });
     return { status: response.status, body: await response.json() };
   };
@@ -54,7 +55,6 @@ function pageOf(browser: Browser, on: ServedApi = api) {
     const response = await browser.fetch(`${on.baseUrl}${getSession.path}`);
     const session = response.ok ? getSession.response.parse(await response.json()).session : null;
     const how = getSignIn.response.parse(await (await browser.fetch(`${on.baseUrl}${getSignIn.path}`)).json());
-    state.csrf = (session ?? how.person)?.csrf_token ?? '';
     return { status: response.status, session, ...how };
   };
   const choose = async (tenant_id: string) => {
@@ -90,8 +90,10 @@ test('a person signs in with code, PKCE, state and nonce, and has the rights of 
     nonce: expect.stringMatching(/.{40}/),
   });
   for (const line of browser.received.filter((cookie) => cookie.startsWith('fleet_')))
-    expect(line).toMatch(/^fleet_(sign_in|console)=[\w-]*; Path=\/; HttpOnly; SameSite=Lax; Max-Age=\d+$/);
-  expect([...(browser.cookies.get(new URL(api.baseUrl).host)?.keys() ?? [])]).toEqual(['fleet_console']);
+    expect(line).toMatch(
+      /^(fleet_(sign_in|console)=[\w-]*; Path=\/; HttpOnly|fleet_csrf=[\w-]*; Path=\/); SameSite=Lax; Max-Age=\d+$/,
+    );
+  expect([...(browser.cookies.get(new URL(api.baseUrl).host)?.keys() ?? [])]).toEqual(['fleet_console', 'fleet_csrf']);
   expect(session).toMatchObject({
     principal: { type: 'person', id: expect.stringMatching(/^per_[0-9a-f]{40}$/), name: 'Anna <anna@example.com>' },
     tenant: { tenant_id: api.tenantId },

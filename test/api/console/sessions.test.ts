@@ -13,18 +13,19 @@ const JSON_TYPE = { 'content-type': 'application/json' };
 /** A browser that is signed in: its cookie, and what its page knows. */
 async function signIn(body: object, on: ServedApi = api, headers: Record<string, string> = {}) {
   const answer = await on.client.raw('/console/sign_in', JSON.stringify(body), { ...JSON_TYPE, ...headers });
-  const setCookie = answer.headers.get('set-cookie') ?? '';
-  const cookie = setCookie.split(';')[0] ?? '';
+  const setCookies = answer.headers.getSetCookie();
+  const [cookie = '', csrfCookie = ''] = setCookies.map((set) => set.split(';')[0] ?? '');
   const session = CONSOLE_OPERATIONS.signIn.response.safeParse(answer.body).data?.session;
-  const csrf = { 'x-csrf-token': session?.csrf_token ?? '' };
+  const csrf = csrfCookie.split('=')[1] ?? '';
   return {
     answer,
-    setCookie,
+    setCookies,
     cookie,
+    csrf,
     session,
     /** `200`, or `403 forbidden`. */
     post: async (path: string, more: object = {}, changed: Record<string, string> = {}) => {
-      const sent = { ...JSON_TYPE, cookie, ...csrf, ...changed };
+      const sent = { ...JSON_TYPE, cookie, 'x-csrf-token': csrf, ...changed };
       const { status, body: given } = await on.client.raw(path, JSON.stringify(more), sent);
       return status === 200 ? '200' : `${status} ${(given as { code: string }).code}`;
     },
@@ -39,9 +40,11 @@ const asCredential = async (...scopes: Scope[]) => {
 
 test('a credential signs in: its cookie is sealed and for scripts of no page, and its calls are those of the credential', async () => {
   const { client_id, browser } = await asCredential('read');
-  expect(browser.setCookie).toMatch(
-    /^fleet_console=[\w-]+; Path=\/; HttpOnly; SameSite=Lax; Max-Age=43200$/, // no Secure: this address is plain HTTP
-  );
+  // No Secure: this address is plain HTTP. The page reads the second one.
+  expect(browser.setCookies).toEqual([
+    expect.stringMatching(/^fleet_console=[\w-]+; Path=\/; HttpOnly; SameSite=Lax; Max-Age=43200$/),
+    expect.stringMatching(/^fleet_csrf=[\w-]+; Path=\/; SameSite=Lax; Max-Age=43200$/),
+  ]);
   expect(browser.session).toMatchObject({
     principal: { type: 'credential', id: client_id, name: 'test' },
     tenant: { tenant_id: api.tenantId, name: 'one' },
@@ -57,7 +60,7 @@ test('a credential signs in: its cookie is sealed and for scripts of no page, an
 
 test('the cookie changes nothing without the token of its session, and counts from the own page only', async () => {
   const { browser } = await asCredential('full');
-  const other = (await asCredential('full')).browser.session?.csrf_token ?? '';
+  const other = (await asCredential('full')).browser.csrf;
   expect(await browser.post('/credentials/get', {}, { 'x-csrf-token': '' })).toBe('403 forbidden');
   expect(await browser.post('/credentials/get', {}, { 'x-csrf-token': other })).toBe('403 forbidden');
   expect(await browser.post('/credentials/get', {}, { 'sec-fetch-site': 'same-site' })).toBe('401 unauthorized');
@@ -65,7 +68,7 @@ test('the cookie changes nothing without the token of its session, and counts fr
   const elsewhere = await signIn(await api.credentialOf(api.tenantId, ['read']), api, {
     'sec-fetch-site': 'cross-site',
   });
-  expect([elsewhere.answer.status, elsewhere.setCookie]).toEqual([403, '']);
+  expect([elsewhere.answer.status, elsewhere.setCookies]).toEqual([403, []]);
 });
 
 test('a link signs in once, and after ten minutes never', async () => {
@@ -124,8 +127,8 @@ test('a token that is limited to a user starts, reads and ends no session', asyn
   const { client_id, client_secret, browser } = await asCredential('read');
   const token = await api.tokenAs({ client_id, client_secret, user_id: 'ann' });
   const limited = { authorization: `Bearer ${token}` };
-  const { answer, setCookie } = await signIn({}, api, limited);
-  expect([answer.status, setCookie]).toEqual([400, '']);
+  const { answer, setCookies } = await signIn({}, api, limited);
+  expect([answer.status, setCookies]).toEqual([400, []]);
   expect((await signIn({ client_id, client_secret, user_id: 'ann' })).answer.status).toBe(400);
   for (const cookie of ['', browser.cookie]) // its header counts, not the cookie beside it
     expect((await api.client.raw('/console/session', null, { ...limited, cookie }, 'GET')).status).toBe(403);
