@@ -17,7 +17,7 @@ import { sessionQuery } from './api/session.js';
 import { parseAuditSearch } from './audit/search.js';
 import { parseFleetSearch } from './fleet/health.js';
 import { parseGuardsSearch } from './guards/search.js';
-import { filtersOf, parseInboxSearch } from './inbox/filters.js';
+import { firstFilters, parseInboxSearch } from './inbox/filters.js';
 import { Inbox } from './inbox/inbox.js';
 import { parseKnowledgeSearch } from './knowledge/search.js';
 import { parseMessagesSearch } from './messages/filters.js';
@@ -192,11 +192,9 @@ const DRAWN_AFTER_MS = 300;
 
 /** Reads who is signed in, and the list of the inbox where that is the view. */
 async function readFirst(): Promise<void> {
-  await router.load();
+  const filters = firstFilters(location);
   const session = await client.fetchQuery(sessionQuery);
-  const shown = router.state.matches.find(({ routeId }) => routeId === inbox.id);
-  if (session && shown)
-    await client.prefetchInfiniteQuery(requestsQuery(filtersOf(parseInboxSearch({ ...shown.search }))));
+  if (session && filters) await client.prefetchInfiniteQuery(requestsQuery(filters));
 }
 
 async function draw(element: HTMLElement): Promise<void> {

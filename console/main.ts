@@ -1,13 +1,12 @@
 import { fetchAhead, mayBeSignedIn } from './api/call.js';
-import { filtersOf, isInbox, parseInboxSearch, requestsBody } from './inbox/filters.js';
+import { firstFilters, requestsBody } from './inbox/filters.js';
 import { restorePath } from './sign-in/return-path.js';
 
 /** Asks who is signed in, and for the first page of the inbox, while the rest of the script is loaded and run, which takes as long. */
 function askAhead(): void {
   void fetchAhead('/console/session');
-  if (!isInbox(location.pathname) || !mayBeSignedIn()) return;
-  const filters = filtersOf(parseInboxSearch(Object.fromEntries(new URLSearchParams(location.search))));
-  void fetchAhead('/requests/get', requestsBody(filters));
+  const filters = firstFilters(location);
+  if (filters && mayBeSignedIn()) void fetchAhead('/requests/get', requestsBody(filters));
 }
 
 restorePath();

@@ -5,9 +5,6 @@ const KINDS = ['approval', 'form', 'confirmation'] as const;
 const SOURCES = ['policy', 'guard', 'agent', 'plan'] as const;
 const SORTS = ['oldest', 'newest', 'expires'] as const;
 
-/** Whether a path leads to the inbox. */
-export const isInbox = (path: string): boolean => /^\/console(\/(inbox)?)?$/.test(path);
-
 /** What the address of the inbox says: filters, and the request that is shown beside the list. */
 export interface InboxSearch {
   box?: (typeof BOXES)[number];
@@ -64,6 +61,12 @@ export function filtersOf({ request: _shown, box = 'mine', ...filters }: InboxSe
   if (box === 'mine') return { ...filters, state: 'open', mine: true };
   const sort = filters.sort ?? (box === 'open' ? 'oldest' : 'newest');
   return { ...filters, sort, state: box };
+}
+
+/** The list that the page begins with; null where that is another view. */
+export function firstFilters({ pathname, search }: Pick<Location, 'pathname' | 'search'>): RequestFilters | null {
+  if (!/^\/console(\/(inbox)?)?$/.test(pathname)) return null;
+  return filtersOf(parseInboxSearch(Object.fromEntries(new URLSearchParams(search))));
 }
 
 const PAGE_SIZE = 50;
