@@ -188,7 +188,7 @@ declare module '@tanstack/react-router' {
 }
 
 /** How long the first view waits for what was asked for ahead, so that it is drawn once and whole. */
-const DRAWN_AFTER_MS = 300;
+const DRAWN_AFTER_MS = 150;
 
 /** Reads who is signed in, and the list of the inbox where that is the view. */
 async function readFirst(): Promise<void> {
