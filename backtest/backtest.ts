@@ -4,7 +4,13 @@ import type { PolicyDecision } from '../contracts/api/policies/policies.js';
 import { isTimedOut } from '../db/errors.js';
 import { BY_INDEX, limitMs } from '../db/pages/page.js';
 import type { Db } from '../db/pool.js';
-import { type Application, application, type CompiledPolicy, decisionOf } from '../policy/compiled-policy.js';
+import {
+  type Application,
+  application,
+  type CompiledPolicy,
+  checkBound,
+  decisionOf,
+} from '../policy/compiled-policy.js';
 import { allHold } from '../policy/matching/conditions.js';
 import { Facts } from '../policy/matching/facts.js';
 import { REQUEST_FACTS } from '../policy/matching/request-facts.js';
@@ -69,10 +75,16 @@ function sampleOf({ at, request, isStored: _, ...ids }: PastRequest, decision: P
 
 /** The counts of one backtest. */
 class Findings {
-  readonly #found: Omit<BacktestResponse, 'ok' | 'sampled'> = {
+  readonly #maxCalls: number;
+  readonly #found: Omit<BacktestResponse, 'ok' | 'sampled' | 'over_max_calls'> = {
     ...{ examined: 0, matched: 0, unknown: 0, samples: [] },
     by_decision: { allow: 0, deny: 0, require_approval: 0, audit: 0 },
   };
+
+  /** @param bound of the policy */
+  constructor(bound: CompiledPolicy['bound']) {
+    this.#maxCalls = bound?.max_calls ?? Number.POSITIVE_INFINITY;
+  }
 
   get examined(): number {
     return this.#found.examined;
@@ -93,7 +105,15 @@ class Findings {
 
   /** @param sampled not all of the period was examined */
   answer(sampled: boolean): BacktestResponse {
-    return { ok: true, ...this.#found, sampled };
+    const { by_decision, samples, ...found } = this.#found;
+    const over = Math.max(0, by_decision.allow - this.#maxCalls);
+    // The newest are the first here, and came last.
+    let left = over;
+    const marked = samples.map((sample) =>
+      sample.decision === 'allow' && left-- > 0 ? { ...sample, over_max_calls: true as const } : sample,
+    );
+    const decided = { ...by_decision, allow: by_decision.allow - over };
+    return { ok: true, ...found, by_decision: decided, over_max_calls: over, samples: marked, sampled };
   }
 }
 
@@ -109,11 +129,12 @@ function periodOf({ from, to }: BacktestRequest): { fromMs: number; toMs: number
 /** @throws PlatformError BAD_REQUEST for a policy that cannot be compiled, or asks an evaluator outside */
 function compiled({ policies }: BacktestDeps, tenant_id: string, { policy }: BacktestRequest): CompiledPolicy {
   const { evaluator } = policy;
+  checkBound(policy);
   if ('type' in evaluator && evaluator.type === 'webhook')
     throw new PlatformError('BAD_REQUEST', 'policy.evaluator: a backtest asks no webhook. Leave it out, or use CEL.');
   const now = new Date();
   return policies.compile({
-    ...{ ...policy, tenant_id, policy_id: '', evaluator_secret: null, end_at: null },
+    ...{ ...policy, tenant_id, policy_id: '', evaluator_secret: null, end_at: null, calls_allowed: null },
     ...{ created_at: now, updated_at: now, updated_by: null },
   });
 }
@@ -154,7 +175,7 @@ export function createBacktests(deps: BacktestDeps, timeMaxMs = TIME_MAX_MS) {
   ) {
     const endsAtMs = performance.now() + timeMaxMs;
     const { prefix, select, read: pastOf } = SOURCES[policy.scope];
-    const [least, findings] = [idBound(prefix, period.fromMs), new Findings()];
+    const [least, findings] = [idBound(prefix, period.fromMs), new Findings(policy.bound)];
     let bound = idBound(prefix, period.toMs);
     for (;;) {
       const leftMs = Math.ceil(endsAtMs - performance.now());

@@ -828,7 +828,13 @@ CREATE TABLE policies (
   end_at timestamp with time zone,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   updated_at timestamp with time zone NOT NULL DEFAULT now(),
-  updated_by text
+  updated_by text,
+  max_calls integer
+);
+CREATE TABLE policy_calls (
+  tenant_id text NOT NULL,
+  policy_id text NOT NULL,
+  calls_allowed integer NOT NULL DEFAULT 0
 );
 CREATE TABLE policy_revisions (
   tenant_id text NOT NULL,
@@ -1194,10 +1200,15 @@ ALTER TABLE plan_wakes ADD CONSTRAINT plan_wakes_pkey PRIMARY KEY (wake_id);
 ALTER TABLE plans ADD CONSTRAINT plans_state_check CHECK ((state = ANY (ARRAY['proposed'::text, 'running'::text, 'completed'::text, 'failed'::text, 'canceled'::text, 'rejected'::text])));
 ALTER TABLE plans ADD CONSTRAINT plans_pkey PRIMARY KEY (tenant_id, plan_id);
 ALTER TABLE platform_facts ADD CONSTRAINT platform_facts_pkey PRIMARY KEY (name);
+ALTER TABLE policies ADD CONSTRAINT max_calls_of_tools CHECK (((max_calls IS NULL) OR ((scope = 'tool'::text) AND (decision = 'allow'::text))));
 ALTER TABLE policies ADD CONSTRAINT policies_decision_check CHECK ((decision = ANY (ARRAY['allow'::text, 'deny'::text, 'require_approval'::text, 'audit'::text])));
+ALTER TABLE policies ADD CONSTRAINT policies_max_calls_check CHECK (((max_calls >= 1) AND (max_calls <= 1000000)));
 ALTER TABLE policies ADD CONSTRAINT policies_scope_check CHECK ((scope = ANY (ARRAY['admission'::text, 'dispatch'::text, 'tool'::text, 'plan'::text, 'session'::text])));
 ALTER TABLE policies ADD CONSTRAINT policies_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
 ALTER TABLE policies ADD CONSTRAINT policies_pkey PRIMARY KEY (tenant_id, policy_id);
+ALTER TABLE policy_calls ADD CONSTRAINT policy_calls_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
+ALTER TABLE policy_calls ADD CONSTRAINT policy_calls_tenant_id_policy_id_fkey FOREIGN KEY (tenant_id, policy_id) REFERENCES policies(tenant_id, policy_id) ON DELETE CASCADE;
+ALTER TABLE policy_calls ADD CONSTRAINT policy_calls_pkey PRIMARY KEY (tenant_id, policy_id);
 ALTER TABLE policy_revisions ADD CONSTRAINT policy_revisions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
 ALTER TABLE policy_revisions ADD CONSTRAINT policy_revisions_pkey PRIMARY KEY (tenant_id);
 ALTER TABLE push_changes ADD CONSTRAINT push_changes_pkey PRIMARY KEY (tenant_id, sequence);
@@ -1388,6 +1399,7 @@ ALTER TABLE plan_wakes ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE plans ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE platform_facts DISABLE ROW LEVEL SECURITY;
 ALTER TABLE policies ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE policy_calls ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE policy_revisions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE push_changes ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE push_configs ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -1498,6 +1510,8 @@ CREATE POLICY one_tenant ON plans AS PERMISSIVE FOR ALL TO fleet_app USING ((ten
 CREATE POLICY whole_platform ON plans AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON policies AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON policies AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON policy_calls AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON policy_calls AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON policy_revisions AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON policy_revisions AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON push_changes AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -1633,6 +1647,8 @@ GRANT SELECT ON platform_facts TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON platform_facts TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON policies TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON policies TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON policy_calls TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON policy_calls TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON policy_revisions TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON policy_revisions TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON push_changes TO fleet_app;

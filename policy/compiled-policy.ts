@@ -1,13 +1,13 @@
 import { type Approval, Evaluator, type PolicyDecision, type PolicyScope } from '../contracts/api/policies/policies.js';
 import { Match } from '../contracts/api/policies/policy-match.js';
-import { errorMessage, isTransient } from '../runtime/errors.js';
+import { errorMessage, isTransient, PlatformError } from '../runtime/errors.js';
 import { SEALED } from '../runtime/sealed-columns.js';
 import type { Secrets } from '../runtime/secrets.js';
 import { compileCel } from './evaluators/cel.js';
 import type { WebhookEvaluators, WebhookTarget } from './evaluators/webhook.js';
 import { type Condition, compileMatch } from './matching/conditions.js';
 import type { Facts } from './matching/facts.js';
-import type { AppliedPolicy, ApprovalTerms } from './policy-request.js';
+import type { AppliedPolicy, ApprovalTerms, CallBound } from './policy-request.js';
 import type { PolicyRow } from './policy-store.js';
 
 /** The purpose of the key that encrypts the secrets of evaluators. */
@@ -31,6 +31,8 @@ export interface CompiledPolicy {
   priority: number;
   /** In milliseconds since 1970; infinity for one without an end. */
   endAtMs: number;
+  /** Null: it may allow any number of calls. */
+  bound: CallBound | null;
   conditions: readonly Condition[];
   /** Null: it applies where it matches. */
   evaluate: Evaluate | null;
@@ -40,9 +42,11 @@ export interface CompiledPolicy {
   terms: ApprovalTerms;
 }
 
-/** Whether a policy may decide at this time: it has not ended. */
-export function isInForce({ endAtMs }: Pick<CompiledPolicy, 'endAtMs'>): boolean {
-  return Date.now() < endAtMs;
+/** Why a policy does not decide any more; undefined for one that is in force. */
+export function whyOver({ endAtMs, bound }: Pick<CompiledPolicy, 'endAtMs' | 'bound'>): string | undefined {
+  if (Date.now() >= endAtMs) return `It ended at ${new Date(endAtMs).toISOString()}.`;
+  if (!bound?.isSpent) return undefined;
+  return bound.max_calls === 1 ? 'It has allowed its one call.' : `It has allowed its ${bound.max_calls} calls.`;
 }
 
 /** What compiling a policy takes. */
@@ -130,6 +134,7 @@ export function compilePolicy(row: PolicyRow, deps: CompileDeps): CompiledPolicy
   return {
     ...{ policy_id, name, scope, decision, priority },
     endAtMs: row.end_at?.getTime() ?? Number.POSITIVE_INFINITY,
+    bound: boundOf(row),
     conditions: compileMatch(match, decision),
     evaluate,
     isWebhook: 'type' in evaluator && evaluator.type === 'webhook',
@@ -140,6 +145,18 @@ export function compilePolicy(row: PolicyRow, deps: CompileDeps): CompiledPolicy
     },
     terms: termsOf(row.approvers, evaluator),
   };
+}
+
+/** @throws PlatformError BAD_REQUEST for a bound where there is nothing to count */
+export function checkBound({ scope, decision, max_calls }: Pick<PolicyRow, 'scope' | 'decision' | 'max_calls'>): void {
+  if (max_calls === null || (scope === 'tool' && decision === 'allow')) return;
+  const why = 'max_calls: only a policy of scope tool and decision allow counts calls.';
+  throw new PlatformError('BAD_REQUEST', `${why} Leave it out, or set it to null.`);
+}
+
+function boundOf({ policy_id, max_calls, calls_allowed }: PolicyRow): CallBound | null {
+  if (max_calls === null) return null;
+  return { policy_id, max_calls, isSpent: (calls_allowed ?? 0) >= max_calls };
 }
 
 /** What a policy that applies decides. One that only records does so also where its evaluator failed. */

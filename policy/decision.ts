@@ -1,5 +1,5 @@
 import type { PolicyTrace } from '../contracts/api/policies/policies.js';
-import { type Application, application, type CompiledPolicy, decisionOf, isInForce } from './compiled-policy.js';
+import { type Application, application, type CompiledPolicy, decisionOf, whyOver } from './compiled-policy.js';
 import type { Candidates } from './indexing/candidates.js';
 import { allHold, firstUnmet } from './matching/conditions.js';
 import { Facts } from './matching/facts.js';
@@ -47,8 +47,9 @@ class Decision {
     const { policies } = this.#set;
     for (let at = this.#next(start); at < policies.length; at = this.#next(at + 1)) {
       const policy = policies[at] as CompiledPolicy;
-      if (!isInForce(policy)) {
-        this.#note(policy, 'not_matched', `It ended at ${new Date(policy.endAtMs).toISOString()}.`);
+      const over = whyOver(policy);
+      if (over !== undefined) {
+        this.#note(policy, 'not_matched', over);
         continue;
       }
       const matches = this.#candidates.has(at) && allHold(policy.conditions, this.facts);
@@ -110,13 +111,13 @@ class Decision {
   }
 
   #verdict(
-    { terms }: CompiledPolicy,
+    { terms, bound }: CompiledPolicy,
     decision: Verdict['decision'],
     applied: AppliedPolicy,
     retryable: true | undefined,
   ): Verdict {
     const audits = this.#audits;
-    if (decision === 'allow') return { decision, audits };
+    if (decision === 'allow') return { decision, audits, ...(bound && { bound }) };
     const by = { source: 'policy' as const, ...applied };
     if (decision === 'require_approval') return { decision, by, terms, audits };
     return { decision, by, audits, ...(retryable && { retryable }) };

@@ -18,7 +18,7 @@ import type { Outbound } from '../http/outbound.js';
 import { errorMessage, PlatformError } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';
 import type { Secrets } from '../runtime/secrets.js';
-import { EVALUATOR_SECRET } from './compiled-policy.js';
+import { checkBound, EVALUATOR_SECRET } from './compiled-policy.js';
 import { compileCel } from './evaluators/cel.js';
 import { compileMatch } from './matching/conditions.js';
 import type { PolicyEngine } from './policy-engine.js';
@@ -51,12 +51,14 @@ function noPolicy(): PlatformError {
 
 const timeOf = (at: string | null): Date | null => (at === null ? null : new Date(at));
 
-function shownPolicy({ evaluator_secret, end_at, created_at, updated_at, ...row }: PolicyRow): Policy {
+function shownPolicy(policy: PolicyRow): Policy {
+  const { evaluator_secret, end_at, max_calls, calls_allowed, created_at, updated_at, ...row } = policy;
   const isWebhook = 'type' in row.evaluator && row.evaluator.type === 'webhook';
   return {
     ...row,
     evaluator: { ...row.evaluator, ...(isWebhook && { secret_set: evaluator_secret !== null }) },
     ...(end_at && { end_at: end_at.toISOString() }),
+    ...(max_calls !== null && { max_calls, calls_allowed: calls_allowed ?? 0 }),
     created_at: created_at.toISOString(),
     updated_at: updated_at.toISOString(),
   };
@@ -95,7 +97,9 @@ async function storedEvaluator(
 /** Policies of tenants on Postgres, with encrypted secrets. All throw PlatformError NOT_FOUND when the tenant has no such policy. */
 export function createPolicyCatalog({ db, secrets, outbound, engine }: PolicyCatalogDeps) {
   /** @throws PlatformError BAD_REQUEST for what cannot be compiled, or a URL that must not be reached */
-  const check = ({ match, decision, evaluator }: Pick<PolicyRow, 'match' | 'decision' | 'evaluator'>): void => {
+  const check = (policy: Pick<PolicyRow, 'scope' | 'decision' | 'match' | 'evaluator' | 'max_calls'>): void => {
+    const { match, decision, evaluator } = policy;
+    checkBound(policy);
     compileMatch(match, decision);
     if (!('type' in evaluator)) return;
     if (evaluator.type === 'cel') compileCel(evaluator.expression);

@@ -1,6 +1,6 @@
 import type { PolicyTrace, TestPolicyResponse } from '../contracts/api/policies/policies.js';
 import { PlatformError } from '../runtime/errors.js';
-import { type CompiledPolicy, compilePolicy, isInForce } from './compiled-policy.js';
+import { type CompiledPolicy, compilePolicy, whyOver } from './compiled-policy.js';
 import { decideBy, type EarlyVerdict } from './decision.js';
 import { contentOf } from './guards/content.js';
 import type { GuardedContent, GuardSettings, TenantGuards } from './guards/guarded-content.js';
@@ -96,7 +96,7 @@ export class PolicyEngine implements Policies, TenantGuards {
     const webhooks = known.byScope.get(request.scope)?.webhooks ?? [];
     if (webhooks.length === 0) return false;
     const facts = new Facts(tenantId, request);
-    return webhooks.some((policy) => isInForce(policy) && allHold(policy.conditions, facts) !== false);
+    return webhooks.some((policy) => whyOver(policy) === undefined && allHold(policy.conditions, facts) !== false);
   }
 
   /** Whether the tenant has as many requests to its evaluators under way as it may: a decision that needs one would wait. */

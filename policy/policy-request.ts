@@ -46,6 +46,14 @@ export interface ApprovalTerms {
   on_reject: 'fail' | 'tell_agent';
 }
 
+/** How many calls a policy may allow without a person; `countAllowedCall` of policy-store.ts counts them. */
+export interface CallBound {
+  policy_id: string;
+  max_calls: number;
+  /** It has allowed so many, and is not in force any more. */
+  isSpent: boolean;
+}
+
 /** A policy that applied, as events name it. */
 export interface AppliedPolicy {
   policy_id: string;
@@ -70,10 +78,10 @@ export type Decider = ({ source: 'policy' } & AppliedPolicy) | GuardDecider;
 
 /**
  * What is decided about a request. `audits`: the policies of decision `audit` that applied. `passed`: the guards that found something and let
- * it pass.
+ * it pass. `bound`: of the policy that allows, which lets a call pass only once that is counted.
  */
 export type Verdict = { audits: AppliedPolicy[]; passed?: string[] } & (
-  | { decision: 'allow' }
+  | { decision: 'allow'; bound?: CallBound }
   /** `retryable`: the policies could not be read, or their evaluators had no room; the same request may be decided otherwise later. */
   | { decision: 'deny'; by: Decider; retryable?: true }
   /** `alsoBy`: the guard that asks beside the policy. The terms satisfy both. */

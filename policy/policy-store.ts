@@ -7,7 +7,7 @@ import type {
 } from '../contracts/api/policies/policies.js';
 import type { Match } from '../contracts/api/policies/policy-match.js';
 import type { KeyList } from '../db/pages/page.js';
-import type { Tx } from '../db/pool.js';
+import type { Db, Tx } from '../db/pool.js';
 
 /** A row of `policies`. */
 export interface PolicyRow
@@ -24,11 +24,18 @@ export interface PolicyRow
   priority: number;
   enabled: boolean;
   end_at: Date | null;
+  /** Null: no bound. */
+  max_calls: number | null;
+  /** How many calls it has allowed while it had a bound; null where it never had one. */
+  calls_allowed: number | null;
   created_at: Date;
   updated_at: Date;
   /** Null where it was written before anybody was noted. */
   updated_by: string | null;
 }
+
+const COUNTED = `(SELECT c.calls_allowed FROM policy_calls c WHERE c.tenant_id = policies.tenant_id AND c.policy_id = policies.policy_id)`;
+const POLICIES = `SELECT *, ${COUNTED} AS calls_allowed FROM policies WHERE tenant_id = $1`;
 
 const RAISE = `
   INSERT INTO policy_revisions AS r (tenant_id, revision) VALUES ($1, 1)
@@ -51,7 +58,7 @@ export async function readRevision(tx: Tx, tenantId: string): Promise<number> {
 
 /** All policies of a tenant. */
 export function readPolicies(tx: Tx, tenantId: string): Promise<PolicyRow[]> {
-  return tx.query<PolicyRow & Record<string, unknown>>('SELECT * FROM policies WHERE tenant_id = $1', [tenantId]);
+  return tx.query<PolicyRow & Record<string, unknown>>(POLICIES, [tenantId]);
 }
 
 /** How many policies a tenant has. */
@@ -75,10 +82,10 @@ export function policyList(tenantId: string, scope: PolicyScope | undefined, ena
 
 /** The policies of these ids, the newest first. */
 export function readPoliciesOf(tx: Tx, tenantId: string, policyIds: string[]): Promise<PolicyRow[]> {
-  return tx.query<PolicyRow & Record<string, unknown>>(
-    'SELECT * FROM policies WHERE tenant_id = $1 AND policy_id = ANY ($2) ORDER BY policy_id DESC',
-    [tenantId, policyIds],
-  );
+  return tx.query<PolicyRow & Record<string, unknown>>(`${POLICIES} AND policy_id = ANY ($2) ORDER BY policy_id DESC`, [
+    tenantId,
+    policyIds,
+  ]);
 }
 
 /**
@@ -86,36 +93,47 @@ export function readPoliciesOf(tx: Tx, tenantId: string, policyIds: string[]): P
  * @param lock until the end of the transaction: who writes the row back writes what a rotation of the secret key has not sealed anew meanwhile
  */
 export async function readPolicy(tx: Tx, tenantId: string, policyId: string, lock = false): Promise<PolicyRow | null> {
-  const one = `SELECT * FROM policies WHERE tenant_id = $1 AND policy_id = $2 ${lock ? 'FOR UPDATE' : ''}`;
+  const one = `${POLICIES} AND policy_id = $2 ${lock ? 'FOR UPDATE' : ''}`;
   const [row] = await tx.query<PolicyRow & Record<string, unknown>>(one, [tenantId, policyId]);
   return row ?? null;
 }
 
 const SAVE = `
   INSERT INTO policies (tenant_id, policy_id, scope, name, decision, description, match, reason, approvers, evaluator, evaluator_secret,
-      priority, enabled, end_at, updated_by)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+      priority, enabled, end_at, max_calls, updated_by)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
     ON CONFLICT (tenant_id, policy_id) DO UPDATE SET name = excluded.name, decision = excluded.decision, description = excluded.description,
       match = excluded.match, reason = excluded.reason, approvers = excluded.approvers, evaluator = excluded.evaluator,
       evaluator_secret = excluded.evaluator_secret, priority = excluded.priority, enabled = excluded.enabled,
-      end_at = excluded.end_at, updated_at = now(), updated_by = excluded.updated_by
-    RETURNING *`;
+      end_at = excluded.end_at, max_calls = excluded.max_calls, updated_at = now(), updated_by = excluded.updated_by
+    RETURNING *, ${COUNTED} AS calls_allowed`;
+const BEGIN_COUNT = `
+  INSERT INTO policy_calls (tenant_id, policy_id) SELECT $1, $2
+    WHERE NOT EXISTS (SELECT 1 FROM policy_calls WHERE tenant_id = $1 AND policy_id = $2)`;
 
-/** Stores a policy; its scope stays. @returns the row as it is stored */
+/** Stores a policy; its scope stays, and so does the count of its calls. @returns the row as it is stored */
 export async function savePolicy(
   tx: Tx,
-  policy: Omit<PolicyRow, 'created_at' | 'updated_at' | 'updated_by'>,
+  policy: Omit<PolicyRow, 'calls_allowed' | 'created_at' | 'updated_at' | 'updated_by'>,
   { principal }: Author,
 ): Promise<PolicyRow> {
   const { tenant_id, policy_id, scope, name, decision, description, match, reason, approvers, evaluator } = policy;
   const values = [tenant_id, policy_id, scope, name, decision, description, JSON.stringify(match), reason, approvers];
-  const { evaluator_secret, priority, enabled, end_at } = policy;
-  const rest = [JSON.stringify(evaluator), evaluator_secret, priority, enabled, end_at, principal.id];
+  const { evaluator_secret, priority, enabled, end_at, max_calls } = policy;
+  const rest = [JSON.stringify(evaluator), evaluator_secret, priority, enabled, end_at, max_calls, principal.id];
   const [saved] = await tx.query<PolicyRow & Record<string, unknown>>(SAVE, [...values, ...rest]);
+  if (max_calls !== null) await tx.query(BEGIN_COUNT, [tenant_id, policy_id]);
   return saved as PolicyRow;
 }
 
 /** Deletes a policy. */
 export async function deletePolicy(tx: Tx, tenantId: string, policyId: string): Promise<void> {
   await tx.query('DELETE FROM policies WHERE tenant_id = $1 AND policy_id = $2', [tenantId, policyId]);
+}
+
+/** Counts a call that a policy with a bound would allow. @returns whether it had room for it */
+export async function countAllowedCall(db: Pick<Db, 'call'>, tenantId: string, policyId: string): Promise<boolean> {
+  const count = 'SELECT count_allowed_call($1, $2) AS counted';
+  const [row] = await db.call<{ counted: boolean }>(tenantId, 'count_allowed_call', count, [tenantId, policyId]);
+  return row?.counted === true;
 }

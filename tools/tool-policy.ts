@@ -4,7 +4,8 @@ import { digestOf } from '../messages/digest.js';
 import { toolArguments, toolResult } from '../policy/guards/content.js';
 import type { TenantGuards } from '../policy/guards/guarded-content.js';
 import { RepeatedCalls } from '../policy/guards/repeated-calls.js';
-import type { Decider, Policies, PolicyRequest, Verdict } from '../policy/policy-request.js';
+import type { CallBound, Decider, Policies, PolicyRequest, Verdict } from '../policy/policy-request.js';
+import { countAllowedCall } from '../policy/policy-store.js';
 import { type DecisionEvent, eventsOf, findingEvents } from '../policy/verdict.js';
 import type { Chain, ToolRequest } from './call-context.js';
 import type { TracedRequest } from './call-span.js';
@@ -42,6 +43,10 @@ export function policyRequestOf({ caller, payload, parent }: ToolRequest): Polic
 /** The policies and guards, as far as tool calls ask them. */
 export type ToolPolicies = Pick<Policies, 'decide'> & TenantGuards;
 
+function boundOf(verdict: Verdict): CallBound | undefined {
+  return verdict.decision === 'allow' ? verdict.bound : undefined;
+}
+
 /** What policies and guards say about tool calls. */
 export class ToolPolicy {
   readonly #db: Db;
@@ -54,7 +59,7 @@ export class ToolPolicy {
   }
 
   /**
-   * The verdict about a call, without a promise where no evaluator has to be asked.
+   * The verdict about a call, without a promise where no evaluator has to be asked and nothing is counted.
    * @param chain the calls that wait for this one
    */
   decide(request: ToolRequest, chain: Chain): Verdict | Promise<Verdict> {
@@ -64,10 +69,22 @@ export class ToolPolicy {
     // The digest costs more than all else here: only a bound of repeated calls asks for it.
     const repeats = (): number => this.#repeated.count(maker, digestOf({ tool, arguments: given }));
     const content = toolArguments(given, { hops: chain.length + 1, repeats });
-    return this.#policies.decide(caller.tenant_id, policyRequestOf(request), content);
+    const decide = () => this.#policies.decide(caller.tenant_id, policyRequestOf(request), content);
+    const verdict = decide();
+    if (!(verdict instanceof Promise) && !boundOf(verdict)) return verdict;
+    return this.#counted(caller.tenant_id, verdict, decide);
   }
 
-  /** As `decide`, for a call that has been decided about and counted before. */
+  /** Counts a call that a policy with a bound allows. One that has no room for it is not in force any more: the others decide. */
+  async #counted(tenantId: string, first: Verdict | Promise<Verdict>, decide: () => Verdict | Promise<Verdict>) {
+    for (let verdict = await first; ; verdict = await decide()) {
+      const bound = boundOf(verdict);
+      if (!bound || (await countAllowedCall(this.#db, tenantId, bound.policy_id))) return verdict;
+      bound.isSpent = true;
+    }
+  }
+
+  /** As `decide`, for a call that has been decided about, counted and approved by a person before. */
   decideAgain(request: ToolRequest, chain: Chain): Verdict | Promise<Verdict> {
     const { caller, payload } = request;
     const content = toolArguments(payload.arguments, { hops: chain.length + 1 });

@@ -111,6 +111,22 @@ test('calls that a person was asked about are matched, others that may match are
   expect(await backtest(policy)).toMatchObject({ matched: 1, unknown: 0 });
 });
 
+test('of a policy with a bound, calls after so many are those of the next policy', async () => {
+  const tool = word();
+  for (const amount of [1, 2, 3]) await calling({ amount }, {}, tool);
+  const policy = { scope: 'tool' as const, decision: 'allow' as const, match: { tools: [tool] } };
+  const found = await backtest({ ...policy, max_calls: 2 });
+  expect(found).toMatchObject({ matched: 3, by_decision: { allow: 2 }, over_max_calls: 1 });
+  const over = found.samples.map(({ arguments: given, over_max_calls }) => [given?.amount, over_max_calls]);
+  expect(over).toEqual([
+    [3, true],
+    [2, undefined],
+    [1, undefined],
+  ]);
+  for (const max_calls of [null, 3])
+    expect(await backtest({ ...policy, max_calls })).toMatchObject({ by_decision: { allow: 3 }, over_max_calls: 0 });
+});
+
 test('sessions and plans are matched; who opened a session is unknown to an expression', async () => {
   const user_id = word();
   const init = await api.client.post('/sessions/init', { agent_type: 'worker', user_id });

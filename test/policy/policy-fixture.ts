@@ -43,6 +43,8 @@ export function tested(client: ApiClient, request: object = {}): Promise<TestPol
 export type Given = Pick<NewPolicy, 'decision'> &
   Partial<Pick<NewPolicy, 'priority' | 'match' | 'evaluator'>> & {
     end_at?: Date;
+    max_calls?: number;
+    calls_allowed?: number;
   };
 
 const DEPS = {
@@ -60,6 +62,8 @@ export function compiled(policies: readonly Given[]): CompiledPolicy[] {
       updated_at: new Date(0),
       updated_by: null,
       evaluator: {},
+      max_calls: null,
+      calls_allowed: null,
       ...policy,
       end_at: policy.end_at ?? null,
     },

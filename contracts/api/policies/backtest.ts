@@ -35,6 +35,8 @@ const BacktestSample = z.object({
   instance_id: z.string().optional(),
   /** Absent where they are long: the record of the message, request or plan has them. */
   arguments: JsonObject.optional(),
+  /** The policy had allowed its `max_calls` before: the next one would have decided. */
+  over_max_calls: z.literal(true).optional(),
 });
 export type BacktestSample = z.infer<typeof BacktestSample>;
 
@@ -48,6 +50,8 @@ export const BacktestResponse = ok({
   unknown: count,
   /** What it would have decided about those that matched. `deny` too where its evaluator failed. */
   by_decision: z.object({ allow: count, deny: count, require_approval: count, audit: count }),
+  /** Of those that matched, calls that came after it had allowed its `max_calls`: the next policy would have decided. */
+  over_max_calls: count,
   /** The newest of those that matched. */
   samples: z.array(BacktestSample),
   /** The limit or the time was used up: only the newest part of the period was examined. */

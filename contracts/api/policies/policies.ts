@@ -79,6 +79,8 @@ const fields = {
   enabled: z.boolean(),
   /** The policy is not in force from this time on. Null: without an end. */
   end_at: Instant.nullable(),
+  /** Of a policy of scope `tool` that allows: after so many calls it is not in force any more. Null: no bound. */
+  max_calls: z.int().min(1).max(1_000_000).nullable(),
 };
 /** Must be the caller's. */
 const tenant_id = AnyId.optional();
@@ -95,6 +97,7 @@ export const CreatePolicyRequest = z.strictObject({
   priority: fields.priority.default(100),
   enabled: fields.enabled.default(true),
   end_at: fields.end_at.default(null),
+  max_calls: fields.max_calls.default(null),
 });
 export type CreatePolicyRequest = z.infer<typeof CreatePolicyRequest>;
 
@@ -125,6 +128,10 @@ export const Policy = z.object({
   enabled: z.boolean(),
   /** Absent: without an end. */
   end_at: Timestamp.optional(),
+  /** Absent, as is `calls_allowed`: no bound. */
+  max_calls: z.int().optional(),
+  /** How many calls it has allowed while it had a bound. */
+  calls_allowed: z.int().optional(),
   created_at: Timestamp,
   updated_at: Timestamp,
   /** The principal of the last change, as in the audit. */

@@ -560,6 +560,8 @@ export type Policy = {
     enabled: boolean;
     /** Format: date-time */
     endAt?: string;
+    maxCalls?: number;
+    callsAllowed?: number;
     /** Format: date-time */
     createdAt: string;
     /** Format: date-time */
@@ -2910,6 +2912,8 @@ export type PoliciesCreatePolicyRequest = {
     /** @default true */
     enabled?: boolean;
     endAt?: string | null;
+    /** @default null */
+    maxCalls?: number | null;
     tenantId?: string;
     /** @enum {string} */
     scope: "admission" | "dispatch" | "tool" | "plan" | "session";
@@ -3086,6 +3090,7 @@ export type PoliciesUpdatePolicyRequest = {
     priority?: number;
     enabled?: boolean;
     endAt?: string | null;
+    maxCalls?: number | null;
     tenantId?: string;
     policyId: string;
 };
@@ -3287,6 +3292,8 @@ export type PoliciesBacktestRequest = {
         /** @default true */
         enabled?: boolean;
         endAt?: string | null;
+        /** @default null */
+        maxCalls?: number | null;
         /** @enum {string} */
         scope: "admission" | "dispatch" | "tool" | "plan" | "session";
     };
@@ -3310,6 +3317,7 @@ export type PoliciesBacktestResponse = {
         requireApproval: number;
         audit: number;
     };
+    overMaxCalls: number;
     samples: {
         /** Format: date-time */
         at: string;
@@ -3326,6 +3334,8 @@ export type PoliciesBacktestResponse = {
         arguments?: {
             [key: string]: unknown;
         };
+        /** @constant */
+        overMaxCalls?: true;
     }[];
     sampled: boolean;
 };

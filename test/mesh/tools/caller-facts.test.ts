@@ -32,6 +32,8 @@ function policy(priority: number, decision: PolicyDecision, match: Match = {}) {
         evaluator_secret: null,
         enabled: true,
         end_at: null,
+        max_calls: null,
+        calls_allowed: null,
         created_at: at,
         updated_at: at,
         updated_by: null,

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { PolicyResponse } from '../../../contracts/api/policies/policies.js';
 import { digestOf } from '../../../messages/digest.js';
 import { askInput } from '../../../messages/input/ask.js';
 import { resolveMessage } from '../../../messages/input/resolve.js';
@@ -173,4 +174,16 @@ test('edited arguments decide about the request alone for which the policies loo
     code: 'ALREADY_RESOLVED',
   });
   expect((await api.client.message(id)).input_request).toMatchObject({ tool: 'drop', arguments: { cents: 7 } });
+});
+
+test('what a policy with a bound would allow is approved without being counted', async () => {
+  const bounded = { scope: 'tool', name: 'ten payments', decision: 'allow', match: { tools: ['pay'] }, max_calls: 10 };
+  const { policy } = await api.client.ok('/policies/create_policy', { ...bounded, priority: 1 }, PolicyResponse);
+  const { id } = await calling({ cents: 5 });
+  const edited = { resolution: 'approved', arguments: { cents: 101 } };
+  expect(await outcome(api.client, id, edited)).toBe('200 working');
+  const { policy_id } = policy;
+  const read = await api.client.ok('/policies/get_policy_by_id', { policy_id }, PolicyResponse);
+  expect(read.policy.calls_allowed).toBe(0);
+  await api.client.post('/policies/delete_policy', { policy_id });
 });

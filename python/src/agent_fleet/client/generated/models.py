@@ -549,6 +549,8 @@ class Policy(TypedDict):
     priority: int
     enabled: bool
     end_at: NotRequired[str]
+    max_calls: NotRequired[int]
+    calls_allowed: NotRequired[int]
     created_at: str
     updated_at: str
     updated_by: str | None
@@ -2003,6 +2005,7 @@ class PoliciesCreatePolicyRequest(TypedDict):
     priority: NotRequired[int]
     enabled: NotRequired[bool]
     end_at: NotRequired[str | None]
+    max_calls: NotRequired[int | None]
     tenant_id: NotRequired[str]
     scope: Literal['admission', 'dispatch', 'tool', 'plan', 'session']
 
@@ -2170,6 +2173,7 @@ class PoliciesUpdatePolicyRequest(TypedDict):
     priority: NotRequired[int]
     enabled: NotRequired[bool]
     end_at: NotRequired[str | None]
+    max_calls: NotRequired[int | None]
     tenant_id: NotRequired[str]
     policy_id: str
 
@@ -2351,6 +2355,7 @@ class PoliciesBacktestRequestPolicy(TypedDict):
     priority: NotRequired[int]
     enabled: NotRequired[bool]
     end_at: NotRequired[str | None]
+    max_calls: NotRequired[int | None]
     scope: Literal['admission', 'dispatch', 'tool', 'plan', 'session']
 
 
@@ -2385,6 +2390,7 @@ class PoliciesBacktestResponseSample(TypedDict):
     agent_type: NotRequired[str]
     instance_id: NotRequired[str]
     arguments: NotRequired[dict[str, Any]]
+    over_max_calls: NotRequired[Literal[True]]
 
 
 class PoliciesBacktestResponse(TypedDict):
@@ -2393,6 +2399,7 @@ class PoliciesBacktestResponse(TypedDict):
     matched: int
     unknown: int
     by_decision: PoliciesBacktestResponseByDecision
+    over_max_calls: int
     samples: list[PoliciesBacktestResponseSample]
     sampled: bool
 
