@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type ReactNode, useEffect, useState } from 'react';
 import type { BacktestResponse, BacktestSample } from '../../contracts/api/policies/backtest.js';
+import type { PolicyDecision } from '../../contracts/api/policies/policies.js';
 import { ApiError, call } from '../api/call.js';
 import { CopyCurl } from '../parts/copy.js';
 import { Fact } from '../parts/fact.js';
@@ -12,6 +13,8 @@ import type { PolicyBody } from './draft.js';
 import { DECISIONS } from './words.js';
 
 const counted = (count: number) => numberText(count);
+/** Calls for which nothing was left of the policy's bound. */
+const OVER = { label: 'Next policy', tone: '' };
 
 /** Leads to what was decided about. */
 function SampleLink({ sample, children }: { sample: BacktestSample; children: ReactNode }) {
@@ -36,13 +39,14 @@ function SampleLink({ sample, children }: { sample: BacktestSample; children: Re
 }
 
 function Sample({ sample }: { sample: BacktestSample }) {
-  const { at, action, decision, request_id, tool, agent_type, arguments: given } = sample;
+  const { at, action, decision, request_id, tool, agent_type, arguments: given, over_max_calls } = sample;
+  const { label, tone } = over_max_calls ? OVER : DECISIONS[decision];
   const what = `${tool ?? action}${agent_type ? ` · ${agent_type}` : ''}`;
   return (
     <li>
       <span className="line">
         <SampleLink sample={sample}>{what}</SampleLink>
-        <span className={`badge ${DECISIONS[decision].tone}`}>{DECISIONS[decision].label}</span>
+        <span className={`badge ${tone}`}>{label}</span>
       </span>
       <span className="line quiet small">
         {given && <code className="cut">{JSON.stringify(given)}</code>}
@@ -58,17 +62,17 @@ function Sample({ sample }: { sample: BacktestSample }) {
 }
 
 function Result({ found }: { found: BacktestResponse }) {
-  const { examined, matched, unknown, by_decision, samples, sampled } = found;
-  const decided = Object.entries(by_decision).filter(([, count]) => count > 0) as [keyof typeof DECISIONS, number][];
+  const { examined, matched, unknown, by_decision, over_max_calls, samples, sampled } = found;
+  const decisions = Object.keys(DECISIONS) as PolicyDecision[];
+  const counts = decisions.map((decision) => ({ label: DECISIONS[decision].label, count: by_decision[decision] }));
+  const decided = [...counts, { label: OVER.label, count: over_max_calls }].filter(({ count }) => count > 0);
   return (
     <>
       <dl className="facts tiles three">
         <Fact name="Looked at">{counted(examined)}</Fact>
         <Fact name="It applies to">
           {counted(matched)}{' '}
-          <span className="quiet">
-            {decided.map(([decision, count]) => `${DECISIONS[decision].label} ${counted(count)}`).join(', ')}
-          </span>
+          <span className="quiet">{decided.map(({ label, count }) => `${label} ${counted(count)}`).join(', ')}</span>
         </Fact>
         <Fact name="Cannot be told">{counted(unknown)}</Fact>
       </dl>

@@ -14,6 +14,8 @@ export interface Draft {
 }
 
 const DAYS = 30;
+/** Tool calls that a draft allows without a person. */
+const CALLS = 20;
 const DAY_MS = 86_400_000;
 const NAME_CHARS = 128;
 /** As the contract bounds them. */
@@ -83,7 +85,7 @@ function joined(expressions: readonly string[]): { evaluator: PolicyBody['evalua
 
 /**
  * The policy by which what a request asks would always be decided as it was, or be allowed while it is open. As narrow as can be: the same agent
- * type, the same tool with exactly these arguments or the same sender, for 30 days.
+ * type, the same tool with exactly these arguments or the same sender, for 30 days and 20 calls.
  * @param asking the policy that asked, which the draft goes before; null where it is deleted
  */
 export function draftFromRequest(request: RequestRecord, asking: Policy | null, nowMs: number): Draft {
@@ -115,6 +117,7 @@ export function draftFromRequest(request: RequestRecord, asking: Policy | null, 
       priority: (asking?.priority ?? PRIORITY) - 1,
       enabled: true,
       end_at: endOf(nowMs),
+      max_calls: scope === 'tool' && isAllowed ? CALLS : null,
     },
     leftOut,
   };
@@ -134,12 +137,14 @@ export function emptyBody(tool: string | undefined): PolicyBody {
     priority: PRIORITY,
     enabled: true,
     end_at: null,
+    max_calls: null,
   };
 }
 
 /** What of a stored policy a change may give. */
 export function bodyOf(policy: Policy): PolicyBody {
   const { name, scope, decision, description, match, reason, approvers, evaluator, priority, enabled } = policy;
-  const end_at = policy.end_at ?? null;
-  return { scope, name, decision, description, match, reason, approvers, evaluator, priority, enabled, end_at };
+  const { end_at = null, max_calls = null } = policy;
+  const rest = { priority, enabled, end_at, max_calls };
+  return { scope, name, decision, description, match, reason, approvers, evaluator, ...rest };
 }

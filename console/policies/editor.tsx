@@ -15,12 +15,13 @@ import { PolicyForm } from './policy-form.js';
 import { sentenceOf } from './words.js';
 
 /** What a draft from a request does, and what it does not. */
-function DraftNotice({ leftOut }: { leftOut: readonly string[] }) {
+function DraftNotice({ draft: { body, leftOut } }: { draft: Draft }) {
   return (
     <>
       <p className="notice busy">
-        Drafted as narrow as can be: for this agent and this tool or sender, with exactly these arguments, for 30 days.
-        Loosen what may differ, look at what it would have decided, and create it.
+        Drafted as narrow as can be: for this agent and this tool or sender, with exactly these arguments, for 30 days
+        {body.max_calls ? ` and ${body.max_calls} calls` : ''}. Loosen what may differ, look at what it would have
+        decided, and create it.
       </p>
       {leftOut.length > 0 && (
         <p className="notice wait">
@@ -62,7 +63,7 @@ function Editor({ draft, stored, isDraft }: { draft: Draft; stored?: Policy; isD
       }}
     >
       <div className="rule-fields">
-        {isDraft && <DraftNotice leftOut={draft.leftOut} />}
+        {isDraft && <DraftNotice draft={draft} />}
         <PolicyForm body={body} isStored={stored !== undefined} change={(to) => setEdited(editedOf(to))} />
         <p className="notice">{sentenceOf(body)}</p>
         {save.error && (

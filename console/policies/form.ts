@@ -23,6 +23,11 @@ export function withJson(edited: Edited, json: string): Edited {
   }
 }
 
+/** Whether a policy may have a bound on the calls that it allows. */
+export function countsCalls({ scope, decision }: Pick<PolicyBody, 'scope' | 'decision'>): boolean {
+  return scope === 'tool' && decision === 'allow';
+}
+
 /** A member as an object; the JSON may have anything there. */
 export function objectOf(value: unknown): Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {};

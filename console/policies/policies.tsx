@@ -15,7 +15,7 @@ import { DraftedPolicy, EditPolicy, NewPolicy } from './editor.js';
 import { PolicyDetail } from './policy-detail.js';
 import { type PoliciesSearch, SCOPES } from './search.js';
 import { TryOut } from './try-out.js';
-import { conditionWords, DECISIONS, isActive, SCOPE_WORDS, shownPolicies } from './words.js';
+import { callsWords, conditionWords, DECISIONS, isActive, SCOPE_WORDS, shownPolicies, whyInactive } from './words.js';
 
 const route = getRouteApi('/policies');
 
@@ -27,7 +27,8 @@ const SHOWN: { show: PoliciesSearch['show']; label: string }[] = [
 
 function PolicyRow({ policy, isCurrent }: { policy: Policy; isCurrent: boolean }) {
   const { policy_id, name, decision, match, priority, end_at } = policy;
-  const active = isActive(policy, Date.now());
+  const inactive = whyInactive(policy, Date.now());
+  const active = inactive === undefined;
   return (
     <Link
       from="/policies"
@@ -44,7 +45,7 @@ function PolicyRow({ policy, isCurrent }: { policy: Policy; isCurrent: boolean }
       <span className="line quiet small">
         <span className="cut">{conditionWords(match).join(' · ') || 'everything'}</span>
         <span className="online">
-          {active ? end_at ? <Countdown at={end_at} /> : `priority ${priority}` : policy.enabled ? 'ended' : 'inactive'}
+          {inactive ?? (end_at ? <Countdown at={end_at} /> : (callsWords(policy) ?? `priority ${priority}`))}
         </span>
       </span>
     </Link>

@@ -12,7 +12,7 @@ import { Json } from '../parts/value.js';
 import { Backtest } from './backtest.js';
 import { bodyOf } from './draft.js';
 import { History } from './history.js';
-import { conditionWords, DECISIONS, isActive, SCOPE_WORDS, sentenceOf, termsOf } from './words.js';
+import { callsWords, conditionWords, DECISIONS, SCOPE_WORDS, sentenceOf, termsOf, whyInactive } from './words.js';
 
 /** Takes a policy out of force or back into it, changes it, tries it, and deletes it after one question. */
 function Actions({ policy }: { policy: Policy }) {
@@ -104,14 +104,15 @@ function EvaluatorView({ evaluator }: Pick<Policy, 'evaluator'>) {
 export function PolicyDetail({ policy }: { policy: Policy }) {
   const { policy_id, name, scope, decision, description, match, reason, evaluator, priority, end_at } = policy;
   const conditions = conditionWords(match);
-  const active = isActive(policy, Date.now());
+  const inactive = whyInactive(policy, Date.now());
+  const calls = callsWords(policy);
   return (
     <article className="detail policy">
       <header>
         <div className="line title">
           <h2>{name}</h2>
           <span className={`badge ${DECISIONS[decision].tone}`}>{DECISIONS[decision].label}</span>
-          {!active && <span className="badge">{policy.enabled ? 'ended' : 'inactive'}</span>}
+          {inactive && <span className="badge">{inactive}</span>}
         </div>
         <p className="prose">{sentenceOf(policy)}</p>
         {description && <p className="quiet prose">{description}</p>}
@@ -120,7 +121,10 @@ export function PolicyDetail({ policy }: { policy: Policy }) {
       <dl className="facts">
         <Fact name="About">{SCOPE_WORDS[scope].label}</Fact>
         <Fact name="Priority">{numberText(priority)}</Fact>
-        <Fact name="Ends">{end_at ? active ? <Countdown at={end_at} /> : <Ago at={end_at} /> : 'never'}</Fact>
+        <Fact name="Ends">
+          {end_at ? inactive === 'ended' ? <Ago at={end_at} /> : <Countdown at={end_at} /> : 'never'}
+        </Fact>
+        {calls && <Fact name="Allowed">{calls}</Fact>}
         <Fact name="Changed">
           <Ago at={policy.updated_at} />
         </Fact>

@@ -1,7 +1,7 @@
 import type { PolicyDecision, PolicyScope } from '../../contracts/api/policies/policies.js';
 import { Conditions } from './conditions.js';
 import type { PolicyBody } from './draft.js';
-import { conditionsOf, linesOf, listOf, localTime, objectOf, withMembers } from './form.js';
+import { conditionsOf, countsCalls, linesOf, listOf, localTime, objectOf, withMembers } from './form.js';
 import { SCOPES } from './search.js';
 import { Labelled, Typed } from './typed.js';
 import { DECISIONS, SCOPE_WORDS } from './words.js';
@@ -162,6 +162,21 @@ function Terms({ body, change }: { body: PolicyBody; change: Change }) {
           )}
         </Labelled>
       </div>
+      {countsCalls(body) && (
+        <Labelled label="At most … calls" about="Then it is used up, and the next policy decides. Empty: any number.">
+          {(shared) => (
+            <input
+              {...shared}
+              type="number"
+              min={1}
+              max={1_000_000}
+              step={1}
+              value={String(body.max_calls ?? '')}
+              onChange={({ target }) => change({ max_calls: target.value === '' ? null : Number(target.value) })}
+            />
+          )}
+        </Labelled>
+      )}
       <Labelled label="Reason" about="Callers, agents and approvers read it.">
         {(shared) => (
           <textarea
@@ -213,7 +228,10 @@ export function PolicyForm({
   isStored: boolean;
   change: (body: PolicyBody) => void;
 }) {
-  const set: Change = (members) => change(withMembers(body, members));
+  const set: Change = (members) => {
+    const changed = withMembers(body, members);
+    change(countsCalls(changed) ? changed : { ...changed, max_calls: null });
+  };
   return (
     <>
       <Effect body={body} isStored={isStored} change={set} />

@@ -1,6 +1,7 @@
 import type { Policy, PolicyDecision, PolicyScope } from '../../contracts/api/policies/policies.js';
 import type { ArgumentCondition, Conditions } from '../../contracts/api/policies/policy-match.js';
 import { durationText } from '../parts/duration.js';
+import { numberText } from '../parts/number.js';
 import { type Condition, conditionsOf, objectOf } from './form.js';
 import { type PoliciesSearch, SCOPES } from './search.js';
 
@@ -71,8 +72,9 @@ export function sentenceOf(policy: {
   decision: PolicyDecision;
   match?: unknown;
   evaluator?: unknown;
+  max_calls?: unknown;
 }): string {
-  const { scope, decision, match, evaluator } = policy;
+  const { scope, decision, match, evaluator, max_calls } = policy;
   const { type } = objectOf(evaluator);
   const conditions = [
     ...conditionWords(match),
@@ -80,7 +82,9 @@ export function sentenceOf(policy: {
     ...(type === 'webhook' ? ['the webhook that it asks says so'] : []),
   ];
   const about = `${DECISIONS[decision]?.does ?? decision} ${SCOPE_WORDS[scope]?.about ?? scope}`;
-  return conditions.length === 0 ? `${about}, all of them.` : `${about} where ${conditions.join(' and ')}.`;
+  const bound = typeof max_calls === 'number' ? `at most ${numberText(max_calls)} of them` : undefined;
+  if (conditions.length === 0) return `${about}, ${bound ?? 'all of them'}.`;
+  return `${about} where ${conditions.join(' and ')}${bound ? `, ${bound}` : ''}.`;
 }
 
 /** How people decide, in a sentence each. */
@@ -99,9 +103,24 @@ export function termsOf({ approvers, evaluator }: Pick<Policy, 'approvers' | 'ev
   ];
 }
 
+type InForce = Pick<Policy, 'enabled' | 'end_at' | 'max_calls' | 'calls_allowed'>;
+
+/** Why a policy decides nothing now, in a word or two; undefined for one that decides. */
+export function whyInactive({ enabled, end_at, max_calls, calls_allowed = 0 }: InForce, nowMs: number) {
+  if (!enabled) return 'inactive';
+  if (end_at !== undefined && Date.parse(end_at) <= nowMs) return 'ended';
+  return max_calls !== undefined && calls_allowed >= max_calls ? 'used up' : undefined;
+}
+
 /** Whether a policy decides now. */
-export function isActive({ enabled, end_at }: Pick<Policy, 'enabled' | 'end_at'>, nowMs: number): boolean {
-  return enabled && (end_at === undefined || Date.parse(end_at) > nowMs);
+export function isActive(policy: InForce, nowMs: number): boolean {
+  return whyInactive(policy, nowMs) === undefined;
+}
+
+/** How much of its bound a policy has used up; undefined where it has none. */
+export function callsWords({ max_calls, calls_allowed = 0 }: InForce): string | undefined {
+  if (max_calls === undefined) return undefined;
+  return `${numberText(calls_allowed)} of ${numberText(max_calls)} ${max_calls === 1 ? 'call' : 'calls'}`;
 }
 
 /** What is only recorded goes before all. */

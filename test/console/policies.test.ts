@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { isDraftable } from '../../console/inbox/words.js';
 import { bodyOf, draftFromRequest } from '../../console/policies/draft.js';
 import { parsePoliciesSearch } from '../../console/policies/search.js';
-import { sentenceOf, shownPolicies, termsOf } from '../../console/policies/words.js';
+import { callsWords, sentenceOf, shownPolicies, termsOf, whyInactive } from '../../console/policies/words.js';
 import { CreatePolicyRequest, type Policy } from '../../contracts/api/policies/policies.js';
 import type { RequestRecord } from '../../contracts/api/policies/requests.js';
 import { decided, type Given } from '../policy/policy-fixture.js';
@@ -39,7 +39,7 @@ test.each([
   const { body, leftOut } = draftFromRequest(request, asking, NOW);
   expect(leftOut).toEqual([]);
   const policy = CreatePolicyRequest.parse(body);
-  expect(policy).toMatchObject({ scope: 'tool', priority: 39, end_at: '2026-12-28T12:00:00.000Z' });
+  expect(policy).toMatchObject({ scope: 'tool', priority: 39, end_at: '2026-12-28T12:00:00.000Z', max_calls: 20 });
   const ruleOf = ({ decision: effect, priority, match, evaluator }: typeof policy | Policy) =>
     ({ decision: effect, priority, match, evaluator }) as Given;
   const about = { tool: 'pay', arguments: given, agent: { agent_type: 'buyer' } };
@@ -51,7 +51,14 @@ test.each([
     'a rejected call is denied',
     requestOf({ tool: 'pay' }, { decided: { ...APPROVED, resolution: 'rejected', comment: 'Never' } }),
     null,
-    { decision: 'deny', name: 'Never allow pay by buyer', reason: 'Never', priority: 99, scope: 'tool' },
+    {
+      decision: 'deny',
+      name: 'Never allow pay by buyer',
+      reason: 'Never',
+      priority: 99,
+      scope: 'tool',
+      max_calls: null,
+    },
   ],
   [
     'a message is allowed from who sent it, for whom',
@@ -75,7 +82,7 @@ test.each([
     'a plan',
     requestOf({}, { plan_id: 'pln_1', agent_type: undefined }),
     null,
-    { scope: 'plan', name: 'Always allow plans', match: {} },
+    { scope: 'plan', name: 'Always allow plans', match: {}, max_calls: null },
   ],
 ])('%s', (_, request, asking, body) => {
   expect(CreatePolicyRequest.parse(draftFromRequest(request, asking, NOW).body)).toMatchObject(body);
@@ -100,6 +107,11 @@ test.each([
   [
     { scope: 'admission', decision: 'allow', match: { not: { hosts: ['x.example'] } }, evaluator: { type: 'cel' } },
     'Allows messages and agents that come in where not all of this: a host fits x.example and its expression is true.',
+  ],
+  [{ decision: 'allow', max_calls: 20 }, 'Allows tool calls, at most 20 of them.'],
+  [
+    { decision: 'allow', match: { tools: ['pay'] }, max_calls: 1_000 },
+    'Allows tool calls where the tool is pay, at most 1,000 of them.',
   ],
 ] as [Partial<Policy>, string][])('%j reads: %s', (fields, text) => expect(sentenceOf(policyOf(fields))).toBe(text));
 
@@ -131,9 +143,22 @@ test('policies stand in the order in which they are looked at', () => {
   expect(shown({ q: 'MAIL' })).toBe('1');
 });
 
+test.each<[Partial<Policy>, string | undefined, string | undefined]>([
+  [{}, undefined, undefined],
+  [{ max_calls: 20, calls_allowed: 12 }, '12 of 20 calls', undefined],
+  [{ max_calls: 1, calls_allowed: 1 }, '1 of 1 call', 'used up'],
+  [{ max_calls: 3, calls_allowed: 3, enabled: false }, '3 of 3 calls', 'inactive'],
+  [{ max_calls: 3, calls_allowed: 4, end_at: '2026-11-28T12:00:00.000Z' }, '4 of 3 calls', 'ended'],
+])('%j: %s, %s', (fields, calls, inactive) => {
+  expect([callsWords(policyOf(fields)), whyInactive(policyOf(fields), NOW)]).toEqual([calls, inactive]);
+});
+
 test('a stored policy is changed as it was read', () => {
   const policy = policyOf({ match: { tools: ['a'] } });
-  expect(CreatePolicyRequest.parse(bodyOf(policy))).toMatchObject({ match: { tools: ['a'] }, end_at: null });
+  const unbounded = { match: { tools: ['a'] }, end_at: null, max_calls: null };
+  expect(CreatePolicyRequest.parse(bodyOf(policy))).toMatchObject(unbounded);
+  const bounded = policyOf({ decision: 'allow', max_calls: 20, calls_allowed: 12 });
+  expect(CreatePolicyRequest.parse(bodyOf(bounded))).toMatchObject({ max_calls: 20 });
 });
 
 test('an address that anybody wrote gives only what fits', () => {

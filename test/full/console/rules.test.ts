@@ -97,12 +97,27 @@ test('a decided request becomes a policy of exactly that call, after a look at t
   await expectGood(page);
   await page.getByRole('button', { name: 'Remove condition 1' }).click();
   await page.getByText('The policy has changed since').waitFor();
+  const most = page.getByLabel('At most … calls');
+  expect(await most.inputValue()).toBe('20');
+  await most.fill('');
+  expect(JSON.parse(await page.getByLabel('JSON').inputValue())).toMatchObject({ max_calls: null });
+  await most.fill('12');
+  await page.getByText('at most 12 of them').waitFor();
   await page.getByRole('button', { name: 'Create' }).click();
   await page.getByRole('heading', { name: 'Always allow payments.send by worker' }).waitFor();
+  await page.getByText('0 of 12 calls').first().waitFor();
   expect(await named('Always allow payments.send by worker')).toMatchObject({
+    max_calls: 12,
     match: { tools: ['payments.send'], arguments: [{ path: 'to.0', op: 'eq', value: 'x' }] },
     evaluator: { expression: 'size(request.arguments) == 2 && size(request.arguments["to"]) == 1' },
   });
+  // A policy that denies has no bound, whatever was there before.
+  await page.keyboard.press('e');
+  await page.getByLabel('Effect').selectOption('deny');
+  expect(await page.getByLabel('At most … calls').count()).toBe(0);
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('Denies tool calls').waitFor();
+  expect(await named('Always allow payments.send by worker')).not.toHaveProperty('max_calls');
   expect(problems).toEqual([]);
 
   const reader = await signedIn(['read']);
