@@ -20,7 +20,7 @@ export interface DeniedEdit {
 /**
  * Lets the policies and guards decide about the arguments as an approver edited them: a human may not approve what they deny, nor what others
  * than those that asked want approved, by other people perhaps. Before the decision's transaction, because an evaluator may be asked over the network; what is
- * approved then are these very arguments.
+ * approved then are these very arguments. No policy's bound is touched: the call has its person.
  * @param requestId of the open request, about which alone the decision may be
  * @returns null where nothing is against it
  * @throws PlatformError SERVICE_UNAVAILABLE while they cannot decide
