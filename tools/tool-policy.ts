@@ -84,7 +84,7 @@ export class ToolPolicy {
     }
   }
 
-  /** As `decide`, for a call that has been decided about, counted and approved by a person before. */
+  /** As `decide`, for a call that a person has approved since: it is not counted, neither as a repeat nor by the bound of a policy. */
   decideAgain(request: ToolRequest, chain: Chain): Verdict | Promise<Verdict> {
     const { caller, payload } = request;
     const content = toolArguments(payload.arguments, { hops: chain.length + 1 });

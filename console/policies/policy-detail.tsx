@@ -100,6 +100,8 @@ function EvaluatorView({ evaluator }: Pick<Policy, 'evaluator'>) {
   );
 }
 
+const isAhead = (at: string) => Date.parse(at) > Date.now();
+
 /** One policy: all of it in plain words, and what may be done with it. */
 export function PolicyDetail({ policy }: { policy: Policy }) {
   const { policy_id, name, scope, decision, description, match, reason, evaluator, priority, end_at } = policy;
@@ -121,9 +123,7 @@ export function PolicyDetail({ policy }: { policy: Policy }) {
       <dl className="facts">
         <Fact name="About">{SCOPE_WORDS[scope].label}</Fact>
         <Fact name="Priority">{numberText(priority)}</Fact>
-        <Fact name="Ends">
-          {end_at ? inactive === 'ended' ? <Ago at={end_at} /> : <Countdown at={end_at} /> : 'never'}
-        </Fact>
+        <Fact name="Ends">{end_at ? isAhead(end_at) ? <Countdown at={end_at} /> : <Ago at={end_at} /> : 'never'}</Fact>
         {calls && <Fact name="Allowed">{calls}</Fact>}
         <Fact name="Changed">
           <Ago at={policy.updated_at} />

@@ -43,8 +43,6 @@ export function tested(client: ApiClient, request: object = {}): Promise<TestPol
 export type Given = Pick<NewPolicy, 'decision'> &
   Partial<Pick<NewPolicy, 'priority' | 'match' | 'evaluator'>> & {
     end_at?: Date;
-    max_calls?: number;
-    calls_allowed?: number;
   };
 
 const DEPS = {

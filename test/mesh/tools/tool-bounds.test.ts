@@ -48,3 +48,14 @@ it('once it is used up a person is asked, whose approvals are not counted', asyn
   await pays(b, a, held.id);
   expect((await counts()).sort()).toEqual([0, 1]);
 });
+
+it('a call that a guard asks about is not counted', async () => {
+  await bounded(5);
+  await fixture.guard({ guard: 'path', decision: 'require_approval' });
+  const { agent: a } = await node.join('a');
+  const held = await heldCallOf(a, node, { path: '/srv/../../etc/passwd' });
+  expect(held.request).toMatchObject({ source: 'guard' });
+  await approvals.resolve(held.ref, 'approved');
+  await pays(b, a, held.id);
+  expect(await counts()).toEqual([0]);
+});
