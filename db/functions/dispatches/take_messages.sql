@@ -199,7 +199,7 @@ CREATE FUNCTION take_for(a agents, by_mesh text, new_dispatches text[], event_id
   has_raised boolean) RETURNS jsonb[]
   LANGUAGE plpgsql AS $$
 DECLARE
-  room integer := room_left(a);
+  room_left integer := room_left(a);
   most integer := least(cardinality(new_dispatches), tasks_left(a)); -- a NULL does not count
   w record;
   s sessions;
@@ -208,45 +208,45 @@ DECLARE
   sent jsonb[] := '{}';
   next integer := 1;
 BEGIN
-  FOR w IN SELECT * FROM waiting_for(a, coalesce(room > 0, true), most + 8) LOOP
+  FOR w IN SELECT * FROM waiting_for(a, coalesce(room_left > 0, true), most + 8) LOOP
     EXIT WHEN next > most OR next > 1 AND fails_beside_others(a.tenant_id, a.instance_id, a.agent_type);
     SELECT * INTO s FROM sessions x
       WHERE x.tenant_id = a.tenant_id AND x.session_id = w.session_id FOR NO KEY UPDATE SKIP LOCKED;
     CONTINUE WHEN NOT FOUND OR goes_elsewhere(a, s, w.message_id);
-    needs_room := room IS NOT NULL
+    needs_room := room_left IS NOT NULL
       AND NOT session_holds_slot(s.tenant_id, s.session_id, reserves_on(s), a.instance_id);
-    CONTINUE WHEN needs_room AND room <= 0;
+    CONTINUE WHEN needs_room AND room_left <= 0;
     IF has_raised THEN
       taken := send_or_set_aside(a, s, w.message_id, by_mesh, new_dispatches[next], event_ids[next], as_open);
     ELSE
       taken := send_queued(a, s, w.message_id, by_mesh, new_dispatches[next], event_ids[next], as_open);
     END IF;
     CONTINUE WHEN taken IS NULL;
-    room := room - needs_room::integer;
+    room_left := room_left - needs_room::integer;
     sent := sent || taken;
     next := next + 1;
   END LOOP;
   RETURN sent;
 END $$;
 
--- Takes messages for an agent. It waits for the agent's room, if that has a bound. `at_most`: messages that agents of
--- the tenant may have. `has_raised`: it did so before, because of one of the messages.
+-- Takes messages for an agent. It waits for the agent's room, if that has a bound. `tenant_most`: messages that agents
+-- of the tenant may have. `has_raised`: it did so before, because of one of the messages.
 CREATE FUNCTION take_messages(of_tenant text, of_instance text, by_mesh text, by_epoch bigint, new_dispatches text[],
-  event_ids text[], as_open boolean, at_most integer, has_raised boolean DEFAULT false)
+  event_ids text[], as_open boolean, tenant_most integer, has_raised boolean DEFAULT false)
   RETURNS jsonb[]
   LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
     SET enable_mergejoin = off
   SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   a agents;
-  room integer;
+  tenant_left integer;
 BEGIN
   PERFORM act_for_tenant(of_tenant);
   IF NOT any_queued(of_tenant) THEN
     RETURN '{}';
   END IF;
-  room := at_most - in_flight(of_tenant, at_most);
-  IF room <= 0 THEN
+  tenant_left := tenant_most - in_flight(of_tenant, tenant_most);
+  IF tenant_left <= 0 THEN
     RETURN '{}';
   END IF;
   PERFORM lock_room(of_tenant, of_instance);
@@ -258,7 +258,7 @@ BEGIN
     PERFORM set_full_at(of_tenant, of_instance, NULL);
   END IF;
   PERFORM recheck_full(of_tenant, 2);
-  RETURN take_for(a, by_mesh, new_dispatches[1:room], event_ids, as_open, has_raised);
+  RETURN take_for(a, by_mesh, new_dispatches[1:tenant_left], event_ids, as_open, has_raised);
 END $$;
 
 -- The same in the transaction that has ended a dispatch of the agent. It does not wait for the room, and a failure here

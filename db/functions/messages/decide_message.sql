@@ -39,12 +39,13 @@ $$;
 
 -- Whether the session of a message holds its slot already, on an agent that is reached from here: no message that waits
 -- for room can use that slot.
-CREATE FUNCTION holds_slot_here(r routing) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION holds_slot_here(wish routing) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 DECLARE
-  bound text := session_agent(r, r.want_agent_type);
+  bound text := session_agent(wish, wish.want_agent_type);
 BEGIN
-  RETURN bound IS NOT NULL AND session_holds_slot(r.tenant_id, r.session_id, r.reserves_on, bound)
-    AND EXISTS (SELECT 1 FROM routable_agent(r.tenant_id, bound) a WHERE is_reached(r, a.deployment_mode, a.mesh_id));
+  RETURN bound IS NOT NULL AND session_holds_slot(wish.tenant_id, wish.session_id, wish.reserves_on, bound)
+    AND EXISTS (SELECT 1 FROM routable_agent(wish.tenant_id, bound) a
+      WHERE is_reached(wish, a.deployment_mode, a.mesh_id));
 END $$;
 
 -- What becomes of a message. It takes the locks that this needs, and writes nothing of the message. A messageId that is

@@ -55,7 +55,7 @@ END $$;
 
 -- Whether an agent of this load has as many sessions, or messages, as it may have at once; for reports.
 CREATE FUNCTION is_full(agent agents, load integer) RETURNS boolean LANGUAGE sql STABLE AS $$
-  SELECT agent.max_concurrent_sessions > 0 AND load >= agent.max_concurrent_sessions
-    OR agent.max_concurrent_tasks > 0
-    AND tasks_on(agent.tenant_id, agent.instance_id, agent.max_concurrent_tasks) >= agent.max_concurrent_tasks
+  SELECT (agent.max_concurrent_sessions > 0 AND load >= agent.max_concurrent_sessions)
+    OR (agent.max_concurrent_tasks > 0
+      AND tasks_on(agent.tenant_id, agent.instance_id, agent.max_concurrent_tasks) >= agent.max_concurrent_tasks)
 $$;

@@ -2,74 +2,76 @@
 -- (dispatches/take_messages.sql).
 
 -- Whether the process that asks sends to an agent, or can tell the node that does.
-CREATE FUNCTION is_reached(r routing, deployment_mode text, mesh_id text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
-  SELECT CASE WHEN deployment_mode = 'hosted' THEN r.mesh_id IS NOT NULL OR coalesce(r.any_mesh, false)
-    ELSE mesh_id IS NOT NULL AND coalesce(mesh_id = r.mesh_id OR r.any_mesh, false) END
+CREATE FUNCTION is_reached(wish routing, deployment_mode text, mesh_id text)
+  RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+  SELECT CASE WHEN deployment_mode = 'hosted' THEN wish.mesh_id IS NOT NULL OR coalesce(wish.any_mesh, false)
+    ELSE mesh_id IS NOT NULL AND coalesce(mesh_id = wish.mesh_id OR wish.any_mesh, false) END
 $$;
 
 -- The node that is to send to an agent: the one that it is connected to; of a hosted one the node that asks, where it
 -- has room for it, else one that has. `no_room_on`: `agents.saturated_on`.
-CREATE FUNCTION sending_node(r routing, connected_to text, no_room_on jsonb) RETURNS text LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION sending_node(wish routing, connected_to text, no_room_on jsonb)
+  RETURNS text LANGUAGE plpgsql STABLE AS $$
 BEGIN
   IF connected_to IS NOT NULL THEN
     RETURN connected_to;
-  ELSIF r.mesh_id IS NOT NULL
-    AND (no_room_on = '{}' OR r.any_mesh IS NOT TRUE
-    OR coalesce((no_room_on ->> r.mesh_id)::timestamptz <= now(), true)) THEN
-    RETURN r.mesh_id;
+  ELSIF wish.mesh_id IS NOT NULL
+    AND (no_room_on = '{}' OR wish.any_mesh IS NOT TRUE
+    OR coalesce((no_room_on ->> wish.mesh_id)::timestamptz <= now(), true)) THEN
+    RETURN wish.mesh_id;
   END IF;
   RETURN coalesce((SELECT n.mesh_id FROM mesh_nodes n WHERE n.renewed_at > now() - interval '5 s' AND NOT n.draining
-    AND coalesce((no_room_on ->> n.mesh_id)::timestamptz <= now(), true) ORDER BY random() LIMIT 1), r.mesh_id);
+    AND coalesce((no_room_on ->> n.mesh_id)::timestamptz <= now(), true) ORDER BY random() LIMIT 1), wish.mesh_id);
 END $$;
 
-CREATE FUNCTION chosen(r routing, agent agents) RETURNS chosen_agent LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION chosen(wish routing, agent agents) RETURNS chosen_agent LANGUAGE plpgsql STABLE AS $$
 BEGIN
   RETURN (agent.instance_id, agent.agent_type, agent.deployment_mode,
-    sending_node(r, agent.mesh_id, agent.saturated_on), agent.connection_epoch, agent.public_url,
+    sending_node(wish, agent.mesh_id, agent.saturated_on), agent.connection_epoch, agent.public_url,
     CASE WHEN agent.deployment_mode = 'hosted' THEN agent.agent_card END, agent.dispatch_auth,
-    agent.max_concurrent_sessions = 0 AND agent.max_concurrent_tasks = 0, false);
+    is_unbounded(agent.max_concurrent_sessions, agent.max_concurrent_tasks), false);
 END $$;
 
 -- The first of these agents that has nothing to do, its room reserved; NULL for none.
-CREATE FUNCTION choose_idle(r routing, idle_ids text[]) RETURNS chosen_agent LANGUAGE plpgsql AS $$
+CREATE FUNCTION choose_idle(wish routing, idle_ids text[]) RETURNS chosen_agent LANGUAGE plpgsql AS $$
 DECLARE
   a agents;
 BEGIN
   FOR a IN SELECT x.* FROM unnest(idle_ids) AS idle (id)
-    JOIN agents x ON x.tenant_id = r.tenant_id AND x.instance_id = idle.id
-      WHERE x.agent_type = r.want_agent_type AND x.has_room AND NOT is_saturated(x)
-        AND has_skill(x, r.want_skill_id) LOOP
-    CONTINUE WHEN NOT is_reached(r, a.deployment_mode, a.mesh_id)
-      OR has_queued(r.tenant_id, a.instance_id, a.agent_type)
-      OR fails_beside_others(r.tenant_id, a.instance_id, a.agent_type) OR load_for(r, a.instance_id) > 0;
-    IF a.max_concurrent_sessions = 0 AND a.max_concurrent_tasks = 0
-        OR lock_room_at_once(r.tenant_id, a.instance_id) AND load_for(r, a.instance_id) = 0 THEN
-      RETURN chosen(r, a);
+    JOIN agents x ON x.tenant_id = wish.tenant_id AND x.instance_id = idle.id
+      WHERE x.agent_type = wish.want_agent_type AND x.has_room AND NOT is_saturated(x)
+        AND has_skill(x, wish.want_skill_id) LOOP
+    CONTINUE WHEN NOT is_reached(wish, a.deployment_mode, a.mesh_id)
+      OR has_queued(wish.tenant_id, a.instance_id, a.agent_type)
+      OR fails_beside_others(wish.tenant_id, a.instance_id, a.agent_type) OR load_for(wish, a.instance_id) > 0;
+    IF is_unbounded(a.max_concurrent_sessions, a.max_concurrent_tasks)
+      OR (lock_room_at_once(wish.tenant_id, a.instance_id) AND load_for(wish, a.instance_id) = 0) THEN
+      RETURN chosen(wish, a);
     END IF;
   END LOOP;
   RETURN NULL;
 END $$;
 
 -- The best agent of a sample, its room reserved; NULL when that one is not reached, or none of the sample has room.
-CREATE FUNCTION choose_sampled(r routing, only_instance text, only_type text)
+CREATE FUNCTION choose_sampled(wish routing, only_instance text, only_type text)
   RETURNS chosen_agent LANGUAGE plpgsql AS $$
 DECLARE
   c record;
   agent agents;
 BEGIN
-  FOR c IN SELECT * FROM compared_agents(r, only_instance, only_type, 8) LOOP
+  FOR c IN SELECT * FROM compared_agents(wish, only_instance, only_type, 8) LOOP
     agent := c.agent;
-    IF c.is_full OR NOT is_reached(r, agent.deployment_mode, agent.mesh_id) THEN
+    IF c.is_full OR NOT is_reached(wish, agent.deployment_mode, agent.mesh_id) THEN
       RETURN NULL;
-    ELSIF only_instance IS NULL AND is_held_back(r.tenant_id, agent.instance_id, agent.agent_type) THEN
+    ELSIF only_instance IS NULL AND is_held_back(wish.tenant_id, agent.instance_id, agent.agent_type) THEN
       CONTINUE; -- those behind it fail too, or are full
-    ELSIF agent.max_concurrent_sessions = 0 AND agent.max_concurrent_tasks = 0 THEN
-      RETURN chosen(r, agent);
-    ELSIF may_have_room(r, agent.instance_id, agent.agent_type, agent.status, agent.max_concurrent_sessions,
+    ELSIF is_unbounded(agent.max_concurrent_sessions, agent.max_concurrent_tasks) THEN
+      RETURN chosen(wish, agent);
+    ELSIF may_have_room(wish, agent.instance_id, agent.agent_type, agent.status, agent.max_concurrent_sessions,
       agent.max_concurrent_tasks) THEN
       -- One lock only: who waits for a second room while it holds a first could wait for ever.
-      RETURN CASE WHEN reserve_room(r, agent.instance_id, agent.max_concurrent_sessions, agent.max_concurrent_tasks)
-        THEN chosen(r, agent) END;
+      RETURN CASE WHEN reserve_room(wish, agent.instance_id, agent.max_concurrent_sessions, agent.max_concurrent_tasks)
+        THEN chosen(wish, agent) END;
     END IF;
   END LOOP;
   RETURN NULL;
@@ -77,31 +79,32 @@ END $$;
 
 -- As choose_sampled. Where one agent of a type may have room, as for most messages, there is nothing to compare, and
 -- where none may have, nothing to look at.
-CREATE FUNCTION choose_local(r routing, only_instance text, only_type text) RETURNS chosen_agent LANGUAGE plpgsql AS $$
+CREATE FUNCTION choose_local(wish routing, only_instance text, only_type text)
+  RETURNS chosen_agent LANGUAGE plpgsql AS $$
 DECLARE
   a record;
 BEGIN
-  IF only_instance IS NOT NULL OR r.want_skill_id IS NOT NULL THEN
-    RETURN choose_sampled(r, only_instance, only_type);
+  IF only_instance IS NOT NULL OR wish.want_skill_id IS NOT NULL THEN
+    RETURN choose_sampled(wish, only_instance, only_type);
   END IF;
   SELECT few.*, count(*) OVER () AS found INTO a FROM (
     SELECT x.instance_id, x.agent_type, x.deployment_mode, x.mesh_id, x.connection_epoch, x.public_url, x.agent_card,
            x.dispatch_auth, x.status, x.max_concurrent_sessions, x.max_concurrent_tasks, x.saturated_on FROM agents x
-     WHERE x.tenant_id = r.tenant_id AND x.agent_type = only_type AND x.has_room AND NOT is_saturated(x)
+     WHERE x.tenant_id = wish.tenant_id AND x.agent_type = only_type AND x.has_room AND NOT is_saturated(x)
        ORDER BY x.shuffle LIMIT 2) AS few;
   IF a.found > 1 THEN
-    RETURN choose_sampled(r, only_instance, only_type);
-  ELSIF a.found IS NULL OR NOT is_reached(r, a.deployment_mode, a.mesh_id)
-    OR is_held_back(r.tenant_id, a.instance_id, a.agent_type)
-      OR NOT claim_room(r, a.instance_id, a.agent_type, a.status, a.max_concurrent_sessions, a.max_concurrent_tasks)
+    RETURN choose_sampled(wish, only_instance, only_type);
+  ELSIF a.found IS NULL OR NOT is_reached(wish, a.deployment_mode, a.mesh_id)
+    OR is_held_back(wish.tenant_id, a.instance_id, a.agent_type)
+      OR NOT claim_room(wish, a.instance_id, a.agent_type, a.status, a.max_concurrent_sessions, a.max_concurrent_tasks)
       THEN
     RETURN NULL;
   END IF;
-  RETURN (a.instance_id, a.agent_type, a.deployment_mode, sending_node(r, a.mesh_id, a.saturated_on),
+  RETURN (a.instance_id, a.agent_type, a.deployment_mode, sending_node(wish, a.mesh_id, a.saturated_on),
     a.connection_epoch, a.public_url,
     CASE WHEN a.deployment_mode = 'hosted' THEN a.agent_card END, a.dispatch_auth,
-    a.max_concurrent_sessions = 0 AND a.max_concurrent_tasks = 0, a.max_concurrent_sessions = 0
-    AND a.max_concurrent_tasks = 0);
+    is_unbounded(a.max_concurrent_sessions, a.max_concurrent_tasks),
+    is_unbounded(a.max_concurrent_sessions, a.max_concurrent_tasks));
 END $$;
 
 -- The agent that reserves its room for a session, the best of its kind: the room stays locked until the transaction
@@ -112,7 +115,7 @@ CREATE FUNCTION choose_to_reserve(of_tenant text, only_instance text, only_type 
   RETURNS TABLE (instance_id text, agent_type text)
   LANGUAGE plpgsql AS $$
 DECLARE
-  r routing := jsonb_populate_record(NULL::routing, jsonb_build_object('tenant_id', of_tenant));
+  wish routing := jsonb_populate_record(NULL::routing, jsonb_build_object('tenant_id', of_tenant));
   at_most integer := 8;
   c record;
   compared integer;
@@ -122,9 +125,9 @@ BEGIN
   LOOP
     compared := 0;
     full_ids := '{}';
-    FOR c IN SELECT * FROM compared_agents(r, only_instance, only_type, at_most) LOOP
+    FOR c IN SELECT * FROM compared_agents(wish, only_instance, only_type, at_most) LOOP
       compared := compared + 1;
-      IF NOT c.is_full AND reserve_alone(r, (c.agent).instance_id, (c.agent).max_concurrent_sessions) THEN
+      IF NOT c.is_full AND reserve_alone(wish, (c.agent).instance_id, (c.agent).max_concurrent_sessions) THEN
         RETURN QUERY SELECT (c.agent).instance_id, (c.agent).agent_type;
         RETURN;
       ELSIF c.is_full AND coalesce(c.last_dispatch_at < now() - interval '1 s', true) THEN
@@ -153,9 +156,9 @@ CREATE FUNCTION choose_routable(of_tenant text, only_instance text, only_type te
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
     SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  r routing := jsonb_populate_record(NULL::routing, jsonb_build_object('tenant_id', of_tenant));
+  wish routing := jsonb_populate_record(NULL::routing, jsonb_build_object('tenant_id', of_tenant));
 BEGIN
-  RETURN QUERY SELECT (c.agent).* FROM compared_agents(r, only_instance, only_type, 8) c LIMIT 1;
+  RETURN QUERY SELECT (c.agent).* FROM compared_agents(wish, only_instance, only_type, 8) c LIMIT 1;
   IF FOUND THEN
     RETURN;
   ELSIF only_instance IS NOT NULL THEN
@@ -169,36 +172,37 @@ BEGIN
 END $$;
 
 -- The agent of a session for a type; NULL for none.
-CREATE FUNCTION session_agent(r routing, of_type text) RETURNS text LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION session_agent(wish routing, of_type text) RETURNS text LANGUAGE plpgsql STABLE AS $$
 BEGIN
-  IF r.session_agent_type = of_type AND r.session_instance_id IS NOT NULL THEN
-    RETURN r.session_instance_id;
+  IF wish.session_agent_type = of_type AND wish.session_instance_id IS NOT NULL THEN
+    RETURN wish.session_instance_id;
   END IF;
   RETURN (SELECT j.instance_id FROM session_agents j
-           WHERE j.tenant_id = r.tenant_id AND j.session_id = r.session_id AND j.agent_type = of_type
+           WHERE j.tenant_id = wish.tenant_id AND j.session_id = wish.session_id AND j.agent_type = of_type
              ORDER BY j.joined_at DESC LIMIT 1);
 END $$;
 
 -- The agent that can take a message now, its room reserved; NULL where none can, or another transaction holds the room:
 -- the message then joins a queue. Its session's agent for the type, else what it asks for, the least loaded.
-CREATE FUNCTION choose_agent(r routing) RETURNS chosen_agent LANGUAGE plpgsql AS $$
+CREATE FUNCTION choose_agent(wish routing) RETURNS chosen_agent LANGUAGE plpgsql AS $$
 DECLARE
-  of_type text := coalesce(r.want_agent_type, r.session_agent_type);
+  of_type text := coalesce(wish.want_agent_type, wish.session_agent_type);
   bound text;
   a agents;
 BEGIN
-  IF r.session_id IS NULL THEN
-    RETURN choose_local(r, r.want_instance_id, r.want_agent_type);
+  IF wish.session_id IS NULL THEN
+    RETURN choose_local(wish, wish.want_instance_id, wish.want_agent_type);
   END IF;
-  bound := session_agent(r, of_type);
+  bound := session_agent(wish, of_type);
   -- Whoever joins a session needs its lock.
-  IF bound IS NULL OR r.session_instance_id IS NULL THEN
+  IF bound IS NULL OR wish.session_instance_id IS NULL THEN
     RETURN NULL;
   END IF;
-  SELECT * INTO a FROM agents x WHERE x.tenant_id = r.tenant_id AND x.instance_id = bound;
-  IF a.has_room IS NULL OR a.agent_type <> of_type OR is_saturated(a) OR NOT is_reached(r, a.deployment_mode, a.mesh_id)
-      OR NOT claim_room(r, bound, of_type, a.status, a.max_concurrent_sessions, a.max_concurrent_tasks) THEN
+  SELECT * INTO a FROM agents x WHERE x.tenant_id = wish.tenant_id AND x.instance_id = bound;
+  IF a.has_room IS NULL OR a.agent_type <> of_type OR is_saturated(a)
+    OR NOT is_reached(wish, a.deployment_mode, a.mesh_id)
+    OR NOT claim_room(wish, bound, of_type, a.status, a.max_concurrent_sessions, a.max_concurrent_tasks) THEN
     RETURN NULL;
   END IF;
-  RETURN chosen(r, a);
+  RETURN chosen(wish, a);
 END $$;

@@ -32,68 +32,78 @@ CREATE FUNCTION unwritten_on(of_instance text, unwritten_ids text[]) RETURNS int
   SELECT coalesce(cardinality(array_positions(unwritten_ids, of_instance)), 0)
 $$;
 
+-- Whether an agent has no bound. `most_sessions`, `most_tasks`: the bounds on its sessions and its messages; 0: none.
+CREATE FUNCTION is_unbounded(most_sessions integer, most_tasks integer) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+  SELECT most_sessions = 0 AND most_tasks = 0
+$$;
+
 -- The load of an instance, with those.
-CREATE FUNCTION load_for(r routing, of_instance text) RETURNS integer LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION load_for(wish routing, of_instance text) RETURNS integer LANGUAGE plpgsql STABLE AS $$
 BEGIN
-  RETURN (SELECT l.load FROM loads(r.tenant_id, of_instance, NULL) l) + unwritten_on(of_instance, r.unwritten_ids);
+  RETURN (SELECT l.load FROM loads(wish.tenant_id, of_instance, NULL) l)
+    + unwritten_on(of_instance, wish.unwritten_ids);
 END $$;
 
 -- Whether an instance with a bound on its messages (`most_tasks` > 0) has as many as that, with those of this
 -- transaction.
-CREATE FUNCTION tasks_are_full(r routing, of_instance text, most_tasks integer)
+CREATE FUNCTION tasks_are_full(wish routing, of_instance text, most_tasks integer)
   RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
-  RETURN tasks_on(r.tenant_id, of_instance, most_tasks) + unwritten_on(of_instance, r.unwritten_ids) >= most_tasks;
+  RETURN tasks_on(wish.tenant_id, of_instance, most_tasks)
+    + unwritten_on(of_instance, wish.unwritten_ids) >= most_tasks;
 END $$;
 
 -- Whether an agent with a bound, or that is busy, is worth the lock. A new message goes behind those that wait for this
--- agent. `room`, `most_tasks`: the bounds on its sessions and its messages; 0: none. Each message counts, even if its
--- session takes no further room.
-CREATE FUNCTION may_have_room(r routing, of_instance text, of_type text, status text, room integer, most_tasks integer)
-  RETURNS boolean
+-- agent. `most_sessions`, `most_tasks`: as in is_unbounded. Each message counts, even if its session takes no further
+-- room.
+CREATE FUNCTION may_have_room(wish routing, of_instance text, of_type text, status text, most_sessions integer,
+  most_tasks integer) RETURNS boolean
   LANGUAGE plpgsql STABLE AS $$
 BEGIN
-  IF most_tasks > 0 AND (tasks_are_full(r, of_instance, most_tasks) OR has_queued(r.tenant_id, of_instance, of_type))
-    THEN
+  IF most_tasks > 0
+    AND (tasks_are_full(wish, of_instance, most_tasks) OR has_queued(wish.tenant_id, of_instance, of_type)) THEN
     RETURN false;
-  ELSIF r.session_id IS NOT NULL
-    AND session_holds_slot(r.tenant_id, r.session_id, r.reserves_on, of_instance) THEN
+  ELSIF wish.session_id IS NOT NULL
+    AND session_holds_slot(wish.tenant_id, wish.session_id, wish.reserves_on, of_instance) THEN
     RETURN true;
   END IF;
-  RETURN status <> 'busy' AND (room = 0 OR load_for(r, of_instance) < room)
-    AND NOT has_queued(r.tenant_id, of_instance, of_type);
+  RETURN status <> 'busy' AND (most_sessions = 0 OR load_for(wish, of_instance) < most_sessions)
+    AND NOT has_queued(wish.tenant_id, of_instance, of_type);
 END $$;
 
 -- The same with the lock of the agent's room, which the transaction then has. Whoever binds a session to the agent
 -- holds it, so that two at once cannot pass the bound. It waits for nobody: false while another transaction holds the
 -- lock.
-CREATE FUNCTION reserve_room(r routing, of_instance text, room integer, most_tasks integer)
+CREATE FUNCTION reserve_room(wish routing, of_instance text, most_sessions integer, most_tasks integer)
   RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-  IF room + most_tasks > 0 AND NOT lock_room_at_once(r.tenant_id, of_instance) OR most_tasks > 0
-    AND tasks_are_full(r, of_instance, most_tasks) THEN
+  IF (NOT is_unbounded(most_sessions, most_tasks) AND NOT lock_room_at_once(wish.tenant_id, of_instance))
+    OR (most_tasks > 0 AND tasks_are_full(wish, of_instance, most_tasks)) THEN
     RETURN false;
   END IF;
-  RETURN r.session_id IS NOT NULL AND session_holds_slot(r.tenant_id, r.session_id, r.reserves_on, of_instance)
-    OR room = 0 OR load_for(r, of_instance) < room;
+  RETURN (wish.session_id IS NOT NULL
+      AND session_holds_slot(wish.tenant_id, wish.session_id, wish.reserves_on, of_instance))
+    OR most_sessions = 0 OR load_for(wish, of_instance) < most_sessions;
 END $$;
 
 -- Reserves room on an agent until the transaction ends. Gives whether there is room.
-CREATE FUNCTION claim_room(r routing, of_instance text, of_type text, status text, room integer, most_tasks integer)
-  RETURNS boolean
+CREATE FUNCTION claim_room(wish routing, of_instance text, of_type text, status text, most_sessions integer,
+  most_tasks integer) RETURNS boolean
   LANGUAGE plpgsql AS $$
 BEGIN
-  RETURN room + most_tasks = 0 AND status <> 'busy'
-    OR may_have_room(r, of_instance, of_type, status, room, most_tasks)
-    AND reserve_room(r, of_instance, room, most_tasks);
+  RETURN (is_unbounded(most_sessions, most_tasks) AND status <> 'busy')
+    OR (may_have_room(wish, of_instance, of_type, status, most_sessions, most_tasks)
+      AND reserve_room(wish, of_instance, most_sessions, most_tasks));
 END $$;
 
 -- Reserves room for a session, and waits for the lock. That of an agent without room is given up again, so that two
 -- callers never wait for each other. It takes no place among messages.
-CREATE FUNCTION reserve_alone(r routing, of_instance text, room integer) RETURNS boolean LANGUAGE plpgsql AS $$
+CREATE FUNCTION reserve_alone(wish routing, of_instance text, most_sessions integer)
+  RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-  PERFORM lock_room(r.tenant_id, of_instance);
-  IF room > 0 AND load_for(r, of_instance) + waiting_decisions(r.tenant_id, of_instance) >= room THEN
+  PERFORM lock_room(wish.tenant_id, of_instance);
+  IF most_sessions > 0
+    AND load_for(wish, of_instance) + waiting_decisions(wish.tenant_id, of_instance) >= most_sessions THEN
     RAISE EXCEPTION USING ERRCODE = 'FL002';
   END IF;
   RETURN true;

@@ -35,24 +35,25 @@ $$;
 
 -- What an agent is compared by. Sessions are counted as far as it matters: to its bound, or to a hundred, and once
 -- (OFFSET 0). `since`: in older partitions of dispatches nothing is looked for: who was idle for longer counts as idle.
-CREATE FUNCTION standing(of_instance text, room integer, most_tasks integer, r routing, since text)
+CREATE FUNCTION standing(of_instance text, most_sessions integer, most_tasks integer, wish routing, since text)
   RETURNS TABLE (is_full boolean, is_unreachable boolean, load integer, last_dispatch_at timestamptz)
     LANGUAGE sql STABLE AS $$
-  SELECT room > 0 AND l.load >= room
-           AND (r.session_id IS NULL OR NOT session_holds_slot(r.tenant_id, r.session_id, r.reserves_on, of_instance))
-           OR most_tasks > 0 AND r.unwritten_ids IS NOT NULL AND tasks_are_full(r, of_instance, most_tasks),
-         coalesce(of_instance = ANY (r.unreachable_ids), false), l.load,
+  SELECT (most_sessions > 0 AND l.load >= most_sessions AND (wish.session_id IS NULL
+             OR NOT session_holds_slot(wish.tenant_id, wish.session_id, wish.reserves_on, of_instance)))
+           OR (most_tasks > 0 AND wish.unwritten_ids IS NOT NULL AND tasks_are_full(wish, of_instance, most_tasks)),
+         coalesce(of_instance = ANY (wish.unreachable_ids), false), l.load,
          (SELECT d.created_at FROM dispatches d
-         WHERE d.tenant_id = r.tenant_id AND d.instance_id = of_instance AND d.dispatch_id >= since
+         WHERE d.tenant_id = wish.tenant_id AND d.instance_id = of_instance AND d.dispatch_id >= since
            ORDER BY d.created_at DESC LIMIT 1)
-    FROM (SELECT x.load + unwritten_on(of_instance, r.unwritten_ids) AS load
-            FROM loads(r.tenant_id, of_instance, CASE WHEN room > 0 THEN room ELSE 100 END) x OFFSET 0) l
+    FROM (SELECT x.load + unwritten_on(of_instance, wish.unwritten_ids) AS load
+            FROM loads(wish.tenant_id, of_instance, CASE WHEN most_sessions > 0 THEN most_sessions ELSE 100 END) x
+          OFFSET 0) l
 $$;
 
 -- Agents that could take what is wanted, the best first: those with room before full ones, those that were unreachable
 -- for the message or fail beside others last, then the least loaded, ties to the longest idle. `at_most`: so many,
 -- chosen by chance; NULL: all. A busy one is not among them.
-CREATE FUNCTION compared_agents(r routing, only_instance text, only_type text, at_most integer)
+CREATE FUNCTION compared_agents(wish routing, only_instance text, only_type text, at_most integer)
   RETURNS TABLE (agent agents, is_full boolean, last_dispatch_at timestamptz) LANGUAGE plpgsql
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
     SET plan_cache_mode = force_generic_plan AS $$
@@ -63,19 +64,20 @@ DECLARE
   skills_of text := coalesce(only_type, '');
 BEGIN
   IF only_instance IS NOT NULL THEN
-    RETURN QUERY SELECT a, s.is_full, s.last_dispatch_at FROM routable_agent(r.tenant_id, only_instance) a
-     CROSS JOIN LATERAL standing(a.instance_id, a.max_concurrent_sessions, a.max_concurrent_tasks, r, since) s
+    RETURN QUERY SELECT a, s.is_full, s.last_dispatch_at FROM routable_agent(wish.tenant_id, only_instance) a
+     CROSS JOIN LATERAL standing(a.instance_id, a.max_concurrent_sessions, a.max_concurrent_tasks, wish, since) s
      WHERE a.status <> 'busy' AND NOT is_saturated(a)
-       AND has_skill(a, r.want_skill_id) AND a.agent_type = coalesce(only_type, a.agent_type);
-  ELSIF r.want_skill_id IS NOT NULL THEN
+       AND has_skill(a, wish.want_skill_id) AND a.agent_type = coalesce(only_type, a.agent_type);
+  ELSIF wish.want_skill_id IS NOT NULL THEN
     RETURN QUERY SELECT a, s.is_full, s.last_dispatch_at
-      FROM sampled_with_skill(r.tenant_id, skills_of, r.want_skill_id, place, at_most) a
-     CROSS JOIN LATERAL standing(a.instance_id, a.max_concurrent_sessions, a.max_concurrent_tasks, r, since) s
+      FROM sampled_with_skill(wish.tenant_id, skills_of, wish.want_skill_id, place, at_most) a
+     CROSS JOIN LATERAL standing(a.instance_id, a.max_concurrent_sessions, a.max_concurrent_tasks, wish, since) s
      ORDER BY s.is_full, s.is_unreachable, fails_beside_others(a.tenant_id, a.instance_id, a.agent_type), s.load,
        s.last_dispatch_at NULLS FIRST, a.instance_id;
   ELSE
-    RETURN QUERY SELECT a, s.is_full, s.last_dispatch_at FROM sampled_agents(r.tenant_id, only_type, place, at_most) a
-     CROSS JOIN LATERAL standing(a.instance_id, a.max_concurrent_sessions, a.max_concurrent_tasks, r, since) s
+    RETURN QUERY SELECT a, s.is_full, s.last_dispatch_at
+      FROM sampled_agents(wish.tenant_id, only_type, place, at_most) a
+     CROSS JOIN LATERAL standing(a.instance_id, a.max_concurrent_sessions, a.max_concurrent_tasks, wish, since) s
      ORDER BY s.is_full, s.is_unreachable, fails_beside_others(a.tenant_id, a.instance_id, a.agent_type), s.load,
        s.last_dispatch_at NULLS FIRST, a.instance_id;
   END IF;

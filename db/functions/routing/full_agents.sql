@@ -24,12 +24,13 @@ DECLARE
   is_full boolean;
   any_free boolean := false;
 BEGIN
-  FOR noted IN SELECT a.instance_id, a.max_concurrent_sessions AS room, a.max_concurrent_tasks AS most_tasks
+  FOR noted IN SELECT a.instance_id, a.max_concurrent_sessions AS most_sessions, a.max_concurrent_tasks AS most_tasks
     FROM agents a
       WHERE a.tenant_id = of_tenant AND a.full_at < stale
         ORDER BY a.full_at LIMIT at_most FOR NO KEY UPDATE SKIP LOCKED LOOP
-    is_full := noted.room > 0 AND (SELECT l.load >= noted.room FROM loads(of_tenant, noted.instance_id, noted.room) l)
-      OR noted.most_tasks > 0 AND tasks_on(of_tenant, noted.instance_id, noted.most_tasks) >= noted.most_tasks;
+    is_full := (noted.most_sessions > 0 AND (SELECT l.load >= noted.most_sessions
+        FROM loads(of_tenant, noted.instance_id, noted.most_sessions) l))
+      OR (noted.most_tasks > 0 AND tasks_on(of_tenant, noted.instance_id, noted.most_tasks) >= noted.most_tasks);
     UPDATE agents a SET full_at = CASE WHEN is_full THEN now() END
       WHERE a.tenant_id = of_tenant AND a.instance_id = noted.instance_id;
     any_free := any_free OR NOT is_full;

@@ -28,24 +28,24 @@ BEGIN
 END $$;
 
 -- The queue that a message joins for which no agent is free.
-CREATE FUNCTION queue_for(r routing) RETURNS text LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION queue_for(wish routing) RETURNS text LANGUAGE plpgsql STABLE AS $$
 DECLARE
-  of_type text := coalesce(r.served_agent_type, r.want_agent_type, r.session_agent_type);
-  bound text := r.served_instance_id;
+  of_type text := coalesce(wish.served_agent_type, wish.want_agent_type, wish.session_agent_type);
+  bound text := wish.served_instance_id;
   has_room boolean;
 BEGIN
-  IF bound IS NULL AND r.session_id IS NOT NULL THEN
-    bound := session_agent(r, of_type);
+  IF bound IS NULL AND wish.session_id IS NOT NULL THEN
+    bound := session_agent(wish, of_type);
   END IF;
   IF bound IS NULL THEN
-    RETURN queue_of(r.want_instance_id, of_type, r.want_skill_id);
-  ELSIF bound = r.want_instance_id THEN
+    RETURN queue_of(wish.want_instance_id, of_type, wish.want_skill_id);
+  ELSIF bound = wish.want_instance_id THEN
     RETURN queue_of(bound, NULL, NULL);
   END IF;
   SELECT a.has_room INTO has_room FROM agents a
-    WHERE a.tenant_id = r.tenant_id AND a.instance_id = bound AND a.agent_type = of_type;
-  RETURN queue_of(CASE WHEN has_room IS NOT NULL AND bound <> ALL (coalesce(r.unreachable_ids, '{}')) THEN bound END,
-    of_type, r.want_skill_id);
+    WHERE a.tenant_id = wish.tenant_id AND a.instance_id = bound AND a.agent_type = of_type;
+  RETURN queue_of(CASE WHEN has_room IS NOT NULL AND bound <> ALL (coalesce(wish.unreachable_ids, '{}')) THEN bound END,
+    of_type, wish.want_skill_id);
 END $$;
 
 -- Each look at the queues asks for the order of running_queued, as served_sessions does for its index. EXISTS would
