@@ -62,7 +62,7 @@ function passedGuards(findings: readonly GuardFinding[]): string[] {
   return [...new Set(findings.filter(({ decision }) => decision === 'allow').map(({ guard }) => guard))];
 }
 
-/** An event of a decision, as SQL takes it (db/functions/messages/record_decision.sql). */
+/** An event of a decision, as SQL takes it (db/functions/messages/record_policy_outcome.sql). */
 export interface DecisionEvent {
   event_id: string;
   event_type: 'policy.denied' | 'policy.audited' | 'guard.denied' | 'guard.allowed';

@@ -45,7 +45,7 @@ interface Decided {
   isReplaced?: boolean;
 }
 
-async function decide(core: MessageCore, tx: Tx, open: OpenDispatch): Promise<Decided> {
+async function applyPolicies(core: MessageCore, tx: Tx, open: OpenDispatch): Promise<Decided> {
   const { tenant_id, message_id, session_id, dispatch_id } = open;
   await tx.query('SELECT 1 FROM sessions WHERE tenant_id = $1 AND session_id = $2 FOR NO KEY UPDATE', [
     tenant_id,
@@ -103,7 +103,12 @@ export async function decideDispatch(
 ): Promise<OpenDispatch | null> {
   const { tenant_id, message_id } = open;
   try {
-    const { sent = null, failed, asked, isReplaced } = await core.db.tenant(tenant_id, (tx) => decide(core, tx, open));
+    const {
+      sent = null,
+      failed,
+      asked,
+      isReplaced,
+    } = await core.db.tenant(tenant_id, (tx) => applyPolicies(core, tx, open));
     if (sent) core.bus.publish(tenant_id, message_id, { kind: 'changed', under_way: true });
     if (failed) announceFailed(core, failed.row, failed.code);
     if (asked) core.bus.publish(tenant_id, message_id, { kind: 'changed' });

@@ -35,10 +35,10 @@ CREATE TYPE accept_result AS (
   dispatch_auth bytea, user_id text, in_flight integer, queued integer, waiting integer, awaits text, queue text
 );
 
--- What was decided of a call, before its message is written. `key` NULL: `result` is all, and nothing is written.
+-- What becomes of a call, before its message is written. `key` NULL: `result` is all, and nothing is written.
 -- `resumes`: it is dispatched, and its suspended session goes on. `queue`: in which it waits for an agent. `follows`:
 -- it writes more than every message does (follow_message).
-CREATE TYPE message_decision AS (
+CREATE TYPE accept_outcome AS (
   c accept_call, result accept_result, key uuid, want_type text, agent chosen_agent, error_code text, error_text text,
   ordered boolean, resumes boolean, hops integer, follows boolean, queue text
 );

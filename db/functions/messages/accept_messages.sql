@@ -21,8 +21,8 @@ CREATE FUNCTION accept_messages(calls jsonb, wait_for_locks boolean) RETURNS acc
   SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   c accept_call;
-  d message_decision;
-  decided message_decision[] := '{}'; -- and not written yet
+  d accept_outcome;
+  decided accept_outcome[] := '{}'; -- and not written yet
   unwritten_ids text[] := '{}'; -- the instances that these go to
   results accept_result[] := '{}';
   key uuid;

@@ -26,9 +26,9 @@ BEGIN
   RETURN result;
 END $$;
 
--- The decision of a call that writes nothing.
-CREATE FUNCTION unwritten(c accept_call, result accept_result) RETURNS message_decision LANGUAGE sql IMMUTABLE AS $$
-  SELECT (c, result, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::message_decision
+-- The outcome of a call that writes nothing.
+CREATE FUNCTION unwritten(c accept_call, result accept_result) RETURNS accept_outcome LANGUAGE sql IMMUTABLE AS $$
+  SELECT (c, result, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::accept_outcome
 $$;
 
 -- The first state of a message that is written.
@@ -57,7 +57,7 @@ END $$;
 -- plpgsql prepares each expression anew in every transaction, which takes a microsecond or more. Most messages open a
 -- session and are dispatched at once: their way has few.
 CREATE FUNCTION decide_message(c accept_call, key uuid, may_wait boolean, known chosen_agent, unwritten_ids text[])
-  RETURNS message_decision LANGUAGE plpgsql AS $$
+  RETURNS accept_outcome LANGUAGE plpgsql AS $$
 DECLARE
   result accept_result;
   session record;
@@ -243,5 +243,5 @@ BEGIN
       NULL::text, CASE WHEN has_queue IS NOT TRUE THEN queue END)::accept_result,
     key, want_type, agent, error_code, coalesce(error_text, c.decision #>> '{error,message}'), coalesce(ordered, false),
     coalesce(resumes AND dispatched, false), coalesce(work.hops, (c.metadata ->> 'hops')::integer, 0),
-    c.decision IS NOT NULL OR is_late(c.message_id), queue)::message_decision;
+    c.decision IS NOT NULL OR is_late(c.message_id), queue)::accept_outcome;
 END $$;

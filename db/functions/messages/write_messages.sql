@@ -3,26 +3,26 @@
 
 -- Lets the suspended session of a message go on. Called before the message is written: the trigger on the session
 -- writes agent.capacity_changed only while no message of the session holds the slot.
-CREATE FUNCTION resume_session(d message_decision) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION resume_session(d accept_outcome) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   UPDATE sessions s SET suspended = false
    WHERE s.tenant_id = (d.c).tenant_id AND s.session_id = (d.c).session_id AND s.instance_id = (d.agent).instance_id;
 END $$;
 
 -- What a message writes beyond what every message does.
-CREATE FUNCTION follow_message(c accept_call, d message_decision) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION follow_message(c accept_call, d accept_outcome) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   IF is_late(c.message_id) THEN
     PERFORM note_change(c.tenant_id, c.message_id);
     PERFORM forget_totals(c.tenant_id, c.session_id, c.message_id);
   END IF;
   IF c.decision IS NOT NULL THEN
-    PERFORM record_decision(c, d.error_code IS NOT NULL, (d.agent).instance_id IS NOT NULL);
+    PERFORM record_policy_outcome(c, d.error_code IS NOT NULL, (d.agent).instance_id IS NOT NULL);
   END IF;
 END $$;
 
 -- Writes messages. Gives those that are left: none.
-CREATE FUNCTION write_messages(decided message_decision[]) RETURNS message_decision[] LANGUAGE plpgsql AS $$
+CREATE FUNCTION write_messages(decided accept_outcome[]) RETURNS accept_outcome[] LANGUAGE plpgsql AS $$
 BEGIN
   IF cardinality(decided) = 0 THEN
     RETURN decided;

@@ -13,7 +13,8 @@ END $$;
 
 -- The rest of an accept transaction whose call has a `decision`: its events, and the request that the message waits for
 -- unless it `failed`.
-CREATE FUNCTION record_decision(c accept_call, failed boolean, dispatched boolean) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION record_policy_outcome(c accept_call, failed boolean, dispatched boolean)
+  RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM record_decision_events(c.tenant_id, c.session_id, c.message_id, c.trace_id,
     coalesce(c.decision -> 'events', '[]'));
