@@ -8,7 +8,7 @@ import type { MessageCore, MessageRef } from '../core.js';
 import { boundedError, logEnd, type StoredError } from '../dispatch/message-end.js';
 import { deliverHeld } from '../input/held-output.js';
 import { lockRunning, openRequests } from '../read/read.js';
-import type { HeldOutput, MessageRow, RunningRow, SessionBinding } from '../read/rows.js';
+import type { HeldOutput, InputRequestRow, MessageRow, RunningRow, SessionBinding } from '../read/rows.js';
 import { inputStep } from './input-step.js';
 import { type GatedRow, type KnownVerdicts, PolicyGate, type Stop, VerdictNeeded } from './policy-step.js';
 import { LOOK_MAX_MS, type Step, stepError, type WaitStep } from './step.js';
@@ -137,14 +137,19 @@ async function turnStep(tx: Tx, row: RunningRow): Promise<WaitStep | null> {
   }
 }
 
+/** The step of a message whose request is open: it waits for the human, or fails once the time is up. */
+async function personStep({ tx, now }: Context, row: RunningRow, request: InputRequestRow): Promise<Step> {
+  return (await inputStep(tx, row, request, now)) ?? failedStep(tx, row, EXPIRED, 'expired');
+}
+
 /** The step of a message that does not go on in this transaction: it fails, or waits for the human that was asked just now. */
-async function stoppedStep({ tx, row, now }: Context, stop: Stop): Promise<Step> {
+async function stoppedStep(context: Context, stop: Stop): Promise<Step> {
+  const { tx, row } = context;
   if (stop.kind === 'failed') return failedStep(tx, row, stop.error);
   const asked = { ...row, state: 'input-required' as const };
   const request = (await openRequests(tx, row.tenant_id, [asked])).get(row.message_id);
   if (!request) throw new Error('the request that was written just now is not open');
-  // Its time may be over by a clock that is ahead of the database's.
-  return (await inputStep(tx, asked, request, now)) ?? failedStep(tx, row, EXPIRED, 'expired');
+  return personStep(context, asked, request); // its time may be over by a clock that is ahead of the database's
 }
 
 /** Delivers what its agent has answered and a human has approved: the message ends, or waits for the answer to its agent's question. */
@@ -183,7 +188,14 @@ async function queued(
   return wait;
 }
 
-async function roomStep(context: Context, offlineMs: number): Promise<{ step: Step; queue: string | null }> {
+/** A step, and the queue in which the message then waits for an agent. */
+interface QueuedStep {
+  step: Step;
+  queue: string | null;
+}
+
+/** The step of a message that nothing but an agent's room keeps waiting. */
+async function roomStep(context: Context, offlineMs: number): Promise<QueuedStep> {
   const { tx, row, session, now } = context;
   const { queue, since, left_ms, waited_ms, may_go } = await queued(tx, row, now, offlineMs);
   const lateMs = Math.min(LATE_MAX_MS, (waited_ms + left_ms) * (LATE_FACTOR - 1));
@@ -203,26 +215,27 @@ async function roomStep(context: Context, offlineMs: number): Promise<{ step: St
   return { step: waits(row, 'room', `Waits for a free agent${ofType} since ${since.toISOString()}.`, leftMs), queue };
 }
 
-/** Decides the step of a locked message. */
-async function decide(context: Context, queueWaitMs: number): Promise<{ step: Step; queue: string | null }> {
+/** The step of a message that does not wait for an agent's room; null: it joins a queue. */
+async function stepBeforeQueue(context: Context): Promise<Step | null> {
   const { tx, row, session, gate, now } = context;
   if (row.state === 'input-required') {
     const request = (await openRequests(tx, row.tenant_id, [row])).get(row.message_id);
-    if (request)
-      return {
-        step: (await inputStep(tx, row, request, now)) ?? (await failedStep(tx, row, EXPIRED, 'expired')),
-        queue: null,
-      };
+    if (request) return personStep(context, row, request);
   }
   const current = await dispatchStep(tx, row);
-  if (current) return { step: current, queue: null };
-  if (row.repeat_until && now >= row.repeat_until) return { step: await failedStep(tx, row, OUT_OF_TIME), queue: null };
-  if (row.failed_openings >= FAILED_OPENINGS_MAX) return { step: await failedStep(tx, row, NOT_OPENED), queue: null };
+  if (current) return current;
+  if (row.repeat_until && now >= row.repeat_until) return failedStep(tx, row, OUT_OF_TIME);
+  if (row.failed_openings >= FAILED_OPENINGS_MAX) return failedStep(tx, row, NOT_OPENED);
   const turn = row.ordered ? await turnStep(tx, row) : null;
-  if (turn) return { step: turn, queue: null };
+  if (turn) return turn;
   const stop = await gate.admit(session);
-  if (stop) return { step: await stoppedStep(context, stop), queue: null };
-  return roomStep(context, queueWaitMs);
+  return stop && stoppedStep(context, stop);
+}
+
+/** Decides the step of a locked message. */
+async function stepOf(context: Context, queueWaitMs: number): Promise<QueuedStep> {
+  const step = await stepBeforeQueue(context);
+  return step ? { step, queue: null } : roomStep(context, queueWaitMs);
 }
 
 /** Locks the session of a message, in which it is routed; null when no such message of the tenant runs. */
@@ -257,13 +270,15 @@ interface Looked extends Standing {
   hasChanged: boolean;
 }
 
+/** No message was locked. */
+const UNLOCKED = { row: null, queue: null, hasChanged: false, isWatched: false };
+
 /** One transaction that decides the step. @throws VerdictNeeded where policies have to be asked first */
 function stepBy(core: MessageCore, ref: MessageRef, by: Looker, known: KnownVerdicts, now: Date): Promise<Looked> {
   return core.db.tenant(ref.tenant_id, async (tx) => {
     const session = await lockSession(tx, ref);
     const row = await lockRow(tx, ref, by);
-    if (!session || !row)
-      return { row: null, queue: null, step: await doneStep(tx, ref), hasChanged: false, isWatched: false };
+    if (!session || !row) return { ...UNLOCKED, step: await doneStep(tx, ref) };
     const gate = new PolicyGate(core, tx, row, known);
     const context = { tx, row, session, gate, now };
     const isWatched = row.supervised_at !== null;
@@ -271,8 +286,8 @@ function stepBy(core: MessageCore, ref: MessageRef, by: Looker, known: KnownVerd
       const step = await deliverStep(context, row.held_output, core.limits.inputExpiryMs);
       return { row, queue: null, step, hasChanged: true, isWatched };
     }
-    const decided = await decide(context, core.limits.queueWaitMs);
-    return { row, ...decided, hasChanged: gate.hasAsked, isWatched };
+    const queuedStep = await stepOf(context, core.limits.queueWaitMs);
+    return { row, ...queuedStep, hasChanged: gate.hasAsked, isWatched };
   });
 }
 
@@ -284,13 +299,7 @@ const EVALUATION_STARTS_MS = 4_000;
 function waitForPolicies(): Looked {
   const details = 'Waits for the evaluators of policies.';
   const step = { kind: 'waits', waits_for: 'evaluator', state: 'submitted', agent_type: null, details } as const;
-  return {
-    row: null,
-    queue: null,
-    step: { ...step, wait_ms: EVALUATORS_BUSY_MS },
-    hasChanged: false,
-    isWatched: false,
-  };
+  return { ...UNLOCKED, step: { ...step, wait_ms: EVALUATORS_BUSY_MS } };
 }
 
 /** As `stepBy`, with the policies asked between transactions. */
