@@ -1,6 +1,6 @@
 import type { PlanState, StepState } from '../contracts/api/plans.js';
 import type { Db, Tx } from '../db/pool.js';
-import { awaitedText, watchRequest } from '../messages/supervise/input-step.js';
+import { awaitedText, remindOrExpire } from '../messages/supervise/input-step.js';
 import { readPlanRequest } from './approvals/plan-request.js';
 import { cancelLocked, endPlan, rejectLocked } from './plan-end.js';
 import {
@@ -79,7 +79,7 @@ function shown(step: ObservedStep): ShownStep {
 
 /** Decides about a locked plan that is proposed: it waits, somebody is reminded of it, or its time has passed. */
 async function decideProposed(tx: Tx, plan: PlanRow, now: Date): Promise<Omit<Advance, 'steps'>> {
-  const wait = await watchRequest(tx, await readPlanRequest(tx, plan), now);
+  const wait = await remindOrExpire(tx, await readPlanRequest(tx, plan), now);
   if (wait) {
     const awaited = awaitedText(wait.request, plan.plan_id);
     return { ...EMPTY, state: 'proposed', wait_ms: wait.wait_ms, awaited };

@@ -8,7 +8,7 @@ import type { AcceptContext } from '../../messages/accept/draft.js';
 import { answerFollowUp } from '../../messages/input/follow-up.js';
 import { liveTask, newest } from '../../messages/read/task.js';
 import { type StreamItem, streamTask } from '../../messages/stream/stream.js';
-import { waitForTask } from '../../messages/stream/watch.js';
+import { waitForTask } from '../../messages/stream/wait-for-task.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
 import { type CallContext, streamOptions } from './rpc.js';

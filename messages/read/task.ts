@@ -170,7 +170,7 @@ export interface TaskWait {
 
 /**
  * The task of a message that this process has sent, once it has ended; null when its row must be read. Most messages end at once, so the signal and
- * the subscription of a longer wait (stream/watch.ts) are made after `LIVE_MS` only, or once a human is asked about a tool call.
+ * the subscription of a longer wait (stream/wait-for-task.ts) are made after `LIVE_MS` only, or once a human is asked about a tool call.
  */
 export async function liveTask(
   live: LiveMessage,

@@ -9,7 +9,7 @@ import { agentMessage, taskOf } from '../read/task.js';
 import type { BusEvent, BusItem } from './bus.js';
 import { EventQueue } from './event-queue.js';
 import { StreamPosition } from './stream-position.js';
-import { isResting, type Known, readWithRetry, type WatchCore } from './watch.js';
+import { isResting, type Known, readWithRetry, type TaskCore } from './wait-for-task.js';
 
 /** A stream that continues waits this long for the retained events of the bus; after that it begins with the task. */
 const CATCH_UP_MS = 2_000;
@@ -101,7 +101,7 @@ function* emit(position: StreamPosition, { current, isLast }: Snapshot, events: 
 }
 
 /** Reads the message: from the database, or from this process where it has sent the message. @param live null where it has not */
-function createReader(core: WatchCore, ref: MessageRef, live: LiveMessage | null, signal: AbortSignal) {
+function createReader(core: TaskCore, ref: MessageRef, live: LiveMessage | null, signal: AbortSignal) {
   let end: DispatchEnd['message'] | undefined;
   void live?.ended.then((ended) => {
     end = ended.message;
@@ -133,7 +133,7 @@ async function catchUp(
  * database is away it pauses, and fails after a minute.
  */
 export async function* streamTask(
-  core: WatchCore,
+  core: TaskCore,
   ref: MessageRef,
   { signal, after, untilTerminal = false }: StreamOptions,
   live: LiveMessage | null = null,

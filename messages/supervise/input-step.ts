@@ -48,7 +48,7 @@ interface OpenWait<Request> {
  * Writes the reminder that is due of an open request, or the audit row of one that nobody has decided in time.
  * @returns null when the time is up: the message or plan fails
  */
-export async function watchRequest<Request extends AskedRequest>(
+export async function remindOrExpire<Request extends AskedRequest>(
   tx: Tx,
   asked: Request,
   now: Date,
@@ -63,14 +63,14 @@ export async function watchRequest<Request extends AskedRequest>(
   return { request, left_ms, wait_ms: Math.max(1, Math.min(left_ms, remindMs)) };
 }
 
-/** The step of a message that waits for a human, after `watchRequest`. @returns null when the time is up: the message fails */
+/** The step of a message that waits for a human, after `remindOrExpire`. @returns null when the time is up: the message fails */
 export async function inputStep(
   tx: Tx,
   { agent_type, state }: Pick<RunningRow, 'agent_type' | 'state'>,
   asked: InputRequestRow,
   now: Date,
 ): Promise<WaitStep | null> {
-  const wait = await watchRequest(tx, asked, now);
+  const wait = await remindOrExpire(tx, asked, now);
   if (!wait) return null;
   const { request, wait_ms } = wait;
   const details = awaitedText(request, request.message_id);

@@ -2,7 +2,7 @@ import { beforeEach, expect, test } from 'vitest';
 import { createQueues } from '../../messages/dispatch/queues.js';
 import { findMessage } from '../../messages/read/read.js';
 import { taskOf } from '../../messages/read/task.js';
-import { waitForTask } from '../../messages/stream/watch.js';
+import { waitForTask } from '../../messages/stream/wait-for-task.js';
 import { newId } from '../../runtime/ids.js';
 import { textMessage } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Db } from '../../../db/pool.js';
 import { streamTask } from '../../../messages/stream/stream.js';
-import { waitForTask } from '../../../messages/stream/watch.js';
+import { waitForTask } from '../../../messages/stream/wait-for-task.js';
 import { callerOf, insertAgent, insertTenant, messageCore, textMessage } from '../../setup/core.js';
 import { freshDatabase } from '../../setup/database.js';
 import { createGateway } from '../../setup/gateway.js';

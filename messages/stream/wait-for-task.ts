@@ -12,7 +12,7 @@ import { EventQueue } from './event-queue.js';
 const RETRY_FOR_MS = 60_000;
 const RETRY_PAUSE_MS = 500;
 
-export type WatchCore = Pick<MessageCore, 'db' | 'bus' | 'clocks' | 'ends' | 'changes'>;
+export type TaskCore = Pick<MessageCore, 'db' | 'bus' | 'clocks' | 'ends' | 'changes'>;
 
 /** Whether a blocking call returns: the state is terminal, or it is a human's turn. */
 export function isResting(state: string): boolean {
@@ -27,7 +27,7 @@ export interface Known {
 }
 
 /** @throws PlatformError NOT_FOUND */
-async function readMessageOf(core: WatchCore, ref: MessageRef, known?: Known): Promise<MessageWithRequest> {
+async function readMessageOf(core: TaskCore, ref: MessageRef, known?: Known): Promise<MessageWithRequest> {
   if (known) {
     const { message, queue, signal } = known;
     if ((await queue.unlessEvents(core.changes.hasChanged(message.row), signal)) !== true) return message;
@@ -42,7 +42,7 @@ async function readMessageOf(core: WatchCore, ref: MessageRef, known?: Known): P
  * @throws PlatformError NOT_FOUND; SERVICE_UNAVAILABLE after that minute, or when the signal aborts meanwhile
  */
 export async function readWithRetry(
-  core: WatchCore,
+  core: TaskCore,
   ref: MessageRef,
   signal: AbortSignal,
   known?: Known,
@@ -63,7 +63,7 @@ export async function readWithRetry(
  * @param written the row as the caller's request wrote it; null when it may have changed since
  */
 export async function waitForTask(
-  core: WatchCore,
+  core: TaskCore,
   ref: MessageRef,
   options: TaskWait,
   written: MessageRow | null,
