@@ -105,7 +105,7 @@ export interface AcceptRow {
   verdict:
     | 'dispatched'
     | 'queued'
-    | 'accepted'
+    | 'rests'
     | 'asked'
     | 'denied'
     | 'unavailable'

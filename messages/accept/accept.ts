@@ -128,7 +128,7 @@ async function acceptNow(
     if (opening && verdict === 'refused') await refuseOpening(deps.core, draft, opening);
     if (verdict !== 'dispatched') await checkVerdict(deps.core.db, deps.bounds, draft, row);
     const ids = { message_id, session_id };
-    if (verdict === 'accepted') deps.core.advance({ tenant_id: draft.tenant_id, ...ids });
+    if (verdict === 'rests') deps.core.advance({ tenant_id: draft.tenant_id, ...ids });
     if (verdict === 'asked') deps.core.workflowStarter.message({ tenant_id: draft.tenant_id, ...ids });
     return {
       ...ids,

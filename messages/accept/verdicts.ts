@@ -61,7 +61,7 @@ export async function checkVerdict(
     case 'denied':
     case 'asked':
     case 'repeat':
-    case 'accepted':
+    case 'rests':
     case 'queued':
     case 'dispatched':
       return;

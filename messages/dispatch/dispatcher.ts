@@ -21,7 +21,9 @@ import { Watcher } from './watcher.js';
 const IDLE_OFFERED = 2;
 
 /** With `WATCH_AFTER_MS` 0 every message that is under way has a workflow from its first moment. */
-const WATCHED_AT_ONCE = { dispatched: true, queued: true, accepted: true };
+const WATCHED_AT_ONCE = { dispatched: true, queued: true, rests: true } satisfies Partial<
+  Record<AcceptRow['verdict'], true>
+>;
 
 export interface DispatcherOptions {
   core: MessageCore;

@@ -85,7 +85,7 @@ type Verdict = keyof VerdictCounts;
 const ACCEPTED = {
   dispatched: ['dispatched'],
   queued: ['queued'],
-  waits: ['accepted', 'asked'],
+  waits: ['rests', 'asked'],
   failed: ['unavailable', 'denied'],
 } as const satisfies Record<string, Verdict[]>;
 const REFUSED = [

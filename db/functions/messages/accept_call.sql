@@ -23,7 +23,7 @@ CREATE TYPE accept_call AS (
   idle_ids text[], user_id text, user_from text
 );
 
--- `verdict`: dispatched | queued | accepted | asked | denied | unavailable | repeat | mismatch | refused | queued_full
+-- `verdict`: dispatched | queued | rests | asked | denied | unavailable | repeat | mismatch | refused | queued_full
 -- | waiting_full | too_many_hops | other_user | no_session | session_closed | target_required | target_unknown
 -- (`agent_type` is the type that was looked for) | later (`awaits` names the lock). From `instance_id` on for
 -- `dispatched`; of a queued message `instance_id` and `mesh_id` are those of an agent with room that another node sends

@@ -33,7 +33,7 @@ $$;
 
 -- The first state of a message that is written.
 CREATE FUNCTION first_state(verdict text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
-  SELECT CASE verdict WHEN 'dispatched' THEN 'working' WHEN 'accepted' THEN 'submitted' WHEN 'queued' THEN 'submitted'
+  SELECT CASE verdict WHEN 'dispatched' THEN 'working' WHEN 'rests' THEN 'submitted' WHEN 'queued' THEN 'submitted'
     WHEN 'asked' THEN 'input-required' ELSE 'failed' END
 $$;
 
@@ -235,7 +235,7 @@ BEGIN
 
   result.verdict := CASE WHEN c.decision ? 'error' THEN 'denied' WHEN error_code IS NOT NULL THEN 'unavailable'
     WHEN dispatched THEN 'dispatched' WHEN c.decision ? 'input_request' THEN 'asked'
-    WHEN queue IS NOT NULL THEN 'queued' ELSE 'accepted' END;
+    WHEN queue IS NOT NULL THEN 'queued' ELSE 'rests' END;
   RETURN (c, (result.verdict, first_state(result.verdict), c.message_id, c.session_id, now(),
       coalesce(agent.instance_id, elsewhere.instance_id), agent.agent_type, agent.deployment_mode,
       agent.connection_epoch, coalesce(agent.mesh_id, elsewhere.mesh_id), agent.public_url, agent.agent_card,
