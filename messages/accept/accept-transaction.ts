@@ -200,22 +200,22 @@ const ACCEPT: Statement<AcceptRow> = {
 };
 
 /** The accept transaction of a message with a hook: several round trips, not batched. */
-async function acceptWithHook(db: Db, message: NewMessage, hook: AcceptHook, call: TenantCall): Promise<AcceptRow> {
-  return db.tenant(message.tenant_id, async (tx) => {
+async function acceptWithHook(db: Db, draft: NewMessage, hook: AcceptHook, call: TenantCall): Promise<AcceptRow> {
+  return db.tenant(draft.tenant_id, async (tx) => {
     const [row] = await tx.run(ACCEPT, [JSON.stringify([call]), 'true']);
     if (!row) throw new Error('accept_messages gave no row');
     const { state, message_id } = row;
-    if (state !== null) await hook(tx, { tenant_id: message.tenant_id, message_id }, state);
+    if (state !== null) await hook(tx, { tenant_id: draft.tenant_id, message_id }, state);
     return row;
   });
 }
 
 /** As `acceptWithHook`, for as long as batched calls wait for locks, in transactions of two seconds: others have their turns in between. */
-async function acceptRepeatedly(db: Db, message: NewMessage, hook: AcceptHook, call: TenantCall): Promise<AcceptRow> {
+async function acceptRepeatedly(db: Db, draft: NewMessage, hook: AcceptHook, call: TenantCall): Promise<AcceptRow> {
   const untilMs = performance.now() + WAIT_MAX_MS;
   for (;;) {
     try {
-      const row = await acceptWithHook(db, message, hook, call);
+      const row = await acceptWithHook(db, draft, hook, call);
       if (row.verdict !== 'later') return row;
       throw lockHeld();
     } catch (error) {
@@ -234,7 +234,7 @@ interface AcceptOptions {
 }
 
 /** The `accept_call`. The spread is not the first member: an object that begins with so large a one is slow. */
-function acceptCall(message: NewMessage, { counting, offer, ...options }: AcceptOptions): TenantCall {
+function acceptCall(draft: NewMessage, { counting, offer, ...options }: AcceptOptions): TenantCall {
   return {
     event_id: newEventId(),
     idempotency_hours: options.idempotencyHours,
@@ -244,12 +244,12 @@ function acceptCall(message: NewMessage, { counting, offer, ...options }: Accept
     any_mesh: offer?.any_mesh,
     idle_ids: offer?.idle_ids,
     ...counting,
-    ...message,
+    ...draft,
   };
 }
 
 /** The accept transaction: writes a message and, with an offer, opens its dispatch as sent. One round trip, shared with other messages. */
-export async function runAcceptTransaction(db: Db, message: NewMessage, options: AcceptOptions): Promise<AcceptRow> {
-  const call = acceptCall(message, options);
-  return message.hook ? acceptRepeatedly(db, message, message.hook, call) : db.batch(ACCEPT, call);
+export async function runAcceptTransaction(db: Db, draft: NewMessage, options: AcceptOptions): Promise<AcceptRow> {
+  const call = acceptCall(draft, options);
+  return draft.hook ? acceptRepeatedly(db, draft, draft.hook, call) : db.batch(ACCEPT, call);
 }

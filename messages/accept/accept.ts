@@ -23,12 +23,12 @@ import { withDestination } from './destination.js';
 import { type AcceptContext, draftOf, needsDestination } from './draft.js';
 import { MessageBounds } from './message-bounds.js';
 import { isContextName, openNamedSession } from './named-session.js';
-import { decideOpening, refuseOpening } from './opened-session.js';
-import { decidedDraft } from './policy-decision.js';
+import { decideOpening, recordRefusal } from './opened-session.js';
+import { decidedDraft, type Submission } from './policy-decision.js';
 import { quotaKeys } from './quota-keys.js';
 import { targetUnknownText } from './targets.js';
 import { withinLimits } from './token-limits.js';
-import { checkVerdict, quotaReason, type VerdictCounts } from './verdicts.js';
+import { checkVerdict, quotaReason, sessionNotFound, type VerdictCounts } from './verdicts.js';
 
 /** A message on the record. */
 export interface Accepted {
@@ -90,46 +90,42 @@ async function writeMessage(
   return { row: { ...row, in_flight, queued, waiting }, live };
 }
 
-/** Accepts a message into an existing session, or into a new one when it names none, where the tenant's quotas have room. */
-async function acceptInSession(
-  deps: AcceptDeps,
-  caller: Caller,
-  drafted: NewMessage,
-  ask: AcceptContext['ask'],
-): Promise<Accepted> {
-  const { tenant_id } = drafted;
-  const kinds = deps.quotas.limited.get(tenant_id);
-  if (kinds === undefined) return acceptNow(deps, caller, drafted, ask, null);
-  const keys = await quotaKeys(deps.core.db, drafted, kinds);
-  return deps.quotas.admit(tenant_id, keys, (refusal) => acceptNow(deps, caller, drafted, ask, refusal));
+/** Counts a message's verdict, or why a quota refuses it. */
+function count(verdicts: VerdictCounts, reason: keyof VerdictCounts): void {
+  verdicts[reason] = (verdicts[reason] ?? 0) + 1;
 }
 
-/** @param refusal of a new message; a repeat of one that was accepted before is still answered */
-async function acceptNow(
+/**
+ * Has policies decide about a message, and writes it.
+ * @param byQuota the refusal of a new message; a repeat of one that was accepted before is still answered
+ * @returns null where there is no session of its contextId
+ */
+async function decideAndWrite(
   deps: AcceptDeps,
-  caller: Caller,
-  drafted: NewMessage,
-  ask: AcceptContext['ask'],
-  refusal: PlatformError | null,
-): Promise<Accepted> {
-  const { draft, opening } = await decidedDraft(deps.core, caller, drafted, ask);
+  submission: Submission,
+  byQuota: PlatformError | null,
+): Promise<Accepted | null> {
+  const { core, verdicts } = deps;
+  const { draft, opening } = await decidedDraft(core, submission);
+  const refusal = byQuota ?? opening?.refusal;
   const admission = deps.bounds.begin(draft.tenant_id);
   let row: AcceptRow | null = null;
   try {
-    const refused = refusal ?? opening?.refusal;
-    const counting = refused ? { ...UNCOUNTED, refused: true } : admission.counting;
+    const counting = refusal ? { ...UNCOUNTED, refused: true } : admission.counting;
     const written = await writeMessage(deps, draft, counting);
     row = written.row;
     const { verdict, message_id, session_id } = row;
-    const isByQuota = refusal !== null && verdict === 'refused';
-    const counted = isByQuota ? quotaReason(refusal) : verdict;
-    deps.verdicts[counted] = (deps.verdicts[counted] ?? 0) + 1;
-    if (isByQuota) throw refusal;
-    if (opening && verdict === 'refused') await refuseOpening(deps.core, draft, opening);
-    if (verdict !== 'dispatched') await checkVerdict(deps.core.db, deps.bounds, draft, row);
+    if (refusal && verdict === 'refused') {
+      count(verdicts, byQuota ? quotaReason(byQuota) : verdict);
+      if (!byQuota && opening) await recordRefusal(core, draft, opening);
+      throw refusal;
+    }
+    count(verdicts, verdict);
+    if (verdict === 'no_session') return null;
+    if (verdict !== 'dispatched') await checkVerdict(core.db, deps.bounds, draft, row);
     const ids = { message_id, session_id };
-    if (verdict === 'rests') deps.core.advance({ tenant_id: draft.tenant_id, ...ids });
-    if (verdict === 'asked') deps.core.workflowStarter.message({ tenant_id: draft.tenant_id, ...ids });
+    if (verdict === 'rests') core.advance({ tenant_id: draft.tenant_id, ...ids });
+    if (verdict === 'asked') core.workflowStarter.message({ tenant_id: draft.tenant_id, ...ids });
     return {
       ...ids,
       duplicate: verdict === 'repeat',
@@ -141,38 +137,47 @@ async function acceptNow(
   }
 }
 
+/** Accepts a message into an existing session, or into a new one when it names none, where the tenant's quotas have room. @returns null as `decideAndWrite` does */
+async function acceptWithinQuotas(deps: AcceptDeps, submission: Submission): Promise<Accepted | null> {
+  const { draft } = submission;
+  const kinds = deps.quotas.limited.get(draft.tenant_id);
+  if (kinds === undefined) return decideAndWrite(deps, submission, null);
+  const keys = await quotaKeys(deps.core.db, draft, kinds);
+  return deps.quotas.admit(draft.tenant_id, keys, (refusal) => decideAndWrite(deps, submission, refusal));
+}
+
 const UNNAMED =
   'contextId: a token with limits gives no new session a name. Open one with /sessions/init, or leave contextId out.';
 
-/** Many A2A clients choose the id of a new context: its session is opened first. If the process dies between the two, the session idles out. */
-async function acceptInContext(
-  deps: AcceptDeps,
-  caller: Caller,
-  params: MessageSendParams,
-  context: AcceptContext,
-): Promise<Accepted> {
-  try {
-    return await acceptInSession(deps, caller, draftOf(caller, params, context), context.ask);
-  } catch (error) {
-    const { contextId } = params.message;
-    const isNew = error instanceof PlatformError && error.code === 'SESSION_NOT_FOUND';
-    if (!isNew || contextId === undefined || !isContextName(contextId)) throw error;
-    if (isLimited(caller) && contextId !== caller.session_id) throw new PlatformError('forbidden', UNNAMED);
-    const draft = draftOf(caller, params, context);
-    const opening = await decideOpening(deps.core, caller, draft);
-    if (opening.refusal) await refuseOpening(deps.core, draft, opening);
-    // One that somebody else opens at this moment may be another's.
-    if (!(await openNamedSession(deps.core.db, caller, draft, opening.events)))
-      await requireOwnSession(deps.core.db, caller, contextId);
-    return acceptInSession(deps, caller, draft, context.ask);
+/** Opens the session that a message names. @throws PlatformError SESSION_NOT_FOUND for a name that no caller may give; forbidden for a limited token */
+async function openContext(core: MessageCore, { caller, draft }: Submission): Promise<void> {
+  const { requested_context: contextId } = draft;
+  if (!isContextName(contextId)) throw sessionNotFound();
+  if (isLimited(caller) && contextId !== caller.session_id) throw new PlatformError('forbidden', UNNAMED);
+  const opening = await decideOpening(core, caller, draft);
+  if (opening.refusal) {
+    await recordRefusal(core, draft, opening);
+    throw opening.refusal;
   }
+  // One that somebody else opens at this moment may be another's.
+  if (!(await openNamedSession(core.db, caller, draft, opening.events)))
+    await requireOwnSession(core.db, caller, contextId);
+}
+
+/** Many A2A clients choose the id of a new context: its session is opened first. If the process dies between the two, the session idles out. */
+async function acceptInContext(deps: AcceptDeps, submission: Submission): Promise<Accepted> {
+  const accepted = await acceptWithinQuotas(deps, submission);
+  if (accepted) return accepted;
+  await openContext(deps.core, submission);
+  const inOpened = await acceptWithinQuotas(deps, submission);
+  if (!inOpened) throw sessionNotFound();
+  return inOpened;
 }
 
 /** An agent may use the sessions of its own type only, a limited token those within its limits. Costs a round trip for these. @throws PlatformError SESSION_NOT_FOUND */
 async function requireOwnSession(db: Db, sender: Caller, contextId: string | undefined): Promise<void> {
   if (contextId === undefined || viewOf(sender) === null) return;
-  if (await db.tenant(sender.tenant_id, (tx) => isForeignSession(tx, sender, contextId)))
-    throw new PlatformError('SESSION_NOT_FOUND', 'There is no session of that contextId.');
+  if (await db.tenant(sender.tenant_id, (tx) => isForeignSession(tx, sender, contextId))) throw sessionNotFound();
 }
 
 /** Agents of several types, and limited tokens, may share a credential, and with it their messageIds. @throws PlatformError IDEMPOTENCY_MISMATCH */
@@ -201,7 +206,8 @@ export async function acceptMessage(
   const resolved = needsDestination(given) ? await withDestination(db, caller, given, context) : context;
   const { params, context: limited } = await withinLimits(db, caller, given, resolved);
   await requireOwnSession(db, caller, params.message.contextId);
-  const accepted = await acceptInContext(deps, caller, params, limited);
+  const submission = { caller, draft: draftOf(caller, params, limited), ask: limited.ask };
+  const accepted = await acceptInContext(deps, submission);
   if (accepted.duplicate) await requireOwnRepeat(db, caller, accepted.message_id);
   return accepted;
 }

@@ -55,12 +55,11 @@ export async function decideOpening(
   return first ?? outcomeOf(await policies.decide(tenant_id, request), request);
 }
 
-/** Records that policies refuse the session of a message, and throws the error. */
-export async function refuseOpening(
+/** Records that policies refuse the session of a message. */
+export async function recordRefusal(
   { db }: Pick<MessageCore, 'db'>,
   { tenant_id, requested_context }: NewMessage,
-  { events, refusal }: Outcome,
+  { events }: Outcome,
 ): Promise<void> {
   await db.tenant(tenant_id, (tx) => recordDecision(tx, tenant_id, requested_context, events));
-  if (refusal) throw refusal;
 }

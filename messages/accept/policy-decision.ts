@@ -12,6 +12,14 @@ import { approvalRequest, draftMessage, type PolicyMessage, policyRequest } from
 import type { AcceptDecision, NewMessage } from './accept-transaction.js';
 import { decideOpening } from './opened-session.js';
 
+/** A message that is to be accepted. */
+export interface Submission {
+  caller: Caller;
+  draft: NewMessage;
+  /** A request that it waits for in any case; policies decide after its approval what they cannot decide before. */
+  ask?: NewInputRequest | undefined;
+}
+
 function sureOf(verdict: EarlyVerdict): EarlyVerdict {
   if (verdict !== 'later' && isUndecided(verdict)) throw undecidedError(verdict);
   return verdict;
@@ -35,15 +43,12 @@ async function dispatchDecision(
 /**
  * Decides about a message that enters, the session that it opens, and its dispatch as far as that is possible before its agent is chosen. Asks no
  * evaluator outside: what needs one is decided later, while nobody waits for the accept transaction.
- * @param ask a request that the message waits for in any case; policies decide after its approval what they cannot decide before
  * @returns the draft with what they have to say, and with the token that they see; and what they say of the session that it opens
  * @throws PlatformError SERVICE_UNAVAILABLE while the tenant's policies cannot be read
  */
 export async function decidedDraft(
   core: Pick<MessageCore, 'db' | 'policies'>,
-  caller: Caller,
-  draft: NewMessage,
-  ask: NewInputRequest | undefined,
+  { caller, draft, ask }: Submission,
 ): Promise<{ draft: NewMessage; opening?: Outcome | undefined }> {
   const { policies } = core;
   // Policies made later are to see that the token was limited: its credential may do more.

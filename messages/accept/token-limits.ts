@@ -4,6 +4,7 @@ import { isLimited } from '../../contracts/limited-tokens.js';
 import type { Db } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { type AcceptContext, draftOf } from './draft.js';
+import { sessionNotFound } from './verdicts.js';
 
 const INSTANCE = 'SELECT agent_type FROM agents WHERE tenant_id = $1 AND instance_id = $2';
 const SESSION = 'SELECT agent_type FROM sessions WHERE tenant_id = $1 AND session_id = $2';
@@ -16,8 +17,7 @@ function inSession(caller: Caller, params: MessageSendParams): MessageSendParams
     throw new PlatformError('forbidden', 'metadata.user_id: a token with limits sends for its own user only.');
   if (caller.session_id === undefined) return params;
   const { contextId = caller.session_id } = message;
-  if (contextId !== caller.session_id)
-    throw new PlatformError('SESSION_NOT_FOUND', 'There is no session of that contextId.');
+  if (contextId !== caller.session_id) throw sessionNotFound();
   return { ...params, message: { ...message, contextId } };
 }
 

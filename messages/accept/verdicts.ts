@@ -12,12 +12,14 @@ export type VerdictCounts = Partial<Record<AcceptRow['verdict'] | 'quota_exceede
 export const quotaReason = ({ code }: PlatformError) =>
   code === 'QUOTA_EXCEEDED' ? 'quota_exceeded' : 'usage_unknown';
 
+export const sessionNotFound = () => new PlatformError('SESSION_NOT_FOUND', 'There is no session of that contextId.');
+
 type VerdictBounds = Pick<MessageBounds, 'queuedMax' | 'queuedRetrySeconds' | 'waitingMax' | 'waitingRetrySeconds'>;
 
 /**
  * Returns for a verdict with which the message is on the record, as `dispatched` is, of which there are most.
  * @param bounds of the tenant's messages, which the texts about them name
- * @throws PlatformError IDEMPOTENCY_MISMATCH, SESSION_NOT_FOUND, SESSION_CLOSED, TARGET_REQUIRED or INVALID_PARAMS for a verdict that refuses
+ * @throws PlatformError IDEMPOTENCY_MISMATCH, SESSION_CLOSED, TARGET_REQUIRED or INVALID_PARAMS for a verdict that refuses
  * the message; RATE_LIMITED with Retry-After where it may be sent again
  */
 export async function checkVerdict(
@@ -29,8 +31,6 @@ export async function checkVerdict(
   switch (verdict) {
     case 'mismatch':
       throw new PlatformError('IDEMPOTENCY_MISMATCH', 'This messageId was already sent with other content.');
-    case 'no_session':
-      throw new PlatformError('SESSION_NOT_FOUND', 'There is no session of that contextId.');
     case 'session_closed':
       throw new PlatformError('SESSION_CLOSED', 'The session has ended.');
     case 'target_required':
@@ -54,9 +54,11 @@ export async function checkVerdict(
       );
     case 'too_many_hops':
       throw new PlatformError('INVALID_PARAMS', `metadata.hops: ${TOO_MANY_HOPS}`);
-    case 'refused': // does not get here: `acceptNow` has the refusal
-    case 'target_unknown': // does not get here: `writeMessage` then writes the message as failed
-    case 'later': // does not get here: `runAcceptTransaction` repeats the call
+    case 'refused': // `decideAndWrite` throws the refusal
+    case 'no_session': // it opens the session, or throws
+    case 'target_unknown': // `writeMessage` writes the message as failed
+    case 'later': // `runAcceptTransaction` repeats the call
+      throw new Error(`the verdict ${verdict} was not followed`);
     case 'unavailable':
     case 'denied':
     case 'asked':
