@@ -37,9 +37,8 @@ BEGIN
            x.key, r.state, r.verdict = 'dispatched' AS dispatched,
            CASE r.verdict WHEN 'dispatched' THEN r.instance_id END AS instance_id, r.agent_type, r.user_id,
            r.deployment_mode, r.connection_epoch, r.mesh_id,
-           CASE WHEN x.queue IS NOT NULL
-           THEN now() + coalesce((c.metadata ->> 'queue_wait_ms')::integer,
-           c.deadline_ms) * interval '1 ms' END AS wait_ends_at, x.error_code, x.error_text, x.ordered, x.hops, x.queue
+           CASE WHEN x.queue IS NOT NULL THEN now() + asked_wait(c.metadata, c.deadline_ms) END AS wait_ends_at,
+           x.error_code, x.error_text, x.ordered, x.hops, x.queue
       FROM unnest(decided) AS x CROSS JOIN LATERAL (SELECT (x.c).*) AS c CROSS JOIN LATERAL (SELECT (x.result).*) AS r),
   key AS (
     INSERT INTO idempotency_keys (idempotency_key, tenant_id, content_hash, message_id, expires_at)

@@ -104,8 +104,8 @@ $$;
 -- was open at least.
 CREATE FUNCTION wait_end(r running_messages, since timestamptz) RETURNS timestamptz LANGUAGE plpgsql STABLE AS $$
 BEGIN
-  RETURN (SELECT least(greatest(since + coalesce((m.metadata ->> 'queue_wait_ms')::integer,
-      m.deadline_ms) * interval '1 ms', since + (SELECT q.expires_at - q.requested_at FROM input_requests q
+  RETURN (SELECT least(greatest(since + asked_wait(m.metadata, m.deadline_ms),
+      since + (SELECT q.expires_at - q.requested_at FROM input_requests q
         WHERE q.tenant_id = r.tenant_id AND q.request_id = r.resolution ->> 'request_id')), r.repeat_until)
     FROM messages m WHERE m.tenant_id = r.tenant_id AND m.message_id = r.message_id);
 END $$;

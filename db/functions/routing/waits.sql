@@ -1,5 +1,15 @@
 -- How long a message waits for an agent.
 
+-- How long it waits while an agent of its target is online: as its sender asks, else its deadline.
+CREATE FUNCTION asked_wait(metadata jsonb, deadline_ms integer) RETURNS interval LANGUAGE sql IMMUTABLE AS $$
+  SELECT coalesce((metadata ->> 'queue_wait_ms')::integer, deadline_ms) * interval '1 ms'
+$$;
+
+-- Whether its sender asks for a time: it waits so long whether an agent is online or not.
+CREATE FUNCTION asks_wait(metadata jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+  SELECT metadata ? 'queue_wait_ms'
+$$;
+
 -- Whether an agent that serves a queue is online: something can be sent to it, or could if it were not full. In the
 -- order of the index of samples and without sorts, as is_queued: no other index fits.
 CREATE FUNCTION is_online(of_tenant text, of_queue text) RETURNS boolean LANGUAGE plpgsql STABLE
@@ -49,7 +59,7 @@ BEGIN
   since := r.unrouted_since;
   ends := r.wait_ends_at;
   IF r.resolution IS NULL AND NOT EXISTS (SELECT 1 FROM messages m
-    WHERE m.tenant_id = of_tenant AND m.message_id = of_message AND m.metadata ? 'queue_wait_ms') THEN
+    WHERE m.tenant_id = of_tenant AND m.message_id = of_message AND asks_wait(m.metadata)) THEN
     absent_since := note_absence(of_tenant, r.queue);
     IF absent_since IS NOT NULL THEN
       ends := least(greatest(since, absent_since) + offline_ms * interval '1 ms', r.repeat_until);
@@ -80,7 +90,7 @@ BEGIN
           ORDER BY (r.resolution IS NULL), r.created_at LIMIT 10 * at_most) o
        WHERE o.resolution IS NULL AND o.unrouted_since <= until
          AND NOT EXISTS (SELECT 1 FROM messages m
-         WHERE m.tenant_id = o.tenant_id AND m.message_id = o.message_id AND m.metadata ? 'queue_wait_ms')
+         WHERE m.tenant_id = o.tenant_id AND m.message_id = o.message_id AND asks_wait(m.metadata))
        LIMIT at_most;
   END IF;
 END $$;
