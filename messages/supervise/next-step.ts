@@ -114,7 +114,7 @@ async function dispatchStep(tx: Tx, row: RunningRow): Promise<WaitStep | null> {
 
 /** Should nobody tell it that its turn has come, a sweeper looks. */
 const LOOK_LATER = `
-  UPDATE running_messages SET wake_requested_at = now() + interval '1 minute' WHERE tenant_id = $1 AND message_id = $2`;
+  UPDATE running_messages SET wake_requested_at = look_later() WHERE tenant_id = $1 AND message_id = $2`;
 /** Waits for a transaction that is ending the message. No row: it has ended. */
 const STILL_RUNS = 'SELECT 1 FROM running_messages WHERE tenant_id = $1 AND message_id = $2 FOR KEY SHARE';
 
@@ -232,7 +232,7 @@ async function stepBeforeQueue(context: Context): Promise<Step | null> {
   return stop && stoppedStep(context, stop);
 }
 
-/** Decides the step of a locked message. */
+/** Decides the step of a locked message. What it waits for `waiting` in messages/read/waits.ts tells callers, from its row. */
 async function stepOf(context: Context, queueWaitMs: number): Promise<QueuedStep> {
   const step = await stepBeforeQueue(context);
   return step ? { step, queue: null } : roomStep(context, queueWaitMs);

@@ -175,8 +175,8 @@ BEGIN
 END $$;
 
 -- As send_queued, for a take that has raised before: a message that raises is set aside, and keeps nobody behind it
--- waiting. After five seconds a sweeper, which looks at marks that are 15 s old, puts it back into its queue; after ten
--- times it fails (messages/supervise/next-step.ts).
+-- waiting. After five seconds a sweeper puts it back into its queue; after ten times it fails
+-- (messages/supervise/next-step.ts).
 CREATE FUNCTION send_or_set_aside(a agents, s sessions, of_message text, by_mesh text, new_dispatch text,
   event_id text, as_open boolean) RETURNS jsonb
   LANGUAGE plpgsql AS $$
@@ -187,7 +187,7 @@ EXCEPTION WHEN OTHERS THEN
     RAISE; -- the database is in trouble, and not the message
   END IF;
   RAISE WARNING 'message % could not be taken and is set aside: %', of_message, SQLERRM;
-  UPDATE running_messages r SET queue = NULL, wait_ends_at = NULL, wake_requested_at = now() - interval '10 s',
+  UPDATE running_messages r SET queue = NULL, wait_ends_at = NULL, wake_requested_at = look_soon(),
     failed_openings = r.failed_openings + 1
    WHERE r.tenant_id = a.tenant_id AND r.message_id = of_message;
   RETURN NULL;

@@ -23,7 +23,7 @@ $$;
 -- process has died; the default leaves it to the sweeper, at once. Where its own transaction has its row, nothing is
 -- marked: it is looking.
 CREATE FUNCTION wake_next_in_order(of_tenant text, of_session text,
-  asked_at timestamptz DEFAULT now() - interval '1 hour') RETURNS jsonb
+  asked_at timestamptz DEFAULT look_at_once()) RETURNS jsonb
   LANGUAGE plpgsql AS $$
 DECLARE
   waiting jsonb := next_in_order(of_tenant, of_session);
