@@ -20,7 +20,8 @@ export interface Wait {
 const HAS_TURN = `NOT r.ordered OR next_in_order(r.tenant_id, r.session_id) #>> '{0,message_id}' = r.message_id`;
 
 /**
- * The tenant's (`$1`) messages at rest, each a row of `running_messages` with its `Wait`. An expression that the reader leaves out is not worked out.
+ * The tenant's (`$1`) messages at rest, each a row of `running_messages` with its `Wait`: what `stepOf` in messages/supervise/next-step.ts finds as
+ * it takes them further, which shows `agent`, `room` and `quota` as `room`. An expression that the reader leaves out is not worked out.
  * @param which condition on `running_messages r`, with an order and a limit if need be
  * @param inFlightMax SQL: messages of the tenant that agents may have at once; NULL: any number
  */

@@ -1,3 +1,5 @@
+import type { WaitsFor } from '../../contracts/api/messages.js';
+
 /** The reason of a failed message, for a workflow history: only its code, because agents write its text. */
 export function stepError(code: string | null): { error?: { code: string } } {
   return code === null ? {} : { error: { code } };
@@ -14,8 +16,8 @@ export interface DoneStep {
 /** A message that waits. */
 export interface WaitStep {
   kind: 'waits';
-  /** `result`: an agent has it. */
-  waits_for: 'room' | 'turn' | 'evaluator' | 'person' | 'result';
+  /** As callers read it (messages/read/waits.ts), with `room` for all that wait in a queue. `result`: an agent has it. */
+  waits_for: Exclude<WaitsFor['kind'], 'agent' | 'quota'> | 'result';
   state: string;
   agent_type: string | null;
   /** What is awaited, of whom, since when and until when; Markdown for the Temporal UI. */
