@@ -48,6 +48,59 @@ BEGIN
       WHERE is_reached(wish, a.deployment_mode, a.mesh_id));
 END $$;
 
+-- How the session that a message names stands for it, locked for as long as it must not end. `refusal`: the verdict of
+-- a message that does not join it; NULL: it does. `has_turn`: in an ordered session no other message comes first; NULL
+-- in any other. `tries`: an agent may be chosen now. `resumes`: it was suspended, and goes on once one is.
+CREATE TYPE session_standing AS (
+  status text, suspended boolean, reserves_on text, instance_id text, agent_type text, user_id text, ordered boolean,
+  refusal text, has_turn boolean, tries boolean, resumes boolean
+);
+
+-- Lets a message join the session that it names. `work_user`: the user for whom its sender works; NULL for none.
+-- `tries`: an agent may be chosen now. `may_wait` as in decide_message.
+CREATE FUNCTION join_session_of(c accept_call, work_user text, tries boolean, may_wait boolean)
+  RETURNS session_standing LANGUAGE plpgsql AS $$
+DECLARE
+  session session_standing;
+BEGIN
+  IF may_wait THEN
+    PERFORM 1 FROM sessions s WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context FOR SHARE;
+  END IF;
+  SELECT s.status, s.suspended, reserves_on(s), s.instance_id, s.agent_type, s.user_id, s.ordered INTO session
+    FROM sessions s
+   WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context FOR SHARE SKIP LOCKED;
+  IF NOT FOUND AND EXISTS (SELECT 1 FROM sessions s
+    WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context) THEN
+    session.refusal := 'later';
+  ELSIF session.status IS DISTINCT FROM 'active' THEN
+    session.refusal := CASE WHEN session.status IS NULL THEN 'no_session' ELSE 'session_closed' END;
+  ELSIF c.user_from = 'token' AND session.user_id IS DISTINCT FROM c.user_id THEN
+    -- A session without a user that was opened after the look whether it is its user's.
+    session.refusal := 'no_session';
+  ELSIF session.user_id <> c.user_id OR session.user_id <> work_user THEN
+    session.refusal := 'other_user';
+  END IF;
+  IF session.refusal IS NOT NULL THEN
+    RETURN session;
+  END IF;
+  -- Whoever has the session's lock sees all messages before its own. Where another has it, its turn is looked for
+  -- afterwards. The look is a statement of its own, which sees what was committed before the lock.
+  IF session.ordered THEN
+    session.has_turn := lock_session_at_once(c.tenant_id, c.requested_context);
+    IF session.has_turn THEN
+      session.has_turn := next_in_order(c.tenant_id, c.requested_context) IS NULL;
+    END IF;
+  END IF;
+  session.tries := tries AND session.has_turn IS NOT FALSE;
+  -- A question to a human suspended the session: it claims room again. Where its row cannot be changed now, who takes
+  -- the message does that.
+  session.resumes := session.suspended AND session.tries;
+  IF session.resumes THEN
+    session.tries := lock_session_at_once(c.tenant_id, c.requested_context);
+  END IF;
+  RETURN session;
+END $$;
+
 -- What becomes of a message. It takes the locks that this needs, and writes nothing of the message. A messageId that is
 -- on the record already is found by its `key`, at any step: the same message must not be among those that are decided
 -- and not written. `may_wait`: it waits for session and key where another transaction holds them. Nobody else's call
@@ -60,14 +113,11 @@ CREATE FUNCTION decide_message(c accept_call, key uuid, may_wait boolean, known 
   RETURNS accept_outcome LANGUAGE plpgsql AS $$
 DECLARE
   result accept_result;
-  session record;
+  session session_standing; -- of the one that it names
   in_session boolean := c.requested_context <> '';
   want_type text := c.want_agent_type;
   is_bound boolean; -- where it matters
   tries boolean := c.dispatch_id IS NOT NULL OR coalesce(c.any_mesh, false); -- an agent may be chosen now
-  has_turn boolean := true; -- in an ordered session
-  resumes boolean; -- NULL without a session, as `ordered`
-  ordered boolean;
   wish routing;
   agent chosen_agent;
   elsewhere chosen_agent; -- with room, and another node sends to it
@@ -97,45 +147,15 @@ BEGIN
   END IF;
 
   IF in_session THEN
-    IF may_wait THEN
-      PERFORM 1 FROM sessions s WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context FOR SHARE;
-    END IF;
-    SELECT s.status, reserves_on(s), s.suspended, s.instance_id, s.agent_type, s.user_id, s.ordered INTO session
-      FROM sessions s
-     WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context FOR SHARE SKIP LOCKED;
-    IF NOT FOUND AND EXISTS (SELECT 1 FROM sessions s
-      WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context) THEN
+    session := join_session_of(c, result.user_id, tries, may_wait);
+    IF session.refusal = 'later' THEN
       RETURN unwritten(c, accept_later(result, 'session ' || c.requested_context));
-    END IF;
-    IF session.status IS DISTINCT FROM 'active' THEN
-      RETURN unwritten(c, not_accepted(c, result,
-        CASE WHEN session.status IS NULL THEN 'no_session' ELSE 'session_closed' END));
-    END IF;
-    -- A session without a user that was opened after the look whether it is its user's.
-    IF c.user_from = 'token' AND session.user_id IS DISTINCT FROM c.user_id THEN
-      RETURN unwritten(c, not_accepted(c, result, 'no_session'));
-    END IF;
-    IF session.user_id <> c.user_id OR session.user_id <> result.user_id THEN
-      RETURN unwritten(c, not_accepted(c, result, 'other_user'));
+    ELSIF session.refusal IS NOT NULL THEN
+      RETURN unwritten(c, not_accepted(c, result, session.refusal));
     END IF;
     result.user_id := coalesce(session.user_id, result.user_id);
-    ordered := session.ordered;
-    -- Whoever has the session's lock sees all messages before its own. Where another has it, its turn is looked for
-    -- afterwards. The look is a statement of its own, which sees what was committed before the lock.
-    IF ordered THEN
-      has_turn := lock_session_at_once(c.tenant_id, c.requested_context);
-      IF has_turn THEN
-        has_turn := next_in_order(c.tenant_id, c.requested_context) IS NULL;
-      END IF;
-      tries := tries AND has_turn;
-    END IF;
+    tries := session.tries;
     want_type := coalesce(want_type, session.agent_type);
-    -- A question to a human suspended the session: it claims room again. Where its row cannot be changed now, who takes
-    -- the message does that.
-    resumes := session.suspended AND tries;
-    IF resumes THEN
-      tries := lock_session_at_once(c.tenant_id, c.requested_context);
-    END IF;
   END IF;
   -- An agent names no user of its own accord.
   IF c.sender_agent_type IS NOT NULL AND c.user_from IS NULL AND c.user_id IS NOT NULL
@@ -206,7 +226,7 @@ BEGIN
       error_text := c.unavailable_text;
     END IF;
   END IF;
-  IF dispatched OR NOT has_turn OR error_code IS NOT NULL
+  IF dispatched OR session.has_turn IS FALSE OR error_code IS NOT NULL
     OR coalesce(c.decision ?| '{input_request,undecided}', false) THEN
     queue := NULL;
   ELSE
@@ -241,7 +261,7 @@ BEGIN
       agent.connection_epoch, coalesce(agent.mesh_id, elsewhere.mesh_id), agent.public_url, agent.agent_card,
       agent.dispatch_auth, coalesce(result.user_id, c.user_id), result.in_flight, result.queued, result.waiting,
       NULL::text, CASE WHEN has_queue IS NOT TRUE THEN queue END)::accept_result,
-    key, want_type, agent, error_code, coalesce(error_text, c.decision #>> '{error,message}'), coalesce(ordered, false),
-    coalesce(resumes AND dispatched, false), coalesce(work.hops, (c.metadata ->> 'hops')::integer, 0),
+    key, want_type, agent, error_code, coalesce(error_text, c.decision #>> '{error,message}'),
+    coalesce(session.ordered, false), coalesce(session.resumes AND dispatched, false), coalesce(work.hops, (c.metadata ->> 'hops')::integer, 0),
     c.decision IS NOT NULL OR is_late(c.message_id), queue)::accept_outcome;
 END $$;
