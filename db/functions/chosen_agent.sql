@@ -12,6 +12,19 @@ CREATE TYPE routing AS (
   unreachable_ids text[], mesh_id text, any_mesh boolean, unwritten_ids text[]
 );
 
+-- The same, made of members by their names. Inlined, it costs nothing.
+CREATE FUNCTION new_routing(
+  tenant_id text DEFAULT NULL, session_id text DEFAULT NULL, reserves_on text DEFAULT NULL,
+  session_instance_id text DEFAULT NULL, session_agent_type text DEFAULT NULL, served_instance_id text DEFAULT NULL,
+  served_agent_type text DEFAULT NULL, want_instance_id text DEFAULT NULL, want_agent_type text DEFAULT NULL,
+  want_skill_id text DEFAULT NULL, unreachable_ids text[] DEFAULT NULL, mesh_id text DEFAULT NULL,
+  any_mesh boolean DEFAULT NULL, unwritten_ids text[] DEFAULT NULL
+) RETURNS routing LANGUAGE sql IMMUTABLE AS $$
+  SELECT (tenant_id, session_id, reserves_on, session_instance_id, session_agent_type, served_instance_id,
+    served_agent_type, want_instance_id, want_agent_type, want_skill_id, unreachable_ids, mesh_id, any_mesh,
+    unwritten_ids)::routing
+$$;
+
 -- The agent, its room reserved until the transaction ends, and the node that sends to it. `unbounded`: it has no bound
 -- on its sessions or messages; `only_one`: and no other of its type may have room, so every message that names just the
 -- type goes there.

@@ -43,6 +43,30 @@ CREATE TYPE accept_outcome AS (
   ordered boolean, resumes boolean, hops integer, follows boolean, queue text
 );
 
+-- The last two, made of members by their names. Inlined, they cost nothing.
+CREATE FUNCTION new_accept_result(
+  verdict text DEFAULT NULL, state text DEFAULT NULL, message_id text DEFAULT NULL, session_id text DEFAULT NULL,
+  accepted_at timestamptz DEFAULT NULL, instance_id text DEFAULT NULL, agent_type text DEFAULT NULL,
+  deployment_mode text DEFAULT NULL, connection_epoch bigint DEFAULT NULL, mesh_id text DEFAULT NULL,
+  public_url text DEFAULT NULL, agent_card jsonb DEFAULT NULL, dispatch_auth bytea DEFAULT NULL,
+  user_id text DEFAULT NULL, in_flight integer DEFAULT NULL, queued integer DEFAULT NULL, waiting integer DEFAULT NULL,
+  awaits text DEFAULT NULL, queue text DEFAULT NULL
+) RETURNS accept_result LANGUAGE sql IMMUTABLE AS $$
+  SELECT (verdict, state, message_id, session_id, accepted_at, instance_id, agent_type, deployment_mode,
+    connection_epoch, mesh_id, public_url, agent_card, dispatch_auth, user_id, in_flight, queued, waiting, awaits,
+    queue)::accept_result
+$$;
+
+CREATE FUNCTION new_accept_outcome(
+  c accept_call DEFAULT NULL, result accept_result DEFAULT NULL, key uuid DEFAULT NULL, want_type text DEFAULT NULL,
+  agent chosen_agent DEFAULT NULL, error_code text DEFAULT NULL, error_text text DEFAULT NULL,
+  ordered boolean DEFAULT NULL, resumes boolean DEFAULT NULL, hops integer DEFAULT NULL, follows boolean DEFAULT NULL,
+  queue text DEFAULT NULL
+) RETURNS accept_outcome LANGUAGE sql IMMUTABLE AS $$
+  SELECT (c, result, key, want_type, agent, error_code, error_text, ordered, resumes, hops, follows,
+    queue)::accept_outcome
+$$;
+
 -- What makes a messageId one: the same from the same credential for the same user (NULL for none) in the same context
 -- ('' for none) is a repeat. Half of a SHA-256, and no part can pass for another.
 CREATE FUNCTION idempotency_key(of_tenant text, credential_id text, of_user text, requested_context text,

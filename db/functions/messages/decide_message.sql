@@ -28,7 +28,7 @@ END $$;
 
 -- The outcome of a call that writes nothing.
 CREATE FUNCTION unwritten(c accept_call, result accept_result) RETURNS accept_outcome LANGUAGE sql IMMUTABLE AS $$
-  SELECT (c, result, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::accept_outcome
+  SELECT new_accept_outcome(c => c, result => result)
 $$;
 
 -- The first state of a message that is written.
@@ -176,13 +176,10 @@ BEGIN
     END IF;
   END IF;
 
-  IF in_session THEN
-    wish := (c.tenant_id, c.session_id, session.reserves_on, session.instance_id, session.agent_type,
-      NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, c.mesh_id, c.any_mesh, unwritten_ids)::routing;
-  ELSE
-    wish := (c.tenant_id, NULL, NULL, NULL, NULL,
-      NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, c.mesh_id, c.any_mesh, unwritten_ids)::routing;
-  END IF;
+  wish := new_routing(tenant_id => c.tenant_id, session_id => CASE WHEN in_session THEN c.session_id END,
+    reserves_on => session.reserves_on, session_instance_id => session.instance_id,
+    session_agent_type => session.agent_type, want_instance_id => c.want_instance_id, want_agent_type => want_type,
+    want_skill_id => c.want_skill_id, mesh_id => c.mesh_id, any_mesh => c.any_mesh, unwritten_ids => unwritten_ids);
   -- It goes behind those that wait for the same, unless its session holds its slot.
   IF tries AND any_queued(c.tenant_id) THEN
     queue := queue_for(wish);
@@ -256,12 +253,17 @@ BEGIN
   result.verdict := CASE WHEN c.decision ? 'error' THEN 'denied' WHEN error_code IS NOT NULL THEN 'unavailable'
     WHEN dispatched THEN 'dispatched' WHEN c.decision ? 'input_request' THEN 'asked'
     WHEN queue IS NOT NULL THEN 'queued' ELSE 'rests' END;
-  RETURN (c, (result.verdict, first_state(result.verdict), c.message_id, c.session_id, now(),
-      coalesce(agent.instance_id, elsewhere.instance_id), agent.agent_type, agent.deployment_mode,
-      agent.connection_epoch, coalesce(agent.mesh_id, elsewhere.mesh_id), agent.public_url, agent.agent_card,
-      agent.dispatch_auth, coalesce(result.user_id, c.user_id), result.in_flight, result.queued, result.waiting,
-      NULL::text, CASE WHEN has_queue IS NOT TRUE THEN queue END)::accept_result,
-    key, want_type, agent, error_code, coalesce(error_text, c.decision #>> '{error,message}'),
-    coalesce(session.ordered, false), coalesce(session.resumes AND dispatched, false), coalesce(work.hops, (c.metadata ->> 'hops')::integer, 0),
-    c.decision IS NOT NULL OR is_late(c.message_id), queue)::accept_outcome;
+  RETURN new_accept_outcome(c => c, key => key, want_type => want_type, agent => agent, error_code => error_code,
+    error_text => coalesce(error_text, c.decision #>> '{error,message}'), ordered => coalesce(session.ordered, false),
+    resumes => coalesce(session.resumes AND dispatched, false),
+    hops => coalesce(work.hops, (c.metadata ->> 'hops')::integer, 0),
+    follows => c.decision IS NOT NULL OR is_late(c.message_id), queue => queue,
+    result => new_accept_result(verdict => result.verdict, state => first_state(result.verdict),
+      message_id => c.message_id, session_id => c.session_id, accepted_at => now(),
+      instance_id => coalesce(agent.instance_id, elsewhere.instance_id), agent_type => agent.agent_type,
+      deployment_mode => agent.deployment_mode, connection_epoch => agent.connection_epoch,
+      mesh_id => coalesce(agent.mesh_id, elsewhere.mesh_id), public_url => agent.public_url,
+      agent_card => agent.agent_card, dispatch_auth => agent.dispatch_auth,
+      user_id => coalesce(result.user_id, c.user_id), in_flight => result.in_flight, queued => result.queued,
+      waiting => result.waiting, queue => CASE WHEN has_queue IS NOT TRUE THEN queue END));
 END $$;

@@ -24,12 +24,22 @@ BEGIN
     AND coalesce((no_room_on ->> n.mesh_id)::timestamptz <= now(), true) ORDER BY random() LIMIT 1), wish.mesh_id);
 END $$;
 
-CREATE FUNCTION chosen(wish routing, agent agents) RETURNS chosen_agent LANGUAGE plpgsql STABLE AS $$
+-- An agent as it is chosen, of columns of its row; a whole row would read its card from where large ones are kept.
+-- Inlined. `most_sessions`, `most_tasks`: as in is_unbounded. `alone`: no other of its type may have room.
+CREATE FUNCTION chosen(wish routing, instance_id text, agent_type text, deployment_mode text, mesh_id text,
+  saturated_on jsonb, connection_epoch bigint, public_url text, agent_card jsonb, dispatch_auth bytea,
+  most_sessions integer, most_tasks integer, alone boolean) RETURNS chosen_agent LANGUAGE sql STABLE AS $$
+  SELECT (instance_id, agent_type, deployment_mode, sending_node(wish, mesh_id, saturated_on), connection_epoch,
+    public_url, CASE WHEN deployment_mode = 'hosted' THEN agent_card END, dispatch_auth,
+    is_unbounded(most_sessions, most_tasks), alone AND is_unbounded(most_sessions, most_tasks))::chosen_agent
+$$;
+
+-- The same of a whole row. Others of its type may have room.
+CREATE FUNCTION chosen_row(wish routing, agent agents) RETURNS chosen_agent LANGUAGE plpgsql STABLE AS $$
 BEGIN
-  RETURN (agent.instance_id, agent.agent_type, agent.deployment_mode,
-    sending_node(wish, agent.mesh_id, agent.saturated_on), agent.connection_epoch, agent.public_url,
-    CASE WHEN agent.deployment_mode = 'hosted' THEN agent.agent_card END, agent.dispatch_auth,
-    is_unbounded(agent.max_concurrent_sessions, agent.max_concurrent_tasks), false);
+  RETURN chosen(wish, agent.instance_id, agent.agent_type, agent.deployment_mode, agent.mesh_id, agent.saturated_on,
+    agent.connection_epoch, agent.public_url, agent.agent_card, agent.dispatch_auth, agent.max_concurrent_sessions,
+    agent.max_concurrent_tasks, alone => false);
 END $$;
 
 -- The first of these agents that has nothing to do, its room reserved; NULL for none.
@@ -46,7 +56,7 @@ BEGIN
       OR fails_beside_others(wish.tenant_id, a.instance_id, a.agent_type) OR load_for(wish, a.instance_id) > 0;
     IF is_unbounded(a.max_concurrent_sessions, a.max_concurrent_tasks)
       OR (lock_room_at_once(wish.tenant_id, a.instance_id) AND load_for(wish, a.instance_id) = 0) THEN
-      RETURN chosen(wish, a);
+      RETURN chosen_row(wish, a);
     END IF;
   END LOOP;
   RETURN NULL;
@@ -66,12 +76,12 @@ BEGIN
     ELSIF only_instance IS NULL AND is_held_back(wish.tenant_id, agent.instance_id, agent.agent_type) THEN
       CONTINUE; -- those behind it fail too, or are full
     ELSIF is_unbounded(agent.max_concurrent_sessions, agent.max_concurrent_tasks) THEN
-      RETURN chosen(wish, agent);
+      RETURN chosen_row(wish, agent);
     ELSIF may_have_room(wish, agent.instance_id, agent.agent_type, agent.status, agent.max_concurrent_sessions,
       agent.max_concurrent_tasks) THEN
       -- One lock only: who waits for a second room while it holds a first could wait for ever.
       RETURN CASE WHEN reserve_room(wish, agent.instance_id, agent.max_concurrent_sessions, agent.max_concurrent_tasks)
-        THEN chosen(wish, agent) END;
+        THEN chosen_row(wish, agent) END;
     END IF;
   END LOOP;
   RETURN NULL;
@@ -100,11 +110,9 @@ BEGIN
       THEN
     RETURN NULL;
   END IF;
-  RETURN (a.instance_id, a.agent_type, a.deployment_mode, sending_node(wish, a.mesh_id, a.saturated_on),
-    a.connection_epoch, a.public_url,
-    CASE WHEN a.deployment_mode = 'hosted' THEN a.agent_card END, a.dispatch_auth,
-    is_unbounded(a.max_concurrent_sessions, a.max_concurrent_tasks),
-    is_unbounded(a.max_concurrent_sessions, a.max_concurrent_tasks));
+  RETURN chosen(wish, a.instance_id, a.agent_type, a.deployment_mode, a.mesh_id, a.saturated_on,
+    a.connection_epoch, a.public_url, a.agent_card, a.dispatch_auth, a.max_concurrent_sessions,
+    a.max_concurrent_tasks, alone => true);
 END $$;
 
 -- The agent that reserves its room for a session, the best of its kind: the room stays locked until the transaction
@@ -204,5 +212,5 @@ BEGIN
     OR NOT claim_room(wish, bound, of_type, a.status, a.max_concurrent_sessions, a.max_concurrent_tasks) THEN
     RETURN NULL;
   END IF;
-  RETURN chosen(wish, a);
+  RETURN chosen_row(wish, a);
 END $$;

@@ -96,8 +96,10 @@ END $$;
 
 -- What routing knows of a message on the record.
 CREATE FUNCTION routing_of(r running_messages, s sessions) RETURNS routing LANGUAGE sql IMMUTABLE AS $$
-  SELECT (r.tenant_id, r.session_id, reserves_on(s), s.instance_id, s.agent_type, r.instance_id, r.agent_type,
-    r.want_instance_id, r.want_agent_type, r.want_skill_id, r.unreachable_ids, NULL, NULL, NULL)::routing
+  SELECT new_routing(tenant_id => r.tenant_id, session_id => r.session_id, reserves_on => reserves_on(s),
+    session_instance_id => s.instance_id, session_agent_type => s.agent_type, served_instance_id => r.instance_id,
+    served_agent_type => r.agent_type, want_instance_id => r.want_instance_id, want_agent_type => r.want_agent_type,
+    want_skill_id => r.want_skill_id, unreachable_ids => r.unreachable_ids)
 $$;
 
 -- Until when a message waits for an agent while one of its target is online: a human's answer as long as its request
