@@ -1,3 +1,4 @@
+import type { ApprovalPrincipal } from '../../contracts/api/policies/approvals.js';
 import type { Tx } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { AskedRequest } from '../read/rows.js';
@@ -27,7 +28,7 @@ export interface LinkStanding {
 }
 
 interface DecisionRow extends Record<string, unknown> {
-  principal_type: string;
+  principal_type: ApprovalPrincipal['type'];
   principal_id: string;
   name: string | null;
   resolution: string;
@@ -56,8 +57,12 @@ function principalText({ principal_type: type, principal_id: id, name }: Decisio
       return `the receiver of the rule “${name ?? id}”`;
     case 'slack':
       return `the Slack user ${id}`;
-    default:
+    case 'temporal':
+      return 'an operator of the platform';
+    case 'system':
       return 'nobody in time';
+    default:
+      return type satisfies never;
   }
 }
 
