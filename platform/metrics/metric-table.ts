@@ -44,7 +44,7 @@ export const METRICS = {
   ),
   fleet_messages_repeated_total: counter('sends whose `messageId` was on the record already'),
   fleet_messages_refused_total: counter(
-    'sends that wrote nothing: `mismatch` (of content with the same `messageId`), `no_session`, `session_closed`, `target_required`, `queued_full` (`TENANT_MAX_QUEUED`), `waiting_full` (`TENANT_MAX_WAITING`), `too_many_hops` (agents that send to each other in a loop), `quota_exceeded`, `usage_unknown` (what the tenant has used of its quotas is not added up: 503), `refused` (a policy denies the session that the message would open)',
+    'sends that wrote nothing: `mismatch` (of content with the same `messageId`), `no_session`, `session_closed`, `target_required`, `queued_full` (`TENANT_MAX_QUEUED`), `waiting_full` (`TENANT_MAX_WAITING`), `other_user` (the session, or the work of the agent, is of another user), `too_many_hops` (agents that send to each other in a loop), `quota_exceeded`, `usage_unknown` (what the tenant has used of its quotas is not added up: 503), `refused` (a policy denies the session that the message would open)',
     'reason',
   ),
   fleet_dispatches_in_flight: gauge('dispatches that run on this mesh node'),

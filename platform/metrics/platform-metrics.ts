@@ -82,35 +82,45 @@ function defineHttp(metrics: PlatformMetrics, { http }: MetricSources): void {
 }
 
 type Verdict = keyof VerdictCounts;
-const ACCEPTED = {
-  dispatched: ['dispatched'],
-  queued: ['queued'],
-  waits: ['rests', 'asked'],
-  failed: ['unavailable', 'denied'],
-} as const satisfies Record<string, Verdict[]>;
-const REFUSED = [
-  'mismatch',
-  'no_session',
-  'session_closed',
-  'target_required',
-  'queued_full',
-  'waiting_full',
-  'too_many_hops',
-  'quota_exceeded',
-  'usage_unknown',
-  'refused',
-] as const satisfies Verdict[];
+type Outcome = 'dispatched' | 'queued' | 'waits' | 'failed';
+
+/** As what each verdict counts: the outcome of a message that is accepted, a repeat, or a refusal; null for one that no caller sees. */
+const COUNTED_AS: Record<Verdict, Outcome | 'repeated' | 'refused' | null> = {
+  dispatched: 'dispatched',
+  queued: 'queued',
+  rests: 'waits',
+  asked: 'waits',
+  unavailable: 'failed',
+  denied: 'failed',
+  repeat: 'repeated',
+  mismatch: 'refused',
+  no_session: 'refused',
+  session_closed: 'refused',
+  target_required: 'refused',
+  queued_full: 'refused',
+  waiting_full: 'refused',
+  other_user: 'refused',
+  too_many_hops: 'refused',
+  quota_exceeded: 'refused',
+  usage_unknown: 'refused',
+  refused: 'refused',
+  target_unknown: null,
+  later: null,
+};
+const OUTCOMES: readonly Outcome[] = ['dispatched', 'queued', 'waits', 'failed'];
+
+const verdictsOf = (counted: Outcome | 'repeated' | 'refused'): Verdict[] =>
+  (Object.keys(COUNTED_AS) as Verdict[]).filter((verdict) => COUNTED_AS[verdict] === counted);
 
 function defineMessages(metrics: PlatformMetrics, sources: MetricSources): void {
   const { verdicts } = sources;
+  const count = (of: Verdict[]) => of.reduce((sum, verdict) => sum + (verdicts[verdict] ?? 0), 0);
   metrics.values('fleet_messages_accepted_total', () =>
-    Object.entries(ACCEPTED).map(
-      ([outcome, of]): Sample => [{ outcome }, of.reduce((sum, verdict) => sum + (verdicts[verdict] ?? 0), 0)],
-    ),
+    OUTCOMES.map((outcome): Sample => [{ outcome }, count(verdictsOf(outcome))]),
   );
-  metrics.values('fleet_messages_repeated_total', () => [[{}, verdicts.repeat ?? 0]]);
+  metrics.values('fleet_messages_repeated_total', () => [[{}, count(verdictsOf('repeated'))]]);
   metrics.values('fleet_messages_refused_total', () =>
-    REFUSED.map((reason): Sample => [{ reason }, verdicts[reason] ?? 0]),
+    verdictsOf('refused').map((reason): Sample => [{ reason }, verdicts[reason] ?? 0]),
   );
   metrics.values('fleet_messages_watched_total', () => [[{}, sources.watched]]);
   metrics.values('fleet_dispatches_in_flight', () => (sources.mesh ? [[{}, sources.mesh.runner.size]] : []));

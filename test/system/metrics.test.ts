@@ -4,6 +4,7 @@ import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { Task } from '../../contracts/a2a/a2a.js';
 import { MessageCancelResponse } from '../../contracts/api/messages.js';
+import { SessionInitResponse } from '../../contracts/api/sessions.js';
 import { TenantLimitsResponse } from '../../contracts/api/tenants/tenants.js';
 import { CollectedMetrics } from '../../platform/metrics/collected.js';
 import { METRICS } from '../../platform/metrics/metric-table.js';
@@ -98,6 +99,7 @@ test('repeats, refusals and unknown paths are counted apart', async () => {
   const series = [
     'fleet_messages_repeated_total',
     'fleet_messages_refused_total{reason="no_session"}',
+    'fleet_messages_refused_total{reason="other_user"}',
     'fleet_messages_accepted_total{outcome="failed"}',
     'fleet_messages_accepted_total{outcome="dispatched"}',
     'fleet_http_requests_total{method="any",route="unknown",status="404"}',
@@ -106,10 +108,12 @@ test('repeats, refusals and unknown paths are counted apart', async () => {
     await client.send('once', { ...toEcho, messageId: 'sent-twice' });
     await client.send('once', { ...toEcho, messageId: 'sent-twice' });
     await client.rpc('lost', { contextId: 'ses_00000000-0000-7000-8000-000000000000' });
+    const { session_id } = await client.ok('/sessions/init', { user_id: 'ann' }, SessionInitResponse);
+    await client.rpc('not hers', { metadata: { user_id: 'bob' }, contextId: session_id });
     await client.send('nobody', { metadata: { agent_type: 'nobody' } });
     await client.get(`/no/such/path/${tenantId}`);
   });
-  expect(added).toEqual([1, 1, 1, 1, 1]);
+  expect(added).toEqual([1, 1, 1, 1, 1, 1]);
 });
 
 test('a message that waits for its agent shows in the queue, and then as dispatched', async () => {
