@@ -38,6 +38,16 @@ export interface CallParent {
   message_id?: string | undefined;
 }
 
+/** What a caller does while its call waits for a human. */
+export interface WhileWaiting {
+  begin(): void;
+  /** @param requestId the request about the call, once there is one */
+  waitsFor(requestId: string): void;
+  end(): void;
+  /** The frame to answer; absent for a caller over HTTP, who asks again. */
+  frameId?: string;
+}
+
 /** A tool call as it was received. */
 export interface ToolRequest {
   caller: ToolCaller;
@@ -48,8 +58,7 @@ export interface ToolRequest {
   traceparent?: string;
   /** Aborted when the caller disconnects, or with the reason `WITHDRAWN` when it withdraws the call. */
   signal: AbortSignal;
-  /** Told when the call begins to wait for a human, for which request then, and when that is over. */
-  held?: { begin(): void; waitsFor(requestId: string): void; end(): void; frameId?: string };
+  whileWaiting?: WhileWaiting;
   /** How long the caller waits for a human before it is told APPROVAL_PENDING and asks again; undefined: as long as it takes. */
   asksAgainAfterMs?: number;
 }
@@ -60,6 +69,8 @@ export const WITHDRAWN = 'withdrawn';
 /** Ends a call that has no result yet: at its deadline, when the caller withdraws it, or when its parent ends. */
 export class CallCancellation {
   #endsAtMs: number;
+  /** The time that was left when the clock was stopped; undefined while it runs. */
+  #pausedMs: number | undefined;
   #deadline: NodeJS.Timeout | undefined;
   readonly #controller = new AbortController();
   /** Aborted when the call is canceled, with its result as the reason. */
@@ -91,14 +102,22 @@ export class CallCancellation {
     return this.#endsAtMs;
   }
 
-  /** Stops the clock: the call waits for a human. @returns what starts it again, with the time that was left */
-  pause(): () => void {
-    const leftMs = this.#endsAtMs - performance.now();
+  /** Milliseconds left. */
+  get leftMs(): number {
+    return this.#pausedMs ?? Math.max(1, this.#endsAtMs - performance.now());
+  }
+
+  /** Stops the clock: the call waits for a human. */
+  pause(): void {
+    this.#pausedMs = this.leftMs;
     clearTimeout(this.#deadline);
-    return () => {
-      this.#endsAtMs = performance.now() + leftMs;
-      this.#startDeadline();
-    };
+  }
+
+  /** Starts the clock again, with the time that was left. */
+  resume(): void {
+    this.#endsAtMs = performance.now() + this.leftMs;
+    this.#pausedMs = undefined;
+    this.#startDeadline();
   }
 
   /** The outcome of a call that was canceled before it was sent. */

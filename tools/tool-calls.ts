@@ -36,7 +36,10 @@ export class ToolCalls {
     perNode: LIMITS.toolCallsInFlightPerNode,
   });
   /** Calls that wait for a human are counted apart: they may wait for days. */
-  readonly #held = new Admission({ perCaller: LIMITS.heldToolCallsPerCaller, perNode: LIMITS.heldToolCallsPerNode });
+  readonly #waitingForHuman = new Admission({
+    perCaller: LIMITS.heldToolCallsPerCaller,
+    perNode: LIMITS.heldToolCallsPerNode,
+  });
   readonly #idempotency = new IdempotencyCache();
 
   constructor(options: ToolCallsOptions) {
@@ -144,14 +147,14 @@ export class ToolCalls {
     const { executor } = found;
     const bound = boundTo(request, executor);
     const bytes = Buffer.byteLength(JSON.stringify(request.payload.arguments));
-    const leaveHeld = this.#held.enter(request.caller, bytes);
-    if (!leaveHeld) return unsent('RATE_LIMITED', 'Too many calls wait for approval.');
+    const stopWaiting = this.#waitingForHuman.enter(request.caller, bytes);
+    if (!stopWaiting) return unsent('RATE_LIMITED', 'Too many calls wait for approval.');
     leave();
     try {
       const approval = await this.#options.approvals.approve({ request: bound, executor, verdict }, cancellation);
       return await this.#runApproved(bound, approval, cancellation);
     } finally {
-      leaveHeld();
+      stopWaiting();
     }
   }
 

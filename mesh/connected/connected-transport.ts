@@ -56,12 +56,12 @@ export class SentDispatch {
       this.#resolve = resolve;
     });
     this.#endsAtMs = performance.now() + open.payload.deadline_ms;
-    this.#timer = setTimeout(() => this.deadline, open.payload.deadline_ms);
+    this.#timer = setTimeout(() => this.startDeadline(), open.payload.deadline_ms);
     stop.onStop(() => this.#lose());
   }
 
-  /** Its deadline, made when it passes or first stands still: most dispatches need a timer only. */
-  get deadline(): DispatchDeadline {
+  /** Its deadline, which counts itself from the first call on: when it passes, is asked about or first stands still. Most dispatches need a timer only. */
+  startDeadline(): DispatchDeadline {
     clearTimeout(this.#timer);
     this.#deadline ??= new DispatchDeadline(this.open, this.#endsAtMs, this.#deps, () => this.#expire());
     if (!this.#isOpen) this.#deadline.stop();

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { uuidOf } from '../../runtime/ids.js';
 import type { CallParent } from '../../tools/call-context.js';
 import type { ToolCalls } from '../../tools/tool-calls.js';
@@ -29,8 +30,10 @@ export class CallParents {
     const known = this.#known.get(dispatch);
     if (known) return known;
     const ended = new AbortController();
+    setMaxListeners(0, ended.signal); // each call adds a listener
     void dispatch.result.then(() => ended.abort());
-    const { traceparent, open, deadline } = dispatch;
+    const { traceparent, open } = dispatch;
+    const deadline = dispatch.startDeadline();
     const { tenant_id, message_id, dispatch_id, session_id, skill_id } = open;
     const parent = {
       chain: [],

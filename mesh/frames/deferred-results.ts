@@ -62,23 +62,24 @@ export class DeferredResults {
 
   /** The request that a call waits for. */
   waitsFor(agentKey: string, frameId: string, requestId: string): void {
-    const held = this.#byAgent.get(agentKey)?.get(frameId);
-    if (held) held.requestId = requestId;
+    const deferred = this.#byAgent.get(agentKey)?.get(frameId);
+    if (deferred) deferred.requestId = requestId;
   }
 
   /** Sends the result of a call that has waited, or keeps it. @returns false for a call that has not */
   answer(agentKey: string, frameId: string, frame: string): boolean {
-    const held = this.#byAgent.get(agentKey)?.get(frameId);
-    if (!held) return false;
-    if (this.#goesOut(agentKey, held, frame) || held.ended?.aborted) this.#remove(agentKey, frameId);
-    else held.result = frame;
+    const deferred = this.#byAgent.get(agentKey)?.get(frameId);
+    if (!deferred) return false;
+    if (this.#goesOut(agentKey, deferred, frame) || deferred.ended?.aborted) this.#remove(agentKey, frameId);
+    else deferred.result = frame;
     return true;
   }
 
   /** Sends what was kept for an agent. */
   flush(agentKey: string): void {
-    for (const [frameId, held] of [...(this.#byAgent.get(agentKey) ?? [])])
-      if (held.result !== undefined && this.#goesOut(agentKey, held, held.result)) this.#remove(agentKey, frameId);
+    for (const [frameId, deferred] of [...(this.#byAgent.get(agentKey) ?? [])])
+      if (deferred.result !== undefined && this.#goesOut(agentKey, deferred, deferred.result))
+        this.#remove(agentKey, frameId);
   }
 
   #goesOut(agentKey: string, { requestId }: DeferredResult, frame: string): boolean {

@@ -1,7 +1,7 @@
 import type { ToolResult } from '../../contracts/api/tools.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { agentKeyOf, uuidOf } from '../../runtime/ids.js';
-import { type CallParent, type ToolRequest, WITHDRAWN } from '../../tools/call-context.js';
+import { type CallParent, type ToolRequest, type WhileWaiting, WITHDRAWN } from '../../tools/call-context.js';
 import type { PendingCall } from '../../tools/pending-calls.js';
 import type { ToolCalls } from '../../tools/tool-calls.js';
 import type { RoutedCall } from '../../tools/tool-link.js';
@@ -76,8 +76,8 @@ export class AgentTools {
       wait.begin();
       answers.push(encodeFrame('tool_result', PENDING, about));
     };
-    const held = { ...wait, begin };
-    void this.#run(connection, frame, { parent, signal: withdrawn.signal, held }).then((result) => {
+    const whileWaiting = { ...wait, begin };
+    void this.#run(connection, frame, { parent, signal: withdrawn.signal, whileWaiting }).then((result) => {
       made.delete(frame.id);
       const answer = encodeFrame('tool_result', result, about);
       if (!this.#deferred.answer(agentKey, frame.id, answer)) answers.push(answer);
@@ -96,15 +96,15 @@ export class AgentTools {
       if (!parent || frame_id === undefined) continue; // it has ended, or asks again over HTTP
       const withdrawn = new AbortController();
       const about = { reply_to: frame_id, ...(traceparent !== undefined && { traceparent }) };
-      const held = this.#waitOf(agentKey, frame_id, parent, withdrawn);
+      const whileWaiting = this.#waitOf(agentKey, frame_id, parent, withdrawn);
       if (used_by !== null) {
         this.#deferred.add(agentKey, frame_id, withdrawn, parent.ended);
-        held.waitsFor(request_id);
+        whileWaiting.waitsFor(request_id);
         this.#deferred.answer(agentKey, frame_id, encodeFrame('tool_result', NODE_LOST, about));
         continue;
       }
       const request = {
-        ...{ caller: callerOf(connection), parent, signal: withdrawn.signal, held },
+        ...{ caller: callerOf(connection), parent, signal: withdrawn.signal, whileWaiting },
         ...(traceparent !== undefined && { traceparent }),
         payload: { ...payload, arguments: {}, deadline_ms },
       };
@@ -176,7 +176,7 @@ export class AgentTools {
   async #run(
     connection: Connection,
     { payload, traceparent }: CallFrame,
-    context: Pick<ToolRequest, 'parent' | 'signal' | 'held'>,
+    context: Pick<ToolRequest, 'parent' | 'signal' | 'whileWaiting'>,
   ): Promise<ToolResult> {
     if (payload.dispatch_id && !context.parent)
       return refusal('UNKNOWN_DISPATCH', 'dispatch_id names no dispatch or tool call that this instance is answering.');
@@ -185,16 +185,16 @@ export class AgentTools {
   }
 
   /** What a call does while it waits for a human: the deadline of its dispatch stands still, and the call stays when the socket goes. */
-  #waitOf(agentKey: string, frameId: string, parent: CallParent | undefined, withdrawn: AbortController) {
+  #waitOf(agentKey: string, frameId: string, parent: CallParent | undefined, withdrawn: AbortController): WhileWaiting {
     const dispatch = parent?.dispatch && this.#sent.get(uuidOf(parent.dispatch.dispatch_id));
     return {
       frameId,
       begin: (): void => {
-        dispatch?.deadline.pause();
+        dispatch?.startDeadline().pause();
         this.#deferred.add(agentKey, frameId, withdrawn, parent?.ended);
       },
       waitsFor: (requestId: string): void => this.#deferred.waitsFor(agentKey, frameId, requestId),
-      end: (): void => dispatch?.deadline.resume(),
+      end: (): void => dispatch?.startDeadline().resume(),
     };
   }
 

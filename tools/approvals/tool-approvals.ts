@@ -1,10 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import type { AgentRef } from '../../agents/agent-row.js';
 import type { Executor } from '../../contracts/api/messages.js';
 import type { ToolCallPayload, ToolResult } from '../../contracts/api/tools.js';
 import type { Db } from '../../db/pool.js';
 import type { MessageCore } from '../../messages/core.js';
-import type { DispatchRef } from '../../messages/dispatch/dispatches.js';
 import { persist } from '../../messages/runner/persist.js';
 import type { Verdict } from '../../policy/policy-request.js';
 import { errorMessage } from '../../runtime/errors.js';
@@ -14,7 +12,7 @@ import { denialOf, policyRequestOf } from '../tool-policy.js';
 import { type Outcome, unsent } from '../tool-result.js';
 import type { DecisionWatch } from './decision-watch.js';
 import {
-  type HeldCall,
+  type GrantAnswer,
   holdToolCall,
   noteToolAnswer,
   recordCallOutcome,
@@ -25,6 +23,7 @@ import {
   useToolGrant,
   withdrawToolCall,
 } from './tool-grants.js';
+import { WaitingCall } from './waiting-call.js';
 
 export interface ToolApprovalsOptions {
   db: Db;
@@ -58,15 +57,6 @@ interface AskedCall {
   verdict: Extract<Verdict, { decision: 'require_approval' }>;
 }
 
-/** A call whose message waits, or is about to wait, for a human. */
-interface WaitingCall {
-  request: ToolRequest;
-  dispatch: DispatchRef & { session_id: string };
-  cancellation: CallCancellation;
-  /** Of this call alone: whatever is asked twice of the record, the call passes once. */
-  useId: string;
-}
-
 /** Tool calls that a human has to approve: they wait here, and on the record, where any later dispatch finds the decision. */
 export class ToolApprovals {
   readonly #options: ToolApprovalsOptions;
@@ -84,24 +74,22 @@ export class ToolApprovals {
     const { payload, parent } = request;
     if (!parent?.dispatch)
       return { refused: { sent: false, result: denialOf(verdict.by, cannotWait(verdict.by.reason)) } };
-    const dispatch = { ...parent.dispatch, session_id: parent.session_id ?? '' };
-    const useId = randomUUID();
-    const waiting = { request, dispatch, cancellation, useId };
+    using waiting = new WaitingCall(request, parent, parent.dispatch, cancellation);
+    const { dispatch, useId, until } = waiting;
     const { tool, target, arguments: given } = payload;
     const policyRequest = policyRequestOf(request);
-    const holding = { dispatch, nodeId, useId, tool, arguments: given, executor, target, verdict, policyRequest };
-    return this.#whileHeld(waiting, async (until, begin) => {
-      for (;;) {
-        const held = await holdToolCall(db, { ...holding, stored: storedCallOf(request, cancellation) });
-        if (held.asked || held.verdict === 'failed') this.#announce(dispatch, held);
-        if (held.request_id === null || (held.verdict !== 'waits' && held.verdict !== 'occupied'))
-          return settled(held, useId);
-        begin();
-        if (held.verdict === 'waits') return this.#decided(waiting, held.request_id, until);
-        await this.#options.watch.over(dispatch, held.request_id, until);
-        if (until.aborted) return { refused: stopped(cancellation) };
-      }
-    });
+    const stored = storedCallOf(request, cancellation);
+    const call = { dispatch, nodeId, useId, tool, arguments: given, executor, target, verdict, policyRequest, stored };
+    for (;;) {
+      const answer = await holdToolCall(db, call);
+      if (answer.asked || answer.verdict === 'failed') this.#announce(dispatch, answer);
+      if (answer.request_id === null || (answer.verdict !== 'waits' && answer.verdict !== 'occupied'))
+        return settled(answer, useId);
+      waiting.begin();
+      if (answer.verdict === 'waits') return await this.#decided(waiting, answer.request_id);
+      await this.#options.watch.over(dispatch, answer.request_id, until);
+      if (until.aborted) return { refused: stopped(cancellation) };
+    }
   }
 
   /** The calls that wait in these dispatches, for this process to answer from now on. Never rejects: what is not found is asked for again. */
@@ -120,15 +108,12 @@ export class ToolApprovals {
   }
 
   /** Waits for the decision on a call that another process held. */
-  resume(request: ToolRequest, requestId: string, cancellation: CallCancellation): Promise<Approval> {
+  async resume(request: ToolRequest, requestId: string, cancellation: CallCancellation): Promise<Approval> {
     const { parent } = request;
-    if (!parent?.dispatch) return Promise.resolve({ refused: unsent('CANCELED', 'The dispatch has ended.') });
-    const dispatch = { ...parent.dispatch, session_id: parent.session_id ?? '' };
-    const waiting = { request, dispatch, cancellation, useId: randomUUID() };
-    return this.#whileHeld(waiting, (until, begin) => {
-      begin();
-      return this.#decided(waiting, requestId, until);
-    });
+    if (!parent?.dispatch) return { refused: unsent('CANCELED', 'The dispatch has ended.') };
+    using waiting = new WaitingCall(request, parent, parent.dispatch, cancellation);
+    waiting.begin();
+    return await this.#decided(waiting, requestId);
   }
 
   /** The call that a grant let pass reached no agent or tool: another may. Never rejects: the grant is then lost, and a human is asked again. */
@@ -161,40 +146,16 @@ export class ToolApprovals {
     }
   }
 
-  /** Stops the call's clock for as long as `work` takes. `begin` tells the caller, once, that a human is asked. */
-  async #whileHeld(
-    { request, cancellation }: WaitingCall,
-    work: (until: AbortSignal, begin: () => void) => Promise<Approval>,
-  ): Promise<Approval> {
-    const { held, asksAgainAfterMs } = request;
-    const restart = cancellation.pause();
-    let begun = false;
-    const begin = (): void => {
-      if (!begun) held?.begin();
-      begun = true;
-    };
-    const again = asksAgainAfterMs === undefined ? [] : [AbortSignal.timeout(asksAgainAfterMs)];
-    try {
-      return await work(AbortSignal.any([cancellation.signal, ...again]), begin);
-    } finally {
-      if (begun) held?.end();
-      restart();
-    }
-  }
-
-  async #decided(
-    { request, dispatch, cancellation, useId }: WaitingCall,
-    requestId: string,
-    until: AbortSignal,
-  ): Promise<Approval> {
+  async #decided(waiting: WaitingCall, requestId: string): Promise<Approval> {
+    const { request, dispatch, cancellation, useId, until } = waiting;
     const { db, log, watch } = this.#options;
-    request.held?.waitsFor(requestId);
+    request.whileWaiting?.waitsFor(requestId);
     for (;;) {
       await watch.over(dispatch, requestId, until);
       if (request.signal.aborted && request.signal.reason === WITHDRAWN) await this.#withdraw(dispatch, requestId);
-      const held = await persist(() => useToolGrant(db, dispatch, requestId, !until.aborted, useId), log);
-      if (held.verdict !== 'waits' && !(until.aborted && held.verdict === 'closed')) return settled(held, useId);
-      if (until.aborted) return { refused: stopped(cancellation) };
+      const answer = await persist(() => useToolGrant(db, dispatch, requestId, !until.aborted, useId), log);
+      if (until.aborted && NO_DECISION.includes(answer.verdict)) return { refused: stopped(cancellation) };
+      if (answer.verdict !== 'waits') return settled(answer, useId);
     }
   }
 
@@ -205,7 +166,7 @@ export class ToolApprovals {
   }
 
   /** After the commit: streams read the message again, and its workflow looks at it. */
-  #announce(message: WaitingCall['dispatch'], { freed_id }: Pick<HeldCall, 'freed_id'>): void {
+  #announce(message: WaitingCall['dispatch'], { freed_id }: Pick<GrantAnswer, 'freed_id'>): void {
     const { bus, ends, workflowStarter, fill } = this.#options;
     const { tenant_id, message_id, session_id } = message;
     ends.noteRest(message_id);
@@ -219,21 +180,25 @@ function cannotWait(reason: string): string {
   return `This call needs approval (${reason}), and only a call that names the dispatch of a message can wait for it.`;
 }
 
-function storedCallOf({ payload, traceparent, held }: ToolRequest, { endsAtMs }: CallCancellation): StoredCall {
+function storedCallOf({ payload, traceparent, whileWaiting }: ToolRequest, { leftMs }: CallCancellation): StoredCall {
   const { arguments: _approvedApart, ...rest } = payload;
   return {
     payload: rest satisfies Omit<ToolCallPayload, 'arguments'>,
-    ...(held?.frameId !== undefined && { frame_id: held.frameId }),
+    ...(whileWaiting?.frameId !== undefined && { frame_id: whileWaiting.frameId }),
     ...(traceparent !== undefined && { traceparent }),
-    deadline_ms: Math.max(1, Math.round(endsAtMs - performance.now())),
+    deadline_ms: Math.round(leftMs),
   };
 }
 
+/** Answers that tell a caller who does not wait any more less than how the wait ended. */
+const NO_DECISION: readonly GrantAnswer['verdict'][] = ['waits', 'used_by_other', 'closed'];
+
 /** What a decision, or the end of the message, makes of the call. */
-function settled({ verdict, request_id, arguments: approved, comment }: HeldCall, useId: string): Approval {
-  if (verdict === 'granted') return { granted: approved ?? {}, requestId: request_id ?? '', useId };
+function settled({ verdict, request_id, arguments: approved, comment }: GrantAnswer, useId: string): Approval {
   const said = comment === null ? '' : `: ${comment}`;
   switch (verdict) {
+    case 'granted':
+      return { granted: approved ?? {}, requestId: request_id ?? '', useId };
     case 'rejected':
       return { refused: unsent('APPROVAL_REJECTED', `A human has rejected this call${said}`.slice(0, 4_096)) };
     case 'expired':
@@ -242,8 +207,16 @@ function settled({ verdict, request_id, arguments: approved, comment }: HeldCall
       return { refused: unsent('AGENT_DISCONNECTED', 'The approved call was made before; its tool may have run.') };
     case 'failed':
       return { refused: unsent('POLICY_DENIED', 'Approval was asked for too often; the message has failed.') };
-    default:
+    case 'withdrawn':
+      return { refused: unsent('CANCELED', 'The request for approval of this call was withdrawn.') };
+    case 'used_by_other':
+      return { refused: unsent('CANCELED', 'Another call has used the approval that this call waited for.') };
+    case 'waits': // do not get here with a request
+    case 'occupied':
+    case 'closed':
       return { refused: unsent('CANCELED', 'The dispatch that this call is part of has ended.') };
+    default:
+      return verdict satisfies never;
   }
 }
 

@@ -9,9 +9,19 @@ import { type AskingVerdict, askerOf } from '../../policy/verdict.js';
 import { isTransient } from '../../runtime/errors.js';
 import { newEventId, newId } from '../../runtime/ids.js';
 
-/** How a call that needs approval goes on: `held_call` in db/functions/input/tool_grants.sql. */
-export interface HeldCall {
-  verdict: 'waits' | 'occupied' | 'granted' | 'used' | 'rejected' | 'expired' | 'withdrawn' | 'closed' | 'failed';
+/** How a call that needs approval goes on, which the record may know already: `grant_answer` in db/functions/input/tool_grants.sql. */
+export interface GrantAnswer {
+  verdict:
+    | 'waits'
+    | 'occupied'
+    | 'granted'
+    | 'used'
+    | 'used_by_other'
+    | 'rejected'
+    | 'expired'
+    | 'withdrawn'
+    | 'closed'
+    | 'failed';
   /** Null where there is none: `closed`, `failed`. */
   request_id: string | null;
   /** Of a `granted` call: those that were approved. */
@@ -32,8 +42,8 @@ export interface StoredCall {
   deadline_ms: number;
 }
 
-/** A call as it is held. */
-export interface HoldingCall {
+/** A call about which a human is to be asked. */
+export interface CallToHold {
   dispatch: DispatchRef;
   nodeId: string;
   /** A UUID of this call alone: asked again with it, a grant that the call has used lets it pass. */
@@ -48,7 +58,7 @@ export interface HoldingCall {
   stored: StoredCall;
 }
 
-/** The columns of `held_call` but for the composite's form. */
+/** The columns of `grant_answer` but for the composite's form. */
 const COLUMNS = 'verdict, request_id, arguments, comment, freed_id';
 
 /**
@@ -56,7 +66,7 @@ const COLUMNS = 'verdict, request_id, arguments, comment, freed_id';
  * the dispatch's deadline, which stands still. A call about which the record says more already is answered from there.
  * @returns with `asked` whether the human was asked just now
  */
-export async function holdToolCall(db: Db, call: HoldingCall): Promise<HeldCall & { asked: boolean }> {
+export async function holdToolCall(db: Db, call: CallToHold): Promise<GrantAnswer & { asked: boolean }> {
   const { tenant_id, message_id, dispatch_id } = call.dispatch;
   const request = requestOf(call);
   const given = {
@@ -67,23 +77,23 @@ export async function holdToolCall(db: Db, call: HoldingCall): Promise<HeldCall 
     event_id: newEventId(),
   };
   const hold = () =>
-    db.call<HeldCall & Record<string, unknown>>(
+    db.call<GrantAnswer & Record<string, unknown>>(
       tenant_id,
       'hold_tool_call',
       `SELECT ${COLUMNS} FROM hold_tool_call($1)`,
       [JSON.stringify(given)],
     );
   // Where only the answer was lost, the record has a request that nobody announces, or a grant that is used.
-  const [held] = await hold().catch((error: unknown) => {
+  const [answer] = await hold().catch((error: unknown) => {
     if (!isTransient(error)) throw error;
     return hold();
   });
-  if (!held) throw new Error('hold_tool_call gave no row');
-  return { ...held, asked: held.verdict === 'waits' && held.request_id === request.request_id };
+  if (!answer) throw new Error('hold_tool_call gave no row');
+  return { ...answer, asked: answer.verdict === 'waits' && answer.request_id === request.request_id };
 }
 
 /** The request to a human about a call. */
-function requestOf({ tool, arguments: given, executor, policyRequest, verdict }: HoldingCall): NewInputRequest {
+function requestOf({ tool, arguments: given, executor, policyRequest, verdict }: CallToHold): NewInputRequest {
   const { arguments: _asked, ...policy_request } = policyRequest;
   return {
     request_id: newId('req'),
@@ -113,16 +123,16 @@ export async function useToolGrant(
   requestId: string,
   mayPass: boolean,
   useId: string,
-): Promise<HeldCall> {
+): Promise<GrantAnswer> {
   const { tenant_id, message_id, dispatch_id } = dispatch;
-  const [held] = await db.call<HeldCall & Record<string, unknown>>(
+  const [answer] = await db.call<GrantAnswer & Record<string, unknown>>(
     tenant_id,
     'use_tool_grant',
     `SELECT ${COLUMNS} FROM use_tool_grant($1, $2, $3, $4, $5, $6)`,
     [tenant_id, message_id, dispatch_id, requestId, mayPass, useId],
   );
-  if (!held) throw new Error('use_tool_grant gave no row');
-  return held;
+  if (!answer) throw new Error('use_tool_grant gave no row');
+  return answer;
 }
 
 /** The call that a grant let pass reached no agent or tool: another may. Nothing happens where another call has used the grant. */

@@ -12,9 +12,10 @@ CREATE TYPE hold_call AS (
 -- How a call goes on. `waits`: for the decision on this request. `occupied`: another request of the message is open,
 -- and the call is to be held again once that is over. `granted`: it passes, with these arguments; the grant is used.
 -- `used`: a call with the same idempotency key has used the grant, in a process that this one knows nothing of.
--- `rejected`: a human has said no to this very call. `failed`: the agent asked again and again, and its message has
--- failed; `freed_id` is the agent that had it. `closed`: the dispatch is over. `expired`, `withdrawn`: the request is.
-CREATE TYPE held_call AS (verdict text, request_id text, arguments json, comment text, freed_id text);
+-- `used_by_other`: another call has, a repeat in a later dispatch for example. `rejected`: a human has said no to this
+-- very call. `failed`: the agent asked again and again, and its message has failed; `freed_id` is the agent that had
+-- it. `closed`: the dispatch is over, or its caller is gone. `expired`, `withdrawn`: the request is.
+CREATE TYPE grant_answer AS (verdict text, request_id text, arguments json, comment text, freed_id text);
 
 -- How often the message asked for a tool since its last call of it passed.
 CREATE FUNCTION asked_in_vain(of_tenant text, of_message text, of_tool text)
@@ -37,7 +38,7 @@ $$;
 -- Holds a call that needs approval: asks the human, unless the record says already how the call goes on. The same call,
 -- that is of the same tool, arguments and target, is asked about once; a grant for edited arguments also lets the call
 -- pass that it was asked for.
-CREATE FUNCTION hold_tool_call(given jsonb) RETURNS SETOF held_call LANGUAGE plpgsql AS $$
+CREATE FUNCTION hold_tool_call(given jsonb) RETURNS SETOF grant_answer LANGUAGE plpgsql AS $$
 DECLARE
   c hold_call := jsonb_populate_record(NULL::hold_call, given);
   n new_input_request := jsonb_populate_record(NULL::new_input_request, c.request);
@@ -49,7 +50,7 @@ BEGIN
   PERFORM act_for_tenant(c.tenant_id);
   d := lock_dispatch(c.tenant_id, c.message_id, c.dispatch_id);
   IF d.state IS DISTINCT FROM 'sent' THEN
-    RETURN NEXT ('closed', NULL, NULL, NULL, NULL)::held_call;
+    RETURN NEXT ('closed', NULL, NULL, NULL, NULL)::grant_answer;
     RETURN;
   END IF;
   SELECT i AS request, g.used_at, g.used_by,
@@ -63,45 +64,45 @@ BEGIN
   IF q.state = 'pending' THEN
     UPDATE tool_grants g SET node_id = c.node_id, call = c.call, answered_at = NULL
       WHERE g.tenant_id = c.tenant_id AND g.request_id = q.request_id;
-    RETURN NEXT ('waits', q.request_id, NULL, NULL, NULL)::held_call;
+    RETURN NEXT ('waits', q.request_id, NULL, NULL, NULL)::grant_answer;
   ELSIF is_affirmative(q) AND (same.used_at IS NULL OR same.used_by = c.use_id) THEN
     UPDATE tool_grants g SET used_at = coalesce(g.used_at, clock_timestamp()), used_by = c.use_id, call = c.call
      WHERE g.tenant_id = c.tenant_id AND g.request_id = q.request_id;
-    RETURN NEXT ('granted', q.request_id, q.arguments, NULL, NULL)::held_call;
+    RETURN NEXT ('granted', q.request_id, q.arguments, NULL, NULL)::grant_answer;
   ELSIF is_affirmative(q) AND same.is_repeat THEN
-    RETURN NEXT ('used', q.request_id, NULL, NULL, NULL)::held_call;
+    RETURN NEXT ('used', q.request_id, NULL, NULL, NULL)::grant_answer;
   ELSIF q.state = 'resolved' AND NOT is_affirmative(q) THEN
     UPDATE tool_grants g SET used_at = coalesce(g.used_at, clock_timestamp())
       WHERE g.tenant_id = c.tenant_id AND g.request_id = q.request_id;
-    RETURN NEXT ('rejected', q.request_id, NULL, q.answer ->> 'comment', NULL)::held_call;
+    RETURN NEXT ('rejected', q.request_id, NULL, q.answer ->> 'comment', NULL)::grant_answer;
   -- The third time that it asks again.
   ELSIF asked_in_vain(c.tenant_id, c.message_id, n.tool) >= 3 THEN
     PERFORM fail_message(c.tenant_id, c.message_id,
       CASE WHEN n.source = 'guard' THEN 'GUARD_DENIED' ELSE 'POLICY_DENIED' END,
         'The agent asked for approval of ' || n.tool || ' three times again, each time for another call.',
         'withdrawn', c.event_id);
-    RETURN NEXT ('failed', NULL, NULL, NULL, d.instance_id)::held_call;
+    RETURN NEXT ('failed', NULL, NULL, NULL, d.instance_id)::grant_answer;
   ELSIF NOT ask_about_message(c.tenant_id, c.message_id, c.request) THEN
     SELECT * INTO q FROM input_requests i
       WHERE i.tenant_id = c.tenant_id AND i.message_id = c.message_id AND i.state = 'pending';
-    RETURN NEXT ('occupied', q.request_id, NULL, NULL, NULL)::held_call;
+    RETURN NEXT ('occupied', q.request_id, NULL, NULL, NULL)::grant_answer;
   ELSE
     left_ms := greatest(1, milliseconds_between(now(), d.deadline_at));
     UPDATE dispatches x SET deadline_at = NULL WHERE x.tenant_id = c.tenant_id AND x.dispatch_id = c.dispatch_id;
     INSERT INTO tool_grants (tenant_id, request_id, message_id, dispatch_id, deadline_left_ms, asked_digest, target,
       node_id, call)
       VALUES (c.tenant_id, n.request_id, c.message_id, c.dispatch_id, left_ms, n.digest, c.target, c.node_id, c.call);
-    RETURN NEXT ('waits', n.request_id, NULL, NULL, NULL)::held_call;
+    RETURN NEXT ('waits', n.request_id, NULL, NULL, NULL)::grant_answer;
   END IF;
 END $$;
 
--- Uses the decision on a request for the call that waits for it, if the dispatch that made the call still lives. A
--- decision that was used, by a repeated call of a later dispatch for example, reads `closed`, but not to the call
--- `by_use` that has used it: it asks again because the answer did not reach it. `may_pass` false: the caller is gone,
--- and a grant stays for the next.
+-- Uses the decision on a request for the call that waits for it, if the dispatch that made the call still lives. To the
+-- call `by_use` that has used it, it reads `granted` again: it asks because the answer did not reach it. `may_pass`
+-- false: the caller is gone, and a grant stays for the next. A request that the end of its dispatch has withdrawn reads
+-- `closed`.
 CREATE FUNCTION use_tool_grant(of_tenant text, of_message text, of_dispatch text, of_request text, may_pass boolean,
   by_use uuid)
-  RETURNS SETOF held_call LANGUAGE plpgsql AS $$
+  RETURNS SETOF grant_answer LANGUAGE plpgsql AS $$
 DECLARE
   d dispatches;
   q input_requests;
@@ -114,19 +115,23 @@ BEGIN
   IF q.state = 'resolved' AND NOT is_affirmative(q) THEN
     UPDATE tool_grants g SET used_at = coalesce(g.used_at, clock_timestamp())
      WHERE g.tenant_id = of_tenant AND g.request_id = of_request AND d.state = 'sent';
-    RETURN NEXT ('rejected', of_request, NULL, q.answer ->> 'comment', NULL)::held_call;
-  ELSIF q.state IN ('expired', 'withdrawn') THEN
-    RETURN NEXT (q.state, of_request, NULL, NULL, NULL)::held_call;
-  ELSIF d.state IS DISTINCT FROM 'sent' OR used.used_at IS NOT NULL AND used.used_by IS DISTINCT FROM by_use THEN
-    RETURN NEXT ('closed', of_request, NULL, NULL, NULL)::held_call;
+    RETURN NEXT ('rejected', of_request, NULL, q.answer ->> 'comment', NULL)::grant_answer;
+  ELSIF q.state = 'expired' THEN
+    RETURN NEXT ('expired', of_request, NULL, NULL, NULL)::grant_answer;
+  ELSIF d.state IS DISTINCT FROM 'sent' THEN
+    RETURN NEXT ('closed', of_request, NULL, NULL, NULL)::grant_answer;
+  ELSIF q.state = 'withdrawn' THEN
+    RETURN NEXT ('withdrawn', of_request, NULL, NULL, NULL)::grant_answer;
+  ELSIF used.used_at IS NOT NULL AND used.used_by IS DISTINCT FROM by_use THEN
+    RETURN NEXT ('used_by_other', of_request, NULL, NULL, NULL)::grant_answer;
   ELSIF q.state = 'pending' THEN
-    RETURN NEXT ('waits', of_request, NULL, NULL, NULL)::held_call;
+    RETURN NEXT ('waits', of_request, NULL, NULL, NULL)::grant_answer;
   ELSIF NOT may_pass AND used.used_at IS NULL THEN
-    RETURN NEXT ('closed', of_request, NULL, NULL, NULL)::held_call;
+    RETURN NEXT ('closed', of_request, NULL, NULL, NULL)::grant_answer;
   ELSE
     UPDATE tool_grants g SET used_at = coalesce(g.used_at, clock_timestamp()), used_by = by_use
      WHERE g.tenant_id = of_tenant AND g.request_id = of_request;
-    RETURN NEXT ('granted', of_request, q.arguments, NULL, NULL)::held_call;
+    RETURN NEXT ('granted', of_request, q.arguments, NULL, NULL)::grant_answer;
   END IF;
 END $$;
 

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { MessageInput } from '../../../contracts/workflows.js';
 import { resolveMessage } from '../../../messages/input/resolve.js';
 import { takeStep } from '../../../messages/supervise/next-step.js';
@@ -178,11 +178,50 @@ describe('a tool call that needs approval', () => {
     expect(payload.arguments).toEqual({ amount: 2 });
   });
 
+  it('keeps its own deadline while it waits its turn', async () => {
+    const { ref, id } = await heldCall({ amount: 1 });
+    const payload = { tool: 'pay', arguments: { amount: 2 }, dispatch_id: ref.dispatch_id, deadline_ms: 60_000 };
+    const second = callTool(a, payload);
+    expect(await resultOf(a, second)).toEqual(refusedWith('APPROVAL_PENDING'));
+    const now = performance.now.bind(performance);
+    const later = vi.spyOn(performance, 'now').mockImplementation(() => now() + 600_000);
+    onTestFinished(() => later.mockRestore());
+    await approvals.resolve(ref, 'approved');
+    await pays(b, a, id);
+    await until(async () => (await approvals.requests(ref)).length === 2);
+    const stored = `SELECT (call ->> 'deadline_ms')::integer FROM tool_grants
+      WHERE message_id = $1 AND used_at IS NULL`;
+    const [left] = await database.column<number>(stored, [ref.message_id]);
+    expect(left).toBeGreaterThan(30_000);
+    await approvals.resolve(ref, 'approved');
+    await pays(b, a, second);
+  });
+
   it('hears of the decision although its notice was lost', async () => {
     const { ref, id } = await heldCall();
     const elsewhere = messageCore(database.db()); // a process that nothing here listens to
     await resolveMessage(elsewhere, fixture.caller, ref.message_id, { resolution: 'approved' });
     await pays(b, a, id);
+  });
+
+  it('is made once where two ask for the same: the other hears that its approval is used', async () => {
+    const { ref, id, payload } = await heldCall();
+    const other = callTool(a, payload);
+    expect(await resultOf(a, other)).toEqual(refusedWith('APPROVAL_PENDING'));
+    await approvals.resolve(ref, 'approved');
+    (await take(b, 'pay')).result(ok('paid'));
+    const results = await Promise.all([resultOf(a, id), resultOf(a, other)]);
+    expect(results).toContainEqual(ok('paid'));
+    expect(results).toContainEqual(refusedWith('CANCELED'));
+    expect(JSON.stringify(results)).toContain('Another call has used the approval');
+  });
+
+  it('that its agent withdraws hears so', async () => {
+    const { id } = await heldCall();
+    a.send('error', { code: 'CANCELED' }, id);
+    expect(await resultOf(a, id)).toMatchObject({
+      error: { code: 'CANCELED', message: expect.stringContaining('withdrawn') },
+    });
   });
 
   it('lets calls that need none through meanwhile', async () => {

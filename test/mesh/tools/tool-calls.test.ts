@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { LIMITS } from '../../../contracts/limits.js';
 import { errorOf, type FixtureAgent } from '../fixture-agent.js';
 import type { MeshNodeUnderTest } from '../mesh-fixture.js';
@@ -53,6 +53,18 @@ describe('a tool call', () => {
       await take(worker, 't');
       expect(worker.count('tool_call')).toBe(2);
     }
+  });
+
+  it('may be one of many of its dispatch at once', async () => {
+    const warnings: string[] = [];
+    const note = ({ name }: Error): void => void warnings.push(name);
+    process.on('warning', note);
+    onTestFinished(() => void process.off('warning', note));
+    const { ref } = await node.send(a, 'work');
+    const ids = Array.from({ length: 12 }, () => callTool(a, { tool: 't', dispatch_id: ref.dispatch_id }));
+    for (const _ of ids) (await take(b, 't')).result(ok(1));
+    for (const id of ids) expect(await resultOf(a, id)).toEqual(ok(1));
+    expect(warnings).not.toContain('MaxListenersExceededWarning');
   });
 
   it('that fails says so in the words of the agent', async () => {

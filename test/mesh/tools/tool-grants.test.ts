@@ -232,9 +232,9 @@ describe('the decision about a tool call', () => {
     const use = async (useId: string) => (await useToolGrant(db, next, request_id, true, useId)).verdict;
     expect(await use(first)).toBe('granted');
     expect(await use(first)).toBe('granted');
-    expect(await use(other)).toBe('closed');
+    expect(await use(other)).toBe('used_by_other');
     await returnToolGrant(db, ref.tenant_id, request_id, other);
-    expect(await use(other)).toBe('closed');
+    expect(await use(other)).toBe('used_by_other');
     await returnToolGrant(db, ref.tenant_id, request_id, first);
     expect(await use(other)).toBe('granted');
   });

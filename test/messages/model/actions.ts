@@ -10,7 +10,12 @@ import { lockRunning } from '../../../messages/read/read.js';
 import { failByOperator, takeStep } from '../../../messages/supervise/next-step.js';
 import { newId } from '../../../runtime/ids.js';
 import { expireIfIdle } from '../../../sessions/session-end.js';
-import { type HeldCall, holdToolCall, useToolGrant, withdrawToolCall } from '../../../tools/approvals/tool-grants.js';
+import {
+  type GrantAnswer,
+  holdToolCall,
+  useToolGrant,
+  withdrawToolCall,
+} from '../../../tools/approvals/tool-grants.js';
 import { textMessage } from '../../setup/core.js';
 import { type Action, numbered } from '../../setup/model.js';
 import { stepAndTake } from '../../setup/take.js';
@@ -195,7 +200,7 @@ const VERDICT = {
 const EXECUTOR = { type: 'agent', id: 'bank' } as const;
 
 /** A call that passes uses its grant. */
-function notePassed(world: RecordWorld, { verdict, request_id, arguments: approved }: HeldCall): void {
+function notePassed(world: RecordWorld, { verdict, request_id, arguments: approved }: GrantAnswer): void {
   if (verdict !== 'granted' || request_id === null) return;
   world.passed.set(request_id, [...(world.passed.get(request_id) ?? []), approved]);
   world.seen.note('passed');
