@@ -121,7 +121,10 @@ export class Connection implements ConnectionRef {
     this.resumeTokens.forgetEarlier();
   }
 
-  /** Another connection resumes this one: its calls continue there, and its socket is closed. */
+  /**
+   * Another connection resumes this one: its calls continue there, and its socket is closed. No event of the table: this connection ends,
+   * whatever its state, and nothing fails; the newer one becomes READY by its own `resumed`.
+   */
   resumedBy(newer: Connection): void {
     this.#deps.tools.moveCalls(this, newer);
     this.#state = 'CLOSED';

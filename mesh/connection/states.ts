@@ -73,8 +73,6 @@ const TRANSITIONS: Record<ConnectionState, Partial<Record<ConnectionEvent, Trans
     replaced: { state: 'CLOSED', close: CLOSE_CODES.REPLACED, failInFlight: true },
   },
   SUSPENDED: {
-    /** a `hello` with the matching `resume_token` on this node */
-    resumed: { state: 'READY' },
     transferred: { state: 'CLOSED' },
     /** 45 s, or the instance was deregistered */
     window_over: { state: 'CLOSED', failInFlight: true },
