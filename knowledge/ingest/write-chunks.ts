@@ -6,11 +6,6 @@ import type { VectorRow } from '../search/rank/database-vectors.js';
 /** Chunks of one statement. */
 const CHUNKS_AT_ONCE = 500;
 
-interface SourceRef {
-  source_id: string;
-  place: number;
-}
-
 /** The chunks of a version. */
 interface NewChunks {
   chunks: readonly Chunk[];
@@ -23,7 +18,7 @@ interface NewChunks {
 /** Writes the chunks of a new version. */
 export async function insertChunks(
   tx: Tx,
-  target: SourceRef & { tenant_id: string; namespace: string },
+  target: { tenant_id: string; namespace: string; source_id: string },
   { chunks, vectors, model, dim }: NewChunks,
 ): Promise<void> {
   const insert = `
@@ -40,7 +35,7 @@ export async function insertChunks(
       target.tenant_id,
       target.namespace,
       target.source_id,
-      part.map((_, place) => from + place),
+      part.map((_, index) => from + index),
       part.map(() => newId('chk')),
       part.map(({ text }) => text),
       part.map(({ char_start }) => char_start),
@@ -51,16 +46,21 @@ export async function insertChunks(
       part.map(({ tokens }) => tokens),
       dim,
       model,
-      part.map((_, place) => bytesOf(vectors?.[from + place])),
+      part.map((_, index) => bytesOf(vectors?.[from + index])),
     ]);
   }
 }
 
+/** The version of the chunks that a document of a job writes: its place in the order of all documents, which no other has. */
+export const chunksVersion = ({ place }: { place: number }): number => place;
+
 /** The vectors of a version that was written. */
 export function vectorRows(
-  { source_id, place: version }: SourceRef,
+  document: { source_id: string; place: number },
   { vectors = [], model }: Pick<NewChunks, 'vectors' | 'model'>,
 ): VectorRow[] {
+  const { source_id } = document;
+  const version = chunksVersion(document);
   return vectors.map((vector, ordinal) => ({ source_id, ordinal, version, model, embedding: bytesOf(vector) }));
 }
 

@@ -4,7 +4,7 @@ import type { StoredInput } from './document-input.js';
 import { type DocumentFailure, failDocument } from './documents.js';
 import type { JobRef } from './jobs.js';
 import { readBytes } from './large-values.js';
-import { insertChunks } from './write-chunks.js';
+import { chunksVersion, insertChunks } from './write-chunks.js';
 
 /** What is stored of a source beside its input and chunks. */
 export interface SourceFields {
@@ -23,7 +23,7 @@ export interface SourceFields {
   dim: number | null;
 }
 
-/** What changes with everything that is written of a source: `place` with each call, `version` with its chunks. */
+/** What changes with everything that is written of a source: `place` with each call, `version` with its chunks (`chunksVersion`). */
 export interface SourceState {
   place: number;
   version: number;
@@ -179,7 +179,7 @@ export async function writeSource(tx: Tx, target: Target, version: NewVersion): 
       target.namespace,
       target.source_id,
       place,
-      target.place,
+      chunksVersion(target),
       fields.title,
       fields.filename,
       fields.url,
