@@ -7,6 +7,7 @@ import { digestOf } from '../digest.js';
 import type { AskedRequest, InputRequestRow, MessageRow } from '../read/rows.js';
 import { userMessage } from '../read/task.js';
 import { formProblem } from './form.js';
+import type { Seen } from './identify.js';
 import { type Principal, principalName } from './principals.js';
 import type { Decision } from './resolution.js';
 
@@ -61,6 +62,28 @@ function turnOf(row: MessageRow, request: InputRequestRow, answer: object): A2aM
 export function checkInTime({ expires_at }: Pick<InputRequestRow, 'expires_at'>): void {
   if (expires_at.getTime() <= Date.now())
     throw new PlatformError('CALLBACK_TOKEN_EXPIRED', 'The time to answer ran out.');
+}
+
+/** Of a decision that says what it has seen. */
+const CHANGED = 'digest: what is asked has changed since, because somebody edited the arguments.';
+
+/** @param named requests that the decision is about, by its body or by its token. @throws PlatformError ALREADY_RESOLVED for another request */
+export function checkNamed(
+  { request_id }: Pick<AskedRequest, 'request_id'>,
+  named: readonly (string | undefined)[],
+  text: string,
+): void {
+  if (named.some((id) => id !== undefined && id !== request_id)) throw new PlatformError('ALREADY_RESOLVED', text);
+}
+
+/**
+ * @param digest of what was read, as the decision says it
+ * @param seen as it is known of whoever decides, where the decision does not say it
+ * @throws PlatformError CONFLICT where what is asked has changed since
+ */
+export function checkSeen(request: Pick<AskedRequest, 'digest'>, digest: string | undefined, seen?: Seen): void {
+  const read = digest === undefined ? seen : { digest, changed: CHANGED };
+  if (read && read.digest !== request.digest) throw new PlatformError('CONFLICT', read.changed);
 }
 
 /** A decision as the SQL functions take it: a `resolve_call` (db/functions/input/resolve_input.sql). @throws PlatformError naming what does not fit */

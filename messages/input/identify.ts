@@ -16,8 +16,6 @@ export type Identify = (
   takeToken: TakeToken,
 ) => Promise<{ principal: Principal; request_id?: string; seen?: Seen | undefined }>;
 
-/** Of a decision that says what it has seen. */
-export const CHANGED = 'digest: what is asked has changed since, because somebody edited the arguments.';
 const CHANGED_SINCE_SHOWN = 'The arguments were edited since you saw them. Look at them again.';
 const CHANGED_SINCE_SENT =
   'Somebody has edited the arguments since this callback_token was sent. A newer delivery announces them; or send the digest of what you have read.';

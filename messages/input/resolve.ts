@@ -11,10 +11,10 @@ import { findOwnMessage, lockRunning, readMessage } from '../read/read.js';
 import type { InputRequestRow, MessageRow } from '../read/rows.js';
 import { recordMessageDecision } from '../record-decision.js';
 import { checkCallbackToken, spendCallbackToken, type TakeToken, tenantOfToken } from './callback-tokens.js';
-import { checkInTime, claimRequest, type Voter } from './claim.js';
+import { checkInTime, checkNamed, checkSeen, claimRequest, type Voter } from './claim.js';
 import { reviewArguments } from './edited-arguments.js';
 import { inspectAnswer } from './guarded-answer.js';
-import { byCaller, byToken, CHANGED, type Identify } from './identify.js';
+import { byCaller, byToken, type Identify } from './identify.js';
 import { askerOfMessage } from './principals.js';
 import { readResolution } from './resolution.js';
 
@@ -66,14 +66,76 @@ async function openRequest(tx: Tx, ref: MessageRef, named: (string | undefined)[
   if (!found) throw noMessage();
   const { row, request } = found;
   if (isTerminal(row.state) || !request) throw await noOpenRequest(tx, row);
-  if (named.some((id) => id !== undefined && id !== request.request_id))
-    throw new PlatformError('ALREADY_RESOLVED', 'The request of that request_id is no longer open.');
+  checkNamed(request, named, 'The request of that request_id is no longer open.');
   return { row, request };
+}
+
+/** A decision about the open request of a message, by whomever `identify` finds. */
+interface Deciding {
+  ref: MessageRef;
+  body: DecisionRequest;
+  /** Runs again when the message is locked. */
+  identify: Identify;
+}
+
+/**
+ * The open request of a message, for a principal who may decide about it, in time.
+ * @param reviewedId the request for which the policies have looked at edited arguments: they count for no other that is opened meanwhile
+ * @throws PlatformError as `resolveAs`
+ */
+async function answerable(
+  tx: Tx,
+  { ref, body, identify }: Deciding,
+  takeToken: TakeToken,
+  reviewedId?: string,
+): Promise<Waiting & Voter> {
+  const { principal, request_id, seen } = await identify(tx, takeToken);
+  const waiting = await openRequest(tx, ref, [body.request_id, request_id, reviewedId]);
+  const standsFor = await principal.mayAnswer(tx, askerOfMessage(waiting.row), waiting.request);
+  checkInTime(waiting.request);
+  checkSeen(waiting.request, body.digest, seen);
+  return { ...waiting, principal, standsFor };
+}
+
+/**
+ * Lets guards look at the answer, and policies at edited arguments, before anything is locked. They say something only to a principal who may
+ * decide, in time; who may decide is asked again by `decide`.
+ * @returns the request for which edited arguments were looked at
+ * @throws PlatformError forbidden for what is denied; and as `resolveAs`
+ */
+async function review(core: MessageCore, deciding: Deciding): Promise<string | undefined> {
+  const { ref, body } = deciding;
+  const { comment, data, resolution, arguments: edited } = body;
+  const check = () => core.db.tenant(ref.tenant_id, (tx) => answerable(tx, deciding, checkCallbackToken));
+  await inspectAnswer(core, ref, { comment, data, resolution }, () => check().then(() => true));
+  if (!edited) return undefined;
+  const { request_id } = (await check()).request;
+  const denied = await reviewArguments(core, ref, request_id, edited);
+  if (!denied) return request_id;
+  await core.db.tenant(ref.tenant_id, async (tx) => {
+    await answerable(tx, deciding, checkCallbackToken, request_id); // whoever may not decide any more hears that instead
+    await recordMessageDecision(tx, ref, denied.events);
+  });
+  throw denied.error;
+}
+
+/** Locks the message and decides. @param reviewedId as `review` gives it. @throws PlatformError as `resolveAs` */
+async function decide(tx: Tx, deciding: Deciding, reviewedId: string | undefined) {
+  const { ref, body } = deciding;
+  const running = await lockRunning(tx, ref);
+  const { row, request, ...voter } = await answerable(tx, deciding, spendCallbackToken, reviewedId);
+  const state = await claimRequest(tx, voter, row, request, {
+    decision: readResolution(request.kind, body.resolution, body.data),
+    invalid: { code: 'BAD_REQUEST', text: 'resolution: not an answer to a request of kind' },
+    comment: body.comment,
+    arguments: body.arguments,
+  });
+  return { row, state, freed: state === 'failed' && running ? slotOf(running) : null };
 }
 
 /**
  * Decides about the open request of a message in one transaction: of two concurrent decisions one succeeds. Guards and policies look at the
- * answer before that, and say something only to a principal who may decide, in time.
+ * answer before that.
  * @param identify runs again when the message is locked
  * @throws PlatformError NOT_FOUND, forbidden, BAD_REQUEST, ALREADY_RESOLVED, NOT_AWAITING_INPUT, CALLBACK_TOKEN_EXPIRED, CONFLICT for another
  * digest, also where the digest is that of the token's delivery
@@ -84,46 +146,18 @@ export async function resolveAs(
   body: DecisionRequest,
   identify: Identify,
 ): Promise<Resolved> {
-  const { comment, data, resolution, arguments: edited } = body;
-  /** The request for which the policies have looked at edited arguments: they count for no other that is opened meanwhile. */
-  let reviewedId: string | undefined;
-  const answerable = async (tx: Tx, takeToken: TakeToken): Promise<Waiting & Voter> => {
-    const { principal, request_id, ...identified } = await identify(tx, takeToken);
-    const waiting = await openRequest(tx, ref, [body.request_id, request_id, reviewedId]);
-    const standsFor = await principal.mayAnswer(tx, askerOfMessage(waiting.row), waiting.request);
-    checkInTime(waiting.request);
-    const seen = body.digest === undefined ? identified.seen : { digest: body.digest, changed: CHANGED };
-    if (seen && seen.digest !== waiting.request.digest) throw new PlatformError('CONFLICT', seen.changed);
-    return { ...waiting, principal, standsFor };
-  };
-  const resolved = (new_state: MessageState) => ({ message_id: ref.message_id, new_state, resolution });
-  const check = () => core.db.tenant(ref.tenant_id, (tx) => answerable(tx, checkCallbackToken));
-  if (!body.dry_run) await inspectAnswer(core, ref, { comment, data, resolution }, () => check().then(() => true));
-  if (edited && !body.dry_run) reviewedId = (await check()).request.request_id;
-  const denied = edited && reviewedId ? await reviewArguments(core, ref, reviewedId, edited) : null;
-  if (denied) {
-    await core.db.tenant(ref.tenant_id, async (tx) => {
-      await answerable(tx, checkCallbackToken); // whoever may not decide any more hears that instead
-      await recordMessageDecision(tx, ref, denied.events);
-    });
-    throw denied.error;
+  const { message_id, tenant_id } = ref;
+  const { resolution } = body;
+  const deciding = { ref, body, identify };
+  if (body.dry_run) {
+    const { state } = await rehearse(core.db, tenant_id, (tx) => decide(tx, deciding, undefined));
+    return { message_id, new_state: state, resolution };
   }
-  const decide = async (tx: Tx) => {
-    const running = await lockRunning(tx, ref);
-    const { row, request, ...voter } = await answerable(tx, spendCallbackToken);
-    const state = await claimRequest(tx, voter, row, request, {
-      decision: readResolution(request.kind, body.resolution, body.data),
-      invalid: { code: 'BAD_REQUEST', text: 'resolution: not an answer to a request of kind' },
-      comment: body.comment,
-      arguments: edited,
-    });
-    return { row, state, freed: state === 'failed' && running ? slotOf(running) : null };
-  };
-  if (body.dry_run) return resolved((await rehearse(core.db, ref.tenant_id, decide)).state);
-  const { row, state, freed } = await core.db.tenant(ref.tenant_id, decide);
+  const reviewedId = await review(core, deciding);
+  const { row, state, freed } = await core.db.tenant(tenant_id, (tx) => decide(tx, deciding, reviewedId));
   announceAnswer(core, row, state);
   if (freed) core.nodes.fill(freed);
-  return resolved(state);
+  return { message_id, new_state: state, resolution };
 }
 
 /**

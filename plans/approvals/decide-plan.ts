@@ -10,8 +10,8 @@ import {
   type TakeToken,
   tenantOfToken,
 } from '../../messages/input/callback-tokens.js';
-import { claimPlanRequest, type Voter } from '../../messages/input/claim.js';
-import { byCaller, byToken, CHANGED, type Identify } from '../../messages/input/identify.js';
+import { checkNamed, checkSeen, claimPlanRequest, type Voter } from '../../messages/input/claim.js';
+import { byCaller, byToken, type Identify } from '../../messages/input/identify.js';
 import { type Asker, principalName } from '../../messages/input/principals.js';
 import { type Decision, readResolution } from '../../messages/input/resolution.js';
 import type { DecisionRequest, Resolved } from '../../messages/input/resolve.js';
@@ -89,16 +89,14 @@ export async function decidePlanAs(
   const { db, wakesExpected } = deps;
   const decision = readResolution('approval', body.resolution, body.data);
   const deciding = async (tx: Tx, takeToken: TakeToken): Promise<Deciding> => {
-    const { principal, request_id, ...identified } = await identify(tx, takeToken);
+    const { principal, request_id, seen } = await identify(tx, takeToken);
     const plan = await lockPlan(tx, ref);
     if (!plan) throw new PlatformError('NOT_FOUND', 'There is no plan of that plan_id.');
     const request = await readPlanRequest(tx, ref);
     const standsFor = await principal.mayAnswer(tx, askerOfPlan(plan), request);
     requireProposed(plan, request);
-    if ([body.request_id, request_id].some((id) => id !== undefined && id !== request.request_id))
-      throw new PlatformError('ALREADY_RESOLVED', 'The request of that request_id is not that of the plan.');
-    const seen = body.digest === undefined ? identified.seen : { digest: body.digest, changed: CHANGED };
-    if (seen && seen.digest !== request.digest) throw new PlatformError('CONFLICT', seen.changed);
+    checkNamed(request, [body.request_id, request_id], 'The request of that request_id is not that of the plan.');
+    checkSeen(request, body.digest, seen);
     return { principal, standsFor, plan, request };
   };
   let events: DecisionEvent[] = [];
