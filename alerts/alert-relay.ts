@@ -27,7 +27,7 @@ export interface AlertRelayDeps {
   /** Of the API, without a slash at the end; empty while this process does not know it. */
   baseUrl: () => string;
   /** Called when deliveries may have been written. */
-  delivered: () => void;
+  deliveriesWritten: () => void;
 }
 
 const TENANTS = 'SELECT tenants_with_alerts()';
@@ -99,7 +99,7 @@ class AlertRelay {
   async #batch(work: () => Promise<boolean>): Promise<boolean> {
     this.#hasFired = false;
     const result = await work();
-    if (this.#hasFired) this.#deps.delivered();
+    if (this.#hasFired) this.#deps.deliveriesWritten();
     return result;
   }
 

@@ -1,6 +1,6 @@
 import type { Notification, NotificationInput } from '../contracts/api/alerts.js';
 import { originOf } from '../deliveries/attempts.js';
-import type { Channel, ChannelConfig, ChannelSecrets } from '../deliveries/channels/channel-store.js';
+import type { Channel } from '../deliveries/channels/channel-store.js';
 import { type Outbound, OutboundError } from '../http/outbound.js';
 import type { SigningSecrets } from '../http/webhook-signatures.js';
 import { PlatformError } from '../runtime/errors.js';
@@ -63,16 +63,26 @@ function replacedBy(input: NotificationInput, channels: NewChannel[]): NewChanne
     if (!named) throw new PlatformError('BAD_REQUEST', 'notifications: the rule has no channel of that channel_id');
     return named;
   }
-  if (input.type === 'webhook') return ofKind.find(({ config }) => config.url === input.config.url);
-  if (input.type === 'slack') return ofKind.find(({ config }) => config.channel_id === input.config.channel_id);
-  return ofKind.find(({ config }) => String(config.recipients) === String(input.config.recipients));
+  switch (input.type) {
+    case 'webhook':
+      return ofKind.find(({ config }) => config.url === input.config.url);
+    case 'slack':
+      return ofKind.find(({ config }) => config.channel_id === input.config.channel_id);
+    case 'email':
+      return ofKind.find(({ config }) => String(config.recipients) === String(input.config.recipients));
+    default:
+      return input satisfies never;
+  }
 }
+
+/** The part of a channel that its kind has a say in. */
+type Settings = Pick<NewChannel, 'config' | 'secrets'>;
 
 function webhook(
   { config }: Extract<NotificationInput, { type: 'webhook' }>,
   stored: NewChannel | undefined,
   nowMs: number,
-): { config: ChannelConfig; secrets: ChannelSecrets } {
+): Settings {
   const { url, secret, headers, max_attempts } = config;
   // Secrets stay with their receiver: one that is moved elsewhere gets them only by who knows them.
   const isSame = stored !== undefined && originOf(stored.config.url ?? '') === originOf(url);
@@ -83,10 +93,7 @@ function webhook(
   return { config: { url, ...present({ max_attempts }) }, secrets };
 }
 
-function slack(
-  { config }: Extract<NotificationInput, { type: 'slack' }>,
-  stored: NewChannel | undefined,
-): { config: ChannelConfig; secrets: ChannelSecrets } {
+function slack({ config }: Extract<NotificationInput, { type: 'slack' }>, stored: NewChannel | undefined): Settings {
   if (stored?.unreadable) requireSecrets(config, ['webhook_url', 'bot_token', 'signing_secret']);
   const old = stored?.secrets ?? {};
   const { channel_id, max_attempts } = config;
@@ -104,12 +111,38 @@ function slack(
   };
 }
 
-function channelOf(input: NotificationInput, stored: NewChannel | undefined, nowMs: number): NewChannel {
-  const head = { channel_id: stored?.channel_id ?? newId('chn'), type: input.type, enabled: input.enabled };
-  if (input.type === 'webhook') return { ...head, ...webhook(input, stored, nowMs) };
-  if (input.type === 'slack') return { ...head, ...slack(input, stored) };
-  const { recipients, max_attempts } = input.config;
-  return { ...head, config: { recipients, ...present({ max_attempts }) }, secrets: {} };
+function email({ config }: Extract<NotificationInput, { type: 'email' }>): Settings {
+  const { recipients, max_attempts } = config;
+  return { config: { recipients, ...present({ max_attempts }) }, secrets: {} };
+}
+
+function settingsOf(input: NotificationInput, stored: NewChannel | undefined, nowMs: number): Settings {
+  switch (input.type) {
+    case 'webhook':
+      return webhook(input, stored, nowMs);
+    case 'slack':
+      return slack(input, stored);
+    case 'email':
+      return email(input);
+    default:
+      return input satisfies never;
+  }
+}
+
+/** @throws PlatformError BAD_REQUEST for an address that may not be called */
+function checkAddress(outbound: Pick<Outbound, 'checkUrl'>, input: NotificationInput): void {
+  switch (input.type) {
+    case 'webhook':
+      checkUrl(outbound, 'notifications.config.url', input.config.url);
+      break;
+    case 'slack':
+      checkUrl(outbound, 'notifications.config.webhook_url', input.config.webhook_url);
+      break;
+    case 'email':
+      break;
+    default:
+      input satisfies never;
+  }
 }
 
 /**
@@ -126,11 +159,11 @@ export function channelsFrom(
 ): NewChannel[] {
   const left = new Set(stored);
   return inputs.map((input) => {
-    if (input.type === 'webhook') checkUrl(outbound, 'notifications.config.url', input.config.url);
-    if (input.type === 'slack') checkUrl(outbound, 'notifications.config.webhook_url', input.config.webhook_url);
+    checkAddress(outbound, input);
     const replaced = replacedBy(input, [...left]);
     if (replaced) left.delete(replaced);
-    return channelOf(input, replaced, nowMs);
+    const { type, enabled } = input;
+    return { channel_id: replaced?.channel_id ?? newId('chn'), type, enabled, ...settingsOf(input, replaced, nowMs) };
   });
 }
 

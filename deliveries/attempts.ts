@@ -21,6 +21,12 @@ export interface AttemptResult {
 /** What an attempt says about a delivery: the receiver took it, or will never take it, or may take it later. */
 export type AttemptOutcome = 'accepted' | 'refused' | 'unavailable';
 
+/** An attempt that was made. */
+export interface Attempted {
+  result: AttemptResult;
+  outcome: AttemptOutcome;
+}
+
 /** Attempts and ended deliveries of this process so far, by channel, for metrics. */
 export interface DeliveryCounts {
   attempts: Record<DeliveryChannel, Record<AttemptOutcome, number>>;

@@ -9,9 +9,9 @@ import { purgeDeliveries } from './retention.js';
 /** Between two looks for due deliveries while none is expected; another process may still have added one. */
 const IDLE_MS = 1_000;
 /** Between two looks while deliveries are expected. */
-const ALERT_MS = 100;
+const EXPECTING_MS = 100;
 /** For how long deliveries are expected after the last call of `expect` or the last one that was started. */
-const ALERT_FOR_MS = 10_000;
+const EXPECTED_FOR_MS = 10_000;
 const PURGE_EVERY_MS = 600_000;
 
 /** The workflows of deliveries. */
@@ -55,7 +55,7 @@ export class DeliveryStarter {
 
   /** Deliveries are expected soon: a config was set, or deliveries were written, in this process. */
   expect(): void {
-    this.#expectedUntil = performance.now() + ALERT_FOR_MS;
+    this.#expectedUntil = performance.now() + EXPECTED_FOR_MS;
     this.#loop.wake();
   }
 
@@ -67,9 +67,9 @@ export class DeliveryStarter {
     await this.#start(
       [...claimed, ...overdue].map(({ input, starts }) => this.workflows.ensureDelivery(input, starts)),
     );
-    if (hasChanges || claimed.length > 0) this.#expectedUntil = performance.now() + ALERT_FOR_MS;
+    if (hasChanges || claimed.length > 0) this.#expectedUntil = performance.now() + EXPECTED_FOR_MS;
     if (hasChanges) return 0;
-    return performance.now() < this.#expectedUntil ? ALERT_MS : IDLE_MS;
+    return performance.now() < this.#expectedUntil ? EXPECTING_MS : IDLE_MS;
   }
 
   async #start(starts: Promise<void>[]): Promise<void> {

@@ -4,6 +4,7 @@ import type { AttemptResult } from './attempts.js';
 import type { ChannelRow } from './channels/channel-store.js';
 import type { NewDelivery, OfDelivery } from './delivery-store.js';
 import type { PushConfigRow } from './push/push-config-store.js';
+import { QUEUE_ID, queueIdOf } from './queue.js';
 import type { Recipient, StoredRecipient } from './recipient.js';
 
 /** A delivery whose turn it is, with whom it goes to now. */
@@ -89,16 +90,15 @@ export async function moveDelivery(
 export async function movePending(
   tx: Tx,
   tenantId: string,
-  { message_id, config_id }: Pick<PushDeliveryInput, 'message_id' | 'config_id'>,
+  config: Pick<PushDeliveryInput, 'message_id' | 'config_id'>,
   { url, receiver }: Pick<NewDelivery, 'url' | 'receiver'>,
 ): Promise<void> {
-  const place = `${message_id}/${config_id}`;
   const queued = `
     UPDATE delivery_queue SET receiver = $3 WHERE tenant_id = $1 AND queue_id = $2 AND started_at IS NULL AND receiver <> $3 RETURNING 1`;
-  if ((await tx.query(queued, [tenantId, place, receiver])).length === 0) return;
+  if ((await tx.query(queued, [tenantId, queueIdOf(config), receiver])).length === 0) return;
   await tx.query(
     `UPDATE deliveries SET url = $4, receiver = $5 WHERE tenant_id = $1 AND message_id = $2 AND config_id = $3 AND status = 'pending'`,
-    [tenantId, message_id, config_id, url, receiver],
+    [tenantId, config.message_id, config.config_id, url, receiver],
   );
 }
 
@@ -133,10 +133,9 @@ export async function dropPending(tx: Tx, tenantId: string, which: Which): Promi
   const columns = Object.keys(which).map((column, index) => `d.${column} = $${index + 2}`);
   const values = [tenantId, ...Object.values(which)];
   const pending = `d.tenant_id = $1 AND ${columns.join(' AND ')} AND d.status = 'pending'`;
-  const queueId = "CASE WHEN d.config_id IS NULL THEN d.delivery_id ELSE d.message_id || '/' || d.config_id END";
   // The queue first, as every other transaction locks them.
   const lock = `
-    SELECT q.queue_id FROM delivery_queue q WHERE q.tenant_id = $1 AND q.queue_id IN (SELECT ${queueId} FROM deliveries d WHERE ${pending})
+    SELECT q.queue_id FROM delivery_queue q WHERE q.tenant_id = $1 AND q.queue_id IN (SELECT ${QUEUE_ID} FROM deliveries d WHERE ${pending})
      ORDER BY q.queue_id FOR UPDATE`;
   const places = await tx.query<{ queue_id: string }>(lock, values);
   await tx.query(`UPDATE deliveries d SET status = 'dropped', ended_at = now() WHERE ${pending}`, values);

@@ -1,5 +1,5 @@
 import { asksHuman } from '../contracts/events.js';
-import type { DeliveryInput } from '../contracts/workflows.js';
+import type { AlertDeliveryInput, DeliveryInput, PushDeliveryInput } from '../contracts/workflows.js';
 import type { Db, Tx } from '../db/pool.js';
 
 /** Deliveries of a lane (of approvals, or of everything else) under way at once on all nodes, the pauses between attempts included; twice as many where more than half of them are slow. */
@@ -24,10 +24,16 @@ export interface QueuedDelivery {
   starts: number;
 }
 
+/** What the place of a delivery in the queue is made of. */
+type Placed = Pick<PushDeliveryInput, 'message_id' | 'config_id'> | Pick<AlertDeliveryInput, 'delivery_id'>;
+
 /** The place of a delivery in the queue. The push notifications of one config share a place: they go out one after the other. */
-export function queueIdOf(input: DeliveryInput): string {
-  return 'config_id' in input ? `${input.message_id}/${input.config_id}` : input.delivery_id;
+export function queueIdOf(placed: Placed): string {
+  return 'config_id' in placed ? `${placed.message_id}/${placed.config_id}` : placed.delivery_id;
 }
+
+/** The same in SQL, of a delivery `d`. */
+export const QUEUE_ID = `CASE WHEN d.config_id IS NULL THEN d.delivery_id ELSE d.message_id || '/' || d.config_id END`;
 
 /** A delivery to put into the queue. */
 export interface NewInQueue {

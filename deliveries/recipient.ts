@@ -1,5 +1,5 @@
 import type { Secrets } from '../runtime/secrets.js';
-import { type AttemptOutcome, type AttemptResult, type DeliveryChannel, outcomeOf, receiverOf } from './attempts.js';
+import { type Attempted, type DeliveryChannel, receiverOf } from './attempts.js';
 import { type Channel, type ChannelRow, unsealChannel } from './channels/channel-store.js';
 import type { ChannelClients } from './channels/clients.js';
 import { attemptPush, type PushReceiver } from './channels/push.js';
@@ -17,7 +17,7 @@ export interface Recipient {
   /** The digest by which callback tokens know it; null of a push-notification config, which gets none. */
   destination: string | null;
   /** Makes one attempt. @throws OutboundError ABORTED when the signal aborts; the attempt does not count */
-  attempt(delivery: SentDelivery, signal: AbortSignal): Promise<{ result: AttemptResult; outcome: AttemptOutcome }>;
+  attempt(delivery: SentDelivery, signal: AbortSignal): Promise<Attempted>;
 }
 
 /** What is stored of whom a delivery goes to; null where it was removed, or its rule or channel is switched off. */
@@ -48,10 +48,7 @@ function ofConfig({ outbound }: ChannelClients, { url, schemes, ...secrets }: Pu
     receiver: receiverOf(url),
     mail_to: '',
     destination: null,
-    attempt: async (delivery, signal) => {
-      const result = await attemptPush(outbound, { url, schemes, ...secrets }, delivery, signal);
-      return { result, outcome: outcomeOf(result) };
-    },
+    attempt: (delivery, signal) => attemptPush(outbound, { url, schemes, ...secrets }, delivery, signal),
   };
 }
 

@@ -4,7 +4,7 @@ import { holdSecretKey } from '../db/secret-key.js';
 import { replaceMisdirected } from '../messages/input/callback-tokens.js';
 import type { Logger } from '../runtime/logger.js';
 import { type Secrets, UnreadableValue } from '../runtime/secrets.js';
-import { type AttemptOutcome, type AttemptResult, type DeliveryCounts, verdictOf, waitBefore } from './attempts.js';
+import { type Attempted, type AttemptResult, type DeliveryCounts, verdictOf, waitBefore } from './attempts.js';
 import { answered, mayAttempt, noteAnswer, readBreaker } from './breakers.js';
 import type { ChannelClients } from './channels/clients.js';
 import { type Envelope, sealBody, unsealBody, withToken } from './envelope.js';
@@ -164,11 +164,6 @@ async function nextAt(tx: Tx, input: DeliveryInput): Promise<NextAttempt | null>
 function pauseLeft({ made, attempts_before, since_last_ms }: PendingDelivery): number {
   const attempt = made - attempts_before + 1;
   return Math.max(0, Math.ceil(waitBefore(attempt) - (since_last_ms ?? 0)));
-}
-
-interface Attempted {
-  result: AttemptResult;
-  outcome: AttemptOutcome;
 }
 
 /** Records an attempt: in the log, in the breaker, and in the queue if nothing follows. */

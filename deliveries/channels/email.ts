@@ -1,7 +1,7 @@
 import { createTransport, type SendMailOptions } from 'nodemailer';
 import type { InputRequest } from '../../contracts/api/messages.js';
 import { OutboundError } from '../../http/outbound.js';
-import { ATTEMPT_TIMEOUT_MS, type AttemptOutcome, type AttemptResult } from '../attempts.js';
+import { ATTEMPT_TIMEOUT_MS, type Attempted, type AttemptOutcome, type AttemptResult } from '../attempts.js';
 import type { Envelope } from '../envelope.js';
 import type { Channel } from './channel-store.js';
 import type { EmailSettings } from './clients.js';
@@ -101,7 +101,7 @@ function emailOf(envelope: Envelope, recipients: string[], from: string): SendMa
  * What the reply of a mail server means: 5xx is final, 4xx and a broken connection may pass (RFC 5321, 4.2.1). Where a recipient may be accepted
  * later, all get the mail again, under its Message-ID.
  */
-export function smtpOutcome({ status_code, error }: AttemptResult): AttemptOutcome {
+function smtpOutcome({ status_code, error }: AttemptResult): AttemptOutcome {
   if (error === null) return 'accepted';
   return error === 'SMTP_NOT_CONFIGURED' || (status_code ?? 0) >= 500 ? 'refused' : 'unavailable';
 }
@@ -121,14 +121,13 @@ export async function attemptEmail(
   { config }: Pick<Channel, 'config'>,
   body: Buffer,
   signal: AbortSignal,
-): Promise<AttemptResult> {
+): Promise<Attempted> {
   const startedAt = performance.now();
-  const resultOf = (status_code: number | null, error: string | null): AttemptResult => ({
-    status_code,
-    error,
-    duration_ms: Math.round(performance.now() - startedAt),
-  });
-  if (smtpUrl === undefined) return resultOf(null, 'SMTP_NOT_CONFIGURED');
+  const attempted = (status_code: number | null, error: string | null): Attempted => {
+    const result = { status_code, error, duration_ms: Math.round(performance.now() - startedAt) };
+    return { result, outcome: smtpOutcome(result) };
+  };
+  if (smtpUrl === undefined) return attempted(null, 'SMTP_NOT_CONFIGURED');
   // The timeouts of the transport are for one command each: a server that answers every one just in time would never reach them.
   const cut = AbortSignal.timeout(timeoutMs);
   const timeouts = { connectionTimeout: timeoutMs, dnsTimeout: timeoutMs };
@@ -137,12 +136,12 @@ export async function attemptEmail(
     const mail = emailOf(JSON.parse(body.toString()), config.recipients ?? [], from);
     const sent = await transport.sendMail({ ...mail, signal: AbortSignal.any([signal, cut]) });
     const refusal = refusalOf(sent.rejectedErrors);
-    if (refusal !== null) return resultOf(refusal, 'RECIPIENT_REFUSED');
-    return resultOf(Number(/^\d{3}/.exec(sent.response)?.[0] ?? 250), null);
+    if (refusal !== null) return attempted(refusal, 'RECIPIENT_REFUSED');
+    return attempted(Number(/^\d{3}/.exec(sent.response)?.[0] ?? 250), null);
   } catch (error) {
     if (signal.aborted) throw new OutboundError('ABORTED', { cause: error });
     const { responseCode, code } = error as { responseCode?: number; code?: string };
-    return resultOf(responseCode ?? null, code === 'ETIMEDOUT' || cut.aborted ? 'TIMEOUT' : 'SMTP_ERROR');
+    return attempted(responseCode ?? null, code === 'ETIMEDOUT' || cut.aborted ? 'TIMEOUT' : 'SMTP_ERROR');
   } finally {
     transport.close();
   }

@@ -1,5 +1,5 @@
 import type { Outbound } from '../../http/outbound.js';
-import { type AttemptResult, attemptRequest } from '../attempts.js';
+import { type Attempted, attemptRequest, outcomeOf } from '../attempts.js';
 import type { PushSecrets } from '../push/push-config-store.js';
 
 /** How a push-notification config is called. */
@@ -27,12 +27,13 @@ export async function attemptPush(
   { url, token, schemes: [scheme], credentials }: PushReceiver,
   { deliveryId, body, traceparent }: Notification,
   signal: AbortSignal,
-): Promise<AttemptResult> {
+): Promise<Attempted> {
   const headers = {
     'webhook-id': deliveryId,
     ...(traceparent !== undefined && { traceparent }),
     ...(token && { 'x-a2a-notification-token': token }),
     ...(scheme !== undefined && credentials && { authorization: `${scheme} ${credentials}` }),
   };
-  return (await attemptRequest(outbound, { url, headers, body }, signal)).result;
+  const { result } = await attemptRequest(outbound, { url, headers, body }, signal);
+  return { result, outcome: outcomeOf(result) };
 }

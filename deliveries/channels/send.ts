@@ -1,35 +1,43 @@
 import { createHash } from 'node:crypto';
-import { signatureHeaders } from '../../http/webhook-signatures.js';
-import {
-  type AttemptOutcome,
-  type AttemptResult,
-  attemptRequest,
-  originOf,
-  outcomeOf,
-  receiverOf,
-} from '../attempts.js';
+import { type Attempted, originOf, receiverOf } from '../attempts.js';
 import type { Channel } from './channel-store.js';
 import type { ChannelClients } from './clients.js';
-import { attemptEmail, smtpOutcome } from './email.js';
+import { attemptEmail } from './email.js';
 import { attemptSlack, slackUrl } from './slack.js';
+import { attemptWebhook } from './webhook.js';
 
 /** Where a channel delivers to: what is shown of it, and its receiver. */
 export function destinationOf(channel: Channel, slackApiUrl: string): { url: string; receiver: string } {
   const { type, config, channel_id: id } = channel;
-  // All emails of a channel share the mail server.
-  if (type === 'email') return { url: `mailto:${config.recipients?.join(',')}`, receiver: receiverOf('smtp:', id) };
-  if (type === 'webhook') return { url: config.url ?? '', receiver: receiverOf(config.url ?? '', id) };
-  // The path of an incoming webhook is a secret.
-  const url = slackUrl(channel, slackApiUrl);
-  const origin = originOf(url);
-  return { url: config.channel_id ? `${origin}/${config.channel_id}` : origin, receiver: receiverOf(url, id) };
+  switch (type) {
+    case 'webhook':
+      return { url: config.url ?? '', receiver: receiverOf(config.url ?? '', id) };
+    case 'slack': {
+      // The path of an incoming webhook is a secret.
+      const url = slackUrl(channel, slackApiUrl);
+      const origin = originOf(url);
+      return { url: config.channel_id ? `${origin}/${config.channel_id}` : origin, receiver: receiverOf(url, id) };
+    }
+    case 'email':
+      // All emails of a channel share the mail server.
+      return { url: `mailto:${config.recipients?.join(',')}`, receiver: receiverOf('smtp:', id) };
+    default:
+      return type satisfies never;
+  }
 }
 
 /** What decides who gets what a channel sends. The signing secret of a webhook does not: whoever has it is sent nothing by it. */
 function addressOf({ type, config, secrets }: Channel, slackApiUrl: string): unknown[] {
-  if (type === 'email') return [type, ...(config.recipients ?? []).map((recipient) => recipient.toLowerCase())];
-  if (type === 'webhook') return [type, config.url, ...Object.entries(secrets.headers ?? {}).sort()];
-  return [type, slackUrl({ secrets }, slackApiUrl), secrets.bot_token, config.channel_id];
+  switch (type) {
+    case 'webhook':
+      return [type, config.url, ...Object.entries(secrets.headers ?? {}).sort()];
+    case 'slack':
+      return [type, slackUrl({ secrets }, slackApiUrl), secrets.bot_token, config.channel_id];
+    case 'email':
+      return [type, ...(config.recipients ?? []).map((recipient) => recipient.toLowerCase())];
+    default:
+      return type satisfies never;
+  }
 }
 
 /** Tells destinations of channels apart, secrets of their addresses included, without naming them. */
@@ -58,21 +66,6 @@ export interface SentDelivery {
   traceparent?: string;
 }
 
-async function attemptWebhook(
-  { outbound }: ChannelClients,
-  { config, secrets }: Channel,
-  { deliveryId, body, traceparent }: SentDelivery,
-  signal: AbortSignal,
-): Promise<AttemptResult> {
-  const trace = traceparent !== undefined && { traceparent };
-  const headers: Record<string, string> = {
-    ...trace,
-    ...secrets.headers,
-    ...signatureHeaders(secrets, deliveryId, body, Date.now()),
-  };
-  return (await attemptRequest(outbound, { url: config.url ?? '', headers, body }, signal)).result;
-}
-
 /**
  * Makes one attempt to send a delivery over its channel. Errors of the receiver and of the network are part of the result.
  * @throws OutboundError ABORTED when the signal aborts; the attempt does not count
@@ -82,16 +75,16 @@ export async function attemptChannel(
   channel: Channel,
   delivery: SentDelivery,
   signal: AbortSignal,
-): Promise<{ result: AttemptResult; outcome: AttemptOutcome }> {
-  if (channel.type === 'email') {
-    const result = await attemptEmail(clients.email, channel, delivery.body, signal);
-    return { result, outcome: smtpOutcome(result) };
+): Promise<Attempted> {
+  const { type } = channel;
+  switch (type) {
+    case 'webhook':
+      return attemptWebhook(clients, channel, delivery, signal);
+    case 'slack':
+      return attemptSlack(clients, channel, delivery.body, signal);
+    case 'email':
+      return attemptEmail(clients.email, channel, delivery.body, signal);
+    default:
+      return type satisfies never;
   }
-  const result =
-    channel.type === 'slack'
-      ? await attemptSlack(clients, channel, delivery.body, signal)
-      : await attemptWebhook(clients, channel, delivery, signal);
-  // Slack's API refuses with 200.
-  const outcome = result.status_code === 200 && result.error?.startsWith('SLACK_') ? 'refused' : outcomeOf(result);
-  return { result, outcome };
 }

@@ -1,4 +1,4 @@
-import { type AttemptResult, attemptRequest } from '../attempts.js';
+import { type Attempted, attemptRequest, outcomeOf } from '../attempts.js';
 import type { Envelope } from '../envelope.js';
 import type { Channel } from './channel-store.js';
 import type { ChannelClients } from './clients.js';
@@ -116,16 +116,18 @@ export async function attemptSlack(
   channel: Channel,
   body: Buffer,
   signal: AbortSignal,
-): Promise<AttemptResult> {
+): Promise<Attempted> {
   const { webhook_url, bot_token, signing_secret } = channel.secrets;
   const envelope = JSON.parse(body.toString()) as Envelope;
   const message = slackMessage(envelope, { withButtons: signing_secret !== undefined });
   const url = slackUrl(channel, slackApiUrl);
   if (webhook_url !== undefined) {
-    return (await attemptRequest(outbound, { url, headers: {}, body: JSON.stringify(message) }, signal)).result;
+    const { result } = await attemptRequest(outbound, { url, headers: {}, body: JSON.stringify(message) }, signal);
+    return { result, outcome: outcomeOf(result) };
   }
   const headers = { authorization: `Bearer ${bot_token}`, 'content-type': 'application/json; charset=utf-8' };
   const content = JSON.stringify({ channel: channel.config.channel_id, ...message });
   const { result, answer } = await attemptRequest(outbound, { url, headers, body: content }, signal);
-  return result.status_code === 200 ? { ...result, error: apiError(answer) } : result;
+  const error = result.status_code === 200 ? apiError(answer) : null;
+  return error === null ? { result, outcome: outcomeOf(result) } : { result: { ...result, error }, outcome: 'refused' };
 }

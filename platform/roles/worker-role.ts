@@ -50,12 +50,12 @@ export async function startWorkerRole(
   const plans = { accept: services.messages, stepStarted: () => planStarter.expect() };
   const watch = { db, outbound, log };
   const delivery = { db, clients: channelClients, secrets, log, counts: services.deliveryCounts };
-  const delivered = () => deliveryStarter.expect();
+  const deliveriesWritten = () => deliveryStarter.expect();
   const { slackApiUrl } = channelClients;
   const worker = await runFleetWorker(workerDeps, { core, watch, delivery, plans, temporal });
   stops.add(() => worker.stop());
   await workerDeps.start.run(() => temporal.ensureAgentWatch());
-  const alertRelay = createAlertRelay({ db, secrets, log, slackApiUrl, baseUrl, delivered });
+  const alertRelay = createAlertRelay({ db, secrets, log, slackApiUrl, baseUrl, deliveriesWritten });
   const positioned = () => {
     eventFeed.wake();
     alertRelay.wake();

@@ -47,7 +47,7 @@ function startRelay(over: Db = db): void {
   const relay = createAlertRelay({
     ...{ db: over, secrets, log, slackApiUrl: 'https://slack.example' },
     baseUrl: () => 'https://platform.example',
-    delivered: () => undefined,
+    deliveriesWritten: () => undefined,
   });
   relay.start();
   onTestFinished(() => relay.stop());

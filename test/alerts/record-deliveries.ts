@@ -31,7 +31,7 @@ export function recordDeliveries(api: ServedApi, { smtpUrl }: { smtpUrl?: string
   const relay = createAlertRelay({
     ...{ db: api.db, secrets: api.secrets, log, slackApiUrl },
     baseUrl: () => api.baseUrl,
-    delivered: () => undefined,
+    deliveriesWritten: () => undefined,
   });
   relay.start();
   cleanUp(() => relay.stop());

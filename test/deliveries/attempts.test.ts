@@ -60,7 +60,7 @@ test('an answer without end counts by its status', async () => {
   const server = await httpServer((_request, response) => {
     response.write('x'.repeat(100_000));
   });
-  expect(await attempt(server.url)).toMatchObject({ status_code: 200, error: null });
+  expect(await attempt(server.url)).toMatchObject({ outcome: 'accepted', result: { status_code: 200, error: null } });
 });
 
 test('an attempt that this process cut off is none', async () => {

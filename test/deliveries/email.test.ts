@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { InputRequest } from '../../contracts/api/messages.js';
-import { attemptEmail, smtpOutcome } from '../../deliveries/channels/email.js';
+import { attemptEmail } from '../../deliveries/channels/email.js';
 import type { Envelope } from '../../deliveries/envelope.js';
 import { tcpServer } from '../runtime/loopback-server.js';
 import { mailServer, refusing, textOf } from './mail-server.js';
@@ -30,20 +30,22 @@ const ENVELOPE: Envelope = {
   page_url: 'https://fleet.example.com/approve/token-1',
 };
 
-function send(
+async function send(
   smtpUrl: string | undefined,
   recipients = ['ops@example.com'],
   { signal = new AbortController().signal, envelope = ENVELOPE, timeoutMs = 60_000 } = {},
 ) {
   const smtp = { smtpUrl, from: 'fleet@example.com', timeoutMs };
-  return attemptEmail(smtp, { config: { recipients } }, Buffer.from(JSON.stringify(envelope)), signal);
+  const body = Buffer.from(JSON.stringify(envelope));
+  const { result, outcome } = await attemptEmail(smtp, { config: { recipients } }, body, signal);
+  return { ...result, outcome };
 }
 
 test('a mail server gets one message for all recipients, whose headers a rule cannot add to', async () => {
   const { mails, port } = await mailServer();
   const result = await send(`smtp://127.0.0.1:${port}`, ['ops@example.com', 'night@example.com']);
   expect(result).toMatchObject({ status_code: 250, error: null });
-  expect(smtpOutcome(result)).toBe('accepted');
+  expect(result.outcome).toBe('accepted');
   const [mail] = mails;
   expect(mails).toHaveLength(1);
   expect(mail).toMatchObject({ from: 'fleet@example.com', to: ['ops@example.com', 'night@example.com'] });
@@ -89,7 +91,7 @@ test.each([
   });
   const result = await send(`smtp://127.0.0.1:${port}`, ['ops@example.com', 'gone@example.com']);
   expect(result).toMatchObject({ status_code: code, error });
-  expect(smtpOutcome(result)).toBe(outcome);
+  expect(result.outcome).toBe(outcome);
   expect(mails[0]?.to).toEqual(refused ? ['ops@example.com'] : undefined);
 });
 
@@ -111,9 +113,9 @@ test('user and password of SMTP_URL are used', async () => {
 test('a server that is away, or hangs up, may be there later', async () => {
   const gone = await send('smtp://127.0.0.1:1');
   expect(gone).toMatchObject({ status_code: null, error: 'SMTP_ERROR' });
-  expect(smtpOutcome(gone)).toBe('unavailable');
+  expect(gone.outcome).toBe('unavailable');
   const server = await tcpServer((socket) => socket.destroy());
-  expect(smtpOutcome(await send(`smtp://127.0.0.1:${server.port}`))).toBe('unavailable');
+  expect((await send(`smtp://127.0.0.1:${server.port}`)).outcome).toBe('unavailable');
 });
 
 test('a server that never greets, and one that answers each command after a while, are given one time in all', async () => {
@@ -130,7 +132,7 @@ test('a server that never greets, and one that answers each command after a whil
     send(`smtp://127.0.0.1:${silent.port}`, undefined, { timeoutMs }),
     send(`smtp://127.0.0.1:${slow.port}`, undefined, { timeoutMs }),
   ]);
-  expect(smtpOutcome(ungreeted)).toBe('unavailable');
+  expect(ungreeted.outcome).toBe('unavailable');
   expect(ungreeted.duration_ms).toBeGreaterThan(0.9 * timeoutMs);
   expect(unended).toMatchObject({ status_code: null, error: 'TIMEOUT' });
   expect(slow.mails).toEqual([]);
@@ -147,5 +149,5 @@ test('an attempt that this process cuts off is none', async () => {
 test('without SMTP_URL nothing can be sent', async () => {
   const result = await send(undefined);
   expect(result).toMatchObject({ error: 'SMTP_NOT_CONFIGURED' });
-  expect(smtpOutcome(result)).toBe('refused');
+  expect(result.outcome).toBe('refused');
 });

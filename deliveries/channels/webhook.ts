@@ -1,0 +1,22 @@
+import { signatureHeaders } from '../../http/webhook-signatures.js';
+import { type Attempted, attemptRequest, outcomeOf } from '../attempts.js';
+import type { Channel } from './channel-store.js';
+import type { ChannelClients } from './clients.js';
+import type { SentDelivery } from './send.js';
+
+/** Posts a delivery to a webhook, signed, with the channel's headers. */
+export async function attemptWebhook(
+  { outbound }: Pick<ChannelClients, 'outbound'>,
+  { config, secrets }: Channel,
+  { deliveryId, body, traceparent }: SentDelivery,
+  signal: AbortSignal,
+): Promise<Attempted> {
+  const trace = traceparent !== undefined && { traceparent };
+  const headers: Record<string, string> = {
+    ...trace,
+    ...secrets.headers,
+    ...signatureHeaders(secrets, deliveryId, body, Date.now()),
+  };
+  const { result } = await attemptRequest(outbound, { url: config.url ?? '', headers, body }, signal);
+  return { result, outcome: outcomeOf(result) };
+}
