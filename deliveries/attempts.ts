@@ -21,6 +21,15 @@ export interface AttemptResult {
 /** What an attempt says about a delivery: the receiver took it, or will never take it, or may take it later. */
 export type AttemptOutcome = 'accepted' | 'refused' | 'unavailable';
 
+/** A delivery to send. */
+export interface SentDelivery {
+  deliveryId: string;
+  /** The bytes of the envelope; of a push notification those of the task, or of the stream response. */
+  body: Buffer;
+  /** Of the trace that the event belongs to, with the span of its message; webhooks and push notifications pass it on. */
+  traceparent?: string;
+}
+
 /** An attempt that was made. */
 export interface Attempted {
   result: AttemptResult;

@@ -1,9 +1,9 @@
 import type { Secrets } from '../runtime/secrets.js';
-import { type Attempted, type DeliveryChannel, receiverOf } from './attempts.js';
+import { type Attempted, type DeliveryChannel, receiverOf, type SentDelivery } from './attempts.js';
 import { type Channel, type ChannelRow, unsealChannel } from './channels/channel-store.js';
 import type { ChannelClients } from './channels/clients.js';
 import { attemptPush, type PushReceiver } from './channels/push.js';
-import { attemptChannel, channelTo, destinationDigest, destinationOf, type SentDelivery } from './channels/send.js';
+import { attemptChannel, channelTo, destinationDigest, destinationOf } from './channels/send.js';
 import { type PushConfigRow, unsealPushSecrets } from './push/push-config-store.js';
 
 /** Whom a delivery goes to: a channel of an alert rule, or a push-notification config. */

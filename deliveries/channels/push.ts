@@ -1,20 +1,11 @@
 import type { Outbound } from '../../http/outbound.js';
-import { type Attempted, attemptRequest, outcomeOf } from '../attempts.js';
+import { type Attempted, attemptRequest, outcomeOf, type SentDelivery } from '../attempts.js';
 import type { PushSecrets } from '../push/push-config-store.js';
 
 /** How a push-notification config is called. */
 export interface PushReceiver extends PushSecrets {
   url: string;
   schemes: readonly string[];
-}
-
-/** A push notification to send. */
-export interface Notification {
-  deliveryId: string;
-  /** The bytes of the task, or of the stream response. */
-  body: Buffer;
-  /** With the span of the message that it is about. */
-  traceparent?: string;
 }
 
 /**
@@ -25,7 +16,7 @@ export interface Notification {
 export async function attemptPush(
   outbound: Pick<Outbound, 'request'>,
   { url, token, schemes: [scheme], credentials }: PushReceiver,
-  { deliveryId, body, traceparent }: Notification,
+  { deliveryId, body, traceparent }: SentDelivery,
   signal: AbortSignal,
 ): Promise<Attempted> {
   const headers = {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type Attempted, originOf, receiverOf } from '../attempts.js';
+import { type Attempted, originOf, receiverOf, type SentDelivery } from '../attempts.js';
 import type { Channel } from './channel-store.js';
 import type { ChannelClients } from './clients.js';
 import { attemptEmail } from './email.js';
@@ -55,15 +55,6 @@ export function mailsOf({ type, config }: Pick<Channel, 'type' | 'config'>): str
 /** A channel as one of its deliveries uses it. @param mailTo the one recipient of an email; else '' */
 export function channelTo(channel: Channel, mailTo: string): Channel {
   return mailTo === '' ? channel : { ...channel, config: { ...channel.config, recipients: [mailTo] } };
-}
-
-/** A delivery as a channel sends it. */
-export interface SentDelivery {
-  deliveryId: string;
-  /** The bytes of the envelope. */
-  body: Buffer;
-  /** Of the trace that the event belongs to; webhooks pass it on. */
-  traceparent?: string;
 }
 
 /**

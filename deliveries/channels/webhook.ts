@@ -1,8 +1,7 @@
 import { signatureHeaders } from '../../http/webhook-signatures.js';
-import { type Attempted, attemptRequest, outcomeOf } from '../attempts.js';
+import { type Attempted, attemptRequest, outcomeOf, type SentDelivery } from '../attempts.js';
 import type { Channel } from './channel-store.js';
 import type { ChannelClients } from './clients.js';
-import type { SentDelivery } from './send.js';
 
 /** Posts a delivery to a webhook, signed, with the channel's headers. */
 export async function attemptWebhook(
