@@ -12,7 +12,8 @@ export function failed(code: FrameErrorCode, message: string, health?: 'failing'
 
 /** The outcome of the agent's task is unknown: its connection ended early, or it cannot be asked. */
 export function unknownOutcome(message: string): AgentResult {
-  return failed('AGENT_DISCONNECTED', message, 'failing');
+  const error = { code: 'AGENT_DISCONNECTED', message };
+  return { state: 'failed', error, is_loss: true, health: 'failing' };
 }
 
 /** The answer is not a valid A2A answer. */

@@ -78,8 +78,8 @@ export class HostedTransport implements Transport {
 
   /** An agent that answers 5xx is left to the periodic check; a connection that opens disproves a broken one. */
   becameUnhealthy(open: OpenDispatch, result: AgentResult): void {
-    const disconnected = result.state === 'failed' && result.error?.code === 'AGENT_DISCONNECTED';
-    if (disconnected || (result.state === 'not_sent' && !isNotReady(result))) this.#recovery.begin(open);
+    const isLoss = result.state === 'failed' && result.is_loss;
+    if (isLoss || (result.state === 'not_sent' && !isNotReady(result))) this.#recovery.begin(open);
   }
 
   #cancel(call: HostedCall, taskId: string | undefined): void {

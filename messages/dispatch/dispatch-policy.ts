@@ -77,7 +77,7 @@ async function evaluate(
   { key, request }: VerdictNeeded,
 ): Promise<void> {
   const { tenant_id, message_id } = open;
-  await dispatches.release(open, 'EVALUATOR');
+  await dispatches.release(open, 'EVALUATOR', { restsFirst: true });
   const verdict = await core.policies.decide(tenant_id, request);
   if (isUndecided(verdict)) return; // its evaluators are busy: a sweeper lets it join its queue again
   await core.db.tenant(tenant_id, (tx) =>

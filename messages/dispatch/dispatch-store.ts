@@ -83,7 +83,7 @@ class DispatchStore implements Dispatches {
     this.#core = core;
   }
 
-  async find(ref: DispatchRef): Promise<OpenDispatch | null> {
+  async find(ref: DispatchId): Promise<OpenDispatch | null> {
     const row = await this.#details(ref);
     return row && openDispatchFrom(row);
   }
@@ -94,8 +94,7 @@ class DispatchStore implements Dispatches {
     epoch: number | null,
     next?: NextDispatch,
   ): Promise<DispatchEnd | null> {
-    const isLoss = result.state === 'failed' && result.error?.code === LOST.code;
-    const detached = isLoss ? await this.#detach(dispatch, epoch) : null;
+    const detached = result.is_loss ? await this.#detach(dispatch, epoch) : null;
     if (detached) return detached;
     const usable = result.state === 'input-required' ? withUsableForm(result) : result;
     if (usable.state === 'input-required' || usable.held) return this.#ask(dispatch, usable, epoch);
@@ -106,30 +105,36 @@ class DispatchStore implements Dispatches {
     return this.#complete(dispatch, epoch, { state: usable.state, error, output, decisions, next, isFirst });
   }
 
-  async release(ref: DispatchRef, reason: string, options: { nothingSent?: boolean } = {}): Promise<boolean> {
-    const [row] = await this.#core.db.call<{ released: boolean }>(
-      ref.tenant_id,
+  async release(
+    { tenant_id, message_id, dispatch_id }: DispatchRef,
+    reason: string,
+    { nothingSent = false, restsFirst = false } = {},
+  ): Promise<void> {
+    const [row] = await this.#core.db.call<{ session_id: string | null }>(
+      tenant_id,
       'release_dispatch',
-      'SELECT release_dispatch($1, $2, $3, $4, $5, $6) AS released',
-      [ref.tenant_id, ref.message_id, ref.dispatch_id, reason, options.nothingSent === true, newEventId()],
+      'SELECT release_dispatch($1, $2, $3, $4, $5, $6) AS session_id',
+      [tenant_id, message_id, dispatch_id, reason, nothingSent, newEventId()],
     );
-    return row?.released === true;
+    // Its step takes round trips: by then the taker knows that its agent was not reached.
+    if (row?.session_id && !restsFirst) this.#core.advance({ tenant_id, message_id, session_id: row.session_id });
   }
 
   async failAsLost(ref: DispatchRef, conditions: LossConditions = {}): Promise<DispatchEnd | null> {
     let row = await this.#details(ref);
-    for (let epoch: number | undefined; row && row.epoch !== epoch; row = await this.#details(ref)) {
+    while (row) {
       if (row.sent_at === null) {
-        if (await this.release(ref, 'OWNER_LOST')) this.#core.advance(row);
+        await this.release(ref, 'OWNER_LOST');
         return null;
       }
       if (!(await this.#isLost(row, conditions))) return null;
-      epoch = row.epoch;
-      const detached = await this.#detach(ref, epoch);
-      if (detached) return detached;
-      // With the epoch: its agent may have continued it elsewhere since then. If it has not, it was a resume at the same node.
-      const end = await this.#complete(ref, epoch, { state: 'lost', error: LOST, output: null, isFirst: false });
+      const { epoch } = row;
+      const loss = { state: 'lost', error: LOST, output: null, isFirst: false } as const;
+      const end = (await this.#detach(ref, epoch)) ?? (await this.#complete(ref, epoch, loss));
       if (end) return end;
+      // Its agent may have resumed it since it was read, here or at another node: then it has another epoch, and is judged anew.
+      row = await this.#details(ref);
+      if (row?.epoch === epoch) return null;
     }
     return null;
   }
@@ -170,7 +175,7 @@ class DispatchStore implements Dispatches {
     return !(await this.#core.db.tenant(row.tenant_id, (tx) => isOffered(tx, row, row.instance_id)));
   }
 
-  async #details(ref: DispatchRef): Promise<DetailsRow | null> {
+  async #details(ref: DispatchId): Promise<DetailsRow | null> {
     const [row] = await this.#core.db.call<DetailsRow>(
       ref.tenant_id,
       'find_dispatch',

@@ -143,7 +143,6 @@ export class Dispatcher {
   #ended(open: OpenDispatch, end: DispatchEnd): DispatchEnd {
     this.#watcher.remove(open.message_id);
     this.taker?.ended(open, end);
-    if (end.state === 'not_sent') this.#options.core.advance(open);
     return end;
   }
 
@@ -153,7 +152,6 @@ export class Dispatcher {
     try {
       await runner?.saturationKnown(open);
       await dispatches.release(open, 'NOT_REACHED_HERE', { nothingSent: true });
-      core.advance(open);
     } catch (error) {
       const { message_id, dispatch_id } = open;
       core.log.warn({ err: errorMessage(error), message_id, dispatch_id }, 'dispatch could not be released yet');

@@ -62,6 +62,8 @@ export interface AnswerOrFailure {
   /** The plan that the agent proposes, as it sent it. */
   plan_proposal?: unknown;
   error?: { code: string; message: string };
+  /** The answer that counts is not coming, and the agent may have acted: the `error` is the platform's. Absent where the agent reports a failure itself. */
+  is_loss?: true;
   remote_task_id?: string;
   remote_context_id?: string;
   /** Absent when the result says nothing about the agent's health. */
@@ -107,9 +109,11 @@ export interface LiveMessage {
   ended: Promise<DispatchEnd>;
 }
 
-/** When a dispatch counts as lost. */
+/** When a dispatch counts as lost; without conditions whenever it is sent. */
 export interface LossConditions {
+  /** The node that is gone: a dispatch that another one has by now is not lost. */
   owner?: string | null;
+  /** Not while its agent may still continue it at another node. */
   unlessOffered?: boolean;
 }
 
@@ -121,7 +125,7 @@ export type EndingDispatch = DispatchRef &
 /** The transactions of a dispatch. Each is idempotent. Those that change the message's state publish `changed` after the commit. */
 export interface Dispatches {
   /** The dispatch while it is open or sent; null otherwise. */
-  find(ref: DispatchRef): Promise<OpenDispatch | null>;
+  find(ref: Pick<DispatchRef, 'tenant_id' | 'dispatch_id'>): Promise<OpenDispatch | null>;
   /**
    * Records the result of a sent dispatch: dispatch, message, input request and events in one transaction.
    * @param epoch of the connection that brought the result; null for any
@@ -135,19 +139,17 @@ export interface Dispatches {
     next?: NextDispatch,
   ): Promise<DispatchEnd | null>;
   /**
-   * Releases a dispatch of which nothing was sent, so that its message is queued again.
+   * Releases a dispatch of which nothing was sent, and has its message queued again.
    * @param options.nothingSent releases it also when it is marked as sent: its owner knows that nothing went out
-   * @returns whether it was released
+   * @param options.restsFirst the caller takes the message further, later; a sweeper, if it dies
    */
-  release(ref: DispatchRef, reason: string, options?: { nothingSent?: boolean }): Promise<boolean>;
+  release(ref: DispatchRef, reason: string, options?: { nothingSent?: boolean; restsFirst?: boolean }): Promise<void>;
   /**
    * Ends a dispatch whose owner is gone. It fails with AGENT_DISCONNECTED if it was sent; else it is released. While a tool call of it waits
    * for a human its message does not fail with it: the next dispatch carries the decision.
-   * @param options.owner the node that is gone; changes nothing when another one has the dispatch by now
-   * @param options.unlessOffered changes nothing while the agent may still continue it at another node
    * @returns null when it did not fail
    */
-  failAsLost(ref: DispatchRef, options?: LossConditions): Promise<DispatchEnd | null>;
+  failAsLost(ref: DispatchRef, conditions?: LossConditions): Promise<DispatchEnd | null>;
   /**
    * Milliseconds until the deadline of a sent dispatch, by the record; 0 or less when it has passed or the dispatch has ended.
    * `stands_still`: a tool call of it waits for a human.

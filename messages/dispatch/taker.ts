@@ -98,7 +98,7 @@ export class Taker implements Taking {
     await Promise.all(this.#underWay);
   }
 
-  offer(ended: OpenDispatch): NextDispatch | undefined {
+  offerNext(ended: OpenDispatch): NextDispatch | undefined {
     const { core, runner } = this.#options;
     if (core.policies.concerns(ended.tenant_id, 'dispatch') || this.#isStopping) return undefined;
     if (runner.roomFor(ended).atMost === 0) return undefined;
@@ -108,7 +108,7 @@ export class Taker implements Taking {
     return { mesh_id: runner.meshId, dispatch_id };
   }
 
-  settle(offer: NextDispatch | undefined, ended: OpenDispatch, end: DispatchEnd | null): void {
+  sendNext(offer: NextDispatch | undefined, ended: OpenDispatch, end: DispatchEnd | null): void {
     const { runner, send, idle } = this.#options;
     const next = end?.next;
     if (offer) {
@@ -125,7 +125,7 @@ export class Taker implements Taking {
     else if (end && next === undefined && runner.countOf(agentKeyOf(ended)) <= 1) idle.add(ended);
   }
 
-  /** A dispatch of an agent has ended. One to which nothing could be sent is left alone for a while. */
+  /** A dispatch of an agent has ended, and runs here no more. An agent to which nothing could be sent is left alone for a while. */
   ended(open: OpenDispatch, { state }: DispatchEnd): void {
     const key = agentKeyOf(open);
     if (state !== 'not_sent') {

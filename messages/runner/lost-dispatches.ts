@@ -1,3 +1,5 @@
+import { errorMessage, isTenantBusy, isTransient } from '../../runtime/errors.js';
+import type { Logger } from '../../runtime/logger.js';
 import type { DispatchEnd, Dispatches, DispatchRef } from '../dispatch/dispatches.js';
 
 /** Something other than the dispatch's result closed it, or another node has it. */
@@ -35,8 +37,7 @@ interface LostDispatchesOptions {
   dispatches: Pick<Dispatches, 'find' | 'openAmong' | 'release' | 'failAsLost'>;
   /** This node. */
   meshId: string;
-  /** Nothing of a dispatch was sent: its message goes on. */
-  released(ref: DispatchRef & { session_id: string }): void;
+  log: Pick<Logger, 'warn'>;
 }
 
 /** Ends the dispatches that this node does not run, or runs no more, without a result of their agents. */
@@ -65,20 +66,27 @@ export class LostDispatches {
     const due = [...this.#uncertain.values()].filter(({ sinceMs }) => nowMs - sinceMs >= LOOK_AFTER_MS).slice(0, LOOKS);
     const found = new Set((await this.#options.dispatches.openAmong(due)).map(({ dispatch_id }) => dispatch_id));
     for (const dispatch of due) {
-      const isOurs = found.has(dispatch.dispatch_id) && (await this.#endOurs(dispatch));
+      const outcome = found.has(dispatch.dispatch_id) ? await this.#endOurs(dispatch) : 'not_ours';
       this.#uncertain.delete(dispatch.dispatch_id);
-      const mayCome = !isOurs && nowMs - dispatch.sinceMs < FORGET_AFTER_MS;
-      if (mayCome) this.#uncertain.set(dispatch.dispatch_id, dispatch); // behind the others
+      const mayCome = outcome === 'not_ours' && nowMs - dispatch.sinceMs < FORGET_AFTER_MS;
+      if (mayCome || outcome === 'failed') this.#uncertain.set(dispatch.dispatch_id, dispatch); // behind the others
     }
   }
 
-  /** @returns whether the record names this node as its owner; then it has ended */
-  async #endOurs({ tenant_id, dispatch_id, neverSent }: Uncertain): Promise<boolean> {
-    const open = await this.#options.dispatches.find({ tenant_id, dispatch_id, message_id: '' });
-    if (open?.mesh_id !== this.#options.meshId) return false;
-    await (neverSent ? this.release(open, 'NEVER_SENT') : this.fail(open));
-    if (neverSent) this.#options.released(open);
-    return true;
+  /** Ends it if the record names this node as its owner. What fails is not repeated here: one that fails for good keeps no other waiting. */
+  async #endOurs({ tenant_id, dispatch_id, neverSent }: Uncertain): Promise<'ended' | 'not_ours' | 'failed'> {
+    const { dispatches, meshId, log } = this.#options;
+    try {
+      const open = await dispatches.find({ tenant_id, dispatch_id });
+      if (open?.mesh_id !== meshId) return 'not_ours';
+      if (neverSent) await dispatches.release(open, 'NEVER_SENT', { nothingSent: true });
+      else await dispatches.failAsLost(open, { owner: meshId });
+      return 'ended';
+    } catch (error) {
+      if (isTransient(error) && !isTenantBusy(error)) throw error;
+      log.warn({ err: errorMessage(error), dispatch_id }, 'a dispatch that does not run here could not be ended');
+      return 'failed';
+    }
   }
 
   /**
@@ -86,8 +94,10 @@ export class LostDispatches {
    * the agent of any other may have acted, so it is not sent again.
    */
   async disown(ref: Owned): Promise<DispatchEnd> {
-    const maySent = this.#uncertain.get(ref.dispatch_id)?.neverSent === false;
-    return ref.mesh_id === this.#options.meshId && !maySent ? this.release(ref, 'NEVER_SENT') : this.#failAsLost(ref);
+    const mayHaveBeenSent = this.#uncertain.get(ref.dispatch_id)?.neverSent === false;
+    return ref.mesh_id === this.#options.meshId && !mayHaveBeenSent
+      ? this.release(ref, 'NEVER_SENT')
+      : this.#failAsLost(ref);
   }
 
   /** Releases a dispatch of which nothing went out, so that its message is queued again. */
@@ -103,7 +113,7 @@ export class LostDispatches {
   }
 
   async #failAsLost(ref: Owned): Promise<DispatchEnd> {
-    const options = { owner: ref.mesh_id };
-    return (await this.#persist(() => this.#options.dispatches.failAsLost(ref, options))) ?? CLOSED;
+    const conditions = { owner: ref.mesh_id };
+    return (await this.#persist(() => this.#options.dispatches.failAsLost(ref, conditions))) ?? CLOSED;
   }
 }

@@ -171,13 +171,13 @@ export class DispatchSender {
   async #endAndTake(open: OpenDispatch, result: AnswerOrFailure, epoch: number): Promise<DispatchEnd | null> {
     const { dispatches } = this.#options;
     const { taking } = this;
-    const offer = taking?.offer(open);
+    const offer = taking?.offerNext(open);
     let end: DispatchEnd | null = null;
     try {
       end = await this.persist(() => dispatches.end(open, result, epoch, offer));
       return end;
     } finally {
-      taking?.settle(offer, open, end);
+      taking?.sendNext(offer, open, end);
     }
   }
 

@@ -3,19 +3,21 @@ import type { Db } from '../../db/pool.js';
 import type { TenantGuards } from '../../policy/guards/guarded-content.js';
 import type { PolicyEngine } from '../../policy/policy-engine.js';
 import type { Logger } from '../../runtime/logger.js';
-import type { SessionRef } from '../../sessions/session-deps.js';
-import type { DispatchEnd, Dispatches, DispatchRef, NextDispatch, OpenDispatch } from '../dispatch/dispatches.js';
+import type { DispatchEnd, Dispatches, NextDispatch, OpenDispatch } from '../dispatch/dispatches.js';
 import type { ChunkBus } from '../stream/bus.js';
 import type { ProposePlan } from './plan-proposals.js';
 
-/** Takes the next message of an agent in the transaction that ends one. */
+/**
+ * Takes the next message of an agent in the transaction that ends one. Of each dispatch that was sent, in this order: `offerNext`, its end on the record,
+ * `sendNext`, it runs here no more, `Taker.ended`.
+ */
 export interface Taking {
   /** An agent may have got room: it gets what waits for it. Never throws. */
   fill(agent: AgentRef): void;
   /** What that transaction may open; undefined where the agent is to get nothing more now. */
-  offer(ended: OpenDispatch): NextDispatch | undefined;
-  /** To be called after each end. @param end null where nothing was written, or that is not known */
-  settle(offer: NextDispatch | undefined, ended: OpenDispatch, end: DispatchEnd | null): void;
+  offerNext(ended: OpenDispatch): NextDispatch | undefined;
+  /** Sends what was opened, or has the agent get its next message otherwise. To be called after each `offerNext`. @param end null where nothing was written, or that is not known */
+  sendNext(offer: NextDispatch | undefined, ended: OpenDispatch, end: DispatchEnd | null): void;
 }
 
 /** What all dispatches of a process share. */
@@ -29,6 +31,4 @@ export interface SenderOptions {
   proposePlan?: ProposePlan;
   /** This node; new at every boot. */
   meshId: string;
-  /** Nothing of a dispatch was sent, and it is released: its message goes on. Never throws. */
-  released(ref: DispatchRef & SessionRef): void;
 }

@@ -38,7 +38,6 @@ export async function startMesh(options: {
     meshId,
     proposePlan,
     reconcileMs,
-    released: core.advance,
   });
   const fill = (agent: AgentRef) => core.nodes.fill(agent, meshId);
   const shared = { fill, db, log, bus: runner.output, changes: bus, dispatches, spans };

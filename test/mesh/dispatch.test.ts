@@ -162,7 +162,8 @@ describe('nothing is sent', () => {
     agent.send('close_request', {});
     await until(() => here.server.stats().draining === 1);
     expect(await here.run(ref)).toMatchObject(unsent);
-    expect(await fixture.dispatches.release(ref, 'NOT_READY', { nothingSent: true })).toBe(true);
+    await fixture.dispatches.release(ref, 'NOT_READY', { nothingSent: true });
+    expect(await fixture.dispatches.find(ref)).toBeNull();
     expect((await fixture.message(ref)).state).toBe('working');
   });
 

@@ -106,8 +106,7 @@ export class MeshFixture {
     const clocks = { ...DEFAULT_CLOCKS, reconcileMs: 50, ...options.clocks };
     const shared = { dispatches, db, log };
     const { reconcileMs } = clocks;
-    const released = this.core.advance;
-    const runner = new DispatchRunner({ ...shared, bus, guards: policies, meshId, inFlightMax, reconcileMs, released });
+    const runner = new DispatchRunner({ ...shared, bus, guards: policies, meshId, inFlightMax, reconcileMs });
     const server = createMeshServer({
       ...shared,
       fill: () => undefined,

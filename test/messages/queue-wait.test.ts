@@ -106,7 +106,8 @@ test('a message that comes long after the last agent went waits as long as any',
   expect(await fixture.kind(message, QUEUE_WAIT_MS + 100)).toBe('done');
 });
 
-const LOST: AnswerOrFailure = { state: 'failed', error: { code: 'AGENT_DISCONNECTED', message: 'gone' } };
+const OWN_FAILURE: AnswerOrFailure = { state: 'failed', error: { code: 'AGENT_DISCONNECTED', message: 'gone' } };
+const LOST: AnswerOrFailure = { ...OWN_FAILURE, is_loss: true };
 /** All messages of the agent are declared as idempotent. */
 const declareIdempotent = () => {
   const extension = { uri: 'urn:agent-fleet:extensions:idempotent-skills', params: { skills: ['*'] } };
@@ -124,6 +125,17 @@ test('a message of an idempotent skill has ten dispatches at most, and they shar
   expect(await fixture.look(message)).toMatchObject({ kind: 'done', state: 'failed' });
   expect(await errorOf(message)).toBe('AGENT_DISCONNECTED');
   expect(deadlines.size).toBe(1);
+});
+
+test('an agent that reports the code of a loss has answered, and gets the message no more', async () => {
+  await declareIdempotent();
+  const message = await fixture.queue();
+  const seen: string[] = [];
+  fixture.core.bus.subscribe(fixture.tenantId, message.message_id, 0, ({ event }) => seen.push(event.kind));
+  await fixture.answer(message, OWN_FAILURE);
+  expect(await fixture.look(message)).toMatchObject({ kind: 'done', state: 'failed' });
+  expect(await errorOf(message)).toBe('AGENT_DISCONNECTED');
+  expect(seen).not.toContain('restarted');
 });
 
 test('a question to a human gives it its whole time again', async () => {

@@ -93,7 +93,7 @@ async function currentDispatch(core: MessageCore, { tenant_id, message_id }: Mes
   const [row] = await core.db.tenant(tenant_id, (tx) =>
     tx.query<{ id: string | null }>(current, [tenant_id, message_id]),
   );
-  return row?.id ? createDispatches(core).find({ tenant_id, message_id, dispatch_id: row.id }) : null;
+  return row?.id ? createDispatches(core).find({ tenant_id, dispatch_id: row.id }) : null;
 }
 
 /** What became of a dispatch, without content. `closed`: the record says how; with `final`, the message ended with it in that state. */

@@ -10,9 +10,8 @@ $$;
 -- sent → lost, and the message goes on without a dispatch, for either of two reasons:
 -- - A tool call of it waited, or it had not heard of the decision: the message waits, and its next dispatch carries the
 -- decision.
--- - Its skill is declared idempotent, and it was lost with its connection: the message is queued again, while its
--- deadline has not passed, and until it had
---   ten dispatches.
+-- - Its skill is declared idempotent: the message is queued again, while its deadline has not passed, and until it had
+-- ten dispatches.
 -- `by_epoch` NULL: it does not matter. Gives `detached`: false, and nothing written, where there is no such reason, or
 -- the agent has heard how its call ended and gone on, and the skill is not idempotent: the dispatch then ends with its
 -- message, as any that may have been carried out.
@@ -23,17 +22,18 @@ DECLARE
   d dispatches;
   session text;
   trace text;
+  may_wait boolean; -- as far as that can be told without the message's lock
   waits boolean;
   repeats boolean;
 BEGIN
   PERFORM act_for_tenant(of_tenant);
-  waits := EXISTS (SELECT 1 FROM tool_grants g
+  may_wait := EXISTS (SELECT 1 FROM tool_grants g
     WHERE g.tenant_id = of_tenant AND g.message_id = of_message AND g.dispatch_id = of_dispatch AND g.used_at IS NULL);
-  repeats := error = 'AGENT_DISCONNECTED' AND EXISTS (SELECT 1 FROM dispatches x
+  repeats := EXISTS (SELECT 1 FROM dispatches x
     JOIN agents a ON a.tenant_id = x.tenant_id AND a.instance_id = x.instance_id
     WHERE x.tenant_id = of_tenant AND x.dispatch_id = of_dispatch AND x.attempt < 10
       AND coalesce(x.deadline_at > now(), true) AND is_idempotent(a.agent_card, x.skill_id));
-  IF NOT waits AND NOT repeats THEN
+  IF NOT may_wait AND NOT repeats THEN
     RETURN QUERY SELECT false, NULL::text, NULL::text;
     RETURN;
   END IF;

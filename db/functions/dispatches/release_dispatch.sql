@@ -1,8 +1,9 @@
 -- open | sent → released: nothing went out, on the word of the dispatch's node, and the message is to be queued again.
--- One that is marked as sent is released only with `nothing_sent`. Gives whether it was released.
+-- One that is marked as sent is released only with `nothing_sent`. Gives the session of the message where that is to go
+-- on: it was released, now or by a call before whose answer was lost. Else NULL.
 CREATE FUNCTION release_dispatch(of_tenant text, of_message text, of_dispatch text, reason text, nothing_sent boolean,
   event_id text)
-RETURNS boolean LANGUAGE plpgsql AS $$
+RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   d dispatches;
   running record;
@@ -14,8 +15,11 @@ BEGIN
     WHERE s.tenant_id = of_tenant AND s.session_id = (SELECT r.session_id FROM running_messages r
     WHERE r.tenant_id = of_tenant AND r.message_id = of_message AND r.resolution IS NOT NULL) FOR NO KEY UPDATE;
   d := lock_dispatch(of_tenant, of_message, of_dispatch);
-  IF d.state IS NULL OR d.state = 'sent' AND NOT nothing_sent THEN
-    RETURN false;
+  IF d.state IS NULL THEN
+    RETURN (SELECT r.session_id FROM running_messages r
+      WHERE r.tenant_id = of_tenant AND r.message_id = of_message AND r.current_dispatch_id IS NULL);
+  ELSIF d.state = 'sent' AND NOT nothing_sent THEN
+    RETURN NULL;
   END IF;
   UPDATE dispatches x SET state = 'released', ended_at = now(), error_code = reason
    WHERE x.tenant_id = of_tenant AND x.dispatch_id = of_dispatch RETURNING * INTO d;
@@ -34,5 +38,5 @@ BEGIN
   PERFORM note_change(of_tenant, of_message);
   d.ended_at := d.sent_at; -- it never ran
   PERFORM record_dispatch_end(event_id, d, running.session_id, trace);
-  RETURN true;
+  RETURN running.session_id;
 END $$;

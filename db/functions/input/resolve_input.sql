@@ -1,6 +1,6 @@
 -- A human decides about an open request. One transaction is the way in: request, audit row, message or plan, and
--- events. The caller holds the locks of the session and of the message, or that of the plan, and has checked who
--- decides and that the answer fits.
+-- events. The caller holds the lock of the message, or that of the plan, and has checked who decides and that the
+-- answer fits. No session may be locked from here on: wherever a transaction locks both, it locks the session first.
 
 -- `voter`: counts once towards the quorum. `stands_for`: the credentials whose vote it may be. `arguments`: those that
 -- the approver edited, as text, else NULL. `digest`: of what is approved. `answer`: what the next dispatch carries.

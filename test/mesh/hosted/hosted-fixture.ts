@@ -94,7 +94,6 @@ export class HostedFixture {
       guards: this.core.policies,
       meshId: MESH,
       reconcileMs: 50,
-      released: this.core.advance,
     });
     const hosted = new HostedTransport({
       ...shared,

@@ -101,12 +101,7 @@ export const MESSAGE_ACTIONS = {
     const end = await world.dispatches.end({ ...dispatch, produced }, { state: 'failed', error }, null);
     world.countOnce(`accepted ${dispatch.dispatch_id}`, end);
   }),
-  release: onDispatch(async (world, dispatch) => {
-    world.countOnce(
-      `released ${dispatch.dispatch_id}`,
-      await world.dispatches.release(dispatch, 'ROUTE_LOST', { nothingSent: true }),
-    );
-  }),
+  release: onDispatch((world, dispatch) => world.dispatches.release(dispatch, 'ROUTE_LOST', { nothingSent: true })),
   /** The agent or its node is lost. */
   lose: onDispatch((world, dispatch) => world.dispatches.failAsLost(dispatch)),
   /** The agent reconnects without its token. */
