@@ -136,6 +136,8 @@ export const ErrorPayload = z.object({
   message: z.string().default(''),
   retryable: z.boolean().default(false),
   details: z.unknown().optional(),
+  /** The agent ends before it has finished: the dispatch counts as lost, so that one of an idempotent skill is repeated. */
+  unfinished: z.boolean().optional(),
 });
 export type ErrorPayload = z.infer<typeof ErrorPayload>;
 const PingPayload = z.object({ nonce: z.string().max(256).optional() });

@@ -50,9 +50,7 @@ export function toAgentResult(
     ...(message && { status_message: { ...message, role: 'agent' as const } }),
     ...(usage && { usage }),
     ...(asked.request && { input_request: asked.request }),
-    ...(state === 'failed' && {
-      error: asked.problem ? handlerError(failure) : (ownFailure(task) ?? handlerError(failure)),
-    }),
+    ...(state === 'failed' && ((!asked.problem && ownFailure(task)) || { error: handlerError(failure) })),
     ...(task && isId(task.id) && { remote_task_id: task.id }),
     ...(task && isId(task.contextId) && { remote_context_id: task.contextId }),
   };
@@ -128,21 +126,26 @@ function handlerError(message: string): NonNullable<AnswerOrFailure['error']> {
   return { code: 'HANDLER_ERROR', message };
 }
 
-const OwnFailure = ErrorPayload.pick({ code: true, message: true });
+const OwnFailure = ErrorPayload.pick({ code: true, message: true, unfinished: true });
 
 /** What the SDK's hosted agents say of a failed task beside A2A, in `metadata.error`. Another server's metadata is its own. */
-function ownFailure(task: Task | undefined): AnswerOrFailure['error'] {
+function ownFailure(task: Task | undefined): Pick<AnswerOrFailure, 'error' | 'is_loss'> | undefined {
   const { data } = OwnFailure.safeParse(task?.metadata?.error);
-  return data && reportedFailure({ ...data, retryable: false }).error;
+  return data && failureOf(data);
 }
 
 /** What a code of an agent may be. Codes stand in filters, groups and events: words of another form are a text. */
 const OWN_CODE = /^[A-Za-z][A-Za-z0-9_]{0,63}$/;
 
-/** The result of a dispatch whose agent reports that it failed. What is no code reads HANDLER_ERROR, and stands in the text. */
-export function reportedFailure({ code, message }: ErrorPayload): AnswerOrFailure {
+/** What is no code reads HANDLER_ERROR, and stands in the text. */
+function failureOf({ code, message, unfinished }: Omit<ErrorPayload, 'retryable'>) {
   const error = OWN_CODE.test(code)
     ? { code, message: message || code }
     : handlerError([code, message].filter(Boolean).join(': ') || 'The agent reported a failure.');
-  return { state: 'failed', error, health: 'well' };
+  return { error, ...(unfinished === true && { is_loss: true as const }) };
+}
+
+/** The result of a dispatch whose agent reports that it failed. */
+export function reportedFailure(payload: ErrorPayload): AnswerOrFailure {
+  return { state: 'failed', ...failureOf(payload), health: 'well' };
 }

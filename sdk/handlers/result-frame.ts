@@ -52,7 +52,8 @@ export function errorFrameOf(error: unknown): ResultFrame {
 
 /** The frame for a task that ended before its handler: the agent stopped, its deadline passed, or it was canceled. */
 export function abortedFrameOf(code: string): ResultFrame {
-  return { type: 'error', payload: { code, message: code, retryable: false } };
+  const unfinished = code === 'AGENT_DISCONNECTED';
+  return { type: 'error', payload: { code, message: code, retryable: false, ...(unfinished && { unfinished }) } };
 }
 
 function normalize(result: unknown): Result {

@@ -103,8 +103,7 @@ function toolCallIn({ params, session_context }: DispatchPayload): ToolDelivery 
 /** The A2A task of a result; `usage`, and the `error` of a failure, are in its metadata. */
 export function taskOfResult(resultFrame: ResultFrame, dispatch: DispatchPayload): Task {
   if (resultFrame.type === 'error') {
-    const { code, message, retryable } = resultFrame.payload;
-    return { ...taskIn('failed', dispatch, message), metadata: { error: { code, message, retryable } } };
+    return { ...taskIn('failed', dispatch, resultFrame.payload.message), metadata: { error: resultFrame.payload } };
   }
   const { result, usage } = resultFrame.payload;
   return { ...(result as Task), id: dispatch.dispatch_id, ...(usage && { metadata: { usage } }) };

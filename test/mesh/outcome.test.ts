@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Artifact } from '../../contracts/a2a/parts.js';
 import { DispatchResultPayload } from '../../contracts/frames.js';
-import { toAgentResult } from '../../mesh/connected/agent-result.js';
+import { reportedFailure, toAgentResult } from '../../mesh/connected/agent-result.js';
 
 const UUID = '0198c7a4-0000-7000-8000-000000000001';
 const text = (value: string) => ({ kind: 'text' as const, text: value });
@@ -48,6 +48,16 @@ const ANSWERS: [name: string, result: unknown, streamed: Artifact[], expected: o
 describe('what an agent answers', () => {
   it.each(ANSWERS)('is read: %s', (_name, result, streamed, expected) => {
     expect(read({ result }, streamed)).toMatchObject(expected);
+  });
+
+  it('is a loss only where the agent says that it has not finished, whatever the code', () => {
+    const error = { code: 'AGENT_DISCONNECTED', message: 'gone', retryable: false };
+    const unfinished = { ...error, unfinished: true };
+    expect(reportedFailure(error)).not.toHaveProperty('is_loss');
+    expect(reportedFailure(unfinished)).toMatchObject({ is_loss: true });
+    const failed = (metadata: object) => read({ result: task('failed', { metadata }) });
+    expect(failed({ error })).not.toHaveProperty('is_loss');
+    expect(failed({ error: unfinished })).toMatchObject({ error: { code: error.code }, is_loss: true });
   });
 
   it('has the state of its task, or that which the status says', () => {

@@ -209,7 +209,8 @@ test('what does not end within the grace of close fails with AGENT_DISCONNECTED,
   const answer = ask(send('go'));
   await vi.waitFor(() => expect(begun).toHaveBeenCalled());
   await agent.close(0);
-  const error = { code: 'AGENT_DISCONNECTED', message: 'AGENT_DISCONNECTED', retryable: false };
+  const message = 'AGENT_DISCONNECTED';
+  const error = { code: 'AGENT_DISCONNECTED', message, retryable: false, unfinished: true };
   expect((await answer).result).toMatchObject(failed('AGENT_DISCONNECTED', { metadata: { error } }));
 });
 

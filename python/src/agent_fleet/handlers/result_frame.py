@@ -56,7 +56,10 @@ def error_frame_of(error: object) -> ResultFrame:
 
 def aborted_frame(code: str) -> ResultFrame:
     """The frame of a dispatch whose handler was ended from outside."""
-    return ResultFrame("error", {"code": code, "message": f"the task was ended ({code})", "retryable": False})
+    payload: dict[str, Any] = {"code": code, "message": f"the task was ended ({code})", "retryable": False}
+    if code == "AGENT_DISCONNECTED":
+        payload["unfinished"] = True
+    return ResultFrame("error", payload)
 
 
 def task_in(state: str, ids: tuple[str, str], text: str | None = None) -> dict[str, Any]:

@@ -108,7 +108,7 @@ export class ConnectedAgent extends FleetAgent {
 
 /** One of the SDK that the platform calls. */
 export class HostedAgent extends FleetAgent {
-  /** Also what may be done twice. */
+  /** With `HANDLER_ERROR`, also what may be done twice. */
   override readonly failsUnfinished = true;
   #agent: Agent | undefined;
   #port: number | undefined;

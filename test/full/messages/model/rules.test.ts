@@ -33,11 +33,6 @@ test.each<[string, Partial<MessageFacts>, string[]]>([
   ['its agent has left', { arrivals: [arrival(1)], mayBeLost: true }, [LOST]],
   ['its agent has left after its answer', { arrivals: [arrival(1, 'result')], mayBeLost: true }, ['completed', LOST]],
   ['an agent that may do it twice has left', { isIdempotent: true, mayBeLost: true, arrivals: [arrival(1)] }, []],
-  [
-    'an agent that may do it twice has reported that it ends',
-    { isIdempotent: true, mayBeLost: true, arrivals: [arrival(1, 'failure')] },
-    ['failed HANDLER_ERROR', LOST],
-  ],
   ['no agent came in time', { hasWaited: true, wasAlone: true }, [NOBODY]],
   ['an agent has it after a long wait', { hasWaited: true, wasAlone: true, arrivals: [arrival(1)] }, []],
   ['there is no such agent', { hasTarget: false }, [NOBODY]],

@@ -42,8 +42,7 @@ export function permittedEnds(facts: MessageFacts): Set<End> {
   const answers = facts.arrivals.map(({ answer }) => answer?.how);
   if (answers.includes('result')) ends.add('completed');
   if (answers.includes('failure')) ends.add('failed HANDLER_ERROR');
-  // A hosted agent that ends reports so of what it leaves, also of what may be done twice.
-  if (facts.mayBeLost && (!facts.isIdempotent || answers.includes('failure'))) ends.add('failed AGENT_DISCONNECTED');
+  if (facts.mayBeLost && !facts.isIdempotent) ends.add('failed AGENT_DISCONNECTED');
   const isQueued = facts.arrivals.length === 0 || (facts.isIdempotent && facts.mayBeLost);
   if (isQueued && facts.hasWaited && facts.wasAlone) ends.add('failed TARGET_UNAVAILABLE');
   return ends;
