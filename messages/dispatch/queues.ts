@@ -26,8 +26,6 @@ export interface Queues {
   waitingTenants(): Promise<string[]>;
   /** Queues of a tenant in which messages wait for agents, at most so many: those behind one, or the first ones where there are none. */
   waitingQueues(tenantId: string, after: string, atMost: number): Promise<WaitingQueue[]>;
-  /** How many more messages agents of a tenant may have; -1 where they have more than they may: its bound was lowered, or passed by an accept. */
-  tenantRoom(tenantId: string): Promise<number>;
 }
 
 /** A dispatch that was taken, as JSON writes its row: times as texts, bytes in hexadecimal. */
@@ -120,13 +118,6 @@ export function createQueues(core: Pick<MessageCore, 'db' | 'limits'> & Announce
       return db.tenant(tenantId, (tx) =>
         tx.query<WaitingQueue & Record<string, unknown>>(query, [tenantId, after, atMost]),
       );
-    },
-    tenantRoom: async (tenantId) => {
-      const { tenantMaxInFlight } = limits;
-      const [row] = await db.tenant(tenantId, (tx) =>
-        tx.query<{ in_flight: number }>('SELECT in_flight($1, $2)', [tenantId, tenantMaxInFlight + 1]),
-      );
-      return tenantMaxInFlight - (row?.in_flight ?? 0);
     },
   };
 }

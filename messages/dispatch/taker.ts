@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import pLimit from 'p-limit';
 import type { AgentRef } from '../../agents/agent-row.js';
@@ -23,10 +22,6 @@ const IDLE_TRIED = 4;
 const TENANTS_AT_ONCE = 4;
 /** Passes over a queue in one turn of its tenant. */
 const PASSES_MAX = 16;
-/** At the bound of a tenant: so long other nodes have a place before agents of this one that wait behind theirs, in milliseconds. */
-const HEAD_START_MS = 50;
-/** The share of the bound that no queue has used, with which the bound matters no more. */
-const LEFT_SHARE = 1 / 8;
 
 /** A dispatch whose first byte is not out so long after it was written as sent is released, in milliseconds. */
 const SENT_WITHIN_MS = 5_000;
@@ -66,12 +61,6 @@ interface Pause {
   untilMs: number;
 }
 
-/** What came of a look at a queue: how many messages agents of this node have got, and whether other nodes have agents with room for it. */
-interface Filled {
-  taken: number;
-  isElsewhere: boolean;
-}
-
 /** Takes queued messages for the agents of this node, whenever one may have room (db/functions/dispatches/take_messages.sql). */
 export class Taker implements Taking {
   readonly #options: TakerOptions;
@@ -81,14 +70,7 @@ export class Taker implements Taking {
   readonly #looking = new Map<string, { again: boolean }>();
   readonly #rounds: QueueRounds;
   readonly #underWay = new Set<Promise<void>>();
-  /** Tenants whose queues are looked at. */
-  readonly #turnsOf = new Map<string, { again: boolean }>();
-  /**
-   * Tenants at their bound of messages in flight, by what was seen once a second, and the queue that had a place last. An agent that took the next
-   * message with the end of the one before would keep its place for its own queue for as long as that is not empty, and the count would never
-   * be below the bound for anybody else. So here nothing is taken with an end, and each place goes to the queues in turn.
-   */
-  readonly #atBound = new Map<string, string>();
+  readonly #tenantsUnderWay = new Set<string>();
   readonly #turns = pLimit(TENANTS_AT_ONCE);
   readonly #pauses = new LRUCache<string, Pause>({ max: PAUSED_MAX });
   /** By the id of what it may open, the watch that was started with the end of the dispatch before. */
@@ -119,7 +101,6 @@ export class Taker implements Taking {
   offerNext(ended: OpenDispatch): NextDispatch | undefined {
     const { core, runner } = this.#options;
     if (core.policies.concerns(ended.tenant_id, 'dispatch') || this.#isStopping) return undefined;
-    if (this.#atBound.has(ended.tenant_id)) return undefined;
     if (runner.roomFor(ended).atMost === 0) return undefined;
     const dispatch_id = newId('dsp');
     if (!runner.reserve(dispatch_id)) return undefined;
@@ -140,11 +121,8 @@ export class Taker implements Taking {
     }
     // Only what ends a message takes in its own transaction.
     if (!offer && runner.roomFor(ended).atMost === 0) this.#crowded.add(agentKeyOf(ended));
-    else if (next === 'again' || end?.state === 'input_required' || end?.state === 'lost') this.#placeIsFree(ended);
-    else if (end && next === undefined) {
-      if (runner.countOf(agentKeyOf(ended)) <= 1) idle.add(ended);
-      if (this.#atBound.has(ended.tenant_id)) this.#giveTurn(ended.tenant_id, true);
-    }
+    else if (next === 'again' || end?.state === 'input_required' || end?.state === 'lost') this.fill(ended);
+    else if (end && next === undefined && runner.countOf(agentKeyOf(ended)) <= 1) idle.add(ended);
   }
 
   /** A dispatch of an agent has ended, and runs here no more. An agent to which nothing could be sent is left alone for a while. */
@@ -152,7 +130,7 @@ export class Taker implements Taking {
     const key = agentKeyOf(open);
     if (state !== 'not_sent') {
       this.#pauses.delete(key);
-      if (this.#crowded.delete(key)) this.#placeIsFree(open);
+      if (this.#crowded.delete(key)) this.fill(open);
       return;
     }
     const ms = Math.min(PAUSE_MAX_MS, (this.#pauses.get(key)?.ms ?? PAUSE_MIN_MS / 2) * 2);
@@ -163,12 +141,6 @@ export class Taker implements Taking {
   /** An agent may have got room: it gets what waits for it. Never throws; the next look repeats what fails. */
   fill(agent: AgentRef): void {
     void this.#inBackground(this.#filled(agent), { ...agent });
-  }
-
-  /** An agent has given a place back: it gets its next message, or at the bound of its tenant the queues have their turn. */
-  #placeIsFree(agent: AgentRef): void {
-    if (this.#atBound.has(agent.tenant_id)) this.#giveTurn(agent.tenant_id, true);
-    else this.fill(agent);
   }
 
   /** Messages wait in a queue: agents of this node that have room get them. Never throws. */
@@ -193,50 +165,20 @@ export class Taker implements Taking {
    * whose turn lasts has none in the next round.
    */
   async #lookAtAll(): Promise<void> {
-    for (const tenantId of await this.#options.queues.waitingTenants()) this.#giveTurn(tenantId, false);
-  }
-
-  /** @param again it has another turn, behind those of others, if one is under way */
-  #giveTurn(tenantId: string, again: boolean): void {
-    const before = this.#turnsOf.get(tenantId);
-    if (before) {
-      before.again ||= again;
-      return;
+    for (const tenant_id of await this.#options.queues.waitingTenants()) {
+      if (this.#tenantsUnderWay.has(tenant_id)) continue;
+      this.#tenantsUnderWay.add(tenant_id);
+      const turn = this.#turns(() => this.#lookAtTenant(tenant_id)).finally(() =>
+        this.#tenantsUnderWay.delete(tenant_id),
+      );
+      void this.#inBackground(turn, { tenant_id });
     }
-    const given = { again: false };
-    this.#turnsOf.set(tenantId, given);
-    const turn = this.#turns(() => this.#lookAtTenant(tenantId)).finally(() => {
-      this.#turnsOf.delete(tenantId);
-      if (given.again && !this.#isStopping) this.#giveTurn(tenantId, false);
-    });
-    void this.#inBackground(turn, { tenant_id: tenantId });
   }
 
   async #lookAtTenant(tenantId: string): Promise<void> {
-    const { core, queues } = this.#options;
-    let room = await queues.tenantRoom(tenantId);
-    const waiting = await this.#rounds.next(tenantId);
-    // While the messages of only one queue wait, its agents may keep their places, unless there are too many.
-    if (room >= 0 && waiting.length < 2) this.#atBound.delete(tenantId);
-    else if (room <= 0 && !this.#atBound.has(tenantId)) this.#atBound.set(tenantId, '');
-    for (const queue of this.#inTurn(tenantId, waiting))
-      for (let pass = 0, taken = 1; taken > 0 && room > 0 && pass < PASSES_MAX && !this.#isStopping; pass += 1) {
-        const filled = await this.#fillFrom(queue);
-        taken = filled.taken;
-        room -= taken;
-        if (!this.#atBound.has(tenantId) || (taken === 0 && !filled.isElsewhere)) continue;
-        this.#atBound.set(tenantId, queue.queue);
-        if (filled.isElsewhere) await delay(HEAD_START_MS);
-      }
-    if (room > core.limits.tenantMaxInFlight * LEFT_SHARE) this.#atBound.delete(tenantId);
-  }
-
-  /** At the bound, those behind the one that had a place last come first. */
-  #inTurn(tenantId: string, queues: WaitingQueue[]): WaitingQueue[] {
-    const last = this.#atBound.get(tenantId);
-    if (last === undefined) return queues;
-    const byName = [...queues].sort((a, b) => (a.queue < b.queue ? -1 : 1));
-    return [...byName.filter(({ queue }) => queue > last), ...byName.filter(({ queue }) => queue <= last)];
+    for (const queue of await this.#rounds.next(tenantId))
+      for (let pass = 0, taken = 1; taken > 0 && pass < PASSES_MAX && !this.#isStopping; pass += 1)
+        taken = await this.#fillFrom(queue);
   }
 
   /** Fills agents of this node from a queue until it is empty, or none of them takes more. */
@@ -252,24 +194,25 @@ export class Taker implements Taking {
     try {
       while (look.again && !this.#isStopping) {
         look.again = false;
-        if ((await this.#fillFrom(queue)).taken > 0) look.again = true;
+        if ((await this.#fillFrom(queue)) > 0) look.again = true;
       }
     } finally {
       this.#looking.delete(key);
     }
   }
 
-  async #fillFrom(queue: WaitingQueue): Promise<Filled> {
+  /** @returns how many messages its agents have got */
+  async #fillFrom(queue: WaitingQueue): Promise<number> {
     const { core, idle, queues, runner } = this.#options;
     const { tenant_id } = queue;
     const idleIds = idle.some(tenant_id, queueTarget(queue.queue).agent_type, IDLE_TRIED);
     const found = await queues.agentsToFill(queue);
+    for (const { instance_id, mesh_id } of found)
+      if (mesh_id !== null && mesh_id !== runner.meshId) core.nodes.fill({ tenant_id, instance_id }, mesh_id);
     const own = found.filter(({ mesh_id }) => mesh_id === null || mesh_id === runner.meshId);
-    const others = found.filter((agent) => !own.includes(agent));
-    for (const { instance_id, mesh_id } of others) core.nodes.fill({ tenant_id, instance_id }, mesh_id);
     const agents = new Set([...idleIds, ...own.map(({ instance_id }) => instance_id)]);
     const counts = await Promise.all([...agents].map((instance_id) => this.#filled({ tenant_id, instance_id })));
-    return { taken: counts.reduce((sum, count) => sum + count, 0), isElsewhere: others.length > 0 };
+    return counts.reduce((sum, count) => sum + count, 0);
   }
 
   /** Fills an agent; once more where that is asked for meanwhile. @returns how many messages it has got */
