@@ -59,8 +59,8 @@ export function consoleRoutes(app: FastifyInstance, deps: Deps): void {
     return { ok: true, session: await sessionView(db, opened.caller) };
   });
 
-  mount(app, CONSOLE_OPERATIONS.getSession).answer(async (_body, { request }) => {
-    const session = cookie.read(request);
+  mount(app, CONSOLE_OPERATIONS.getSession).answer(async (_body, { request, reply }) => {
+    const session = cookie.complete(request, reply);
     const isSignedIn = session !== null && request.caller !== null;
     return {
       ok: true,

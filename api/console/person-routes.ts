@@ -140,8 +140,8 @@ export function personRoutes(app: FastifyInstance, deps: Deps): void {
     throw new PlatformError('unauthorized', 'Nobody is signed in.');
   };
 
-  mount(app, CONSOLE_OPERATIONS.getSignIn).answer(async (_body, { request }) => {
-    const session = cookie.read(request);
+  mount(app, CONSOLE_OPERATIONS.getSignIn).answer(async (_body, { request, reply }) => {
+    const session = cookie.complete(request, reply);
     const signIn = session?.sign_in_id === undefined ? null : await findSignIn(db, session.sign_in_id);
     const person = signIn && { name: signIn.name, is_operator: signIn.is_operator };
     return { ok: true, provider: provider?.name ?? null, person };

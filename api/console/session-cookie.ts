@@ -67,6 +67,13 @@ export class SessionCookie {
     this.#csrf.set(reply, csrf);
   }
 
+  /** Sets the CSRF token again where the page has lost it: without it nobody could even sign out. */
+  complete(request: FastifyRequest, reply: FastifyReply): SealedSession | null {
+    const session = this.read(request);
+    if (session && this.#csrf.value(request) !== session.csrf) this.#csrf.set(reply, session.csrf);
+    return session;
+  }
+
   end(reply: FastifyReply): void {
     this.set(reply, { cookie: '', csrf: '' });
   }

@@ -27,8 +27,14 @@ export class ApiError extends Error {
 /** Whether nobody is signed in any more. */
 export const isSignedOut = (error: unknown): boolean => error instanceof ApiError && error.status === 401;
 
-/** What changes have to repeat beside the cookie of the session: no other page can read it. */
-const csrfToken = (): string => /(?:^|; )(?:__Host-)?fleet_csrf=([\w-]*)/.exec(document.cookie)?.[1] ?? '';
+/**
+ * What changes have to repeat beside the cookie of the session: no other page can read it. Where there is one that only this host can have set,
+ * it counts: another host of the domain may have set the other.
+ */
+function csrfToken(): string {
+  const cookies = new Map(document.cookie.split('; ').map((cookie) => cookie.split('=', 2) as [string, string]));
+  return cookies.get('__Host-fleet_csrf') ?? cookies.get('fleet_csrf') ?? '';
+}
 
 /** Whether somebody may be signed in; only the platform knows. */
 export const mayBeSignedIn = (): boolean => csrfToken() !== '';

@@ -161,7 +161,7 @@ export function Overview() {
             title={`${Math.floor(share * 100)} % of the ${name} are used`}
             detail={
               <>
-                {numberText(used)} of {numberText(limit)}, with <Countdown at={ends_at} />
+                {numberText(Math.round(used * 100) / 100)} of {numberText(limit)}, with <Countdown at={ends_at} />
               </>
             }
             to={{ to: '/access', search: { tab: 'limits' } }}

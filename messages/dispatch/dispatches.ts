@@ -62,7 +62,7 @@ export interface AnswerOrFailure {
   /** The plan that the agent proposes, as it sent it. */
   plan_proposal?: unknown;
   error?: { code: string; message: string };
-  /** The answer that counts is not coming, and the agent may have acted: the `error` is the platform's. Absent where the agent reports a failure itself. */
+  /** The answer is not coming, and the agent may have acted: its connection is gone, or it says that it ends unfinished. Not of another failure that it reports. */
   is_loss?: true;
   remote_task_id?: string;
   remote_context_id?: string;

@@ -58,6 +58,15 @@ test('a credential signs in: its cookie is sealed and for scripts of no page, an
   expect(audit.body).toMatchObject({ entries: [{ principal: { id: client_id }, ip: '127.0.0.1' }] });
 });
 
+test('a page that has lost the token of its session gets it again', async () => {
+  const { browser } = await asCredential('read');
+  const again = async (cookie: string) =>
+    (await api.client.raw('/console/session', null, { cookie }, 'GET')).headers.getSetCookie();
+  const csrf = `fleet_csrf=${browser.csrf}`;
+  expect(await again(browser.cookie)).toEqual([`${csrf}; Path=/; SameSite=Lax; Max-Age=43200`]);
+  expect(await again(`${browser.cookie}; ${csrf}`)).toEqual([]);
+});
+
 test('the cookie changes nothing without the token of its session, and counts from the own page only', async () => {
   const { browser } = await asCredential('full');
   const other = (await asCredential('full')).browser.csrf;
