@@ -49,7 +49,7 @@ async function leave(world: World, agent: FleetAgent): Promise<void> {
 }
 
 async function drop(world: World, agent: ConnectedAgent): Promise<void> {
-  if (world.nodes.kills.length > 0) world.loseWorkOf(agent); // it may come back to another node
+  if (world.nodes.kills.length > 0) world.loseWorkOf(agent, true); // it may come back to another node, or to the same
   agent.drop();
 }
 

@@ -124,8 +124,11 @@ export class World {
       this.defects.push(`${message.key} is in ${sessionId}, not ${message.session.id}`);
   }
 
-  /** What was at work on agents that fit may be lost: its program ends, or its work does. */
-  loseWorkOf(agent: FleetAgent): void {
+  /**
+   * What was at work on agents that fit may be lost: its program ends, or its work does.
+   * @param keeps the agent still has it, and answers
+   */
+  loseWorkOf(agent: FleetAgent, keeps = false): void {
     for (const message of this.running) {
       if (message.fits(agent)) message.mayBeLost = true;
       for (const arrival of message.arrivals.filter(({ instanceId }) => instanceId === agent.options.instanceId)) {
@@ -133,7 +136,9 @@ export class World {
         if (agent.failsUnfinished) arrival.answer ??= { how: 'failure', at: arrival.overAt };
       }
     }
-    this.held = this.held.filter(({ arrival }) => arrival.instanceId !== agent.options.instanceId || !arrival.overAt);
+    const isOver = ({ arrival }: { arrival: Arrival }) =>
+      arrival.instanceId === agent.options.instanceId && arrival.overAt;
+    if (!keeps) this.held = this.held.filter((held) => !isOver(held));
     this.noteAlone();
   }
 
