@@ -75,9 +75,11 @@ export function Inbox() {
   };
   useEffect(() => {
     if (search.request !== undefined || first === undefined) return;
-    const afterPaint = setTimeout(
-      () => void navigate({ search: (old) => ({ request: first, ...old }), replace: true }),
-    );
+    const afterPaint = setTimeout(() => {
+      // Somebody may be on the way to a view that is still being loaded.
+      if (!location.pathname.endsWith('/inbox')) return;
+      void navigate({ search: (old) => ({ request: first, ...old }), replace: true });
+    });
     return () => clearTimeout(afterPaint);
   }, [search.request, first, navigate]);
 

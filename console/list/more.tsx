@@ -21,8 +21,8 @@ export function More(list: {
     });
     observer.observe(end);
     return () => observer.disconnect();
-    // Whatever has ended or stopped the reading of a page, the end of the list is looked at again.
-  }, [list.hasNextPage, list.isFetchingNextPage]);
+    // With each drawing: whatever has ended or stopped the reading of a page, the end of the list is looked at again.
+  });
   if (!list.hasNextPage) return null;
   return (
     <button
