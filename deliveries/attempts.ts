@@ -64,20 +64,19 @@ export interface AttemptRequest {
 /**
  * Makes one attempt over HTTP. Errors of the receiver and of the network are part of the result.
  * @param signal aborts the attempt when this process stops
- * @returns the result, and the first bytes of the answer
+ * @returns the attempt, and the first bytes of the answer
  * @throws OutboundError ABORTED when the signal aborts; the attempt does not count
  */
 export async function attemptRequest(
   outbound: Pick<Outbound, 'request'>,
   { url, headers, body }: AttemptRequest,
   signal: AbortSignal,
-): Promise<{ result: AttemptResult; answer: string }> {
+): Promise<Attempted & { answer: string }> {
   const startedAt = performance.now();
-  const resultOf = (status_code: number | null, error: string | null): AttemptResult => ({
-    status_code,
-    error,
-    duration_ms: Math.round(performance.now() - startedAt),
-  });
+  const attempted = (status_code: number | null, error: string | null, answer: string) => {
+    const result = { status_code, error, duration_ms: Math.round(performance.now() - startedAt) };
+    return { result, outcome: outcomeOf(result), answer };
+  };
   try {
     const response = await outbound.request(url, {
       method: 'POST',
@@ -87,10 +86,10 @@ export async function attemptRequest(
       maxResponseBytes: RESPONSE_BYTES,
       signal,
     });
-    return { result: resultOf(response.status, null), answer: response.body.toString() };
+    return attempted(response.status, null, response.body.toString());
   } catch (error) {
     if (!(error instanceof OutboundError) || error.code === 'ABORTED') throw error;
-    return { result: resultOf(error.status ?? null, error.code), answer: '' };
+    return attempted(error.status ?? null, error.code, '');
   }
 }
 

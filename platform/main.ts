@@ -15,7 +15,7 @@ import { fillLibrary } from './library.js';
 import { type Platform, startPlatform } from './platform.js';
 import { type RunOptions, readArguments } from './roles/roles.js';
 import { installTemporalRuntime } from './roles/temporal-runtime.js';
-import { type CredentialName, ensureCredential, type StoredCredential } from './seed.js';
+import { ensureCredential } from './seed.js';
 import { StopList } from './stop-list.js';
 import { removeDevFile, welcome, writeDevFile } from './welcome.js';
 
@@ -94,9 +94,9 @@ class PlatformProcess {
   /** Writes `dev.json`, which tells other programs that the platform is ready, and prints the addresses. */
   async #welcome(platform: Platform, infrastructure: Infrastructure): Promise<void> {
     const dataDir = this.config.FLEET_DATA_DIR;
-    const first = await this.#credential(platform, 'credential');
+    const first = await ensureCredential(platform.services, dataDir, 'credential');
     if (this.config.FLEET_EXAMPLES === 'on') await this.#startExamples(platform, infrastructure, first.tenant_id);
-    const agents = await this.#credential(platform, 'agents', first.tenant_id);
+    const agents = await ensureCredential(platform.services, dataDir, 'agents', first.tenant_id);
     const signInLink = await onceReachable(
       () => createSignInLink(platform.services.db, first.tenant_id, first.client_id),
       this.log,
@@ -108,15 +108,10 @@ class PlatformProcess {
     print('Ctrl-C gives running work up to 10 s to finish, then stops everything that was started here.');
   }
 
-  #credential({ services }: Platform, which: CredentialName, tenantId?: string): Promise<StoredCredential> {
-    const work = () => ensureCredential(services, this.config.FLEET_DATA_DIR, which, tenantId);
-    return onceReachable(work, this.log);
-  }
-
   async #startExamples(platform: Platform, infrastructure: Infrastructure, tenantId: string): Promise<void> {
     const { db } = platform.services;
     const dataDir = this.config.FLEET_DATA_DIR;
-    const credential = await this.#credential(platform, 'examples', tenantId);
+    const credential = await ensureCredential(platform.services, dataDir, 'examples', tenantId);
     const author = platformAuthor(tenantId, 'start');
     const ensureDefault = () => db.tenant(tenantId, (tx) => ensureDefaultType(tx, author, DEFAULT_EXAMPLE));
     await onceReachable(ensureDefault, this.log);

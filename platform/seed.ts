@@ -5,6 +5,7 @@ import { platformAuthor } from '../audit/record-audit.js';
 import { createCredential, type NewCredential, verifySecret } from '../auth/credentials.js';
 import { createTenant } from '../auth/tenants.js';
 import { ANY_AGENT_TYPE } from '../contracts/primitives.js';
+import { onceReachable } from '../db/once-reachable.js';
 import { writeAtomic } from '../embedded/atomic-file.js';
 import { EXAMPLES } from './examples.js';
 import type { Services } from './services.js';
@@ -20,7 +21,6 @@ const CREDENTIALS = {
   agents: { name: 'agents', scopes: ['read'], agent_types: [ANY_AGENT_TYPE] },
   examples: { name: 'example agents', scopes: ['read'], agent_types: EXAMPLES },
 } satisfies Record<string, NewCredential>;
-export type CredentialName = keyof typeof CREDENTIALS;
 
 async function readStored(file: string): Promise<StoredCredential | null> {
   try {
@@ -38,18 +38,20 @@ async function readStored(file: string): Promise<StoredCredential | null> {
  * @param tenantId the stored credential's tenant by default, or a new one
  */
 export async function ensureCredential(
-  { db, secrets }: Pick<Services, 'db' | 'secrets'>,
+  { db, secrets, log }: Pick<Services, 'db' | 'secrets' | 'log'>,
   dataDir: string,
-  which: CredentialName,
+  which: keyof typeof CREDENTIALS,
   tenantId?: string,
 ): Promise<StoredCredential> {
   const file = join(dataDir, `${which}.json`);
   const stored = await readStored(file);
   const usable = stored && (tenantId ?? stored.tenant_id) === stored.tenant_id;
-  if (usable && (await verifySecret(db, secrets, stored))) return stored;
-  const tenant_id = tenantId ?? (await createTenant(db, platformAuthor('', 'start'), 'default')).tenant_id;
+  if (usable && (await onceReachable(() => verifySecret(db, secrets, stored), log))) return stored;
+  const newTenant = () => createTenant(db, platformAuthor('', 'start'), 'default');
+  const tenant_id = tenantId ?? (await onceReachable(newTenant, log)).tenant_id;
   const author = platformAuthor(tenant_id, 'start');
-  const created = await db.tenant(tenant_id, (tx) => createCredential(tx, secrets, author, CREDENTIALS[which]));
+  const newCredential = () => db.tenant(tenant_id, (tx) => createCredential(tx, secrets, author, CREDENTIALS[which]));
+  const created = await onceReachable(newCredential, log);
   const issued = { tenant_id, client_id: created.credential.client_id, client_secret: created.client_secret };
   await writeAtomic(file, `${JSON.stringify(issued, null, 2)}\n`, 0o600);
   return issued;

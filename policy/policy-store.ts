@@ -107,9 +107,7 @@ const SAVE = `
       evaluator_secret = excluded.evaluator_secret, priority = excluded.priority, enabled = excluded.enabled,
       end_at = excluded.end_at, max_calls = excluded.max_calls, updated_at = now(), updated_by = excluded.updated_by
     RETURNING *, ${COUNTED} AS calls_allowed`;
-const BEGIN_COUNT = `
-  INSERT INTO policy_calls (tenant_id, policy_id) SELECT $1, $2
-    WHERE NOT EXISTS (SELECT 1 FROM policy_calls WHERE tenant_id = $1 AND policy_id = $2)`;
+const BEGIN_COUNT = 'INSERT INTO policy_calls (tenant_id, policy_id) VALUES ($1, $2) ON CONFLICT DO NOTHING';
 
 /** Stores a policy; its scope stays, and so does the count of its calls. @returns the row as it is stored */
 export async function savePolicy(

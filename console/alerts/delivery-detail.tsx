@@ -6,8 +6,8 @@ import { call } from '../api/call.js';
 import { Confirm } from '../parts/confirm.js';
 import { CopyCurl, Id } from '../parts/copy.js';
 import { Fact } from '../parts/fact.js';
-import { numberText } from '../parts/number.js';
 import { Badge, Failed, Loading, Problem } from '../parts/states.js';
+import { numberText } from '../parts/texts.js';
 import { Ago, Until } from '../parts/time.js';
 import { answerText } from './search.js';
 

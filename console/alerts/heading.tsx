@@ -1,5 +1,5 @@
 import { Link } from '@tanstack/react-router';
-import { numberText } from '../parts/number.js';
+import { numberText } from '../parts/texts.js';
 
 /** The heading of both lists, which leads to the other one. */
 export function Heading({ tab, count }: { tab: 'rules' | 'deliveries'; count: number | undefined }) {

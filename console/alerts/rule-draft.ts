@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { AlertRule, NewAlertRequest, Notification } from '../../contracts/api/alerts.js';
-import { numberText } from '../parts/number.js';
+import { numberText } from '../parts/texts.js';
 
 type NewRule = z.input<typeof NewAlertRequest>;
 type Channel = NewRule['notifications'][number];

@@ -1,5 +1,5 @@
 import type { AgentTypeActivity, ListedAgent } from '../../contracts/api/agents.js';
-import { numberText } from '../parts/number.js';
+import { numberText } from '../parts/texts.js';
 
 const SHOWS = ['trouble', 'waiting', 'offline'] as const;
 

@@ -8,7 +8,7 @@ import { hasScope, sessionQuery } from '../api/session.js';
 import { CopyCurl } from '../parts/copy.js';
 import { Dialog } from '../parts/dialog.js';
 import { Fact } from '../parts/fact.js';
-import { numberText } from '../parts/number.js';
+import { numberText } from '../parts/texts.js';
 import { Ago } from '../parts/time.js';
 import { bySince, latencyText, roomOf } from './health.js';
 import { instanceName } from './instance-name.js';

@@ -1,6 +1,6 @@
 import { Link, useNavigate } from '@tanstack/react-router';
 import { Icon } from '../parts/icon.js';
-import { numberText } from '../parts/number.js';
+import { numberText } from '../parts/texts.js';
 import { FIELDS, type InboxSearch } from './filters.js';
 
 const BOXES: { box: NonNullable<InboxSearch['box']>; label: string }[] = [

@@ -2,8 +2,8 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { IngestedSource, KnowledgeJob } from '../../contracts/api/knowledge/knowledge.js';
 import { CopyCurl, Id } from '../parts/copy.js';
-import { numberText } from '../parts/number.js';
 import { Badge, Failed, Loading } from '../parts/states.js';
+import { numberText } from '../parts/texts.js';
 import { Ago } from '../parts/time.js';
 import { jobQuery, jobsQuery } from './queries.js';
 

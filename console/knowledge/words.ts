@@ -1,6 +1,6 @@
 import type { DocumentInput } from '../../contracts/api/knowledge/knowledge.js';
 import type { SearchResult } from '../../contracts/api/knowledge/knowledge-query.js';
-import { numberText } from '../parts/number.js';
+import { numberText } from '../parts/texts.js';
 
 /** `820 bytes`, `1.4 kB`, `3.2 MB`. */
 export function sizeText(bytes: number): string {

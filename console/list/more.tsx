@@ -8,16 +8,11 @@ export function More(list: {
   fetchNextPage: () => unknown;
 }) {
   const ref = useRef<HTMLButtonElement>(null);
-  const latest = useRef(list);
-  useEffect(() => {
-    latest.current = list;
-  });
   useEffect(() => {
     const end = ref.current;
     if (!list.hasNextPage || list.isFetchingNextPage || !end) return;
     const observer = new IntersectionObserver((entries) => {
-      const { isFetchNextPageError, fetchNextPage } = latest.current;
-      if (entries.some(({ isIntersecting }) => isIntersecting) && !isFetchNextPageError) void fetchNextPage();
+      if (entries.some(({ isIntersecting }) => isIntersecting) && !list.isFetchNextPageError) void list.fetchNextPage();
     });
     observer.observe(end);
     return () => observer.disconnect();

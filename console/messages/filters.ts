@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { MessagesGetRequest, WaitsFor } from '../../contracts/api/messages.js';
-import { numberText } from '../parts/number.js';
+import { numberText } from '../parts/texts.js';
 
 const STATES = ['submitted', 'working', 'input-required', 'completed', 'failed', 'canceled'] as const;
 const WAITS = ['agent', 'room', 'turn', 'evaluator', 'quota', 'person'] as const satisfies WaitsFor['kind'][];

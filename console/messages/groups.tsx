@@ -3,7 +3,7 @@ import { Link, useNavigate } from '@tanstack/react-router';
 import type { MessageGroup, WaitsFor } from '../../contracts/api/messages.js';
 import { groupsQuery } from '../api/messages.js';
 import { Icon } from '../parts/icon.js';
-import { numberText } from '../parts/number.js';
+import { numberText } from '../parts/texts.js';
 import { Ago } from '../parts/time.js';
 import { LONGER, LONGER_DEFAULT, type MessagesSearch, sinceOf } from './filters.js';
 import { REASONS, REMEDIES } from './words.js';

@@ -2,8 +2,8 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { call } from '../api/call.js';
 import { tookText } from '../messages/words.js';
-import { numberText } from '../parts/number.js';
 import { Failed, Loading } from '../parts/states.js';
+import { numberText } from '../parts/texts.js';
 import { Chart } from './chart.js';
 
 const sum = (values: number[]) => values.reduce((total, value) => total + value, 0);

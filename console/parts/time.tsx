@@ -1,5 +1,5 @@
 import { type ReactNode, useSyncExternalStore } from 'react';
-import { durationText } from './duration.js';
+import { durationText } from './texts.js';
 
 export { durationText };
 

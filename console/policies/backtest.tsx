@@ -6,13 +6,12 @@ import type { PolicyDecision } from '../../contracts/api/policies/policies.js';
 import { ApiError, call } from '../api/call.js';
 import { CopyCurl } from '../parts/copy.js';
 import { Fact } from '../parts/fact.js';
-import { numberText } from '../parts/number.js';
 import { Loading } from '../parts/states.js';
+import { numberText } from '../parts/texts.js';
 import { Ago } from '../parts/time.js';
 import type { PolicyBody } from './draft.js';
 import { DECISIONS } from './words.js';
 
-const counted = (count: number) => numberText(count);
 /** Calls for which nothing was left of the policy's bound. */
 const OVER = { label: 'Next policy', tone: '' };
 
@@ -69,12 +68,12 @@ function Result({ found }: { found: BacktestResponse }) {
   return (
     <>
       <dl className="facts tiles three">
-        <Fact name="Looked at">{counted(examined)}</Fact>
+        <Fact name="Looked at">{numberText(examined)}</Fact>
         <Fact name="It applies to">
-          {counted(matched)}{' '}
-          <span className="quiet">{decided.map(({ label, count }) => `${label} ${counted(count)}`).join(', ')}</span>
+          {numberText(matched)}{' '}
+          <span className="quiet">{decided.map(({ label, count }) => `${label} ${numberText(count)}`).join(', ')}</span>
         </Fact>
-        <Fact name="Cannot be told">{counted(unknown)}</Fact>
+        <Fact name="Cannot be told">{numberText(unknown)}</Fact>
       </dl>
       {unknown > 0 && (
         <p className="quiet small">

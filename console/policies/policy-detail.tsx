@@ -6,7 +6,7 @@ import { ApiError, call } from '../api/call.js';
 import { CopyCurl, Id } from '../parts/copy.js';
 import { Dialog } from '../parts/dialog.js';
 import { Fact } from '../parts/fact.js';
-import { numberText } from '../parts/number.js';
+import { numberText } from '../parts/texts.js';
 import { Ago, Countdown } from '../parts/time.js';
 import { Json } from '../parts/value.js';
 import { Backtest } from './backtest.js';

@@ -1,7 +1,6 @@
 import type { Policy, PolicyDecision, PolicyScope } from '../../contracts/api/policies/policies.js';
 import type { ArgumentCondition, Conditions } from '../../contracts/api/policies/policy-match.js';
-import { durationText } from '../parts/duration.js';
-import { numberText } from '../parts/number.js';
+import { durationText, numberText } from '../parts/texts.js';
 import { type Condition, conditionsOf, objectOf } from './form.js';
 import { type PoliciesSearch, SCOPES } from './search.js';
 

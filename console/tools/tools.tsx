@@ -6,8 +6,8 @@ import { toolsQuery } from '../api/rules.js';
 import { FindField } from '../list/choice.js';
 import { useListKeys } from '../list/list-keys.js';
 import { ListView } from '../list/list-view.js';
-import { numberText } from '../parts/number.js';
 import { NoMatch } from '../parts/states.js';
+import { numberText } from '../parts/texts.js';
 import { ToolDetail } from './tool-detail.js';
 import { shownTools } from './words.js';
 

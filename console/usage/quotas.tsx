@@ -2,8 +2,8 @@ import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { limitsQuery } from '../api/usage.js';
 import { NEAR } from '../overview/needs.js';
-import { numberText } from '../parts/number.js';
 import { Problem } from '../parts/states.js';
+import { numberText } from '../parts/texts.js';
 import { Until } from '../parts/time.js';
 import { costText } from './search.js';
 
@@ -37,8 +37,6 @@ function Quota(props: {
   );
 }
 
-const count = (value: number) => numberText(value);
-
 /** How much is left of the tenant's quotas. @param props.children beside the heading */
 export function Quotas({ children }: { children?: ReactNode }) {
   const { data, error } = useQuery(limitsQuery);
@@ -62,10 +60,16 @@ export function Quotas({ children }: { children?: ReactNode }) {
           name="Messages today"
           used={used.messages}
           limit={limits.messages_per_day}
-          text={count}
+          text={numberText}
           at={day_ends_at}
         />
-        <Quota name="Tokens today" used={used.tokens} limit={limits.tokens_per_day} text={count} at={day_ends_at} />
+        <Quota
+          name="Tokens today"
+          used={used.tokens}
+          limit={limits.tokens_per_day}
+          text={numberText}
+          at={day_ends_at}
+        />
       </dl>
     </section>
   );

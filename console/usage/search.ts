@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { GetUsageRequest, UsageRow, UsageSums } from '../../contracts/api/usage.js';
-import { numberText } from '../parts/number.js';
+import { numberText } from '../parts/texts.js';
 
 const RANGES = ['24h', '7d', '30d'] as const;
 const GROUPS = ['day', 'agent_type', 'model', 'user', 'credential'] as const;

@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router';
 import type { UsageRow, UsageSums } from '../../contracts/api/usage.js';
-import { numberText } from '../parts/number.js';
+import { numberText } from '../parts/texts.js';
 import { costText, type Group, type Measure, shareOf } from './search.js';
 
 /** Why a row has no key. */

@@ -6,8 +6,8 @@ import { daysQuery, usageQuery } from '../api/usage.js';
 import { Chart } from '../overview/chart.js';
 import { CopyCurl } from '../parts/copy.js';
 import { Fact } from '../parts/fact.js';
-import { numberText } from '../parts/number.js';
 import { Failed, Loading } from '../parts/states.js';
+import { numberText } from '../parts/texts.js';
 import { Quotas } from './quotas.js';
 import {
   costText,

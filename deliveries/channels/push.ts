@@ -1,5 +1,5 @@
 import type { Outbound } from '../../http/outbound.js';
-import { type Attempted, attemptRequest, outcomeOf, type SentDelivery } from '../attempts.js';
+import { type Attempted, attemptRequest, type SentDelivery } from '../attempts.js';
 import type { PushSecrets } from '../push/push-config-store.js';
 
 /** How a push-notification config is called. */
@@ -25,6 +25,5 @@ export async function attemptPush(
     ...(token && { 'x-a2a-notification-token': token }),
     ...(scheme !== undefined && credentials && { authorization: `${scheme} ${credentials}` }),
   };
-  const { result } = await attemptRequest(outbound, { url, headers, body }, signal);
-  return { result, outcome: outcomeOf(result) };
+  return attemptRequest(outbound, { url, headers, body }, signal);
 }

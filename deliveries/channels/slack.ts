@@ -1,4 +1,4 @@
-import { type Attempted, attemptRequest, outcomeOf } from '../attempts.js';
+import { type Attempted, attemptRequest } from '../attempts.js';
 import type { Envelope } from '../envelope.js';
 import type { Channel } from './channel-store.js';
 import type { ChannelClients } from './clients.js';
@@ -121,13 +121,11 @@ export async function attemptSlack(
   const envelope = JSON.parse(body.toString()) as Envelope;
   const message = slackMessage(envelope, { withButtons: signing_secret !== undefined });
   const url = slackUrl(channel, slackApiUrl);
-  if (webhook_url !== undefined) {
-    const { result } = await attemptRequest(outbound, { url, headers: {}, body: JSON.stringify(message) }, signal);
-    return { result, outcome: outcomeOf(result) };
-  }
+  if (webhook_url !== undefined)
+    return attemptRequest(outbound, { url, headers: {}, body: JSON.stringify(message) }, signal);
   const headers = { authorization: `Bearer ${bot_token}`, 'content-type': 'application/json; charset=utf-8' };
   const content = JSON.stringify({ channel: channel.config.channel_id, ...message });
-  const { result, answer } = await attemptRequest(outbound, { url, headers, body: content }, signal);
-  const error = result.status_code === 200 ? apiError(answer) : null;
-  return error === null ? { result, outcome: outcomeOf(result) } : { result: { ...result, error }, outcome: 'refused' };
+  const { answer, ...made } = await attemptRequest(outbound, { url, headers, body: content }, signal);
+  const error = made.result.status_code === 200 ? apiError(answer) : null;
+  return error === null ? made : { result: { ...made.result, error }, outcome: 'refused' };
 }

@@ -1,5 +1,5 @@
 import { signatureHeaders } from '../../http/webhook-signatures.js';
-import { type Attempted, attemptRequest, outcomeOf, type SentDelivery } from '../attempts.js';
+import { type Attempted, attemptRequest, type SentDelivery } from '../attempts.js';
 import type { Channel } from './channel-store.js';
 import type { ChannelClients } from './clients.js';
 
@@ -16,6 +16,5 @@ export async function attemptWebhook(
     ...secrets.headers,
     ...signatureHeaders(secrets, deliveryId, body, Date.now()),
   };
-  const { result } = await attemptRequest(outbound, { url: config.url ?? '', headers, body }, signal);
-  return { result, outcome: outcomeOf(result) };
+  return attemptRequest(outbound, { url: config.url ?? '', headers, body }, signal);
 }

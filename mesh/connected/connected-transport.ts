@@ -60,7 +60,7 @@ export class SentDispatch {
     stop.onStop(() => this.#lose());
   }
 
-  /** Its deadline, which counts itself from the first call on: when it passes, is asked about or first stands still. Most dispatches need a timer only. */
+  /** Its deadline, made by the first call: once the time is over, or as a tool call of it comes. Most dispatches need a timer only. */
   startDeadline(): DispatchDeadline {
     clearTimeout(this.#timer);
     this.#deadline ??= new DispatchDeadline(this.open, this.#endsAtMs, this.#deps, () => this.#expire());

@@ -55,7 +55,7 @@ export async function checkVerdict(
     case 'too_many_hops':
       throw new PlatformError('INVALID_PARAMS', `metadata.hops: ${TOO_MANY_HOPS}`);
     case 'refused': // `decideAndWrite` throws the refusal
-    case 'no_session': // it opens the session, or throws
+    case 'no_session': // `acceptInContext` opens the session, or throws
     case 'target_unknown': // `writeMessage` writes the message as failed
     case 'later': // `runAcceptTransaction` repeats the call
       throw new Error(`the verdict ${verdict} was not followed`);

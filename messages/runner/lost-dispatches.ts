@@ -30,6 +30,8 @@ interface Uncertain extends UncertainDispatch {
 
 /** So long after a statement whose answer is unknown its effect is on the record, or never will be, in milliseconds. */
 const [LOOK_AFTER_MS, FORGET_AFTER_MS] = [5_000, 60_000];
+/** One that could not be ended is left alone for so long, in milliseconds. */
+const FAILED_PAUSE_MS = 60_000;
 /** Those that are looked at in one round, and that are remembered: the oldest are forgotten first. */
 const [LOOKS, NOTED_MAX] = [1_000, 20_000];
 
@@ -69,7 +71,8 @@ export class LostDispatches {
       const outcome = found.has(dispatch.dispatch_id) ? await this.#endOurs(dispatch) : 'not_ours';
       this.#uncertain.delete(dispatch.dispatch_id);
       const mayCome = outcome === 'not_ours' && nowMs - dispatch.sinceMs < FORGET_AFTER_MS;
-      if (mayCome || outcome === 'failed') this.#uncertain.set(dispatch.dispatch_id, dispatch); // behind the others
+      const sinceMs = outcome === 'failed' ? nowMs + FAILED_PAUSE_MS : dispatch.sinceMs;
+      if (mayCome || outcome === 'failed') this.#uncertain.set(dispatch.dispatch_id, { ...dispatch, sinceMs }); // behind the others
     }
   }
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { instanceName } from '../../console/fleet/instance-name.js';
 import { argumentsText } from '../../console/inbox/words.js';
-import { numberText } from '../../console/parts/number.js';
+import { numberText } from '../../console/parts/texts.js';
 
 test('arguments stand in a row as one line, whatever they are', () => {
   expect(argumentsText({ amount: 700, to: 'ada', lines: [{ id: 1 }] })).toBe('amount: 700, to: ada, lines: [{"id":1}]');

@@ -14,3 +14,6 @@ export function durationText(ms: number): string {
   const rest = smaller && Math.floor((seconds % size) / smaller[1]);
   return rest && smaller && size < 86_400 * 2 ? `${first} ${rest} ${smaller[0]}` : first;
 }
+
+/** A number as people read it: `10,000`. The browser's own formats take long to load before the first one. */
+export const numberText = (count: number): string => String(count).replace(/\B(?<!\.\d*)(?=(\d{3})+(?!\d))/g, ',');
