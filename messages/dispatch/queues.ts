@@ -26,6 +26,8 @@ export interface Queues {
   waitingTenants(): Promise<string[]>;
   /** Queues of a tenant in which messages wait for agents, at most so many: those behind one, or the first ones where there are none. */
   waitingQueues(tenantId: string, after: string, atMost: number): Promise<WaitingQueue[]>;
+  /** Whether agents of a tenant have as many messages as they may. */
+  isAtBound(tenantId: string): Promise<boolean>;
 }
 
 /** A dispatch that was taken, as JSON writes its row: times as texts, bytes in hexadecimal. */
@@ -118,6 +120,13 @@ export function createQueues(core: Pick<MessageCore, 'db' | 'limits'> & Announce
       return db.tenant(tenantId, (tx) =>
         tx.query<WaitingQueue & Record<string, unknown>>(query, [tenantId, after, atMost]),
       );
+    },
+    isAtBound: async (tenantId) => {
+      const values = [tenantId, limits.tenantMaxInFlight];
+      const [row] = await db.tenant(tenantId, (tx) =>
+        tx.query<{ is_at_bound: boolean }>('SELECT in_flight($1, $2) >= $2 AS is_at_bound', values),
+      );
+      return row?.is_at_bound === true;
     },
   };
 }

@@ -61,6 +61,13 @@ interface Pause {
   untilMs: number;
 }
 
+/** What came of a pass over a queue: where agents with room for it were found, and how many messages those of this node have got. */
+interface Pass {
+  isHere: boolean;
+  isElsewhere: boolean;
+  taken: number;
+}
+
 /** Takes queued messages for the agents of this node, whenever one may have room (db/functions/dispatches/take_messages.sql). */
 export class Taker implements Taking {
   readonly #options: TakerOptions;
@@ -75,6 +82,11 @@ export class Taker implements Taking {
   readonly #pauses = new LRUCache<string, Pause>({ max: PAUSED_MAX });
   /** By the id of what it may open, the watch that was started with the end of the dispatch before. */
   readonly #offered = new Map<string, () => boolean>();
+  /**
+   * Of tenants at their bound, a queue that got nothing at the last look although its agents have room. It gets the next place, since an agent that takes
+   * its next message with the end of the one before would keep that place for its own queue.
+   */
+  readonly #starving = new Map<string, WaitingQueue>();
   /** Agents without room at this node until what has ended counts no more. */
   readonly #crowded = new Set<string>();
   readonly #loop: Loop;
@@ -101,6 +113,7 @@ export class Taker implements Taking {
   offerNext(ended: OpenDispatch): NextDispatch | undefined {
     const { core, runner } = this.#options;
     if (core.policies.concerns(ended.tenant_id, 'dispatch') || this.#isStopping) return undefined;
+    if (this.#starving.has(ended.tenant_id)) return undefined;
     if (runner.roomFor(ended).atMost === 0) return undefined;
     const dispatch_id = newId('dsp');
     if (!runner.reserve(dispatch_id)) return undefined;
@@ -118,6 +131,12 @@ export class Taker implements Taking {
       runner.releaseReservation(offer.dispatch_id);
       // It may have been opened, and only the answer was lost.
       if (!end) runner.noteNeverSent({ tenant_id: ended.tenant_id, dispatch_id: offer.dispatch_id });
+    }
+    const starving = offer ? undefined : this.#starving.get(ended.tenant_id);
+    if (end && starving) {
+      this.#starving.delete(ended.tenant_id);
+      void this.#inBackground(this.#givePlace(starving, ended), { ...starving });
+      return;
     }
     // Only what ends a message takes in its own transaction.
     if (!offer && runner.roomFor(ended).atMost === 0) this.#crowded.add(agentKeyOf(ended));
@@ -176,9 +195,22 @@ export class Taker implements Taking {
   }
 
   async #lookAtTenant(tenantId: string): Promise<void> {
-    for (const queue of await this.#rounds.next(tenantId))
-      for (let pass = 0, taken = 1; taken > 0 && pass < PASSES_MAX && !this.#isStopping; pass += 1)
-        taken = await this.#fillFrom(queue);
+    const starving: WaitingQueue[] = [];
+    for (const queue of await this.#rounds.next(tenantId)) {
+      let { isHere, isElsewhere, taken } = await this.#fillFrom(queue);
+      if (taken === 0 && (isHere || isElsewhere)) starving.push(queue);
+      for (let pass = 1; taken > 0 && pass < PASSES_MAX && !this.#isStopping; pass += 1)
+        ({ taken } = await this.#fillFrom(queue));
+    }
+    const anyone = starving[Math.floor(Math.random() * starving.length)];
+    if (anyone && (await this.#options.queues.isAtBound(tenantId))) this.#starving.set(tenantId, anyone);
+    else this.#starving.delete(tenantId);
+  }
+
+  /** The place that an agent has given back goes to a queue, and to the agent's own where it is of no use there. */
+  async #givePlace(queue: WaitingQueue, agent: AgentRef): Promise<void> {
+    const { isElsewhere, taken } = await this.#fillFrom(queue);
+    if (taken === 0 && !isElsewhere) await this.#filled(agent);
   }
 
   /** Fills agents of this node from a queue until it is empty, or none of them takes more. */
@@ -194,15 +226,14 @@ export class Taker implements Taking {
     try {
       while (look.again && !this.#isStopping) {
         look.again = false;
-        if ((await this.#fillFrom(queue)) > 0) look.again = true;
+        if ((await this.#fillFrom(queue)).taken > 0) look.again = true;
       }
     } finally {
       this.#looking.delete(key);
     }
   }
 
-  /** @returns how many messages its agents have got */
-  async #fillFrom(queue: WaitingQueue): Promise<number> {
+  async #fillFrom(queue: WaitingQueue): Promise<Pass> {
     const { core, idle, queues, runner } = this.#options;
     const { tenant_id } = queue;
     const idleIds = idle.some(tenant_id, queueTarget(queue.queue).agent_type, IDLE_TRIED);
@@ -212,7 +243,8 @@ export class Taker implements Taking {
     const own = found.filter(({ mesh_id }) => mesh_id === null || mesh_id === runner.meshId);
     const agents = new Set([...idleIds, ...own.map(({ instance_id }) => instance_id)]);
     const counts = await Promise.all([...agents].map((instance_id) => this.#filled({ tenant_id, instance_id })));
-    return counts.reduce((sum, count) => sum + count, 0);
+    const taken = counts.reduce((sum, count) => sum + count, 0);
+    return { isHere: own.length > 0, isElsewhere: own.length < found.length, taken };
   }
 
   /** Fills an agent; once more where that is asked for meanwhile. @returns how many messages it has got */
