@@ -23,20 +23,20 @@ export interface NodeNotices {
 
 /**
  * Links this process to the others, over Redis where it is configured.
- * @param nodeId the mesh id of this process, or any unique id
+ * @param meshId the mesh id of this process, or any unique id
  * @param dropped counts messages that no other node has signed
  */
 export function linkNodes(
   { config, log, secrets }: Services,
-  nodeId: string,
+  meshId: string,
   dropped: Record<DroppedMessage, number>,
 ): NodeLinks {
   if (!config.REDIS_URL) {
-    const tools = createLocalLink(nodeId);
+    const tools = createLocalLink(meshId);
     return { tools, notices: null, stop: () => tools.close() };
   }
-  const channel = new RedisChannel({ url: config.REDIS_URL, nodeId, log, secrets, dropped });
-  const tools = createRedisLink({ channel, nodeId, log });
+  const channel = new RedisChannel({ url: config.REDIS_URL, meshId, log, secrets, dropped });
+  const tools = createRedisLink({ channel, meshId, log });
   const notices: NodeNotices = {
     isReady: () => channel.isReady,
     tell: (meshId, notice) => void channel.publish(meshId, notice),

@@ -13,19 +13,19 @@ export type RunningTools = ReturnType<typeof startTools>;
 /**
  * The tool calls of this process.
  * @param link to other nodes
- * @param nodeId the mesh id of this process, or any unique id without the mesh role: answers return to it
+ * @param meshId the mesh id of this process, or any unique id without the mesh role: answers return to it
  */
-export function startTools(services: Services, link: NodeLink, nodeId: string) {
+export function startTools(services: Services, link: NodeLink, meshId: string) {
   const { db, log, outbound, tokens, credentials, dispatches, bus, core, knowledge } = services;
   const { workflowStarter } = core;
-  const watch = new DecisionWatch({ db, log, bus, nodeId });
+  const watch = new DecisionWatch({ db, log, bus, meshId });
   watch.start();
   const calls = new ToolCalls({
     db,
     log,
     link,
     knowledge,
-    hosted: createHostedTools({ db, log, nodeId, outbound, tokens, credentials }),
+    hosted: createHostedTools({ db, log, meshId, outbound, tokens, credentials }),
     policies: core.policies,
     usage: services.toolUsage,
     spans: services.spans,
@@ -35,7 +35,7 @@ export function startTools(services: Services, link: NodeLink, nodeId: string) {
       log,
       bus,
       ends: core.ends,
-      nodeId,
+      meshId,
       watch,
       workflowStarter,
       fill: (agent) => core.nodes.fill(agent),
@@ -46,7 +46,7 @@ export function startTools(services: Services, link: NodeLink, nodeId: string) {
     /** Ends the look for decisions. */
     stop: () => watch.stop(),
     /** Answers `POST /tools/call`. */
-    service: new ToolCallService({ db, log, calls, link, nodeId, dispatches, bus }),
+    service: new ToolCallService({ db, log, calls, link, meshId, dispatches, bus }),
     /** Makes the nodes of deregistered agents close their sockets. */
     closeSockets: (rows: AgentRow[]) => {
       for (const { mesh_id, tenant_id, instance_id, connection_epoch } of rows)

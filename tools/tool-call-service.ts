@@ -22,7 +22,7 @@ const WAITS_FOR_HUMAN_MS = 60_000;
 interface ToolCallServiceOptions extends Pick<ToolCallsOptions, 'db' | 'log' | 'link'> {
   calls: ToolCalls;
   /** This node. */
-  nodeId: string;
+  meshId: string;
   dispatches: Pick<Dispatches, 'closedAmong'>;
   bus: Pick<ChunkBus, 'subscribe'>;
 }
@@ -53,9 +53,9 @@ export class ToolCallService {
    * @throws PlatformError `forbidden` when the token may not act for the agent, NOT_FOUND for an unknown `instance_id`
    */
   async call(token: Caller, body: ToolCallRequest, context: CallContext): Promise<ToolResult> {
-    const { link, nodeId } = this.#options;
+    const { link, meshId } = this.#options;
     const parentCall = parseHostedCallId(body.dispatch_id ?? '');
-    if (!parentCall || parentCall.node === nodeId) return this.#callLocally(token, body, context);
+    if (!parentCall || parentCall.node === meshId) return this.#callLocally(token, body, context);
     const forwarded = { call_id: newId('call'), token, body, traceparent: context.traceparent };
     return (await link.forward(parentCall.node, forwarded, context.signal)).result;
   }

@@ -56,11 +56,11 @@ export interface NodeLink {
    * Sends a call to the node that holds the agent's socket. Never rejects: if the node is dead, or dies meanwhile, the outcome is
    * TARGET_UNAVAILABLE. The caller enforces the deadline and cancels by the signal.
    */
-  call(nodeId: string, call: RoutedCall, signal: AbortSignal): Promise<Outcome>;
+  call(meshId: string, call: RoutedCall, signal: AbortSignal): Promise<Outcome>;
   /** As `call`, for a call that the other node is to make. */
-  forward(nodeId: string, call: ForwardedCall, signal: AbortSignal): Promise<Outcome>;
+  forward(meshId: string, call: ForwardedCall, signal: AbortSignal): Promise<Outcome>;
   /** Asks a node to close a deregistered agent's socket. Best effort: the node's reconciliation closes it otherwise. */
-  deregistered(nodeId: string, agent: DeregisteredAgent): void;
+  deregistered(meshId: string, agent: DeregisteredAgent): void;
   /** Adds what this node does for others, itself included; handlers that were given before stay. */
   serve(handlers: Partial<NodeHandlers>): void;
   /** Ends the calls in flight. */
@@ -71,16 +71,16 @@ export interface NodeLink {
 export const NODE_UNREACHABLE = unsent('TARGET_UNAVAILABLE', 'The node that holds the agent cannot be reached.');
 
 /** The link of a single process. */
-export function createLocalLink(nodeId: string): NodeLink {
+export function createLocalLink(meshId: string): NodeLink {
   let served: Partial<NodeHandlers> = {};
   return {
     call: async (node, call, signal) => {
-      if (node !== nodeId) return NODE_UNREACHABLE;
+      if (node !== meshId) return NODE_UNREACHABLE;
       return (await served.call?.(call, signal)) ?? NODE_UNREACHABLE;
     },
     forward: async () => NODE_UNREACHABLE,
     deregistered: (node, agent) => {
-      if (node === nodeId) served.deregistered?.(agent);
+      if (node === meshId) served.deregistered?.(agent);
     },
     serve: (handlers) => {
       served = { ...served, ...handlers };
@@ -92,8 +92,8 @@ export function createLocalLink(nodeId: string): NodeLink {
 }
 
 /** The id of a call for a hosted agent. It names the node, because the agent's nested calls may arrive at any node. */
-export function hostedCallId(callId: string, nodeId: string): string {
-  return `${callId}.${nodeId}`;
+export function hostedCallId(callId: string, meshId: string): string {
+  return `${callId}.${meshId}`;
 }
 
 /** Parses such an id; undefined if it is not one. */

@@ -18,7 +18,7 @@ export interface HostedToolsOptions extends HostedClient {
   db: Db;
   log: Logger;
   /** This node. The ids that agents see name it, so that calls on behalf of a call are forwarded to it. */
-  nodeId: string;
+  meshId: string;
 }
 
 /**
@@ -26,12 +26,12 @@ export interface HostedToolsOptions extends HostedClient {
  * call in its metadata (`tool_call`), whose `dispatch_id` is the call's id. The result is a data part of the answer, else its text.
  */
 export function createHostedTools(options: HostedToolsOptions): Deliver {
-  const { db, log, nodeId } = options;
+  const { db, log, meshId } = options;
   return async (routed, signal) => {
     const { tenant_id, call_id, target } = routed;
     const agent = await db.tenant(tenant_id, (tx) => findHosted(tx, tenant_id, target.instance_id));
     if (!agent) return unsent('TARGET_UNAVAILABLE', 'The agent is not registered any more.');
-    const call = new HostedCall(asDispatch(routed, agent, hostedCallId(call_id, nodeId)), options);
+    const call = new HostedCall(asDispatch(routed, agent, hostedCallId(call_id, meshId)), options);
     const progress = new HostedProgress(uuidOf(call_id), () => undefined);
     const token = await call.token();
     if (signal.aborted) return unsent('CANCELED', 'The call was withdrawn.');

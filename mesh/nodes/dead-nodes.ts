@@ -111,7 +111,7 @@ async function endAll({ dispatches, log }: DeadNodesOptions, find: () => Promise
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
     const found = await find();
     for (const { mesh_id, ...ref } of found) {
-      const conditions = { owner: mesh_id, unlessOffered: true };
+      const conditions = { mesh_id, unlessOffered: true };
       await dispatches.failAsLost(ref, conditions).catch((error: unknown) => {
         log.warn({ err: errorMessage(error), dispatch_id: ref.dispatch_id }, 'a lost dispatch could not be ended');
       });

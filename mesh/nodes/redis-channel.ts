@@ -13,7 +13,7 @@ const LOGGED_EVERY_MS = 60_000;
 
 export interface RedisChannelOptions {
   url: string;
-  nodeId: string;
+  meshId: string;
   log: Pick<Logger, 'info' | 'warn' | 'error'>;
   secrets: Pick<Secrets, 'mac' | 'macs'>;
   /** Counts the messages that were not taken. */
@@ -34,8 +34,8 @@ export class RedisChannel {
   #away = false;
   #closed = false;
 
-  constructor({ url, nodeId, log, secrets, dropped }: RedisChannelOptions) {
-    this.#name = nameOf(nodeId);
+  constructor({ url, meshId, log, secrets, dropped }: RedisChannelOptions) {
+    this.#name = nameOf(meshId);
     this.#log = log;
     this.#secrets = secrets;
     this.#dropped = dropped;
@@ -64,8 +64,8 @@ export class RedisChannel {
   }
 
   /** Never rejects. @returns how many listeners got it (0 or 1); undefined when that is unknown */
-  async publish(nodeId: string, message: NodeMessage): Promise<number | undefined> {
-    const channel = nameOf(nodeId);
+  async publish(meshId: string, message: NodeMessage): Promise<number | undefined> {
+    const channel = nameOf(meshId);
     const text = signMessage(this.#secrets, channel, JSON.stringify(message));
     this.#unconfirmedBytes += text.length;
     const reached = await this.#replyTo(this.#commands.publish(channel, text));
@@ -74,9 +74,9 @@ export class RedisChannel {
   }
 
   /** Which of the nodes listen; undefined when Redis cannot be asked. */
-  async listening(nodeIds: string[]): Promise<Set<string> | undefined> {
-    const counted = await this.#replyTo(this.#commands.pubsub('NUMSUB', ...nodeIds.map(nameOf)));
-    return counted && new Set(nodeIds.filter((node) => Number(counted[counted.indexOf(nameOf(node)) + 1]) > 0));
+  async listening(meshIds: string[]): Promise<Set<string> | undefined> {
+    const counted = await this.#replyTo(this.#commands.pubsub('NUMSUB', ...meshIds.map(nameOf)));
+    return counted && new Set(meshIds.filter((node) => Number(counted[counted.indexOf(nameOf(node)) + 1]) > 0));
   }
 
   /** Closes both connections after what was published has gone out. */
@@ -133,6 +133,6 @@ export class RedisChannel {
 }
 
 /** Older nodes, which acknowledge nothing and might run a repeated call twice, listen on channels of another name. */
-function nameOf(nodeId: string): string {
-  return `fleet:nodes:${nodeId}`;
+function nameOf(meshId: string): string {
+  return `fleet:nodes:${meshId}`;
 }

@@ -38,12 +38,12 @@ const LOST: Outcome = {
 
 interface RedisLinkOptions {
   channel: RedisChannel;
-  nodeId: string;
+  meshId: string;
   log: Pick<Logger, 'warn'>;
 }
 
 class RedisLink implements NodeLink {
-  readonly #nodeId: string;
+  readonly #meshId: string;
   readonly #log: RedisLinkOptions['log'];
   readonly #channel: RedisChannel;
   readonly #sender: AcknowledgedSender;
@@ -60,8 +60,8 @@ class RedisLink implements NodeLink {
   #checking = false;
   #closed = false;
 
-  constructor({ channel, nodeId, log }: RedisLinkOptions) {
-    this.#nodeId = nodeId;
+  constructor({ channel, meshId, log }: RedisLinkOptions) {
+    this.#meshId = meshId;
     this.#log = log;
     this.#channel = channel;
     channel.listen((message) => this.#receive(message));
@@ -69,36 +69,36 @@ class RedisLink implements NodeLink {
     this.#checks = setInterval(() => void this.#checkNodes(), CHECK_MS).unref();
   }
 
-  async call(nodeId: string, call: RoutedCall, signal: AbortSignal): Promise<Outcome> {
-    if (nodeId === this.#nodeId) return (await this.#handlers.call?.(call, signal)) ?? NODE_UNREACHABLE;
-    return this.#ask(nodeId, { kind: 'call', from: this.#nodeId, call_id: call.call_id, call }, signal);
+  async call(meshId: string, call: RoutedCall, signal: AbortSignal): Promise<Outcome> {
+    if (meshId === this.#meshId) return (await this.#handlers.call?.(call, signal)) ?? NODE_UNREACHABLE;
+    return this.#ask(meshId, { kind: 'call', from: this.#meshId, call_id: call.call_id, call }, signal);
   }
 
-  forward(nodeId: string, call: ForwardedCall, signal: AbortSignal): Promise<Outcome> {
-    return this.#ask(nodeId, { kind: 'forward', from: this.#nodeId, call_id: call.call_id, call }, signal);
+  forward(meshId: string, call: ForwardedCall, signal: AbortSignal): Promise<Outcome> {
+    return this.#ask(meshId, { kind: 'forward', from: this.#meshId, call_id: call.call_id, call }, signal);
   }
 
-  deregistered(nodeId: string, agent: DeregisteredAgent): void {
-    if (nodeId === this.#nodeId) this.#handlers.deregistered?.(agent);
-    else void this.#post(nodeId, { kind: 'deregistered', agent });
+  deregistered(meshId: string, agent: DeregisteredAgent): void {
+    if (meshId === this.#meshId) this.#handlers.deregistered?.(agent);
+    else void this.#post(meshId, { kind: 'deregistered', agent });
   }
 
-  async #ask(nodeId: string, message: Request, signal: AbortSignal): Promise<Outcome> {
+  async #ask(meshId: string, message: Request, signal: AbortSignal): Promise<Outcome> {
     const { call_id } = message;
     if (!this.#channel.isReady) return NODE_UNREACHABLE;
     if (signal.aborted) return unsent('CANCELED', 'The call was withdrawn.');
     const done = new AbortController();
-    const settled = new Promise<Outcome>((settle) => this.#waiting.set(call_id, { node: nodeId, settle }));
+    const settled = new Promise<Outcome>((settle) => this.#waiting.set(call_id, { node: meshId, settle }));
     const end = (outcome: Outcome): void => this.#waiting.get(call_id)?.settle(outcome);
     using _listener = addAbortListener(signal, () => {
       end({ sent: true, result: refusal('CANCELED', 'The call was withdrawn.') });
-      this.#withdraw(nodeId, call_id);
+      this.#withdraw(meshId, call_id);
     });
     const limits = { signal: done.signal, giveUpMs: SILENT_MS_MAX, retryUnreachable: false };
-    void this.#sender.send(nodeId, message, limits).then((sent) => {
+    void this.#sender.send(meshId, message, limits).then((sent) => {
       if (sent === 'acknowledged' || done.signal.aborted) return;
       end(sent === 'unreachable' ? NODE_UNREACHABLE : LOST);
-      if (sent === 'unknown') this.#withdraw(nodeId, call_id);
+      if (sent === 'unknown') this.#withdraw(meshId, call_id);
     });
     try {
       return await settled;
@@ -108,11 +108,11 @@ class RedisLink implements NodeLink {
     }
   }
 
-  #withdraw(nodeId: string, call_id: string): void {
-    const message = { kind: 'withdraw', from: this.#nodeId, call_id } as const;
+  #withdraw(meshId: string, call_id: string): void {
+    const message = { kind: 'withdraw', from: this.#meshId, call_id } as const;
     // Beyond the limit a withdrawal is sent once: the caller may call again meanwhile, and the callee's deadline ends the call.
     const giveUpMs = this.#sender.size < UNACKNOWLEDGED_MAX ? SILENT_MS_MAX : 0;
-    void this.#sender.send(nodeId, message, { giveUpMs, retryUnreachable: true });
+    void this.#sender.send(meshId, message, { giveUpMs, retryUnreachable: true });
   }
 
   serve(handlers: Partial<NodeHandlers>): void {
@@ -127,8 +127,8 @@ class RedisLink implements NodeLink {
     for (const { settle } of this.#waiting.values()) settle(LOST);
   }
 
-  #post(nodeId: string, message: NodeMessage): Promise<number | undefined> {
-    return this.#channel.publish(nodeId, message);
+  #post(meshId: string, message: NodeMessage): Promise<number | undefined> {
+    return this.#channel.publish(meshId, message);
   }
 
   #receive(message: NodeMessage): void {
@@ -156,7 +156,7 @@ class RedisLink implements NodeLink {
     const withdrawn = new AbortController();
     this.#serving.set(call_id, { node: from, withdrawn });
     const outcome = await this.#work(message, withdrawn.signal);
-    const answer = { kind: 'outcome', from: this.#nodeId, call_id, ...outcome } as const;
+    const answer = { kind: 'outcome', from: this.#meshId, call_id, ...outcome } as const;
     await this.#sender.send(from, answer, { signal: withdrawn.signal, retryUnreachable: true });
     this.#ended.set(call_id, true);
     this.#serving.delete(call_id);

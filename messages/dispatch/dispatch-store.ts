@@ -169,8 +169,8 @@ class DispatchStore implements Dispatches {
     );
   }
 
-  async #isLost(row: DetailsRow, { owner, unlessOffered }: LossConditions): Promise<boolean> {
-    if (owner !== undefined && row.mesh_id !== owner) return false;
+  async #isLost(row: DetailsRow, { mesh_id, unlessOffered }: LossConditions): Promise<boolean> {
+    if (mesh_id !== undefined && row.mesh_id !== mesh_id) return false;
     if (!unlessOffered) return true;
     return !(await this.#core.db.tenant(row.tenant_id, (tx) => isOffered(tx, row, row.instance_id)));
   }

@@ -112,7 +112,7 @@ export interface LiveMessage {
 /** When a dispatch counts as lost; without conditions whenever it is sent. */
 export interface LossConditions {
   /** The node that is gone: a dispatch that another one has by now is not lost. */
-  owner?: string | null;
+  mesh_id?: string | null;
   /** Not while its agent may still continue it at another node. */
   unlessOffered?: boolean;
 }

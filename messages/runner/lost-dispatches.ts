@@ -83,7 +83,7 @@ export class LostDispatches {
       const open = await dispatches.find({ tenant_id, dispatch_id });
       if (open?.mesh_id !== meshId) return 'not_ours';
       if (neverSent) await dispatches.release(open, 'NEVER_SENT', { nothingSent: true });
-      else await dispatches.failAsLost(open, { owner: meshId });
+      else await dispatches.failAsLost(open, { mesh_id: meshId });
       return 'ended';
     } catch (error) {
       if (isTransient(error) && !isTenantBusy(error)) throw error;
@@ -116,7 +116,7 @@ export class LostDispatches {
   }
 
   async #failAsLost(ref: Owned): Promise<DispatchEnd> {
-    const conditions = { owner: ref.mesh_id };
+    const conditions = { mesh_id: ref.mesh_id };
     return (await this.#persist(() => this.#options.dispatches.failAsLost(ref, conditions))) ?? CLOSED;
   }
 }

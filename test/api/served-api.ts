@@ -155,7 +155,7 @@ export async function serveApi(options: ServedApiOptions = {}) {
       dispatches: createDispatches(core),
       calls: toolCalls({ core, outbound, tokens, knowledge }),
       link: createLocalLink('alone'),
-      nodeId: 'alone',
+      meshId: 'alone',
     }),
     knowledge,
     eventFeed,

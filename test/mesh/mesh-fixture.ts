@@ -132,11 +132,11 @@ export class MeshFixture {
   }
 
   /** The tool calls of a node; what it requests from hosted agents ends with the test. */
-  tools(link: NodeLink, nodeId?: string): ToolCalls {
+  tools(link: NodeLink, meshId?: string): ToolCalls {
     const outbound = createOutbound({ allowCidrs: ['127.0.0.0/8'] });
     onTestFinished(() => outbound.close());
     const { core, tokens } = this;
-    return toolCalls({ core, tokens, outbound, link, ...(nodeId && { nodeId }) });
+    return toolCalls({ core, tokens, outbound, link, ...(meshId && { meshId }) });
   }
 
   /** Puts an agent on the record: a connected one that is offline, where its columns say nothing else. */

@@ -146,7 +146,7 @@ test('a dispatch that its next node accepts while its first one is taken for dea
   };
   // Between its look at the owner and the one at the offers.
   const asking = createDispatches({ ...fixture.core, db: { ...db, tenant: accepted } });
-  expect(await asking.failAsLost(ref, { owner: first.meshId, unlessOffered: true })).toBeNull();
+  expect(await asking.failAsLost(ref, { mesh_id: first.meshId, unlessOffered: true })).toBeNull();
   if (!back) throw new Error('the agent did not come back');
   dispatched(back.agent, dispatch.frame).result('done');
   await answered(ref, 'done');
@@ -282,7 +282,7 @@ describe('it fails with AGENT_DISCONNECTED, once,', () => {
   it('when nobody accepts it within the resume window; until then it is left alone', async () => {
     const { first, ref } = await offered([], {}, { environment: { RESUME_WINDOW_MS: '1500' } });
     await first.server.close();
-    const asked = () => fixture.dispatches.failAsLost(ref, { owner: first.meshId, unlessOffered: true });
+    const asked = () => fixture.dispatches.failAsLost(ref, { mesh_id: first.meshId, unlessOffered: true });
     expect(await asked()).toBeNull();
     expect((await fixture.message(ref)).state).toBe('working');
     await until(async () => (await asked()) !== null);

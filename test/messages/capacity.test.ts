@@ -161,7 +161,7 @@ describe('max_concurrent_tasks', () => {
     const held = await fixture.send(Y);
     await fixture.send(Y);
     await holdToolCall(core.db, {
-      ...{ dispatch: held, nodeId: MESH, useId: randomUUID(), tool: 'pay', arguments: {}, target: null },
+      ...{ dispatch: held, meshId: MESH, useId: randomUUID(), tool: 'pay', arguments: {}, target: null },
       ...{
         executor: { type: 'agent' as const, id: 'bank' },
         policyRequest: { scope: 'tool', action: 'call', tool: 'pay' },

@@ -31,7 +31,7 @@ interface ToolCallsDeps {
   /** Where the spans of its calls go; nowhere by default. */
   spans?: SpanRecorder;
   link?: NodeLink;
-  nodeId?: string;
+  meshId?: string;
 }
 
 /** The tool calls of one process, put together as the platform does. */
@@ -41,13 +41,13 @@ export function toolCalls(deps: ToolCallsDeps): ToolCalls {
     outbound,
     tokens,
     knowledge = NO_KNOWLEDGE,
-    nodeId = 'alone',
+    meshId = 'alone',
     spans = NO_SPANS,
-    link = createLocalLink(nodeId),
+    link = createLocalLink(meshId),
   } = deps;
   const { db, bus, workflowStarter, policies } = core;
   const credentials = new AgentCredentials({ outbound, secrets: TEST_SECRETS });
-  const watch = new DecisionWatch({ db, bus, log, nodeId });
+  const watch = new DecisionWatch({ db, bus, log, meshId });
   watch.start();
   cleanUp(() => watch.stop());
   return new ToolCalls({
@@ -55,7 +55,7 @@ export function toolCalls(deps: ToolCallsDeps): ToolCalls {
     log,
     link,
     knowledge,
-    hosted: createHostedTools({ db, log, nodeId, outbound, tokens, credentials }),
+    hosted: createHostedTools({ db, log, meshId, outbound, tokens, credentials }),
     policies,
     usage: new ToolUsage(db, log),
     spans,
@@ -64,7 +64,7 @@ export function toolCalls(deps: ToolCallsDeps): ToolCalls {
       log,
       bus,
       ends: core.ends,
-      nodeId,
+      meshId,
       watch,
       workflowStarter,
       fill: (agent) => core.nodes.fill(agent),

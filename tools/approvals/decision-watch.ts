@@ -15,7 +15,7 @@ export interface DecisionWatchOptions {
   bus: Pick<ChunkBus, 'subscribe'>;
   log: Logger;
   /** This process, as `tool_grants` names it. */
-  nodeId: string;
+  meshId: string;
 }
 
 /** Tells the tool calls of this process that wait for a human when their requests are over. The bus announces decisions; the record has them. */
@@ -84,7 +84,7 @@ export class DecisionWatch {
       this.#lookedAt = null;
       return;
     }
-    const { now, requestIds } = await decidedSince(this.#options.db, this.#options.nodeId, this.#lookedAt);
+    const { now, requestIds } = await decidedSince(this.#options.db, this.#options.meshId, this.#lookedAt);
     this.#lookedAt = now;
     for (const requestId of requestIds) this.#over(requestId);
   }

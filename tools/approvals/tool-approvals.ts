@@ -29,7 +29,7 @@ export interface ToolApprovalsOptions {
   db: Db;
   log: Logger;
   /** This process. */
-  nodeId: string;
+  meshId: string;
   watch: Pick<DecisionWatch, 'over'>;
   bus: Pick<MessageCore['bus'], 'publish'>;
   ends: Pick<MessageCore['ends'], 'noteRest'>;
@@ -70,7 +70,7 @@ export class ToolApprovals {
    * @throws PlatformError when the record cannot be written: nobody was asked
    */
   async approve({ request, executor, verdict }: AskedCall, cancellation: CallCancellation): Promise<Approval> {
-    const { db, nodeId } = this.#options;
+    const { db, meshId } = this.#options;
     const { payload, parent } = request;
     if (!parent?.dispatch)
       return { refused: { sent: false, result: denialOf(verdict.by, cannotWait(verdict.by.reason)) } };
@@ -79,7 +79,7 @@ export class ToolApprovals {
     const { tool, target, arguments: given } = payload;
     const policyRequest = policyRequestOf(request);
     const stored = storedCallOf(request, cancellation);
-    const call = { dispatch, nodeId, useId, tool, arguments: given, executor, target, verdict, policyRequest, stored };
+    const call = { dispatch, meshId, useId, tool, arguments: given, executor, target, verdict, policyRequest, stored };
     for (;;) {
       const answer = await holdToolCall(db, call);
       if (answer.asked || answer.verdict === 'failed') this.#announce(dispatch, answer);
@@ -94,8 +94,8 @@ export class ToolApprovals {
 
   /** The calls that wait in these dispatches, for this process to answer from now on. Never rejects: what is not found is asked for again. */
   async takeOver(tenantId: string, dispatchIds: string[]): Promise<TakenOverCall[]> {
-    const { db, nodeId } = this.#options;
-    const take = () => takeOverToolCalls(db, tenantId, dispatchIds, nodeId);
+    const { db, meshId } = this.#options;
+    const take = () => takeOverToolCalls(db, tenantId, dispatchIds, meshId);
     const about = { dispatch_ids: dispatchIds };
     return (await this.#recorded(take, 'error', about, 'waiting tool calls could not be taken over')) ?? [];
   }

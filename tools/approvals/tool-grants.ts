@@ -45,7 +45,7 @@ export interface StoredCall {
 /** A call about which a human is to be asked. */
 export interface CallToHold {
   dispatch: DispatchRef;
-  nodeId: string;
+  meshId: string;
   /** A UUID of this call alone: asked again with it, a grant that the call has used lets it pass. */
   useId: string;
   tool: string;
@@ -70,7 +70,7 @@ export async function holdToolCall(db: Db, call: CallToHold): Promise<GrantAnswe
   const { tenant_id, message_id, dispatch_id } = call.dispatch;
   const request = requestOf(call);
   const given = {
-    ...{ tenant_id, message_id, dispatch_id, node_id: call.nodeId, use_id: call.useId },
+    ...{ tenant_id, message_id, dispatch_id, node_id: call.meshId, use_id: call.useId },
     target: call.target ?? {},
     call: call.stored,
     request: inputRequestCall(request),
@@ -178,23 +178,23 @@ export function takeOverToolCalls(
   db: Db,
   tenantId: string,
   dispatchIds: string[],
-  nodeId: string,
+  meshId: string,
 ): Promise<(TakenOverCall & Record<string, unknown>)[]> {
   return db.call(
     tenantId,
     'take_over_tool_calls',
     'SELECT tenant_id, message_id, dispatch_id, request_id, call, used_by FROM take_over_tool_calls($1, $2, $3)',
-    [tenantId, dispatchIds, nodeId],
+    [tenantId, dispatchIds, meshId],
   );
 }
 
 /** The requests of a process's calls that were decided since a time by the database's clock, and that clock's time now. */
-export async function decidedSince(db: Db, nodeId: string, since: Date | null) {
+export async function decidedSince(db: Db, meshId: string, since: Date | null) {
   const rows = await db.system((tx) =>
     tx.query<{ request_id: string | null; now: Date }>(
       `SELECT g.request_id, t.now FROM (SELECT now() AS now) AS t
          LEFT JOIN tool_grants g ON g.node_id = $1 AND g.decided_at >= coalesce($2::timestamptz, t.now) - interval '1 minute'`,
-      [nodeId, since],
+      [meshId, since],
     ),
   );
   return { now: rows[0]?.now ?? null, requestIds: rows.flatMap(({ request_id }) => request_id ?? []) };

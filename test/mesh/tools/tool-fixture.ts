@@ -69,11 +69,11 @@ export function refusedWith(code: string): object {
 }
 
 /** The node's end of the way over Redis that calls take from node to node; closed with the test. */
-export function redisLink(url: string, nodeId: string) {
+export function redisLink(url: string, meshId: string) {
   const log = createLogger({ level: 'silent' });
   const dropped = { forged: 0, late: 0 };
-  const channel = new RedisChannel({ url, nodeId, log, secrets: TEST_SECRETS, dropped });
-  const link = createRedisLink({ channel, nodeId, log });
+  const channel = new RedisChannel({ url, meshId, log, secrets: TEST_SECRETS, dropped });
+  const link = createRedisLink({ channel, meshId, log });
   const close = async () => {
     await link.close();
     await channel.close();

@@ -119,7 +119,7 @@ describe('the decision about a tool call', () => {
   it('is found by a repeat of the call in another process, by its idempotency key, however far the call is', async () => {
     const { db, bus } = fixture.core;
     const link = createLocalLink('elsewhere');
-    const of = { db, bus, link, nodeId: 'elsewhere', log: createLogger({ level: 'silent' }) };
+    const of = { db, bus, link, meshId: 'elsewhere', log: createLogger({ level: 'silent' }) };
     const overHttp = new ToolCallService({
       ...of,
       dispatches: fixture.dispatches,

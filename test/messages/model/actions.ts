@@ -209,7 +209,7 @@ export const TOOL_ACTIONS = {
     const terms = { approvers: [], quorum: 1 + (variant % 2), timeout_seconds: 86_400, allow_self: true };
     const given = { tool: 'pay', arguments: { amount: variant % 2 }, executor: EXECUTOR, target: null };
     const held = await holdToolCall(world.db, {
-      ...{ dispatch, nodeId: MESH, useId: randomUUID(), ...given },
+      ...{ dispatch, meshId: MESH, useId: randomUUID(), ...given },
       ...{ verdict: { ...VERDICT, terms: { ...terms, on_reject: variant < 9 ? 'tell_agent' : 'fail' } } },
       policyRequest: { scope: 'tool', action: 'call', tool: 'pay' },
       stored: { payload: { tool: 'pay' }, deadline_ms: 1_000 },
