@@ -89,6 +89,7 @@ export function Overview() {
   const { requests, stuck, agents, deliveries, quotas, fleet } = useNeeds();
   const all: UseQueryResult<unknown>[] = [requests, stuck, agents, deliveries, quotas, fleet];
   const failed = all.find(({ error, data }) => error && data === undefined);
+  // Shown at once, so that no line moves under a pointer when the one above it comes.
   const isComplete = all.every(({ isPending, fetchStatus }) => !isPending || fetchStatus === 'idle');
 
   const waiting = requests.data?.count ?? 0;
@@ -110,71 +111,73 @@ export function Overview() {
           <Icon name="check" /> Nothing needs you now.
         </p>
       )}
-      <ul className="needs" aria-label="What needs somebody now">
-        {waiting > 0 && (
-          <Need
-            tone="wait"
-            title={many(waiting, 'decision waits', 'decisions wait')}
-            detail={
-              soonest && (
+      {(failed || isComplete) && (
+        <ul className="needs" aria-label="What needs somebody now">
+          {waiting > 0 && (
+            <Need
+              tone="wait"
+              title={many(waiting, 'decision waits', 'decisions wait')}
+              detail={
+                soonest && (
+                  <>
+                    The first to expire: “{soonest.input_request.title}”,{' '}
+                    <Countdown at={soonest.input_request.expires_at} />
+                  </>
+                )
+              }
+              to={{ to: '/inbox', search: { box: 'open', sort: 'expires' } }}
+            />
+          )}
+          {reasons.map(({ kind, count }) => (
+            <Need
+              key={kind}
+              tone="bad"
+              title={`${many(count, 'message')} stuck`}
+              detail={`${REASONS[kind]}, for more than 5 minutes`}
+              to={{ to: '/messages', search: { view: 'stuck', waits: kind } }}
+            />
+          ))}
+          {failing[0] && (
+            <Need
+              tone="bad"
+              title={`${many(agents.data?.count ?? 0, 'agent fails', 'agents fail')} half of the time or more`}
+              detail={agentsText(failing, agents.data?.count ?? 0)}
+              to={{
+                to: '/fleet',
+                search: { show: 'trouble', type: failing[0].agent_type, instance: failing[0].instance_id },
+              }}
+            />
+          )}
+          {undelivered > 0 && (
+            <Need
+              tone="bad"
+              title={`${many(undelivered, 'delivery', 'deliveries')} given up within a day`}
+              detail={deliveriesText(deliveries.data?.deliveries ?? [])}
+              to={{ to: '/alerts', search: { time: '24h' } }}
+            />
+          )}
+          {near.map(({ name, used, limit, share, ends_at }) => (
+            <Need
+              key={name}
+              tone={share >= 1 ? 'bad' : 'wait'}
+              title={`${Math.floor(share * 100)} % of the ${name} are used`}
+              detail={
                 <>
-                  The first to expire: “{soonest.input_request.title}”,{' '}
-                  <Countdown at={soonest.input_request.expires_at} />
+                  {numberText(Math.round(used * 100) / 100)} of {numberText(limit)}, with <Countdown at={ends_at} />
                 </>
-              )
-            }
-            to={{ to: '/inbox', search: { box: 'open', sort: 'expires' } }}
-          />
-        )}
-        {reasons.map(({ kind, count }) => (
-          <Need
-            key={kind}
-            tone="bad"
-            title={`${many(count, 'message')} stuck`}
-            detail={`${REASONS[kind]}, for more than 5 minutes`}
-            to={{ to: '/messages', search: { view: 'stuck', waits: kind } }}
-          />
-        ))}
-        {failing[0] && (
-          <Need
-            tone="bad"
-            title={`${many(agents.data?.count ?? 0, 'agent fails', 'agents fail')} half of the time or more`}
-            detail={agentsText(failing, agents.data?.count ?? 0)}
-            to={{
-              to: '/fleet',
-              search: { show: 'trouble', type: failing[0].agent_type, instance: failing[0].instance_id },
-            }}
-          />
-        )}
-        {undelivered > 0 && (
-          <Need
-            tone="bad"
-            title={`${many(undelivered, 'delivery', 'deliveries')} given up within a day`}
-            detail={deliveriesText(deliveries.data?.deliveries ?? [])}
-            to={{ to: '/alerts', search: { time: '24h' } }}
-          />
-        )}
-        {near.map(({ name, used, limit, share, ends_at }) => (
-          <Need
-            key={name}
-            tone={share >= 1 ? 'bad' : 'wait'}
-            title={`${Math.floor(share * 100)} % of the ${name} are used`}
-            detail={
-              <>
-                {numberText(Math.round(used * 100) / 100)} of {numberText(limit)}, with <Countdown at={ends_at} />
-              </>
-            }
-            to={{ to: '/access', search: { tab: 'limits' } }}
-          />
-        ))}
-        {isEmpty && (
-          <Need
-            tone="wait"
-            title="No agent has joined yet"
-            detail="Messages wait until one does. The README has the lines that join one."
-          />
-        )}
-      </ul>
+              }
+              to={{ to: '/access', search: { tab: 'limits' } }}
+            />
+          ))}
+          {isEmpty && (
+            <Need
+              tone="wait"
+              title="No agent has joined yet"
+              detail="Messages wait until one does. The README has the lines that join one."
+            />
+          )}
+        </ul>
+      )}
       <Rates />
     </div>
   );
