@@ -14,11 +14,13 @@ export interface Queues {
    * @param by the node that sends to the agent, and the epoch of its connection there; null for a hosted agent. `as_open`: they are opened as open,
    * for policies to decide about them
    * @param dispatchIds of the new dispatches, as many as the node takes
+   * @param lent so many messages may be with agents beyond the bound of the tenant
    */
   take(
     agent: AgentRef,
     by: { mesh_id: string; epoch: number | null; as_open: boolean },
     dispatchIds: string[],
+    lent?: number,
   ): Promise<OpenDispatch[]>;
   /** Agents with room for which messages wait in this queue, some of them, and the nodes that they are connected to; null for a hosted one. */
   agentsToFill(queue: WaitingQueue): Promise<{ instance_id: string; mesh_id: string | null }[]>;
@@ -26,8 +28,8 @@ export interface Queues {
   waitingTenants(): Promise<string[]>;
   /** Queues of a tenant in which messages wait for agents, at most so many: those behind one, or the first ones where there are none. */
   waitingQueues(tenantId: string, after: string, atMost: number): Promise<WaitingQueue[]>;
-  /** Whether agents of a tenant have as many messages as they may. */
-  isAtBound(tenantId: string): Promise<boolean>;
+  /** How many messages agents of a tenant have beyond its bound, at most 256; negative where they may have more. */
+  beyondBound(tenantId: string): Promise<number>;
 }
 
 /** A dispatch that was taken, as JSON writes its row: times as texts, bytes in hexadecimal. */
@@ -87,10 +89,10 @@ export class QueueRounds {
 export function createQueues(core: Pick<MessageCore, 'db' | 'limits'> & Announced): Queues {
   const { db, limits } = core;
   return {
-    take: async ({ tenant_id, instance_id }, { mesh_id, epoch, as_open }, dispatchIds) => {
+    take: async ({ tenant_id, instance_id }, { mesh_id, epoch, as_open }, dispatchIds, lent = 0) => {
       const eventIds = dispatchIds.map(newEventId);
-      const { tenantMaxInFlight } = limits;
-      const values = [tenant_id, instance_id, mesh_id, epoch, dispatchIds, eventIds, as_open, tenantMaxInFlight];
+      const most = limits.tenantMaxInFlight + lent;
+      const values = [tenant_id, instance_id, mesh_id, epoch, dispatchIds, eventIds, as_open, most];
       const query = 'SELECT unnest(take_messages($1, $2, $3, $4, $5, $6, $7, $8, $9)) AS taken';
       const take = (hasRaised: boolean) =>
         db.call<{ taken: TakenRow }>(tenant_id, 'take_messages', query, [...values, hasRaised]);
@@ -121,12 +123,14 @@ export function createQueues(core: Pick<MessageCore, 'db' | 'limits'> & Announce
         tx.query<WaitingQueue & Record<string, unknown>>(query, [tenantId, after, atMost]),
       );
     },
-    isAtBound: async (tenantId) => {
-      const values = [tenantId, limits.tenantMaxInFlight];
+    beyondBound: async (tenantId) => {
       const [row] = await db.tenant(tenantId, (tx) =>
-        tx.query<{ is_at_bound: boolean }>('SELECT in_flight($1, $2) >= $2 AS is_at_bound', values),
+        tx.query<{ beyond: number }>('SELECT in_flight($1, $2 + 256) - $2 AS beyond', [
+          tenantId,
+          limits.tenantMaxInFlight,
+        ]),
       );
-      return row?.is_at_bound === true;
+      return row?.beyond ?? 0;
     },
   };
 }

@@ -11,6 +11,7 @@ import type { Taking } from '../runner/sender-options.js';
 import { decideDispatch } from './dispatch-policy.js';
 import type { DispatchEnd, Dispatches, NextDispatch, OpenDispatch } from './dispatches.js';
 import type { IdleAgents } from './idle-agents.js';
+import { LentPlaces, type StarvingQueue } from './lent-places.js';
 import { QueueRounds, type Queues } from './queues.js';
 
 /** Dispatches that one transaction opens for an agent. */
@@ -61,14 +62,17 @@ interface Pause {
   untilMs: number;
 }
 
-/** What came of a pass over a queue: where agents with room for it were found, and how many messages those of this node have got. */
+/** What came of a pass over a queue: agents of this node that were found to have room for it, and how many messages those of this node have got. */
 interface Pass {
-  isHere: boolean;
-  isElsewhere: boolean;
+  found: string[];
   taken: number;
 }
 
-/** Takes queued messages for the agents of this node, whenever one may have room (db/functions/dispatches/take_messages.sql). */
+/**
+ * Takes queued messages for the agents of this node, whenever one may have room (db/functions/dispatches/take_messages.sql):
+ * `fill` for one agent, `look` for one queue, the loop for every queue that is not empty, `sendNext` with the end of a dispatch.
+ * `#lookAtAll` → `#lookAtTenant`, `look` → `#lookAt`, both → `#fillAgentsOf` a queue; that and `fill` → `#joinFill` → `#fillUntilFull` → `#take`.
+ */
 export class Taker implements Taking {
   readonly #options: TakerOptions;
   /** Agents that are being filled. */
@@ -82,11 +86,7 @@ export class Taker implements Taking {
   readonly #pauses = new LRUCache<string, Pause>({ max: PAUSED_MAX });
   /** By the id of what it may open, the watch that was started with the end of the dispatch before. */
   readonly #offered = new Map<string, () => boolean>();
-  /**
-   * Of tenants at their bound, a queue that got nothing at the last look although its agents have room. It gets the next place, since an agent that takes
-   * its next message with the end of the one before would keep that place for its own queue.
-   */
-  readonly #starving = new Map<string, WaitingQueue>();
+  readonly #lent: LentPlaces;
   /** Agents without room at this node until what has ended counts no more. */
   readonly #crowded = new Set<string>();
   readonly #loop: Loop;
@@ -95,7 +95,8 @@ export class Taker implements Taking {
   constructor(options: TakerOptions) {
     this.#options = options;
     this.#rounds = new QueueRounds(options.queues);
-    const { log } = options.core;
+    const { limits, log } = options.core;
+    this.#lent = new LentPlaces(options.queues, () => limits.tenantMaxInFlight);
     this.#loop = new Loop({ name: 'queues', intervalMs: EVERY_MS, work: () => this.#lookAtAll(), log });
   }
 
@@ -113,7 +114,7 @@ export class Taker implements Taking {
   offerNext(ended: OpenDispatch): NextDispatch | undefined {
     const { core, runner } = this.#options;
     if (core.policies.concerns(ended.tenant_id, 'dispatch') || this.#isStopping) return undefined;
-    if (this.#starving.has(ended.tenant_id)) return undefined;
+    if (this.#lent.giveBack(ended)) return undefined;
     if (runner.roomFor(ended).atMost === 0) return undefined;
     const dispatch_id = newId('dsp');
     if (!runner.reserve(dispatch_id)) return undefined;
@@ -132,12 +133,7 @@ export class Taker implements Taking {
       // It may have been opened, and only the answer was lost.
       if (!end) runner.noteNeverSent({ tenant_id: ended.tenant_id, dispatch_id: offer.dispatch_id });
     }
-    const starving = offer ? undefined : this.#starving.get(ended.tenant_id);
-    if (end && starving) {
-      this.#starving.delete(ended.tenant_id);
-      void this.#inBackground(this.#givePlace(starving, ended), { ...starving });
-      return;
-    }
+    if (this.#lent.isGivenBack(ended, end !== null)) return;
     // Only what ends a message takes in its own transaction.
     if (!offer && runner.roomFor(ended).atMost === 0) this.#crowded.add(agentKeyOf(ended));
     else if (next === 'again' || end?.state === 'input_required' || end?.state === 'lost') this.fill(ended);
@@ -159,7 +155,7 @@ export class Taker implements Taking {
 
   /** An agent may have got room: it gets what waits for it. Never throws; the next look repeats what fails. */
   fill(agent: AgentRef): void {
-    void this.#inBackground(this.#filled(agent), { ...agent });
+    void this.#inBackground(this.#joinFill(agent), { ...agent });
   }
 
   /** Messages wait in a queue: agents of this node that have room get them. Never throws. */
@@ -184,7 +180,9 @@ export class Taker implements Taking {
    * whose turn lasts has none in the next round.
    */
   async #lookAtAll(): Promise<void> {
-    for (const tenant_id of await this.#options.queues.waitingTenants()) {
+    const waiting = new Set(await this.#options.queues.waitingTenants());
+    this.#lent.keep(waiting);
+    for (const tenant_id of waiting) {
       if (this.#tenantsUnderWay.has(tenant_id)) continue;
       this.#tenantsUnderWay.add(tenant_id);
       const turn = this.#turns(() => this.#lookAtTenant(tenant_id)).finally(() =>
@@ -195,22 +193,16 @@ export class Taker implements Taking {
   }
 
   async #lookAtTenant(tenantId: string): Promise<void> {
-    const starving: WaitingQueue[] = [];
+    const starving: StarvingQueue[] = [];
     for (const queue of await this.#rounds.next(tenantId)) {
-      let { isHere, isElsewhere, taken } = await this.#fillFrom(queue);
-      if (taken === 0 && (isHere || isElsewhere)) starving.push(queue);
+      if (this.#isStopping) return;
+      let { found, taken } = await this.#fillAgentsOf(queue);
+      if (found.length > 0 && taken === 0) starving.push({ queue: queue.queue, agents: found });
       for (let pass = 1; taken > 0 && pass < PASSES_MAX && !this.#isStopping; pass += 1)
-        ({ taken } = await this.#fillFrom(queue));
+        ({ taken } = await this.#fillAgentsOf(queue));
     }
-    const anyone = starving[Math.floor(Math.random() * starving.length)];
-    if (anyone && (await this.#options.queues.isAtBound(tenantId))) this.#starving.set(tenantId, anyone);
-    else this.#starving.delete(tenantId);
-  }
-
-  /** The place that an agent has given back goes to a queue, and to the agent's own where it is of no use there. */
-  async #givePlace(queue: WaitingQueue, agent: AgentRef): Promise<void> {
-    const { isElsewhere, taken } = await this.#fillFrom(queue);
-    if (taken === 0 && !isElsewhere) await this.#filled(agent);
+    if (starving.length === 0 || this.#isStopping) return;
+    await this.#lent.lend(tenantId, starving, async (agent, lent) => (await this.#take(agent, lent)).got);
   }
 
   /** Fills agents of this node from a queue until it is empty, or none of them takes more. */
@@ -226,14 +218,14 @@ export class Taker implements Taking {
     try {
       while (look.again && !this.#isStopping) {
         look.again = false;
-        if ((await this.#fillFrom(queue)).taken > 0) look.again = true;
+        if ((await this.#fillAgentsOf(queue)).taken > 0) look.again = true;
       }
     } finally {
       this.#looking.delete(key);
     }
   }
 
-  async #fillFrom(queue: WaitingQueue): Promise<Pass> {
+  async #fillAgentsOf(queue: WaitingQueue): Promise<Pass> {
     const { core, idle, queues, runner } = this.#options;
     const { tenant_id } = queue;
     const idleIds = idle.some(tenant_id, queueTarget(queue.queue).agent_type, IDLE_TRIED);
@@ -242,13 +234,13 @@ export class Taker implements Taking {
       if (mesh_id !== null && mesh_id !== runner.meshId) core.nodes.fill({ tenant_id, instance_id }, mesh_id);
     const own = found.filter(({ mesh_id }) => mesh_id === null || mesh_id === runner.meshId);
     const agents = new Set([...idleIds, ...own.map(({ instance_id }) => instance_id)]);
-    const counts = await Promise.all([...agents].map((instance_id) => this.#filled({ tenant_id, instance_id })));
+    const counts = await Promise.all([...agents].map((instance_id) => this.#joinFill({ tenant_id, instance_id })));
     const taken = counts.reduce((sum, count) => sum + count, 0);
-    return { isHere: own.length > 0, isElsewhere: own.length < found.length, taken };
+    return { found: own.map(({ instance_id }) => instance_id), taken };
   }
 
   /** Fills an agent; once more where that is asked for meanwhile. @returns how many messages it has got */
-  #filled(agent: AgentRef): Promise<number> {
+  #joinFill(agent: AgentRef): Promise<number> {
     const key = agentKeyOf(agent);
     const before = this.#filling.get(key);
     if (before) {
@@ -257,11 +249,11 @@ export class Taker implements Taking {
     }
     const filling: Filling = { again: true, done: Promise.resolve(0) };
     this.#filling.set(key, filling);
-    filling.done = this.#fill(agent, filling);
+    filling.done = this.#fillUntilFull(agent, filling);
     return filling.done;
   }
 
-  async #fill(agent: AgentRef, filling: Filling): Promise<number> {
+  async #fillUntilFull(agent: AgentRef, filling: Filling): Promise<number> {
     let taken = 0;
     try {
       while (filling.again && !this.#isStopping) {
@@ -276,20 +268,25 @@ export class Taker implements Taking {
     }
   }
 
-  /** @returns how many messages it asked for, and how many the agent has got */
-  async #take(agent: AgentRef): Promise<{ asked: number; got: number }> {
+  /**
+   * @param lent takes one message, with so many beyond the bound of the tenant
+   * @returns how many messages it asked for, and how many the agent has got
+   */
+  async #take(agent: AgentRef, lent = 0): Promise<{ asked: number; got: number }> {
     const { core, queues, runner, send } = this.#options;
     const { tenant_id } = agent;
     const { atMost, epoch } = runner.roomFor(agent);
     if (atMost === 0 || (this.#pauses.get(agentKeyOf(agent))?.untilMs ?? 0) > performance.now()) return NOTHING;
     await core.policies.guardsOf(tenant_id); // reads what is in force
-    const dispatchIds = Array.from({ length: Math.min(TAKEN_AT_ONCE, atMost) }, () => newId('dsp'));
+    const length = Math.min(lent > 0 ? 1 : TAKEN_AT_ONCE, atMost);
+    const dispatchIds = Array.from({ length }, () => newId('dsp'));
     if (!dispatchIds.every((id) => runner.reserve(id))) return NOTHING;
     const asOpen = core.policies.concerns(tenant_id, 'dispatch');
     const isInTime = sentInTime();
     let isKnown = false;
     try {
-      const taken = await queues.take(agent, { mesh_id: runner.meshId, epoch, as_open: asOpen }, dispatchIds);
+      const by = { mesh_id: runner.meshId, epoch, as_open: asOpen };
+      const taken = await queues.take(agent, by, dispatchIds, lent);
       isKnown = true;
       if (asOpen)
         await Promise.all(

@@ -50,7 +50,8 @@ BEGIN
     ELSE
       take_again := has_queued(c.tenant_id, e.instance_id, e.agent_type);
     END IF;
-    IF taken IS NULL AND take_again IS NOT TRUE THEN
+    -- Who takes nothing here may have its agent found by a look at the queue.
+    IF taken IS NULL AND (c.take_dispatch IS NULL OR take_again IS NOT TRUE) THEN
       PERFORM set_full_at(c.tenant_id, e.instance_id, NULL);
       PERFORM recheck_full(c.tenant_id, 2);
     END IF;
